@@ -1,0 +1,158 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+)
+
+// A Tag is a tag of the tailnet's policy file, such as tag:k8s.
+// +kubebuilder:validation:MaxLength=54
+// +kubebuilder:validation:XValidation:rule="self.matches('^tag:[a-zA-Z][a-zA-Z0-9-]*$')",message="must be tag: followed by a letter, then letters, digits and dashes"
+type Tag string
+
+// NamespacesFrom says which namespaces may use a tailnet.
+// +kubebuilder:validation:Enum=All;List
+type NamespacesFrom string
+
+// Which namespaces may use a tailnet.
+const (
+	NamespacesFromAll  NamespacesFrom = "All"
+	NamespacesFromList NamespacesFrom = "List"
+)
+
+// AllowedNamespaces says which namespaces may use a tailnet.
+// +kubebuilder:validation:XValidation:rule="self.from != 'List' || (has(self.names) && size(self.names) > 0)",message="names must list at least one namespace when from is List"
+type AllowedNamespaces struct {
+	// From is All, or List for those in names.
+	// +kubebuilder:default=All
+	// +optional
+	From NamespacesFrom `json:"from,omitempty"`
+
+	// Names of the namespaces, when from is List.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=256
+	// +optional
+	Names []string `json:"names,omitempty"`
+}
+
+// A TailscaleTailnetSpec is one tailnet's credential and defaults.
+type TailscaleTailnetSpec struct {
+	// OAuthSecretName names the Secret with the keys client_id and
+	// client_secret of an OAuth client that has the scopes devices:core,
+	// auth_keys and services, and that owns the tags it gives.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	OAuthSecretName string `json:"oauthSecretName"`
+
+	// OAuthSecretNamespace is the Secret's namespace.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable; make another TailscaleTailnet instead"
+	OAuthSecretNamespace string `json:"oauthSecretNamespace"`
+
+	// Tailnet is the tailnet's name as Tailscale's API takes it. "-" is the
+	// tailnet that owns the credential.
+	// +kubebuilder:default="-"
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Tailnet string `json:"tailnet,omitempty"`
+
+	// Tags are put on every proxy of this tailnet. A proxy must have a tag.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Tags []Tag `json:"tags,omitempty"`
+
+	// APIURL is the base URL of Tailscale's API, without /api/v2. Absent means
+	// Tailscale's own.
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^https?://[^/\s]+/?$`
+	// +optional
+	APIURL string `json:"apiURL,omitempty"`
+
+	// ControlURL is the control server that proxies log in to. Absent means
+	// Tailscale's own.
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^https?://[^/\s]+/?$`
+	// +optional
+	ControlURL string `json:"controlURL,omitempty"`
+
+	// ClusterID tells this cluster's objects in the tailnet from those of other
+	// clusters. Absent means the UID of the namespace kube-system.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	ClusterID string `json:"clusterID,omitempty"`
+
+	// AllowedNamespaces says which namespaces may use this tailnet. Absent
+	// means all.
+	// +optional
+	AllowedNamespaces *AllowedNamespaces `json:"allowedNamespaces,omitempty"`
+}
+
+// TailnetInfo is what the credential tells of the tailnet.
+type TailnetInfo struct {
+	// Name is the tailnet's DNS name, such as tail1234.ts.net.
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// Organization is the tailnet's display name.
+	// +optional
+	Organization string `json:"organization,omitempty"`
+
+	// MagicDNSSuffix is the domain under which machines and services have names.
+	// +optional
+	MagicDNSSuffix string `json:"magicDNSSuffix,omitempty"`
+
+	// DeviceCount is how many devices the tailnet has.
+	// +optional
+	DeviceCount *int64 `json:"deviceCount,omitempty"`
+
+	// ServiceCount is how many Tailscale Services the tailnet has.
+	// +optional
+	ServiceCount *int64 `json:"serviceCount,omitempty"`
+}
+
+// A TailscaleTailnetStatus is the observed state of a TailscaleTailnet.
+type TailscaleTailnetStatus struct {
+	xpv2.ConditionedStatus `json:",inline"`
+
+	// +optional
+	TailnetInfo *TailnetInfo `json:"tailnetInfo,omitempty"`
+
+	// ClusterID that this cluster's objects in the tailnet carry.
+	// +optional
+	ClusterID string `json:"clusterID,omitempty"`
+}
+
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +kubebuilder:printcolumn:name="TAILNET",type="string",JSONPath=".status.tailnetInfo.name"
+// +kubebuilder:printcolumn:name="DEVICES",type="integer",JSONPath=".status.tailnetInfo.deviceCount"
+// +kubebuilder:printcolumn:name="AUTHENTICATED",type="string",JSONPath=".status.conditions[?(@.type=='Authenticated')].status"
+// +kubebuilder:printcolumn:name="REASON",type="string",JSONPath=".status.conditions[?(@.type=='Authenticated')].reason"
+// +kubebuilder:resource:scope=Cluster,path=tailscaletailnets,singular=tailscaletailnet,categories={tailscale,crossplane},shortName=tstailnet
+
+// A TailscaleTailnet is one tailnet's credential and defaults.
+type TailscaleTailnet struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   TailscaleTailnetSpec   `json:"spec"`
+	Status TailscaleTailnetStatus `json:"status,omitempty"`
+}
+
+// +kubebuilder:object:root=true
+
+// TailscaleTailnetList is a list of TailscaleTailnet.
+type TailscaleTailnetList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []TailscaleTailnet `json:"items"`
+}

@@ -1,0 +1,72 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package v1alpha1 holds the managed resources of the Tailscale provider, its
+// provider configs, and the two plain kinds that functions and agents share.
+// User-facing kinds live in apis/gateway.
+//
+// +kubebuilder:object:generate=true
+// +groupName=tailnet.gateway.tailscale.com
+// +versionName=v1alpha1
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Package type metadata.
+const (
+	Group   = "tailnet.gateway.tailscale.com"
+	Version = "v1alpha1"
+)
+
+var (
+	// SchemeGroupVersion identifies this group and version.
+	SchemeGroupVersion = schema.GroupVersion{Group: Group, Version: Version}
+
+	// SchemeBuilder adds the kinds of this group.
+	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
+
+	// AddToScheme adds every kind of this group to a scheme.
+	AddToScheme = SchemeBuilder.AddToScheme
+)
+
+// Kinds of this group, and their GroupVersionKinds.
+const (
+	ClusterProviderConfigKind = "ClusterProviderConfig"
+	ProviderConfigKind        = "ProviderConfig"
+	ProviderConfigUsageKind   = "ProviderConfigUsage"
+	TailnetKind               = "Tailnet"
+	VIPServiceKind            = "VIPService"
+	MachineKind               = "Machine"
+	ProxySetKind              = "ProxySet"
+	ServiceAttachmentKind     = "ServiceAttachment"
+)
+
+// GroupVersionKinds by kind.
+var (
+	ClusterProviderConfigGroupVersionKind   = SchemeGroupVersion.WithKind(ClusterProviderConfigKind)
+	ProviderConfigGroupVersionKind          = SchemeGroupVersion.WithKind(ProviderConfigKind)
+	ProviderConfigUsageGroupVersionKind     = SchemeGroupVersion.WithKind(ProviderConfigUsageKind)
+	ProviderConfigUsageListGroupVersionKind = SchemeGroupVersion.WithKind("ProviderConfigUsageList")
+	TailnetGroupVersionKind                 = SchemeGroupVersion.WithKind(TailnetKind)
+	VIPServiceGroupVersionKind              = SchemeGroupVersion.WithKind(VIPServiceKind)
+	MachineGroupVersionKind                 = SchemeGroupVersion.WithKind(MachineKind)
+)
+
+func addKnownTypes(s *runtime.Scheme) error {
+	s.AddKnownTypes(SchemeGroupVersion,
+		&ClusterProviderConfig{}, &ClusterProviderConfigList{},
+		&ProviderConfig{}, &ProviderConfigList{},
+		&ProviderConfigUsage{}, &ProviderConfigUsageList{},
+		&Tailnet{}, &TailnetList{},
+		&VIPService{}, &VIPServiceList{},
+		&Machine{}, &MachineList{},
+		&ProxySet{}, &ProxySetList{},
+		&ServiceAttachment{}, &ServiceAttachmentList{},
+	)
+	metav1.AddToGroupVersion(s, SchemeGroupVersion)
+	return nil
+}

@@ -1,0 +1,149 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+)
+
+// A ProviderConfigSpec says how the provider reaches one tailnet.
+type ProviderConfigSpec struct {
+	// Tailnet is the tailnet's name as Tailscale's API takes it. "-" is the
+	// tailnet that owns the credential.
+	// +kubebuilder:default="-"
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Tailnet string `json:"tailnet,omitempty"`
+
+	// APIURL is the base URL of Tailscale's API, without /api/v2.
+	// +kubebuilder:default="https://api.tailscale.com"
+	// +kubebuilder:validation:Pattern=`^https?://[^/\s]+/?$`
+	// +optional
+	APIURL string `json:"apiURL,omitempty"`
+
+	// ControlURL is the control server that nodes log in to. Absent means
+	// Tailscale's own.
+	// +kubebuilder:validation:Pattern=`^https?://[^/\s]+/?$`
+	// +optional
+	ControlURL string `json:"controlURL,omitempty"`
+
+	// Credentials to Tailscale's API.
+	Credentials Credentials `json:"credentials"`
+
+	// Tags are added to every auth key that is minted with this config.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Tags []Tag `json:"tags,omitempty"`
+
+	// ClusterID tells this cluster's objects in the tailnet from those of other
+	// clusters. It must not change while objects exist.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	ClusterID string `json:"clusterID,omitempty"`
+}
+
+// A ProviderConfigStatus is the observed state of a provider config.
+type ProviderConfigStatus struct {
+	xpv2.ProviderConfigStatus `json:",inline"`
+}
+
+// A Tag is a tag of the tailnet's policy file, such as tag:k8s.
+// +kubebuilder:validation:MaxLength=54
+// +kubebuilder:validation:XValidation:rule="self.matches('^tag:[a-zA-Z][a-zA-Z0-9-]*$')",message="must be tag: followed by a letter, then letters, digits and dashes"
+type Tag string
+
+// Credentials locate what authenticates to Tailscale's API.
+type Credentials struct {
+	// OAuthSecretRef names a Secret with the keys client_id and client_secret
+	// of an OAuth client with the scopes devices:core, auth_keys and services.
+	OAuthSecretRef xpv2.SecretReference `json:"oauthSecretRef"`
+}
+
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +kubebuilder:printcolumn:name="TAILNET",type="string",JSONPath=".spec.tailnet"
+// +kubebuilder:printcolumn:name="READY",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].status"
+// +kubebuilder:printcolumn:name="USERS",type="integer",JSONPath=".status.users"
+// +kubebuilder:printcolumn:name="SECRET-NAME",type="string",JSONPath=".spec.credentials.oauthSecretRef.name",priority=1
+// +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
+// +kubebuilder:resource:scope=Cluster,categories={crossplane,provider,tailscale}
+
+// A ClusterProviderConfig configures the provider for managed resources of any
+// namespace.
+type ClusterProviderConfig struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   ProviderConfigSpec   `json:"spec"`
+	Status ProviderConfigStatus `json:"status,omitempty"`
+}
+
+// +kubebuilder:object:root=true
+
+// ClusterProviderConfigList is a list of ClusterProviderConfig.
+type ClusterProviderConfigList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ClusterProviderConfig `json:"items"`
+}
+
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +kubebuilder:printcolumn:name="TAILNET",type="string",JSONPath=".spec.tailnet"
+// +kubebuilder:printcolumn:name="READY",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].status"
+// +kubebuilder:printcolumn:name="USERS",type="integer",JSONPath=".status.users"
+// +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
+// +kubebuilder:resource:scope=Namespaced,categories={crossplane,provider,tailscale}
+
+// A ProviderConfig configures the provider for managed resources of its own
+// namespace. Its Secret must be in that namespace.
+type ProviderConfig struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   ProviderConfigSpec   `json:"spec"`
+	Status ProviderConfigStatus `json:"status,omitempty"`
+}
+
+// +kubebuilder:object:root=true
+
+// ProviderConfigList is a list of ProviderConfig.
+type ProviderConfigList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ProviderConfig `json:"items"`
+}
+
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:printcolumn:name="CONFIG-KIND",type="string",JSONPath=".providerConfigRef.kind"
+// +kubebuilder:printcolumn:name="CONFIG-NAME",type="string",JSONPath=".providerConfigRef.name"
+// +kubebuilder:printcolumn:name="RESOURCE-KIND",type="string",JSONPath=".resourceRef.kind"
+// +kubebuilder:printcolumn:name="RESOURCE-NAME",type="string",JSONPath=".resourceRef.name"
+// +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
+// +kubebuilder:resource:scope=Namespaced,categories={crossplane,provider,tailscale}
+
+// A ProviderConfigUsage records that a managed resource uses a provider config.
+type ProviderConfigUsage struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	xpv2.TypedProviderConfigUsage `json:",inline"`
+}
+
+// +kubebuilder:object:root=true
+
+// ProviderConfigUsageList is a list of ProviderConfigUsage.
+type ProviderConfigUsageList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ProviderConfigUsage `json:"items"`
+}

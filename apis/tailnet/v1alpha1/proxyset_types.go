@@ -1,0 +1,76 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A Direction is which way a proxy carries traffic.
+// +kubebuilder:validation:Enum=Ingress;Egress
+type Direction string
+
+// Directions of traffic.
+const (
+	// DirectionIngress is from the tailnet into the cluster.
+	DirectionIngress Direction = "Ingress"
+	// DirectionEgress is from the cluster into the tailnet.
+	DirectionEgress Direction = "Egress"
+)
+
+// ProxySetMember is one StatefulSet of a TailscaleEndpoints.
+type ProxySetMember struct {
+	// Name of the StatefulSet. Its Machines are called NAME-0, NAME-1 and so on.
+	Name string `json:"name"`
+
+	Direction Direction `json:"direction"`
+
+	// Replicas is how many machines are wanted.
+	// +kubebuilder:validation:Minimum=0
+	Replicas int32 `json:"replicas"`
+}
+
+// A ProxySetSpec is what others must know of a TailscaleEndpoints.
+type ProxySetSpec struct {
+	// Endpoints is the name of the TailscaleEndpoints, in the same namespace.
+	Endpoints string `json:"endpoints"`
+
+	// Tailnet is the TailscaleTailnet that the proxies join.
+	Tailnet string `json:"tailnet"`
+
+	// Tags of the proxies, the tailnet's defaults included.
+	// +listType=set
+	// +optional
+	Tags []Tag `json:"tags,omitempty"`
+
+	// Sets of proxies.
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Sets []ProxySetMember `json:"sets,omitempty"`
+}
+
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:printcolumn:name="TAILNET",type="string",JSONPath=".spec.tailnet"
+// +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
+// +kubebuilder:resource:scope=Namespaced,categories={tailscale}
+
+// A ProxySet carries a TailscaleEndpoints' labels and shape to those who select
+// it. It has no status: a function that requires it runs for each change.
+type ProxySet struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec ProxySetSpec `json:"spec"`
+}
+
+// +kubebuilder:object:root=true
+
+// ProxySetList is a list of ProxySet.
+type ProxySetList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ProxySet `json:"items"`
+}

@@ -1,0 +1,108 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// An AttachmentBackend is where one port of a service ends.
+type AttachmentBackend struct {
+	// Host is a DNS name or an address, such as web.default.svc.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Host string `json:"host"`
+
+	// Port is a TCP port.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port"`
+}
+
+// An AttachmentPort is one port of a service and its backend.
+type AttachmentPort struct {
+	// Port of the service's virtual IP.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port"`
+
+	Backend AttachmentBackend `json:"backend"`
+}
+
+// An AttachmentHealthCheck says how an agent probes backends.
+type AttachmentHealthCheck struct {
+	// Path of an HTTP GET that must answer 2xx or 3xx. Absent means that a TCP
+	// connection is enough.
+	// +optional
+	Path string `json:"path,omitempty"`
+
+	// Interval between two probes of a backend.
+	Interval metav1.Duration `json:"interval"`
+
+	// Timeout of a probe.
+	Timeout metav1.Duration `json:"timeout"`
+
+	// HealthyThreshold is how many probes in a row make a backend healthy.
+	// +kubebuilder:validation:Minimum=1
+	HealthyThreshold int32 `json:"healthyThreshold"`
+
+	// UnhealthyThreshold is how many failed probes in a row make it unhealthy.
+	// +kubebuilder:validation:Minimum=1
+	UnhealthyThreshold int32 `json:"unhealthyThreshold"`
+}
+
+// A ServiceAttachmentSpec is what one TailscaleEndpoints is to serve for one
+// Tailscale Service.
+type ServiceAttachmentSpec struct {
+	// Endpoints is the TailscaleEndpoints whose agents act on this.
+	Endpoints string `json:"endpoints"`
+
+	// Services is the TailscaleServices that wants it.
+	Services string `json:"services"`
+
+	Direction Direction `json:"direction"`
+
+	// ServiceName in the tailnet.
+	ServiceName ServiceName `json:"serviceName"`
+
+	// Addresses of the service, IPv4 first.
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	Addresses []string `json:"addresses"`
+
+	// Ports to serve, by port.
+	// +listType=map
+	// +listMapKey=port
+	// +kubebuilder:validation:MinItems=1
+	Ports []AttachmentPort `json:"ports"`
+
+	HealthCheck AttachmentHealthCheck `json:"healthCheck"`
+}
+
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:printcolumn:name="SERVICE",type="string",JSONPath=".spec.serviceName"
+// +kubebuilder:printcolumn:name="ENDPOINTS",type="string",JSONPath=".spec.endpoints"
+// +kubebuilder:printcolumn:name="DIRECTION",type="string",JSONPath=".spec.direction"
+// +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
+// +kubebuilder:resource:scope=Namespaced,categories={tailscale}
+
+// A ServiceAttachment is what one TailscaleEndpoints is to serve or to reach for
+// one service. Agents watch it by the label gateway.tailscale.com/endpoints. It
+// has no status.
+type ServiceAttachment struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec ServiceAttachmentSpec `json:"spec"`
+}
+
+// +kubebuilder:object:root=true
+
+// ServiceAttachmentList is a list of ServiceAttachment.
+type ServiceAttachmentList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ServiceAttachment `json:"items"`
+}

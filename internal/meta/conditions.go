@@ -1,0 +1,89 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package meta
+
+import (
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+)
+
+// Condition types. Crossplane's own (Ready, Synced, ...) are not among them: it
+// drops those when a function sets them.
+const (
+	// TypeAuthenticated tells whether Tailscale takes a tailnet's credential.
+	TypeAuthenticated xpv2.ConditionType = "Authenticated"
+
+	// TypeTailnetAccepted tells whether an object may use its tailnet.
+	TypeTailnetAccepted xpv2.ConditionType = "TailnetAccepted"
+
+	// TypeStatefulSetsReady tells whether all wanted proxy pods are ready.
+	TypeStatefulSetsReady xpv2.ConditionType = "StatefulSetsReady"
+
+	// TypeMachinesReady tells whether all wanted machines are in the tailnet.
+	TypeMachinesReady xpv2.ConditionType = "MachinesReady"
+
+	// TypeEndpointsSelected tells whether a selector picked endpoints.
+	TypeEndpointsSelected xpv2.ConditionType = "EndpointsSelected"
+
+	// TypeVIPServiceReady tells whether the Tailscale Service exists and has an
+	// address.
+	TypeVIPServiceReady xpv2.ConditionType = "VIPServiceReady"
+
+	// TypeAdvertised tells whether a machine hosts the Tailscale Service.
+	TypeAdvertised xpv2.ConditionType = "Advertised"
+
+	// TypeApproved tells whether the tailnet lets the machines host it.
+	TypeApproved xpv2.ConditionType = "Approved"
+)
+
+// Reasons of Authenticated.
+const (
+	ReasonCredentialAccepted xpv2.ConditionReason = "CredentialAccepted"
+	ReasonSecretNotFound     xpv2.ConditionReason = "SecretNotFound"
+	ReasonSecretIncomplete   xpv2.ConditionReason = "SecretIncomplete"
+	ReasonCredentialRejected xpv2.ConditionReason = "CredentialRejected"
+	ReasonScopeMissing       xpv2.ConditionReason = "ScopeMissing"
+	ReasonTailnetNotFound    xpv2.ConditionReason = "TailnetNotFound"
+	ReasonAPIUnavailable     xpv2.ConditionReason = "APIUnavailable"
+)
+
+// Reasons of TailnetAccepted, beside ReasonTailnetNotFound.
+const (
+	ReasonAccepted            xpv2.ConditionReason = "Accepted"
+	ReasonNamespaceNotAllowed xpv2.ConditionReason = "NamespaceNotAllowed"
+)
+
+// Reasons of StatefulSetsReady and MachinesReady.
+const (
+	ReasonAllReplicasReady     xpv2.ConditionReason = "AllReplicasReady"
+	ReasonReplicasNotReady     xpv2.ConditionReason = "ReplicasNotReady"
+	ReasonAllMachinesReady     xpv2.ConditionReason = "AllMachinesReady"
+	ReasonMachinesNotReady     xpv2.ConditionReason = "MachinesNotReady"
+	ReasonCannotPrepareMachine xpv2.ConditionReason = "CannotPrepareMachine"
+)
+
+// Reasons of EndpointsSelected, beside those of TailnetAccepted.
+const (
+	ReasonEndpointsSelected    xpv2.ConditionReason = "EndpointsSelected"
+	ReasonEndpointsProvisioned xpv2.ConditionReason = "EndpointsProvisioned"
+	ReasonNoEndpointsMatch     xpv2.ConditionReason = "NoEndpointsMatch"
+	ReasonSeveralTailnets      xpv2.ConditionReason = "SeveralTailnets"
+	ReasonInvalidBackends      xpv2.ConditionReason = "InvalidBackends"
+)
+
+// Reasons of VIPServiceReady.
+const (
+	ReasonVIPServiceCreated  xpv2.ConditionReason = "VIPServiceCreated"
+	ReasonVIPServiceCreating xpv2.ConditionReason = "VIPServiceCreating"
+	ReasonForeignService     xpv2.ConditionReason = "ForeignService"
+	ReasonCannotReconcile    xpv2.ConditionReason = "CannotReconcile"
+)
+
+// Reasons of Advertised and Approved.
+const (
+	ReasonHostsAdvertising xpv2.ConditionReason = "HostsAdvertising"
+	ReasonNoHost           xpv2.ConditionReason = "NoHost"
+	ReasonNoHealthyBackend xpv2.ConditionReason = "NoHealthyBackend"
+	ReasonHostsApproved    xpv2.ConditionReason = "HostsApproved"
+	ReasonApprovalPending  xpv2.ConditionReason = "ApprovalPending"
+)

@@ -1,0 +1,60 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package meta holds the labels, annotations, condition types and reasons that
+// several binaries share. It holds no logic.
+package meta
+
+// Labels of the objects that functions compose and the provider makes. Children
+// are found by these, never by Crossplane's own labels: those differ between
+// claims and namespaced composites.
+const (
+	// LabelTailnet names the TailscaleTailnet that an object belongs to.
+	LabelTailnet = "gateway.tailscale.com/tailnet"
+
+	// LabelEndpoints names the TailscaleEndpoints that an object belongs to.
+	LabelEndpoints = "gateway.tailscale.com/endpoints"
+
+	// LabelServices names the TailscaleServices that an object belongs to.
+	LabelServices = "gateway.tailscale.com/services"
+
+	// LabelDirection is ingress or egress.
+	LabelDirection = "gateway.tailscale.com/direction"
+
+	// LabelProxySet marks every ProxySet with "true", so that a function can
+	// require those of a namespace.
+	LabelProxySet = "gateway.tailscale.com/proxy-set"
+
+	// LabelMachine names the Machine that owns a Secret.
+	LabelMachine = "gateway.tailscale.com/machine"
+
+	// LabelSecretType is SecretTypeState or SecretTypeConfig.
+	LabelSecretType = "gateway.tailscale.com/secret-type"
+
+	// LabelAutoProvisioned marks endpoints made from a template with "true".
+	LabelAutoProvisioned = "gateway.tailscale.com/auto-provisioned"
+)
+
+// Values of LabelSecretType.
+const (
+	SecretTypeState  = "state"
+	SecretTypeConfig = "config"
+)
+
+// AnnotationOwner is on every Tailscale Service that we made. Its value is
+// CLUSTER-ID/NAMESPACE/NAME of the VIPService.
+const AnnotationOwner = "gateway.tailscale.com/owner"
+
+// ConfigSecretSuffix is appended to a Machine's name to get its config Secret's.
+const ConfigSecretSuffix = "-config"
+
+// ConfigKey is the key of tailscaled's config in a config Secret. Containerboot
+// takes the highest cap-N that it knows; 106 is what Tailscale's operator writes
+// (tailscale.com cmd/k8s-operator/proxygroup.go, pgMinCapabilityVersion).
+const ConfigKey = "cap-106.hujson"
+
+// Keys of an OAuth client's Secret.
+const (
+	SecretKeyClientID     = "client_id"
+	SecretKeyClientSecret = "client_secret"
+)

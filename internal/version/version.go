@@ -1,0 +1,12 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package version tells which release this binary is.
+package version
+
+// Version of this build, as a semantic version with a leading v. The linker
+// sets it for releases.
+var Version = "v0.1.0-dev"
+
+// UserAgent names this build to servers.
+func UserAgent() string { return "tailscale-gateway/" + Version }
