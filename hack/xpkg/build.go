@@ -1,0 +1,221 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/spf13/afero"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/xpkg"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/xpkg/parser"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/xpkg/parser/examples"
+)
+
+// runtimeUser runs our images. Crossplane's default runtime sets 2000 as well.
+const runtimeUser = "2000:2000"
+
+type buildCmd struct {
+	Out      string   `default:"_out/xpkg"               help:"Folder for the built files." type:"path"`
+	Arch     []string `default:"${arch}"                 help:"Architectures to build for."`
+	Version  string   `default:"v0.1.0-dev"              help:"Version that binaries and dependencies carry."`
+	Examples string   `default:"examples"                help:"Folder of examples to put into the packages." type:"existingdir"`
+	Only     []string `help:"Build these products alone."`
+}
+
+// Run builds each product for each architecture.
+func (c *buildCmd) Run(ctx context.Context) error {
+	if err := os.MkdirAll(c.Out, 0o750); err != nil {
+		return errors.Wrap(err, "cannot make output folder")
+	}
+	for _, p := range products() {
+		if !c.wants(p) {
+			continue
+		}
+		for _, arch := range c.Arch {
+			start := time.Now()
+			f, err := c.build(ctx, p, arch)
+			if err != nil {
+				return errors.Wrapf(err, "cannot build %s for %s", p.Name, arch)
+			}
+			fmt.Printf("built %s (%s)\n", f, time.Since(start).Round(time.Second))
+		}
+	}
+	return nil
+}
+
+func (c *buildCmd) wants(p product) bool {
+	if len(c.Only) == 0 {
+		return true
+	}
+	for _, n := range c.Only {
+		if n == p.Name {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *buildCmd) build(ctx context.Context, p product, arch string) (string, error) {
+	img, err := c.runtimeImage(ctx, p, arch)
+	if err != nil {
+		return "", err
+	}
+	ext := ".tar"
+	if p.Package != "" {
+		ext = ".xpkg"
+		if img, err = c.pack(ctx, p, img); err != nil {
+			return "", err
+		}
+	}
+
+	ref, err := name.NewTag(organization + "/" + p.Name + ":" + c.Version)
+	if err != nil {
+		return "", errors.Wrap(err, "cannot parse image name")
+	}
+	f := filepath.Join(c.Out, p.Name+"-"+arch+ext)
+	tmp := f + ".tmp"
+	if err := tarball.WriteToFile(tmp, ref, img); err != nil {
+		return "", errors.Wrap(err, "cannot write image")
+	}
+	return f, errors.Wrap(os.Rename(tmp, f), "cannot put image in place")
+}
+
+// runtimeImage holds one static binary and nothing else. The binaries carry
+// their certificate roots.
+func (c *buildCmd) runtimeImage(ctx context.Context, p product, arch string) (v1.Image, error) {
+	img, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{
+		OS:           "linux",
+		Architecture: arch,
+		RootFS:       v1.RootFS{Type: "layers"},
+	})
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot make empty image")
+	}
+	if p.Main == "" {
+		return img, nil
+	}
+
+	bin, err := c.compile(ctx, p, arch)
+	if err != nil {
+		return nil, err
+	}
+	layer, err := binaryLayer(filepath.Base(p.Main), bin)
+	if err != nil {
+		return nil, err
+	}
+	if img, err = mutate.AppendLayers(img, layer); err != nil {
+		return nil, errors.Wrap(err, "cannot add binary to image")
+	}
+	img, err = mutate.Config(img, v1.Config{
+		Entrypoint: []string{"/usr/local/bin/" + filepath.Base(p.Main)},
+		Env:        []string{"PATH=/usr/local/bin"},
+		User:       runtimeUser,
+		ExposedPorts: map[string]struct{}{
+			"8080/tcp": {},
+		},
+	})
+	return img, errors.Wrap(err, "cannot set image config")
+}
+
+func (c *buildCmd) compile(ctx context.Context, p product, arch string) (string, error) {
+	dir := filepath.Join(c.Out, "bin", arch)
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return "", errors.Wrap(err, "cannot make folder for binaries")
+	}
+	out := filepath.Join(dir, p.Name)
+	ld := "-s -w -X github.com/tailscale-gateway/tailscale-gateway/internal/version.Version=" + c.Version
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", ld, "-o", out, p.Main)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	return out, errors.Wrapf(cmd.Run(), "cannot compile %s", p.Main)
+}
+
+func binaryLayer(binary, file string) (v1.Layer, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot read binary")
+	}
+	buf := &bytes.Buffer{}
+	tw := tar.NewWriter(buf)
+	for _, h := range []*tar.Header{
+		{Name: "usr/", Typeflag: tar.TypeDir, Mode: 0o755},
+		{Name: "usr/local/", Typeflag: tar.TypeDir, Mode: 0o755},
+		{Name: "usr/local/bin/", Typeflag: tar.TypeDir, Mode: 0o755},
+		{Name: "usr/local/bin/" + binary, Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(b))},
+	} {
+		if err := tw.WriteHeader(h); err != nil {
+			return nil, errors.Wrap(err, "cannot write layer")
+		}
+	}
+	if _, err := tw.Write(b); err != nil {
+		return nil, errors.Wrap(err, "cannot write layer")
+	}
+	if err := tw.Close(); err != nil {
+		return nil, errors.Wrap(err, "cannot write layer")
+	}
+	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(buf.Bytes())), nil
+	})
+	return l, errors.Wrap(err, "cannot make layer")
+}
+
+// pack adds the package's YAML and the examples to its runtime image.
+func (c *buildCmd) pack(ctx context.Context, p product, base v1.Image) (v1.Image, error) {
+	metaScheme, err := xpkg.BuildMetaScheme()
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot build meta scheme")
+	}
+	objScheme, err := xpkg.BuildObjectScheme()
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot build object scheme")
+	}
+
+	pkgFS, err := c.pinned(p.Package)
+	if err != nil {
+		return nil, err
+	}
+	b := xpkg.New(
+		parser.NewFsBackend(pkgFS, parser.FsDir("/"), parser.FsFilters(parser.SkipDirs(), parser.SkipNotYAML(), parser.SkipEmpty())),
+		parser.NewFsBackend(afero.NewOsFs(), parser.FsDir(c.Examples), parser.FsFilters(parser.SkipDirs(), parser.SkipNotYAML(), parser.SkipEmpty())),
+		parser.New(metaScheme, objScheme), examples.New())
+	img, _, err := b.Build(ctx, xpkg.WithBase(base))
+	return img, errors.Wrap(err, "cannot build package")
+}
+
+// pinned is a copy of a package's folder in which our own dependencies have the
+// version being built, so that packages of two releases never mix.
+func (c *buildCmd) pinned(dir string) (afero.Fs, error) {
+	mem := afero.NewMemMapFs()
+	src := os.DirFS(dir)
+	err := fs.WalkDir(src, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := fs.ReadFile(src, path)
+		if err != nil {
+			return err
+		}
+		if path == "crossplane.yaml" {
+			b = bytes.ReplaceAll(b, []byte(`version: "*"`), []byte(`version: "`+c.Version+`"`))
+		}
+		return afero.WriteFile(mem, filepath.Join("/", path), b, 0o600)
+	})
+	return mem, errors.Wrapf(err, "cannot read package folder %q", dir)
+}

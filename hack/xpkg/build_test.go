@@ -1,0 +1,98 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/spf13/afero"
+	"sigs.k8s.io/yaml"
+
+	pkgmetav1 "github.com/crossplane/crossplane/apis/v2/pkg/meta/v1"
+)
+
+func TestProducts(t *testing.T) {
+	built := map[string]bool{}
+	for _, p := range products() {
+		if p.Main == "" && p.Package == "" {
+			t.Errorf("%s is neither an image nor a package", p.Name)
+		}
+		built[organization+"/"+p.Name] = true
+	}
+
+	// What the configuration depends on must be built, and nothing else.
+	b, err := os.ReadFile("../../package/configuration/crossplane.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &pkgmetav1.Configuration{}
+	if err := yaml.Unmarshal(b, c); err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Spec.DependsOn) == 0 {
+		t.Fatal("the configuration depends on nothing")
+	}
+	for _, d := range c.Spec.DependsOn {
+		if d.Package == nil || !built[*d.Package] {
+			t.Errorf("the configuration depends on %v, which is not built", d)
+		}
+	}
+}
+
+// TestPack builds each package around an empty image: Crossplane's own linter
+// refuses what may not be in a package.
+func TestPack(t *testing.T) {
+	t.Chdir("../..")
+	for _, p := range products() {
+		if p.Package == "" {
+			continue
+		}
+		t.Run(p.Name, func(t *testing.T) {
+			c := &buildCmd{Version: "v1.2.3", Examples: "examples"}
+			img, err := c.pack(t.Context(), p, empty.Image)
+			if err != nil {
+				t.Fatalf("cannot build package: %v", err)
+			}
+			layers, err := img.Layers()
+			if err != nil {
+				t.Fatal(err)
+			}
+			// One for the package, one for its examples.
+			if diff := cmp.Diff(2, len(layers)); diff != "" {
+				t.Errorf("-want layers, +got layers:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPinned(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "crossplane.yaml"), []byte(`version: "*"`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "other.yaml"), []byte(`version: "*"`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fs, err := (&buildCmd{Version: "v1.2.3"}).pinned(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"/crossplane.yaml": `version: "v1.2.3"`,
+		"/other.yaml":      `version: "*"`,
+	} {
+		got, err := afero.ReadFile(fs, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal([]byte(want), got) {
+			t.Errorf("%s: want %s, got %s", name, want, got)
+		}
+	}
+}

@@ -1,0 +1,32 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+// A product is one thing that is shipped: a package, or a plain image.
+type product struct {
+	// Name is the last part of the repository.
+	Name string
+
+	// Main is the Go package of the runtime binary. Empty means that there is
+	// none.
+	Main string
+
+	// Package is the folder of the package's YAML. Empty means a plain image.
+	Package string
+}
+
+// organization is where all products are published.
+const organization = "ghcr.io/tailscale-gateway"
+
+// products lists all that is shipped. A package comes after those it depends on.
+func products() []product {
+	return []product{
+		{Name: "agent", Main: "./cmd/agent"},
+		{Name: "provider-tailscale", Main: "./cmd/provider", Package: "package/provider"},
+		{Name: "function-tailscaletailnet", Main: "./functions/tailscaletailnet", Package: "functions/tailscaletailnet/package"},
+		{Name: "function-tailscaleendpoints", Main: "./functions/tailscaleendpoints", Package: "functions/tailscaleendpoints/package"},
+		{Name: "function-tailscaleservices", Main: "./functions/tailscaleservices", Package: "functions/tailscaleservices/package"},
+		{Name: "configuration-tailscale-gateway", Package: "package/configuration"},
+	}
+}

@@ -1,0 +1,90 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/xpkg"
+)
+
+type pushCmd struct {
+	From     string `default:"_out/xpkg"  help:"Folder that build wrote to." type:"existingdir"`
+	Registry string `arg:""               help:"Registry and organization to push to, such as ghcr.io/tailscale-gateway."`
+	Version  string `default:"v0.1.0-dev" help:"Tag to push."`
+}
+
+// Run pushes each product, as an index when it was built for several
+// architectures.
+func (c *pushCmd) Run(ctx context.Context) error {
+	for _, p := range products() {
+		files, err := filepath.Glob(filepath.Join(c.From, p.Name+"-*."+extension(p)))
+		if err != nil {
+			return errors.Wrap(err, "cannot list built files")
+		}
+		if len(files) == 0 {
+			return errors.Errorf("no build of %s in %q: run build first", p.Name, c.From)
+		}
+		ref, err := name.NewTag(strings.TrimSuffix(c.Registry, "/") + "/" + p.Name + ":" + c.Version)
+		if err != nil {
+			return errors.Wrap(err, "cannot parse image name")
+		}
+		if err := push(ctx, ref, files); err != nil {
+			return errors.Wrapf(err, "cannot push %s", ref)
+		}
+		fmt.Printf("pushed %s\n", ref)
+	}
+	return nil
+}
+
+func extension(p product) string {
+	if p.Package == "" {
+		return "tar"
+	}
+	return "xpkg"
+}
+
+func push(ctx context.Context, ref name.Tag, files []string) error {
+	opts := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
+	imgs := make([]v1.Image, 0, len(files))
+	for _, f := range files {
+		img, err := tarball.ImageFromPath(f, nil)
+		if err != nil {
+			return errors.Wrapf(err, "cannot read %q", f)
+		}
+		// A tarball cannot hold annotations of layers: Crossplane needs them.
+		if img, err = xpkg.AnnotateLayers(img); err != nil {
+			return errors.Wrapf(err, "cannot annotate layers of %q", f)
+		}
+		imgs = append(imgs, img)
+	}
+	if len(imgs) == 1 {
+		return remote.Write(ref, imgs[0], opts...)
+	}
+
+	idx := v1.ImageIndex(empty.Index)
+	for _, img := range imgs {
+		cfg, err := img.ConfigFile()
+		if err != nil {
+			return errors.Wrap(err, "cannot read image config")
+		}
+		idx = mutate.AppendManifests(idx, mutate.IndexAddendum{
+			Add:        img,
+			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: cfg.OS, Architecture: cfg.Architecture}},
+		})
+	}
+	return remote.WriteIndex(ref, idx, opts...)
+}
