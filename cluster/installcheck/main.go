@@ -1,0 +1,144 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command installcheck tells what a cluster lacks to run Tailscale Gateway:
+// Crossplane, its permissions, our packages. It only reads.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+
+	"github.com/alecthomas/kong"
+	authv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/yaml"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/manifests"
+)
+
+type cli struct {
+	Kubeconfig     string `env:"KUBECONFIG"           help:"Kubeconfig of the cluster to check. Default: kubectl's own." type:"path"`
+	Namespace      string `default:"crossplane-system" help:"Namespace that Crossplane runs in."`
+	ServiceAccount string `default:"crossplane"        help:"Service account that Crossplane runs as."`
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+
+	c := &cli{}
+	k := kong.Parse(c,
+		kong.Name("installcheck"),
+		kong.Description("Check that a cluster has what Tailscale Gateway needs, and name each thing that is missing with its fix. Exits with 1 when something is missing."))
+	k.FatalIfErrorf(c.run(ctx, os.Stdout))
+}
+
+func (c *cli) run(ctx context.Context, out io.Writer) error {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = c.Kubeconfig
+	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return errors.Wrap(err, "cannot load kubeconfig")
+	}
+	kube, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return errors.Wrap(err, "cannot make client")
+	}
+	return check(ctx, kube, c.Namespace, c.ServiceAccount, out)
+}
+
+// check prints a line for each thing that is checked, and returns an error when
+// any is missing.
+func check(ctx context.Context, kube kubernetes.Interface, namespace, account string, out io.Writer) error {
+	missing := 0
+	report := func(ok bool, what, fix string) error {
+		line := "ok       " + what
+		if !ok {
+			missing++
+			line = "missing  " + what + "\n         " + fix
+		}
+		_, err := fmt.Fprintln(out, line)
+		return errors.Wrap(err, "cannot print")
+	}
+
+	sa, err := kube.CoreV1().ServiceAccounts(namespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + account})
+	if err != nil {
+		return errors.Wrapf(err, "cannot look up service account %s/%s", namespace, account)
+	}
+	if err := report(hasServiceAccount(sa, account), fmt.Sprintf("Crossplane's service account %s/%s", namespace, account), "Install Crossplane v2.4 or newer by its chart, or name its namespace by --namespace."); err != nil {
+		return err
+	}
+
+	wanted, err := permissions(manifests.RBAC)
+	if err != nil {
+		return err
+	}
+	user := "system:serviceaccount:" + namespace + ":" + account
+	for _, p := range wanted {
+		r, err := kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authv1.SubjectAccessReview{Spec: authv1.SubjectAccessReviewSpec{
+			User: user,
+			// A real request carries these groups too, and a binding may name one.
+			Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+			ResourceAttributes: &p,
+		}}, metav1.CreateOptions{})
+		if err != nil {
+			return errors.Wrapf(err, "cannot ask whether Crossplane may %s %s", p.Verb, resource(p))
+		}
+		if err := report(r.Status.Allowed, fmt.Sprintf("Crossplane may %s %s", p.Verb, resource(p)), "kubectl apply -f cluster/manifests/rbac.yaml"); err != nil {
+			return err
+		}
+	}
+
+	if missing > 0 {
+		return errors.Errorf("%d things are missing", missing)
+	}
+	return nil
+}
+
+func hasServiceAccount(l *corev1.ServiceAccountList, name string) bool {
+	for _, sa := range l.Items {
+		if sa.GetName() == name {
+			return true
+		}
+	}
+	return false
+}
+
+func resource(p authv1.ResourceAttributes) string {
+	if p.Group == "" {
+		return p.Resource
+	}
+	return p.Resource + "." + p.Group
+}
+
+// permissions are the single permissions of a ClusterRole, in its own order.
+func permissions(role []byte) ([]authv1.ResourceAttributes, error) {
+	cr := &rbacv1.ClusterRole{}
+	if err := yaml.UnmarshalStrict(role, cr); err != nil {
+		return nil, errors.Wrap(err, "cannot parse ClusterRole")
+	}
+	var out []authv1.ResourceAttributes
+	for _, r := range cr.Rules {
+		for _, g := range r.APIGroups {
+			for _, res := range r.Resources {
+				for _, v := range r.Verbs {
+					out = append(out, authv1.ResourceAttributes{Group: g, Resource: res, Verb: v})
+				}
+			}
+		}
+	}
+	if len(out) == 0 {
+		return nil, errors.New("ClusterRole grants nothing")
+	}
+	return out, nil
+}

@@ -1,0 +1,13 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package manifests carries what a cluster needs beside the packages.
+package manifests
+
+import _ "embed"
+
+// RBAC is the ClusterRole that lets Crossplane compose what our functions ask
+// for.
+//
+//go:embed rbac.yaml
+var RBAC []byte
