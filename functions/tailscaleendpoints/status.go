@@ -1,0 +1,161 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// Values of EndpointStatus.HealthStatus.
+const (
+	healthy   = "Healthy"
+	unhealthy = "Unhealthy"
+)
+
+func (g *group) status() gatewayv1alpha1.TailscaleEndpointsStatus {
+	s := gatewayv1alpha1.TailscaleEndpointsStatus{TotalEndpoints: ptr.To[int32](0), HealthyEndpoints: ptr.To[int32](0)}
+	if !g.composed {
+		return s
+	}
+	s.TotalEndpoints = ptr.To(g.replicas)
+	ref := gatewayv1alpha1.StatefulSetRef{
+		Name:            g.set,
+		Namespace:       g.owner.Namespace,
+		ConnectionType:  gatewayv1alpha1.ConnectionTypeIngress,
+		DesiredReplicas: g.replicas,
+	}
+	if g.statefulSet != nil {
+		ref.ReadyReplicas = g.statefulSet.Status.ReadyReplicas
+	}
+	s.StatefulSetRefs = []gatewayv1alpha1.StatefulSetRef{ref}
+	for _, i := range g.wanted() {
+		e := g.endpoint(i)
+		if e.HealthStatus == healthy {
+			*s.HealthyEndpoints++
+		}
+		s.EndpointStatus = append(s.EndpointStatus, e)
+		if m := g.machines[i]; m != nil && m.Status.AtProvider.NodeID != "" {
+			s.Devices = append(s.Devices, device(compose.MachineName(g.set, i), m))
+		}
+	}
+	return s
+}
+
+func device(pod string, m *tailnetv1alpha1.Machine) gatewayv1alpha1.DeviceStatus {
+	o := m.Status.AtProvider
+	d := gatewayv1alpha1.DeviceStatus{
+		Hostname:       o.Hostname,
+		TailscaleFQDN:  o.Name,
+		TailscaleIP:    address(m),
+		NodeID:         o.NodeID,
+		StatefulSetPod: pod,
+		Online:         ptr.Deref(o.Online, false),
+		Tags:           o.Tags,
+	}
+	if d.Hostname == "" {
+		d.Hostname = m.Spec.ForProvider.Hostname
+	}
+	return d
+}
+
+// address of a machine: its first, which is IPv4 if it has one.
+func address(m *tailnetv1alpha1.Machine) string {
+	if a := m.Status.AtProvider.Addresses; len(a) > 0 {
+		return a[0]
+	}
+	return ""
+}
+
+func (g *group) endpoint(i int32) gatewayv1alpha1.EndpointStatus {
+	e := gatewayv1alpha1.EndpointStatus{Name: compose.MachineName(g.set, i), HealthStatus: unhealthy}
+	m := g.machines[i]
+	if m != nil {
+		e.TailscaleIP = address(m)
+	}
+	e.Message = problem(m)
+	if e.Message == "" {
+		e.HealthStatus = healthy
+	}
+	return e
+}
+
+// problem tells why a machine is not in the tailnet. Empty if it is.
+func problem(m *tailnetv1alpha1.Machine) string {
+	switch {
+	case m == nil:
+		return "Waiting for the Machine to be made"
+	case m.GetCondition(xpv2.TypeSynced).Status == corev1.ConditionFalse:
+		return m.GetCondition(xpv2.TypeSynced).Message
+	case m.Status.AtProvider.NodeID == "" && !m.Status.AtProvider.KeyIssued:
+		return "Waiting for the provider to issue an auth key"
+	case m.Status.AtProvider.NodeID == "":
+		return "Waiting for the pod to log in to the tailnet"
+	case !ptr.Deref(m.Status.AtProvider.Authorized, true):
+		return "Waiting for an admin of the tailnet to authorize the device"
+	case !ptr.Deref(m.Status.AtProvider.Online, true):
+		return "The device is offline; see whether its pod runs and reaches the control server"
+	case m.GetCondition(xpv2.TypeReady).Status != corev1.ConditionTrue:
+		return "Waiting for the device to be ready"
+	}
+	return ""
+}
+
+// machinesReady says what the user can mend first: what the provider cannot do.
+func (g *group) machinesReady() compose.Condition {
+	c := compose.Condition{Type: meta.TypeMachinesReady, Status: compose.False}
+	if !g.composed {
+		c.Reason, c.Message = meta.ReasonMachinesNotReady, "There are no machines while the tailnet is not accepted"
+		return c
+	}
+	var waiting []string
+	for _, i := range g.wanted() {
+		name, m := compose.MachineName(g.set, i), g.machines[i]
+		if m != nil && m.GetCondition(xpv2.TypeSynced).Status == corev1.ConditionFalse {
+			c.Reason = meta.ReasonCannotPrepareMachine
+			c.Message = fmt.Sprintf("Machine %s: %s", name, m.GetCondition(xpv2.TypeSynced).Message)
+			return c
+		}
+		if problem(m) != "" {
+			waiting = append(waiting, name)
+		}
+	}
+	if len(waiting) > 0 {
+		c.Reason = meta.ReasonMachinesNotReady
+		c.Message = fmt.Sprintf("%d of %d machines are in the tailnet; waiting for %s", int(g.replicas)-len(waiting), g.replicas, compose.List(waiting...))
+		return c
+	}
+	c.Status, c.Reason = compose.True, meta.ReasonAllMachinesReady
+	c.Message = fmt.Sprintf("%d of %d machines are in the tailnet", g.replicas, g.replicas)
+	return c
+}
+
+func (g *group) statefulSetsReady() compose.Condition {
+	c := compose.Condition{Type: meta.TypeStatefulSetsReady, Status: compose.False, Reason: meta.ReasonReplicasNotReady}
+	if !g.composed {
+		c.Message = "There are no proxies while the tailnet is not accepted"
+		return c
+	}
+	ready := int32(0)
+	if g.statefulSet != nil {
+		ready = g.statefulSet.Status.ReadyReplicas
+	}
+	c.Message = fmt.Sprintf("%d of %d replicas of StatefulSet %s are ready", min(ready, g.replicas), g.replicas, g.set)
+	switch {
+	case g.podsReady():
+		c.Status, c.Reason = compose.True, meta.ReasonAllReplicasReady
+	case ready >= g.replicas:
+		c.Message = fmt.Sprintf("StatefulSet %s is being rolled out", g.set)
+	}
+	return c
+}

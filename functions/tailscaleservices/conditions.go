@@ -1,0 +1,157 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// reasonInvalidSelector means that the selector, or the template beside it,
+// cannot match.
+const reasonInvalidSelector xpv2.ConditionReason = "InvalidSelector"
+
+func (s *service) endpointsSelected() compose.Condition {
+	c := compose.Condition{Type: meta.TypeEndpointsSelected, Status: compose.False}
+	names := make([]string, len(s.sel.sets))
+	for i, p := range s.sel.sets {
+		names[i] = p.Spec.Endpoints
+	}
+	switch {
+	case s.sel.err != nil:
+		c.Reason, c.Message = reasonInvalidSelector, "spec.selector: "+s.sel.err.Error()
+	case s.severalTailnets():
+		c.Reason = meta.ReasonSeveralTailnets
+		c.Message = fmt.Sprintf("The selected TailscaleEndpoints %s are of the tailnets %s; select those of one",
+			compose.List(names...), compose.List(s.sel.tailnets(s.xr.Spec.EndpointTemplate)...))
+	case s.tailnet() != "" && !s.verdict.Accepted:
+		c.Reason, c.Message = s.verdict.Reason, s.verdict.Message
+	case s.sel.provision && len(names) == 0:
+		c.Reason = meta.ReasonEndpointsProvisioned
+		c.Message = fmt.Sprintf("Making TailscaleEndpoints %s from spec.endpointTemplate", provisionedName(s.owner))
+	case len(names) == 0:
+		c.Reason = meta.ReasonNoEndpointsMatch
+		c.Message = fmt.Sprintf("No TailscaleEndpoints of namespace %q match spec.selector; label one, or set spec.endpointTemplate", s.owner.Namespace)
+	case s.sel.provision:
+		c.Status, c.Reason = compose.True, meta.ReasonEndpointsProvisioned
+		c.Message = fmt.Sprintf("Made TailscaleEndpoints %s from spec.endpointTemplate", names[0])
+	default:
+		c.Status, c.Reason = compose.True, meta.ReasonEndpointsSelected
+		c.Message = "Selected TailscaleEndpoints " + compose.List(names...)
+	}
+	return c
+}
+
+func (s *service) vipServiceReady() compose.Condition {
+	c := compose.Condition{Type: meta.TypeVIPServiceReady, Status: compose.False, Reason: meta.ReasonVIPServiceCreating}
+	switch {
+	case s.moving():
+		c.Message = fmt.Sprintf("Deleting %s in tailnet %q to make it in %q", s.serviceName(), s.observedTailnet(), s.tailnet())
+	case s.vip == nil && (!s.verdict.Accepted || s.sel.err != nil || s.severalTailnets()):
+		c.Message = fmt.Sprintf("%s is made once endpoints are selected", s.serviceName())
+	case s.vip == nil:
+		c.Message = fmt.Sprintf("Making %s", s.serviceName())
+	case s.vipReady():
+		c.Status, c.Reason = compose.True, meta.ReasonVIPServiceCreated
+		c.Message = fmt.Sprintf("%s has the address %s", s.serviceName(), s.addresses()[0])
+	default:
+		c.Message = fmt.Sprintf("Waiting for %s to get an address", s.serviceName())
+		if p := vipProblem(s.vip); p != nil {
+			c.Reason, c.Message = p.Reason, p.Message
+		}
+	}
+	return c
+}
+
+// vipProblem is what the provider cannot do with a service. Nil if it can.
+func vipProblem(v *tailnetv1alpha1.VIPService) *xpv2.Condition {
+	for _, c := range v.Status.Conditions {
+		if c.Status == corev1.ConditionFalse && c.Reason == meta.ReasonForeignService {
+			return &c
+		}
+	}
+	c := v.GetCondition(xpv2.TypeSynced)
+	if c.Status != corev1.ConditionFalse {
+		return nil
+	}
+	c.Reason = meta.ReasonCannotReconcile
+	return &c
+}
+
+func (s *service) advertised() compose.Condition {
+	c := compose.Condition{Type: meta.TypeAdvertised, Status: compose.False}
+	total, offered, healthy := s.machines(), count(s.hosts(), isOffered), count(s.hosts(), isHealthy)
+	switch {
+	case s.portsErr != nil:
+		c.Reason, c.Message = meta.ReasonInvalidBackends, "Invalid backends: "+s.portsErr.Error()
+	case healthy > 0:
+		c.Status, c.Reason = compose.True, meta.ReasonHostsAdvertising
+		c.Message = fmt.Sprintf("%d of %d machines host %s", healthy, max(total, healthy), s.serviceName())
+	case offered > 0 && count(s.hosts(), isPending) > 0:
+		c.Reason = meta.ReasonApprovalPending
+		c.Message = fmt.Sprintf("No machine that offers %s is approved", s.serviceName())
+	case total == 0:
+		c.Reason = meta.ReasonNoHost
+		c.Message = fmt.Sprintf("There is no machine to host %s", s.serviceName())
+	case len(s.addresses()) == 0:
+		c.Reason = meta.ReasonNoHost
+		c.Message = fmt.Sprintf("Machines host %s once it has an address", s.serviceName())
+	case offered > 0:
+		c.Reason = meta.ReasonNoHost
+		c.Message = fmt.Sprintf("No machine that offers %s serves all of its ports yet", s.serviceName())
+	default:
+		c.Reason = meta.ReasonNoHealthyBackend
+		c.Message = fmt.Sprintf("No machine offers %s: each does once it is in the tailnet and its backends answer; see %s", s.serviceName(), s.backends())
+	}
+	return c
+}
+
+// backends by name, for a message.
+func (s *service) backends() string {
+	seen := map[string]bool{}
+	var names []string
+	for _, b := range s.xr.Spec.Backends {
+		if n := "Service " + b.Name; !seen[n] {
+			seen[n] = true
+			names = append(names, n)
+		}
+	}
+	return compose.List(names...)
+}
+
+// isOffered tells whether a host that can be reached offers the service.
+func isOffered(h tailnetv1alpha1.ServiceHost) bool { return h.Online }
+
+// isPending tells whether a host waits for an approval.
+func isPending(h tailnetv1alpha1.ServiceHost) bool { return h.Online && !isApproved(h) }
+
+func (s *service) approved() compose.Condition {
+	c := compose.Condition{Type: meta.TypeApproved}
+	var pending []string
+	for _, h := range s.hosts() {
+		if isPending(h) {
+			pending = append(pending, h.Name)
+		}
+	}
+	switch {
+	case len(pending) > 0:
+		c.Status, c.Reason = compose.False, meta.ReasonApprovalPending
+		c.Message = fmt.Sprintf("%s wait for an approval to host %s: approve them in Tailscale's admin console, set spec.vipService.autoApprove, or add an auto-approver to the policy file",
+			compose.List(pending...), s.serviceName())
+	case count(s.hosts(), isOffered) > 0:
+		c.Status, c.Reason = compose.True, meta.ReasonHostsApproved
+		c.Message = fmt.Sprintf("All machines that offer %s are approved", s.serviceName())
+	default:
+		c.Reason = meta.ReasonNoHost
+		c.Message = fmt.Sprintf("No machine offers %s", s.serviceName())
+	}
+	return c
+}

@@ -1,0 +1,109 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// conditionTypes that every run sets.
+var conditionTypes = []xpv2.ConditionType{ //nolint:gochecknoglobals // A constant list.
+	meta.TypeEndpointsSelected, meta.TypeVIPServiceReady, meta.TypeAdvertised, meta.TypeApproved,
+}
+
+// Function composes TailscaleServices.
+type Function struct {
+	fnv1.UnimplementedFunctionRunnerServiceServer
+
+	log logging.Logger
+}
+
+// RunFunction composes one TailscaleServices.
+func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
+	log := f.log.WithValues("tag", req.GetMeta().GetTag())
+	r := compose.NewRun(req)
+	if err := run(r); err != nil {
+		log.Info("Cannot compose TailscaleServices", "error", err)
+		return r.Fatal(err, conditionTypes...), nil
+	}
+	log.Debug("Composed TailscaleServices")
+	return r.Response(), nil
+}
+
+// requireProxySets is every ProxySet of a namespace. They have no status, so
+// proxies that come and go call nothing.
+func requireProxySets(namespace string) compose.Requirement {
+	return compose.Requirement{
+		Key:        "proxy-sets",
+		APIVersion: tailnetv1alpha1.SchemeGroupVersion.String(),
+		Kind:       tailnetv1alpha1.ProxySetKind,
+		Namespace:  namespace,
+		Labels:     map[string]string{meta.LabelProxySet: "true"},
+	}
+}
+
+func run(r *compose.Run) error {
+	xr := &gatewayv1alpha1.TailscaleServices{}
+	if err := r.Composite(xr); err != nil {
+		return err
+	}
+	owner := compose.OwnerOf(xr)
+	if owner.Namespace == "" {
+		return errors.New("cannot compose a service for an object without a namespace")
+	}
+	s := &service{owner: owner, xr: xr}
+	if err := s.observe(r); err != nil {
+		return err
+	}
+
+	need := requireProxySets(owner.Namespace)
+	r.Require(need)
+	sets, resolved, err := compose.Required[tailnetv1alpha1.ProxySet](r, need)
+	if err != nil {
+		return err
+	}
+	if !resolved {
+		r.SetWaiting("Waiting for Crossplane to read the ProxySets", conditionTypes...)
+		return r.CarryOver()
+	}
+	s.sel = selectEndpoints(owner, xr, sets)
+
+	name := s.tailnet()
+	if name != "" {
+		need := compose.RequireTailnet(name)
+		r.Require(need)
+		found, resolved, err := compose.Required[gatewayv1alpha1.TailscaleTailnet](r, need)
+		if err != nil {
+			return err
+		}
+		if !resolved {
+			r.SetWaiting("Waiting for Crossplane to read the TailscaleTailnet", conditionTypes...)
+			return r.CarryOver()
+		}
+		s.judge(name, found)
+	}
+
+	s.ports, s.portsErr = assignPorts(xr.Spec)
+	for _, c := range []compose.Condition{s.endpointsSelected(), s.vipServiceReady(), s.advertised(), s.approved()} {
+		r.SetCondition(c)
+	}
+	if s.problem() {
+		r.NotReady()
+	}
+	if err := r.Status(s.status()); err != nil {
+		return err
+	}
+	return s.desire(r)
+}

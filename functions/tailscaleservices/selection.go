@@ -1,0 +1,121 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// A selection is which endpoints a service is hosted by.
+type selection struct {
+	// sets of the selected endpoints, by name.
+	sets []tailnetv1alpha1.ProxySet
+
+	// provision tells that the endpoints of the template are to be.
+	provision bool
+
+	// err tells what is wrong with the selector or the template. It is for the
+	// user.
+	err error
+}
+
+// selectEndpoints picks by label. Endpoints from the template are for when no
+// others match, so they count for the service that they were made for only
+// while none do; and those of another service's template never keep this one
+// from having its own, else two services with one selector would take turns.
+func selectEndpoints(owner compose.Owner, xr *gatewayv1alpha1.TailscaleServices, sets []tailnetv1alpha1.ProxySet) selection {
+	selector, err := metav1.LabelSelectorAsSelector(&xr.Spec.Selector)
+	if err != nil {
+		return selection{err: err}
+	}
+	template := xr.Spec.EndpointTemplate
+
+	var own, others []tailnetv1alpha1.ProxySet
+	for _, s := range sets {
+		mine := s.Spec.Endpoints == provisionedName(owner) && s.Labels[meta.LabelServices] == owner.Name
+		switch {
+		case s.GetDeletionTimestamp() != nil || !selector.Matches(labels.Set(s.GetLabels())):
+		case mine && template != nil && s.Spec.Tailnet == template.Tailnet:
+			own = append(own, s)
+		case mine:
+			// On their way out: the template is gone or wants another tailnet.
+		case template == nil || s.Labels[meta.LabelAutoProvisioned] != "true":
+			others = append(others, s)
+		}
+	}
+	slices.SortFunc(others, func(a, b tailnetv1alpha1.ProxySet) int { return strings.Compare(a.GetName(), b.GetName()) })
+
+	if len(others) > 0 || template == nil {
+		return selection{sets: others}
+	}
+	if !selector.Matches(labels.Set(provisionedLabels(owner, xr))) {
+		return selection{err: errTemplateLabels}
+	}
+	return selection{sets: own, provision: true}
+}
+
+// provisionedName is the name of the endpoints made from a service's template.
+func provisionedName(owner compose.Owner) string {
+	return compose.ChildName(owner.Name, "endpoints")
+}
+
+// provisionedLabels are the labels of endpoints made from a service's template:
+// the template's, those that the selector asks for, and ours.
+func provisionedLabels(owner compose.Owner, xr *gatewayv1alpha1.TailscaleServices) map[string]string {
+	l := map[string]string{}
+	maps.Copy(l, xr.Spec.EndpointTemplate.Labels)
+	maps.Copy(l, xr.Spec.Selector.MatchLabels)
+	l[meta.LabelAutoProvisioned] = "true"
+	l[meta.LabelServices] = owner.Name
+	return l
+}
+
+// provisioned tells whether endpoints are those that the template makes. A
+// TailscaleEndpoints cannot change its tailnet, so others must go first.
+func provisioned(e *gatewayv1alpha1.TailscaleEndpoints, t *gatewayv1alpha1.EndpointTemplate) bool {
+	return e == nil || e.Spec.Tailnet == t.Tailnet
+}
+
+// tailnets of the selected endpoints, or of the template, each once.
+func (s selection) tailnets(template *gatewayv1alpha1.EndpointTemplate) []string {
+	var out []string
+	for _, p := range s.sets {
+		out = append(out, p.Spec.Tailnet)
+	}
+	if s.provision {
+		out = append(out, template.Tailnet)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// tags of the machines of the selected endpoints, each once.
+func (s selection) tags() []tailnetv1alpha1.Tag {
+	lists := make([][]tailnetv1alpha1.Tag, 0, len(s.sets))
+	for _, p := range s.sets {
+		lists = append(lists, p.Spec.Tags)
+	}
+	return compose.Tags(lists...)
+}
+
+// machines that are wanted of an endpoints to let the tailnet in.
+func machines(p tailnetv1alpha1.ProxySet) int32 {
+	n := int32(0)
+	for _, m := range p.Spec.Sets {
+		if m.Direction == tailnetv1alpha1.DirectionIngress {
+			n += m.Replicas
+		}
+	}
+	return n
+}

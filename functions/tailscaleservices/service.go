@@ -1,0 +1,161 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// Resource names of children. That of a ServiceAttachment ends in the name of
+// its endpoints.
+const (
+	nameVIPService   = "vipservice"
+	nameEndpoints    = "endpoints"
+	prefixAttachment = "attachment-"
+)
+
+// A service is what is wanted of a TailscaleServices, and what was seen.
+type service struct {
+	owner compose.Owner
+	xr    *gatewayv1alpha1.TailscaleServices
+
+	// vip that was observed. Nil when there is none.
+	vip *tailnetv1alpha1.VIPService
+
+	// endpoints from the template that were observed. Nil when there are none.
+	endpoints *gatewayv1alpha1.TailscaleEndpoints
+
+	// attachments that were observed, by resource name.
+	attachments map[string]*tailnetv1alpha1.ServiceAttachment
+
+	sel selection
+
+	// tailnetTags are the tags that the tailnet puts on every machine.
+	tailnetTags []gatewayv1alpha1.Tag
+
+	verdict  compose.TailnetVerdict
+	ports    []assignment
+	portsErr error
+}
+
+func (s *service) observe(r *compose.Run) error {
+	vip := &tailnetv1alpha1.VIPService{}
+	ok, err := r.Observed(nameVIPService, vip)
+	if err != nil {
+		return err
+	}
+	if ok {
+		s.vip = vip
+	}
+	e := &gatewayv1alpha1.TailscaleEndpoints{}
+	if ok, err = r.Observed(nameEndpoints, e); err != nil {
+		return err
+	}
+	if ok {
+		s.endpoints = e
+	}
+	s.attachments = map[string]*tailnetv1alpha1.ServiceAttachment{}
+	for _, name := range r.ObservedNames() {
+		if len(name) <= len(prefixAttachment) || name[:len(prefixAttachment)] != prefixAttachment {
+			continue
+		}
+		a := &tailnetv1alpha1.ServiceAttachment{}
+		if _, err := r.Observed(name, a); err != nil {
+			return err
+		}
+		s.attachments[name] = a
+	}
+	return nil
+}
+
+// observedTailnet is the tailnet that the Tailscale Service is in. Empty if there
+// is none yet.
+func (s *service) observedTailnet() string {
+	if s.vip == nil || s.vip.Spec.ProviderConfigReference == nil {
+		return ""
+	}
+	return s.vip.Spec.ProviderConfigReference.Name
+}
+
+// tailnet to have the service in: that of the selected endpoints. While they are
+// of several tailnets, or there are none, the service stays where it is, for its
+// address is not to be lost. Empty if there is nothing to say it.
+func (s *service) tailnet() string {
+	if t := s.sel.tailnets(s.xr.Spec.EndpointTemplate); len(t) == 1 {
+		return t[0]
+	}
+	return s.observedTailnet()
+}
+
+func (s *service) judge(name string, found []gatewayv1alpha1.TailscaleTailnet) {
+	var t *gatewayv1alpha1.TailscaleTailnet
+	if len(found) > 0 {
+		t = &found[0]
+		s.tailnetTags = t.Spec.Tags
+	}
+	s.verdict = compose.JudgeTailnet(name, s.owner.Namespace, t)
+}
+
+// severalTailnets tells that the selected endpoints are of more than one.
+func (s *service) severalTailnets() bool {
+	return len(s.sel.tailnets(s.xr.Spec.EndpointTemplate)) > 1
+}
+
+// refused tells that the namespace may not use the tailnet. Nothing is composed
+// then. A tailnet that is gone does not refuse: what runs is not harmed.
+func (s *service) refused() bool {
+	return s.verdict.Reason == meta.ReasonNamespaceNotAllowed
+}
+
+// moving tells that the service is in another tailnet than it is to be in. It
+// must be deleted there before it is made here.
+func (s *service) moving() bool {
+	t := s.observedTailnet()
+	return t != "" && t != s.tailnet()
+}
+
+// serviceName in the tailnet.
+func (s *service) serviceName() string {
+	if n := s.xr.Spec.VIPService.Name; n != "" {
+		return string(n)
+	}
+	return "svc:" + s.owner.Name
+}
+
+// addresses of the service. Empty until it has some.
+func (s *service) addresses() []string {
+	if s.vip == nil || s.moving() {
+		return nil
+	}
+	return s.vip.Status.AtProvider.Addresses
+}
+
+// hosts that offer the service.
+func (s *service) hosts() []tailnetv1alpha1.ServiceHost {
+	if s.vip == nil || s.moving() {
+		return nil
+	}
+	return s.vip.Status.AtProvider.Hosts
+}
+
+// vipReady tells whether the service is in the tailnet, and as it is wanted.
+func (s *service) vipReady() bool {
+	return s.vip != nil && len(s.addresses()) > 0 &&
+		s.vip.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue &&
+		s.vip.GetCondition(xpv2.TypeSynced).Status != corev1.ConditionFalse
+}
+
+// problem tells that there is something for the user to mend, whatever the
+// children say of themselves.
+func (s *service) problem() bool {
+	return s.sel.err != nil || s.portsErr != nil || !s.verdict.Accepted || s.severalTailnets() || s.moving() ||
+		len(s.sel.sets) == 0
+}

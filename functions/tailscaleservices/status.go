@@ -1,0 +1,121 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/utils/ptr"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+)
+
+// Values of SelectedEndpoints.Status.
+const (
+	statusReady   = "Ready"
+	statusPending = "Pending"
+)
+
+// approvedPrefix starts the approvals that let a host serve.
+const approvedPrefix = "approved"
+
+func isApproved(h tailnetv1alpha1.ServiceHost) bool {
+	return strings.HasPrefix(h.Approval, approvedPrefix)
+}
+
+// isHealthy tells whether a host gets the service's traffic.
+func isHealthy(h tailnetv1alpha1.ServiceHost) bool {
+	return h.Online && h.Configured && isApproved(h)
+}
+
+func count(hosts []tailnetv1alpha1.ServiceHost, is func(tailnetv1alpha1.ServiceHost) bool) int32 {
+	n := int32(0)
+	for _, h := range hosts {
+		if is(h) {
+			n++
+		}
+	}
+	return n
+}
+
+// machines that are to host the service.
+func (s *service) machines() int32 {
+	n := int32(0)
+	for _, p := range s.sel.sets {
+		n += machines(p)
+	}
+	return n
+}
+
+func (s *service) status() gatewayv1alpha1.TailscaleServicesStatus {
+	total, healthy := s.machines(), count(s.hosts(), isHealthy)
+	out := gatewayv1alpha1.TailscaleServicesStatus{
+		TotalBackends:   ptr.To(total),
+		HealthyBackends: ptr.To(healthy),
+		VIPServiceStatus: &gatewayv1alpha1.ServiceVIPStatus{
+			Created:             len(s.addresses()) > 0,
+			ServiceName:         s.serviceName(),
+			Addresses:           s.addresses(),
+			BackendCount:        total,
+			HealthyBackendCount: healthy,
+		},
+	}
+	if s.vip != nil && !s.moving() {
+		out.VIPServiceStatus.DNSName = s.vip.Status.AtProvider.DNSName
+	}
+	for _, p := range s.sel.sets {
+		out.SelectedEndpoints = append(out.SelectedEndpoints, s.selected(p))
+	}
+	return out
+}
+
+func (s *service) selected(p tailnetv1alpha1.ProxySet) gatewayv1alpha1.SelectedEndpoints {
+	healthy := count(s.hosts(), func(h tailnetv1alpha1.ServiceHost) bool { return isHealthy(h) && hosts(p, h) })
+	out := gatewayv1alpha1.SelectedEndpoints{
+		Name:      p.Spec.Endpoints,
+		Namespace: s.owner.Namespace,
+		Machines:  machines(p),
+		Status:    statusPending,
+		HealthStatus: gatewayv1alpha1.SelectedHealth{
+			HealthyMachines:   healthy,
+			UnhealthyMachines: max(machines(p)-healthy, 0),
+		},
+	}
+	if healthy > 0 {
+		out.Status = statusReady
+	}
+	return out
+}
+
+// hosts tells whether a host is a machine of an endpoints, by its name: the first
+// label is the name that the machine asked for, and -1, -2 and so on when that
+// was taken.
+func hosts(p tailnetv1alpha1.ProxySet, h tailnetv1alpha1.ServiceHost) bool {
+	label, _, _ := strings.Cut(h.Name, ".")
+	for _, m := range p.Spec.Sets {
+		wanted := make([]string, m.Replicas)
+		for i := range m.Replicas {
+			wanted[i] = compose.HostName(p.GetNamespace(), compose.MachineName(m.Name, i))
+		}
+		if slices.Contains(wanted, label) {
+			return true
+		}
+		if base, ok := cutNumber(label); ok && slices.Contains(wanted, base) {
+			return true
+		}
+	}
+	return false
+}
+
+// cutNumber cuts -1, -2 and so on off a name.
+func cutNumber(name string) (string, bool) {
+	i := strings.LastIndexByte(name, '-')
+	if i < 0 || i == len(name)-1 || strings.Trim(name[i+1:], "0123456789") != "" {
+		return "", false
+	}
+	return name[:i], true
+}

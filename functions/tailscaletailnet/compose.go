@@ -1,0 +1,100 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// composeConfig makes the provider config that everything of this tailnet uses.
+// It has the tailnet's name, which is how others refer to it.
+func composeConfig(xr *gatewayv1alpha1.TailscaleTailnet, clusterID string) *tailnetv1alpha1.ClusterProviderConfig {
+	return &tailnetv1alpha1.ClusterProviderConfig{
+		ObjectMeta: metav1.ObjectMeta{Name: xr.GetName(), Labels: labels(xr)},
+		Spec: tailnetv1alpha1.ProviderConfigSpec{
+			Tailnet:    xr.Spec.Tailnet,
+			APIURL:     xr.Spec.APIURL,
+			ControlURL: xr.Spec.ControlURL,
+			Credentials: tailnetv1alpha1.Credentials{OAuthSecretRef: xpv2.SecretReference{
+				Name:      xr.Spec.OAuthSecretName,
+				Namespace: xr.Spec.OAuthSecretNamespace,
+			}},
+			Tags:      compose.Tags(xr.Spec.Tags),
+			ClusterID: clusterID,
+		},
+	}
+}
+
+// composeTailnet makes what observes the tailnet and tries the credential.
+func composeTailnet(xr *gatewayv1alpha1.TailscaleTailnet) *tailnetv1alpha1.Tailnet {
+	return &tailnetv1alpha1.Tailnet{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:      xr.GetName(),
+			Namespace: xr.Spec.OAuthSecretNamespace,
+			Labels:    labels(xr),
+		},
+		Spec: tailnetv1alpha1.TailnetSpec{
+			ManagedResourceSpec: xpv2.ManagedResourceSpec{ProviderConfigReference: compose.ProviderConfigRef(xr.GetName())},
+		},
+	}
+}
+
+func labels(xr *gatewayv1alpha1.TailscaleTailnet) map[string]string {
+	return map[string]string{meta.LabelTailnet: xr.GetName()}
+}
+
+// ready once the tailnet was seen, and as long as its credential is taken.
+func ready(t *tailnetv1alpha1.Tailnet) bool {
+	return t.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue &&
+		t.GetCondition(meta.TypeAuthenticated).Status != corev1.ConditionFalse
+}
+
+// authenticated is what the provider says of the credential.
+func authenticated(t *tailnetv1alpha1.Tailnet) compose.Condition {
+	c := t.GetCondition(meta.TypeAuthenticated)
+	switch c.Status {
+	case corev1.ConditionTrue:
+		return compose.Condition{Type: meta.TypeAuthenticated, Status: compose.True, Reason: c.Reason, Message: c.Message}
+	case corev1.ConditionFalse:
+		return compose.Condition{Type: meta.TypeAuthenticated, Status: compose.False, Reason: c.Reason, Message: c.Message}
+	case corev1.ConditionUnknown:
+	}
+	message := "Waiting for the provider to try the credential; if this lasts, see whether the provider is installed and healthy"
+	if s := t.GetCondition(xpv2.TypeSynced); s.Status == corev1.ConditionFalse {
+		message = s.Message
+	}
+	return compose.Condition{Type: meta.TypeAuthenticated, Reason: compose.ReasonWaiting, Message: message}
+}
+
+func noClusterID() compose.Condition {
+	return compose.Condition{
+		Type:    meta.TypeAuthenticated,
+		Reason:  compose.ReasonWaiting,
+		Message: "Crossplane cannot read namespace kube-system, whose UID tells this cluster from others; let it get, list and watch namespaces, or set spec.clusterID",
+	}
+}
+
+func status(t *tailnetv1alpha1.Tailnet, clusterID string) gatewayv1alpha1.TailscaleTailnetStatus {
+	s := gatewayv1alpha1.TailscaleTailnetStatus{ClusterID: clusterID}
+	o := t.Status.AtProvider
+	info := gatewayv1alpha1.TailnetInfo{
+		Name:           o.Name,
+		Organization:   o.Organization,
+		MagicDNSSuffix: o.MagicDNSSuffix,
+		DeviceCount:    o.DeviceCount,
+		ServiceCount:   o.ServiceCount,
+	}
+	if info != (gatewayv1alpha1.TailnetInfo{}) {
+		s.TailnetInfo = &info
+	}
+	return s
+}

@@ -1,0 +1,98 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// Resource names of children.
+const (
+	nameConfig  = "provider-config"
+	nameTailnet = "tailnet"
+)
+
+// Function composes TailscaleTailnets.
+type Function struct {
+	fnv1.UnimplementedFunctionRunnerServiceServer
+
+	log logging.Logger
+}
+
+// RunFunction composes one TailscaleTailnet.
+func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
+	log := f.log.WithValues("tag", req.GetMeta().GetTag())
+	r := compose.NewRun(req)
+	if err := run(r); err != nil {
+		log.Info("Cannot compose TailscaleTailnet", "error", err)
+		return r.Fatal(err, meta.TypeAuthenticated), nil
+	}
+	log.Debug("Composed TailscaleTailnet")
+	return r.Response(), nil
+}
+
+// requireKubeSystem is the namespace whose UID tells clusters apart.
+func requireKubeSystem() compose.Requirement {
+	return compose.Requirement{Key: "kube-system", APIVersion: "v1", Kind: "Namespace", Name: "kube-system"}
+}
+
+func run(r *compose.Run) error {
+	xr := &gatewayv1alpha1.TailscaleTailnet{}
+	if err := r.Composite(xr); err != nil {
+		return err
+	}
+	config := &tailnetv1alpha1.ClusterProviderConfig{}
+	hasConfig, err := r.Observed(nameConfig, config)
+	if err != nil {
+		return err
+	}
+	tailnet := &tailnetv1alpha1.Tailnet{}
+	if _, err := r.Observed(nameTailnet, tailnet); err != nil {
+		return err
+	}
+
+	// A provider config keeps the id that it was made with when the namespace
+	// cannot be read any more.
+	id := config.Spec.ClusterID
+	if xr.Spec.ClusterID != "" {
+		id = xr.Spec.ClusterID
+	} else {
+		r.Require(requireKubeSystem())
+		found, resolved, err := compose.Required[corev1.Namespace](r, requireKubeSystem())
+		if err != nil {
+			return err
+		}
+		if !resolved {
+			r.SetWaiting("Waiting for Crossplane to read namespace kube-system", meta.TypeAuthenticated)
+			return r.CarryOver()
+		}
+		if len(found) > 0 {
+			id = string(found[0].GetUID())
+		}
+	}
+
+	if err := r.Status(status(tailnet, id)); err != nil {
+		return err
+	}
+	if id == "" {
+		r.SetCondition(noClusterID())
+		r.NotReady()
+		return r.CarryOver()
+	}
+	r.SetCondition(authenticated(tailnet))
+	if err := r.Desire(nameConfig, composeConfig(xr, id), hasConfig); err != nil {
+		return err
+	}
+	return r.Desire(nameTailnet, composeTailnet(xr), ready(tailnet))
+}

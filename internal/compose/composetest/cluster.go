@@ -1,0 +1,107 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package composetest
+
+import (
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+)
+
+// A cluster is what a function is called about.
+type cluster struct {
+	composite *structpb.Struct
+	observed  map[string]*structpb.Struct
+	objects   []*structpb.Struct
+}
+
+// call a function as Crossplane does: again and again with what it requires,
+// until it requires the same twice. A fatal result ends it.
+func (c *cluster) call(t *testing.T, fn fnv1.FunctionRunnerServiceServer) *fnv1.RunFunctionResponse {
+	t.Helper()
+	var wants *fnv1.Requirements
+	for range maxCalls {
+		rsp := c.callOnce(t, fn, wants)
+		for _, r := range rsp.GetResults() {
+			if r.GetSeverity() == fnv1.Severity_SEVERITY_FATAL {
+				return rsp
+			}
+		}
+		if proto.Equal(wants, rsp.GetRequirements()) || rsp.GetRequirements() == nil && wants == nil {
+			return rsp
+		}
+		wants = rsp.GetRequirements()
+	}
+	t.Fatalf("the function's requirements did not settle in %d calls", maxCalls)
+	return nil
+}
+
+// callOnce calls a function with what it required before.
+func (c *cluster) callOnce(t *testing.T, fn fnv1.FunctionRunnerServiceServer, wants *fnv1.Requirements) *fnv1.RunFunctionResponse {
+	t.Helper()
+	req := &fnv1.RunFunctionRequest{
+		Meta:              &fnv1.RequestMeta{Tag: "tag"},
+		Observed:          &fnv1.State{Composite: &fnv1.Resource{Resource: clone(c.composite)}, Resources: map[string]*fnv1.Resource{}},
+		RequiredResources: map[string]*fnv1.Resources{},
+	}
+	for n, o := range c.observed {
+		req.Observed.Resources[n] = &fnv1.Resource{Resource: clone(o)}
+	}
+	for key, s := range wants.GetResources() {
+		req.RequiredResources[key] = c.find(s)
+	}
+	rsp, err := fn.RunFunction(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rsp
+}
+
+func clone(s *structpb.Struct) *structpb.Struct {
+	c, ok := proto.Clone(s).(*structpb.Struct)
+	if !ok {
+		return nil
+	}
+	return c
+}
+
+func (c *cluster) find(s *fnv1.ResourceSelector) *fnv1.Resources {
+	out := &fnv1.Resources{}
+	for _, o := range c.objects {
+		if matches(s, o) {
+			out.Items = append(out.Items, &fnv1.Resource{Resource: clone(o)})
+		}
+	}
+	return out
+}
+
+func matches(s *fnv1.ResourceSelector, o *structpb.Struct) bool {
+	if s.GetApiVersion() != field(o, "apiVersion").GetStringValue() || s.GetKind() != field(o, "kind").GetStringValue() {
+		return false
+	}
+	if s.Namespace != nil && s.GetNamespace() != field(o, "metadata", "namespace").GetStringValue() {
+		return false
+	}
+	if n := s.GetMatchName(); n != "" {
+		return n == field(o, "metadata", "name").GetStringValue()
+	}
+	for k, v := range s.GetMatchLabels().GetLabels() {
+		if field(o, "metadata", "labels", k).GetStringValue() != v {
+			return false
+		}
+	}
+	return true
+}
+
+// field at a path. Nil, which reads as empty, when there is none.
+func field(s *structpb.Struct, path ...string) *structpb.Value {
+	v := structpb.NewStructValue(s)
+	for _, p := range path {
+		v = v.GetStructValue().GetFields()[p]
+	}
+	return v
+}

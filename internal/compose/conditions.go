@@ -1,0 +1,71 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package compose
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/crossplane/function-sdk-go/response"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+)
+
+// A Condition of the object that the user wrote. It has no time: Crossplane
+// keeps that.
+type Condition struct {
+	Type   xpv2.ConditionType
+	Status Status
+	Reason xpv2.ConditionReason
+
+	// Message says what to do next. It must be the same from run to run.
+	Message string
+}
+
+// A Status of a condition. The zero value is unknown.
+type Status int
+
+// Statuses of a condition.
+const (
+	Unknown Status = iota
+	True
+	False
+)
+
+// SetCondition on the composite and on its claim.
+func (r *Run) SetCondition(c Condition) {
+	set := map[Status]func() *response.ConditionOption{
+		Unknown: func() *response.ConditionOption {
+			return response.ConditionUnknown(r.rsp, string(c.Type), string(c.Reason))
+		},
+		True: func() *response.ConditionOption {
+			return response.ConditionTrue(r.rsp, string(c.Type), string(c.Reason))
+		},
+		False: func() *response.ConditionOption {
+			return response.ConditionFalse(r.rsp, string(c.Type), string(c.Reason))
+		},
+	}
+	set[c.Status]().WithMessage(c.Message).TargetCompositeAndClaim()
+}
+
+// SetWaiting makes conditions unknown in a run that lacks an input.
+func (r *Run) SetWaiting(message string, types ...xpv2.ConditionType) {
+	for _, t := range types {
+		r.SetCondition(Condition{Type: t, Reason: ReasonWaiting, Message: message})
+	}
+}
+
+// listLimit is how many names a message lists.
+const listLimit = 3
+
+// List names in a message: sorted, three at most, and how many more there are.
+func List(names ...string) string {
+	s := slices.Clone(names)
+	slices.Sort(s)
+	if len(s) <= listLimit {
+		return strings.Join(s, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(s[:listLimit], ", "), len(s)-listLimit)
+}

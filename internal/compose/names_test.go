@@ -1,0 +1,130 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package compose
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+func TestChildName(t *testing.T) {
+	long := strings.Repeat("x", 63)
+	cases := map[string]struct {
+		reason string
+		parts  []string
+		want   string
+	}{
+		"Short": {
+			reason: "What fits and is plain is joined as it is",
+			parts:  []string{"web-proxies", "ingress"},
+			want:   "web-proxies-ingress",
+		},
+		"Longest": {
+			reason: "52 characters still fit",
+			parts:  []string{long[:44], "ingress"},
+			want:   long[:44] + "-ingress",
+		},
+		"TooLong": {
+			reason: "53 do not",
+			parts:  []string{long[:45], "ingress"},
+			want:   long[:43] + "-5f88a81f",
+		},
+		"CutAtDash": {
+			reason: "A dash is not doubled",
+			parts:  []string{long[:42] + "-" + long[:20], "ingress"},
+			want:   long[:42] + "-6bac9036",
+		},
+		"Ambiguous": {
+			reason: "A dash in a later part could be the one between parts",
+			parts:  []string{"web", "a-b"},
+			want:   "web-a-b-7811fff2",
+		},
+		"OtherCharacters": {
+			reason: "A pod's host name has no dots",
+			parts:  []string{"web.shop", "ingress"},
+			want:   "web-shop-ingress-d8aed327",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := ChildName(tc.parts...)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+			if len(got) > 52 {
+				t.Errorf("%q has %d characters", got, len(got))
+			}
+			if errs := validation.IsDNS1123Label(got); len(errs) > 0 {
+				t.Errorf("%q: %v", got, errs)
+			}
+		})
+	}
+}
+
+func TestChildNamesDiffer(t *testing.T) {
+	names := []string{"a", "a-b", "a-b-c", "b", "b-c", "c", "a.b", strings.Repeat("a", 60), strings.Repeat("a", 61), "1"}
+	seen := map[string][2]string{}
+	for _, a := range names {
+		for _, b := range names {
+			n := ChildName(a, b)
+			if other, ok := seen[n]; ok {
+				t.Errorf("%v and %v are both called %q", other, [2]string{a, b}, n)
+			}
+			seen[n] = [2]string{a, b}
+		}
+	}
+}
+
+func TestServiceName(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		name   string
+		want   string
+	}{
+		"Letter": {reason: "A name that starts with a letter is kept", name: "web-ingress", want: "web-ingress"},
+		"Digit":  {reason: "A Service's name starts with a letter", name: "1-ingress", want: "ts-1-ingress-c26da609"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := ServiceName(tc.name)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+			if errs := validation.IsDNS1035Label(got); len(errs) > 0 {
+				t.Errorf("%q: %v", got, errs)
+			}
+		})
+	}
+}
+
+func TestHostName(t *testing.T) {
+	cases := map[string]struct {
+		reason    string
+		namespace string
+		machine   string
+		want      string
+	}{
+		"Short": {reason: "What fits is joined as it is", namespace: "default", machine: "web-ingress-0", want: "default-web-ingress-0"},
+		"Long": {
+			reason:    "A DNS label has 63 characters",
+			namespace: strings.Repeat("n", 63),
+			machine:   "web-ingress-0",
+			want:      strings.Repeat("n", 54) + "-416713de",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := HostName(tc.namespace, tc.machine)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+			if errs := validation.IsDNS1123Label(got); len(errs) > 0 {
+				t.Errorf("%q: %v", got, errs)
+			}
+		})
+	}
+}

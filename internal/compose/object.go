@@ -1,0 +1,95 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package compose
+
+import (
+	"encoding/json"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+)
+
+// scheme knows the kind of every object that a function composes.
+var scheme = runtime.NewScheme() //nolint:gochecknoglobals // Read-only once filled.
+
+func init() { //nolint:gochecknoinits // A scheme has no other way to be a constant.
+	b := runtime.NewSchemeBuilder(
+		appsv1.AddToScheme,
+		corev1.AddToScheme,
+		policyv1.AddToScheme,
+		rbacv1.AddToScheme,
+		gatewayv1alpha1.AddToScheme,
+		tailnetv1alpha1.AddToScheme,
+	)
+	if err := b.AddToScheme(scheme); err != nil {
+		panic(err)
+	}
+}
+
+// toStruct encodes an object for server-side apply: with its kind, and without
+// status or nulls, which would claim fields that a function has no opinion of. It
+// does not use the SDK's composed.From, whose encoder sends every false and 0
+// although they are to be omitted when empty, and drops emptyDir: {}.
+func toStruct(o runtime.Object) (*structpb.Struct, error) {
+	gvk, err := apiutil.GVKForObject(o, scheme)
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot tell the kind of a %T", o)
+	}
+	m, err := toMap(o)
+	if err != nil {
+		return nil, err
+	}
+	m["apiVersion"], m["kind"] = gvk.ToAPIVersionAndKind()
+	delete(m, "status")
+	dropNulls(m)
+	s, err := structpb.NewStruct(m)
+	return s, errors.Wrapf(err, "cannot convert a %T to a struct", o)
+}
+
+func toMap(v any) (map[string]any, error) {
+	j, err := json.Marshal(v)
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot encode a %T", v)
+	}
+	m := map[string]any{}
+	return m, errors.Wrapf(json.Unmarshal(j, &m), "cannot decode a %T", v)
+}
+
+func dropNulls(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, e := range v {
+			if e == nil {
+				delete(v, k)
+				continue
+			}
+			dropNulls(e)
+		}
+	case []any:
+		for _, e := range v {
+			dropNulls(e)
+		}
+	}
+}
+
+// fromStruct decodes an object. Fields that its type lacks, such as Crossplane's
+// own in a composite's spec, are ignored.
+func fromStruct(s *structpb.Struct, into any) error {
+	j, err := protojson.Marshal(s)
+	if err != nil {
+		return errors.Wrapf(err, "cannot encode a struct for a %T", into)
+	}
+	return errors.Wrapf(json.Unmarshal(j, into), "cannot decode a %T", into)
+}

@@ -1,0 +1,66 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package compose
+
+import (
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+)
+
+// A Requirement is other objects that a function reads. Crossplane brings them,
+// then calls again, and does so again whenever one of them changes.
+type Requirement struct {
+	// Key of the requirement in the request and the response.
+	Key string
+
+	APIVersion string
+	Kind       string
+
+	// Namespace of the objects. Empty for a cluster-scoped kind.
+	Namespace string
+
+	// Name of the one object. Empty to take those that carry Labels.
+	Name string
+
+	// Labels that the objects carry.
+	Labels map[string]string
+}
+
+// Require asks for objects. A function must ask for the same in every run with
+// the same input, whether or not it has got them.
+func (r *Run) Require(q Requirement) {
+	if r.rsp.GetRequirements() == nil {
+		r.rsp.Requirements = &fnv1.Requirements{}
+	}
+	if r.rsp.GetRequirements().GetResources() == nil {
+		r.rsp.Requirements.Resources = map[string]*fnv1.ResourceSelector{}
+	}
+	s := &fnv1.ResourceSelector{ApiVersion: q.APIVersion, Kind: q.Kind}
+	if q.Namespace != "" {
+		s.Namespace = &q.Namespace
+	}
+	if q.Name != "" {
+		s.Match = &fnv1.ResourceSelector_MatchName{MatchName: q.Name}
+	} else {
+		s.Match = &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: q.Labels}}
+	}
+	r.rsp.Requirements.Resources[q.Key] = s
+}
+
+// Required decodes what Crossplane found for a requirement, in its order. It
+// returns false if Crossplane has not looked yet, and true with an empty list if
+// there is nothing.
+func Required[T any](r *Run, q Requirement) ([]T, bool, error) {
+	found, ok := r.req.GetRequiredResources()[q.Key]
+	if !ok {
+		return nil, false, nil
+	}
+	out := make([]T, len(found.GetItems()))
+	for i, f := range found.GetItems() {
+		if err := fromStruct(f.GetResource(), &out[i]); err != nil {
+			return nil, true, errors.Wrapf(err, "cannot read the required %s", q.Kind)
+		}
+	}
+	return out, true, nil
+}

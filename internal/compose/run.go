@@ -1,0 +1,213 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package compose
+
+import (
+	"maps"
+
+	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"github.com/crossplane/function-sdk-go/response"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+)
+
+// Reasons of conditions that are unknown.
+const (
+	// ReasonWaiting means that what a condition is about is not reported yet.
+	ReasonWaiting xpv2.ConditionReason = "Waiting"
+
+	// ReasonCannotCompose means that the function failed.
+	ReasonCannotCompose xpv2.ConditionReason = "CannotCompose"
+)
+
+// A Run is one call of a function: its request, and the response so far. What
+// earlier functions of the pipeline wanted is kept.
+type Run struct {
+	req *fnv1.RunFunctionRequest
+	rsp *fnv1.RunFunctionResponse
+}
+
+// NewRun starts a response to a request. The response never expires: Crossplane
+// watches all that our functions read (2.4 and later), and calls again when some
+// of it changes.
+func NewRun(req *fnv1.RunFunctionRequest) *Run {
+	return &Run{req: req, rsp: response.To(req, 0)}
+}
+
+// Response to return to Crossplane.
+func (r *Run) Response() *fnv1.RunFunctionResponse { return r.rsp }
+
+// Fatal ends the pipeline with an error: Crossplane keeps all children as they
+// are, shows the error on the composite, and tries again. Conditions of these
+// types that the run has not set become unknown and carry the error.
+func (r *Run) Fatal(err error, types ...xpv2.ConditionType) *fnv1.RunFunctionResponse {
+	set := map[string]bool{}
+	for _, c := range r.rsp.GetConditions() {
+		set[c.GetType()] = true
+	}
+	for _, t := range types {
+		if !set[string(t)] {
+			r.SetCondition(Condition{Type: t, Reason: ReasonCannotCompose, Message: err.Error()})
+		}
+	}
+	response.Fatal(r.rsp, err)
+	return r.rsp
+}
+
+// Composite decodes the observed composite.
+func (r *Run) Composite(into any) error {
+	return errors.Wrap(fromStruct(r.req.GetObserved().GetComposite().GetResource(), into), "cannot read the composite resource")
+}
+
+// Observed decodes the observed child of this resource name. It returns false if
+// there is none.
+func (r *Run) Observed(name string, into any) (bool, error) {
+	o, ok := r.req.GetObserved().GetResources()[name]
+	if !ok {
+		return false, nil
+	}
+	return true, errors.Wrapf(fromStruct(o.GetResource(), into), "cannot read the composed resource %q", name)
+}
+
+// ObservedNames are the resource names of all observed children, in no order.
+func (r *Run) ObservedNames() []string {
+	names := make([]string, 0, len(r.req.GetObserved().GetResources()))
+	for n := range r.req.GetObserved().GetResources() {
+		names = append(names, n)
+	}
+	return names
+}
+
+// Desire composes a child. Its readiness is what the composite's is made of.
+func (r *Run) Desire(name string, o runtime.Object, ready bool) error {
+	s, err := toStruct(o)
+	if err != nil {
+		return errors.Wrapf(err, "cannot compose resource %q", name)
+	}
+	r.desire(name, s, ready)
+	return nil
+}
+
+func (r *Run) desire(name string, s *structpb.Struct, ready bool) {
+	if r.rsp.GetDesired() == nil {
+		r.rsp.Desired = &fnv1.State{}
+	}
+	if r.rsp.GetDesired().GetResources() == nil {
+		r.rsp.Desired.Resources = map[string]*fnv1.Resource{}
+	}
+	rdy := fnv1.Ready_READY_FALSE
+	if ready {
+		rdy = fnv1.Ready_READY_TRUE
+	}
+	r.rsp.Desired.Resources[name] = &fnv1.Resource{Resource: s, Ready: rdy}
+}
+
+// CarryOver composes every observed child as it is, not ready. It is for a run
+// that lacks an input: Crossplane deletes a child that a function leaves out.
+func (r *Run) CarryOver() error {
+	for _, name := range r.ObservedNames() {
+		o := r.req.GetObserved().GetResources()[name].GetResource().AsMap()
+		delete(o, "status")
+		carryMetadata(o)
+		s, err := structpb.NewStruct(o)
+		if err != nil {
+			return errors.Wrapf(err, "cannot carry over the composed resource %q", name)
+		}
+		r.desire(name, s, false)
+	}
+	return nil
+}
+
+// carryMetadata leaves of an object's metadata what a function may say of it. The
+// rest is the API server's, Crossplane's, or a controller's.
+func carryMetadata(o map[string]any) {
+	in, ok := o["metadata"].(map[string]any)
+	if !ok {
+		return
+	}
+	out := map[string]any{}
+	for _, k := range []string{"name", "namespace"} {
+		if v, ok := in[k]; ok {
+			out[k] = v
+		}
+	}
+	if l := withoutCrossplane(stringMap(in["labels"])); l != nil {
+		out["labels"] = anyMap(l)
+	}
+	o["metadata"] = out
+}
+
+func stringMap(v any) map[string]string {
+	m, _ := v.(map[string]any)
+	out := make(map[string]string, len(m))
+	for k, e := range m {
+		if s, ok := e.(string); ok {
+			out[k] = s
+		}
+	}
+	return out
+}
+
+func anyMap(m map[string]string) map[string]any {
+	out := make(map[string]any, len(m))
+	for k, v := range m {
+		out[k] = v
+	}
+	return out
+}
+
+// Status sets the composite's status from a struct. Fields that an earlier
+// function of the pipeline set, and this one has not, are kept.
+func (r *Run) Status(status any) error {
+	m, err := toMap(status)
+	if err != nil {
+		return errors.Wrap(err, "cannot set the composite resource's status")
+	}
+	dropNulls(m)
+	// Conditions have a way of their own.
+	delete(m, "conditions")
+	s, err := structpb.NewStruct(m)
+	if err != nil {
+		return errors.Wrap(err, "cannot set the composite resource's status")
+	}
+
+	c := r.composite()
+	if old := c.GetFields()["status"].GetStructValue(); old != nil {
+		fields := maps.Clone(old.GetFields())
+		maps.Copy(fields, s.GetFields())
+		s = &structpb.Struct{Fields: fields}
+	}
+	c.Fields["status"] = structpb.NewStructValue(s)
+	return nil
+}
+
+// composite of the response, with the kind that Crossplane wants there.
+func (r *Run) composite() *structpb.Struct {
+	if r.rsp.GetDesired() == nil {
+		r.rsp.Desired = &fnv1.State{}
+	}
+	if r.rsp.GetDesired().GetComposite() == nil {
+		r.rsp.Desired.Composite = &fnv1.Resource{}
+	}
+	c := r.rsp.GetDesired().GetComposite()
+	if c.GetResource().GetFields() == nil {
+		c.Resource = &structpb.Struct{Fields: map[string]*structpb.Value{}}
+	}
+	observed := r.req.GetObserved().GetComposite().GetResource().GetFields()
+	for _, k := range []string{"apiVersion", "kind"} {
+		c.Resource.Fields[k] = structpb.NewStringValue(observed[k].GetStringValue())
+	}
+	return c.GetResource()
+}
+
+// NotReady makes the composite not ready even if all its children are, or if it
+// has none.
+func (r *Run) NotReady() {
+	r.composite()
+	r.rsp.Desired.Composite.Ready = fnv1.Ready_READY_FALSE
+}

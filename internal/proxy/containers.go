@@ -1,0 +1,188 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+)
+
+// Variables that tell a container of its pod.
+const (
+	// EnvPodName is the pod's name: that of its Machine and its state Secret.
+	EnvPodName = "POD_NAME"
+
+	// EnvPodNamespace is the pod's namespace.
+	EnvPodNamespace = "POD_NAMESPACE"
+
+	// EnvPodIP is the pod's first address.
+	EnvPodIP = "POD_IP"
+
+	// EnvEndpoints is the TailscaleEndpoints whose ServiceAttachments the agent
+	// acts on.
+	EnvEndpoints = "ENDPOINTS"
+
+	// EnvSocket is tailscaled's socket. Containerboot and the agent share it.
+	EnvSocket = "TS_SOCKET"
+)
+
+// Startup is waited for as long as it takes the provider to give a key anew:
+// containerboot waits 10 minutes for one before it starts over.
+const (
+	startupPeriodSeconds    = 1
+	startupFailureThreshold = 900
+)
+
+// agent runs as a native sidecar: containerboot must not start before its config
+// is written, and must be able to withdraw its services until it has ended.
+func agent(o Options) corev1.Container {
+	return corev1.Container{
+		Name:          ContainerAgent,
+		Image:         o.AgentImage,
+		RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
+		Env: []corev1.EnvVar{
+			fieldEnv(EnvPodName, "metadata.name"),
+			fieldEnv(EnvPodNamespace, "metadata.namespace"),
+			fieldEnv(EnvPodIP, "status.podIP"),
+			{Name: EnvEndpoints, Value: o.Endpoints},
+			{Name: EnvSocket, Value: FileSocket},
+		},
+		Ports: []corev1.ContainerPort{port(portNameAgent, PortAgent)},
+		StartupProbe: &corev1.Probe{
+			ProbeHandler:     httpGet(PathStartup, PortAgent),
+			PeriodSeconds:    startupPeriodSeconds,
+			TimeoutSeconds:   1,
+			FailureThreshold: startupFailureThreshold,
+		},
+		LivenessProbe: &corev1.Probe{
+			ProbeHandler:     httpGet(PathLiveness, PortAgent),
+			PeriodSeconds:    10,
+			TimeoutSeconds:   5,
+			FailureThreshold: 6,
+		},
+		ReadinessProbe: &corev1.Probe{
+			ProbeHandler:     httpGet(PathReadiness, PortAgent),
+			PeriodSeconds:    2,
+			TimeoutSeconds:   2,
+			FailureThreshold: 2,
+		},
+		Resources:       requests("10m", "32Mi"),
+		SecurityContext: unprivileged(),
+		VolumeMounts: []corev1.VolumeMount{
+			{Name: volumeTailscaledConfig, MountPath: DirTailscaledConfig},
+			{Name: volumeProxiesConfig, MountPath: DirProxiesConfig},
+			{Name: volumeRun, MountPath: DirRun, ReadOnly: true},
+		},
+	}
+}
+
+// tailscale runs containerboot by its contract for a proxy that is configured by
+// files and keeps its state in a Secret (cmd/containerboot/settings.go of
+// tailscale.com).
+func tailscale(o Options) corev1.Container {
+	c := corev1.Container{
+		Name:  ContainerTailscale,
+		Image: o.TailscaleImage,
+		Env: []corev1.EnvVar{
+			fieldEnv(EnvPodName, "metadata.name"),
+			fieldEnv("POD_UID", "metadata.uid"),
+			fieldEnv(EnvPodIP, "status.podIP"),
+			fieldEnv("POD_IPS", "status.podIPs"),
+			{Name: "TS_KUBE_SECRET", Value: "$(" + EnvPodName + ")"},
+			{Name: "TS_EXPERIMENTAL_VERSIONED_CONFIG_DIR", Value: DirTailscaledConfig + "/$(" + EnvPodName + ")"},
+			{Name: "TS_SERVE_CONFIG", Value: FileServeConfig},
+			// Else containerboot advertises each service that the serve config
+			// names, whether its backend answers or not.
+			{Name: "TS_EXPERIMENTAL_SERVICE_AUTO_ADVERTISEMENT", Value: "false"},
+			{Name: "TS_USERSPACE", Value: "true"},
+			{Name: EnvSocket, Value: FileSocket},
+			{Name: "TS_STATE_DIR", Value: dirTmp},
+			{Name: "TS_ENABLE_HEALTH_CHECK", Value: "true"},
+			{Name: "TS_ENABLE_METRICS", Value: "true"},
+			// Containerboot puts an IPv6 address in brackets itself.
+			{Name: "TS_LOCAL_ADDR_PORT", Value: "$(" + EnvPodIP + "):" + strconv.Itoa(PortContainerboot)},
+			// Tailscaled keeps its log's identity below the home directory when
+			// it is not root.
+			{Name: "HOME", Value: dirTmp},
+		},
+		Ports: []corev1.ContainerPort{port(portNameContainerboot, PortContainerboot)},
+		// Healthy means that the machine has an address in the tailnet. Before
+		// that it may wait for a new key, which a restart would only delay, so
+		// nothing but the startup probe looks at it then.
+		StartupProbe: &corev1.Probe{
+			ProbeHandler:     httpGet("/healthz", PortContainerboot),
+			PeriodSeconds:    startupPeriodSeconds,
+			TimeoutSeconds:   1,
+			FailureThreshold: startupFailureThreshold,
+		},
+		ReadinessProbe: &corev1.Probe{
+			ProbeHandler:     httpGet("/healthz", PortContainerboot),
+			PeriodSeconds:    5,
+			TimeoutSeconds:   3,
+			FailureThreshold: 3,
+		},
+		// The metrics come from tailscaled itself: they tell that it answers,
+		// and do not depend on the control server.
+		LivenessProbe: &corev1.Probe{
+			ProbeHandler:     httpGet("/metrics", PortContainerboot),
+			PeriodSeconds:    20,
+			TimeoutSeconds:   5,
+			FailureThreshold: 6,
+		},
+		Lifecycle: &corev1.Lifecycle{
+			PreStop: &corev1.LifecycleHandler{
+				HTTPGet: httpGet(PathPreStop, PortAgent).HTTPGet,
+			},
+		},
+		Resources:       requests("20m", "64Mi"),
+		SecurityContext: unprivileged(),
+		VolumeMounts: []corev1.VolumeMount{
+			{Name: volumeTailscaledConfig, MountPath: DirTailscaledConfig, ReadOnly: true},
+			{Name: volumeProxiesConfig, MountPath: DirProxiesConfig, ReadOnly: true},
+			{Name: volumeRun, MountPath: DirRun},
+			{Name: volumeTmp, MountPath: dirTmp},
+		},
+	}
+	if o.Resources != nil {
+		c.Resources = *o.Resources
+	}
+	return c
+}
+
+// unprivileged is what the PodSecurity level restricted asks of a container, and
+// a root filesystem that nobody writes to.
+func unprivileged() *corev1.SecurityContext {
+	return &corev1.SecurityContext{
+		AllowPrivilegeEscalation: ptr.To(false),
+		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		ReadOnlyRootFilesystem:   ptr.To(true),
+	}
+}
+
+func requests(cpu, memory string) corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{Requests: corev1.ResourceList{
+		corev1.ResourceCPU:    resource.MustParse(cpu),
+		corev1.ResourceMemory: resource.MustParse(memory),
+	}}
+}
+
+func fieldEnv(name, path string) corev1.EnvVar {
+	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{
+		// The version is the API server's default. Without it the object
+		// would differ from what is stored.
+		FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: path},
+	}}
+}
+
+func port(name string, n int32) corev1.ContainerPort {
+	return corev1.ContainerPort{Name: name, ContainerPort: n, Protocol: corev1.ProtocolTCP}
+}
+
+func httpGet(path string, n int) corev1.ProbeHandler {
+	return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromInt(n), Scheme: corev1.URISchemeHTTP}}
+}

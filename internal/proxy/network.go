@@ -1,0 +1,54 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+)
+
+// Names of ports, for metrics scrapers.
+const (
+	portNameAgent         = "agent"
+	portNameContainerboot = "tailscale"
+)
+
+// Service that governs the StatefulSet. It is headless and carries no traffic of
+// the tailnet; its ports are those that metrics are scraped from.
+func Service(o Options) *corev1.Service {
+	om := o.objectMeta()
+	om.Name = o.ServiceName
+	return &corev1.Service{
+		ObjectMeta: om,
+		Spec: corev1.ServiceSpec{
+			ClusterIP:                corev1.ClusterIPNone,
+			PublishNotReadyAddresses: true,
+			Selector:                 o.PodLabels(),
+			Ports: []corev1.ServicePort{
+				servicePort(portNameAgent, PortAgent),
+				servicePort(portNameContainerboot, PortContainerboot),
+			},
+		},
+	}
+}
+
+func servicePort(name string, n int32) corev1.ServicePort {
+	return corev1.ServicePort{Name: name, Port: n, TargetPort: intstr.FromString(name), Protocol: corev1.ProtocolTCP}
+}
+
+// PodDisruptionBudget lets evictions take one proxy at a time, and any that is
+// not ready.
+func PodDisruptionBudget(o Options) *policyv1.PodDisruptionBudget {
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: o.objectMeta(),
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MaxUnavailable:             ptr.To(intstr.FromInt32(1)),
+			Selector:                   &metav1.LabelSelector{MatchLabels: o.PodLabels()},
+			UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
+		},
+	}
+}

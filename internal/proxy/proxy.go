@@ -1,0 +1,137 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package proxy builds the Kubernetes objects of a group of proxies: pods that
+// run tailscaled under containerboot, with our agent beside it. Its functions are
+// pure: the same options give the same bytes. What a pod is told of its tailnet
+// is not here; that is in the Secrets of its Machine. Names of objects and of
+// Machines are chosen by who calls.
+package proxy
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// Ports of a proxy pod.
+const (
+	// PortAgent serves the agent's probes, metrics and pre-stop hook.
+	PortAgent = 9093
+
+	// PortContainerboot serves containerboot's health and tailscaled's metrics
+	// (containerboot's own default).
+	PortContainerboot = 9002
+)
+
+// Paths of the agent's HTTP server.
+const (
+	PathStartup   = "/startupz"
+	PathLiveness  = "/healthz"
+	PathReadiness = "/readyz"
+	PathMetrics   = "/metrics"
+	PathPreStop   = "/prestop"
+)
+
+// Directories and files that the containers of a pod share.
+const (
+	// DirTailscaledConfig holds a directory per pod name, which the agent
+	// writes and containerboot reads (TS_EXPERIMENTAL_VERSIONED_CONFIG_DIR).
+	DirTailscaledConfig = "/etc/tsconfig"
+
+	// DirProxiesConfig holds the serve config, which the agent writes.
+	DirProxiesConfig = "/etc/proxies"
+
+	// FileServeConfig is what containerboot gives to tailscaled's serve
+	// (TS_SERVE_CONFIG).
+	FileServeConfig = DirProxiesConfig + "/serve-config.json"
+
+	// DirRun holds tailscaled's socket. It is where the tailscale command looks
+	// for it without a flag.
+	DirRun = "/var/run/tailscale"
+
+	// FileSocket is the socket of tailscaled's LocalAPI.
+	FileSocket = DirRun + "/tailscaled.sock"
+
+	dirTmp = "/tmp"
+)
+
+// Names within a pod.
+const (
+	ContainerTailscale = "tailscale"
+	ContainerAgent     = "agent"
+
+	volumeTailscaledConfig = "tailscaledconfig"
+	volumeProxiesConfig    = "proxies-config"
+	volumeRun              = "tailscale-run"
+	volumeTmp              = "tmp"
+)
+
+// Values of the label gateway.tailscale.com/direction.
+const (
+	DirectionIngress = "ingress"
+)
+
+// Options of a group of proxies.
+type Options struct {
+	// Name of the StatefulSet and of what belongs to it.
+	Name string
+
+	// ServiceName is the headless Service that governs the StatefulSet. A
+	// Service's name must start with a letter, a StatefulSet's need not.
+	ServiceName string
+
+	// Namespace of all objects.
+	Namespace string
+
+	// Endpoints is the name of the TailscaleEndpoints.
+	Endpoints string
+
+	// Tailnet is the name of the TailscaleTailnet. It is a label only, and not
+	// one of the pods.
+	Tailnet string
+
+	// Direction of traffic, such as DirectionIngress.
+	Direction string
+
+	// Replicas wanted.
+	Replicas int32
+
+	// Machines are all those whose Secrets pods may read: the wanted, and those
+	// that are about to go.
+	Machines []string
+
+	// TailscaleImage must hold containerboot.
+	TailscaleImage string
+
+	// AgentImage is the image of our agent.
+	AgentImage string
+
+	// Resources of the tailscale container. Nil means small requests and no
+	// limits.
+	Resources *corev1.ResourceRequirements
+
+	NodeSelector     map[string]string
+	Tolerations      []corev1.Toleration
+	ImagePullSecrets []corev1.LocalObjectReference
+}
+
+// Labels of every object of the group but its pods.
+func (o Options) Labels() map[string]string {
+	l := o.PodLabels()
+	l[meta.LabelTailnet] = o.Tailnet
+	return l
+}
+
+// PodLabels are what selects the group's pods. They never change.
+func (o Options) PodLabels() map[string]string {
+	return map[string]string{
+		meta.LabelEndpoints: o.Endpoints,
+		meta.LabelDirection: o.Direction,
+	}
+}
+
+func (o Options) objectMeta() metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: o.Name, Namespace: o.Namespace, Labels: o.Labels()}
+}
