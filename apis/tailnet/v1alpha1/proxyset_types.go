@@ -41,12 +41,14 @@ type ProxySetSpec struct {
 
 	// Tags of the proxies, the tailnet's defaults included.
 	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Tags []Tag `json:"tags,omitempty"`
 
 	// Sets of proxies.
 	// +listType=map
 	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
 	// +optional
 	Sets []ProxySetMember `json:"sets,omitempty"`
 }

@@ -67,7 +67,7 @@ type VIPServiceParameters struct {
 	// HostTags tell which hosts autoApprove may approve. Nothing is approved
 	// when there are none.
 	// +listType=set
-	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	HostTags []Tag `json:"hostTags,omitempty"`
 
