@@ -1,0 +1,54 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/daemon"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/tailnet"
+)
+
+type tailnetCurlCmd struct {
+	URL     string        `arg:"" help:"URL to get. Names of machines and services of the tailnet are resolved by MagicDNS."`
+	As      string        `default:"client" help:"Name of the tailnet client that asks. One that does not exist joins first, with tag:client."`
+	Headers bool          `short:"i" help:"Print status and headers too."`
+	Timeout time.Duration `default:"30s" help:"How long to wait for the answer. The first connection takes some seconds to find its way."`
+}
+
+func (c *tailnetCurlCmd) Run(r runtime) error {
+	if err := r.daemon().EnsureClient(r, c.As); err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(r, http.MethodGet, c.URL, nil)
+	if err != nil {
+		return errors.Wrapf(err, "cannot make request for %q", c.URL)
+	}
+	h := &http.Client{Transport: tailnet.Transport(daemon.ClientSocket(r.paths, c.As)), Timeout: c.Timeout}
+	rsp, err := h.Do(req)
+	if err != nil {
+		return errors.Wrap(err, "cannot get by the tailnet")
+	}
+	defer rsp.Body.Close() //nolint:errcheck // Only read.
+	if c.Headers {
+		fmt.Printf("%s %s\n", rsp.Proto, rsp.Status)
+		if err := rsp.Header.Write(os.Stdout); err != nil {
+			return errors.Wrap(err, "cannot print headers")
+		}
+		fmt.Println()
+	}
+	if _, err := io.Copy(os.Stdout, rsp.Body); err != nil {
+		return errors.Wrap(err, "cannot read the answer")
+	}
+	if rsp.StatusCode >= http.StatusBadRequest {
+		return errors.Errorf("%q answered %s", c.URL, rsp.Status)
+	}
+	return nil
+}

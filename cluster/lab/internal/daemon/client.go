@@ -1,0 +1,82 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/host"
+)
+
+// ErrNotRunning says that there is no lab to talk to.
+var ErrNotRunning = errors.New("no lab is up: run `lab up`")
+
+// A Client talks to a lab's daemon.
+type Client struct {
+	Paths host.Paths
+}
+
+func (c Client) do(ctx context.Context, method, path string) ([]byte, error) {
+	if _, ok := c.Paths.Daemon(); !ok {
+		return nil, ErrNotRunning
+	}
+	t := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", c.Paths.Socket())
+	}}
+	req, err := http.NewRequestWithContext(ctx, method, "http://lab"+path, nil)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot make request for the lab's daemon")
+	}
+	rsp, err := (&http.Client{Transport: t}).Do(req)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot ask the lab's daemon")
+	}
+	defer rsp.Body.Close() //nolint:errcheck // Only read.
+	b, err := io.ReadAll(rsp.Body)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot read the answer of the lab's daemon")
+	}
+	if rsp.StatusCode != http.StatusOK {
+		return nil, errors.New(strings.TrimSpace(string(b)))
+	}
+	return b, nil
+}
+
+// Status asks for the lab's status, and for that of each component if wanted.
+func (c Client) Status(ctx context.Context, components bool) (Status, error) {
+	path := "/status"
+	if components {
+		path += "?components"
+	}
+	b, err := c.do(ctx, http.MethodGet, path)
+	if err != nil {
+		return Status{}, err
+	}
+	var st Status
+	return st, errors.Wrap(json.Unmarshal(b, &st), "cannot decode the lab's status")
+}
+
+// EnsureClient makes a tailnet client of that name unless there is one.
+func (c Client) EnsureClient(ctx context.Context, name string) error {
+	_, err := c.do(ctx, http.MethodPost, "/clients/"+url.PathEscape(name))
+	return err
+}
+
+// Forward returns the address on the host's loopback of a forward.
+func (s Status) Forward(name string) (string, error) {
+	for _, f := range s.Forwards {
+		if f.Name == name {
+			return f.From, nil
+		}
+	}
+	return "", errors.Errorf("cannot find forward %q: the lab is not up yet", name)
+}

@@ -1,0 +1,244 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package daemon is the one process of a lab that owns all others: it makes the
+// networks, starts every component and keeps it running, serves the registry,
+// and leads connections from the host's loopback into the lab. The command line
+// talks to it through package daemon's client, over a unix socket.
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/component"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/host"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/netns"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/plan"
+)
+
+// A Config is what the command line tells the daemon, in a file.
+type Config struct {
+	Paths host.Paths `json:"paths"`
+	// Clusters counts the clusters to make.
+	Clusters int `json:"clusters"`
+	// Bin are the paths of built binaries by name, with the simulator's.
+	Bin map[string]string `json:"bin"`
+	// Crossplane is the folder of Crossplane's module.
+	Crossplane string `json:"crossplane"`
+	// Policy is a file with the tailnet's policy. Empty for the default one.
+	Policy string `json:"policy,omitempty"`
+}
+
+// ConfigFile is where the command line leaves the configuration.
+func ConfigFile(p host.Paths) string { return filepath.Join(p.State, "lab.json") }
+
+// A Daemon runs one lab.
+type Daemon struct {
+	cfg      Config
+	plans    []plan.Cluster
+	progress *progress
+
+	// mu guards what follows.
+	mu         sync.Mutex
+	namespaces map[string]*netns.Namespace
+	components []*supervised
+	forwards   []Forward
+	ready      bool
+	failed     bool
+
+	// clients serialises the making of tailnet clients.
+	clients sync.Mutex
+}
+
+// Run runs the lab that the file describes until SIGTERM or SIGINT.
+func Run(ctx context.Context, file string) error {
+	b, err := os.ReadFile(file) //nolint:gosec // Written by the command line.
+	if err != nil {
+		return errors.Wrap(err, "cannot read configuration")
+	}
+	var cfg Config
+	if err := json.Unmarshal(b, &cfg); err != nil {
+		return errors.Wrap(err, "cannot decode configuration")
+	}
+	plans, err := plan.Clusters(cfg.Clusters)
+	if err != nil {
+		return err
+	}
+	d := &Daemon{cfg: cfg, plans: plans, progress: &progress{now: time.Now}, namespaces: map[string]*netns.Namespace{}}
+	ctx, cancel := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	defer cancel()
+	for _, dir := range []string{cfg.Paths.Run, cfg.Paths.Logs()} {
+		if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // Sockets have modes of their own.
+			return errors.Wrap(err, "cannot make folder")
+		}
+	}
+	if err := cfg.Paths.WritePIDFile(); err != nil {
+		return err
+	}
+	if err := adopt(); err != nil {
+		return err
+	}
+	go reap(ctx)
+	stop, err := d.serve(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	go func() {
+		err := d.up(ctx)
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.ready, d.failed = err == nil, err != nil
+	}()
+	<-ctx.Done()
+	d.stopAll()
+	return finish(context.WithoutCancel(ctx))
+}
+
+// stopAll stops components in the reverse order of their start.
+func (d *Daemon) stopAll() {
+	d.mu.Lock()
+	all := append([]*supervised(nil), d.components...)
+	d.mu.Unlock()
+	for i := len(all) - 1; i >= 0; i-- {
+		all[i].Stop()
+	}
+}
+
+// serve answers the command line on the unix socket.
+func (d *Daemon) serve(ctx context.Context) (func(), error) {
+	socket := d.cfg.Paths.Socket()
+	if err := os.Remove(socket); err != nil && !os.IsNotExist(err) {
+		return nil, errors.Wrap(err, "cannot remove old socket")
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", socket)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot listen for the command line")
+	}
+	if err := os.Chmod(socket, 0o600); err != nil {
+		return nil, errors.Wrap(err, "cannot keep others from the socket")
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(d.status(r.Context(), r.URL.Query().Has("components"))) // The asker is gone else.
+	})
+	mux.HandleFunc("POST /clients/{name}", func(w http.ResponseWriter, r *http.Request) {
+		if err := d.ensureClient(r.Context(), r.PathValue("name"), func(string) {}); err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+		}
+	})
+	s := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	go s.Serve(l) //nolint:errcheck // Ends by Close.
+	return func() { _ = s.Close() }, nil
+}
+
+func (d *Daemon) status(ctx context.Context, components bool) Status {
+	d.mu.Lock()
+	st := Status{Clusters: d.cfg.Clusters, Ready: d.ready, Failed: d.failed, Steps: d.progress.list(), Forwards: append([]Forward(nil), d.forwards...)}
+	all := append([]*supervised(nil), d.components...)
+	d.mu.Unlock()
+	if !components {
+		return st
+	}
+	st.Components = make([]ComponentStatus, len(all))
+	var wg sync.WaitGroup
+	for i, s := range all {
+		wg.Go(func() { st.Components[i] = s.status(ctx) })
+	}
+	wg.Wait()
+	return st
+}
+
+// start supervises a component and waits until its check succeeds.
+func (d *Daemon) start(ctx context.Context, c component.Component, limit time.Duration, say func(string)) error {
+	d.mu.Lock()
+	ns := d.namespaces[c.Namespace]
+	d.mu.Unlock()
+	s, err := supervise(c, ns, d.cfg.Paths.Logs())
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	d.components = append(d.components, s)
+	d.mu.Unlock()
+	err = until(ctx, limit, say, func(ctx context.Context) error {
+		if st := s.status(ctx); !st.Healthy {
+			return errors.Errorf("%s: %s", c.Name, st.Detail)
+		}
+		return nil
+	})
+	return errors.Wrapf(err, "cannot start %q, see `lab logs %s`", c.Name, c.Name)
+}
+
+// addForward makes a forward that lasts as long as the daemon does.
+func (d *Daemon) addForward(ctx context.Context, name string, port int, namespace, to string) (Forward, error) {
+	f, err := forward(ctx, name, port, namespace, to)
+	if err != nil {
+		return Forward{}, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.forwards = append(d.forwards, f)
+	return f, nil
+}
+
+// forwardTo returns the address on the loopback of the forward of that name.
+func (d *Daemon) forwardTo(name string) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, f := range d.forwards {
+		if f.Name == name {
+			return f.From
+		}
+	}
+	return ""
+}
+
+// ensureClient makes a tailnet client of that name unless there is one, and
+// waits until it joined.
+func (d *Daemon) ensureClient(ctx context.Context, name string, say func(string)) error {
+	if !clientName.MatchString(name) {
+		return errors.Errorf("cannot make tailnet client %q: the name must be a DNS label", name)
+	}
+	d.clients.Lock()
+	defer d.clients.Unlock()
+	p := d.cfg.Paths
+	c := client(p, d.cfg.Bin, name)
+	d.mu.Lock()
+	known := false
+	for _, s := range d.components {
+		known = known || s.Name == c.Name
+	}
+	d.mu.Unlock()
+	if !known {
+		key, err := mintKey(ctx, d.forwardTo(ForwardTailnet), SecretFile(p), name)
+		if err != nil {
+			return err
+		}
+		if err := writeClient(p, name, key); err != nil {
+			return err
+		}
+		if err := d.start(ctx, c, time.Minute, say); err != nil {
+			return err
+		}
+	}
+	return joined(ctx, p, name, say)
+}
+
+// Log is where a component's log is; name may also be "daemon".
+func Log(p host.Paths, name string) string {
+	return filepath.Join(p.Logs(), strings.ReplaceAll(name, "/", "")+".log")
+}

@@ -1,0 +1,61 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"io"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/netns"
+)
+
+// forward listens on the host's loopback and leads every connection to an
+// address inside a network namespace. It takes the wanted port when it is free,
+// else any other. It lasts as long as the process; ctx is for its making only.
+func forward(ctx context.Context, name string, port int, namespace, to string) (Forward, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		l, err = (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	}
+	if err != nil {
+		return Forward{}, errors.Wrapf(err, "cannot listen for %q", name)
+	}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go pipe(c, namespace, to)
+		}
+	}()
+	return Forward{Name: name, From: l.Addr().String(), To: to, Namespace: namespace}, nil
+}
+
+func pipe(in net.Conn, namespace, to string) {
+	defer in.Close() //nolint:errcheck // Nobody is left to tell.
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	out, err := netns.Dial(ctx, namespace, "tcp", to)
+	if err != nil {
+		return
+	}
+	defer out.Close() //nolint:errcheck // Nobody is left to tell.
+	var wg sync.WaitGroup
+	for _, p := range [][2]net.Conn{{in, out}, {out, in}} {
+		wg.Go(func() {
+			_, _ = io.Copy(p[0], p[1]) // The other side sees the end below.
+			if t, ok := p[0].(*net.TCPConn); ok {
+				_ = t.CloseWrite() // Fails when all is closed already.
+			}
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,69 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"golang.org/x/sys/unix"
+
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/host"
+)
+
+// adopt makes this process the parent of all that its descendants leave behind,
+// such as the shims of containers and, when a shim is killed, its containers.
+// So they are reaped also on machines whose first process does not do that.
+func adopt() error {
+	return errors.Wrap(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "cannot adopt orphans")
+}
+
+// reap reaps dead children until ctx ends.
+func reap(ctx context.Context) {
+	t := time.NewTicker(2 * time.Second)
+	defer t.Stop()
+	var dead []int
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			dead = reapOnce(dead)
+		}
+	}
+}
+
+// reapOnce reaps the children that were dead at the last call already, and
+// returns those that are dead now. Whoever waits for a child of its own has got
+// its status by then; only orphans are left.
+func reapOnce(before []int) []int {
+	seen := map[int]bool{}
+	for _, pid := range before {
+		seen[pid] = true
+	}
+	var now []int
+	for _, pid := range host.DeadChildren(os.Getpid()) {
+		if !seen[pid] {
+			now = append(now, pid)
+			continue
+		}
+		// Fails when somebody was faster, which is as good.
+		_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
+	}
+	return now
+}
+
+// finish ends and reaps everything that is left once the components stopped.
+func finish(ctx context.Context) error {
+	if err := host.KillAll(ctx); err != nil {
+		return err
+	}
+	dead := reapOnce(nil)
+	for range 3 {
+		dead = reapOnce(dead)
+	}
+	return nil
+}

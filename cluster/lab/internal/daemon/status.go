@@ -1,0 +1,101 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"sync"
+	"time"
+)
+
+// A State of a step.
+type State string
+
+// States of steps.
+const (
+	StatePending State = "pending"
+	StateRunning State = "running"
+	StateDone    State = "done"
+	StateFailed  State = "failed"
+)
+
+// A Step of bringing up the lab.
+type Step struct {
+	Name  string `json:"name"`
+	State State  `json:"state"`
+	// Detail says what a running step waits for, or why it failed.
+	Detail string `json:"detail,omitempty"`
+	// Started is when it began to run; Took how long it ran, once it ended.
+	Started time.Time     `json:"started,omitzero"`
+	Took    time.Duration `json:"took,omitempty"`
+}
+
+// A ComponentStatus tells about one process.
+type ComponentStatus struct {
+	Name    string `json:"name"`
+	Program string `json:"program"`
+	Cluster string `json:"cluster,omitempty"`
+	PID     int    `json:"pid,omitempty"`
+	// Restarts counts how often it was started again.
+	Restarts int `json:"restarts"`
+	// Healthy is the last answer of its check, at the time of asking.
+	Healthy bool   `json:"healthy"`
+	Detail  string `json:"detail,omitempty"`
+}
+
+// A Forward leads from the host's loopback into the lab.
+type Forward struct {
+	Name string `json:"name"`
+	// From is the address on the loopback, To the one inside of the lab.
+	From string `json:"from"`
+	To   string `json:"to"`
+	// Namespace that To is reached from.
+	Namespace string `json:"namespace"`
+}
+
+// A Status is all that the daemon tells.
+type Status struct {
+	// Clusters counts the lab's clusters.
+	Clusters int `json:"clusters"`
+	// Ready is true once all steps are done; Failed when one failed.
+	Ready      bool              `json:"ready"`
+	Failed     bool              `json:"failed"`
+	Steps      []Step            `json:"steps"`
+	Components []ComponentStatus `json:"components,omitempty"`
+	Forwards   []Forward         `json:"forwards,omitempty"`
+}
+
+// progress collects steps. It is safe for concurrent use.
+type progress struct {
+	now func() time.Time
+
+	mu    sync.Mutex
+	steps []Step
+}
+
+// run runs f as a step. f tells what it waits for by calling say.
+func (p *progress) run(name string, f func(say func(string)) error) error {
+	p.mu.Lock()
+	i := len(p.steps)
+	p.steps = append(p.steps, Step{Name: name, State: StateRunning, Started: p.now()})
+	p.mu.Unlock()
+	err := f(func(s string) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.steps[i].Detail = s
+	})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := &p.steps[i]
+	s.State, s.Detail, s.Took = StateDone, "", p.now().Sub(s.Started)
+	if err != nil {
+		s.State, s.Detail = StateFailed, err.Error()
+	}
+	return err
+}
+
+func (p *progress) list() []Step {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]Step(nil), p.steps...)
+}

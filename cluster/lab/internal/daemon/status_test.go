@@ -1,0 +1,60 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+var errBoom = errors.New("boom")
+
+func TestProgress(t *testing.T) {
+	now := time.Unix(100, 0)
+	p := &progress{now: func() time.Time { now = now.Add(time.Second); return now }}
+	if err := p.run("good", func(say func(string)) error {
+		say("waiting")
+		if got := p.list()[0]; got.State != StateRunning || got.Detail != "waiting" {
+			t.Errorf("list(): a running step should tell what it waits for, got %+v", got)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.run("bad", func(func(string)) error { return errBoom }); !errors.Is(err, errBoom) {
+		t.Errorf("run(...): want the step's error, got %v", err)
+	}
+	want := []Step{
+		{Name: "good", State: StateDone, Took: time.Second},
+		{Name: "bad", State: StateFailed, Detail: "boom", Took: time.Second},
+	}
+	if diff := cmp.Diff(want, p.list(), cmpopts.IgnoreFields(Step{}, "Started")); diff != "" {
+		t.Errorf("list(): -want, +got:\n%s", diff)
+	}
+}
+
+func TestUntil(t *testing.T) {
+	calls := 0
+	var said []string
+	err := until(t.Context(), time.Minute, func(s string) { said = append(said, s) }, func(context.Context) error {
+		calls++
+		if calls < 3 {
+			return errBoom
+		}
+		return nil
+	})
+	if err != nil || calls != 3 || len(said) != 2 {
+		t.Errorf("until(...): got %v after %d calls, said %q", err, calls, said)
+	}
+	err = until(t.Context(), time.Millisecond, func(string) {}, func(context.Context) error { return errBoom })
+	if err == nil || !errors.Is(err, errBoom) || !strings.Contains(err.Error(), "gave up") {
+		t.Errorf("until(...): a wait that fails should say what it saw, got %v", err)
+	}
+}

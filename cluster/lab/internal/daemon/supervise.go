@@ -1,0 +1,251 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/component"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/netns"
+)
+
+const (
+	// backoffMin and backoffMax bound the wait before a process that ended is
+	// started again. A process that ran for longer than backoffMax starts over.
+	backoffMin = 500 * time.Millisecond
+	backoffMax = 30 * time.Second
+	// grace is how long a process has to end before it is killed.
+	grace = 10 * time.Second
+)
+
+// A supervised component is kept running until it is stopped.
+type supervised struct {
+	component.Component
+
+	ns   *netns.Namespace
+	logs string
+
+	stop    context.CancelFunc
+	stopped chan struct{}
+
+	// mu guards what follows.
+	mu       sync.Mutex
+	pid      int
+	restarts int
+	last     error
+}
+
+// supervise starts c and keeps it running. The error is that of the first
+// start.
+func supervise(c component.Component, ns *netns.Namespace, logs string) (*supervised, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &supervised{Component: c, ns: ns, logs: logs, stop: cancel, stopped: make(chan struct{})}
+	cmd, err := s.start()
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	go s.keep(ctx, cmd)
+	return s, nil
+}
+
+func (s *supervised) start() (*exec.Cmd, error) {
+	log, err := os.OpenFile(filepath.Join(s.logs, s.Name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644) //nolint:gosec // Readable on purpose.
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot open log of %q", s.Name)
+	}
+	defer log.Close()                                   //nolint:errcheck // The process has its own copy.
+	cmd := exec.Command(s.Command[0], s.Command[1:]...) //nolint:gosec // From package cluster.
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Dir = "/"
+	cmd.Env = append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/"}, s.Env...)
+	// Should the daemon be killed, the process goes too. The signal comes with
+	// the end of the thread that started it, which is the namespace's.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := s.ns.Do(cmd.Start); err != nil {
+		return nil, errors.Wrapf(err, "cannot start %q", s.Name)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pid = cmd.Process.Pid
+	return cmd, nil
+}
+
+// keep waits for the process and starts it again, until ctx ends.
+func (s *supervised) keep(ctx context.Context, cmd *exec.Cmd) {
+	defer close(s.stopped)
+	wait := backoffMin
+	for {
+		began := time.Now()
+		if cmd != nil {
+			done := make(chan error, 1)
+			go func(c *exec.Cmd) { done <- c.Wait() }(cmd)
+			select {
+			case err := <-done:
+				s.ended(errors.Errorf("ended: %s", describe(err)))
+			case <-ctx.Done():
+				end(cmd, done)
+				s.ended(nil)
+				return
+			}
+		}
+		if time.Since(began) > backoffMax {
+			wait = backoffMin
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, backoffMax)
+		var err error
+		cmd, err = s.start()
+		s.mu.Lock()
+		s.restarts++
+		if err != nil {
+			cmd, s.last = nil, err
+		}
+		s.mu.Unlock()
+	}
+}
+
+func (s *supervised) ended(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pid, s.last = 0, err
+}
+
+// end asks a process to end and kills it when it does not.
+func end(cmd *exec.Cmd, done <-chan error) {
+	_ = cmd.Process.Signal(syscall.SIGTERM) // Gone already is as good.
+	select {
+	case <-done:
+	case <-time.After(grace):
+		_ = cmd.Process.Kill() // Gone already is as good.
+		<-done
+	}
+}
+
+func describe(err error) string {
+	if err == nil {
+		return "exit status 0"
+	}
+	return err.Error()
+}
+
+// Stop ends the process and waits for that.
+func (s *supervised) Stop() {
+	s.stop()
+	<-s.stopped
+}
+
+// status asks the component's check once.
+func (s *supervised) status(ctx context.Context) ComponentStatus {
+	err := s.check(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := ComponentStatus{Name: s.Name, Program: s.Program, Cluster: s.Cluster, PID: s.pid, Restarts: s.restarts, Healthy: err == nil && s.pid != 0}
+	switch {
+	case s.pid == 0 && s.last != nil:
+		out.Detail = s.last.Error()
+	case err != nil:
+		out.Detail = err.Error()
+	}
+	return out
+}
+
+// check asks whether the component does its work.
+func (s *supervised) check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	if s.Ready.Socket != "" {
+		c, err := (&net.Dialer{}).DialContext(ctx, "unix", s.Ready.Socket)
+		if err != nil {
+			return errors.Wrap(err, "no answer")
+		}
+		return c.Close()
+	}
+	code, body, err := get(ctx, s.Namespace, s.Ready.URL)
+	if err != nil {
+		return errors.Wrap(err, "no answer")
+	}
+	if code != http.StatusOK {
+		return errors.Errorf("answered %d: %s", code, firstLine(body))
+	}
+	return nil
+}
+
+// get asks for a URL from inside a network namespace. It never uses a proxy,
+// and trusts any certificate: it asks for health only.
+func get(ctx context.Context, namespace, rawURL string) (int, string, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return 0, "", errors.Wrapf(err, "cannot parse %q", rawURL)
+	}
+	addr := u.Host
+	if u.Port() == "" {
+		addr = net.JoinHostPort(u.Hostname(), "80")
+	}
+	t := &http.Transport{
+		DisableKeepAlives: true,
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // See above.
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return netns.Dial(ctx, namespace, network, addr)
+		},
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, rawURL, nil)
+	if err != nil {
+		return 0, "", errors.Wrapf(err, "cannot make request for %q", rawURL)
+	}
+	rsp, err := (&http.Client{Transport: t}).Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer rsp.Body.Close() //nolint:errcheck // Only read.
+	b, err := io.ReadAll(io.LimitReader(rsp.Body, 4096))
+	return rsp.StatusCode, string(b), err
+}
+
+func firstLine(s string) string {
+	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
+	return s
+}
+
+// until calls f until it succeeds or limit has passed. The error says what f
+// saw last.
+func until(ctx context.Context, limit time.Duration, say func(string), f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	t := time.NewTicker(200 * time.Millisecond)
+	defer t.Stop()
+	for {
+		err := f(ctx)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() == nil {
+			say(err.Error())
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Wrap(err, fmt.Sprintf("gave up after %s", limit))
+		case <-t.C:
+		}
+	}
+}

@@ -1,0 +1,258 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/cluster"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/host"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/images"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/netns"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/plan"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/registry"
+)
+
+// Names of forwards. A cluster's is ForwardAPIServer and its name.
+const (
+	ForwardRegistry  = "registry"
+	ForwardTailnet   = "tailnet"
+	ForwardAPIServer = "kube-apiserver-"
+)
+
+// componentLimit is how long a component may take until it does its work. A
+// machine that builds at the same time is slow.
+const componentLimit = 3 * time.Minute
+
+// up brings up the lab. Images are made while clusters start.
+func (d *Daemon) up(ctx context.Context) error {
+	if err := d.progress.run("networks", func(func(string)) error { return d.networks() }); err != nil {
+		return err
+	}
+	if err := d.progress.run("registry", func(func(string)) error { return d.registry(ctx) }); err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return d.images(ctx) })
+	g.Go(func() error { return d.tailnet(ctx) })
+	for _, p := range d.plans {
+		g.Go(func() error { return d.cluster(ctx, p) })
+	}
+	return g.Wait()
+}
+
+// networks makes all namespaces, and joins them by the hub's bridge.
+func (d *Daemon) networks() error {
+	hub, err := d.namespace(plan.TailnetNamespace)
+	if err != nil {
+		return err
+	}
+	onHub := func(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, plan.HubBits) }
+	if err := hub.Bridge(plan.HubBridge, onHub(netip.MustParseAddr(plan.HubAddress))); err != nil {
+		return err
+	}
+	client, err := d.namespace(plan.ClientNamespace)
+	if err != nil {
+		return err
+	}
+	if err := client.Join(cluster.WAN, onHub(netip.MustParseAddr(plan.ClientAddress)), hub, plan.HubBridge, "client"); err != nil {
+		return err
+	}
+	for _, p := range d.plans {
+		if err := d.clusterNetwork(p, hub, onHub(p.WAN)); err != nil {
+			return errors.Wrapf(err, "cannot make network of cluster %q", p.Name)
+		}
+	}
+	return nil
+}
+
+func (d *Daemon) namespace(name string) (*netns.Namespace, error) {
+	ns, err := netns.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.namespaces[name] = ns
+	return ns, nil
+}
+
+func (d *Daemon) clusterNetwork(p plan.Cluster, hub *netns.Namespace, wan netip.Prefix) error {
+	ns, err := d.namespace(p.Namespace)
+	if err != nil {
+		return err
+	}
+	if err := ns.Sysctl("net.ipv4.ip_forward", "1"); err != nil {
+		return err
+	}
+	if err := ns.Bridge(cluster.Bridge, netip.PrefixFrom(p.Node, p.Pods.Bits())); err != nil {
+		return err
+	}
+	if err := ns.Route(p.Services, cluster.Bridge); err != nil {
+		return err
+	}
+	if err := ns.Join(cluster.WAN, wan, hub, plan.HubBridge, p.Name); err != nil {
+		return err
+	}
+	// Pods leave the cluster behind its one address, as behind any NAT.
+	return ns.Do(func() error {
+		out, err := exec.Command("iptables", "-w", "-t", "nat", "-A", "POSTROUTING", "-s", p.Pods.String(), "-o", cluster.WAN, "-j", "MASQUERADE").CombinedOutput() //nolint:gosec // From the plan.
+		return errors.Wrapf(err, "cannot masquerade pods: %s", strings.TrimSpace(string(out)))
+	})
+}
+
+func (d *Daemon) registry(ctx context.Context) error {
+	r, err := registry.New(d.cfg.Paths.Registry())
+	if err != nil {
+		return err
+	}
+	l, err := netns.Listen(ctx, plan.TailnetNamespace, "tcp", plan.Registry)
+	if err != nil {
+		return errors.Wrap(err, "cannot listen for the registry")
+	}
+	s := &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second}
+	go s.Serve(l) //nolint:errcheck // Ends by Close.
+	context.AfterFunc(ctx, func() { _ = s.Close() })
+	_, err = d.addForward(ctx, ForwardRegistry, plan.RegistryPort, plan.TailnetNamespace, plan.Registry)
+	return err
+}
+
+func (d *Daemon) images(ctx context.Context) error {
+	return d.progress.run("images", func(say func(string)) error {
+		for _, i := range images.Table(d.cfg.Bin, d.cfg.Crossplane) {
+			say("pushing " + i.Name)
+			img, err := i.Build()
+			if err != nil {
+				return err
+			}
+			if err := images.Push(ctx, d.forwardTo(ForwardRegistry), i.Name, img); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (d *Daemon) tailnet(ctx context.Context) error {
+	err := d.progress.run("tailnet simulator", func(say func(string)) error {
+		if err := writeTailnet(d.cfg.Paths, d.cfg.Policy); err != nil {
+			return err
+		}
+		if err := d.start(ctx, simulator(d.cfg.Paths, d.cfg.Bin["tailnetsim"]), componentLimit, say); err != nil {
+			return err
+		}
+		_, err := d.addForward(ctx, ForwardTailnet, plan.TailnetPort, plan.TailnetNamespace, plan.HubAddress+":80")
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return d.progress.run("tailnet client", func(say func(string)) error { return d.ensureClient(ctx, DefaultClient, say) })
+}
+
+// cluster brings up one cluster, and ends when its node is ready and its DNS
+// answers.
+func (d *Daemon) cluster(ctx context.Context, p plan.Cluster) error {
+	name := "cluster " + p.Name + ": "
+	var c cluster.Cluster
+	err := d.progress.run(name+"configuration", func(func(string)) error {
+		f, err := d.addForward(ctx, ForwardAPIServer+p.Name, plan.APIServerPort+p.Index, p.Namespace, net.JoinHostPort(p.Node.String(), "6443"))
+		if err != nil {
+			return err
+		}
+		if err := host.MakeCgroup(p.Namespace); err != nil {
+			return err
+		}
+		c = cluster.New(p, d.cfg.Paths, d.cfg.Bin, f.From)
+		return c.Prepare(time.Now())
+	})
+	if err != nil {
+		return err
+	}
+	var k kubernetes.Interface
+	for _, comp := range c.Components() {
+		if err := d.progress.run(name+comp.Program, func(say func(string)) error { return d.start(ctx, comp, componentLimit, say) }); err != nil {
+			return err
+		}
+		if comp.Program != "kube-apiserver" {
+			continue
+		}
+		// CoreDNS is ready once it may read; kubelet's pods find it by Service.
+		err := d.progress.run(name+"DNS objects", func(say func(string)) error {
+			var err error
+			if k, err = d.kube(p.Name); err != nil {
+				return err
+			}
+			return until(ctx, time.Minute, say, func(ctx context.Context) error { return c.ApplyDNS(ctx, k) })
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if err := d.progress.run(name+"DNS", func(say func(string)) error {
+		return until(ctx, time.Minute, say, func(ctx context.Context) error { return answers(ctx, p) })
+	}); err != nil {
+		return err
+	}
+	return d.progress.run(name+"node ready", func(say func(string)) error {
+		return until(ctx, componentLimit, say, func(ctx context.Context) error { return nodeReady(ctx, k, p.Name) })
+	})
+}
+
+func (d *Daemon) kube(name string) (kubernetes.Interface, error) {
+	cfg, err := clientcmd.BuildConfigFromFlags("", d.cfg.Paths.Kubeconfig(name))
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot read kubeconfig of cluster %q", name)
+	}
+	k, err := kubernetes.NewForConfig(cfg)
+	return k, errors.Wrapf(err, "cannot make client of cluster %q", name)
+}
+
+// answers asks the cluster's DNS for the API server, as a pod would.
+func answers(ctx context.Context, p plan.Cluster) error {
+	r := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return netns.Dial(ctx, p.Namespace, network, net.JoinHostPort(p.DNS.String(), "53"))
+	}}
+	want := "kubernetes.default.svc." + cluster.Domain
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	got, err := r.LookupHost(ctx, want+".")
+	if err != nil {
+		return errors.Wrapf(err, "cannot resolve %q", want)
+	}
+	if len(got) != 1 || got[0] != p.API.String() {
+		return errors.Errorf("%q resolves to %v, not %s", want, got, p.API)
+	}
+	return nil
+}
+
+func nodeReady(ctx context.Context, k kubernetes.Interface, name string) error {
+	n, err := k.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return errors.Wrapf(err, "cannot get node %q", name)
+	}
+	for _, c := range n.Status.Conditions {
+		if c.Type != corev1.NodeReady {
+			continue
+		}
+		if c.Status == corev1.ConditionTrue {
+			return nil
+		}
+		return errors.Errorf("node %q is not ready: %s", name, c.Message)
+	}
+	return errors.Errorf("node %q has not reported yet", name)
+}

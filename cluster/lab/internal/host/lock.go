@@ -1,0 +1,49 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"golang.org/x/sys/unix"
+)
+
+// Lock keeps two commands from changing the lab at once. When another one is at
+// work it calls waiting once, and waits for it. The lock ends with the process,
+// or when the returned function is called.
+func (p Paths) Lock(ctx context.Context, waiting func()) (func(), error) {
+	if err := os.MkdirAll(p.Cache, 0o755); err != nil { //nolint:gosec // No secrets in there.
+		return nil, errors.Wrap(err, "cannot make cache")
+	}
+	f, err := os.OpenFile(filepath.Join(p.Cache, "lab.lock"), os.O_CREATE|os.O_RDWR, 0o644) //nolint:gosec // It stays empty.
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot open lock")
+	}
+	unlock := func() { _ = f.Close() } // Closing frees the lock in any case.
+	t := time.NewTicker(200 * time.Millisecond)
+	defer t.Stop()
+	for first := true; ; first = false {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return unlock, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			unlock()
+			return nil, errors.Wrap(err, "cannot lock the lab")
+		}
+		if first {
+			waiting()
+		}
+		select {
+		case <-ctx.Done():
+			unlock()
+			return nil, errors.New("interrupted while another command was at work on the lab")
+		case <-t.C:
+		}
+	}
+}

@@ -1,0 +1,163 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"golang.org/x/sys/unix"
+)
+
+// minFree is the disk space in bytes below which no lab is started: kubelet
+// would evict pods, and a build would fail late.
+const minFree = 10 << 30
+
+// A Missing thing, and what puts it right.
+type Missing struct {
+	What string
+	Fix  string
+	// Package of Debian that brings it, when one does.
+	Package string
+}
+
+// Line says it in one line.
+func (m Missing) Line() string { return m.What + ": " + m.Fix }
+
+// needed maps what must be on the machine to Debian's package for it. Names
+// without a slash are looked for in PATH.
+var needed = map[string]string{
+	"containerd":                         "containerd",
+	"containerd-shim-runc-v2":            "containerd",
+	"runc":                               "runc",
+	"iptables":                           "iptables",
+	"mount":                              "mount",
+	"/usr/lib/cni/bridge":                "containernetworking-plugins",
+	"/usr/lib/cni/host-local":            "containernetworking-plugins",
+	"/usr/lib/cni/loopback":              "containernetworking-plugins",
+	"/usr/lib/cni/portmap":               "containernetworking-plugins",
+	"/etc/ssl/certs/ca-certificates.crt": "ca-certificates",
+}
+
+// Check returns all that the machine lacks, in a steady order.
+func Check(p Paths) []Missing {
+	var out []Missing
+	for what, pkg := range needed {
+		if !present(what) {
+			out = append(out, Missing{What: what + " is missing", Fix: "apt-get install " + pkg + ", or run `lab up --install`", Package: pkg})
+		}
+	}
+	if os.Geteuid() != 0 {
+		out = append(out, Missing{What: "not root", Fix: "run the lab as root: it makes network namespaces and containers"})
+	}
+	if _, err := exec.LookPath("go"); err != nil {
+		out = append(out, Missing{What: "go is missing", Fix: "install Go as go.mod names it, https://go.dev/dl"})
+	}
+	if fs, err := os.ReadFile("/proc/filesystems"); err != nil || !strings.Contains(string(fs), "\toverlay\n") {
+		if err := exec.Command("modprobe", "overlay").Run(); err != nil {
+			out = append(out, Missing{What: "the kernel has no overlay file system", Fix: "modprobe overlay, or use a kernel that has it"})
+		}
+	}
+	if _, err := os.Stat("/sys/fs/cgroup"); err != nil {
+		out = append(out, Missing{What: "no cgroups at /sys/fs/cgroup", Fix: "mount them; both versions will do"})
+	}
+	if free, err := freeBytes(p.State); err == nil && free < minFree {
+		out = append(out, Missing{What: fmt.Sprintf("only %d GiB free at %s", free>>30, p.State), Fix: fmt.Sprintf("free %d GiB, or set TSGW_LAB_DIR to a larger disk", int64(minFree)>>30)})
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].What < out[j].What })
+	return out
+}
+
+func present(what string) bool {
+	if strings.HasPrefix(what, "/") {
+		_, err := os.Stat(what)
+		return err == nil
+	}
+	if _, err := exec.LookPath(what); err == nil {
+		return true
+	}
+	// Root's PATH may lack the folders that Debian puts these into.
+	for _, d := range []string{"/usr/sbin", "/sbin"} {
+		if _, err := os.Stat(filepath.Join(d, what)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// freeBytes of the disk that holds path or the nearest folder above it.
+func freeBytes(path string) (int64, error) {
+	for d := path; ; d = filepath.Dir(d) {
+		var st unix.Statfs_t
+		err := unix.Statfs(d, &st)
+		if err == nil {
+			return int64(st.Bavail) * st.Bsize, nil //nolint:gosec,unconvert // No disk is that large; Bsize's type differs by architecture.
+		}
+		if !errors.Is(err, unix.ENOENT) || d == filepath.Dir(d) {
+			return 0, errors.Wrapf(err, "cannot ask for free space of %q", d)
+		}
+	}
+}
+
+// policyRCD keeps apt from starting the services of what it installs. See
+// invoke-rc.d(8): 101 means that the action is forbidden.
+const (
+	policyRCD     = "/usr/sbin/policy-rc.d"
+	policyRCDBody = "#!/bin/sh\n# Made by the lab of Tailscale Gateway while it installs packages.\nexit 101\n"
+)
+
+// Install installs the Debian packages that are missing, without starting any
+// service of theirs: the lab has a containerd of its own.
+func Install(ctx context.Context, missing []Missing, w io.Writer) error {
+	seen := map[string]bool{}
+	pkgs := []string{}
+	for _, m := range missing {
+		if m.Package != "" && !seen[m.Package] {
+			seen[m.Package] = true
+			pkgs = append(pkgs, m.Package)
+		}
+	}
+	if len(pkgs) == 0 {
+		return nil
+	}
+	sort.Strings(pkgs)
+	if _, err := exec.LookPath("apt-get"); err != nil {
+		return errors.Errorf("cannot install %s: this is no Debian, install them by hand", strings.Join(pkgs, ", "))
+	}
+	if _, err := os.Stat(policyRCD); os.IsNotExist(err) {
+		if err := os.WriteFile(policyRCD, []byte(policyRCDBody), 0o755); err != nil { //nolint:gosec // Must be executable.
+			return errors.Wrap(err, "cannot keep apt from starting services")
+		}
+		defer os.Remove(policyRCD) //nolint:errcheck // The install is what counts.
+	}
+	for _, args := range [][]string{{"update", "-q"}, append([]string{"install", "-q", "-y", "--no-install-recommends"}, pkgs...)} {
+		fmt.Fprintf(w, "apt-get %s\n", strings.Join(args, " "))
+		cmd := exec.CommandContext(ctx, "apt-get", args...) //nolint:gosec // From the table above.
+		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			return errors.Errorf("cannot run apt-get %s: %v: %s", args[0], err, lastLines(string(out), 5))
+		}
+	}
+	return nil
+}
+
+func lastLines(s string, n int) string {
+	var lines []string
+	for sc := bufio.NewScanner(strings.NewReader(s)); sc.Scan(); {
+		lines = append(lines, sc.Text())
+	}
+	if len(lines) > n {
+		lines = lines[len(lines)-n:]
+	}
+	return strings.Join(lines, "; ")
+}

@@ -1,0 +1,220 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package images makes the lab's container images from built binaries, in the
+// layout that upstream's images have, and pushes images to the lab's registry.
+package images
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/cluster"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/tools"
+)
+
+const (
+	bundle     = "/etc/ssl/certs/ca-certificates.crt"
+	searchPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	nonRoot    = "65532"
+)
+
+// An Image is one to make.
+type Image struct {
+	// Name as pods have it.
+	Name string
+	// Files by path in the image: the file or folder on this machine to put
+	// there. What is named in bin is executable.
+	Files map[string]string
+	// Links by path in the image: where they lead to.
+	Links map[string]string
+	// Config of the image.
+	Config v1.Config
+}
+
+// Table returns all images of the lab. crossplane is the folder of Crossplane's
+// module, which holds the CRDs that its image carries.
+func Table(bin map[string]string, crossplane string) []Image {
+	version := func(tool string) string {
+		t, err := tools.Find(tool)
+		if err != nil {
+			return "unknown" // Not reached: the names are those of the table.
+		}
+		return t.Version
+	}
+	agnhost := func(n string, cmd ...string) Image {
+		return Image{
+			Name:   n,
+			Files:  map[string]string{"/agnhost": bin["agnhost"], bundle: bundle},
+			Config: v1.Config{Entrypoint: []string{"/agnhost"}, Cmd: cmd, Env: []string{searchPath}},
+		}
+	}
+	pause := agnhost(cluster.PauseImage)
+	pause.Config.Entrypoint = []string{"/agnhost", "pause"}
+	return []Image{
+		pause,
+		agnhost("registry.k8s.io/e2e-test-images/agnhost:2.53", "pause"),
+		{
+			Name: "docker.io/tailscale/tailscale:" + version("tailscale"),
+			Files: map[string]string{
+				"/usr/local/bin/containerboot": bin["containerboot"],
+				"/usr/local/bin/tailscaled":    bin["tailscaled"],
+				bundle:                         bundle,
+			},
+			Links:  map[string]string{"/usr/local/bin/tailscale": "tailscaled"},
+			Config: v1.Config{Entrypoint: []string{"/usr/local/bin/containerboot"}, Env: []string{searchPath}},
+		},
+		{
+			Name: "xpkg.crossplane.io/crossplane/crossplane:" + version("crossplane"),
+			Files: map[string]string{
+				"/bin/crossplane":        bin["crossplane-core"],
+				"/crds":                  filepath.Join(crossplane, "cluster", "crds"),
+				"/webhookconfigurations": filepath.Join(crossplane, "cluster", "webhookconfigurations"),
+				bundle:                   bundle,
+			},
+			Config: v1.Config{Entrypoint: []string{"/bin/crossplane"}, User: nonRoot, Env: []string{searchPath}, ExposedPorts: map[string]struct{}{"8080/tcp": {}}},
+		},
+	}
+}
+
+// Build makes the image. The same files make the same bytes.
+func (i Image) Build() (v1.Image, error) {
+	body, err := i.layer()
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot make image %q", i.Name)
+	}
+	// Not compressed: it never leaves this machine, and the CPU is scarce.
+	img, err := mutate.AppendLayers(empty.Image, static.NewLayer(body, types.DockerUncompressedLayer))
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot add layer to image %q", i.Name)
+	}
+	f, err := img.ConfigFile()
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot read config of image %q", i.Name)
+	}
+	f = f.DeepCopy()
+	f.OS, f.Architecture, f.Config = "linux", architecture, i.Config
+	img, err = mutate.ConfigFile(img, f)
+	return img, errors.Wrapf(err, "cannot set config of image %q", i.Name)
+}
+
+func (i Image) layer() ([]byte, error) {
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	// Writable by anyone, for programs that run as any user.
+	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777}); err != nil {
+		return nil, err
+	}
+	for _, dst := range sorted(i.Files) {
+		if err := add(w, strings.TrimPrefix(dst, "/"), i.Files[dst]); err != nil {
+			return nil, err
+		}
+	}
+	for _, dst := range sorted(i.Links) {
+		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: strings.TrimPrefix(dst, "/"), Linkname: i.Links[dst], Mode: 0o777}); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+func add(w *tar.Writer, dst, src string) error {
+	st, err := os.Stat(src)
+	if err != nil {
+		return err
+	}
+	if !st.IsDir() {
+		return addFile(w, dst, src)
+	}
+	entries, err := os.ReadDir(src)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := add(w, path.Join(dst, e.Name()), filepath.Join(src, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func addFile(w *tar.Writer, dst, src string) error {
+	f, err := os.Open(src) //nolint:gosec // From the table.
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // Only read.
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	mode := int64(0o644)
+	if st.Mode()&0o111 != 0 {
+		mode = 0o755
+	}
+	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: dst, Mode: mode, Size: st.Size()}); err != nil {
+		return err
+	}
+	_, err = io.Copy(w, f)
+	return err
+}
+
+func sorted(m map[string]string) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	sort.Strings(out)
+	return out
+}
+
+// In returns ref's repository and tag in the given registry, which nodes look
+// for instead of ref's own.
+func In(registry, ref string) (name.Reference, error) {
+	r, err := name.ParseReference(ref)
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot parse image name %q", ref)
+	}
+	sep := ":"
+	if strings.HasPrefix(r.Identifier(), "sha256:") {
+		sep = "@"
+	}
+	out, err := name.ParseReference(registry+"/"+r.Context().RepositoryStr()+sep+r.Identifier(), name.Insecure)
+	return out, errors.Wrapf(err, "cannot name %q in the lab's registry", ref)
+}
+
+// Push puts an image into a registry under the repository and tag of ref.
+func Push(ctx context.Context, registry, ref string, img v1.Image) error {
+	to, err := In(registry, ref)
+	if err != nil {
+		return err
+	}
+	return errors.Wrapf(remote.Write(to, img, remote.WithContext(ctx)), "cannot push image %q", ref)
+}
+
+// Load reads the only image of an archive as `docker save` makes it. Packages
+// of Crossplane are such archives too.
+func Load(file string) (v1.Image, error) {
+	img, err := tarball.ImageFromPath(file, nil)
+	return img, errors.Wrapf(err, "cannot read image from %q", file)
+}

@@ -1,0 +1,110 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package netns
+
+import (
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+)
+
+// loopback brings up lo in the calling thread's namespace.
+func loopback() error {
+	lo, err := netlink.LinkByName("lo")
+	if err != nil {
+		return errors.Wrap(err, "cannot find lo")
+	}
+	return errors.Wrap(netlink.LinkSetUp(lo), "cannot bring up lo")
+}
+
+// Bridge makes a bridge with an address.
+func (n *Namespace) Bridge(name string, addr netip.Prefix) error {
+	return n.Do(func() error {
+		// A bridge without a port has no carrier and its own changing address;
+		// both are fixed here, so that kubelet sees a steady node from the start.
+		a := netlink.NewLinkAttrs()
+		a.Name = name
+		a.HardwareAddr = net.HardwareAddr(append([]byte{0x02, 0x42}, addr.Addr().AsSlice()...))
+		if err := netlink.LinkAdd(&netlink.Bridge{LinkAttrs: a}); err != nil {
+			return errors.Wrapf(err, "cannot add bridge %q", name)
+		}
+		return address(name, addr)
+	})
+}
+
+// Join makes a pair of links: one in n with an address, whose other end is a
+// port of a bridge in hub.
+func (n *Namespace) Join(name string, addr netip.Prefix, hub *Namespace, bridge, port string) error {
+	err := n.Do(func() error {
+		h, err := netns.GetFromName(hub.Name)
+		if err != nil {
+			return errors.Wrapf(err, "cannot open network namespace %q", hub.Name)
+		}
+		defer h.Close() //nolint:errcheck // Only read.
+		a := netlink.NewLinkAttrs()
+		a.Name = name
+		if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: a, PeerName: port, PeerNamespace: netlink.NsFd(int(h))}); err != nil {
+			return errors.Wrapf(err, "cannot add link %q", name)
+		}
+		return address(name, addr)
+	})
+	if err != nil {
+		return err
+	}
+	return hub.Do(func() error {
+		l, err := netlink.LinkByName(port)
+		if err != nil {
+			return errors.Wrapf(err, "cannot find link %q", port)
+		}
+		b, err := netlink.LinkByName(bridge)
+		if err != nil {
+			return errors.Wrapf(err, "cannot find bridge %q", bridge)
+		}
+		if err := netlink.LinkSetMaster(l, b); err != nil {
+			return errors.Wrapf(err, "cannot join %q to bridge %q", port, bridge)
+		}
+		return errors.Wrapf(netlink.LinkSetUp(l), "cannot bring up %q", port)
+	})
+}
+
+// Route sends a range to a link. Kubernetes needs one for its Services: without
+// any route the kernel refuses a packet before kube-proxy's rules see it.
+func (n *Namespace) Route(dst netip.Prefix, link string) error {
+	return n.Do(func() error {
+		l, err := netlink.LinkByName(link)
+		if err != nil {
+			return errors.Wrapf(err, "cannot find link %q", link)
+		}
+		r := &netlink.Route{LinkIndex: l.Attrs().Index, Dst: ipNet(dst), Scope: netlink.SCOPE_LINK}
+		return errors.Wrapf(netlink.RouteAdd(r), "cannot add route to %s", dst)
+	})
+}
+
+// Sysctl sets a kernel setting of the namespace, named as in sysctl(8).
+func (n *Namespace) Sysctl(name, value string) error {
+	path := "/proc/sys/" + strings.ReplaceAll(name, ".", "/")
+	return n.Do(func() error {
+		return errors.Wrapf(os.WriteFile(path, []byte(value), 0o644), "cannot set %s", name) //nolint:gosec // Not a new file.
+	})
+}
+
+func address(link string, addr netip.Prefix) error {
+	l, err := netlink.LinkByName(link)
+	if err != nil {
+		return errors.Wrapf(err, "cannot find link %q", link)
+	}
+	if err := netlink.AddrAdd(l, &netlink.Addr{IPNet: ipNet(addr)}); err != nil {
+		return errors.Wrapf(err, "cannot add address %s to %q", addr, link)
+	}
+	return errors.Wrapf(netlink.LinkSetUp(l), "cannot bring up %q", link)
+}
+
+func ipNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}

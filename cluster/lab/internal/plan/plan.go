@@ -1,0 +1,113 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plan decides names and addresses of the lab: which network namespace,
+// which ranges, which ports. It is pure; what acts on a plan lives elsewhere.
+package plan
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// The network that joins clusters, clients and the tailnet simulator. It plays
+// the internet's part: clusters reach it by masquerading, as behind any NAT.
+const (
+	// TailnetNamespace holds the simulator and the registry.
+	TailnetNamespace = "tsgw-tailnet"
+	// ClientNamespace holds the tailnet clients of the lab itself.
+	ClientNamespace = "tsgw-client"
+	// HubAddress is where simulator and registry are reached by everyone.
+	HubAddress = "10.200.0.1"
+	// ClientAddress is the address of ClientNamespace on the hub's network.
+	ClientAddress = "10.200.0.200"
+	// HubBits is the prefix length of the hub's network.
+	HubBits = 24
+	// HubBridge is the bridge in TailnetNamespace that joins all others.
+	HubBridge = "hub0"
+
+	// Registry is the lab's registry as nodes and pods see it.
+	Registry = HubAddress + ":5000"
+	// TailnetURL is API and control server of the simulated tailnet.
+	TailnetURL = "http://" + HubAddress
+	// TailnetDomain is the tailnet's MagicDNS suffix.
+	TailnetDomain = "tail1234.ts.net"
+
+	// RegistryPort, TailnetPort and APIServerPort are the ports on the host's
+	// loopback that are forwarded into the lab, when they are free. Cluster i's
+	// API server has APIServerPort+i.
+	RegistryPort  = 15000
+	TailnetPort   = 15080
+	APIServerPort = 16443
+)
+
+// MaxClusters is how many clusters a lab can have.
+const MaxClusters = 8
+
+var names = [MaxClusters]string{"one", "two", "three", "four", "five", "six", "seven", "eight"}
+
+// A Cluster's names and addresses. No two clusters share any of them.
+type Cluster struct {
+	// Name of the cluster and of its only node.
+	Name string `json:"name"`
+	// Index counts from 0.
+	Index int `json:"index"`
+	// Namespace is the name of its network namespace, cgroup and CNI network.
+	Namespace string `json:"namespace"`
+	// Pods and Services are its ranges.
+	Pods     netip.Prefix `json:"pods"`
+	Services netip.Prefix `json:"services"`
+	// Node is the address of the node, on the bridge of the pods.
+	Node netip.Addr `json:"node"`
+	// API and DNS are the Service addresses of the API server and of CoreDNS.
+	API netip.Addr `json:"api"`
+	DNS netip.Addr `json:"dns"`
+	// WAN is its address on the hub's network.
+	WAN netip.Addr `json:"wan"`
+}
+
+// Clusters returns the plans of the first n clusters.
+func Clusters(n int) ([]Cluster, error) {
+	if n < 1 || n > MaxClusters {
+		return nil, errors.Errorf("cannot plan %d clusters: a lab has 1 to %d", n, MaxClusters)
+	}
+	out := make([]Cluster, n)
+	for i := range out {
+		out[i] = Cluster{
+			Name:      names[i],
+			Index:     i,
+			Namespace: "tsgw-" + names[i],
+			Pods:      netip.MustParsePrefix(fmt.Sprintf("10.%d.0.0/16", 64+i)),
+			Services:  netip.MustParsePrefix(fmt.Sprintf("10.%d.0.0/16", 96+i)),
+			Node:      netip.MustParseAddr(fmt.Sprintf("10.%d.0.1", 64+i)),
+			API:       netip.MustParseAddr(fmt.Sprintf("10.%d.0.1", 96+i)),
+			DNS:       netip.MustParseAddr(fmt.Sprintf("10.%d.0.10", 96+i)),
+			WAN:       netip.MustParseAddr(fmt.Sprintf("10.200.0.%d", 10+i)),
+		}
+	}
+	return out, nil
+}
+
+// IsNamespace reports whether a network namespace of this name is the lab's.
+func IsNamespace(name string) bool {
+	if name == TailnetNamespace || name == ClientNamespace {
+		return true
+	}
+	for _, n := range names {
+		if name == "tsgw-"+n {
+			return true
+		}
+	}
+	return false
+}
+
+// Namespaces returns every name for which IsNamespace is true.
+func Namespaces() []string {
+	out := []string{TailnetNamespace, ClientNamespace}
+	for _, n := range names {
+		out = append(out, "tsgw-"+n)
+	}
+	return out
+}

@@ -1,0 +1,96 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tailnet reaches addresses by a tailscaled, and by nothing else. How
+// the lab's clients come to be lives in package daemon.
+package tailnet
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// Transport returns an HTTP transport whose connections all go through the
+// tailscaled behind the socket.
+func Transport(socket string) *http.Transport {
+	return &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return Dial(ctx, socket, network, addr)
+		},
+	}
+}
+
+// Dial connects to an address of the tailnet by tailscaled's LocalAPI. It is
+// not tailscale.com's client, as that one dials by itself what tailscaled finds
+// not to be of the tailnet: here, that is an error.
+func Dial(ctx context.Context, socket, network, addr string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot dial %q", addr)
+	}
+	c, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot reach tailscaled")
+	}
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	defer stop()
+	out, err := upgrade(ctx, c, network, host, port)
+	if err != nil {
+		_ = c.Close() // The other error tells more.
+		return nil, errors.Wrapf(err, "cannot dial %q by the tailnet", addr)
+	}
+	return out, nil
+}
+
+func upgrade(ctx context.Context, c net.Conn, network, host, port string) (net.Conn, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://local-tailscaled.sock/localapi/v0/dial", nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header = http.Header{
+		"Upgrade":      {"ts-dial"},
+		"Connection":   {"upgrade"},
+		"Dial-Host":    {host},
+		"Dial-Port":    {port},
+		"Dial-Network": {network},
+	}
+	if err := req.Write(c); err != nil {
+		return nil, err
+	}
+	r := bufio.NewReader(c)
+	rsp, err := http.ReadResponse(r, req)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, err
+	}
+	if rsp.StatusCode == http.StatusSwitchingProtocols {
+		return buffered{Conn: c, r: r}, nil
+	}
+	defer rsp.Body.Close() //nolint:errcheck // The connection is closed anyway.
+	if rsp.Header.Get("Dial-Self") != "" {
+		return nil, errors.New("no machine of the tailnet holds that address")
+	}
+	b, err := io.ReadAll(io.LimitReader(rsp.Body, 4096))
+	if err != nil {
+		return nil, err
+	}
+	return nil, errors.Errorf("tailscaled says: %s", strings.TrimSpace(string(b)))
+}
+
+// buffered reads first what came with the answer.
+type buffered struct {
+	net.Conn
+
+	r *bufio.Reader
+}
+
+func (b buffered) Read(p []byte) (int, error) { return b.r.Read(p) }

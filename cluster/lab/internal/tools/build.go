@@ -1,0 +1,243 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tools
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// A Builder builds tools into a cache.
+type Builder struct {
+	// Modules is the folder of the tools' modules, cluster/tools.
+	Modules string
+	// Cache is the folder in which each tool has one of its own.
+	Cache string
+	// GoVersion is part of the cache's key.
+	GoVersion string
+	// Progress is told in lines; one step's lines are overwritten with \r when
+	// Terminal is true.
+	Progress io.Writer
+	Terminal bool
+}
+
+// Key returns the first 8 hex digits of the hash of all that decides a tool's
+// binaries: its files by relative path, its flags and Go's version.
+func Key(t Tool, files map[string][]byte, goVersion string) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n%s\n%s\n%v\n", goVersion, t.LDFlags, t.Tags, t.Outputs)
+	names := make([]string, 0, len(files))
+	for n := range files {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	for _, n := range names {
+		fmt.Fprintf(h, "%s %d\n", n, len(files[n]))
+		h.Write(files[n])
+	}
+	return hex.EncodeToString(h.Sum(nil))[:8]
+}
+
+// Dir returns the folder in the cache that holds, or is to hold, t's binaries.
+func (b *Builder) Dir(t Tool) (string, error) {
+	root := filepath.Join(b.Modules, t.Name)
+	files := map[string][]byte{}
+	err := filepath.WalkDir(root, func(p string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(root, p)
+		if err != nil {
+			return err
+		}
+		files[rel], err = os.ReadFile(p) //nolint:gosec // A file of this project.
+		return err
+	})
+	if err != nil {
+		return "", errors.Wrapf(err, "cannot read module of tool %q", t.Name)
+	}
+	return filepath.Join(b.Cache, t.Name+"-"+t.Version+"-"+Key(t, files, b.GoVersion)), nil
+}
+
+// Binaries returns the path of every output and link by name. It doesn't say
+// whether they are built.
+func (b *Builder) Binaries() (map[string]string, error) {
+	out := map[string]string{}
+	for _, t := range Table() {
+		dir, err := b.Dir(t)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range t.Outputs {
+			for _, n := range append([]string{o.Name}, o.Links...) {
+				out[n] = filepath.Join(dir, n)
+			}
+		}
+	}
+	return out, nil
+}
+
+// BuildAll builds what the cache lacks, one tool after the other: each build
+// uses all cores by itself. Only one may run on a cache at a time.
+func (b *Builder) BuildAll(ctx context.Context) error {
+	if err := b.removeUnfinished(); err != nil {
+		return err
+	}
+	table := Table()
+	for i, t := range table {
+		step := fmt.Sprintf("[%d/%d] building %s %s", i+1, len(table), t.Name, t.Version)
+		dir, err := b.Dir(t)
+		if err != nil {
+			return err
+		}
+		if _, err := os.Stat(dir); err == nil {
+			fmt.Fprintf(b.Progress, "%s ... cached\n", step)
+			continue
+		}
+		start := time.Now()
+		stop := b.tick(step, start)
+		err = b.build(ctx, t, dir)
+		stop()
+		if err != nil {
+			fmt.Fprintf(b.Progress, "%s ... failed after %s\n", step, time.Since(start).Round(time.Second))
+			return err
+		}
+		fmt.Fprintf(b.Progress, "%s ... %s\n", step, time.Since(start).Round(time.Second))
+	}
+	return nil
+}
+
+// unfinished starts the names of folders in which builds are under way.
+const unfinished = ".building-"
+
+// removeUnfinished removes what builds that were killed have left.
+func (b *Builder) removeUnfinished() error {
+	left, err := filepath.Glob(filepath.Join(b.Cache, unfinished+"*"))
+	if err != nil {
+		return errors.Wrap(err, "cannot list cache")
+	}
+	for _, d := range left {
+		if err := os.RemoveAll(d); err != nil {
+			return errors.Wrap(err, "cannot remove unfinished build")
+		}
+	}
+	return nil
+}
+
+// tick shows that a step is under way: each second on a terminal, else each
+// half minute. The returned function ends it and waits until it wrote its last.
+func (b *Builder) tick(step string, start time.Time) func() {
+	every := 30 * time.Second
+	if b.Terminal {
+		every = time.Second
+	}
+	done, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		t := time.NewTicker(every)
+		defer t.Stop()
+		for {
+			select {
+			case <-done:
+				if b.Terminal {
+					fmt.Fprint(b.Progress, "\r\033[K")
+				}
+				return
+			case <-t.C:
+				if b.Terminal {
+					fmt.Fprintf(b.Progress, "\r\033[K%s ... %s", step, time.Since(start).Round(time.Second))
+					continue
+				}
+				fmt.Fprintf(b.Progress, "%s ... %s so far\n", step, time.Since(start).Round(time.Second))
+			}
+		}
+	}()
+	return func() { close(done); <-gone }
+}
+
+// build makes t's binaries beside their place and moves them there when all are
+// done, so that a build that was cut short never looks finished.
+func (b *Builder) build(ctx context.Context, t Tool, dir string) error {
+	if err := os.MkdirAll(b.Cache, 0o755); err != nil {
+		return errors.Wrap(err, "cannot make cache")
+	}
+	tmp, err := os.MkdirTemp(b.Cache, unfinished+t.Name+"-")
+	if err != nil {
+		return errors.Wrap(err, "cannot make folder in cache")
+	}
+	defer os.RemoveAll(tmp) //nolint:errcheck // Moved away when all went well.
+	if err := os.Chmod(tmp, 0o755); err != nil {
+		return errors.Wrap(err, "cannot open up folder in cache")
+	}
+	for _, o := range t.Outputs {
+		args := []string{"build", "-trimpath", "-ldflags", strings.TrimSpace("-s -w " + t.LDFlags), "-o", filepath.Join(tmp, o.Name)}
+		if t.Tags != "" {
+			args = append(args, "-tags", t.Tags)
+		}
+		cmd := exec.CommandContext(ctx, "go", append(args, o.Package)...) //nolint:gosec // From the table.
+		cmd.Dir = filepath.Join(b.Modules, t.Name)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-buildvcs=false")
+		var said bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &said, &said
+		if err := cmd.Run(); err != nil {
+			if ctx.Err() != nil {
+				return errors.Errorf("interrupted while building %q: what is done stays in the cache", t.Name)
+			}
+			return errors.Errorf("cannot build %q of tool %q: %v\n%s", o.Name, t.Name, err, tail(said.String()))
+		}
+		for _, l := range o.Links {
+			if err := os.Symlink(o.Name, filepath.Join(tmp, l)); err != nil {
+				return errors.Wrapf(err, "cannot link %q", l)
+			}
+		}
+	}
+	return errors.Wrapf(os.Rename(tmp, dir), "cannot move tool %q into the cache", t.Name)
+}
+
+// tail returns the last lines of what a build said, which hold its errors.
+func tail(s string) string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	if len(lines) > 10 {
+		lines = lines[len(lines)-10:]
+	}
+	return strings.Join(lines, "\n")
+}
+
+// ModuleDir returns where the module cache holds the upstream module of t.
+func (b *Builder) ModuleDir(ctx context.Context, t Tool) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", t.Module) //nolint:gosec // From the table.
+	cmd.Dir = filepath.Join(b.Modules, t.Name)
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
+	out, err := cmd.Output()
+	if err != nil {
+		return "", errors.Errorf("cannot find module %q: %v", t.Module, err)
+	}
+	dir := strings.TrimSpace(string(out))
+	if dir == "" {
+		return "", errors.Errorf("cannot find module %q: not downloaded", t.Module)
+	}
+	return dir, nil
+}
+
+// Find returns the tool of that name.
+func Find(name string) (Tool, error) {
+	for _, t := range Table() {
+		if t.Name == name {
+			return t, nil
+		}
+	}
+	return Tool{}, errors.Errorf("cannot find tool %q", name)
+}

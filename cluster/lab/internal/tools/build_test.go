@@ -1,0 +1,87 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tools
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestKey(t *testing.T) {
+	tool := Tool{Name: "etcd", Outputs: []Output{{Name: "etcd"}}}
+	files := map[string][]byte{"go.mod": []byte("module a"), "go.sum": []byte("b")}
+	base := Key(tool, files, "go1.26.8")
+	if len(base) != 8 {
+		t.Errorf("Key(...): want 8 digits, got %q", base)
+	}
+	if again := Key(tool, files, "go1.26.8"); again != base {
+		t.Errorf("Key(...): the same input gives %q and %q", base, again)
+	}
+	cases := map[string]struct {
+		reason string
+		tool   Tool
+		files  map[string][]byte
+		goVer  string
+	}{
+		"File": {
+			reason: "Another dependency should be another binary.",
+			tool:   tool, files: map[string][]byte{"go.mod": []byte("module a"), "go.sum": []byte("c")}, goVer: "go1.26.8",
+		},
+		"Boundary": {
+			reason: "Bytes that move from one file to the next should count.",
+			tool:   tool, files: map[string][]byte{"go.mod": []byte("module ab"), "go.sum": []byte("")}, goVer: "go1.26.8",
+		},
+		"Go": {
+			reason: "Another version of Go should be another binary.",
+			tool:   tool, files: files, goVer: "go1.27.0",
+		},
+		"Flags": {
+			reason: "Other flags should be another binary.",
+			tool:   Tool{Name: "etcd", Tags: "x", Outputs: tool.Outputs}, files: files, goVer: "go1.26.8",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := Key(tc.tool, tc.files, tc.goVer); got == base {
+				t.Errorf("\n%s\nKey(...): got the same key %q", tc.reason, got)
+			}
+		})
+	}
+}
+
+// A tool's version is written in the table, for people, and in go.mod.
+func TestTableAgreesWithModules(t *testing.T) {
+	for _, tool := range Table() {
+		body, err := os.ReadFile(filepath.Join("..", "..", "..", "tools", tool.Name, "go.mod"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := tool.Module + " " + tool.Version; !strings.Contains(string(body), want) {
+			t.Errorf("go.mod of tool %q does not require %q", tool.Name, want)
+		}
+	}
+}
+
+func TestBuildAllCached(t *testing.T) {
+	var out bytes.Buffer
+	b := &Builder{Modules: filepath.Join("..", "..", "..", "tools"), Cache: t.TempDir(), GoVersion: "go0", Progress: &out}
+	for _, tool := range Table() {
+		dir, err := b.Dir(tool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.BuildAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Count(out.String(), "cached\n"), len(Table()); got != want {
+		t.Errorf("BuildAll(...): want %d cached, got:\n%s", want, out.String())
+	}
+}

@@ -1,0 +1,95 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tools builds the foreign programs of the lab from their Go modules,
+// each pinned in a small module below cluster/tools, into a cache outside of the
+// tree. What the programs are started with lives in package cluster.
+package tools
+
+// An Output is one binary of a Tool.
+type Output struct {
+	// Name of the file in the cache.
+	Name string
+	// Package to build: an import path, or a folder relative to the module.
+	Package string
+	// Links are further names of the file, for programs that look at theirs.
+	Links []string
+}
+
+// A Tool is what one module of cluster/tools builds.
+type Tool struct {
+	// Name of the tool and of its folder below cluster/tools.
+	Name string
+	// Version of the upstream module, for people. go.mod decides.
+	Version string
+	// Module is the upstream module, where charts and CRDs are looked for.
+	Module string
+	// LDFlags beside "-s -w".
+	LDFlags string
+	// Tags are Go build tags, separated by commas.
+	Tags string
+	// Outputs that the build makes.
+	Outputs []Output
+}
+
+const (
+	kubernetesVersion = "v1.35.4"
+	crossplaneVersion = "v2.4.0"
+	cliVersion        = "v2.5.0"
+	tailscaleVersion  = "v1.102.5"
+	corednsVersion    = "v1.14.7"
+	etcdVersion       = "v3.6.5"
+	helmVersion       = "v3.20.2"
+)
+
+// Table returns all tools in the order in which the lab needs them.
+func Table() []Tool {
+	component := "k8s.io/component-base/version"
+	crossplane := "github.com/crossplane/crossplane-runtime/v2/pkg/version.version="
+	return []Tool{
+		{
+			Name: "etcd", Version: etcdVersion, Module: "go.etcd.io/etcd/server/v3",
+			Outputs: []Output{{Name: "etcd", Package: "go.etcd.io/etcd/server/v3"}},
+		},
+		{
+			Name: "kubernetes", Version: kubernetesVersion, Module: "k8s.io/kubernetes",
+			LDFlags: "-X " + component + ".gitVersion=" + kubernetesVersion + " -X " + component + ".gitMajor=1 -X " + component + ".gitMinor=35",
+			Outputs: []Output{
+				{Name: "kubernetes", Package: ".", Links: []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubectl"}},
+				{Name: "agnhost", Package: "./agnhost"},
+			},
+		},
+		{
+			Name: "coredns", Version: corednsVersion, Module: "github.com/coredns/coredns",
+			Outputs: []Output{{Name: "coredns", Package: "github.com/coredns/coredns"}},
+		},
+		{
+			// Upstream's own tags for its container image; ts_include_cli makes
+			// tailscaled be tailscale when called so.
+			Name: "tailscale", Version: tailscaleVersion, Module: "tailscale.com",
+			Tags:    "ts_include_cli,ts_kube,ts_package_container",
+			LDFlags: "-X tailscale.com/version.longStamp=" + tailscaleVersion[1:] + " -X tailscale.com/version.shortStamp=" + tailscaleVersion[1:],
+			Outputs: []Output{
+				{Name: "tailscaled", Package: "tailscale.com/cmd/tailscaled", Links: []string{"tailscale"}},
+				{Name: "containerboot", Package: "tailscale.com/cmd/containerboot"},
+			},
+		},
+		{
+			Name: "helm", Version: helmVersion, Module: "helm.sh/helm/v3",
+			LDFlags: "-X helm.sh/helm/v3/internal/version.version=" + helmVersion,
+			Outputs: []Output{{Name: "helm", Package: "helm.sh/helm/v3/cmd/helm"}},
+		},
+		{
+			// Without the stamp, packages that constrain Crossplane's version
+			// are refused as "invalid semantic version".
+			Name: "crossplane", Version: crossplaneVersion, Module: "github.com/crossplane/crossplane/v2",
+			LDFlags: "-X " + crossplane + crossplaneVersion,
+			Outputs: []Output{{Name: "crossplane-core", Package: "github.com/crossplane/crossplane/v2/cmd/crossplane"}},
+		},
+		{
+			Name: "crossplane-cli", Version: cliVersion, Module: "github.com/crossplane/cli/v2",
+			LDFlags: "-X " + crossplane + cliVersion,
+			Outputs: []Output{{Name: "crossplane", Package: "github.com/crossplane/cli/v2/cmd/crossplane"}},
+		},
+	}
+}

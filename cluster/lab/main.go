@@ -1,0 +1,97 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command lab brings up real Kubernetes clusters and a simulated tailnet on one
+// Linux machine, as root, with nothing but the Go module proxy and Debian's
+// packages. Start with `go run ./cluster/lab --help`.
+//
+// Here lives the command line only. What it does lives in packages below
+// internal; the processes are owned by a daemon, see package daemon.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/daemon"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/host"
+)
+
+const description = `A real cluster on this machine: etcd, Kubernetes, containerd, a registry, and a
+simulated Tailscale that real tailscaled processes join. Everything runs in network
+namespaces without a way out. "up" makes it, "down" removes all of it, "status" tells
+what runs.
+
+Folders: TSGW_LAB_DIR for a lab's files (default /var/lib/tailscale-gateway-lab), TSGW_CACHE
+for built programs (default ~/.cache), which "down" keeps.`
+
+type cli struct {
+	Cluster string `default:"one" env:"TSGW_CLUSTER" help:"Cluster that the command is about: one, two, ... as 'status' lists them."`
+
+	Up           upCmd           `cmd:"" help:"Build what is missing and bring up the lab. Does nothing when it is up. After a crash or a reboot it starts anew."`
+	Down         downCmd         `cmd:"" help:"Remove the lab: every process, mount, network namespace, cgroup and file, but for the cache."`
+	Status       statusCmd       `cmd:"" help:"Show components, their health, and the ports on 127.0.0.1 that lead into the lab."`
+	Env          envCmd          `cmd:"" help:"Print shell exports for scripts: eval \"$(go run ./cluster/lab env)\"."`
+	Logs         logsCmd         `cmd:"" help:"Show the log of a component, for instance kubelet-one, tailnetsim or daemon."`
+	Kubectl      kubectlCmd      `cmd:"" passthrough:"" help:"Run kubectl against a cluster: lab kubectl get pods -A. Another cluster: lab --cluster two kubectl ..."`
+	Kubeconfig   kubeconfigCmd   `cmd:"" help:"Print the path of a cluster's kubeconfig, for use on this machine."`
+	Helm         helmCmd         `cmd:"" passthrough:"" help:"Run Helm against a cluster: lab helm list -A."`
+	Crossplane   crossplaneCmd   `cmd:"" passthrough:"" help:"Run Crossplane's command line against a cluster: lab crossplane resource trace ..."`
+	TailnetCurl  tailnetCurlCmd  `cmd:"" help:"GET a URL as a client of the tailnet does: lab tailnet-curl http://web.tail1234.ts.net/. It never goes another way."`
+	Tailscale    tailscaleCmd    `cmd:"" passthrough:"" help:"Run the tailscale command line of the lab's tailnet client: lab tailscale status."`
+	LoadImage    loadImageCmd    `cmd:"" help:"Push an image archive to the lab's registry, under the name that pods use for it."`
+	PushXpkg     pushXpkgCmd     `cmd:"" help:"Push a Crossplane package to the lab's registry, under its public name."`
+	Build        buildCmd        `cmd:"" help:"Build the foreign programs into the cache, and nothing else."`
+	Bin          binCmd          `cmd:"" help:"Print the path of a built program: kubectl, helm, crossplane, etcd, ..."`
+	Chart        chartCmd        `cmd:"" help:"Print the folder of a Helm chart from the module cache: crossplane."`
+	DaemonServer daemonServerCmd `cmd:"" name:"daemon" hidden:"" help:"The process that owns a lab. 'up' starts it."`
+}
+
+// A runtime is what every command gets.
+type runtime struct {
+	context.Context
+
+	paths   host.Paths
+	cluster string
+}
+
+func (r runtime) daemon() daemon.Client { return daemon.Client{Paths: r.paths} }
+
+func main() {
+	err := run(os.Args[1:])
+	// A program that ended badly has said why.
+	var ended *exec.ExitError
+	if errors.As(err, &ended) && ended.Exited() {
+		os.Exit(ended.ExitCode())
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "lab: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	c := &cli{}
+	parser, err := kong.New(c, kong.Name("lab"), kong.Description(description), kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+	if err != nil {
+		return err
+	}
+	k, err := parser.Parse(args)
+	parser.FatalIfErrorf(err)
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	r := runtime{Context: ctx, cluster: c.Cluster}
+	if k.Command() != "daemon <file>" {
+		if r.paths, err = host.FindPaths(os.Getenv); err != nil {
+			return err
+		}
+	}
+	return k.Run(r)
+}

@@ -1,0 +1,147 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/daemon"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/tools"
+)
+
+// program returns the path of a built program.
+func program(r runtime, name string) (string, error) {
+	bin, err := builder(r.paths).Binaries()
+	if err != nil {
+		return "", err
+	}
+	path, ok := bin[name]
+	if !ok {
+		return "", errors.Errorf("cannot find program %q: the lab has none of that name", name)
+	}
+	if _, err := os.Stat(path); err != nil {
+		return "", errors.Wrapf(err, "cannot find program %q: run `lab build`", name)
+	}
+	return path, nil
+}
+
+// pass runs a program on a cluster, with this process's streams.
+func pass(r runtime, name string, args []string) error {
+	path, err := program(r, name)
+	if err != nil {
+		return err
+	}
+	cfg := r.paths.Kubeconfig(r.cluster)
+	if _, err := os.Stat(cfg); err != nil {
+		return errors.Wrapf(err, "cannot find kubeconfig of cluster %q: run `lab up`", r.cluster)
+	}
+	cmd := exec.CommandContext(r, path, args...) //nolint:gosec // That is what the command is for.
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+cfg)
+	return cmd.Run() //nolint:wrapcheck // main passes its exit code on.
+}
+
+type kubectlCmd struct {
+	Args []string `arg:"" optional:"" help:"Arguments of kubectl."`
+}
+
+func (c *kubectlCmd) Run(r runtime) error { return pass(r, "kubectl", c.Args) }
+
+type helmCmd struct {
+	Args []string `arg:"" optional:"" help:"Arguments of helm."`
+}
+
+func (c *helmCmd) Run(r runtime) error { return pass(r, "helm", c.Args) }
+
+type crossplaneCmd struct {
+	Args []string `arg:"" optional:"" help:"Arguments of crossplane."`
+}
+
+func (c *crossplaneCmd) Run(r runtime) error { return pass(r, "crossplane", c.Args) }
+
+type tailscaleCmd struct {
+	Args []string `arg:"" optional:"" help:"Arguments of tailscale."`
+}
+
+func (c *tailscaleCmd) Run(r runtime) error {
+	return pass(r, "tailscale", append([]string{"--socket", daemon.ClientSocket(r.paths, daemon.DefaultClient)}, c.Args...))
+}
+
+type binCmd struct {
+	Name string `arg:"" help:"Name of the program."`
+}
+
+func (c *binCmd) Run(r runtime) error {
+	path, err := program(r, c.Name)
+	if err != nil {
+		return err
+	}
+	fmt.Println(path)
+	return nil
+}
+
+type chartCmd struct {
+	Name string `arg:"" enum:"crossplane" help:"Name of the chart: crossplane."`
+}
+
+// versionLine matches the placeholders of a chart in its source tree.
+var versionLine = regexp.MustCompile(`(?m)^(appVersion|version): .*$`)
+
+// Run prints a copy of the chart with the release's version in it, which
+// upstream stamps when it publishes: the image's tag follows from it.
+func (c *chartCmd) Run(r runtime) error {
+	t, err := tools.Find(c.Name)
+	if err != nil {
+		return err
+	}
+	b := builder(r.paths)
+	mod, err := b.ModuleDir(r, t)
+	if err != nil {
+		return err
+	}
+	src := filepath.Join(mod, "cluster", "charts", "crossplane")
+	dst := filepath.Join(r.paths.Cache, "charts", c.Name+"-"+t.Version)
+	if err := os.RemoveAll(dst); err != nil {
+		return errors.Wrap(err, "cannot remove old copy of the chart")
+	}
+	if err := os.CopyFS(dst, os.DirFS(src)); err != nil {
+		return errors.Wrap(err, "cannot copy chart")
+	}
+	meta := filepath.Join(dst, "Chart.yaml")
+	body, err := os.ReadFile(meta) //nolint:gosec // Copied above.
+	if err != nil {
+		return errors.Wrap(err, "cannot read chart")
+	}
+	body = versionLine.ReplaceAll(body, []byte("$1: "+strings.TrimPrefix(t.Version, "v")))
+	// Files of the module cache are read-only, and so are their copies.
+	if err := os.Remove(meta); err != nil {
+		return errors.Wrap(err, "cannot replace chart")
+	}
+	if err := os.WriteFile(meta, body, 0o644); err != nil { //nolint:gosec // No secret.
+		return errors.Wrap(err, "cannot write chart")
+	}
+	fmt.Println(dst)
+	return nil
+}
+
+type loadImageCmd struct {
+	Name string `arg:"" help:"Name of the image as pods have it, for instance ghcr.io/tailscale-gateway/agent:v0.1.0."`
+	File string `arg:"" type:"existingfile" help:"Archive as 'docker save' makes it."`
+}
+
+func (c *loadImageCmd) Run(r runtime) error { return push(r, c.Name, c.File) }
+
+type pushXpkgCmd struct {
+	Name string `arg:"" help:"Public name of the package, with its tag."`
+	File string `arg:"" type:"existingfile" help:"The .xpkg file."`
+}
+
+func (c *pushXpkgCmd) Run(r runtime) error { return push(r, c.Name, c.File) }

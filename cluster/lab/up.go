@@ -1,0 +1,278 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	goruntime "runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/daemon"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/host"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/tools"
+)
+
+type upCmd struct {
+	Clusters int           `help:"How many clusters to make. One by default; a lab that is up keeps those it has."`
+	Install  bool          `help:"Install what is missing with apt-get."`
+	Policy   string        `type:"existingfile" help:"HuJSON file with the tailnet's policy. By default tag:k8s may host services, and everyone reaches everyone."`
+	Timeout  time.Duration `default:"10m" help:"How long to wait for the lab, once everything is built."`
+}
+
+func (c *upCmd) Run(r runtime) error {
+	if err := preflight(r, c.Install, os.Stdout); err != nil {
+		return err
+	}
+	started, err := c.ensure(r)
+	if err != nil || !started {
+		return err
+	}
+	return c.wait(r)
+}
+
+// ensure makes sure that a lab is up or coming up. It returns false when there
+// is nothing to wait for.
+func (c *upCmd) ensure(r runtime) (bool, error) {
+	unlock, err := lock(r)
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	if _, ok := r.paths.Daemon(); ok {
+		st, err := r.daemon().Status(r, false)
+		if err == nil && st.Ready {
+			return false, c.already(st)
+		}
+		if err == nil && !st.Failed {
+			fmt.Println("a lab is coming up, waiting for it")
+			return true, nil
+		}
+		fmt.Println("a lab that failed to come up is removed first")
+	}
+	b := builder(r.paths)
+	if err := b.BuildAll(r); err != nil {
+		return false, err
+	}
+	if err := stopAndSweep(r, true); err != nil {
+		return false, err
+	}
+	return true, c.start(r, b)
+}
+
+func lock(r runtime) (func(), error) {
+	return r.paths.Lock(r, func() { fmt.Println("another command is at work on the lab, waiting for it") })
+}
+
+func (c *upCmd) already(st daemon.Status) error {
+	if c.Clusters != 0 && st.Clusters != c.Clusters {
+		return errors.Errorf("a lab with %d clusters is up: run `lab down` first", st.Clusters)
+	}
+	fmt.Println("the lab is up already")
+	hints()
+	return nil
+}
+
+// preflight names what the machine lacks, all at once.
+func preflight(r runtime, install bool, w io.Writer) error {
+	missing := host.Check(r.paths)
+	if install && len(missing) > 0 {
+		if err := host.Install(r, missing, w); err != nil {
+			return err
+		}
+		missing = host.Check(r.paths)
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	lines := make([]string, len(missing))
+	for i, m := range missing {
+		lines[i] = "  " + m.Line()
+	}
+	return errors.Errorf("cannot start: this machine is not ready\n%s", strings.Join(lines, "\n"))
+}
+
+func builder(p host.Paths) *tools.Builder {
+	st, err := os.Stdout.Stat()
+	return &tools.Builder{
+		Modules: p.Tools(), Cache: p.Bin(), GoVersion: goruntime.Version(), Progress: os.Stdout,
+		Terminal: err == nil && st.Mode()&os.ModeCharDevice != 0,
+	}
+}
+
+// start leaves the daemon running, detached from this process.
+func (c *upCmd) start(r runtime, b *tools.Builder) error {
+	p := r.paths
+	if err := host.Record(p); err != nil {
+		return err
+	}
+	bin, err := b.Binaries()
+	if err != nil {
+		return err
+	}
+	for _, d := range []string{p.Logs(), filepath.Join(p.State, "bin")} {
+		if err := os.MkdirAll(d, 0o755); err != nil { //nolint:gosec // No secrets in there.
+			return errors.Wrap(err, "cannot make the lab's folders")
+		}
+	}
+	bin["tailnetsim"] = filepath.Join(p.State, "bin", "tailnetsim")
+	const pkg = "./internal/tailnetsim/cmd/tailnetsim"
+	fmt.Printf("building %s\n", pkg)
+	sim := exec.CommandContext(r, "go", "build", "-o", bin["tailnetsim"], pkg) //nolint:gosec // A place of ours.
+	sim.Dir = p.Root
+	if said, err := sim.CombinedOutput(); err != nil {
+		return errors.Errorf("cannot build %s: %v: %s", pkg, err, strings.TrimSpace(string(said)))
+	}
+	// `go run` removes this program when it ends, the daemon needs its own.
+	lab := filepath.Join(p.State, "bin", "lab")
+	if err := copySelf(lab); err != nil {
+		return err
+	}
+	t, err := tools.Find("crossplane")
+	if err != nil {
+		return err
+	}
+	crossplane, err := b.ModuleDir(r, t)
+	if err != nil {
+		return err
+	}
+	policy := c.Policy
+	if policy != "" {
+		if policy, err = filepath.Abs(policy); err != nil {
+			return errors.Wrap(err, "cannot find policy")
+		}
+	}
+	cfg, err := json.MarshalIndent(daemon.Config{Paths: p, Clusters: max(c.Clusters, 1), Bin: bin, Crossplane: crossplane, Policy: policy}, "", "  ")
+	if err != nil {
+		return errors.Wrap(err, "cannot encode configuration")
+	}
+	if err := os.WriteFile(daemon.ConfigFile(p), cfg, 0o600); err != nil {
+		return errors.Wrap(err, "cannot write configuration")
+	}
+	log, err := os.Create(daemon.Log(p, "daemon"))
+	if err != nil {
+		return errors.Wrap(err, "cannot make the daemon's log")
+	}
+	defer log.Close()                                        //nolint:errcheck // The daemon has its own copy.
+	cmd := exec.Command(lab, "daemon", daemon.ConfigFile(p)) //nolint:gosec // Built above.
+	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, "/"
+	// Where Debian puts iptables, which not every shell of root looks into.
+	cmd.Env = append(os.Environ(), "PATH="+os.Getenv("PATH")+":/usr/local/sbin:/usr/sbin:/sbin")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return errors.Wrap(err, "cannot start the lab's daemon")
+	}
+	return errors.Wrap(cmd.Process.Release(), "cannot let go of the lab's daemon")
+}
+
+// copySelf copies this program.
+func copySelf(to string) error {
+	in, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return errors.Wrap(err, "cannot open this program")
+	}
+	defer in.Close()                                                       //nolint:errcheck // Only read.
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755) //nolint:gosec // A program.
+	if err != nil {
+		return errors.Wrap(err, "cannot copy this program")
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		_ = out.Close() // The other error tells more.
+		return errors.Wrap(err, "cannot copy this program")
+	}
+	return errors.Wrap(out.Close(), "cannot copy this program")
+}
+
+// wait shows the daemon's steps until the lab is up.
+func (c *upCmd) wait(r runtime) error {
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(r, c.Timeout)
+	defer cancel()
+	show := newStepPrinter(os.Stdout, builder(r.paths).Terminal)
+	t := time.NewTicker(200 * time.Millisecond)
+	defer t.Stop()
+	for {
+		st, err := r.daemon().Status(ctx, false)
+		if err == nil {
+			show.print(st.Steps)
+		}
+		switch {
+		case err == nil && st.Ready:
+			fmt.Printf("the lab is up after %s\n", time.Since(began).Round(time.Second))
+			hints()
+			return nil
+		case err == nil && st.Failed:
+			return errors.New("the lab did not come up, see above. It is left as it is: `lab logs daemon`, `lab status`, then `lab up` or `lab down`")
+		case err != nil && time.Since(began) > 20*time.Second:
+			return errors.Wrap(err, "the lab's daemon does not answer, see `lab logs daemon`")
+		}
+		select {
+		case <-ctx.Done():
+			if r.Err() != nil {
+				return errors.New("interrupted. The lab is still coming up: `lab up` waits for it, `lab down` removes it")
+			}
+			return errors.Errorf("the lab is not up after %s; waiting for: %s", c.Timeout, waitingFor(st.Steps))
+		case <-t.C:
+		}
+	}
+}
+
+func hints() {
+	fmt.Println("look around: lab status | lab kubectl get pods -A | lab tailscale status   (lab = go run ./cluster/lab)")
+}
+
+type downCmd struct{}
+
+func (c *downCmd) Run(r runtime) error {
+	if os.Geteuid() != 0 {
+		return errors.New("cannot remove the lab: not root")
+	}
+	unlock, err := lock(r)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	began := time.Now()
+	if err := stopAndSweep(r, false); err != nil {
+		return err
+	}
+	fmt.Printf("the lab is gone after %s\n", time.Since(began).Round(100*time.Millisecond))
+	return nil
+}
+
+// stopAndSweep ends a lab in whatever state it is.
+func stopAndSweep(r runtime, keepRegistry bool) error {
+	if d, ok := r.paths.Daemon(); ok {
+		if err := d.Stop(r, 90*time.Second); err != nil {
+			return err
+		}
+	}
+	return host.Sweep(r, r.paths, keepRegistry)
+}
+
+type buildCmd struct{}
+
+func (c *buildCmd) Run(r runtime) error {
+	unlock, err := lock(r)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return builder(r.paths).BuildAll(r)
+}
+
+type daemonServerCmd struct {
+	File string `arg:"" help:"Configuration, as 'up' writes it."`
+}
+
+func (c *daemonServerCmd) Run(_ runtime) error { return daemon.Run(context.Background(), c.File) }
