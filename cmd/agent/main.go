@@ -1,0 +1,108 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The agent runs beside tailscaled in every proxy pod. All it does is in
+// internal/agent; here are its flags.
+package main
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"go.uber.org/zap/zapcore"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/kube"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
+)
+
+const description = `Runs beside tailscaled in a proxy pod of Tailscale Gateway.
+
+It gives containerboot its files: tailscaled's config, from the Secret POD-config, and the serve config, from the ServiceAttachments of its TailscaleEndpoints. A service whose backends do not answer is withdrawn within seconds. How each service stands is reported in status.agent of the pod's Machine.
+
+HTTP: /startupz tells when containerboot may start, or what is missing; /readyz and /healthz are for kubelet; /prestop withdraws all services and answers when clients have had time to move; /metrics is for Prometheus.`
+
+// CLI of the agent. Every flag can be set by environment variable, which is how
+// the pods that the TailscaleEndpoints function composes do it.
+type CLI struct {
+	Version kong.VersionFlag `help:"Print the version and exit."`
+	Debug   bool             `help:"Log more: each write, and each failed attempt to report." env:"DEBUG"`
+
+	PodName      string `help:"Name of the pod. Its Machine and its state Secret have the same name." env:"POD_NAME" required:""`
+	PodNamespace string `help:"Namespace of the pod." env:"POD_NAMESPACE" required:""`
+	PodIP        string `help:"Address of the pod, to report." name:"pod-ip" env:"POD_IP"`
+	Endpoints    string `help:"TailscaleEndpoints whose ServiceAttachments to act on." env:"ENDPOINTS" required:""`
+
+	Listen              string        `help:"Address to serve HTTP on." default:":9093" env:"LISTEN"`
+	TailscaledConfigDir string        `help:"Where containerboot looks for tailscaled's config: its TS_EXPERIMENTAL_VERSIONED_CONFIG_DIR." default:"/etc/tsconfig/${pod_name}" env:"TAILSCALED_CONFIG_DIR"`
+	ServeConfig         string        `help:"Where containerboot looks for the serve config: its TS_SERVE_CONFIG." default:"/etc/proxies/serve-config.json" env:"SERVE_CONFIG"`
+	Socket              string        `help:"Socket of tailscaled's LocalAPI. The agent must run as tailscaled's user." default:"/var/run/tailscale/tailscaled.sock" env:"TS_SOCKET"`
+	Drain               time.Duration `help:"How long a withdrawn service is still served, for clients to move to another machine. Tailscale's control server may take 15s to choose one." default:"20s" env:"DRAIN"`
+}
+
+// Run runs the agent until it is told to end.
+func (c *CLI) Run() error {
+	zl := zap.New(zap.UseDevMode(false), zap.Level(c.level()), zap.StacktraceLevel(zapcore.PanicLevel))
+	ctrllog.SetLogger(zl)
+	klog.SetLogger(zl.WithName("kubernetes"))
+	log := logging.NewLogrLogger(zl)
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+
+	cfg, err := rest.InClusterConfig()
+	if err != nil {
+		return errors.Wrap(err, "cannot get Kubernetes config of the pod")
+	}
+	kc, err := kube.NewClient(cfg)
+	if err != nil {
+		return err
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen)
+	if err != nil {
+		return errors.Wrapf(err, "cannot listen on %q", c.Listen)
+	}
+
+	log.Info("Starting", "version", version.Version, "pod", c.PodNamespace+"/"+c.PodName, "endpoints", c.Endpoints)
+	a := agent.New(agent.Options{
+		PodName:             c.PodName,
+		PodNamespace:        c.PodNamespace,
+		PodIP:               c.PodIP,
+		Endpoints:           c.Endpoints,
+		TailscaledConfigDir: c.TailscaledConfigDir,
+		ServeConfigPath:     c.ServeConfig,
+		Drain:               c.Drain,
+	}, kc, localapi.NewClient(c.Socket), probe.NewNetChecker(), agent.NewMetrics(), log)
+	return a.Run(ctx, l)
+}
+
+func (c *CLI) level() zapcore.Level {
+	if c.Debug {
+		return zapcore.DebugLevel
+	}
+	return zapcore.InfoLevel
+}
+
+func main() {
+	ctx := kong.Parse(&CLI{},
+		kong.Name("agent"),
+		kong.Description(description),
+		kong.UsageOnError(),
+		kong.Vars{"version": version.Version, "pod_name": os.Getenv("POD_NAME")},
+	)
+	ctx.FatalIfErrorf(ctx.Run())
+}

@@ -1,0 +1,154 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package agent runs beside tailscaled in every proxy pod. It gives containerboot
+// its files, withdraws services whose backends are sick, and reports to the pod's
+// Machine. Here is what ties its parts together: one goroutine that holds all
+// state, and an HTTP server for kubelet. What to serve is decided in package plan;
+// probing, writing, the Kubernetes API and tailscaled's LocalAPI have packages of
+// their own.
+package agent
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/atomicdir"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/kube"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// Options of an agent.
+type Options struct {
+	// PodName is the name of the pod and of its Machine.
+	PodName string
+
+	// PodNamespace is where the Machine, its Secrets and the ServiceAttachments
+	// are.
+	PodNamespace string
+
+	// PodIP is reported.
+	PodIP string
+
+	// Endpoints is the TailscaleEndpoints whose ServiceAttachments to act on.
+	Endpoints string
+
+	// TailscaledConfigDir is where containerboot looks for tailscaled's config
+	// (TS_EXPERIMENTAL_VERSIONED_CONFIG_DIR).
+	TailscaledConfigDir string
+
+	// ServeConfigPath is where containerboot looks for the serve config
+	// (TS_SERVE_CONFIG). The agent has its directory to itself.
+	ServeConfigPath string
+
+	// Drain is how long a withdrawn service is still served: how long clients
+	// are given to move to another machine. Control needs up to 15 s to choose
+	// one (tailscale.com kube/services/services.go).
+	Drain time.Duration
+}
+
+// An Agent serves one proxy pod.
+type Agent struct {
+	opts     Options
+	client   client.WithWatch
+	local    localapi.Client
+	checker  probe.Checker
+	log      logging.Logger
+	metrics  *Metrics
+	health   *health
+	commands chan func(*loop)
+}
+
+// New returns an Agent that uses the clients given. It touches nothing yet.
+func New(o Options, c client.WithWatch, lc localapi.Client, ck probe.Checker, m *Metrics, log logging.Logger) *Agent {
+	return &Agent{
+		opts:     o,
+		client:   c,
+		local:    lc,
+		checker:  ck,
+		log:      log,
+		metrics:  m,
+		health:   newHealth(),
+		commands: make(chan func(*loop)),
+	}
+}
+
+// Run serves HTTP on l and keeps the pod as it should be, until ctx ends or the
+// server fails. The directories stay as they are then: tailscaled outlives its
+// agent.
+func (a *Agent) Run(ctx context.Context, l net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+
+	machine := client.ObjectKey{Namespace: a.opts.PodNamespace, Name: a.opts.PodName}
+	reporter := kube.NewReporter(a.client, machine, a.log, a.metrics.reported)
+	watcher := localapi.NewWatcher(a.local, a.log, func(s localapi.State) {
+		a.do(ctx, func(l *loop) { l.setTailnet(s) })
+	})
+	prober := probe.NewProber(a.checker, func() {
+		a.do(ctx, func(*loop) {})
+	}, probe.WithProbed(a.metrics.probed))
+
+	lp := &loop{
+		opts:    a.opts,
+		log:     a.log,
+		metrics: a.metrics,
+		health:  a.health,
+		prober:  prober,
+		report:  reporter.Set,
+		reach: func() {
+			go func() {
+				err := reporter.Reachable(ctx)
+				a.do(ctx, func(l *loop) { l.setReached(time.Now(), err) })
+			}()
+		},
+		reload: watcher.Reload,
+		config: atomicdir.New(a.opts.TailscaledConfigDir, meta.ConfigKey),
+		serve:  atomicdir.New(filepath.Dir(a.opts.ServeConfigPath), filepath.Base(a.opts.ServeConfigPath)),
+	}
+	if err := lp.restore(); err != nil {
+		return errors.Wrap(err, "cannot read what an earlier run has written")
+	}
+	a.health.setWaiting("Waiting for the API server to tell of Secret " + a.opts.configSecret().String())
+
+	wg.Go(func() { lp.run(ctx, a.commands) })
+	wg.Go(func() { watcher.Run(ctx) })
+	wg.Go(func() { reporter.Run(ctx) })
+	wg.Go(func() {
+		kube.WatchSecret(ctx, a.client, a.opts.configSecret(), func(s *corev1.Secret) {
+			a.do(ctx, func(l *loop) { l.setSecret(s) })
+		})
+	})
+	wg.Go(func() {
+		kube.WatchAttachments(ctx, a.client, a.opts.PodNamespace, a.opts.Endpoints, func(as []v1alpha1.ServiceAttachment) {
+			a.do(ctx, func(l *loop) { l.setAttachments(as) })
+		})
+	})
+	return a.serveHTTP(ctx, l)
+}
+
+// do has the loop run fn, and then do what follows from it.
+func (a *Agent) do(ctx context.Context, fn func(*loop)) {
+	select {
+	case <-ctx.Done():
+	case a.commands <- fn:
+	}
+}
+
+func (o Options) configSecret() client.ObjectKey {
+	return client.ObjectKey{Namespace: o.PodNamespace, Name: o.PodName + meta.ConfigSecretSuffix}
+}

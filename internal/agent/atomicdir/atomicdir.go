@@ -1,0 +1,139 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package atomicdir writes a directory the way kubelet writes a mounted Secret:
+// files are symlinks through ..data, and ..data is swapped in one rename.
+// Containerboot watches its directories for just that
+// (tailscale.com cmd/containerboot/tailscaled.go, watchTailscaledConfigChanges).
+// What is in the files is no matter of this package.
+package atomicdir
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+const (
+	dataLink   = "..data"
+	newLink    = "..data_new"
+	generation = "..gen-"
+
+	// Only this user's processes may read: files can hold an auth key.
+	dirMode  = 0o700
+	fileMode = 0o600
+)
+
+// A Dir is a directory that holds one file, replaced atomically. It has one
+// writer.
+type Dir struct {
+	path string
+	name string
+}
+
+// New returns the directory at path, which holds a file called name. Nothing is
+// touched before the first Write.
+func New(path, name string) *Dir {
+	return &Dir{path: path, name: name}
+}
+
+// Read returns the file's content. It returns nil when there is none yet.
+func (d *Dir) Read() ([]byte, error) {
+	b, err := os.ReadFile(filepath.Join(d.path, d.name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return b, errors.Wrap(err, "cannot read file")
+}
+
+// Write replaces the file's content, and tells whether it differed. The
+// generation before is kept, for a reader that has followed the links already.
+func (d *Dir) Write(data []byte) (bool, error) {
+	have, err := d.Read()
+	if err != nil {
+		return false, err
+	}
+	if have != nil && bytes.Equal(have, data) {
+		return false, nil
+	}
+	if err := os.MkdirAll(d.path, dirMode); err != nil {
+		return false, errors.Wrap(err, "cannot make directory")
+	}
+
+	previous, err := os.Readlink(filepath.Join(d.path, dataLink))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, errors.Wrap(err, "cannot read link to current generation")
+	}
+	gen, err := d.writeGeneration(data)
+	if err != nil {
+		return false, err
+	}
+	if err := d.swap(gen); err != nil {
+		return false, err
+	}
+	if err := d.link(); err != nil {
+		return false, err
+	}
+	return true, d.prune(gen, previous)
+}
+
+// writeGeneration writes data in a new directory and returns its name.
+func (d *Dir) writeGeneration(data []byte) (string, error) {
+	dir, err := os.MkdirTemp(d.path, generation)
+	if err != nil {
+		return "", errors.Wrap(err, "cannot make new generation")
+	}
+	f, err := os.OpenFile(filepath.Join(dir, d.name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+	if err != nil {
+		return "", errors.Wrap(err, "cannot make file")
+	}
+	if _, err := f.Write(data); err != nil {
+		return "", errors.Join(errors.Wrap(err, "cannot write file"), f.Close())
+	}
+	// The directory outlives a crash of the node; a file cut short must not.
+	if err := f.Sync(); err != nil {
+		return "", errors.Join(errors.Wrap(err, "cannot sync file"), f.Close())
+	}
+	return filepath.Base(dir), errors.Wrap(f.Close(), "cannot close file")
+}
+
+// swap makes gen the current generation.
+func (d *Dir) swap(gen string) error {
+	tmp := filepath.Join(d.path, newLink)
+	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return errors.Wrap(err, "cannot remove stale link")
+	}
+	if err := os.Symlink(gen, tmp); err != nil {
+		return errors.Wrap(err, "cannot link new generation")
+	}
+	return errors.Wrap(os.Rename(tmp, filepath.Join(d.path, dataLink)), "cannot swap generations")
+}
+
+// link makes the file visible at the directory's top. It does so once.
+func (d *Dir) link() error {
+	err := os.Symlink(filepath.Join(dataLink, d.name), filepath.Join(d.path, d.name))
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return errors.Wrap(err, "cannot link file")
+}
+
+// prune removes all generations but the two given.
+func (d *Dir) prune(current, previous string) error {
+	entries, err := os.ReadDir(d.path)
+	if err != nil {
+		return errors.Wrap(err, "cannot list generations")
+	}
+	var errs []error
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), generation) || e.Name() == current || e.Name() == previous {
+			continue
+		}
+		errs = append(errs, errors.Wrap(os.RemoveAll(filepath.Join(d.path, e.Name())), "cannot remove old generation"))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,147 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
+)
+
+const (
+	// headerTimeout bounds how long a client may take to ask.
+	headerTimeout = 5 * time.Second
+
+	// shutdownTimeout is for requests that run when the agent is told to end.
+	shutdownTimeout = 2 * time.Second
+
+	// loopTimeout is how long the loop may be busy before the agent counts as
+	// hung. It only writes small files.
+	loopTimeout = 4 * time.Second
+)
+
+// A health is what kubelet is told.
+type health struct {
+	mu       sync.Mutex
+	started  bool
+	stopping bool
+	waiting  string
+}
+
+func newHealth() *health { return &health{waiting: "Starting"} }
+
+// setWaiting says what the agent waits for until it has started.
+func (h *health) setWaiting(msg string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.waiting = msg
+}
+
+func (h *health) set(started, stopping bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.started, h.stopping = h.started || started, stopping
+}
+
+// startup tells why containerboot must not start yet. Empty when it may.
+func (h *health) startup() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.started {
+		return ""
+	}
+	return h.waiting
+}
+
+// readiness tells why the pod is not ready. Empty when it is.
+func (h *health) readiness() string {
+	if msg := h.startup(); msg != "" {
+		return msg
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.stopping {
+		return "Stopping"
+	}
+	return ""
+}
+
+// serveHTTP serves kubelet and scrapers on l until ctx ends.
+func (a *Agent) serveHTTP(ctx context.Context, l net.Listener) error {
+	srv := &http.Server{
+		Handler:           a.handler(),
+		ReadHeaderTimeout: headerTimeout,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(l) }()
+
+	select {
+	case err := <-failed:
+		return errors.Wrap(err, "cannot serve HTTP")
+	case <-ctx.Done():
+	}
+	sctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	return errors.Wrap(srv.Shutdown(sctx), "cannot stop HTTP server")
+}
+
+func (a *Agent) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+proxy.PathStartup, answer(a.health.startup))
+	mux.HandleFunc("GET "+proxy.PathReadiness, answer(a.health.readiness))
+	mux.HandleFunc("GET "+proxy.PathLiveness, a.liveness)
+	mux.HandleFunc("GET "+proxy.PathPreStop, a.preStop)
+	mux.Handle("GET "+proxy.PathMetrics, promhttp.HandlerFor(a.metrics.registry, promhttp.HandlerOpts{}))
+	return mux
+}
+
+// answer answers 200 when problem is empty, and 503 with the problem otherwise.
+func answer(problem func() string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		if msg := problem(); msg != "" {
+			http.Error(w, msg, http.StatusServiceUnavailable)
+			return
+		}
+		w.WriteHeader(http.StatusOK)
+	}
+}
+
+// liveness answers once the loop has taken a command.
+func (a *Agent) liveness(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), loopTimeout)
+	defer cancel()
+	select {
+	case a.commands <- func(*loop) {}:
+		w.WriteHeader(http.StatusOK)
+	case <-ctx.Done():
+		http.Error(w, "Hung", http.StatusServiceUnavailable)
+	}
+}
+
+// preStop withdraws all services, and answers when clients have had time to
+// move. Kubelet calls it before it stops the tailscale container.
+func (a *Agent) preStop(w http.ResponseWriter, r *http.Request) {
+	started := make(chan (<-chan struct{}), 1)
+	a.do(r.Context(), func(l *loop) { started <- l.startDrain(time.Now()) })
+	select {
+	case <-r.Context().Done():
+		return
+	case done := <-started:
+		select {
+		case <-r.Context().Done():
+			return
+		case <-done:
+		}
+	}
+	w.WriteHeader(http.StatusOK)
+}

@@ -1,0 +1,48 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kube is the agent's side of the Kubernetes API: what it watches in its
+// own namespace, and the status that it writes. It decides nothing.
+package kube
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
+)
+
+// NewScheme returns a scheme of the kinds that the agent deals with.
+func NewScheme() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+	if err := corev1.AddToScheme(s); err != nil {
+		return nil, errors.Wrap(err, "cannot add core kinds to scheme")
+	}
+	return s, errors.Wrap(v1alpha1.AddToScheme(s), "cannot add tailnet kinds to scheme")
+}
+
+// NewClient returns a client for the API server in cfg. It knows the kinds that
+// it needs and never asks the server for its kinds, so it also works for an
+// agent that starts while the server is away.
+func NewClient(cfg *rest.Config) (client.WithWatch, error) {
+	s, err := NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{corev1.SchemeGroupVersion, v1alpha1.SchemeGroupVersion})
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
+	mapper.Add(v1alpha1.MachineGroupVersionKind, meta.RESTScopeNamespace)
+	mapper.Add(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.ServiceAttachmentKind), meta.RESTScopeNamespace)
+
+	cfg = rest.CopyConfig(cfg)
+	cfg.UserAgent = version.UserAgent()
+	c, err := client.NewWithWatch(cfg, client.Options{Scheme: s, Mapper: mapper})
+	return c, errors.Wrap(err, "cannot make Kubernetes client")
+}

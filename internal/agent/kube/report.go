@@ -1,0 +1,167 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+)
+
+// FieldManager owns status.agent of Machines.
+const FieldManager = "tailscale-gateway-agent"
+
+const (
+	// defaultInterval is the Machine's own default, for one without.
+	defaultInterval = 2 * time.Second
+
+	// requestTimeout bounds one request to the API server.
+	requestTimeout = 10 * time.Second
+
+	// resync looks whether the report is still there: a Machine may have been
+	// deleted and made again under a running pod.
+	resync = 5 * time.Minute
+
+	minBackoff = time.Second
+	maxBackoff = 30 * time.Second
+)
+
+// A Reporter writes the agent's status to its Machine: the latest one, when it
+// differs from what is there, and no oftener than the Machine says.
+type Reporter struct {
+	client client.Client
+	key    client.ObjectKey
+	log    logging.Logger
+	done   func(error)
+
+	wake chan struct{}
+
+	mu     sync.Mutex
+	wanted *v1alpha1.MachineAgentStatus
+}
+
+// NewReporter returns a Reporter for the Machine of that name. It calls done
+// with the result of each attempt.
+func NewReporter(c client.Client, key client.ObjectKey, log logging.Logger, done func(error)) *Reporter {
+	return &Reporter{client: c, key: key, log: log, done: done, wake: make(chan struct{}, 1)}
+}
+
+// Set makes s the status to report. s must not be changed afterwards.
+func (r *Reporter) Set(s *v1alpha1.MachineAgentStatus) {
+	r.mu.Lock()
+	same := equality.Semantic.DeepEqual(r.wanted, s)
+	r.wanted = s
+	r.mu.Unlock()
+	if same {
+		return
+	}
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run reports until ctx ends. It retries for ever, and says only once that it
+// has to.
+func (r *Reporter) Run(ctx context.Context) {
+	backoff, failing := minBackoff, false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.wake:
+		case <-time.After(resync):
+		}
+
+		for {
+			pause, err := r.report(ctx)
+			if ctx.Err() != nil {
+				return
+			}
+			r.done(err)
+			switch {
+			case err != nil && !failing:
+				r.log.Info("Cannot report status, will keep trying", "error", err)
+			case err == nil && failing:
+				r.log.Info("Reporting status again")
+			case err != nil:
+				r.log.Debug("Cannot report status", "error", err)
+			}
+			failing = err != nil
+			if failing {
+				pause, backoff = backoff, min(2*backoff, maxBackoff)
+			} else {
+				backoff = minBackoff
+			}
+
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(pause):
+			}
+			if !failing {
+				break
+			}
+		}
+	}
+}
+
+// report writes the wanted status if the Machine has another, and returns how
+// long to wait before the next report.
+func (r *Reporter) report(ctx context.Context) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+
+	r.mu.Lock()
+	wanted := r.wanted
+	r.mu.Unlock()
+	if wanted == nil {
+		return 0, nil
+	}
+
+	m := &v1alpha1.Machine{}
+	if err := r.client.Get(ctx, r.key, m); err != nil {
+		return 0, errors.Wrapf(err, "cannot get Machine %q", r.key)
+	}
+	interval := defaultInterval
+	if m.Spec.ReportInterval != nil {
+		interval = m.Spec.ReportInterval.Duration
+	}
+	if equality.Semantic.DeepEqual(m.Status.Agent, wanted) {
+		return 0, nil
+	}
+	return interval, r.apply(ctx, wanted)
+}
+
+// apply takes hold of status.agent and of nothing else: a typed Machine would
+// claim the empty fields beside it.
+func (r *Reporter) apply(ctx context.Context, s *v1alpha1.MachineAgentStatus) error {
+	agent, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s)
+	if err != nil {
+		return errors.Wrap(err, "cannot convert status")
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"agent": agent}}}
+	u.SetGroupVersionKind(v1alpha1.MachineGroupVersionKind)
+	u.SetNamespace(r.key.Namespace)
+	u.SetName(r.key.Name)
+	err = r.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(FieldManager), client.ForceOwnership)
+	return errors.Wrapf(err, "cannot apply status of Machine %q", r.key)
+}
+
+// Reachable tells whether the API server answers.
+func (r *Reporter) Reachable(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return errors.Wrapf(client.IgnoreNotFound(r.client.Get(ctx, r.key, &v1alpha1.Machine{})), "cannot get Machine %q", r.key)
+}

@@ -1,0 +1,176 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+)
+
+var errBoom = errors.New("boom")
+
+// A recorder notes what is applied, and when.
+type recorder struct {
+	mu      sync.Mutex
+	start   time.Time
+	applied []string
+	at      []time.Duration
+	err     error
+}
+
+func (r *recorder) apply(ctx context.Context, c client.Client, sub string, ac runtime.ApplyConfiguration, o ...client.SubResourceApplyOption) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err != nil {
+		return r.err
+	}
+	b, err := json.Marshal(ac)
+	if err != nil {
+		return errors.Wrap(err, "cannot encode")
+	}
+	r.applied = append(r.applied, string(b))
+	r.at = append(r.at, time.Since(r.start).Round(time.Second))
+	return c.SubResource(sub).Apply(ctx, ac, o...)
+}
+
+func (r *recorder) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.err = err
+}
+
+func (r *recorder) times() []time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.at
+}
+
+func newReporter(t *testing.T, objs ...client.Object) (*Reporter, *recorder) {
+	t.Helper()
+	s, err := NewScheme()
+	if err != nil {
+		t.Fatalf("NewScheme(): %v", err)
+	}
+	r := &recorder{start: time.Now()}
+	c := fake.NewClientBuilder().WithScheme(s).WithObjects(objs...).WithStatusSubresource(&v1alpha1.Machine{}).
+		WithInterceptorFuncs(interceptor.Funcs{SubResourceApply: r.apply}).Build()
+	key := client.ObjectKey{Namespace: "default", Name: "set-0"}
+	return NewReporter(c, key, logging.NewNopLogger(), func(error) {}), r
+}
+
+func machine() *v1alpha1.Machine {
+	return &v1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "set-0"},
+		Spec:       v1alpha1.MachineSpec{ReportInterval: &metav1.Duration{Duration: 10 * time.Second}},
+	}
+}
+
+func status(healthy int32) *v1alpha1.MachineAgentStatus {
+	return &v1alpha1.MachineAgentStatus{
+		PodIP:    "10.0.0.7",
+		Services: []v1alpha1.HostedService{{Name: "svc:web", Advertised: healthy > 0, HealthyBackends: healthy, TotalBackends: 3}},
+	}
+}
+
+func TestReporterInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		r, rec := newReporter(t, machine())
+		go r.Run(ctx)
+
+		// Three transitions at once, the first of which is told at once.
+		r.Set(status(1))
+		synctest.Wait()
+		r.Set(status(2))
+		synctest.Wait()
+		r.Set(status(3))
+		<-time.After(time.Minute)
+		r.Set(status(3))
+		<-time.After(time.Hour)
+
+		if diff := cmp.Diff([]time.Duration{0, 10 * time.Second}, rec.times()); diff != "" {
+			t.Errorf("Only the latest is reported, no oftener than the interval, and nothing twice: -want, +got:\n%s", diff)
+		}
+		want := `{"apiVersion":"tailnet.gateway.tailscale.com/v1alpha1","kind":"Machine","metadata":{"name":"set-0","namespace":"default"},` +
+			`"status":{"agent":{"podIP":"10.0.0.7","services":[{"accepted":false,"advertised":true,"healthyBackends":3,"name":"svc:web","totalBackends":3}]}}}`
+		if diff := cmp.Diff(want, rec.applied[1]); diff != "" {
+			t.Errorf("Nothing but status.agent is applied: -want, +got:\n%s", diff)
+		}
+	})
+}
+
+func TestReporterRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		r, rec := newReporter(t, machine())
+		rec.fail(errBoom)
+		go r.Run(ctx)
+
+		r.Set(status(1))
+		<-time.After(time.Hour)
+		rec.fail(nil)
+		<-time.After(maxBackoff)
+		synctest.Wait()
+		if got := len(rec.times()); got != 1 {
+			t.Errorf("Status was reported %d times within %s of the API server's return, want once", got, maxBackoff)
+		}
+	})
+}
+
+func TestReporterAlreadyThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		m := machine()
+		m.Status.Agent = status(1)
+		r, rec := newReporter(t, m)
+		go r.Run(ctx)
+
+		r.Set(status(1))
+		<-time.After(time.Minute)
+		if diff := cmp.Diff(0, len(rec.times())); diff != "" {
+			t.Errorf("A restarted agent must not write what is there: -want, +got:\n%s", diff)
+		}
+	})
+}
+
+func TestReporterMachineMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		r, rec := newReporter(t, machine())
+		go r.Run(ctx)
+
+		r.Set(status(1))
+		<-time.After(time.Minute)
+		if err := r.client.Delete(ctx, machine()); err != nil {
+			t.Fatalf("Delete(...): %v", err)
+		}
+		if err := r.client.Create(ctx, machine()); err != nil {
+			t.Fatalf("Create(...): %v", err)
+		}
+		<-time.After(resync + time.Second)
+		if diff := cmp.Diff(2, len(rec.times())); diff != "" {
+			t.Errorf("A Machine that was made again must be reported to: -want, +got:\n%s", diff)
+		}
+	})
+}

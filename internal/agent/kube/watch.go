@@ -1,0 +1,116 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// fieldName is the field selector that RBAC by resourceNames allows to list and
+// watch by.
+const fieldName = "metadata.name"
+
+// WatchSecret calls fn with the Secret of that name, or with nil if there is
+// none: once it is known, and after each change, until ctx ends. While the API
+// server is away nothing changes.
+func WatchSecret(ctx context.Context, c client.WithWatch, key client.ObjectKey, fn func(*corev1.Secret)) {
+	follow(ctx, c, &corev1.Secret{}, func() client.ObjectList { return &corev1.SecretList{} },
+		func(objs []any) {
+			for _, o := range objs {
+				if s, ok := o.(*corev1.Secret); ok && s.Name == key.Name {
+					fn(s)
+					return
+				}
+			}
+			fn(nil)
+		},
+		client.InNamespace(key.Namespace), client.MatchingFields{fieldName: key.Name})
+}
+
+// WatchAttachments calls fn with all ServiceAttachments of an endpoints object,
+// by name: once they are known, and after each change, until ctx ends. While
+// the API server is away nothing changes.
+func WatchAttachments(ctx context.Context, c client.WithWatch, namespace, endpoints string, fn func([]v1alpha1.ServiceAttachment)) {
+	follow(ctx, c, &v1alpha1.ServiceAttachment{}, func() client.ObjectList { return &v1alpha1.ServiceAttachmentList{} },
+		func(objs []any) {
+			out := make([]v1alpha1.ServiceAttachment, 0, len(objs))
+			for _, o := range objs {
+				if a, ok := o.(*v1alpha1.ServiceAttachment); ok && a.Labels[meta.LabelEndpoints] == endpoints {
+					out = append(out, *a)
+				}
+			}
+			slices.SortFunc(out, func(a, b v1alpha1.ServiceAttachment) int { return cmp.Compare(a.Name, b.Name) })
+			fn(out)
+		},
+		client.InNamespace(namespace), client.MatchingLabels{meta.LabelEndpoints: endpoints})
+}
+
+// follow calls fn with all objects that the options select, from one goroutine.
+// Changes that come while fn runs are told together.
+func follow(ctx context.Context, c client.WithWatch, obj client.Object, list func() client.ObjectList, fn func([]any), o ...client.ListOption) {
+	changed := make(chan struct{}, 1)
+	notify := func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	}
+	store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: listWatch(c, list, o...),
+		ObjectType:    obj,
+		Handler: cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(any) { notify() },
+			UpdateFunc: func(any, any) { notify() },
+			DeleteFunc: func(any) { notify() },
+		},
+	})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		informer.RunWithContext(ctx)
+	}()
+	defer func() { <-done }()
+
+	select {
+	case <-ctx.Done():
+		return
+	case <-informer.HasSyncedChecker().Done():
+	}
+	// An empty list causes no event.
+	notify()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+			fn(store.List())
+		}
+	}
+}
+
+func listWatch(c client.WithWatch, list func() client.ObjectList, o ...client.ListOption) cache.ListerWatcher {
+	lw := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			l := list()
+			err := c.List(ctx, l, append(slices.Clone(o), &client.ListOptions{Raw: &opts})...)
+			return l, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+			return c.Watch(ctx, list(), append(slices.Clone(o), &client.ListOptions{Raw: &opts})...)
+		},
+	}
+	return cache.ToListWatcherWithWatchListSemantics(lw, c)
+}

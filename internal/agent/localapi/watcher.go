@@ -1,0 +1,256 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package localapi follows the pod's tailscaled over its LocalAPI: whether it is
+// in its tailnet, and which services control has accepted it for. It also has it
+// reload its config. It decides nothing.
+package localapi
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"tailscale.com/client/local"
+	"tailscale.com/ipn"
+	"tailscale.com/ipn/ipnstate"
+	"tailscale.com/tailcfg"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+)
+
+// Pauses between attempts to reach tailscaled. They are short: a pod's
+// tailscaled is one socket away, and is there again soon after it went.
+const (
+	minPause = 100 * time.Millisecond
+	maxPause = 2 * time.Second
+)
+
+// reloadTimeout bounds one request to reload the config.
+const reloadTimeout = 10 * time.Second
+
+// busMask asks for one whole status at first, and then for what changed of the
+// node itself. NotifyInitialState is not needed: the status has it.
+const busMask = ipn.NotifyInitialStatus | ipn.NotifyNoNetMap
+
+// A State is what is known of tailscaled.
+type State struct {
+	// Session counts connections to tailscaled. It grows when tailscaled was
+	// started anew.
+	Session int
+
+	// Running tells whether tailscaled is logged in and connected.
+	Running bool
+
+	// Accepted are the services that control gave this node. Never changed
+	// once published.
+	Accepted map[string]bool
+}
+
+// A Client is what of tailscaled's LocalAPI is needed.
+type Client interface {
+	WatchIPNBus(ctx context.Context, mask ipn.NotifyWatchOpt) (*local.IPNBusWatcher, error)
+	ReloadConfig(ctx context.Context) (bool, error)
+}
+
+// A Watcher follows one tailscaled.
+type Watcher struct {
+	client  Client
+	log     logging.Logger
+	changed func(State)
+
+	reload chan struct{}
+	denied bool
+	state  State
+}
+
+// NewWatcher returns a Watcher of the tailscaled behind c. It calls changed, from
+// one goroutine, with each state that differs from the one before.
+func NewWatcher(c Client, log logging.Logger, changed func(State)) *Watcher {
+	return &Watcher{client: c, log: log, changed: changed, reload: make(chan struct{}, 1)}
+}
+
+// NewClient returns a client for the tailscaled that listens on socket.
+func NewClient(socket string) *local.Client {
+	return &local.Client{Socket: socket, UseSocketOnly: true}
+}
+
+// Reload asks for tailscaled to read its config again. It does so as soon as it
+// runs. Containerboot asks the same when it sees the file change, but it looks
+// only once tailscaled has logged in, and misses what changed until then
+// (cmd/containerboot/tailscaled.go, watchTailscaledConfigChanges).
+func (w *Watcher) Reload() {
+	select {
+	case w.reload <- struct{}{}:
+	default:
+	}
+}
+
+// Run follows tailscaled until ctx ends.
+func (w *Watcher) Run(ctx context.Context) {
+	pause := minPause
+	for ctx.Err() == nil {
+		bus, err := w.client.WatchIPNBus(ctx, busMask)
+		if err == nil {
+			pause = minPause
+			w.log.Debug("Lost tailscaled", "error", w.follow(ctx, bus))
+		} else {
+			// Only now is it gone: a stream may end without that.
+			w.publish(State{Session: w.state.Session})
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, maxPause)
+	}
+}
+
+// follow reads the bus until it ends.
+func (w *Watcher) follow(ctx context.Context, bus *local.IPNBusWatcher) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		<-ctx.Done()
+		// The error tells that the stream has ended, which Next tells too.
+		_ = bus.Close()
+	}()
+
+	running := make(chan bool, 1)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.reloadWhileRunning(ctx, running)
+	}()
+	defer func() {
+		cancel()
+		<-done
+	}()
+
+	st := State{Session: w.state.Session + 1}
+	for {
+		n, err := bus.Next()
+		if err != nil {
+			return errors.Wrap(err, "cannot read from tailscaled's bus")
+		}
+		if !st.update(n) {
+			continue
+		}
+		w.publish(st)
+		latest(running, st.Running)
+	}
+}
+
+// publish makes st known if it differs from what is known.
+func (w *Watcher) publish(st State) {
+	if st.Session == w.state.Session && st.Running == w.state.Running && maps.Equal(st.Accepted, w.state.Accepted) {
+		return
+	}
+	w.state = st
+	w.changed(st)
+}
+
+// update applies a notification, and tells whether it said anything of interest.
+func (st *State) update(n ipn.Notify) bool {
+	told := false
+	if s := n.InitialStatus; s != nil {
+		told = true
+		st.Running = s.BackendState == ipn.Running.String()
+		st.Accepted = accepted(capMap(s))
+	}
+	if n.State != nil {
+		told = true
+		st.Running = *n.State == ipn.Running
+	}
+	if n.SelfChange != nil {
+		told = true
+		st.Accepted = accepted(n.SelfChange.CapMap)
+	}
+	return told
+}
+
+func capMap(s *ipnstate.Status) tailcfg.NodeCapMap {
+	if s.Self == nil {
+		return nil
+	}
+	return s.Self.CapMap
+}
+
+// accepted returns the services in the node's own service-host capability.
+func accepted(cm tailcfg.NodeCapMap) map[string]bool {
+	out := make(map[string]bool)
+
+	// Control's own encoding; what cannot be read says of no service that it
+	// was accepted.
+	mappings, err := tailcfg.UnmarshalNodeCapJSON[tailcfg.ServiceIPMappings](cm, tailcfg.NodeAttrServiceHost)
+	if err != nil {
+		return out
+	}
+	for _, m := range mappings {
+		for name := range m {
+			out[name.String()] = true
+		}
+	}
+	return out
+}
+
+// reloadWhileRunning reloads tailscaled's config once it runs, and then whenever
+// asked to. What it is sent on running is the latest state.
+func (w *Watcher) reloadWhileRunning(ctx context.Context, running <-chan bool) {
+	var (
+		up    bool
+		dirty = true
+		retry <-chan time.Time
+	)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case up = <-running:
+		case <-w.reload:
+			dirty = true
+		case <-retry:
+		}
+		retry = nil
+		if !up || !dirty {
+			continue
+		}
+		if err := w.reloadOnce(ctx); err != nil {
+			retry = time.After(maxPause)
+			continue
+		}
+		dirty = false
+	}
+}
+
+func (w *Watcher) reloadOnce(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
+	defer cancel()
+
+	_, err := w.client.ReloadConfig(ctx)
+	switch {
+	case err == nil:
+		w.denied = false
+		return nil
+	case local.IsAccessDeniedError(err):
+		// Asking again will not help. Containerboot's own watch remains.
+		if !w.denied {
+			w.log.Info("Cannot reload tailscaled's config: the agent must run as the same user as tailscaled", "error", err)
+		}
+		w.denied = true
+		return nil
+	default:
+		w.log.Debug("Cannot reload tailscaled's config", "error", err)
+		return err
+	}
+}
+
+// latest puts v on a channel of one, in place of what is there.
+func latest(c chan bool, v bool) {
+	select {
+	case <-c:
+	default:
+	}
+	c <- v
+}

@@ -1,0 +1,106 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package localapi
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"tailscale.com/ipn"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi/localapitest"
+)
+
+// deadline is how long a test waits for what must come.
+const deadline = 20 * time.Second
+
+func watch(t *testing.T, s *localapitest.Server) (*Watcher, <-chan State) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	states := make(chan State, 1000)
+	w := NewWatcher(NewClient(s.Socket), logging.NewNopLogger(), func(st State) { states <- st })
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	return w, states
+}
+
+// await reads states until there is the wanted one.
+func await(t *testing.T, reason string, states <-chan State, want State) {
+	t.Helper()
+	var last State
+	timeout := time.After(deadline)
+	for {
+		select {
+		case last = <-states:
+			if cmp.Equal(want, last) {
+				return
+			}
+		case <-timeout:
+			t.Fatalf("\n%s\nstate: -want, +last:\n%s", reason, cmp.Diff(want, last))
+		}
+	}
+}
+
+func TestWatcher(t *testing.T) {
+	reloaded := make(chan struct{}, 1000)
+	s := localapitest.New(t, func() { reloaded <- struct{}{} })
+	w, states := watch(t, s)
+
+	await(t, "The first status is told.", states, State{Session: 1, Accepted: map[string]bool{}})
+	w.Reload()
+	if n := s.Reloads(); n != 0 {
+		t.Errorf("Config was reloaded %d times before tailscaled ran", n)
+	}
+
+	s.Set(ipn.Running)
+	await(t, "Running is told.", states, State{Session: 1, Running: true, Accepted: map[string]bool{}})
+	awaitReload(t, "Config must be reloaded when tailscaled begins to run.", reloaded)
+
+	s.Set(ipn.Running, "svc:web", "svc:db")
+	await(t, "Services that control gave are told.", states, State{Session: 1, Running: true, Accepted: map[string]bool{"svc:web": true, "svc:db": true}})
+
+	w.Reload()
+	awaitReload(t, "Config must be reloaded when asked for.", reloaded)
+
+	s.Disconnect()
+	await(t, "A broken stream is taken up again.", states, State{Session: 2, Running: true, Accepted: map[string]bool{"svc:web": true, "svc:db": true}})
+	awaitReload(t, "Config must be reloaded in a new session.", reloaded)
+
+	s.Stop()
+	await(t, "A tailscaled that went away is told.", states, State{Session: 2})
+
+	s.Start()
+	await(t, "A new tailscaled is a new session.", states, State{Session: 3, Accepted: map[string]bool{}})
+}
+
+func TestWatcherDenied(t *testing.T) {
+	s := localapitest.New(t, func() {})
+	s.Deny()
+	w, states := watch(t, s)
+	s.Set(ipn.Running)
+	await(t, "State is told to who may only read.", states, State{Session: 1, Running: true, Accepted: map[string]bool{}})
+	w.Reload()
+	s.Set(ipn.Running, "svc:web")
+	await(t, "Being denied stops nothing else.", states, State{Session: 1, Running: true, Accepted: map[string]bool{"svc:web": true}})
+}
+
+func awaitReload(t *testing.T, reason string, reloaded <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-reloaded:
+	case <-time.After(deadline):
+		t.Fatal(reason)
+	}
+}

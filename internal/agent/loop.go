@@ -1,0 +1,352 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/atomicdir"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// retryPause is how long to wait before a step that failed is tried again.
+const retryPause = 5 * time.Second
+
+// A loop is all that the agent knows and has done. Only the goroutine that runs
+// it touches it.
+type loop struct {
+	opts    Options
+	log     logging.Logger
+	metrics *Metrics
+	health  *health
+	prober  *probe.Prober
+	config  *atomicdir.Dir
+	serve   *atomicdir.Dir
+
+	// report takes the status to report.
+	report func(*v1alpha1.MachineAgentStatus)
+
+	// reach finds out whether the API server answers, without waiting for it,
+	// and calls setReached.
+	reach func()
+
+	// reload has tailscaled read its config.
+	reload func()
+
+	// base is tailscaled's config but for what it advertises. Nil until known.
+	base []byte
+
+	// attachments are those of the endpoints, once listed.
+	attachments []v1alpha1.ServiceAttachment
+	listed      bool
+
+	tailnet localapi.State
+
+	// advertised is what the config on disk advertises.
+	advertised []string
+
+	// configured tells whether there is a config on disk.
+	configured bool
+
+	// handlers are those of the serve config on disk. Nil until there is one.
+	handlers map[string]plan.Handlers
+
+	// leaving are services that nobody wants any more, and when to stop to
+	// serve them.
+	leaving map[string]time.Time
+
+	// drain is under way or done when the pod is being stopped.
+	drain *drain
+
+	// reaching tells whether it is being found out whether the API server
+	// answers. It did so until reachedAt, or is asked again at reachAgain.
+	reaching   bool
+	reachedAt  time.Time
+	reachAgain time.Time
+
+	// retry is when to try again what failed. Zero when nothing did.
+	retry time.Time
+}
+
+// restore takes over what an earlier run of the agent in this pod has written, so
+// that a restart changes nothing by itself.
+func (l *loop) restore() error {
+	b, err := l.config.Read()
+	if err != nil {
+		return err
+	}
+	if b != nil {
+		if l.advertised, err = plan.AdvertisedIn(b); err != nil {
+			// It is written anew as soon as the Secret is known.
+			l.log.Info("Ignoring tailscaled's config of an earlier run", "error", err)
+		} else {
+			l.base, l.configured = b, true
+		}
+	}
+
+	if b, err = l.serve.Read(); err != nil || b == nil {
+		return err
+	}
+	l.handlers, err = plan.HandlersIn(b)
+	if err != nil {
+		l.log.Info("Ignoring the serve config of an earlier run", "error", err)
+	}
+	return nil
+}
+
+// run handles commands until ctx ends.
+func (l *loop) run(ctx context.Context, commands <-chan func(*loop)) {
+	// A restarted agent is started as soon as it sees its own files.
+	next := l.step(ctx, time.Now())
+	for {
+		var timer <-chan time.Time
+		if !next.IsZero() {
+			timer = time.After(time.Until(next))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case fn := <-commands:
+			fn(l)
+		case <-timer:
+		}
+		next = l.step(ctx, time.Now())
+	}
+}
+
+// setSecret takes tailscaled's config from the config Secret. A Secret that is
+// gone or useless changes nothing: what was written is the best there is.
+func (l *loop) setSecret(s *corev1.Secret) {
+	name := l.opts.configSecret().String()
+	if s == nil {
+		l.log.Info("Waiting for config Secret", "secret", name)
+		l.health.setWaiting("Waiting for Secret " + name + " to be made by the provider")
+		return
+	}
+	b := s.Data[meta.ConfigKey]
+	if _, err := plan.TailscaledConfig(b, nil); err != nil {
+		l.log.Info("Cannot use config Secret", "secret", name, "key", meta.ConfigKey, "error", err)
+		l.health.setWaiting("Secret " + name + ": cannot use key " + meta.ConfigKey + ": " + err.Error())
+		return
+	}
+	if l.base == nil {
+		l.log.Info("Found config Secret", "secret", name)
+	}
+	l.base = b
+}
+
+func (l *loop) setAttachments(as []v1alpha1.ServiceAttachment) {
+	l.attachments, l.listed = as, true
+}
+
+func (l *loop) setTailnet(s localapi.State) { l.tailnet = s }
+
+// step brings files and reports in line with what is known. It returns when to
+// do so again without being told, or zero.
+func (l *loop) step(ctx context.Context, now time.Time) time.Time {
+	l.retry = time.Time{}
+	services, listed := l.services(ctx)
+
+	if err := l.writeServe(now, services, listed); err != nil {
+		l.failed(now, "Cannot write serve config", err)
+	}
+	if err := l.writeConfig(services, listed); err != nil {
+		l.failed(now, "Cannot write tailscaled's config", err)
+	}
+	l.health.set(l.handlers != nil && l.configured, l.drain != nil)
+	l.drain.step(now, l.tailnet.Running)
+	if l.drain.over() && l.tailnet.Session > l.drain.session {
+		// Tailscaled was started anew: kubelet has restarted its container and
+		// not stopped the pod.
+		l.log.Info("tailscaled is back, serving again")
+		l.drain = nil
+		return l.step(ctx, now)
+	}
+
+	if listed {
+		l.report(plan.Status(l.opts.PodIP, services, plan.Tailnet{Running: l.tailnet.Running, Accepted: l.tailnet.Accepted}))
+		l.metrics.services(services, l.tailnet.Accepted)
+	}
+	return earliest(now, append(slices.Collect(maps.Values(l.leaving)), l.retry, l.reachAgain, l.drain.deadline())...)
+}
+
+// services plans. Before attachments were listed there is nothing to plan with.
+func (l *loop) services(ctx context.Context) ([]plan.Service, bool) {
+	if !l.listed {
+		return nil, false
+	}
+	in := plan.Input{
+		Attachments: l.attachments,
+		Health:      l.prober.Statuses(),
+		Advertised:  l.advertised,
+		Stopping:    l.drain != nil,
+	}
+	services := plan.Services(in)
+	l.prober.Set(ctx, plan.Targets(services))
+	return services, true
+}
+
+// writeServe writes the serve config. A sick service keeps its handlers, and one
+// that nobody wants any more keeps them for a while after it was withdrawn:
+// without a handler its connections would be cut.
+func (l *loop) writeServe(now time.Time, services []plan.Service, listed bool) error {
+	if !listed && l.handlers != nil {
+		return nil
+	}
+	wanted := plan.HandlersOf(services)
+	l.updateLeaving(now, wanted)
+	handlers := maps.Clone(wanted)
+	for name, until := range l.leaving {
+		if now.Before(until) {
+			handlers[name] = l.handlers[name]
+		}
+	}
+	if l.handlers != nil && equal(handlers, l.handlers) {
+		return nil
+	}
+	if onlyDrops(l.handlers, handlers) && !l.reached(now) {
+		return nil
+	}
+
+	b, err := plan.ServeConfig(handlers)
+	if err != nil {
+		return err
+	}
+	changed, err := l.serve.Write(b)
+	if err != nil {
+		return err
+	}
+	l.handlers = handlers
+	if changed {
+		l.metrics.wrote(fileServe)
+		l.log.Debug("Wrote serve config", "services", slices.Sorted(maps.Keys(handlers)))
+	}
+	return nil
+}
+
+// updateLeaving notes which services are served but not wanted, and forgets
+// those of which that is no longer so.
+func (l *loop) updateLeaving(now time.Time, wanted map[string]plan.Handlers) {
+	if l.leaving == nil {
+		l.leaving = make(map[string]time.Time)
+	}
+	for name := range l.handlers {
+		if l.leaving[name].IsZero() && wanted[name] == nil {
+			l.leaving[name] = now.Add(l.opts.Drain)
+		}
+	}
+	maps.DeleteFunc(l.leaving, func(name string, _ time.Time) bool {
+		return wanted[name] != nil || l.handlers[name] == nil
+	})
+}
+
+// onlyDrops tells whether the new handlers are fewer of the old ones. Containerboot
+// exits when it cannot store a new serve config in the state Secret
+// (cmd/containerboot/serve.go). New handlers come from the API server, so that it
+// is there, but old ones can become due while it is away.
+func onlyDrops(from, to map[string]plan.Handlers) bool {
+	for name, hs := range to {
+		if !maps.Equal(from[name], hs) {
+			return false
+		}
+	}
+	return len(to) < len(from)
+}
+
+func equal(a, b map[string]plan.Handlers) bool {
+	return maps.EqualFunc(a, b, maps.Equal[plan.Handlers, plan.Handlers])
+}
+
+// reached tells whether the API server has just answered. If that is not known
+// it is found out, and the loop told.
+func (l *loop) reached(now time.Time) bool {
+	if !l.reachedAt.IsZero() && now.Before(l.reachedAt.Add(retryPause)) {
+		return true
+	}
+	if !l.reaching && !now.Before(l.reachAgain) {
+		l.reaching = true
+		l.reach()
+	}
+	return false
+}
+
+func (l *loop) setReached(now time.Time, err error) {
+	l.reaching = false
+	if err != nil {
+		l.reachAgain = now.Add(retryPause)
+		l.log.Debug("Keeping handlers while the API server is away", "error", err)
+		return
+	}
+	l.reachedAt, l.reachAgain = now, time.Time{}
+}
+
+// writeConfig writes tailscaled's config.
+func (l *loop) writeConfig(services []plan.Service, listed bool) error {
+	if l.base == nil {
+		return nil
+	}
+	advertise := l.advertised
+	switch {
+	case l.drain != nil:
+		advertise = nil
+	case listed:
+		advertise = l.served(plan.Advertised(services))
+	}
+
+	b, err := plan.TailscaledConfig(l.base, advertise)
+	if err != nil {
+		return err
+	}
+	changed, err := l.config.Write(b)
+	if err != nil {
+		return err
+	}
+	l.configured = true
+	if !changed {
+		l.advertised = advertise
+		return nil
+	}
+	l.metrics.wrote(fileConfig)
+	if slices.Equal(l.advertised, advertise) {
+		l.log.Debug("Wrote tailscaled's config")
+	} else {
+		l.log.Info("Advertising services", "services", advertise)
+	}
+	l.advertised = advertise
+	l.reload()
+	return nil
+}
+
+// served leaves out the services that the serve config lacks: control would ask
+// for their ports in vain.
+func (l *loop) served(names []string) []string {
+	return slices.DeleteFunc(names, func(n string) bool { return l.handlers[n] == nil })
+}
+
+func (l *loop) failed(now time.Time, msg string, err error) {
+	l.log.Info(msg, "error", err)
+	l.retry = now.Add(retryPause)
+}
+
+// earliest returns the earliest of the times after now, or zero.
+func earliest(now time.Time, times ...time.Time) time.Time {
+	var out time.Time
+	for _, t := range times {
+		if t.After(now) && (out.IsZero() || t.Before(out)) {
+			out = t
+		}
+	}
+	return out
+}

@@ -1,0 +1,217 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/atomicdir"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+var errBoom = errors.New("boom")
+
+// newLoop returns a loop over real directories, without a prober's goroutines:
+// backends are of unknown health. It counts how often it asked for the API
+// server.
+func newLoop(t *testing.T, dir string) (*loop, *int) {
+	t.Helper()
+	asked := 0
+	checker := probe.CheckerFn(func(ctx context.Context, _ probe.Target) error {
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	l := &loop{
+		opts:    Options{Drain: 20 * time.Second},
+		log:     logging.NewNopLogger(),
+		metrics: NewMetrics(),
+		health:  newHealth(),
+		prober:  probe.NewProber(checker, func() {}),
+		config:  atomicdir.New(filepath.Join(dir, "config"), meta.ConfigKey),
+		serve:   atomicdir.New(filepath.Join(dir, "serve"), "serve-config.json"),
+		report:  func(*v1alpha1.MachineAgentStatus) {},
+		reach:   func() { asked++ },
+		reload:  func() {},
+	}
+	if err := l.restore(); err != nil {
+		t.Fatalf("restore(): %v", err)
+	}
+	return l, &asked
+}
+
+func TestLeavingWhileAPIServerAway(t *testing.T) {
+	now := time.Unix(1000, 0)
+	l, asked := newLoop(t, t.TempDir())
+	l.setSecret(secret())
+	l.setAttachments([]v1alpha1.ServiceAttachment{*attachment()})
+	l.step(t.Context(), now)
+	served := map[string]plan.Handlers{"svc:web": {80: "web.default.svc:8080"}}
+
+	l.setAttachments(nil)
+	next := l.step(t.Context(), now)
+	if diff := cmp.Diff(served, l.handlers); diff != "" {
+		t.Errorf("Handlers must stay while clients move: -want, +got:\n%s", diff)
+	}
+	if want := now.Add(20 * time.Second); !next.Equal(want) {
+		t.Errorf("step(...) = %s, want %s: when they are due", next, want)
+	}
+
+	now = next
+	l.step(t.Context(), now)
+	if *asked != 1 {
+		t.Errorf("The API server must be asked for once before handlers are dropped, was %d times", *asked)
+	}
+	l.step(t.Context(), now)
+	if *asked != 1 {
+		t.Errorf("The API server must not be asked for while an answer is awaited, was %d times", *asked)
+	}
+
+	l.setReached(now, errBoom)
+	next = l.step(t.Context(), now)
+	if diff := cmp.Diff(served, l.handlers); diff != "" {
+		t.Errorf("Handlers must stay while the API server is away: -want, +got:\n%s", diff)
+	}
+	if want := now.Add(retryPause); !next.Equal(want) {
+		t.Errorf("step(...) = %s, want %s: when to ask again", next, want)
+	}
+
+	now = next
+	l.step(t.Context(), now)
+	l.setReached(now, nil)
+	next = l.step(t.Context(), now)
+	if diff := cmp.Diff(map[string]plan.Handlers{}, l.handlers); diff != "" {
+		t.Errorf("Handlers must go once the API server answers: -want, +got:\n%s", diff)
+	}
+	if !next.IsZero() {
+		t.Errorf("step(...) = %s, want none when nothing is to be done", next)
+	}
+}
+
+func TestComeBackWhileLeaving(t *testing.T) {
+	now := time.Unix(1000, 0)
+	l, _ := newLoop(t, t.TempDir())
+	l.setAttachments([]v1alpha1.ServiceAttachment{*attachment()})
+	l.step(t.Context(), now)
+	l.setAttachments(nil)
+	l.step(t.Context(), now)
+	l.setAttachments([]v1alpha1.ServiceAttachment{*attachment()})
+	if next := l.step(t.Context(), now.Add(time.Second)); !next.IsZero() {
+		t.Errorf("step(...) = %s, want none: a service that is wanted again does not leave", next)
+	}
+	l.setAttachments(nil)
+	if next, want := l.step(t.Context(), now.Add(10*time.Second)), now.Add(30*time.Second); !next.Equal(want) {
+		t.Errorf("step(...) = %s, want %s: it leaves anew", next, want)
+	}
+}
+
+func TestRestore(t *testing.T) {
+	dir := t.TempDir()
+	first, _ := newLoop(t, dir)
+	first.setSecret(secret())
+	first.setAttachments([]v1alpha1.ServiceAttachment{*attachment()})
+	first.advertised = []string{"svc:web"}
+	first.step(t.Context(), time.Unix(1000, 0))
+
+	l, _ := newLoop(t, dir)
+	l.step(t.Context(), time.Unix(2000, 0))
+	if diff := cmp.Diff([]string{"svc:web"}, l.advertised); diff != "" {
+		t.Errorf("What was advertised must stay so until attachments are listed: -want, +got:\n%s", diff)
+	}
+	if msg := l.health.startup(); msg != "" {
+		t.Errorf("A restarted agent must have started: %s", msg)
+	}
+
+	l.setAttachments([]v1alpha1.ServiceAttachment{*attachment()})
+	l.step(t.Context(), time.Unix(2001, 0))
+	if diff := cmp.Diff([]string{"svc:web"}, l.advertised); diff != "" {
+		t.Errorf("What was advertised must stay so until backends were probed: -want, +got:\n%s", diff)
+	}
+}
+
+func TestRestoreGarbage(t *testing.T) {
+	dir := t.TempDir()
+	for _, d := range []*atomicdir.Dir{
+		atomicdir.New(filepath.Join(dir, "config"), meta.ConfigKey),
+		atomicdir.New(filepath.Join(dir, "serve"), "serve-config.json"),
+	} {
+		if _, err := d.Write([]byte("garbage")); err != nil {
+			t.Fatalf("Write(...): %v", err)
+		}
+	}
+	l, _ := newLoop(t, dir)
+	l.step(t.Context(), time.Unix(1000, 0))
+	if l.health.startup() == "" {
+		t.Error("Files that are of no use must not let containerboot start")
+	}
+	l.setSecret(secret())
+	l.step(t.Context(), time.Unix(1001, 0))
+	if msg := l.health.startup(); msg != "" {
+		t.Errorf("Files must be written anew: %s", msg)
+	}
+}
+
+func TestWriteFails(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "config"), nil, 0o600); err != nil {
+		t.Fatalf("WriteFile(...): %v", err)
+	}
+	l, _ := newLoop(t, filepath.Join(dir, "none"))
+	// A file is where the directory should be.
+	l.config = atomicdir.New(filepath.Join(dir, "config", "set-0"), meta.ConfigKey)
+	l.setSecret(secret())
+	now := time.Unix(1000, 0)
+	if next, want := l.step(t.Context(), now), now.Add(retryPause); !next.Equal(want) {
+		t.Errorf("step(...) = %s, want %s: when to try again", next, want)
+	}
+	if l.health.startup() == "" {
+		t.Error("Containerboot must not start without its config")
+	}
+}
+
+func TestDrainSessions(t *testing.T) {
+	now := time.Unix(1000, 0)
+	l, _ := newLoop(t, t.TempDir())
+	l.setSecret(secret())
+	l.advertised = []string{"svc:web"}
+	l.setTailnet(localapi.State{Session: 1, Running: true, Accepted: map[string]bool{"svc:web": true}})
+	l.step(t.Context(), now)
+
+	done := l.startDrain(now)
+	if l.startDrain(now) != done {
+		t.Error("A second stop must wait for the first one's drain")
+	}
+	if next, want := l.step(t.Context(), now), now.Add(20*time.Second); !next.Equal(want) {
+		t.Errorf("step(...) = %s, want %s: when the drain ends", next, want)
+	}
+
+	// The stream to tailscaled broke, and is there again.
+	l.setTailnet(localapi.State{Session: 2, Running: true})
+	l.step(t.Context(), now.Add(time.Second))
+	select {
+	case <-done:
+		t.Error("A broken stream must not end the drain")
+	default:
+	}
+
+	l.setTailnet(localapi.State{Session: 2})
+	l.step(t.Context(), now.Add(2*time.Second))
+	select {
+	case <-done:
+	default:
+		t.Error("A drain must end when tailscaled is gone")
+	}
+}

@@ -1,0 +1,93 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
+)
+
+// Files that the agent writes, as a label.
+const (
+	fileConfig = "tailscaled"
+	fileServe  = "serve"
+)
+
+// Metrics of an agent.
+type Metrics struct {
+	registry *prometheus.Registry
+	probes   *prometheus.CounterVec
+	writes   *prometheus.CounterVec
+	reports  *prometheus.CounterVec
+	hosted   *prometheus.GaugeVec
+	backends *prometheus.GaugeVec
+}
+
+// NewMetrics returns metrics in a registry of their own, with those of the Go
+// runtime and the process.
+func NewMetrics() *Metrics {
+	m := &Metrics{
+		registry: prometheus.NewRegistry(),
+		probes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tailscale_gateway_agent_probes_total",
+			Help: "Probes of backends, by result.",
+		}, []string{"result"}),
+		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tailscale_gateway_agent_writes_total",
+			Help: "Changes of containerboot's files, by file.",
+		}, []string{"file"}),
+		reports: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tailscale_gateway_agent_reports_total",
+			Help: "Attempts to bring the Machine's status up to date, by result.",
+		}, []string{"result"}),
+		hosted: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "tailscale_gateway_agent_services",
+			Help: "Services that this machine is wanted to host, advertises, and was accepted for.",
+		}, []string{"state"}),
+		backends: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "tailscale_gateway_agent_backends",
+			Help: "Backends of all services, by whether they are healthy.",
+		}, []string{"state"}),
+	}
+	m.registry.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		m.probes, m.writes, m.reports, m.hosted, m.backends,
+	)
+	return m
+}
+
+func (m *Metrics) probed(ok bool) { m.probes.WithLabelValues(result(ok)).Inc() }
+
+func (m *Metrics) reported(err error) { m.reports.WithLabelValues(result(err == nil)).Inc() }
+
+func (m *Metrics) wrote(file string) { m.writes.WithLabelValues(file).Inc() }
+
+func (m *Metrics) services(services []plan.Service, accepted map[string]bool) {
+	var advertised, hosted, healthy, total int
+	for _, s := range services {
+		healthy += s.Healthy
+		total += len(s.Targets)
+		if s.Advertise {
+			advertised++
+		}
+		if accepted[s.Name] {
+			hosted++
+		}
+	}
+	m.hosted.WithLabelValues("wanted").Set(float64(len(services)))
+	m.hosted.WithLabelValues("advertised").Set(float64(advertised))
+	m.hosted.WithLabelValues("accepted").Set(float64(hosted))
+	m.backends.WithLabelValues("healthy").Set(float64(healthy))
+	m.backends.WithLabelValues("unhealthy").Set(float64(total - healthy))
+}
+
+func result(ok bool) string {
+	if ok {
+		return "success"
+	}
+	return "failure"
+}

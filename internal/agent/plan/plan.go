@@ -1,0 +1,172 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plan decides what a proxy pod serves: from ServiceAttachments and the
+// health of their backends it computes tailscaled's config, containerboot's
+// serve config and the status to report. It is pure: no clock, no I/O, and the
+// same input gives the same bytes. Probing, writing and reporting live beside it.
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
+)
+
+// Messages of a hosted service. They say why it carries no traffic here.
+const (
+	messageStopping     = "The pod is being stopped"
+	messageProbing      = "Waiting for the first probes of the backends"
+	messageNotInTailnet = "Waiting for tailscaled to join the tailnet"
+	messageNotAccepted  = "Waiting for the tailnet to accept this machine as a host of the service; it may have to be approved"
+)
+
+// maxListed is how many backends a message names.
+const maxListed = 3
+
+// Handlers of a service: where connections to its ports go, as host:port.
+type Handlers map[uint16]string
+
+// A Service is what the pod does for one Tailscale Service.
+type Service struct {
+	// Name in the tailnet, such as svc:web.
+	Name string
+
+	Handlers Handlers
+
+	// Targets are the distinct backends, by address.
+	Targets []probe.Target
+
+	// Advertise tells whether to offer the service to control.
+	Advertise bool
+
+	// Healthy is how many targets are healthy.
+	Healthy int
+
+	// Message tells why the service is not advertised. Empty when it is.
+	Message string
+}
+
+// An Input is what there is to plan with.
+type Input struct {
+	// Attachments of the pod's endpoints, in any order.
+	Attachments []v1alpha1.ServiceAttachment
+
+	// Health of backends. A target that is not in it has unknown health.
+	Health map[probe.Target]probe.Status
+
+	// Advertised are the services that the pod advertises so far. It matters
+	// while a service's backends are neither known to be well nor to be sick:
+	// such a service stays as it is.
+	Advertised []string
+
+	// Stopping withdraws everything.
+	Stopping bool
+}
+
+// Services returns what to do for each service, by name. Attachments of other
+// directions than ingress, and those under deletion, ask for nothing. When two
+// attachments claim one service the first by name has it.
+func Services(in Input) []Service {
+	attachments := slices.Clone(in.Attachments)
+	slices.SortFunc(attachments, func(a, b v1alpha1.ServiceAttachment) int { return cmp.Compare(a.Name, b.Name) })
+
+	seen := make(map[v1alpha1.ServiceName]bool, len(attachments))
+	out := make([]Service, 0, len(attachments))
+	for _, a := range attachments {
+		if a.Spec.Direction != v1alpha1.DirectionIngress || a.DeletionTimestamp != nil || seen[a.Spec.ServiceName] {
+			continue
+		}
+		seen[a.Spec.ServiceName] = true
+		out = append(out, service(a.Spec, in))
+	}
+	slices.SortFunc(out, func(a, b Service) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
+	s := Service{
+		Name:     string(spec.ServiceName),
+		Handlers: make(Handlers, len(spec.Ports)),
+		Targets:  make([]probe.Target, 0, len(spec.Ports)),
+	}
+	for _, p := range spec.Ports {
+		t := target(p.Backend, spec.HealthCheck)
+		s.Handlers[uint16(p.Port)] = t.Address()
+		s.Targets = append(s.Targets, t)
+	}
+	slices.SortFunc(s.Targets, func(a, b probe.Target) int { return cmp.Compare(a.Address(), b.Address()) })
+	s.Targets = slices.Compact(s.Targets)
+
+	unknown := 0
+	sick := make([]string, 0, len(s.Targets))
+	for _, t := range s.Targets {
+		switch st := in.Health[t]; st.Health {
+		case probe.Healthy:
+			s.Healthy++
+		case probe.Unhealthy:
+			sick = append(sick, fmt.Sprintf("%s (%s)", t.Address(), st.Reason))
+		case probe.Unknown:
+			unknown++
+		}
+	}
+
+	switch {
+	case in.Stopping:
+		s.Message = messageStopping
+	case s.Healthy > 0:
+		s.Advertise = true
+	case unknown > 0 && slices.Contains(in.Advertised, s.Name):
+		s.Advertise = true
+	case unknown > 0:
+		s.Message = messageProbing
+	default:
+		s.Message = "No backend answers: " + list(sick)
+	}
+	return s
+}
+
+func target(b v1alpha1.AttachmentBackend, hc v1alpha1.AttachmentHealthCheck) probe.Target {
+	return probe.Target{
+		Host:               b.Host,
+		Port:               uint16(b.Port),
+		Path:               hc.Path,
+		Interval:           hc.Interval.Duration,
+		Timeout:            hc.Timeout.Duration,
+		HealthyThreshold:   int(hc.HealthyThreshold),
+		UnhealthyThreshold: int(hc.UnhealthyThreshold),
+	}
+}
+
+// list joins sorted items, and says how many it left out.
+func list(items []string) string {
+	if len(items) <= maxListed {
+		return strings.Join(items, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(items[:maxListed], ", "), len(items)-maxListed)
+}
+
+// Targets returns the backends of all services.
+func Targets(services []Service) []probe.Target {
+	var out []probe.Target
+	for _, s := range services {
+		out = append(out, s.Targets...)
+	}
+	return out
+}
+
+// Advertised returns the names of the services to advertise, sorted.
+func Advertised(services []Service) []string {
+	out := make([]string, 0, len(services))
+	for _, s := range services {
+		if s.Advertise {
+			out = append(out, s.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,214 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
+)
+
+func attachment(name, service string, ports map[int32]string) v1alpha1.ServiceAttachment {
+	a := v1alpha1.ServiceAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.ServiceAttachmentSpec{
+			Direction:   v1alpha1.DirectionIngress,
+			ServiceName: v1alpha1.ServiceName(service),
+			HealthCheck: v1alpha1.AttachmentHealthCheck{
+				Interval:           metav1.Duration{Duration: 5 * time.Second},
+				Timeout:            metav1.Duration{Duration: 2 * time.Second},
+				HealthyThreshold:   1,
+				UnhealthyThreshold: 2,
+			},
+		},
+	}
+	for port, host := range ports {
+		a.Spec.Ports = append(a.Spec.Ports, v1alpha1.AttachmentPort{
+			Port:    port,
+			Backend: v1alpha1.AttachmentBackend{Host: host, Port: 8080},
+		})
+	}
+	return a
+}
+
+func tgt(host string) probe.Target {
+	return probe.Target{Host: host, Port: 8080, Interval: 5 * time.Second, Timeout: 2 * time.Second, HealthyThreshold: 1, UnhealthyThreshold: 2}
+}
+
+func TestServices(t *testing.T) {
+	deleted := attachment("gone", "svc:gone", map[int32]string{80: "gone.default.svc"})
+	deleted.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	egress := attachment("out", "svc:out", map[int32]string{80: "out.default.svc"})
+	egress.Spec.Direction = v1alpha1.DirectionEgress
+	web := attachment("web", "svc:web", map[int32]string{80: "web.default.svc"})
+	webHandlers := Handlers{80: "web.default.svc:8080"}
+	sick := probe.Status{Health: probe.Unhealthy, Reason: "connection refused"}
+
+	cases := map[string]struct {
+		reason string
+		in     Input
+		want   []Service
+	}{
+		"Healthy": {
+			reason: "A service with a healthy backend is advertised.",
+			in: Input{
+				Attachments: []v1alpha1.ServiceAttachment{web},
+				Health:      map[probe.Target]probe.Status{tgt("web.default.svc"): {Health: probe.Healthy}},
+			},
+			want: []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("web.default.svc")}, Advertise: true, Healthy: 1}},
+		},
+		"Sick": {
+			reason: "A service without a healthy backend keeps its handlers and is not advertised.",
+			in: Input{
+				Attachments: []v1alpha1.ServiceAttachment{web},
+				Health:      map[probe.Target]probe.Status{tgt("web.default.svc"): sick},
+				Advertised:  []string{"svc:web"},
+			},
+			want: []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("web.default.svc")}, Message: "No backend answers: web.default.svc:8080 (connection refused)"}},
+		},
+		"UnknownWasAdvertised": {
+			reason: "A service of which nothing is known yet stays advertised.",
+			in: Input{
+				Attachments: []v1alpha1.ServiceAttachment{web},
+				Advertised:  []string{"svc:web"},
+			},
+			want: []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("web.default.svc")}, Advertise: true}},
+		},
+		"UnknownWasNot": {
+			reason: "A new service is not advertised before its backend answered.",
+			in:     Input{Attachments: []v1alpha1.ServiceAttachment{web}},
+			want:   []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("web.default.svc")}, Message: messageProbing}},
+		},
+		"Stopping": {
+			reason: "Nothing is advertised while the pod stops, but handlers stay for live connections.",
+			in: Input{
+				Attachments: []v1alpha1.ServiceAttachment{web},
+				Health:      map[probe.Target]probe.Status{tgt("web.default.svc"): {Health: probe.Healthy}},
+				Stopping:    true,
+			},
+			want: []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("web.default.svc")}, Healthy: 1, Message: messageStopping}},
+		},
+		"OneOfTwoBackends": {
+			reason: "One healthy backend is enough, and a backend behind two ports counts once.",
+			in: Input{
+				Attachments: []v1alpha1.ServiceAttachment{attachment("web", "svc:web", map[int32]string{80: "a.default.svc", 81: "a.default.svc", 82: "b.default.svc"})},
+				Health: map[probe.Target]probe.Status{
+					tgt("a.default.svc"): sick,
+					tgt("b.default.svc"): {Health: probe.Healthy},
+				},
+			},
+			want: []Service{{
+				Name:      "svc:web",
+				Handlers:  Handlers{80: "a.default.svc:8080", 81: "a.default.svc:8080", 82: "b.default.svc:8080"},
+				Targets:   []probe.Target{tgt("a.default.svc"), tgt("b.default.svc")},
+				Advertise: true,
+				Healthy:   1,
+			}},
+		},
+		"NotOurs": {
+			reason: "Egress, and what is being deleted, asks for nothing.",
+			in:     Input{Attachments: []v1alpha1.ServiceAttachment{deleted, egress}},
+			want:   []Service{},
+		},
+		"TwoClaimOne": {
+			reason: "The first attachment by name has a service that two claim.",
+			in: Input{Attachments: []v1alpha1.ServiceAttachment{
+				attachment("z", "svc:web", map[int32]string{80: "z.default.svc"}),
+				web,
+			}},
+			want: []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("web.default.svc")}, Message: messageProbing}},
+		},
+		"ManySick": {
+			reason: "A message names three backends at most.",
+			in: Input{
+				Attachments: []v1alpha1.ServiceAttachment{attachment("web", "svc:web", map[int32]string{1: "a", 2: "b", 3: "c", 4: "d", 5: "e"})},
+				Health:      map[probe.Target]probe.Status{tgt("a"): sick, tgt("b"): sick, tgt("c"): sick, tgt("d"): sick, tgt("e"): sick},
+			},
+			want: []Service{{
+				Name:     "svc:web",
+				Handlers: Handlers{1: "a:8080", 2: "b:8080", 3: "c:8080", 4: "d:8080", 5: "e:8080"},
+				Targets:  []probe.Target{tgt("a"), tgt("b"), tgt("c"), tgt("d"), tgt("e")},
+				Message:  "No backend answers: a:8080 (connection refused), b:8080 (connection refused), c:8080 (connection refused) and 2 more",
+			}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, Services(tc.in)); diff != "" {
+				t.Errorf("\n%s\nServices(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestDeterminism(t *testing.T) {
+	var as []v1alpha1.ServiceAttachment
+	for _, n := range []string{"a", "b", "c", "d", "e"} {
+		as = append(as, attachment(n, "svc:"+n, map[int32]string{80: n + "1", 81: n + "2", 443: n + "3", 9: n + "4"}))
+	}
+	render := func() string {
+		rand.Shuffle(len(as), func(i, j int) { as[i], as[j] = as[j], as[i] })
+		services := Services(Input{Attachments: as, Advertised: []string{"svc:e", "svc:b", "svc:a"}})
+		serve, err := ServeConfig(HandlersOf(services))
+		if err != nil {
+			t.Fatalf("ServeConfig(...): %v", err)
+		}
+		config, err := TailscaledConfig([]byte(`{"Version":"alpha0","Hostname":"h","Locked":false}`), Advertised(services))
+		if err != nil {
+			t.Fatalf("TailscaledConfig(...): %v", err)
+		}
+		return string(serve) + string(config)
+	}
+	want := render()
+	for range 20 {
+		if diff := cmp.Diff(want, render()); diff != "" {
+			t.Fatalf("Equal input must give equal bytes: -first, +later:\n%s", diff)
+		}
+	}
+}
+
+func TestStatus(t *testing.T) {
+	services := []Service{
+		{Name: "svc:a", Advertise: true, Healthy: 1, Targets: []probe.Target{tgt("a")}},
+		{Name: "svc:b", Advertise: true, Healthy: 2, Targets: []probe.Target{tgt("b"), tgt("c")}},
+		{Name: "svc:c", Targets: []probe.Target{tgt("d")}, Message: "No backend answers: d:8080 (timed out)"},
+	}
+	cases := map[string]struct {
+		reason string
+		tn     Tailnet
+		want   []v1alpha1.HostedService
+	}{
+		"Running": {
+			reason: "A service is accepted when control gave it to the machine, whether advertised or not.",
+			tn:     Tailnet{Running: true, Accepted: map[string]bool{"svc:a": true, "svc:c": true}},
+			want: []v1alpha1.HostedService{
+				{Name: "svc:a", Advertised: true, Accepted: true, HealthyBackends: 1, TotalBackends: 1},
+				{Name: "svc:b", Advertised: true, HealthyBackends: 2, TotalBackends: 2, Message: messageNotAccepted},
+				{Name: "svc:c", Accepted: true, TotalBackends: 1, Message: "No backend answers: d:8080 (timed out)"},
+			},
+		},
+		"Away": {
+			reason: "While tailscaled is not in the tailnet that is what is to be mended.",
+			want: []v1alpha1.HostedService{
+				{Name: "svc:a", Advertised: true, HealthyBackends: 1, TotalBackends: 1, Message: messageNotInTailnet},
+				{Name: "svc:b", Advertised: true, HealthyBackends: 2, TotalBackends: 2, Message: messageNotInTailnet},
+				{Name: "svc:c", TotalBackends: 1, Message: "No backend answers: d:8080 (timed out)"},
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			want := &v1alpha1.MachineAgentStatus{PodIP: "10.0.0.7", Services: tc.want}
+			if diff := cmp.Diff(want, Status("10.0.0.7", services, tc.tn)); diff != "" {
+				t.Errorf("\n%s\nStatus(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

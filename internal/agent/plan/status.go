@@ -1,0 +1,46 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+)
+
+// A Tailnet is how the pod's tailscaled stands to its tailnet.
+type Tailnet struct {
+	// Running tells whether tailscaled is connected to control.
+	Running bool
+
+	// Accepted are the services that control gave this machine.
+	Accepted map[string]bool
+}
+
+// Status returns the status to report of services.
+func Status(podIP string, services []Service, tn Tailnet) *v1alpha1.MachineAgentStatus {
+	out := &v1alpha1.MachineAgentStatus{PodIP: podIP}
+	for _, s := range services {
+		out.Services = append(out.Services, v1alpha1.HostedService{
+			Name:            s.Name,
+			Advertised:      s.Advertise,
+			Accepted:        tn.Accepted[s.Name],
+			HealthyBackends: int32(s.Healthy),
+			TotalBackends:   int32(len(s.Targets)),
+			Message:         message(s, tn),
+		})
+	}
+	return out
+}
+
+func message(s Service, tn Tailnet) string {
+	switch {
+	case s.Message != "":
+		return s.Message
+	case !tn.Running:
+		return messageNotInTailnet
+	case !tn.Accepted[s.Name]:
+		return messageNotAccepted
+	default:
+		return ""
+	}
+}

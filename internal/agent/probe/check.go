@@ -1,0 +1,118 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"syscall"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
+)
+
+// A Checker probes a target once. It returns nil when the target answers.
+type Checker interface {
+	Check(ctx context.Context, t Target) error
+}
+
+// A CheckerFn is a function that is a Checker.
+type CheckerFn func(ctx context.Context, t Target) error
+
+// Check calls the function.
+func (fn CheckerFn) Check(ctx context.Context, t Target) error { return fn(ctx, t) }
+
+// A StatusError is an HTTP answer outside of 2xx and 3xx.
+type StatusError struct {
+	Code int
+}
+
+// Error tells the status code.
+func (e StatusError) Error() string { return fmt.Sprintf("HTTP status %d", e.Code) }
+
+// NewNetChecker returns a Checker that opens a TCP connection, or sends an HTTP
+// GET when the target has a path. Each probe has a connection of its own, no
+// proxy is used, and redirects are answers, not followed.
+func NewNetChecker() Checker {
+	d := &net.Dialer{}
+	c := &http.Client{
+		Transport: &http.Transport{
+			DialContext:       d.DialContext,
+			DisableKeepAlives: true,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return CheckerFn(func(ctx context.Context, t Target) error {
+		if t.Path == "" {
+			return connect(ctx, d, t)
+		}
+		return get(ctx, c, t)
+	})
+}
+
+func connect(ctx context.Context, d *net.Dialer, t Target) error {
+	conn, err := d.DialContext(ctx, "tcp", t.Address())
+	if err != nil {
+		return errors.Wrapf(err, "cannot connect to %q", t.Address())
+	}
+	return errors.Wrapf(conn.Close(), "cannot close connection to %q", t.Address())
+}
+
+func get(ctx context.Context, c *http.Client, t Target) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+t.Address()+t.Path, nil)
+	if err != nil {
+		return errors.Wrapf(err, "cannot make request to %q", t.Address())
+	}
+	req.Header.Set("User-Agent", version.UserAgent())
+
+	res, err := c.Do(req)
+	if err != nil {
+		return errors.Wrapf(err, "cannot get %q", req.URL)
+	}
+	// The status is the answer; a body may never end.
+	if err := res.Body.Close(); err != nil {
+		return errors.Wrapf(err, "cannot close answer of %q", req.URL)
+	}
+	if res.StatusCode < http.StatusOK || res.StatusCode >= http.StatusBadRequest {
+		return StatusError{Code: res.StatusCode}
+	}
+	return nil
+}
+
+// Reason describes a failed probe in words that do not change while its cause
+// does not. Errors of package net carry ephemeral ports, which would make every
+// probe look like a transition.
+func Reason(err error) string {
+	if err == nil {
+		return ""
+	}
+
+	var (
+		status StatusError
+		dns    *net.DNSError
+		timer  interface{ Timeout() bool }
+	)
+	switch {
+	case errors.As(err, &status):
+		return status.Error()
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return "no such host"
+	case errors.As(err, &timer) && timer.Timeout():
+		return "timed out"
+	case errors.As(err, &dns):
+		return "cannot resolve host"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "connection closed"
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return "host unreachable"
+	default:
+		return "cannot connect"
+	}
+}

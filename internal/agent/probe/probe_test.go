@@ -1,0 +1,269 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+func TestNext(t *testing.T) {
+	target := Target{Interval: 10 * time.Second, HealthyThreshold: 2, UnhealthyThreshold: 3}
+	healthy := record{status: Status{Health: Healthy}, successes: 5}
+	unhealthy := record{status: Status{Health: Unhealthy, Reason: "timed out"}, failures: 5}
+
+	type want struct {
+		status Status
+		pause  time.Duration
+	}
+	cases := map[string]struct {
+		reason  string
+		from    record
+		target  Target
+		results []string
+		want    want
+	}{
+		"FirstSuccess": {
+			reason:  "One success is not enough, and the next is soon asked for.",
+			target:  target,
+			results: []string{""},
+			want:    want{pause: pauseUnsettled},
+		},
+		"Healthy": {
+			reason:  "After enough successes the interval is the target's.",
+			target:  target,
+			results: []string{"", ""},
+			want:    want{status: Status{Health: Healthy}, pause: 10 * time.Second},
+		},
+		"FirstFailure": {
+			reason:  "A healthy backend that fails once is asked again at once.",
+			from:    healthy,
+			target:  target,
+			results: []string{"timed out"},
+			want:    want{status: Status{Health: Healthy}, pause: pauseUnsettled},
+		},
+		"FailuresWithSuccess": {
+			reason:  "Only failures in a row count.",
+			from:    healthy,
+			target:  target,
+			results: []string{"timed out", "timed out", "", "timed out", "timed out"},
+			want:    want{status: Status{Health: Healthy}, pause: pauseUnsettled},
+		},
+		"Unhealthy": {
+			reason:  "After enough failures the backend is unhealthy, for the last reason.",
+			from:    healthy,
+			target:  target,
+			results: []string{"timed out", "timed out", "connection refused"},
+			want:    want{status: Status{Health: Unhealthy, Reason: "connection refused"}, pause: pauseUnhealthy},
+		},
+		"Recovering": {
+			reason:  "An unhealthy backend that answers once is asked again at once.",
+			from:    unhealthy,
+			target:  target,
+			results: []string{""},
+			want:    want{status: Status{Health: Unhealthy, Reason: "timed out"}, pause: pauseUnsettled},
+		},
+		"ShortInterval": {
+			reason:  "No pause is longer than the interval.",
+			from:    unhealthy,
+			target:  Target{Interval: 100 * time.Millisecond, UnhealthyThreshold: 1},
+			results: []string{"timed out"},
+			want:    want{status: Status{Health: Unhealthy, Reason: "timed out"}, pause: 100 * time.Millisecond},
+		},
+		"NoThreshold": {
+			reason:  "A threshold of zero is one.",
+			target:  Target{Interval: time.Second},
+			results: []string{""},
+			want:    want{status: Status{Health: Healthy}, pause: time.Second},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := tc.from
+			var got want
+			for _, reason := range tc.results {
+				r, got.pause = r.next(tc.target, reason)
+			}
+			got.status = r.status
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {
+				t.Errorf("\n%s\nnext(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestProber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+
+		var dead atomic.Bool
+		var mu sync.Mutex
+		var changes []time.Duration
+		start := time.Now()
+		checker := CheckerFn(func(context.Context, Target) error {
+			if dead.Load() {
+				return syscall.ECONNREFUSED
+			}
+			return nil
+		})
+		p := NewProber(checker, func() {
+			mu.Lock()
+			defer mu.Unlock()
+			changes = append(changes, time.Since(start))
+		})
+		target := Target{Host: "web", Port: 80, Interval: 10 * time.Second, Timeout: time.Second, HealthyThreshold: 2, UnhealthyThreshold: 3}
+		p.Set(ctx, []Target{target, target})
+
+		<-time.After(time.Minute)
+		dead.Store(true)
+		<-time.After(time.Minute)
+		dead.Store(false)
+		<-time.After(time.Minute)
+		synctest.Wait()
+
+		if diff := cmp.Diff(map[Target]Status{target: {Health: Healthy}}, p.Statuses()); diff != "" {
+			t.Errorf("Statuses(): -want, +got:\n%s", diff)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if len(changes) != 3 {
+			t.Fatalf("changed() was called %d times, want 3: %v", len(changes), changes)
+		}
+		if took := changes[1] - time.Minute; took > 12*time.Second {
+			t.Errorf("A dead backend was found after %s, want 12s at most", took)
+		}
+		if took := changes[2] - 2*time.Minute; took > 3*time.Second {
+			t.Errorf("A revived backend was found after %s, want 3s at most", took)
+		}
+	})
+}
+
+func TestProberSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+
+		var mu sync.Mutex
+		probes := map[string]int{}
+		p := NewProber(CheckerFn(func(_ context.Context, t Target) error {
+			mu.Lock()
+			defer mu.Unlock()
+			probes[t.Host]++
+			return nil
+		}), func() {})
+		a := Target{Host: "a", Interval: time.Second, Timeout: time.Second}
+		b := Target{Host: "b", Interval: time.Second, Timeout: time.Second}
+
+		p.Set(ctx, []Target{a, b})
+		synctest.Wait()
+		p.Set(ctx, []Target{b})
+		<-time.After(10*time.Second + time.Millisecond)
+		synctest.Wait()
+
+		mu.Lock()
+		defer mu.Unlock()
+		if diff := cmp.Diff(map[string]int{"a": 1, "b": 11}, probes); diff != "" {
+			t.Errorf("A target that stays is probed on, one that goes is not: -want, +got:\n%s", diff)
+		}
+		if diff := cmp.Diff(map[Target]Status{b: {Health: Healthy}}, p.Statuses()); diff != "" {
+			t.Errorf("Statuses(): -want, +got:\n%s", diff)
+		}
+	})
+}
+
+func TestNetChecker(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/ok":
+		case "/moved":
+			http.Redirect(w, r, "/sick", http.StatusFound)
+		case "/hangs":
+			<-r.Context().Done()
+		default:
+			http.Error(w, "sick", http.StatusServiceUnavailable)
+		}
+	}))
+	defer srv.Close()
+	up := netip.MustParseAddrPort(srv.Listener.Addr().String())
+
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("net.Listen(...): %v", err)
+	}
+	down := netip.MustParseAddrPort(l.Addr().String())
+	if err := l.Close(); err != nil {
+		t.Fatalf("Close(): %v", err)
+	}
+
+	cases := map[string]struct {
+		reason  string
+		addr    netip.AddrPort
+		path    string
+		timeout time.Duration
+		want    string
+	}{
+		"Connects":    {reason: "Without a path a connection is enough.", addr: up, want: ""},
+		"Refused":     {reason: "A closed port is down.", addr: down, want: "connection refused"},
+		"OK":          {reason: "2xx is up.", addr: up, path: "/ok", want: ""},
+		"Redirect":    {reason: "3xx is up, and is not followed.", addr: up, path: "/moved", want: ""},
+		"Unavailable": {reason: "5xx is down.", addr: up, path: "/sick", want: "HTTP status 503"},
+		"Hangs":       {reason: "A backend that takes too long is down.", addr: up, path: "/hangs", timeout: 50 * time.Millisecond, want: "timed out"},
+		"HTTPRefused": {reason: "A closed port is down for HTTP too.", addr: down, path: "/ok", want: "connection refused"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), timeoutOr(tc.timeout))
+			defer cancel()
+			err := NewNetChecker().Check(ctx, Target{Host: tc.addr.Addr().String(), Port: tc.addr.Port(), Path: tc.path})
+			if diff := cmp.Diff(tc.want, Reason(err)); diff != "" {
+				t.Errorf("\n%s\nCheck(...): -want reason, +got reason:\n%s\n%v", tc.reason, diff, err)
+			}
+		})
+	}
+}
+
+// timeoutOr returns d, or a generous timeout where a test does not wait for it.
+func timeoutOr(d time.Duration) time.Duration {
+	if d > 0 {
+		return d
+	}
+	return 30 * time.Second
+}
+
+func TestReason(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		err    error
+		want   string
+	}{
+		"None":      {reason: "No error has no reason."},
+		"NoHost":    {reason: "A name that does not exist.", err: &net.DNSError{IsNotFound: true, Server: "10.0.0.10:53"}, want: "no such host"},
+		"NoDNS":     {reason: "The port of the question is not told.", err: &net.DNSError{Err: "read udp 10.1.2.3:43522->10.96.0.10:53"}, want: "cannot resolve host"},
+		"DNSTimer":  {reason: "A name server that is silent.", err: &net.DNSError{IsTimeout: true}, want: "timed out"},
+		"Reset":     {reason: "A connection that is cut.", err: errors.Wrap(&net.OpError{Err: syscall.ECONNRESET}, "cannot get"), want: "connection closed"},
+		"NoRoute":   {reason: "A host without a route.", err: &net.OpError{Err: syscall.EHOSTUNREACH}, want: "host unreachable"},
+		"Something": {reason: "Anything else.", err: errors.New("read tcp 10.1.2.3:43522"), want: "cannot connect"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, Reason(tc.err)); diff != "" {
+				t.Errorf("\n%s\nReason(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
