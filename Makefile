@@ -1,0 +1,99 @@
+# Copyright 2026 The Tailscale Gateway Authors
+# SPDX-License-Identifier: Apache-2.0
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+OUT := _out
+ARCH ?= $(shell go env GOARCH)
+
+# A version for each state of the tree, so that a changed package is a new one to
+# Crossplane. A release sets VERSION.
+TREE := $(shell { git rev-parse HEAD; git diff HEAD; git ls-files -o --exclude-standard | xargs -r cat; } 2>/dev/null | sha256sum | cut -c1-12)
+VERSION ?= v0.1.0-dev.t$(TREE)
+
+# Parallel builds and tests use what the machine has; tools come at the versions
+# that their own go.mod pins, apart from ours.
+CONTROLLER_GEN := go tool -modfile=hack/tools/controller-gen/go.mod controller-gen
+ANGRYJET := go tool -modfile=hack/tools/angryjet/go.mod angryjet
+GOLANGCI_LINT := go tool -modfile=hack/tools/golangci-lint/go.mod golangci-lint
+LAB := go run ./cluster/lab
+DEMO := go run ./cluster/demo
+
+# One set of flags for all builds: what lint, tests and packages compile is shared.
+export CGO_ENABLED := 0
+export GOFLAGS := -trimpath -buildvcs=false
+
+##@ Main
+
+.PHONY: help
+help: ## Show this help.
+	@awk 'BEGIN {FS = ":.*##"} /^[a-zA-Z0-9_-]+:.*?##/ {printf "  \033[36m%-16s\033[0m %s\n", $$1, $$2} /^##@/ {printf "\n\033[1m%s\033[0m\n", substr($$0, 5)}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## Bring up a cluster and a tailnet on this machine, and reach a pod through a VIP.
+	$(DEMO) up --version=$(VERSION)
+
+.PHONY: demo-down
+demo-down: ## Take the demo down, without a trace beside the cache.
+	$(DEMO) down
+
+.PHONY: test
+test: lint check-generate test-unit test-e2e ## Run all that CI runs.
+
+##@ Develop
+
+.PHONY: generate
+generate: ## Generate code, CRDs and XRDs from the Go types.
+	@mkdir -p $(OUT) && rm -rf $(OUT)/crds && mkdir -p $(OUT)/crds
+	rm -f package/provider/crds/*.yaml package/configuration/xrds/*.yaml
+	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./apis/...
+	$(CONTROLLER_GEN) crd paths=./apis/tailnet/... output:crd:dir=package/provider/crds
+	$(CONTROLLER_GEN) crd paths=./apis/gateway/... output:crd:dir=$(OUT)/crds
+	$(ANGRYJET) generate-methodsets --header-file=hack/boilerplate.go.txt ./apis/tailnet/...
+	go run ./hack/xrdgen $(OUT)/crds package/configuration/xrds
+
+.PHONY: check-generate
+check-generate: ## Fail when generated files are not what generate makes.
+	@before=$$(cat apis/*/*/zz_generated.* package/provider/crds/* package/configuration/xrds/* | sha256sum); \
+	$(MAKE) --no-print-directory generate >/dev/null; \
+	after=$$(cat apis/*/*/zz_generated.* package/provider/crds/* package/configuration/xrds/* | sha256sum); \
+	if [ "$$before" != "$$after" ]; then echo "generated files were stale: commit what 'make generate' made" >&2; exit 1; fi
+
+.PHONY: lint
+lint: ## Lint Go code.
+	$(GOLANGCI_LINT) run ./...
+
+.PHONY: test-unit
+test-unit: ## Run unit and integration tests.
+	go test ./...
+
+.PHONY: test-e2e
+test-e2e: ## Run end-to-end tests in the lab, and take it down after.
+	go test -tags=e2e -count=1 -timeout=60m -v ./test/e2e/... -args -version=$(VERSION)
+
+.PHONY: tidy
+tidy: ## Tidy every go.mod.
+	go mod tidy
+	for m in cluster/tools/*/ hack/tools/*/; do (cd $$m && go mod tidy); done
+
+##@ Ship
+
+.PHONY: build
+build: ## Build every binary of ours.
+	go build -trimpath -o $(OUT)/bin/ ./cmd/... ./functions/...
+
+.PHONY: xpkg
+xpkg: ## Build all packages and images into _out/xpkg. ARCH=amd64,arm64 for both.
+	go run ./hack/xpkg build --out=$(OUT)/xpkg --arch=$(ARCH) --version=$(VERSION)
+
+.PHONY: push
+push: xpkg ## Push what xpkg built to REGISTRY, such as ghcr.io/tailscale-gateway.
+	go run ./hack/xpkg push --from=$(OUT)/xpkg --version=$(VERSION) $${REGISTRY:?name a registry: make push REGISTRY=ghcr.io/tailscale-gateway}
+
+.PHONY: install
+install: ## Install into the cluster of KUBECONFIG: permissions, runtime config, packages.
+	kubectl apply -f cluster/manifests/rbac.yaml -f cluster/manifests/runtime.yaml
+	go run ./cluster/installcheck
+	crossplane xpkg install configuration ghcr.io/tailscale-gateway/configuration-tailscale-gateway:$(VERSION) --wait=5m

@@ -1,0 +1,35 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// goRun runs a program of this tree, and shows what it prints.
+func goRun(ctx context.Context, args ...string) error {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"run"}, args...)...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	return errors.Wrapf(cmd.Run(), "go run %s failed", strings.Join(args, " "))
+}
+
+// output runs a program with an input, and returns what it printed. Its
+// complaint becomes the error.
+func output(ctx context.Context, stdin []byte, env []string, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stdin = bytes.NewReader(stdin)
+	out, complaint := &bytes.Buffer{}, &bytes.Buffer{}
+	cmd.Stdout, cmd.Stderr = out, complaint
+	if err := cmd.Run(); err != nil {
+		return "", errors.Wrapf(err, "%s: %s", name, strings.TrimSpace(complaint.String()))
+	}
+	return out.String(), nil
+}

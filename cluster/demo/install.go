@@ -1,0 +1,214 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+const (
+	// organization is where our packages are published. The lab's Crossplane
+	// takes them from the lab's registry instead, by an ImageConfig.
+	organization  = "ghcr.io/tailscale-gateway"
+	configuration = "configuration-tailscale-gateway"
+
+	crossplaneNamespace = "crossplane-system"
+	quickstart          = "quickstart"
+)
+
+// packages are all that one install brings, in the order of an update: what
+// depends on others comes last.
+func packages() []installed {
+	return []installed{
+		{kind: "provider", name: "provider-tailscale"},
+		{kind: "function", name: "function-tailscaletailnet"},
+		{kind: "function", name: "function-tailscaleendpoints"},
+		{kind: "function", name: "function-tailscaleservices"},
+		{kind: "configuration", name: configuration},
+	}
+}
+
+type installed struct {
+	kind string
+	name string
+}
+
+// object is the name that Crossplane gives to a package installed by its
+// repository: the path with dashes.
+func (i installed) object() string { return "tailscale-gateway-" + i.name }
+
+type options struct {
+	Version string `default:"v0.1.0-dev" help:"Version to build and install."`
+}
+
+type demo struct {
+	version string
+	lab     *lab
+}
+
+func newDemo(o options) *demo { return &demo{version: o.Version} }
+
+func (d *demo) installSteps() []step {
+	return []step{
+		{name: "bring up the lab: a cluster and a tailnet", do: d.labUp},
+		{name: "build our packages", do: d.build},
+		{name: "push them to the lab's registry", do: d.push},
+		{name: "install Crossplane by its chart", do: d.crossplane},
+		{name: "apply permissions and runtime config", do: d.permissions},
+		{name: "install our packages by crossplane xpkg install", do: d.install},
+	}
+}
+
+func (d *demo) labUp(ctx context.Context, _ *progress) error {
+	if err := goRun(ctx, "./cluster/lab", "up", "--install"); err != nil {
+		return err
+	}
+	l, err := findLab(ctx)
+	d.lab = l
+	return err
+}
+
+func (d *demo) build(ctx context.Context, _ *progress) error {
+	return goRun(ctx, "./hack/xpkg", "build", "--version="+d.version)
+}
+
+func (d *demo) push(ctx context.Context, _ *progress) error {
+	return goRun(ctx, "./hack/xpkg", "push", "--version="+d.version, d.lab.registry+"/tailscale-gateway")
+}
+
+func (d *demo) crossplane(ctx context.Context, p *progress) error {
+	p.waiting("Crossplane's pods")
+	_, err := d.lab.helm(ctx, "upgrade", "--install", "crossplane", d.lab.crossplaneChart,
+		"--namespace", crossplaneNamespace, "--create-namespace", "--set=metrics.enabled=true", "--wait", "--timeout=5m")
+	return err
+}
+
+func (d *demo) permissions(ctx context.Context, p *progress) error {
+	if _, err := d.lab.kubectl(ctx, nil, "apply", "--server-side", "-f", "cluster/manifests/rbac.yaml", "-f", "cluster/manifests/runtime.yaml"); err != nil {
+		return err
+	}
+	if _, err := d.lab.kubectl(ctx, []byte(fmt.Sprintf(imageConfig, organization, d.lab.clusterRegistry)), "apply", "--server-side", "-f", "-"); err != nil {
+		return err
+	}
+	// The RBAC manager aggregates the role a moment later.
+	return p.until(ctx, time.Minute, func(ctx context.Context) (string, error) {
+		_, err := output(ctx, nil, d.lab.env(), "go", "run", "./cluster/installcheck")
+		return "", err
+	})
+}
+
+// imageConfig makes Crossplane take our packages from the lab's registry: what
+// is tested is what is shipped, under its public name.
+const imageConfig = `apiVersion: pkg.crossplane.io/v1beta1
+kind: ImageConfig
+metadata:
+  name: tailscale-gateway-lab
+spec:
+  matchImages:
+  - prefix: %s
+  rewriteImage:
+    prefix: %s/tailscale-gateway
+`
+
+func (d *demo) install(ctx context.Context, p *progress) error {
+	for _, pkg := range packages() {
+		ref := organization + "/" + pkg.name + ":" + d.version
+		current, err := d.lab.kubectl(ctx, nil, "get", pkg.kind+".pkg.crossplane.io", pkg.object(), "--ignore-not-found", "-o=jsonpath={.spec.package}")
+		if err != nil {
+			return err
+		}
+		switch {
+		case current == ref:
+		case current != "":
+			if _, err := d.lab.crossplane(ctx, "xpkg", "update", pkg.kind, ref, pkg.object()); err != nil {
+				return err
+			}
+		case pkg.name == configuration:
+			// The others come as its dependencies.
+			if _, err := d.lab.crossplane(ctx, "xpkg", "install", pkg.kind, ref); err != nil {
+				return err
+			}
+		}
+	}
+	return p.until(ctx, 5*time.Minute, d.unhealthyPackages)
+}
+
+// unhealthyPackages says which packages are not yet installed and healthy at the
+// wanted version.
+func (d *demo) unhealthyPackages(ctx context.Context) (string, error) {
+	var missing []string
+	for _, pkg := range packages() {
+		o, err := d.lab.get(ctx, pkg.kind+".pkg.crossplane.io", pkg.object(), "")
+		if err != nil {
+			return "", err
+		}
+		switch {
+		case o == nil:
+			missing = append(missing, pkg.name+" is not there yet")
+		case !strings.HasSuffix(o.Spec.Package, ":"+d.version):
+			missing = append(missing, fmt.Sprintf("%s is %s", pkg.name, o.Spec.Package))
+		case o.Status.CurrentIdentifier != o.Spec.Package:
+			missing = append(missing, pkg.name+" is being unpacked")
+		default:
+			for _, t := range []string{"Installed", "Healthy"} {
+				if c := o.condition(t); c.Status != "True" {
+					missing = append(missing, fmt.Sprintf("%s is not %s %s", pkg.name, t, c.Message))
+					break
+				}
+			}
+		}
+	}
+	return strings.Join(missing, "; "), nil
+}
+
+// An object is what the demo reads of any object.
+type object struct {
+	Spec struct {
+		Package string `json:"package"`
+	} `json:"spec"`
+	Status struct {
+		CurrentIdentifier string      `json:"currentIdentifier"`
+		Conditions        []condition `json:"conditions"`
+		VIPServiceStatus  struct {
+			DNSName   string   `json:"dnsName"`
+			Addresses []string `json:"addresses"`
+		} `json:"vipServiceStatus"`
+	} `json:"status"`
+}
+
+type condition struct {
+	Type    string `json:"type"`
+	Status  string `json:"status"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+func (o *object) condition(t string) condition {
+	for _, c := range o.Status.Conditions {
+		if c.Type == t {
+			return c
+		}
+	}
+	return condition{Type: t, Status: "Unknown"}
+}
+
+// get returns an object, or nil when there is none of that name or kind yet.
+func (l *lab) get(ctx context.Context, kind, name, namespace string) (*object, error) {
+	args := []string{"get", kind, name, "--ignore-not-found", "-o=json"}
+	if namespace != "" {
+		args = append(args, "--namespace="+namespace)
+	}
+	out, err := l.kubectl(ctx, nil, args...)
+	if err != nil || strings.TrimSpace(out) == "" {
+		return nil, err
+	}
+	o := &object{}
+	return o, errors.Wrapf(json.Unmarshal([]byte(out), o), "cannot parse %s %q", kind, name)
+}

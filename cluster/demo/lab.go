@@ -1,0 +1,94 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// lab is where the lab's parts are.
+type lab struct {
+	kubeconfig       string // a file, for use from this host
+	registry         string // host:port as this host reaches it
+	clusterRegistry  string // host:port as the cluster reaches it
+	tailnetURL       string // the simulated Tailscale, as the cluster reaches it
+	clientID         string
+	clientSecretFile string
+	crossplaneChart  string // a folder
+
+	kubectlBin    string
+	helmBin       string
+	crossplaneBin string
+}
+
+// findLab asks the lab that is up where its parts are.
+func findLab(ctx context.Context) (*lab, error) {
+	out, err := output(ctx, nil, nil, "go", "run", "./cluster/lab", "env")
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot read the lab's environment")
+	}
+	env, err := exports(out)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot parse the lab's environment")
+	}
+	l := &lab{
+		kubeconfig:       env["KUBECONFIG"],
+		registry:         env["REGISTRY"],
+		clusterRegistry:  env["REGISTRY_IN_CLUSTER"],
+		tailnetURL:       env["TAILNET_API_IN_CLUSTER"],
+		clientID:         env["TAILNET_CLIENT_ID"],
+		clientSecretFile: env["TAILNET_CLIENT_SECRET_FILE"],
+	}
+	for _, b := range []struct {
+		name string
+		path *string
+	}{{"kubectl", &l.kubectlBin}, {"helm", &l.helmBin}, {"crossplane", &l.crossplaneBin}} {
+		p, err := output(ctx, nil, nil, "go", "run", "./cluster/lab", "bin", b.name)
+		if err != nil {
+			return nil, errors.Wrapf(err, "cannot find %s", b.name)
+		}
+		*b.path = strings.TrimSpace(p)
+	}
+	chart, err := output(ctx, nil, nil, "go", "run", "./cluster/lab", "chart", "crossplane")
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot find Crossplane's chart")
+	}
+	l.crossplaneChart = strings.TrimSpace(chart)
+	return l, nil
+}
+
+// exports reads lines of export NAME="VALUE".
+func exports(s string) (map[string]string, error) {
+	out := map[string]string{}
+	for line := range strings.Lines(s) {
+		name, quoted, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "export "), "=")
+		if !ok {
+			return nil, errors.Errorf("no assignment in %q", line)
+		}
+		value, err := strconv.Unquote(quoted)
+		if err != nil {
+			return nil, errors.Wrapf(err, "cannot read value of %s", name)
+		}
+		out[name] = value
+	}
+	return out, nil
+}
+
+func (l *lab) env() []string { return []string{"KUBECONFIG=" + l.kubeconfig} }
+
+func (l *lab) kubectl(ctx context.Context, stdin []byte, args ...string) (string, error) {
+	return output(ctx, stdin, l.env(), l.kubectlBin, args...)
+}
+
+func (l *lab) helm(ctx context.Context, args ...string) (string, error) {
+	return output(ctx, nil, l.env(), l.helmBin, args...)
+}
+
+func (l *lab) crossplane(ctx context.Context, args ...string) (string, error) {
+	return output(ctx, nil, l.env(), l.crossplaneBin, args...)
+}

@@ -1,0 +1,73 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command demo shows Tailscale Gateway at work on one machine: it brings the lab
+// up, installs Crossplane and our packages as anyone would, applies
+// examples/quickstart, and reaches a pod from the tailnet. It drives the lab and
+// the installed tools by their commands alone.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+type cli struct {
+	Up         upCmd         `cmd:"" help:"Do all: lab, Crossplane, packages, quickstart, and the proof. Safe to run again."`
+	Install    installCmd    `cmd:"" help:"Do what up does, but stop before the quickstart."`
+	Quickstart quickstartCmd `cmd:"" help:"Apply the quickstart to a lab that install has prepared, and prove that it works."`
+	Down       downCmd       `cmd:"" help:"Take everything down. Only the cache of built programs stays."`
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+
+	k := kong.Parse(&cli{},
+		kong.Name("demo"),
+		kong.Description("Bring up a cluster and a tailnet on this machine, and reach a pod through a Tailscale Service. Needs root, on Debian."),
+		kong.UsageOnError(),
+		kong.BindTo(ctx, (*context.Context)(nil)))
+	k.FatalIfErrorf(k.Run())
+}
+
+type upCmd struct {
+	options
+}
+
+// Run brings everything up and ends with the proof.
+func (c *upCmd) Run(ctx context.Context) error {
+	d := newDemo(c.options)
+	return run(ctx, os.Stdout, append(d.installSteps(), d.quickstartSteps()...))
+}
+
+type installCmd struct {
+	options
+}
+
+// Run brings up all but the quickstart.
+func (c *installCmd) Run(ctx context.Context) error {
+	return run(ctx, os.Stdout, newDemo(c.options).installSteps())
+}
+
+type quickstartCmd struct{}
+
+// Run applies the quickstart to a lab that is up.
+func (c *quickstartCmd) Run(ctx context.Context) error {
+	l, err := findLab(ctx)
+	if err != nil {
+		return err
+	}
+	return run(ctx, os.Stdout, (&demo{lab: l}).quickstartSteps())
+}
+
+type downCmd struct{}
+
+// Run takes the lab down, and with it all that ran there.
+func (c *downCmd) Run(ctx context.Context) error {
+	return goRun(ctx, "./cluster/lab", "down")
+}

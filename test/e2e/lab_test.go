@@ -1,0 +1,195 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const namespace = "quickstart"
+
+// labEnv are the lab's addresses and files, as `lab env` prints them.
+var labEnv = sync.OnceValues(func() (map[string]string, error) {
+	out, err := exec.Command("go", "run", "./cluster/lab", "env").Output()
+	if err != nil {
+		return nil, err
+	}
+	env := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		name, quoted, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "export "), "=")
+		if env[name], err = strconv.Unquote(quoted); err != nil {
+			return nil, err
+		}
+	}
+	return env, nil
+})
+
+func fromLab(t *testing.T, key string) string {
+	t.Helper()
+	env, err := labEnv()
+	if err != nil {
+		t.Fatalf("cannot read the lab's environment: %v", err)
+	}
+	if env[key] == "" {
+		t.Fatalf("the lab has no %s", key)
+	}
+	return env[key]
+}
+
+// labBin is the path of a program that the lab built.
+var labBins sync.Map
+
+func labBin(t *testing.T, name string) string {
+	t.Helper()
+	if p, ok := labBins.Load(name); ok {
+		return p.(string)
+	}
+	out, err := exec.Command("go", "run", "./cluster/lab", "bin", name).Output()
+	if err != nil {
+		t.Fatalf("cannot find %s: %v", name, err)
+	}
+	p := strings.TrimSpace(string(out))
+	labBins.Store(name, p)
+	return p
+}
+
+// tryRun runs a program of the lab against its cluster, and returns what it
+// printed, complaints included.
+func tryRun(t *testing.T, stdin string, bin string, args ...string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, labBin(t, bin), args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+fromLab(t, "KUBECONFIG"))
+	cmd.Stdin = strings.NewReader(stdin)
+	out := &bytes.Buffer{}
+	cmd.Stdout, cmd.Stderr = out, out
+	err := cmd.Run()
+	return out.String(), err
+}
+
+func kubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := tryRun(t, "", "kubectl", args...)
+	if err != nil {
+		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+func apply(t *testing.T, manifest string) {
+	t.Helper()
+	out, err := tryRun(t, manifest, "kubectl", "apply", "--server-side", "--force-conflicts", "-f", "-")
+	if err != nil {
+		t.Fatalf("cannot apply: %v\n%s\n%s", err, out, manifest)
+	}
+}
+
+// eventually polls until check returns nothing missing, and fails with what was
+// missing last.
+func eventually(t *testing.T, timeout time.Duration, what string, check func() string) time.Duration {
+	t.Helper()
+	began := time.Now()
+	deadline := time.NewTimer(timeout)
+	defer deadline.Stop()
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		missing := check()
+		if missing == "" {
+			return time.Since(began)
+		}
+		select {
+		case <-deadline.C:
+			t.Fatalf("%s: not within %s: %s", what, timeout, missing)
+		case <-t.Context().Done():
+			t.Fatalf("%s: cancelled: %s", what, missing)
+		case <-tick.C:
+		}
+	}
+}
+
+// A state is what the simulated tailnet holds.
+type state struct {
+	Devices []struct {
+		NodeID   string   `json:"nodeId"`
+		Hostname string   `json:"hostname"`
+		Online   bool     `json:"online"`
+		Tags     []string `json:"tags"`
+	} `json:"devices"`
+	Keys []struct {
+		ID          string `json:"id"`
+		Description string `json:"description"`
+		Invalid     bool   `json:"invalid"`
+	} `json:"keys"`
+	Services []struct {
+		Name string `json:"name"`
+		// Primary is the node that has the service's addresses now.
+		Primary string `json:"primary"`
+	} `json:"services"`
+}
+
+func tailnetState(t *testing.T) state {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fromLab(t, "TAILNET_API")+"/sim/state", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rsp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatalf("cannot read the tailnet's state: %v", err)
+	}
+	defer rsp.Body.Close()
+	s := state{}
+	if err := json.NewDecoder(rsp.Body).Decode(&s); err != nil {
+		t.Fatalf("cannot parse the tailnet's state: %v", err)
+	}
+	return s
+}
+
+// ours counts what of the tailnet this cluster made: machines of the quickstart,
+// their keys, and the services.
+func (s state) ours() (devices, keys, services int) {
+	for _, d := range s.Devices {
+		if strings.HasPrefix(d.Hostname, namespace+"-") {
+			devices++
+		}
+	}
+	for _, k := range s.Keys {
+		if strings.Contains(k.Description, namespace) && !k.Invalid {
+			keys++
+		}
+	}
+	return devices, keys, len(s.Services)
+}
+
+// curl asks a URL as a client of the tailnet.
+func curl(t *testing.T, url string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "go", "run", "./cluster/lab", "tailnet-curl", url).Output()
+	return strings.TrimSpace(string(out)), err
+}
+
+func jsonpath(t *testing.T, kind, name, path string) string {
+	t.Helper()
+	out, err := tryRun(t, "", "kubectl", "get", kind, name, "-n", namespace, "--ignore-not-found", "-o=jsonpath="+path)
+	if err != nil {
+		return ""
+	}
+	return out
+}

@@ -1,0 +1,78 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+// Package e2e tests Tailscale Gateway in the lab: a real cluster, real Crossplane
+// and real tailscaled on this machine; only Tailscale's own service is simulated.
+// It drives the lab and the demo by their commands, as a person would.
+package e2e
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"testing"
+)
+
+var (
+	version = flag.String("version", "v0.1.0-dev", "version of the packages to build and test")
+	keep    = flag.Bool("keep", false, "leave the lab up at the end, to look at it or to run again")
+)
+
+// TestMain brings the demo up once for all tests, and takes it down after them,
+// passing or failing.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(func() int {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+		defer stop()
+
+		if err := os.Chdir("../.."); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		if !*keep {
+			defer func() {
+				// The context may be done; taking the lab down must not be.
+				if err := stream(context.Background(), "go", "run", "./cluster/demo", "down"); err != nil {
+					fmt.Fprintln(os.Stderr, err)
+				}
+			}()
+		}
+		if err := stream(ctx, "go", "run", "./cluster/demo", "up", "--version="+*version); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			dump()
+			return 1
+		}
+		code := m.Run()
+		if code != 0 {
+			dump()
+		}
+		return code
+	}())
+}
+
+func stream(ctx context.Context, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	return cmd.Run()
+}
+
+// dump prints what one looks at first when a test failed.
+func dump() {
+	for _, args := range [][]string{
+		{"get", "tailscaletailnets,tailscaleendpoints,tailscaleservices,vipservices,machines,tailnets,statefulsets,pods", "-A", "-o", "wide"},
+		{"get", "events", "-A", "--sort-by=.lastTimestamp"},
+		{"get", "providers,functions,configurations", "-o", "yaml"},
+		{"describe", "tailscaletailnets,tailscaleendpoints,tailscaleservices", "-A"},
+		{"logs", "-n", "crossplane-system", "-l", "pkg.crossplane.io/provider", "--tail=60"},
+		{"logs", "-n", "crossplane-system", "-l", "app=crossplane", "--tail=60"},
+	} {
+		out, err := exec.CommandContext(context.Background(), "go", append([]string{"run", "./cluster/lab", "kubectl"}, args...)...).CombinedOutput()
+		fmt.Printf("--- kubectl %v (%v)\n%s\n", args, err, out)
+	}
+}

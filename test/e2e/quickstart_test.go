@@ -1,0 +1,37 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import "testing"
+
+// TestQuickstart walks through the life of the quickstart. The steps share one
+// cluster and build on each other, so the first that fails ends the walk.
+func TestQuickstart(t *testing.T) {
+	for _, step := range []struct {
+		name string
+		run  func(*testing.T)
+	}{
+		{"Answers", answers},
+		{"TellsWhatAPersonNeeds", tells},
+		{"TracesWholeTree", traces},
+		{"RunsRestricted", runsRestricted},
+		{"ScalesWithoutRestart", scales},
+		{"WithdrawsSickBackend", withdraws},
+		{"SurvivesKilledPods", survives},
+		{"RejectsBadInput", rejects},
+		{"ReportsBadCredentials", reportsCredentials},
+		{"ProvisionsEndpoints", provisions},
+		{"LeaksNoSecret", leaksNoSecret},
+		{"DeletesExample", deletesExample},
+		{"DeletesNamespace", deletesNamespace},
+		{"DeletesAllTogether", deletesAllTogether},
+		{"NeverOpensCircuitBreaker", breakerStaysClosed},
+	} {
+		if !t.Run(step.name, step.run) {
+			return
+		}
+	}
+}

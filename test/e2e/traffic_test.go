@@ -1,0 +1,214 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+func url(t *testing.T, service string) string {
+	t.Helper()
+	var dns string
+	eventually(t, 2*time.Minute, "DNS name of "+service, func() string {
+		dns = jsonpath(t, "tailscaleservices", service, "{.status.vipServiceStatus.dnsName}")
+		if dns == "" {
+			return "status.vipServiceStatus.dnsName is empty"
+		}
+		return ""
+	})
+	return "http://" + dns + "/"
+}
+
+// answered waits until a pod of the Deployment answers through the VIP.
+func answered(t *testing.T, service, deployment string, timeout time.Duration) time.Duration {
+	t.Helper()
+	u := url(t, service)
+	return eventually(t, timeout, "answer of "+u, func() string {
+		got, err := curl(t, u)
+		if err != nil {
+			return err.Error()
+		}
+		if !strings.HasPrefix(got, deployment+"-") {
+			return fmt.Sprintf("answered by %q, not by a pod of %s", got, deployment)
+		}
+		return ""
+	})
+}
+
+func answers(t *testing.T) {
+	answered(t, "web", "web", time.Minute)
+}
+
+func tells(t *testing.T) {
+	domain := strings.TrimSuffix(strings.TrimPrefix(url(t, "web"), "http://web."), "/")
+	for kind, wants := range map[string][]string{
+		"tailscaletailnets":  {"quickstart", domain, "True"},
+		"tailscaleendpoints": {"proxies", "quickstart", "quickstart-proxies-ingress-0", "AllReplicasReady"},
+		"tailscaleservices":  {"web", "100.", "web." + domain, "HostsAdvertising"},
+	} {
+		// Columns may lag behind the answer by one report.
+		eventually(t, time.Minute, "columns of "+kind, func() string {
+			out := kubectl(t, "get", kind, "-n", namespace)
+			for _, w := range wants {
+				if !strings.Contains(out, w) {
+					return fmt.Sprintf("no %q in\n%s", w, out)
+				}
+			}
+			return ""
+		})
+	}
+}
+
+func traces(t *testing.T) {
+	for object, wants := range map[string][]string{
+		"tailscaleservices.gateway.tailscale.com/web":      {"VIPService/web", "ServiceAttachment/"},
+		"tailscaleendpoints.gateway.tailscale.com/proxies": {"StatefulSet/proxies-ingress", "Machine/proxies-ingress-0", "ServiceAccount/proxies-ingress", "Role/proxies-ingress", "RoleBinding/proxies-ingress", "PodDisruptionBudget/proxies-ingress", "Service/proxies-ingress", "ProxySet/proxies"},
+	} {
+		out, err := tryRun(t, "", "crossplane", "resource", "trace", "-n", namespace, object)
+		if err != nil {
+			t.Fatalf("cannot trace %s: %v\n%s", object, err, out)
+		}
+		for _, w := range wants {
+			if !strings.Contains(out, w) {
+				t.Errorf("trace of %s shows no %s:\n%s", object, w, out)
+			}
+		}
+	}
+}
+
+func runsRestricted(t *testing.T) {
+	if got := kubectl(t, "get", "namespace", namespace, "-o=jsonpath={.metadata.labels.pod-security\\.kubernetes\\.io/enforce}"); got != "restricted" {
+		t.Fatalf("namespace enforces %q", got)
+	}
+	if got := kubectl(t, "get", "pods", "-n", namespace, "-o=jsonpath={.items[*].spec.containers[*].securityContext.privileged}{.items[*].spec.initContainers[*].securityContext.privileged}"); strings.Contains(got, "true") {
+		t.Errorf("a pod is privileged: %q", got)
+	}
+}
+
+// pods are the UIDs and restart counts of the proxies, by pod.
+func pods(t *testing.T) map[string]string {
+	t.Helper()
+	out := kubectl(t, "get", "pods", "-n", namespace, "-l", "gateway.tailscale.com/endpoints=proxies", "-o",
+		"jsonpath={range .items[*]}{.metadata.name} {.metadata.uid}/{.status.containerStatuses[*].restartCount}/{.status.initContainerStatuses[*].restartCount}{\"\\n\"}{end}")
+	ps := map[string]string{}
+	for line := range strings.Lines(out) {
+		if f := strings.Fields(line); len(f) > 1 {
+			ps[f[0]] = strings.Join(f[1:], " ")
+		}
+	}
+	return ps
+}
+
+func scale(t *testing.T, replicas int) {
+	t.Helper()
+	kubectl(t, "patch", "tailscaleendpoints", "proxies", "-n", namespace, "--type=merge", fmt.Sprintf(`--patch={"spec":{"proxy":{"replicas":%d}}}`, replicas))
+	eventually(t, 3*time.Minute, fmt.Sprintf("%d proxies", replicas), func() string {
+		d, k, _ := tailnetState(t).ours()
+		healthy := jsonpath(t, "tailscaleendpoints", "proxies", "{.status.healthyEndpoints}/{.status.totalEndpoints}")
+		hosting := jsonpath(t, "tailscaleservices", "web", "{.status.healthyBackends}/{.status.totalBackends}")
+		machines := len(strings.Fields(kubectl(t, "get", "machines", "-n", namespace, "-o=name")))
+		secrets := len(strings.Fields(kubectl(t, "get", "secrets", "-n", namespace, "-l", "gateway.tailscale.com/machine", "-o=name")))
+		want := fmt.Sprintf("%d/%d", replicas, replicas)
+		if d != replicas || k != 0 || healthy != want || hosting != want || machines != replicas || secrets != 2*replicas {
+			return fmt.Sprintf("%d devices, %d keys left, %s healthy, %s hosting, %d Machines, %d Secrets", d, k, healthy, hosting, machines, secrets)
+		}
+		return ""
+	})
+}
+
+func scales(t *testing.T) {
+	scale(t, 1)
+	before := pods(t)
+	scale(t, 3)
+	grown := pods(t)
+	scale(t, 1)
+	after := pods(t)
+	if len(before) != 1 || len(grown) != 3 || len(after) != 1 {
+		t.Fatalf("want 1, 3 and 1 pods, got %v, %v and %v", before, grown, after)
+	}
+	for name, was := range before {
+		if grown[name] != was || after[name] != was {
+			t.Errorf("pod %s changed: %s, then %s, then %s", name, was, grown[name], after[name])
+		}
+	}
+}
+
+// primary is the machine that has the service's addresses, or empty.
+func primary(t *testing.T, service string) string {
+	t.Helper()
+	for _, s := range tailnetState(t).Services {
+		if s.Name == "svc:"+service {
+			return s.Primary
+		}
+	}
+	t.Fatalf("the tailnet has no svc:%s", service)
+	return ""
+}
+
+// A dead backend must be withdrawn within this time of its last answer.
+const withdrawWithin = 15 * time.Second
+
+func withdraws(t *testing.T) {
+	kubectl(t, "scale", "deployment", "web", "-n", namespace, "--replicas=0")
+	eventually(t, time.Minute, "no endpoint of web", func() string {
+		if out := kubectl(t, "get", "endpointslices", "-n", namespace, "-l", "kubernetes.io/service-name=web", "-o=jsonpath={.items[*].endpoints[?(@.conditions.ready==true)].addresses}"); out != "" {
+			return out
+		}
+		return ""
+	})
+	took := eventually(t, withdrawWithin, "svc:web withdrawn", func() string {
+		if p := primary(t, "web"); p != "" {
+			return "machine " + p + " still has it"
+		}
+		return ""
+	})
+	t.Logf("withdrawn %s after the last backend was gone", took.Round(100*time.Millisecond))
+	eventually(t, 30*time.Second, "condition Advertised", func() string {
+		got := jsonpath(t, "tailscaleservices", "web", "{.status.conditions[?(@.type=='Advertised')].status}")
+		if got != "False" {
+			return "Advertised is " + got
+		}
+		return ""
+	})
+	kubectl(t, "scale", "deployment", "web", "-n", namespace, "--replicas=2")
+	answered(t, "web", "web", time.Minute)
+}
+
+func survives(t *testing.T) {
+	kubectl(t, "delete", "pod", "-n", "crossplane-system", "-l", "pkg.crossplane.io/provider", "--wait=false")
+	kubectl(t, "delete", "pod", "proxies-ingress-0", "-n", namespace, "--force", "--grace-period=0")
+	answered(t, "web", "web", 3*time.Minute)
+	eventually(t, time.Minute, "one device, the one of before", func() string {
+		d, k, _ := tailnetState(t).ours()
+		if d != 1 || k != 0 {
+			return fmt.Sprintf("%d devices, %d keys", d, k)
+		}
+		return ""
+	})
+}
+
+func breakerStaysClosed(t *testing.T) {
+	pod := strings.TrimSpace(kubectl(t, "get", "pods", "-n", "crossplane-system", "-l", "app=crossplane", "-o=jsonpath={.items[0].metadata.name}"))
+	out := kubectl(t, "get", "--raw", "/api/v1/namespaces/crossplane-system/pods/"+pod+":8080/proxy/metrics")
+	seen := false
+	for line := range strings.Lines(out) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		if strings.HasPrefix(line, "circuit_breaker_events_total") {
+			seen = true
+		}
+		if strings.HasPrefix(line, "circuit_breaker_opens_total") && !strings.HasSuffix(strings.TrimSpace(line), " 0") {
+			t.Errorf("the circuit breaker opened: %s", line)
+		}
+	}
+	if !seen {
+		t.Errorf("Crossplane's metrics count no event: these are not the right metrics\n%s", out)
+	}
+}
