@@ -1,0 +1,305 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tailnetsim
+
+import (
+	"maps"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"tailscale.com/net/tsaddr"
+	"tailscale.com/util/dnsname"
+)
+
+// deviceViewLocked is a device as the API shows it.
+func (s *Server) deviceViewLocked(d *device, all bool) map[string]any {
+	v := map[string]any{
+		"id": strconv.FormatInt(d.ID, 10), "nodeId": d.StableID, "name": d.Label + "." + s.opts.Domain,
+		"addresses": []string{d.IPv4.String(), d.IPv6.String()}, "authorized": d.Authorized,
+		"user": s.profile(d.user()).LoginName, "keyExpiryDisabled": d.KeyExpiryDisabled,
+		"created": d.Created, "expires": time.Time{}, "isEphemeral": d.Ephemeral, "isExternal": false,
+		"connectedToControl": d.online, "machineKey": d.Machine.String(), "nodeKey": d.NodeKey.String(),
+		"blocksIncomingConnections": false, "updateAvailable": false, "tailnetLockError": "", "tailnetLockKey": "",
+		"hostname": "", "os": "", "clientVersion": "",
+	}
+	if len(d.Tags) > 0 {
+		v["tags"] = d.Tags
+	}
+	if !d.KeyExpiryDisabled || d.expired(s.now()) {
+		v["expires"] = d.Expires
+	}
+	// The API leaves it out while the device is connected.
+	if !d.online {
+		v["lastSeen"] = d.LastSeen.UTC().Truncate(time.Second)
+	}
+	hi := d.Hostinfo
+	if hi != nil {
+		v["hostname"], v["os"], v["clientVersion"] = hi.Hostname, hi.OS, hi.IPNVersion
+		v["blocksIncomingConnections"] = hi.ShieldsUp
+	}
+	if !all {
+		return v
+	}
+	v["advertisedRoutes"], v["enabledRoutes"] = d.advertised(), nonNil(d.EnabledRoutes)
+	v["sshEnabled"] = false
+	eps := []string{}
+	for _, e := range d.Endpoints {
+		eps = append(eps, e.String())
+	}
+	conn := map[string]any{"endpoints": eps, "derp": "", "mappingVariesByDestIP": false, "latency": map[string]any{}, "clientSupports": map[string]any{}}
+	if d.HomeDERP != 0 {
+		conn["derp"] = strconv.Itoa(d.HomeDERP)
+	}
+	v["clientConnectivity"] = conn
+	if hi != nil {
+		v["distro"] = map[string]any{"name": hi.Distro, "version": hi.DistroVersion, "codeName": hi.DistroCodeName}
+	}
+	return v
+}
+
+func (d *device) advertised() []string {
+	out := []string{}
+	if d.Hostinfo != nil {
+		for _, p := range d.Hostinfo.RoutableIPs {
+			out = append(out, p.String())
+		}
+	}
+	return out
+}
+
+// listDevices filters by any field that the query names, as the API does; tags
+// match if one of them does.
+func (c *call) listDevices() {
+	q := c.r.URL.Query()
+	all := q.Get("fields") == "all"
+	q.Del("fields")
+	out := []any{}
+	for _, id := range slices.Sorted(maps.Keys(c.s.st.Devices)) {
+		v := c.s.deviceViewLocked(c.s.st.Devices[id], all)
+		if matches(v, q) {
+			out = append(out, v)
+		}
+	}
+	c.json(map[string]any{"devices": out})
+}
+
+func matches(v map[string]any, q map[string][]string) bool {
+	for k, want := range q {
+		var have []string
+		switch f := v[k].(type) {
+		case string:
+			have = []string{f}
+		case bool:
+			have = []string{strconv.FormatBool(f)}
+		case []string:
+			have = f
+		}
+		if !slices.ContainsFunc(have, func(h string) bool { return slices.Contains(want, h) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// device finds the device of the path, or answers 404.
+func (c *call) device() *device {
+	d := c.s.st.device(c.r.PathValue("device"))
+	if d == nil {
+		c.fail(http.StatusNotFound, "no device with that id was found")
+	}
+	return d
+}
+
+func (c *call) getDevice() {
+	if d := c.device(); d != nil {
+		c.json(c.s.deviceViewLocked(d, c.r.URL.Query().Get("fields") == "all"))
+	}
+}
+
+func (c *call) deleteDevice() {
+	if d := c.device(); d != nil {
+		c.s.removeLocked(d)
+		c.ok()
+	}
+}
+
+// updateDevice decodes the body into req and applies it to the device.
+func updateDevice[T any](c *call, apply func(d *device, req T) bool) {
+	d := c.device()
+	if d == nil {
+		return
+	}
+	var req T
+	if !c.decode(&req) || !apply(d, req) {
+		return
+	}
+	c.s.changedLocked()
+	c.ok()
+}
+
+func (c *call) authorizeDevice() {
+	type body struct {
+		Authorized bool `json:"authorized"`
+	}
+	updateDevice(c, func(d *device, b body) bool {
+		d.Authorized = b.Authorized
+		return true
+	})
+}
+
+func (c *call) expireDevice() {
+	if d := c.device(); d != nil {
+		d.KeyExpiryDisabled = false
+		d.Expires = c.s.now().UTC().Add(-time.Second)
+		c.s.changedLocked()
+		c.ok()
+	}
+}
+
+func (c *call) setDeviceKey() {
+	type body struct {
+		KeyExpiryDisabled bool `json:"keyExpiryDisabled"`
+	}
+	updateDevice(c, func(d *device, b body) bool {
+		d.KeyExpiryDisabled = b.KeyExpiryDisabled
+		return true
+	})
+}
+
+// nameDevice pins the name; an empty one goes back to the hostname's.
+func (c *call) nameDevice() {
+	type body struct {
+		Name string `json:"name"`
+	}
+	updateDevice(c, func(d *device, b body) bool {
+		if b.Name == "" {
+			d.LabelPinned = false
+			d.Label = c.s.st.freeLabel(d.Hostinfo.Hostname, d)
+			return true
+		}
+		l := strings.TrimSuffix(strings.TrimSuffix(b.Name, "."), "."+c.s.opts.Domain)
+		if dnsname.ValidLabel(l) != nil {
+			c.fail(http.StatusBadRequest, "invalid name: must be a DNS label")
+			return false
+		}
+		if c.s.st.labelTaken(l, d) {
+			c.fail(http.StatusBadRequest, "name is already in use")
+			return false
+		}
+		d.Label, d.LabelPinned = l, true
+		return true
+	})
+}
+
+func (c *call) tagDevice() {
+	type body struct {
+		Tags []string `json:"tags"`
+	}
+	updateDevice(c, func(d *device, b body) bool {
+		if len(b.Tags) == 0 && len(d.Tags) > 0 {
+			c.fail(http.StatusBadRequest, "tags cannot be removed from a tagged device")
+			return false
+		}
+		if !c.ownsTags(b.Tags) {
+			return false
+		}
+		d.Tags = slices.Sorted(slices.Values(b.Tags))
+		d.KeyExpiryDisabled = d.KeyExpiryDisabled || len(d.Tags) > 0
+		return true
+	})
+}
+
+func (c *call) setDeviceIP() {
+	type body struct {
+		IPv4 string `json:"ipv4"`
+	}
+	updateDevice(c, func(d *device, b body) bool {
+		a, err := netip.ParseAddr(b.IPv4)
+		if err != nil || !tsaddr.CGNATRange().Contains(a) {
+			c.fail(http.StatusBadRequest, "invalid ipv4: must be in "+tsaddr.CGNATRange().String())
+			return false
+		}
+		if a != d.IPv4 && c.s.st.addrTaken(a) {
+			c.fail(http.StatusBadRequest, "invalid ipv4: already in use")
+			return false
+		}
+		d.IPv4 = a
+		return true
+	})
+}
+
+func (c *call) writeRoutes(d *device) {
+	c.json(map[string]any{"advertisedRoutes": d.advertised(), "enabledRoutes": nonNil(d.EnabledRoutes)})
+}
+
+func (c *call) getRoutes() {
+	if d := c.device(); d != nil {
+		c.writeRoutes(d)
+	}
+}
+
+func (c *call) setRoutes() {
+	d := c.device()
+	if d == nil {
+		return
+	}
+	var req struct {
+		Routes []string `json:"routes"`
+	}
+	if !c.decode(&req) {
+		return
+	}
+	for _, r := range req.Routes {
+		if p, err := netip.ParsePrefix(r); err != nil || p != p.Masked() {
+			c.fail(http.StatusBadRequest, "invalid route "+strconv.Quote(r))
+			return
+		}
+	}
+	d.EnabledRoutes = req.Routes
+	c.s.changedLocked()
+	c.writeRoutes(d)
+}
+
+func (c *call) getAttributes() {
+	d := c.device()
+	if d == nil {
+		return
+	}
+	attrs := map[string]any{}
+	if hi := d.Hostinfo; hi != nil {
+		attrs["node:os"], attrs["node:tsVersion"] = hi.OS, hi.IPNVersion
+	}
+	maps.Copy(attrs, d.Attributes)
+	c.json(map[string]any{"attributes": attrs})
+}
+
+func (c *call) setAttribute() {
+	k := c.r.PathValue("key")
+	type body struct {
+		Value any `json:"value"`
+	}
+	updateDevice(c, func(d *device, b body) bool {
+		if !strings.HasPrefix(k, "custom:") {
+			c.fail(http.StatusBadRequest, "attribute key must begin with custom:")
+			return false
+		}
+		if d.Attributes == nil {
+			d.Attributes = map[string]any{}
+		}
+		d.Attributes[k] = b.Value
+		return true
+	})
+}
+
+func (c *call) deleteAttribute() {
+	if d := c.device(); d != nil {
+		delete(d.Attributes, c.r.PathValue("key"))
+		c.s.dirty()
+		c.ok()
+	}
+}

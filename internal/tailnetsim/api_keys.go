@@ -1,0 +1,154 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tailnetsim
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// maxKeyExpiry is the longest and the default life of a key.
+const maxKeyExpiry = 90 * 24 * time.Hour
+
+// keyCapabilities has the API's shape.
+type keyCapabilities struct {
+	Devices struct {
+		Create struct {
+			Reusable      bool     `json:"reusable"`
+			Ephemeral     bool     `json:"ephemeral"`
+			Preauthorized bool     `json:"preauthorized"`
+			Tags          []string `json:"tags"`
+		} `json:"create"`
+	} `json:"devices"`
+}
+
+// An authKey logs nodes in. Its secret is kept as a hash.
+type authKey struct {
+	ID           string          `json:"id"`
+	SecretHash   string          `json:"secretHash"`
+	Description  string          `json:"description"`
+	Created      time.Time       `json:"created"`
+	Expires      time.Time       `json:"expires"`
+	Capabilities keyCapabilities `json:"capabilities"`
+	Used         bool            `json:"used"`
+}
+
+// invalid says whether the key logs nobody in any more.
+func (k *authKey) invalid(now time.Time) bool {
+	return now.After(k.Expires) || (k.Used && !k.Capabilities.Devices.Create.Reusable)
+}
+
+// view is the key as the API shows it, without its secret.
+func (k *authKey) view(now time.Time) map[string]any {
+	return map[string]any{
+		"id": k.ID, "keyType": "auth", "description": k.Description,
+		"created": k.Created, "expires": k.Expires, "expirySeconds": int64(k.Expires.Sub(k.Created).Seconds()),
+		"invalid": k.invalid(now), "capabilities": k.Capabilities, "tags": nonNil(k.Capabilities.Devices.Create.Tags),
+		"userId": "", // Nobody: OAuth clients make keys for the tailnet.
+	}
+}
+
+// keyBySecret finds an auth key by what a node presents.
+func (st *state) keyBySecret(secret string) *authKey {
+	// A node may append parameters to a key.
+	secret, _, _ = strings.Cut(secret, "?")
+	h := hashSecret(secret)
+	for _, k := range st.Keys {
+		if k.SecretHash == h {
+			return k
+		}
+	}
+	return nil
+}
+
+func (c *call) createKey() {
+	var req struct {
+		KeyType       string          `json:"keyType"`
+		Capabilities  keyCapabilities `json:"capabilities"`
+		ExpirySeconds int64           `json:"expirySeconds"`
+		Description   string          `json:"description"`
+	}
+	if !c.decode(&req) {
+		return
+	}
+	if req.KeyType != "" && req.KeyType != "auth" {
+		c.fail(http.StatusBadRequest, "unsupported keyType")
+		return
+	}
+	life := time.Duration(req.ExpirySeconds) * time.Second
+	if req.ExpirySeconds < 0 || life > maxKeyExpiry {
+		c.fail(http.StatusBadRequest, "expirySeconds must be between 1 and 7776000")
+		return
+	}
+	if len(req.Description) > 50 {
+		c.fail(http.StatusBadRequest, "description must not be longer than 50 characters")
+		return
+	}
+	tags := req.Capabilities.Devices.Create.Tags
+	// An OAuth client is nobody's: a key without tags would have no owner.
+	if len(tags) == 0 && !c.actor.AnyTag {
+		c.fail(http.StatusBadRequest, "tags must be set: keys created by an OAuth client must have tags")
+		return
+	}
+	if !c.ownsTags(tags) {
+		return
+	}
+	if life == 0 {
+		life = maxKeyExpiry
+	}
+	now := c.s.now().UTC().Truncate(time.Second)
+	id := "k" + randomHex(6) + "CNTRL"
+	secret := "tskey-auth-" + id + "-" + randomHex(16)
+	slices.Sort(tags)
+	k := &authKey{ID: id, SecretHash: hashSecret(secret), Description: req.Description, Created: now, Expires: now.Add(life), Capabilities: req.Capabilities}
+	c.s.st.Keys[id] = k
+	c.s.dirty()
+	v := k.view(now)
+	v["key"] = secret
+	c.json(v)
+}
+
+// listKeys gives valid keys only, as the API says.
+func (c *call) listKeys() {
+	now := c.s.now()
+	ks := make([]*authKey, 0, len(c.s.st.Keys))
+	for _, k := range c.s.st.Keys {
+		if !k.invalid(now) {
+			ks = append(ks, k)
+		}
+	}
+	slices.SortFunc(ks, func(a, b *authKey) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
+	out := make([]any, 0, len(ks))
+	for _, k := range ks {
+		out = append(out, k.view(now))
+	}
+	c.json(map[string]any{"keys": out})
+}
+
+func (c *call) key() *authKey {
+	k := c.s.st.Keys[c.r.PathValue("key")]
+	if k == nil {
+		c.fail(http.StatusNotFound, "key not found")
+	}
+	return k
+}
+
+func (c *call) getKey() {
+	if k := c.key(); k != nil {
+		c.json(k.view(c.s.now()))
+	}
+}
+
+func (c *call) deleteKey() {
+	k := c.key()
+	if k == nil {
+		return
+	}
+	delete(c.s.st.Keys, k.ID)
+	c.s.dirty()
+	c.ok()
+}

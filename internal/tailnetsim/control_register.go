@@ -1,0 +1,194 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tailnetsim
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"tailscale.com/tailcfg"
+	"tailscale.com/types/key"
+)
+
+// Users of the tailnet: tagged nodes belong to none, which is a user as well.
+const (
+	userOwner  tailcfg.UserID = 1
+	userTagged tailcfg.UserID = 2
+)
+
+// nodeKeyLife is how long an untagged node stays logged in.
+const nodeKeyLife = 180 * 24 * time.Hour
+
+// serveRegister logs nodes in and out.
+func (s *Server) serveRegister(w http.ResponseWriter, r *http.Request) {
+	req := &tailcfg.RegisterRequest{}
+	if !readRequest(w, r, req) {
+		return
+	}
+	if req.NodeKey.IsZero() {
+		http.Error(w, "node key missing", http.StatusBadRequest)
+		return
+	}
+	if req.Followup != "" {
+		// The node waits here for a person to log in, and none will.
+		select {
+		case <-r.Context().Done():
+		case <-s.ctx.Done():
+		}
+		return
+	}
+	s.mu.Lock()
+	res := s.registerLocked(machineOf(r), req)
+	s.mu.Unlock()
+	s.log.Info("Registered", "hostname", hostname(req), "logout", isLogout(req), "authorized", res.MachineAuthorized,
+		"expired", res.NodeKeyExpired, "interactive", res.AuthURL != "", "refused", res.Error)
+	writeJSON(w, http.StatusOK, res)
+}
+
+func hostname(req *tailcfg.RegisterRequest) string {
+	if req.Hostinfo == nil {
+		return ""
+	}
+	return req.Hostinfo.Hostname
+}
+
+func isLogout(req *tailcfg.RegisterRequest) bool {
+	return !req.Expiry.IsZero() && req.Expiry.Before(time.Now())
+}
+
+func (s *Server) registerLocked(m key.MachinePublic, req *tailcfg.RegisterRequest) *tailcfg.RegisterResponse {
+	now := s.now()
+	d := s.st.deviceByNodeKey(req.NodeKey)
+	if d != nil && d.Machine != m {
+		return &tailcfg.RegisterResponse{Error: "node key belongs to another machine"}
+	}
+	if isLogout(req) {
+		if d != nil {
+			s.logoutLocked(d)
+		}
+		return &tailcfg.RegisterResponse{NodeKeyExpired: true}
+	}
+	if d != nil {
+		// A logged out node must come with a new node key: it makes one when told.
+		if d.expired(now) {
+			return &tailcfg.RegisterResponse{NodeKeyExpired: true}
+		}
+		s.noteHostinfo(d, req.Hostinfo)
+		s.changedLocked()
+		return s.registered(d)
+	}
+
+	// A new node key. Without an auth key only rotation of a valid one is left.
+	if req.Auth == nil || req.Auth.AuthKey == "" {
+		old := s.st.deviceByNodeKey(req.OldNodeKey)
+		if old == nil || old.Machine != m || old.expired(now) {
+			return &tailcfg.RegisterResponse{AuthURL: s.loginURLLocked()}
+		}
+		old.NodeKey = req.NodeKey
+		s.noteHostinfo(old, req.Hostinfo)
+		s.changedLocked()
+		return s.registered(old)
+	}
+
+	k := s.st.keyBySecret(req.Auth.AuthKey)
+	switch {
+	case k == nil:
+		return &tailcfg.RegisterResponse{Error: "invalid key: API key does not exist"}
+	case k.Used && !k.Capabilities.Devices.Create.Reusable:
+		return &tailcfg.RegisterResponse{Error: "invalid key: API key " + k.ID + " not valid: already used"}
+	case k.invalid(now):
+		return &tailcfg.RegisterResponse{Error: "invalid key: API key " + k.ID + " not valid: expired"}
+	}
+	k.Used = true
+	c := k.Capabilities.Devices.Create
+	d = s.st.deviceByMachine(m)
+	if d == nil {
+		d = s.st.addDevice(now)
+		d.Machine = m
+	}
+	d.NodeKey = req.NodeKey
+	delete(s.st.Graves, req.NodeKey.String())
+	d.Tags = slices.Clone(c.Tags)
+	slices.Sort(d.Tags)
+	d.Ephemeral = c.Ephemeral || req.Ephemeral
+	d.Authorized = d.Authorized || c.Preauthorized || s.st.Settings["devicesApprovalOn"] != true
+	// Tagged nodes are nobody's: their keys do not expire.
+	d.KeyExpiryDisabled = len(d.Tags) > 0
+	d.Expires = now.UTC().Add(nodeKeyLife).Truncate(time.Second)
+	s.noteHostinfo(d, req.Hostinfo)
+	s.changedLocked()
+	return s.registered(d)
+}
+
+// noteHostinfo keeps what a node says of itself, and names it by its hostname
+// unless the API named it.
+func (s *Server) noteHostinfo(d *device, hi *tailcfg.Hostinfo) {
+	if hi == nil {
+		hi = &tailcfg.Hostinfo{}
+	}
+	before := ""
+	if d.Hostinfo != nil {
+		before = d.Hostinfo.Hostname
+	}
+	if d.Label == "" || (!d.LabelPinned && before != hi.Hostname) {
+		d.Label = s.st.freeLabel(hi.Hostname, d)
+	}
+	d.Hostinfo = hi
+}
+
+func (s *Server) registered(d *device) *tailcfg.RegisterResponse {
+	p := s.profile(d.user())
+	return &tailcfg.RegisterResponse{
+		MachineAuthorized: d.Authorized,
+		User:              tailcfg.User{ID: p.ID, DisplayName: p.DisplayName},
+		Login:             tailcfg.Login{ID: tailcfg.LoginID(p.ID), LoginName: p.LoginName, DisplayName: p.DisplayName, Provider: "sim"},
+	}
+}
+
+func (d *device) user() tailcfg.UserID {
+	if len(d.Tags) > 0 {
+		return userTagged
+	}
+	return userOwner
+}
+
+func (s *Server) profile(id tailcfg.UserID) tailcfg.UserProfile {
+	if id == userTagged {
+		return tailcfg.UserProfile{ID: id, LoginName: "tagged-devices", DisplayName: "Tagged Devices"}
+	}
+	return tailcfg.UserProfile{ID: userOwner, LoginName: "owner@" + s.opts.Tailnet, DisplayName: "Owner"}
+}
+
+// loginURLLocked is where a person would log in. Nobody serves it.
+func (s *Server) loginURLLocked() string {
+	return "http://" + s.addr.String() + "/a/" + randomHex(8)
+}
+
+// logoutLocked ends a node's login at its own wish. Ephemeral ones vanish.
+func (s *Server) logoutLocked(d *device) {
+	if d.Ephemeral {
+		s.removeLocked(d)
+		return
+	}
+	d.KeyExpiryDisabled = false
+	d.Expires = s.now().UTC().Add(-time.Second)
+	d.offers = nil
+	s.changedLocked()
+}
+
+// removeLocked deletes a device with all that hangs on it.
+func (s *Server) removeLocked(d *device) {
+	delete(s.st.Devices, d.ID)
+	for _, a := range s.st.Approvals {
+		delete(a, d.ID)
+	}
+	close(d.gone)
+	now := s.now().UTC()
+	maps.DeleteFunc(s.st.Graves, func(_ string, g *grave) bool { return now.Sub(g.At) > graveLife })
+	s.st.Graves[d.NodeKey.String()] = &grave{Device: d, At: now}
+	s.log.Info("Removed a device", "node", d.StableID, "name", d.Label, "ephemeral", d.Ephemeral)
+	s.changedLocked()
+}

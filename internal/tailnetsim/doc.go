@@ -1,0 +1,13 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tailnetsim is an in-memory Tailscale: one store of devices, keys,
+// services and policy behind two faces. One is the HTTP API v2 (OAuth, devices,
+// keys, services, policy file, DNS, settings), the other the coordination
+// server that real tailscaled and tsnet nodes log in to, with DERP and STUN.
+// A key made by the API logs a node in, and the node appears in the API.
+//
+// It follows the published OpenAPI document, the official Go client and the
+// protocol of tailscale.com v1.102. It knows one tailnet and no interactive
+// logins. Nothing of the product may import it: it serves tests and the lab.
+package tailnetsim

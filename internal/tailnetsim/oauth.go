@@ -1,0 +1,115 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tailnetsim
+
+import (
+	"crypto/subtle"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A token is what an API request is made with. Tokens are stored by the hash
+// of their secret.
+type token struct {
+	Client  string    `json:"client"`
+	Scopes  []string  `json:"scopes"`
+	Tags    []string  `json:"tags"`
+	Expires time.Time `json:"expires"`
+	// AnyTag is set for API keys, which act for an owner of the tailnet.
+	AnyTag bool `json:"anyTag,omitempty"`
+}
+
+// allows says whether the token has scope, or for reading scope:read.
+func (t *token) allows(scope string, read bool) bool {
+	base, _, _ := strings.Cut(scope, ":read")
+	if slices.Contains(t.Scopes, "all") || slices.Contains(t.Scopes, scope) || slices.Contains(t.Scopes, base) {
+		return true
+	}
+	// A bare "devices" is the old name of all device scopes.
+	if major, _, ok := strings.Cut(scope, ":"); ok && slices.Contains(t.Scopes, major) {
+		return true
+	}
+	return read && (slices.Contains(t.Scopes, "all:read") || slices.Contains(t.Scopes, base+":read"))
+}
+
+// actorLocked finds who makes a request: a bearer token or, as basic-auth user,
+// a token or API key.
+func (s *Server) actorLocked(r *http.Request) *token {
+	secret, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok {
+		secret, _, ok = r.BasicAuth()
+	}
+	if !ok || secret == "" {
+		return nil
+	}
+	for _, k := range s.opts.APIKeys {
+		if subtle.ConstantTimeCompare([]byte(k), []byte(secret)) == 1 {
+			return &token{Client: "api-key", Scopes: []string{"all"}, AnyTag: true}
+		}
+	}
+	t := s.st.Tokens[hashSecret(secret)]
+	if t == nil || t.Expires.Before(s.now()) {
+		return nil
+	}
+	return t
+}
+
+// serveToken is the OAuth client credentials grant.
+func (s *Server) serveToken(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	if err := r.ParseForm(); err != nil {
+		writeError(w, http.StatusBadRequest, "cannot parse form")
+		return
+	}
+	id, secret, ok := r.BasicAuth()
+	if !ok {
+		id, secret = r.PostForm.Get("client_id"), r.PostForm.Get("client_secret")
+	}
+	if g := r.PostForm.Get("grant_type"); g != "" && g != "client_credentials" {
+		writeError(w, http.StatusBadRequest, "unsupported grant_type")
+		return
+	}
+	var client *OAuthClient
+	for i := range s.opts.Clients {
+		c := &s.opts.Clients[i]
+		// The id is part of a real secret, and alone it is not asked for.
+		if subtle.ConstantTimeCompare([]byte(c.Secret), []byte(secret)) == 1 && (id == c.ID || id == "") {
+			client = c
+		}
+	}
+	if client == nil || secret == "" {
+		writeError(w, http.StatusUnauthorized, "API token invalid")
+		return
+	}
+	t := &token{Client: client.ID, Scopes: client.Scopes, Tags: client.Tags}
+	if want := strings.Fields(r.PostForm.Get("scope")); len(want) > 0 {
+		for _, sc := range want {
+			if !t.allows(sc, strings.HasSuffix(sc, ":read")) {
+				writeError(w, http.StatusForbidden, "requested scope "+sc+" is not granted to the client")
+				return
+			}
+		}
+		t.Scopes = want
+	}
+	life := s.opts.TokenLifetime
+	t.Expires = s.now().Add(life)
+	access := "tskey-api-" + randomHex(6) + "CNTRL-" + randomHex(16)
+
+	s.mu.Lock()
+	for h, old := range s.st.Tokens {
+		if old.Expires.Before(s.now()) {
+			delete(s.st.Tokens, h)
+		}
+	}
+	s.st.Tokens[hashSecret(access)] = t
+	s.dirty()
+	s.mu.Unlock()
+
+	writeJSON(w, http.StatusOK, map[string]any{
+		"access_token": access, "token_type": "Bearer",
+		"expires_in": int(life.Seconds()), "scope": strings.Join(t.Scopes, " "),
+	})
+}

@@ -1,0 +1,223 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tailnetsim
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"tailscale.com/net/tsaddr"
+	"tailscale.com/tailcfg"
+	"tailscale.com/types/key"
+	"tailscale.com/util/dnsname"
+)
+
+// state is everything that outlives a restart of the simulator. Server.mu
+// guards it and all that it points to.
+type state struct {
+	NoiseKey   key.MachinePrivate        `json:"noiseKey"`
+	LegacyKey  key.MachinePrivate        `json:"legacyKey"`
+	LastNodeID int64                     `json:"lastNodeID"`
+	LastSvcIP  uint32                    `json:"lastServiceIP"`
+	Devices    map[int64]*device         `json:"devices"`
+	Keys       map[string]*authKey       `json:"keys"`
+	Services   map[string]*service       `json:"services"`
+	Approvals  map[string]map[int64]bool `json:"approvals"`
+	Tokens     map[string]*token         `json:"tokens"`
+	// Graves are deleted devices by node key: a node that was away when it was
+	// deleted learns of it when it comes back.
+	Graves   map[string]*grave `json:"graves"`
+	Policy   string            `json:"policy"`
+	DNS      dnsSettings       `json:"dns"`
+	Settings map[string]any    `json:"settings"`
+}
+
+// graveLife is how long a deleted device is remembered.
+const graveLife = 24 * time.Hour
+
+type grave struct {
+	Device *device   `json:"device"`
+	At     time.Time `json:"at"`
+}
+
+// A device is a node of the tailnet.
+type device struct {
+	ID                int64                     `json:"id"`
+	StableID          tailcfg.StableNodeID      `json:"stableID"`
+	Machine           key.MachinePublic         `json:"machine"`
+	NodeKey           key.NodePublic            `json:"nodeKey"`
+	DiscoKey          key.DiscoPublic           `json:"discoKey"`
+	Endpoints         []netip.AddrPort          `json:"endpoints"`
+	HomeDERP          int                       `json:"homeDERP"`
+	Cap               tailcfg.CapabilityVersion `json:"cap"`
+	Hostinfo          *tailcfg.Hostinfo         `json:"hostinfo"`
+	Label             string                    `json:"label"`
+	LabelPinned       bool                      `json:"labelPinned"`
+	Tags              []string                  `json:"tags"`
+	Ephemeral         bool                      `json:"ephemeral"`
+	Authorized        bool                      `json:"authorized"`
+	KeyExpiryDisabled bool                      `json:"keyExpiryDisabled"`
+	Expires           time.Time                 `json:"expires"`
+	Created           time.Time                 `json:"created"`
+	LastSeen          time.Time                 `json:"lastSeen"`
+	IPv4              netip.Addr                `json:"ipv4"`
+	IPv6              netip.Addr                `json:"ipv6"`
+	EnabledRoutes     []string                  `json:"enabledRoutes"`
+	Attributes        map[string]any            `json:"attributes"`
+
+	// online is whether a map stream is open or ended just now.
+	online bool
+	// session is the open map stream, or nil.
+	session *session
+	// offers is what the node last said that it serves.
+	offers map[string]*tailcfg.VIPService
+	// asking is whether a goroutine is asking the node for its offers.
+	asking bool
+	// gone is closed when the device is deleted.
+	gone chan struct{}
+}
+
+func newState() *state {
+	st := &state{NoiseKey: key.NewMachine(), LegacyKey: key.NewMachine()}
+	st.fill()
+	return st
+}
+
+// fill makes what a decoded snapshot lacks.
+func (st *state) fill() {
+	if st.Devices == nil {
+		st.Devices = map[int64]*device{}
+	}
+	if st.Keys == nil {
+		st.Keys = map[string]*authKey{}
+	}
+	if st.Services == nil {
+		st.Services = map[string]*service{}
+	}
+	if st.Approvals == nil {
+		st.Approvals = map[string]map[int64]bool{}
+	}
+	if st.Tokens == nil {
+		st.Tokens = map[string]*token{}
+	}
+	if st.Graves == nil {
+		st.Graves = map[string]*grave{}
+	}
+	if st.Settings == nil {
+		st.Settings = defaultSettings()
+	}
+	if st.DNS.SplitDNS == nil {
+		st.DNS.SplitDNS = map[string][]string{}
+	}
+	for _, d := range st.Devices {
+		d.gone = make(chan struct{})
+	}
+}
+
+// expired says whether the device must log in again.
+func (d *device) expired(now time.Time) bool {
+	return !d.Expires.IsZero() && !d.KeyExpiryDisabled && d.Expires.Before(now)
+}
+
+// addDevice enters a new device with addresses of its own.
+func (st *state) addDevice(now time.Time) *device {
+	st.LastNodeID++
+	id := st.LastNodeID
+	// 100.64.0.0/12 is for devices and 100.96.0.0/12 for services, so the two
+	// never meet. Byte 3 and 4 skip .0 and .255 for readability only.
+	a := netip.AddrFrom4([4]byte{100, 64 + byte(id/(254*254)%16), byte(id / 254 % 254), byte(id%254) + 1})
+	d := &device{
+		ID:       id,
+		StableID: tailcfg.StableNodeID("n" + strings.ToUpper(randomHex(6)) + "CNTRL"),
+		Created:  now.UTC().Truncate(time.Second),
+		LastSeen: now.UTC(),
+		IPv4:     a,
+		IPv6:     tsaddr.Tailscale4To6(a),
+		gone:     make(chan struct{}),
+	}
+	st.Devices[id] = d
+	return d
+}
+
+// device finds a device by its node id or its legacy numeric id.
+func (st *state) device(id string) *device {
+	if n, err := strconv.ParseInt(id, 10, 64); err == nil {
+		return st.Devices[n]
+	}
+	for _, d := range st.Devices {
+		if string(d.StableID) == id {
+			return d
+		}
+	}
+	return nil
+}
+
+func (st *state) deviceByNodeKey(k key.NodePublic) *device {
+	if k.IsZero() {
+		return nil
+	}
+	for _, d := range st.Devices {
+		if d.NodeKey == k {
+			return d
+		}
+	}
+	return nil
+}
+
+func (st *state) deviceByMachine(k key.MachinePublic) *device {
+	for _, d := range st.Devices {
+		if d.Machine == k {
+			return d
+		}
+	}
+	return nil
+}
+
+// freeLabel gives the DNS label for a hostname: the second "web" is "web-1".
+// Devices and services share the tailnet's domain.
+func (st *state) freeLabel(hostname string, self *device) string {
+	base := dnsname.SanitizeHostname(hostname)
+	if base == "" {
+		base = "unnamed"
+	}
+	for i := 0; ; i++ {
+		l := base
+		if i > 0 {
+			l = base + "-" + strconv.Itoa(i)
+		}
+		if !st.labelTaken(l, self) {
+			return l
+		}
+	}
+}
+
+func (st *state) labelTaken(l string, self *device) bool {
+	if st.Services["svc:"+l] != nil {
+		return true
+	}
+	for _, d := range st.Devices {
+		if d != self && d.Label == l {
+			return true
+		}
+	}
+	return false
+}
+
+func randomHex(n int) string {
+	b := make([]byte, n)
+	// crypto/rand.Read never fails since Go 1.24.
+	rand.Read(b)
+	return hex.EncodeToString(b)
+}
+
+// hashSecret is how the store remembers secrets.
+func hashSecret(s string) string {
+	h := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(h[:])
+}
