@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -76,12 +77,15 @@ func (d *demo) labUp(ctx context.Context, _ *progress) error {
 }
 
 func (d *demo) build(ctx context.Context, _ *progress) error {
-	return goRun(ctx, "./hack/xpkg", "build", "--version="+d.version)
+	return goRun(ctx, "./hack/xpkg", "build", "--out="+d.packages(), "--version="+d.version)
 }
 
 func (d *demo) push(ctx context.Context, _ *progress) error {
-	return goRun(ctx, "./hack/xpkg", "push", "--version="+d.version, d.lab.registry+"/tailscale-gateway")
+	return goRun(ctx, "./hack/xpkg", "push", "--from="+d.packages(), "--version="+d.version, d.lab.registry+"/tailscale-gateway")
 }
+
+// packages is the folder of built packages: no file of the demo stays in the tree.
+func (d *demo) packages() string { return filepath.Join(d.lab.cache, "xpkg") }
 
 func (d *demo) crossplane(ctx context.Context, p *progress) error {
 	p.waiting("Crossplane's pods")

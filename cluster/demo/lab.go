@@ -13,6 +13,7 @@ import (
 
 // lab is where the lab's parts are.
 type lab struct {
+	cache            string // a folder that outlives labs
 	kubeconfig       string // a file, for use from this host
 	registry         string // host:port as this host reaches it
 	clusterRegistry  string // host:port as the cluster reaches it
@@ -37,6 +38,7 @@ func findLab(ctx context.Context) (*lab, error) {
 		return nil, errors.Wrap(err, "cannot parse the lab's environment")
 	}
 	l := &lab{
+		cache:            env["CACHE"],
 		kubeconfig:       env["KUBECONFIG"],
 		registry:         env["REGISTRY"],
 		clusterRegistry:  env["REGISTRY_IN_CLUSTER"],

@@ -36,7 +36,7 @@ func (c *tailnetCurlCmd) Run(r runtime) error {
 	if err != nil {
 		return errors.Wrap(err, "cannot get by the tailnet")
 	}
-	defer rsp.Body.Close() //nolint:errcheck // Only read.
+	defer rsp.Body.Close() // Only read.
 	if c.Headers {
 		fmt.Printf("%s %s\n", rsp.Proto, rsp.Status)
 		if err := rsp.Header.Write(os.Stdout); err != nil {

@@ -43,7 +43,7 @@ func pass(r runtime, name string, args []string) error {
 	if _, err := os.Stat(cfg); err != nil {
 		return errors.Wrapf(err, "cannot find kubeconfig of cluster %q: run `lab up`", r.cluster)
 	}
-	cmd := exec.CommandContext(r, path, args...) //nolint:gosec // That is what the command is for.
+	cmd := exec.CommandContext(r, path, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+cfg)
 	return cmd.Run() //nolint:wrapcheck // main passes its exit code on.
@@ -116,7 +116,7 @@ func (c *chartCmd) Run(r runtime) error {
 		return errors.Wrap(err, "cannot copy chart")
 	}
 	meta := filepath.Join(dst, "Chart.yaml")
-	body, err := os.ReadFile(meta) //nolint:gosec // Copied above.
+	body, err := os.ReadFile(meta)
 	if err != nil {
 		return errors.Wrap(err, "cannot read chart")
 	}
@@ -125,7 +125,7 @@ func (c *chartCmd) Run(r runtime) error {
 	if err := os.Remove(meta); err != nil {
 		return errors.Wrap(err, "cannot replace chart")
 	}
-	if err := os.WriteFile(meta, body, 0o644); err != nil { //nolint:gosec // No secret.
+	if err := os.WriteFile(meta, body, 0o644); err != nil { // No secret.
 		return errors.Wrap(err, "cannot write chart")
 	}
 	fmt.Println(dst)

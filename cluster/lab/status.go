@@ -95,6 +95,7 @@ func (c *envCmd) Run(r runtime) error {
 		{"REGISTRY_IN_CLUSTER", plan.Registry},
 		{"TAILNET_API", "http://" + tailnet},
 		{"TAILNET_API_IN_CLUSTER", plan.TailnetURL},
+		{"CACHE", r.paths.Cache},
 		{"TAILNET_DOMAIN", plan.TailnetDomain},
 		{"TAILNET_CLIENT_ID", daemon.ClientID},
 		{"TAILNET_CLIENT_SECRET_FILE", daemon.SecretFile(r.paths)},

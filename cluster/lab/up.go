@@ -85,12 +85,12 @@ func (c *upCmd) already(st daemon.Status) error {
 
 // preflight names what the machine lacks, all at once.
 func preflight(r runtime, install bool, w io.Writer) error {
-	missing := host.Check(r.paths)
+	missing := host.Check(r, r.paths)
 	if install && len(missing) > 0 {
 		if err := host.Install(r, missing, w); err != nil {
 			return err
 		}
-		missing = host.Check(r.paths)
+		missing = host.Check(r, r.paths)
 	}
 	if len(missing) == 0 {
 		return nil
@@ -121,14 +121,14 @@ func (c *upCmd) start(r runtime, b *tools.Builder) error {
 		return err
 	}
 	for _, d := range []string{p.Logs(), filepath.Join(p.State, "bin")} {
-		if err := os.MkdirAll(d, 0o755); err != nil { //nolint:gosec // No secrets in there.
+		if err := os.MkdirAll(d, 0o755); err != nil { // No secrets in there.
 			return errors.Wrap(err, "cannot make the lab's folders")
 		}
 	}
 	bin["tailnetsim"] = filepath.Join(p.State, "bin", "tailnetsim")
 	const pkg = "./internal/tailnetsim/cmd/tailnetsim"
 	fmt.Printf("building %s\n", pkg)
-	sim := exec.CommandContext(r, "go", "build", "-o", bin["tailnetsim"], pkg) //nolint:gosec // A place of ours.
+	sim := exec.CommandContext(r, "go", "build", "-o", bin["tailnetsim"], pkg)
 	sim.Dir = p.Root
 	if said, err := sim.CombinedOutput(); err != nil {
 		return errors.Errorf("cannot build %s: %v: %s", pkg, err, strings.TrimSpace(string(said)))
@@ -163,8 +163,8 @@ func (c *upCmd) start(r runtime, b *tools.Builder) error {
 	if err != nil {
 		return errors.Wrap(err, "cannot make the daemon's log")
 	}
-	defer log.Close()                                        //nolint:errcheck // The daemon has its own copy.
-	cmd := exec.Command(lab, "daemon", daemon.ConfigFile(p)) //nolint:gosec // Built above.
+	defer log.Close() // The daemon has its own copy.
+	cmd := exec.CommandContext(context.WithoutCancel(r), lab, "daemon", daemon.ConfigFile(p))
 	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, "/"
 	// Where Debian puts iptables, which not every shell of root looks into.
 	cmd.Env = append(os.Environ(), "PATH="+os.Getenv("PATH")+":/usr/local/sbin:/usr/sbin:/sbin")
@@ -181,8 +181,8 @@ func copySelf(to string) error {
 	if err != nil {
 		return errors.Wrap(err, "cannot open this program")
 	}
-	defer in.Close()                                                       //nolint:errcheck // Only read.
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755) //nolint:gosec // A program.
+	defer in.Close()                                                       // Only read.
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755) // A program.
 	if err != nil {
 		return errors.Wrap(err, "cannot copy this program")
 	}

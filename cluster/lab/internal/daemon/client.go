@@ -40,7 +40,7 @@ func (c Client) do(ctx context.Context, method, path string) ([]byte, error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot ask the lab's daemon")
 	}
-	defer rsp.Body.Close() //nolint:errcheck // Only read.
+	defer rsp.Body.Close() // Only read.
 	b, err := io.ReadAll(rsp.Body)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot read the answer of the lab's daemon")

@@ -64,7 +64,7 @@ type Daemon struct {
 
 // Run runs the lab that the file describes until SIGTERM or SIGINT.
 func Run(ctx context.Context, file string) error {
-	b, err := os.ReadFile(file) //nolint:gosec // Written by the command line.
+	b, err := os.ReadFile(file)
 	if err != nil {
 		return errors.Wrap(err, "cannot read configuration")
 	}
@@ -80,7 +80,7 @@ func Run(ctx context.Context, file string) error {
 	ctx, cancel := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer cancel()
 	for _, dir := range []string{cfg.Paths.Run, cfg.Paths.Logs()} {
-		if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // Sockets have modes of their own.
+		if err := os.MkdirAll(dir, 0o755); err != nil { // Sockets have modes of their own.
 			return errors.Wrap(err, "cannot make folder")
 		}
 	}
@@ -167,7 +167,7 @@ func (d *Daemon) start(ctx context.Context, c component.Component, limit time.Du
 	d.mu.Lock()
 	ns := d.namespaces[c.Namespace]
 	d.mu.Unlock()
-	s, err := supervise(c, ns, d.cfg.Paths.Logs())
+	s, err := supervise(ctx, c, ns, d.cfg.Paths.Logs())
 	if err != nil {
 		return err
 	}

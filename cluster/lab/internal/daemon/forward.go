@@ -27,27 +27,28 @@ func forward(ctx context.Context, name string, port int, namespace, to string) (
 	if err != nil {
 		return Forward{}, errors.Wrapf(err, "cannot listen for %q", name)
 	}
+	ctx = context.WithoutCancel(ctx)
 	go func() {
 		for {
 			c, err := l.Accept()
 			if err != nil {
 				return
 			}
-			go pipe(c, namespace, to)
+			go pipe(ctx, c, namespace, to)
 		}
 	}()
 	return Forward{Name: name, From: l.Addr().String(), To: to, Namespace: namespace}, nil
 }
 
-func pipe(in net.Conn, namespace, to string) {
-	defer in.Close() //nolint:errcheck // Nobody is left to tell.
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+func pipe(ctx context.Context, in net.Conn, namespace, to string) {
+	defer in.Close() // Nobody is left to tell.
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	out, err := netns.Dial(ctx, namespace, "tcp", to)
 	if err != nil {
 		return
 	}
-	defer out.Close() //nolint:errcheck // Nobody is left to tell.
+	defer out.Close() // Nobody is left to tell.
 	var wg sync.WaitGroup
 	for _, p := range [][2]net.Conn{{in, out}, {out, in}} {
 		wg.Go(func() {

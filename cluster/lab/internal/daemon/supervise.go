@@ -51,12 +51,12 @@ type supervised struct {
 	last     error
 }
 
-// supervise starts c and keeps it running. The error is that of the first
-// start.
-func supervise(c component.Component, ns *netns.Namespace, logs string) (*supervised, error) {
-	ctx, cancel := context.WithCancel(context.Background())
+// supervise starts c and keeps it running until Stop, also when ctx has ended. The
+// error is that of the first start.
+func supervise(ctx context.Context, c component.Component, ns *netns.Namespace, logs string) (*supervised, error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s := &supervised{Component: c, ns: ns, logs: logs, stop: cancel, stopped: make(chan struct{})}
-	cmd, err := s.start()
+	cmd, err := s.start(ctx)
 	if err != nil {
 		cancel()
 		return nil, err
@@ -65,13 +65,15 @@ func supervise(c component.Component, ns *netns.Namespace, logs string) (*superv
 	return s, nil
 }
 
-func (s *supervised) start() (*exec.Cmd, error) {
-	log, err := os.OpenFile(filepath.Join(s.logs, s.Name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644) //nolint:gosec // Readable on purpose.
+// start starts the process once. The end of ctx does not kill it: keep ends it
+// more gently.
+func (s *supervised) start(ctx context.Context) (*exec.Cmd, error) {
+	log, err := os.OpenFile(filepath.Join(s.logs, s.Name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644) // Readable on purpose.
 	if err != nil {
 		return nil, errors.Wrapf(err, "cannot open log of %q", s.Name)
 	}
-	defer log.Close()                                   //nolint:errcheck // The process has its own copy.
-	cmd := exec.Command(s.Command[0], s.Command[1:]...) //nolint:gosec // From package cluster.
+	defer log.Close() // The process has its own copy.
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), s.Command[0], s.Command[1:]...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Dir = "/"
 	cmd.Env = append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/"}, s.Env...)
@@ -115,7 +117,7 @@ func (s *supervised) keep(ctx context.Context, cmd *exec.Cmd) {
 		}
 		wait = min(2*wait, backoffMax)
 		var err error
-		cmd, err = s.start()
+		cmd, err = s.start(ctx)
 		s.mu.Lock()
 		s.restarts++
 		if err != nil {
@@ -209,15 +211,15 @@ func get(ctx context.Context, namespace, rawURL string) (int, string, error) {
 			return netns.Dial(ctx, namespace, network, addr)
 		},
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, rawURL, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, rawURL, nil) //nolint:gosec // The URL is a component's check, from this module.
 	if err != nil {
 		return 0, "", errors.Wrapf(err, "cannot make request for %q", rawURL)
 	}
-	rsp, err := (&http.Client{Transport: t}).Do(req)
+	rsp, err := (&http.Client{Transport: t}).Do(req) //nolint:gosec // As above.
 	if err != nil {
 		return 0, "", err
 	}
-	defer rsp.Body.Close() //nolint:errcheck // Only read.
+	defer rsp.Body.Close() // Only read.
 	b, err := io.ReadAll(io.LimitReader(rsp.Body, 4096))
 	return rsp.StatusCode, string(b), err
 }

@@ -13,10 +13,11 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"tailscale.com/client/local"
 	tsclient "tailscale.com/client/tailscale/v2"
 	"tailscale.com/ipn"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/component"
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/host"
@@ -68,11 +69,11 @@ func writeTailnet(p host.Paths, policyFile string) error {
 	body := []byte(policy)
 	if policyFile != "" {
 		var err error
-		if body, err = os.ReadFile(policyFile); err != nil { //nolint:gosec // Named by the user.
+		if body, err = os.ReadFile(policyFile); err != nil {
 			return errors.Wrap(err, "cannot read policy")
 		}
 	}
-	if err := os.WriteFile(filepath.Join(p.Tailnet(), "policy.hujson"), body, 0o644); err != nil { //nolint:gosec // No secret.
+	if err := os.WriteFile(filepath.Join(p.Tailnet(), "policy.hujson"), body, 0o644); err != nil { // No secret.
 		return errors.Wrap(err, "cannot write policy")
 	}
 	secret := "tskey-client-" + ClientID + "-" + rand.Text()
@@ -101,7 +102,7 @@ func simulator(p host.Paths, binary string) component.Component {
 // mintKey makes a key for one client of the lab. The API is reached by its
 // forward, as the OAuth library dials on its own.
 func mintKey(ctx context.Context, api, secretFile, name string) (string, error) {
-	secret, err := os.ReadFile(secretFile) //nolint:gosec // Our own.
+	secret, err := os.ReadFile(secretFile)
 	if err != nil {
 		return "", errors.Wrap(err, "cannot read secret of OAuth client")
 	}
@@ -142,7 +143,7 @@ func client(p host.Paths, bin map[string]string, name string) component.Componen
 // writeClient writes the configuration that makes a tailscaled join.
 func writeClient(p host.Paths, name, key string) error {
 	server, hostname := plan.TailnetURL, name
-	b, err := json.Marshal(ipn.ConfigVAlpha{Version: "alpha0", Locked: "false", ServerURL: &server, AuthKey: &key, Hostname: &hostname, AcceptDNS: "false"})
+	b, err := json.Marshal(ipn.ConfigVAlpha{Version: "alpha0", Locked: "false", ServerURL: &server, AuthKey: &key, Hostname: &hostname, AcceptDNS: "false"}) //nolint:gosec // The key is what the file is for; its mode is 0600.
 	if err != nil {
 		return errors.Wrap(err, "cannot encode client's configuration")
 	}

@@ -12,12 +12,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/cluster"
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/host"
@@ -40,7 +41,7 @@ const componentLimit = 3 * time.Minute
 
 // up brings up the lab. Images are made while clusters start.
 func (d *Daemon) up(ctx context.Context) error {
-	if err := d.progress.run("networks", func(func(string)) error { return d.networks() }); err != nil {
+	if err := d.progress.run("networks", func(func(string)) error { return d.networks(ctx) }); err != nil {
 		return err
 	}
 	if err := d.progress.run("registry", func(func(string)) error { return d.registry(ctx) }); err != nil {
@@ -56,7 +57,7 @@ func (d *Daemon) up(ctx context.Context) error {
 }
 
 // networks makes all namespaces, and joins them by the hub's bridge.
-func (d *Daemon) networks() error {
+func (d *Daemon) networks(ctx context.Context) error {
 	hub, err := d.namespace(plan.TailnetNamespace)
 	if err != nil {
 		return err
@@ -73,7 +74,7 @@ func (d *Daemon) networks() error {
 		return err
 	}
 	for _, p := range d.plans {
-		if err := d.clusterNetwork(p, hub, onHub(p.WAN)); err != nil {
+		if err := d.clusterNetwork(ctx, p, hub, onHub(p.WAN)); err != nil {
 			return errors.Wrapf(err, "cannot make network of cluster %q", p.Name)
 		}
 	}
@@ -91,7 +92,7 @@ func (d *Daemon) namespace(name string) (*netns.Namespace, error) {
 	return ns, nil
 }
 
-func (d *Daemon) clusterNetwork(p plan.Cluster, hub *netns.Namespace, wan netip.Prefix) error {
+func (d *Daemon) clusterNetwork(ctx context.Context, p plan.Cluster, hub *netns.Namespace, wan netip.Prefix) error {
 	ns, err := d.namespace(p.Namespace)
 	if err != nil {
 		return err
@@ -110,13 +111,13 @@ func (d *Daemon) clusterNetwork(p plan.Cluster, hub *netns.Namespace, wan netip.
 	}
 	// Pods leave the cluster behind its one address, as behind any NAT.
 	return ns.Do(func() error {
-		out, err := exec.Command("iptables", "-w", "-t", "nat", "-A", "POSTROUTING", "-s", p.Pods.String(), "-o", cluster.WAN, "-j", "MASQUERADE").CombinedOutput() //nolint:gosec // From the plan.
+		out, err := exec.CommandContext(ctx, "iptables", "-w", "-t", "nat", "-A", "POSTROUTING", "-s", p.Pods.String(), "-o", cluster.WAN, "-j", "MASQUERADE").CombinedOutput()
 		return errors.Wrapf(err, "cannot masquerade pods: %s", strings.TrimSpace(string(out)))
 	})
 }
 
 func (d *Daemon) registry(ctx context.Context) error {
-	r, err := registry.New(d.cfg.Paths.Registry())
+	r, err := registry.New(ctx, d.cfg.Paths.Registry())
 	if err != nil {
 		return err
 	}

@@ -15,8 +15,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"golang.org/x/sys/unix"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/netns"
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/plan"
@@ -49,7 +50,7 @@ func Sweep(ctx context.Context, p Paths, keepRegistry bool) error {
 	if err := restoreSysctls(p); err != nil {
 		return err
 	}
-	if err := removeForeign(p); err != nil {
+	if err := removeForeign(ctx, p); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(p.Run); err != nil {
@@ -159,7 +160,7 @@ func cgroupDirs(name string) []string {
 // removes pods that it does not know from what it takes for its own.
 func MakeCgroup(name string) error {
 	if _, err := os.Stat(filepath.Join(cgroups, "cgroup.controllers")); err == nil {
-		return errors.Wrapf(os.MkdirAll(filepath.Join(cgroups, name), 0o755), "cannot make cgroup %q", name) //nolint:gosec // Ignored there.
+		return errors.Wrapf(os.MkdirAll(filepath.Join(cgroups, name), 0o755), "cannot make cgroup %q", name) // Ignored there.
 	}
 	entries, err := os.ReadDir(cgroups)
 	if err != nil {
@@ -170,7 +171,7 @@ func MakeCgroup(name string) error {
 			continue
 		}
 		dir := filepath.Join(cgroups, e.Name(), name)
-		if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // Ignored there.
+		if err := os.MkdirAll(dir, 0o755); err != nil { // Ignored there.
 			return errors.Wrapf(err, "cannot make cgroup %q", dir)
 		}
 		if e.Name() != "cpuset" {
@@ -181,7 +182,7 @@ func MakeCgroup(name string) error {
 			if err != nil {
 				return errors.Wrap(err, "cannot read cpuset")
 			}
-			if err := os.WriteFile(filepath.Join(dir, f), b, 0o644); err != nil { //nolint:gosec // Not a new file.
+			if err := os.WriteFile(filepath.Join(dir, f), b, 0o644); err != nil { // Not a new file.
 				return errors.Wrap(err, "cannot set cpuset")
 			}
 		}
@@ -263,7 +264,7 @@ func unmountBelow(dirs ...string) error {
 	if err != nil {
 		return errors.Wrap(err, "cannot list mounts")
 	}
-	defer f.Close() //nolint:errcheck // Only read.
+	defer f.Close() // Only read.
 	var points []string
 	sc := bufio.NewScanner(f)
 	sc.Buffer(nil, 1<<20)
@@ -291,13 +292,13 @@ func unmountBelow(dirs ...string) error {
 
 // removeForeign removes what the lab's programs left in folders that are not
 // the lab's: whole folders that were not there before, else just our entries.
-func removeForeign(p Paths) error {
+func removeForeign(ctx context.Context, p Paths) error {
 	before, ok := readRecord(p)
 	if !ok {
 		return nil
 	}
 	for _, dir := range foreignDirs {
-		if !before.Existed[dir] && !inUse(dir) {
+		if !before.Existed[dir] && !inUse(ctx, dir) {
 			if err := os.RemoveAll(dir); err != nil {
 				return errors.Wrapf(err, "cannot remove %q", dir)
 			}
@@ -309,7 +310,7 @@ func removeForeign(p Paths) error {
 			return errors.Wrap(err, "cannot list leftovers")
 		}
 		for _, f := range files {
-			if !ours(f, p) {
+			if !ours(ctx, f, p) {
 				continue
 			}
 			if err := os.Remove(f); err != nil && !os.IsNotExist(err) {
@@ -322,10 +323,10 @@ func removeForeign(p Paths) error {
 
 // inUse reports whether a folder must stay though the lab came first: another
 // containerd was started, or there are network namespaces of others.
-func inUse(dir string) bool {
+func inUse(ctx context.Context, dir string) bool {
 	switch dir {
 	case "/run/containerd":
-		return listens(filepath.Join(dir, "containerd.sock"))
+		return listens(ctx, filepath.Join(dir, "containerd.sock"))
 	case netns.Dir:
 		entries, err := os.ReadDir(dir)
 		return err != nil || len(entries) > 0
@@ -333,20 +334,22 @@ func inUse(dir string) bool {
 	return false
 }
 
-func ours(f string, p Paths) bool {
+func ours(ctx context.Context, f string, p Paths) bool {
 	switch {
 	case strings.HasPrefix(f, "/var/log/containers/"):
 		to, err := os.Readlink(f)
 		return err == nil && strings.HasPrefix(to, p.State+"/")
 	case strings.HasPrefix(f, "/run/containerd/s/"):
 		// A shim's socket has a hash for its name. Our shims are dead.
-		return !listens(f)
+		return !listens(ctx, f)
 	}
 	return true
 }
 
-func listens(socket string) bool {
-	c, err := net.DialTimeout("unix", socket, time.Second)
+// listens reports whether anyone answers at a socket. It asks also when ctx has
+// ended: what is not asked must not look dead, it would be removed.
+func listens(ctx context.Context, socket string) bool {
+	c, err := (&net.Dialer{Timeout: time.Second}).DialContext(context.WithoutCancel(ctx), "unix", socket)
 	if err != nil {
 		return false
 	}

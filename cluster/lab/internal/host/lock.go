@@ -9,18 +9,19 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"golang.org/x/sys/unix"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
 // Lock keeps two commands from changing the lab at once. When another one is at
 // work it calls waiting once, and waits for it. The lock ends with the process,
 // or when the returned function is called.
 func (p Paths) Lock(ctx context.Context, waiting func()) (func(), error) {
-	if err := os.MkdirAll(p.Cache, 0o755); err != nil { //nolint:gosec // No secrets in there.
+	if err := os.MkdirAll(p.Cache, 0o755); err != nil { // No secrets in there.
 		return nil, errors.Wrap(err, "cannot make cache")
 	}
-	f, err := os.OpenFile(filepath.Join(p.Cache, "lab.lock"), os.O_CREATE|os.O_RDWR, 0o644) //nolint:gosec // It stays empty.
+	f, err := os.OpenFile(filepath.Join(p.Cache, "lab.lock"), os.O_CREATE|os.O_RDWR, 0o644) // It stays empty.
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot open lock")
 	}

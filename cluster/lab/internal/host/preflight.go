@@ -14,8 +14,9 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"golang.org/x/sys/unix"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
 // minFree is the disk space in bytes below which no lab is started: kubelet
@@ -49,7 +50,7 @@ var needed = map[string]string{
 }
 
 // Check returns all that the machine lacks, in a steady order.
-func Check(p Paths) []Missing {
+func Check(ctx context.Context, p Paths) []Missing {
 	var out []Missing
 	for what, pkg := range needed {
 		if !present(what) {
@@ -63,7 +64,7 @@ func Check(p Paths) []Missing {
 		out = append(out, Missing{What: "go is missing", Fix: "install Go as go.mod names it, https://go.dev/dl"})
 	}
 	if fs, err := os.ReadFile("/proc/filesystems"); err != nil || !strings.Contains(string(fs), "\toverlay\n") {
-		if err := exec.Command("modprobe", "overlay").Run(); err != nil {
+		if err := exec.CommandContext(ctx, "modprobe", "overlay").Run(); err != nil {
 			out = append(out, Missing{What: "the kernel has no overlay file system", Fix: "modprobe overlay, or use a kernel that has it"})
 		}
 	}
@@ -100,7 +101,7 @@ func freeBytes(path string) (int64, error) {
 		var st unix.Statfs_t
 		err := unix.Statfs(d, &st)
 		if err == nil {
-			return int64(st.Bavail) * st.Bsize, nil //nolint:gosec,unconvert // No disk is that large; Bsize's type differs by architecture.
+			return int64(st.Bavail) * st.Bsize, nil
 		}
 		if !errors.Is(err, unix.ENOENT) || d == filepath.Dir(d) {
 			return 0, errors.Wrapf(err, "cannot ask for free space of %q", d)
@@ -134,14 +135,14 @@ func Install(ctx context.Context, missing []Missing, w io.Writer) error {
 		return errors.Errorf("cannot install %s: this is no Debian, install them by hand", strings.Join(pkgs, ", "))
 	}
 	if _, err := os.Stat(policyRCD); os.IsNotExist(err) {
-		if err := os.WriteFile(policyRCD, []byte(policyRCDBody), 0o755); err != nil { //nolint:gosec // Must be executable.
+		if err := os.WriteFile(policyRCD, []byte(policyRCDBody), 0o755); err != nil { // Must be executable.
 			return errors.Wrap(err, "cannot keep apt from starting services")
 		}
-		defer os.Remove(policyRCD) //nolint:errcheck // The install is what counts.
+		defer os.Remove(policyRCD) // The install is what counts.
 	}
 	for _, args := range [][]string{{"update", "-q"}, append([]string{"install", "-q", "-y", "--no-install-recommends"}, pkgs...)} {
 		fmt.Fprintf(w, "apt-get %s\n", strings.Join(args, " "))
-		cmd := exec.CommandContext(ctx, "apt-get", args...) //nolint:gosec // From the table above.
+		cmd := exec.CommandContext(ctx, "apt-get", args...)
 		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 		out, err := cmd.CombinedOutput()
 		if err != nil {

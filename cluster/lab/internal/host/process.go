@@ -11,8 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"golang.org/x/sys/unix"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
 // A Process is told from a later one with the same number by its start time.
@@ -94,7 +95,7 @@ func (p Paths) WritePIDFile() error {
 		return errors.New("cannot find own process")
 	}
 	body := strings.Join([]string{strconv.Itoa(me.PID), me.Start, Boot()}, " ")
-	return errors.Wrap(os.WriteFile(p.PIDFile(), []byte(body), 0o644), "cannot write pid file") //nolint:gosec // No secret.
+	return errors.Wrap(os.WriteFile(p.PIDFile(), []byte(body), 0o644), "cannot write pid file") // No secret.
 }
 
 // Daemon returns the lab's daemon, and false when none runs.

@@ -48,10 +48,10 @@ func Record(p Paths) error {
 	if err != nil {
 		return errors.Wrap(err, "cannot encode the machine's record")
 	}
-	if err := os.MkdirAll(p.State, 0o755); err != nil { //nolint:gosec // Secrets in it have modes of their own.
+	if err := os.MkdirAll(p.State, 0o755); err != nil { // Secrets in it have modes of their own.
 		return errors.Wrap(err, "cannot make the lab's folder")
 	}
-	return errors.Wrap(os.WriteFile(recordPath(p), b, 0o644), "cannot write the machine's record") //nolint:gosec // No secret.
+	return errors.Wrap(os.WriteFile(recordPath(p), b, 0o644), "cannot write the machine's record") // No secret.
 }
 
 func readRecord(p Paths) (record, bool) {
@@ -76,7 +76,7 @@ func restoreSysctls(p Paths) error {
 		if err != nil || strings.TrimSpace(string(now)) == value {
 			continue
 		}
-		if err := os.WriteFile(sysctlPath(name), []byte(value), 0o644); err != nil { //nolint:gosec // Not a new file.
+		if err := os.WriteFile(sysctlPath(name), []byte(value), 0o644); err != nil { // Not a new file.
 			return errors.Wrapf(err, "cannot restore %s", name)
 		}
 	}

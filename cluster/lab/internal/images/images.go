@@ -16,7 +16,6 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
@@ -25,6 +24,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/cluster"
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/tools"
@@ -159,11 +160,11 @@ func add(w *tar.Writer, dst, src string) error {
 }
 
 func addFile(w *tar.Writer, dst, src string) error {
-	f, err := os.Open(src) //nolint:gosec // From the table.
+	f, err := os.Open(src)
 	if err != nil {
 		return err
 	}
-	defer f.Close() //nolint:errcheck // Only read.
+	defer f.Close() // Only read.
 	st, err := f.Stat()
 	if err != nil {
 		return err

@@ -106,7 +106,7 @@ func TestBuild(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range []string{"program", "crds/a.yaml", "crds/b.yaml"} {
-		if err := os.WriteFile(filepath.Join(dir, f), []byte(f), 0o755); err != nil { //nolint:gosec // Stands for a program.
+		if err := os.WriteFile(filepath.Join(dir, f), []byte(f), 0o755); err != nil { // Stands for a program.
 			t.Fatal(err)
 		}
 	}

@@ -9,9 +9,10 @@ import (
 	"os"
 	"strings"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
 // loopback brings up lo in the calling thread's namespace.
@@ -46,7 +47,7 @@ func (n *Namespace) Join(name string, addr netip.Prefix, hub *Namespace, bridge,
 		if err != nil {
 			return errors.Wrapf(err, "cannot open network namespace %q", hub.Name)
 		}
-		defer h.Close() //nolint:errcheck // Only read.
+		defer h.Close() // Only read.
 		a := netlink.NewLinkAttrs()
 		a.Name = name
 		if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: a, PeerName: port, PeerNamespace: netlink.NsFd(int(h))}); err != nil {
@@ -90,7 +91,7 @@ func (n *Namespace) Route(dst netip.Prefix, link string) error {
 func (n *Namespace) Sysctl(name, value string) error {
 	path := "/proc/sys/" + strings.ReplaceAll(name, ".", "/")
 	return n.Do(func() error {
-		return errors.Wrapf(os.WriteFile(path, []byte(value), 0o644), "cannot set %s", name) //nolint:gosec // Not a new file.
+		return errors.Wrapf(os.WriteFile(path, []byte(value), 0o644), "cannot set %s", name) // Not a new file.
 	})
 }
 

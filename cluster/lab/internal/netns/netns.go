@@ -13,9 +13,10 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
 // Dir is where named network namespaces are mounted.
@@ -38,7 +39,7 @@ func Create(name string) (*Namespace, error) {
 	go func() {
 		// Never unlocked: this thread is in another namespace than the rest.
 		runtime.LockOSThread()
-		if err := os.MkdirAll(Dir, 0o755); err != nil { //nolint:gosec // As iproute2 makes it.
+		if err := os.MkdirAll(Dir, 0o755); err != nil { // As iproute2 makes it.
 			ready <- errors.Wrap(err, "cannot make folder of network namespaces")
 			return
 		}
@@ -79,7 +80,7 @@ func within(name string, f func() error) error {
 			if err != nil {
 				return errors.Wrapf(err, "cannot open network namespace %q", name)
 			}
-			defer h.Close() //nolint:errcheck // Only read.
+			defer h.Close() // Only read.
 			if err := unix.Setns(int(h.Fd()), unix.CLONE_NEWNET); err != nil {
 				return errors.Wrapf(err, "cannot enter network namespace %q", name)
 			}

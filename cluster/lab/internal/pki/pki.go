@@ -19,9 +19,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	clientcmd "k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
 // Lifetime of everything that is made here. A lab lives shorter.
@@ -154,7 +155,7 @@ func Kubeconfig(name, server string, ca, cert, key []byte) ([]byte, error) {
 
 // WritePair writes dir/name.crt and dir/name.key, the key for root only.
 func WritePair(dir, name string, cert, key []byte) error {
-	if err := os.WriteFile(filepath.Join(dir, name+".crt"), cert, 0o644); err != nil { //nolint:gosec // A certificate is public.
+	if err := os.WriteFile(filepath.Join(dir, name+".crt"), cert, 0o644); err != nil { // A certificate is public.
 		return errors.Wrapf(err, "cannot write certificate %q", name)
 	}
 	return errors.Wrapf(os.WriteFile(filepath.Join(dir, name+".key"), key, 0o600), "cannot write key %q", name)

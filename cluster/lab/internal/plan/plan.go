@@ -48,7 +48,8 @@ const MaxClusters = 8
 
 var names = [MaxClusters]string{"one", "two", "three", "four", "five", "six", "seven", "eight"}
 
-// A Cluster's names and addresses. No two clusters share any of them.
+// A Cluster is the names and addresses of one cluster. No two clusters share any
+// of them.
 type Cluster struct {
 	// Name of the cluster and of its only node.
 	Name string `json:"name"`

@@ -8,6 +8,7 @@ package registry
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -21,8 +22,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/google/go-containerregistry/pkg/registry"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
 // A manifest as it was put.
@@ -48,10 +50,10 @@ type Registry struct {
 
 // New returns a registry that keeps its content in dir and serves what is there
 // already.
-func New(dir string) (*Registry, error) {
+func New(ctx context.Context, dir string) (*Registry, error) {
 	r := &Registry{dir: filepath.Join(dir, "manifests")}
 	for _, d := range []string{r.dir, filepath.Join(dir, "blobs")} {
-		if err := os.MkdirAll(d, 0o755); err != nil { //nolint:gosec // Images are no secret.
+		if err := os.MkdirAll(d, 0o755); err != nil { // Images are no secret.
 			return nil, errors.Wrap(err, "cannot make registry's folder")
 		}
 	}
@@ -60,17 +62,17 @@ func New(dir string) (*Registry, error) {
 		registry.WithReferrersSupport(true),
 		registry.Logger(log.New(io.Discard, "", 0)),
 	)
-	return r, r.load()
+	return r, r.load(ctx)
 }
 
-func (r *Registry) load() error {
+func (r *Registry) load(ctx context.Context) error {
 	files, err := filepath.Glob(filepath.Join(r.dir, "*.json"))
 	if err != nil {
 		return errors.Wrap(err, "cannot list manifests")
 	}
 	all := make([]manifest, 0, len(files))
 	for _, f := range files {
-		b, err := os.ReadFile(f) //nolint:gosec // Of our own folder.
+		b, err := os.ReadFile(f)
 		if err != nil {
 			return errors.Wrap(err, "cannot read manifest")
 		}
@@ -86,7 +88,7 @@ func (r *Registry) load() error {
 	}
 	sort.Slice(all, func(i, j int) bool { return all[i].Seq < all[j].Seq })
 	for _, m := range all {
-		if rec := r.put(m); rec.Code >= http.StatusBadRequest {
+		if rec := r.put(ctx, m); rec.Code >= http.StatusBadRequest {
 			return errors.Errorf("cannot serve manifest %q again: %s", m.Path, strings.TrimSpace(rec.Body.String()))
 		}
 		r.seq = m.Seq
@@ -94,8 +96,8 @@ func (r *Registry) load() error {
 	return nil
 }
 
-func (r *Registry) put(m manifest) *httptest.ResponseRecorder {
-	req := httptest.NewRequest(http.MethodPut, m.Path, bytes.NewReader(m.Body))
+func (r *Registry) put(ctx context.Context, m manifest) *httptest.ResponseRecorder {
+	req := httptest.NewRequestWithContext(ctx, http.MethodPut, m.Path, bytes.NewReader(m.Body))
 	req.Header.Set("Content-Type", m.Type)
 	rec := httptest.NewRecorder()
 	r.next.ServeHTTP(rec, req)
@@ -117,7 +119,8 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m := manifest{Path: req.URL.Path, Type: req.Header.Get("Content-Type"), Body: body, Seq: r.seq + 1}
-	rec := r.put(m)
+	// Once begun it is finished, also when the client goes.
+	rec := r.put(context.WithoutCancel(req.Context()), m)
 	if rec.Code < http.StatusBadRequest {
 		r.seq = m.Seq
 		if err := r.save(m); err != nil {
@@ -139,7 +142,7 @@ func (r *Registry) save(m manifest) error {
 	}
 	sum := sha256.Sum256([]byte(m.Path))
 	path := filepath.Join(r.dir, hex.EncodeToString(sum[:])+".json")
-	if err := os.WriteFile(path+".new", b, 0o644); err != nil { //nolint:gosec // Images are no secret.
+	if err := os.WriteFile(path+".new", b, 0o644); err != nil { // Images are no secret.
 		return errors.Wrap(err, "cannot write manifest")
 	}
 	return errors.Wrap(os.Rename(path+".new", path), "cannot keep manifest")

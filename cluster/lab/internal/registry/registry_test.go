@@ -17,7 +17,7 @@ import (
 func TestRestart(t *testing.T) {
 	dir := t.TempDir()
 	serve := func() (string, func()) {
-		r, err := New(dir)
+		r, err := New(t.Context(), dir)
 		if err != nil {
 			t.Fatal(err)
 		}

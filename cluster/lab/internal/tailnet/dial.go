@@ -75,7 +75,7 @@ func upgrade(ctx context.Context, c net.Conn, network, host, port string) (net.C
 	if rsp.StatusCode == http.StatusSwitchingProtocols {
 		return buffered{Conn: c, r: r}, nil
 	}
-	defer rsp.Body.Close() //nolint:errcheck // The connection is closed anyway.
+	defer rsp.Body.Close() // The connection is closed anyway.
 	if rsp.Header.Get("Dial-Self") != "" {
 		return nil, errors.New("no machine of the tailnet holds that address")
 	}

@@ -22,7 +22,7 @@ func localAPI(t *testing.T, h http.HandlerFunc) string {
 	}
 	s := &http.Server{Handler: h, ReadHeaderTimeout: time.Second}
 	t.Cleanup(func() { _ = s.Close() })
-	go s.Serve(l) //nolint:errcheck // Ends by Close.
+	go s.Serve(l) // Ends by Close.
 	return socket
 }
 
@@ -47,7 +47,7 @@ func TestDial(t *testing.T) {
 				if err != nil {
 					return
 				}
-				defer c.Close() //nolint:errcheck // The reader sees it.
+				defer c.Close() // The reader sees it.
 				if _, err := rw.WriteString("hello"); err == nil {
 					_ = rw.Flush() // The reader sees it.
 				}
@@ -82,7 +82,7 @@ func TestDial(t *testing.T) {
 			if err != nil {
 				t.Fatalf("\n%s\nDial(...): %v", tc.reason, err)
 			}
-			defer c.Close() //nolint:errcheck // Only read.
+			defer c.Close() // Only read.
 			b := make([]byte, len(tc.want))
 			if _, err := c.Read(b); err != nil || string(b) != tc.want {
 				t.Errorf("\n%s\nRead(...): got %q, %v", tc.reason, b, err)

@@ -178,7 +178,7 @@ func (b *Builder) build(ctx context.Context, t Tool, dir string) error {
 	if err != nil {
 		return errors.Wrap(err, "cannot make folder in cache")
 	}
-	defer os.RemoveAll(tmp) //nolint:errcheck // Moved away when all went well.
+	defer os.RemoveAll(tmp) // Moved away when all went well.
 	if err := os.Chmod(tmp, 0o755); err != nil {
 		return errors.Wrap(err, "cannot open up folder in cache")
 	}
@@ -187,7 +187,7 @@ func (b *Builder) build(ctx context.Context, t Tool, dir string) error {
 		if t.Tags != "" {
 			args = append(args, "-tags", t.Tags)
 		}
-		cmd := exec.CommandContext(ctx, "go", append(args, o.Package)...) //nolint:gosec // From the table.
+		cmd := exec.CommandContext(ctx, "go", append(args, o.Package)...)
 		cmd.Dir = filepath.Join(b.Modules, t.Name)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-buildvcs=false")
 		var said bytes.Buffer
@@ -218,7 +218,7 @@ func tail(s string) string {
 
 // ModuleDir returns where the module cache holds the upstream module of t.
 func (b *Builder) ModuleDir(ctx context.Context, t Tool) (string, error) {
-	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", t.Module) //nolint:gosec // From the table.
+	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", t.Module)
 	cmd.Dir = filepath.Join(b.Modules, t.Name)
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
 	out, err := cmd.Output()
