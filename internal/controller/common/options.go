@@ -1,0 +1,105 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package common holds what the setups of all controllers share: options, how a
+// managed reconciler is made, and predicates. What a controller does lives in
+// its own package.
+package common
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/controller"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	xpevent "github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/ratelimiter"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/statemetrics"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+// Options of all controllers.
+type Options struct {
+	controller.Options
+
+	// Pool of clients of Tailscale's API. Never nil.
+	Pool *tailscale.Pool
+}
+
+// Recorder returns a recorder of events for the controller of a kind.
+func (o Options) Recorder(mgr ctrl.Manager, kind string) xpevent.Recorder {
+	//nolint:staticcheck // crossplane-runtime takes the recorder of the older events API.
+	return xpevent.NewAPIRecorder(mgr.GetEventRecorderFor("managed/"+strings.ToLower(kind)), o.EventFilterFunctions...)
+}
+
+// Reconciler makes a reconciler of a managed kind.
+func (o Options) Reconciler(mgr ctrl.Manager, gvk schema.GroupVersionKind, more ...managed.ReconcilerOption) *managed.Reconciler {
+	ro := []managed.ReconcilerOption{
+		managed.WithLogger(o.Logger.WithValues("controller", managed.ControllerName(gvk.GroupKind().String()))),
+		managed.WithRecorder(o.Recorder(mgr, gvk.Kind)),
+		managed.WithPollInterval(o.PollInterval),
+		managed.WithManagementPolicies(),
+	}
+	if o.MetricOptions != nil {
+		ro = append(ro, managed.WithMetricRecorder(o.MetricOptions.MRMetrics))
+	}
+	return managed.NewReconciler(mgr, resource.ManagedKind(gvk), append(ro, more...)...)
+}
+
+// Limit keeps a reconciler to the rate that all controllers share.
+func (o Options) Limit(kind string, r reconcile.Reconciler) reconcile.Reconciler {
+	return ratelimiter.NewReconciler(strings.ToLower(kind), errors.WithSilentRequeueOnConflict(r), o.GlobalRateLimiter)
+}
+
+// RecordState makes metrics of how many resources of a kind are ready.
+func (o Options) RecordState(mgr ctrl.Manager, l resource.ManagedList) error {
+	if o.MetricOptions == nil || o.MetricOptions.MRStateMetrics == nil {
+		return nil
+	}
+	rec := statemetrics.NewMRStateRecorder(mgr.GetClient(), o.Logger, o.MetricOptions.MRStateMetrics, l, o.MetricOptions.PollStateMetricInterval)
+	return errors.Wrap(mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return rec.Start(ctx) })), "cannot add a recorder of state metrics")
+}
+
+// Jitter spreads the polls of many resources that were made together.
+func Jitter(hook managed.PollIntervalHook) managed.PollIntervalHook {
+	return func(mg resource.Managed, interval time.Duration) time.Duration {
+		d := hook(mg, interval)
+		return d - time.Duration(rand.Float64()*0.1*float64(d)) //nolint:gosec // No need for secure randomness.
+	}
+}
+
+// SecretsOfType lets Secrets through whose label says one of the types. Secrets
+// have no generation: every change of one counts.
+func SecretsOfType(types ...string) predicate.Predicate {
+	wanted := func(o client.Object) bool {
+		for _, t := range types {
+			if o.GetLabels()[meta.LabelSecretType] == t {
+				return true
+			}
+		}
+		return false
+	}
+	return predicate.Funcs{
+		CreateFunc:  func(e event.CreateEvent) bool { return wanted(e.Object) },
+		DeleteFunc:  func(e event.DeleteEvent) bool { return wanted(e.Object) },
+		GenericFunc: func(e event.GenericEvent) bool { return wanted(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			// A resync changes nothing.
+			return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() && (wanted(e.ObjectNew) || wanted(e.ObjectOld))
+		},
+	}
+}

@@ -1,0 +1,147 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package config holds the controllers of ProviderConfigs and
+// ClusterProviderConfigs. They keep a config while a managed resource names it,
+// and its credentials Secret while a resource needs it to clean up. Users are
+// found by what they refer to, not by usages: those vanish with a namespace
+// before the resources do.
+package config
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/providerconfig"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+// finalizer of a config that is in use. It is the one that crossplane-runtime
+// uses, so that tools know it.
+const finalizer = "in-use.crossplane.io"
+
+const reasonSecretInUse event.Reason = "CredentialsInUse"
+
+// A Reconciler keeps configs of one kind and their Secrets.
+type Reconciler struct {
+	kube   client.Client
+	kind   string
+	pool   *tailscale.Pool
+	log    logging.Logger
+	record event.Recorder
+}
+
+// Reconcile a config.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	r.log.Debug("Reconciling", "request", req)
+	pc, spec := newConfig(r.kind)
+	if err := r.kube.Get(ctx, req.NamespacedName, pc); err != nil {
+		return reconcile.Result{}, errors.Wrap(client.IgnoreNotFound(err), "cannot get provider config")
+	}
+	u, err := r.users(ctx, pc)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if err := r.secret(ctx, pc, spec.Credentials.OAuthSecretRef.Namespace, spec.Credentials.OAuthSecretRef.Name, u); err != nil {
+		return reconcile.Result{}, err
+	}
+	if xpmeta.WasDeleted(pc) && u.all == 0 {
+		return reconcile.Result{}, r.release(ctx, pc)
+	}
+	if !xpmeta.WasDeleted(pc) && controllerutil.AddFinalizer(pc, finalizer) {
+		if err := r.kube.Update(ctx, pc); err != nil {
+			return reconcile.Result{}, errors.Wrap(err, "cannot add finalizer to provider config")
+		}
+	}
+	return reconcile.Result{}, r.status(ctx, pc, u)
+}
+
+// status writes how many users a config has, if that changed.
+func (r *Reconciler) status(ctx context.Context, pc resource.ProviderConfig, u users) error {
+	terminating := pc.GetCondition(providerconfig.TypeTerminating)
+	if pc.GetUsers() == u.all && (terminating.Status == corev1.ConditionTrue) == xpmeta.WasDeleted(pc) {
+		return nil
+	}
+	pc.SetUsers(u.all)
+	if xpmeta.WasDeleted(pc) {
+		pc.SetConditions(providerconfig.Terminating().WithMessage("Managed resources still use this provider config; it goes when they are deleted"))
+	}
+	return errors.Wrap(r.kube.Status().Update(ctx, pc), "cannot update status of provider config")
+}
+
+// release lets a config go that nothing uses.
+func (r *Reconciler) release(ctx context.Context, pc resource.ProviderConfig) error {
+	r.pool.Forget(string(pc.GetUID()))
+	if !controllerutil.RemoveFinalizer(pc, finalizer) {
+		return nil
+	}
+	return errors.Wrap(client.IgnoreNotFound(r.kube.Update(ctx, pc)), "cannot remove finalizer from provider config")
+}
+
+// secret lets a config's Secret go if it is being deleted, or its config is, and
+// no resource needs it to clean up. A Secret that is in use is protected by who
+// uses it first; see package clients.
+func (r *Reconciler) secret(ctx context.Context, pc resource.ProviderConfig, namespace, name string, u users) error {
+	s := &corev1.Secret{}
+	err := r.kube.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, s)
+	if kerrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return errors.Wrapf(err, "cannot get Secret %s/%s", namespace, name)
+	}
+	going := s.GetDeletionTimestamp() != nil
+	if !going && !(xpmeta.WasDeleted(pc) && u.all == 0) {
+		return nil
+	}
+	if u.needing > 0 {
+		r.record.Event(pc, event.Normal(reasonSecretInUse, fmt.Sprintf("Secret %s/%s is kept until %d managed resources are deleted that need it to clean up", namespace, name, u.needing)))
+		return nil
+	}
+	shared, err := r.needed(ctx, pc, namespace, name, going)
+	if err != nil || shared {
+		return err
+	}
+	return clients.Release(ctx, r.kube, s)
+}
+
+// needed tells whether another config needs the Secret. One that is being
+// deleted is needed while a resource must be cleaned up with it, one that stays
+// while any other config names it.
+func (r *Reconciler) needed(ctx context.Context, self resource.ProviderConfig, namespace, name string, going bool) (bool, error) {
+	all, err := listConfigs(ctx, r.kube)
+	if err != nil {
+		return false, err
+	}
+	for _, c := range all {
+		if c.config.GetUID() == self.GetUID() || c.secretNamespace != namespace || c.secretName != name {
+			continue
+		}
+		if !going {
+			return true, nil
+		}
+		u, err := countUsers(ctx, r.kube, c.kind, c.config)
+		if err != nil || u.needing > 0 {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+func (r *Reconciler) users(ctx context.Context, pc resource.ProviderConfig) (users, error) {
+	return countUsers(ctx, r.kube, r.kind, pc)
+}

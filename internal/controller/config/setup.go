@@ -1,0 +1,113 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/providerconfig"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
+)
+
+// Watched are the kinds that must be installed before Setup runs.
+func Watched() []schema.GroupVersionKind {
+	return []schema.GroupVersionKind{
+		v1alpha1.ClusterProviderConfigGroupVersionKind,
+		v1alpha1.ProviderConfigGroupVersionKind,
+		v1alpha1.TailnetGroupVersionKind,
+		v1alpha1.VIPServiceGroupVersionKind,
+		v1alpha1.MachineGroupVersionKind,
+	}
+}
+
+// Setup adds the controllers of both kinds of configs to a manager.
+func Setup(mgr ctrl.Manager, o common.Options) error {
+	for kind, object := range map[string]client.Object{
+		v1alpha1.ClusterProviderConfigKind: &v1alpha1.ClusterProviderConfig{},
+		v1alpha1.ProviderConfigKind:        &v1alpha1.ProviderConfig{},
+	} {
+		if err := setup(mgr, o, kind, object); err != nil {
+			return errors.Wrapf(err, "cannot set up the controller of %ss", kind)
+		}
+	}
+	return nil
+}
+
+func setup(mgr ctrl.Manager, o common.Options, kind string, object client.Object) error {
+	name := providerconfig.ControllerName(kind)
+	r := &Reconciler{
+		kube:   mgr.GetClient(),
+		kind:   kind,
+		pool:   o.Pool,
+		log:    o.Logger.WithValues("controller", name),
+		record: o.Recorder(mgr, kind),
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(name).
+		WithOptions(o.ForControllerRuntime()).
+		For(object, builder.WithPredicates(resource.DesiredStateChanged())).
+		Watches(&v1alpha1.Tailnet{}, handler.EnqueueRequestsFromMapFunc(forUser(kind)), builder.WithPredicates(comesOrGoes())).
+		Watches(&v1alpha1.VIPService{}, handler.EnqueueRequestsFromMapFunc(forUser(kind)), builder.WithPredicates(comesOrGoes())).
+		Watches(&v1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(forUser(kind)), builder.WithPredicates(comesOrGoes())).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(forSecret(mgr.GetClient(), kind)),
+			builder.WithPredicates(common.SecretsOfType(clients.SecretTypeCredentials))).
+		Complete(o.Limit(name, r))
+}
+
+// comesOrGoes lets a managed resource through when it is made, is gone, or
+// refers to another config.
+func comesOrGoes() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
+	}}
+}
+
+// forUser finds the config that a managed resource refers to.
+func forUser(kind string) handler.MapFunc {
+	return func(_ context.Context, o client.Object) []reconcile.Request {
+		mg, ok := o.(resource.ModernManaged)
+		if !ok || mg.GetProviderConfigReference() == nil || mg.GetProviderConfigReference().Kind != kind {
+			return nil
+		}
+		n := types.NamespacedName{Name: mg.GetProviderConfigReference().Name}
+		if kind == v1alpha1.ProviderConfigKind {
+			n.Namespace = mg.GetNamespace()
+		}
+		return []reconcile.Request{{NamespacedName: n}}
+	}
+}
+
+// forSecret finds the configs of a kind that name a Secret.
+func forSecret(kube client.Reader, kind string) handler.MapFunc {
+	return func(ctx context.Context, s client.Object) []reconcile.Request {
+		all, err := listConfigs(ctx, kube)
+		if err != nil {
+			// The lists come from a cache, and a resync comes.
+			return nil
+		}
+		var rs []reconcile.Request
+		for _, c := range all {
+			if c.kind == kind && c.secretNamespace == s.GetNamespace() && c.secretName == s.GetName() {
+				rs = append(rs, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(c.config)})
+			}
+		}
+		return rs
+	}
+}

@@ -1,0 +1,81 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"regexp"
+	"slices"
+
+	"tailscale.com/ipn"
+	"tailscale.com/types/opt"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+)
+
+// maxDescription of a key, in bytes: the API takes letters, digits, dashes and
+// spaces.
+const maxDescription = 50
+
+// nodeConfig returns tailscaled's configuration of a machine, without the
+// services that it advertises: those are its agent's to add. authKey may be
+// empty. The same input gives the same bytes.
+func nodeConfig(mg *v1alpha1.Machine, controlURL, authKey string) ([]byte, error) {
+	hostname := mg.Spec.ForProvider.Hostname
+	no := opt.NewBool(false)
+	c := ipn.ConfigVAlpha{
+		Version: "alpha0",
+		// Locked and AcceptRoutes are true where they are absent.
+		Locked:       no,
+		AcceptDNS:    no,
+		AcceptRoutes: no,
+		Hostname:     &hostname,
+	}
+	if authKey != "" {
+		c.AuthKey = &authKey
+	}
+	if controlURL != "" {
+		c.ServerURL = &controlURL
+	}
+	b, err := json.Marshal(c)
+	return b, errors.Wrap(err, "cannot encode tailscaled's config")
+}
+
+// authKeyOf returns the auth key in tailscaled's configuration, or "". A
+// configuration that cannot be read has none: it is written anew.
+func authKeyOf(config []byte) string {
+	var c ipn.ConfigVAlpha
+	if err := json.Unmarshal(config, &c); err != nil || c.AuthKey == nil {
+		return ""
+	}
+	return *c.AuthKey
+}
+
+// notAllowed are the characters that a key's description cannot have.
+var notAllowed = regexp.MustCompile(`[^A-Za-z0-9-]`)
+
+// keyDescription names a machine's keys: by a hash that no other machine of any
+// cluster has, and by as much of its name as fits for people.
+func keyDescription(clusterID string, mg *v1alpha1.Machine) string {
+	sum := sha256.Sum256([]byte(clusterID + "/" + mg.GetNamespace() + "/" + mg.GetName()))
+	d := "tsgw " + hex.EncodeToString(sum[:8]) + " " + notAllowed.ReplaceAllString(mg.GetNamespace()+"-"+mg.GetName(), "-")
+	if len(d) > maxDescription {
+		d = d[:maxDescription]
+	}
+	return d
+}
+
+// wantedTags are the tags of a machine's device, sorted.
+func wantedTags(configTags []string, mg *v1alpha1.Machine) []string {
+	out := slices.Clone(configTags)
+	for _, t := range mg.Spec.ForProvider.Tags {
+		out = append(out, string(t))
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

@@ -1,0 +1,307 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+// Reasons of events.
+const (
+	reasonKeyIssued     event.Reason = "IssuedAuthKey"
+	reasonDeviceJoined  event.Reason = "DeviceJoined"
+	reasonDeviceDeleted event.Reason = "DeletedDevice"
+	reasonDeviceUnclear event.Reason = "CannotTellDevice"
+)
+
+// freshDevices is how old the list of devices may be when a device is expected
+// to have changed.
+const freshDevices = 2 * time.Second
+
+// stateDeletedGrace is how long a state Secret that is being deleted is kept
+// when its Machine is not: in a namespace that is going away the Machine
+// follows.
+const stateDeletedGrace = 10 * time.Second
+
+// api is what this controller needs of a tailnet.
+type api interface {
+	Devices(ctx context.Context, maxAge time.Duration) ([]tailscale.Device, error)
+	Device(ctx context.Context, nodeID string) (*tailscale.Device, error)
+	DeleteDevice(ctx context.Context, nodeID string) error
+	SetDeviceTags(ctx context.Context, nodeID string, tags []string) error
+	CreateKey(ctx context.Context, r tailscale.KeyRequest) (*tailscale.Key, error)
+	KeysByDescription(ctx context.Context, description string) ([]tailscale.Key, error)
+	DeleteKey(ctx context.Context, id string) error
+}
+
+// A connection is a tailnet and what the provider config says beside.
+type connection struct {
+	api        api
+	clusterID  string
+	controlURL string
+	tags       []string
+}
+
+type connector struct {
+	kube    client.Client
+	connect func(ctx context.Context, mg resource.ModernManaged) (connection, error)
+	record  event.Recorder
+	now     func() time.Time
+}
+
+// Connect to the tailnet. A machine that never got a key can go without it.
+func (c *connector) Connect(ctx context.Context, mg *v1alpha1.Machine) (managed.TypedExternalClient[*v1alpha1.Machine], error) {
+	e := &external{kube: c.kube, record: c.record, now: c.now}
+	if xpmeta.WasDeleted(mg) && !mayExist(mg) {
+		return e, nil
+	}
+	conn, err := c.connect(ctx, mg)
+	if err != nil {
+		return nil, err
+	}
+	e.connection = conn
+	return e, nil
+}
+
+// mayExist tells whether a key, a device or a Secret may have been made for the
+// machine.
+func mayExist(mg *v1alpha1.Machine) bool {
+	return !xpmeta.GetExternalCreatePending(mg).IsZero() || mg.Status.AtProvider.NodeID != ""
+}
+
+type external struct {
+	connection // Without an API if there is nothing to clean up.
+
+	kube   client.Client
+	record event.Recorder
+	now    func() time.Time
+
+	observed plan // What Observe found for Update to do.
+}
+
+// Observe the machine's Secrets and its device.
+func (e *external) Observe(ctx context.Context, mg *v1alpha1.Machine) (managed.ExternalObservation, error) {
+	if e.api == nil {
+		return managed.ExternalObservation{}, nil
+	}
+	s, err := getSecrets(ctx, e.kube, mg)
+	if err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	if xpmeta.WasDeleted(mg) {
+		left, err := e.left(ctx, mg, s)
+		return managed.ExternalObservation{ResourceExists: left, ResourceUpToDate: true}, err
+	}
+	if !s.complete() {
+		return managed.ExternalObservation{}, nil
+	}
+	p, d, err := e.plan(ctx, mg, s)
+	if err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	e.report(mg, p, d, authKeyOf(s.config.Data[meta.ConfigKey]) != "")
+	if at := s.state.GetDeletionTimestamp(); at != nil {
+		mg.SetConditions(xpv2.Unavailable().WithMessage("The state Secret was deleted; it is made again"))
+		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: e.now().Before(at.Add(stateDeletedGrace))}, nil
+	}
+	e.observed = p
+	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: p.done()}, nil
+}
+
+// plan looks up the device and decides what the machine needs.
+func (e *external) plan(ctx context.Context, mg *v1alpha1.Machine, s secrets) (plan, *tailscale.Device, error) {
+	d, err := e.device(ctx, nodeID(s.state))
+	if err != nil {
+		return plan{}, nil, err
+	}
+	p, err := makePlan(mg, facts{
+		state:      s.state,
+		config:     s.config,
+		device:     d,
+		controlURL: e.controlURL,
+		tags:       wantedTags(e.tags, mg),
+		now:        e.now(),
+	})
+	return p, d, err
+}
+
+// device returns the device with the node ID from the shared list. Nil if there
+// is none.
+func (e *external) device(ctx context.Context, id string) (*tailscale.Device, error) {
+	if id == "" {
+		return nil, nil //nolint:nilnil // None is an answer.
+	}
+	// A device that is missing or offline may just have joined.
+	for _, age := range []time.Duration{0, freshDevices} {
+		all, err := e.api.Devices(ctx, age)
+		if err != nil {
+			return nil, errors.Wrap(err, "cannot list devices")
+		}
+		i := slices.IndexFunc(all, func(d tailscale.Device) bool { return d.NodeID == id })
+		if i >= 0 && (all[i].ConnectedToControl || age != 0) {
+			return &all[i], nil
+		}
+	}
+	return nil, nil //nolint:nilnil // None is an answer.
+}
+
+// report fills in the status. It leaves what the agent reports alone.
+func (e *external) report(mg *v1alpha1.Machine, p plan, d *tailscale.Device, hasKey bool) {
+	before := mg.Status.AtProvider
+	// The node ID outlives its device: it is what a deletion looks for.
+	o := v1alpha1.MachineObservation{KeyIssued: hasKey, NodeID: p.nodeID}
+	if o.NodeID == "" || p.replaced != "" {
+		o.NodeID = before.NodeID
+	}
+	switch {
+	case p.asked:
+		mg.SetConditions(xpv2.Unavailable().WithMessage("The node could not log in and asked for a new auth key"))
+	case d == nil && p.nodeID == "":
+		mg.SetConditions(xpv2.Creating().WithMessage("Waiting for the node to log in with its auth key"))
+	case d == nil:
+		mg.SetConditions(xpv2.Unavailable().WithMessage("The device was deleted; waiting for the node to ask for a new auth key"))
+	default:
+		o.Name, o.Hostname = d.Name, d.Hostname
+		o.Addresses, o.Tags = slices.Clone(d.Addresses), slices.Clone(d.Tags)
+		slices.Sort(o.Tags)
+		o.Online, o.Authorized = &d.ConnectedToControl, &d.Authorized
+		if before.NodeID != d.NodeID || before.Name == "" {
+			e.record.Event(mg, event.Normal(reasonDeviceJoined, "Device "+d.Name+" joined the tailnet"))
+		}
+		ready := xpv2.Available()
+		if !d.Authorized {
+			ready = xpv2.Unavailable().WithMessage("The device waits for an admin's approval in the tailnet")
+		}
+		mg.SetConditions(ready)
+	}
+	mg.Status.AtProvider = o
+}
+
+// Create the Secrets and the first key.
+func (e *external) Create(ctx context.Context, mg *v1alpha1.Machine) (managed.ExternalCreation, error) {
+	return managed.ExternalCreation{}, e.ensure(ctx, mg)
+}
+
+// Update the config, the key and the device's tags.
+func (e *external) Update(ctx context.Context, mg *v1alpha1.Machine) (managed.ExternalUpdate, error) {
+	if old := e.observed.replaced; old != "" {
+		if err := e.api.DeleteDevice(ctx, old); err != nil {
+			return managed.ExternalUpdate{}, errors.Wrapf(err, "cannot delete replaced device %q", old)
+		}
+		e.record.Event(mg, event.Normal(reasonDeviceDeleted, "Deleted device "+old+", which the node replaced"))
+		mg.Status.AtProvider.NodeID = e.observed.nodeID
+	}
+	return managed.ExternalUpdate{}, e.ensure(ctx, mg)
+}
+
+// ensure does what the plan says, from fresh facts.
+func (e *external) ensure(ctx context.Context, mg *v1alpha1.Machine) error {
+	s, err := ensureSecrets(ctx, e.kube, mg)
+	if err != nil {
+		return err
+	}
+	p, _, err := e.plan(ctx, mg, s)
+	if err != nil {
+		return err
+	}
+	if p.setTags {
+		if err := e.api.SetDeviceTags(ctx, p.nodeID, wantedTags(e.tags, mg)); err != nil {
+			return errors.Wrap(err, "cannot set the device's tags")
+		}
+	}
+	if p.issueKey {
+		return e.issueKey(ctx, mg, s, p)
+	}
+	if !p.writeConfig {
+		return nil
+	}
+	s.config.Data = map[string][]byte{meta.ConfigKey: p.config}
+	return errors.Wrap(e.kube.Update(ctx, s.config), "cannot update config Secret")
+}
+
+// issueKey mints a key and puts it into the config. Keys of this machine that
+// exist already are deleted first: nobody knows their secrets any more, or the
+// node could not use them.
+func (e *external) issueKey(ctx context.Context, mg *v1alpha1.Machine, s secrets, p plan) error {
+	tags := wantedTags(e.tags, mg)
+	if len(tags) == 0 {
+		return errors.New("a machine needs a tag: set spec.forProvider.tags, or tags of the provider config")
+	}
+	if p.retire != "" {
+		if err := e.api.DeleteDevice(ctx, p.retire); err != nil {
+			return errors.Wrapf(err, "cannot delete retired device %q", p.retire)
+		}
+		e.record.Event(mg, event.Normal(reasonDeviceDeleted, "Deleted device "+p.retire+" whose node asked for a new auth key"))
+	}
+	if _, err := e.deleteKeys(ctx, mg, s); err != nil {
+		return err
+	}
+	k, err := e.api.CreateKey(ctx, tailscale.KeyRequest{
+		Description: keyDescription(e.clusterID, mg),
+		Tags:        tags,
+		Expiry:      keyExpiry,
+	})
+	if err != nil {
+		return errors.Wrap(err, "cannot create auth key")
+	}
+	config, err := nodeConfig(mg, e.controlURL, k.Key)
+	if err != nil {
+		return err
+	}
+	metav1.SetMetaDataAnnotation(&s.config.ObjectMeta, annotationKeyID, k.ID)
+	metav1.SetMetaDataAnnotation(&s.config.ObjectMeta, annotationKeyIssued, e.now().UTC().Format(time.RFC3339))
+	if p.retire != "" {
+		metav1.SetMetaDataAnnotation(&s.config.ObjectMeta, annotationRetired, p.retire)
+	}
+	s.config.Data = map[string][]byte{meta.ConfigKey: config}
+	if err := e.kube.Update(ctx, s.config); err != nil {
+		return errors.Wrap(err, "cannot write auth key to config Secret")
+	}
+	mg.Status.AtProvider.KeyIssued = true
+	e.record.Event(mg, event.Normal(reasonKeyIssued, "Issued auth key "+k.ID))
+	return nil
+}
+
+// deleteKeys removes every key of the machine, and tells whether one of them
+// had not been used.
+func (e *external) deleteKeys(ctx context.Context, mg *v1alpha1.Machine, s secrets) (unused bool, err error) {
+	ks, err := e.api.KeysByDescription(ctx, keyDescription(e.clusterID, mg))
+	if err != nil {
+		return false, errors.Wrap(err, "cannot list auth keys")
+	}
+	var ids []string
+	if s.config != nil && s.config.GetAnnotations()[annotationKeyID] != "" {
+		ids = append(ids, s.config.GetAnnotations()[annotationKeyID])
+	}
+	for _, k := range ks {
+		unused = unused || !k.Invalid
+		ids = append(ids, k.ID)
+	}
+	slices.Sort(ids)
+	for _, id := range slices.Compact(ids) {
+		if err := e.api.DeleteKey(ctx, id); err != nil {
+			return false, errors.Wrapf(err, "cannot delete auth key %q", id)
+		}
+	}
+	return unused, nil
+}
+
+// Disconnect has nothing to close: clients are shared.
+func (e *external) Disconnect(context.Context) error { return nil }

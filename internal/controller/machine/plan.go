@@ -1,0 +1,165 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"tailscale.com/ipn"
+	"tailscale.com/kube/kubetypes"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+// Annotations of a config Secret. They change in the same write as the key, so
+// none of them can be lost alone.
+const (
+	annotationKeyID     = "gateway.tailscale.com/auth-key-id"
+	annotationKeyIssued = "gateway.tailscale.com/auth-key-issued"
+
+	// annotationRetired is the node ID of the device that a newer key replaces.
+	annotationRetired = "gateway.tailscale.com/retired-device-id"
+)
+
+const (
+	// keyExpiry is how long a key may wait for its node.
+	keyExpiry = 24 * time.Hour
+
+	// keyRenewal before its expiry a key is replaced.
+	keyRenewal = time.Hour
+
+	// reissueInterval is the shortest time between two keys for one machine.
+	reissueInterval = 30 * time.Second
+)
+
+// facts are what a plan is made of.
+type facts struct {
+	state      *corev1.Secret
+	config     *corev1.Secret
+	device     *tailscale.Device // Nil if there is none with the node ID.
+	controlURL string
+	tags       []string
+	now        time.Time
+}
+
+// A plan is what is to be done for a machine whose Secrets exist.
+type plan struct {
+	// nodeID of the machine's device, or "".
+	nodeID string
+
+	// issueKey says that a key is to be minted.
+	issueKey bool
+
+	// retire is the node ID of the device to delete before that, or "".
+	retire string
+
+	// replaced is the node ID of a device that nothing runs any more: the node
+	// lost its state and joined again. Or "".
+	replaced string
+
+	// asked says that the node waits for a key.
+	asked bool
+
+	// config that is wanted if no key is minted.
+	config []byte
+
+	// writeConfig says that the config Secret holds something else.
+	writeConfig bool
+
+	// setTags says that the device has other tags than it should.
+	setTags bool
+}
+
+// done tells whether there is nothing to do.
+func (p plan) done() bool { return !p.issueKey && !p.writeConfig && !p.setTags && p.replaced == "" }
+
+// makePlan decides what a machine needs.
+func makePlan(mg *v1alpha1.Machine, f facts) (plan, error) {
+	key := authKeyOf(f.config.Data[meta.ConfigKey])
+	retired := f.config.GetAnnotations()[annotationRetired]
+	recorded := mg.Status.AtProvider.NodeID
+	p := plan{nodeID: nodeID(f.state)}
+
+	// The node asks by writing down the key that it could not use, if any. It
+	// takes the request back when it has read another key.
+	broken, asked := f.state.Data[kubetypes.KeyReissueAuthkey]
+	answered := key != "" && string(broken) != key
+	loggedIn := !asked && p.nodeID != "" && p.nodeID != retired && f.device != nil
+
+	switch {
+	case asked && !answered:
+		p.asked, p.issueKey, p.retire = true, true, cmp.Or(p.nodeID, recorded)
+	case loggedIn:
+		// A used key is of no use to anyone.
+		key = ""
+		if recorded != "" && recorded != p.nodeID {
+			p.replaced = recorded
+		}
+	case p.nodeID == "" && (key == "" || expired(f.config, f.now)):
+		p.issueKey = true
+	}
+	if p.issueKey && tooSoon(f.config, f.now) {
+		p.issueKey, p.retire = false, ""
+	}
+	if p.issueKey {
+		return p, nil
+	}
+	want, err := nodeConfig(mg, f.controlURL, key)
+	if err != nil {
+		return p, err
+	}
+	p.config = want
+	p.writeConfig = !bytes.Equal(want, f.config.Data[meta.ConfigKey])
+	if loggedIn {
+		have := slices.Sorted(slices.Values(f.device.Tags))
+		p.setTags = len(f.tags) > 0 && !slices.Equal(have, f.tags)
+	}
+	return p, nil
+}
+
+// nodeID of the device whose state a Secret holds. Containerboot writes it down
+// some time after tailscaled did so in its profile.
+func nodeID(state *corev1.Secret) string {
+	if id := string(state.Data[kubetypes.KeyDeviceID]); id != "" {
+		return id
+	}
+	for k, v := range state.Data {
+		if !strings.HasPrefix(k, "profile-") {
+			continue
+		}
+		var prefs struct {
+			Config struct{ NodeID string }
+		}
+		if json.Unmarshal(v, &prefs) == nil && prefs.Config.NodeID != "" && k == string(state.Data[string(ipn.CurrentProfileStateKey)]) {
+			return prefs.Config.NodeID
+		}
+	}
+	return ""
+}
+
+func issued(config *corev1.Secret) (time.Time, bool) {
+	t, err := time.Parse(time.RFC3339, config.GetAnnotations()[annotationKeyIssued])
+	return t, err == nil
+}
+
+// expired tells whether the key in a config Secret is about to expire. One of
+// unknown age is taken for good: the node asks if it is not.
+func expired(config *corev1.Secret, now time.Time) bool {
+	t, ok := issued(config)
+	return ok && now.After(t.Add(keyExpiry-keyRenewal))
+}
+
+// tooSoon tells whether the last key is too young for another one.
+func tooSoon(config *corev1.Secret, now time.Time) bool {
+	t, ok := issued(config)
+	return ok && now.Before(t.Add(reissueInterval))
+}

@@ -1,0 +1,146 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// finalizer keeps a state Secret readable until the device that it names is
+// gone: a namespace's deletion would take it before the Machine is done.
+const finalizer = "gateway.tailscale.com/machine"
+
+// secrets of a machine. Either may be nil.
+type secrets struct {
+	state  *corev1.Secret
+	config *corev1.Secret
+}
+
+func (s secrets) complete() bool { return s.state != nil && s.config != nil }
+
+// getSecrets reads a machine's Secrets. It refuses those of somebody else.
+func getSecrets(ctx context.Context, kube client.Client, mg *v1alpha1.Machine) (secrets, error) {
+	state, err := getSecret(ctx, kube, mg, mg.GetName())
+	if err != nil {
+		return secrets{}, err
+	}
+	config, err := getSecret(ctx, kube, mg, mg.GetName()+meta.ConfigSecretSuffix)
+	return secrets{state: state, config: config}, err
+}
+
+func getSecret(ctx context.Context, kube client.Client, mg *v1alpha1.Machine, name string) (*corev1.Secret, error) {
+	s := &corev1.Secret{}
+	err := kube.Get(ctx, types.NamespacedName{Namespace: mg.GetNamespace(), Name: name}, s)
+	if kerrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // None is an answer.
+	}
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot get Secret %q", name)
+	}
+	if !metav1.IsControlledBy(s, mg) {
+		if deleting(mg) {
+			// Whatever it is, it is not ours to read or delete.
+			return nil, nil //nolint:nilnil // None is an answer.
+		}
+		return nil, errors.Errorf("Secret %q exists and is not this Machine's; delete it", name)
+	}
+	return s, nil
+}
+
+func deleting(mg *v1alpha1.Machine) bool { return mg.GetDeletionTimestamp() != nil }
+
+// newSecret makes a Secret of a machine.
+func newSecret(mg *v1alpha1.Machine, name, kind string) *corev1.Secret {
+	s := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: mg.GetNamespace(),
+			Name:      name,
+			Labels: map[string]string{
+				meta.LabelMachine:    mg.GetName(),
+				meta.LabelSecretType: kind,
+			},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(mg, v1alpha1.MachineGroupVersionKind)},
+		},
+		Type: corev1.SecretTypeOpaque,
+	}
+	if kind == meta.SecretTypeState {
+		s.SetFinalizers([]string{finalizer})
+	}
+	return s
+}
+
+// ensureSecrets makes the Secrets that a machine lacks. The state Secret is
+// empty: the node fills it.
+func ensureSecrets(ctx context.Context, kube client.Client, mg *v1alpha1.Machine) (secrets, error) {
+	s, err := getSecrets(ctx, kube, mg)
+	if err != nil {
+		return s, err
+	}
+	if s.state != nil && s.state.GetDeletionTimestamp() != nil {
+		if err := release(ctx, kube, s.state); err != nil {
+			return s, err
+		}
+		s.state = nil
+	}
+	if s.state == nil {
+		s.state = newSecret(mg, mg.GetName(), meta.SecretTypeState)
+		if err := kube.Create(ctx, s.state); err != nil {
+			return s, errors.Wrap(err, "cannot create state Secret")
+		}
+	}
+	if s.config == nil {
+		s.config = newSecret(mg, mg.GetName()+meta.ConfigSecretSuffix, meta.SecretTypeConfig)
+		if err := kube.Create(ctx, s.config); err != nil {
+			return s, errors.Wrap(err, "cannot create config Secret")
+		}
+	}
+	return s, nil
+}
+
+// deleteSecrets lets a machine's Secrets go.
+func deleteSecrets(ctx context.Context, kube client.Client, s secrets) error {
+	for _, secret := range []*corev1.Secret{s.config, s.state} {
+		if secret == nil {
+			continue
+		}
+		if err := client.IgnoreNotFound(kube.Delete(ctx, secret)); err != nil {
+			return errors.Wrapf(err, "cannot delete Secret %q", secret.GetName())
+		}
+		if err := release(ctx, kube, secret); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// release takes our finalizer off a Secret. The node still writes to the Secret,
+// so the patch names the finalizer only.
+func release(ctx context.Context, kube client.Client, s *corev1.Secret) error {
+	fresh := &corev1.Secret{}
+	err := kube.Get(ctx, client.ObjectKeyFromObject(s), fresh)
+	if kerrors.IsNotFound(err) || (err == nil && fresh.GetUID() != s.GetUID()) {
+		return nil
+	}
+	if err != nil {
+		return errors.Wrapf(err, "cannot get Secret %q", s.GetName())
+	}
+	before := fresh.DeepCopy()
+	if !controllerutil.RemoveFinalizer(fresh, finalizer) {
+		return nil
+	}
+	err = kube.Patch(ctx, fresh, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return errors.Wrapf(client.IgnoreNotFound(err), "cannot release Secret %q", s.GetName())
+}

@@ -1,0 +1,123 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// pollUnsettled is how soon a machine is looked at again that is not in the
+// tailnet yet. Its Secrets are watched; this is for what only the API tells.
+const pollUnsettled = 10 * time.Second
+
+// Setup adds the controller of Machines, and the one that lets go of Secrets
+// whose Machine is gone, to a manager.
+func Setup(mgr ctrl.Manager, o common.Options) error {
+	connect := clients.NewConnector(mgr.GetClient(), o.Pool)
+	r := o.Reconciler(mgr, v1alpha1.MachineGroupVersionKind,
+		managed.WithTypedExternalConnector[*v1alpha1.Machine](&connector{
+			kube: mgr.GetClient(),
+			connect: func(ctx context.Context, mg resource.ModernManaged) (connection, error) {
+				c, err := connect.Connect(ctx, mg)
+				if err != nil {
+					return connection{}, err
+				}
+				return connection{api: c.Client, clusterID: c.ClusterID, controlURL: c.ControlURL, tags: c.Tags}, nil
+			},
+			record: o.Recorder(mgr, v1alpha1.MachineKind),
+			now:    time.Now,
+		}),
+		// All that Create makes is found again by name or description.
+		managed.WithDeterministicExternalName(true),
+		managed.WithCreationGracePeriod(0),
+		managed.WithPollIntervalHook(common.Jitter(poll)),
+	)
+	if err := o.RecordState(mgr, &v1alpha1.MachineList{}); err != nil {
+		return err
+	}
+	ours := common.SecretsOfType(meta.SecretTypeState, meta.SecretTypeConfig)
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named(managed.ControllerName(v1alpha1.MachineGroupVersionKind.GroupKind().String())).
+		WithOptions(o.ForControllerRuntime()).
+		For(&v1alpha1.Machine{}, builder.WithPredicates(resource.DesiredStateChanged())).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(forSecret), builder.WithPredicates(ours)).
+		Complete(o.Limit(v1alpha1.MachineKind, r))
+	if err != nil {
+		return errors.Wrap(err, "cannot set up the controller of Machines")
+	}
+	err = ctrl.NewControllerManagedBy(mgr).
+		Named("machine-secrets").
+		WithOptions(o.ForControllerRuntime()).
+		For(&corev1.Secret{}, builder.WithPredicates(ours)).
+		Watches(&v1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(stateSecretOf)).
+		Complete(o.Limit("machine-secrets", &orphans{kube: mgr.GetClient()}))
+	return errors.Wrap(err, "cannot set up the controller of machines' Secrets")
+}
+
+// poll decides when a Machine is observed again.
+func poll(mg resource.Managed, interval time.Duration) time.Duration {
+	if mg.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue {
+		return interval
+	}
+	return min(interval, pollUnsettled)
+}
+
+// forSecret finds the machine that a Secret belongs to.
+func forSecret(_ context.Context, o client.Object) []reconcile.Request {
+	name := o.GetLabels()[meta.LabelMachine]
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
+}
+
+func stateSecretOf(_ context.Context, m client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(m)}}
+}
+
+// orphans lets go of state Secrets that are being deleted and whose Machine is
+// gone, however it went: orphaned by its policy, or by force.
+type orphans struct{ kube client.Client }
+
+// Reconcile a Secret.
+func (r *orphans) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	s := &corev1.Secret{}
+	if err := r.kube.Get(ctx, req.NamespacedName, s); err != nil {
+		return reconcile.Result{}, errors.Wrap(client.IgnoreNotFound(err), "cannot get Secret")
+	}
+	owner := metav1.GetControllerOf(s)
+	if s.GetDeletionTimestamp() == nil || owner == nil || owner.Kind != v1alpha1.MachineKind {
+		return reconcile.Result{}, nil
+	}
+	m := &v1alpha1.Machine{}
+	err := r.kube.Get(ctx, types.NamespacedName{Namespace: s.GetNamespace(), Name: owner.Name}, m)
+	if err == nil && m.GetUID() == owner.UID {
+		return reconcile.Result{}, nil
+	}
+	if err != nil && !kerrors.IsNotFound(err) {
+		return reconcile.Result{}, errors.Wrap(err, "cannot get Machine")
+	}
+	return reconcile.Result{}, release(ctx, r.kube, s)
+}

@@ -1,0 +1,159 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tailnet holds the controller of Tailnets. It observes: a Tailnet
+// makes, changes and deletes nothing in Tailscale.
+package tailnet
+
+import (
+	"context"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+const (
+	// pollUnsettled is how soon a tailnet is looked at again that has no domain
+	// yet or does not take the credential.
+	pollUnsettled = 10 * time.Second
+
+	// pollNoSecret is shorter: it costs no call to Tailscale, and a Secret that
+	// does not exist yet cannot be watched by label.
+	pollNoSecret = 2 * time.Second
+)
+
+// poll decides when a Tailnet is observed again.
+func poll(mg resource.Managed, interval time.Duration) time.Duration {
+	t, ok := mg.(*v1alpha1.Tailnet)
+	if !ok {
+		return interval
+	}
+	switch c := t.GetCondition(meta.TypeAuthenticated); {
+	case c.Reason == meta.ReasonSecretNotFound, c.Reason == meta.ReasonSecretIncomplete:
+		return min(interval, pollNoSecret)
+	case c.Reason != meta.ReasonCredentialAccepted, t.Status.AtProvider.Name == "":
+		return min(interval, pollUnsettled)
+	}
+	return interval
+}
+
+// api is what this controller needs of a tailnet.
+type api interface {
+	Devices(ctx context.Context, maxAge time.Duration) ([]tailscale.Device, error)
+	Services(ctx context.Context, maxAge time.Duration) ([]tailscale.Service, error)
+	Domain(ctx context.Context) (string, error)
+	MagicDNS(ctx context.Context) (bool, error)
+}
+
+type connector struct {
+	connect func(ctx context.Context, mg resource.ModernManaged) (api, error)
+}
+
+// Connect to the tailnet. Bad credentials are what a Tailnet is there to show,
+// so they are observed rather than returned.
+func (c *connector) Connect(ctx context.Context, mg *v1alpha1.Tailnet) (managed.TypedExternalClient[*v1alpha1.Tailnet], error) {
+	if xpmeta.WasDeleted(mg) {
+		return &external{}, nil
+	}
+	a, err := c.connect(ctx, mg)
+	if err == nil {
+		return &external{api: a}, nil
+	}
+	if _, ok := clients.Authenticated(err); ok {
+		return &external{refused: err}, nil
+	}
+	return nil, err
+}
+
+type external struct {
+	api     api   // Nil if refused, or if the Tailnet is being deleted.
+	refused error // Why there is no API.
+}
+
+// Observe the tailnet.
+func (e *external) Observe(ctx context.Context, mg *v1alpha1.Tailnet) (managed.ExternalObservation, error) {
+	if xpmeta.WasDeleted(mg) {
+		return managed.ExternalObservation{}, nil
+	}
+	err := e.refused
+	if err == nil {
+		err = e.observe(ctx, &mg.Status.AtProvider)
+	}
+	cond, ok := clients.Authenticated(err)
+	if !ok {
+		return managed.ExternalObservation{}, err
+	}
+	mg.SetConditions(cond)
+	ready := xpv2.Available()
+	if err != nil {
+		ready = xpv2.Unavailable().WithMessage(cond.Message)
+	}
+	mg.SetConditions(ready)
+	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
+}
+
+func (e *external) observe(ctx context.Context, o *v1alpha1.TailnetObservation) error {
+	// The domain is known from the first device on: don't wait for the shared
+	// list to age.
+	age := time.Duration(0)
+	if o.Name == "" {
+		age = time.Second
+	}
+	devices, err := e.api.Devices(ctx, age)
+	if err != nil {
+		return errors.Wrap(err, "cannot list devices")
+	}
+	services, err := e.api.Services(ctx, 0)
+	if err != nil {
+		return errors.Wrap(err, "cannot list services")
+	}
+	domain, err := e.api.Domain(ctx)
+	if err != nil {
+		return errors.Wrap(err, "cannot learn the tailnet's domain")
+	}
+	dc, sc := int64(len(devices)), int64(len(services))
+	o.DeviceCount, o.ServiceCount = &dc, &sc
+	// The last device may be gone, the tailnet's name stays.
+	if domain != "" {
+		o.Name, o.MagicDNSSuffix = domain, domain
+	}
+	// Reading DNS settings takes a scope that nothing else needs.
+	on, err := e.api.MagicDNS(ctx)
+	if tailscale.ClassOf(err) == tailscale.ClassForbidden {
+		o.MagicDNS = nil
+		return nil
+	}
+	if err != nil {
+		return errors.Wrap(err, "cannot get DNS preferences")
+	}
+	o.MagicDNS = &on
+	return nil
+}
+
+// Create is never called: a tailnet always exists.
+func (e *external) Create(context.Context, *v1alpha1.Tailnet) (managed.ExternalCreation, error) {
+	return managed.ExternalCreation{}, nil
+}
+
+// Update is never called: a Tailnet is always up to date.
+func (e *external) Update(context.Context, *v1alpha1.Tailnet) (managed.ExternalUpdate, error) {
+	return managed.ExternalUpdate{}, nil
+}
+
+// Delete is never called: a Tailnet that is being deleted has nothing to clean
+// up.
+func (e *external) Delete(context.Context, *v1alpha1.Tailnet) (managed.ExternalDelete, error) {
+	return managed.ExternalDelete{}, nil
+}
+
+// Disconnect has nothing to close: clients are shared.
+func (e *external) Disconnect(context.Context) error { return nil }

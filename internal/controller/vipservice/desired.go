@@ -1,0 +1,88 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package vipservice
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+// desired returns the service as it is to be written: what the object says, and
+// of the current one, which may be nil, its addresses and the annotations that
+// others keep there.
+func desired(mg *v1alpha1.VIPService, current *tailscale.Service, owner string) tailscale.Service {
+	p := mg.Spec.ForProvider
+	want := tailscale.Service{
+		Name:        string(p.Name),
+		Comment:     p.Comment,
+		Annotations: map[string]string{},
+		Ports:       sorted(p.Ports),
+		Tags:        sorted(p.Tags),
+	}
+	if current != nil {
+		want.Addrs = current.Addrs
+		maps.Copy(want.Annotations, current.Annotations)
+	}
+	maps.Copy(want.Annotations, p.Annotations)
+	want.Annotations[meta.AnnotationOwner] = owner
+	return want
+}
+
+// diff names the fields of a service that are not as wanted. Order means
+// nothing to the API.
+func diff(have *tailscale.Service, want tailscale.Service) string {
+	var fields []string
+	if have.Comment != want.Comment {
+		fields = append(fields, "comment")
+	}
+	if !slices.Equal(sorted(have.Ports), want.Ports) {
+		fields = append(fields, fmt.Sprintf("ports %v -> %v", have.Ports, want.Ports))
+	}
+	if !slices.Equal(sorted(have.Tags), want.Tags) {
+		fields = append(fields, fmt.Sprintf("tags %v -> %v", have.Tags, want.Tags))
+	}
+	if !maps.Equal(have.Annotations, want.Annotations) {
+		fields = append(fields, "annotations")
+	}
+	return strings.Join(fields, ", ")
+}
+
+// sorted returns a sorted copy without duplicates, as plain strings.
+func sorted[S ~string](in []S) []string {
+	out := make([]string, 0, len(in))
+	for _, s := range in {
+		out = append(out, string(s))
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// sortAddresses puts IPv4 first, as the API promises but does not need to keep.
+func sortAddresses(in []string) []string {
+	out := slices.Clone(in)
+	slices.SortStableFunc(out, func(a, b string) int { return family(a) - family(b) })
+	return out
+}
+
+func family(a string) int {
+	if ip, err := netip.ParseAddr(a); err == nil && ip.Is4() {
+		return 4
+	}
+	return 6
+}
+
+// dnsName of a service, or "" while the domain is unknown.
+func dnsName(service, domain string) string {
+	if domain == "" {
+		return ""
+	}
+	return strings.TrimPrefix(service, "svc:") + "." + domain
+}

@@ -1,0 +1,168 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tailscale
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"syscall"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	tsclient "tailscale.com/client/tailscale/v2"
+)
+
+// A Class is the kind of an API error: what a caller can do about it.
+type Class string
+
+// Classes of API errors.
+const (
+	// ClassUnauthorized means that the credential was not taken.
+	ClassUnauthorized Class = "Unauthorized"
+
+	// ClassForbidden means that the credential lacks a scope or a tag.
+	ClassForbidden Class = "Forbidden"
+
+	// ClassTailnetNotFound means that the credential knows no such tailnet.
+	ClassTailnetNotFound Class = "TailnetNotFound"
+
+	// ClassNotFound means that the object does not exist.
+	ClassNotFound Class = "NotFound"
+
+	// ClassRateLimited means that the API asked for fewer calls.
+	ClassRateLimited Class = "RateLimited"
+
+	// ClassInvalid means that the API refused the content of the request.
+	ClassInvalid Class = "Invalid"
+
+	// ClassUnavailable means that the API did not answer, or not sensibly.
+	ClassUnavailable Class = "Unavailable"
+)
+
+// maxMessage bounds what is kept of a server's message, in bytes.
+const maxMessage = 300
+
+// An Error is a call that Tailscale's API refused or did not answer. Its text
+// is the same for the same cause and holds no secret.
+type Error struct {
+	Class   Class
+	Status  int    // Zero when there was no answer.
+	Scope   string // OAuth scope that the call needs.
+	Message string
+}
+
+// Error says what happened and, where it is known, what would help.
+func (e *Error) Error() string {
+	switch e.Class {
+	case ClassUnauthorized:
+		return "Tailscale's API rejected the credential: " + e.Message
+	case ClassForbidden:
+		return fmt.Sprintf("the credential is not allowed to do this, it needs the OAuth scope %q and must own the tags in use: %s", e.Scope, e.Message)
+	case ClassTailnetNotFound:
+		return "the credential knows no such tailnet: " + e.Message
+	case ClassUnavailable:
+		return "Tailscale's API is not available: " + e.Message
+	case ClassNotFound, ClassRateLimited, ClassInvalid:
+	}
+	return fmt.Sprintf("Tailscale's API answered %d: %s", e.Status, e.Message)
+}
+
+// ClassOf returns the class of an error of this package, else "".
+func ClassOf(err error) Class {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Class
+	}
+	return ""
+}
+
+// IsNotFound tells whether err says that an object does not exist.
+func IsNotFound(err error) bool { return ClassOf(err) == ClassNotFound }
+
+// ignoreNotFound returns nil for an object that does not exist.
+func ignoreNotFound(err error) error {
+	if IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// classify turns an error of the client library or the transport into an Error.
+// A 404 of a call on a whole tailnet means that the tailnet is unknown.
+func classify(err error, scope string, wholeTailnet bool) error {
+	if err == nil {
+		return nil
+	}
+	var known *Error
+	if errors.As(err, &known) {
+		e := *known
+		if e.Scope == "" {
+			e.Scope = scope
+		}
+		return &e
+	}
+	var api tsclient.APIError
+	if !errors.As(err, &api) {
+		return &Error{Class: ClassUnavailable, Scope: scope, Message: networkMessage(err)}
+	}
+	e := &Error{Class: classOfStatus(api.Status), Status: api.Status, Scope: scope, Message: scrub(api.Message)}
+	if e.Class == ClassNotFound && (wholeTailnet || strings.Contains(strings.ToLower(api.Message), "tailnet not found")) {
+		e.Class = ClassTailnetNotFound
+	}
+	return e
+}
+
+func classOfStatus(status int) Class {
+	switch {
+	case status == http.StatusUnauthorized:
+		return ClassUnauthorized
+	case status == http.StatusForbidden:
+		return ClassForbidden
+	case status == http.StatusNotFound:
+		return ClassNotFound
+	case status == http.StatusTooManyRequests:
+		return ClassRateLimited
+	case status >= http.StatusInternalServerError || status < http.StatusBadRequest:
+		return ClassUnavailable
+	}
+	return ClassInvalid
+}
+
+// networkMessage describes a failed request without its ports and addresses:
+// they differ from try to try, and conditions must not.
+func networkMessage(err error) string {
+	var dns *net.DNSError
+	var timeout net.Error
+	switch {
+	case errors.Is(err, context.Canceled):
+		return "the request was cancelled"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "no answer in time"
+	case errors.As(err, &dns):
+		return fmt.Sprintf("cannot resolve host %q", dns.Name)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.Is(err, syscall.ECONNRESET):
+		return "connection reset"
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return "no answer in time"
+	}
+	return "the request failed or its answer could not be read"
+}
+
+// keys matches every kind of secret that Tailscale hands out.
+var keys = regexp.MustCompile(`tskey-[A-Za-z0-9_-]+`)
+
+// scrub makes a server's message fit for a condition: one line, bounded, and
+// without keys.
+func scrub(msg string) string {
+	msg = keys.ReplaceAllString(strings.Join(strings.Fields(msg), " "), "tskey-***")
+	if len(msg) > maxMessage {
+		msg = strings.ToValidUTF8(msg[:maxMessage], "") + "..."
+	}
+	return strings.TrimRight(msg, ".")
+}

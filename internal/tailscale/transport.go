@@ -1,0 +1,221 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tailscale
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+const (
+	// maxTries of one request, the first included.
+	maxTries = 4
+
+	// maxRetryAfter bounds how long one request waits because the API says so.
+	// Longer pauses go back to the caller.
+	maxRetryAfter = 20 * time.Second
+
+	// maxBody bounds the answers that are read, in bytes.
+	maxBody = 64 << 20
+
+	baseBackoff = 200 * time.Millisecond
+)
+
+// A transport carries all requests of one credential: it keeps to a rate, obeys
+// Retry-After, repeats what is safe to repeat and keeps the status of answers
+// that are no JSON.
+type transport struct {
+	base      http.RoundTripper
+	limiter   *rate.Limiter
+	metrics   *Metrics
+	userAgent string
+
+	mu     sync.Mutex
+	paused time.Time // No request is sent before.
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	for try := 1; ; try++ {
+		if err := t.wait(req.Context()); err != nil {
+			return nil, err
+		}
+		attempt, err := replay(req, try)
+		if err != nil {
+			return nil, err
+		}
+		attempt.Header.Set("User-Agent", t.userAgent)
+		resp, err := t.send(attempt)
+		delay, again := t.retry(req, resp, err, try)
+		if !again {
+			return resp, err
+		}
+		if resp != nil {
+			//nolint:errcheck // The body was read whole and is in memory.
+			resp.Body.Close()
+		}
+		if err := t.sleep(req.Context(), delay); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// replay returns a copy of the request with a body of its own.
+func replay(req *http.Request, try int) (*http.Request, error) {
+	c := req.Clone(req.Context())
+	if try == 1 || req.Body == nil || req.Body == http.NoBody {
+		return c, nil
+	}
+	if req.GetBody == nil {
+		return nil, errors.New("cannot repeat a request without its body")
+	}
+	b, err := req.GetBody()
+	c.Body = b
+	return c, errors.Wrap(err, "cannot repeat a request's body")
+}
+
+// send makes one request and reads its answer whole.
+func (t *transport) send(req *http.Request) (*http.Response, error) {
+	start := time.Now()
+	resource := resourceOf(req.URL.Path)
+	resp, err := t.base.RoundTrip(req)
+	if err != nil {
+		t.metrics.observe(req.Method, resource, "0", time.Since(start))
+		return nil, err
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
+	cerr := resp.Body.Close()
+	t.metrics.observe(req.Method, resource, strconv.Itoa(resp.StatusCode), time.Since(start))
+	if err != nil {
+		return nil, err
+	}
+	if cerr != nil {
+		return nil, cerr
+	}
+	keepStatus(resp, &body)
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	resp.ContentLength = int64(len(body))
+	return resp, nil
+}
+
+// keepStatus gives an error without a JSON object a body that the client
+// library can read: it forgets the status of those that it cannot, and takes a
+// redirect for a success.
+func keepStatus(resp *http.Response, body *[]byte) {
+	if resp.StatusCode < http.StatusMultipleChoices {
+		return
+	}
+	if resp.StatusCode < http.StatusBadRequest {
+		*body = []byte(`{"message":"unexpected redirect, check the API URL"}`)
+		resp.StatusCode = http.StatusBadGateway
+		return
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal(*body, &object) == nil && object["message"] != nil {
+		return
+	}
+	*body = []byte(`{"message":` + strconv.Quote(http.StatusText(resp.StatusCode)) + `}`)
+}
+
+// retry decides whether a request is sent again, and after which pause.
+func (t *transport) retry(req *http.Request, resp *http.Response, err error, try int) (time.Duration, bool) {
+	// Full jitter keeps clients that failed together from coming back together.
+	backoff := time.Duration(rand.Float64() * float64(baseBackoff<<try)) //nolint:gosec // No need for secure randomness.
+	switch {
+	case try == maxTries || req.Context().Err() != nil:
+		return 0, false
+	case err != nil:
+		return backoff, repeatable(req.Method)
+	case resp.StatusCode == http.StatusTooManyRequests:
+		// A request that was turned away did nothing, whatever its method.
+		after := retryAfter(resp.Header, backoff)
+		t.pause(after)
+		return after, after <= maxRetryAfter
+	case resp.StatusCode >= http.StatusInternalServerError:
+		return retryAfter(resp.Header, backoff), repeatable(req.Method) && retryAfter(resp.Header, backoff) <= maxRetryAfter
+	}
+	return 0, false
+}
+
+// repeatable tells which methods may be sent twice blindly. PUT is not among
+// them: the one that makes a service must not carry addresses, and the one that
+// updates it must.
+func repeatable(method string) bool {
+	return method == http.MethodGet || method == http.MethodHead || method == http.MethodDelete
+}
+
+func retryAfter(h http.Header, otherwise time.Duration) time.Duration {
+	v := h.Get("Retry-After")
+	if s, err := strconv.Atoi(v); err == nil && s >= 0 {
+		return time.Duration(s)*time.Second + otherwise
+	}
+	if at, err := http.ParseTime(v); err == nil {
+		return max(0, time.Until(at)) + otherwise
+	}
+	return otherwise
+}
+
+// pause keeps every request of this credential back for a while.
+func (t *transport) pause(d time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if until := time.Now().Add(min(d, maxRetryAfter)); until.After(t.paused) {
+		t.paused = until
+	}
+}
+
+// wait until the rate limit and pauses allow a request.
+func (t *transport) wait(ctx context.Context) error {
+	start := time.Now()
+	defer func() { t.metrics.waits.Add(time.Since(start).Seconds()) }()
+	if err := t.limiter.Wait(ctx); err != nil {
+		return errors.Wrap(context.DeadlineExceeded, "rate limit")
+	}
+	t.mu.Lock()
+	left := time.Until(t.paused)
+	t.mu.Unlock()
+	if left <= 0 {
+		return nil
+	}
+	return t.sleep(ctx, left)
+}
+
+func (t *transport) sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// resources that may be metric labels.
+var resources = map[string]bool{
+	"devices": true, "device": true, "keys": true, "vip-services": true, "services": true,
+	"dns": true, "oauth": true, "settings": true, "acl": true,
+}
+
+// resourceOf returns the kind of resource that a path of the API is about.
+func resourceOf(path string) string {
+	for _, e := range strings.Split(strings.TrimPrefix(path, "/api/v2/"), "/") {
+		if resources[e] {
+			return e
+		}
+	}
+	return "other"
+}
