@@ -5,7 +5,14 @@ package agent
 
 import (
 	"time"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 )
+
+// settled is how long a new tailscaled must run until it is taken for one that
+// stays. One that is being stopped may end its streams, and still answer anew for
+// a moment.
+const settled = 3 * time.Second
 
 // A drain is the withdrawal of all services because the pod, or only its
 // tailscale container, is being stopped. A nil drain is none.
@@ -18,6 +25,10 @@ type drain struct {
 
 	// done is closed when it is over.
 	done chan struct{}
+
+	// back is when another tailscaled was first seen to run after the drain was
+	// over. Zero when none runs.
+	back time.Time
 }
 
 // startDrain withdraws all services, and returns a channel that is closed when
@@ -27,7 +38,7 @@ func (l *loop) startDrain(now time.Time) <-chan struct{} {
 	if l.drain != nil {
 		return l.drain.done
 	}
-	l.drain = &drain{session: l.tailnet.Session, until: now, done: make(chan struct{})}
+	l.drain = &drain{until: now, done: make(chan struct{})}
 	for _, name := range l.advertised {
 		if l.tailnet.Accepted[name] {
 			l.drain.until = now.Add(l.opts.Drain)
@@ -38,21 +49,40 @@ func (l *loop) startDrain(now time.Time) <-chan struct{} {
 }
 
 // step ends the drain when its time is up, or when tailscaled has gone already.
-func (d *drain) step(now time.Time, running bool) {
-	if d == nil || d.over() || running && now.Before(d.until) {
-		return
+// After that it looks for another tailscaled: kubelet stops the same container
+// when it only restarts it.
+func (d *drain) step(now time.Time, t localapi.State) {
+	switch {
+	case d == nil:
+	case !d.over():
+		if t.Running && now.Before(d.until) {
+			return
+		}
+		d.until, d.session = time.Time{}, t.Session
+		close(d.done)
+	case !t.Running || t.Session == d.session:
+		d.back = time.Time{}
+	case d.back.IsZero():
+		d.back = now
 	}
-	d.until = time.Time{}
-	close(d.done)
 }
 
 // over tells whether there was a drain that has ended.
 func (d *drain) over() bool { return d != nil && d.until.IsZero() }
 
-// deadline returns when the drain ends, or zero.
+// replaced tells whether another tailscaled runs in place of the one that was
+// drained.
+func (d *drain) replaced(now time.Time) bool {
+	return d.over() && !d.back.IsZero() && !now.Before(d.back.Add(settled))
+}
+
+// deadline returns when there is something to decide, or zero.
 func (d *drain) deadline() time.Time {
-	if d == nil {
+	switch {
+	case d == nil:
 		return time.Time{}
+	case d.over() && !d.back.IsZero():
+		return d.back.Add(settled)
 	}
 	return d.until
 }

@@ -166,10 +166,8 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 		l.failed(now, "Cannot write tailscaled's config", err)
 	}
 	l.health.set(l.handlers != nil && l.configured, l.drain != nil)
-	l.drain.step(now, l.tailnet.Running)
-	if l.drain.over() && l.tailnet.Session > l.drain.session {
-		// Tailscaled was started anew: kubelet has restarted its container and
-		// not stopped the pod.
+	l.drain.step(now, l.tailnet)
+	if l.drain.replaced(now) {
 		l.log.Info("tailscaled is back, serving again")
 		l.drain = nil
 		return l.step(ctx, now)

@@ -214,4 +214,41 @@ func TestDrainSessions(t *testing.T) {
 	default:
 		t.Error("A drain must end when tailscaled is gone")
 	}
+	// It answers once more while it stops.
+	l.setTailnet(localapi.State{Session: 3, Running: true})
+	if next, want := l.step(t.Context(), now.Add(3*time.Second)), now.Add(3*time.Second+settled); !next.Equal(want) {
+		t.Errorf("step(...) = %s, want %s: when another tailscaled has settled", next, want)
+	}
+	l.setTailnet(localapi.State{Session: 3})
+	l.step(t.Context(), now.Add(4*time.Second))
+	if next := l.step(t.Context(), now.Add(10*time.Second)); !next.IsZero() || l.drain == nil {
+		t.Error("A tailscaled that answers while it stops must not be served with")
+	}
+
+	// Kubelet restarted the container.
+	l.setTailnet(localapi.State{Session: 4, Running: true})
+	l.step(t.Context(), now.Add(11*time.Second))
+	l.step(t.Context(), now.Add(11*time.Second+settled))
+	if l.drain != nil {
+		t.Error("A restarted tailscaled must be served with again")
+	}
+}
+
+func TestDrainThroughBrokenStream(t *testing.T) {
+	now := time.Unix(1000, 0)
+	l, _ := newLoop(t, t.TempDir())
+	l.setSecret(secret())
+	l.advertised = []string{"svc:web"}
+	l.setTailnet(localapi.State{Session: 1, Running: true, Accepted: map[string]bool{"svc:web": true}})
+	l.step(t.Context(), now)
+	l.startDrain(now)
+
+	// The stream broke during the drain; the tailscaled is the same.
+	l.setTailnet(localapi.State{Session: 2, Running: true})
+	for _, after := range []time.Duration{time.Second, 20 * time.Second, 30 * time.Second, time.Minute} {
+		l.step(t.Context(), now.Add(after))
+	}
+	if !l.drain.over() || len(l.advertised) != 0 {
+		t.Errorf("A pod that is being stopped must not advertise again: over %t, advertised %v", l.drain.over(), l.advertised)
+	}
 }

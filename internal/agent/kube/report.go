@@ -26,6 +26,11 @@ const (
 	// defaultInterval is the Machine's own default, for one without.
 	defaultInterval = 2 * time.Second
 
+	// settle is how long a change waits for others: what belongs together, such
+	// as a service advertised and then accepted, makes one report. Each costs
+	// whoever composed the Machine a run.
+	settle = time.Second
+
 	// requestTimeout bounds one request to the API server.
 	requestTimeout = 10 * time.Second
 
@@ -82,6 +87,16 @@ func (r *Reporter) Run(ctx context.Context) {
 			return
 		case <-r.wake:
 		case <-time.After(resync):
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(settle):
+		}
+		// What came meanwhile is in the next report.
+		select {
+		case <-r.wake:
+		default:
 		}
 
 		for {
