@@ -12,8 +12,9 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	tsclient "tailscale.com/client/tailscale/v2"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
 // A Class is the kind of an API error: what a caller can do about it.

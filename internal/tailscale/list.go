@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/singleflight"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
 // A list is the answer of one list call, shared by all who need it.
@@ -57,7 +59,11 @@ func (l *list[T]) get(ctx context.Context, maxAge time.Duration) ([]T, error) {
 		if r.Err != nil {
 			return nil, r.Err
 		}
-		return r.Val.([]T), nil //nolint:forcetypeassert // The function above returns nothing else.
+		items, ok := r.Val.([]T)
+		if !ok {
+			return nil, errors.New("a list has items of another type")
+		}
+		return items, nil
 	}
 }
 

@@ -63,10 +63,8 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		if !again {
 			return resp, err
 		}
-		if resp != nil {
-			//nolint:errcheck // The body was read whole and is in memory.
-			resp.Body.Close()
-		}
+		// The body of an answer was read whole and is in memory: there is
+		// nothing to close.
 		if err := t.sleep(req.Context(), delay); err != nil {
 			return nil, err
 		}

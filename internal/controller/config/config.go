@@ -105,7 +105,8 @@ func (r *Reconciler) secret(ctx context.Context, pc resource.ProviderConfig, nam
 		return errors.Wrapf(err, "cannot get Secret %s/%s", namespace, name)
 	}
 	going := s.GetDeletionTimestamp() != nil
-	if !going && !(xpmeta.WasDeleted(pc) && u.all == 0) {
+	unused := xpmeta.WasDeleted(pc) && u.all == 0
+	if !going && !unused {
 		return nil
 	}
 	if u.needing > 0 {

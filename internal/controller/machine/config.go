@@ -42,7 +42,7 @@ func nodeConfig(mg *v1alpha1.Machine, controlURL, authKey string) ([]byte, error
 	if controlURL != "" {
 		c.ServerURL = &controlURL
 	}
-	b, err := json.Marshal(c)
+	b, err := json.Marshal(c) //nolint:gosec // The key belongs in there: it goes into a Secret.
 	return b, errors.Wrap(err, "cannot encode tailscaled's config")
 }
 

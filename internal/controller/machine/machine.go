@@ -69,8 +69,14 @@ type connector struct {
 // Connect to the tailnet. A machine that never got a key can go without it.
 func (c *connector) Connect(ctx context.Context, mg *v1alpha1.Machine) (managed.TypedExternalClient[*v1alpha1.Machine], error) {
 	e := &external{kube: c.kube, record: c.record, now: c.now}
-	if xpmeta.WasDeleted(mg) && !mayExist(mg) {
-		return e, nil
+	if xpmeta.WasDeleted(mg) {
+		s, err := getSecrets(ctx, c.kube, mg)
+		if err != nil {
+			return nil, err
+		}
+		if !mayExist(mg, s) {
+			return e, nil
+		}
 	}
 	conn, err := c.connect(ctx, mg)
 	if err != nil {
@@ -80,10 +86,10 @@ func (c *connector) Connect(ctx context.Context, mg *v1alpha1.Machine) (managed.
 	return e, nil
 }
 
-// mayExist tells whether a key, a device or a Secret may have been made for the
-// machine.
-func mayExist(mg *v1alpha1.Machine) bool {
-	return !xpmeta.GetExternalCreatePending(mg).IsZero() || mg.Status.AtProvider.NodeID != ""
+// mayExist tells whether a key or a device may have been made for the machine.
+// Its Secrets come before its first key, and the state Secret stays until the end.
+func mayExist(mg *v1alpha1.Machine, s secrets) bool {
+	return s.state != nil || s.config != nil || mg.Status.AtProvider.NodeID != ""
 }
 
 type external struct {
@@ -96,7 +102,10 @@ type external struct {
 	observed plan // What Observe found for Update to do.
 }
 
-// Observe the machine's Secrets and its device.
+// Observe the machine's Secrets and its device. A machine that is to be always
+// exists, and is prepared by Update: the managed reconciler writes two annotations
+// around a Create, and each write of a composed resource counts against its
+// composite in Crossplane's circuit breaker.
 func (e *external) Observe(ctx context.Context, mg *v1alpha1.Machine) (managed.ExternalObservation, error) {
 	if e.api == nil {
 		return managed.ExternalObservation{}, nil
@@ -110,7 +119,8 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Machine) (managed.E
 		return managed.ExternalObservation{ResourceExists: left, ResourceUpToDate: true}, err
 	}
 	if !s.complete() {
-		return managed.ExternalObservation{}, nil
+		mg.SetConditions(waitingForLogin())
+		return managed.ExternalObservation{ResourceExists: true}, nil
 	}
 	p, d, err := e.plan(ctx, mg, s)
 	if err != nil {
@@ -146,7 +156,7 @@ func (e *external) plan(ctx context.Context, mg *v1alpha1.Machine, s secrets) (p
 // is none.
 func (e *external) device(ctx context.Context, id string) (*tailscale.Device, error) {
 	if id == "" {
-		return nil, nil //nolint:nilnil // None is an answer.
+		return nil, nil // None is an answer.
 	}
 	// A device that is missing or offline may just have joined.
 	for _, age := range []time.Duration{0, freshDevices} {
@@ -159,7 +169,7 @@ func (e *external) device(ctx context.Context, id string) (*tailscale.Device, er
 			return &all[i], nil
 		}
 	}
-	return nil, nil //nolint:nilnil // None is an answer.
+	return nil, nil // None is an answer.
 }
 
 // report fills in the status. It leaves what the agent reports alone.
@@ -174,7 +184,7 @@ func (e *external) report(mg *v1alpha1.Machine, p plan, d *tailscale.Device, has
 	case p.asked:
 		mg.SetConditions(xpv2.Unavailable().WithMessage("The node could not log in and asked for a new auth key"))
 	case d == nil && p.nodeID == "":
-		mg.SetConditions(xpv2.Creating().WithMessage("Waiting for the node to log in with its auth key"))
+		mg.SetConditions(waitingForLogin())
 	case d == nil:
 		mg.SetConditions(xpv2.Unavailable().WithMessage("The device was deleted; waiting for the node to ask for a new auth key"))
 	default:
@@ -192,6 +202,10 @@ func (e *external) report(mg *v1alpha1.Machine, p plan, d *tailscale.Device, has
 		mg.SetConditions(ready)
 	}
 	mg.Status.AtProvider = o
+}
+
+func waitingForLogin() xpv2.Condition {
+	return xpv2.Creating().WithMessage("Waiting for the node to log in with its auth key")
 }
 
 // Create the Secrets and the first key.
@@ -233,7 +247,12 @@ func (e *external) ensure(ctx context.Context, mg *v1alpha1.Machine) error {
 		return nil
 	}
 	s.config.Data = map[string][]byte{meta.ConfigKey: p.config}
-	return errors.Wrap(e.kube.Update(ctx, s.config), "cannot update config Secret")
+	if err := e.kube.Update(ctx, s.config); err != nil {
+		return errors.Wrap(err, "cannot update config Secret")
+	}
+	// The next observation would say the same, in a write of its own.
+	mg.Status.AtProvider.KeyIssued = authKeyOf(p.config) != ""
+	return nil
 }
 
 // issueKey mints a key and puts it into the config. Keys of this machine that

@@ -10,6 +10,7 @@ import (
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -45,7 +46,7 @@ func getSecret(ctx context.Context, kube client.Client, mg *v1alpha1.Machine, na
 	s := &corev1.Secret{}
 	err := kube.Get(ctx, types.NamespacedName{Namespace: mg.GetNamespace(), Name: name}, s)
 	if kerrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // None is an answer.
+		return nil, nil // None is an answer.
 	}
 	if err != nil {
 		return nil, errors.Wrapf(err, "cannot get Secret %q", name)
@@ -53,7 +54,7 @@ func getSecret(ctx context.Context, kube client.Client, mg *v1alpha1.Machine, na
 	if !metav1.IsControlledBy(s, mg) {
 		if deleting(mg) {
 			// Whatever it is, it is not ours to read or delete.
-			return nil, nil //nolint:nilnil // None is an answer.
+			return nil, nil // None is an answer.
 		}
 		return nil, errors.Errorf("Secret %q exists and is not this Machine's; delete it", name)
 	}
@@ -64,6 +65,10 @@ func deleting(mg *v1alpha1.Machine) bool { return mg.GetDeletionTimestamp() != n
 
 // newSecret makes a Secret of a machine.
 func newSecret(mg *v1alpha1.Machine, name, kind string) *corev1.Secret {
+	owner := metav1.NewControllerRef(mg, v1alpha1.MachineGroupVersionKind)
+	// Crossplane deletes in the foreground, which would wait for the Secrets,
+	// while the state Secret's finalizer waits for the Machine.
+	owner.BlockOwnerDeletion = ptr.To(false)
 	s := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: mg.GetNamespace(),
@@ -72,7 +77,7 @@ func newSecret(mg *v1alpha1.Machine, name, kind string) *corev1.Secret {
 				meta.LabelMachine:    mg.GetName(),
 				meta.LabelSecretType: kind,
 			},
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(mg, v1alpha1.MachineGroupVersionKind)},
+			OwnerReferences: []metav1.OwnerReference{*owner},
 		},
 		Type: corev1.SecretTypeOpaque,
 	}

@@ -49,7 +49,9 @@ func Setup(mgr ctrl.Manager, o common.Options) error {
 			record: o.Recorder(mgr, v1alpha1.MachineKind),
 			now:    time.Now,
 		}),
-		// All that Create makes is found again by name or description.
+		// All that is made is found again by name or description, so nothing is
+		// gained by an external name, and a write is saved.
+		managed.WithInitializers(),
 		managed.WithDeterministicExternalName(true),
 		managed.WithCreationGracePeriod(0),
 		managed.WithPollIntervalHook(common.Jitter(poll)),
@@ -58,12 +60,13 @@ func Setup(mgr ctrl.Manager, o common.Options) error {
 		return err
 	}
 	ours := common.SecretsOfType(meta.SecretTypeState, meta.SecretTypeConfig)
-	err := ctrl.NewControllerManagedBy(mgr).
+	b := ctrl.NewControllerManagedBy(mgr).
 		Named(managed.ControllerName(v1alpha1.MachineGroupVersionKind.GroupKind().String())).
 		WithOptions(o.ForControllerRuntime()).
 		For(&v1alpha1.Machine{}, builder.WithPredicates(resource.DesiredStateChanged())).
-		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(forSecret), builder.WithPredicates(ours)).
-		Complete(o.Limit(v1alpha1.MachineKind, r))
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(forSecret), builder.WithPredicates(ours))
+	b = clients.WatchMended(b, mgr.GetClient(), func() resource.ManagedList { return &v1alpha1.MachineList{} })
+	err := b.Complete(o.Limit(v1alpha1.MachineKind, r))
 	if err != nil {
 		return errors.Wrap(err, "cannot set up the controller of Machines")
 	}

@@ -94,6 +94,8 @@ func (c *hostsCache) get(uid types.UID, cl claims) ([]tailscale.Host, bool) {
 		delete(c.by, uid)
 		return nil, false
 	}
+	h.waiting = false
+	c.by[uid] = h
 	return h.hosts, true
 }
 

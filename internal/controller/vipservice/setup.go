@@ -7,6 +7,7 @@ import (
 	"context"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -30,7 +31,7 @@ import (
 )
 
 // pollUnsettled is how soon a service is looked at again that lacks an address
-// or whose hosts are not all online, configured and approved.
+// or a name, or whose hosts are not all online, configured and approved.
 const pollUnsettled = 5 * time.Second
 
 // Setup adds the controller of VIPServices to a manager.
@@ -64,12 +65,13 @@ func Setup(mgr ctrl.Manager, o common.Options) error {
 	if err := o.RecordState(mgr, &v1alpha1.VIPServiceList{}); err != nil {
 		return err
 	}
-	return errors.Wrap(ctrl.NewControllerManagedBy(mgr).
+	b := ctrl.NewControllerManagedBy(mgr).
 		Named(managed.ControllerName(v1alpha1.VIPServiceGroupVersionKind.GroupKind().String())).
 		WithOptions(o.ForControllerRuntime()).
 		For(&v1alpha1.VIPService{}, builder.WithPredicates(resource.DesiredStateChanged())).
-		Watches(&v1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(forMachine(kube)), builder.WithPredicates(reported())).
-		Complete(o.Limit(v1alpha1.VIPServiceKind, r)), "cannot set up the controller of VIPServices")
+		Watches(&v1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(forMachine(kube)), builder.WithPredicates(reported()))
+	b = clients.WatchMended(b, kube, func() resource.ManagedList { return &v1alpha1.VIPServiceList{} })
+	return errors.Wrap(b.Complete(o.Limit(v1alpha1.VIPServiceKind, r)), "cannot set up the controller of VIPServices")
 }
 
 // initialize makes the service's name in the tailnet the external name.
@@ -90,7 +92,7 @@ func (c *connector) poll(mg resource.Managed, interval time.Duration) time.Durat
 	if !ok {
 		return interval
 	}
-	if v.GetCondition(xpv2.TypeReady).Status != "True" || c.hosts.waiting(v.GetUID()) {
+	if v.GetCondition(xpv2.TypeReady).Status != corev1.ConditionTrue || v.Status.AtProvider.DNSName == "" || c.hosts.waiting(v.GetUID()) {
 		return min(interval, pollUnsettled)
 	}
 	for _, h := range v.Status.AtProvider.Hosts {

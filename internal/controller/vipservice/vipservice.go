@@ -10,14 +10,15 @@ import (
 	"context"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
 	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
@@ -123,7 +124,7 @@ func (e *external) find(ctx context.Context, mg *v1alpha1.VIPService) (*tailscal
 	if xpmeta.WasDeleted(mg) {
 		s, err := e.api.Service(ctx, name)
 		if tailscale.IsNotFound(err) {
-			return nil, nil //nolint:nilnil // None is an answer.
+			return nil, nil // None is an answer.
 		}
 		return s, err
 	}
@@ -136,21 +137,22 @@ func (e *external) find(ctx context.Context, mg *v1alpha1.VIPService) (*tailscal
 			return &all[i], nil
 		}
 	}
-	return nil, nil //nolint:nilnil // None is an answer.
+	return nil, nil // None is an answer.
 }
 
 func (e *external) observe(ctx context.Context, mg *v1alpha1.VIPService, s *tailscale.Service) error {
 	o := &mg.Status.AtProvider
 	o.Name = s.Name
 	o.Addresses = sortAddresses(s.Addrs)
+	if err := e.observeHosts(ctx, mg); err != nil {
+		return err
+	}
+	// After the hosts: the list of devices is fresh then, if it had to be.
 	domain, err := e.api.Domain(ctx)
 	if err != nil {
 		return errors.Wrap(err, "cannot learn the tailnet's domain")
 	}
 	o.DNSName = dnsName(s.Name, domain)
-	if err := e.observeHosts(ctx, mg); err != nil {
-		return err
-	}
 	if len(o.Addresses) == 0 {
 		mg.SetConditions(xpv2.Creating().WithMessage("Tailscale has given the service no address yet"))
 		return nil

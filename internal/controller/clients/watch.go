@@ -1,0 +1,50 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package clients
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
+)
+
+// WatchMended makes a controller try resources again at once that do not
+// synchronise, when a provider config or a credentials Secret has changed. They
+// would wait out their backoff otherwise.
+func WatchMended(b *builder.Builder, kube client.Reader, list func() resource.ManagedList) *builder.Builder {
+	h := handler.EnqueueRequestsFromMapFunc(unsynced(kube, list))
+	desired := builder.WithPredicates(resource.DesiredStateChanged())
+	return b.
+		Watches(&corev1.Secret{}, h, builder.WithPredicates(common.SecretsOfType(SecretTypeCredentials))).
+		Watches(&v1alpha1.ClusterProviderConfig{}, h, desired).
+		Watches(&v1alpha1.ProviderConfig{}, h, desired)
+}
+
+// unsynced finds the resources of a kind that do not synchronise.
+func unsynced(kube client.Reader, list func() resource.ManagedList) handler.MapFunc {
+	return func(ctx context.Context, _ client.Object) []reconcile.Request {
+		l := list()
+		if err := kube.List(ctx, l); err != nil {
+			// The list comes from a cache, and each has its own retry.
+			return nil
+		}
+		var rs []reconcile.Request
+		for _, mg := range l.GetItems() {
+			if mg.GetCondition(xpv2.TypeSynced).Status != corev1.ConditionTrue {
+				rs = append(rs, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(mg)})
+			}
+		}
+		return rs
+	}
+}

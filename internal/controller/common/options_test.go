@@ -1,0 +1,50 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package common
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+func secret(kind, version string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version, Labels: map[string]string{meta.LabelSecretType: kind}}}
+}
+
+func TestSecretsOfType(t *testing.T) {
+	cases := map[string]struct {
+		reason   string
+		old, new *corev1.Secret
+		want     bool
+	}{
+		"Changed":      {reason: "Any change counts.", old: secret("state", "1"), new: secret("state", "2"), want: true},
+		"Resync":       {reason: "A resync is no change.", old: secret("state", "1"), new: secret("state", "1")},
+		"OtherType":    {reason: "Secrets of other types are left out.", old: secret("other", "1"), new: secret("other", "2")},
+		"LabelRemoved": {reason: "A Secret that loses its label has changed.", old: secret("state", "1"), new: secret("", "2"), want: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := SecretsOfType("state", "config").Update(event.UpdateEvent{ObjectOld: tc.old, ObjectNew: tc.new}); got != tc.want {
+				t.Errorf("\n%s\nUpdate(...): want %t, got %t", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
+func TestJitter(t *testing.T) {
+	hook := Jitter(func(_ resource.Managed, d time.Duration) time.Duration { return d })
+	for range 100 {
+		if got := hook(nil, time.Minute); got > time.Minute || got < 54*time.Second {
+			t.Fatalf("Jitter(...): want at most a tenth less than a minute, got %s", got)
+		}
+	}
+}

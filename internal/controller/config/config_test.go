@@ -1,0 +1,150 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/providerconfig"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+func spec() v1alpha1.ProviderConfigSpec {
+	return v1alpha1.ProviderConfigSpec{Credentials: v1alpha1.Credentials{OAuthSecretRef: xpv2.SecretReference{Namespace: "team", Name: "oauth"}}}
+}
+
+func clusterConfig(name string, finalizers ...string) *v1alpha1.ClusterProviderConfig {
+	return &v1alpha1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Finalizers: finalizers}, Spec: spec()}
+}
+
+func oauth() *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "oauth", Finalizers: []string{clients.Finalizer}}}
+}
+
+// user makes a managed resource refer to a ClusterProviderConfig.
+func user[T resource.ModernManaged](mg T, config string) T {
+	mg.SetNamespace("apps")
+	mg.SetName("user")
+	mg.SetProviderConfigReference(&xpv2.ProviderConfigReference{Kind: v1alpha1.ClusterProviderConfigKind, Name: config})
+	return mg
+}
+
+func TestReconcile(t *testing.T) {
+	cases := map[string]struct {
+		reason    string
+		objects   []client.Object
+		deleted   []client.Object
+		config    bool // Wanted to be there.
+		protected bool // The Secret is wanted to be there, with our finalizer.
+		users     int64
+	}{
+		"Protects": {
+			reason:    "A config gets a finalizer and the number of its users.",
+			objects:   []client.Object{clusterConfig("a"), oauth(), user(&v1alpha1.Machine{}, "a"), user(&v1alpha1.VIPService{}, "other")},
+			config:    true,
+			protected: true,
+			users:     1,
+		},
+		"ConfigInUse": {
+			reason:    "A config that is deleted stays while a resource refers to it.",
+			objects:   []client.Object{clusterConfig("a", finalizer), oauth(), user(&v1alpha1.VIPService{}, "a")},
+			deleted:   []client.Object{clusterConfig("a")},
+			config:    true,
+			protected: true,
+			users:     1,
+		},
+		"ConfigUnused": {
+			reason:  "A config that nothing uses goes, and gives its Secret back.",
+			objects: []client.Object{clusterConfig("a", finalizer), oauth()},
+			deleted: []client.Object{clusterConfig("a")},
+		},
+		"SecretInUse": {
+			reason:    "A Secret that is deleted stays while a machine must be cleaned up with it.",
+			objects:   []client.Object{clusterConfig("a", finalizer), oauth(), user(&v1alpha1.Machine{}, "a")},
+			deleted:   []client.Object{oauth()},
+			config:    true,
+			protected: true,
+			users:     1,
+		},
+		"SecretNotNeeded": {
+			reason:  "A Tailnet needs no Secret to go, so it keeps none.",
+			objects: []client.Object{clusterConfig("a", finalizer), oauth(), user(&v1alpha1.Tailnet{}, "a")},
+			deleted: []client.Object{oauth()},
+			config:  true,
+			users:   1,
+		},
+		"SecretNeededByAnother": {
+			reason:    "A Secret that is deleted stays while another config's machine needs it.",
+			objects:   []client.Object{clusterConfig("a", finalizer), clusterConfig("b", finalizer), oauth(), user(&v1alpha1.Machine{}, "b")},
+			deleted:   []client.Object{oauth()},
+			config:    true,
+			protected: true,
+		},
+		"SecretOfAnotherConfig": {
+			reason:    "A Secret that another config names stays protected when this one goes.",
+			objects:   []client.Object{clusterConfig("a", finalizer), clusterConfig("b", finalizer), oauth()},
+			deleted:   []client.Object{clusterConfig("a")},
+			protected: true,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			s := runtime.NewScheme()
+			for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
+				if err := add(s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			kube := fake.NewClientBuilder().WithScheme(s).WithObjects(tc.objects...).WithStatusSubresource(&v1alpha1.ClusterProviderConfig{}).Build()
+			for _, o := range tc.deleted {
+				if err := kube.Delete(ctx, o); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r := &Reconciler{
+				kube: kube, kind: v1alpha1.ClusterProviderConfigKind,
+				pool: tailscale.NewPool(tailscale.Options{Metrics: tailscale.NewMetrics()}),
+				log:  logging.NewNopLogger(), record: event.NewNopRecorder(),
+			}
+			if _, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: types.NamespacedName{Name: "a"}}); err != nil {
+				t.Fatalf("\n%s\nReconcile(...): %v", tc.reason, err)
+			}
+			pc := &v1alpha1.ClusterProviderConfig{}
+			err := kube.Get(ctx, types.NamespacedName{Name: "a"}, pc)
+			if kerrors.IsNotFound(err) == tc.config {
+				t.Errorf("\n%s\nwant config: %t, got: %v", tc.reason, tc.config, err)
+			}
+			if diff := cmp.Diff(tc.users, pc.GetUsers()); diff != "" {
+				t.Errorf("\n%s\nusers: -want, +got:\n%s", tc.reason, diff)
+			}
+			if terminating := pc.GetCondition(providerconfig.TypeTerminating).Status == corev1.ConditionTrue; terminating != (tc.config && pc.GetDeletionTimestamp() != nil) {
+				t.Errorf("\n%s\nTerminating: got %t", tc.reason, terminating)
+			}
+			secret := oauth()
+			secret.Finalizers = nil
+			err = kube.Get(ctx, client.ObjectKeyFromObject(secret), secret)
+			if got := err == nil && len(secret.GetFinalizers()) == 1; got != tc.protected {
+				t.Errorf("\n%s\nwant Secret protected: %t, got %t", tc.reason, tc.protected, got)
+			}
+		})
+	}
+}

@@ -1,0 +1,453 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	tsclient "tailscale.com/client/tailscale/v2"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+// fakeAPI is a tailnet in memory.
+type fakeAPI struct {
+	keys    map[string]tailscale.Key
+	devices map[string]tailscale.Device
+	minted  int
+	tags    []string
+}
+
+func newAPI() *fakeAPI {
+	return &fakeAPI{keys: map[string]tailscale.Key{}, devices: map[string]tailscale.Device{}}
+}
+
+func (f *fakeAPI) Devices(context.Context, time.Duration) ([]tailscale.Device, error) {
+	return slices.Collect(maps.Values(f.devices)), nil
+}
+
+func (f *fakeAPI) Device(_ context.Context, id string) (*tailscale.Device, error) {
+	d, ok := f.devices[id]
+	if !ok {
+		return nil, &tailscale.Error{Class: tailscale.ClassNotFound}
+	}
+	return &d, nil
+}
+
+func (f *fakeAPI) DeleteDevice(_ context.Context, id string) error {
+	delete(f.devices, id)
+	return nil
+}
+
+func (f *fakeAPI) SetDeviceTags(_ context.Context, _ string, tags []string) error {
+	f.tags = tags
+	return nil
+}
+
+func (f *fakeAPI) CreateKey(_ context.Context, r tailscale.KeyRequest) (*tailscale.Key, error) {
+	f.minted++
+	id := "k" + strconv.Itoa(f.minted)
+	k := tailscale.Key{ID: id, Description: r.Description, Tags: r.Tags}
+	f.keys[id] = k
+	k.Key = "tskey-auth-" + id
+	return &k, nil
+}
+
+func (f *fakeAPI) KeysByDescription(_ context.Context, d string) ([]tailscale.Key, error) {
+	var out []tailscale.Key
+	for _, k := range f.keys {
+		if k.Description == d && !k.Invalid {
+			out = append(out, k)
+		}
+	}
+	return out, nil
+}
+
+func (f *fakeAPI) DeleteKey(_ context.Context, id string) error {
+	delete(f.keys, id)
+	return nil
+}
+
+// use logs a device in with a key, as a pod would.
+func (f *fakeAPI) use(key, nodeID string, created time.Time) {
+	k := f.keys[key]
+	k.Invalid = true
+	f.keys[key] = k
+	f.devices[nodeID] = tailscale.Device{
+		NodeID: nodeID, Name: "default-edge-ingress-0.tail1234.ts.net", Hostname: "default-edge-ingress-0",
+		Tags: []string{"tag:k8s"}, Authorized: true, ConnectedToControl: true, Created: tsclient.Time{Time: created},
+	}
+}
+
+// A world is a cluster, a tailnet and a machine between them.
+type world struct {
+	t    *testing.T
+	kube client.Client
+	api  *fakeAPI
+	mg   *v1alpha1.Machine
+	now  time.Time
+}
+
+func newWorld(t *testing.T, objects ...client.Object) *world {
+	t.Helper()
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mg := machine()
+	return &world{t: t, kube: fake.NewClientBuilder().WithScheme(s).WithObjects(objects...).Build(), api: newAPI(), mg: mg, now: now}
+}
+
+func (w *world) external() *external {
+	w.t.Helper()
+	c := &connector{
+		kube: w.kube,
+		connect: func(context.Context, resource.ModernManaged) (connection, error) {
+			return connection{api: w.api, clusterID: "cluster"}, nil
+		},
+		record: event.NewNopRecorder(),
+		now:    func() time.Time { return w.now },
+	}
+	e, err := c.Connect(w.t.Context(), w.mg)
+	if err != nil {
+		w.t.Fatalf("Connect(...): %v", err)
+	}
+	return e.(*external) // Connect returns nothing else.
+}
+
+// reconcile does what the managed reconciler would, and tells whether the
+// machine was found to be up to date.
+func (w *world) reconcile() bool {
+	w.t.Helper()
+	e := w.external()
+	o, err := e.Observe(w.t.Context(), w.mg)
+	if err != nil {
+		w.t.Fatalf("Observe(...): %v", err)
+	}
+	switch {
+	case deleting(w.mg):
+		if !o.ResourceExists {
+			return true
+		}
+		_, err = e.Delete(w.t.Context(), w.mg)
+	case !o.ResourceExists:
+		_, err = e.Create(w.t.Context(), w.mg)
+	case !o.ResourceUpToDate:
+		_, err = e.Update(w.t.Context(), w.mg)
+	default:
+		return true
+	}
+	if err != nil {
+		w.t.Fatalf("cannot reconcile: %v", err)
+	}
+	return false
+}
+
+func (w *world) settle() {
+	w.t.Helper()
+	for range 5 {
+		if w.reconcile() {
+			return
+		}
+	}
+	w.t.Fatal("the machine does not come to rest")
+}
+
+func (w *world) secret(name string) *corev1.Secret {
+	w.t.Helper()
+	s := &corev1.Secret{}
+	if err := w.kube.Get(w.t.Context(), types.NamespacedName{Namespace: "default", Name: name}, s); err != nil {
+		w.t.Fatalf("cannot get Secret: %v", err)
+	}
+	return s
+}
+
+func (w *world) authKey() string {
+	w.t.Helper()
+	return authKeyOf(w.secret("edge-ingress-0-config").Data[meta.ConfigKey])
+}
+
+// write changes the state Secret as a pod would.
+func (w *world) write(data map[string]string) {
+	w.t.Helper()
+	s := w.secret("edge-ingress-0")
+	s.Data = map[string][]byte{}
+	for k, v := range data {
+		s.Data[k] = []byte(v)
+	}
+	if err := w.kube.Update(w.t.Context(), s); err != nil {
+		w.t.Fatalf("cannot update state Secret: %v", err)
+	}
+}
+
+// empty fails the test if anything of the machine is left.
+func (w *world) empty() {
+	w.t.Helper()
+	if len(w.api.keys) != 0 {
+		w.t.Errorf("keys are left: %v", slices.Collect(maps.Keys(w.api.keys)))
+	}
+	if len(w.api.devices) != 0 {
+		w.t.Errorf("devices are left: %v", slices.Collect(maps.Keys(w.api.devices)))
+	}
+	l := &corev1.SecretList{}
+	if err := w.kube.List(w.t.Context(), l); err != nil || len(l.Items) != 0 {
+		w.t.Errorf("Secrets are left: %d, %v", len(l.Items), err)
+	}
+}
+
+func (w *world) ready() xpv2.Condition { return w.mg.GetCondition(xpv2.TypeReady) }
+
+func TestLifecycle(t *testing.T) {
+	w := newWorld(t)
+	w.settle()
+	if w.authKey() != "tskey-auth-k1" || w.ready().Reason != xpv2.ReasonCreating || !w.mg.Status.AtProvider.KeyIssued {
+		t.Fatalf("new machine: want a key and Creating, got %v", w.ready())
+	}
+	st := w.secret("edge-ingress-0")
+	wantLabels := map[string]string{meta.LabelMachine: "edge-ingress-0", meta.LabelSecretType: meta.SecretTypeState}
+	if diff := cmp.Diff(wantLabels, st.GetLabels()); diff != "" || !metav1.IsControlledBy(st, w.mg) {
+		t.Errorf("state Secret: -want, +got:\n%s", diff)
+	}
+
+	w.api.use("k1", "n1", now)
+	w.write(map[string]string{"device_id": "n1"})
+	w.settle()
+	if w.authKey() != "" || w.ready().Status != corev1.ConditionTrue || w.mg.Status.AtProvider.NodeID != "n1" {
+		t.Fatalf("joined machine: want Ready without a key, got %v", w.ready())
+	}
+
+	// An admin deletes the device; the node asks for a new key.
+	w.now = w.now.Add(time.Minute)
+	delete(w.api.devices, "n1")
+	w.settle()
+	if w.ready().Status != corev1.ConditionFalse {
+		t.Errorf("machine without device: want not Ready")
+	}
+	w.write(map[string]string{"device_id": "n1", "reissue_authkey": ""})
+	w.settle()
+	if w.authKey() != "tskey-auth-k2" {
+		t.Fatalf("machine that asked: want a second key")
+	}
+	w.write(map[string]string{})
+	w.settle()
+	w.api.use("k2", "n2", now)
+	w.write(map[string]string{"device_id": "n2"})
+	w.settle()
+	if w.authKey() != "" || w.ready().Status != corev1.ConditionTrue || w.mg.Status.AtProvider.NodeID != "n2" {
+		t.Fatalf("machine that came back: want Ready, got %v", w.ready())
+	}
+
+	deleted := metav1.NewTime(w.now)
+	w.mg.DeletionTimestamp = &deleted
+	w.settle()
+	w.empty()
+}
+
+func TestDelete(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		before func(w *world)
+		left   []string // Devices.
+	}{
+		"KeyUnused": {
+			reason: "A key that no node used goes, and a namesake's device stays.",
+			before: func(w *world) { w.api.use("other", "namesake", now) },
+			left:   []string{"namesake"},
+		},
+		"NodeIDNotInStatus": {
+			reason: "A node that joined after the last observation is found in its state.",
+			before: func(w *world) {
+				w.api.use("k1", "n1", now)
+				w.write(map[string]string{"device_id": "n1"})
+			},
+		},
+		"StateLost": {
+			reason: "A node whose state Secret is gone is found by how it looks.",
+			before: func(w *world) {
+				w.api.use("k1", "n1", now)
+				w.write(map[string]string{})
+			},
+		},
+		"StateLostTwoAlike": {
+			reason: "If two devices look alike, neither is deleted.",
+			before: func(w *world) {
+				w.api.use("k1", "n1", now)
+				w.api.use("other", "namesake", now)
+			},
+			left: []string{"n1", "namesake"},
+		},
+		"StateLostOlder": {
+			reason: "A device older than the machine is not its own.",
+			before: func(w *world) { w.api.use("k1", "older", now.Add(-time.Hour)) },
+			left:   []string{"older"},
+		},
+		"OrphanKey": {
+			reason: "A key that was minted but never recorded is found by its description.",
+			before: func(w *world) {
+				w.api.keys["orphan"] = tailscale.Key{ID: "orphan", Description: keyDescription("cluster", w.mg)}
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.settle()
+			tc.before(w)
+			deleted := metav1.NewTime(w.now)
+			w.mg.DeletionTimestamp = &deleted
+			w.settle()
+			if diff := cmp.Diff(tc.left, slices.Sorted(maps.Keys(w.api.devices))); diff != "" {
+				t.Errorf("\n%s\ndevices: -want, +got:\n%s", tc.reason, diff)
+			}
+			for id := range w.api.keys {
+				if id == "k1" || id == "orphan" {
+					t.Errorf("\n%s\nkey %q is left", tc.reason, id)
+				}
+			}
+			l := &corev1.SecretList{}
+			if err := w.kube.List(t.Context(), l); err != nil || len(l.Items) != 0 {
+				t.Errorf("\n%s\nSecrets are left: %d, %v", tc.reason, len(l.Items), err)
+			}
+		})
+	}
+}
+
+func TestCrashBetweenMintAndRecord(t *testing.T) {
+	w := newWorld(t)
+	w.api.keys["orphan"] = tailscale.Key{ID: "orphan", Description: keyDescription("cluster", w.mg)}
+	w.settle()
+	if _, left := w.api.keys["orphan"]; left || len(w.api.keys) != 1 {
+		t.Errorf("want one key that is known, got %v", slices.Collect(maps.Keys(w.api.keys)))
+	}
+}
+
+func TestStateSecretDeleted(t *testing.T) {
+	w := newWorld(t)
+	w.settle()
+	w.api.use("k1", "n1", now)
+	w.write(map[string]string{"device_id": "n1"})
+	w.settle()
+
+	st := w.secret("edge-ingress-0")
+	if err := w.kube.Delete(t.Context(), st); err != nil {
+		t.Fatal(err)
+	}
+	at := w.secret("edge-ingress-0").GetDeletionTimestamp()
+	w.now = at.Time
+	w.settle()
+	if w.secret("edge-ingress-0").GetUID() != st.GetUID() || w.ready().Status != corev1.ConditionFalse {
+		t.Errorf("want the Secret to be kept for a while: its namespace may be going away")
+	}
+	w.now = at.Add(stateDeletedGrace)
+	w.settle()
+	if fresh := w.secret("edge-ingress-0"); fresh.GetDeletionTimestamp() != nil || len(fresh.Data) != 0 {
+		t.Errorf("want a new, empty Secret")
+	}
+
+	// The pod restarts without its state, asks, and joins anew.
+	w.now = w.now.Add(time.Minute)
+	w.write(map[string]string{"reissue_authkey": ""})
+	w.settle()
+	w.write(map[string]string{})
+	w.api.use("k2", "n2", now)
+	w.write(map[string]string{"device_id": "n2"})
+	w.settle()
+	if diff := cmp.Diff([]string{"n2"}, slices.Sorted(maps.Keys(w.api.devices))); diff != "" || w.mg.Status.AtProvider.NodeID != "n2" {
+		t.Errorf("devices: -want, +got:\n%s", diff)
+	}
+}
+
+func TestForeignSecretRefused(t *testing.T) {
+	w := newWorld(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "edge-ingress-0"}})
+	if _, err := w.external().Observe(t.Context(), w.mg); err == nil || !strings.Contains(err.Error(), "not this Machine's") {
+		t.Errorf("Observe(...): want a foreign Secret to be refused, got: %v", err)
+	}
+	deleted := metav1.NewTime(w.now)
+	w.mg.DeletionTimestamp = &deleted
+	w.settle()
+	w.secret("edge-ingress-0")
+}
+
+func TestConnectDeletedNeverCreated(t *testing.T) {
+	errBoom := errors.New("boom")
+	c := &connector{
+		kube:    newWorld(t).kube,
+		connect: func(context.Context, resource.ModernManaged) (connection, error) { return connection{}, errBoom },
+	}
+	deleted := metav1.NewTime(now)
+	mg := machine(func(m *v1alpha1.Machine) { m.DeletionTimestamp = &deleted })
+	e, err := c.Connect(t.Context(), mg)
+	if err != nil {
+		t.Fatalf("Connect(...): a machine that was never made must go without a config: %v", err)
+	}
+	if o, err := e.Observe(t.Context(), mg); err != nil || o.ResourceExists {
+		t.Errorf("Observe(...): want nothing, got %v, %v", o, err)
+	}
+	if _, err := c.Connect(t.Context(), machine()); !errors.Is(err, errBoom) {
+		t.Errorf("Connect(...): want the error, got: %v", err)
+	}
+}
+
+func TestTags(t *testing.T) {
+	w := newWorld(t)
+	w.mg.Spec.ForProvider.Tags = nil
+	e := w.external()
+	if _, err := e.Create(t.Context(), w.mg); err == nil || !strings.Contains(err.Error(), "needs a tag") {
+		t.Errorf("Create(...): want an error that asks for a tag, got: %v", err)
+	}
+}
+
+func TestOrphans(t *testing.T) {
+	w := newWorld(t)
+	w.settle()
+	st := w.secret("edge-ingress-0")
+	if err := w.kube.Delete(t.Context(), st); err != nil {
+		t.Fatal(err)
+	}
+	r := &orphans{kube: w.kube}
+	req := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(st)}
+
+	mg := w.mg.DeepCopy()
+	if err := w.kube.Create(t.Context(), mg); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Reconcile(t.Context(), req); err != nil {
+		t.Fatalf("Reconcile(...): %v", err)
+	}
+	w.secret("edge-ingress-0") // Its Machine is there.
+
+	if err := w.kube.Delete(t.Context(), mg); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Reconcile(t.Context(), req); err != nil {
+		t.Fatalf("Reconcile(...): %v", err)
+	}
+	if err := w.kube.Get(t.Context(), req.NamespacedName, st); !kerrors.IsNotFound(err) {
+		t.Errorf("want the Secret to be let go when its Machine is gone, got: %v", err)
+	}
+}

@@ -1,0 +1,239 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func machine(change ...func(*v1alpha1.Machine)) *v1alpha1.Machine {
+	m := &v1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "edge-ingress-0", UID: "uid", CreationTimestamp: metav1.NewTime(now)},
+		Spec: v1alpha1.MachineSpec{ForProvider: v1alpha1.MachineParameters{
+			Hostname: "default-edge-ingress-0", Tags: []v1alpha1.Tag{"tag:k8s"},
+		}},
+	}
+	for _, f := range change {
+		f(m)
+	}
+	return m
+}
+
+func config(t *testing.T, key string, annotations map[string]string) *corev1.Secret {
+	t.Helper()
+	b, err := nodeConfig(machine(), "", key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}, Data: map[string][]byte{meta.ConfigKey: b}}
+}
+
+func state(kv ...string) *corev1.Secret {
+	s := &corev1.Secret{Data: map[string][]byte{}}
+	for i := 0; i < len(kv); i += 2 {
+		s.Data[kv[i]] = []byte(kv[i+1])
+	}
+	return s
+}
+
+func issuedAgo(d time.Duration) map[string]string {
+	return map[string]string{annotationKeyIssued: now.Add(-d).Format(time.RFC3339)}
+}
+
+func TestMakePlan(t *testing.T) {
+	device := &tailscale.Device{NodeID: "n1", Tags: []string{"tag:k8s"}}
+	retired := issuedAgo(time.Minute)
+	retired[annotationRetired] = "n1"
+	cases := map[string]struct {
+		reason   string
+		recorded string
+		state    *corev1.Secret
+		config   *corev1.Secret
+		device   *tailscale.Device
+		tags     []string
+		want     plan
+		key      string // Wanted in the config.
+	}{
+		"New": {
+			reason: "A machine without key and device gets a key.",
+			state:  state(),
+			config: &corev1.Secret{},
+			want:   plan{issueKey: true},
+		},
+		"WaitsForNode": {
+			reason: "A key that waits is kept.",
+			state:  state(),
+			config: config(t, "k1", issuedAgo(time.Hour)),
+			key:    "k1",
+		},
+		"KeyExpires": {
+			reason: "A key that is about to expire is replaced.",
+			state:  state(),
+			config: config(t, "k1", issuedAgo(keyExpiry)),
+			want:   plan{issueKey: true},
+		},
+		"LoggedIn": {
+			reason: "A used key leaves the config.",
+			state:  state("device_id", "n1"),
+			config: config(t, "k1", issuedAgo(time.Minute)),
+			device: device,
+			want:   plan{nodeID: "n1", writeConfig: true},
+		},
+		"AtRest": {
+			reason: "A node that is in has nothing to do.",
+			state:  state("device_id", "n1"),
+			config: config(t, "", issuedAgo(time.Minute)),
+			device: device,
+			want:   plan{nodeID: "n1"},
+		},
+		"NodeIDFromProfile": {
+			reason: "tailscaled writes its node ID down before containerboot does.",
+			state:  state("_current-profile", "profile-1", "profile-1", `{"Config":{"NodeID":"n1"}}`),
+			config: config(t, "", issuedAgo(time.Minute)),
+			device: device,
+			want:   plan{nodeID: "n1"},
+		},
+		"WrongTags": {
+			reason: "A device gets the tags that are wanted now.",
+			state:  state("device_id", "n1"),
+			config: config(t, "", issuedAgo(time.Minute)),
+			device: device,
+			tags:   []string{"tag:k8s", "tag:more"},
+			want:   plan{nodeID: "n1", setTags: true},
+		},
+		"DeviceDeleted": {
+			reason: "A node whose device was deleted asks by itself.",
+			state:  state("device_id", "n1"),
+			config: config(t, "", issuedAgo(time.Minute)),
+			want:   plan{nodeID: "n1"},
+		},
+		"AskedWithoutKey": {
+			reason: "A node that asks without having had a key gets one, and its device goes.",
+			state:  state("device_id", "n1", "reissue_authkey", ""),
+			config: config(t, "", issuedAgo(time.Minute)),
+			device: device,
+			want:   plan{nodeID: "n1", asked: true, issueKey: true, retire: "n1"},
+		},
+		"AskedAboutThisKey": {
+			reason: "A node that could not use the key in its config gets another.",
+			state:  state("reissue_authkey", "k1"),
+			config: config(t, "k1", issuedAgo(time.Minute)),
+			want:   plan{asked: true, issueKey: true},
+		},
+		"AskedLostState": {
+			reason:   "The device of a node that lost its state goes too.",
+			recorded: "n0",
+			state:    state("reissue_authkey", "k1"),
+			config:   config(t, "k1", issuedAgo(time.Minute)),
+			want:     plan{asked: true, issueKey: true, retire: "n0"},
+		},
+		"AskedAgainTooSoon": {
+			reason: "Keys are not minted faster than allowed.",
+			state:  state("reissue_authkey", "k1"),
+			config: config(t, "k1", issuedAgo(time.Second)),
+			want:   plan{asked: true},
+			key:    "k1",
+		},
+		"Answered": {
+			reason: "A request about an older key was answered: the newer key stays until it is used.",
+			state:  state("device_id", "n1", "reissue_authkey", "k1"),
+			config: config(t, "k2", retired),
+			device: device,
+			want:   plan{nodeID: "n1"},
+			key:    "k2",
+		},
+		"RetiredDeviceStillWrittenDown": {
+			reason: "The key stays while the state names the retired device.",
+			state:  state("device_id", "n1"),
+			config: config(t, "k2", retired),
+			device: device,
+			want:   plan{nodeID: "n1"},
+			key:    "k2",
+		},
+		"Replaced": {
+			reason:   "A node that joined anew leaves a device behind.",
+			recorded: "n0",
+			state:    state("device_id", "n1"),
+			config:   config(t, "", issuedAgo(time.Minute)),
+			device:   device,
+			want:     plan{nodeID: "n1", replaced: "n0"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tags := tc.tags
+			if tags == nil {
+				tags = []string{"tag:k8s"}
+			}
+			mg := machine(func(m *v1alpha1.Machine) { m.Status.AtProvider.NodeID = tc.recorded })
+			got, err := makePlan(mg, facts{state: tc.state, config: tc.config, device: tc.device, tags: tags, now: now})
+			if err != nil {
+				t.Fatalf("\n%s\nmakePlan(...): %v", tc.reason, err)
+			}
+			if got.config != nil && authKeyOf(got.config) != tc.key {
+				t.Errorf("\n%s\nmakePlan(...): want key %q in the config, got %q", tc.reason, tc.key, authKeyOf(got.config))
+			}
+			got.config = nil
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(plan{})); diff != "" {
+				t.Errorf("\n%s\nmakePlan(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestNodeConfig(t *testing.T) {
+	cases := map[string]struct {
+		reason     string
+		controlURL string
+		key        string
+		want       string
+	}{
+		"Minimal": {
+			reason: "Booleans are bare, and what is not set is absent.",
+			want:   `{"Version":"alpha0","Locked":false,"Hostname":"default-edge-ingress-0","acceptDNS":false,"acceptRoutes":false}`,
+		},
+		"Full": {
+			reason:     "Key and control server are there when known.",
+			controlURL: "http://control",
+			key:        "k1",
+			want:       `{"Version":"alpha0","Locked":false,"ServerURL":"http://control","AuthKey":"k1","Hostname":"default-edge-ingress-0","acceptDNS":false,"acceptRoutes":false}`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := nodeConfig(machine(), tc.controlURL, tc.key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, string(got)); diff != "" {
+				t.Errorf("\n%s\nnodeConfig(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestKeyDescription(t *testing.T) {
+	long := machine(func(m *v1alpha1.Machine) { m.Name = strings.Repeat("x", 60) + ".0" })
+	got := keyDescription("cluster", long)
+	if len(got) > maxDescription || notAllowed.MatchString(strings.ReplaceAll(got, " ", "")) {
+		t.Errorf("keyDescription(...): the API does not take %q", got)
+	}
+	other := long.DeepCopy()
+	other.Name = strings.Repeat("x", 60) + ".1"
+	if keyDescription("cluster", other) == got || keyDescription("other", long) == got {
+		t.Error("keyDescription(...): want another one for another machine or cluster")
+	}
+}
