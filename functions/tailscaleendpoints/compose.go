@@ -45,8 +45,10 @@ func (g *group) desire(r *compose.Run) error {
 			return err
 		}
 	}
+	// All at once: the composite's condition names those that are not.
+	ready := g.allMachinesReady()
 	for _, i := range g.wanted() {
-		if err := r.Desire(machineKey(i), g.composeMachine(i), machineReady(g.machines[i])); err != nil {
+		if err := r.Desire(machineKey(i), g.composeMachine(i), ready); err != nil {
 			return err
 		}
 	}
@@ -136,6 +138,15 @@ func (g *group) podsReady() bool {
 	return s.Status.ObservedGeneration >= s.GetGeneration() &&
 		s.Status.ReadyReplicas >= g.replicas &&
 		s.Status.UpdatedReplicas >= g.replicas
+}
+
+func (g *group) allMachinesReady() bool {
+	for _, i := range g.wanted() {
+		if !machineReady(g.machines[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // machineReady tells whether a machine is in the tailnet and as it is wanted.

@@ -93,14 +93,10 @@ func (g *group) endpoint(i int32) gatewayv1alpha1.EndpointStatus {
 // problem tells why a machine is not in the tailnet. Empty if it is.
 func problem(m *tailnetv1alpha1.Machine) string {
 	switch {
-	case m == nil:
-		return "Waiting for the Machine to be made"
-	case m.GetCondition(xpv2.TypeSynced).Status == corev1.ConditionFalse:
+	case m != nil && m.GetCondition(xpv2.TypeSynced).Status == corev1.ConditionFalse:
 		return m.GetCondition(xpv2.TypeSynced).Message
-	case m.Status.AtProvider.NodeID == "" && !m.Status.AtProvider.KeyIssued:
-		return "Waiting for the provider to issue an auth key"
-	case m.Status.AtProvider.NodeID == "":
-		return "Waiting for the pod to log in to the tailnet"
+	case m == nil || m.Status.AtProvider.NodeID == "":
+		return "Waiting for the pod to log in to the tailnet with the auth key that the provider issues"
 	case !ptr.Deref(m.Status.AtProvider.Authorized, true):
 		return "Waiting for an admin of the tailnet to authorize the device"
 	case !ptr.Deref(m.Status.AtProvider.Online, true):
@@ -112,13 +108,15 @@ func problem(m *tailnetv1alpha1.Machine) string {
 }
 
 // machinesReady says what the user can mend first: what the provider cannot do.
+// Its message does not count: each write of the composite counts against it in
+// Crossplane's circuit breaker, and the status lists the machines anyway.
 func (g *group) machinesReady() compose.Condition {
 	c := compose.Condition{Type: meta.TypeMachinesReady, Status: compose.False}
 	if !g.composed {
 		c.Reason, c.Message = meta.ReasonMachinesNotReady, "There are no machines while the tailnet is not accepted"
 		return c
 	}
-	var waiting []string
+	waiting := false
 	for _, i := range g.wanted() {
 		name, m := compose.MachineName(g.set, i), g.machines[i]
 		if m != nil && m.GetCondition(xpv2.TypeSynced).Status == corev1.ConditionFalse {
@@ -126,17 +124,15 @@ func (g *group) machinesReady() compose.Condition {
 			c.Message = fmt.Sprintf("Machine %s: %s", name, m.GetCondition(xpv2.TypeSynced).Message)
 			return c
 		}
-		if problem(m) != "" {
-			waiting = append(waiting, name)
-		}
+		waiting = waiting || problem(m) != ""
 	}
-	if len(waiting) > 0 {
+	if waiting {
 		c.Reason = meta.ReasonMachinesNotReady
-		c.Message = fmt.Sprintf("%d of %d machines are in the tailnet; waiting for %s", int(g.replicas)-len(waiting), g.replicas, compose.List(waiting...))
+		c.Message = "Waiting for machines to join the tailnet; status.endpointStatus says what each waits for"
 		return c
 	}
 	c.Status, c.Reason = compose.True, meta.ReasonAllMachinesReady
-	c.Message = fmt.Sprintf("%d of %d machines are in the tailnet", g.replicas, g.replicas)
+	c.Message = "All machines are in the tailnet"
 	return c
 }
 
@@ -146,16 +142,14 @@ func (g *group) statefulSetsReady() compose.Condition {
 		c.Message = "There are no proxies while the tailnet is not accepted"
 		return c
 	}
-	ready := int32(0)
-	if g.statefulSet != nil {
-		ready = g.statefulSet.Status.ReadyReplicas
-	}
-	c.Message = fmt.Sprintf("%d of %d replicas of StatefulSet %s are ready", min(ready, g.replicas), g.replicas, g.set)
 	switch {
 	case g.podsReady():
 		c.Status, c.Reason = compose.True, meta.ReasonAllReplicasReady
-	case ready >= g.replicas:
+		c.Message = fmt.Sprintf("All replicas of StatefulSet %s are ready", g.set)
+	case g.statefulSet != nil && g.statefulSet.Status.ReadyReplicas >= g.replicas:
 		c.Message = fmt.Sprintf("StatefulSet %s is being rolled out", g.set)
+	default:
+		c.Message = fmt.Sprintf("Waiting for replicas of StatefulSet %s; status.statefulSetRefs counts them", g.set)
 	}
 	return c
 }

@@ -94,7 +94,7 @@ func (s *service) advertised() compose.Condition {
 		c.Reason, c.Message = meta.ReasonInvalidBackends, "Invalid backends: "+s.portsErr.Error()
 	case healthy > 0:
 		c.Status, c.Reason = compose.True, meta.ReasonHostsAdvertising
-		c.Message = fmt.Sprintf("%d of %d machines host %s", healthy, max(total, healthy), s.serviceName())
+		c.Message = fmt.Sprintf("Machines host %s; status.healthyBackends counts them", s.serviceName())
 	case offered > 0 && count(s.hosts(), isPending) > 0:
 		c.Reason = meta.ReasonApprovalPending
 		c.Message = fmt.Sprintf("No machine that offers %s is approved", s.serviceName())
