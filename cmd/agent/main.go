@@ -51,6 +51,7 @@ type CLI struct {
 	TailscaledConfigDir string        `help:"Where containerboot looks for tailscaled's config: its TS_EXPERIMENTAL_VERSIONED_CONFIG_DIR." default:"/etc/tsconfig/${pod_name}" env:"TAILSCALED_CONFIG_DIR"`
 	ServeConfig         string        `help:"Where containerboot looks for the serve config: its TS_SERVE_CONFIG." default:"/etc/proxies/serve-config.json" env:"SERVE_CONFIG"`
 	Socket              string        `help:"Socket of tailscaled's LocalAPI. The agent must run as tailscaled's user." default:"/var/run/tailscale/tailscaled.sock" env:"TS_SOCKET"`
+	JoinPatience        time.Duration `help:"How long the first report waits for tailscaled to join the tailnet." default:"10s" env:"JOIN_PATIENCE"`
 	Drain               time.Duration `help:"How long a withdrawn service is still served, for clients to move to another machine. Tailscale's control server may take 15s to choose one." default:"20s" env:"DRAIN"`
 }
 
@@ -86,6 +87,7 @@ func (c *CLI) Run() error {
 		TailscaledConfigDir: c.TailscaledConfigDir,
 		ServeConfigPath:     c.ServeConfig,
 		Drain:               c.Drain,
+		JoinPatience:        c.JoinPatience,
 	}, kc, localapi.NewClient(c.Socket), probe.NewNetChecker(), agent.NewMetrics(), log)
 	return a.Run(ctx, l)
 }

@@ -27,18 +27,23 @@ func (g *group) desire(r *compose.Run) error {
 	}
 	condemned := g.condemned()
 	o := g.options(condemned)
-	children := []struct {
+	type child struct {
 		name   string
 		object runtime.Object
 		ready  bool
-	}{
+	}
+	children := []child{
 		{name: nameServiceAccount, object: proxy.ServiceAccount(o), ready: true},
 		{name: nameRole, object: proxy.Role(o), ready: true},
 		{name: nameRoleBinding, object: proxy.RoleBinding(o), ready: true},
 		{name: nameService, object: proxy.Service(o), ready: true},
-		{name: nameBudget, object: proxy.PodDisruptionBudget(o), ready: true},
 		{name: nameProxySet, object: g.composeProxySet(), ready: true},
 		{name: nameStatefulSet, object: proxy.StatefulSet(o), ready: g.podsReady()},
+	}
+	// One pod cannot be spared: a budget would only block its node's drain, or
+	// do nothing.
+	if g.replicas > 1 {
+		children = append(children, child{name: nameBudget, object: proxy.PodDisruptionBudget(o), ready: true})
 	}
 	for _, c := range children {
 		if err := r.Desire(c.name, c.object, c.ready); err != nil {
@@ -140,7 +145,12 @@ func (g *group) podsReady() bool {
 		s.Status.UpdatedReplicas >= g.replicas
 }
 
+// allMachinesReady tells whether all wanted machines serve: in the tailnet, and
+// run by pods that are ready.
 func (g *group) allMachinesReady() bool {
+	if !g.podsReady() {
+		return false
+	}
 	for _, i := range g.wanted() {
 		if !machineReady(g.machines[i]) {
 			return false

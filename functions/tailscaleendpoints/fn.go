@@ -13,6 +13,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
@@ -64,7 +65,7 @@ func run(r *compose.Run, img images) error {
 
 	need := compose.RequireTailnet(xr.Spec.Tailnet)
 	r.Require(need)
-	tailnets, resolved, err := compose.Required[gatewayv1alpha1.TailscaleTailnet](r, need)
+	configs, resolved, err := compose.Required[tailnetv1alpha1.ClusterProviderConfig](r, need)
 	if err != nil {
 		return err
 	}
@@ -72,9 +73,9 @@ func run(r *compose.Run, img images) error {
 		r.SetWaiting("Waiting for Crossplane to read the TailscaleTailnet", conditionTypes...)
 		return r.CarryOver()
 	}
-	var tailnet *gatewayv1alpha1.TailscaleTailnet
-	if len(tailnets) > 0 {
-		tailnet = &tailnets[0]
+	var tailnet *tailnetv1alpha1.ClusterProviderConfig
+	if len(configs) > 0 {
+		tailnet = &configs[0]
 	}
 	v := compose.JudgeTailnet(xr.Spec.Tailnet, owner.Namespace, tailnet)
 	g.judge(v, tailnet)

@@ -112,11 +112,11 @@ func (g *group) observe(r *compose.Run) error {
 // judge what a tailnet's verdict means for the group. A tailnet that is gone
 // harms no proxy that runs: what was known of it is in the ProxySet. One that
 // does not allow the namespace leaves none.
-func (g *group) judge(v compose.TailnetVerdict, t *gatewayv1alpha1.TailscaleTailnet) {
+func (g *group) judge(v compose.TailnetVerdict, t *tailnetv1alpha1.ClusterProviderConfig) {
 	switch {
 	case v.Accepted:
 		g.composed = true
-		g.tags = compose.Tags(t.Spec.Tags, g.xr.Spec.Tags)
+		g.tags = compose.Tags(t.Spec.Tags, compose.Tags(g.xr.Spec.Tags))
 	case v.Reason == meta.ReasonTailnetNotFound:
 		g.composed = g.children
 		g.tags = compose.Tags(g.xr.Spec.Tags)

@@ -126,7 +126,9 @@ func (g *group) machinesReady() compose.Condition {
 		}
 		waiting = waiting || problem(m) != ""
 	}
-	if waiting {
+	// Pods become ready once their machines have joined. Told together, both
+	// cost one write of the composite.
+	if waiting || !g.podsReady() {
 		c.Reason = meta.ReasonMachinesNotReady
 		c.Message = "Waiting for machines to join the tailnet; status.endpointStatus says what each waits for"
 		return c

@@ -134,7 +134,7 @@ func (s *service) composeVIPService() *tailnetv1alpha1.VIPService {
 func (s *service) hostTags() []tailnetv1alpha1.Tag {
 	switch {
 	case s.sel.provision && len(s.sel.sets) == 0:
-		return compose.Tags(s.tailnetTags, s.xr.Spec.EndpointTemplate.Tags)
+		return compose.Tags(s.tailnetTags, compose.Tags(s.xr.Spec.EndpointTemplate.Tags))
 	case s.vip != nil && (s.severalTailnets() || len(s.sel.sets) == 0):
 		return s.vip.Spec.ForProvider.HostTags
 	}

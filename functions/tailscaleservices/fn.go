@@ -84,7 +84,7 @@ func run(r *compose.Run) error {
 	if name != "" {
 		need := compose.RequireTailnet(name)
 		r.Require(need)
-		found, resolved, err := compose.Required[gatewayv1alpha1.TailscaleTailnet](r, need)
+		found, resolved, err := compose.Required[tailnetv1alpha1.ClusterProviderConfig](r, need)
 		if err != nil {
 			return err
 		}

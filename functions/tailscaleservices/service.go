@@ -39,7 +39,7 @@ type service struct {
 	sel selection
 
 	// tailnetTags are the tags that the tailnet puts on every machine.
-	tailnetTags []gatewayv1alpha1.Tag
+	tailnetTags []tailnetv1alpha1.Tag
 
 	verdict  compose.TailnetVerdict
 	ports    []assignment
@@ -95,8 +95,8 @@ func (s *service) tailnet() string {
 	return s.observedTailnet()
 }
 
-func (s *service) judge(name string, found []gatewayv1alpha1.TailscaleTailnet) {
-	var t *gatewayv1alpha1.TailscaleTailnet
+func (s *service) judge(name string, found []tailnetv1alpha1.ClusterProviderConfig) {
+	var t *tailnetv1alpha1.ClusterProviderConfig
 	if len(found) > 0 {
 		t = &found[0]
 		s.tailnetTags = t.Spec.Tags

@@ -30,8 +30,17 @@ func composeConfig(xr *gatewayv1alpha1.TailscaleTailnet, clusterID string) *tail
 			}},
 			Tags:      compose.Tags(xr.Spec.Tags),
 			ClusterID: clusterID,
+
+			AllowedNamespaces: allowedNamespaces(xr.Spec.AllowedNamespaces),
 		},
 	}
+}
+
+func allowedNamespaces(a *gatewayv1alpha1.AllowedNamespaces) *tailnetv1alpha1.AllowedNamespaces {
+	if a == nil {
+		return nil
+	}
+	return &tailnetv1alpha1.AllowedNamespaces{From: tailnetv1alpha1.NamespacesFrom(a.From), Names: a.Names}
 }
 
 // composeTailnet makes what observes the tailnet and tries the credential.

@@ -53,8 +53,7 @@ func run(r *compose.Run) error {
 		return err
 	}
 	config := &tailnetv1alpha1.ClusterProviderConfig{}
-	hasConfig, err := r.Observed(nameConfig, config)
-	if err != nil {
+	if _, err := r.Observed(nameConfig, config); err != nil {
 		return err
 	}
 	tailnet := &tailnetv1alpha1.Tailnet{}
@@ -91,7 +90,8 @@ func run(r *compose.Run) error {
 		return r.CarryOver()
 	}
 	r.SetCondition(authenticated(tailnet))
-	if err := r.Desire(nameConfig, composeConfig(xr, id), hasConfig); err != nil {
+	// A config has no state of its own: the Tailnet tells whether it works.
+	if err := r.Desire(nameConfig, composeConfig(xr, id), true); err != nil {
 		return err
 	}
 	return r.Desire(nameTailnet, composeTailnet(xr), ready(tailnet))

@@ -57,6 +57,10 @@ type Options struct {
 	// are given to move to another machine. Control needs up to 15 s to choose
 	// one (tailscale.com kube/services/services.go).
 	Drain time.Duration
+
+	// JoinPatience is how long the first report waits for tailscaled to join:
+	// what it would say till then is what everyone expects. Zero is no time.
+	JoinPatience time.Duration
 }
 
 // An Agent serves one proxy pod.

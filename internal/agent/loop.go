@@ -78,6 +78,11 @@ type loop struct {
 
 	// retry is when to try again what failed. Zero when nothing did.
 	retry time.Time
+
+	// joined tells whether tailscaled has been in its tailnet. Before that
+	// nothing is reported until reportAt.
+	joined   bool
+	reportAt time.Time
 }
 
 // restore takes over what an earlier run of the agent in this pod has written, so
@@ -173,11 +178,20 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 		return l.step(ctx, now)
 	}
 
-	if listed {
+	if listed && l.mayReport(now) {
 		l.report(plan.Status(l.opts.PodIP, services, plan.Tailnet{Running: l.tailnet.Running, Accepted: l.tailnet.Accepted}))
 		l.metrics.services(services, l.tailnet.Accepted)
 	}
-	return earliest(now, append(slices.Collect(maps.Values(l.leaving)), l.retry, l.reachAgain, l.drain.deadline())...)
+	return earliest(now, append(slices.Collect(maps.Values(l.leaving)), l.retry, l.reachAgain, l.drain.deadline(), l.reportAt)...)
+}
+
+// mayReport tells whether there is something to say of the machine.
+func (l *loop) mayReport(now time.Time) bool {
+	if l.reportAt.IsZero() {
+		l.reportAt = now.Add(l.opts.JoinPatience)
+	}
+	l.joined = l.joined || l.tailnet.Running
+	return l.joined || !now.Before(l.reportAt)
 }
 
 // services plans. Before attachments were listed there is nothing to plan with.

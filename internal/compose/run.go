@@ -7,6 +7,7 @@ import (
 	"maps"
 
 	"google.golang.org/protobuf/types/known/structpb"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -30,6 +31,9 @@ const (
 type Run struct {
 	req *fnv1.RunFunctionRequest
 	rsp *fnv1.RunFunctionResponse
+
+	// status that the run wants. Nil if it says nothing of it.
+	status *structpb.Struct
 }
 
 // NewRun starts a response to a request. The response never expires: Crossplane
@@ -40,7 +44,10 @@ func NewRun(req *fnv1.RunFunctionRequest) *Run {
 }
 
 // Response to return to Crossplane.
-func (r *Run) Response() *fnv1.RunFunctionResponse { return r.rsp }
+func (r *Run) Response() *fnv1.RunFunctionResponse {
+	r.applyStatus()
+	return r.rsp
+}
 
 // Fatal ends the pipeline with an error: Crossplane keeps all children as they
 // are, shows the error on the composite, and tries again. Conditions of these
@@ -56,7 +63,7 @@ func (r *Run) Fatal(err error, types ...xpv2.ConditionType) *fnv1.RunFunctionRes
 		}
 	}
 	response.Fatal(r.rsp, err)
-	return r.rsp
+	return r.Response()
 }
 
 // Composite decodes the observed composite.
@@ -163,6 +170,14 @@ func anyMap(m map[string]string) map[string]any {
 
 // Status sets the composite's status from a struct. Fields that an earlier
 // function of the pipeline set, and this one has not, are kept.
+//
+// A run that changes a condition leaves the status as it is observed: the
+// condition's own write runs the function again, and that run changes the
+// status. Crossplane writes the status first, with the conditions that its cache
+// had, and the conditions after that. When one run changes both, the next one
+// reads a cache that is one write behind, takes the conditions back and sets them
+// anew: five writes for two, each of which counts against the composite in
+// Crossplane's circuit breaker (crossplane v2.4 composition_functions.go:732).
 func (r *Run) Status(status any) error {
 	m, err := toMap(status)
 	if err != nil {
@@ -175,15 +190,63 @@ func (r *Run) Status(status any) error {
 	if err != nil {
 		return errors.Wrap(err, "cannot set the composite resource's status")
 	}
+	r.status = s
+	return nil
+}
+
+// crossplaneStatus are fields of a composite's status that are Crossplane's.
+var crossplaneStatus = []string{"conditions", "claimConditionTypes", "connectionDetails", "crossplane"} //nolint:gochecknoglobals // A constant list.
+
+func (r *Run) applyStatus() {
+	if r.status == nil {
+		return
+	}
+	fields := maps.Clone(r.status.GetFields())
+	if r.changesConditions() {
+		fields = maps.Clone(r.req.GetObserved().GetComposite().GetResource().GetFields()["status"].GetStructValue().GetFields())
+		for _, f := range crossplaneStatus {
+			delete(fields, f)
+		}
+	}
 
 	c := r.composite()
 	if old := c.GetFields()["status"].GetStructValue(); old != nil {
-		fields := maps.Clone(old.GetFields())
-		maps.Copy(fields, s.GetFields())
-		s = &structpb.Struct{Fields: fields}
+		all := maps.Clone(old.GetFields())
+		maps.Copy(all, fields)
+		fields = all
 	}
-	c.Fields["status"] = structpb.NewStructValue(s)
-	return nil
+	if len(fields) > 0 {
+		c.Fields["status"] = structpb.NewStructValue(&structpb.Struct{Fields: fields})
+	}
+}
+
+// changesConditions tells whether the run sets a condition that the composite
+// does not have like that.
+func (r *Run) changesConditions() bool {
+	observed := map[string]*structpb.Struct{}
+	for _, v := range r.req.GetObserved().GetComposite().GetResource().GetFields()["status"].GetStructValue().GetFields()["conditions"].GetListValue().GetValues() {
+		c := v.GetStructValue()
+		observed[c.GetFields()["type"].GetStringValue()] = c
+	}
+	for _, c := range r.rsp.GetConditions() {
+		o := observed[c.GetType()].GetFields()
+		if o["status"].GetStringValue() != statusName(c.GetStatus()) || o["reason"].GetStringValue() != c.GetReason() || o["message"].GetStringValue() != c.GetMessage() {
+			return true
+		}
+	}
+	return false
+}
+
+// statusName is a condition's status as Kubernetes writes it.
+func statusName(s fnv1.Status) string {
+	switch s {
+	case fnv1.Status_STATUS_CONDITION_TRUE:
+		return string(corev1.ConditionTrue)
+	case fnv1.Status_STATUS_CONDITION_FALSE:
+		return string(corev1.ConditionFalse)
+	case fnv1.Status_STATUS_CONDITION_UNKNOWN, fnv1.Status_STATUS_CONDITION_UNSPECIFIED:
+	}
+	return string(corev1.ConditionUnknown)
 }
 
 // composite of the response, with the kind that Crossplane wants there.

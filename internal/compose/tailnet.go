@@ -9,17 +9,19 @@ import (
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
-	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// RequireTailnet is the requirement of a TailscaleTailnet.
+// RequireTailnet is the requirement of a TailscaleTailnet, as its provider config
+// has it. The config hardly changes, while the TailscaleTailnet has a status: each
+// of its changes would run every function that requires it, and count against
+// their composites in Crossplane's circuit breaker.
 func RequireTailnet(name string) Requirement {
 	return Requirement{
 		Key:        "tailnet",
-		APIVersion: gatewayv1alpha1.SchemeGroupVersion.String(),
-		Kind:       gatewayv1alpha1.TailscaleTailnetKind,
+		APIVersion: tailnetv1alpha1.SchemeGroupVersion.String(),
+		Kind:       tailnetv1alpha1.ClusterProviderConfigKind,
 		Name:       name,
 	}
 }
@@ -32,16 +34,15 @@ type TailnetVerdict struct {
 }
 
 // JudgeTailnet tells whether a namespace may use the tailnet of this name. The
-// tailnet is nil when there is none.
-func JudgeTailnet(name, namespace string, t *gatewayv1alpha1.TailscaleTailnet) TailnetVerdict {
-	if t == nil {
+// provider config is nil when there is none.
+func JudgeTailnet(name, namespace string, c *tailnetv1alpha1.ClusterProviderConfig) TailnetVerdict {
+	if c == nil {
 		return TailnetVerdict{
 			Reason:  meta.ReasonTailnetNotFound,
 			Message: fmt.Sprintf("There is no TailscaleTailnet %q; create it, or name one that exists", name),
 		}
 	}
-	a := t.Spec.AllowedNamespaces
-	if a != nil && a.From == gatewayv1alpha1.NamespacesFromList && !slices.Contains(a.Names, namespace) {
+	if !c.Spec.AllowedNamespaces.Allows(namespace) {
 		return TailnetVerdict{
 			Reason:  meta.ReasonNamespaceNotAllowed,
 			Message: fmt.Sprintf("TailscaleTailnet %q does not allow namespace %q; add it to spec.allowedNamespaces.names", name, namespace),

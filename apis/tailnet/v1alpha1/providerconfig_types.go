@@ -4,6 +4,8 @@
 package v1alpha1
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -46,6 +48,40 @@ type ProviderConfigSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
+
+	// AllowedNamespaces says which namespaces may use this config. Absent means
+	// all.
+	// +optional
+	AllowedNamespaces *AllowedNamespaces `json:"allowedNamespaces,omitempty"`
+}
+
+// NamespacesFrom says which namespaces may use a provider config.
+// +kubebuilder:validation:Enum=All;List
+type NamespacesFrom string
+
+// Which namespaces may use a provider config.
+const (
+	NamespacesFromAll  NamespacesFrom = "All"
+	NamespacesFromList NamespacesFrom = "List"
+)
+
+// AllowedNamespaces says which namespaces may use a provider config.
+type AllowedNamespaces struct {
+	// From is All, or List for those in names.
+	// +kubebuilder:default=All
+	// +optional
+	From NamespacesFrom `json:"from,omitempty"`
+
+	// Names of the namespaces, when from is List.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=256
+	// +optional
+	Names []string `json:"names,omitempty"`
+}
+
+// Allows tells whether a namespace may use the config. Nil allows all.
+func (a *AllowedNamespaces) Allows(namespace string) bool {
+	return a == nil || a.From != NamespacesFromList || slices.Contains(a.Names, namespace)
 }
 
 // A ProviderConfigStatus is the observed state of a provider config.
@@ -69,8 +105,6 @@ type Credentials struct {
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
 // +kubebuilder:printcolumn:name="TAILNET",type="string",JSONPath=".spec.tailnet"
-// +kubebuilder:printcolumn:name="READY",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].status"
-// +kubebuilder:printcolumn:name="USERS",type="integer",JSONPath=".status.users"
 // +kubebuilder:printcolumn:name="SECRET-NAME",type="string",JSONPath=".spec.credentials.oauthSecretRef.name",priority=1
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:resource:scope=Cluster,categories={crossplane,provider,tailscale}
@@ -98,8 +132,6 @@ type ClusterProviderConfigList struct {
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
 // +kubebuilder:printcolumn:name="TAILNET",type="string",JSONPath=".spec.tailnet"
-// +kubebuilder:printcolumn:name="READY",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].status"
-// +kubebuilder:printcolumn:name="USERS",type="integer",JSONPath=".status.users"
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:resource:scope=Namespaced,categories={crossplane,provider,tailscale}
 

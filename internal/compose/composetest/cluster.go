@@ -40,6 +40,51 @@ func (c *cluster) call(t *testing.T, fn fnv1.FunctionRunnerServiceServer) *fnv1.
 	return nil
 }
 
+// settle calls a function until the conditions that it sets are those that the
+// composite has, as Crossplane does. It fails the test if a call changes
+// conditions and status both, or if they do not settle.
+func (c *cluster) settle(t *testing.T, fn fnv1.FunctionRunnerServiceServer) *fnv1.RunFunctionResponse {
+	t.Helper()
+	first := c.call(t, fn)
+	settled := &cluster{composite: withConditions(c.composite, first.GetConditions()), observed: c.observed, objects: c.objects}
+	rsp := settled.call(t, fn)
+	if !proto.Equal(&fnv1.RunFunctionResponse{Conditions: first.GetConditions()}, &fnv1.RunFunctionResponse{Conditions: rsp.GetConditions()}) {
+		t.Error("the function's conditions depend on those that it set before")
+	}
+	for _, r := range first.GetResults() {
+		if r.GetSeverity() == fnv1.Severity_SEVERITY_FATAL {
+			return rsp
+		}
+	}
+	if got := field(first.GetDesired().GetComposite().GetResource(), "status"); got != nil && field(c.composite, "status") == nil {
+		t.Errorf("the first call sets conditions and status both, which costs five writes of the composite: %v", got)
+	}
+	return rsp
+}
+
+func withConditions(composite *structpb.Struct, conditions []*fnv1.Condition) *structpb.Struct {
+	names := map[fnv1.Status]string{
+		fnv1.Status_STATUS_CONDITION_TRUE:    "True",
+		fnv1.Status_STATUS_CONDITION_FALSE:   "False",
+		fnv1.Status_STATUS_CONDITION_UNKNOWN: "Unknown",
+	}
+	l := &structpb.ListValue{}
+	for _, c := range conditions {
+		l.Values = append(l.Values, structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
+			"type":    structpb.NewStringValue(c.GetType()),
+			"status":  structpb.NewStringValue(names[c.GetStatus()]),
+			"reason":  structpb.NewStringValue(c.GetReason()),
+			"message": structpb.NewStringValue(c.GetMessage()),
+		}}))
+	}
+	out := clone(composite)
+	if out.Fields["status"].GetStructValue() == nil {
+		out.Fields["status"] = structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{}})
+	}
+	out.Fields["status"].GetStructValue().Fields["conditions"] = structpb.NewListValue(l)
+	return out
+}
+
 // callOnce calls a function with what it required before.
 func (c *cluster) callOnce(t *testing.T, fn fnv1.FunctionRunnerServiceServer, wants *fnv1.Requirements) *fnv1.RunFunctionResponse {
 	t.Helper()

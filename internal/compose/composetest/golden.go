@@ -58,7 +58,7 @@ func Golden(t *testing.T, fn fnv1.FunctionRunnerServiceServer) {
 	for _, f := range files {
 		t.Run(strings.TrimSuffix(f.Name(), ".yaml"), func(t *testing.T) {
 			c := load(t, filepath.Join(in, f.Name()))
-			rsp := c.call(t, fn)
+			rsp := c.settle(t, fn)
 			checkRules(t, rsp)
 			checkStable(t, c, fn, rsp)
 			checkCarriesOver(t, c, fn)
@@ -88,7 +88,7 @@ func checkStable(t *testing.T, c *cluster, fn fnv1.FunctionRunnerServiceServer, 
 	shuffled := &cluster{composite: c.composite, observed: c.observed, objects: slices.Clone(c.objects)}
 	slices.Reverse(shuffled.objects)
 	for _, again := range []*cluster{c, shuffled} {
-		if got := again.call(t, fn); !bytes.Equal(encode(t, want), encode(t, got)) {
+		if got := again.settle(t, fn); !bytes.Equal(encode(t, want), encode(t, got)) {
 			t.Errorf("two runs with the same input differ: -first, +second:\n%s", cmp.Diff(string(render(t, want)), string(render(t, got))))
 		}
 	}

@@ -67,19 +67,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			return reconcile.Result{}, errors.Wrap(err, "cannot add finalizer to provider config")
 		}
 	}
-	return reconcile.Result{}, r.status(ctx, pc, u)
+	return reconcile.Result{}, r.status(ctx, pc)
 }
 
-// status writes how many users a config has, if that changed.
-func (r *Reconciler) status(ctx context.Context, pc resource.ProviderConfig, u users) error {
+// status says why a config that is being deleted stays. It does not count users:
+// functions require configs, and each change of one runs them all.
+func (r *Reconciler) status(ctx context.Context, pc resource.ProviderConfig) error {
 	terminating := pc.GetCondition(providerconfig.TypeTerminating)
-	if pc.GetUsers() == u.all && (terminating.Status == corev1.ConditionTrue) == xpmeta.WasDeleted(pc) {
+	if !xpmeta.WasDeleted(pc) || terminating.Status == corev1.ConditionTrue {
 		return nil
 	}
-	pc.SetUsers(u.all)
-	if xpmeta.WasDeleted(pc) {
-		pc.SetConditions(providerconfig.Terminating().WithMessage("Managed resources still use this provider config; it goes when they are deleted"))
-	}
+	pc.SetConditions(providerconfig.Terminating().WithMessage("Managed resources still use this provider config; it goes when they are deleted"))
 	return errors.Wrap(r.kube.Status().Update(ctx, pc), "cannot update status of provider config")
 }
 

@@ -6,7 +6,6 @@ package config
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,14 +53,12 @@ func TestReconcile(t *testing.T) {
 		deleted   []client.Object
 		config    bool // Wanted to be there.
 		protected bool // The Secret is wanted to be there, with our finalizer.
-		users     int64
 	}{
 		"Protects": {
-			reason:    "A config gets a finalizer and the number of its users.",
+			reason:    "A config gets a finalizer.",
 			objects:   []client.Object{clusterConfig("a"), oauth(), user(&v1alpha1.Machine{}, "a"), user(&v1alpha1.VIPService{}, "other")},
 			config:    true,
 			protected: true,
-			users:     1,
 		},
 		"ConfigInUse": {
 			reason:    "A config that is deleted stays while a resource refers to it.",
@@ -69,7 +66,6 @@ func TestReconcile(t *testing.T) {
 			deleted:   []client.Object{clusterConfig("a")},
 			config:    true,
 			protected: true,
-			users:     1,
 		},
 		"ConfigUnused": {
 			reason:  "A config that nothing uses goes, and gives its Secret back.",
@@ -82,14 +78,12 @@ func TestReconcile(t *testing.T) {
 			deleted:   []client.Object{oauth()},
 			config:    true,
 			protected: true,
-			users:     1,
 		},
 		"SecretNotNeeded": {
 			reason:  "A Tailnet needs no Secret to go, so it keeps none.",
 			objects: []client.Object{clusterConfig("a", finalizer), oauth(), user(&v1alpha1.Tailnet{}, "a")},
 			deleted: []client.Object{oauth()},
 			config:  true,
-			users:   1,
 		},
 		"SecretNeededByAnother": {
 			reason:    "A Secret that is deleted stays while another config's machine needs it.",
@@ -132,9 +126,6 @@ func TestReconcile(t *testing.T) {
 			err := kube.Get(ctx, types.NamespacedName{Name: "a"}, pc)
 			if kerrors.IsNotFound(err) == tc.config {
 				t.Errorf("\n%s\nwant config: %t, got: %v", tc.reason, tc.config, err)
-			}
-			if diff := cmp.Diff(tc.users, pc.GetUsers()); diff != "" {
-				t.Errorf("\n%s\nusers: -want, +got:\n%s", tc.reason, diff)
 			}
 			if terminating := pc.GetCondition(providerconfig.TypeTerminating).Status == corev1.ConditionTrue; terminating != (tc.config && pc.GetDeletionTimestamp() != nil) {
 				t.Errorf("\n%s\nTerminating: got %t", tc.reason, terminating)

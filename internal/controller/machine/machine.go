@@ -152,7 +152,8 @@ func (e *external) plan(ctx context.Context, mg *v1alpha1.Machine, s secrets) (p
 	return p, d, err
 }
 
-// device returns the device with the node ID from the shared list. Nil if there
+// device returns the device with the node ID from the shared list. One that the
+// list lacks may have joined since, so the API is asked for it alone. Nil if there
 // is none.
 func (e *external) device(ctx context.Context, id string) (*tailscale.Device, error) {
 	if id == "" {
@@ -168,8 +169,15 @@ func (e *external) device(ctx context.Context, id string) (*tailscale.Device, er
 		if i >= 0 && (all[i].ConnectedToControl || age != 0) {
 			return &all[i], nil
 		}
+		if i < 0 {
+			break
+		}
 	}
-	return nil, nil // None is an answer.
+	d, err := e.api.Device(ctx, id)
+	if tailscale.IsNotFound(err) {
+		return nil, nil // None is an answer.
+	}
+	return d, errors.Wrap(err, "cannot get device")
 }
 
 // report fills in the status. It leaves what the agent reports alone.
@@ -294,6 +302,11 @@ func (e *external) issueKey(ctx context.Context, mg *v1alpha1.Machine, s secrets
 		return errors.Wrap(err, "cannot write auth key to config Secret")
 	}
 	mg.Status.AtProvider.KeyIssued = true
+	// The managed reconciler added its finalizer since Observe, and with the
+	// answer lost the status that was not written yet.
+	if p.nodeID == "" {
+		mg.SetConditions(waitingForLogin())
+	}
 	e.record.Event(mg, event.Normal(reasonKeyIssued, "Issued auth key "+k.ID))
 	return nil
 }
