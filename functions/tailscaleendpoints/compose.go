@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
@@ -102,7 +103,14 @@ func (g *group) labels() map[string]string {
 func (g *group) composeMachine(i int32) *tailnetv1alpha1.Machine {
 	name := compose.MachineName(g.set, i)
 	return &tailnetv1alpha1.Machine{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: g.owner.Namespace, Labels: g.labels()},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:      name,
+			Namespace: g.owner.Namespace,
+			Labels:    g.labels(),
+			// The provider would add it first of all, in a write that counts
+			// against the composite in Crossplane's circuit breaker.
+			Finalizers: []string{meta.FinalizerManaged},
+		},
 		Spec: tailnetv1alpha1.MachineSpec{
 			ManagedResourceSpec: xpv2.ManagedResourceSpec{ProviderConfigReference: compose.ProviderConfigRef(g.xr.Spec.Tailnet)},
 			ForProvider: tailnetv1alpha1.MachineParameters{
@@ -134,15 +142,19 @@ func (g *group) composeProxySet() *tailnetv1alpha1.ProxySet {
 	}
 }
 
-// podsReady tells whether all wanted pods are ready and of the wanted template.
+// podsReady tells whether all pods that the StatefulSet asks for are ready and of
+// its template. A run that scales it does not judge by what it asks for itself:
+// Crossplane writes the composite's references in that run, and conditions that
+// change with them cost twice.
 func (g *group) podsReady() bool {
 	s := g.statefulSet
 	if s == nil {
 		return false
 	}
+	asked := ptr.Deref(s.Spec.Replicas, 1)
 	return s.Status.ObservedGeneration >= s.GetGeneration() &&
-		s.Status.ReadyReplicas >= g.replicas &&
-		s.Status.UpdatedReplicas >= g.replicas
+		s.Status.ReadyReplicas >= asked &&
+		s.Status.UpdatedReplicas >= asked
 }
 
 // allMachinesReady tells whether all wanted machines serve: in the tailnet, and
@@ -151,12 +163,12 @@ func (g *group) allMachinesReady() bool {
 	if !g.podsReady() {
 		return false
 	}
-	for _, i := range g.wanted() {
-		if !machineReady(g.machines[i]) {
+	for i, m := range g.machines {
+		if i < g.replicas && !machineReady(m) {
 			return false
 		}
 	}
-	return true
+	return len(g.machines) > 0 || g.replicas == 0
 }
 
 // machineReady tells whether a machine is in the tailnet and as it is wanted.

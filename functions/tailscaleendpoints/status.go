@@ -124,11 +124,12 @@ func (g *group) machinesReady() compose.Condition {
 			c.Message = fmt.Sprintf("Machine %s: %s", name, m.GetCondition(xpv2.TypeSynced).Message)
 			return c
 		}
-		waiting = waiting || problem(m) != ""
+		// One that is made in this run is judged in the next, see podsReady.
+		waiting = waiting || m != nil && problem(m) != ""
 	}
 	// Pods become ready once their machines have joined. Told together, both
 	// cost one write of the composite.
-	if waiting || !g.podsReady() {
+	if waiting || !g.podsReady() || len(g.machines) == 0 && g.replicas > 0 {
 		c.Reason = meta.ReasonMachinesNotReady
 		c.Message = "Waiting for machines to join the tailnet; status.endpointStatus says what each waits for"
 		return c

@@ -191,7 +191,9 @@ func (l *loop) mayReport(now time.Time) bool {
 		l.reportAt = now.Add(l.opts.JoinPatience)
 	}
 	l.joined = l.joined || l.tailnet.Running
-	return l.joined || !now.Before(l.reportAt)
+	// Of a pod that is being stopped its Machine need not tell: it goes, or the
+	// pod comes back.
+	return l.drain == nil && (l.joined || !now.Before(l.reportAt))
 }
 
 // services plans. Before attachments were listed there is nothing to plan with.

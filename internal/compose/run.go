@@ -5,6 +5,7 @@ package compose
 
 import (
 	"maps"
+	"slices"
 
 	"google.golang.org/protobuf/types/known/structpb"
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,8 @@ import (
 	"github.com/crossplane/function-sdk-go/response"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
 // Reasons of conditions that are unknown.
@@ -145,6 +148,10 @@ func carryMetadata(o map[string]any) {
 	}
 	if l := withoutCrossplane(stringMap(in["labels"])); l != nil {
 		out["labels"] = anyMap(l)
+	}
+	// What a function composed with a finalizer would lose it.
+	if fs, ok := in["finalizers"].([]any); ok && slices.Contains(fs, any(meta.FinalizerManaged)) && in["deletionTimestamp"] == nil {
+		out["finalizers"] = []any{meta.FinalizerManaged}
 	}
 	o["metadata"] = out
 }

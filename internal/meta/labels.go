@@ -45,6 +45,10 @@ const (
 // CLUSTER-ID/NAMESPACE/NAME of the VIPService.
 const AnnotationOwner = "gateway.tailscale.com/owner"
 
+// FinalizerManaged is the finalizer of every managed resource
+// (crossplane-runtime pkg/reconciler/managed, FinalizerName).
+const FinalizerManaged = "finalizer.managedresource.crossplane.io"
+
 // ConfigSecretSuffix is appended to a Machine's name to get its config Secret's.
 const ConfigSecretSuffix = "-config"
 
