@@ -51,7 +51,8 @@ func (s *service) desireVIPService(r *compose.Run) error {
 	if s.moving() || s.tailnet() == "" {
 		return nil
 	}
-	if s.vip == nil && (!s.verdict.Accepted || s.sel.err != nil || s.severalTailnets()) {
+	mayMake := s.verdict.Accepted && s.sel.err == nil && !s.severalTailnets()
+	if s.vip == nil && !mayMake {
 		return nil
 	}
 	return r.Desire(nameVIPService, s.composeVIPService(), s.vipReady())

@@ -8,9 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/crossplane/function-sdk-go/response"
-
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	"github.com/crossplane/function-sdk-go/response"
 )
 
 // A Condition of the object that the user wrote. It has no time: Crossplane

@@ -8,9 +8,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
-
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
 // ServiceAccount of the proxies.

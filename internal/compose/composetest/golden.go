@@ -70,7 +70,7 @@ func Golden(t *testing.T, fn fnv1.FunctionRunnerServiceServer) {
 				}
 				return
 			}
-			want, err := os.ReadFile(path) //nolint:gosec // A file of the test.
+			want, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatalf("%v; run the test with -update", err)
 			}
@@ -158,7 +158,7 @@ func render(t *testing.T, rsp *fnv1.RunFunctionResponse) []byte {
 
 func load(t *testing.T, path string) *cluster {
 	t.Helper()
-	b, err := os.ReadFile(path) //nolint:gosec // A file of the test.
+	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
