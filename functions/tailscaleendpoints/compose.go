@@ -41,9 +41,7 @@ func (g *group) desire(r *compose.Run) error {
 		{name: nameProxySet, object: g.composeProxySet(), ready: true},
 		{name: nameStatefulSet, object: proxy.StatefulSet(o), ready: g.podsReady()},
 	}
-	// One pod cannot be spared: a budget would only block its node's drain, or
-	// do nothing.
-	if g.replicas > 1 {
+	if g.wantsBudget() {
 		children = append(children, child{name: nameBudget, object: proxy.PodDisruptionBudget(o), ready: true})
 	}
 	for _, c := range children {
@@ -155,6 +153,16 @@ func (g *group) podsReady() bool {
 	return s.Status.ObservedGeneration >= s.GetGeneration() &&
 		s.Status.ReadyReplicas >= asked &&
 		s.Status.UpdatedReplicas >= asked
+}
+
+// wantsBudget tells whether there is to be a PodDisruptionBudget. One pod cannot
+// be spared, so it has none. And a budget is made once the pods are there: before,
+// it protects nothing, and its status changes with each of them.
+func (g *group) wantsBudget() bool {
+	if g.replicas < 2 {
+		return false
+	}
+	return g.budget || g.podsReady() && ptr.Deref(g.statefulSet.Spec.Replicas, 1) == g.replicas
 }
 
 // allMachinesReady tells whether all wanted machines serve: in the tailnet, and

@@ -56,6 +56,9 @@ type group struct {
 	// children were observed, of any kind.
 	children bool
 
+	// budget was observed.
+	budget bool
+
 	// composed tells whether there are to be proxies at all.
 	composed bool
 
@@ -95,6 +98,7 @@ func (g *group) observe(r *compose.Run) error {
 	}
 	for _, name := range r.ObservedNames() {
 		g.children = true
+		g.budget = g.budget || name == nameBudget
 		n, isMachine := strings.CutPrefix(name, prefixMachine)
 		i, err := strconv.ParseInt(n, 10, 32)
 		if !isMachine || err != nil {

@@ -103,7 +103,6 @@ func deletesExample(t *testing.T) {
 }
 
 func deletesNamespace(t *testing.T) {
-	again(t)
 	kubectl(t, "delete", "namespace", namespace, "--timeout=4m")
 	d, k, s := tailnetState(t).ours()
 	if d+k+s != 0 {

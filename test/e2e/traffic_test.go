@@ -180,6 +180,7 @@ func withdraws(t *testing.T) {
 }
 
 func survives(t *testing.T) {
+	again(t)
 	kubectl(t, "delete", "pod", "-n", "crossplane-system", "-l", "pkg.crossplane.io/provider", "--wait=false")
 	kubectl(t, "delete", "pod", "proxies-ingress-0", "-n", namespace, "--force", "--grace-period=0")
 	answered(t, "web", "web", 3*time.Minute)
