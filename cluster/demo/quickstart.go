@@ -98,7 +98,7 @@ func (d *demo) proof(ctx context.Context, p *progress) error {
 	p.printf("\nA tailnet client asked %s and pod %s answered.\n\n", url, strings.TrimSpace(answer))
 	p.printf("Look around:\n")
 	p.printf("  go run ./cluster/lab kubectl get tailscaletailnets,tailscaleendpoints,tailscaleservices -A\n")
-	p.printf("  go run ./cluster/lab bin crossplane >/dev/null && KUBECONFIG=$(go run ./cluster/lab kubeconfig) $(go run ./cluster/lab bin crossplane) resource trace -n quickstart tailscaleservices.gateway.tailscale.com/web\n")
+	p.printf("  go run ./cluster/lab crossplane resource trace -n quickstart tailscaleservices.gateway.tailscale.com/web\n")
 	p.printf("  go run ./cluster/lab tailnet-curl %s\n\n", url)
 	return nil
 }
