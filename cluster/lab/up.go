@@ -252,7 +252,11 @@ func (c *downCmd) Run(r runtime) error {
 
 // stopAndSweep ends a lab in whatever state it is.
 func stopAndSweep(r runtime, keepRegistry bool) error {
-	if d, ok := r.paths.Daemon(); ok {
+	d, ok := r.paths.Daemon()
+	if !ok && r.daemon().Foreign(r) {
+		return errors.New("another lab is up on this machine: take it down with the TSGW_LAB_DIR that it was brought up with")
+	}
+	if ok {
 		if err := d.Stop(r, 90*time.Second); err != nil {
 			return err
 		}

@@ -25,6 +25,19 @@ type Client struct {
 	Paths host.Paths
 }
 
+// Foreign tells whether a daemon answers that was not started for these paths.
+// Labs share names of network namespaces and links, so there can be one only.
+func (c Client) Foreign(ctx context.Context) bool {
+	if _, ours := c.Paths.Daemon(); ours {
+		return false
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", c.Paths.Socket())
+	if err != nil {
+		return false
+	}
+	return conn.Close() == nil
+}
+
 func (c Client) do(ctx context.Context, method, path string) ([]byte, error) {
 	if _, ok := c.Paths.Daemon(); !ok {
 		return nil, ErrNotRunning
