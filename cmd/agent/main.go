@@ -52,6 +52,7 @@ type CLI struct {
 	ServeConfig         string        `help:"Where containerboot looks for the serve config: its TS_SERVE_CONFIG." default:"/etc/proxies/serve-config.json" env:"SERVE_CONFIG"`
 	Socket              string        `help:"Socket of tailscaled's LocalAPI. The agent must run as tailscaled's user." default:"/var/run/tailscale/tailscaled.sock" env:"TS_SOCKET"`
 	JoinPatience        time.Duration `help:"How long the first report waits for tailscaled to join the tailnet." default:"10s" env:"JOIN_PATIENCE"`
+	StatePatience       time.Duration `help:"How long tailscaled may run without its state in the state Secret before it is logged out, to join anew." default:"30s" env:"STATE_PATIENCE"`
 	Drain               time.Duration `help:"How long a withdrawn service is still served, for clients to move to another machine. Tailscale's control server may take 15s to choose one." default:"20s" env:"DRAIN"`
 }
 
@@ -88,6 +89,7 @@ func (c *CLI) Run() error {
 		ServeConfigPath:     c.ServeConfig,
 		Drain:               c.Drain,
 		JoinPatience:        c.JoinPatience,
+		StatePatience:       c.StatePatience,
 	}, kc, localapi.NewClient(c.Socket), probe.NewNetChecker(), agent.NewMetrics(), log)
 	return a.Run(ctx, l)
 }

@@ -61,6 +61,10 @@ type Options struct {
 	// JoinPatience is how long the first report waits for tailscaled to join:
 	// what it would say till then is what everyone expects. Zero is no time.
 	JoinPatience time.Duration
+
+	// StatePatience is how long tailscaled may run without its state in the state
+	// Secret. A node that logs in writes it there within seconds.
+	StatePatience time.Duration
 }
 
 // An Agent serves one proxy pod.
@@ -121,6 +125,7 @@ func (a *Agent) Run(ctx context.Context, l net.Listener) error {
 			}()
 		},
 		reload: watcher.Reload,
+		logout: func() { go watcher.Logout(ctx) },
 		config: atomicdir.New(a.opts.TailscaledConfigDir, meta.ConfigKey),
 		serve:  atomicdir.New(filepath.Dir(a.opts.ServeConfigPath), filepath.Base(a.opts.ServeConfigPath)),
 	}
@@ -138,6 +143,11 @@ func (a *Agent) Run(ctx context.Context, l net.Listener) error {
 		})
 	})
 	wg.Go(func() {
+		kube.WatchSecret(ctx, a.client, a.opts.stateSecret(), func(s *corev1.Secret) {
+			a.do(ctx, func(l *loop) { l.setState(s) })
+		})
+	})
+	wg.Go(func() {
 		kube.WatchAttachments(ctx, a.client, a.opts.PodNamespace, a.opts.Endpoints, func(as []v1alpha1.ServiceAttachment) {
 			a.do(ctx, func(l *loop) { l.setAttachments(as) })
 		})
@@ -151,6 +161,11 @@ func (a *Agent) do(ctx context.Context, fn func(*loop)) {
 	case <-ctx.Done():
 	case a.commands <- fn:
 	}
+}
+
+// stateSecret is the pod's namesake (TS_KUBE_SECRET).
+func (o Options) stateSecret() client.ObjectKey {
+	return client.ObjectKey{Namespace: o.PodNamespace, Name: o.PodName}
 }
 
 func (o Options) configSecret() client.ObjectKey {

@@ -57,6 +57,9 @@ type pod struct {
 	away    atomic.Bool
 	logged  logs
 
+	// statePatience is a minute, unless a test sets it.
+	statePatience time.Duration
+
 	url  string
 	stop func()
 }
@@ -68,7 +71,7 @@ func newPod(t *testing.T, objs ...client.Object) *pod {
 	if err != nil {
 		t.Fatalf("NewScheme(): %v", err)
 	}
-	p := &pod{t: t, dir: t.TempDir()}
+	p := &pod{t: t, dir: t.TempDir(), statePatience: time.Minute}
 	c := fake.NewClientBuilder().WithScheme(s).WithObjects(objs...).WithStatusSubresource(&v1alpha1.Machine{}).
 		WithIndex(&corev1.Secret{}, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).Build()
 	p.kube = &apiServer{WithWatch: c, away: &p.away}
@@ -145,6 +148,7 @@ func (p *pod) start() {
 		TailscaledConfigDir: filepath.Join(p.dir, "tsconfig", "set-0"),
 		ServeConfigPath:     filepath.Join(p.dir, "proxies", "serve-config.json"),
 		Drain:               drainTime,
+		StatePatience:       p.statePatience,
 	}, p.kube, localapi.NewClient(p.local.Socket), checker, NewMetrics(), p.logged.logger())
 
 	ctx, cancel := context.WithCancel(p.t.Context())

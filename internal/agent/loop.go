@@ -45,6 +45,9 @@ type loop struct {
 	// reload has tailscaled read its config.
 	reload func()
 
+	// logout has tailscaled leave its tailnet.
+	logout func()
+
 	// base is tailscaled's config but for what it advertises. Nil until known.
 	base []byte
 
@@ -53,6 +56,11 @@ type loop struct {
 	listed      bool
 
 	tailnet localapi.State
+
+	// stateLost tells that the state Secret was seen without a node's identity.
+	// If tailscaled goes on without one it is logged out at logoutAt.
+	stateLost bool
+	logoutAt  time.Time
 
 	// advertised is what the config on disk advertises.
 	advertised []string
@@ -171,6 +179,7 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 		l.failed(now, "Cannot write tailscaled's config", err)
 	}
 	l.health.set(l.handlers != nil && l.configured, l.drain != nil)
+	l.mendState(now)
 	l.drain.step(now, l.tailnet)
 	if l.drain.replaced(now) {
 		l.log.Info("tailscaled is back, serving again")
@@ -182,7 +191,7 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 		l.report(plan.Status(l.opts.PodIP, services, plan.Tailnet{Running: l.tailnet.Running, Accepted: l.tailnet.Accepted}))
 		l.metrics.services(services, l.tailnet.Accepted)
 	}
-	return earliest(now, append(slices.Collect(maps.Values(l.leaving)), l.retry, l.reachAgain, l.drain.deadline(), l.reportAt)...)
+	return earliest(now, append(slices.Collect(maps.Values(l.leaving)), l.retry, l.reachAgain, l.drain.deadline(), l.reportAt, l.logoutAt)...)
 }
 
 // mayReport tells whether there is something to say of the machine.

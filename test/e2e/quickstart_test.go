@@ -26,6 +26,7 @@ func TestQuickstart(t *testing.T) {
 		{"ScalesWithoutRestart", scales},
 		{"DeletesExample", deletesExample},
 		{"SurvivesKilledPods", survives},
+		{"RecoversLostNode", recovers},
 		{"DeletesNamespace", deletesNamespace},
 		{"DeletesAllTogether", deletesAllTogether},
 		{"NeverOpensCircuitBreaker", breakerStaysClosed},

@@ -3,7 +3,7 @@
 
 // Package localapi follows the pod's tailscaled over its LocalAPI: whether it is
 // in its tailnet, and which services control has accepted it for. It also has it
-// reload its config. It decides nothing.
+// reload its config and log out. It decides nothing.
 package localapi
 
 import (
@@ -27,7 +27,7 @@ const (
 	maxPause = 2 * time.Second
 )
 
-// reloadTimeout bounds one request to reload the config.
+// reloadTimeout bounds one request to reload the config, or to log out.
 const reloadTimeout = 10 * time.Second
 
 // busMask asks for one whole status at first, and then for what changed of the
@@ -52,6 +52,7 @@ type State struct {
 type Client interface {
 	WatchIPNBus(ctx context.Context, mask ipn.NotifyWatchOpt) (*local.IPNBusWatcher, error)
 	ReloadConfig(ctx context.Context) (bool, error)
+	Logout(ctx context.Context) error
 }
 
 // A Watcher follows one tailscaled.
@@ -84,6 +85,16 @@ func (w *Watcher) Reload() {
 	select {
 	case w.reload <- struct{}{}:
 	default:
+	}
+}
+
+// Logout has tailscaled leave its tailnet. A failure is logged: who asks sees by the
+// state whether it helped.
+func (w *Watcher) Logout(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
+	defer cancel()
+	if err := w.client.Logout(ctx); err != nil {
+		w.log.Info("Cannot log the node out", "error", err)
 	}
 }
 

@@ -66,6 +66,16 @@ func AdvertisedIn(config []byte) ([]string, error) {
 	return out, nil
 }
 
+// HasAuthKey tells whether a tailscaled config holds a key to log in with.
+func HasAuthKey(config []byte) bool {
+	fields, err := parseConfig(config)
+	if err != nil {
+		return false
+	}
+	var key string
+	return json.Unmarshal(fields["AuthKey"], &key) == nil && key != ""
+}
+
 // parseConfig returns the fields of a tailscaled config that tailscaled would
 // take (ipn/conffile/conffile.go, Load).
 func parseConfig(config []byte) (map[string]json.RawMessage, error) {

@@ -61,6 +61,7 @@ func (s *Server) Start() {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /localapi/v0/watch-ipn-bus", s.watch)
 	mux.HandleFunc("POST /localapi/v0/reload-config", s.reload)
+	mux.HandleFunc("POST /localapi/v0/logout", s.logout)
 	srv := &http.Server{Handler: mux} //nolint:gosec // Its only client is the test.
 	s.mu.Lock()
 	s.srv = srv
@@ -102,6 +103,18 @@ func (s *Server) Reloads() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.reloads
+}
+
+func (s *Server) logout(w http.ResponseWriter, _ *http.Request) {
+	s.Set(ipn.NeedsLogin)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// State is what tailscaled is in.
+func (s *Server) State() ipn.State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state
 }
 
 // Disconnect ends all watches, as tailscaled does to a watcher that lags.

@@ -1,0 +1,102 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"tailscale.com/ipn"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
+)
+
+func TestMendState(t *testing.T) {
+	withKey, without := []byte(`{"Version":"alpha0","AuthKey":"tskey-auth-1"}`), []byte(`{"Version":"alpha0"}`)
+	whole := &corev1.Secret{Data: map[string][]byte{string(ipn.CurrentProfileStateKey): []byte("profile-1")}}
+	cases := map[string]struct {
+		reason string
+		state  *corev1.Secret
+		unseen bool
+		base   []byte
+		tail   localapi.State
+		drain  *drain
+		after  time.Duration
+		want   int
+	}{
+		"Lost": {
+			reason: "A node whose state is gone must join anew once it has a key.",
+			state:  &corev1.Secret{}, base: withKey, tail: localapi.State{Running: true}, after: 30 * time.Second, want: 1,
+		},
+		"Deleted": {
+			reason: "A Secret that is gone holds no state either.",
+			base:   withKey, tail: localapi.State{Running: true}, after: 30 * time.Second, want: 1,
+		},
+		"Patience": {
+			reason: "A node that has just logged in may take a moment to write its state down.",
+			state:  &corev1.Secret{}, base: withKey, tail: localapi.State{Running: true}, after: 29 * time.Second,
+		},
+		"Whole": {
+			reason: "A node with a state must be left alone.",
+			state:  whole, base: withKey, tail: localapi.State{Running: true}, after: time.Hour,
+		},
+		"NoKey": {
+			reason: "Without a key it could not come back: the provider may be away.",
+			state:  &corev1.Secret{}, base: without, tail: localapi.State{Running: true}, after: time.Hour,
+		},
+		"NotRunning": {
+			reason: "A node that is logging in has no state yet.",
+			state:  &corev1.Secret{}, base: withKey, after: time.Hour,
+		},
+		"Draining": {
+			reason: "A pod that is being stopped need not join anew.",
+			state:  &corev1.Secret{}, base: withKey, tail: localapi.State{Running: true}, drain: &drain{}, after: time.Hour,
+		},
+		"Unseen": {
+			reason: "While the API server is away nothing is known of the state.",
+			unseen: true, base: withKey, tail: localapi.State{Running: true}, after: time.Hour,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			now := time.Unix(1000, 0)
+			l, _ := newLoop(t, t.TempDir())
+			got := 0
+			l.logout = func() { got++ }
+			l.opts.StatePatience = 30 * time.Second
+			l.base, l.tailnet, l.drain = tc.base, tc.tail, tc.drain
+			if !tc.unseen {
+				l.setState(tc.state)
+			}
+			l.mendState(now)
+			l.mendState(now.Add(tc.after))
+			if got != tc.want {
+				t.Errorf("\n%s\nmendState(...): logged out %d times, want %d", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestLostState(t *testing.T) {
+	state := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "set-0"},
+		Data:       map[string][]byte{string(ipn.CurrentProfileStateKey): []byte("profile-1")},
+	}
+	p := newPod(t, machine(), secret(), state)
+	p.statePatience = 50 * time.Millisecond
+	p.start()
+	p.local.Set(ipn.Running)
+	eventually(t, "The agent must write its files.", [2]string{configNone, serveNone}, p.files)
+	if got := p.local.State(); got != ipn.Running {
+		t.Errorf("A node with a state must stay in the tailnet, it is %s", got)
+	}
+
+	state.Data = nil
+	if err := p.kube.Update(t.Context(), state); err != nil {
+		t.Fatalf("Update(...): %v", err)
+	}
+	eventually(t, "A node whose state is lost must be logged out.", ipn.NeedsLogin, p.local.State)
+}

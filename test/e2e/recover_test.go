@@ -1,0 +1,92 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	neturl "net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"tailscale.com/client/tailscale/v2"
+)
+
+// tailnetClient is the official client, with the lab's credential.
+func tailnetClient(t *testing.T) *tailscale.Client {
+	t.Helper()
+	base, err := neturl.Parse(fromLab(t, "TAILNET_API"))
+	if err != nil {
+		t.Fatalf("cannot parse the tailnet's address: %v", err)
+	}
+	secret, err := os.ReadFile(fromLab(t, "TAILNET_CLIENT_SECRET_FILE"))
+	if err != nil {
+		t.Fatalf("cannot read the tailnet's credential: %v", err)
+	}
+	return &tailscale.Client{
+		BaseURL: base,
+		HTTP:    &http.Client{Timeout: 20 * time.Second},
+		Auth:    &tailscale.OAuth{ClientID: fromLab(t, "TAILNET_CLIENT_ID"), ClientSecret: strings.TrimSpace(string(secret))},
+	}
+}
+
+// expireKey makes a device log in anew, as its key's end does.
+func expireKey(t *testing.T, nodeID string) {
+	t.Helper()
+	c := tailnetClient(t)
+	hc := c.Auth.HTTPClient(c.HTTP, c.BaseURL.String())
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.BaseURL.JoinPath("api/v2/device", nodeID, "expire").String(), http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rsp, err := hc.Do(req)
+	if err != nil {
+		t.Fatalf("cannot expire the device's key: %v", err)
+	}
+	if err := rsp.Body.Close(); err != nil || rsp.StatusCode != http.StatusOK {
+		t.Fatalf("cannot expire the device's key: %s, %v", rsp.Status, err)
+	}
+}
+
+// recovers takes from a proxy what makes it a node of its tailnet. Each time it must
+// come back by itself, as another device, and leave nothing behind.
+func recovers(t *testing.T) {
+	const machine = "proxies-ingress-0"
+	for _, loss := range []struct {
+		name string
+		lose func(t *testing.T, nodeID string)
+	}{
+		{"DeletedDevice", func(t *testing.T, nodeID string) {
+			t.Helper()
+			if err := tailnetClient(t).Devices().Delete(t.Context(), nodeID); err != nil {
+				t.Fatalf("cannot delete the device: %v", err)
+			}
+		}},
+		{"ExpiredKey", expireKey},
+		{"LostState", func(t *testing.T, _ string) {
+			t.Helper()
+			kubectl(t, "delete", "secret", machine, "-n", namespace, "--wait=false")
+		}},
+	} {
+		t.Run(loss.name, func(t *testing.T) {
+			before := jsonpath(t, "machines", machine, "{.status.atProvider.nodeID}")
+			loss.lose(t, before)
+			took := eventually(t, 4*time.Minute, "another device in place of "+before, func() string {
+				now := jsonpath(t, "machines", machine, "{.status.atProvider.nodeID}")
+				ready := jsonpath(t, "machines", machine, "{.status.conditions[?(@.type=='Ready')].status}")
+				d, k, _ := tailnetState(t).ours()
+				if now == before || ready != "True" || d != 1 || k != 0 {
+					return fmt.Sprintf("node %s, Ready %s, %d devices, %d keys", now, ready, d, k)
+				}
+				return ""
+			})
+			answered(t, "web", "web", 2*time.Minute)
+			t.Logf("back after %s", took.Round(time.Second))
+		})
+	}
+}
