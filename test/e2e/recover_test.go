@@ -74,6 +74,10 @@ func recovers(t *testing.T) {
 		}},
 	} {
 		t.Run(loss.name, func(t *testing.T) {
+			// Kubelet waits longer before each restart of a container; those of a
+			// new pod start over.
+			kubectl(t, "delete", "pod", machine, "-n", namespace, "--force", "--grace-period=0")
+			answered(t, "web", "web", 2*time.Minute)
 			before := jsonpath(t, "machines", machine, "{.status.atProvider.nodeID}")
 			loss.lose(t, before)
 			took := eventually(t, 4*time.Minute, "another device in place of "+before, func() string {
