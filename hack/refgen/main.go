@@ -1,0 +1,112 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command refgen writes the reference pages of docs/reference from
+// CustomResourceDefinitions and examples: a page a kind, and an index.
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+type cli struct {
+	Out      string   `arg:"" help:"Folder to write pages to. Pages of kinds that are gone are removed." name:"out" type:"existingdir"`
+	CRDs     []string `help:"Folders of CustomResourceDefinitions, one a file." name:"crds" required:"" type:"existingdir"`
+	Examples string   `help:"Folder of examples, called KIND.yaml in lower case." name:"examples" type:"existingdir"`
+}
+
+func main() {
+	c := &cli{}
+	k := kong.Parse(c, kong.Name("refgen"), kong.Description("Write reference pages of CustomResourceDefinitions."))
+	k.FatalIfErrorf(c.run())
+}
+
+func (c *cli) run() error {
+	var kinds []kind
+	for _, dir := range c.CRDs {
+		ks, err := readKinds(dir)
+		if err != nil {
+			return err
+		}
+		kinds = append(kinds, ks...)
+	}
+	slices.SortFunc(kinds, func(a, b kind) int { return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.name, b.name)) })
+	pages := map[string][]byte{"README.md": index(kinds)}
+	for _, k := range kinds {
+		if c.Examples != "" {
+			b, err := os.ReadFile(filepath.Join(c.Examples, strings.ToLower(k.name)+".yaml"))
+			if err != nil && !os.IsNotExist(err) {
+				return errors.Wrap(err, "cannot read example")
+			}
+			k.example = withoutLicence(b)
+		}
+		pages[k.file()] = k.page()
+	}
+	return write(c.Out, pages)
+}
+
+// readKinds reads the kinds of a folder.
+func readKinds(dir string) ([]kind, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot list CustomResourceDefinitions")
+	}
+	if len(files) == 0 {
+		return nil, errors.Errorf("no CustomResourceDefinition in %q", dir)
+	}
+	var out []kind
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			return nil, errors.Wrap(err, "cannot read CustomResourceDefinition")
+		}
+		crd := &extv1.CustomResourceDefinition{}
+		if err := yaml.UnmarshalStrict(b, crd); err != nil {
+			return nil, errors.Wrapf(err, "cannot parse %q", f)
+		}
+		out = append(out, newKind(crd))
+	}
+	return out, nil
+}
+
+// withoutLicence drops the comment that every file begins with.
+func withoutLicence(b []byte) []byte {
+	for bytes.HasPrefix(b, []byte("# Copyright")) || bytes.HasPrefix(b, []byte("# SPDX")) {
+		_, b, _ = bytes.Cut(b, []byte("\n"))
+	}
+	return bytes.TrimSpace(b)
+}
+
+// write makes a folder hold the pages, and no others.
+func write(dir string, pages map[string][]byte) error {
+	old, err := filepath.Glob(filepath.Join(dir, "*.md"))
+	if err != nil {
+		return errors.Wrap(err, "cannot list pages")
+	}
+	for _, f := range old {
+		if _, ok := pages[filepath.Base(f)]; ok {
+			continue
+		}
+		if err := os.Remove(f); err != nil {
+			return errors.Wrap(err, "cannot remove page")
+		}
+	}
+	for name, b := range pages {
+		//nolint:gosec // Pages are for everybody to read.
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
+			return errors.Wrap(err, "cannot write page")
+		}
+	}
+	return nil
+}
