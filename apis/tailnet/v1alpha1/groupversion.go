@@ -35,14 +35,25 @@ var (
 
 // Kinds of this group, and their GroupVersionKinds.
 const (
-	ClusterProviderConfigKind = "ClusterProviderConfig"
-	ProviderConfigKind        = "ProviderConfig"
-	ProviderConfigUsageKind   = "ProviderConfigUsage"
-	TailnetKind               = "Tailnet"
-	VIPServiceKind            = "VIPService"
-	MachineKind               = "Machine"
-	ProxySetKind              = "ProxySet"
-	ServiceAttachmentKind     = "ServiceAttachment"
+	ClusterProviderConfigKind  = "ClusterProviderConfig"
+	ProviderConfigKind         = "ProviderConfig"
+	ProviderConfigUsageKind    = "ProviderConfigUsage"
+	TailnetKind                = "Tailnet"
+	VIPServiceKind             = "VIPService"
+	MachineKind                = "Machine"
+	ProxySetKind               = "ProxySet"
+	ServiceAttachmentKind      = "ServiceAttachment"
+	AuthKeyKind                = "AuthKey"
+	DeviceKind                 = "Device"
+	DiscoveryKind              = "Discovery"
+	PolicyFragmentKind         = "PolicyFragment"
+	DNSKind                    = "DNS"
+	WebhookKind                = "Webhook"
+	OAuthClientKind            = "OAuthClient"
+	FederatedIdentityKind      = "FederatedIdentity"
+	ContactsKind               = "Contacts"
+	LogstreamConfigurationKind = "LogstreamConfiguration"
+	PostureIntegrationKind     = "PostureIntegration"
 )
 
 // GroupVersionKinds by kind.
@@ -54,6 +65,17 @@ var (
 	TailnetGroupVersionKind                 = SchemeGroupVersion.WithKind(TailnetKind)
 	VIPServiceGroupVersionKind              = SchemeGroupVersion.WithKind(VIPServiceKind)
 	MachineGroupVersionKind                 = SchemeGroupVersion.WithKind(MachineKind)
+	AuthKeyGroupVersionKind                 = SchemeGroupVersion.WithKind(AuthKeyKind)
+	DeviceGroupVersionKind                  = SchemeGroupVersion.WithKind(DeviceKind)
+	DiscoveryGroupVersionKind               = SchemeGroupVersion.WithKind(DiscoveryKind)
+	PolicyFragmentGroupVersionKind          = SchemeGroupVersion.WithKind(PolicyFragmentKind)
+	DNSGroupVersionKind                     = SchemeGroupVersion.WithKind(DNSKind)
+	WebhookGroupVersionKind                 = SchemeGroupVersion.WithKind(WebhookKind)
+	OAuthClientGroupVersionKind             = SchemeGroupVersion.WithKind(OAuthClientKind)
+	FederatedIdentityGroupVersionKind       = SchemeGroupVersion.WithKind(FederatedIdentityKind)
+	ContactsGroupVersionKind                = SchemeGroupVersion.WithKind(ContactsKind)
+	LogstreamConfigurationGroupVersionKind  = SchemeGroupVersion.WithKind(LogstreamConfigurationKind)
+	PostureIntegrationGroupVersionKind      = SchemeGroupVersion.WithKind(PostureIntegrationKind)
 )
 
 func addKnownTypes(s *runtime.Scheme) error {
@@ -66,6 +88,17 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&Machine{}, &MachineList{},
 		&ProxySet{}, &ProxySetList{},
 		&ServiceAttachment{}, &ServiceAttachmentList{},
+		&AuthKey{}, &AuthKeyList{},
+		&Device{}, &DeviceList{},
+		&Discovery{}, &DiscoveryList{},
+		&PolicyFragment{}, &PolicyFragmentList{},
+		&DNS{}, &DNSList{},
+		&Webhook{}, &WebhookList{},
+		&OAuthClient{}, &OAuthClientList{},
+		&FederatedIdentity{}, &FederatedIdentityList{},
+		&Contacts{}, &ContactsList{},
+		&LogstreamConfiguration{}, &LogstreamConfigurationList{},
+		&PostureIntegration{}, &PostureIntegrationList{},
 	)
 	metav1.AddToGroupVersion(s, SchemeGroupVersion)
 	return nil

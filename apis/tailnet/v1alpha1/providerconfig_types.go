@@ -94,11 +94,93 @@ type ProviderConfigStatus struct {
 // +kubebuilder:validation:XValidation:rule="self.matches('^tag:[a-zA-Z][a-zA-Z0-9-]*$')",message="must be tag: followed by a letter, then letters, digits and dashes"
 type Tag string
 
-// Credentials locate what authenticates to Tailscale's API.
+// Credentials locate what authenticates to Tailscale's API: an OAuth client, a
+// workload identity or an API key.
+// +kubebuilder:validation:XValidation:rule="[has(self.oauthSecretRef), has(self.workloadIdentity), has(self.apiKeySecretRef)].filter(x, x).size() == 1",message="exactly one of oauthSecretRef, workloadIdentity and apiKeySecretRef must be set"
 type Credentials struct {
 	// OAuthSecretRef names a Secret with the keys client_id and client_secret
 	// of an OAuth client with the scopes devices:core, auth_keys and services.
-	OAuthSecretRef xpv2.SecretReference `json:"oauthSecretRef"`
+	// +optional
+	OAuthSecretRef *xpv2.SecretReference `json:"oauthSecretRef,omitempty"`
+
+	// WorkloadIdentity logs in with a token of a Kubernetes service account, so
+	// that no secret is stored anywhere.
+	// +optional
+	WorkloadIdentity *WorkloadIdentity `json:"workloadIdentity,omitempty"`
+
+	// APIKeySecretRef names a Secret with an API access token. It acts for the
+	// user who made it, with all of that user's rights, and ends after 90 days
+	// at most: prefer the others.
+	// +optional
+	APIKeySecretRef *APIKeySecretReference `json:"apiKeySecretRef,omitempty"`
+}
+
+// A WorkloadIdentity is a federated identity of the tailnet, made for a
+// Kubernetes service account: its issuer is this cluster's, its subject
+// system:serviceaccount:NAMESPACE:NAME.
+type WorkloadIdentity struct {
+	// ClientID of the federated identity, as its page shows it.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]+$`
+	ClientID string `json:"clientID"`
+
+	// Audience of the tokens, as the federated identity's page shows it.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Audience string `json:"audience"`
+
+	// ServiceAccountRef names the service account that logs in. Absent means the
+	// provider's own, which only a ClusterProviderConfig may use. The provider
+	// must be allowed to create serviceaccounts/token of it.
+	// +optional
+	ServiceAccountRef *ServiceAccountReference `json:"serviceAccountRef,omitempty"`
+
+	// ExpirationSeconds is how long a token of the service account is valid. It
+	// is used at once, so little is enough; Kubernetes wants 600 at least.
+	// +kubebuilder:default=600
+	// +kubebuilder:validation:Minimum=600
+	// +kubebuilder:validation:Maximum=86400
+	// +optional
+	ExpirationSeconds *int64 `json:"expirationSeconds,omitempty"`
+}
+
+// A ServiceAccountReference names a service account.
+type ServiceAccountReference struct {
+	// Namespace of the service account. That of a ProviderConfig must be its own.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace"`
+
+	// Name of the service account.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// An APIKeySecretReference names a key of a Secret that holds an API access
+// token.
+type APIKeySecretReference struct {
+	xpv2.SecretReference `json:",inline"`
+
+	// Key of the Secret's data.
+	// +kubebuilder:default=api_key
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Key string `json:"key,omitempty"`
+}
+
+// SecretReference returns the Secret that the credentials are in, nil for a
+// workload identity, which needs none.
+func (c Credentials) SecretReference() *xpv2.SecretReference {
+	switch {
+	case c.OAuthSecretRef != nil:
+		return c.OAuthSecretRef
+	case c.APIKeySecretRef != nil:
+		return &c.APIKeySecretRef.SecretReference
+	}
+	return nil
 }
 
 // +kubebuilder:object:root=true
@@ -136,7 +218,8 @@ type ClusterProviderConfigList struct {
 // +kubebuilder:resource:scope=Namespaced,categories={crossplane,provider,tailscale}
 
 // A ProviderConfig configures the provider for managed resources of its own
-// namespace. Its Secret must be in that namespace.
+// namespace. Its Secret or service account must be in that namespace.
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.credentials.workloadIdentity) || has(self.spec.credentials.workloadIdentity.serviceAccountRef)",message="a ProviderConfig's workloadIdentity must name a serviceAccountRef of its own namespace"
 type ProviderConfig struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -9,12 +9,78 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// TailnetParameters are the settings of a tailnet that are wanted. There are
-// none yet: a Tailnet only observes.
-type TailnetParameters struct{}
+// TailnetSettings are settings of a tailnet, as Tailscale's API calls them. Those
+// that are absent are left as they are.
+type TailnetSettings struct {
+	// HTTPSEnabled lets devices get TLS certificates for their names.
+	// +optional
+	HTTPSEnabled *bool `json:"httpsEnabled,omitempty"`
+
+	// DevicesApprovalOn makes new devices wait for an admin.
+	// +optional
+	DevicesApprovalOn *bool `json:"devicesApprovalOn,omitempty"`
+
+	// DevicesAutoUpdatesOn updates devices that allow it.
+	// +optional
+	DevicesAutoUpdatesOn *bool `json:"devicesAutoUpdatesOn,omitempty"`
+
+	// DevicesKeyDurationDays is how long node keys last, in days: 1 to 180.
+	// +optional
+	DevicesKeyDurationDays *int32 `json:"devicesKeyDurationDays,omitempty"`
+
+	// UsersApprovalOn makes new users wait for an admin.
+	// +optional
+	UsersApprovalOn *bool `json:"usersApprovalOn,omitempty"`
+
+	// UsersRoleAllowedToJoinExternalTailnets is who may join tailnets of others:
+	// none, admin or member.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	UsersRoleAllowedToJoinExternalTailnets *string `json:"usersRoleAllowedToJoinExternalTailnets,omitempty"`
+
+	// NetworkFlowLoggingOn records which devices speak with each other.
+	// +optional
+	NetworkFlowLoggingOn *bool `json:"networkFlowLoggingOn,omitempty"`
+
+	// RegionalRoutingOn sends clients to the nearest of several routers or hosts.
+	// +optional
+	RegionalRoutingOn *bool `json:"regionalRoutingOn,omitempty"`
+
+	// PostureIdentityCollectionOn collects serial numbers of devices.
+	// +optional
+	PostureIdentityCollectionOn *bool `json:"postureIdentityCollectionOn,omitempty"`
+
+	// ACLsExternallyManagedOn keeps people from editing the policy file in the
+	// admin console.
+	// +optional
+	ACLsExternallyManagedOn *bool `json:"aclsExternallyManagedOn,omitempty"`
+
+	// ACLsExternalLink is where the admin console sends people who want to edit the
+	// policy file.
+	// +kubebuilder:validation:MaxLength=2048
+	// +optional
+	ACLsExternalLink *string `json:"aclsExternalLink,omitempty"`
+}
+
+// TailnetParameters are what is wanted of a tailnet.
+type TailnetParameters struct {
+	// Settings to manage. None are changed where it is absent. Each needs an OAuth
+	// scope: networking_settings for httpsEnabled, logs:network for
+	// networkFlowLoggingOn, policy_file for those of ACLs, feature_settings for all
+	// others. Of two objects that name the same setting the older one has it.
+	// +kubebuilder:validation:XValidation:rule="!has(self.devicesKeyDurationDays) || (self.devicesKeyDurationDays >= 1 && self.devicesKeyDurationDays <= 180)",message="devicesKeyDurationDays must be between 1 and 180"
+	// +kubebuilder:validation:XValidation:rule="!has(self.usersRoleAllowedToJoinExternalTailnets) || self.usersRoleAllowedToJoinExternalTailnets in ['none', 'admin', 'member']",message="usersRoleAllowedToJoinExternalTailnets must be none, admin or member"
+	// +kubebuilder:validation:XValidation:rule="!has(self.aclsExternalLink) || self.aclsExternalLink == '' || isURL(self.aclsExternalLink)",message="aclsExternalLink must be a URL"
+	// +optional
+	Settings *TailnetSettings `json:"settings,omitempty"`
+}
 
 // A TailnetObservation is what Tailscale reports of a tailnet.
 type TailnetObservation struct {
+	// ID of the tailnet, where the API tells it.
+	// +optional
+	ID string `json:"id,omitempty"`
+
 	// Name is the tailnet's DNS name, such as tail1234.ts.net. It is known once
 	// the tailnet has a device or MagicDNS tells it.
 	// +optional
@@ -23,6 +89,11 @@ type TailnetObservation struct {
 	// Organization is the tailnet's display name, as far as the API tells it.
 	// +optional
 	Organization string `json:"organization,omitempty"`
+
+	// OrganizationID is the ID of the organization that owns the tailnet, where the
+	// API tells it.
+	// +optional
+	OrganizationID string `json:"organizationID,omitempty"`
 
 	// MagicDNSSuffix is the domain under which machines and services have names.
 	// +optional
@@ -39,6 +110,10 @@ type TailnetObservation struct {
 	// ServiceCount is how many Tailscale Services the tailnet has.
 	// +optional
 	ServiceCount *int64 `json:"serviceCount,omitempty"`
+
+	// Settings of the tailnet, where the credential may read them.
+	// +optional
+	Settings *TailnetSettings `json:"settings,omitempty"`
 }
 
 // A TailnetSpec is the wanted state of a Tailnet.
@@ -68,8 +143,8 @@ type TailnetStatus struct {
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:resource:scope=Namespaced,categories={crossplane,managed,tailscale}
 
-// A Tailnet observes the tailnet that its provider config names. It makes and
-// deletes nothing.
+// A Tailnet observes the tailnet that its provider config names, and manages those
+// of its settings that are set. It makes and deletes nothing.
 type Tailnet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -31,11 +31,27 @@ const (
 	AdoptionPolicyAdopt  AdoptionPolicy = "Adopt"
 )
 
+// Sharing says whether several clusters may define one service.
+// +kubebuilder:validation:Enum=Exclusive;Shared
+type Sharing string
+
+// Ways to share.
+const (
+	SharingExclusive Sharing = "Exclusive"
+	SharingShared    Sharing = "Shared"
+)
+
 // VIPServiceParameters are the wanted state of a Tailscale Service.
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.sharing) || oldSelf.sharing != 'Shared' || (has(self.sharing) && self.sharing == 'Shared')",message="sharing cannot go back from Shared to Exclusive; delete this VIPService and make another"
 type VIPServiceParameters struct {
 	// Name of the service in the tailnet. It is the external name.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable; make another VIPService instead"
 	Name ServiceName `json:"name"`
+
+	// DisplayName is shown instead of the name in Tailscale's admin console.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	DisplayName string `json:"displayName,omitempty"`
 
 	// Comment is shown in Tailscale's admin console.
 	// +kubebuilder:validation:MaxLength=256
@@ -55,9 +71,38 @@ type VIPServiceParameters struct {
 	Tags []Tag `json:"tags,omitempty"`
 
 	// Annotations to set on the service, beside those that the provider and
-	// others keep there.
+	// others keep there. One that is taken out here is taken off the service.
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 128 && !k.startsWith('gateway.tailscale.com/') && k != 'tailscale.com/owner-references')",message="keys must be at most 128 characters long, not begin with gateway.tailscale.com/ and not be tailscale.com/owner-references: those are kept by the provider"
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
+
+	// Sharing is Exclusive (the default) for a service of this cluster alone,
+	// or Shared for one that several clusters define together, each with a
+	// VIPService of the same name and with sharing Shared. The service lives
+	// until the last of them is deleted. Tags, ports, display name, comment and
+	// annotations are those of the cluster that made it; others that want other
+	// tags or ports see the condition Conflict, and so does the one that made
+	// it. Exclusive can be changed to Shared, but not back.
+	// +kubebuilder:default=Exclusive
+	// +optional
+	Sharing Sharing `json:"sharing,omitempty"`
+
+	// Routes of this cluster that use the service, as KIND/NAMESPACE/NAME.
+	// Other clusters that share it see them.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=256
+	// +optional
+	Routes []string `json:"routes,omitempty"`
+
+	// RecordTags are the tags of the cluster's own service, which stands for
+	// this cluster among those that share the service. The tags of the service
+	// where there are none.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	RecordTags []Tag `json:"recordTags,omitempty"`
 
 	// AutoApprove approves hosts that carry one of hostTags through the API.
 	// +kubebuilder:default=true
@@ -98,6 +143,58 @@ type ServiceHost struct {
 	Approval string `json:"approval,omitempty"`
 }
 
+// ConsumerHealth is how the machines of a cluster do that host a service.
+type ConsumerHealth struct {
+	// Ready is how many machines offer the service.
+	Ready int32 `json:"ready"`
+
+	// Total is how many machines are to offer it.
+	Total int32 `json:"total"`
+
+	// Score is the percentage of backends that answer, from 0 to 100.
+	Score int32 `json:"score"`
+}
+
+// A ServiceConsumer is a cluster that shares a service, as its own record says.
+type ServiceConsumer struct {
+	// ClusterID of the cluster.
+	ClusterID string `json:"clusterID"`
+
+	// OperatorID is NAMESPACE/NAME of the VIPService in that cluster.
+	// +optional
+	OperatorID string `json:"operatorID,omitempty"`
+
+	// ServiceName is the cluster's own Tailscale Service.
+	ServiceName string `json:"serviceName"`
+
+	// Addresses of the cluster's own service, IPv4 first.
+	// +listType=atomic
+	// +optional
+	Addresses []string `json:"addresses,omitempty"`
+
+	// DNSName of the cluster's own service, once the tailnet's domain is known.
+	// +optional
+	DNSName string `json:"dnsName,omitempty"`
+
+	// Routes of the cluster that use the service.
+	// +listType=atomic
+	// +optional
+	Routes []string `json:"routes,omitempty"`
+
+	// Health of the cluster's machines. Absent while it has none.
+	// +optional
+	Health *ConsumerHealth `json:"health,omitempty"`
+
+	// NodeIDs of the cluster's machines.
+	// +listType=atomic
+	// +optional
+	NodeIDs []string `json:"nodeIDs,omitempty"`
+
+	// Alive tells whether one of its machines is online or was so within the
+	// last 30 minutes, or it has named none yet.
+	Alive bool `json:"alive"`
+}
+
 // A VIPServiceObservation is what Tailscale reports of a service.
 type VIPServiceObservation struct {
 	// +optional
@@ -116,6 +213,40 @@ type VIPServiceObservation struct {
 	// +listType=atomic
 	// +optional
 	Hosts []ServiceHost `json:"hosts,omitempty"`
+
+	// OwnServiceName is this cluster's own Tailscale Service beside a shared
+	// one. It carries this cluster's record.
+	// +optional
+	OwnServiceName string `json:"ownServiceName,omitempty"`
+
+	// OwnAddresses are the virtual IPs of the cluster's own service, IPv4 first.
+	// +listType=atomic
+	// +optional
+	OwnAddresses []string `json:"ownAddresses,omitempty"`
+
+	// Owner is CLUSTER/NAMESPACE/NAME of the VIPService whose tags and ports a
+	// shared service has.
+	// +optional
+	Owner string `json:"owner,omitempty"`
+
+	// Consumers are the clusters that share the service, this one included, by
+	// cluster ID. At most 64 are listed.
+	// +listType=map
+	// +listMapKey=clusterID
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Consumers []ServiceConsumer `json:"consumers,omitempty"`
+
+	// ConsumerCount is how many clusters share the service.
+	// +optional
+	ConsumerCount *int32 `json:"consumerCount,omitempty"`
+
+	// IgnoredRecords are services that claim to be a cluster's record and are
+	// not. At most 16 are listed.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	IgnoredRecords []string `json:"ignoredRecords,omitempty"`
 }
 
 // A VIPServiceSpec is the wanted state of a VIPService.

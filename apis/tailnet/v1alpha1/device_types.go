@@ -1,0 +1,222 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+)
+
+// A DeviceDeletionPolicy says what becomes of a device with its object.
+// +kubebuilder:validation:Enum=Orphan;Delete
+type DeviceDeletionPolicy string
+
+// Deletion policies of devices.
+const (
+	// DeviceOrphan leaves the device in the tailnet.
+	DeviceOrphan DeviceDeletionPolicy = "Orphan"
+	// DeviceDelete removes the device from the tailnet.
+	DeviceDelete DeviceDeletionPolicy = "Delete"
+)
+
+// A PostureAttribute is a custom attribute of a device, for postures of the policy
+// file. Exactly one value is set.
+// +kubebuilder:validation:XValidation:rule="(has(self.string) ? 1 : 0) + (has(self.number) ? 1 : 0) + (has(self.bool) ? 1 : 0) == 1",message="exactly one of string, number and bool must be set"
+type PostureAttribute struct {
+	// Key is custom: and a name.
+	// +kubebuilder:validation:MaxLength=50
+	// +kubebuilder:validation:Pattern=`^custom:[a-zA-Z0-9_]+$`
+	Key string `json:"key"`
+
+	// String of letters, digits, underscores and periods.
+	// +kubebuilder:validation:MaxLength=50
+	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9_.]*$`
+	// +optional
+	String *string `json:"string,omitempty"`
+
+	// Number that JSON can carry without loss.
+	// +kubebuilder:validation:Minimum=-9007199254740991
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +optional
+	Number *int64 `json:"number,omitempty"`
+
+	// +optional
+	Bool *bool `json:"bool,omitempty"`
+}
+
+// DeviceParameters are what is wanted of a device. What is absent is left as it is.
+type DeviceParameters struct {
+	// NodeID is the device's stable node ID, such as nAbCdEf11CNTRL. The
+	// annotation crossplane.io/external-name may give it instead.
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9]+$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable; make another Device instead"
+	// +optional
+	NodeID string `json:"nodeID,omitempty"`
+
+	// Name of the device in the tailnet, without its domain.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
+	// +optional
+	Name *string `json:"name,omitempty"`
+
+	// Tags of the device. A device that has tags belongs to no user.
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Tags []Tag `json:"tags,omitempty"`
+
+	// Authorized lets the device in where the tailnet wants approval.
+	// +optional
+	Authorized *bool `json:"authorized,omitempty"`
+
+	// KeyExpiryDisabled keeps the device's node key from expiring.
+	// +optional
+	KeyExpiryDisabled *bool `json:"keyExpiryDisabled,omitempty"`
+
+	// Routes are the subnet routes that are approved for the device, in CIDR
+	// notation. An empty list approves none.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=43
+	// +kubebuilder:validation:items:XValidation:rule="isCIDR(self)",message="must be a subnet in CIDR notation, such as 10.0.0.0/16"
+	// +optional
+	Routes *[]string `json:"routes,omitempty"`
+
+	// PostureAttributes to set on the device. Others are left alone.
+	// +listType=map
+	// +listMapKey=key
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	PostureAttributes []PostureAttribute `json:"postureAttributes,omitempty"`
+
+	// DeletionPolicy says whether the device leaves the tailnet when this object
+	// is deleted. Others run the device, so the default is Orphan.
+	// +kubebuilder:default=Orphan
+	// +optional
+	DeletionPolicy DeviceDeletionPolicy `json:"deletionPolicy,omitempty"`
+}
+
+// A DeviceObservation is what Tailscale reports of a device.
+type DeviceObservation struct {
+	// NodeID is the device's stable node ID.
+	// +optional
+	NodeID string `json:"nodeID,omitempty"`
+
+	// Name is the device's DNS name in the tailnet.
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// Hostname is what the device calls itself.
+	// +optional
+	Hostname string `json:"hostname,omitempty"`
+
+	// User who owns the device, or tagged-devices.
+	// +optional
+	User string `json:"user,omitempty"`
+
+	// OS of the device.
+	// +optional
+	OS string `json:"os,omitempty"`
+
+	// Addresses of the device in the tailnet, IPv4 first.
+	// +listType=atomic
+	// +optional
+	Addresses []string `json:"addresses,omitempty"`
+
+	// +listType=atomic
+	// +optional
+	Tags []string `json:"tags,omitempty"`
+
+	// Online tells whether the device is connected to the control server.
+	// +optional
+	Online *bool `json:"online,omitempty"`
+
+	// LastSeen is when an offline device was connected last.
+	// +optional
+	LastSeen *metav1.Time `json:"lastSeen,omitempty"`
+
+	// +optional
+	Authorized *bool `json:"authorized,omitempty"`
+
+	// +optional
+	KeyExpiryDisabled *bool `json:"keyExpiryDisabled,omitempty"`
+
+	// Expires is when the device's node key expires, if it does.
+	// +optional
+	Expires *metav1.Time `json:"expires,omitempty"`
+
+	// ClientVersion is the version of Tailscale that the device runs.
+	// +optional
+	ClientVersion string `json:"clientVersion,omitempty"`
+
+	// UpdateAvailable tells whether there is a newer version for the device.
+	// +optional
+	UpdateAvailable *bool `json:"updateAvailable,omitempty"`
+
+	// AdvertisedRoutes are the subnet routes that the device offers.
+	// +listType=atomic
+	// +optional
+	AdvertisedRoutes []string `json:"advertisedRoutes,omitempty"`
+
+	// EnabledRoutes are the subnet routes that are approved for it.
+	// +listType=atomic
+	// +optional
+	EnabledRoutes []string `json:"enabledRoutes,omitempty"`
+
+	// PostureAttributes that this object manages, as Tailscale has them.
+	// +listType=map
+	// +listMapKey=key
+	// +optional
+	PostureAttributes []PostureAttribute `json:"postureAttributes,omitempty"`
+}
+
+// A DeviceSpec is the wanted state of a Device.
+type DeviceSpec struct {
+	xpv2.ManagedResourceSpec `json:",inline"`
+
+	ForProvider DeviceParameters `json:"forProvider"`
+}
+
+// A DeviceStatus is the observed state of a Device.
+type DeviceStatus struct {
+	xpv2.ManagedResourceStatus `json:",inline"`
+
+	// +optional
+	AtProvider DeviceObservation `json:"atProvider,omitempty"`
+}
+
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +kubebuilder:printcolumn:name="SYNCED",type="string",JSONPath=".status.conditions[?(@.type=='Synced')].status"
+// +kubebuilder:printcolumn:name="READY",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].status"
+// +kubebuilder:printcolumn:name="DEVICE",type="string",JSONPath=".status.atProvider.name"
+// +kubebuilder:printcolumn:name="ADDRESS",type="string",JSONPath=".status.atProvider.addresses[0]"
+// +kubebuilder:printcolumn:name="ONLINE",type="boolean",JSONPath=".status.atProvider.online"
+// +kubebuilder:printcolumn:name="VERSION",type="string",JSONPath=".status.atProvider.clientVersion",priority=1
+// +kubebuilder:printcolumn:name="NODE-ID",type="string",JSONPath=".status.atProvider.nodeID",priority=1
+// +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
+// +kubebuilder:resource:scope=Namespaced,categories={crossplane,managed,tailscale}
+
+// A Device is a node of the tailnet that others run. It is adopted by its node
+// ID; nothing is ever created.
+type Device struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   DeviceSpec   `json:"spec"`
+	Status DeviceStatus `json:"status,omitempty"`
+}
+
+// +kubebuilder:object:root=true
+
+// DeviceList is a list of Device.
+type DeviceList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Device `json:"items"`
+}

@@ -1,0 +1,111 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+)
+
+// PostureIntegrationParameters are the wanted state of a posture integration.
+type PostureIntegrationParameters struct {
+	// Provider of the device attributes.
+	// +kubebuilder:validation:Enum=falcon;fleet;huntress;intune;jamfpro;kandji;kolide;sentinelone
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable; make another PostureIntegration instead"
+	Provider string `json:"provider"`
+
+	// CloudID is the provider's cloud, region or URL, where it has several.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	CloudID string `json:"cloudID,omitempty"`
+
+	// ClientID of the provider's API, where it wants one.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	ClientID string `json:"clientID,omitempty"`
+
+	// TenantID of the provider, for intune.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	TenantID string `json:"tenantID,omitempty"`
+
+	// ClientSecretSecretRef is a key of a Secret in this namespace, with the secret
+	// of the provider's API.
+	ClientSecretSecretRef xpv2.LocalSecretKeySelector `json:"clientSecretSecretRef"`
+
+	// AdoptionPolicy says what to do when an integration with the provider exists and
+	// was not made for this object: Tailscale takes one for each provider. Refuse
+	// reports it, Adopt takes it over.
+	// +kubebuilder:default=Refuse
+	// +optional
+	AdoptionPolicy AdoptionPolicy `json:"adoptionPolicy,omitempty"`
+}
+
+// A PostureIntegrationObservation is what Tailscale reports of it.
+type PostureIntegrationObservation struct {
+	// ID of the integration.
+	// +optional
+	ID string `json:"id,omitempty"`
+
+	// +optional
+	Provider string `json:"provider,omitempty"`
+
+	// Error of the last synchronisation, the first line of what the provider says.
+	// +optional
+	Error string `json:"error,omitempty"`
+
+	// MatchedCount is how many devices of the tailnet the provider knows.
+	// +optional
+	MatchedCount *int64 `json:"matchedCount,omitempty"`
+
+	// SecretHash is a salted and slow hash of the secret that was sent last:
+	// Tailscale does not give it back.
+	// +optional
+	SecretHash string `json:"secretHash,omitempty"`
+}
+
+// A PostureIntegrationSpec is the wanted state of a PostureIntegration.
+type PostureIntegrationSpec struct {
+	xpv2.ManagedResourceSpec `json:",inline"`
+
+	ForProvider PostureIntegrationParameters `json:"forProvider"`
+}
+
+// A PostureIntegrationStatus is the observed state of a PostureIntegration.
+type PostureIntegrationStatus struct {
+	xpv2.ManagedResourceStatus `json:",inline"`
+
+	// +optional
+	AtProvider PostureIntegrationObservation `json:"atProvider,omitempty"`
+}
+
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +kubebuilder:printcolumn:name="SYNCED",type="string",JSONPath=".status.conditions[?(@.type=='Synced')].status"
+// +kubebuilder:printcolumn:name="READY",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].status"
+// +kubebuilder:printcolumn:name="PROVIDER",type="string",JSONPath=".spec.forProvider.provider"
+// +kubebuilder:printcolumn:name="ID",type="string",JSONPath=".status.atProvider.id",priority=1
+// +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
+// +kubebuilder:resource:scope=Namespaced,categories={crossplane,managed,tailscale}
+
+// A PostureIntegration lets a device management system tell Tailscale about
+// devices.
+type PostureIntegration struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   PostureIntegrationSpec   `json:"spec"`
+	Status PostureIntegrationStatus `json:"status,omitempty"`
+}
+
+// +kubebuilder:object:root=true
+
+// PostureIntegrationList is a list of PostureIntegration.
+type PostureIntegrationList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []PostureIntegration `json:"items"`
+}
