@@ -39,7 +39,9 @@ func (s *Server) State() StateView {
 		v.Devices = append(v.Devices, s.deviceViewLocked(s.st.Devices[id], true))
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.st.Keys)) {
-		v.Keys = append(v.Keys, s.st.Keys[id].view(s.now()))
+		if k := s.st.Keys[id]; k.Revoked.IsZero() {
+			v.Keys = append(v.Keys, k.view(s.now()))
+		}
 	}
 	for _, n := range slices.Sorted(maps.Keys(s.st.Services)) {
 		svc := s.st.Services[n].clone()
@@ -57,6 +59,7 @@ func (s *Server) State() StateView {
 // adminRoutes steer and show the simulator. They are open to everyone who
 // reaches the address.
 func (s *Server) adminRoutes(m *http.ServeMux) {
+	s.puppetRoutes(m)
 	m.HandleFunc("GET /sim/state", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.State()) })
 	m.HandleFunc("GET /sim/faults", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.Faults()) })
 	m.HandleFunc("DELETE /sim/faults", func(w http.ResponseWriter, _ *http.Request) { s.replaceFaults(w, nil) })

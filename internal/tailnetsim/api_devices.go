@@ -5,8 +5,10 @@ package tailnetsim
 
 import (
 	"maps"
+	"math"
 	"net/http"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -288,12 +290,30 @@ func (c *call) setAttribute() {
 			c.fail(http.StatusBadRequest, "attribute key must begin with custom:")
 			return false
 		}
+		if len(k) > 50 || !isAttributeValue(b.Value) {
+			c.fail(http.StatusBadRequest, "attribute value must be a boolean, an integer, or a string of 50 letters, digits, underscores and periods at most")
+			return false
+		}
 		if d.Attributes == nil {
 			d.Attributes = map[string]any{}
 		}
 		d.Attributes[k] = b.Value
 		return true
 	})
+}
+
+var attributeString = regexp.MustCompile(`^[a-zA-Z0-9_.]{0,50}$`)
+
+func isAttributeValue(v any) bool {
+	switch v := v.(type) {
+	case string:
+		return attributeString.MatchString(v)
+	case float64:
+		return v == math.Trunc(v) && math.Abs(v) < 1<<53
+	case bool:
+		return true
+	}
+	return false
 }
 
 func (c *call) deleteAttribute() {

@@ -6,6 +6,7 @@ package tailnetsim
 import (
 	"maps"
 	"net/http"
+	"net/netip"
 	"slices"
 )
 
@@ -16,6 +17,8 @@ type dnsSettings struct {
 	SplitDNS         map[string][]string `json:"splitDNS"`
 	MagicDNS         bool                `json:"magicDNS"`
 	OverrideLocalDNS bool                `json:"overrideLocalDNS"`
+	// WithExitNode are the resolvers that are used with an exit node too.
+	WithExitNode []string `json:"withExitNode,omitempty"`
 }
 
 func (c *call) getNameservers() { c.json(map[string]any{"dns": nonNil(c.s.st.DNS.Nameservers)}) }
@@ -24,10 +27,15 @@ func (c *call) setNameservers() {
 	var req struct {
 		DNS []string `json:"dns"`
 	}
-	if !c.decode(&req) {
+	if !c.decode(&req) || !c.areAddresses(req.DNS) {
 		return
 	}
 	c.s.st.DNS.Nameservers = req.DNS
+	// As the API documents it: without nameservers MagicDNS goes off, until
+	// somebody turns it on again.
+	if len(req.DNS) == 0 {
+		c.s.st.DNS.MagicDNS = false
+	}
 	c.s.changedLocked()
 	c.json(map[string]any{"dns": nonNil(req.DNS), "magicDNS": c.s.st.DNS.MagicDNS})
 }
@@ -78,6 +86,11 @@ func (c *call) splitDNS(into map[string][]string) {
 	if !c.decode(&req) {
 		return
 	}
+	for _, d := range slices.Sorted(maps.Keys(req)) {
+		if !c.areAddresses(req[d]) {
+			return
+		}
+	}
 	for d, ns := range req {
 		if len(ns) == 0 {
 			delete(into, d)
@@ -108,83 +121,60 @@ type dnsConfiguration struct {
 
 func (c *call) getDNSConfiguration() {
 	d := c.s.st.DNS
-	out := dnsConfiguration{Nameservers: resolvers(d.Nameservers), SearchPaths: d.SearchPaths, SplitDNS: map[string][]dnsResolver{}}
+	out := dnsConfiguration{Nameservers: d.resolvers(d.Nameservers), SearchPaths: d.SearchPaths, SplitDNS: map[string][]dnsResolver{}}
 	for k, v := range d.SplitDNS {
-		out.SplitDNS[k] = resolvers(v)
+		out.SplitDNS[k] = d.resolvers(v)
 	}
 	out.Preferences.MagicDNS, out.Preferences.OverrideLocalDNS = d.MagicDNS, d.OverrideLocalDNS
 	c.json(out)
 }
 
+// setDNSConfiguration replaces everything: what is not named is off or empty.
 func (c *call) setDNSConfiguration() {
 	var req dnsConfiguration
 	if !c.decode(&req) {
 		return
 	}
 	d := dnsSettings{
-		Nameservers: addresses(req.Nameservers), SearchPaths: req.SearchPaths, SplitDNS: map[string][]string{},
+		SearchPaths: req.SearchPaths, SplitDNS: map[string][]string{},
 		MagicDNS: req.Preferences.MagicDNS, OverrideLocalDNS: req.Preferences.OverrideLocalDNS,
 	}
+	d.Nameservers = d.addresses(req.Nameservers)
 	for k, v := range req.SplitDNS {
-		d.SplitDNS[k] = addresses(v)
+		d.SplitDNS[k] = d.addresses(v)
 	}
 	c.s.st.DNS = d
 	c.s.changedLocked()
 	c.getDNSConfiguration()
 }
 
-func resolvers(in []string) []dnsResolver {
+func (d *dnsSettings) resolvers(in []string) []dnsResolver {
 	out := make([]dnsResolver, 0, len(in))
 	for _, a := range in {
-		out = append(out, dnsResolver{Address: a})
+		out = append(out, dnsResolver{Address: a, UseWithExitNode: slices.Contains(d.WithExitNode, a)})
 	}
 	return out
 }
 
-func addresses(in []dnsResolver) []string {
+// addresses of resolvers, of which those for exit nodes are remembered.
+func (d *dnsSettings) addresses(in []dnsResolver) []string {
 	out := make([]string, 0, len(in))
 	for _, r := range in {
 		out = append(out, r.Address)
+		if r.UseWithExitNode && !slices.Contains(d.WithExitNode, r.Address) {
+			d.WithExitNode = append(d.WithExitNode, r.Address)
+		}
 	}
 	return out
 }
 
-func defaultSettings() map[string]any {
-	return map[string]any{
-		"aclsExternallyManagedOn": false, "aclsExternalLink": "",
-		"devicesApprovalOn": false, "devicesAutoUpdatesOn": false, "devicesKeyDurationDays": 180,
-		"usersApprovalOn": false, "usersRoleAllowedToJoinExternalTailnets": "admin",
-		"networkFlowLoggingOn": false, "regionalRoutingOn": false, "postureIdentityCollectionOn": false,
-		"httpsEnabled": false,
-	}
-}
-
-func (c *call) getSettings() { c.json(c.s.st.Settings) }
-
-// patchSettings changes what is named and not null.
-func (c *call) patchSettings() {
-	req := map[string]any{}
-	if !c.decode(&req) {
-		return
-	}
-	for _, k := range slices.Sorted(maps.Keys(req)) {
-		if _, ok := c.s.st.Settings[k]; !ok {
-			c.fail(http.StatusBadRequest, "unknown setting "+k)
-			return
+// areAddresses says whether all are IP addresses, and answers if not.
+func (c *call) areAddresses(in []string) bool {
+	for _, a := range in {
+		if _, err := netip.ParseAddr(a); err != nil {
+			c.fail(http.StatusBadRequest, "invalid nameserver address "+a)
+			return false
 		}
 	}
-	for k, v := range req {
-		if v != nil {
-			c.s.st.Settings[k] = v
-		}
-	}
-	c.s.changedLocked()
-	c.getSettings()
-}
-
-func (c *call) listUsers() {
-	p := c.s.profile(userOwner)
-	c.json(map[string]any{"users": []any{map[string]any{
-		"id": "1", "displayName": p.DisplayName, "loginName": p.LoginName, "role": "owner", "status": "active", "type": "member",
-	}}})
+	return true
 }

@@ -5,7 +5,9 @@ package tailnetsim
 
 import (
 	"cmp"
+	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -35,21 +37,30 @@ type authKey struct {
 	Expires      time.Time       `json:"expires"`
 	Capabilities keyCapabilities `json:"capabilities"`
 	Used         bool            `json:"used"`
+	Revoked      time.Time       `json:"revoked,omitzero"`
 }
+
+// keptRevoked is how long a key that was revoked, used up or has expired can
+// still be read.
+const keptRevoked = 30 * 24 * time.Hour
 
 // invalid says whether the key logs nobody in any more.
 func (k *authKey) invalid(now time.Time) bool {
-	return now.After(k.Expires) || (k.Used && !k.Capabilities.Devices.Create.Reusable)
+	return !k.Revoked.IsZero() || now.After(k.Expires) || (k.Used && !k.Capabilities.Devices.Create.Reusable)
 }
 
 // view is the key as the API shows it, without its secret.
 func (k *authKey) view(now time.Time) map[string]any {
-	return map[string]any{
+	v := map[string]any{
 		"id": k.ID, "keyType": "auth", "description": k.Description,
 		"created": k.Created, "expires": k.Expires, "expirySeconds": int64(k.Expires.Sub(k.Created).Seconds()),
 		"invalid": k.invalid(now), "capabilities": k.Capabilities, "tags": nonNil(k.Capabilities.Devices.Create.Tags),
 		"userId": "", // Nobody: OAuth clients make keys for the tailnet.
 	}
+	if !k.Revoked.IsZero() {
+		v["revoked"] = k.Revoked
+	}
+	return v
 }
 
 // keyBySecret finds an auth key by what a node presents.
@@ -58,12 +69,15 @@ func (st *state) keyBySecret(secret string) *authKey {
 	secret, _, _ = strings.Cut(secret, "?")
 	h := hashSecret(secret)
 	for _, k := range st.Keys {
-		if k.SecretHash == h {
+		if k.SecretHash == h && k.Revoked.IsZero() {
 			return k
 		}
 	}
 	return nil
 }
+
+// describable matches the descriptions that the API takes.
+var describable = regexp.MustCompile(`^[a-zA-Z0-9 -]*$`)
 
 func (c *call) createKey() {
 	var req struct {
@@ -86,6 +100,10 @@ func (c *call) createKey() {
 	}
 	if len(req.Description) > 50 {
 		c.fail(http.StatusBadRequest, "description must not be longer than 50 characters")
+		return
+	}
+	if !describable.MatchString(req.Description) {
+		c.fail(http.StatusBadRequest, "description may hold letters, digits, dashes and spaces only")
 		return
 	}
 	tags := req.Capabilities.Devices.Create.Tags
@@ -112,8 +130,8 @@ func (c *call) createKey() {
 	c.json(v)
 }
 
-// listKeys gives valid keys only, as the API says.
-func (c *call) listKeys() {
+// authKeys gives valid keys only, as the API says.
+func (c *call) authKeys() []any {
 	now := c.s.now()
 	ks := make([]*authKey, 0, len(c.s.st.Keys))
 	for _, k := range c.s.st.Keys {
@@ -126,7 +144,7 @@ func (c *call) listKeys() {
 	for _, k := range ks {
 		out = append(out, k.view(now))
 	}
-	c.json(map[string]any{"keys": out})
+	return out
 }
 
 func (c *call) key() *authKey {
@@ -143,12 +161,21 @@ func (c *call) getKey() {
 	}
 }
 
+// deleteKey revokes a key. It can be read for a while, but not revoked again.
 func (c *call) deleteKey() {
 	k := c.key()
 	if k == nil {
 		return
 	}
-	delete(c.s.st.Keys, k.ID)
+	if !k.Revoked.IsZero() {
+		c.fail(http.StatusNotFound, "key not found")
+		return
+	}
+	now := c.s.now().UTC()
+	k.Revoked = now.Truncate(time.Second)
+	maps.DeleteFunc(c.s.st.Keys, func(_ string, k *authKey) bool {
+		return k.invalid(now) && now.Sub(k.Expires) > keptRevoked
+	})
 	c.s.dirty()
 	c.ok()
 }

@@ -5,8 +5,11 @@ package tailnetsim
 
 import (
 	"bytes"
+	"encoding/json"
 	"net/http"
 	"strings"
+
+	"github.com/tailscale/hujson"
 )
 
 // writePolicy answers with the policy file, as JSON if that alone is accepted.
@@ -32,7 +35,15 @@ func (c *call) raw(b []byte) {
 	_, _ = c.w.Write(b)
 }
 
-func (c *call) getPolicy() { c.writePolicy() }
+// getPolicy answers with the policy file; with details=1, encoded within JSON.
+func (c *call) getPolicy() {
+	if c.r.URL.Query().Get("details") == "" {
+		c.writePolicy()
+		return
+	}
+	c.w.Header().Set("ETag", c.s.policy.etag())
+	c.json(map[string]any{"acl": []byte(c.s.policy.raw), "warnings": []string{}, "errors": []string{}})
+}
 
 func (c *call) setPolicy() {
 	if m := c.r.Header.Get("If-Match"); m != "" {
@@ -49,19 +60,38 @@ func (c *call) setPolicy() {
 		c.fail(http.StatusBadRequest, err.Error())
 		return
 	}
+	if f := c.s.failuresLocked(p, p.Tests); len(f) > 0 {
+		writeFailures(c.w, http.StatusBadRequest, f)
+		return
+	}
 	c.s.policy = p
 	c.s.st.Policy = p.raw
 	c.s.changedLocked()
 	c.writePolicy()
 }
 
-// validatePolicy answers with nothing when the policy, or the tests, are good.
-// Tests are taken but not run.
+// validatePolicy answers with nothing when a policy and its tests are good, or
+// the tests of the body are against the present policy.
 func (c *call) validatePolicy() {
+	p, tests, err := c.s.policy, []policyTest{}, error(nil)
 	if bytes.HasPrefix(bytes.TrimSpace(c.body), []byte("[")) {
+		var std []byte
+		if std, err = hujson.Standardize(c.body); err == nil {
+			err = json.Unmarshal(std, &tests)
+		}
+	} else if p, err = parsePolicy(string(c.body)); err == nil {
+		tests = p.Tests
+	}
+	if err != nil {
+		writeError(c.w, http.StatusOK, err.Error())
 		return
 	}
-	if _, err := parsePolicy(string(c.body)); err != nil {
-		writeError(c.w, http.StatusOK, err.Error())
+	if f := c.s.failuresLocked(p, tests); len(f) > 0 {
+		writeFailures(c.w, http.StatusOK, f)
 	}
+}
+
+// writeFailures answers as the API does when tests fail.
+func writeFailures(w http.ResponseWriter, status int, f []testFailure) {
+	writeJSON(w, status, map[string]any{"message": "test(s) failed", "data": f})
 }

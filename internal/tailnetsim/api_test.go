@@ -149,20 +149,32 @@ func TestKeys(t *testing.T) {
 	if code, _ := status(t, c.Delete(t.Context(), k.ID)); code != http.StatusNotFound {
 		t.Errorf("deleting again: %d", code)
 	}
+	got = must[*tailscale.Key](t)(c.Get(t.Context(), k.ID))
+	if !got.Invalid || got.Revoked.IsZero() {
+		t.Errorf("a revoked key can be read for a while: invalid %t, revoked %s", got.Invalid, got.Revoked)
+	}
+	if ks = must[[]tailscale.Key](t)(c.List(t.Context(), true)); len(ks) != 0 {
+		t.Errorf("list of valid keys: %v", ks)
+	}
+	if _, err := r.Join(tailnetsim.Puppet{Hostname: "late", AuthKey: k.Key}); err == nil {
+		t.Error("a revoked key logged a node in")
+	}
 
 	cases := map[string]struct {
-		reason string
-		tags   []string
-		expiry int64
-		want   string
+		reason      string
+		tags        []string
+		expiry      int64
+		description string
+		want        string
 	}{
-		"NoTags":       {reason: "A key of an OAuth client must have tags.", want: "must have tags"},
-		"ForeignTag":   {reason: "A tag that the client does not own is refused.", tags: []string{"tag:other"}, want: "requested tags [tag:other] are invalid or not permitted"},
-		"TooLongALife": {reason: "Keys live for 90 days at most.", tags: []string{"tag:k8s"}, expiry: 7776001, want: "expirySeconds"},
+		"NoTags":         {reason: "A key of an OAuth client must have tags.", want: "must have tags"},
+		"ForeignTag":     {reason: "A tag that the client does not own is refused.", tags: []string{"tag:other"}, want: "requested tags [tag:other] are invalid or not permitted"},
+		"TooLongALife":   {reason: "Keys live for 90 days at most.", tags: []string{"tag:k8s"}, expiry: 7776001, want: "expirySeconds"},
+		"BadDescription": {reason: "Descriptions are plain.", tags: []string{"tag:k8s"}, description: "a/b", want: "description"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			req := tailscale.CreateKeyRequest{ExpirySeconds: tc.expiry}
+			req := tailscale.CreateKeyRequest{ExpirySeconds: tc.expiry, Description: tc.description}
 			req.Capabilities.Devices.Create.Tags = tc.tags
 			_, err := c.CreateAuthKey(t.Context(), req)
 			code, msg := status(t, err)

@@ -6,6 +6,7 @@ package tailnetsim
 import (
 	"bytes"
 	"maps"
+	"math/rand/v2"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -25,17 +26,39 @@ type Fault struct {
 	Path string `json:"path,omitempty"`
 	// Count is how many requests are spoilt; 0 is until faults are cleared.
 	Count int `json:"count,omitempty"`
+	// Probability is the share of matching requests that are spoilt, from 0 to 1.
+	// 0 is all. Requests that are spared may meet the next fault.
+	Probability float64 `json:"probability,omitempty"`
+	// Seed makes the dice of Probability and LatencyMaxMS fall the same again.
+	Seed uint64 `json:"seed,omitempty"`
 	// LatencyMS delays the request by so many milliseconds.
 	LatencyMS int `json:"latencyMS,omitempty"`
+	// LatencyMaxMS, if it is more than LatencyMS, makes the delay a random one
+	// between the two.
+	LatencyMaxMS int `json:"latencyMaxMS,omitempty"`
 	// Status is answered instead of serving the request; 0 serves it.
 	Status int `json:"status,omitempty"`
 	// RetryAfter is sent in seconds with Status; 0 sends none.
 	RetryAfter int `json:"retryAfter,omitempty"`
 	// DropReply serves the request, then closes the connection without a reply.
 	DropReply bool `json:"dropReply,omitempty"`
+	// HTML is sent with Status instead of JSON, as a proxy before the API does.
+	HTML bool `json:"html,omitempty"`
+	// NoBody serves the request and answers its status without a body.
+	NoBody bool `json:"noBody,omitempty"`
 
 	re   *regexp.Regexp
 	left int
+	dice *rand.Rand
+}
+
+// delay of the next request. Not safe for concurrent use.
+func (f *Fault) delay() time.Duration {
+	d := time.Duration(f.LatencyMS) * time.Millisecond
+	if f.LatencyMaxMS > f.LatencyMS {
+		d += time.Duration(f.dice.Int64N(int64(f.LatencyMaxMS-f.LatencyMS)+1)) * time.Millisecond
+	}
+	return d
 }
 
 // faultSet is safe for concurrent use.
@@ -55,7 +78,11 @@ func (s *Server) SetFaults(fs ...Fault) error {
 		if f.Status != 0 && (f.Status < 400 || f.Status > 599) {
 			return errors.Errorf("status must be between 400 and 599, not %d", f.Status)
 		}
+		if f.Probability < 0 || f.Probability > 1 {
+			return errors.Errorf("probability must be between 0 and 1, not %g", f.Probability)
+		}
 		f.re, f.left = re, f.Count
+		f.dice = rand.New(rand.NewPCG(f.Seed, 0)) //nolint:gosec // Dice for tests.
 		set = append(set, &f)
 	}
 	s.faults.mu.Lock()
@@ -71,14 +98,16 @@ func (s *Server) Faults() []Fault {
 	out := []Fault{}
 	for _, f := range s.faults.fs {
 		if f.Count == 0 || f.left > 0 {
-			out = append(out, Fault{Method: f.Method, Path: f.Path, Count: f.left, LatencyMS: f.LatencyMS, Status: f.Status, RetryAfter: f.RetryAfter, DropReply: f.DropReply})
+			on := *f
+			on.Count, on.re, on.dice = f.left, nil, nil
+			out = append(out, on)
 		}
 	}
 	return out
 }
 
-// take gives the first fault for r and counts it.
-func (fs *faultSet) take(r *http.Request) *Fault {
+// take gives the first fault for r, counts it, and says how long to delay r.
+func (fs *faultSet) take(r *http.Request) (*Fault, time.Duration) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	for _, f := range fs.fs {
@@ -91,31 +120,34 @@ func (fs *faultSet) take(r *http.Request) *Fault {
 		if f.Count > 0 && f.left == 0 {
 			continue
 		}
+		if f.Probability > 0 && f.dice.Float64() >= f.Probability {
+			continue
+		}
 		if f.left > 0 {
 			f.left--
 		}
-		return f
+		return f, f.delay()
 	}
-	return nil
+	return nil, 0
 }
 
 // withFaults spoils requests to h. Requests under /sim/ are never spoilt.
 func (s *Server) withFaults(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, "/sim/") {
+		if strings.HasPrefix(r.URL.Path, "/sim/") || s.bystander(r) {
 			h.ServeHTTP(w, r)
 			return
 		}
-		f := s.faults.take(r)
+		f, delay := s.faults.take(r)
 		if f == nil {
 			h.ServeHTTP(w, r)
 			return
 		}
-		if f.LatencyMS > 0 {
+		if delay > 0 {
 			select {
 			case <-r.Context().Done():
 				return
-			case <-time.After(time.Duration(f.LatencyMS) * time.Millisecond):
+			case <-time.After(delay):
 			}
 		}
 		if f.Status != 0 {
@@ -127,12 +159,25 @@ func (s *Server) withFaults(h http.Handler) http.Handler {
 				msg = "rate limit exceeded"
 			}
 			s.calls.add(r.Method + " (fault)")
+			if f.HTML {
+				w.Header().Set("Content-Type", "text/html")
+				w.WriteHeader(f.Status)
+				// The client may be gone: nobody is left to be told.
+				_, _ = w.Write([]byte("<html><body><h1>" + msg + "</h1></body></html>"))
+				return
+			}
 			writeError(w, f.Status, msg)
 			return
 		}
 		if f.DropReply {
 			h.ServeHTTP(&sink{header: http.Header{}}, r)
 			panic(http.ErrAbortHandler)
+		}
+		if f.NoBody {
+			k := &sink{header: http.Header{}, status: http.StatusOK}
+			h.ServeHTTP(k, r)
+			w.WriteHeader(k.status)
+			return
 		}
 		h.ServeHTTP(w, r)
 	})
@@ -141,12 +186,13 @@ func (s *Server) withFaults(h http.Handler) http.Handler {
 // sink is a reply that nobody gets.
 type sink struct {
 	header http.Header
+	status int
 	body   bytes.Buffer
 }
 
 func (k *sink) Header() http.Header         { return k.header }
 func (k *sink) Write(p []byte) (int, error) { return k.body.Write(p) }
-func (k *sink) WriteHeader(int)             {}
+func (k *sink) WriteHeader(status int)      { k.status = status }
 
 // callLog counts requests.
 type callLog struct {

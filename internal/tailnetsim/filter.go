@@ -76,15 +76,18 @@ func parsePorts(p string) (tailcfg.PortRange, bool) {
 }
 
 // selectLocked gives the addresses that a selector of a rule stands for.
-func (s *Server) selectLocked(sel string) []string {
+func (s *Server) selectLocked(sel string) []string { return s.selectIn(s.policy, sel) }
+
+// selectIn is selectLocked with the hosts and groups of a policy.
+func (s *Server) selectIn(p *policy, sel string) []string {
 	if sel == "*" {
 		return []string{"*"}
 	}
-	if h, ok := s.policy.Hosts[sel]; ok {
+	if h, ok := p.Hosts[sel]; ok {
 		sel = h
 	}
-	if p, err := netip.ParsePrefix(sel); err == nil {
-		return []string{p.String()}
+	if r, err := netip.ParsePrefix(sel); err == nil {
+		return []string{r.String()}
 	}
 	if a, err := netip.ParseAddr(sel); err == nil {
 		return []string{a.String()}
@@ -97,7 +100,7 @@ func (s *Server) selectLocked(sel string) []string {
 			sel == "autogroup:tagged" && tagged,
 			(sel == "autogroup:member" || sel == "autogroup:owner" || sel == "autogroup:admin") && !tagged,
 			sel == s.profile(userOwner).LoginName && !tagged,
-			slices.Contains(s.policy.Groups[sel], s.profile(userOwner).LoginName) && !tagged:
+			slices.Contains(p.Groups[sel], s.profile(userOwner).LoginName) && !tagged:
 			out = append(out, d.IPv4.String(), d.IPv6.String())
 		}
 	}

@@ -80,6 +80,11 @@ func (s *Server) serveToken(w http.ResponseWriter, r *http.Request) {
 			client = c
 		}
 	}
+	if client == nil && secret != "" {
+		s.mu.Lock()
+		client = s.st.oauthClient(id, secret)
+		s.mu.Unlock()
+	}
 	if client == nil || secret == "" {
 		writeError(w, http.StatusUnauthorized, "API token invalid")
 		return
@@ -94,6 +99,11 @@ func (s *Server) serveToken(w http.ResponseWriter, r *http.Request) {
 		}
 		t.Scopes = want
 	}
+	s.issue(w, t)
+}
+
+// issue answers with a new token.
+func (s *Server) issue(w http.ResponseWriter, t *token) {
 	life := s.opts.TokenLifetime
 	t.Expires = s.now().Add(life)
 	access := "tskey-api-" + randomHex(6) + "CNTRL-" + randomHex(16)

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net/netip"
 	"time"
+
+	"github.com/go-jose/go-jose/v4"
 )
 
 // DefaultPolicy is the policy file of a tailnet that was given none: everyone
@@ -32,6 +34,18 @@ type OAuthClient struct {
 	Tags []string
 }
 
+// A WorkloadIdentity is a credential of the API without a secret: who has a token
+// of the issuer about the subject may exchange it for one of the API.
+type WorkloadIdentity struct {
+	ClientID string
+	// Issuer, Audience and Subject must be those of the token, to the letter.
+	Issuer, Audience, Subject string
+	// Keys that the issuer signs with. The real API asks the issuer for them.
+	Keys jose.JSONWebKeySet
+	// Scopes and Tags are as an OAuthClient's.
+	Scopes, Tags []string
+}
+
 // Options configure a Server. The zero value is usable: a tailnet
 // tail1234.ts.net without any credential.
 type Options struct {
@@ -42,6 +56,8 @@ type Options struct {
 	Tailnet string
 	// Clients are the OAuth clients that may ask for tokens.
 	Clients []OAuthClient
+	// WorkloadIdentities may exchange tokens of other issuers.
+	WorkloadIdentities []WorkloadIdentity
 	// APIKeys are API access tokens with every scope and every tag.
 	APIKeys []string
 	// Policy is the initial policy file in HuJSON. Default DefaultPolicy.
@@ -61,7 +77,8 @@ type Options struct {
 	// Credentials are in it as hashes only, but the server's own private key
 	// is in it too, so it is written for its owner alone.
 	StateFile string
-	// Admin serves /sim/state and /sim/faults, without authentication.
+	// Admin serves /sim/state, /sim/faults and /sim/devices, without
+	// authentication.
 	Admin bool
 	// Logger gets one line a request at debug level. Default: discard.
 	Logger *slog.Logger

@@ -30,6 +30,7 @@ type policy struct {
 	} `json:"autoApprovers"`
 	Groups map[string][]string `json:"groups"`
 	Hosts  map[string]string   `json:"hosts"`
+	Tests  []policyTest        `json:"tests"`
 }
 
 // A rule is a grant, or with Action an ACL, whose destinations carry ports.
@@ -92,7 +93,28 @@ func (p *policy) validate() error {
 		}
 		tags = append(tags, hosts...)
 	}
+	for _, routers := range p.AutoApprovers.Routes {
+		tags = append(tags, routers...)
+	}
+	tags = append(tags, p.AutoApprovers.ExitNode...)
+	for _, t := range p.Tests {
+		if len(t.Accept)+len(t.Allow)+len(t.Deny) == 0 {
+			return errors.Errorf("test of %q has neither accept nor deny", t.Src+t.User)
+		}
+		tags = append(tags, t.Src, t.User)
+	}
 	for _, r := range slices.Concat(p.Grants, p.ACLs) {
+		if len(r.Src) == 0 || len(r.Dst) == 0 {
+			return errors.New("a rule has no src or no dst")
+		}
+		for _, sel := range slices.Concat(r.Src, r.Dst) {
+			if g, ok := strings.CutPrefix(sel, "group:"); ok {
+				g, _, _ = strings.Cut(g, ":")
+				if _, ok := p.Groups["group:"+g]; !ok {
+					return errors.Errorf("group not found: %q", "group:"+g)
+				}
+			}
+		}
 		tags = append(tags, r.Src...)
 		for _, d := range r.Dst {
 			if t, ok := strings.CutPrefix(d, "tag:"); ok {

@@ -185,13 +185,20 @@ func offering(v *service, d *device) bool {
 // them has each service's addresses. A host keeps them while it can serve.
 func (s *Server) recomputeLocked() {
 	now := s.now()
+	// A tailnet has many devices and few of them host anything.
+	hosts := map[int64]*device{}
+	for id, d := range s.st.Devices {
+		if len(d.offers) > 0 && d.Authorized && !d.expired(now) {
+			hosts[id] = d
+		}
+	}
 	accepted := make(map[string]map[int64]bool, len(s.st.Services))
 	primary := make(map[string]int64, len(s.st.Services))
 	for name, v := range s.st.Services {
 		accepted[name] = map[int64]bool{}
 		var best int64
-		for id, d := range s.st.Devices {
-			if !offering(v, d) || !configured(v, d) || !d.Authorized || d.expired(now) {
+		for id, d := range hosts {
+			if !offering(v, d) || !configured(v, d) {
 				continue
 			}
 			if level, _ := s.approvalLocked(v, d); level == notApproved {

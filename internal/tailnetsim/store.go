@@ -32,10 +32,16 @@ type state struct {
 	Tokens     map[string]*token         `json:"tokens"`
 	// Graves are deleted devices by node key: a node that was away when it was
 	// deleted learns of it when it comes back.
-	Graves   map[string]*grave `json:"graves"`
-	Policy   string            `json:"policy"`
-	DNS      dnsSettings       `json:"dns"`
-	Settings map[string]any    `json:"settings"`
+	Graves   map[string]*grave   `json:"graves"`
+	Policy   string              `json:"policy"`
+	DNS      dnsSettings         `json:"dns"`
+	Settings map[string]any      `json:"settings"`
+	Contacts map[string]*contact `json:"contacts"`
+
+	Webhooks    map[string]*webhook            `json:"webhooks"`
+	Credentials map[string]*trustCredential    `json:"credentials"`
+	Logstreams  map[string]*keptLogstream      `json:"logstreams"`
+	Postures    map[string]*postureIntegration `json:"postures"`
 }
 
 // graveLife is how long a deleted device is remembered.
@@ -111,6 +117,21 @@ func (st *state) fill() {
 	}
 	if st.Settings == nil {
 		st.Settings = defaultSettings()
+	}
+	if st.Contacts == nil {
+		st.Contacts = defaultContacts()
+	}
+	if st.Webhooks == nil {
+		st.Webhooks = map[string]*webhook{}
+	}
+	if st.Credentials == nil {
+		st.Credentials = map[string]*trustCredential{}
+	}
+	if st.Logstreams == nil {
+		st.Logstreams = map[string]*keptLogstream{}
+	}
+	if st.Postures == nil {
+		st.Postures = map[string]*postureIntegration{}
 	}
 	if st.DNS.SplitDNS == nil {
 		st.DNS.SplitDNS = map[string][]string{}

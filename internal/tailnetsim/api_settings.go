@@ -1,0 +1,113 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tailnetsim
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+)
+
+// Bounds of devicesKeyDurationDays, as the API documents them.
+const (
+	minKeyDays = 1
+	maxKeyDays = 180
+)
+
+func defaultSettings() map[string]any {
+	return map[string]any{
+		"aclsExternallyManagedOn": false, "aclsExternalLink": "",
+		"devicesApprovalOn": false, "devicesAutoUpdatesOn": false, "devicesKeyDurationDays": float64(maxKeyDays),
+		"usersApprovalOn": false, "usersRoleAllowedToJoinExternalTailnets": "admin",
+		"networkFlowLoggingOn": false, "regionalRoutingOn": false, "postureIdentityCollectionOn": false,
+		"httpsEnabled": false,
+	}
+}
+
+// settingScope is the scope that a setting needs. Each is authorised alone.
+func settingScope(name string) string {
+	switch name {
+	case "aclsExternallyManagedOn", "aclsExternalLink":
+		return "policy_file"
+	case "networkFlowLoggingOn":
+		return "logs:network"
+	case "httpsEnabled":
+		return "networking_settings"
+	}
+	return "feature_settings"
+}
+
+// getSettings answers null for what the actor may not read, and refuses who may
+// read nothing.
+func (c *call) getSettings() {
+	out, some := map[string]any{}, false
+	for k, v := range c.s.st.Settings {
+		out[k] = nil
+		if c.actor.allows(settingScope(k), true) {
+			out[k], some = v, true
+		}
+	}
+	if !some {
+		c.forbid("feature_settings")
+		return
+	}
+	c.json(out)
+}
+
+// patchSettings changes what is named and not null, all of it or nothing.
+func (c *call) patchSettings() {
+	req := map[string]any{}
+	if !c.decode(&req) {
+		return
+	}
+	for _, k := range slices.Sorted(maps.Keys(req)) {
+		old, ok := c.s.st.Settings[k]
+		if !ok {
+			c.fail(http.StatusBadRequest, "unknown setting "+k)
+			return
+		}
+		if req[k] == nil {
+			continue
+		}
+		if !c.actor.allows(settingScope(k), false) {
+			c.forbid(settingScope(k))
+			return
+		}
+		if !validSetting(k, old, req[k]) {
+			c.fail(http.StatusBadRequest, "invalid value of setting "+k)
+			return
+		}
+	}
+	for k, v := range req {
+		if v != nil {
+			c.s.st.Settings[k] = v
+		}
+	}
+	c.s.changedLocked()
+	c.getSettings()
+}
+
+// validSetting says whether v may replace old.
+func validSetting(name string, old, v any) bool {
+	switch v := v.(type) {
+	case bool:
+		_, ok := old.(bool)
+		return ok
+	case float64:
+		_, ok := old.(float64)
+		return ok && v >= minKeyDays && v <= maxKeyDays
+	case string:
+		_, ok := old.(string)
+		if name == "usersRoleAllowedToJoinExternalTailnets" {
+			return slices.Contains([]string{"none", "admin", "member"}, v)
+		}
+		return ok
+	}
+	return false
+}
+
+// forbid answers as for a route whose scope the actor lacks.
+func (c *call) forbid(scope string) {
+	c.fail(http.StatusForbidden, "calling actor does not have enough permissions to perform this function: scope "+scope+" is required")
+}

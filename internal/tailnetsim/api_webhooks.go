@@ -1,0 +1,158 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tailnetsim
+
+import (
+	"cmp"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+)
+
+// webhookEvents are what a webhook may subscribe to.
+var webhookEvents = []string{
+	"categoryTailnetManagement", "nodeCreated", "nodeNeedsApproval", "nodeApproved", "nodeKeyExpiringInOneDay",
+	"nodeKeyExpired", "nodeDeleted", "nodeSigned", "nodeNeedsSignature", "policyUpdate", "userCreated",
+	"userNeedsApproval", "userSuspended", "userRestored", "userDeleted", "userApproved", "userRoleUpdated",
+	"categoryDeviceMisconfigurations", "subnetIPForwardingNotEnabled", "exitNodeIPForwardingNotEnabled",
+}
+
+var webhookProviders = []string{"", "slack", "mattermost", "googlechat", "discord"}
+
+// A webhook sends events to a URL; here it sends none. Its secret is kept as a
+// hash.
+type webhook struct {
+	ID            string    `json:"id"`
+	URL           string    `json:"url"`
+	Provider      string    `json:"provider"`
+	Creator       string    `json:"creator"`
+	Created       time.Time `json:"created"`
+	Modified      time.Time `json:"modified"`
+	Subscriptions []string  `json:"subscriptions"`
+	SecretHash    string    `json:"secretHash"`
+}
+
+// view is the webhook as the API shows it, without its secret.
+func (w *webhook) view() map[string]any {
+	return map[string]any{
+		"endpointId": w.ID, "endpointUrl": w.URL, "providerType": w.Provider, "creatorLoginName": w.Creator,
+		"created": w.Created, "lastModified": w.Modified, "subscriptions": nonNil(w.Subscriptions),
+	}
+}
+
+func (c *call) listWebhooks() {
+	out := []any{}
+	for _, w := range sortedBy(c.s.st.Webhooks, func(a, b *webhook) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) }) {
+		out = append(out, w.view())
+	}
+	c.json(map[string]any{"webhooks": out})
+}
+
+func (c *call) createWebhook() {
+	var req struct {
+		EndpointURL   string   `json:"endpointUrl"`
+		ProviderType  string   `json:"providerType"`
+		Subscriptions []string `json:"subscriptions"`
+	}
+	if !c.decode(&req) {
+		return
+	}
+	u, err := url.Parse(req.EndpointURL)
+	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
+		c.fail(http.StatusBadRequest, "endpointUrl must be a URL")
+		return
+	}
+	if !slices.Contains(webhookProviders, req.ProviderType) {
+		c.fail(http.StatusBadRequest, "unknown providerType "+req.ProviderType)
+		return
+	}
+	if !c.areEvents(req.Subscriptions) {
+		return
+	}
+	now := c.s.now().UTC().Truncate(time.Second)
+	w := &webhook{
+		ID: randomHex(6) + "CNTRL", URL: req.EndpointURL, Provider: req.ProviderType, Creator: c.actor.Client,
+		Created: now, Modified: now, Subscriptions: req.Subscriptions,
+	}
+	c.s.st.Webhooks[w.ID] = w
+	c.showWebhookSecret(w)
+}
+
+// areEvents says whether all are events and there is one, and answers if not.
+func (c *call) areEvents(in []string) bool {
+	if len(in) == 0 {
+		c.fail(http.StatusBadRequest, "subscriptions must not be empty")
+		return false
+	}
+	for _, e := range in {
+		if !slices.Contains(webhookEvents, e) {
+			c.fail(http.StatusBadRequest, "unknown subscription "+e)
+			return false
+		}
+	}
+	return true
+}
+
+// showWebhookSecret gives a webhook a new secret and shows it, this once.
+func (c *call) showWebhookSecret(w *webhook) {
+	secret := "tskey-webhook-" + w.ID + "-" + randomHex(16)
+	w.SecretHash = hashSecret(secret)
+	c.s.dirty()
+	v := w.view()
+	v["secret"] = secret
+	c.json(v)
+}
+
+func (c *call) webhook() *webhook {
+	w := c.s.st.Webhooks[c.r.PathValue("webhook")]
+	if w == nil {
+		c.fail(http.StatusNotFound, "webhook not found")
+	}
+	return w
+}
+
+func (c *call) getWebhook() {
+	if w := c.webhook(); w != nil {
+		c.json(w.view())
+	}
+}
+
+// patchWebhook changes subscriptions, and nothing else.
+func (c *call) patchWebhook() {
+	w := c.webhook()
+	if w == nil {
+		return
+	}
+	var req struct {
+		Subscriptions []string `json:"subscriptions"`
+	}
+	if !c.decode(&req) || !c.areEvents(req.Subscriptions) {
+		return
+	}
+	w.Subscriptions, w.Modified = req.Subscriptions, c.s.now().UTC().Truncate(time.Second)
+	c.s.dirty()
+	c.json(w.view())
+}
+
+func (c *call) deleteWebhook() {
+	if w := c.webhook(); w != nil {
+		delete(c.s.st.Webhooks, w.ID)
+		c.s.dirty()
+		c.ok()
+	}
+}
+
+func (c *call) rotateWebhook() {
+	if w := c.webhook(); w != nil {
+		c.showWebhookSecret(w)
+	}
+}
+
+// testWebhook promises an event that is never sent.
+func (c *call) testWebhook() {
+	if c.webhook() != nil {
+		c.w.WriteHeader(http.StatusAccepted)
+	}
+}

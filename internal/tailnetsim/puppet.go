@@ -1,0 +1,127 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tailnetsim
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/netip"
+	"slices"
+
+	"tailscale.com/tailcfg"
+	"tailscale.com/types/key"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// A Puppet is a device that nobody runs: it is in the API and carries no traffic.
+// It costs nothing, so there may be thousands.
+type Puppet struct {
+	// NodeID is the stable node id. Default a random one.
+	NodeID string `json:"nodeId,omitempty"`
+	// Hostname that the device asks for.
+	Hostname string `json:"hostname"`
+	// AuthKey logs the device in, as a node does. Without one the device is let in
+	// with Tags, whoever owns them.
+	AuthKey string   `json:"authKey,omitempty"`
+	Tags    []string `json:"tags,omitempty"`
+	// Offline devices were there once. Others stay online until told otherwise.
+	Offline bool `json:"offline,omitempty"`
+	// Unauthorized devices wait for an admin. It is for devices without a key.
+	Unauthorized bool `json:"unauthorized,omitempty"`
+	// OS of the device. Default linux.
+	OS string `json:"os,omitempty"`
+	// Routes that the device advertises, as CIDRs.
+	Routes []string `json:"routes,omitempty"`
+}
+
+// Join enters a puppet and returns its stable node id.
+func (s *Server) Join(p Puppet) (string, error) {
+	hi := &tailcfg.Hostinfo{Hostname: p.Hostname, OS: p.OS, IPNVersion: "1.102.5"}
+	if hi.OS == "" {
+		hi.OS = "linux"
+	}
+	for _, r := range p.Routes {
+		prefix, err := netip.ParsePrefix(r)
+		if err != nil {
+			return "", errors.Wrapf(err, "cannot parse route %q", r)
+		}
+		hi.RoutableIPs = append(hi.RoutableIPs, prefix)
+	}
+	machine, node := key.NewMachine().Public(), key.NewNode().Public()
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.AuthKey != "" {
+		r := s.registerLocked(machine, &tailcfg.RegisterRequest{
+			NodeKey: node, Hostinfo: hi, Auth: &tailcfg.RegisterResponseAuth{AuthKey: p.AuthKey},
+		})
+		if r.Error != "" {
+			return "", errors.New(r.Error)
+		}
+	} else {
+		d := s.st.addDevice(s.now())
+		d.Machine, d.NodeKey = machine, node
+		d.Tags = slices.Sorted(slices.Values(p.Tags))
+		d.Authorized = !p.Unauthorized
+		d.KeyExpiryDisabled = len(d.Tags) > 0
+		d.Expires = s.now().UTC().Add(nodeKeyLife)
+		s.noteHostinfo(d, hi)
+	}
+	d := s.st.deviceByNodeKey(node)
+	if p.NodeID != "" {
+		d.StableID = tailcfg.StableNodeID(p.NodeID)
+	}
+	d.online = !p.Offline
+	s.changedLocked()
+	return string(d.StableID), nil
+}
+
+// SetOnline connects or disconnects a puppet. It tells whether there is such a
+// device.
+func (s *Server) SetOnline(nodeID string, online bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.st.device(nodeID)
+	if d == nil {
+		return false
+	}
+	if d.online && !online {
+		d.LastSeen = s.now().UTC()
+	}
+	d.online = online
+	s.changedLocked()
+	return true
+}
+
+// puppetRoutes let another process do the same.
+func (s *Server) puppetRoutes(m *http.ServeMux) {
+	m.HandleFunc("POST /sim/devices", func(w http.ResponseWriter, r *http.Request) {
+		var p Puppet
+		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&p); err != nil {
+			writeError(w, http.StatusBadRequest, "cannot decode a device: "+err.Error())
+			return
+		}
+		id, err := s.Join(p)
+		if err != nil {
+			writeError(w, http.StatusBadRequest, err.Error())
+			return
+		}
+		writeJSON(w, http.StatusOK, map[string]string{"nodeId": id})
+	})
+	m.HandleFunc("POST /sim/devices/{device}/online", func(w http.ResponseWriter, r *http.Request) {
+		var b struct {
+			Online bool `json:"online"`
+		}
+		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&b); err != nil {
+			writeError(w, http.StatusBadRequest, "cannot decode: "+err.Error())
+			return
+		}
+		if !s.SetOnline(r.PathValue("device"), b.Online) {
+			writeError(w, http.StatusNotFound, "no device with that id was found")
+			return
+		}
+		writeJSON(w, http.StatusOK, b)
+	})
+}
