@@ -10,12 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/oauth2"
-	"golang.org/x/oauth2/clientcredentials"
-	"golang.org/x/time/rate"
+	"k8s.io/utils/clock"
 	tsclient "tailscale.com/client/tailscale/v2"
-
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
@@ -25,19 +21,22 @@ const (
 	scopeDevices  = "devices:core"
 	scopeKeys     = "auth_keys"
 	scopeServices = "services"
-	scopeDNS      = "dns:read"
 )
 
-// requestTimeout bounds one call with all its tries.
-const requestTimeout = 45 * time.Second
+// Names of the shared lists in metrics.
+const (
+	listServices = "services"
+	listDevices  = "devices"
+)
+
+// RequestTimeout bounds one call with all its tries: no request of this process
+// reaches the API later than this after it was begun.
+const RequestTimeout = 45 * time.Second
 
 // Types of the client library that callers see.
 type (
 	// A Device of a tailnet.
 	Device = tsclient.Device
-
-	// A Service of a tailnet.
-	Service = tsclient.Service
 
 	// A Key that logs nodes in.
 	Key = tsclient.Key
@@ -51,8 +50,24 @@ type Config struct {
 	// Tailnet as the API names it; "-" is the credential's own.
 	Tailnet string
 
+	// An OAuth client has both of these, a federated identity the first.
 	ClientID     string
 	ClientSecret string
+
+	// Identity makes a token of the workload that a federated identity was made
+	// for: a JWT. It is asked each time the API's own token is renewed.
+	Identity func(ctx context.Context) (string, error)
+
+	// IdentityName tells one Identity from another, which functions do not.
+	IdentityName string
+
+	// APIKey is an API access token.
+	APIKey string
+
+	// Credential is what errors call the credential, such as "the OAuth client
+	// in Secret team/oauth", and Hint what they advise when it is rejected. Both
+	// may be empty.
+	Credential, Hint string
 }
 
 // Options are the same for all clients of a process.
@@ -70,6 +85,16 @@ type Options struct {
 
 	// Transport that carries requests; nil means http.DefaultTransport.
 	Transport http.RoundTripper
+
+	// Clock that says how old lists and tokens are; nil means the real one.
+	Clock clock.PassiveClock
+}
+
+func (o Options) clock() clock.PassiveClock {
+	if o.Clock == nil {
+		return clock.RealClock{}
+	}
+	return o.Clock
 }
 
 // A Client speaks to one tailnet with one credential. It may be used by many at
@@ -80,36 +105,38 @@ type Client struct {
 	base       *url.URL
 	tailnet    string
 	listMaxAge time.Duration
+	login      *login
 
 	services *list[Service]
 	devices  *list[Device]
+	authKeys *list[Key]
+
+	webhooks     *list[Webhook]
+	credentials  *list[Key] // OAuth clients and federated identities.
+	integrations *list[PostureIntegration]
+
+	wide *wide
 }
 
-// NewClient makes a client. It sends nothing yet.
+// NewClient makes a client with a login of its own. It sends nothing yet.
 func NewClient(cfg Config, o Options) (*Client, error) {
-	base, err := url.Parse(strings.TrimSuffix(cfg.URL, "/"))
+	base, err := cfg.base()
 	if err != nil {
-		return nil, errors.New("the API URL is not valid")
+		return nil, err
 	}
-	bottom := o.Transport
-	if bottom == nil {
-		bottom = http.DefaultTransport
+	l, err := newLogin(base, cfg, o)
+	if err != nil {
+		return nil, err
 	}
-	limited := &transport{
-		base:      bottom,
-		limiter:   rate.NewLimiter(rate.Limit(o.Rate), o.Burst),
-		metrics:   o.Metrics,
-		userAgent: version.UserAgent(),
-	}
+	return clientWith(base, cfg, o, l), nil
+}
+
+// clientWith makes a client of a tailnet that shares a login with others.
+func clientWith(base *url.URL, cfg Config, o Options, l *login) *Client {
 	hc := &http.Client{
 		CheckRedirect: noRedirect,
-		Timeout:       requestTimeout,
-		Transport: &authTransport{base: limited, config: clientcredentials.Config{
-			ClientID:     cfg.ClientID,
-			ClientSecret: cfg.ClientSecret,
-			TokenURL:     base.JoinPath("/api/v2/oauth/token").String(),
-			AuthStyle:    oauth2.AuthStyleInParams,
-		}},
+		Timeout:       RequestTimeout,
+		Transport:     &namingTransport{base: l.transport, credential: cfg.Credential, hint: cfg.Hint},
 	}
 	tailnet := cfg.Tailnet
 	if tailnet == "" {
@@ -121,27 +148,43 @@ func NewClient(cfg Config, o Options) (*Client, error) {
 		base:       base,
 		tailnet:    tailnet,
 		listMaxAge: o.ListMaxAge,
+		login:      l,
 	}
-	c.services = &list[Service]{load: func(ctx context.Context) ([]Service, error) {
-		o.Metrics.listCalls.WithLabelValues("services").Inc()
-		l, err := c.api.Services().List(ctx)
-		return l, classify(err, scopeServices, true)
-	}}
-	c.devices = &list[Device]{load: func(ctx context.Context) ([]Device, error) {
-		o.Metrics.listCalls.WithLabelValues("devices").Inc()
-		l, err := c.api.Devices().List(ctx)
-		return l, classify(err, scopeDevices, true)
-	}}
-	return c, nil
+	now := o.clock()
+	c.services = &list[Service]{is: isService, clock: now, load: counted(o.Metrics, listServices, c.loadServices)}
+	c.devices = &list[Device]{is: isDevice, clock: now, load: counted(o.Metrics, listDevices, c.loadDevices)}
+	c.authKeys = &list[Key]{is: isKey, clock: now, load: counted(o.Metrics, "keys", (&authKeyLoader{client: c}).load)}
+	c.webhooks = &list[Webhook]{is: isWebhook, clock: now, load: counted(o.Metrics, "webhooks", c.loadWebhooks)}
+	c.credentials = &list[Key]{is: isKey, clock: now, load: counted(o.Metrics, "trust-credentials", c.loadTrustCredentials)}
+	c.integrations = &list[PostureIntegration]{is: isPostureIntegration, clock: now, load: counted(o.Metrics, "posture-integrations", c.loadPostureIntegrations)}
+	c.wide = newWide(c, now)
+	return c
 }
 
-// MagicDNS tells whether MagicDNS is on.
-func (c *Client) MagicDNS(ctx context.Context) (bool, error) {
-	p, err := c.api.DNS().Preferences(ctx)
-	if err != nil {
-		return false, classify(err, scopeDNS, true)
+// counted has the metrics count the calls that fill a list.
+func counted[T any](m *Metrics, name string, load func(context.Context) ([]T, time.Time, error)) func(context.Context) ([]T, time.Time, error) {
+	return func(ctx context.Context) ([]T, time.Time, error) {
+		m.listCalls.WithLabelValues(name).Inc()
+		return load(ctx)
 	}
-	return p.MagicDNS, nil
+}
+
+// age returns how old a list may be: maxAge, or the client's own if that is
+// zero.
+func (c *Client) age(maxAge time.Duration) time.Duration {
+	if maxAge == 0 {
+		return c.listMaxAge
+	}
+	return maxAge
+}
+
+// dateOf returns the time that an answer says it was made, or zero.
+func dateOf(h http.Header) time.Time {
+	at, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		return time.Time{}
+	}
+	return at
 }
 
 // Domain returns the DNS name of the tailnet, without a leading dot, as the

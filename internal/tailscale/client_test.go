@@ -38,8 +38,9 @@ func TestServiceLifecycle(t *testing.T) {
 	if _, err := c.Service(ctx, "svc:web"); !IsNotFound(err) {
 		t.Fatalf("Service(...) of none: want NotFound, got: %v", err)
 	}
-	in := Service{Name: "svc:web", Comment: "hello", Ports: []string{"tcp:80"}, Tags: []string{"tag:k8s"}, Annotations: map[string]string{"a": "b"}}
-	if err := c.PutService(ctx, in); err != nil {
+	in := Service{Name: "svc:web", DisplayName: "Web", Comment: "hello", Ports: []string{"tcp:80"}, Tags: []string{"tag:k8s"}, Annotations: map[string]string{"a": "b"}}
+	put, err := c.PutService(ctx, in)
+	if err != nil {
 		t.Fatalf("PutService(...): %v", err)
 	}
 	got, err := c.Service(ctx, "svc:web")
@@ -49,11 +50,14 @@ func TestServiceLifecycle(t *testing.T) {
 	if len(got.Addrs) != 2 {
 		t.Errorf("Service(...): want two addresses, got %v", got.Addrs)
 	}
+	if diff := cmp.Diff(got, put); diff != "" {
+		t.Errorf("PutService(...): -fresh, +answer:\n%s", diff)
+	}
 	in.Addrs = got.Addrs
 	if diff := cmp.Diff(in, *got); diff != "" {
 		t.Errorf("Service(...): -want, +got:\n%s", diff)
 	}
-	if err := c.PutService(ctx, Service{Name: "svc:web", Ports: []string{"tcp:80"}}); ClassOf(err) != ClassInvalid {
+	if _, err := c.PutService(ctx, Service{Name: "svc:web", Ports: []string{"tcp:80"}}); ClassOf(err) != ClassInvalid {
 		t.Errorf("PutService(...) without addresses: want Invalid, got: %v", err)
 	}
 	hosts, err := c.Hosts(ctx, "svc:web")
@@ -204,7 +208,7 @@ func TestRetries(t *testing.T) {
 			reason: "A DELETE whose reply was lost finds nothing the second time, which is a success.",
 			fault:  tailnetsim.Fault{Method: "DELETE", Path: "vip-services", Count: 1, DropReply: true},
 			call: func(ctx context.Context, c *Client) error {
-				if err := c.PutService(ctx, Service{Name: "svc:web", Ports: []string{"tcp:80"}}); err != nil {
+				if _, err := c.PutService(ctx, Service{Name: "svc:web", Ports: []string{"tcp:80"}}); err != nil {
 					return err
 				}
 				return c.DeleteService(ctx, "svc:web")
@@ -260,15 +264,15 @@ func TestListsAreShared(t *testing.T) {
 	if got := calls(); got != 1 {
 		t.Errorf("100 callers: want 1 call, got %d: %v", got, sim.Calls())
 	}
-	if err := c.PutService(t.Context(), Service{Name: "svc:web", Ports: []string{"tcp:80"}}); err != nil {
+	if _, err := c.PutService(t.Context(), Service{Name: "svc:web", Ports: []string{"tcp:80"}}); err != nil {
 		t.Fatalf("PutService(...): %v", err)
 	}
 	l, err := c.Services(t.Context(), 0)
 	if err != nil || len(l) != 1 {
 		t.Errorf("Services(...) after a write: want the new service, got %v, %v", l, err)
 	}
-	if got := calls(); got != 2 {
-		t.Errorf("after a write: want 2 calls, got %d", got)
+	if got := calls(); got != 1 {
+		t.Errorf("after a write: want no other call, got %d", got-1)
 	}
 }
 
@@ -287,8 +291,14 @@ func TestPool(t *testing.T) {
 	if get("one", cfg) != first {
 		t.Error("Client(...): want the same client for the same config")
 	}
-	if get("two", cfg) == first {
-		t.Error("Client(...): want another client for another config")
+	if get("two", cfg) != first {
+		t.Error("Client(...): want one client for two configs that say the same")
+	}
+	elsewhere := cfg
+	elsewhere.Tailnet = "example.org"
+	other := get("two", elsewhere)
+	if other == first || other.login != first.login {
+		t.Error("Client(...): want another client with the same login for another tailnet")
 	}
 	cfg.ClientSecret = "c"
 	if get("one", cfg) == first {

@@ -5,21 +5,45 @@ package tailscale
 
 import (
 	"context"
+	"net/http"
+	"net/url"
+	"slices"
 	"time"
 )
 
-// Devices returns the tailnet's devices from the shared list. The list may be
-// as old as maxAge; zero means the age that the client was made with.
+// Devices returns the tailnet's devices with all fields from the shared list.
+// The list may be as old as maxAge; zero means the age that the client was made
+// with.
 func (c *Client) Devices(ctx context.Context, maxAge time.Duration) ([]Device, error) {
-	if maxAge == 0 {
-		maxAge = c.listMaxAge
-	}
-	return c.devices.get(ctx, maxAge)
+	ds, _, err := c.DevicesAt(ctx, maxAge)
+	return ds, err
 }
 
-// Device returns a device by its stable node ID, fresh.
+// DevicesAt is Devices with the time when the list was made, by the clock of
+// Tailscale's API (the Date of its answer), which is the one that lastSeen is
+// of. If the API tells no time it is ours when the list was asked for.
+func (c *Client) DevicesAt(ctx context.Context, maxAge time.Duration) ([]Device, time.Time, error) {
+	return c.devices.get(ctx, c.age(maxAge))
+}
+
+func (c *Client) loadDevices(ctx context.Context) ([]Device, time.Time, error) {
+	var out struct {
+		Devices []Device `json:"devices"`
+	}
+	// One list serves all who need any field.
+	h, err := c.rawJSON(ctx, request{
+		scope: scopeDevices, method: http.MethodGet, tailnet: true,
+		path: []string{"tailnet", c.tailnet, "devices"}, query: url.Values{"fields": {"all"}},
+	}, &out)
+	return out.Devices, dateOf(h), err
+}
+
+// isDevice tells whether an identifier, of the new kind or the old, means d.
+func isDevice(d Device, id string) bool { return d.NodeID == id || d.ID == id }
+
+// Device returns a device by its stable node ID with all fields, fresh.
 func (c *Client) Device(ctx context.Context, nodeID string) (*Device, error) {
-	d, err := c.api.Devices().Get(ctx, nodeID)
+	d, err := c.api.Devices().GetWithAllFields(ctx, nodeID)
 	if err != nil {
 		return nil, classify(err, scopeDevices, false)
 	}
@@ -28,12 +52,15 @@ func (c *Client) Device(ctx context.Context, nodeID string) (*Device, error) {
 
 // DeleteDevice removes a device. One that does not exist is no error.
 func (c *Client) DeleteDevice(ctx context.Context, nodeID string) error {
-	defer c.devices.expire()
-	return ignoreNotFound(classify(c.api.Devices().Delete(ctx, nodeID), scopeDevices, false))
+	return c.devices.write(nodeID, func() (fold[Device], error) {
+		return removed[Device], ignoreNotFound(classify(c.api.Devices().Delete(ctx, nodeID), scopeDevices, false))
+	})
 }
 
 // SetDeviceTags replaces a device's tags.
 func (c *Client) SetDeviceTags(ctx context.Context, nodeID string, tags []string) error {
-	defer c.devices.expire()
-	return classify(c.api.Devices().SetTags(ctx, nodeID, tags), scopeDevices, false)
+	return c.devices.write(nodeID, func() (fold[Device], error) {
+		err := classify(c.api.Devices().SetTags(ctx, nodeID, tags), scopeDevices, false)
+		return edited(func(d *Device) { d.Tags = slices.Clone(tags) }), err
+	})
 }

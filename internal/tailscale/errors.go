@@ -40,6 +40,14 @@ const (
 	// ClassInvalid means that the API refused the content of the request.
 	ClassInvalid Class = "Invalid"
 
+	// ClassConflict means that the request does not fit what exists, such as a
+	// name that is taken (409).
+	ClassConflict Class = "Conflict"
+
+	// ClassPreconditionFailed means that the object changed since it was read
+	// (412).
+	ClassPreconditionFailed Class = "PreconditionFailed"
+
 	// ClassUnavailable means that the API did not answer, or not sensibly.
 	ClassUnavailable Class = "Unavailable"
 )
@@ -54,22 +62,41 @@ type Error struct {
 	Status  int    // Zero when there was no answer.
 	Scope   string // OAuth scope that the call needs.
 	Message string
+
+	// Credential names the credential, and Hint says what to do if it is
+	// rejected. Both may be empty.
+	Credential, Hint string
 }
 
 // Error says what happened and, where it is known, what would help.
 func (e *Error) Error() string {
 	switch e.Class {
 	case ClassUnauthorized:
-		return "Tailscale's API rejected the credential: " + e.Message
+		m := "Tailscale's API rejected " + e.credential() + ": " + e.Message
+		if e.Hint != "" {
+			m += "; " + e.Hint
+		}
+		return m
 	case ClassForbidden:
-		return fmt.Sprintf("the credential is not allowed to do this, it needs the OAuth scope %q and must own the tags in use: %s", e.Scope, e.Message)
+		return fmt.Sprintf("%s is not allowed to do this, it needs the OAuth scope %q and must own the tags in use: %s", e.credential(), e.Scope, e.Message)
 	case ClassTailnetNotFound:
 		return "the credential knows no such tailnet: " + e.Message
 	case ClassUnavailable:
 		return "Tailscale's API is not available: " + e.Message
-	case ClassNotFound, ClassRateLimited, ClassInvalid:
+	case ClassRateLimited:
+		if e.Status == 0 {
+			return e.Message
+		}
+	case ClassNotFound, ClassInvalid, ClassConflict, ClassPreconditionFailed:
 	}
 	return fmt.Sprintf("Tailscale's API answered %d: %s", e.Status, e.Message)
+}
+
+func (e *Error) credential() string {
+	if e.Credential == "" {
+		return "the credential"
+	}
+	return e.Credential
 }
 
 // ClassOf returns the class of an error of this package, else "".
@@ -125,6 +152,10 @@ func classOfStatus(status int) Class {
 		return ClassForbidden
 	case status == http.StatusNotFound:
 		return ClassNotFound
+	case status == http.StatusConflict:
+		return ClassConflict
+	case status == http.StatusPreconditionFailed:
+		return ClassPreconditionFailed
 	case status == http.StatusTooManyRequests:
 		return ClassRateLimited
 	case status >= http.StatusInternalServerError || status < http.StatusBadRequest:

@@ -16,6 +16,7 @@ type Metrics struct {
 	duration  *prometheus.HistogramVec
 	waits     prometheus.Counter
 	listCalls *prometheus.CounterVec
+	errors    *prometheus.CounterVec
 }
 
 // NewMetrics makes metrics that are not registered anywhere yet.
@@ -38,6 +39,10 @@ func NewMetrics() *Metrics {
 			Name: "tailscale_gateway_api_list_calls_total",
 			Help: "List calls that filled a shared list, by list.",
 		}, []string{"list"}),
+		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tailscale_gateway_api_errors_total",
+			Help: "Calls to Tailscale's API that failed after all their tries, by kind of resource and class of the error.",
+		}, []string{"resource", "class"}),
 	}
 }
 
@@ -56,10 +61,14 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 }
 
 func (m *Metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.requests, m.duration, m.waits, m.listCalls}
+	return []prometheus.Collector{m.requests, m.duration, m.waits, m.listCalls, m.errors}
 }
 
 func (m *Metrics) observe(method, resource, code string, took time.Duration) {
 	m.requests.WithLabelValues(method, resource, code).Inc()
 	m.duration.WithLabelValues(method, resource).Observe(took.Seconds())
+}
+
+func (m *Metrics) failed(path string, c Class) {
+	m.errors.WithLabelValues(resourceOf(path), string(c)).Inc()
 }

@@ -5,51 +5,143 @@ package tailscale
 
 import (
 	"crypto/sha256"
+	"net/url"
+	"strings"
 	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// A Pool keeps one client per provider config, so that all who use a config
-// share its rate, token and lists. A config that changed gets a new client.
+// A Pool gives provider configs their clients. Configs with the same credential
+// share its rate and token; those with the same tailnet too share lists. A
+// config that changed gets a new client. It is a prometheus.Collector of what is
+// left of the rates, and of the lists' ages.
 type Pool struct {
 	options Options
 
 	mu      sync.Mutex
-	clients map[string]pooled
+	configs map[string]hash // By the name of the config.
+	clients map[hash]*Client
+	logins  map[hash]*login
 }
 
-type pooled struct {
-	config [sha256.Size]byte // A hash, so that no secret is kept twice.
-	client *Client
-}
+// A hash stands for a config, so that no secret is kept twice.
+type hash [sha256.Size]byte
 
 // NewPool makes an empty pool.
 func NewPool(o Options) *Pool {
-	return &Pool{options: o, clients: map[string]pooled{}}
+	return &Pool{options: o, configs: map[string]hash{}, clients: map[hash]*Client{}, logins: map[hash]*login{}}
 }
 
-// Client returns the client of the provider config with the UID.
-func (p *Pool) Client(uid string, cfg Config) (*Client, error) {
+// Client returns the client of the provider config with the name, which must be
+// its own: KIND/NAME or KIND/NAMESPACE/NAME.
+func (p *Pool) Client(name string, cfg Config) (*Client, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	h := hash(cfg)
-	if c, ok := p.clients[uid]; ok && c.config == h {
-		return c.client, nil
+	h := hashOf(append(cfg.login(), cfg.Tailnet, cfg.Credential)...)
+	if c, ok := p.clients[h]; ok {
+		p.use(name, h)
+		return c, nil
 	}
-	c, err := NewClient(cfg, p.options)
+	base, err := cfg.base()
 	if err != nil {
 		return nil, err
 	}
-	p.clients[uid] = pooled{config: h, client: c}
+	lh := hashOf(cfg.login()...)
+	l, ok := p.logins[lh]
+	if !ok {
+		if l, err = newLogin(base, cfg, p.options); err != nil {
+			return nil, err
+		}
+		p.logins[lh] = l
+	}
+	c := clientWith(base, cfg, p.options, l)
+	p.clients[h] = c
+	p.use(name, h)
 	return c, nil
 }
 
-// Forget drops the client of a provider config that is gone.
-func (p *Pool) Forget(uid string) {
+// Forget drops a provider config that is gone.
+func (p *Pool) Forget(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.clients, uid)
+	delete(p.configs, name)
+	p.sweep()
 }
 
-func hash(c Config) [sha256.Size]byte {
-	return sha256.Sum256([]byte(c.URL + "\x00" + c.Tailnet + "\x00" + c.ClientID + "\x00" + c.ClientSecret))
+// use notes which client a config has, and drops those that none has any more.
+func (p *Pool) use(name string, h hash) {
+	if p.configs[name] == h {
+		return
+	}
+	p.configs[name] = h
+	p.sweep()
+}
+
+func (p *Pool) sweep() {
+	used := map[hash]bool{}
+	for _, h := range p.configs {
+		used[h] = true
+	}
+	logins := map[*login]bool{}
+	for h, c := range p.clients {
+		if !used[h] {
+			delete(p.clients, h)
+			continue
+		}
+		logins[c.login] = true
+	}
+	for h, l := range p.logins {
+		if !logins[l] {
+			delete(p.logins, h)
+		}
+	}
+}
+
+// login are the values that tell one credential from another.
+func (c Config) login() []string {
+	return []string{strings.TrimSuffix(c.URL, "/"), c.ClientID, c.ClientSecret, c.IdentityName, c.APIKey}
+}
+
+// base returns the parsed URL of the API.
+func (c Config) base() (*url.URL, error) {
+	u, err := url.Parse(strings.TrimSuffix(c.URL, "/"))
+	if err != nil {
+		return nil, errors.New("the API URL is not valid")
+	}
+	return u, nil
+}
+
+func hashOf(values ...string) hash { return sha256.Sum256([]byte(strings.Join(values, "\x00"))) }
+
+var (
+	budgetDesc = prometheus.NewDesc("tailscale_gateway_api_budget_requests",
+		"Requests to Tailscale's API that a provider config's credential may send at once now. Below zero some wait.", []string{"config"}, nil)
+	listAgeDesc = prometheus.NewDesc("tailscale_gateway_api_list_age_seconds",
+		"Age of a shared list, by provider config and list.", []string{"config", "list"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (p *Pool) Describe(ch chan<- *prometheus.Desc) {
+	ch <- budgetDesc
+	ch <- listAgeDesc
+}
+
+// Collect implements prometheus.Collector. There are as many series as provider
+// configs, which administrators make.
+func (p *Pool) Collect(ch chan<- prometheus.Metric) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for name, h := range p.configs {
+		c := p.clients[h]
+		ch <- prometheus.MustNewConstMetric(budgetDesc, prometheus.GaugeValue, c.login.limited.limiter.Tokens(), name)
+		if age, ok := c.services.age(); ok {
+			ch <- prometheus.MustNewConstMetric(listAgeDesc, prometheus.GaugeValue, age.Seconds(), name, listServices)
+		}
+		if age, ok := c.devices.age(); ok {
+			ch <- prometheus.MustNewConstMetric(listAgeDesc, prometheus.GaugeValue, age.Seconds(), name, listDevices)
+		}
+	}
 }

@@ -4,49 +4,110 @@
 package tailscale
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
-
-	tsclient "tailscale.com/client/tailscale/v2"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
+// scopeHosts are the scopes of the calls on a service's hosts.
+const scopeHosts = scopeServices + " and " + scopeDevices
+
+// A Service of a tailnet, as the API has it under /vip-services: the spelling
+// that carries annotations. The client library's type lacks displayName.
+type Service struct {
+	// Name is svc: and a DNS label.
+	Name string `json:"name,omitempty"`
+
+	// DisplayName is what people see instead, 64 characters at most.
+	DisplayName string `json:"displayName,omitempty"`
+
+	// Addrs are an IPv4 and an IPv6 address. Who makes a service may ask for an
+	// IPv4 address; who updates one must give back all.
+	Addrs []string `json:"addrs,omitempty"`
+
+	Comment string `json:"comment,omitempty"`
+
+	// Annotations belong to whoever writes them; the API only keeps them.
+	Annotations map[string]string `json:"annotations,omitempty"`
+
+	// Ports are tcp:PORT, or do-not-validate.
+	Ports []string `json:"ports,omitempty"`
+
+	Tags []string `json:"tags,omitempty"`
+}
+
 // Services returns the tailnet's services from the shared list, which may be as
 // old as maxAge; zero means the age that the client was made with.
 func (c *Client) Services(ctx context.Context, maxAge time.Duration) ([]Service, error) {
-	if maxAge == 0 {
-		maxAge = c.listMaxAge
-	}
-	return c.services.get(ctx, maxAge)
+	s, _, err := c.ServicesAt(ctx, maxAge)
+	return s, err
 }
+
+// ServicesAt is Services with the time when the list was made, by the clock of
+// Tailscale's API. If the API tells no time it is ours when the list was asked
+// for.
+func (c *Client) ServicesAt(ctx context.Context, maxAge time.Duration) ([]Service, time.Time, error) {
+	return c.services.get(ctx, c.age(maxAge))
+}
+
+func (c *Client) loadServices(ctx context.Context) ([]Service, time.Time, error) {
+	var out struct {
+		Services []Service `json:"vipServices"`
+	}
+	h, err := c.rawJSON(ctx, request{
+		scope: scopeServices, method: http.MethodGet, tailnet: true,
+		path: []string{"tailnet", c.tailnet, "vip-services"},
+	}, &out)
+	return out.Services, dateOf(h), err
+}
+
+func isService(s Service, name string) bool { return s.Name == name }
 
 // Service returns a service by name, fresh.
 func (c *Client) Service(ctx context.Context, name string) (*Service, error) {
-	s, err := c.api.Services().Get(ctx, name)
-	if err != nil {
-		return nil, classify(err, scopeServices, false)
+	s := &Service{}
+	if err := c.raw(ctx, scopeServices, http.MethodGet, nil, s, "tailnet", c.tailnet, "vip-services", name); err != nil {
+		return nil, err
 	}
 	return s, nil
 }
 
-// PutService makes or replaces a service. Who replaces one must give back its
-// addresses.
-func (c *Client) PutService(ctx context.Context, s Service) error {
-	defer c.services.expire()
-	return classify(c.api.Services().CreateOrUpdate(ctx, s), scopeServices, false)
+// PutService makes or replaces a service and returns it with its addresses. Who
+// replaces one must give back its addresses.
+func (c *Client) PutService(ctx context.Context, s Service) (*Service, error) {
+	out := &Service{}
+	err := c.services.write(s.Name, func() (fold[Service], error) {
+		in, err := json.Marshal(s)
+		if err != nil {
+			return nil, errors.Wrap(err, "cannot encode request")
+		}
+		r := request{scope: scopeServices, method: http.MethodPut, body: in, path: []string{"tailnet", c.tailnet, "vip-services", s.Name}}
+		if _, err := c.rawJSON(ctx, r, out); err != nil {
+			return nil, err
+		}
+		// The documents promise the service in the answer, for /services.
+		if out.Name != s.Name {
+			if out, err = c.Service(ctx, s.Name); err != nil {
+				return nil, err
+			}
+		}
+		return replaced(*out), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 // DeleteService removes a service. One that does not exist is no error.
 func (c *Client) DeleteService(ctx context.Context, name string) error {
-	defer c.services.expire()
-	return ignoreNotFound(classify(c.api.Services().Delete(ctx, name), scopeServices, false))
+	return c.services.write(name, func() (fold[Service], error) {
+		return removed[Service], ignoreNotFound(c.raw(ctx, scopeServices, http.MethodDelete, nil, nil, "tailnet", c.tailnet, "vip-services", name))
+	})
 }
 
 // A Host is a device that offers to host a service.
@@ -75,7 +136,7 @@ func (c *Client) Hosts(ctx context.Context, service string) ([]Host, error) {
 			Configured   flag   `json:"configured"`
 		} `json:"hosts"`
 	}
-	if err := c.raw(ctx, http.MethodGet, nil, &out, "tailnet", c.tailnet, "services", service, "devices"); err != nil {
+	if err := c.raw(ctx, scopeHosts, http.MethodGet, nil, &out, "tailnet", c.tailnet, "services", service, "devices"); err != nil {
 		return nil, err
 	}
 	hosts := make([]Host, 0, len(out.Hosts))
@@ -89,10 +150,15 @@ func (c *Client) Hosts(ctx context.Context, service string) ([]Host, error) {
 	return hosts, nil
 }
 
-// ApproveHost lets a device host a service.
-func (c *Client) ApproveHost(ctx context.Context, service, nodeID string) error {
+// ApproveHost lets a device host a service. It returns whether the device may,
+// for the API can answer that it may not.
+func (c *Client) ApproveHost(ctx context.Context, service, nodeID string) (bool, error) {
 	in := map[string]bool{"approved": true}
-	return c.raw(ctx, http.MethodPost, in, nil, "tailnet", c.tailnet, "services", service, "device", nodeID, "approved")
+	var out struct {
+		Approved *bool `json:"approved"`
+	}
+	err := c.raw(ctx, scopeHosts, http.MethodPost, in, &out, "tailnet", c.tailnet, "services", service, "device", nodeID, "approved")
+	return err == nil && (out.Approved == nil || *out.Approved), err
 }
 
 // A flag is a boolean, or a string that says yes.
@@ -107,53 +173,4 @@ func (f *flag) UnmarshalJSON(b []byte) error {
 		*f = false
 	}
 	return nil
-}
-
-// raw makes a call that the client library does not have.
-func (c *Client) raw(ctx context.Context, method string, in, out any, path ...string) error {
-	var body io.Reader = http.NoBody
-	if in != nil {
-		b, err := json.Marshal(in)
-		if err != nil {
-			return errors.Wrap(err, "cannot encode request")
-		}
-		body = bytes.NewReader(b)
-	}
-	u := c.base.JoinPath(append([]string{"/api/v2"}, escaped(path)...)...)
-	req, err := http.NewRequestWithContext(ctx, method, u.String(), body)
-	if err != nil {
-		return errors.New("cannot make request, check the API URL")
-	}
-	if in != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return classify(err, scopeServices, false)
-	}
-	b, err := io.ReadAll(resp.Body)
-	if err := errors.Join(err, resp.Body.Close()); err != nil {
-		return classify(err, scopeServices, false)
-	}
-	if resp.StatusCode >= http.StatusBadRequest {
-		e := tsclient.APIError{}
-		if err := json.Unmarshal(b, &e); err != nil {
-			e.Message = http.StatusText(resp.StatusCode)
-		}
-		e.Status = resp.StatusCode
-		return classify(e, scopeServices+" and "+scopeDevices, false)
-	}
-	if out == nil {
-		return nil
-	}
-	return classify(json.Unmarshal(b, out), scopeServices, false)
-}
-
-// escaped escapes each element of a path.
-func escaped(path []string) []string {
-	out := make([]string, 0, len(path))
-	for _, e := range path {
-		out = append(out, url.PathEscape(e))
-	}
-	return out
 }

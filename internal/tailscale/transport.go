@@ -49,6 +49,17 @@ type transport struct {
 
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := t.try(req)
+	switch {
+	case err != nil:
+		t.metrics.failed(req.URL.Path, ClassUnavailable)
+	case resp.StatusCode >= http.StatusBadRequest:
+		t.metrics.failed(req.URL.Path, classOfStatus(resp.StatusCode))
+	}
+	return resp, err
+}
+
+func (t *transport) try(req *http.Request) (*http.Response, error) {
 	for try := 1; ; try++ {
 		if err := t.wait(req.Context()); err != nil {
 			return nil, err
@@ -136,23 +147,32 @@ func (t *transport) retry(req *http.Request, resp *http.Response, err error, try
 	case try == maxTries || req.Context().Err() != nil:
 		return 0, false
 	case err != nil:
-		return backoff, repeatable(req.Method)
+		return backoff, repeatable(req)
 	case resp.StatusCode == http.StatusTooManyRequests:
 		// A request that was turned away did nothing, whatever its method.
 		after := retryAfter(resp.Header, backoff)
 		t.pause(after)
 		return after, after <= maxRetryAfter
 	case resp.StatusCode >= http.StatusInternalServerError:
-		return retryAfter(resp.Header, backoff), repeatable(req.Method) && retryAfter(resp.Header, backoff) <= maxRetryAfter
+		return retryAfter(resp.Header, backoff), repeatable(req) && retryAfter(resp.Header, backoff) <= maxRetryAfter
 	}
 	return 0, false
 }
 
-// repeatable tells which methods may be sent twice blindly. PUT is not among
+// repeatKey is set in the context of requests that may be sent twice though
+// their method does not say so.
+type repeatKey struct{}
+
+// repeatable tells which requests may be sent twice blindly. PUT is not among
 // them: the one that makes a service must not carry addresses, and the one that
 // updates it must.
-func repeatable(method string) bool {
-	return method == http.MethodGet || method == http.MethodHead || method == http.MethodDelete
+func repeatable(req *http.Request) bool {
+	switch req.Method {
+	case http.MethodGet, http.MethodHead, http.MethodDelete:
+		return true
+	}
+	harmless, ok := req.Context().Value(repeatKey{}).(bool)
+	return ok && harmless
 }
 
 func retryAfter(h http.Header, otherwise time.Duration) time.Duration {
@@ -180,7 +200,10 @@ func (t *transport) wait(ctx context.Context) error {
 	start := time.Now()
 	defer func() { t.metrics.waits.Add(time.Since(start).Seconds()) }()
 	if err := t.limiter.Wait(ctx); err != nil {
-		return errors.Wrap(context.DeadlineExceeded, "rate limit")
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return &Error{Class: ClassRateLimited, Message: "too many requests wait for their turn to reach Tailscale's API"}
 	}
 	t.mu.Lock()
 	left := time.Until(t.paused)
@@ -205,7 +228,8 @@ func (t *transport) sleep(ctx context.Context, d time.Duration) error {
 // resources that may be metric labels.
 var resources = map[string]bool{
 	"devices": true, "device": true, "keys": true, "vip-services": true, "services": true,
-	"dns": true, "oauth": true, "settings": true, "acl": true,
+	"dns": true, "oauth": true, "settings": true, "acl": true, "webhooks": true, "logging": true,
+	"posture": true, "contacts": true, "users": true, "organizations": true,
 }
 
 // resourceOf returns the kind of resource that a path of the API is about.

@@ -1,0 +1,137 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tailscale
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim/simtest"
+)
+
+func keysClient(t *testing.T, url string, maxAge time.Duration) *Client {
+	t.Helper()
+	c, err := NewClient(
+		Config{URL: url, ClientID: simtest.ClientID, ClientSecret: simtest.ClientSecret},
+		Options{Rate: 1000, Burst: 1000, ListMaxAge: maxAge, Metrics: NewMetrics()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestAuthKeys(t *testing.T) {
+	sim := simtest.StartAPI(t)
+	c, ctx := keysClient(t, sim.URL, time.Hour), t.Context()
+	valid := func() []string {
+		t.Helper()
+		ks, err := c.AuthKeys(ctx, 0)
+		if err != nil {
+			t.Fatalf("AuthKeys(...): %v", err)
+		}
+		var ids []string
+		for _, k := range ks {
+			if k.Key != "" {
+				t.Errorf("AuthKeys(...): a list must hold no secret")
+			}
+			ids = append(ids, k.ID)
+		}
+		return ids
+	}
+	if got := valid(); len(got) != 0 {
+		t.Fatalf("AuthKeys(...): want none, got %v", got)
+	}
+	k, err := c.CreateAuthKey(ctx, AuthKeyRequest{Description: "tsgw one", Tags: []string{"tag:k8s"}, Expiry: time.Hour, Reusable: true, Ephemeral: true})
+	if err != nil {
+		t.Fatalf("CreateAuthKey(...): %v", err)
+	}
+	create := k.Capabilities.Devices.Create
+	if k.Key == "" || !create.Reusable || !create.Ephemeral || create.Preauthorized || k.Expires.Sub(k.Created) != time.Hour {
+		t.Errorf("CreateAuthKey(...): want what was asked for, got %+v", create)
+	}
+	if diff := cmp.Diff([]string{k.ID}, valid()); diff != "" {
+		t.Errorf("AuthKeys(...) after a write: -want, +got:\n%s", diff)
+	}
+	got, err := c.AuthKey(ctx, k.ID)
+	if err != nil || got.Invalid || got.Key != "" || got.Description != "tsgw one" {
+		t.Errorf("AuthKey(...): want a valid key without its secret, got %v", err)
+	}
+	for range 2 {
+		if err := c.RevokeAuthKey(ctx, k.ID); err != nil {
+			t.Errorf("RevokeAuthKey(...): %v", err)
+		}
+	}
+	if got := valid(); len(got) != 0 {
+		t.Errorf("AuthKeys(...) after it was revoked: want none, got %v", got)
+	}
+	if got, err = c.AuthKey(ctx, k.ID); err != nil || !got.Invalid || got.Revoked.IsZero() {
+		t.Errorf("AuthKey(...) of a revoked one: want an invalid key, got %v", err)
+	}
+	if _, err := c.AuthKey(ctx, "kNobody"); !IsNotFound(err) {
+		t.Errorf("AuthKey(...) of none: want NotFound, got %v", err)
+	}
+	if n := sim.Calls()["GET /api/v2/tailnet/{tailnet}/keys"]; n != 1 {
+		t.Errorf("want one list call, got %d", n)
+	}
+}
+
+func TestAuthKeyWithLostReplyIsListed(t *testing.T) {
+	sim := simtest.StartAPI(t)
+	c := keysClient(t, sim.URL, time.Hour)
+	if _, err := c.AuthKeys(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := sim.SetFaults(tailnetsim.Fault{Method: http.MethodPost, Path: "keys", Count: 1, DropReply: true}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.CreateAuthKey(t.Context(), AuthKeyRequest{Description: "tsgw lost", Tags: []string{"tag:k8s"}, Expiry: time.Hour}); err == nil {
+		t.Fatal("CreateAuthKey(...): want an error")
+	}
+	ks, err := c.AuthKeys(t.Context(), 0)
+	if err != nil || len(ks) != 1 || ks[0].Description != "tsgw lost" {
+		t.Errorf("AuthKeys(...): want the key whose reply was lost, got %d, %v", len(ks), err)
+	}
+}
+
+// TestAuthKeysByIDOnly is an API that lists identifiers only.
+func TestAuthKeysByIDOnly(t *testing.T) {
+	var gets atomic.Int32
+	m := http.NewServeMux()
+	answer := func(w http.ResponseWriter, v any) {
+		if err := json.NewEncoder(w).Encode(v); err != nil {
+			t.Errorf("cannot answer: %v", err)
+		}
+	}
+	m.HandleFunc("POST /api/v2/oauth/token", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		answer(w, map[string]any{"access_token": "notasecret", "token_type": "Bearer", "expires_in": 3600})
+	})
+	m.HandleFunc("GET /api/v2/tailnet/-/keys", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, map[string]any{"keys": []map[string]string{{"id": "k1"}, {"id": "k2"}}})
+	})
+	m.HandleFunc("GET /api/v2/tailnet/-/keys/{id}", func(w http.ResponseWriter, r *http.Request) {
+		gets.Add(1)
+		kind := map[string]string{"k1": "auth", "k2": "client"}[r.PathValue("id")]
+		answer(w, map[string]any{"id": r.PathValue("id"), "keyType": kind, "created": time.Now(), "description": "tsgw"})
+	})
+	s := httptest.NewServer(m)
+	t.Cleanup(s.Close)
+	c := keysClient(t, s.URL, time.Nanosecond)
+	for range 3 {
+		ks, err := c.AuthKeys(t.Context(), 0)
+		if err != nil || len(ks) != 1 || ks[0].ID != "k1" || ks[0].Description != "tsgw" {
+			t.Fatalf("AuthKeys(...): want the auth key alone, with its description, got %v, %v", ks, err)
+		}
+	}
+	if gets.Load() != 2 {
+		t.Errorf("want each key to be asked for once, got %d calls", gets.Load())
+	}
+}

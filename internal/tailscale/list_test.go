@@ -1,0 +1,208 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tailscale
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/utils/clock"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim/simtest"
+)
+
+// fakeClock says what the test wants.
+type fakeClock struct{ now time.Time }
+
+func (c *fakeClock) Now() time.Time                  { return c.now }
+func (c *fakeClock) Since(t time.Time) time.Duration { return c.now.Sub(t) }
+
+func servicesList(items ...Service) (*list[Service], *int) {
+	calls := 0
+	return &list[Service]{is: isService, clock: clock.RealClock{}, load: func(context.Context) ([]Service, time.Time, error) {
+		calls++
+		return items, time.Time{}, nil
+	}}, &calls
+}
+
+func TestListWrite(t *testing.T) {
+	a, b := Service{Name: "svc:a"}, Service{Name: "svc:b"}
+	changed := Service{Name: "svc:a", Comment: "changed"}
+	cases := map[string]struct {
+		reason string
+		key    string
+		fold   fold[Service]
+		err    error
+		want   []Service
+		calls  int
+	}{
+		"Replace": {reason: "A written item is in the list without another call.", key: "svc:a", fold: replaced(changed), want: []Service{changed, b}, calls: 1},
+		"Add":     {reason: "A new item is added.", key: "svc:c", fold: replaced(Service{Name: "svc:c"}), want: []Service{a, b, {Name: "svc:c"}}, calls: 1},
+		"Remove":  {reason: "A deleted item is gone.", key: "svc:a", fold: removed[Service], want: []Service{b}, calls: 1},
+		"Edit":    {reason: "A part of an item is changed.", key: "svc:a", fold: edited(func(s *Service) { s.Comment = "changed" }), want: []Service{changed, b}, calls: 1},
+		"EditNone": {
+			reason: "What is not in the list cannot be edited there.", key: "svc:c",
+			fold: edited(func(s *Service) { s.Comment = "changed" }), want: []Service{a, b}, calls: 1,
+		},
+		"Refused": {reason: "A refused write changed nothing.", key: "svc:a", err: &Error{Class: ClassForbidden}, want: []Service{a, b}, calls: 1},
+		"Lost":    {reason: "A write whose answer was lost makes the list worthless.", key: "svc:a", err: &Error{Class: ClassUnavailable}, want: []Service{a, b}, calls: 2},
+		"Changed": {reason: "A write that met a change makes the list worthless.", key: "svc:a", err: &Error{Class: ClassPreconditionFailed}, want: []Service{a, b}, calls: 2},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			l, calls := servicesList(a, b)
+			before, _, err := l.get(t.Context(), time.Minute)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = l.write(tc.key, func() (fold[Service], error) { return tc.fold, tc.err })
+			if diff := cmp.Diff(tc.err, err, cmpopts.EquateErrors()); diff != "" {
+				t.Errorf("\n%s\nwrite(...): -want, +got:\n%s", tc.reason, diff)
+			}
+			got, _, err := l.get(t.Context(), time.Minute)
+			if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {
+				t.Errorf("\n%s\nget(...): -want, +got:\n%s%v", tc.reason, diff, err)
+			}
+			if *calls != tc.calls {
+				t.Errorf("\n%s\nwant %d calls, got %d", tc.reason, tc.calls, *calls)
+			}
+			// Others still read what they were given.
+			if diff := cmp.Diff([]Service{a, b}, before); diff != "" {
+				t.Errorf("\n%s\nthe old list changed: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestListWriteDuringLoad(t *testing.T) {
+	loading, release := make(chan struct{}), make(chan struct{})
+	l := &list[Service]{is: isService, clock: clock.RealClock{}, load: func(context.Context) ([]Service, time.Time, error) {
+		close(loading)
+		<-release
+		// The answer was made before the writes.
+		return []Service{{Name: "svc:a"}, {Name: "svc:b"}}, time.Time{}, nil
+	}}
+	got := make(chan []Service)
+	go func() {
+		s, _, err := l.get(t.Context(), time.Minute)
+		if err != nil {
+			t.Errorf("get(...): %v", err)
+		}
+		got <- s
+	}()
+	<-loading
+	for key, f := range map[string]fold[Service]{"svc:a": removed[Service], "svc:c": replaced(Service{Name: "svc:c"})} {
+		if err := l.write(key, func() (fold[Service], error) { return f, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(release)
+	want := []Service{{Name: "svc:b"}, {Name: "svc:c"}}
+	if diff := cmp.Diff(want, <-got); diff != "" {
+		t.Errorf("the caller that waited: -want, +got:\n%s", diff)
+	}
+	s, _, err := l.get(t.Context(), time.Minute)
+	if diff := cmp.Diff(want, s); diff != "" || err != nil {
+		t.Errorf("the list that stays: -want, +got:\n%s%v", diff, err)
+	}
+}
+
+func TestListOverlappingWrites(t *testing.T) {
+	l, calls := servicesList(Service{Name: "svc:a"})
+	if _, _, err := l.get(t.Context(), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	// Nobody knows which of the two was carried out last.
+	err := l.write("svc:a", func() (fold[Service], error) {
+		return removed[Service], l.write("svc:a", func() (fold[Service], error) { return removed[Service], nil })
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := l.get(t.Context(), time.Minute); err != nil || *calls != 2 {
+		t.Errorf("want the list to be asked for again, got %d calls, %v", *calls, err)
+	}
+}
+
+func TestListTimes(t *testing.T) {
+	api := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	fake := &fakeClock{now: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)}
+	calls := 0
+	l := &list[Service]{is: isService, clock: fake, load: func(context.Context) ([]Service, time.Time, error) {
+		if calls++; calls == 1 {
+			return nil, api, nil
+		}
+		return nil, time.Time{}, nil
+	}}
+	_, at, err := l.get(t.Context(), time.Minute)
+	if err != nil || !at.Equal(api) {
+		t.Errorf("get(...): want the API's time %s, got %s, %v", api, at, err)
+	}
+	fake.now = fake.now.Add(time.Minute)
+	if _, at, err = l.get(t.Context(), time.Minute); err != nil || !at.Equal(api) || calls != 1 {
+		t.Errorf("get(...) within the age: want the same list, got %s, %d calls, %v", at, calls, err)
+	}
+	fake.now = fake.now.Add(time.Second)
+	if _, at, err = l.get(t.Context(), time.Minute); err != nil || !at.Equal(fake.now) || calls != 2 {
+		t.Errorf("get(...) without an API's time: want ours, got %s, %d calls, %v", at, calls, err)
+	}
+}
+
+func TestListCancelled(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	l := &list[Service]{is: isService, clock: clock.RealClock{}, load: func(context.Context) ([]Service, time.Time, error) {
+		<-release
+		return nil, time.Time{}, nil
+	}}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var e *Error
+	if _, _, err := l.get(ctx, time.Minute); !errors.As(err, &e) {
+		t.Errorf("get(...) of a caller that went away: want an error of the API's kind, got %v", err)
+	}
+}
+
+func TestDevicesAt(t *testing.T) {
+	sim := simtest.StartAPI(t)
+	skewed := &fakeClock{now: time.Now().Add(-time.Hour)}
+	c, err := NewClient(Config{URL: sim.URL, ClientID: simtest.ClientID, ClientSecret: simtest.ClientSecret},
+		Options{Rate: 1000, Burst: 1000, ListMaxAge: time.Minute, Metrics: NewMetrics(), Clock: skewed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, at := range map[string]func() (time.Time, error){
+		"DevicesAt":  func() (time.Time, error) { _, at, err := c.DevicesAt(t.Context(), 0); return at, err },
+		"ServicesAt": func() (time.Time, error) { _, at, err := c.ServicesAt(t.Context(), 0); return at, err },
+	} {
+		// The simulator's Date is of this machine's real clock.
+		if got, err := at(); err != nil || time.Since(got).Abs() > time.Minute {
+			t.Errorf("%s(...): want the API's time, not our clock's, got %s, %v", name, got, err)
+		}
+	}
+}
+
+func TestLostWriteExpiresList(t *testing.T) {
+	sim := simtest.StartAPI(t)
+	c := newClient(t, sim, nil)
+	if _, err := c.Services(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := sim.SetFaults(tailnetsim.Fault{Method: "PUT", Path: "vip-services", Count: 1, DropReply: true}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.PutService(t.Context(), Service{Name: "svc:web", Ports: []string{"tcp:80"}}); err == nil {
+		t.Fatal("PutService(...): want an error of a lost reply")
+	}
+	got, err := c.Services(t.Context(), 0)
+	if err != nil || len(got) != 1 {
+		t.Errorf("Services(...): want the service whose reply was lost, got %v, %v", got, err)
+	}
+}

@@ -1,0 +1,153 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tailscale
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	tsclient "tailscale.com/client/tailscale/v2"
+)
+
+// Scopes of trust credentials.
+const (
+	scopeOAuthKeys     = "oauth_keys"
+	scopeFederatedKeys = "federated_keys"
+)
+
+// Types of trust credentials, as Tailscale names them.
+const (
+	KeyTypeOAuthClient       = "client"
+	KeyTypeFederatedIdentity = "federated"
+)
+
+// Types of the client library that callers see.
+type (
+	// An OAuthClientRequest is the wanted state of an OAuth client.
+	OAuthClientRequest = tsclient.CreateOAuthClientRequest
+
+	// A FederatedIdentityRequest is the wanted state of a federated identity.
+	FederatedIdentityRequest = tsclient.CreateFederatedIdentityRequest
+)
+
+func isKey(k Key, id string) bool { return k.ID == id }
+
+func isTrustCredential(k Key) bool {
+	return k.KeyType == KeyTypeOAuthClient || k.KeyType == KeyTypeFederatedIdentity
+}
+
+// loadTrustCredentials lists OAuth clients and federated identities.
+func (c *Client) loadTrustCredentials(ctx context.Context) ([]Key, time.Time, error) {
+	ks, at, err := c.listKeys(ctx, true)
+	if err != nil {
+		return nil, at, err
+	}
+	// A credential with narrow scopes may not see any trust credential, not even
+	// itself, in the list of all keys, but in the list of its own kind.
+	if !slices.ContainsFunc(ks, isTrustCredential) {
+		if ks, at, err = c.listKeys(ctx, false); err != nil {
+			return nil, at, err
+		}
+	}
+	return slices.DeleteFunc(ks, func(k Key) bool { return !isTrustCredential(k) }), at, nil
+}
+
+func (c *Client) listKeys(ctx context.Context, all bool) ([]Key, time.Time, error) {
+	r := request{scope: scopeOAuthKeys + " or " + scopeFederatedKeys, method: http.MethodGet, path: []string{"tailnet", c.tailnet, "keys"}, tailnet: true}
+	if all {
+		r.query = url.Values{"all": {"true"}}
+	}
+	return listOf[Key](ctx, c, r, "keys")
+}
+
+// TrustCredentials returns the tailnet's OAuth clients and federated identities,
+// without their secrets, from a shared list, which may be as old as maxAge; zero
+// means the age that the client was made with.
+func (c *Client) TrustCredentials(ctx context.Context, maxAge time.Duration) ([]Key, error) {
+	l, _, err := c.credentials.get(ctx, c.age(maxAge))
+	return l, err
+}
+
+// TrustCredential returns an OAuth client or a federated identity by its id,
+// fresh and without its secret. Other keys are not found.
+func (c *Client) TrustCredential(ctx context.Context, id string) (*Key, error) {
+	k, err := c.api.Keys().Get(ctx, id)
+	if err != nil {
+		return nil, classify(err, scopeOAuthKeys+" or "+scopeFederatedKeys, false)
+	}
+	if !isTrustCredential(*k) || k.Invalid || !k.Revoked.IsZero() {
+		return nil, &Error{Class: ClassNotFound, Status: http.StatusNotFound, Message: "the key is no valid OAuth client or federated identity"}
+	}
+	*k = listed(*k, k.KeyType)
+	return k, nil
+}
+
+// CreateOAuthClient makes an OAuth client. Its secret, Key.Key, is in the answer
+// only.
+func (c *Client) CreateOAuthClient(ctx context.Context, r OAuthClientRequest) (*Key, error) {
+	k, err := c.api.Keys().CreateOAuthClient(ctx, r)
+	if err != nil {
+		return nil, c.credentials.notMade(classify(err, scopeOAuthKeys, true))
+	}
+	return k, c.credentials.add(k.ID, listed(*k, KeyTypeOAuthClient))
+}
+
+// SetOAuthClient replaces all of an OAuth client but its id and secret.
+func (c *Client) SetOAuthClient(ctx context.Context, id string, r OAuthClientRequest) error {
+	return c.credentials.write(id, func() (fold[Key], error) {
+		if _, err := c.api.Keys().SetOAuthClient(ctx, id, tsclient.SetOAuthClientRequest(r)); err != nil {
+			return nil, classify(err, scopeOAuthKeys, false)
+		}
+		return edited(func(k *Key) { k.Description, k.Scopes, k.Tags = r.Description, r.Scopes, r.Tags }), nil
+	})
+}
+
+// DeleteOAuthClient removes an OAuth client. One that does not exist is no error.
+func (c *Client) DeleteOAuthClient(ctx context.Context, id string) error {
+	return c.deleteCredential(ctx, id, scopeOAuthKeys)
+}
+
+// CreateFederatedIdentity makes a federated identity. Tailscale chooses an
+// audience if the request has none.
+func (c *Client) CreateFederatedIdentity(ctx context.Context, r FederatedIdentityRequest) (*Key, error) {
+	k, err := c.api.Keys().CreateFederatedIdentity(ctx, r)
+	if err != nil {
+		return nil, c.credentials.notMade(classify(err, scopeFederatedKeys, true))
+	}
+	return k, c.credentials.add(k.ID, listed(*k, KeyTypeFederatedIdentity))
+}
+
+// SetFederatedIdentity replaces all of a federated identity but its id.
+func (c *Client) SetFederatedIdentity(ctx context.Context, id string, r FederatedIdentityRequest) error {
+	return c.credentials.write(id, func() (fold[Key], error) {
+		if _, err := c.api.Keys().SetFederatedIdentity(ctx, id, tsclient.SetFederatedIdentityRequest(r)); err != nil {
+			return nil, classify(err, scopeFederatedKeys, false)
+		}
+		return edited(func(k *Key) {
+			k.Description, k.Scopes, k.Tags = r.Description, r.Scopes, r.Tags
+			k.Issuer, k.Subject, k.Audience, k.CustomClaimRules = r.Issuer, r.Subject, r.Audience, r.CustomClaimRules
+		}), nil
+	})
+}
+
+// DeleteFederatedIdentity removes a federated identity. One that does not exist
+// is no error.
+func (c *Client) DeleteFederatedIdentity(ctx context.Context, id string) error {
+	return c.deleteCredential(ctx, id, scopeFederatedKeys)
+}
+
+func (c *Client) deleteCredential(ctx context.Context, id, scope string) error {
+	return c.credentials.write(id, func() (fold[Key], error) {
+		return removed[Key], ignoreNotFound(classify(c.api.Keys().Delete(ctx, id), scope, false))
+	})
+}
+
+// listed is a new key as the list has it: without its secret.
+func listed(k Key, keyType string) Key {
+	k.Key, k.KeyType = "", keyType
+	return k
+}

@@ -1,0 +1,138 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tailscale
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+
+	tsclient "tailscale.com/client/tailscale/v2"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+const mediaJSON = "application/json"
+
+// A request is a call that the client library does not have, or has wrongly.
+type request struct {
+	// Scope of OAuth that the call needs.
+	scope string
+
+	method string
+
+	// Path below /api/v2, one element each, not escaped yet.
+	path []string
+
+	query url.Values
+
+	// Media type of the body and of the answer; "" means JSON.
+	media string
+
+	// IfMatch is the ETag that the object must still have; "" means any.
+	ifMatch string
+
+	body []byte
+
+	// Tailnet is set for calls on a whole tailnet: a 404 means that it is
+	// unknown.
+	tailnet bool
+}
+
+// An answer is what a request brought, read whole.
+type answer struct {
+	body   []byte
+	header http.Header
+}
+
+// raw makes a call with a JSON body, in, and a JSON answer, out. Both may be
+// nil. An answer without a body leaves out as it is.
+func (c *Client) raw(ctx context.Context, scope, method string, in, out any, path ...string) error {
+	r := request{scope: scope, method: method, path: path}
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return errors.Wrap(err, "cannot encode request")
+		}
+		r.body = b
+	}
+	_, err := c.rawJSON(ctx, r, out)
+	return err
+}
+
+// rawText makes a call whose body and answer are of the media type accept. A
+// body is written only if the object still has the ETag ifMatch, unless that is
+// empty. It returns the answer's body and ETag as they came.
+func (c *Client) rawText(ctx context.Context, scope, method, accept, ifMatch string, body []byte, path ...string) ([]byte, string, error) {
+	a, err := c.do(ctx, request{scope: scope, method: method, path: path, media: accept, ifMatch: ifMatch, body: body})
+	if err != nil {
+		return nil, "", err
+	}
+	return a.body, a.header.Get("ETag"), nil
+}
+
+// rawJSON makes a call and decodes its answer, if it has one, into out.
+func (c *Client) rawJSON(ctx context.Context, r request, out any) (http.Header, error) {
+	a, err := c.do(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if out == nil || len(bytes.TrimSpace(a.body)) == 0 {
+		return a.header, nil
+	}
+	return a.header, classify(json.Unmarshal(a.body, out), r.scope, false)
+}
+
+func (c *Client) do(ctx context.Context, r request) (answer, error) {
+	u := c.base.JoinPath(append([]string{"/api/v2"}, escaped(r.path)...)...)
+	u.RawQuery = r.query.Encode()
+	var body io.Reader = http.NoBody
+	if r.body != nil {
+		body = bytes.NewReader(r.body)
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, u.String(), body)
+	if err != nil {
+		return answer{}, errors.New("cannot make request, check the API URL")
+	}
+	media := r.media
+	if media == "" {
+		media = mediaJSON
+	}
+	req.Header.Set("Accept", media)
+	if r.body != nil {
+		req.Header.Set("Content-Type", media)
+	}
+	if r.ifMatch != "" {
+		req.Header.Set("If-Match", r.ifMatch)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return answer{}, classify(err, r.scope, false)
+	}
+	b, err := io.ReadAll(resp.Body)
+	if err := errors.Join(err, resp.Body.Close()); err != nil {
+		return answer{}, classify(err, r.scope, false)
+	}
+	if resp.StatusCode >= http.StatusBadRequest {
+		e := tsclient.APIError{}
+		if err := json.Unmarshal(b, &e); err != nil {
+			e.Message = http.StatusText(resp.StatusCode)
+		}
+		e.Status = resp.StatusCode
+		return answer{}, classify(e, r.scope, r.tailnet)
+	}
+	return answer{body: b, header: resp.Header}, nil
+}
+
+// escaped escapes each element of a path.
+func escaped(path []string) []string {
+	out := make([]string, 0, len(path))
+	for _, e := range path {
+		out = append(out, url.PathEscape(e))
+	}
+	return out
+}

@@ -1,0 +1,163 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tailscale
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// Scopes that settings need, each alone. Source: the description of PATCH
+// /tailnet/{tailnet}/settings in Tailscale's OpenAPI document.
+const (
+	scopeSettings = "feature_settings"
+	scopeHTTPS    = "networking_settings"
+	scopeFlowLogs = "logs:network"
+	scopePolicy   = "policy_file"
+)
+
+// Settings of a tailnet, as the API calls them. A nil one is left alone when
+// written; read, it is one that the credential may not see. The client library
+// would make false of it.
+type Settings struct {
+	HTTPSEnabled                           *bool   `json:"httpsEnabled,omitempty"`
+	DevicesApprovalOn                      *bool   `json:"devicesApprovalOn,omitempty"`
+	DevicesAutoUpdatesOn                   *bool   `json:"devicesAutoUpdatesOn,omitempty"`
+	DevicesKeyDurationDays                 *int32  `json:"devicesKeyDurationDays,omitempty"`
+	UsersApprovalOn                        *bool   `json:"usersApprovalOn,omitempty"`
+	UsersRoleAllowedToJoinExternalTailnets *string `json:"usersRoleAllowedToJoinExternalTailnets,omitempty"`
+	NetworkFlowLoggingOn                   *bool   `json:"networkFlowLoggingOn,omitempty"`
+	RegionalRoutingOn                      *bool   `json:"regionalRoutingOn,omitempty"`
+	PostureIdentityCollectionOn            *bool   `json:"postureIdentityCollectionOn,omitempty"`
+	ACLsExternallyManagedOn                *bool   `json:"aclsExternallyManagedOn,omitempty"`
+	ACLsExternalLink                       *string `json:"aclsExternalLink,omitempty"`
+}
+
+// Settings of the tailnet, no older than maxAge; zero means the age that the
+// client was made with.
+func (c *Client) Settings(ctx context.Context, maxAge time.Duration) (Settings, error) {
+	return c.wide.settings.get(ctx, c.age(maxAge))
+}
+
+func (c *Client) loadSettings(ctx context.Context) (Settings, error) {
+	var s Settings
+	_, err := c.rawJSON(ctx, request{scope: scopeSettings + ":read", method: http.MethodGet, path: []string{"tailnet", c.tailnet, "settings"}, tailnet: true}, &s)
+	// Who may see no setting is refused, so this was no answer.
+	if err == nil && s == (Settings{}) {
+		return s, &Error{Class: ClassUnavailable, Scope: scopeSettings + ":read", Message: "its answer has no settings"}
+	}
+	return s, err
+}
+
+// PatchSettings changes the settings that are not nil. Those that one scope
+// covers go in one call, so that a scope that the credential lacks keeps no
+// other setting from being changed. The first error is returned.
+func (c *Client) PatchSettings(ctx context.Context, s Settings) error {
+	all, err := s.named()
+	if err != nil {
+		return err
+	}
+	scoped := map[string]map[string]json.RawMessage{}
+	for name, v := range all {
+		scope := scopeOfSetting(name)
+		if scoped[scope] == nil {
+			scoped[scope] = map[string]json.RawMessage{}
+		}
+		scoped[scope][name] = v
+	}
+	var first error
+	for _, scope := range slices.Sorted(maps.Keys(scoped)) {
+		if err := c.raw(ctx, scope, http.MethodPatch, scoped[scope], nil, "tailnet", c.tailnet, "settings"); err != nil && first == nil {
+			first = err
+		}
+	}
+	c.wide.settings.expire()
+	return first
+}
+
+// Names of the settings that are not nil, as the API calls them, sorted.
+func (s Settings) Names() ([]string, error) {
+	all, err := s.named()
+	return slices.Sorted(maps.Keys(all)), err
+}
+
+// Without returns the settings but for the named ones.
+func (s Settings) Without(names ...string) (Settings, error) {
+	all, err := s.named()
+	if err != nil {
+		return Settings{}, err
+	}
+	for _, n := range names {
+		delete(all, n)
+	}
+	return settingsOf(all)
+}
+
+// Change returns what must be written to make current as wanted, and the scopes
+// that are missing to read what is wanted, sorted.
+func Change(wanted, current Settings) (Settings, []string, error) {
+	w, err := wanted.named()
+	if err != nil {
+		return Settings{}, nil, err
+	}
+	cur, err := current.named()
+	if err != nil {
+		return Settings{}, nil, err
+	}
+	visible := map[string]bool{}
+	for name := range cur {
+		visible[scopeOfSetting(name)] = true
+	}
+	hidden := map[string]bool{}
+	for name, v := range w {
+		scope := scopeOfSetting(name)
+		switch {
+		case !visible[scope]:
+			hidden[scope] = true
+			delete(w, name)
+		case bytes.Equal(v, cur[name]), cur[name] == nil && bytes.Equal(v, []byte(`""`)):
+			delete(w, name)
+		}
+	}
+	s, err := settingsOf(w)
+	return s, slices.Sorted(maps.Keys(hidden)), err
+}
+
+// named returns the settings that are not nil by their names.
+func (s Settings) named() (map[string]json.RawMessage, error) {
+	out := map[string]json.RawMessage{}
+	b, err := json.Marshal(s)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot encode settings")
+	}
+	return out, errors.Wrap(json.Unmarshal(b, &out), "cannot decode settings")
+}
+
+func settingsOf(named map[string]json.RawMessage) (Settings, error) {
+	var s Settings
+	b, err := json.Marshal(named)
+	if err != nil {
+		return s, errors.Wrap(err, "cannot encode settings")
+	}
+	return s, errors.Wrap(json.Unmarshal(b, &s), "cannot decode settings")
+}
+
+func scopeOfSetting(name string) string {
+	switch name {
+	case "httpsEnabled":
+		return scopeHTTPS
+	case "networkFlowLoggingOn":
+		return scopeFlowLogs
+	case "aclsExternallyManagedOn", "aclsExternalLink":
+		return scopePolicy
+	}
+	return scopeSettings
+}

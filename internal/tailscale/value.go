@@ -1,0 +1,77 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tailscale
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// A value is something that a tailnet has only once, such as its settings. All
+// who need it share one answer, as they do that of a list.
+type value[T any] struct {
+	list[outcome[T]]
+}
+
+// An outcome is an answer or a refusal. Refusals are kept as answers are: who
+// may not read something need not ask for it more often.
+type outcome[T any] struct {
+	value T
+	err   error
+}
+
+func newValue[T any](now clock.PassiveClock, load func(ctx context.Context) (T, error)) *value[T] {
+	return &value[T]{list[outcome[T]]{clock: now, load: func(ctx context.Context) ([]outcome[T], time.Time, error) {
+		v, err := load(ctx)
+		if ClassOf(err) == ClassForbidden {
+			return []outcome[T]{{err: err}}, time.Time{}, nil
+		}
+		return []outcome[T]{{value: v}}, time.Time{}, err
+	}}}
+}
+
+// get returns the value if it is no older than maxAge, else a new one. Nobody
+// may change it.
+func (v *value[T]) get(ctx context.Context, maxAge time.Duration) (T, error) {
+	var none T
+	all, _, err := v.list.get(ctx, maxAge)
+	if err != nil {
+		return none, err
+	}
+	if len(all) != 1 {
+		return none, errors.New("a value has no answer")
+	}
+	return all[0].value, all[0].err
+}
+
+// wide are the values of a whole tailnet.
+type wide struct {
+	settings      *value[Settings]
+	magicDNS      *value[bool]
+	dns           *value[DNS]
+	configuration *value[dnsConfiguration]
+	contacts      *value[Contacts]
+	tailnets      *value[[]orgTailnet]
+	policy        *value[PolicyFile]
+
+	// policyEdits holds one token while the policy file is being edited.
+	policyEdits chan struct{}
+}
+
+func newWide(c *Client, now clock.PassiveClock) *wide {
+	return &wide{
+		settings:      newValue(now, c.loadSettings),
+		magicDNS:      newValue(now, c.loadMagicDNS),
+		dns:           newValue(now, c.loadDNS),
+		configuration: newValue(now, c.loadConfiguration),
+		contacts:      newValue(now, c.loadContacts),
+		tailnets:      newValue(now, c.loadTailnets),
+		policy:        newValue(now, c.loadPolicy),
+		policyEdits:   make(chan struct{}, 1),
+	}
+}

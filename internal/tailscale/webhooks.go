@@ -1,0 +1,94 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tailscale
+
+import (
+	"context"
+	"time"
+
+	tsclient "tailscale.com/client/tailscale/v2"
+)
+
+const scopeWebhooks = "webhooks"
+
+// A Webhook sends events of a tailnet to a URL. Its secret is set in the answer
+// to the call that made it, and nowhere else.
+type Webhook = tsclient.Webhook
+
+func isWebhook(w Webhook, id string) bool { return w.EndpointID == id }
+
+func (c *Client) loadWebhooks(ctx context.Context) ([]Webhook, time.Time, error) {
+	l, err := c.api.Webhooks().List(ctx)
+	return l, time.Time{}, classify(err, scopeWebhooks, true)
+}
+
+// Webhooks returns the tailnet's webhooks from a shared list, which may be as
+// old as maxAge; zero means the age that the client was made with.
+func (c *Client) Webhooks(ctx context.Context, maxAge time.Duration) ([]Webhook, error) {
+	l, _, err := c.webhooks.get(ctx, c.age(maxAge))
+	return l, err
+}
+
+// Webhook returns a webhook by its id, fresh.
+func (c *Client) Webhook(ctx context.Context, id string) (*Webhook, error) {
+	w, err := c.api.Webhooks().Get(ctx, id)
+	return w, classify(err, scopeWebhooks, false)
+}
+
+// CreateWebhook makes a webhook. An empty provider type means Tailscale's own
+// form of events. The secret is in the answer only.
+func (c *Client) CreateWebhook(ctx context.Context, url, providerType string, subscriptions []string) (*Webhook, error) {
+	w, err := c.api.Webhooks().Create(ctx, tsclient.CreateWebhookRequest{
+		EndpointURL:   url,
+		ProviderType:  tsclient.WebhookProviderType(providerType),
+		Subscriptions: subscriptionTypes(subscriptions),
+	})
+	if err != nil {
+		return nil, c.webhooks.notMade(classify(err, scopeWebhooks, true))
+	}
+	return w, c.webhooks.add(w.EndpointID, withoutSecret(*w))
+}
+
+// SetWebhookSubscriptions replaces the events that a webhook sends.
+func (c *Client) SetWebhookSubscriptions(ctx context.Context, id string, subscriptions []string) error {
+	return c.webhooks.write(id, func() (fold[Webhook], error) {
+		if _, err := c.api.Webhooks().Update(ctx, id, subscriptionTypes(subscriptions)); err != nil {
+			return nil, classify(err, scopeWebhooks, false)
+		}
+		return edited(func(w *Webhook) { w.Subscriptions = subscriptionTypes(subscriptions) }), nil
+	})
+}
+
+// RotateWebhookSecret gives a webhook a new secret and returns it.
+func (c *Client) RotateWebhookSecret(ctx context.Context, id string) (string, error) {
+	w, err := c.api.Webhooks().RotateSecret(ctx, id)
+	if err != nil {
+		return "", classify(err, scopeWebhooks, false)
+	}
+	if w.Secret == nil || *w.Secret == "" {
+		return "", &Error{Class: ClassUnavailable, Scope: scopeWebhooks, Message: "the answer has no secret"}
+	}
+	return *w.Secret, nil
+}
+
+// DeleteWebhook removes a webhook. One that does not exist is no error.
+func (c *Client) DeleteWebhook(ctx context.Context, id string) error {
+	return c.webhooks.write(id, func() (fold[Webhook], error) {
+		return removed[Webhook], ignoreNotFound(classify(c.api.Webhooks().Delete(ctx, id), scopeWebhooks, false))
+	})
+}
+
+// withoutSecret keeps secrets out of lists.
+func withoutSecret(w Webhook) Webhook {
+	w.Secret = nil
+	return w
+}
+
+func subscriptionTypes(in []string) []tsclient.WebhookSubscriptionType {
+	out := make([]tsclient.WebhookSubscriptionType, 0, len(in))
+	for _, s := range in {
+		out = append(out, tsclient.WebhookSubscriptionType(s))
+	}
+	return out
+}

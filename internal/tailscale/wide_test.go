@@ -1,0 +1,241 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tailscale
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim/simtest"
+)
+
+// as is a simulator whose credential has the scopes alone.
+func as(scopes ...string) simtest.Option {
+	return func(o *tailnetsim.Options) { o.Clients[0].Scopes = scopes }
+}
+
+func pointer[T any](v T) *T { return &v }
+
+func TestSettings(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		scopes  []string
+		wanted  Settings
+		hidden  []string
+		refused string
+		want    Settings
+	}{
+		"All": {
+			reason: "Who may do all changes what is named and nothing else.",
+			scopes: []string{"all"},
+			wanted: Settings{HTTPSEnabled: pointer(true), DevicesKeyDurationDays: pointer(int32(90)), DevicesApprovalOn: pointer(false)},
+			want:   Settings{HTTPSEnabled: pointer(true), DevicesKeyDurationDays: pointer(int32(90)), DevicesApprovalOn: pointer(false), RegionalRoutingOn: pointer(false)},
+		},
+		"Hidden": {
+			reason: "What may not be read is nil, not false, and its scope is named.",
+			scopes: []string{"feature_settings"},
+			wanted: Settings{HTTPSEnabled: pointer(true), RegionalRoutingOn: pointer(true)},
+			hidden: []string{"networking_settings"},
+			want:   Settings{RegionalRoutingOn: pointer(true), DevicesKeyDurationDays: pointer(int32(180)), DevicesApprovalOn: pointer(false)},
+		},
+		"ReadOnly": {
+			reason: "One scope that is missing keeps no other setting from being changed.",
+			scopes: []string{"feature_settings", "networking_settings:read"},
+			wanted: Settings{HTTPSEnabled: pointer(true), RegionalRoutingOn: pointer(true)}, refused: "networking_settings",
+			want: Settings{HTTPSEnabled: pointer(false), RegionalRoutingOn: pointer(true), DevicesKeyDurationDays: pointer(int32(180)), DevicesApprovalOn: pointer(false)},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newClient(t, simtest.StartAPI(t, as(tc.scopes...)), nil)
+			ctx := t.Context()
+			current, err := c.Settings(ctx, 0)
+			if err != nil {
+				t.Fatalf("\n%s\nSettings(...): %v", tc.reason, err)
+			}
+			change, hidden, err := Change(tc.wanted, current)
+			if err != nil {
+				t.Fatalf("\n%s\nChange(...): %v", tc.reason, err)
+			}
+			if diff := cmp.Diff(tc.hidden, hidden); diff != "" {
+				t.Errorf("\n%s\nChange(...): -want hidden, +got hidden:\n%s", tc.reason, diff)
+			}
+			err = c.PatchSettings(ctx, change)
+			if tc.refused == "" && err != nil || tc.refused != "" && ClassOf(err) != ClassForbidden {
+				t.Errorf("\n%s\nPatchSettings(...): %v", tc.reason, err)
+			}
+			var e *Error
+			if errors.As(err, &e) && e.Scope != tc.refused {
+				t.Errorf("\n%s\nPatchSettings(...): want scope %q, got %q", tc.reason, tc.refused, e.Scope)
+			}
+			got, err := c.Settings(ctx, 0)
+			if err != nil {
+				t.Fatalf("\n%s\nSettings(...): %v", tc.reason, err)
+			}
+			// Those that no case touches.
+			got.DevicesAutoUpdatesOn, got.UsersApprovalOn, got.UsersRoleAllowedToJoinExternalTailnets = nil, nil, nil
+			got.NetworkFlowLoggingOn, got.PostureIdentityCollectionOn, got.ACLsExternallyManagedOn, got.ACLsExternalLink = nil, nil, nil, nil
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("\n%s\nSettings(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestSettingsWithoutNames(t *testing.T) {
+	s := Settings{HTTPSEnabled: pointer(true), ACLsExternalLink: pointer("")}
+	names, err := s.Names()
+	if diff := cmp.Diff([]string{"aclsExternalLink", "httpsEnabled"}, names); err != nil || diff != "" {
+		t.Errorf("Names(): %v: -want, +got:\n%s", err, diff)
+	}
+	got, err := s.Without("httpsEnabled")
+	if diff := cmp.Diff(Settings{ACLsExternalLink: pointer("")}, got); err != nil || diff != "" {
+		t.Errorf("Without(...): %v: -want, +got:\n%s", err, diff)
+	}
+}
+
+// TestSharedValues has many ask at rest: each value costs one call, and so does
+// a refusal.
+func TestSharedValues(t *testing.T) {
+	sim := simtest.StartAPI(t, as("devices:core", "dns", "account_settings"))
+	c := newClient(t, sim, nil)
+	ctx := t.Context()
+	for range 5 {
+		if _, err := c.Settings(ctx, 0); ClassOf(err) != ClassForbidden {
+			t.Fatalf("Settings(...) without a scope: want Forbidden, got: %v", err)
+		}
+		if on, err := c.MagicDNS(ctx, 0); err != nil || !on {
+			t.Fatalf("MagicDNS(...): %t, %v", on, err)
+		}
+		if _, err := c.DNS(ctx, 0); err != nil {
+			t.Fatalf("DNS(...): %v", err)
+		}
+		if _, err := c.Contacts(ctx, 0); err != nil {
+			t.Fatalf("Contacts(...): %v", err)
+		}
+		if o, err := c.Organization(ctx, "tail1234.ts.net"); err != nil || o != (Organization{}) {
+			t.Fatalf("Organization(...) without a scope: want nothing, got %v, %v", o, err)
+		}
+	}
+	calls := sim.Calls()
+	for name, want := range map[string]int{
+		"GET /api/v2/tailnet/{tailnet}/settings":            1,
+		"GET /api/v2/tailnet/{tailnet}/dns/preferences":     2, // One is part of all DNS settings.
+		"GET /api/v2/tailnet/{tailnet}/dns/nameservers":     1,
+		"GET /api/v2/tailnet/{tailnet}/contacts":            1,
+		"GET /api/v2/organizations/{organization}/tailnets": 1,
+	} {
+		if got := calls[name]; int(got) != want {
+			t.Errorf("%s: want %d calls, got %d", name, want, got)
+		}
+	}
+}
+
+func TestDNSLifecycle(t *testing.T) {
+	c := newClient(t, simtest.StartAPI(t), nil)
+	ctx := t.Context()
+	for what, err := range map[string]error{
+		"SetNameservers":      c.SetNameservers(ctx, []string{"1.1.1.1"}),
+		"SetSearchPaths":      c.SetSearchPaths(ctx, []string{"a.example"}),
+		"PatchSplitDNS":       c.PatchSplitDNS(ctx, map[string][]string{"b.example": {"9.9.9.9"}, "c.example": {"8.8.8.8"}}),
+		"SetOverrideLocalDNS": c.SetOverrideLocalDNS(ctx, true),
+	} {
+		if err != nil {
+			t.Fatalf("%s(...): %v", what, err)
+		}
+	}
+	if err := c.PatchSplitDNS(ctx, map[string][]string{"b.example": nil}); err != nil {
+		t.Fatalf("PatchSplitDNS(...): %v", err)
+	}
+	want := DNS{Nameservers: []string{"1.1.1.1"}, SearchPaths: []string{"a.example"}, SplitDNS: map[string][]string{"c.example": {"8.8.8.8"}}, MagicDNS: true}
+	got, err := c.DNS(ctx, 0)
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("DNS(...): %v: -want, +got:\n%s", err, diff)
+	}
+	if on, err := c.OverrideLocalDNS(ctx, 0); err != nil || !on {
+		t.Errorf("OverrideLocalDNS(...): %t, %v", on, err)
+	}
+	// A write is seen at once, and so is what it does beside.
+	if err := c.SetNameservers(ctx, nil); err != nil {
+		t.Fatalf("SetNameservers(...): %v", err)
+	}
+	if on, err := c.MagicDNS(ctx, time.Hour); err != nil || on {
+		t.Errorf("MagicDNS(...) without nameservers: %t, %v", on, err)
+	}
+	if err := c.SetMagicDNS(ctx, true); err != nil {
+		t.Fatalf("SetMagicDNS(...): %v", err)
+	}
+	if got, err := c.DNS(ctx, time.Hour); err != nil || !got.MagicDNS || len(got.Nameservers) != 0 {
+		t.Errorf("DNS(...): %+v, %v", got, err)
+	}
+	if err := c.SetNameservers(ctx, []string{"nonsense"}); ClassOf(err) != ClassInvalid {
+		t.Errorf("SetNameservers(...) with nonsense: want Invalid, got: %v", err)
+	}
+}
+
+func TestContactsLifecycle(t *testing.T) {
+	c := newClient(t, simtest.StartAPI(t), nil)
+	ctx := t.Context()
+	before, err := c.Contacts(ctx, 0)
+	if err != nil {
+		t.Fatalf("Contacts(...): %v", err)
+	}
+	if err := c.SetContact(ctx, "security", "security@example.com"); err != nil {
+		t.Fatalf("SetContact(...): %v", err)
+	}
+	want := before
+	want.Security = Contact{Email: "security@example.com", FallbackEmail: before.Security.Email, NeedsVerification: true}
+	got, err := c.Contacts(ctx, time.Hour)
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("Contacts(...): %v: -want, +got:\n%s", err, diff)
+	}
+	if err := c.SetContact(ctx, "security", "nonsense"); ClassOf(err) != ClassInvalid {
+		t.Errorf("SetContact(...) with nonsense: want Invalid, got: %v", err)
+	}
+}
+
+func TestOrganization(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		sim    simtest.Option
+		fault  tailnetsim.Fault
+		domain string
+		want   bool
+		all    bool
+		err    Class
+	}{
+		"Found":   {reason: "The tailnet is found by its DNS name.", domain: "tail1234.ts.net", want: true, all: true},
+		"Absent":  {reason: "A tailnet that is not listed has the owner of those that are.", domain: "tail9.ts.net", want: true},
+		"NoScope": {reason: "Who may not ask gets nothing.", sim: as("dns"), domain: "tail1234.ts.net"},
+		"NoCall":  {reason: "An API without the call tells nothing.", fault: tailnetsim.Fault{Path: "organizations", Status: http.StatusNotFound}, domain: "tail1234.ts.net"},
+		"Down":    {reason: "An API that is down is an error.", fault: tailnetsim.Fault{Path: "organizations", Status: http.StatusBadGateway}, err: ClassUnavailable},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var opts []simtest.Option
+			if tc.sim != nil {
+				opts = append(opts, tc.sim)
+			}
+			sim := simtest.StartAPI(t, opts...)
+			if tc.fault.Status != 0 {
+				if err := sim.SetFaults(tc.fault); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := newClient(t, sim, nil).Organization(t.Context(), tc.domain)
+			if ClassOf(err) != tc.err {
+				t.Fatalf("\n%s\nOrganization(...): want class %q, got: %v", tc.reason, tc.err, err)
+			}
+			if (got.ID != "") != tc.want || (got.TailnetID != "" && got.TailnetName == "example.com") != tc.all {
+				t.Errorf("\n%s\nOrganization(...): got %+v", tc.reason, got)
+			}
+		})
+	}
+}
