@@ -10,11 +10,22 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/authkey"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/config"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/contacts"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/device"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/discovery"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/dns"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/federatedidentity"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/logstreamconfiguration"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/machine"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/oauthclient"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/policyfragment"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/postureintegration"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/tailnet"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/vipservice"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/webhook"
 )
 
 // A registration is a controller and the kinds that must be installed before it
@@ -37,8 +48,19 @@ func registrations() []registration {
 	return []registration{
 		{setup: config.Setup, needs: config.Watched()},
 		{setup: tailnet.Setup, needs: with(v1alpha1.TailnetGroupVersionKind)},
+		{setup: dns.Setup, needs: with(v1alpha1.DNSGroupVersionKind)},
+		{setup: contacts.Setup, needs: with(v1alpha1.ContactsGroupVersionKind)},
 		{setup: vipservice.Setup, needs: with(v1alpha1.VIPServiceGroupVersionKind, v1alpha1.MachineGroupVersionKind)},
 		{setup: machine.Setup, needs: with(v1alpha1.MachineGroupVersionKind)},
+		{setup: webhook.Setup, needs: with(v1alpha1.WebhookGroupVersionKind)},
+		{setup: postureintegration.Setup, needs: with(v1alpha1.PostureIntegrationGroupVersionKind)},
+		{setup: oauthclient.Setup, needs: with(v1alpha1.OAuthClientGroupVersionKind)},
+		{setup: logstreamconfiguration.Setup, needs: with(v1alpha1.LogstreamConfigurationGroupVersionKind)},
+		{setup: federatedidentity.Setup, needs: with(v1alpha1.FederatedIdentityGroupVersionKind)},
+		{setup: authkey.Setup, needs: with(v1alpha1.AuthKeyGroupVersionKind)},
+		{setup: device.Setup, needs: with(v1alpha1.DeviceGroupVersionKind)},
+		{setup: discovery.Setup, needs: with(v1alpha1.DiscoveryGroupVersionKind)},
+		{setup: policyfragment.Setup, needs: with(v1alpha1.PolicyFragmentGroupVersionKind)},
 	}
 }
 

@@ -87,3 +87,16 @@ const (
 	ReasonHostsApproved    xpv2.ConditionReason = "HostsApproved"
 	ReasonApprovalPending  xpv2.ConditionReason = "ApprovalPending"
 )
+
+// Reasons of Ready of managed resources that may not write all that they want.
+const (
+	// ReasonForeignObject means that it exists and is not ours.
+	ReasonForeignObject xpv2.ConditionReason = "ForeignObject"
+
+	// ReasonConflict means that another object of the cluster manages it.
+	ReasonConflict xpv2.ConditionReason = "Conflict"
+
+	// ReasonPolicyRefused means that Tailscale would not take the policy file
+	// with what is wanted.
+	ReasonPolicyRefused xpv2.ConditionReason = "PolicyRefused"
+)

@@ -62,3 +62,7 @@ const (
 	SecretKeyClientID     = "client_id"
 	SecretKeyClientSecret = "client_secret"
 )
+
+// SecretKeyAPIKey is the key of an API access token's Secret, unless a provider
+// config says otherwise.
+const SecretKeyAPIKey = "api_key"

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,7 +30,7 @@ import (
 func objects(data map[string][]byte) []client.Object {
 	spec := v1alpha1.ProviderConfigSpec{
 		APIURL: "http://localhost", Tailnet: "-", Tags: []v1alpha1.Tag{"tag:k8s"},
-		Credentials: v1alpha1.Credentials{OAuthSecretRef: xpv2.SecretReference{Namespace: "team", Name: "oauth"}},
+		Credentials: v1alpha1.Credentials{OAuthSecretRef: &xpv2.SecretReference{Namespace: "team", Name: "oauth"}},
 	}
 	return []client.Object{
 		&v1alpha1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: "home", UID: "cluster-uid"}, Spec: spec},
@@ -37,6 +38,37 @@ func objects(data map[string][]byte) []client.Object {
 		&v1alpha1.ProviderConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "thief", UID: "thief"}, Spec: spec},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "oauth"}, Data: data},
 	}
+}
+
+// restricted lets only namespace team use the first config.
+func restricted(in []client.Object) []client.Object {
+	if c, ok := in[0].(*v1alpha1.ClusterProviderConfig); ok {
+		c.Spec.AllowedNamespaces = &v1alpha1.AllowedNamespaces{From: v1alpha1.NamespacesFromList, Names: []string{"team"}}
+	}
+	return in
+}
+
+// withCredentials gives all configs other credentials.
+func withCredentials(in []client.Object, cr v1alpha1.Credentials) []client.Object {
+	for _, o := range in {
+		switch c := o.(type) {
+		case *v1alpha1.ClusterProviderConfig:
+			c.Spec.Credentials = cr
+		case *v1alpha1.ProviderConfig:
+			c.Spec.Credentials = cr
+		}
+	}
+	return in
+}
+
+func apiKeyRef(namespace, key string) v1alpha1.Credentials {
+	return v1alpha1.Credentials{APIKeySecretRef: &v1alpha1.APIKeySecretReference{
+		SecretReference: xpv2.SecretReference{Namespace: namespace, Name: "oauth"}, Key: key,
+	}}
+}
+
+func workload(ref *v1alpha1.ServiceAccountReference) v1alpha1.Credentials {
+	return v1alpha1.Credentials{WorkloadIdentity: &v1alpha1.WorkloadIdentity{ClientID: "kWork", Audience: "aud", ServiceAccountRef: ref}}
 }
 
 func TestConnect(t *testing.T) {
@@ -51,6 +83,7 @@ func TestConnect(t *testing.T) {
 		clusterID string
 		err       string
 		auth      xpv2.ConditionReason
+		ready     xpv2.ConditionReason
 		protected bool
 		usages    int
 	}{
@@ -82,16 +115,60 @@ func TestConnect(t *testing.T) {
 			reason: "A key that is missing is named, and no value.", objects: objects(map[string][]byte{meta.SecretKeyClientID: []byte("hush")}),
 			namespace: "apps", kind: v1alpha1.ClusterProviderConfigKind, name: "home", err: "lacks client_secret", auth: meta.ReasonSecretIncomplete, usages: 1,
 		},
+		"NamespaceAllowed": {
+			reason: "A namespace of the list may use the config.", objects: restricted(objects(good)),
+			namespace: "team", kind: v1alpha1.ClusterProviderConfigKind, name: "home", clusterID: "cluster-uid", protected: true, usages: 1,
+		},
+		"NamespaceNotAllowed": {
+			reason: "Another namespace may not, and is told whom to ask.", objects: restricted(objects(good)),
+			namespace: "apps", kind: v1alpha1.ClusterProviderConfigKind, name: "home",
+			err: `ClusterProviderConfig "home" may not be used in namespace "apps"; ask`, auth: meta.ReasonNamespaceNotAllowed, ready: meta.ReasonNamespaceNotAllowed, usages: 1,
+		},
+		"NamespaceNotAllowedDeleted": {
+			reason: "What was made while it was allowed can be cleaned up.", objects: restricted(objects(good)),
+			namespace: "apps", kind: v1alpha1.ClusterProviderConfigKind, name: "home", deleted: true, clusterID: "cluster-uid",
+		},
+		"APIKey": {
+			reason:    "An API key's Secret is protected as well.",
+			objects:   withCredentials(objects(map[string][]byte{meta.SecretKeyAPIKey: []byte("hush")}), apiKeyRef("team", "")),
+			namespace: "apps", kind: v1alpha1.ClusterProviderConfigKind, name: "home", clusterID: "cluster-uid", protected: true, usages: 1,
+		},
+		"APIKeyMissing": {
+			reason:    "The key that is missing is named.",
+			objects:   withCredentials(objects(map[string][]byte{meta.SecretKeyAPIKey: []byte("hush")}), apiKeyRef("team", "other")),
+			namespace: "apps", kind: v1alpha1.ClusterProviderConfigKind, name: "home", err: "lacks other", auth: meta.ReasonSecretIncomplete, ready: meta.ReasonSecretIncomplete, usages: 1,
+		},
+		"APIKeyThief": {
+			reason:    "A namespaced config must not use another namespace's API key.",
+			objects:   withCredentials(objects(nil), apiKeyRef("team", "")),
+			namespace: "apps", kind: v1alpha1.ProviderConfigKind, name: "thief", err: "own namespace", usages: 1,
+		},
+		"Workload": {
+			reason: "A workload identity needs no Secret.", objects: withCredentials(objects(nil), workload(nil)),
+			namespace: "apps", kind: v1alpha1.ClusterProviderConfigKind, name: "home", clusterID: "cluster-uid", usages: 1,
+		},
+		"NamespacedWorkload": {
+			reason:    "A namespaced config may use a service account of its own namespace.",
+			objects:   withCredentials(objects(nil), workload(&v1alpha1.ServiceAccountReference{Namespace: "team", Name: "robot"})),
+			namespace: "team", kind: v1alpha1.ProviderConfigKind, name: "home", clusterID: "uid", usages: 1,
+		},
+		"WorkloadThief": {
+			reason:    "A namespaced config must not log in as another namespace's service account.",
+			objects:   withCredentials(objects(nil), workload(&v1alpha1.ServiceAccountReference{Namespace: "team", Name: "robot"})),
+			namespace: "apps", kind: v1alpha1.ProviderConfigKind, name: "thief", err: "own namespace", usages: 1,
+		},
+		"NamespacedProviderIdentity": {
+			reason: "A namespaced config must not log in as the provider.", objects: withCredentials(objects(nil), workload(nil)),
+			namespace: "team", kind: v1alpha1.ProviderConfigKind, name: "home", err: "own namespace", usages: 1,
+		},
+		"NoCredentials": {
+			reason: "A config without credentials is refused.", objects: withCredentials(objects(nil), v1alpha1.Credentials{}),
+			namespace: "team", kind: v1alpha1.ClusterProviderConfigKind, name: "home", err: "no credentials", auth: meta.ReasonSecretNotFound, ready: meta.ReasonSecretNotFound, usages: 1,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := runtime.NewScheme()
-			for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
-				if err := add(s); err != nil {
-					t.Fatal(err)
-				}
-			}
-			kube := fake.NewClientBuilder().WithScheme(s).WithObjects(tc.objects...).Build()
+			kube := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(tc.objects...).Build()
 			mg := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: tc.namespace, Name: "m", UID: "m"}}
 			mg.SetGroupVersionKind(v1alpha1.MachineGroupVersionKind)
 			mg.SetProviderConfigReference(&xpv2.ProviderConfigReference{Kind: tc.kind, Name: tc.name})
@@ -119,9 +196,94 @@ func TestConnect(t *testing.T) {
 					t.Errorf("\n%s\nAuthenticated(...): want %s, got %v", tc.reason, tc.auth, cond)
 				}
 			}
+			if got := mg.GetCondition(xpv2.TypeReady); tc.ready != "" && (got.Reason != tc.ready || got.Message != err.Error()) {
+				t.Errorf("\n%s\nReady: want %s with the error, got %v", tc.reason, tc.ready, got)
+			}
 			checkMarks(t, kube, tc.reason, tc.protected, tc.usages)
 		})
 	}
+}
+
+func TestTailnetBesideCredentials(t *testing.T) {
+	pc := config{kind: v1alpha1.ClusterProviderConfigKind, name: "home", spec: v1alpha1.ProviderConfigSpec{
+		Credentials:       v1alpha1.Credentials{OAuthSecretRef: &xpv2.SecretReference{Namespace: "team", Name: "oauth"}},
+		AllowedNamespaces: &v1alpha1.AllowedNamespaces{From: v1alpha1.NamespacesFromList, Names: []string{"apps"}},
+	}}
+	tailnet := func(namespace string) resource.ModernManaged {
+		return &v1alpha1.Tailnet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}
+	}
+	if err := pc.allows(tailnet("team")); err != nil {
+		t.Errorf("allows(...) the Tailnet beside the credentials: %v", err)
+	}
+	if err := pc.allows(tailnet("other")); err == nil {
+		t.Error("allows(...) a Tailnet elsewhere: want an error")
+	}
+	if err := pc.allows(&v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}); err == nil {
+		t.Error("allows(...) another kind beside the credentials: want an error")
+	}
+}
+
+func TestRotation(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		cr     v1alpha1.Credentials
+		old    map[string][]byte
+		next   map[string][]byte
+	}{
+		"OAuthClient": {
+			reason: "A new OAuth client is used at once.",
+			cr:     v1alpha1.Credentials{OAuthSecretRef: &xpv2.SecretReference{Namespace: "team", Name: "oauth"}},
+			old:    map[string][]byte{meta.SecretKeyClientID: []byte("id"), meta.SecretKeyClientSecret: []byte("old")},
+			next:   map[string][]byte{meta.SecretKeyClientID: []byte("id"), meta.SecretKeyClientSecret: []byte("new")},
+		},
+		"APIKey": {
+			reason: "A new API key is used at once.", cr: apiKeyRef("team", ""),
+			old: map[string][]byte{meta.SecretKeyAPIKey: []byte("old")}, next: map[string][]byte{meta.SecretKeyAPIKey: []byte("new")},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			kube := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(withCredentials(objects(tc.old), tc.cr)...).Build()
+			c := NewConnector(kube, tailscale.NewPool(tailscale.Options{Rate: 1, Burst: 1, Metrics: tailscale.NewMetrics()}))
+			mg := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "m", UID: "m"}}
+			mg.SetGroupVersionKind(v1alpha1.MachineGroupVersionKind)
+			mg.SetProviderConfigReference(&xpv2.ProviderConfigReference{Kind: v1alpha1.ClusterProviderConfigKind, Name: "home"})
+			connect := func() *tailscale.Client {
+				t.Helper()
+				conn, err := c.Connect(t.Context(), mg)
+				if err != nil {
+					t.Fatalf("Connect(...): %v", err)
+				}
+				return conn.Client
+			}
+			first := connect()
+			if connect() != first {
+				t.Errorf("\n%s\nwant the same client while nothing changes", tc.reason)
+			}
+			s := &corev1.Secret{}
+			if err := kube.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "oauth"}, s); err != nil {
+				t.Fatal(err)
+			}
+			s.Data = tc.next
+			if err := kube.Update(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+			if connect() == first {
+				t.Errorf("\n%s\nwant another client", tc.reason)
+			}
+		})
+	}
+}
+
+func scheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, authenticationv1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
 }
 
 func checkMarks(t *testing.T, kube client.Client, reason string, protected bool, usages int) {
@@ -143,14 +305,8 @@ func checkMarks(t *testing.T, kube client.Client, reason string, protected bool,
 }
 
 func TestTrackInTerminatingNamespace(t *testing.T) {
-	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(s); err != nil {
-			t.Fatal(err)
-		}
-	}
 	data := map[string][]byte{meta.SecretKeyClientID: []byte("id"), meta.SecretKeyClientSecret: []byte("hush")}
-	kube := fake.NewClientBuilder().WithScheme(s).WithObjects(objects(data)...).Build()
+	kube := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(objects(data)...).Build()
 	c := NewConnector(kube, tailscale.NewPool(tailscale.Options{Rate: 1, Burst: 1, Metrics: tailscale.NewMetrics()}))
 	c.usage = resource.ModernTrackerFn(func(context.Context, resource.ModernManaged) error {
 		return errors.Wrap(terminating(), "cannot apply usage")

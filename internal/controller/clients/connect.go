@@ -5,6 +5,7 @@ package clients
 
 import (
 	"context"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +15,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
@@ -53,8 +55,20 @@ func NewConnector(kube client.Client, pool *tailscale.Pool) *Connector {
 }
 
 // Connect returns the connection that a managed resource asks for. Errors about
-// credentials are of type *CredentialsError or come from package tailscale.
+// credentials are of type *CredentialsError or come from package tailscale; the
+// former are shown in the resource's Ready condition as well.
 func (c *Connector) Connect(ctx context.Context, mg resource.ModernManaged) (*Connection, error) {
+	conn, err := c.connection(ctx, mg)
+	var ce *CredentialsError
+	if errors.As(err, &ce) && ce.shows(mg) {
+		ready := xpv2.Unavailable().WithMessage(ce.Message)
+		ready.Reason = ce.Reason
+		mg.SetConditions(ready)
+	}
+	return conn, err
+}
+
+func (c *Connector) connection(ctx context.Context, mg resource.ModernManaged) (*Connection, error) {
 	deleted := xpmeta.WasDeleted(mg)
 	// In a namespace that goes away no usage can be made: one that is gone must
 	// not keep its resource from going as well.
@@ -63,74 +77,90 @@ func (c *Connector) Connect(ctx context.Context, mg resource.ModernManaged) (*Co
 			return nil, errors.Wrap(err, "cannot track the use of the provider config")
 		}
 	}
-	uid, spec, err := c.config(ctx, mg)
+	pc, err := c.config(ctx, mg)
 	if err != nil {
 		return nil, err
 	}
-	s, err := c.secret(ctx, spec.Credentials)
+	if err := pc.allows(mg); err != nil {
+		return nil, err
+	}
+	cfg, err := c.credentials(ctx, pc, deleted)
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := credentials(s)
-	if err != nil {
-		return nil, err
-	}
-	if !deleted {
-		if err := Protect(ctx, c.kube, s); err != nil {
-			return nil, err
-		}
-	}
-	cfg.URL, cfg.Tailnet = spec.APIURL, spec.Tailnet
-	cl, err := c.pool.Client(string(uid), cfg)
+	cfg.URL, cfg.Tailnet = pc.spec.APIURL, pc.spec.Tailnet
+	cl, err := c.pool.Client(pc.String(), cfg)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make a client of Tailscale's API")
 	}
-	conn := &Connection{Client: cl, ClusterID: spec.ClusterID, ControlURL: spec.ControlURL}
+	conn := &Connection{Client: cl, ClusterID: pc.spec.ClusterID, ControlURL: pc.spec.ControlURL}
 	if conn.ClusterID == "" {
-		conn.ClusterID = string(uid)
+		conn.ClusterID = string(pc.uid)
 	}
-	for _, t := range spec.Tags {
+	for _, t := range pc.spec.Tags {
 		conn.Tags = append(conn.Tags, string(t))
 	}
 	return conn, nil
 }
 
+// A config is a provider config of either kind.
+type config struct {
+	kind      string
+	namespace string // Empty for a ClusterProviderConfig.
+	name      string
+	uid       types.UID
+	spec      v1alpha1.ProviderConfigSpec
+}
+
+// ConfigName names a provider config for people, metrics and the pool of
+// clients. The namespace of a ClusterProviderConfig is empty.
+func ConfigName(kind, namespace, name string) string {
+	if namespace == "" {
+		return kind + "/" + name
+	}
+	return kind + "/" + namespace + "/" + name
+}
+
+// String names the config.
+func (c config) String() string { return ConfigName(c.kind, c.namespace, c.name) }
+
+// allows returns an error if a managed resource may not use the config. One
+// that is being deleted may: it must clean up what it made while it was allowed.
+// So may the Tailnet beside the credentials, which tells about the config itself.
+func (c config) allows(mg resource.ModernManaged) error {
+	if xpmeta.WasDeleted(mg) || c.spec.AllowedNamespaces.Allows(mg.GetNamespace()) {
+		return nil
+	}
+	ref := c.spec.Credentials.SecretReference()
+	if _, ok := mg.(*v1alpha1.Tailnet); ok && ref != nil && ref.Namespace == mg.GetNamespace() {
+		return nil
+	}
+	return &CredentialsError{
+		Reason: meta.ReasonNamespaceNotAllowed,
+		Message: fmt.Sprintf("%s %q may not be used in namespace %q; ask who manages it to add the namespace to spec.allowedNamespaces, or use another",
+			c.kind, c.name, mg.GetNamespace()),
+	}
+}
+
 // config reads the provider config that a managed resource names.
-func (c *Connector) config(ctx context.Context, mg resource.ModernManaged) (types.UID, v1alpha1.ProviderConfigSpec, error) {
+func (c *Connector) config(ctx context.Context, mg resource.ModernManaged) (config, error) {
 	ref := mg.GetProviderConfigReference()
 	if ref == nil {
-		return "", v1alpha1.ProviderConfigSpec{}, errors.New("spec.providerConfigRef is not set")
+		return config{}, errors.New("spec.providerConfigRef is not set")
 	}
 	switch ref.Kind {
 	case v1alpha1.ClusterProviderConfigKind:
 		pc := &v1alpha1.ClusterProviderConfig{}
 		if err := c.kube.Get(ctx, types.NamespacedName{Name: ref.Name}, pc); err != nil {
-			return "", pc.Spec, errors.Wrapf(err, "cannot get ClusterProviderConfig %q", ref.Name)
+			return config{}, errors.Wrapf(err, "cannot get ClusterProviderConfig %q", ref.Name)
 		}
-		return pc.GetUID(), pc.Spec, nil
+		return config{kind: ref.Kind, name: ref.Name, uid: pc.GetUID(), spec: pc.Spec}, nil
 	case v1alpha1.ProviderConfigKind:
 		pc := &v1alpha1.ProviderConfig{}
 		if err := c.kube.Get(ctx, types.NamespacedName{Namespace: mg.GetNamespace(), Name: ref.Name}, pc); err != nil {
-			return "", pc.Spec, errors.Wrapf(err, "cannot get ProviderConfig %q", ref.Name)
+			return config{}, errors.Wrapf(err, "cannot get ProviderConfig %q", ref.Name)
 		}
-		// Else whoever may write a config could use any namespace's Secret.
-		if pc.Spec.Credentials.OAuthSecretRef.Namespace != mg.GetNamespace() {
-			return "", pc.Spec, errors.Errorf("ProviderConfig %q must use a Secret of its own namespace", ref.Name)
-		}
-		return pc.GetUID(), pc.Spec, nil
+		return config{kind: ref.Kind, namespace: pc.GetNamespace(), name: ref.Name, uid: pc.GetUID(), spec: pc.Spec}, nil
 	}
-	return "", v1alpha1.ProviderConfigSpec{}, errors.Errorf("spec.providerConfigRef.kind must be ClusterProviderConfig or ProviderConfig, not %q", ref.Kind)
-}
-
-func (c *Connector) secret(ctx context.Context, cr v1alpha1.Credentials) (*corev1.Secret, error) {
-	ref := cr.OAuthSecretRef
-	s := &corev1.Secret{}
-	err := c.kube.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, s)
-	if kerrors.IsNotFound(err) {
-		return nil, &CredentialsError{
-			Reason:  meta.ReasonSecretNotFound,
-			Message: "Secret " + ref.Namespace + "/" + ref.Name + " does not exist; create it with the keys client_id and client_secret of an OAuth client",
-		}
-	}
-	return s, errors.Wrapf(err, "cannot get Secret %s/%s", ref.Namespace, ref.Name)
+	return config{}, errors.Errorf("spec.providerConfigRef.kind must be ClusterProviderConfig or ProviderConfig, not %q", ref.Kind)
 }

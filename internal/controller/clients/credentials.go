@@ -9,13 +9,17 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
@@ -30,7 +34,8 @@ const (
 	SecretTypeCredentials = "credentials"
 )
 
-// A CredentialsError says that a credentials Secret must be mended.
+// A CredentialsError says what must be mended before a provider config can be
+// used.
 type CredentialsError struct {
 	Reason  xpv2.ConditionReason
 	Message string
@@ -39,26 +44,94 @@ type CredentialsError struct {
 // Error implements error.
 func (e *CredentialsError) Error() string { return e.Message }
 
-// credentials reads an OAuth client from a Secret. Space around values is
-// dropped: files that Secrets are made of often end in a newline.
-func credentials(s *corev1.Secret) (tailscale.Config, error) {
-	cfg := tailscale.Config{
-		ClientID:     strings.TrimSpace(string(s.Data[meta.SecretKeyClientID])),
-		ClientSecret: strings.TrimSpace(string(s.Data[meta.SecretKeyClientSecret])),
+// shows tells whether the error belongs in the Ready condition of a resource. A
+// resource that works goes on working while its Secret is exchanged.
+func (e *CredentialsError) shows(mg resource.Managed) bool {
+	return e.Reason == meta.ReasonNamespaceNotAllowed || mg.GetCondition(xpv2.TypeReady).Status != corev1.ConditionTrue
+}
+
+// credentials reads what a config logs in with. It protects the Secret, unless
+// the resource that asks is being deleted.
+func (c *Connector) credentials(ctx context.Context, pc config, deleted bool) (tailscale.Config, error) {
+	cr := pc.spec.Credentials
+	if cr.WorkloadIdentity != nil {
+		return c.identity(pc)
 	}
+	ref := cr.SecretReference()
+	if ref == nil {
+		return tailscale.Config{}, &CredentialsError{
+			Reason:  meta.ReasonSecretNotFound,
+			Message: fmt.Sprintf("%s %q has no credentials; set one of oauthSecretRef, workloadIdentity and apiKeySecretRef", pc.kind, pc.name),
+		}
+	}
+	// Else whoever may write a config could use any namespace's Secret.
+	if pc.namespace != "" && ref.Namespace != pc.namespace {
+		return tailscale.Config{}, errors.Errorf("ProviderConfig %q must use a Secret of its own namespace", pc.name)
+	}
+	s := &corev1.Secret{}
+	err := c.kube.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, s)
+	if kerrors.IsNotFound(err) {
+		return tailscale.Config{}, &CredentialsError{
+			Reason:  meta.ReasonSecretNotFound,
+			Message: fmt.Sprintf("Secret %s/%s does not exist; create it with %s", ref.Namespace, ref.Name, wanted(cr)),
+		}
+	}
+	if err != nil {
+		return tailscale.Config{}, errors.Wrapf(err, "cannot get Secret %s/%s", ref.Namespace, ref.Name)
+	}
+	cfg, err := read(s, cr)
+	if err != nil || deleted {
+		return cfg, err
+	}
+	return cfg, Protect(ctx, c.kube, s)
+}
+
+// wanted says what a credentials Secret is to hold.
+func wanted(cr v1alpha1.Credentials) string {
+	if cr.APIKeySecretRef != nil {
+		return "the key " + apiKey(cr) + " of an API access token"
+	}
+	return "the keys client_id and client_secret of an OAuth client"
+}
+
+// apiKey returns the key of a Secret that holds an API access token.
+func apiKey(cr v1alpha1.Credentials) string {
+	if cr.APIKeySecretRef.Key == "" {
+		return meta.SecretKeyAPIKey
+	}
+	return cr.APIKeySecretRef.Key
+}
+
+// read a credential from a Secret. Space around values is dropped: files that
+// Secrets are made of often end in a newline.
+func read(s *corev1.Secret, cr v1alpha1.Credentials) (tailscale.Config, error) {
 	var missing []string
-	if cfg.ClientID == "" {
-		missing = append(missing, meta.SecretKeyClientID)
+	value := func(key string) string {
+		v := strings.TrimSpace(string(s.Data[key]))
+		if v == "" {
+			missing = append(missing, key)
+		}
+		return v
 	}
-	if cfg.ClientSecret == "" {
-		missing = append(missing, meta.SecretKeyClientSecret)
+	name := s.GetNamespace() + "/" + s.GetName()
+	var cfg tailscale.Config
+	page := "the OAuth client's page shows"
+	if cr.APIKeySecretRef != nil {
+		page = "the page of API access tokens shows once"
+		cfg.APIKey = value(apiKey(cr))
+		cfg.Credential = "the API access token in Secret " + name
+		cfg.Hint = "put a new one there, for they end after 90 days at most"
+	} else {
+		cfg.ClientID, cfg.ClientSecret = value(meta.SecretKeyClientID), value(meta.SecretKeyClientSecret)
+		cfg.Credential = "the OAuth client in Secret " + name
+		cfg.Hint = "check client_id and client_secret there, and that the client was not revoked"
 	}
 	if len(missing) == 0 {
 		return cfg, nil
 	}
 	return tailscale.Config{}, &CredentialsError{
 		Reason:  meta.ReasonSecretIncomplete,
-		Message: fmt.Sprintf("Secret %s/%s lacks %s; add what the OAuth client's page shows", s.GetNamespace(), s.GetName(), strings.Join(missing, " and ")),
+		Message: fmt.Sprintf("Secret %s lacks %s; add what %s", name, strings.Join(missing, " and "), page),
 	}
 }
 
@@ -111,15 +184,14 @@ func Authenticated(err error) (xpv2.Condition, bool) {
 	}
 	switch ae.Class {
 	case tailscale.ClassUnauthorized:
-		return condition(corev1.ConditionFalse, meta.ReasonCredentialRejected,
-			"Tailscale's API rejected the OAuth client; check client_id and client_secret in the Secret, and that the client was not revoked"), true
+		return condition(corev1.ConditionFalse, meta.ReasonCredentialRejected, capital(ae.Error())), true
 	case tailscale.ClassForbidden:
-		return condition(corev1.ConditionFalse, meta.ReasonScopeMissing,
-			fmt.Sprintf("The OAuth client lacks the scope %s; give it devices:core, auth_keys and services", ae.Scope)), true
+		return condition(corev1.ConditionFalse, meta.ReasonScopeMissing, capital(ae.Error())), true
 	case tailscale.ClassTailnetNotFound:
 		return condition(corev1.ConditionFalse, meta.ReasonTailnetNotFound,
-			"The OAuth client knows no such tailnet; correct spec.tailnet, or use - for the client's own"), true
-	case tailscale.ClassUnavailable, tailscale.ClassRateLimited, tailscale.ClassNotFound, tailscale.ClassInvalid:
+			"The credential knows no such tailnet; correct spec.tailnet of the provider config, or use - for the credential's own"), true
+	case tailscale.ClassUnavailable, tailscale.ClassRateLimited, tailscale.ClassNotFound, tailscale.ClassInvalid,
+		tailscale.ClassConflict, tailscale.ClassPreconditionFailed:
 	}
 	return condition(corev1.ConditionFalse, meta.ReasonAPIUnavailable, capital(ae.Error())+"; it is tried again"), true
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -23,6 +24,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/controller"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	xpevent "github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/feature"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/ratelimiter"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
@@ -38,6 +40,17 @@ type Options struct {
 
 	// Pool of clients of Tailscale's API. Never nil.
 	Pool *tailscale.Pool
+
+	// Clock that controllers tell the time by; nil means the real one.
+	Clock clock.PassiveClock
+}
+
+// Now is the time by the controllers' clock.
+func (o Options) Now() time.Time {
+	if o.Clock == nil {
+		return time.Now()
+	}
+	return o.Clock.Now()
 }
 
 // Recorder returns a recorder of events for the controller of a kind.
@@ -52,7 +65,12 @@ func (o Options) Reconciler(mgr ctrl.Manager, gvk schema.GroupVersionKind, more 
 		managed.WithLogger(o.Logger.WithValues("controller", managed.ControllerName(gvk.GroupKind().String()))),
 		managed.WithRecorder(o.Recorder(mgr, gvk.Kind)),
 		managed.WithPollInterval(o.PollInterval),
-		managed.WithManagementPolicies(),
+	}
+	if o.Features == nil || o.Features.Enabled(feature.EnableBetaManagementPolicies) {
+		ro = append(ro, managed.WithManagementPolicies())
+	}
+	if o.ChangeLogOptions != nil {
+		ro = append(ro, managed.WithChangeLogger(o.ChangeLogOptions.ChangeLogger))
 	}
 	if o.MetricOptions != nil {
 		ro = append(ro, managed.WithMetricRecorder(o.MetricOptions.MRMetrics))

@@ -56,8 +56,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if err := r.secret(ctx, pc, spec.Credentials.OAuthSecretRef.Namespace, spec.Credentials.OAuthSecretRef.Name, u); err != nil {
-		return reconcile.Result{}, err
+	// A workload identity has no Secret.
+	if ref := spec.Credentials.SecretReference(); ref != nil {
+		if err := r.secret(ctx, pc, ref.Namespace, ref.Name, u); err != nil {
+			return reconcile.Result{}, err
+		}
 	}
 	if xpmeta.WasDeleted(pc) && u.all == 0 {
 		return reconcile.Result{}, r.release(ctx, pc)
@@ -83,7 +86,7 @@ func (r *Reconciler) status(ctx context.Context, pc resource.ProviderConfig) err
 
 // release lets a config go that nothing uses.
 func (r *Reconciler) release(ctx context.Context, pc resource.ProviderConfig) error {
-	r.pool.Forget(string(pc.GetUID()))
+	r.pool.Forget(clients.ConfigName(r.kind, pc.GetNamespace(), pc.GetName()))
 	if !controllerutil.RemoveFinalizer(pc, finalizer) {
 		return nil
 	}

@@ -27,11 +27,24 @@ import (
 )
 
 func spec() v1alpha1.ProviderConfigSpec {
-	return v1alpha1.ProviderConfigSpec{Credentials: v1alpha1.Credentials{OAuthSecretRef: xpv2.SecretReference{Namespace: "team", Name: "oauth"}}}
+	return v1alpha1.ProviderConfigSpec{Credentials: v1alpha1.Credentials{OAuthSecretRef: &xpv2.SecretReference{Namespace: "team", Name: "oauth"}}}
 }
 
 func clusterConfig(name string, finalizers ...string) *v1alpha1.ClusterProviderConfig {
 	return &v1alpha1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Finalizers: finalizers}, Spec: spec()}
+}
+
+func with(pc *v1alpha1.ClusterProviderConfig, cr v1alpha1.Credentials) *v1alpha1.ClusterProviderConfig {
+	pc.Spec.Credentials = cr
+	return pc
+}
+
+func apiKey() v1alpha1.Credentials {
+	return v1alpha1.Credentials{APIKeySecretRef: &v1alpha1.APIKeySecretReference{SecretReference: xpv2.SecretReference{Namespace: "team", Name: "oauth"}}}
+}
+
+func workload() v1alpha1.Credentials {
+	return v1alpha1.Credentials{WorkloadIdentity: &v1alpha1.WorkloadIdentity{ClientID: "kWork", Audience: "aud"}}
 }
 
 func oauth() *corev1.Secret {
@@ -90,6 +103,31 @@ func TestReconcile(t *testing.T) {
 			objects:   []client.Object{clusterConfig("a", finalizer), clusterConfig("b", finalizer), oauth(), user(&v1alpha1.Machine{}, "b")},
 			deleted:   []client.Object{oauth()},
 			config:    true,
+			protected: true,
+		},
+		"APIKeyInUse": {
+			reason:    "An API key's Secret that is deleted stays while a machine must be cleaned up with it.",
+			objects:   []client.Object{with(clusterConfig("a", finalizer), apiKey()), oauth(), user(&v1alpha1.Machine{}, "a")},
+			deleted:   []client.Object{oauth()},
+			config:    true,
+			protected: true,
+		},
+		"APIKeyUnused": {
+			reason:  "A config that nothing uses goes, and gives its API key's Secret back.",
+			objects: []client.Object{with(clusterConfig("a", finalizer), apiKey()), oauth()},
+			deleted: []client.Object{clusterConfig("a")},
+		},
+		"WorkloadInUse": {
+			reason:    "A config without a Secret stays while a resource refers to it.",
+			objects:   []client.Object{with(clusterConfig("a", finalizer), workload()), oauth(), user(&v1alpha1.Machine{}, "a")},
+			deleted:   []client.Object{clusterConfig("a")},
+			config:    true,
+			protected: true,
+		},
+		"WorkloadUnused": {
+			reason:    "A config without a Secret goes when nothing uses it, and touches none.",
+			objects:   []client.Object{with(clusterConfig("a", finalizer), workload()), oauth()},
+			deleted:   []client.Object{clusterConfig("a")},
 			protected: true,
 		},
 		"SecretOfAnotherConfig": {

@@ -12,10 +12,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/providerconfig"
@@ -26,14 +28,12 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
 )
 
-// Watched are the kinds that must be installed before Setup runs.
+// Watched are the kinds that must be installed before Setup runs. Users of
+// configs are not among them: an administrator may leave any of them out.
 func Watched() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{
 		v1alpha1.ClusterProviderConfigGroupVersionKind,
 		v1alpha1.ProviderConfigGroupVersionKind,
-		v1alpha1.TailnetGroupVersionKind,
-		v1alpha1.VIPServiceGroupVersionKind,
-		v1alpha1.MachineGroupVersionKind,
 	}
 }
 
@@ -59,16 +59,46 @@ func setup(mgr ctrl.Manager, o common.Options, kind string, object client.Object
 		log:    o.Logger.WithValues("controller", name),
 		record: o.Recorder(mgr, kind),
 	}
-	return ctrl.NewControllerManagedBy(mgr).
+	c, err := ctrl.NewControllerManagedBy(mgr).
 		Named(name).
 		WithOptions(o.ForControllerRuntime()).
 		For(object, builder.WithPredicates(resource.DesiredStateChanged())).
-		Watches(&v1alpha1.Tailnet{}, handler.EnqueueRequestsFromMapFunc(forUser(kind)), builder.WithPredicates(comesOrGoes())).
-		Watches(&v1alpha1.VIPService{}, handler.EnqueueRequestsFromMapFunc(forUser(kind)), builder.WithPredicates(comesOrGoes())).
-		Watches(&v1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(forUser(kind)), builder.WithPredicates(comesOrGoes())).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(forSecret(mgr.GetClient(), kind)),
 			builder.WithPredicates(common.SecretsOfType(clients.SecretTypeCredentials))).
-		Complete(o.Limit(name, r))
+		Build(o.Limit(name, r))
+	if err != nil {
+		return err
+	}
+	for _, k := range managedKinds {
+		if err := watch(mgr, o, c, kind, k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watch the users of one kind as soon as that kind is installed.
+func watch(mgr ctrl.Manager, o common.Options, c controller.Controller, kind string, k managedKind) error {
+	gvk, err := k.gvk(mgr.GetScheme())
+	if err != nil {
+		return err
+	}
+	user, err := k.object(mgr.GetScheme())
+	if err != nil {
+		return err
+	}
+	start := func() error {
+		return c.Watch(source.Kind(mgr.GetCache(), user, handler.EnqueueRequestsFromMapFunc(forUser(kind)), comesOrGoes()))
+	}
+	if o.Gate == nil {
+		return errors.Wrapf(start(), "cannot watch users of kind %s", gvk.Kind)
+	}
+	o.Gate.Register(func() {
+		if err := start(); err != nil {
+			o.Logger.Info("Cannot watch the users of provider configs", "kind", gvk.Kind, "error", err)
+		}
+	}, gvk)
+	return nil
 }
 
 // comesOrGoes lets a managed resource through when it is made, is gone, or

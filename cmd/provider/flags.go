@@ -1,0 +1,59 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/provider"
+)
+
+// flags of the provider. Those that most providers have are called as theirs.
+type flags struct {
+	Debug          bool             `env:"DEBUG" help:"Log what is done, and not only what an operator must act on." short:"d"`
+	LeaderElection bool             `env:"LEADER_ELECTION" help:"Let only one of several replicas work." short:"l"`
+	Version        kong.VersionFlag `help:"Print the version and quit."`
+
+	Poll             time.Duration `default:"1m" env:"POLL" group:"Pace" help:"How often each managed resource is checked for drift."`
+	Sync             time.Duration `default:"1h" env:"SYNC" group:"Pace" help:"How often all objects are reconciled, changed or not." short:"s"`
+	MaxReconcileRate int           `default:"100" env:"MAX_RECONCILE_RATE" group:"Pace" help:"How many reconciles a second may start, and how many of a kind may run at once."`
+
+	APIRate    float64       `default:"20" env:"API_RATE" group:"Tailscale's API" help:"Requests a second that one credential may send."`
+	APIBurst   int           `default:"60" env:"API_BURST" group:"Tailscale's API" help:"Requests that one credential may send at once after a pause."`
+	ListMaxAge time.Duration `default:"1m" env:"LIST_MAX_AGE" group:"Tailscale's API" help:"How old a shared list of services or devices may be. Our own writes show at once, whatever the age."`
+
+	WatchNamespaces []string `env:"WATCH_NAMESPACES" group:"Scope" help:"Work only on managed resources of these namespaces, separated by commas. The default is all. ClusterProviderConfigs are seen either way; keep the credentials' Secrets in one of the namespaces, so that a new credential acts at once." placeholder:"NAMESPACE"`
+
+	EnableManagementPolicies bool   `default:"true" env:"ENABLE_MANAGEMENT_POLICIES" group:"Features" help:"Let spec.managementPolicies leave out actions, such as deletion." negatable:""`
+	EnableChangelogs         bool   `env:"ENABLE_CHANGE_LOGS" group:"Features" help:"Send each change that is made in Tailscale to a change logs sidecar. Alpha in Crossplane."`
+	ChangelogsSocketPath     string `default:"/var/run/changelogs/changelogs.sock" env:"CHANGELOGS_SOCKET_PATH" group:"Features" help:"Unix socket of the change logs sidecar."`
+
+	PollStateMetric time.Duration `default:"5s" env:"POLL_STATE_METRIC" group:"Endpoints" help:"How often metrics of resources' state are recorded."`
+	MetricsAddress  string        `default:":8080" env:"METRICS_ADDRESS" group:"Endpoints" help:"Address of /metrics; 0 turns it off."`
+	HealthAddress   string        `default:":8081" env:"HEALTH_ADDRESS" group:"Endpoints" help:"Address of /healthz and /readyz; 0 turns them off."`
+	PprofAddress    string        `default:"0" env:"PPROF_ADDRESS" group:"Endpoints" help:"Address of /debug/pprof, such as 127.0.0.1:6060; 0 turns it off. Who reaches it can read memory."`
+}
+
+func (f *flags) options() provider.Options {
+	return provider.Options{
+		Debug:              f.Debug,
+		LeaderElection:     f.LeaderElection,
+		Poll:               f.Poll,
+		Sync:               f.Sync,
+		PollStateMetric:    f.PollStateMetric,
+		MaxReconcileRate:   f.MaxReconcileRate,
+		APIRate:            f.APIRate,
+		APIBurst:           f.APIBurst,
+		ListMaxAge:         f.ListMaxAge,
+		WatchNamespaces:    f.WatchNamespaces,
+		ManagementPolicies: f.EnableManagementPolicies,
+		ChangeLogs:         f.EnableChangelogs,
+		ChangeLogsSocket:   f.ChangelogsSocketPath,
+		MetricsAddress:     f.MetricsAddress,
+		HealthAddress:      f.HealthAddress,
+		ProfileAddress:     f.PprofAddress,
+	}
+}

@@ -1,0 +1,122 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kinds sets up the controller of a managed kind: what the setups of all
+// kinds share is here, what a controller does with its kind lives in a package of
+// its own beside this one.
+package kinds
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
+)
+
+// An Env is what a controller may use beside its connection.
+type Env struct {
+	// Kube reads from the cache, but Secrets live.
+	Kube client.Client
+
+	// Record events about managed resources.
+	Record event.Recorder
+}
+
+// A Kind says how the resources of one kind are managed.
+type Kind[T resource.ModernManaged] struct {
+	GroupVersionKind schema.GroupVersionKind
+
+	// Object is an empty object of the kind.
+	Object T
+
+	// List makes an empty list of the kind.
+	List func() resource.ManagedList
+
+	// Connect makes a client for one reconcile of one object.
+	Connect func(ctx context.Context, env Env, c *clients.Connection, mg T) (managed.TypedExternalClient[T], error)
+
+	// Untouched tells that nothing can be in the tailnet for an object that is
+	// being deleted: it then goes without a connection. The default is that it has
+	// no external name and that no create was attempted.
+	Untouched func(mg T) bool
+
+	// Poll decides when an object is observed again. The default is the poll
+	// interval. Polls are spread either way.
+	Poll managed.PollIntervalHook
+
+	// Options of the reconciler. Without an initializer the external name is what
+	// the controller or the user sets: it is no copy of the object's name.
+	Options []managed.ReconcilerOption
+
+	// Watch adds watches. It may be nil.
+	Watch func(b *builder.Builder, env Env) *builder.Builder
+}
+
+// Setup adds the controller of a kind to a manager.
+func Setup[T resource.ModernManaged](mgr ctrl.Manager, o common.Options, k Kind[T]) error {
+	name := k.GroupVersionKind.Kind
+	env := Env{Kube: mgr.GetClient(), Record: o.Recorder(mgr, name)}
+	c := &connector[T]{kind: k, env: env, connect: clients.NewConnector(mgr.GetClient(), o.Pool).Connect}
+	r := o.Reconciler(mgr, k.GroupVersionKind, append([]managed.ReconcilerOption{
+		managed.WithTypedExternalConnector[T](c),
+		managed.WithInitializers(),
+		// Every kind finds again what a crashed or unanswered Create made.
+		managed.WithDeterministicExternalName(true),
+		managed.WithPollIntervalHook(common.Jitter(k.poll())),
+	}, k.Options...)...)
+	if err := o.RecordState(mgr, k.List()); err != nil {
+		return err
+	}
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named(managed.ControllerName(k.GroupVersionKind.GroupKind().String())).
+		WithOptions(o.ForControllerRuntime()).
+		For(k.Object, builder.WithPredicates(resource.DesiredStateChanged()))
+	b = clients.WatchMended(b, env.Kube, k.List)
+	if k.Watch != nil {
+		b = k.Watch(b, env)
+	}
+	return errors.Wrapf(b.Complete(o.Limit(name, r)), "cannot set up the controller of kind %s", name)
+}
+
+func (k Kind[T]) poll() managed.PollIntervalHook {
+	if k.Poll != nil {
+		return k.Poll
+	}
+	return managed.PollIntervalHook(samePoll)
+}
+
+type connector[T resource.ModernManaged] struct {
+	kind    Kind[T]
+	env     Env
+	connect func(ctx context.Context, mg resource.ModernManaged) (*clients.Connection, error)
+}
+
+// Connect to the tailnet, unless there is nothing there to clean up.
+func (c *connector[T]) Connect(ctx context.Context, mg T) (managed.TypedExternalClient[T], error) {
+	if xpmeta.WasDeleted(mg) && c.untouched(mg) {
+		return gone[T]{}, nil
+	}
+	conn, err := c.connect(ctx, mg)
+	if err != nil {
+		return nil, err
+	}
+	return c.kind.Connect(ctx, c.env, conn, mg)
+}
+
+func (c *connector[T]) untouched(mg T) bool {
+	if c.kind.Untouched != nil {
+		return c.kind.Untouched(mg)
+	}
+	return xpmeta.GetExternalName(mg) == "" && xpmeta.GetExternalCreatePending(mg).IsZero()
+}

@@ -1,0 +1,132 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ownership
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+func object(name string, age time.Duration, ps ...xpv2.ManagementAction) *v1alpha1.Webhook {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	mg := &v1alpha1.Webhook{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name), CreationTimestamp: metav1.Time{Time: at.Add(-age)}}}
+	mg.SetManagementPolicies(ps)
+	mg.SetProviderConfigReference(&xpv2.ProviderConfigReference{Kind: v1alpha1.ClusterProviderConfigKind, Name: "one"})
+	return mg
+}
+
+func TestDescription(t *testing.T) {
+	mg := object("web.example", 0)
+	marker := Marker("cluster", mg)
+	if Marker("other", mg) == marker {
+		t.Error("two clusters have the same marker")
+	}
+	cases := map[string]struct {
+		reason string
+		text   string
+		want   string
+	}{
+		"Text":    {reason: "People read their own words.", text: "one team", want: marker + " one team"},
+		"Name":    {reason: "Without words they read the object's name, as far as it is allowed.", want: marker + " ns-web-example"},
+		"Longest": {reason: "The longest text that the schema allows fits.", text: strings.Repeat("a", 30), want: marker + " " + strings.Repeat("a", 30)},
+		"TooLong": {reason: "A description is bounded.", text: strings.Repeat("a", 80), want: marker + " " + strings.Repeat("a", 30)},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := Description(marker, tc.text, mg)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("\n%s\nDescription(...): -want, +got:\n%s", tc.reason, diff)
+			}
+			if !Marked(got, marker) || Marked(got, Marker("other", mg)) {
+				t.Errorf("\n%s\n%q is not told from others", tc.reason, got)
+			}
+		})
+	}
+}
+
+func TestAttempted(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	cases := map[string]struct {
+		reason string
+		edit   func(mg *v1alpha1.Webhook)
+		want   bool
+	}{
+		"Never":   {reason: "Nothing was tried.", edit: func(*v1alpha1.Webhook) {}},
+		"Pending": {reason: "The provider died while it created.", edit: func(mg *v1alpha1.Webhook) { xpmeta.SetExternalCreatePending(mg, now) }, want: true},
+		"Failed": {reason: "The answer may have been lost.", edit: func(mg *v1alpha1.Webhook) {
+			xpmeta.SetExternalCreatePending(mg, now)
+			xpmeta.SetExternalCreateFailed(mg, now.Add(time.Second))
+		}, want: true},
+		"Recorded": {reason: "The id is known: what looks like it is another.", edit: func(mg *v1alpha1.Webhook) {
+			xpmeta.SetExternalCreatePending(mg, now)
+			xpmeta.SetExternalCreateSucceeded(mg, now.Add(time.Second))
+		}},
+		"Again": {reason: "It was deleted by hand and the second attempt is not recorded.", edit: func(mg *v1alpha1.Webhook) {
+			xpmeta.SetExternalCreateSucceeded(mg, now)
+			xpmeta.SetExternalCreatePending(mg, now.Add(time.Minute))
+		}, want: true},
+		"WasForeign": {reason: "The attempt found it there.", edit: func(mg *v1alpha1.Webhook) {
+			xpmeta.SetExternalCreatePending(mg, now)
+			SetForeign(mg, "id")
+		}},
+		"OtherWasForeign": {reason: "The attempt found another one there, which is gone.", edit: func(mg *v1alpha1.Webhook) {
+			xpmeta.SetExternalCreatePending(mg, now)
+			SetForeign(mg, "other")
+		}, want: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			mg := object("a", 0)
+			tc.edit(mg)
+			if got := Attempted(mg, "id"); got != tc.want {
+				t.Errorf("\n%s\nAttempted(...): want %t, got %t", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
+func TestRival(t *testing.T) {
+	s := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(s); err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct {
+		reason string
+		self   *v1alpha1.Webhook
+		other  *v1alpha1.Webhook
+		lost   bool
+	}{
+		"Older":        {reason: "The older one has it.", self: object("self", 0, "*"), other: object("other", time.Hour, "*"), lost: true},
+		"Younger":      {reason: "A younger one takes nothing.", self: object("self", time.Hour, "*"), other: object("other", 0, "*")},
+		"Observer":     {reason: "Who only observes takes nothing.", self: object("self", 0, "*"), other: object("other", time.Hour, "Observe")},
+		"SelfObserves": {reason: "Who only observes needs nothing.", self: object("self", 0, "Observe"), other: object("other", time.Hour, "*")},
+		"Alone":        {reason: "It is no rival of its own.", self: object("self", 0, "*"), other: object("self", 0, "*")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			kube := fake.NewClientBuilder().WithScheme(s).WithObjects(tc.other).Build()
+			err := Rival(t.Context(), kube, &v1alpha1.WebhookList{}, v1alpha1.WebhookKind, tc.self, func(resource.Managed) string { return "the same" })
+			if Lost(err) != tc.lost || (err != nil) != tc.lost {
+				t.Fatalf("\n%s\nRival(...): want a rival: %t, got %v", tc.reason, tc.lost, err)
+			}
+			if tc.lost && tc.self.GetCondition(xpv2.TypeReady).Reason != meta.ReasonConflict {
+				t.Errorf("\n%s\nthe condition does not tell", tc.reason)
+			}
+		})
+	}
+}

@@ -1,0 +1,27 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package provider
+
+import (
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	changelogsv1alpha1 "github.com/crossplane/crossplane-runtime/v2/apis/changelogs/proto/v1alpha1"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
+)
+
+// newChangeLogger sends changes to the sidecar behind a Unix socket. It does not
+// wait for it to listen.
+func newChangeLogger(socket string) (managed.ChangeLogger, error) {
+	// The socket is a file of the pod: who may open it is in the pod.
+	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot use the change logs' socket %q", socket)
+	}
+	return managed.NewGRPCChangeLogger(changelogsv1alpha1.NewChangeLogServiceClient(conn),
+		managed.WithProviderVersion("provider-tailscale:"+version.Version)), nil
+}

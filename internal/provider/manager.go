@@ -1,0 +1,93 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package provider
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/ratelimiter"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/customresourcesgate"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// Of the lease, as crossplane's own binaries have them.
+const (
+	leaderElectionID = "provider-tailscale.gateway.tailscale.com"
+	leaseDuration    = time.Minute
+	renewDeadline    = 50 * time.Second
+)
+
+func newManager(o Options) (ctrl.Manager, error) {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(s); err != nil {
+			return nil, errors.Wrap(err, "cannot build scheme")
+		}
+	}
+	cfg := o.RESTConfig
+	if cfg == nil {
+		var err error
+		if cfg, err = ctrl.GetConfig(); err != nil {
+			return nil, errors.Wrap(err, "cannot get the API server's address")
+		}
+	}
+	co, err := cacheOptions(o)
+	if err != nil {
+		return nil, err
+	}
+	lease, renew := leaseDuration, renewDeadline
+	mgr, err := ctrl.NewManager(ratelimiter.LimitRESTConfig(cfg, o.MaxReconcileRate), ctrl.Options{
+		Scheme: s,
+		Cache:  co,
+		// Secrets are read live: a stale key or node ID would be acted on.
+		Client:                        client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddress},
+		HealthProbeBindAddress:        o.HealthAddress,
+		PprofBindAddress:              o.ProfileAddress,
+		LeaderElection:                o.LeaderElection,
+		LeaderElectionID:              leaderElectionID,
+		LeaseDuration:                 &lease,
+		RenewDeadline:                 &renew,
+		LeaderElectionReleaseOnCancel: true,
+	})
+	return mgr, errors.Wrap(err, "cannot make controller manager")
+}
+
+func cacheOptions(o Options) (cache.Options, error) {
+	// The cache holds Secrets of ours only, never all of a cluster's.
+	ours, err := labels.NewRequirement(meta.LabelSecretType, selection.Exists, nil)
+	if err != nil {
+		return cache.Options{}, errors.Wrap(err, "cannot build label selector")
+	}
+	co := cache.Options{
+		SyncPeriod: &o.Sync,
+		// Nobody here reads who set which field, and it is half of an object.
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Secret{}: {Label: labels.NewSelector().Add(*ours)},
+			&apiextensionsv1.CustomResourceDefinition{}: {Transform: customresourcesgate.TransformStripCRDSchema},
+		},
+	}
+	for _, n := range o.WatchNamespaces {
+		if co.DefaultNamespaces == nil {
+			co.DefaultNamespaces = map[string]cache.Config{}
+		}
+		co.DefaultNamespaces[n] = cache.Config{}
+	}
+	return co, nil
+}

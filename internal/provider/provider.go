@@ -1,0 +1,169 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package provider
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/go-logr/logr"
+	"go.uber.org/zap/zapcore"
+	authv1 "k8s.io/api/authorization/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	xpcontroller "github.com/crossplane/crossplane-runtime/v2/pkg/controller"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/feature"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/gate"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/ratelimiter"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/customresourcesgate"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/statemetrics"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
+)
+
+// Run the provider until the context ends. A process can run one: metrics are
+// the process's.
+func Run(ctx context.Context, o Options) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	zl := zap.New(zap.UseDevMode(false), zap.Level(level(o.Debug)), zap.WriteTo(o.Log)).WithName("provider-tailscale")
+	log := logging.NewLogrLogger(zl)
+	logging.SetFilteredKlogLogger(zl)
+	// controller-runtime logs every reconcile at its info level.
+	ctrl.SetLogger(debugOnly(zl, o.Debug))
+	log.Info("Starting", "version", version.Version, "poll-interval", o.Poll.String(), "max-reconcile-rate", o.MaxReconcileRate)
+
+	mgr, err := newManager(o)
+	if err != nil {
+		return err
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return errors.Wrap(err, "cannot add health check")
+	}
+	if err := mgr.AddReadyzCheck("cache", func(req *http.Request) error { return synced(req.Context(), mgr.GetCache()) }); err != nil {
+		return errors.Wrap(err, "cannot add readiness check")
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if err := setup(ctx, mgr, o, log, cancel); err != nil {
+		return err
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return errors.Wrap(err, "cannot run controllers")
+	}
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+func level(debug bool) zapcore.Level {
+	if debug {
+		return zapcore.DebugLevel
+	}
+	return zapcore.InfoLevel
+}
+
+func debugOnly(l logr.Logger, debug bool) logr.Logger {
+	if debug {
+		return l
+	}
+	return logr.Discard()
+}
+
+// synced tells whether the cache has been filled.
+func synced(ctx context.Context, c cache.Cache) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if !c.WaitForCacheSync(ctx) {
+		return errors.New("caches are not filled yet")
+	}
+	return nil
+}
+
+// setup adds the controllers, gated by their CRDs where the provider may watch
+// those. fail ends the provider when one cannot be added later.
+func setup(ctx context.Context, mgr ctrl.Manager, o Options, log logging.Logger, fail context.CancelCauseFunc) error {
+	co, err := controllerOptions(o, log)
+	if err != nil {
+		return err
+	}
+	gated, err := canWatchCRDs(ctx, mgr)
+	if err != nil {
+		return err
+	}
+	if !gated {
+		log.Info("Not allowed to watch CustomResourceDefinitions, starting all controllers at once")
+		return controller.Setup(mgr, co)
+	}
+	co.Gate = new(gate.Gate[schema.GroupVersionKind])
+	controller.SetupGated(mgr, co, fail)
+	return errors.Wrap(customresourcesgate.Setup(mgr, co.Options), "cannot set up the gate of CustomResourceDefinitions")
+}
+
+func controllerOptions(o Options, log logging.Logger) (common.Options, error) {
+	apiMetrics, mrMetrics, stateMetrics := tailscale.NewMetrics(), managed.NewMRMetricRecorder(), statemetrics.NewMRStateMetrics()
+	pool := tailscale.NewPool(tailscale.Options{Rate: o.APIRate, Burst: o.APIBurst, ListMaxAge: o.ListMaxAge, Metrics: apiMetrics, Clock: o.Clock})
+	metrics.Registry.MustRegister(apiMetrics, mrMetrics, stateMetrics, pool)
+	co := common.Options{
+		Options: xpcontroller.Options{
+			Logger:                  log,
+			MaxConcurrentReconciles: o.MaxReconcileRate,
+			PollInterval:            o.Poll,
+			GlobalRateLimiter:       ratelimiter.NewGlobal(o.MaxReconcileRate),
+			Features:                &feature.Flags{},
+			MetricOptions: &xpcontroller.MetricOptions{
+				PollStateMetricInterval: o.PollStateMetric,
+				MRMetrics:               mrMetrics,
+				MRStateMetrics:          stateMetrics,
+			},
+		},
+		Pool:  pool,
+		Clock: o.Clock,
+	}
+	if o.ManagementPolicies {
+		co.Features.Enable(feature.EnableBetaManagementPolicies)
+	}
+	if !o.ChangeLogs {
+		return co, nil
+	}
+	co.Features.Enable(feature.EnableAlphaChangeLogs)
+	logger, err := newChangeLogger(o.ChangeLogsSocket)
+	if err != nil {
+		return common.Options{}, err
+	}
+	co.ChangeLogOptions = &xpcontroller.ChangeLogOptions{ChangeLogger: logger}
+	return co, nil
+}
+
+// canWatchCRDs asks the API server: the RBAC manager of some versions of
+// Crossplane grants it to safe-start providers, others do not.
+func canWatchCRDs(ctx context.Context, mgr ctrl.Manager) (bool, error) {
+	for _, verb := range []string{"get", "list", "watch"} {
+		r := &authv1.SelfSubjectAccessReview{Spec: authv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authv1.ResourceAttributes{Group: apiextensionsv1.GroupName, Resource: "customresourcedefinitions", Verb: verb},
+		}}
+		if err := mgr.GetClient().Create(ctx, r); err != nil {
+			return false, errors.Wrap(err, "cannot ask for permissions on CustomResourceDefinitions")
+		}
+		if !r.Status.Allowed {
+			return false, nil
+		}
+	}
+	return true, nil
+}
