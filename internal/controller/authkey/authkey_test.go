@@ -1,0 +1,423 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package authkey
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+var errBoom = errors.New("boom")
+
+// fakeAPI is a tailnet's keys in memory.
+type fakeAPI struct {
+	w      *world
+	keys   map[string]*tailscale.Key
+	minted int
+	gets   int
+
+	lostReply bool // The next key is minted and not told of.
+	errRevoke error
+}
+
+func (f *fakeAPI) AuthKeys(context.Context, time.Duration) ([]tailscale.Key, error) {
+	var out []tailscale.Key
+	for _, id := range slices.Sorted(maps.Keys(f.keys)) {
+		if k := f.keys[id]; !k.Invalid && f.w.now.Before(k.Expires) {
+			out = append(out, *k)
+		}
+	}
+	return out, nil
+}
+
+func (f *fakeAPI) AuthKey(_ context.Context, id string) (*tailscale.Key, error) {
+	f.gets++
+	k, ok := f.keys[id]
+	if !ok {
+		return nil, &tailscale.Error{Class: tailscale.ClassNotFound}
+	}
+	out := *k
+	out.Invalid = out.Invalid || !f.w.now.Before(out.Expires)
+	return &out, nil
+}
+
+func (f *fakeAPI) CreateAuthKey(_ context.Context, r tailscale.AuthKeyRequest) (*tailscale.Key, error) {
+	f.minted++
+	id := "k" + strconv.Itoa(f.minted)
+	k := &tailscale.Key{ID: id, KeyType: tailscale.KeyTypeAuth, Description: r.Description, Created: f.w.now, Expires: f.w.now.Add(r.Expiry)}
+	k.Capabilities.Devices.Create.Tags = r.Tags
+	k.Capabilities.Devices.Create.Reusable = r.Reusable
+	f.keys[id] = k
+	if f.lostReply {
+		f.lostReply = false
+		return nil, errBoom
+	}
+	out := *k
+	out.Key = "tskey-auth-" + id
+	return &out, nil
+}
+
+func (f *fakeAPI) RevokeAuthKey(_ context.Context, id string) error {
+	if f.errRevoke != nil {
+		return f.errRevoke
+	}
+	if k := f.keys[id]; k != nil {
+		k.Invalid, k.Revoked = true, f.w.now
+	}
+	return nil
+}
+
+// A world is a cluster, a tailnet and an object between them.
+type world struct {
+	t    *testing.T
+	kube client.Client
+	api  *fakeAPI
+	mg   *v1alpha1.AuthKey
+	now  time.Time
+}
+
+func newWorld(t *testing.T, mg *v1alpha1.AuthKey, more ...client.Object) *world {
+	t.Helper()
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := &world{t: t, mg: mg, now: now}
+	w.api = &fakeAPI{w: w, keys: map[string]*tailscale.Key{}}
+	w.kube = fake.NewClientBuilder().WithScheme(s).WithObjects(append(more, mg)...).WithStatusSubresource(&v1alpha1.AuthKey{}).Build()
+	return w
+}
+
+func (w *world) external() *external {
+	return &external{api: w.api, clusterID: "cluster", kube: w.kube, record: event.NewNopRecorder(), now: func() time.Time { return w.now }}
+}
+
+// reconcile does what the managed reconciler would, and tells whether there was
+// nothing to do.
+func (w *world) reconcile() (bool, error) {
+	w.t.Helper()
+	ctx, e := w.t.Context(), w.external()
+	if err := w.kube.Get(ctx, client.ObjectKeyFromObject(w.mg), w.mg); err != nil {
+		w.t.Fatalf("cannot get AuthKey: %v", err)
+	}
+	o, err := e.Observe(ctx, w.mg)
+	if err != nil {
+		return false, err
+	}
+	rest := false
+	switch {
+	case !o.ResourceExists:
+		status := w.mg.Status.DeepCopy()
+		_, err = e.Create(ctx, w.mg)
+		w.mg.Status = *status
+		if uerr := w.kube.Update(ctx, w.mg); uerr != nil {
+			w.t.Fatalf("cannot update AuthKey: %v", uerr)
+		}
+	case !o.ResourceUpToDate:
+		_, err = e.Update(ctx, w.mg)
+	default:
+		rest = true
+	}
+	if serr := w.kube.Status().Update(ctx, w.mg); serr != nil {
+		w.t.Fatalf("cannot update status: %v", serr)
+	}
+	return rest, err
+}
+
+func (w *world) settle() {
+	w.t.Helper()
+	for range 6 {
+		rest, err := w.reconcile()
+		if err != nil {
+			w.t.Fatalf("cannot reconcile: %v", err)
+		}
+		if rest {
+			return
+		}
+	}
+	w.t.Fatal("the object does not come to rest")
+}
+
+func (w *world) change(f func(*v1alpha1.AuthKey)) {
+	w.t.Helper()
+	f(w.mg)
+	if err := w.kube.Update(w.t.Context(), w.mg); err != nil {
+		w.t.Fatalf("cannot update AuthKey: %v", err)
+	}
+}
+
+func (w *world) secret() *corev1.Secret {
+	w.t.Helper()
+	s := &corev1.Secret{}
+	if err := w.kube.Get(w.t.Context(), types.NamespacedName{Namespace: "default", Name: "node-key"}, s); err != nil {
+		w.t.Fatalf("cannot get Secret: %v", err)
+	}
+	return s
+}
+
+// holds fails the test unless the key with the ID is the only valid one, in the
+// Secret, and recorded.
+func (w *world) holds(id string) {
+	w.t.Helper()
+	type seen struct {
+		Valid                    []string
+		Secret, Name, ID, Status string
+	}
+	var valid []string
+	ks, err := w.api.AuthKeys(w.t.Context(), 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, k := range ks {
+		valid = append(valid, k.ID)
+	}
+	got := seen{
+		Valid: valid, Secret: string(w.secret().Data[secretKey]), Name: xpmeta.GetExternalName(w.mg), ID: w.mg.Status.AtProvider.ID,
+		Status: string(w.mg.GetCondition(xpv2.TypeReady).Status),
+	}
+	want := seen{Valid: []string{id}, Secret: "tskey-auth-" + id, Name: id, ID: id, Status: "True"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		w.t.Fatalf("-want, +got:\n%s", diff)
+	}
+}
+
+func TestLifecycle(t *testing.T) {
+	w := newWorld(t, authKey())
+	w.settle()
+	w.holds("k1")
+	if !metav1.IsControlledBy(w.secret(), w.mg) {
+		t.Error("the Secret is not the object's")
+	}
+
+	// Time passes, and nothing happens until rotation is due.
+	w.now = now.Add(20*24*time.Hour - time.Second)
+	w.settle()
+	w.holds("k1")
+	w.now = now.Add(20 * 24 * time.Hour)
+	w.settle()
+	w.holds("k2")
+
+	w.now = w.now.Add(time.Hour)
+	w.change(func(m *v1alpha1.AuthKey) { m.SetAnnotations(withToken(m, "again")) })
+	w.settle()
+	w.holds("k3")
+	w.settle()
+	if w.mg.Status.AtProvider.Reissued != "again" || w.api.minted != 3 {
+		t.Errorf("want one key for one token, got %d keys, token %q", w.api.minted, w.mg.Status.AtProvider.Reissued)
+	}
+	// Another token comes too soon, and is answered later.
+	w.change(func(m *v1alpha1.AuthKey) { m.SetAnnotations(withToken(m, "and again")) })
+	w.settle()
+	w.holds("k3")
+	w.now = w.now.Add(reissueInterval)
+	w.settle()
+	w.holds("k4")
+
+	// Somebody revokes the key.
+	w.now = w.now.Add(time.Hour)
+	if err := w.api.RevokeAuthKey(t.Context(), "k4"); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	w.holds("k5")
+
+	// Somebody deletes the Secret.
+	w.now = w.now.Add(time.Hour)
+	if err := w.kube.Delete(t.Context(), w.secret()); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	w.holds("k6")
+
+	w.change(func(m *v1alpha1.AuthKey) { m.Spec.ForProvider.Tags = []v1alpha1.Tag{"tag:k8s", "tag:web"} })
+	w.settle()
+	w.holds("k7")
+	if diff := cmp.Diff([]string{"tag:k8s", "tag:web"}, w.mg.Status.AtProvider.Tags); diff != "" {
+		t.Errorf("status.tags: -want, +got:\n%s", diff)
+	}
+
+	// A node uses the key.
+	w.now = w.now.Add(time.Hour)
+	w.api.keys["k7"].Invalid = true
+	w.settle()
+	if !w.mg.Status.AtProvider.Used || w.mg.GetCondition(xpv2.TypeReady).Status != corev1.ConditionTrue {
+		t.Errorf("want Used and Ready, got %+v", w.mg.Status.AtProvider)
+	}
+	gets := w.api.gets
+	w.now = w.now.Add(90 * 24 * time.Hour)
+	delete(w.api.keys, "k7")
+	w.settle()
+	if w.api.minted != 7 || w.api.gets != gets || !w.mg.Status.AtProvider.Used {
+		t.Errorf("want a used key to stay used without a call, got %d keys and %d calls", w.api.minted, w.api.gets-gets)
+	}
+	w.change(func(m *v1alpha1.AuthKey) { m.Spec.ForProvider.RenewWhenUsed = true })
+	w.settle()
+	w.holds("k8")
+}
+
+func withToken(m *v1alpha1.AuthKey, token string) map[string]string {
+	a := maps.Clone(m.GetAnnotations())
+	if a == nil {
+		a = map[string]string{}
+	}
+	a[AnnotationReissue] = token
+	return a
+}
+
+func TestLostReply(t *testing.T) {
+	w := newWorld(t, authKey())
+	w.api.lostReply = true
+	if _, err := w.reconcile(); !errors.Is(err, errBoom) {
+		t.Fatalf("want the error, got: %v", err)
+	}
+	w.settle()
+	w.holds("k2")
+	w.now = w.now.Add(20 * 24 * time.Hour)
+	w.api.lostReply = true
+	if _, err := w.reconcile(); !errors.Is(err, errBoom) {
+		t.Fatalf("want the error, got: %v", err)
+	}
+	w.settle()
+	w.holds("k4")
+}
+
+func TestRevokeFails(t *testing.T) {
+	w := newWorld(t, authKey())
+	w.settle()
+	w.now = w.now.Add(20 * 24 * time.Hour)
+	w.api.errRevoke = errBoom
+	for range 3 {
+		if _, err := w.reconcile(); !errors.Is(err, errBoom) {
+			t.Fatalf("want the error, got: %v", err)
+		}
+	}
+	w.api.errRevoke = nil
+	w.settle()
+	w.holds("k2")
+}
+
+func TestDelete(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		before func(w *world)
+	}{
+		"OneKey":    {reason: "The key goes.", before: func(*world) {}},
+		"OrphanKey": {reason: "So does one that was never recorded.", before: func(w *world) { w.api.keys["k8"] = key("k8") }},
+		"KeyUsed":   {reason: "A used key needs nothing.", before: func(w *world) { w.api.keys["k1"].Invalid = true }},
+		"KeyGone":   {reason: "Neither does one that is gone.", before: func(w *world) { delete(w.api.keys, "k1") }},
+		"SecretGone": {reason: "The key goes without its Secret.", before: func(w *world) {
+			if err := w.kube.Delete(w.t.Context(), w.secret()); err != nil {
+				w.t.Fatal(err)
+			}
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, authKey())
+			w.api.keys["k0"] = key("k0", func(k *tailscale.Key) { k.Description = "of somebody else" })
+			w.settle()
+			tc.before(w)
+			w.mg.SetDeletionTimestamp(&metav1.Time{Time: now})
+			e := w.external()
+			for range 3 {
+				o, err := e.Observe(t.Context(), w.mg)
+				if err != nil {
+					t.Fatalf("\n%s\nObserve(...): %v", tc.reason, err)
+				}
+				if !o.ResourceExists {
+					break
+				}
+				if _, err := e.Delete(t.Context(), w.mg); err != nil {
+					t.Fatalf("\n%s\nDelete(...): %v", tc.reason, err)
+				}
+			}
+			left, err := w.api.AuthKeys(t.Context(), 0)
+			if err != nil || len(left) != 1 || left[0].ID != "k0" {
+				t.Errorf("\n%s\nwant the key of somebody else alone to be left, got %v, %v", tc.reason, left, err)
+			}
+		})
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		mg     *v1alpha1.AuthKey
+		more   []client.Object
+		keys   []*tailscale.Key
+		want   string
+	}{
+		"ForeignSecret": {
+			reason: "A Secret of somebody else is not overwritten.",
+			mg:     authKey(),
+			more:   []client.Object{&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "node-key"}}},
+			want:   "not this AuthKey's",
+		},
+		"NoSecretWanted": {
+			reason: "A key that nobody would ever see is not minted.",
+			mg:     authKey(func(m *v1alpha1.AuthKey) { m.SetWriteConnectionSecretToReference(nil) }),
+			want:   "writeConnectionSecretToRef is not set",
+		},
+		"NoAuthKey": {
+			reason: "An OAuth client is not adopted as an auth key.",
+			mg:     authKey(func(m *v1alpha1.AuthKey) { xpmeta.SetExternalName(m, "kclient") }),
+			keys:   []*tailscale.Key{key("kclient", func(k *tailscale.Key) { k.KeyType, k.Invalid = "client", true })},
+			want:   "not an auth key",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, tc.mg, tc.more...)
+			for _, k := range tc.keys {
+				w.api.keys[k.ID] = k
+			}
+			if _, err := w.reconcile(); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("\n%s\nwant an error with %q, got: %v", tc.reason, tc.want, err)
+			}
+			if w.api.minted != 0 {
+				t.Errorf("\n%s\n%d keys were minted", tc.reason, w.api.minted)
+			}
+		})
+	}
+}
+
+func TestObserveOnly(t *testing.T) {
+	w := newWorld(t, authKey(func(m *v1alpha1.AuthKey) {
+		m.SetWriteConnectionSecretToReference(nil)
+		m.SetManagementPolicies(xpv2.ManagementPolicies{xpv2.ManagementActionObserve})
+		xpmeta.SetExternalName(m, "k9")
+	}))
+	w.api.keys["k9"] = key("k9", func(k *tailscale.Key) { k.Description = "of somebody else" })
+	o, err := w.external().Observe(t.Context(), w.mg)
+	if err != nil || !o.ResourceExists || w.mg.GetCondition(xpv2.TypeReady).Status != corev1.ConditionTrue {
+		t.Errorf("Observe(...): want an existing key to be Ready, got %+v, %v", o, err)
+	}
+	delete(w.api.keys, "k9")
+	if o, err := w.external().Observe(t.Context(), w.mg); err != nil || o.ResourceExists {
+		t.Errorf("Observe(...): want nothing, got %+v, %v", o, err)
+	}
+}

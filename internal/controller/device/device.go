@@ -1,0 +1,282 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package device holds the controller of Devices: nodes of the tailnet that
+// others run. It changes what an object names and leaves all else alone; it
+// never makes a device. Nodes that we run are Machines; see
+// internal/controller/machine.
+package device
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+// ReasonConflict of Ready means that another, older object manages the device.
+const ReasonConflict xpv2.ConditionReason = "Conflict"
+
+// indexNodeID finds Devices by the node ID that they stand for.
+const indexNodeID = "nodeID"
+
+// api is what this controller needs of a tailnet.
+type api interface {
+	attributesAPI
+
+	Devices(ctx context.Context, maxAge time.Duration) ([]tailscale.Device, error)
+	Device(ctx context.Context, nodeID string) (*tailscale.Device, error)
+	DeleteDevice(ctx context.Context, nodeID string) error
+	SetDeviceTags(ctx context.Context, nodeID string, tags []string) error
+	SetDeviceAuthorized(ctx context.Context, nodeID string, authorized bool) error
+	SetDeviceKeyExpiryDisabled(ctx context.Context, nodeID string, disabled bool) error
+	SetDeviceName(ctx context.Context, nodeID, label string) error
+	SetDeviceRoutes(ctx context.Context, nodeID string, routes []string) error
+}
+
+type external struct {
+	kinds.Shared
+
+	api        api
+	kube       client.Reader
+	attributes *attributes
+	now        func() time.Time
+
+	changes []change // What Observe found for Update to do.
+}
+
+// A change brings one part of a device in line.
+type change struct {
+	what string
+	do   func(ctx context.Context) error
+}
+
+// nodeID of the device that an object stands for, or "".
+func nodeID(mg *v1alpha1.Device) string {
+	if id := mg.Spec.ForProvider.NodeID; id != "" {
+		return id
+	}
+	return xpmeta.GetExternalName(mg)
+}
+
+// Observe the device in the shared list. One that does not exist is waited for:
+// it counts as existing, for nothing can create it.
+func (e *external) Observe(ctx context.Context, mg *v1alpha1.Device) (managed.ExternalObservation, error) {
+	rest := managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}
+	id := nodeID(mg)
+	if xpmeta.WasDeleted(mg) {
+		exists, err := e.left(ctx, mg, id)
+		return managed.ExternalObservation{ResourceExists: exists, ResourceUpToDate: true}, err
+	}
+	if id == "" {
+		mg.SetConditions(xpv2.Unavailable().WithMessage("Set spec.forProvider.nodeID, or the annotation " + xpmeta.AnnotationKeyExternalName + ", to the device's node ID"))
+		return rest, nil
+	}
+	all, err := e.api.Devices(ctx, 0)
+	if err != nil {
+		return managed.ExternalObservation{}, errors.Wrap(err, "cannot list devices")
+	}
+	i := slices.IndexFunc(all, func(d tailscale.Device) bool { return d.NodeID == id })
+	if i < 0 {
+		mg.Status.AtProvider = v1alpha1.DeviceObservation{}
+		mg.SetConditions(xpv2.Unavailable().WithMessage(fmt.Sprintf("The tailnet has no device with node ID %s; it is looked for again", id)))
+		return rest, nil
+	}
+	d := all[i]
+	report(mg, d)
+	mg.SetConditions(ready(d, e.now()))
+	if observesOnly(mg) {
+		return rest, e.observeAttributes(ctx, mg)
+	}
+	older, err := e.older(ctx, mg, id)
+	if err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	if older != "" {
+		mg.SetConditions(conflict(older))
+		return rest, nil
+	}
+	if err := e.observeAttributes(ctx, mg); err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	e.changes = append(e.diff(mg, d), e.attributeChanges(mg)...)
+	var what []string
+	for _, c := range e.changes {
+		what = append(what, c.what)
+	}
+	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: len(e.changes) == 0, Diff: strings.Join(what, ", ")}, nil
+}
+
+// diff returns the changes that a device needs, of the fields that are set.
+func (e *external) diff(mg *v1alpha1.Device, d tailscale.Device) []change {
+	p, id := mg.Spec.ForProvider, d.NodeID
+	var out []change
+	if p.Authorized != nil && *p.Authorized != d.Authorized {
+		out = append(out, change{what: "authorized", do: func(ctx context.Context) error { return e.api.SetDeviceAuthorized(ctx, id, *p.Authorized) }})
+	}
+	if tags := plain(p.Tags); len(tags) > 0 && !slices.Equal(tags, plain(d.Tags)) {
+		out = append(out, change{what: "tags", do: func(ctx context.Context) error { return e.api.SetDeviceTags(ctx, id, tags) }})
+	}
+	if p.KeyExpiryDisabled != nil && *p.KeyExpiryDisabled != d.KeyExpiryDisabled {
+		out = append(out, change{what: "keyExpiryDisabled", do: func(ctx context.Context) error {
+			return e.api.SetDeviceKeyExpiryDisabled(ctx, id, *p.KeyExpiryDisabled)
+		}})
+	}
+	if label, _, _ := strings.Cut(d.Name, "."); p.Name != nil && *p.Name != label {
+		out = append(out, change{what: "name", do: func(ctx context.Context) error { return e.api.SetDeviceName(ctx, id, *p.Name) }})
+	}
+	if p.Routes != nil && !slices.Equal(plain(*p.Routes), plain(d.EnabledRoutes)) {
+		out = append(out, change{what: "routes", do: func(ctx context.Context) error { return e.api.SetDeviceRoutes(ctx, id, plain(*p.Routes)) }})
+	}
+	return out
+}
+
+// Create is never called: Observe says that every device exists.
+func (e *external) Create(context.Context, *v1alpha1.Device) (managed.ExternalCreation, error) {
+	return managed.ExternalCreation{}, errors.New("devices join a tailnet by themselves and cannot be created")
+}
+
+// Update makes the changes that Observe found. One that is refused does not keep
+// the others from being made.
+func (e *external) Update(ctx context.Context, _ *v1alpha1.Device) (managed.ExternalUpdate, error) {
+	var errs []error
+	for _, c := range e.changes {
+		errs = append(errs, errors.Wrapf(c.do(ctx), "cannot set %s", c.what))
+	}
+	return managed.ExternalUpdate{}, errors.Join(errs...)
+}
+
+// Delete removes the device from the tailnet. Observe saw that the object says so.
+func (e *external) Delete(ctx context.Context, mg *v1alpha1.Device) (managed.ExternalDelete, error) {
+	mg.SetConditions(xpv2.Deleting())
+	return managed.ExternalDelete{}, errors.Wrapf(e.api.DeleteDevice(ctx, nodeID(mg)), "cannot delete device %q", nodeID(mg))
+}
+
+// left tells whether a device is left that goes with its object.
+func (e *external) left(ctx context.Context, mg *v1alpha1.Device, id string) (bool, error) {
+	if orphans(mg) {
+		return false, nil
+	}
+	// An object that was not in charge may not end the device either.
+	if older, err := e.older(ctx, mg, id); err != nil || older != "" {
+		return false, err
+	}
+	_, err := e.api.Device(ctx, id)
+	if tailscale.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, errors.Wrap(err, "cannot get device")
+}
+
+// orphans tells whether an object leaves the tailnet as it is when it goes: as its
+// policy says, or since it never saw a device.
+func orphans(mg *v1alpha1.Device) bool {
+	return mg.Spec.ForProvider.DeletionPolicy != v1alpha1.DeviceDelete || mg.Status.AtProvider.NodeID == ""
+}
+
+// older returns the oldest other object that manages the same device, if it is
+// older than mg, as NAMESPACE/NAME, or "".
+func (e *external) older(ctx context.Context, mg *v1alpha1.Device, id string) (string, error) {
+	l := &v1alpha1.DeviceList{}
+	if err := e.kube.List(ctx, l, client.MatchingFields{indexNodeID: id}); err != nil {
+		return "", errors.Wrap(err, "cannot list Devices")
+	}
+	first := mg
+	for i := range l.Items {
+		o := &l.Items[i]
+		if o.GetUID() == mg.GetUID() || xpmeta.WasDeleted(o) || observesOnly(o) {
+			continue
+		}
+		if age(o, first) < 0 {
+			first = o
+		}
+	}
+	if first == mg {
+		return "", nil
+	}
+	return first.GetNamespace() + "/" + first.GetName(), nil
+}
+
+// age compares objects by when they were made, and then by something that does
+// not change.
+func age(a, b *v1alpha1.Device) int {
+	return cmp.Or(a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time), cmp.Compare(a.GetUID(), b.GetUID()))
+}
+
+// observesOnly tells whether an object must neither change nor end the device.
+func observesOnly(mg *v1alpha1.Device) bool {
+	return !updates(mg) && !slices.Contains(mg.GetManagementPolicies(), xpv2.ManagementActionDelete)
+}
+
+// updates tells whether an object may change the device.
+func updates(mg *v1alpha1.Device) bool {
+	p := mg.GetManagementPolicies()
+	return len(p) == 0 || slices.Contains(p, xpv2.ManagementActionAll) || slices.Contains(p, xpv2.ManagementActionUpdate)
+}
+
+// report fills in the status, but for the attributes, which no list has.
+func report(mg *v1alpha1.Device, d tailscale.Device) {
+	o := v1alpha1.DeviceObservation{
+		NodeID:            d.NodeID,
+		Name:              d.Name,
+		Hostname:          d.Hostname,
+		User:              d.User,
+		OS:                d.OS,
+		Addresses:         slices.Clone(d.Addresses),
+		Tags:              plain(d.Tags),
+		Online:            &d.ConnectedToControl,
+		Authorized:        &d.Authorized,
+		KeyExpiryDisabled: &d.KeyExpiryDisabled,
+		ClientVersion:     d.ClientVersion,
+		UpdateAvailable:   &d.UpdateAvailable,
+		AdvertisedRoutes:  plain(d.AdvertisedRoutes),
+		EnabledRoutes:     plain(d.EnabledRoutes),
+		PostureAttributes: mg.Status.AtProvider.PostureAttributes,
+	}
+	if !d.ConnectedToControl && d.LastSeen != nil && !d.LastSeen.IsZero() {
+		o.LastSeen = seconds(d.LastSeen.Time)
+	}
+	if !d.KeyExpiryDisabled && !d.Expires.IsZero() {
+		o.Expires = seconds(d.Expires.Time)
+	}
+	mg.Status.AtProvider = o
+}
+
+func seconds(t time.Time) *metav1.Time { return &metav1.Time{Time: t.UTC().Truncate(time.Second)} }
+
+func ready(d tailscale.Device, now time.Time) xpv2.Condition {
+	if !d.KeyExpiryDisabled && !d.Expires.IsZero() && d.Expires.Before(now) {
+		return xpv2.Unavailable().WithMessage("The device's node key has expired; log the device in again")
+	}
+	return xpv2.Available()
+}
+
+func conflict(older string) xpv2.Condition {
+	c := xpv2.Unavailable().WithMessage("Device " + older + " manages the same node and is older; nothing is changed for this one, delete either")
+	c.Reason = ReasonConflict
+	return c
+}
+
+// plain returns a sorted copy without duplicates, nil if it is empty.
+func plain[S ~string](in []S) []string {
+	var out []string
+	for _, s := range in {
+		out = append(out, string(s))
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
