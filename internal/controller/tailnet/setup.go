@@ -19,6 +19,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/claims"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
 )
@@ -35,6 +36,11 @@ func Setup(mgr ctrl.Manager, o common.Options) error {
 				}
 				return c.Client, nil
 			},
+			list: func(ctx context.Context) ([]v1alpha1.Tailnet, error) {
+				l := &v1alpha1.TailnetList{}
+				err := mgr.GetClient().List(ctx, l, client.UnsafeDisableDeepCopy)
+				return l.Items, errors.Wrap(err, "cannot list Tailnets")
+			},
 		}),
 		managed.WithDeterministicExternalName(true),
 		managed.WithPollIntervalHook(common.Jitter(poll)),
@@ -42,7 +48,7 @@ func Setup(mgr ctrl.Manager, o common.Options) error {
 	if err := o.RecordState(mgr, &v1alpha1.TailnetList{}); err != nil {
 		return err
 	}
-	return errors.Wrap(ctrl.NewControllerManagedBy(mgr).
+	b := ctrl.NewControllerManagedBy(mgr).
 		Named(managed.ControllerName(v1alpha1.TailnetGroupVersionKind.GroupKind().String())).
 		WithOptions(o.ForControllerRuntime()).
 		For(&v1alpha1.Tailnet{}, builder.WithPredicates(resource.DesiredStateChanged())).
@@ -52,8 +58,9 @@ func Setup(mgr ctrl.Manager, o common.Options) error {
 		Watches(&v1alpha1.ClusterProviderConfig{}, handler.EnqueueRequestsFromMapFunc(forConfig(mgr.GetClient(), v1alpha1.ClusterProviderConfigKind)),
 			builder.WithPredicates(resource.DesiredStateChanged())).
 		Watches(&v1alpha1.ProviderConfig{}, handler.EnqueueRequestsFromMapFunc(forConfig(mgr.GetClient(), v1alpha1.ProviderConfigKind)),
-			builder.WithPredicates(resource.DesiredStateChanged())).
-		Complete(o.Limit(v1alpha1.TailnetKind, r)), "cannot set up the controller of Tailnets")
+			builder.WithPredicates(resource.DesiredStateChanged()))
+	b = claims.WatchReleased(b, mgr.GetClient(), &v1alpha1.Tailnet{}, func() resource.ManagedList { return &v1alpha1.TailnetList{} })
+	return errors.Wrap(b.Complete(o.Limit(v1alpha1.TailnetKind, r)), "cannot set up the controller of Tailnets")
 }
 
 // forConfig finds the Tailnets that use a provider config.

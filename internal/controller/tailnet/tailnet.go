@@ -1,8 +1,9 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tailnet holds the controller of Tailnets. It observes: a Tailnet
-// makes, changes and deletes nothing in Tailscale.
+// Package tailnet holds the controller of Tailnets. It observes a tailnet, and
+// manages those of its settings that an object names (settings.go). It makes and
+// deletes nothing in Tailscale.
 package tailnet
 
 import (
@@ -16,7 +17,9 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/claims"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
@@ -51,11 +54,16 @@ type api interface {
 	Devices(ctx context.Context, maxAge time.Duration) ([]tailscale.Device, error)
 	Services(ctx context.Context, maxAge time.Duration) ([]tailscale.Service, error)
 	Domain(ctx context.Context) (string, error)
-	MagicDNS(ctx context.Context) (bool, error)
+	MagicDNS(ctx context.Context, maxAge time.Duration) (bool, error)
+	Organization(ctx context.Context, domain string) (tailscale.Organization, error)
+	Settings(ctx context.Context, maxAge time.Duration) (tailscale.Settings, error)
+	PatchSettings(ctx context.Context, s tailscale.Settings) error
 }
 
 type connector struct {
 	connect func(ctx context.Context, mg resource.ModernManaged) (api, error)
+	// list returns all Tailnets of the cluster. Nobody may change them.
+	list func(ctx context.Context) ([]v1alpha1.Tailnet, error)
 }
 
 // Connect to the tailnet. Bad credentials are what a Tailnet is there to show,
@@ -66,7 +74,7 @@ func (c *connector) Connect(ctx context.Context, mg *v1alpha1.Tailnet) (managed.
 	}
 	a, err := c.connect(ctx, mg)
 	if err == nil {
-		return &external{api: a}, nil
+		return &external{api: a, list: c.list}, nil
 	}
 	if _, ok := clients.Authenticated(err); ok {
 		return &external{refused: err}, nil
@@ -75,8 +83,11 @@ func (c *connector) Connect(ctx context.Context, mg *v1alpha1.Tailnet) (managed.
 }
 
 type external struct {
+	kinds.Shared
+
 	api     api   // Nil if refused, or if the Tailnet is being deleted.
 	refused error // Why there is no API.
+	list    func(ctx context.Context) ([]v1alpha1.Tailnet, error)
 }
 
 // Observe the tailnet.
@@ -93,12 +104,24 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Tailnet) (managed.E
 		return managed.ExternalObservation{}, err
 	}
 	mg.SetConditions(cond)
-	ready := xpv2.Available()
 	if err != nil {
-		ready = xpv2.Unavailable().WithMessage(cond.Message)
+		mg.SetConditions(xpv2.Unavailable().WithMessage(cond.Message))
+		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
 	}
-	mg.SetConditions(ready)
-	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
+	v, err := e.lookAtSettings(ctx, mg, 0)
+	if err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	// Of a Tailnet that manages nothing nothing is ever made.
+	unmade := mg.Spec.ForProvider.Settings != nil && claims.Unmade(mg)
+	if v.changes {
+		return managed.ExternalObservation{ResourceExists: !unmade}, nil
+	}
+	mg.SetConditions(v.ready())
+	if err := v.blocked(); err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	return managed.ExternalObservation{ResourceExists: !unmade, ResourceUpToDate: true}, nil
 }
 
 func (e *external) observe(ctx context.Context, o *v1alpha1.TailnetObservation) error {
@@ -126,8 +149,9 @@ func (e *external) observe(ctx context.Context, o *v1alpha1.TailnetObservation) 
 	if domain != "" {
 		o.Name, o.MagicDNSSuffix = domain, domain
 	}
+	e.observeOrganization(ctx, o)
 	// Reading DNS settings takes a scope that nothing else needs.
-	on, err := e.api.MagicDNS(ctx)
+	on, err := e.api.MagicDNS(ctx, 0)
 	if tailscale.ClassOf(err) == tailscale.ClassForbidden {
 		o.MagicDNS = nil
 		return nil
@@ -139,14 +163,14 @@ func (e *external) observe(ctx context.Context, o *v1alpha1.TailnetObservation) 
 	return nil
 }
 
-// Create is never called: a tailnet always exists.
-func (e *external) Create(context.Context, *v1alpha1.Tailnet) (managed.ExternalCreation, error) {
-	return managed.ExternalCreation{}, nil
-}
-
-// Update is never called: a Tailnet is always up to date.
-func (e *external) Update(context.Context, *v1alpha1.Tailnet) (managed.ExternalUpdate, error) {
-	return managed.ExternalUpdate{}, nil
+// observeOrganization tells who owns the tailnet. Few credentials may ask and
+// nothing depends on it: a call that fails leaves what was known.
+func (e *external) observeOrganization(ctx context.Context, o *v1alpha1.TailnetObservation) {
+	org, err := e.api.Organization(ctx, o.Name)
+	if err != nil {
+		return
+	}
+	o.ID, o.Organization, o.OrganizationID = org.TailnetID, org.TailnetName, org.ID
 }
 
 // Delete is never called: a Tailnet that is being deleted has nothing to clean
@@ -154,6 +178,3 @@ func (e *external) Update(context.Context, *v1alpha1.Tailnet) (managed.ExternalU
 func (e *external) Delete(context.Context, *v1alpha1.Tailnet) (managed.ExternalDelete, error) {
 	return managed.ExternalDelete{}, nil
 }
-
-// Disconnect has nothing to close: clients are shared.
-func (e *external) Disconnect(context.Context) error { return nil }

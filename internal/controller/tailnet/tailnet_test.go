@@ -28,6 +28,31 @@ type fakeAPI struct {
 	domain string
 	list   error
 	dns    error
+
+	organization tailscale.Organization
+	orgErr       error
+
+	settings    tailscale.Settings
+	settingsErr error
+	patchErr    error
+	patches     []tailscale.Settings
+}
+
+func (f *fakeAPI) Organization(context.Context, string) (tailscale.Organization, error) {
+	return f.organization, f.orgErr
+}
+
+func (f *fakeAPI) Settings(context.Context, time.Duration) (tailscale.Settings, error) {
+	return f.settings, f.settingsErr
+}
+
+func (f *fakeAPI) PatchSettings(_ context.Context, s tailscale.Settings) error {
+	if f.patchErr != nil {
+		return f.patchErr
+	}
+	f.patches = append(f.patches, s)
+	f.settings.HTTPSEnabled = s.HTTPSEnabled
+	return nil
 }
 
 func (f *fakeAPI) Devices(context.Context, time.Duration) ([]tailscale.Device, error) {
@@ -40,11 +65,12 @@ func (f *fakeAPI) Services(context.Context, time.Duration) ([]tailscale.Service,
 
 func (f *fakeAPI) Domain(context.Context) (string, error) { return f.domain, f.list }
 
-func (f *fakeAPI) MagicDNS(context.Context) (bool, error) { return true, f.dns }
+func (f *fakeAPI) MagicDNS(context.Context, time.Duration) (bool, error) { return true, f.dns }
 
 func TestObserve(t *testing.T) {
 	errBoom := errors.New("boom")
 	yes, two, one := true, int64(2), int64(1)
+	owned := v1alpha1.TailnetObservation{Name: "tail1.ts.net", MagicDNSSuffix: "tail1.ts.net", MagicDNS: &yes, DeviceCount: &two, ServiceCount: &one, ID: "T1", Organization: "Example", OrganizationID: "o1"}
 	seen := v1alpha1.TailnetObservation{Name: "tail1.ts.net", MagicDNSSuffix: "tail1.ts.net", MagicDNS: &yes, DeviceCount: &two, ServiceCount: &one}
 	noDNS := seen
 	noDNS.MagicDNS = nil
@@ -65,6 +91,16 @@ func TestObserve(t *testing.T) {
 		"Accepted": {
 			reason: "A tailnet that answers is ready and polled at leisure.",
 			api:    &fakeAPI{domain: "tail1.ts.net"},
+			want:   fine, auth: meta.ReasonCredentialAccepted, ready: corev1.ConditionTrue, status: seen, poll: time.Minute,
+		},
+		"Organization": {
+			reason: "A credential that may ask learns who owns the tailnet.",
+			api:    &fakeAPI{domain: "tail1.ts.net", organization: tailscale.Organization{ID: "o1", TailnetID: "T1", TailnetName: "Example"}},
+			want:   fine, auth: meta.ReasonCredentialAccepted, ready: corev1.ConditionTrue, status: owned, poll: time.Minute,
+		},
+		"OrganizationUnknown": {
+			reason: "Nothing depends on who owns the tailnet.",
+			api:    &fakeAPI{domain: "tail1.ts.net", orgErr: errBoom},
 			want:   fine, auth: meta.ReasonCredentialAccepted, ready: corev1.ConditionTrue, status: seen, poll: time.Minute,
 		},
 		"NoDomainYet": {

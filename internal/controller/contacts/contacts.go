@@ -1,0 +1,221 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package contacts holds the controller of Contacts: whom Tailscale writes to
+// about a tailnet. It changes what an object names, and deletes nothing.
+package contacts
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/claims"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+// Types of contacts, as the API and the spec call them.
+const (
+	account  = "account"
+	support  = "support"
+	security = "security"
+)
+
+// fresh is the age of contacts that a write depends on.
+const fresh = time.Nanosecond
+
+// api is what this controller needs of a tailnet.
+type api interface {
+	Domain(ctx context.Context) (string, error)
+	Contacts(ctx context.Context, maxAge time.Duration) (tailscale.Contacts, error)
+	SetContact(ctx context.Context, contact, email string) error
+}
+
+type external struct {
+	kinds.Shared
+
+	api  api
+	kube client.Client
+}
+
+// A change is a contact that is to get another address.
+type change struct{ contact, email string }
+
+// A view is what was seen of a tailnet's contacts, and what follows.
+type view struct {
+	changes []change
+	lost    map[string]claims.Claimant
+
+	// Unverified are addresses that somebody must confirm, with the contact's
+	// type, sorted.
+	unverified []string
+}
+
+// Observe the contacts.
+func (e *external) Observe(ctx context.Context, mg *v1alpha1.Contacts) (managed.ExternalObservation, error) {
+	v, err := e.look(ctx, mg, 0)
+	if err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	if !claims.Writes(mg) {
+		mg.SetConditions(xpv2.Available())
+		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
+	}
+	if len(v.changes) > 0 {
+		return managed.ExternalObservation{ResourceExists: !claims.Unmade(mg)}, nil
+	}
+	mg.SetConditions(v.ready())
+	if err := v.blocked(); err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	if claims.Unmade(mg) {
+		return managed.ExternalObservation{}, nil
+	}
+	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
+}
+
+// Create changes the contacts for the first time. What keeps some from being
+// changed is told by the next observation.
+func (e *external) Create(ctx context.Context, mg *v1alpha1.Contacts) (managed.ExternalCreation, error) {
+	return managed.ExternalCreation{}, e.put(ctx, mg)
+}
+
+// Update changes the contacts that are not as wanted.
+func (e *external) Update(ctx context.Context, mg *v1alpha1.Contacts) (managed.ExternalUpdate, error) {
+	if err := e.put(ctx, mg); err != nil {
+		return managed.ExternalUpdate{}, err
+	}
+	v, err := e.look(ctx, mg, 0)
+	if err != nil {
+		return managed.ExternalUpdate{}, err
+	}
+	mg.SetConditions(v.ready())
+	return managed.ExternalUpdate{}, v.blocked()
+}
+
+// put writes what is not as wanted, and nothing else: Tailscale sends an email
+// for each change.
+func (e *external) put(ctx context.Context, mg *v1alpha1.Contacts) error {
+	v, err := e.look(ctx, mg, fresh)
+	if err != nil {
+		return err
+	}
+	for _, c := range v.changes {
+		if err := e.api.SetContact(ctx, c.contact, c.email); err != nil {
+			return errors.Wrapf(err, "cannot set the %s contact", c.contact)
+		}
+	}
+	return nil
+}
+
+// Delete leaves the contacts as they are: a tailnet must have them.
+func (e *external) Delete(context.Context, *v1alpha1.Contacts) (managed.ExternalDelete, error) {
+	return managed.ExternalDelete{}, nil
+}
+
+// look reads the contacts into the object's status.
+func (e *external) look(ctx context.Context, mg *v1alpha1.Contacts, maxAge time.Duration) (view, error) {
+	all, err := e.api.Contacts(ctx, maxAge)
+	if err != nil {
+		return view{}, errors.Wrap(err, "cannot get contacts")
+	}
+	o := &mg.Status.AtProvider
+	o.Account, o.Support, o.Security = observation(all.Account), observation(all.Support), observation(all.Security)
+	// Who may not list devices does without: it only helps to find objects that
+	// reach the same tailnet by another config.
+	if domain, err := e.api.Domain(ctx); err == nil && domain != "" {
+		o.Tailnet = domain
+	}
+	lost, err := e.rivals(ctx, mg)
+	if err != nil {
+		return view{}, err
+	}
+	v := view{lost: lost}
+	current := map[string]*v1alpha1.ContactObservation{account: o.Account, support: o.Support, security: o.Security}
+	for _, w := range wanted(mg.Spec.ForProvider) {
+		if _, ok := lost[w.contact]; ok {
+			continue
+		}
+		c := current[w.contact]
+		if !strings.EqualFold(c.Email, w.email) {
+			v.changes = append(v.changes, w)
+		}
+		if c.NeedsVerification {
+			v.unverified = append(v.unverified, w.contact)
+		}
+	}
+	return v, nil
+}
+
+// rivals returns the contacts that older objects have.
+func (e *external) rivals(ctx context.Context, mg *v1alpha1.Contacts) (map[string]claims.Claimant, error) {
+	l := &v1alpha1.ContactsList{}
+	if err := e.kube.List(ctx, l, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, errors.Wrap(err, "cannot list Contacts")
+	}
+	var others []claims.Claimant
+	for i := range l.Items {
+		if o := &l.Items[i]; claims.Writes(o) {
+			others = append(others, claims.New(o, o.Status.AtProvider.Tailnet, names(o)...))
+		}
+	}
+	return claims.Lost(claims.New(mg, mg.Status.AtProvider.Tailnet, names(mg)...), others), nil
+}
+
+func names(mg *v1alpha1.Contacts) []string {
+	var out []string
+	for _, w := range wanted(mg.Spec.ForProvider) {
+		out = append(out, w.contact)
+	}
+	return out
+}
+
+// wanted are the contacts that a spec names, in a fixed order.
+func wanted(p v1alpha1.ContactsParameters) []change {
+	var out []change
+	for _, c := range []struct {
+		contact string
+		email   *v1alpha1.ContactEmail
+	}{{account, p.Account}, {support, p.Support}, {security, p.Security}} {
+		if c.email != nil {
+			out = append(out, change{c.contact, string(*c.email)})
+		}
+	}
+	return out
+}
+
+func observation(c tailscale.Contact) *v1alpha1.ContactObservation {
+	return &v1alpha1.ContactObservation{Email: c.Email, FallbackEmail: c.FallbackEmail, NeedsVerification: c.NeedsVerification}
+}
+
+// blocked says why not all that is wanted is done, or nil.
+func (v view) blocked() error {
+	if m := claims.Message(v1alpha1.ContactsKind, v.lost); m != "" {
+		return errors.New(m)
+	}
+	return nil
+}
+
+// ready is the condition of an object for which nothing is left to do here. An
+// address that nobody confirmed is no fault of the object.
+func (v view) ready() xpv2.Condition {
+	if err := v.blocked(); err != nil {
+		return claims.NotReady(meta.ReasonConflict, err.Error())
+	}
+	if len(v.unverified) > 0 {
+		slices.Sort(v.unverified)
+		return xpv2.Available().WithMessage(fmt.Sprintf("Somebody must follow the link in the email that Tailscale sent to the address of: %s", strings.Join(v.unverified, ", ")))
+	}
+	return xpv2.Available()
+}

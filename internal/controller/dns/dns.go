@@ -1,0 +1,266 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package dns holds the controller of DNS objects: parts of a tailnet's DNS
+// settings. What to do is decided purely (plan.go) over parts (parts.go) and the
+// record of what an object has set (record.go).
+package dns
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/claims"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+const (
+	reasonAdopting event.Reason = "AdoptingDNS"
+
+	// fresh is the age of settings that a write depends on.
+	fresh = time.Nanosecond
+
+	// maxShownDomains bounds the status.
+	maxShownDomains = 256
+)
+
+// api is what this controller needs of a tailnet.
+type api interface {
+	Domain(ctx context.Context) (string, error)
+	DNS(ctx context.Context, maxAge time.Duration) (tailscale.DNS, error)
+	OverrideLocalDNS(ctx context.Context, maxAge time.Duration) (bool, error)
+	SetNameservers(ctx context.Context, addresses []string) error
+	SetSearchPaths(ctx context.Context, paths []string) error
+	PatchSplitDNS(ctx context.Context, domains map[string][]string) error
+	SetMagicDNS(ctx context.Context, on bool) error
+	SetOverrideLocalDNS(ctx context.Context, on bool) error
+}
+
+type external struct {
+	kinds.Shared
+
+	api    api
+	kube   client.Client
+	record event.Recorder
+}
+
+// Observe the tailnet's DNS settings and what is to be done about them. An object
+// that is being deleted exists as long as something of its own is left.
+func (e *external) Observe(ctx context.Context, mg *v1alpha1.DNS) (managed.ExternalObservation, error) {
+	p, err := e.look(ctx, mg, 0)
+	if err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	if xpmeta.WasDeleted(mg) {
+		return managed.ExternalObservation{ResourceExists: len(p.set) > 0, ResourceUpToDate: true}, nil
+	}
+	if !claims.Writes(mg) {
+		mg.SetConditions(xpv2.Available())
+		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
+	}
+	if !p.done() {
+		return managed.ExternalObservation{ResourceExists: !claims.Unmade(mg), Diff: p.diff()}, nil
+	}
+	mg.SetConditions(p.ready())
+	if err := p.blocked(); err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	if claims.Unmade(mg) {
+		return managed.ExternalObservation{}, nil
+	}
+	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
+}
+
+// Create writes the parts for the first time. What keeps some from being written
+// is told by the next observation.
+func (e *external) Create(ctx context.Context, mg *v1alpha1.DNS) (managed.ExternalCreation, error) {
+	return managed.ExternalCreation{}, e.put(ctx, mg)
+}
+
+// Update writes the parts that are not as wanted, and removes those that are not
+// wanted any more.
+func (e *external) Update(ctx context.Context, mg *v1alpha1.DNS) (managed.ExternalUpdate, error) {
+	if err := e.put(ctx, mg); err != nil {
+		return managed.ExternalUpdate{}, err
+	}
+	p, err := e.look(ctx, mg, 0)
+	if err != nil {
+		return managed.ExternalUpdate{}, err
+	}
+	mg.SetConditions(p.ready())
+	return managed.ExternalUpdate{}, p.blocked()
+}
+
+func (e *external) put(ctx context.Context, mg *v1alpha1.DNS) error {
+	p, err := e.look(ctx, mg, fresh)
+	if err != nil {
+		return err
+	}
+	if len(p.adopted) > 0 {
+		e.record.Event(mg, event.Normal(reasonAdopting, "Taking over "+strings.Join(p.adopted, ", ")+" as adoptionPolicy says"))
+	}
+	if err := e.carryOut(ctx, mg, p); err != nil {
+		return err
+	}
+	return e.save(ctx, mg, p.after)
+}
+
+// Delete what the object has set and nobody changed since.
+func (e *external) Delete(ctx context.Context, mg *v1alpha1.DNS) (managed.ExternalDelete, error) {
+	mg.SetConditions(xpv2.Deleting())
+	p, err := e.look(ctx, mg, fresh)
+	if err != nil {
+		return managed.ExternalDelete{}, err
+	}
+	return managed.ExternalDelete{}, e.carryOut(ctx, mg, p)
+}
+
+// look reads the settings into the object's status and plans what to do.
+func (e *external) look(ctx context.Context, mg *v1alpha1.DNS, maxAge time.Duration) (plan, error) {
+	r, err := readRecord(mg)
+	if err != nil {
+		return plan{}, err
+	}
+	d, err := e.api.DNS(ctx, maxAge)
+	if err != nil {
+		return plan{}, errors.Wrap(err, "cannot get DNS settings")
+	}
+	s := situation{record: r, adopt: mg.Spec.ForProvider.AdoptionPolicy == v1alpha1.AdoptionPolicyAdopt}
+	var override *bool
+	if !xpmeta.WasDeleted(mg) {
+		s.wanted = wantedParts(mg.Spec.ForProvider)
+		if _, ok := s.wanted[partOverrideLocalDNS]; ok {
+			on, err := e.api.OverrideLocalDNS(ctx, maxAge)
+			if err != nil {
+				return plan{}, errors.Wrap(err, "cannot get DNS configuration")
+			}
+			override = &on
+		}
+	}
+	s.current = currentParts(d, override)
+	observe(&mg.Status.AtProvider, d, override)
+	// Who may not list devices does without: it only helps to find objects that
+	// reach the same tailnet by another config.
+	if domain, err := e.api.Domain(ctx); err == nil && domain != "" {
+		mg.Status.AtProvider.Tailnet = domain
+	}
+	if s.lost, s.siblings, err = e.rivals(ctx, mg, s); err != nil {
+		return plan{}, err
+	}
+	return decide(s), nil
+}
+
+// rivals returns the parts that older objects have, and the records of all that
+// are for the same tailnet.
+func (e *external) rivals(ctx context.Context, mg *v1alpha1.DNS, s situation) (map[string]claims.Claimant, []record, error) {
+	l := &v1alpha1.DNSList{}
+	if err := e.kube.List(ctx, l, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, nil, errors.Wrap(err, "cannot list DNS objects")
+	}
+	// What is ours counts as well: an older object may want it now.
+	mine := append(slices.Collect(maps.Keys(s.wanted)), slices.Collect(maps.Keys(s.record))...)
+	self := claims.New(mg, mg.Status.AtProvider.Tailnet, mine...)
+	var others []claims.Claimant
+	var records []record
+	for i := range l.Items {
+		o := &l.Items[i]
+		c := claims.New(o, o.Status.AtProvider.Tailnet, slices.Collect(maps.Keys(wantedParts(o.Spec.ForProvider)))...)
+		if o.GetUID() == mg.GetUID() || !claims.Meet(self, c) {
+			continue
+		}
+		if claims.Writes(o) {
+			others = append(others, c)
+		}
+		// One that cannot be read is the other object's to complain about.
+		if r, err := readRecord(o); err == nil {
+			records = append(records, r)
+		}
+	}
+	return claims.Lost(self, others), records, nil
+}
+
+// carryOut records a plan and writes its parts. MagicDNS is the last: nameservers
+// may change it.
+func (e *external) carryOut(ctx context.Context, mg *v1alpha1.DNS, p plan) error {
+	if err := e.save(ctx, mg, p.before); err != nil {
+		return err
+	}
+	domains := map[string][]string{}
+	for part, values := range p.set {
+		if d, ok := splitDomain(part); ok {
+			domains[d] = values
+		}
+	}
+	if len(domains) > 0 {
+		if err := e.api.PatchSplitDNS(ctx, domains); err != nil {
+			return errors.Wrap(err, "cannot write split DNS")
+		}
+	}
+	if v, ok := p.set[partSearchPaths]; ok {
+		if err := e.api.SetSearchPaths(ctx, v); err != nil {
+			return errors.Wrap(err, "cannot write search paths")
+		}
+	}
+	if v, ok := p.set[partNameservers]; ok {
+		if err := e.api.SetNameservers(ctx, v); err != nil {
+			return errors.Wrap(err, "cannot write nameservers")
+		}
+	}
+	if v, ok := p.set[partOverrideLocalDNS]; ok {
+		if err := e.api.SetOverrideLocalDNS(ctx, isOn(v)); err != nil {
+			return errors.Wrap(err, "cannot write overrideLocalDNS")
+		}
+	}
+	if v, ok := p.set[partMagicDNS]; ok {
+		if err := e.api.SetMagicDNS(ctx, isOn(v)); err != nil {
+			return errors.Wrap(err, "cannot write MagicDNS")
+		}
+	}
+	return nil
+}
+
+// save writes the record, unless it is there already.
+func (e *external) save(ctx context.Context, mg *v1alpha1.DNS, r record) error {
+	v, err := r.encode()
+	if err != nil || v == mg.GetAnnotations()[annotationRecord] {
+		return err
+	}
+	// A copy: the answer has the status as it was.
+	o := mg.DeepCopy()
+	if v == "" {
+		xpmeta.RemoveAnnotations(o, annotationRecord)
+	} else {
+		xpmeta.AddAnnotations(o, map[string]string{annotationRecord: v})
+	}
+	if err := e.kube.Patch(ctx, o, client.MergeFrom(mg)); err != nil {
+		return errors.Wrap(err, "cannot record what is written")
+	}
+	mg.SetAnnotations(o.GetAnnotations())
+	mg.SetResourceVersion(o.GetResourceVersion())
+	return nil
+}
+
+// observe copies: the settings are shared, and the API server's answers are
+// decoded into the status.
+func observe(o *v1alpha1.DNSObservation, d tailscale.DNS, override *bool) {
+	o.Nameservers, o.SearchPaths = slices.Clone(d.Nameservers), slices.Clone(d.SearchPaths)
+	o.MagicDNS, o.OverrideLocalDNS = &d.MagicDNS, override
+	o.SplitDNS = nil
+	domains := slices.Sorted(maps.Keys(d.SplitDNS))
+	for _, domain := range domains[:min(len(domains), maxShownDomains)] {
+		o.SplitDNS = append(o.SplitDNS, v1alpha1.SplitDNSObservation{Domain: domain, Nameservers: slices.Clone(d.SplitDNS[domain])})
+	}
+}

@@ -1,0 +1,87 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dns
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+// Names of parts, for people as well.
+const (
+	partNameservers      = "nameservers"
+	partOverrideLocalDNS = "nameservers.overrideLocalDNS"
+	partSearchPaths      = "searchPaths"
+	partMagicDNS         = "preferences.magicDNS"
+	prefixSplitDNS       = "splitDNS/" // And a domain.
+)
+
+// parts of a tailnet's DNS settings by name: each has one owner. A switch has
+// one value, true or false. A part that is set to nothing has no values.
+type parts map[string][]string
+
+// isSwitch tells whether a part is a preference. Preferences always have a value:
+// they are nobody's, and stay when an object goes.
+func isSwitch(part string) bool { return part == partOverrideLocalDNS || part == partMagicDNS }
+
+// splitDomain returns the domain of a split DNS part.
+func splitDomain(part string) (string, bool) { return strings.CutPrefix(part, prefixSplitDNS) }
+
+// wantedParts are the parts that an object names.
+func wantedParts(p v1alpha1.DNSParameters) parts {
+	out := parts{}
+	if n := p.Nameservers; n != nil {
+		out[partNameservers] = canonical(n.Addresses)
+		if n.OverrideLocalDNS != nil {
+			out[partOverrideLocalDNS] = toggle(*n.OverrideLocalDNS)
+		}
+	}
+	if p.SearchPaths != nil {
+		out[partSearchPaths] = append([]string{}, *p.SearchPaths...)
+	}
+	for _, s := range p.SplitDNS {
+		out[prefixSplitDNS+s.Domain] = canonical(s.Nameservers)
+	}
+	if p.Preferences != nil {
+		out[partMagicDNS] = toggle(p.Preferences.MagicDNS)
+	}
+	return out
+}
+
+// currentParts are the parts that a tailnet has. The override is nil if nobody
+// asked for it.
+func currentParts(d tailscale.DNS, override *bool) parts {
+	out := parts{
+		partNameservers: canonical(d.Nameservers),
+		partSearchPaths: d.SearchPaths,
+		partMagicDNS:    toggle(d.MagicDNS),
+	}
+	for domain, ns := range d.SplitDNS {
+		out[prefixSplitDNS+domain] = canonical(ns)
+	}
+	if override != nil {
+		out[partOverrideLocalDNS] = toggle(*override)
+	}
+	return out
+}
+
+// canonical writes addresses as netip does: an IPv6 address has many spellings.
+func canonical(addresses []string) []string {
+	out := make([]string, 0, len(addresses))
+	for _, a := range addresses {
+		if ip, err := netip.ParseAddr(a); err == nil {
+			a = ip.String()
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+func toggle(on bool) []string { return []string{strconv.FormatBool(on)} }
+
+func isOn(values []string) bool { return len(values) == 1 && values[0] == strconv.FormatBool(true) }

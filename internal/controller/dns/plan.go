@@ -1,0 +1,197 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dns
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/claims"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// A situation is all that a plan depends on.
+type situation struct {
+	// Wanted is empty for an object that is being deleted.
+	wanted  parts
+	current parts
+	record  record
+
+	// Lost are the parts that an older object has.
+	lost map[string]claims.Claimant
+
+	// Siblings are the records of other objects for the same tailnet.
+	siblings []record
+
+	adopt bool
+}
+
+// A plan is what is to be done about an object, and why not all can be.
+type plan struct {
+	// Set are parts to write; those without values are removed.
+	set parts
+
+	// Before and after are the records to keep before and after that.
+	before, after record
+
+	current record
+	lost    map[string]claims.Claimant
+
+	// Foreign are parts that somebody else set, adopted those that are taken
+	// over nevertheless. Both are sorted.
+	foreign, adopted []string
+}
+
+// decide what is to be done.
+func decide(s situation) plan {
+	p := plan{set: parts{}, before: record{}, after: record{}, current: s.record, lost: map[string]claims.Claimant{}}
+	for _, part := range slices.Sorted(maps.Keys(s.wanted)) {
+		s.want(&p, part)
+	}
+	for _, part := range slices.Sorted(maps.Keys(s.record)) {
+		s.unwant(&p, part)
+	}
+	s.keepMagicDNS(&p)
+	for part, values := range p.after {
+		p.before[part] = values
+	}
+	for part := range p.set {
+		if _, ours := s.record[part]; ours || !isSwitch(part) {
+			p.before[part] = join(p.after[part], s.record[part])
+		}
+	}
+	return p
+}
+
+// want plans for a part that is wanted.
+func (s situation) want(p *plan, part string) {
+	want, current := s.wanted[part], s.current[part]
+	if holder, ok := s.lost[part]; ok {
+		p.lost[part] = holder
+		return
+	}
+	if !isSwitch(part) {
+		if s.isForeign(part) {
+			if !s.adopt {
+				p.foreign = append(p.foreign, part)
+				return
+			}
+			p.adopted = append(p.adopted, part)
+		}
+		p.after[part] = [][]string{want}
+	}
+	if !slices.Equal(want, current) {
+		p.set[part] = want
+	}
+}
+
+// isForeign tells whether a part has other values than those that are wanted,
+// and none of this cluster's objects has set it.
+func (s situation) isForeign(part string) bool {
+	current := s.current[part]
+	if _, ours := s.record[part]; ours || len(current) == 0 || slices.Equal(current, s.wanted[part]) {
+		return false
+	}
+	return !slices.ContainsFunc(s.siblings, func(r record) bool { return r.gave(part, current) })
+}
+
+// unwant plans for a part that is ours and may not be wanted any more. It is
+// removed unless it has another owner now or somebody has changed it.
+func (s situation) unwant(p *plan, part string) {
+	_, wanted := s.wanted[part]
+	_, lost := s.lost[part]
+	if isSwitch(part) || wanted && !lost {
+		return
+	}
+	if lost && slices.ContainsFunc(s.siblings, func(r record) bool { return r[part] != nil }) {
+		return
+	}
+	if wanted {
+		// Until the new owner has taken it over, the record tells it that the part
+		// is no stranger's.
+		p.after[part] = s.record[part]
+		return
+	}
+	if current := s.current[part]; len(current) > 0 && s.record.gave(part, current) {
+		p.set[part] = nil
+	}
+}
+
+// keepMagicDNS turns MagicDNS on again where removing the last nameserver turns
+// it off, or has done so before a crash.
+func (s situation) keepMagicDNS(p *plan) {
+	if want, ok := s.wanted[partMagicDNS]; ok && !isOn(want) {
+		return
+	}
+	_, owed := s.record[partMagicDNS]
+	ns, setting := p.set[partNameservers]
+	removing := setting && len(ns) == 0 && isOn(s.current[partMagicDNS])
+	if !removing && (!owed || isOn(s.current[partMagicDNS])) {
+		return
+	}
+	p.set[partMagicDNS] = toggle(true)
+	p.before[partMagicDNS] = [][]string{toggle(true)}
+}
+
+// join returns the values of both without repetitions.
+func join(a, b [][]string) [][]string {
+	out := slices.Clone(a)
+	for _, v := range b {
+		if !slices.ContainsFunc(out, func(o []string) bool { return slices.Equal(o, v) }) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// done tells whether nothing can be done any more.
+func (p plan) done() bool { return len(p.set) == 0 && reflect.DeepEqual(p.after, p.current) }
+
+// diff names what is to be written.
+func (p plan) diff() string {
+	var out []string
+	for _, part := range slices.Sorted(maps.Keys(p.set)) {
+		out = append(out, fmt.Sprintf("%s: want %v", part, p.set[part]))
+	}
+	return strings.Join(out, "; ")
+}
+
+// blocked says why not all that is wanted is done, or nil.
+func (p plan) blocked() error {
+	var why []string
+	if m := claims.Message(v1alpha1.DNSKind, p.lost); m != "" {
+		why = append(why, m)
+	}
+	if len(p.foreign) > 0 {
+		shown := p.foreign[:min(len(p.foreign), 3)]
+		m := "Set by somebody else: " + strings.Join(shown, ", ")
+		if more := len(p.foreign) - len(shown); more > 0 {
+			m += fmt.Sprintf(" and %d more", more)
+		}
+		why = append(why, m+"; ask for the same values, remove them from the tailnet, or set adoptionPolicy to Adopt")
+	}
+	if len(why) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(why, ". "))
+}
+
+// ready is the condition of an object for which nothing is left to do.
+func (p plan) ready() xpv2.Condition {
+	err := p.blocked()
+	switch {
+	case err == nil:
+		return xpv2.Available()
+	case len(p.lost) > 0:
+		return claims.NotReady(meta.ReasonConflict, err.Error())
+	}
+	return claims.NotReady(meta.ReasonForeignObject, err.Error())
+}

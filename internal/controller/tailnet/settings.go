@@ -1,0 +1,160 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tailnet
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/claims"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+// fresh is the age of settings that a write depends on.
+const fresh = time.Nanosecond
+
+// A view is what was seen of a tailnet's settings, and what follows.
+type view struct {
+	// Change is what is to be written, if changes says that it is anything.
+	change  tailscale.Settings
+	changes bool
+
+	// Lost are settings that an older object has.
+	lost map[string]claims.Claimant
+
+	// Hidden are OAuth scopes that reading what is wanted lacks, sorted.
+	hidden []string
+}
+
+// Create writes the settings for the first time. What keeps some from being
+// written is told by the next observation.
+func (e *external) Create(ctx context.Context, mg *v1alpha1.Tailnet) (managed.ExternalCreation, error) {
+	return managed.ExternalCreation{}, e.putSettings(ctx, mg)
+}
+
+// Update writes the settings that are not as wanted.
+func (e *external) Update(ctx context.Context, mg *v1alpha1.Tailnet) (managed.ExternalUpdate, error) {
+	if err := e.putSettings(ctx, mg); err != nil {
+		return managed.ExternalUpdate{}, err
+	}
+	v, err := e.lookAtSettings(ctx, mg, 0)
+	if err != nil {
+		return managed.ExternalUpdate{}, err
+	}
+	mg.SetConditions(v.ready())
+	return managed.ExternalUpdate{}, v.blocked()
+}
+
+func (e *external) putSettings(ctx context.Context, mg *v1alpha1.Tailnet) error {
+	v, err := e.lookAtSettings(ctx, mg, fresh)
+	if err != nil || !v.changes {
+		return err
+	}
+	if err := e.api.PatchSettings(ctx, v.change); err != nil {
+		err = errors.Wrap(err, "cannot write settings")
+		mg.SetConditions(xpv2.Unavailable().WithMessage(err.Error()))
+		return err
+	}
+	return nil
+}
+
+// lookAtSettings reads the settings into the object's status. Who may not read
+// them, or cannot just now, is told only if some are wanted.
+func (e *external) lookAtSettings(ctx context.Context, mg *v1alpha1.Tailnet, maxAge time.Duration) (view, error) {
+	wanted := mg.Spec.ForProvider.Settings
+	manages := wanted != nil && claims.Writes(mg)
+	current, err := e.api.Settings(ctx, maxAge)
+	forbidden := tailscale.ClassOf(err) == tailscale.ClassForbidden
+	if err != nil && !forbidden {
+		if manages {
+			return view{}, errors.Wrap(err, "cannot get settings")
+		}
+		return view{}, nil
+	}
+	mg.Status.AtProvider.Settings = nil
+	if current != (tailscale.Settings{}) {
+		// A copy: the settings are shared, and the API server's answers are decoded
+		// into the status.
+		o := v1alpha1.TailnetSettings(current)
+		mg.Status.AtProvider.Settings = o.DeepCopy()
+	}
+	if !manages {
+		return view{}, nil
+	}
+	lost, err := e.lost(ctx, mg)
+	if err != nil {
+		return view{}, err
+	}
+	own, err := tailscale.Settings(*wanted).Without(slices.Collect(maps.Keys(lost))...)
+	if err != nil {
+		return view{}, err
+	}
+	change, hidden, err := tailscale.Change(own, current)
+	return view{change: change, changes: change != (tailscale.Settings{}), lost: lost, hidden: hidden}, err
+}
+
+// lost returns the settings that older objects for the same tailnet have.
+func (e *external) lost(ctx context.Context, mg *v1alpha1.Tailnet) (map[string]claims.Claimant, error) {
+	all, err := e.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	self, err := claimant(mg)
+	if err != nil {
+		return nil, err
+	}
+	var others []claims.Claimant
+	for i := range all {
+		if !claims.Writes(&all[i]) {
+			continue
+		}
+		c, err := claimant(&all[i])
+		if err != nil {
+			return nil, err
+		}
+		others = append(others, c)
+	}
+	return claims.Lost(self, others), nil
+}
+
+func claimant(mg *v1alpha1.Tailnet) (claims.Claimant, error) {
+	if mg.Spec.ForProvider.Settings == nil {
+		return claims.New(mg, mg.Status.AtProvider.Name), nil
+	}
+	names, err := tailscale.Settings(*mg.Spec.ForProvider.Settings).Names()
+	return claims.New(mg, mg.Status.AtProvider.Name, names...), err
+}
+
+// blocked says why not all that is wanted is done, or nil.
+func (v view) blocked() error {
+	m := claims.Message(v1alpha1.TailnetKind, v.lost)
+	if len(v.hidden) > 0 {
+		m = "The credential may not see settings that are wanted; give it the OAuth scope: " + strings.Join(v.hidden, ", ")
+	}
+	if m == "" {
+		return nil
+	}
+	return errors.New(m)
+}
+
+// ready is the condition of an object for which nothing is left to do.
+func (v view) ready() xpv2.Condition {
+	err := v.blocked()
+	switch {
+	case err == nil:
+		return xpv2.Available()
+	case len(v.hidden) > 0:
+		return claims.NotReady(meta.ReasonScopeMissing, err.Error())
+	}
+	return claims.NotReady(meta.ReasonConflict, err.Error())
+}
