@@ -1,0 +1,263 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package federatedidentity holds the controller of FederatedIdentities: other
+// issuers' tokens that Tailscale's API takes. An identity is found by a marker in
+// its description, and has no secret.
+package federatedidentity
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/ownership"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/secrets"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+// keyAudience is where the connection Secret, beside the client ID, has the
+// audience that tokens must be for.
+const keyAudience = "audience"
+
+// fresh is how old the list may be that decides whether one is made or deleted.
+const fresh = 2 * time.Second
+
+// api is what this controller needs of a tailnet.
+type api interface {
+	TrustCredentials(ctx context.Context, maxAge time.Duration) ([]tailscale.Key, error)
+	TrustCredential(ctx context.Context, id string) (*tailscale.Key, error)
+	CreateFederatedIdentity(ctx context.Context, r tailscale.FederatedIdentityRequest) (*tailscale.Key, error)
+	SetFederatedIdentity(ctx context.Context, id string, r tailscale.FederatedIdentityRequest) error
+	DeleteFederatedIdentity(ctx context.Context, id string) error
+}
+
+type external struct {
+	kinds.Shared
+
+	api       api
+	kube      client.Reader
+	clusterID string
+}
+
+// Observe the identity in the shared list.
+func (e *external) Observe(ctx context.Context, mg *v1alpha1.FederatedIdentity) (managed.ExternalObservation, error) {
+	err := ownership.Rival(ctx, e.kube, &v1alpha1.FederatedIdentityList{}, v1alpha1.FederatedIdentityKind, mg, externalName)
+	if err != nil {
+		if xpmeta.WasDeleted(mg) && ownership.Lost(err) {
+			return managed.ExternalObservation{}, nil
+		}
+		return managed.ExternalObservation{}, err
+	}
+	if xpmeta.WasDeleted(mg) {
+		left, err := e.left(ctx, mg)
+		return managed.ExternalObservation{ResourceExists: len(left) > 0, ResourceUpToDate: true}, err
+	}
+	details, err := secrets.Connection(ctx, e.kube, mg)
+	if err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	k, err := e.find(ctx, mg)
+	if err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	if k == nil {
+		mg.Status.AtProvider = v1alpha1.FederatedIdentityObservation{}
+		return managed.ExternalObservation{ConnectionDetails: details}, nil
+	}
+	observe(mg, k)
+	mg.SetConditions(xpv2.Available())
+	maps.Copy(details, connection(k))
+	d := diff(k, e.wanted(mg, k.Audience))
+	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: d == "", ConnectionDetails: details, Diff: d}, nil
+}
+
+func externalName(mg resource.Managed) string { return xpmeta.GetExternalName(mg) }
+
+// find returns the identity with the object's external name, nil if there is
+// none.
+func (e *external) find(ctx context.Context, mg *v1alpha1.FederatedIdentity) (*tailscale.Key, error) {
+	all, err := e.api.TrustCredentials(ctx, 0)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot list federated identities")
+	}
+	id := xpmeta.GetExternalName(mg)
+	if id == "" {
+		return nil, nil // None is an answer.
+	}
+	var k *tailscale.Key
+	if i := slices.IndexFunc(all, func(k tailscale.Key) bool { return k.ID == id }); i >= 0 {
+		k = &all[i]
+	} else {
+		// The list may be older than the identity.
+		k, err = e.api.TrustCredential(ctx, id)
+	}
+	switch {
+	case tailscale.IsNotFound(err) && !ownership.Tried(mg) && mg.Status.AtProvider.ID != id:
+		return nil, ownership.Missing(mg, "federated identity")
+	case tailscale.IsNotFound(err):
+		return nil, nil // None is an answer.
+	case err != nil:
+		return nil, errors.Wrapf(err, "cannot get federated identity %q", id)
+	case k.KeyType != tailscale.KeyTypeFederatedIdentity:
+		return nil, ownership.Missing(mg, "federated identity")
+	}
+	return k, nil
+}
+
+// left returns all identities of the object, recorded or not.
+func (e *external) left(ctx context.Context, mg *v1alpha1.FederatedIdentity) ([]tailscale.Key, error) {
+	all, err := e.api.TrustCredentials(ctx, fresh)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot list federated identities")
+	}
+	marker := ownership.Marker(e.clusterID, mg)
+	id := xpmeta.GetExternalName(mg)
+	var ours []tailscale.Key
+	for _, k := range all {
+		if k.KeyType == tailscale.KeyTypeFederatedIdentity && (k.ID == id || ownership.Marked(k.Description, marker)) {
+			ours = append(ours, k)
+		}
+	}
+	if id == "" || slices.ContainsFunc(ours, func(k tailscale.Key) bool { return k.ID == id }) {
+		return ours, nil
+	}
+	// The list may not show all.
+	k, err := e.api.TrustCredential(ctx, id)
+	if tailscale.IsNotFound(err) {
+		return ours, nil
+	}
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot get federated identity %q", id)
+	}
+	if k.KeyType == tailscale.KeyTypeFederatedIdentity {
+		ours = append(ours, *k)
+	}
+	return ours, nil
+}
+
+func observe(mg *v1alpha1.FederatedIdentity, k *tailscale.Key) {
+	mg.Status.AtProvider = v1alpha1.FederatedIdentityObservation{
+		ID:          k.ID,
+		Description: k.Description,
+		Issuer:      k.Issuer,
+		Subject:     k.Subject,
+		Audience:    k.Audience,
+		Scopes:      sorted(k.Scopes),
+		Tags:        sorted(k.Tags),
+		Created:     &metav1.Time{Time: k.Created.UTC().Truncate(time.Second)},
+	}
+}
+
+// wanted is what the identity is to be. It keeps the audience that it has, unless
+// the object says one.
+func (e *external) wanted(mg *v1alpha1.FederatedIdentity, audience string) tailscale.FederatedIdentityRequest {
+	p := mg.Spec.ForProvider
+	if p.Audience != "" {
+		audience = p.Audience
+	}
+	return tailscale.FederatedIdentityRequest{
+		Description:      ownership.Description(ownership.Marker(e.clusterID, mg), p.Description, mg),
+		Issuer:           p.Issuer,
+		Subject:          p.Subject,
+		Audience:         audience,
+		CustomClaimRules: p.CustomClaimRules,
+		Scopes:           sorted(p.Scopes),
+		Tags:             sorted(p.Tags),
+	}
+}
+
+// diff names the field of an identity that is not as wanted.
+func diff(have *tailscale.Key, want tailscale.FederatedIdentityRequest) string {
+	switch {
+	case have.Description != want.Description:
+		return "description"
+	case have.Issuer != want.Issuer:
+		return "issuer"
+	case have.Subject != want.Subject:
+		return "subject"
+	case have.Audience != want.Audience:
+		return "audience"
+	case !maps.Equal(have.CustomClaimRules, want.CustomClaimRules):
+		return "customClaimRules"
+	case !slices.Equal(sorted(have.Scopes), want.Scopes):
+		return "scopes"
+	case !slices.Equal(sorted(have.Tags), want.Tags):
+		return "tags"
+	}
+	return ""
+}
+
+// Create an identity, or record the one that an earlier attempt made.
+func (e *external) Create(ctx context.Context, mg *v1alpha1.FederatedIdentity) (managed.ExternalCreation, error) {
+	ours, err := e.left(ctx, mg)
+	if err != nil {
+		return managed.ExternalCreation{}, err
+	}
+	if len(ours) > 0 {
+		ownership.Created(mg, ours[0].ID)
+		return managed.ExternalCreation{ConnectionDetails: connection(&ours[0])}, e.remove(ctx, ours[1:])
+	}
+	k, err := e.api.CreateFederatedIdentity(ctx, e.wanted(mg, ""))
+	if err != nil {
+		return managed.ExternalCreation{}, errors.Wrap(err, "cannot create federated identity")
+	}
+	ownership.Created(mg, k.ID)
+	return managed.ExternalCreation{ConnectionDetails: connection(k)}, nil
+}
+
+// Update all of the identity but its id.
+func (e *external) Update(ctx context.Context, mg *v1alpha1.FederatedIdentity) (managed.ExternalUpdate, error) {
+	id := xpmeta.GetExternalName(mg)
+	want := e.wanted(mg, mg.Status.AtProvider.Audience)
+	if err := e.api.SetFederatedIdentity(ctx, id, want); err != nil {
+		return managed.ExternalUpdate{}, errors.Wrapf(err, "cannot set federated identity %q", id)
+	}
+	return managed.ExternalUpdate{ConnectionDetails: connection(&tailscale.Key{ID: id, Audience: want.Audience})}, nil
+}
+
+// Delete every identity of the object.
+func (e *external) Delete(ctx context.Context, mg *v1alpha1.FederatedIdentity) (managed.ExternalDelete, error) {
+	mg.SetConditions(xpv2.Deleting())
+	ours, err := e.left(ctx, mg)
+	if err != nil {
+		return managed.ExternalDelete{}, err
+	}
+	return managed.ExternalDelete{}, e.remove(ctx, ours)
+}
+
+func (e *external) remove(ctx context.Context, ks []tailscale.Key) error {
+	for _, k := range ks {
+		if err := e.api.DeleteFederatedIdentity(ctx, k.ID); err != nil {
+			return errors.Wrapf(err, "cannot delete federated identity %q", k.ID)
+		}
+	}
+	return nil
+}
+
+func connection(k *tailscale.Key) managed.ConnectionDetails {
+	return managed.ConnectionDetails{meta.SecretKeyClientID: []byte(k.ID), keyAudience: []byte(k.Audience)}
+}
+
+// sorted returns a sorted copy, as plain strings. Order means nothing to the API.
+func sorted[S ~string](in []S) []string {
+	out := make([]string, 0, len(in))
+	for _, s := range in {
+		out = append(out, string(s))
+	}
+	slices.Sort(out)
+	return out
+}

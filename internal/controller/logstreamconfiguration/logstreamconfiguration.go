@@ -1,0 +1,242 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package logstreamconfiguration holds the controller of LogstreamConfigurations.
+// A tailnet has one for each type of logs, known by that type: it is the external
+// name.
+package logstreamconfiguration
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/ownership"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/secrets"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+// api is what this controller needs of a tailnet.
+type api interface {
+	LogstreamConfiguration(ctx context.Context, logType string) (*tailscale.LogstreamConfiguration, error)
+	SetLogstreamConfiguration(ctx context.Context, logType string, r tailscale.LogstreamRequest) error
+	DeleteLogstreamConfiguration(ctx context.Context, logType string) error
+}
+
+type external struct {
+	kinds.Shared
+
+	api  api
+	kube client.Reader
+
+	ours bool // What Observe found to be ours, or there to be adopted.
+}
+
+// Observe the configuration of the object's type of logs: there are two at most,
+// so this is no call an object.
+func (e *external) Observe(ctx context.Context, mg *v1alpha1.LogstreamConfiguration) (managed.ExternalObservation, error) {
+	if err := e.rival(ctx, mg); err != nil {
+		if xpmeta.WasDeleted(mg) && ownership.Lost(err) {
+			return managed.ExternalObservation{}, nil
+		}
+		return managed.ExternalObservation{}, err
+	}
+	t := logType(mg)
+	if name := xpmeta.GetExternalName(mg); name != "" && name != t {
+		return managed.ExternalObservation{}, errors.Errorf("the annotation %s must be the log type %q, or be removed", xpmeta.AnnotationKeyExternalName, t)
+	}
+	l, err := e.api.LogstreamConfiguration(ctx, t)
+	if err != nil {
+		return managed.ExternalObservation{}, errors.Wrapf(err, "cannot get where %s logs are sent", t)
+	}
+	recorded := xpmeta.GetExternalName(mg) == t
+	if xpmeta.WasDeleted(mg) {
+		return managed.ExternalObservation{ResourceExists: l != nil && (recorded || ownership.Attempted(mg, t)), ResourceUpToDate: true}, nil
+	}
+	if l == nil {
+		mg.Status.AtProvider = v1alpha1.LogstreamConfigurationObservation{}
+		return managed.ExternalObservation{}, nil
+	}
+	if !ownership.Manages(mg) {
+		observe(mg, l)
+		mg.SetConditions(xpv2.Available())
+		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
+	}
+	if !recorded {
+		if err := mayManage(mg); err != nil {
+			return managed.ExternalObservation{}, err
+		}
+		// Only a Create can record that it is ours.
+		e.ours = true
+		return managed.ExternalObservation{}, nil
+	}
+	observe(mg, l)
+	want, err := e.wanted(ctx, mg)
+	if err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	h, err := hash(mg, want)
+	if err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	mg.SetConditions(xpv2.Available())
+	d := diff(l, want)
+	if d == "" && mg.Status.AtProvider.SecretHash != h {
+		d = "secrets, or what the spec says no more"
+	}
+	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: d == "", Diff: d}, nil
+}
+
+func logType(mg *v1alpha1.LogstreamConfiguration) string { return string(mg.Spec.ForProvider.LogType) }
+
+func (e *external) rival(ctx context.Context, mg *v1alpha1.LogstreamConfiguration) error {
+	return ownership.Rival(ctx, e.kube, &v1alpha1.LogstreamConfigurationList{}, v1alpha1.LogstreamConfigurationKind, mg, func(o resource.Managed) string {
+		if l, ok := o.(*v1alpha1.LogstreamConfiguration); ok {
+			return logType(l) + " logs"
+		}
+		return ""
+	})
+}
+
+// mayManage returns an error if a configuration that exists is not the object's.
+func mayManage(mg *v1alpha1.LogstreamConfiguration) error {
+	if mg.Spec.ForProvider.AdoptionPolicy == v1alpha1.AdoptionPolicyAdopt || ownership.Attempted(mg, logType(mg)) {
+		return nil
+	}
+	return ownership.Foreign(mg, "%s logs are sent somewhere already, and not by this object; stop that, or set adoptionPolicy to Adopt", logType(mg))
+}
+
+// observe keeps what was sent last: Tailscale does not tell.
+func observe(mg *v1alpha1.LogstreamConfiguration, l *tailscale.LogstreamConfiguration) {
+	mg.Status.AtProvider = v1alpha1.LogstreamConfigurationObservation{
+		LogType:         logType(mg),
+		DestinationType: string(l.DestinationType),
+		URL:             l.URL,
+		SecretHash:      mg.Status.AtProvider.SecretHash,
+	}
+}
+
+// hash tells whether the same was sent before, secrets and all.
+func hash(mg *v1alpha1.LogstreamConfiguration, r tailscale.LogstreamRequest) (string, error) {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return "", errors.New("cannot encode where logs are to be sent")
+	}
+	return secrets.Fingerprint(mg, string(b))
+}
+
+// wanted is where logs are to be sent, with secrets.
+func (e *external) wanted(ctx context.Context, mg *v1alpha1.LogstreamConfiguration) (tailscale.LogstreamRequest, error) {
+	r := request(mg.Spec.ForProvider)
+	p := mg.Spec.ForProvider
+	for _, s := range []struct {
+		ref *xpv2.LocalSecretKeySelector
+		to  *string
+	}{
+		{ref: p.TokenSecretRef, to: &r.Token},
+		{ref: s3SecretRef(p.S3), to: &r.S3SecretAccessKey},
+		{ref: gcsSecretRef(p.GCS), to: &r.GCSCredentials},
+	} {
+		if s.ref == nil {
+			continue
+		}
+		v, err := secrets.Value(ctx, e.kube, mg, *s.ref)
+		if err != nil {
+			return r, err
+		}
+		*s.to = v
+	}
+	return r, nil
+}
+
+// Create a configuration, or record the one that is ours already.
+func (e *external) Create(ctx context.Context, mg *v1alpha1.LogstreamConfiguration) (managed.ExternalCreation, error) {
+	t := logType(mg)
+	l, err := e.api.LogstreamConfiguration(ctx, t)
+	if err != nil {
+		return managed.ExternalCreation{}, errors.Wrapf(err, "cannot get where %s logs are sent", t)
+	}
+	if l != nil && !e.ours && xpmeta.GetExternalName(mg) != t && mg.Spec.ForProvider.AdoptionPolicy != v1alpha1.AdoptionPolicyAdopt {
+		ownership.SetForeign(mg, t)
+		return managed.ExternalCreation{}, mayManage(mg)
+	}
+	want, err := e.wanted(ctx, mg)
+	if err != nil {
+		return managed.ExternalCreation{}, err
+	}
+	if err := e.api.SetLogstreamConfiguration(ctx, t, want); err != nil {
+		return managed.ExternalCreation{}, errors.Wrapf(err, "cannot set where %s logs are sent", t)
+	}
+	ownership.Created(mg, t)
+	return managed.ExternalCreation{}, nil
+}
+
+// Update replaces the configuration.
+func (e *external) Update(ctx context.Context, mg *v1alpha1.LogstreamConfiguration) (managed.ExternalUpdate, error) {
+	t := logType(mg)
+	want, err := e.wanted(ctx, mg)
+	if err != nil {
+		return managed.ExternalUpdate{}, err
+	}
+	if err := e.api.SetLogstreamConfiguration(ctx, t, want); err != nil {
+		return managed.ExternalUpdate{}, errors.Wrapf(err, "cannot set where %s logs are sent", t)
+	}
+	mg.Status.AtProvider.SecretHash, err = hash(mg, want)
+	return managed.ExternalUpdate{}, err
+}
+
+// Delete the configuration.
+func (e *external) Delete(ctx context.Context, mg *v1alpha1.LogstreamConfiguration) (managed.ExternalDelete, error) {
+	mg.SetConditions(xpv2.Deleting())
+	t := logType(mg)
+	return managed.ExternalDelete{}, errors.Wrapf(e.api.DeleteLogstreamConfiguration(ctx, t), "cannot stop sending %s logs", t)
+}
+
+func s3SecretRef(p *v1alpha1.LogstreamS3) *xpv2.LocalSecretKeySelector {
+	if p == nil {
+		return nil
+	}
+	return p.SecretAccessKeySecretRef
+}
+
+func gcsSecretRef(p *v1alpha1.LogstreamGCS) *xpv2.LocalSecretKeySelector {
+	if p == nil {
+		return nil
+	}
+	return &p.CredentialsSecretRef
+}
+
+// diff names the field of a configuration that is not as wanted. What the object
+// does not say, Tailscale chooses.
+func diff(have *tailscale.LogstreamConfiguration, want tailscale.LogstreamRequest) string {
+	switch {
+	case have.DestinationType != want.DestinationType:
+		return "destinationType"
+	case want.URL != "" && have.URL != want.URL:
+		return "url"
+	case want.User != "" && have.User != want.User:
+		return "user"
+	case want.UploadPeriodMinutes != 0 && have.UploadPeriodMinutes != want.UploadPeriodMinutes:
+		return "uploadPeriodMinutes"
+	case want.CompressionFormat != "" && have.CompressionFormat != want.CompressionFormat:
+		return "compressionFormat"
+	case have.S3Bucket != want.S3Bucket || have.S3Region != want.S3Region || have.S3KeyPrefix != want.S3KeyPrefix ||
+		have.S3AuthenticationType != want.S3AuthenticationType || have.S3AccessKeyID != want.S3AccessKeyID || have.S3RoleARN != want.S3RoleARN ||
+		(want.S3ExternalID != "" && have.S3ExternalID != want.S3ExternalID):
+		return "s3"
+	case have.GCSBucket != want.GCSBucket || have.GCSKeyPrefix != want.GCSKeyPrefix ||
+		(len(want.GCSScopes) > 0 && !slices.Equal(slices.Sorted(slices.Values(have.GCSScopes)), want.GCSScopes)):
+		return "gcs"
+	}
+	return ""
+}

@@ -1,0 +1,256 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package oauthclient holds the controller of OAuthClients: credentials to
+// Tailscale's API that are made through the API. A client is found by a marker in
+// its description; one whose secret was lost is replaced, for Tailscale shows a
+// secret only once.
+package oauthclient
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/ownership"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/secrets"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+const reasonReplacing event.Reason = "ReplacingOAuthClient"
+
+// fresh is how old the list may be that decides whether one is made or deleted.
+const fresh = 2 * time.Second
+
+// api is what this controller needs of a tailnet.
+type api interface {
+	TrustCredentials(ctx context.Context, maxAge time.Duration) ([]tailscale.Key, error)
+	TrustCredential(ctx context.Context, id string) (*tailscale.Key, error)
+	CreateOAuthClient(ctx context.Context, r tailscale.OAuthClientRequest) (*tailscale.Key, error)
+	SetOAuthClient(ctx context.Context, id string, r tailscale.OAuthClientRequest) error
+	DeleteOAuthClient(ctx context.Context, id string) error
+}
+
+type external struct {
+	kinds.Shared
+
+	api       api
+	kube      client.Reader
+	record    event.Recorder
+	clusterID string
+
+	lost bool // What Observe found: the secret of the client is nowhere.
+}
+
+// Observe the client in the shared list.
+func (e *external) Observe(ctx context.Context, mg *v1alpha1.OAuthClient) (managed.ExternalObservation, error) {
+	if err := e.rival(ctx, mg); err != nil {
+		if xpmeta.WasDeleted(mg) && ownership.Lost(err) {
+			return managed.ExternalObservation{}, nil
+		}
+		return managed.ExternalObservation{}, err
+	}
+	if xpmeta.WasDeleted(mg) {
+		left, err := e.left(ctx, mg)
+		return managed.ExternalObservation{ResourceExists: len(left) > 0, ResourceUpToDate: true}, err
+	}
+	details, err := secrets.Connection(ctx, e.kube, mg)
+	if err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	k, err := e.find(ctx, mg)
+	if err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	if k == nil {
+		mg.Status.AtProvider = v1alpha1.OAuthClientObservation{}
+		return managed.ExternalObservation{ConnectionDetails: details}, nil
+	}
+	observe(mg, k)
+	known := len(details[meta.SecretKeyClientSecret]) > 0 && string(details[meta.SecretKeyClientID]) == k.ID
+	e.lost = !known && secrets.Wanted(mg) && ownership.Manages(mg)
+	if e.lost {
+		mg.SetConditions(xpv2.Unavailable().WithMessage("The connection Secret lacks the client's secret; the client is replaced"))
+		return managed.ExternalObservation{ConnectionDetails: details}, nil
+	}
+	ready := xpv2.Available()
+	if !known && ownership.Manages(mg) {
+		ready = ready.WithMessage("The client's secret is kept nowhere; set spec.writeConnectionSecretToRef to have the client replaced by one whose secret is")
+	}
+	mg.SetConditions(ready)
+	d := diff(k, e.wanted(mg))
+	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: d == "", ConnectionDetails: details, Diff: d}, nil
+}
+
+// rival refuses a client that two objects name.
+func (e *external) rival(ctx context.Context, mg *v1alpha1.OAuthClient) error {
+	return ownership.Rival(ctx, e.kube, &v1alpha1.OAuthClientList{}, v1alpha1.OAuthClientKind, mg, externalName)
+}
+
+func externalName(mg resource.Managed) string { return xpmeta.GetExternalName(mg) }
+
+// find returns the client with the object's external name, nil if there is none.
+func (e *external) find(ctx context.Context, mg *v1alpha1.OAuthClient) (*tailscale.Key, error) {
+	all, err := e.api.TrustCredentials(ctx, 0)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot list OAuth clients")
+	}
+	id := xpmeta.GetExternalName(mg)
+	if id == "" {
+		return nil, nil // None is an answer.
+	}
+	var k *tailscale.Key
+	if i := slices.IndexFunc(all, func(k tailscale.Key) bool { return k.ID == id }); i >= 0 {
+		k = &all[i]
+	} else {
+		// The list may be older than the client.
+		k, err = e.api.TrustCredential(ctx, id)
+	}
+	switch {
+	case tailscale.IsNotFound(err) && !ownership.Tried(mg) && mg.Status.AtProvider.ID != id:
+		return nil, ownership.Missing(mg, "OAuth client")
+	case tailscale.IsNotFound(err):
+		return nil, nil // None is an answer.
+	case err != nil:
+		return nil, errors.Wrapf(err, "cannot get OAuth client %q", id)
+	case k.KeyType != tailscale.KeyTypeOAuthClient:
+		return nil, ownership.Missing(mg, "OAuth client")
+	}
+	return k, nil
+}
+
+// left returns the ids of all clients of the object, recorded or not.
+func (e *external) left(ctx context.Context, mg *v1alpha1.OAuthClient) ([]string, error) {
+	all, err := e.api.TrustCredentials(ctx, fresh)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot list OAuth clients")
+	}
+	marker := ownership.Marker(e.clusterID, mg)
+	id := xpmeta.GetExternalName(mg)
+	var ids []string
+	for _, k := range all {
+		if k.KeyType == tailscale.KeyTypeOAuthClient && (k.ID == id || ownership.Marked(k.Description, marker)) {
+			ids = append(ids, k.ID)
+		}
+	}
+	if id == "" || slices.Contains(ids, id) {
+		return ids, nil
+	}
+	// The list may not show all.
+	k, err := e.api.TrustCredential(ctx, id)
+	if tailscale.IsNotFound(err) {
+		return ids, nil
+	}
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot get OAuth client %q", id)
+	}
+	if k.KeyType == tailscale.KeyTypeOAuthClient {
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+func observe(mg *v1alpha1.OAuthClient, k *tailscale.Key) {
+	mg.Status.AtProvider = v1alpha1.OAuthClientObservation{
+		ID:          k.ID,
+		Description: k.Description,
+		Scopes:      sorted(k.Scopes),
+		Tags:        sorted(k.Tags),
+		Created:     &metav1.Time{Time: k.Created.UTC().Truncate(time.Second)},
+	}
+}
+
+// wanted is what the client is to be.
+func (e *external) wanted(mg *v1alpha1.OAuthClient) tailscale.OAuthClientRequest {
+	p := mg.Spec.ForProvider
+	return tailscale.OAuthClientRequest{
+		Description: ownership.Description(ownership.Marker(e.clusterID, mg), p.Description, mg),
+		Scopes:      sorted(p.Scopes),
+		Tags:        sorted(p.Tags),
+	}
+}
+
+// diff names the field of a client that is not as wanted.
+func diff(have *tailscale.Key, want tailscale.OAuthClientRequest) string {
+	switch {
+	case have.Description != want.Description:
+		return "description"
+	case !slices.Equal(sorted(have.Scopes), want.Scopes):
+		return "scopes"
+	case !slices.Equal(sorted(have.Tags), want.Tags):
+		return "tags"
+	}
+	return ""
+}
+
+// Create a client. Clients of the object that exist already go first: nobody
+// knows their secrets.
+func (e *external) Create(ctx context.Context, mg *v1alpha1.OAuthClient) (managed.ExternalCreation, error) {
+	if e.lost {
+		e.record.Event(mg, event.Normal(reasonReplacing, "Replacing OAuth client "+xpmeta.GetExternalName(mg)+", whose secret the connection Secret lacks"))
+	}
+	if err := e.deleteAll(ctx, mg); err != nil {
+		return managed.ExternalCreation{}, err
+	}
+	k, err := e.api.CreateOAuthClient(ctx, e.wanted(mg))
+	if err != nil {
+		return managed.ExternalCreation{}, errors.Wrap(err, "cannot create OAuth client")
+	}
+	ownership.Created(mg, k.ID)
+	return managed.ExternalCreation{ConnectionDetails: managed.ConnectionDetails{
+		meta.SecretKeyClientID:     []byte(k.ID),
+		meta.SecretKeyClientSecret: []byte(k.Key),
+	}}, nil
+}
+
+// Update description, scopes and tags.
+func (e *external) Update(ctx context.Context, mg *v1alpha1.OAuthClient) (managed.ExternalUpdate, error) {
+	id := xpmeta.GetExternalName(mg)
+	if err := e.api.SetOAuthClient(ctx, id, e.wanted(mg)); err != nil {
+		return managed.ExternalUpdate{}, errors.Wrapf(err, "cannot set OAuth client %q", id)
+	}
+	details, err := secrets.Connection(ctx, e.kube, mg)
+	return managed.ExternalUpdate{ConnectionDetails: details}, err
+}
+
+// Delete every client of the object.
+func (e *external) Delete(ctx context.Context, mg *v1alpha1.OAuthClient) (managed.ExternalDelete, error) {
+	mg.SetConditions(xpv2.Deleting())
+	return managed.ExternalDelete{}, e.deleteAll(ctx, mg)
+}
+
+func (e *external) deleteAll(ctx context.Context, mg *v1alpha1.OAuthClient) error {
+	ids, err := e.left(ctx, mg)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := e.api.DeleteOAuthClient(ctx, id); err != nil {
+			return errors.Wrapf(err, "cannot delete OAuth client %q", id)
+		}
+	}
+	return nil
+}
+
+// sorted returns a sorted copy, as plain strings. Order means nothing to the API.
+func sorted[S ~string](in []S) []string {
+	out := make([]string, 0, len(in))
+	for _, s := range in {
+		out = append(out, string(s))
+	}
+	slices.Sort(out)
+	return out
+}

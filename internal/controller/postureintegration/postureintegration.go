@@ -1,0 +1,266 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package postureintegration holds the controller of PostureIntegrations.
+// Tailscale takes one for each provider of device attributes, so one is known by
+// its id, and before that is recorded, by its provider.
+package postureintegration
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	tsclient "tailscale.com/client/tailscale/v2"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/ownership"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/secrets"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+// fresh is how old the list may be that decides whether one is made or deleted.
+const fresh = 2 * time.Second
+
+// maxError bounds what is shown of a provider's error, in bytes.
+const maxError = 200
+
+// api is what this controller needs of a tailnet.
+type api interface {
+	PostureIntegrations(ctx context.Context, maxAge time.Duration) ([]tailscale.PostureIntegration, error)
+	PostureIntegration(ctx context.Context, id string) (*tailscale.PostureIntegration, error)
+	CreatePostureIntegration(ctx context.Context, p tailscale.PostureIntegrationRequest) (string, error)
+	UpdatePostureIntegration(ctx context.Context, id, cloudID, clientID, tenantID, secret string) error
+	DeletePostureIntegration(ctx context.Context, id string) error
+}
+
+type external struct {
+	kinds.Shared
+
+	api  api
+	kube client.Reader
+
+	ours string // What Observe found to be ours, of which Create must record the id.
+}
+
+// Observe the integration in the shared list.
+func (e *external) Observe(ctx context.Context, mg *v1alpha1.PostureIntegration) (managed.ExternalObservation, error) {
+	if err := e.rival(ctx, mg); err != nil {
+		if xpmeta.WasDeleted(mg) && ownership.Lost(err) {
+			return managed.ExternalObservation{}, nil
+		}
+		return managed.ExternalObservation{}, err
+	}
+	if xpmeta.WasDeleted(mg) {
+		p, err := e.find(ctx, mg, fresh)
+		if err != nil || p == nil {
+			return managed.ExternalObservation{}, err
+		}
+		return managed.ExternalObservation{ResourceExists: made(mg, p), ResourceUpToDate: true}, nil
+	}
+	p, err := e.find(ctx, mg, 0)
+	if err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	if p == nil {
+		mg.Status.AtProvider = v1alpha1.PostureIntegrationObservation{}
+		return managed.ExternalObservation{}, nil
+	}
+	if !ownership.Manages(mg) {
+		observe(mg, p)
+		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
+	}
+	if xpmeta.GetExternalName(mg) != p.ID {
+		if err := mayManage(mg, p); err != nil {
+			return managed.ExternalObservation{}, err
+		}
+		// Only a Create can record the id.
+		e.ours = p.ID
+		return managed.ExternalObservation{}, nil
+	}
+	observe(mg, p)
+	if string(p.Provider) != mg.Spec.ForProvider.Provider {
+		return managed.ExternalObservation{}, ownership.Foreign(mg, "integration %q is with the provider %q, which Tailscale cannot change; correct the annotation %s", p.ID, p.Provider, xpmeta.AnnotationKeyExternalName)
+	}
+	_, h, err := e.secret(ctx, mg)
+	if err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	d := diff(mg, p)
+	if d == "" && mg.Status.AtProvider.SecretHash != h {
+		d = "secret"
+	}
+	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: d == "", Diff: d}, nil
+}
+
+func (e *external) rival(ctx context.Context, mg *v1alpha1.PostureIntegration) error {
+	return ownership.Rival(ctx, e.kube, &v1alpha1.PostureIntegrationList{}, v1alpha1.PostureIntegrationKind, mg, func(o resource.Managed) string {
+		if p, ok := o.(*v1alpha1.PostureIntegration); ok {
+			return "provider " + p.Spec.ForProvider.Provider
+		}
+		return ""
+	})
+}
+
+// find returns the integration with the object's external name, else the one with
+// its provider, else nil.
+func (e *external) find(ctx context.Context, mg *v1alpha1.PostureIntegration, maxAge time.Duration) (*tailscale.PostureIntegration, error) {
+	all, err := e.api.PostureIntegrations(ctx, maxAge)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot list posture integrations")
+	}
+	id := xpmeta.GetExternalName(mg)
+	if i := slices.IndexFunc(all, func(p tailscale.PostureIntegration) bool { return id != "" && p.ID == id }); i >= 0 {
+		return &all[i], nil
+	}
+	if id != "" {
+		// The list may be older than the integration.
+		p, err := e.api.PostureIntegration(ctx, id)
+		if err == nil {
+			return p, nil
+		}
+		if !tailscale.IsNotFound(err) {
+			return nil, errors.Wrapf(err, "cannot get posture integration %q", id)
+		}
+		if !ownership.Tried(mg) && mg.Status.AtProvider.ID != id && !xpmeta.WasDeleted(mg) {
+			return nil, ownership.Missing(mg, "posture integration")
+		}
+	}
+	if i := slices.IndexFunc(all, func(p tailscale.PostureIntegration) bool { return string(p.Provider) == mg.Spec.ForProvider.Provider }); i >= 0 {
+		return &all[i], nil
+	}
+	return nil, nil // None is an answer.
+}
+
+// mayManage returns an error if an integration with the object's provider is not
+// its own.
+func mayManage(mg *v1alpha1.PostureIntegration, p *tailscale.PostureIntegration) error {
+	if mg.Spec.ForProvider.AdoptionPolicy == v1alpha1.AdoptionPolicyAdopt || ownership.Attempted(mg, p.ID) {
+		return nil
+	}
+	return ownership.Foreign(mg, "integration %q with this provider exists and was not made for this object; delete it, or set adoptionPolicy to Adopt", p.ID)
+}
+
+// made tells whether an integration is the object's to delete.
+func made(mg *v1alpha1.PostureIntegration, p *tailscale.PostureIntegration) bool {
+	return xpmeta.GetExternalName(mg) == p.ID || ownership.Attempted(mg, p.ID)
+}
+
+// observe keeps what was sent last: Tailscale does not tell. When the last
+// synchronisation was is left out: it changes by time alone.
+func observe(mg *v1alpha1.PostureIntegration, p *tailscale.PostureIntegration) {
+	failure := firstLine(p.Status.Error)
+	mg.Status.AtProvider = v1alpha1.PostureIntegrationObservation{
+		ID:           p.ID,
+		Provider:     string(p.Provider),
+		Error:        failure,
+		MatchedCount: &p.Status.MatchedCount,
+		SecretHash:   mg.Status.AtProvider.SecretHash,
+	}
+	if failure != "" {
+		mg.SetConditions(xpv2.Unavailable().WithMessage("Tailscale cannot synchronise with the provider, check cloud, client, tenant and secret: " + failure))
+		return
+	}
+	mg.SetConditions(xpv2.Available())
+}
+
+// firstLine of an error: the others tell of one request, and differ each time.
+func firstLine(s string) string {
+	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
+	if len(s) > maxError {
+		s = strings.ToValidUTF8(s[:maxError], "") + "..."
+	}
+	return s
+}
+
+// diff names the field of an integration that is not as wanted.
+func diff(mg *v1alpha1.PostureIntegration, have *tailscale.PostureIntegration) string {
+	want := mg.Spec.ForProvider
+	switch {
+	case have.CloudID != want.CloudID:
+		return "cloudID"
+	case have.ClientID != want.ClientID:
+		return "clientID"
+	case have.TenantID != want.TenantID:
+		return "tenantID"
+	}
+	return ""
+}
+
+// secret returns the provider's secret and a hash that tells whether the same was
+// sent before.
+func (e *external) secret(ctx context.Context, mg *v1alpha1.PostureIntegration) (value, hash string, err error) {
+	value, err = secrets.Value(ctx, e.kube, mg, mg.Spec.ForProvider.ClientSecretSecretRef)
+	if err != nil {
+		return "", "", err
+	}
+	hash, err = secrets.Fingerprint(mg, value)
+	return value, hash, err
+}
+
+// Create an integration, or record the one that is ours already.
+func (e *external) Create(ctx context.Context, mg *v1alpha1.PostureIntegration) (managed.ExternalCreation, error) {
+	p, err := e.find(ctx, mg, fresh)
+	if err != nil {
+		return managed.ExternalCreation{}, err
+	}
+	if p != nil {
+		if p.ID != e.ours && p.ID != xpmeta.GetExternalName(mg) && mg.Spec.ForProvider.AdoptionPolicy != v1alpha1.AdoptionPolicyAdopt {
+			ownership.SetForeign(mg, p.ID)
+			return managed.ExternalCreation{}, mayManage(mg, p)
+		}
+		// The next observation sends the secret.
+		ownership.Created(mg, p.ID)
+		return managed.ExternalCreation{}, nil
+	}
+	secret, _, err := e.secret(ctx, mg)
+	if err != nil {
+		return managed.ExternalCreation{}, err
+	}
+	want := mg.Spec.ForProvider
+	id, err := e.api.CreatePostureIntegration(ctx, tailscale.PostureIntegrationRequest{
+		Provider:     tsclient.PostureIntegrationProvider(want.Provider),
+		CloudID:      want.CloudID,
+		ClientID:     want.ClientID,
+		TenantID:     want.TenantID,
+		ClientSecret: secret,
+	})
+	if err != nil {
+		return managed.ExternalCreation{}, errors.Wrap(err, "cannot create posture integration")
+	}
+	ownership.Created(mg, id)
+	return managed.ExternalCreation{}, nil
+}
+
+// Update all of the integration but its provider.
+func (e *external) Update(ctx context.Context, mg *v1alpha1.PostureIntegration) (managed.ExternalUpdate, error) {
+	secret, h, err := e.secret(ctx, mg)
+	if err != nil {
+		return managed.ExternalUpdate{}, err
+	}
+	id, want := xpmeta.GetExternalName(mg), mg.Spec.ForProvider
+	if err := e.api.UpdatePostureIntegration(ctx, id, want.CloudID, want.ClientID, want.TenantID, secret); err != nil {
+		return managed.ExternalUpdate{}, errors.Wrapf(err, "cannot update posture integration %q", id)
+	}
+	mg.Status.AtProvider.SecretHash = h
+	return managed.ExternalUpdate{}, nil
+}
+
+// Delete the integration.
+func (e *external) Delete(ctx context.Context, mg *v1alpha1.PostureIntegration) (managed.ExternalDelete, error) {
+	mg.SetConditions(xpv2.Deleting())
+	p, err := e.find(ctx, mg, fresh)
+	if err != nil || p == nil || !made(mg, p) {
+		return managed.ExternalDelete{}, err
+	}
+	return managed.ExternalDelete{}, errors.Wrapf(e.api.DeletePostureIntegration(ctx, p.ID), "cannot delete posture integration %q", p.ID)
+}

@@ -1,0 +1,262 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package webhook holds the controller of Webhooks. Tailscale's webhooks carry
+// nothing to mark them with, so one is known by its id, and before that is
+// recorded, by its URL.
+package webhook
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/ownership"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/secrets"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+// Keys of the connection Secret.
+const (
+	keyID     = "id"
+	keySecret = "secret"
+)
+
+const reasonRotated event.Reason = "RotatedWebhookSecret"
+
+// fresh is how old the list may be that decides whether one is made or deleted.
+const fresh = 2 * time.Second
+
+// api is what this controller needs of a tailnet.
+type api interface {
+	Webhooks(ctx context.Context, maxAge time.Duration) ([]tailscale.Webhook, error)
+	Webhook(ctx context.Context, id string) (*tailscale.Webhook, error)
+	CreateWebhook(ctx context.Context, url, providerType string, subscriptions []string) (*tailscale.Webhook, error)
+	SetWebhookSubscriptions(ctx context.Context, id string, subscriptions []string) error
+	RotateWebhookSecret(ctx context.Context, id string) (string, error)
+	DeleteWebhook(ctx context.Context, id string) error
+}
+
+type external struct {
+	kinds.Shared
+
+	api    api
+	kube   client.Reader
+	record event.Recorder
+
+	rotate bool   // What Observe found: the connection Secret lacks the secret.
+	ours   string // What Observe found to be ours, of which Create must record the id.
+}
+
+// Observe the webhook in the shared list.
+func (e *external) Observe(ctx context.Context, mg *v1alpha1.Webhook) (managed.ExternalObservation, error) {
+	if xpmeta.WasDeleted(mg) {
+		return e.observeDeleted(ctx, mg)
+	}
+	if err := e.rival(ctx, mg); err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	details, err := secrets.Connection(ctx, e.kube, mg)
+	if err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	w, err := e.find(ctx, mg, 0)
+	if err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	if w == nil {
+		mg.Status.AtProvider = v1alpha1.WebhookObservation{}
+		return managed.ExternalObservation{ConnectionDetails: details}, nil
+	}
+	if xpmeta.GetExternalName(mg) != w.EndpointID && ownership.Manages(mg) {
+		if err := mayManage(mg, w); err != nil {
+			return managed.ExternalObservation{}, err
+		}
+		// Only a Create can record the id.
+		e.ours = w.EndpointID
+		return managed.ExternalObservation{ConnectionDetails: details}, nil
+	}
+	observe(mg, w)
+	if err := unchangeable(mg, w); err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	mg.SetConditions(xpv2.Available())
+	e.rotate = ownership.Manages(mg) && secrets.Wanted(mg) && (len(details[keySecret]) == 0 || string(details[keyID]) != w.EndpointID)
+	diff := ""
+	if !slices.Equal(subscriptions(mg), sorted(w.Subscriptions)) {
+		diff = "subscriptions"
+	}
+	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: diff == "" && !e.rotate, ConnectionDetails: details, Diff: diff}, nil
+}
+
+func (e *external) observeDeleted(ctx context.Context, mg *v1alpha1.Webhook) (managed.ExternalObservation, error) {
+	if err := e.rival(ctx, mg); err != nil {
+		if ownership.Lost(err) {
+			return managed.ExternalObservation{}, nil
+		}
+		return managed.ExternalObservation{}, err
+	}
+	w, err := e.find(ctx, mg, fresh)
+	if err != nil || w == nil {
+		return managed.ExternalObservation{}, err
+	}
+	return managed.ExternalObservation{ResourceExists: made(mg, w), ResourceUpToDate: true}, nil
+}
+
+// made tells whether a webhook is the object's to delete.
+func made(mg *v1alpha1.Webhook, w *tailscale.Webhook) bool {
+	return xpmeta.GetExternalName(mg) == w.EndpointID || ownership.Attempted(mg, w.EndpointID)
+}
+
+func (e *external) rival(ctx context.Context, mg *v1alpha1.Webhook) error {
+	return ownership.Rival(ctx, e.kube, &v1alpha1.WebhookList{}, v1alpha1.WebhookKind, mg, func(o resource.Managed) string {
+		if w, ok := o.(*v1alpha1.Webhook); ok {
+			return "webhook to " + w.Spec.ForProvider.EndpointURL
+		}
+		return ""
+	})
+}
+
+// find returns the webhook with the object's external name, else the one with
+// its URL, else nil.
+func (e *external) find(ctx context.Context, mg *v1alpha1.Webhook, maxAge time.Duration) (*tailscale.Webhook, error) {
+	all, err := e.api.Webhooks(ctx, maxAge)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot list webhooks")
+	}
+	id := xpmeta.GetExternalName(mg)
+	if i := slices.IndexFunc(all, func(w tailscale.Webhook) bool { return id != "" && w.EndpointID == id }); i >= 0 {
+		return &all[i], nil
+	}
+	if id != "" {
+		// The list may be older than the webhook.
+		w, err := e.api.Webhook(ctx, id)
+		if err == nil {
+			return w, nil
+		}
+		if !tailscale.IsNotFound(err) {
+			return nil, errors.Wrapf(err, "cannot get webhook %q", id)
+		}
+		if !ownership.Tried(mg) && mg.Status.AtProvider.ID != id && !xpmeta.WasDeleted(mg) {
+			return nil, ownership.Missing(mg, "webhook")
+		}
+	}
+	if i := slices.IndexFunc(all, func(w tailscale.Webhook) bool { return w.EndpointURL == mg.Spec.ForProvider.EndpointURL }); i >= 0 {
+		return &all[i], nil
+	}
+	return nil, nil // None is an answer.
+}
+
+// mayManage returns an error if a webhook to the object's URL is not its own.
+func mayManage(mg *v1alpha1.Webhook, w *tailscale.Webhook) error {
+	if mg.Spec.ForProvider.AdoptionPolicy == v1alpha1.AdoptionPolicyAdopt || ownership.Attempted(mg, w.EndpointID) {
+		return nil
+	}
+	return ownership.Foreign(mg, "webhook %q to this URL exists and was not made for this object; delete it, or set adoptionPolicy to Adopt", w.EndpointID)
+}
+
+// unchangeable returns an error if the webhook differs in what Tailscale cannot
+// change.
+func unchangeable(mg *v1alpha1.Webhook, w *tailscale.Webhook) error {
+	p := mg.Spec.ForProvider
+	if !ownership.Manages(mg) || (w.EndpointURL == p.EndpointURL && string(w.ProviderType) == p.ProviderType) {
+		return nil
+	}
+	return ownership.Foreign(mg, "webhook %q has the URL %q and the provider type %q, which Tailscale cannot change; say the same in the spec, or delete the webhook",
+		w.EndpointID, w.EndpointURL, w.ProviderType)
+}
+
+func observe(mg *v1alpha1.Webhook, w *tailscale.Webhook) {
+	mg.Status.AtProvider = v1alpha1.WebhookObservation{
+		ID:            w.EndpointID,
+		EndpointURL:   w.EndpointURL,
+		ProviderType:  string(w.ProviderType),
+		Subscriptions: sorted(w.Subscriptions),
+		Creator:       w.CreatorLoginName,
+		Created:       &metav1.Time{Time: w.Created.UTC().Truncate(time.Second)},
+	}
+}
+
+// Create a webhook, or record the one that is ours already.
+func (e *external) Create(ctx context.Context, mg *v1alpha1.Webhook) (managed.ExternalCreation, error) {
+	w, err := e.find(ctx, mg, fresh)
+	if err != nil {
+		return managed.ExternalCreation{}, err
+	}
+	if w != nil {
+		if w.EndpointID != e.ours && w.EndpointID != xpmeta.GetExternalName(mg) && mg.Spec.ForProvider.AdoptionPolicy != v1alpha1.AdoptionPolicyAdopt {
+			ownership.SetForeign(mg, w.EndpointID)
+			return managed.ExternalCreation{}, mayManage(mg, w)
+		}
+		ownership.Created(mg, w.EndpointID)
+		return managed.ExternalCreation{}, nil
+	}
+	p := mg.Spec.ForProvider
+	w, err = e.api.CreateWebhook(ctx, p.EndpointURL, p.ProviderType, subscriptions(mg))
+	if err != nil {
+		return managed.ExternalCreation{}, errors.Wrap(err, "cannot create webhook")
+	}
+	ownership.Created(mg, w.EndpointID)
+	if w.Secret == nil {
+		return managed.ExternalCreation{}, nil
+	}
+	return managed.ExternalCreation{ConnectionDetails: connection(w.EndpointID, *w.Secret)}, nil
+}
+
+// Update the subscriptions, and the secret if it was lost.
+func (e *external) Update(ctx context.Context, mg *v1alpha1.Webhook) (managed.ExternalUpdate, error) {
+	id := xpmeta.GetExternalName(mg)
+	if !slices.Equal(subscriptions(mg), mg.Status.AtProvider.Subscriptions) {
+		if err := e.api.SetWebhookSubscriptions(ctx, id, subscriptions(mg)); err != nil {
+			return managed.ExternalUpdate{}, errors.Wrapf(err, "cannot set the subscriptions of webhook %q", id)
+		}
+	}
+	if !e.rotate {
+		details, err := secrets.Connection(ctx, e.kube, mg)
+		return managed.ExternalUpdate{ConnectionDetails: details}, err
+	}
+	secret, err := e.api.RotateWebhookSecret(ctx, id)
+	if err != nil {
+		return managed.ExternalUpdate{}, errors.Wrapf(err, "cannot rotate the secret of webhook %q", id)
+	}
+	e.record.Event(mg, event.Normal(reasonRotated, "Rotated the secret of webhook "+id+", which the connection Secret lacked"))
+	return managed.ExternalUpdate{ConnectionDetails: connection(id, secret)}, nil
+}
+
+// Delete the webhook.
+func (e *external) Delete(ctx context.Context, mg *v1alpha1.Webhook) (managed.ExternalDelete, error) {
+	mg.SetConditions(xpv2.Deleting())
+	w, err := e.find(ctx, mg, fresh)
+	if err != nil || w == nil || !made(mg, w) {
+		return managed.ExternalDelete{}, err
+	}
+	return managed.ExternalDelete{}, errors.Wrapf(e.api.DeleteWebhook(ctx, w.EndpointID), "cannot delete webhook %q", w.EndpointID)
+}
+
+func connection(id, secret string) managed.ConnectionDetails {
+	return managed.ConnectionDetails{keyID: []byte(id), keySecret: []byte(secret)}
+}
+
+func subscriptions(mg *v1alpha1.Webhook) []string { return sorted(mg.Spec.ForProvider.Subscriptions) }
+
+// sorted returns a sorted copy, as plain strings. Order means nothing to the API.
+func sorted[S ~string](in []S) []string {
+	out := make([]string, 0, len(in))
+	for _, s := range in {
+		out = append(out, string(s))
+	}
+	slices.Sort(out)
+	return out
+}
