@@ -1,0 +1,167 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package discovery holds the controller of Discoveries. It observes: a
+// Discovery makes, changes and deletes nothing in Tailscale. What matches is the
+// business of internal/discovery.
+package discovery
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/discovery"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+const (
+	// defaultInterval between two looks where the object does not say.
+	defaultInterval = 30 * time.Second
+
+	// maxBackoff bounds the time between two looks at a tailnet that fails.
+	maxBackoff = 5 * time.Minute
+)
+
+// reasonChanged is the reason of events about what appeared and vanished.
+const reasonChanged event.Reason = "DiscoveredChange"
+
+// api is what this controller needs of a tailnet.
+type api interface {
+	Devices(ctx context.Context, maxAge time.Duration) ([]tailscale.Device, error)
+	Services(ctx context.Context, maxAge time.Duration) ([]tailscale.Service, error)
+	Domain(ctx context.Context) (string, error)
+}
+
+type external struct {
+	kinds.Shared
+
+	api    api
+	record event.Recorder
+}
+
+// Observe looks into the tailnet. A tailnet that fails is shown and asked less
+// and less often; what was found last is kept.
+func (e *external) Observe(ctx context.Context, mg *v1alpha1.Discovery) (managed.ExternalObservation, error) {
+	if xpmeta.WasDeleted(mg) {
+		return managed.ExternalObservation{}, nil
+	}
+	fine := managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}
+	t, err := e.look(ctx, mg)
+	if err != nil {
+		if tailscale.ClassOf(err) == "" {
+			return managed.ExternalObservation{}, err
+		}
+		mg.SetConditions(xpv2.Unavailable().WithMessage("Cannot look into the tailnet, what is listed is from before: " + err.Error()))
+		// Who does not synchronise is tried again when its credential is mended.
+		if tailscale.ClassOf(err) == tailscale.ClassUnauthorized {
+			return managed.ExternalObservation{}, err
+		}
+		o := &mg.Status.AtProvider
+		// Counting ends with the longest backoff: a status at rest stays as it is.
+		if backoff(interval(mg), o.Failures) < maxBackoff {
+			o.Failures++
+		}
+		return fine, nil
+	}
+	found, count := discovery.Find(&mg.Spec.ForProvider, t)
+	e.tell(mg, found)
+	n := int32(count)
+	mg.Status.AtProvider = v1alpha1.DiscoveryObservation{Count: &n, Truncated: count > len(found), Discovered: found}
+	mg.SetConditions(xpv2.Available())
+	return fine, nil
+}
+
+// look gets the shared lists that the object needs.
+func (e *external) look(ctx context.Context, mg *v1alpha1.Discovery) (discovery.Tailnet, error) {
+	var t discovery.Tailnet
+	var err error
+	p := &mg.Spec.ForProvider
+	// Polls are spread to both sides: a list that this object's last look made
+	// must count as old at its next.
+	age := interval(mg) * 8 / 10
+	if discovery.Looks(p, v1alpha1.DiscoverDevices) {
+		if t.Devices, err = e.api.Devices(ctx, age); err != nil {
+			return t, errors.Wrap(err, "cannot list devices")
+		}
+	}
+	if discovery.Looks(p, v1alpha1.DiscoverServices) {
+		if t.Services, err = e.api.Services(ctx, age); err != nil {
+			return t, errors.Wrap(err, "cannot list services")
+		}
+		if t.Domain, err = e.api.Domain(ctx); err != nil {
+			return t, errors.Wrap(err, "cannot learn the tailnet's domain")
+		}
+	}
+	return t, nil
+}
+
+// tell records how much appeared and vanished since the last look.
+func (e *external) tell(mg *v1alpha1.Discovery, found []v1alpha1.Discovered) {
+	before := map[string]bool{}
+	for _, d := range mg.Status.AtProvider.Discovered {
+		before[key(d)] = true
+	}
+	appeared := 0
+	for _, d := range found {
+		if !before[key(d)] {
+			appeared++
+		}
+		delete(before, key(d))
+	}
+	if appeared+len(before) > 0 {
+		e.record.Event(mg, event.Normal(reasonChanged, fmt.Sprintf("%d appeared and %d vanished among those listed", appeared, len(before))))
+	}
+}
+
+func key(d v1alpha1.Discovered) string { return string(d.Source) + " " + d.Name + " " + d.NodeID }
+
+// Create is never called: a tailnet always exists.
+func (e *external) Create(context.Context, *v1alpha1.Discovery) (managed.ExternalCreation, error) {
+	return managed.ExternalCreation{}, nil
+}
+
+// Update is never called: a Discovery is always up to date.
+func (e *external) Update(context.Context, *v1alpha1.Discovery) (managed.ExternalUpdate, error) {
+	return managed.ExternalUpdate{}, nil
+}
+
+// Delete is never called: a Discovery that is being deleted has nothing to clean
+// up.
+func (e *external) Delete(context.Context, *v1alpha1.Discovery) (managed.ExternalDelete, error) {
+	return managed.ExternalDelete{}, nil
+}
+
+// poll decides when a Discovery looks again.
+func poll(mg resource.Managed, otherwise time.Duration) time.Duration {
+	d, ok := mg.(*v1alpha1.Discovery)
+	if !ok {
+		return otherwise
+	}
+	return backoff(interval(d), d.Status.AtProvider.Failures)
+}
+
+// backoff doubles an interval with each failure. It is never shorter than the
+// interval, and no failure makes it longer than maxBackoff.
+func backoff(d time.Duration, failures int32) time.Duration {
+	for ; failures > 0 && d < maxBackoff; failures-- {
+		d = min(2*d, maxBackoff)
+	}
+	return d
+}
+
+func interval(mg *v1alpha1.Discovery) time.Duration {
+	if i := mg.Spec.ForProvider.Interval; i != nil && i.Duration > 0 {
+		return i.Duration
+	}
+	return defaultInterval
+}

@@ -1,0 +1,157 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package discovery
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+type fakeAPI struct {
+	devices  []tailscale.Device
+	services []tailscale.Service
+	err      error
+	asked    []time.Duration
+}
+
+func (f *fakeAPI) Devices(_ context.Context, maxAge time.Duration) ([]tailscale.Device, error) {
+	f.asked = append(f.asked, maxAge)
+	return f.devices, f.err
+}
+
+func (f *fakeAPI) Services(_ context.Context, maxAge time.Duration) ([]tailscale.Service, error) {
+	f.asked = append(f.asked, maxAge)
+	return f.services, f.err
+}
+
+func (f *fakeAPI) Domain(context.Context) (string, error) { return "tail1.ts.net", f.err }
+
+type events []string
+
+func (e *events) Event(_ runtime.Object, ev event.Event)   { *e = append(*e, ev.Message) }
+func (e *events) WithAnnotations(...string) event.Recorder { return e }
+
+func device(name string) tailscale.Device {
+	return tailscale.Device{NodeID: "n" + name, Name: name + ".tail1.ts.net", ConnectedToControl: true}
+}
+
+func TestObserve(t *testing.T) {
+	errBoom := errors.New("boom")
+	down := &tailscale.Error{Class: tailscale.ClassUnavailable, Message: "no answer in time"}
+	a := v1alpha1.Discovered{Source: "Devices", Name: "a", FQDN: "a.tail1.ts.net", NodeID: "na", Health: "Online"}
+	b := v1alpha1.Discovered{Source: "Devices", Name: "b", FQDN: "b.tail1.ts.net", NodeID: "nb", Health: "Online"}
+	rejected := &tailscale.Error{Class: tailscale.ClassUnauthorized, Message: "no answer in time"}
+	one := int32(1)
+	cases := map[string]struct {
+		reason string
+		api    fakeAPI
+		before v1alpha1.DiscoveryObservation
+		spec   v1alpha1.DiscoveryParameters
+		want   v1alpha1.DiscoveryObservation
+		err    error
+		ready  corev1.ConditionStatus
+		events events
+		asked  []time.Duration
+		poll   time.Duration
+	}{
+		"First": {
+			reason: "What is found is listed, and an event tells how much is new.",
+			api:    fakeAPI{devices: []tailscale.Device{device("a")}},
+			want:   v1alpha1.DiscoveryObservation{Count: &one, Discovered: []v1alpha1.Discovered{a}}, ready: corev1.ConditionTrue,
+			events: events{"1 appeared and 0 vanished among those listed"}, asked: []time.Duration{24 * time.Second, 24 * time.Second}, poll: 30 * time.Second,
+		},
+		"Same": {
+			reason: "Nothing new is no event, and success ends a backoff.",
+			api:    fakeAPI{devices: []tailscale.Device{device("a")}},
+			before: v1alpha1.DiscoveryObservation{Count: &one, Discovered: []v1alpha1.Discovered{a}, Failures: 3},
+			want:   v1alpha1.DiscoveryObservation{Count: &one, Discovered: []v1alpha1.Discovered{a}}, ready: corev1.ConditionTrue,
+			asked: []time.Duration{24 * time.Second, 24 * time.Second}, poll: 30 * time.Second,
+		},
+		"Changed": {
+			reason: "One event tells of all that changed; services are not asked for if not wanted.",
+			api:    fakeAPI{devices: []tailscale.Device{device("b")}},
+			before: v1alpha1.DiscoveryObservation{Discovered: []v1alpha1.Discovered{a}},
+			spec:   v1alpha1.DiscoveryParameters{Sources: []v1alpha1.DiscoverySource{"Devices"}, Interval: &metav1.Duration{Duration: 5 * time.Second}},
+			want:   v1alpha1.DiscoveryObservation{Count: &one, Discovered: []v1alpha1.Discovered{b}}, ready: corev1.ConditionTrue,
+			events: events{"1 appeared and 1 vanished among those listed"}, asked: []time.Duration{4 * time.Second}, poll: 5 * time.Second,
+		},
+		"Failing": {
+			reason: "A tailnet that fails is shown and asked less often, what was found is kept.",
+			api:    fakeAPI{err: down},
+			before: v1alpha1.DiscoveryObservation{Count: &one, Discovered: []v1alpha1.Discovered{a}, Failures: 1},
+			want:   v1alpha1.DiscoveryObservation{Count: &one, Discovered: []v1alpha1.Discovered{a}, Failures: 2}, ready: corev1.ConditionFalse,
+			asked: []time.Duration{24 * time.Second}, poll: 2 * time.Minute,
+		},
+		"FailingForLong": {
+			reason: "The longest backoff is not counted on: the status is at rest.",
+			api:    fakeAPI{err: down},
+			before: v1alpha1.DiscoveryObservation{Failures: 4},
+			want:   v1alpha1.DiscoveryObservation{Failures: 4}, ready: corev1.ConditionFalse,
+			asked: []time.Duration{24 * time.Second}, poll: maxBackoff,
+		},
+		"Rejected": {
+			reason: "A credential that is rejected is shown as any error is, so that a mended one acts at once.",
+			api:    fakeAPI{err: rejected}, err: rejected, ready: corev1.ConditionFalse, asked: []time.Duration{24 * time.Second}, poll: 30 * time.Second,
+		},
+		"OwnFault": {
+			reason: "What is not the tailnet's fault is returned.",
+			api:    fakeAPI{err: errBoom}, err: errBoom, ready: corev1.ConditionUnknown, asked: []time.Duration{24 * time.Second}, poll: 30 * time.Second,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			mg := &v1alpha1.Discovery{Spec: v1alpha1.DiscoverySpec{ForProvider: tc.spec}, Status: v1alpha1.DiscoveryStatus{AtProvider: tc.before}}
+			var told events
+			e := &external{api: &tc.api, record: &told}
+			o, err := e.Observe(t.Context(), mg)
+			if diff := cmp.Diff(tc.err, err, cmpopts.EquateErrors()); diff != "" {
+				t.Fatalf("%s\nObserve(...): -want error, +got error:\n%s", tc.reason, diff)
+			}
+			if tc.err == nil && (!o.ResourceExists || !o.ResourceUpToDate) {
+				t.Errorf("%s\nObserve(...): %+v", tc.reason, o)
+			}
+			if diff := cmp.Diff(tc.want, mg.Status.AtProvider); diff != "" {
+				t.Errorf("%s\nstatus: -want, +got:\n%s", tc.reason, diff)
+			}
+			c := mg.GetCondition(xpv2.TypeReady)
+			if c.Status != tc.ready || (tc.ready == corev1.ConditionFalse && !strings.Contains(c.Message, "no answer in time")) {
+				t.Errorf("%s\nReady: %+v", tc.reason, c)
+			}
+			if diff := cmp.Diff(tc.events, told); diff != "" {
+				t.Errorf("%s\nevents: -want, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.asked, tc.api.asked); diff != "" {
+				t.Errorf("%s\nages: -want, +got:\n%s", tc.reason, diff)
+			}
+			if got := poll(mg, time.Hour); got != tc.poll {
+				t.Errorf("%s\npoll(...): want %s, got %s", tc.reason, tc.poll, got)
+			}
+		})
+	}
+}
+
+func TestDeleted(t *testing.T) {
+	now := metav1.Now()
+	mg := &v1alpha1.Discovery{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}
+	got, err := (&external{api: &fakeAPI{err: errors.New("boom")}}).Observe(t.Context(), mg)
+	if diff := cmp.Diff(managed.ExternalObservation{}, got); diff != "" || err != nil {
+		t.Errorf("Observe(...): %v, -want, +got:\n%s", err, diff)
+	}
+}

@@ -1,0 +1,153 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package discovery finds devices and services of a tailnet by name and tag. It
+// is pure; where the lists come from is not its business.
+package discovery
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+// DefaultMaxResults bounds what is listed where an object does not say.
+const DefaultMaxResults = 100
+
+// Health of what was found.
+const (
+	HealthOnline  = "Online"
+	HealthOffline = "Offline"
+
+	// HealthUnknown is that of services: hosts are told per service only.
+	HealthUnknown = "Unknown"
+)
+
+// A Tailnet is what there is to find.
+type Tailnet struct {
+	Devices  []tailscale.Device
+	Services []tailscale.Service
+
+	// Domain of the tailnet; empty if it is not known.
+	Domain string
+}
+
+// Looks tells whether a source is looked in.
+func Looks(p *v1alpha1.DiscoveryParameters, source v1alpha1.DiscoverySource) bool {
+	return len(p.Sources) == 0 || slices.Contains(p.Sources, source)
+}
+
+// Find returns what matches, devices first, by name, cut to the wanted number,
+// and how much it is without the cut.
+func Find(p *v1alpha1.DiscoveryParameters, t Tailnet) ([]v1alpha1.Discovered, int) {
+	var out []v1alpha1.Discovered
+	include, exclude := patterns(p.Include), patterns(p.Exclude)
+	take := func(d v1alpha1.Discovered) {
+		names := []string{d.Name, strings.TrimPrefix(d.Name, "svc:"), d.FQDN}
+		if include != nil && !anyMatch(include, names) || exclude != nil && anyMatch(exclude, names) {
+			return
+		}
+		for _, s := range p.TagSelectors {
+			if !selects(s, d.Tags) {
+				return
+			}
+		}
+		out = append(out, d)
+	}
+	if Looks(p, v1alpha1.DiscoverDevices) {
+		for i := range t.Devices {
+			if d := &t.Devices[i]; d.ConnectedToControl || !p.OnlineOnly {
+				take(device(d))
+			}
+		}
+	}
+	if Looks(p, v1alpha1.DiscoverServices) {
+		for i := range t.Services {
+			take(service(&t.Services[i], t.Domain))
+		}
+	}
+	slices.SortFunc(out, func(a, b v1alpha1.Discovered) int {
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Name, b.Name), cmp.Compare(a.NodeID, b.NodeID))
+	})
+	limit := int(p.MaxResults)
+	if limit <= 0 {
+		limit = DefaultMaxResults
+	}
+	return out[:min(len(out), limit)], len(out)
+}
+
+func device(d *tailscale.Device) v1alpha1.Discovered {
+	fqdn := strings.TrimSuffix(d.Name, ".")
+	name, _, _ := strings.Cut(fqdn, ".")
+	out := v1alpha1.Discovered{
+		Source: v1alpha1.DiscoverDevices, Name: name, FQDN: fqdn, NodeID: d.NodeID,
+		Addresses: ipv4First(d.Addresses), Tags: slices.Sorted(slices.Values(d.Tags)), Health: HealthOnline,
+	}
+	if d.ConnectedToControl {
+		return out
+	}
+	out.Health = HealthOffline
+	if d.LastSeen != nil && !d.LastSeen.IsZero() {
+		at := metav1.NewTime(d.LastSeen.Time).Rfc3339Copy()
+		out.LastSeen = &at
+	}
+	return out
+}
+
+func service(s *tailscale.Service, domain string) v1alpha1.Discovered {
+	out := v1alpha1.Discovered{
+		Source: v1alpha1.DiscoverServices, Name: s.Name, Health: HealthUnknown,
+		Addresses: ipv4First(s.Addrs), Ports: slices.Sorted(slices.Values(s.Ports)), Tags: slices.Sorted(slices.Values(s.Tags)),
+	}
+	if domain != "" {
+		out.FQDN = strings.TrimPrefix(s.Name, "svc:") + "." + domain
+	}
+	return out
+}
+
+func ipv4First(addresses []string) []string {
+	return slices.SortedFunc(slices.Values(addresses), func(a, b string) int {
+		return cmp.Or(strings.Count(a, ":")-strings.Count(b, ":"), cmp.Compare(a, b))
+	})
+}
+
+// selects tells whether tags meet a selector.
+func selects(s v1alpha1.TagSelector, tags []string) bool {
+	has := func(t v1alpha1.Tag) bool { return slices.Contains(tags, string(t)) }
+	switch s.Operator {
+	case v1alpha1.TagSelectorIn:
+		return slices.ContainsFunc(s.Values, has)
+	case v1alpha1.TagSelectorNotIn:
+		return !slices.ContainsFunc(s.Values, has)
+	case v1alpha1.TagSelectorExists:
+		return has(s.Tag)
+	case v1alpha1.TagSelectorDoesNotExist:
+		return !has(s.Tag)
+	}
+	return false
+}
+
+// patterns returns one expression that matches what one of the patterns does,
+// or nil without patterns. Names are matched in any case.
+func patterns(globs []string) *regexp.Regexp {
+	if len(globs) == 0 {
+		return nil
+	}
+	parts := make([]string, 0, len(globs))
+	for _, g := range globs {
+		q := strings.ReplaceAll(regexp.QuoteMeta(g), `\*`, `.*`)
+		parts = append(parts, strings.ReplaceAll(q, `\?`, `.`))
+	}
+	// What is quoted always compiles.
+	return regexp.MustCompile(`(?is)^(?:` + strings.Join(parts, "|") + `)$`)
+}
+
+func anyMatch(re *regexp.Regexp, names []string) bool {
+	return slices.ContainsFunc(names, func(n string) bool { return n != "" && re.MatchString(n) })
+}

@@ -1,0 +1,91 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package discovery
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	tsclient "tailscale.com/client/tailscale/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+var seen = time.Date(2026, 11, 21, 10, 0, 0, 123, time.UTC)
+
+var tailnet = Tailnet{
+	Domain: "tail1.ts.net",
+	Devices: []tailscale.Device{
+		{NodeID: "n2", Name: "api-b.tail1.ts.net", ConnectedToControl: true, Addresses: []string{"fd7a::2", "100.64.0.2"}, Tags: []string{"tag:prod", "tag:api"}},
+		{NodeID: "n1", Name: "api-a.tail1.ts.net", LastSeen: &tsclient.Time{Time: seen}, Addresses: []string{"100.64.0.1", "fd7a::1"}, Tags: []string{"tag:api"}},
+		{NodeID: "n3", Name: "Laptop.tail1.ts.net", ConnectedToControl: true, Addresses: []string{"100.64.0.3"}},
+	},
+	Services: []tailscale.Service{
+		{Name: "svc:web", Addrs: []string{"fd7a::9", "100.96.0.1"}, Ports: []string{"tcp:80", "tcp:443"}, Tags: []string{"tag:prod"}},
+		{Name: "svc:api-x", Addrs: []string{"100.96.0.2"}, Ports: []string{"tcp:443"}},
+	},
+}
+
+func TestFind(t *testing.T) {
+	sel := func(op v1alpha1.TagSelectorOperator, tag v1alpha1.Tag, values ...v1alpha1.Tag) v1alpha1.TagSelector {
+		return v1alpha1.TagSelector{Operator: op, Tag: tag, Values: values}
+	}
+	cases := map[string]struct {
+		reason string
+		p      v1alpha1.DiscoveryParameters
+		want   []string
+		count  int
+	}{
+		"All":          {reason: "Everything is found, devices first, by name.", want: []string{"Laptop", "api-a", "api-b", "svc:api-x", "svc:web"}, count: 5},
+		"Devices":      {reason: "One source alone.", p: v1alpha1.DiscoveryParameters{Sources: []v1alpha1.DiscoverySource{"Devices"}}, want: []string{"Laptop", "api-a", "api-b"}, count: 3},
+		"Include":      {reason: "Patterns match names, also a service's without svc:.", p: v1alpha1.DiscoveryParameters{Include: []string{"api-*"}}, want: []string{"api-a", "api-b", "svc:api-x"}, count: 3},
+		"IncludeOne":   {reason: "A question mark is one character, in any case.", p: v1alpha1.DiscoveryParameters{Include: []string{"lap?op", "svc:w?"}}, want: []string{"Laptop"}, count: 1},
+		"FQDN":         {reason: "Patterns match DNS names as a whole.", p: v1alpha1.DiscoveryParameters{Include: []string{"*.tail1.ts.net"}, Exclude: []string{"*-b.tail1.ts.net", "tail1"}}, want: []string{"Laptop", "api-a", "svc:api-x", "svc:web"}, count: 4},
+		"Literal":      {reason: "What is special to other pattern languages is not here.", p: v1alpha1.DiscoveryParameters{Include: []string{"api-[ab]", "(", "api.a"}}},
+		"In":           {reason: "One of the values is enough.", p: v1alpha1.DiscoveryParameters{TagSelectors: []v1alpha1.TagSelector{sel("In", "", "tag:prod", "tag:none")}}, want: []string{"api-b", "svc:web"}, count: 2},
+		"NotIn":        {reason: "None of the values may be there.", p: v1alpha1.DiscoveryParameters{TagSelectors: []v1alpha1.TagSelector{sel("NotIn", "", "tag:prod", "tag:api")}}, want: []string{"Laptop", "svc:api-x"}, count: 2},
+		"ExistsAndNot": {reason: "All selectors must be met.", p: v1alpha1.DiscoveryParameters{TagSelectors: []v1alpha1.TagSelector{sel("Exists", "tag:api"), sel("DoesNotExist", "tag:prod")}}, want: []string{"api-a"}, count: 1},
+		"OnlineOnly":   {reason: "Devices that are away are left out.", p: v1alpha1.DiscoveryParameters{OnlineOnly: true, Sources: []v1alpha1.DiscoverySource{"Devices"}}, want: []string{"Laptop", "api-b"}, count: 2},
+		"MaxResults":   {reason: "What is listed is bounded, what is counted is not.", p: v1alpha1.DiscoveryParameters{MaxResults: 2}, want: []string{"Laptop", "api-a"}, count: 5},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			found, count := Find(&tc.p, tailnet)
+			var got []string
+			for _, d := range found {
+				got = append(got, d.Name)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" || count != tc.count {
+				t.Errorf("%s\nFind(...): %d of %d, -want, +got:\n%s", tc.reason, count, tc.count, diff)
+			}
+		})
+	}
+}
+
+func TestFound(t *testing.T) {
+	at := metav1.NewTime(seen.Truncate(time.Second))
+	want := []v1alpha1.Discovered{
+		{Source: "Devices", Name: "api-a", FQDN: "api-a.tail1.ts.net", NodeID: "n1", Addresses: []string{"100.64.0.1", "fd7a::1"}, Tags: []string{"tag:api"}, Health: HealthOffline, LastSeen: &at},
+		{Source: "Devices", Name: "api-b", FQDN: "api-b.tail1.ts.net", NodeID: "n2", Addresses: []string{"100.64.0.2", "fd7a::2"}, Tags: []string{"tag:api", "tag:prod"}, Health: HealthOnline},
+		{Source: "Services", Name: "svc:web", FQDN: "web.tail1.ts.net", Addresses: []string{"100.96.0.1", "fd7a::9"}, Ports: []string{"tcp:443", "tcp:80"}, Tags: []string{"tag:prod"}, Health: HealthUnknown},
+	}
+	got, _ := Find(&v1alpha1.DiscoveryParameters{Include: []string{"api-?", "web"}, Exclude: []string{"api-x"}}, tailnet)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Find(...): -want, +got:\n%s", diff)
+	}
+}
+
+func TestFindDefaultLimit(t *testing.T) {
+	var many Tailnet
+	for i := range 300 {
+		many.Devices = append(many.Devices, tailscale.Device{Name: fmt.Sprintf("d%d.tail1.ts.net", i)})
+	}
+	if got, count := Find(&v1alpha1.DiscoveryParameters{}, many); len(got) != DefaultMaxResults || count != 300 {
+		t.Errorf("Find(...): %d of %d", len(got), count)
+	}
+}

@@ -1,0 +1,289 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policyfile
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+// A merge is one run of Merge. Each change replaces its file.
+type merge struct {
+	file      *file
+	owner     string
+	adopt     bool
+	conflicts []Conflict
+}
+
+// section makes the wanted entries all that the owner has in a section.
+func (m *merge) section(section string, want []wanted) error {
+	missing, err := m.settle(section, want)
+	if err != nil {
+		return err
+	}
+	for _, w := range missing {
+		at, err := m.ensure(section)
+		if err != nil {
+			return err
+		}
+		if at == nil {
+			m.conflicts = append(m.conflicts, Conflict{Section: section})
+			return nil
+		}
+		text, err := render(w.Value)
+		if err != nil {
+			return err
+		}
+		if w.Key != "" {
+			text = string(hujson.String(w.Key)) + ": " + text
+		}
+		s := m.file.insert(at, ownerPrefix+m.owner, func(string, string) string { return text })
+		if err := m.apply(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle corrects what is there until nothing is left to correct, and returns
+// what is to be added.
+func (m *merge) settle(section string, want []wanted) ([]wanted, error) {
+	for {
+		p := m.plan(section, want)
+		if p.change == nil {
+			m.conflicts = append(m.conflicts, p.conflicts...)
+			return p.missing, nil
+		}
+		if err := m.apply(*p.change); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// A plan is what to do about a section.
+type plan struct {
+	change    *splice // To make first; nil if there is none.
+	conflicts []Conflict
+	missing   []wanted
+}
+
+func (m *merge) plan(section string, want []wanted) plan {
+	containers, _ := m.file.find(section)
+	if shapes[section] == list {
+		return m.planList(containers, want)
+	}
+	return m.planKeyed(section, containers, want)
+}
+
+// planList matches entries by their value. What others have is left alone.
+func (m *merge) planList(containers []*hujson.Value, want []wanted) plan {
+	missing := slices.Clone(want)
+	match := func(it item) bool {
+		c, err := canonicalOf(*it.value, list)
+		i := slices.IndexFunc(missing, func(w wanted) bool { return err == nil && w.canonical == c })
+		if i < 0 {
+			return false
+		}
+		missing = slices.Delete(missing, i, i+1)
+		return true
+	}
+	for _, v := range containers {
+		for i, it := range m.file.items(v) {
+			if it.ownedBy(m.owner) && !match(it) {
+				return plan{change: m.disown(v, i)}
+			}
+		}
+	}
+	if !m.adopt {
+		return plan{missing: missing}
+	}
+	for _, v := range containers {
+		for _, it := range m.file.items(v) {
+			if len(it.marks) == 0 && match(it) {
+				return plan{change: m.own(it)}
+			}
+		}
+	}
+	return plan{missing: missing}
+}
+
+// planKeyed matches entries by their key, in a set by their value.
+func (m *merge) planKeyed(section string, containers []*hujson.Value, want []wanted) plan {
+	sh := shapes[section]
+	found := map[string]bool{}
+	var p plan
+	for _, v := range containers {
+		for i, it := range m.file.items(v) {
+			c, err := canonicalOf(*it.value, sh)
+			w := slices.IndexFunc(want, func(w wanted) bool {
+				return (sh == table && w.Key == it.key) || (sh == set && w.canonical == c)
+			})
+			if w < 0 {
+				if it.ownedBy(m.owner) {
+					return plan{change: m.disown(v, i)}
+				}
+				continue
+			}
+			change, conflict := m.planEntry(v, i, it, want[w], err == nil && want[w].canonical == c)
+			if change != nil {
+				return plan{change: change}
+			}
+			if conflict != nil && !found[want[w].canonical+it.key] {
+				conflict.Section = section
+				p.conflicts = append(p.conflicts, *conflict)
+			}
+			found[want[w].canonical+it.key] = true
+		}
+	}
+	for _, w := range want {
+		if !found[w.canonical+w.Key] {
+			p.missing = append(p.missing, w)
+		}
+	}
+	return p
+}
+
+// planEntry decides about a wanted entry whose key is there.
+func (m *merge) planEntry(v *hujson.Value, i int, it item, w wanted, equal bool) (*splice, *Conflict) {
+	others := it.ownersBut(m.owner)
+	owned := it.ownedBy(m.owner)
+	switch {
+	case owned && equal:
+		return nil, nil
+	case owned && len(others) == 0:
+		return m.replace(it, w), nil
+	case owned:
+		// The others had it first, or as long: it stays theirs.
+		return m.disown(v, i), nil
+	case equal && (len(others) > 0 || m.adopt):
+		return m.own(it), nil
+	case equal:
+		return nil, nil
+	case len(others) > 0:
+		return nil, &Conflict{Key: it.key, Owner: others[0]}
+	case m.adopt:
+		return m.own(it), nil
+	}
+	return nil, &Conflict{Key: it.key}
+}
+
+// replace the value of an entry.
+func (m *merge) replace(it item, w wanted) *splice {
+	text, err := render(w.Value)
+	if err != nil {
+		// Its canonical form was made: it is JSON.
+		return nil
+	}
+	return &splice{from: it.value.StartOffset, to: it.end, text: text}
+}
+
+// own marks an entry with the owner.
+func (m *merge) own(it item) *splice {
+	f := m.file
+	eol := f.eol(it.start)
+	text := "// " + ownerPrefix + m.owner
+	if n := len(it.marks); n > 0 {
+		at := it.marks[n-1].to
+		return &splice{from: at, to: at, text: eol + f.indentAt(it.start) + text}
+	}
+	if f.ownLine(it) {
+		return &splice{from: it.start, to: it.start, text: text + eol + f.indentAt(it.start)}
+	}
+	indent := eol + f.indentAt(it.start) + f.unit()
+	return &splice{from: it.start, to: it.start, text: indent + text + indent}
+}
+
+// disown takes the owner's mark from an entry, and the entry away if it was the
+// last.
+func (m *merge) disown(v *hujson.Value, i int) *splice {
+	it := m.file.items(v)[i]
+	if len(it.ownersBut(m.owner)) == 0 {
+		s := m.file.remove(v, i)
+		return &s
+	}
+	for _, k := range it.marks {
+		if k.owner == m.owner {
+			return &splice{from: k.from, to: k.to}
+		}
+	}
+	return nil
+}
+
+// ensure returns the object or array of a section. It makes it if there is
+// none. It returns nil if something else has its place.
+func (m *merge) ensure(section string) (*hujson.Value, error) {
+	outer, name, nested := strings.Cut(section, ".")
+	if !nested {
+		name = outer
+	}
+	for {
+		found, ok := m.file.find(section)
+		if len(found) > 0 {
+			return found[0], nil
+		}
+		if !ok {
+			return nil, nil // Nothing is an answer.
+		}
+		parent, made, brackets := &m.file.root, name, "[]"
+		if shapes[section] == table {
+			brackets = "{}"
+		}
+		if nested {
+			if outers, _ := m.file.members(parent, outer, '{'); len(outers) > 0 {
+				parent = outers[0]
+			} else {
+				made, brackets = outer, "{}"
+			}
+		}
+		err := m.apply(m.file.insert(parent, sectionMark, func(indent, eol string) string {
+			return string(hujson.String(made)) + ": " + brackets[:1] + eol + indent + brackets[1:]
+		}))
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// removeEmptySections takes out the sections that were made and have become
+// empty, inner ones first.
+func (m *merge) removeEmptySections() error {
+	for {
+		s := m.emptySection(&m.file.root)
+		if s == nil {
+			return nil
+		}
+		if err := m.apply(*s); err != nil {
+			return err
+		}
+	}
+}
+
+func (m *merge) emptySection(v *hujson.Value) *splice {
+	for i, it := range m.file.items(v) {
+		if k := it.value.Value.Kind(); k != '{' && k != '[' {
+			continue
+		}
+		if v == &m.file.root && it.value.Value.Kind() == '{' {
+			if s := m.emptySection(it.value); s != nil {
+				return s
+			}
+		}
+		if it.isSection() && m.file.blank(it.value.StartOffset+1, it.value.EndOffset-1) {
+			s := m.file.remove(v, i)
+			return &s
+		}
+	}
+	return nil
+}
+
+func (m *merge) apply(s splice) error {
+	f, err := m.file.splice(s)
+	if err != nil {
+		return err
+	}
+	m.file = f
+	return nil
+}

@@ -1,0 +1,356 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policyfile
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/tailscale/hujson"
+)
+
+const (
+	ann = "c1/default/ann"
+	bob = "c1/default/bob"
+)
+
+func entry(section, key, value string) Entry {
+	return Entry{Section: section, Key: key, Value: json.RawMessage(value)}
+}
+
+// everything has an entry of each section.
+var everything = []Entry{
+	entry("grants", "", `{"ip":["tcp:443"],"dst":["svc:web"],"src":["tag:k8s"]}`),
+	entry("grants", "", `{"app":{"a.b/c":[{"x":1}]},"dst":["tag:k8s"],"src":["group:ops"]}`),
+	entry("acls", "", `{"action":"accept","src":["tag:k8s"],"dst":["tag:k8s:80"]}`),
+	entry("tagOwners", "tag:web", `["tag:k8s-operator"]`),
+	entry("tagOwners", "tag:api", `[]`),
+	entry("autoApprovers.services", "svc:web", `["tag:web"]`),
+	entry("autoApprovers.routes", "10.9.0.0/16", `["tag:web"]`),
+	entry("autoApprovers.exitNode", "", `"tag:web"`),
+	entry("tests", "", `{"src":"tag:k8s","accept":["svc:web:443"]}`),
+	entry("sshTests", "", `{"src":"tag:k8s","dst":["tag:web"],"accept":["root"]}`),
+	entry("nodeAttrs", "", `{"target":["tag:web"],"attr":["funnel"]}`),
+	entry("hosts", "db", `"100.64.1.1"`),
+	entry("ssh", "", `{"action":"check","src":["group:ops"],"dst":["tag:web"],"users":["root"]}`),
+	entry("postures", "posture:mac", `["node:os == 'macos'"]`),
+	entry("groups", "group:ops", `["a@example.com"]`),
+}
+
+// files are shapes of policy files as people have them.
+var files = map[string]string{
+	"Empty":          `{}`,
+	"EmptyLines":     "{\n}\n",
+	"Comment":        "// ours\n{ // all of it\n\t// nothing yet\n}\n// end\n",
+	"BlockComments":  "/* a */ { /* b */ } /* c */",
+	"BlockLines":     "{ /* b\n c */\n\t\"grants\": [ /* d\n e */ ] }",
+	"Inline":         `{"grants": [{"src": ["*"], "dst": ["*"], "ip": ["*"]}], "hosts": {"a": "1.1.1.1"}, "tests": []}`,
+	"InlineTrailing": `{"grants": [{"src": ["*"], "dst": ["*"], "ip": ["*"]},], "hosts": {"a": "1.1.1.1",},}`,
+	"InlineSpaces":   `{ "grants": [ {"src": ["*"]} ], "hosts": { }, "tagOwners": {	"tag:x": [] } }`,
+	"Default": `// Example/default ACLs for unrestricted connections.
+{
+	// Declare static groups of users. Use autogroups for all users or users with a specific role.
+	// "groups": {
+	//  	"group:example": ["alice@example.com", "bob@example.com"],
+	// },
+
+	// Define the tags which can be applied to devices and by which users.
+	// "tagOwners": {
+	//  	"tag:example": ["autogroup:admin"],
+	// },
+
+	// Define grants that govern access for users, groups, autogroups, tags,
+	// Tailscale IP addresses, and subnet ranges.
+	"grants": [
+		// Allow all connections.
+		// Comment this section out if you want to define specific restrictions.
+		{"src": ["*"], "dst": ["*"], "ip": ["*"]},
+
+		// Allow users in "group:example" to access "tag:example", but only from
+		// devices that are running macOS and have enabled Tailscale client auto-updating.
+		// {"src": ["group:example"], "dst": ["tag:example"], "ip": ["*"], "srcPosture":["posture:autoUpdateMac"]},
+	],
+
+	// Define users and devices that can use Tailscale SSH.
+	"ssh": [
+		// Allow all users to SSH into their own devices in check mode.
+		{
+			"action": "check",
+			"src":    ["autogroup:member"],
+			"dst":    ["autogroup:self"],
+			"users":  ["autogroup:nonroot", "root"],
+		},
+	],
+	"nodeAttrs": [
+		{
+			// Funnel policy, which lets tailnet members control Funnel
+			"target": ["autogroup:member"],
+			"attr":   ["funnel"],
+		},
+	],
+
+	// Test access rules every time they're saved.
+	// "tests": [
+	//  	{"src": "alice@example.com", "accept": ["tag:example"], "deny": ["100.101.102.103:443"]},
+	// ],
+}
+`,
+	"OldNames": `{
+  "Groups": {"group:a": ["x@y.z"]},
+  "ACLs": [
+    {"Action": "accept", "Users": ["*"], "Ports": ["*:*"]}
+  ],
+  "TagOwners": {
+    "tag:a": ["group:a"]   // no comma
+    // the end
+  },
+  "AutoApprovers": {"Services": {}, "routes": {"10.0.0.0/8": ["tag:a"],},
+  }
+}`,
+	"Deep": "{\n        \"tagOwners\": {\n                \"tag:x\": [], // x\n                /* y */ \"tag:y\": [], /* z */\n        },\n        \"hosts\": {\n\n        },\n}\n",
+	"CRLF": "{\r\n  // c\r\n  \"grants\": [\r\n    {\"src\": [\"*\"]} // d\r\n  ],\r\n  \"hosts\": {}, // e\r\n}\r\n",
+	"Own":  "{\"tests\": [\n], \"groups\": {\"group:x\": [\n]}}",
+}
+
+func mustMerge(t *testing.T, text, owner string, entries ...Entry) (string, []Conflict) {
+	t.Helper()
+	got, conflicts, err := Merge([]byte(text), owner, entries, Options{})
+	if err != nil {
+		t.Fatalf("Merge(...): %v\n%s", err, text)
+	}
+	return string(got), conflicts
+}
+
+// TestRoundTrip merges everything into every file and takes it out again, by one
+// owner and by two in both orders.
+func TestRoundTrip(t *testing.T) {
+	for name, in := range files {
+		t.Run(name, func(t *testing.T) {
+			one, conflicts := mustMerge(t, in, ann, everything...)
+			if len(conflicts) > 0 {
+				t.Fatalf("conflicts: %v", conflicts)
+			}
+			wantEntries(t, one, everything)
+			again, _ := mustMerge(t, one, ann, everything...)
+			if diff := cmp.Diff(one, again); diff != "" {
+				t.Errorf("a second merge changes something: -first, +second:\n%s", diff)
+			}
+			none, _ := mustMerge(t, one, ann)
+			if diff := cmp.Diff(in, none); diff != "" {
+				t.Errorf("what was there has changed: -want, +got:\n%s", diff)
+			}
+			// Two owners share keys, and have lists of their own.
+			for _, first := range []string{ann, bob} {
+				two, _ := mustMerge(t, one, bob, everything...)
+				second := map[string]string{ann: bob, bob: ann}[first]
+				left, _ := mustMerge(t, two, first)
+				wantEntries(t, left, everything)
+				none, _ = mustMerge(t, left, second)
+				if diff := cmp.Diff(in, none); diff != "" {
+					t.Errorf("%s left first: what was there has changed: -want, +got:\n%s", first, diff)
+				}
+			}
+		})
+	}
+}
+
+// wantEntries checks that a policy file has all entries.
+func wantEntries(t *testing.T, text string, entries []Entry) {
+	t.Helper()
+	f, err := parse([]byte(text))
+	if err != nil {
+		t.Fatalf("cannot parse the result: %v\n%s", err, text)
+	}
+	for _, e := range entries {
+		want, err := canonical(e.Value, shapes[e.Section])
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		vs, _ := f.find(e.Section)
+		for _, v := range vs {
+			for _, it := range f.items(v) {
+				c, _ := canonicalOf(*it.value, shapes[e.Section])
+				found = found || (it.key == e.Key && c == want)
+			}
+		}
+		if !found {
+			t.Errorf("%s %s%s is not in the result:\n%s", e.Section, e.Key, e.Value, text)
+		}
+	}
+}
+
+func TestMerge(t *testing.T) {
+	marked := func(owner string) string { return "// gateway.tailscale.com/owner=" + owner }
+	cases := map[string]struct {
+		reason    string
+		in        string
+		owner     string
+		entries   []Entry
+		adopt     bool
+		want      string
+		conflicts []Conflict
+	}{
+		"Layout": {
+			reason:  "What is added looks as if people had written it.",
+			in:      "{\n\t// Grants of ours.\n\t\"grants\": [\n\t\t{\"src\": [\"a\"]}, // a\n\n\t\t// b is off\n\t],\n}\n",
+			entries: []Entry{entry("grants", "", `{"ip":["*"],"src":["b"]}`), entry("hosts", "db", `"1.2.3.4"`)},
+			want: "{\n\t// Grants of ours.\n\t\"grants\": [\n\t\t{\"src\": [\"a\"]}, // a\n\t\t" + marked(ann) + "\n\t\t{\"src\": [\"b\"], \"ip\": [\"*\"]},\n\n\t\t// b is off\n\t],\n" +
+				"\t// gateway.tailscale.com/section\n\t\"hosts\": {\n\t\t" + marked(ann) + "\n\t\t\"db\": \"1.2.3.4\",\n\t},\n}\n",
+		},
+		"Update": {
+			reason:  "A value that drifted is put right where it is.",
+			in:      "{\n\t\"hosts\": {\n\t\t" + marked(ann) + "\n\t\t\"db\": \"9.9.9.9\", // moved\n\t\t\"x\": \"1.1.1.1\",\n\t},\n}",
+			entries: []Entry{entry("hosts", "db", `"1.2.3.4"`)},
+			want:    "{\n\t\"hosts\": {\n\t\t" + marked(ann) + "\n\t\t\"db\": \"1.2.3.4\", // moved\n\t\t\"x\": \"1.1.1.1\",\n\t},\n}",
+		},
+		"Satisfied": {
+			reason:  "What is there by hand satisfies, and stays as it is. Lists of a table are sets.",
+			in:      `{"tagOwners": {"tag:a": ["y", "x"]}}`,
+			entries: []Entry{entry("tagOwners", "tag:a", `["x","y"]`)},
+			want:    `{"tagOwners": {"tag:a": ["y", "x"]}}`,
+		},
+		"Conflict": {
+			reason:    "What is there by hand and differs is left, and the rest written.",
+			in:        "{\n\t\"hosts\": {\n\t\t\"a\": \"1.1.1.1\",\n\t},\n}",
+			entries:   []Entry{entry("hosts", "a", `"2.2.2.2"`), entry("hosts", "b", `"2.2.2.2"`)},
+			want:      "{\n\t\"hosts\": {\n\t\t\"a\": \"1.1.1.1\",\n\t\t" + marked(ann) + "\n\t\t\"b\": \"2.2.2.2\",\n\t},\n}",
+			conflicts: []Conflict{{Section: "hosts", Key: "a"}},
+		},
+		"ConflictWithOwner": {
+			reason:    "Another owner's entry is left, also if asked to adopt.",
+			in:        "{\n\t\"hosts\": {\n\t\t" + marked(bob) + "\n\t\t\"a\": \"1.1.1.1\",\n\t},\n}",
+			entries:   []Entry{entry("hosts", "a", `"2.2.2.2"`)},
+			adopt:     true,
+			want:      "{\n\t\"hosts\": {\n\t\t" + marked(bob) + "\n\t\t\"a\": \"1.1.1.1\",\n\t},\n}",
+			conflicts: []Conflict{{Section: "hosts", Key: "a", Owner: bob}},
+		},
+		"Share": {
+			reason:  "An owner joins another in an entry that both want alike.",
+			in:      "{\n\t\"hosts\": {\n\t\t" + marked(bob) + "\n\t\t\"a\": \"1.1.1.1\",\n\t},\n}",
+			entries: []Entry{entry("hosts", "a", `"1.1.1.1"`)},
+			want:    "{\n\t\"hosts\": {\n\t\t" + marked(bob) + "\n\t\t" + marked(ann) + "\n\t\t\"a\": \"1.1.1.1\",\n\t},\n}",
+		},
+		"SharedAndChanged": {
+			reason:    "An owner who wants a shared entry otherwise leaves it to the others.",
+			in:        "{\n\t\"hosts\": {\n\t\t" + marked(ann) + "\n\t\t" + marked(bob) + "\n\t\t\"a\": \"1.1.1.1\",\n\t},\n}",
+			entries:   []Entry{entry("hosts", "a", `"2.2.2.2"`)},
+			want:      "{\n\t\"hosts\": {\n\t\t" + marked(bob) + "\n\t\t\"a\": \"1.1.1.1\",\n\t},\n}",
+			conflicts: []Conflict{{Section: "hosts", Key: "a", Owner: bob}},
+		},
+		"Adopt": {
+			reason:  "Unmarked entries are taken over when asked to, also those that differ.",
+			in:      "{\n\t\"hosts\": {\n\t\t// db\n\t\t\"a\": \"1.1.1.1\",\n\t},\n\t\"grants\": [{\"src\": [\"a\"]}],\n}",
+			entries: []Entry{entry("hosts", "a", `"2.2.2.2"`), entry("grants", "", `{"src":["a"]}`)},
+			adopt:   true,
+			want:    "{\n\t\"hosts\": {\n\t\t// db\n\t\t" + marked(ann) + "\n\t\t\"a\": \"2.2.2.2\",\n\t},\n\t\"grants\": [\n\t\t" + marked(ann) + "\n\t\t{\"src\": [\"a\"]}],\n}",
+		},
+		"OtherType": {
+			reason:    "A section of another type is in the way as a whole.",
+			in:        `{"hosts": null, "grants": {}}`,
+			entries:   []Entry{entry("hosts", "a", `"2.2.2.2"`), entry("hosts", "b", `"2.2.2.2"`), entry("grants", "", `{}`)},
+			want:      `{"hosts": null, "grants": {}}`,
+			conflicts: []Conflict{{Section: "grants"}, {Section: "hosts"}},
+		},
+		"RemoveKeepsTheirs": {
+			reason: "Comments and entries around what is removed stay, a line joined with a comment does not swallow anything.",
+			in:     "{\n\t\"hosts\": {\n\t\t// first\n\t\t\"a\": \"1.1.1.1\", // one\n\t\t" + marked(ann) + "\n\t\t\"b\": \"2.2.2.2\", \"c\": \"3.3.3.3\",\n\t\t// last\n\t},\n}",
+			want:   "{\n\t\"hosts\": {\n\t\t// first\n\t\t\"a\": \"1.1.1.1\", // one\n\t\t \"c\": \"3.3.3.3\",\n\t\t// last\n\t},\n}",
+		},
+		"UserKeepsSection": {
+			reason: "A section that was made stays when somebody has put something into it.",
+			in:     "{\n\t// gateway.tailscale.com/section\n\t\"hosts\": {\n\t\t" + marked(ann) + "\n\t\t\"b\": \"2.2.2.2\",\n\t\t\"c\": \"3.3.3.3\",\n\t},\n}",
+			want:   "{\n\t// gateway.tailscale.com/section\n\t\"hosts\": {\n\t\t\"c\": \"3.3.3.3\",\n\t},\n}",
+		},
+		"Formatted": {
+			reason: "What the admin console formatted anew is still removed cleanly, and an owner whose name begins alike is left.",
+			in:     "{\n\t\"hosts\": {\n\t\t" + marked(ann) + "\n\t\t\"a\":    \"1.1.1.1\",\n\n\t\t" + marked(ann+"2") + "\n\t\t\"long\": \"2.2.2.2\",\n\t},\n}\n",
+			want:   "{\n\t\"hosts\": {\n\n\t\t" + marked(ann+"2") + "\n\t\t\"long\": \"2.2.2.2\",\n\t},\n}\n",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, conflicts, err := Merge([]byte(tc.in), ann, tc.entries, Options{Adopt: tc.adopt})
+			if err != nil {
+				t.Fatalf("%s\nMerge(...): %v", tc.reason, err)
+			}
+			if diff := cmp.Diff(tc.want, string(got)); diff != "" {
+				t.Errorf("%s\nMerge(...): -want, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.conflicts, conflicts); diff != "" {
+				t.Errorf("%s\nMerge(...): -want conflicts, +got conflicts:\n%s", tc.reason, diff)
+			}
+			again, _, err := Merge(got, ann, tc.entries, Options{Adopt: tc.adopt})
+			if err != nil || string(again) != string(got) {
+				t.Errorf("%s\na second merge changes something: %v\n%s", tc.reason, err, again)
+			}
+		})
+	}
+}
+
+func TestMergeRefuses(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		text    string
+		owner   string
+		entries []Entry
+		want    string
+	}{
+		"NoObject":       {reason: "A list is no policy file.", text: `[]`, owner: ann, want: "not an object"},
+		"Syntax":         {reason: "Broken text is no policy file.", text: `{`, owner: ann, want: "cannot parse"},
+		"Owner":          {reason: "An owner must fit a comment.", text: `{}`, owner: "a\nb", want: "has spaces"},
+		"UnknownSection": {reason: "A fragment has sections of its own only.", text: `{}`, owner: ann, entries: []Entry{entry("derpMap", "x", `1`)}, want: "not one that fragments may have"},
+		"NoKey":          {reason: "An object's entries have keys.", text: `{}`, owner: ann, entries: []Entry{entry("hosts", "", `""`)}, want: "must have a key"},
+		"Twice":          {reason: "Keys are unique.", text: `{}`, owner: ann, entries: []Entry{entry("hosts", "a", `""`), entry("hosts", "a", `"x"`)}, want: "twice"},
+		"NoJSON":         {reason: "Values are JSON.", text: `{}`, owner: ann, entries: []Entry{entry("grants", "", `{} {}`)}, want: "not valid JSON"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := Merge([]byte(tc.text), tc.owner, tc.entries, Options{})
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%s\nMerge(...): want an error with %q, got %v", tc.reason, tc.want, err)
+			}
+		})
+	}
+}
+
+func TestOwned(t *testing.T) {
+	for name, in := range files {
+		merged, _ := mustMerge(t, in, ann, everything...)
+		for owner, want := range map[string]int{ann: len(everything), bob: 0} {
+			got, err := Owned([]byte(merged), owner)
+			if err != nil || got != want {
+				t.Errorf("%s: Owned(..., %q): want %d, got %d, %v", name, owner, want, got, err)
+			}
+		}
+	}
+}
+
+// FuzzMerge looks for files that merging spoils.
+func FuzzMerge(f *testing.F) {
+	for _, in := range files {
+		f.Add(in)
+	}
+	f.Fuzz(func(t *testing.T, in string) {
+		if _, err := parse([]byte(in)); err != nil || strings.Contains(in, "gateway.tailscale.com/") {
+			t.Skip()
+		}
+		one, _ := mustMerge(t, in, ann, everything...)
+		if std, err := hujson.Standardize([]byte(one)); err != nil || !json.Valid(std) {
+			t.Fatalf("the result is no policy file: %v\n%s", err, one)
+		}
+		again, _ := mustMerge(t, one, ann, everything...)
+		if diff := cmp.Diff(one, again); diff != "" {
+			t.Errorf("a second merge changes something: -first, +second:\n%s", diff)
+		}
+		two, _ := mustMerge(t, one, bob, everything...)
+		left, _ := mustMerge(t, two, ann)
+		none, _ := mustMerge(t, left, bob)
+		if diff := cmp.Diff(in, none); diff != "" {
+			t.Errorf("what was there has changed: -want, +got:\n%s\nof:\n%s", diff, two)
+		}
+	})
+}
