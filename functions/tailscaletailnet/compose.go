@@ -24,7 +24,7 @@ func composeConfig(xr *gatewayv1alpha1.TailscaleTailnet, clusterID string) *tail
 			Tailnet:    xr.Spec.Tailnet,
 			APIURL:     xr.Spec.APIURL,
 			ControlURL: xr.Spec.ControlURL,
-			Credentials: tailnetv1alpha1.Credentials{OAuthSecretRef: xpv2.SecretReference{
+			Credentials: tailnetv1alpha1.Credentials{OAuthSecretRef: &xpv2.SecretReference{
 				Name:      xr.Spec.OAuthSecretName,
 				Namespace: xr.Spec.OAuthSecretNamespace,
 			}},
