@@ -103,8 +103,7 @@ func write(dir string, pages map[string][]byte) error {
 		}
 	}
 	for name, b := range pages {
-		//nolint:gosec // Pages are for everybody to read.
-		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
 			return errors.Wrap(err, "cannot write page")
 		}
 	}

@@ -73,7 +73,8 @@ func (c *call) setPolicy() {
 // validatePolicy answers with nothing when a policy and its tests are good, or
 // the tests of the body are against the present policy.
 func (c *call) validatePolicy() {
-	p, tests, err := c.s.policy, []policyTest{}, error(nil)
+	p, tests := c.s.policy, []policyTest{}
+	var err error
 	if bytes.HasPrefix(bytes.TrimSpace(c.body), []byte("[")) {
 		var std []byte
 		if std, err = hujson.Standardize(c.body); err == nil {

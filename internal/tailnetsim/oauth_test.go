@@ -40,7 +40,7 @@ func TestTokenExchange(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			resp, err := http.PostForm(r.URL+"/api/v2/oauth/token-exchange", url.Values{"client_id": {tc.client}, "jwt": {tc.token}}) //nolint:noctx // It ends with the simulator.
+			resp, err := http.PostForm(r.URL+"/api/v2/oauth/token-exchange", url.Values{"client_id": {tc.client}, "jwt": {tc.token}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -38,7 +38,7 @@ func (c *Client) PolicyFile(ctx context.Context, maxAge time.Duration) (PolicyFi
 }
 
 func (c *Client) loadPolicy(ctx context.Context) (PolicyFile, error) {
-	b, etag, err := c.rawText(ctx, scopePolicy+":read", http.MethodGet, mediaHuJSON, "", nil, "tailnet", c.tailnet, "acl")
+	b, etag, err := c.rawHuJSON(ctx, scopePolicy+":read", http.MethodGet, "", nil, "tailnet", c.tailnet, "acl")
 	return PolicyFile{Text: string(b), ETag: etag}, err
 }
 
@@ -79,7 +79,7 @@ func (c *Client) editPolicyOnce(ctx context.Context, edit func(string) (string, 
 	// A write without an answer may have been done.
 	defer c.wide.policy.expire()
 	etag := `"` + strings.Trim(p.ETag, `"`) + `"`
-	_, _, err = c.rawText(ctx, scopePolicy, http.MethodPost, mediaHuJSON, etag, []byte(text), "tailnet", c.tailnet, "acl")
+	_, _, err = c.rawHuJSON(ctx, scopePolicy, http.MethodPost, etag, []byte(text), "tailnet", c.tailnet, "acl")
 	return err
 }
 
@@ -87,7 +87,7 @@ func (c *Client) editPolicyOnce(ctx context.Context, edit func(string) (string, 
 // refuse a policy file. The API answers 200 either way: without a body, or with
 // a message if something is wrong.
 func (c *Client) validatePolicy(ctx context.Context, text string) error {
-	b, _, err := c.rawText(ctx, scopePolicy+":read", http.MethodPost, mediaHuJSON, "", []byte(text), "tailnet", c.tailnet, "acl", "validate")
+	b, _, err := c.rawHuJSON(ctx, scopePolicy+":read", http.MethodPost, "", []byte(text), "tailnet", c.tailnet, "acl", "validate")
 	if err != nil || len(bytes.TrimSpace(b)) == 0 {
 		return err
 	}

@@ -64,11 +64,11 @@ func (c *Client) raw(ctx context.Context, scope, method string, in, out any, pat
 	return err
 }
 
-// rawText makes a call whose body and answer are of the media type accept. A
-// body is written only if the object still has the ETag ifMatch, unless that is
-// empty. It returns the answer's body and ETag as they came.
-func (c *Client) rawText(ctx context.Context, scope, method, accept, ifMatch string, body []byte, path ...string) ([]byte, string, error) {
-	a, err := c.do(ctx, request{scope: scope, method: method, path: path, media: accept, ifMatch: ifMatch, body: body})
+// rawHuJSON makes a call whose body and answer are HuJSON. A body is written only
+// if the object still has the ETag ifMatch, unless that is empty. It returns the
+// answer's body and ETag as they came.
+func (c *Client) rawHuJSON(ctx context.Context, scope, method, ifMatch string, body []byte, path ...string) ([]byte, string, error) {
+	a, err := c.do(ctx, request{scope: scope, method: method, path: path, media: mediaHuJSON, ifMatch: ifMatch, body: body})
 	if err != nil {
 		return nil, "", err
 	}

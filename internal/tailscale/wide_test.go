@@ -132,7 +132,7 @@ func TestSharedValues(t *testing.T) {
 		"GET /api/v2/tailnet/{tailnet}/contacts":            1,
 		"GET /api/v2/organizations/{organization}/tailnets": 1,
 	} {
-		if got := calls[name]; int(got) != want {
+		if got := calls[name]; got != want {
 			t.Errorf("%s: want %d calls, got %d", name, want, got)
 		}
 	}

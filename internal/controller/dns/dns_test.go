@@ -76,7 +76,7 @@ func (f fakeTailnet) SetNameservers(_ context.Context, a []string) error {
 		f.Nameservers = a
 		// As Tailscale does.
 		if len(a) == 0 {
-			f.fakeAPI.MagicDNS = false
+			f.MagicDNS = false
 		}
 	})
 }
@@ -100,7 +100,7 @@ func (f fakeTailnet) PatchSplitDNS(_ context.Context, domains map[string][]strin
 }
 
 func (f fakeTailnet) SetMagicDNS(_ context.Context, on bool) error {
-	return f.write("SetMagicDNS", func() { f.fakeAPI.MagicDNS = on })
+	return f.write("SetMagicDNS", func() { f.MagicDNS = on })
 }
 
 func (f fakeTailnet) SetOverrideLocalDNS(_ context.Context, on bool) error {

@@ -106,7 +106,8 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Tailnet) (managed.E
 	mg.SetConditions(cond)
 	if err != nil {
 		mg.SetConditions(xpv2.Unavailable().WithMessage(cond.Message))
-		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
+		// What the error means is what a Tailnet is there to show.
+		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil //nolint:nilerr // See above.
 	}
 	v, err := e.lookAtSettings(ctx, mg, 0)
 	if err != nil {
