@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
@@ -33,6 +34,10 @@ type Env struct {
 	Record event.Recorder
 }
 
+// A Connect returns the connection that a managed resource asks for. See
+// clients.Connector.
+type Connect func(ctx context.Context, mg resource.ModernManaged) (*clients.Connection, error)
+
 // A Kind says how the resources of one kind are managed.
 type Kind[T resource.ModernManaged] struct {
 	GroupVersionKind schema.GroupVersionKind
@@ -44,7 +49,13 @@ type Kind[T resource.ModernManaged] struct {
 	List func() resource.ManagedList
 
 	// Connect makes a client for one reconcile of one object.
+	//
+	// A kind that must decide itself what a missing connection means sets Connector
+	// instead.
 	Connect func(ctx context.Context, env Env, c *clients.Connection, mg T) (managed.TypedExternalClient[T], error)
+
+	// Connector makes what connects objects, in place of Connect and Untouched.
+	Connector func(env Env, connect Connect) managed.TypedExternalConnector[T]
 
 	// Untouched tells that nothing can be in the tailnet for an object that is
 	// being deleted: it then goes without a connection. The default is that it has
@@ -59,6 +70,9 @@ type Kind[T resource.ModernManaged] struct {
 	// the controller or the user sets: it is no copy of the object's name.
 	Options []managed.ReconcilerOption
 
+	// Wrap changes how the reconciler is called. It may be nil.
+	Wrap func(r reconcile.Reconciler) reconcile.Reconciler
+
 	// Watch adds watches. It may be nil.
 	Watch func(b *builder.Builder, env Env) *builder.Builder
 }
@@ -67,14 +81,21 @@ type Kind[T resource.ModernManaged] struct {
 func Setup[T resource.ModernManaged](mgr ctrl.Manager, o common.Options, k Kind[T]) error {
 	name := k.GroupVersionKind.Kind
 	env := Env{Kube: mgr.GetClient(), Record: o.Recorder(mgr, name)}
-	c := &connector[T]{kind: k, env: env, connect: clients.NewConnector(mgr.GetClient(), o.Pool).Connect}
-	r := o.Reconciler(mgr, k.GroupVersionKind, append([]managed.ReconcilerOption{
+	connect := clients.NewConnector(mgr.GetClient(), o.Pool).Connect
+	var c managed.TypedExternalConnector[T] = &connector[T]{kind: k, env: env, connect: connect}
+	if k.Connector != nil {
+		c = k.Connector(env, connect)
+	}
+	var r reconcile.Reconciler = o.Reconciler(mgr, k.GroupVersionKind, append([]managed.ReconcilerOption{
 		managed.WithTypedExternalConnector[T](c),
 		managed.WithInitializers(),
 		// Every kind finds again what a crashed or unanswered Create made.
 		managed.WithDeterministicExternalName(true),
 		managed.WithPollIntervalHook(common.Jitter(k.poll())),
 	}, k.Options...)...)
+	if k.Wrap != nil {
+		r = k.Wrap(r)
+	}
 	if err := o.RecordState(mgr, k.List()); err != nil {
 		return err
 	}
@@ -99,7 +120,7 @@ func (k Kind[T]) poll() managed.PollIntervalHook {
 type connector[T resource.ModernManaged] struct {
 	kind    Kind[T]
 	env     Env
-	connect func(ctx context.Context, mg resource.ModernManaged) (*clients.Connection, error)
+	connect Connect
 }
 
 // Connect to the tailnet, unless there is nothing there to clean up.

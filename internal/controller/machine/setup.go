@@ -23,8 +23,8 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
@@ -35,40 +35,34 @@ const pollUnsettled = 10 * time.Second
 // Setup adds the controller of Machines, and the one that lets go of Secrets
 // whose Machine is gone, to a manager.
 func Setup(mgr ctrl.Manager, o common.Options) error {
-	connect := clients.NewConnector(mgr.GetClient(), o.Pool)
-	r := o.Reconciler(mgr, v1alpha1.MachineGroupVersionKind,
-		managed.WithTypedExternalConnector[*v1alpha1.Machine](&connector{
-			kube: mgr.GetClient(),
-			connect: func(ctx context.Context, mg resource.ModernManaged) (connection, error) {
-				c, err := connect.Connect(ctx, mg)
-				if err != nil {
-					return connection{}, err
-				}
-				return connection{api: c.Client, clusterID: c.ClusterID, controlURL: c.ControlURL, tags: c.Tags}, nil
-			},
-			record: o.Recorder(mgr, v1alpha1.MachineKind),
-			now:    time.Now,
-		}),
-		// All that is made is found again by name or description, so nothing is
-		// gained by an external name, and a write is saved.
-		managed.WithInitializers(),
-		managed.WithDeterministicExternalName(true),
-		managed.WithCreationGracePeriod(0),
-		managed.WithPollIntervalHook(common.Jitter(poll)),
-	)
-	if err := o.RecordState(mgr, &v1alpha1.MachineList{}); err != nil {
-		return err
-	}
 	ours := common.SecretsOfType(meta.SecretTypeState, meta.SecretTypeConfig)
-	b := ctrl.NewControllerManagedBy(mgr).
-		Named(managed.ControllerName(v1alpha1.MachineGroupVersionKind.GroupKind().String())).
-		WithOptions(o.ForControllerRuntime()).
-		For(&v1alpha1.Machine{}, builder.WithPredicates(resource.DesiredStateChanged())).
-		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(forSecret), builder.WithPredicates(ours))
-	b = clients.WatchMended(b, mgr.GetClient(), func() resource.ManagedList { return &v1alpha1.MachineList{} })
-	err := b.Complete(o.Limit(v1alpha1.MachineKind, r))
+	err := kinds.Setup(mgr, o, kinds.Kind[*v1alpha1.Machine]{
+		GroupVersionKind: v1alpha1.MachineGroupVersionKind,
+		Object:           &v1alpha1.Machine{},
+		List:             func() resource.ManagedList { return &v1alpha1.MachineList{} },
+		Connector: func(env kinds.Env, connect kinds.Connect) managed.TypedExternalConnector[*v1alpha1.Machine] {
+			return &connector{
+				kube: env.Kube,
+				connect: func(ctx context.Context, mg resource.ModernManaged) (connection, error) {
+					c, err := connect(ctx, mg)
+					if err != nil {
+						return connection{}, err
+					}
+					return connection{api: c.Client, clusterID: c.ClusterID, controlURL: c.ControlURL, tags: c.Tags}, nil
+				},
+				record: env.Record,
+				now:    o.Now,
+			}
+		},
+		Poll: poll,
+		// All that is made is found again by name or description.
+		Options: []managed.ReconcilerOption{managed.WithCreationGracePeriod(0)},
+		Watch: func(b *builder.Builder, _ kinds.Env) *builder.Builder {
+			return b.Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(forSecret), builder.WithPredicates(ours))
+		},
+	})
 	if err != nil {
-		return errors.Wrap(err, "cannot set up the controller of Machines")
+		return err
 	}
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("machine-secrets").

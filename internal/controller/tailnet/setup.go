@@ -22,45 +22,48 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/claims"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
 )
 
 // Setup adds the controller of Tailnets to a manager.
 func Setup(mgr ctrl.Manager, o common.Options) error {
-	connect := clients.NewConnector(mgr.GetClient(), o.Pool)
-	r := o.Reconciler(mgr, v1alpha1.TailnetGroupVersionKind,
-		managed.WithTypedExternalConnector[*v1alpha1.Tailnet](&connector{
-			connect: func(ctx context.Context, mg resource.ModernManaged) (api, error) {
-				c, err := connect.Connect(ctx, mg)
-				if err != nil {
-					return nil, err
-				}
-				return c.Client, nil
-			},
-			list: func(ctx context.Context) ([]v1alpha1.Tailnet, error) {
-				l := &v1alpha1.TailnetList{}
-				err := mgr.GetClient().List(ctx, l, client.UnsafeDisableDeepCopy)
-				return l.Items, errors.Wrap(err, "cannot list Tailnets")
-			},
-		}),
-		managed.WithDeterministicExternalName(true),
-		managed.WithPollIntervalHook(common.Jitter(poll)),
-	)
-	if err := o.RecordState(mgr, &v1alpha1.TailnetList{}); err != nil {
-		return err
-	}
-	b := ctrl.NewControllerManagedBy(mgr).
-		Named(managed.ControllerName(v1alpha1.TailnetGroupVersionKind.GroupKind().String())).
-		WithOptions(o.ForControllerRuntime()).
-		For(&v1alpha1.Tailnet{}, builder.WithPredicates(resource.DesiredStateChanged())).
-		// A Secret that was mended must act at once.
-		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(forSecret(mgr.GetClient())),
+	list := func() resource.ManagedList { return &v1alpha1.TailnetList{} }
+	return kinds.Setup(mgr, o, kinds.Kind[*v1alpha1.Tailnet]{
+		GroupVersionKind: v1alpha1.TailnetGroupVersionKind,
+		Object:           &v1alpha1.Tailnet{},
+		List:             list,
+		Connector: func(env kinds.Env, connect kinds.Connect) managed.TypedExternalConnector[*v1alpha1.Tailnet] {
+			return &connector{
+				connect: func(ctx context.Context, mg resource.ModernManaged) (api, error) {
+					c, err := connect(ctx, mg)
+					if err != nil {
+						return nil, err
+					}
+					return c.Client, nil
+				},
+				list: func(ctx context.Context) ([]v1alpha1.Tailnet, error) {
+					l := &v1alpha1.TailnetList{}
+					err := env.Kube.List(ctx, l, client.UnsafeDisableDeepCopy)
+					return l.Items, errors.Wrap(err, "cannot list Tailnets")
+				},
+			}
+		},
+		Poll: poll,
+		Watch: func(b *builder.Builder, env kinds.Env) *builder.Builder {
+			return claims.WatchReleased(watchCredentials(b, env.Kube), env.Kube, &v1alpha1.Tailnet{}, list)
+		},
+	})
+}
+
+// watchCredentials looks at Tailnets again when a Secret or a config has changed: a
+// credential that is not taken is what a Tailnet shows, and no failure to synchronise.
+func watchCredentials(b *builder.Builder, kube client.Reader) *builder.Builder {
+	desired := builder.WithPredicates(resource.DesiredStateChanged())
+	return b.
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(forSecret(kube)),
 			builder.WithPredicates(common.SecretsOfType(clients.SecretTypeCredentials))).
-		Watches(&v1alpha1.ClusterProviderConfig{}, handler.EnqueueRequestsFromMapFunc(forConfig(mgr.GetClient(), v1alpha1.ClusterProviderConfigKind)),
-			builder.WithPredicates(resource.DesiredStateChanged())).
-		Watches(&v1alpha1.ProviderConfig{}, handler.EnqueueRequestsFromMapFunc(forConfig(mgr.GetClient(), v1alpha1.ProviderConfigKind)),
-			builder.WithPredicates(resource.DesiredStateChanged()))
-	b = claims.WatchReleased(b, mgr.GetClient(), &v1alpha1.Tailnet{}, func() resource.ManagedList { return &v1alpha1.TailnetList{} })
-	return errors.Wrap(b.Complete(o.Limit(v1alpha1.TailnetKind, r)), "cannot set up the controller of Tailnets")
+		Watches(&v1alpha1.ClusterProviderConfig{}, handler.EnqueueRequestsFromMapFunc(forConfig(kube, v1alpha1.ClusterProviderConfigKind)), desired).
+		Watches(&v1alpha1.ProviderConfig{}, handler.EnqueueRequestsFromMapFunc(forConfig(kube, v1alpha1.ProviderConfigKind)), desired)
 }
 
 // forConfig finds the Tailnets that use a provider config.

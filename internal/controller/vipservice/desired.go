@@ -12,16 +12,18 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/registry"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
 // desired returns the service as it is to be written: what the object says, and
 // of the current one, which may be nil, its addresses and the annotations that
 // others keep there.
-func desired(mg *v1alpha1.VIPService, current *tailscale.Service, owner string) tailscale.Service {
+func desired(mg *v1alpha1.VIPService, current *tailscale.Service, owner, clusterID string) (tailscale.Service, error) {
 	p := mg.Spec.ForProvider
 	want := tailscale.Service{
 		Name:        string(p.Name),
+		DisplayName: p.DisplayName,
 		Comment:     p.Comment,
 		Annotations: map[string]string{},
 		Ports:       sorted(p.Ports),
@@ -30,16 +32,28 @@ func desired(mg *v1alpha1.VIPService, current *tailscale.Service, owner string) 
 	if current != nil {
 		want.Addrs = current.Addrs
 		maps.Copy(want.Annotations, current.Annotations)
+		if registry.Shared(current) {
+			// Clusters shared it once; none is left.
+			var err error
+			if want.Annotations, err = registry.Released(current.Annotations, "", false); err != nil {
+				return want, err
+			}
+		}
 	}
-	maps.Copy(want.Annotations, p.Annotations)
+	if err := registry.SetAnnotations(want.Annotations, p.Annotations); err != nil {
+		return want, err
+	}
 	want.Annotations[meta.AnnotationOwner] = owner
-	return want
+	return want, registry.JoinOwners(want.Annotations, clusterID)
 }
 
 // diff names the fields of a service that are not as wanted. Order means
 // nothing to the API.
 func diff(have *tailscale.Service, want tailscale.Service) string {
 	var fields []string
+	if have.DisplayName != want.DisplayName {
+		fields = append(fields, "displayName")
+	}
 	if have.Comment != want.Comment {
 		fields = append(fields, "comment")
 	}

@@ -8,21 +8,25 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
+	"strconv"
+	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// hostsMaxAge is how long hosts are believed that nothing contradicts. The API
-// tells hosts per service only, so asking at each poll would cost a call each.
-const hostsMaxAge = 5 * time.Minute
+// freshDevices is how old the list of devices may be while a service's hosts
+// are changing.
+const freshDevices = 2 * time.Second
 
 // claims are what agents say about a service: by node ID, whether they
 // advertise it, and whether control accepted them.
@@ -31,6 +35,9 @@ type claims map[string]claim
 type claim struct {
 	Advertised bool
 	Accepted   bool
+
+	// Healthy backends of Total.
+	Healthy, Total int32
 }
 
 // settled tells whether hosts are what the agents' claims let one expect.
@@ -60,85 +67,54 @@ func agentClaims(machines []v1alpha1.Machine, service string) claims {
 		}
 		for _, s := range m.Status.Agent.Services {
 			if s.Name == service {
-				out[m.Status.AtProvider.NodeID] = claim{Advertised: s.Advertised, Accepted: s.Accepted}
+				out[m.Status.AtProvider.NodeID] = claim{Advertised: s.Advertised, Accepted: s.Accepted, Healthy: s.HealthyBackends, Total: s.TotalBackends}
 			}
 		}
 	}
 	return out
 }
 
-// A hostsCache remembers the hosts of settled services.
-type hostsCache struct {
-	maxAge time.Duration
-
-	mu sync.Mutex
-	by map[types.UID]cachedHosts
-}
-
-type cachedHosts struct {
-	hosts   []tailscale.Host
-	at      time.Time
-	waiting bool // Agents expect other hosts.
-}
-
-func newHostsCache(maxAge time.Duration) *hostsCache {
-	return &hostsCache{maxAge: maxAge, by: map[types.UID]cachedHosts{}}
-}
-
-func (c *hostsCache) get(uid types.UID, cl claims) ([]tailscale.Host, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	// Without claims nobody would tell of a change.
-	h, ok := c.by[uid]
-	if !ok || len(cl) == 0 || !cl.settled(h.hosts) || time.Since(h.at) > c.maxAge {
-		delete(c.by, uid)
-		return nil, false
-	}
-	h.waiting = false
-	c.by[uid] = h
-	return h.hosts, true
-}
-
-// waiting tells whether agents expect something else than the last hosts say.
-func (c *hostsCache) waiting(uid types.UID) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.by[uid].waiting
-}
-
-func (c *hostsCache) put(uid types.UID, hosts []tailscale.Host, cl claims) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.by[uid] = cachedHosts{hosts: hosts, at: time.Now(), waiting: !cl.settled(hosts)}
-}
-
 // observeHosts fills in the hosts, and notes which of them Update must approve.
+// Hosts that are not asked for now are those that the status remembers.
 func (e *external) observeHosts(ctx context.Context, mg *v1alpha1.VIPService) error {
 	name := string(mg.Spec.ForProvider.Name)
 	cl, err := e.claims(ctx, mg.GetNamespace(), name)
 	if err != nil {
 		return errors.Wrap(err, "cannot list machines")
 	}
-	age := time.Duration(0)
-	hosts, ok := e.hosts.get(mg.GetUID(), cl)
-	if !ok {
-		age = freshDevices
+	before := mg.Status.AtProvider.Hosts
+	hosts, age := remembered(before), time.Duration(0)
+	if e.hosts.due(mg.GetUID(), cl, hosts) {
 		if hosts, err = e.api.Hosts(ctx, name); err != nil {
 			return errors.Wrap(err, "cannot list hosts of the service")
 		}
-		e.hosts.put(mg.GetUID(), hosts, cl)
+		e.hosts.asked(mg.GetUID(), cl, hosts)
+		if !cl.settled(hosts) {
+			age = freshDevices
+		}
 	}
-	devices, err := e.api.Devices(ctx, age)
+	devices, _, err := e.api.DevicesAt(ctx, age)
 	if err != nil {
 		return errors.Wrap(err, "cannot list devices")
 	}
-	before := mg.Status.AtProvider.Hosts
 	mg.Status.AtProvider.Hosts = serviceHosts(hosts, devices)
 	for _, ev := range transitions(before, mg.Status.AtProvider.Hosts) {
 		e.record.Event(mg, ev)
 	}
 	e.approve = toApprove(mg.Spec.ForProvider, hosts, devices)
+	if len(e.approve) == 0 && mg.GetCondition(meta.TypeApproved).Status == corev1.ConditionFalse {
+		mg.SetConditions(xpv2.Condition{Type: meta.TypeApproved, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now(), Reason: meta.ReasonHostsApproved})
+	}
 	return nil
+}
+
+// remembered are the hosts of a status.
+func remembered(in []v1alpha1.ServiceHost) []tailscale.Host {
+	out := make([]tailscale.Host, len(in))
+	for i, h := range in {
+		out[i] = tailscale.Host{NodeID: h.NodeID, Configured: h.Configured, Approval: h.Approval}
+	}
+	return out
 }
 
 // serviceHosts joins hosts with what is known of their devices, by name.
@@ -190,7 +166,13 @@ func index(devices []tailscale.Device) map[string]tailscale.Device {
 func (e *external) approveHosts(ctx context.Context, mg *v1alpha1.VIPService) error {
 	name := string(mg.Spec.ForProvider.Name)
 	for _, id := range e.approve {
-		if err := e.api.ApproveHost(ctx, name, id); err != nil {
+		ok, err := e.api.ApproveHost(ctx, name, id)
+		if forbidden := tailscale.ClassOf(err) == tailscale.ClassForbidden || tailscale.ClassOf(err) == tailscale.ClassInvalid; forbidden || err == nil && !ok {
+			c := approvalForbidden(mg.Spec.ForProvider)
+			mg.SetConditions(c)
+			return errors.Errorf("device %q may not host the service: %s", id, c.Message)
+		}
+		if err != nil {
 			return errors.Wrapf(err, "cannot approve device %q as a host", id)
 		}
 		e.record.Event(mg, event.Normal(reasonHostApproved, fmt.Sprintf("Approved device %s as a host of %s", id, name)))
@@ -202,6 +184,24 @@ func (e *external) approveHosts(ctx context.Context, mg *v1alpha1.VIPService) er
 		}
 	}
 	return nil
+}
+
+// approvalForbidden tells what to put into the policy file when Tailscale does not
+// let us approve hosts.
+func approvalForbidden(p v1alpha1.VIPServiceParameters) xpv2.Condition {
+	return xpv2.Condition{
+		Type: meta.TypeApproved, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Now(), Reason: meta.ReasonApprovalForbidden,
+		Message: fmt.Sprintf("Tailscale does not let the provider approve hosts of %s; give its credential the scopes services and devices:core, or add to the policy file: \"autoApprovers\": {\"services\": {%q: [%s]}}",
+			p.Name, p.Name, quoted(p.HostTags)),
+	}
+}
+
+func quoted(tags []v1alpha1.Tag) string {
+	out := make([]string, len(tags))
+	for i, t := range sorted(tags) {
+		out[i] = strconv.Quote(t)
+	}
+	return strings.Join(out, ", ")
 }
 
 // transitions returns events for hosts that came or went online.

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,53 +26,53 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
 )
 
 // pollUnsettled is how soon a service is looked at again that lacks an address
-// or a name, or whose hosts are not all online, configured and approved.
+// or a name.
 const pollUnsettled = 5 * time.Second
 
 // Setup adds the controller of VIPServices to a manager.
 func Setup(mgr ctrl.Manager, o common.Options) error {
-	connect := clients.NewConnector(mgr.GetClient(), o.Pool)
-	kube := mgr.GetClient()
-	c := &connector{
-		connect: func(ctx context.Context, mg resource.ModernManaged) (connection, error) {
-			conn, err := connect.Connect(ctx, mg)
-			if err != nil {
-				return connection{}, err
+	detaching := newDetaching()
+	hosts := newHostsCache(o.PollInterval, clock.RealClock{})
+	return kinds.Setup(mgr, o, kinds.Kind[*v1alpha1.VIPService]{
+		GroupVersionKind: v1alpha1.VIPServiceGroupVersionKind,
+		Object:           &v1alpha1.VIPService{},
+		List:             func() resource.ManagedList { return &v1alpha1.VIPServiceList{} },
+		Connector: func(env kinds.Env, connect kinds.Connect) managed.TypedExternalConnector[*v1alpha1.VIPService] {
+			return &connector{
+				connect: func(ctx context.Context, mg resource.ModernManaged) (connection, error) {
+					c, err := connect(ctx, mg)
+					if err != nil {
+						return connection{}, err
+					}
+					return connection{api: c.Client, clusterID: c.ClusterID, tailnet: mg.GetProviderConfigReference().Name}, nil
+				},
+				claims: func(ctx context.Context, namespace, service string) (claims, error) {
+					l := &v1alpha1.MachineList{}
+					err := env.Kube.List(ctx, l, client.InNamespace(namespace))
+					return agentClaims(l.Items, service), err
+				},
+				hosts:     hosts,
+				detaching: detaching,
+				record:    env.Record,
 			}
-			return connection{api: conn.Client, clusterID: conn.ClusterID}, nil
 		},
-		claims: func(ctx context.Context, namespace, service string) (claims, error) {
-			l := &v1alpha1.MachineList{}
-			err := kube.List(ctx, l, client.InNamespace(namespace))
-			return agentClaims(l.Items, service), err
+		Poll: poll(hosts),
+		Options: []managed.ReconcilerOption{
+			managed.WithInitializers(managed.InitializerFn(initialize(mgr.GetClient()))),
+			managed.WithCreationGracePeriod(0),
 		},
-		hosts:  newHostsCache(hostsMaxAge),
-		record: o.Recorder(mgr, v1alpha1.VIPServiceKind),
-	}
-	r := o.Reconciler(mgr, v1alpha1.VIPServiceGroupVersionKind,
-		managed.WithTypedExternalConnector[*v1alpha1.VIPService](c),
-		managed.WithInitializers(managed.InitializerFn(initialize(kube))),
-		// The name is chosen by the object, so a crash in Create loses nothing.
-		managed.WithDeterministicExternalName(true),
-		managed.WithCreationGracePeriod(0),
-		managed.WithPollIntervalHook(common.Jitter(c.poll)),
-	)
-	if err := o.RecordState(mgr, &v1alpha1.VIPServiceList{}); err != nil {
-		return err
-	}
-	b := ctrl.NewControllerManagedBy(mgr).
-		Named(managed.ControllerName(v1alpha1.VIPServiceGroupVersionKind.GroupKind().String())).
-		WithOptions(o.ForControllerRuntime()).
-		For(&v1alpha1.VIPService{}, builder.WithPredicates(resource.DesiredStateChanged())).
-		Watches(&v1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(forMachine(kube)), builder.WithPredicates(reported()))
-	b = clients.WatchMended(b, kube, func() resource.ManagedList { return &v1alpha1.VIPServiceList{} })
-	return errors.Wrap(b.Complete(o.Limit(v1alpha1.VIPServiceKind, r)), "cannot set up the controller of VIPServices")
+		Wrap: func(r reconcile.Reconciler) reconcile.Reconciler {
+			return &paced{Reconciler: r, detaching: detaching}
+		},
+		Watch: func(b *builder.Builder, env kinds.Env) *builder.Builder {
+			return b.Watches(&v1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(forMachine(env.Kube)), builder.WithPredicates(reported()))
+		},
+	})
 }
 
 // initialize makes the service's name in the tailnet the external name.
@@ -87,20 +88,17 @@ func initialize(kube client.Client) func(ctx context.Context, mg resource.Manage
 }
 
 // poll decides when a VIPService is observed again.
-func (c *connector) poll(mg resource.Managed, interval time.Duration) time.Duration {
-	v, ok := mg.(*v1alpha1.VIPService)
-	if !ok {
-		return interval
-	}
-	if v.GetCondition(xpv2.TypeReady).Status != corev1.ConditionTrue || v.Status.AtProvider.DNSName == "" || c.hosts.waiting(v.GetUID()) {
-		return min(interval, pollUnsettled)
-	}
-	for _, h := range v.Status.AtProvider.Hosts {
-		if h.Online && (!h.Configured || !tailscale.Host{Approval: h.Approval}.Approved()) {
+func poll(hosts *hostsCache) managed.PollIntervalHook {
+	return func(mg resource.Managed, interval time.Duration) time.Duration {
+		v, ok := mg.(*v1alpha1.VIPService)
+		if !ok {
+			return interval
+		}
+		if v.GetCondition(xpv2.TypeReady).Status != corev1.ConditionTrue || v.Status.AtProvider.DNSName == "" {
 			return min(interval, pollUnsettled)
 		}
+		return min(interval, hosts.next(v.GetUID(), interval))
 	}
-	return interval
 }
 
 // reported lets machines through whose agent or node has news.

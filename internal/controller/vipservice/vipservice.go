@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package vipservice holds the controller of VIPServices: Tailscale Services
-// that this cluster defines. Who hosts them is decided by agents; approving
-// hosts and telling about them is done here.
+// that this cluster defines, alone or together with others. How clusters share
+// one is decided in package registry. Who hosts a service is decided by agents;
+// approving hosts and telling about them is done here.
 package vipservice
 
 import (
@@ -22,30 +23,28 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/registry"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
 // Reasons of events.
 const (
-	reasonAdopting     event.Reason = "AdoptingVIPService"
-	reasonHostApproved event.Reason = "ApprovedHost"
-	reasonHostOnline   event.Reason = "HostOnline"
-	reasonHostOffline  event.Reason = "HostOffline"
+	reasonAdopting       event.Reason = "AdoptingVIPService"
+	reasonMadeShared     event.Reason = "MadeSharedService"
+	reasonAddressChanged event.Reason = "AddressChanged"
+	reasonHostApproved   event.Reason = "ApprovedHost"
+	reasonHostOnline     event.Reason = "HostOnline"
+	reasonHostOffline    event.Reason = "HostOffline"
 )
-
-// freshDevices is how old the list of devices may be while a service's hosts
-// are changing.
-const freshDevices = 2 * time.Second
 
 // api is what this controller needs of a tailnet.
 type api interface {
-	Services(ctx context.Context, maxAge time.Duration) ([]tailscale.Service, error)
-	Service(ctx context.Context, name string) (*tailscale.Service, error)
-	PutService(ctx context.Context, s tailscale.Service) error
-	DeleteService(ctx context.Context, name string) error
+	registry.API
+
+	ServicesAt(ctx context.Context, maxAge time.Duration) ([]tailscale.Service, time.Time, error)
+	DevicesAt(ctx context.Context, maxAge time.Duration) ([]tailscale.Device, time.Time, error)
 	Hosts(ctx context.Context, service string) ([]tailscale.Host, error)
-	ApproveHost(ctx context.Context, service, nodeID string) error
-	Devices(ctx context.Context, maxAge time.Duration) ([]tailscale.Device, error)
+	ApproveHost(ctx context.Context, service, nodeID string) (bool, error)
 	Domain(ctx context.Context) (string, error)
 }
 
@@ -53,14 +52,18 @@ type api interface {
 type connection struct {
 	api       api
 	clusterID string
+
+	// tailnet is the name of the provider config.
+	tailnet string
 }
 
 type connector struct {
 	connect func(ctx context.Context, mg resource.ModernManaged) (connection, error)
 	// claims tells what the agents of a namespace say about a service.
-	claims func(ctx context.Context, namespace, service string) (claims, error)
-	hosts  *hostsCache
-	record event.Recorder
+	claims    func(ctx context.Context, namespace, service string) (claims, error)
+	hosts     *hostsCache
+	detaching *detaching
+	record    event.Recorder
 }
 
 // Connect to the tailnet. A service that was never made can go without it.
@@ -72,14 +75,25 @@ func (c *connector) Connect(ctx context.Context, mg *v1alpha1.VIPService) (manag
 	if err != nil {
 		return nil, err
 	}
-	return &external{connection: conn, claims: c.claims, hosts: c.hosts, record: c.record}, nil
+	e := &external{connection: conn, claims: c.claims, hosts: c.hosts, record: c.record}
+	if mg.Spec.ForProvider.Sharing == v1alpha1.SharingShared {
+		return &sharing{external: e, detaching: c.detaching}, nil
+	}
+	return e, nil
 }
 
 // mayExist tells whether a service may have been made for the object.
 func mayExist(mg *v1alpha1.VIPService) bool {
-	return !xpmeta.GetExternalCreatePending(mg).IsZero() || mg.Status.AtProvider.Name != ""
+	return !xpmeta.GetExternalCreatePending(mg).IsZero() || mg.Status.AtProvider.Name != "" || mg.Status.AtProvider.OwnServiceName != ""
 }
 
+// observeOnly tells whether an object must only look, and so may look at what
+// belongs to others.
+func observeOnly(mg *v1alpha1.VIPService) bool {
+	return managed.NewManagementPoliciesResolver(true, mg.GetManagementPolicies()).ShouldOnlyObserve()
+}
+
+// external manages a service that is this cluster's alone.
 type external struct {
 	connection // Without an API if there is nothing to clean up.
 
@@ -95,49 +109,58 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.VIPService) (manage
 	if e.api == nil {
 		return managed.ExternalObservation{}, nil
 	}
-	s, err := e.find(ctx, mg)
+	if xpmeta.WasDeleted(mg) {
+		return e.observeDeleted(ctx, mg)
+	}
+	v, err := e.view(ctx, 0)
 	if err != nil {
-		return managed.ExternalObservation{}, errors.Wrap(err, "cannot get service")
+		return managed.ExternalObservation{}, err
+	}
+	name, owner := string(mg.Spec.ForProvider.Name), e.owner(mg)
+	s := v.Service(name)
+	if !observeOnly(mg) {
+		if err := mayManage(mg, v, s, owner); err != nil {
+			mg.SetConditions(foreign(err))
+			return managed.ExternalObservation{}, err
+		}
 	}
 	if s == nil {
 		return managed.ExternalObservation{}, nil
 	}
-	owner := e.owner(mg)
-	if xpmeta.WasDeleted(mg) {
-		// What is not ours is not ours to delete.
-		return managed.ExternalObservation{ResourceExists: s.Annotations[meta.AnnotationOwner] == owner, ResourceUpToDate: true}, nil
-	}
-	if err := mayManage(mg, s, owner); err != nil {
-		mg.SetConditions(foreign(err))
-		return managed.ExternalObservation{}, err
-	}
 	if err := e.observe(ctx, mg, s); err != nil {
 		return managed.ExternalObservation{}, err
 	}
-	d := diff(s, desired(mg, s, owner))
+	want, err := desired(mg, s, owner, e.clusterID)
+	if err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	d := diff(s, want)
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: d == "" && len(e.approve) == 0, Diff: d}, nil
 }
 
-// find returns the service, or nil if there is none.
-func (e *external) find(ctx context.Context, mg *v1alpha1.VIPService) (*tailscale.Service, error) {
-	name := string(mg.Spec.ForProvider.Name)
-	if xpmeta.WasDeleted(mg) {
-		s, err := e.api.Service(ctx, name)
-		if tailscale.IsNotFound(err) {
-			return nil, nil // None is an answer.
-		}
-		return s, err
+// observeDeleted asks for the service itself: a list may be old. What is not ours
+// is not ours to delete.
+func (e *external) observeDeleted(ctx context.Context, mg *v1alpha1.VIPService) (managed.ExternalObservation, error) {
+	s, err := e.api.Service(ctx, string(mg.Spec.ForProvider.Name))
+	if err != nil && !tailscale.IsNotFound(err) {
+		return managed.ExternalObservation{}, errors.Wrap(err, "cannot get service")
 	}
-	all, err := e.api.Services(ctx, 0)
+	exists := err == nil && s.Annotations[meta.AnnotationOwner] == e.owner(mg)
+	if !exists {
+		e.hosts.forget(mg.GetUID())
+	}
+	return managed.ExternalObservation{ResourceExists: exists, ResourceUpToDate: true}, nil
+}
+
+// view returns the shared lists. Services may be as old as maxAge; zero means the
+// age that the client was made with.
+func (e *external) view(ctx context.Context, maxAge time.Duration) (registry.View, error) {
+	services, at, err := e.api.ServicesAt(ctx, maxAge)
 	if err != nil {
-		return nil, err
+		return registry.View{}, errors.Wrap(err, "cannot list services")
 	}
-	for i := range all {
-		if all[i].Name == name {
-			return &all[i], nil
-		}
-	}
-	return nil, nil // None is an answer.
+	devices, devicesAt, err := e.api.DevicesAt(ctx, 0)
+	return registry.View{Services: services, ServicesAt: at, Devices: devices, DevicesAt: devicesAt}, errors.Wrap(err, "cannot list devices")
 }
 
 func (e *external) observe(ctx context.Context, mg *v1alpha1.VIPService, s *tailscale.Service) error {
@@ -186,11 +209,18 @@ func (e *external) put(ctx context.Context, mg *v1alpha1.VIPService) error {
 	if err != nil {
 		return errors.Wrap(err, "cannot get service")
 	}
-	if err := mayManage(mg, current, owner); err != nil {
+	v, err := e.view(ctx, 0)
+	if err != nil {
+		return err
+	}
+	if err := mayManage(mg, v, current, owner); err != nil {
 		mg.SetConditions(foreign(err))
 		return err
 	}
-	want := desired(mg, current, owner)
+	want, err := desired(mg, current, owner, e.clusterID)
+	if err != nil {
+		return err
+	}
 	if current != nil {
 		if diff(current, want) == "" {
 			return nil
@@ -199,10 +229,12 @@ func (e *external) put(ctx context.Context, mg *v1alpha1.VIPService) error {
 			e.record.Event(mg, event.Normal(reasonAdopting, "Taking over service "+name+" as adoptionPolicy says"))
 		}
 	}
-	return errors.Wrapf(e.api.PutService(ctx, want), "cannot write service %q", name)
+	_, err = e.api.PutService(ctx, want)
+	return errors.Wrapf(err, "cannot write service %q", name)
 }
 
-// Delete the service, if it is still ours.
+// Delete the service, if it is still ours. One that Tailscale's own operator says
+// others own, too, is left to them.
 func (e *external) Delete(ctx context.Context, mg *v1alpha1.VIPService) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
 	name := string(mg.Spec.ForProvider.Name)
@@ -216,18 +248,36 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.VIPService) (managed
 	if s.Annotations[meta.AnnotationOwner] != e.owner(mg) {
 		return managed.ExternalDelete{}, nil
 	}
-	return managed.ExternalDelete{}, errors.Wrapf(e.api.DeleteService(ctx, name), "cannot delete service %q", name)
+	refs, err := registry.ParseOwnerRefs(s.Annotations[meta.AnnotationOwnerReferences])
+	if err != nil {
+		return managed.ExternalDelete{}, err
+	}
+	if refs.Others(e.clusterID) == 0 {
+		return managed.ExternalDelete{}, errors.Wrapf(e.api.DeleteService(ctx, name), "cannot delete service %q", name)
+	}
+	left := *s
+	if left.Annotations, err = registry.Released(s.Annotations, e.clusterID, false); err != nil {
+		return managed.ExternalDelete{}, err
+	}
+	_, err = e.api.PutService(ctx, left)
+	return managed.ExternalDelete{}, errors.Wrapf(err, "cannot leave service %q to its other owners", name)
 }
 
 // Disconnect has nothing to close: clients are shared.
 func (e *external) Disconnect(context.Context) error { return nil }
 
-func (e *external) owner(mg *v1alpha1.VIPService) string {
-	return e.clusterID + "/" + mg.GetNamespace() + "/" + mg.GetName()
+func (e *external) self(mg *v1alpha1.VIPService) registry.Self {
+	return registry.Self{Cluster: e.clusterID, Operator: mg.GetNamespace() + "/" + mg.GetName()}
 }
 
-// mayManage returns an error if a service exists that the object must not touch.
-func mayManage(mg *v1alpha1.VIPService, s *tailscale.Service, owner string) error {
+func (e *external) owner(mg *v1alpha1.VIPService) string { return e.self(mg).Owner() }
+
+// mayManage returns an error if a service exists that the object must not touch,
+// or if clusters share one of this name.
+func mayManage(mg *v1alpha1.VIPService, v registry.View, s *tailscale.Service, owner string) error {
+	if err := registry.Foreign(v, s, string(mg.Spec.ForProvider.Name)); err != nil {
+		return err
+	}
 	if s == nil || s.Annotations[meta.AnnotationOwner] == owner || mg.Spec.ForProvider.AdoptionPolicy == v1alpha1.AdoptionPolicyAdopt {
 		return nil
 	}
@@ -238,12 +288,18 @@ func mayManage(mg *v1alpha1.VIPService, s *tailscale.Service, owner string) erro
 	return errors.Errorf("service %q exists and belongs to %s; choose another name, delete it, or set adoptionPolicy to Adopt", s.Name, who)
 }
 
+// foreign is the condition of an object whose service it must not touch.
 func foreign(err error) xpv2.Condition {
-	return xpv2.Condition{
+	c := xpv2.Condition{
 		Type:               xpv2.TypeReady,
 		Status:             corev1.ConditionFalse,
 		LastTransitionTime: metav1.Now(),
 		Reason:             meta.ReasonForeignService,
 		Message:            err.Error(),
 	}
+	var r *registry.RefusalError
+	if errors.As(err, &r) {
+		c.Reason = r.Reason
+	}
+	return c
 }

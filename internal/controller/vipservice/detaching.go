@@ -1,0 +1,75 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package vipservice
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// detaching remembers since when objects that are being deleted wait, by the clock
+// of Tailscale's API, and when to look at them again. Who forgets waits again.
+type detaching struct {
+	mu    sync.Mutex
+	since map[types.UID]time.Time
+	next  map[types.NamespacedName]time.Duration
+}
+
+func newDetaching() *detaching {
+	return &detaching{since: map[types.UID]time.Time{}, next: map[types.NamespacedName]time.Duration{}}
+}
+
+func (d *detaching) get(uid types.UID) time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.since[uid]
+}
+
+func (d *detaching) set(uid types.UID, since time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.since[uid] = since
+	if since.IsZero() {
+		delete(d.since, uid)
+	}
+}
+
+// pace says when the object is to be looked at again.
+func (d *detaching) pace(object types.NamespacedName, after time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.next[object] = after
+}
+
+// take returns what pace said, once.
+func (d *detaching) take(object types.NamespacedName) (time.Duration, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	after, ok := d.next[object]
+	delete(d.next, object)
+	return after, ok
+}
+
+// paced looks again at an object that waits when its wait is over. The managed
+// reconciler would back off, and finish up to twice as late.
+type paced struct {
+	reconcile.Reconciler
+
+	detaching *detaching
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (p *paced) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	r, err := p.Reconciler.Reconcile(ctx, req)
+	after, waits := p.detaching.take(req.NamespacedName)
+	//nolint:staticcheck // The managed reconciler asks for another try in this way.
+	if err != nil || !waits || !r.Requeue {
+		return r, err
+	}
+	return reconcile.Result{RequeueAfter: after}, nil
+}

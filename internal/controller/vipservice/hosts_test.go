@@ -1,0 +1,207 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package vipservice
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+func TestApproval(t *testing.T) {
+	f := &fakeAPI{
+		services: map[string]tailscale.Service{"svc:web": service()},
+		hosts: []tailscale.Host{
+			{NodeID: "n2", Configured: true, Approval: "not-approved"},
+			{NodeID: "n1", Configured: true, Approval: "approved:auto"},
+			{NodeID: "n3", Configured: true, Approval: "not-approved"},
+		},
+		devices: []tailscale.Device{
+			{NodeID: "n1", Name: "a.tail1234.ts.net", Tags: []string{"tag:k8s"}, ConnectedToControl: true},
+			{NodeID: "n2", Name: "b.tail1234.ts.net", Tags: []string{"tag:k8s"}, ConnectedToControl: true},
+			{NodeID: "n3", Name: "c.tail1234.ts.net", Tags: []string{"tag:other"}},
+		},
+	}
+	mg := object()
+	e, _ := connect(t, f, nil, mg)
+	o, err := e.Observe(t.Context(), mg)
+	if err != nil || o.ResourceUpToDate {
+		t.Fatalf("Observe(...): want an approval to be due, got %v, %v", o, err)
+	}
+	if _, err := e.Update(t.Context(), mg); err != nil {
+		t.Fatalf("Update(...): %v", err)
+	}
+	if diff := cmp.Diff([]string{"n2"}, f.approved); diff != "" {
+		t.Errorf("Update(...): only hosts with a host tag are approved: -want, +got:\n%s", diff)
+	}
+	want := []v1alpha1.ServiceHost{
+		{NodeID: "n1", Name: "a.tail1234.ts.net", Online: true, Configured: true, Approval: "approved:auto"},
+		{NodeID: "n2", Name: "b.tail1234.ts.net", Online: true, Configured: true, Approval: "approved:manual"},
+		{NodeID: "n3", Name: "c.tail1234.ts.net", Configured: true, Approval: "not-approved"},
+	}
+	if diff := cmp.Diff(want, mg.Status.AtProvider.Hosts); diff != "" {
+		t.Errorf("hosts: -want, +got:\n%s", diff)
+	}
+	if f.writes != 0 {
+		t.Errorf("Update(...): an approval must not write the service")
+	}
+
+	off := false
+	mg = object(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.AutoApprove = &off })
+	e, _ = connect(t, f, nil, mg)
+	if o, err := e.Observe(t.Context(), mg); err != nil || !o.ResourceUpToDate {
+		t.Errorf("Observe(...): nothing is approved without autoApprove, got %v, %v", o, err)
+	}
+}
+
+func TestApprovalForbidden(t *testing.T) {
+	f := &fakeAPI{
+		services: map[string]tailscale.Service{"svc:web": service()},
+		hosts:    []tailscale.Host{{NodeID: "n1", Configured: true, Approval: "not-approved"}},
+		devices:  []tailscale.Device{{NodeID: "n1", Tags: []string{"tag:k8s"}, ConnectedToControl: true}},
+		forbid:   true,
+	}
+	mg := object()
+	e, _ := connect(t, f, nil, mg)
+	if _, err := e.Observe(t.Context(), mg); err != nil {
+		t.Fatal(err)
+	}
+	_, err := e.Update(t.Context(), mg)
+	c := mg.GetCondition(meta.TypeApproved)
+	const advice = `"autoApprovers": {"services": {"svc:web": ["tag:k8s"]}}`
+	if err == nil || c.Reason != meta.ReasonApprovalForbidden || !strings.Contains(c.Message, advice) {
+		t.Errorf("Update(...): want what to put into the policy file, got %v, %+v", err, c)
+	}
+	f.hosts[0].Approval = "approved:auto"
+	mg.Status.AtProvider.Hosts = nil
+	if e, _ = connect(t, f, nil, mg); e != nil {
+		if _, err := e.Observe(t.Context(), mg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c := mg.GetCondition(meta.TypeApproved); c.Reason != meta.ReasonHostsApproved {
+		t.Errorf("Observe(...): want the condition to be mended, got %+v", c)
+	}
+}
+
+func TestHostsAreAskedWhileUnsettled(t *testing.T) {
+	f := &fakeAPI{
+		services: map[string]tailscale.Service{"svc:web": service()},
+		hosts:    []tailscale.Host{{NodeID: "n1", Configured: true, Approval: "approved:auto"}},
+		devices:  []tailscale.Device{{NodeID: "n1", ConnectedToControl: true}},
+	}
+	mg := object()
+	cl := claims{"n1": {Advertised: true}}
+	_, c := connect(t, f, cl, mg)
+	now := clocktesting.NewFakePassiveClock(apiTime)
+	c.hosts = newHostsCache(time.Minute, now)
+	steps := []struct {
+		reason string
+		after  time.Duration
+		cl     claims
+		calls  int
+		poll   time.Duration
+	}{
+		{reason: "Control has not accepted it: the API is asked.", cl: claims{"n1": {Advertised: true}}, calls: 1, poll: firstAsk},
+		{reason: "It is not asked again at once.", cl: claims{"n1": {Advertised: true}}, calls: 1, poll: firstAsk},
+		{reason: "It is asked after some seconds.", after: firstAsk, cl: claims{"n1": {Advertised: true}}, calls: 2, poll: 2 * firstAsk},
+		{reason: "Then more seldom.", after: firstAsk, cl: claims{"n1": {Advertised: true}}, calls: 2, poll: firstAsk},
+		{reason: "How many backends answer is nothing to ask for.", cl: claims{"n1": {Advertised: true, Healthy: 1}}, calls: 2, poll: firstAsk},
+		{reason: "What an agent says anew settles it.", cl: claims{"n1": {Advertised: true, Accepted: true}}, calls: 2, poll: time.Minute},
+		{reason: "A settled service is asked for in turn only.", after: 10 * time.Minute, cl: claims{"n1": {Advertised: true, Accepted: true}}, calls: 3, poll: time.Minute},
+		{reason: "It is asked at once when an agent withdraws.", cl: claims{"n1": {}}, calls: 4, poll: firstAsk},
+	}
+	for _, s := range steps {
+		now.SetTime(now.Now().Add(s.after))
+		c.claims = func(context.Context, string, string) (claims, error) { return s.cl, nil }
+		e, err := c.Connect(t.Context(), mg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Observe(t.Context(), mg); err != nil {
+			t.Fatal(err)
+		}
+		if got := poll(c.hosts)(mg, time.Minute); f.hostCalls != s.calls || got != s.poll {
+			t.Errorf("%s\nwant %d calls and poll %s, got %d and %s", s.reason, s.calls, s.poll, f.hostCalls, got)
+		}
+	}
+}
+
+func TestHostsInTurn(t *testing.T) {
+	now := clocktesting.NewFakePassiveClock(apiTime)
+	c := newHostsCache(time.Minute, now)
+	seen := map[int]int{}
+	const services, polls = 30, 40
+	for range polls {
+		calls := 0
+		for i := range services {
+			uid := types.UID(rune('a' + i))
+			if c.due(uid, nil, nil) {
+				c.asked(uid, nil, nil)
+				seen[i]++
+				calls++
+			}
+		}
+		if calls > inTurn {
+			t.Fatalf("want at most %d calls a poll, got %d", inTurn, calls)
+		}
+		now.SetTime(now.Now().Add(time.Minute))
+	}
+	if len(seen) != services {
+		t.Errorf("want every service to get its turn in %d polls, got %d", polls, len(seen))
+	}
+}
+
+func TestAgentClaims(t *testing.T) {
+	machine := func(id string, services ...v1alpha1.HostedService) v1alpha1.Machine {
+		m := v1alpha1.Machine{}
+		m.Status.AtProvider.NodeID = id
+		m.Status.Agent = &v1alpha1.MachineAgentStatus{Services: services}
+		return m
+	}
+	got := agentClaims([]v1alpha1.Machine{
+		machine("n1", v1alpha1.HostedService{Name: "svc:web", Advertised: true, Accepted: true}, v1alpha1.HostedService{Name: "svc:other"}),
+		machine("", v1alpha1.HostedService{Name: "svc:web"}),
+		{},
+	}, "svc:web")
+	if diff := cmp.Diff(claims{"n1": {Advertised: true, Accepted: true}}, got); diff != "" {
+		t.Errorf("agentClaims(...): -want, +got:\n%s", diff)
+	}
+}
+
+func TestTransitions(t *testing.T) {
+	host := func(online bool) []v1alpha1.ServiceHost {
+		return []v1alpha1.ServiceHost{{NodeID: "n1", Name: "a", Online: online}}
+	}
+	cases := map[string]struct {
+		reason        string
+		before, after []v1alpha1.ServiceHost
+		want          string
+	}{
+		"Joined":  {reason: "A new host that is online is told.", after: host(true), want: "HostOnline"},
+		"Lost":    {reason: "A host that went offline is told.", before: host(true), after: host(false), want: "HostOffline"},
+		"Same":    {reason: "Nothing new is not told.", before: host(true), after: host(true)},
+		"Offline": {reason: "A new host that is offline is not told.", after: host(false)},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, e := range transitions(tc.before, tc.after) {
+				got = append(got, string(e.Reason))
+			}
+			if diff := cmp.Diff(tc.want, strings.Join(got, ",")); diff != "" {
+				t.Errorf("\n%s\ntransitions(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

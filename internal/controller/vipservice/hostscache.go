@@ -1,0 +1,141 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package vipservice
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+const (
+	// firstAsk is how soon hosts are asked for again that are not as agents let
+	// expect. It doubles up to lastAsk.
+	firstAsk = 5 * time.Second
+	lastAsk  = time.Minute
+
+	// inTurn is how many services a poll interval are asked for their hosts though
+	// nothing lets expect others. The API tells hosts per service only, so asking
+	// for each at each poll would cost a call each.
+	inTurn = 3
+)
+
+// A hostsCache decides when the API is asked for the hosts of a service.
+type hostsCache struct {
+	interval time.Duration
+	clock    clock.PassiveClock
+
+	mu     sync.Mutex
+	by     map[types.UID]*asking
+	window time.Time // Began when the first of its services was asked in turn.
+	used   int       // How many were asked since.
+}
+
+// asking is how one service's hosts were asked for.
+type asking struct {
+	at     time.Time // Zero if they were never.
+	claims claims
+	again  time.Duration // Zero if nothing else is expected.
+}
+
+func newHostsCache(interval time.Duration, c clock.PassiveClock) *hostsCache {
+	return &hostsCache{interval: interval, clock: c, by: map[types.UID]*asking{}}
+}
+
+// due tells whether hosts are to be asked for now, given what agents claim and
+// which are known.
+func (c *hostsCache) due(uid types.UID, cl claims, known []tailscale.Host) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := c.by[uid]
+	if a == nil {
+		a = &asking{}
+		c.by[uid] = a
+	}
+	if cl.settled(known) {
+		a.claims, a.again = maps.Clone(cl), 0
+		return c.turn(a)
+	}
+	if !sameOffers(a.claims, cl) || a.again == 0 {
+		return true
+	}
+	return c.clock.Since(a.at) >= a.again
+}
+
+// sameOffers tells whether claims say the same of hosts. How many backends answer
+// says nothing of them.
+func sameOffers(a, b claims) bool {
+	return maps.EqualFunc(a, b, func(x, y claim) bool { return x.Advertised == y.Advertised && x.Accepted == y.Accepted })
+}
+
+// turn tells whether it is a settled service's turn: it is one of those that were
+// not asked for the longest time, and not too many were just asked.
+func (c *hostsCache) turn(a *asking) bool {
+	now := c.clock.Now()
+	if now.Sub(c.window) >= c.interval {
+		c.window, c.used = now, 0
+	}
+	if c.used >= inTurn || !a.at.IsZero() && now.Sub(a.at) < c.interval/2 {
+		return false
+	}
+	older := 0
+	for _, o := range c.by {
+		if o.at.Before(a.at) {
+			older++
+		}
+	}
+	// Some are paused, and never take their turn.
+	if older >= max(inTurn, len(c.by)/10) {
+		return false
+	}
+	c.used++
+	return true
+}
+
+// asked notes what came of asking.
+func (c *hostsCache) asked(uid types.UID, cl claims, hosts []tailscale.Host) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := c.by[uid]
+	if a == nil {
+		a = &asking{}
+		c.by[uid] = a
+	}
+	switch {
+	case cl.settled(hosts):
+		a.again = 0
+	case a.again == 0 || !sameOffers(a.claims, cl):
+		a.again = firstAsk
+	default:
+		a.again = min(2*a.again, lastAsk)
+	}
+	a.at, a.claims = c.clock.Now(), maps.Clone(cl)
+}
+
+// next is how long it takes until hosts are asked for again; otherwise if nothing
+// else is expected.
+func (c *hostsCache) next(uid types.UID, otherwise time.Duration) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := c.by[uid]
+	if a == nil || a.again == 0 {
+		return otherwise
+	}
+	return max(a.again-c.clock.Since(a.at), time.Second)
+}
+
+// forget a service that is gone.
+func (c *hostsCache) forget(uid types.UID) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.by, uid)
+}

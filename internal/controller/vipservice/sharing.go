@@ -1,0 +1,288 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package vipservice
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/registry"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+const (
+	// recentServices is how old the list of services may be that writes are
+	// planned with. Many objects that write at once share one list.
+	recentServices = 2 * time.Second
+
+	// newServices is no age at all: the list is asked for.
+	newServices = -1
+
+	// maxConsumers and maxIgnored bound the status.
+	maxConsumers = 64
+	maxIgnored   = 16
+)
+
+// sharing manages this cluster's share of a service: its record, and with the
+// others the service itself.
+type sharing struct {
+	*external
+
+	detaching *detaching
+
+	seen time.Time // When Observe's list of services was made, by the API's clock.
+}
+
+// Observe the service and the records of all clusters in the shared lists. The
+// object exists while its record does.
+func (e *sharing) Observe(ctx context.Context, mg *v1alpha1.VIPService) (managed.ExternalObservation, error) {
+	if xpmeta.WasDeleted(mg) {
+		return e.observeDetaching(ctx, mg)
+	}
+	v, err := e.view(ctx, 0)
+	if err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	self, name := e.self(mg), string(mg.Spec.ForProvider.Name)
+	s, only := v.Service(name), observeOnly(mg)
+	before := mg.Status.AtProvider.Addresses
+	if s != nil {
+		if err := e.observe(ctx, mg, s); err != nil {
+			return managed.ExternalObservation{}, err
+		}
+	}
+	e.observeMembers(mg, v, s, only)
+	if only {
+		return managed.ExternalObservation{ResourceExists: s != nil, ResourceUpToDate: true}, nil
+	}
+	want, err := e.want(ctx, mg)
+	if err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	actions, err := registry.Attach(v, self, want)
+	if err != nil {
+		mg.SetConditions(foreign(err))
+		return managed.ExternalObservation{}, err
+	}
+	if s == nil {
+		mg.SetConditions(xpv2.Creating().WithMessage("The shared service does not exist; it is made, with the address that it had"))
+	}
+	mg.SetConditions(conflict(registry.Conflict(v, self, want, s)))
+	if s != nil {
+		e.observeAddress(mg, before, s)
+	}
+	told := make([]string, len(actions))
+	for i, a := range actions {
+		told[i] = a.String()
+	}
+	return managed.ExternalObservation{
+		ResourceExists:   v.Service(registry.RecordName(name, self.Cluster)) != nil,
+		ResourceUpToDate: len(actions) == 0 && len(e.approve) == 0,
+		Diff:             strings.Join(told, ", "),
+	}, nil
+}
+
+// observeMembers tells who shares the service.
+func (e *sharing) observeMembers(mg *v1alpha1.VIPService, v registry.View, s *tailscale.Service, only bool) {
+	o := &mg.Status.AtProvider
+	members, ignored := v.Members(string(mg.Spec.ForProvider.Name))
+	o.Consumers = nil
+	for _, m := range members[:min(len(members), maxConsumers)] {
+		o.Consumers = append(o.Consumers, consumer(m))
+	}
+	n := int32(len(members))
+	o.ConsumerCount = &n
+	o.IgnoredRecords = ignored[:min(len(ignored), maxIgnored)]
+	o.Owner = ""
+	if s != nil && registry.Shared(s) {
+		o.Owner = registry.OwnerOf(s, members)
+	}
+	if only {
+		return
+	}
+	o.OwnServiceName = registry.RecordName(string(mg.Spec.ForProvider.Name), e.clusterID)
+	if own := v.Service(o.OwnServiceName); own != nil {
+		o.OwnAddresses = sortAddresses(own.Addrs)
+	}
+}
+
+func consumer(m registry.Member) v1alpha1.ServiceConsumer {
+	c := v1alpha1.ServiceConsumer{
+		ClusterID:   m.Cluster,
+		OperatorID:  m.Operator,
+		ServiceName: m.Name,
+		Addresses:   sortAddresses(m.Addrs),
+		DNSName:     dnsName(m.Name, m.Domain),
+		Routes:      m.Routes,
+		NodeIDs:     m.Nodes,
+		Alive:       m.Alive,
+	}
+	if h := m.Health; h != nil {
+		c.Health = &v1alpha1.ConsumerHealth{Ready: h.Ready, Total: h.Total, Score: h.Score}
+	}
+	return c
+}
+
+// observeAddress tells when the service has another address than it had.
+func (e *sharing) observeAddress(mg *v1alpha1.VIPService, before []string, s *tailscale.Service) {
+	if now := mg.Status.AtProvider.Addresses; len(before) > 0 && len(now) > 0 && before[0] != now[0] {
+		e.record.Event(mg, event.Warning(reasonAddressChanged, errors.Errorf("service %s was made again and has the address %s, no longer %s", s.Name, now[0], before[0])))
+	}
+	previous := s.Annotations[meta.AnnotationPreviousAddress]
+	switch {
+	case previous != "":
+		mg.SetConditions(xpv2.Condition{
+			Type: meta.TypeAddressKept, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Now(), Reason: meta.ReasonAddressTaken,
+			Message: fmt.Sprintf("The service was made again and could not get its address %s back; correct what uses that, then take the annotation %s off the service", previous, meta.AnnotationPreviousAddress),
+		})
+	case mg.GetCondition(meta.TypeAddressKept).Status == corev1.ConditionFalse:
+		mg.SetConditions(xpv2.Condition{Type: meta.TypeAddressKept, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now(), Reason: meta.ReasonAddressKept})
+	}
+}
+
+// conflict is the condition that says whether all clusters want the same.
+func conflict(message string) xpv2.Condition {
+	c := xpv2.Condition{Type: meta.TypeConflict, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Now(), Reason: meta.ReasonSettingsAgree}
+	if message != "" {
+		c.Status, c.Reason, c.Message = corev1.ConditionTrue, meta.ReasonSettingsDiffer, message
+	}
+	return c
+}
+
+// want is what this cluster wants of the service, and what its record is to say.
+func (e *sharing) want(ctx context.Context, mg *v1alpha1.VIPService) (registry.Want, error) {
+	p := mg.Spec.ForProvider
+	cl, err := e.claims(ctx, mg.GetNamespace(), string(p.Name))
+	if err != nil {
+		return registry.Want{}, errors.Wrap(err, "cannot list machines")
+	}
+	domain, err := e.api.Domain(ctx)
+	if err != nil {
+		return registry.Want{}, errors.Wrap(err, "cannot learn the tailnet's domain")
+	}
+	return registry.Want{
+		Service:      string(p.Name),
+		DisplayName:  p.DisplayName,
+		Comment:      p.Comment,
+		Ports:        sorted(p.Ports),
+		Tags:         sorted(p.Tags),
+		Annotations:  p.Annotations,
+		RecordTags:   sorted(p.RecordTags),
+		Adopt:        p.AdoptionPolicy == v1alpha1.AdoptionPolicyAdopt,
+		Tailnet:      e.tailnet,
+		Domain:       domain,
+		Routes:       p.Routes,
+		Health:       cl.health(),
+		Nodes:        slices.Sorted(maps.Keys(cl)),
+		Addresses:    mg.Status.AtProvider.Addresses,
+		OwnAddresses: mg.Status.AtProvider.OwnAddresses,
+	}, nil
+}
+
+// look is how plans see the tailnet.
+func (e *sharing) look(ctx context.Context, a registry.Age) (registry.View, error) {
+	if a == registry.Now {
+		return e.view(ctx, newServices)
+	}
+	return e.view(ctx, recentServices)
+}
+
+// Create the record, and the service if there is none.
+func (e *sharing) Create(ctx context.Context, mg *v1alpha1.VIPService) (managed.ExternalCreation, error) {
+	return managed.ExternalCreation{}, e.attach(ctx, mg)
+}
+
+// Update record and service, and approve hosts.
+func (e *sharing) Update(ctx context.Context, mg *v1alpha1.VIPService) (managed.ExternalUpdate, error) {
+	if err := e.attach(ctx, mg); err != nil {
+		return managed.ExternalUpdate{}, err
+	}
+	return managed.ExternalUpdate{}, e.approveHosts(ctx, mg)
+}
+
+func (e *sharing) attach(ctx context.Context, mg *v1alpha1.VIPService) error {
+	want, err := e.want(ctx, mg)
+	if err != nil {
+		return err
+	}
+	r, err := registry.AttachPass(ctx, e.api, e.look, e.self(mg), want)
+	if r.Created {
+		e.record.Event(mg, event.Normal(reasonMadeShared, "Made the shared service "+want.Service))
+	}
+	if r.AddressTaken != "" {
+		e.record.Event(mg, event.Warning(reasonAddressChanged, errors.Errorf("service %s could not get its address %s back, for something else has it", want.Service, r.AddressTaken)))
+	}
+	if refusal := (*registry.RefusalError)(nil); errors.As(err, &refusal) {
+		mg.SetConditions(foreign(err))
+	}
+	return err
+}
+
+// observeDetaching tells whether there is something left to do: the object exists
+// until no request of ours can be on its way any more and nobody is left who
+// would need us to delete the service.
+func (e *sharing) observeDetaching(ctx context.Context, mg *v1alpha1.VIPService) (managed.ExternalObservation, error) {
+	v, err := e.look(ctx, registry.Recent)
+	if err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	e.seen = v.ServicesAt
+	actions, err := registry.Detach(v, e.self(mg), string(mg.Spec.ForProvider.Name), e.detaching.get(mg.GetUID()))
+	if err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	if len(actions) == 0 {
+		e.detaching.set(mg.GetUID(), time.Time{})
+		e.hosts.forget(mg.GetUID())
+	}
+	return managed.ExternalObservation{ResourceExists: len(actions) > 0, ResourceUpToDate: true}, nil
+}
+
+// Delete does the next step of leaving the service.
+func (e *sharing) Delete(ctx context.Context, mg *v1alpha1.VIPService) (managed.ExternalDelete, error) {
+	mg.SetConditions(xpv2.Deleting())
+	want := registry.Want{Service: string(mg.Spec.ForProvider.Name)}
+	_, since, err := registry.DetachPass(ctx, e.api, e.look, e.self(mg), want, e.detaching.get(mg.GetUID()))
+	e.detaching.set(mg.GetUID(), since)
+	wait := time.Duration(0)
+	if !since.IsZero() {
+		wait = registry.Pause - e.seen.Sub(since)
+	}
+	e.detaching.pace(client.ObjectKeyFromObject(mg), max(wait, 0)+recentServices)
+	return managed.ExternalDelete{}, err
+}
+
+// health of the machines that are to host a service. Nil if there are none.
+func (c claims) health() *registry.Health {
+	if len(c) == 0 {
+		return nil
+	}
+	h := registry.Health{Total: int32(len(c))}
+	healthy, total := int32(0), int32(0)
+	for _, cl := range c {
+		if cl.Advertised {
+			h.Ready++
+		}
+		healthy, total = healthy+cl.Healthy, total+cl.Total
+	}
+	h.Score = 100 * healthy / cmp.Or(total, 1)
+	return &h
+}

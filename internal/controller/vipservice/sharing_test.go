@@ -1,0 +1,496 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package vipservice
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/registry"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim/simtest"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+// laterBy makes the API's clock run ahead, so that no test waits.
+type laterBy struct{ by atomic.Int64 }
+
+func (l *laterBy) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+		resp.Header.Set("Date", at.Add(time.Duration(l.by.Load())).UTC().Format(http.TimeFormat))
+	}
+	return resp, nil
+}
+
+// A tailnet is a simulated one with the providers of several clusters.
+type tailnet struct {
+	*simtest.Running
+	t     *testing.T
+	api   *laterBy
+	local *clocktesting.FakePassiveClock
+}
+
+func newTailnet(t *testing.T) *tailnet {
+	t.Helper()
+	return &tailnet{Running: simtest.StartAPI(t), t: t, api: &laterBy{}, local: clocktesting.NewFakePassiveClock(time.Now())}
+}
+
+// later lets time go by, for the API and for lists.
+func (n *tailnet) later(d time.Duration) {
+	n.api.by.Add(int64(d))
+	n.local.SetTime(n.local.Now().Add(d))
+}
+
+// A provider is that of one cluster.
+type provider struct {
+	*tailnet
+	*connector
+	cluster string
+	events  *recorder
+}
+
+type recorder struct {
+	mu     sync.Mutex
+	events []event.Event
+}
+
+func (r *recorder) Event(_ runtime.Object, e event.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, e)
+}
+
+func (r *recorder) WithAnnotations(...string) event.Recorder { return r }
+
+func (r *recorder) has(reason event.Reason) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range r.events {
+		if e.Reason == reason {
+			return true
+		}
+	}
+	return false
+}
+
+// provider of a cluster; each has a client, and so lists, of its own.
+func (n *tailnet) provider(cluster string) *provider {
+	n.t.Helper()
+	cl, err := tailscale.NewClient(tailscale.Config{URL: n.URL, ClientID: simtest.ClientID, ClientSecret: simtest.ClientSecret},
+		tailscale.Options{Rate: 1000, Burst: 1000, ListMaxAge: time.Minute, Metrics: tailscale.NewMetrics(), Transport: n.api, Clock: n.local})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	rec := &recorder{}
+	return &provider{tailnet: n, cluster: cluster, events: rec, connector: &connector{
+		connect: func(context.Context, resource.ModernManaged) (connection, error) {
+			return connection{api: cl, clusterID: cluster, tailnet: "example"}, nil
+		},
+		claims: func(context.Context, string, string) (claims, error) {
+			return claims{"node-" + cluster: {Advertised: true, Accepted: true, Healthy: 1, Total: 2}}, nil
+		},
+		hosts: newHostsCache(time.Minute, n.local), detaching: newDetaching(), record: rec,
+	}}
+}
+
+// share is a VIPService of this cluster's that is shared.
+func (p *provider) share(change ...func(*v1alpha1.VIPService)) *v1alpha1.VIPService {
+	v := &v1alpha1.VIPService{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: types.UID(p.cluster)},
+		Spec: v1alpha1.VIPServiceSpec{ForProvider: v1alpha1.VIPServiceParameters{
+			Name: "svc:web", Ports: []v1alpha1.ServicePort{"tcp:443"}, Tags: []v1alpha1.Tag{"tag:k8s"}, Sharing: v1alpha1.SharingShared,
+		}},
+	}
+	for _, f := range change {
+		f(v)
+	}
+	return v
+}
+
+// reconcile does what the managed reconciler does, once.
+func (p *provider) reconcile(mg *v1alpha1.VIPService) (managed.ExternalObservation, error) {
+	ctx := context.Background()
+	e, err := p.Connect(ctx, mg)
+	if err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	o, err := e.Observe(ctx, mg)
+	if err != nil {
+		return o, err
+	}
+	switch {
+	case xpmeta.WasDeleted(mg) && o.ResourceExists:
+		_, err = e.Delete(ctx, mg)
+	case xpmeta.WasDeleted(mg):
+	case !o.ResourceExists:
+		xpmeta.SetExternalCreatePending(mg, time.Now())
+		_, err = e.Create(ctx, mg)
+	case !o.ResourceUpToDate:
+		_, err = e.Update(ctx, mg)
+	}
+	return o, err
+}
+
+// settle reconciles until there is nothing to do.
+func (p *provider) settle(mg *v1alpha1.VIPService) {
+	p.t.Helper()
+	var o managed.ExternalObservation
+	var err error
+	for range 20 {
+		if o, err = p.reconcile(mg); err == nil && o.ResourceExists && o.ResourceUpToDate {
+			return
+		}
+		p.later(3 * time.Second)
+	}
+	p.t.Fatalf("cluster %s does not settle: %+v, %v", p.cluster, o, err)
+}
+
+// leave deletes the object and reconciles until it is gone.
+func (p *provider) leave(mg *v1alpha1.VIPService) {
+	p.t.Helper()
+	deleted(mg)
+	var o managed.ExternalObservation
+	var err error
+	for range 40 {
+		if o, err = p.reconcile(mg); err == nil && !o.ResourceExists {
+			return
+		}
+		p.later(5 * time.Second)
+	}
+	p.t.Fatalf("cluster %s does not leave: %+v, %v", p.cluster, o, err)
+}
+
+// find returns a service of the tailnet, or nil.
+func (n *tailnet) find(name string) *tailnetsim.ServiceView {
+	for _, s := range n.State().Services {
+		if s.Name == name {
+			return &s
+		}
+	}
+	return nil
+}
+
+func (n *tailnet) delete(name string) {
+	n.t.Helper()
+	if err := n.Client(n.t).VIPServices().Delete(n.t.Context(), name); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+func TestShareServiceBetweenClusters(t *testing.T) {
+	n := newTailnet(t)
+	ps := []*provider{n.provider("a"), n.provider("b"), n.provider("c")}
+	mgs := make([]*v1alpha1.VIPService, len(ps))
+	var wg sync.WaitGroup
+	for i, p := range ps {
+		mgs[i] = p.share(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.Routes = []string{"HTTPRoute/default/" + p.cluster} })
+		wg.Go(func() {
+			for range 5 {
+				if _, err := p.reconcile(mgs[i]); err != nil {
+					t.Logf("cluster %s: %v", p.cluster, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	n.later(2 * time.Minute)
+	for range 3 {
+		for i, p := range ps {
+			p.settle(mgs[i])
+		}
+		n.later(2 * time.Minute)
+	}
+	if got := len(n.State().Services); got != 4 {
+		t.Fatalf("want a service and three records, got %d", got)
+	}
+	for i, p := range ps {
+		o := mgs[i].Status.AtProvider
+		if len(o.Consumers) != 3 || o.ConsumerCount == nil || *o.ConsumerCount != 3 || o.OwnServiceName != registry.RecordName("svc:web", p.cluster) || len(o.OwnAddresses) == 0 {
+			t.Errorf("status of cluster %s: %+v", p.cluster, o)
+		}
+		want := v1alpha1.ServiceConsumer{
+			ClusterID: p.cluster, OperatorID: "default/web", ServiceName: o.OwnServiceName, Addresses: o.OwnAddresses,
+			Routes: []string{"HTTPRoute/default/" + p.cluster}, Health: &v1alpha1.ConsumerHealth{Ready: 1, Total: 1, Score: 50}, NodeIDs: []string{"node-" + p.cluster}, Alive: true,
+		}
+		if diff := cmp.Diff(want, o.Consumers[i]); diff != "" {
+			t.Errorf("consumer: -want, +got:\n%s", diff)
+		}
+	}
+	s := n.find("svc:web")
+	if s.Annotations[meta.AnnotationConsumerCount] != "3" || s.Annotations[meta.AnnotationLastUpdated] == "" || strings.Count(s.Annotations[meta.AnnotationRegistry], "HTTPRoute/") != 3 {
+		t.Errorf("copy: %v", s.Annotations)
+	}
+
+	// At rest nothing is written, and no call is made per object.
+	n.ResetCalls()
+	for range 3 {
+		n.later(2 * time.Minute)
+		for i, p := range ps {
+			if o, err := p.reconcile(mgs[i]); err != nil || !o.ResourceUpToDate {
+				t.Fatalf("cluster %s is not at rest: %+v, %v", p.cluster, o, err)
+			}
+		}
+	}
+	for call := range n.Calls() {
+		if !strings.HasPrefix(call, "GET ") && !strings.Contains(call, "oauth") {
+			t.Errorf("at rest: %s", call)
+		}
+	}
+
+	// Somebody deletes the service: it is back within a poll, with its address.
+	n.delete("svc:web")
+	n.later(time.Minute + time.Second)
+	if o, err := ps[2].reconcile(mgs[2]); err != nil || o.ResourceUpToDate {
+		t.Fatalf("cluster c: want it to make the service again, got %+v, %v", o, err)
+	}
+	if got := n.find("svc:web"); got == nil || got.Addrs[0] != s.Addrs[0] {
+		t.Fatalf("want the service back with %v, got %+v", s.Addrs, got)
+	}
+
+	for i, p := range ps {
+		if n.find("svc:web") == nil {
+			t.Fatalf("the service is gone though cluster %s shares it", p.cluster)
+		}
+		p.leave(mgs[i])
+	}
+	if left := n.State().Services; len(left) != 0 {
+		t.Errorf("want nothing left, got %+v", left)
+	}
+}
+
+func TestShareThroughFaults(t *testing.T) {
+	const path = "/vip-services/"
+	cases := map[string]tailnetsim.Fault{
+		"AnswerOfPutLost": {Method: http.MethodPut, Path: path, Count: 2, DropReply: true},
+		"AnswerOfGetLost": {Method: http.MethodGet, Path: path, Count: 2, DropReply: true},
+		"PutFails":        {Method: http.MethodPut, Path: path, Count: 2, Status: http.StatusInternalServerError},
+		"DeleteLost":      {Method: http.MethodDelete, Path: path, Count: 2, DropReply: true},
+		"DeleteFails":     {Method: http.MethodDelete, Path: path, Count: 5, Status: http.StatusBadGateway},
+		"ListFails":       {Method: http.MethodGet, Path: "/vip-services$", Count: 5, Status: http.StatusServiceUnavailable},
+		"RateLimited":     {Path: path, Count: 2, Status: http.StatusTooManyRequests},
+	}
+	for name, f := range cases {
+		t.Run(name, func(t *testing.T) {
+			n := newTailnet(t)
+			a, b := n.provider("a"), n.provider("b")
+			ma, mb := a.share(), b.share()
+			fault := func() {
+				if err := n.SetFaults(f); err != nil {
+					t.Fatal(err)
+				}
+			}
+			fault()
+			a.settle(ma)
+			fault()
+			b.settle(mb)
+			n.later(2 * time.Minute)
+			a.settle(ma)
+			if got := len(n.State().Services); got != 3 {
+				t.Fatalf("want a service and two records, got %d", got)
+			}
+			fault()
+			a.leave(ma)
+			if n.find("svc:web") == nil || n.find(registry.RecordName("svc:web", "b")) == nil {
+				t.Fatal("the service is gone though cluster b shares it")
+			}
+			fault()
+			b.leave(mb)
+			if left := n.State().Services; len(left) != 0 {
+				t.Errorf("want nothing left, got %+v", left)
+			}
+		})
+	}
+}
+
+func TestConflictIsToldOnBothSides(t *testing.T) {
+	n := newTailnet(t)
+	a, b := n.provider("a"), n.provider("b")
+	ma := a.share()
+	mb := b.share(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.Ports = []v1alpha1.ServicePort{"tcp:80"} })
+	// The one that was there first keeps its say, whatever the IDs.
+	b.settle(mb)
+	a.settle(ma)
+	n.later(2 * time.Minute)
+	b.settle(mb)
+	n.later(2 * time.Minute)
+	a.settle(ma)
+	for _, mg := range []*v1alpha1.VIPService{ma, mb} {
+		if c := mg.GetCondition(meta.TypeConflict); c.Status != corev1.ConditionTrue || !strings.Contains(c.Message, "tcp:80") || !strings.Contains(c.Message, "tcp:443") {
+			t.Errorf("conflict: %+v", c)
+		}
+	}
+	if diff := cmp.Diff([]string{"tcp:80"}, n.find("svc:web").Ports); diff != "" {
+		t.Errorf("ports: -want, +got:\n%s", diff)
+	}
+	// Agreement ends it.
+	ma.Spec.ForProvider.Ports = mb.Spec.ForProvider.Ports
+	a.settle(ma)
+	n.later(2 * time.Minute)
+	b.settle(mb)
+	for _, mg := range []*v1alpha1.VIPService{ma, mb} {
+		if c := mg.GetCondition(meta.TypeConflict); c.Status != corev1.ConditionFalse {
+			t.Errorf("conflict: %+v", c)
+		}
+	}
+	// The owner leaves: what the other wants holds.
+	ma.Spec.ForProvider.Ports = []v1alpha1.ServicePort{"tcp:443"}
+	a.settle(ma)
+	b.leave(mb)
+	n.later(2 * time.Minute)
+	a.settle(ma)
+	if diff := cmp.Diff([]string{"tcp:443"}, n.find("svc:web").Ports); diff != "" {
+		t.Errorf("ports: -want, +got:\n%s", diff)
+	}
+}
+
+func TestAddressTaken(t *testing.T) {
+	n := newTailnet(t)
+	a := n.provider("a")
+	mg := a.share()
+	a.settle(mg)
+	had := mg.Status.AtProvider.Addresses[0]
+	n.delete("svc:web")
+	other, err := tailscale.NewClient(tailscale.Config{URL: n.URL, APIKey: simtest.APIKey}, tailscale.Options{Rate: 1000, Burst: 1000, Metrics: tailscale.NewMetrics()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.PutService(t.Context(), tailscale.Service{Name: "svc:thief", Addrs: []string{had}}); err != nil {
+		t.Fatal(err)
+	}
+	n.later(2 * time.Minute)
+	a.settle(mg)
+	c := mg.GetCondition(meta.TypeAddressKept)
+	if now := mg.Status.AtProvider.Addresses[0]; now == had || c.Reason != meta.ReasonAddressTaken || !strings.Contains(c.Message, had) {
+		t.Errorf("want another address and to be told, got %s, %+v", now, c)
+	}
+	if !a.events.has(reasonAddressChanged) {
+		t.Error("want an event")
+	}
+}
+
+func TestExclusiveAndShared(t *testing.T) {
+	n := newTailnet(t)
+	a, b := n.provider("a"), n.provider("b")
+	exclusive := func(v *v1alpha1.VIPService) { v.Spec.ForProvider.Sharing = v1alpha1.SharingExclusive }
+	ma, mb := a.share(exclusive), b.share()
+	a.settle(ma)
+	if _, err := b.reconcile(mb); err == nil || mb.GetCondition(xpv2.TypeReady).Reason != meta.ReasonForeignService || !strings.Contains(err.Error(), "a/default/web") {
+		t.Errorf("want a service that is exclusive to be refused with its owner's name, got %v", err)
+	}
+	// The owner lets others in.
+	ma.Spec.ForProvider.Sharing = v1alpha1.SharingShared
+	a.settle(ma)
+	had := ma.Status.AtProvider.Addresses
+	n.later(2 * time.Minute)
+	b.settle(mb)
+	if diff := cmp.Diff(had, mb.Status.AtProvider.Addresses); diff != "" {
+		t.Errorf("addresses: -want, +got:\n%s", diff)
+	}
+	c := n.provider("c")
+	mc := c.share(exclusive)
+	if _, err := c.reconcile(mc); err == nil || mc.GetCondition(xpv2.TypeReady).Reason != meta.ReasonSharedByOthers || !strings.Contains(err.Error(), "cluster a, cluster b") {
+		t.Errorf("want a shared service to be refused with the names of the clusters, got %v", err)
+	}
+	only := n.provider("d").share(func(v *v1alpha1.VIPService) {
+		v.Spec.ManagementPolicies = xpv2.ManagementPolicies{xpv2.ManagementActionObserve}
+	})
+	before := len(n.State().Services)
+	n.ResetCalls()
+	if o, err := n.provider("d").reconcile(only); err != nil || !o.ResourceUpToDate || len(only.Status.AtProvider.Consumers) != 2 || only.Status.AtProvider.OwnServiceName != "" {
+		t.Errorf("want who only observes to see all and write nothing, got %+v, %v, %+v", o, err, only.Status.AtProvider)
+	}
+	if after := len(n.State().Services); after != before {
+		t.Errorf("want %d services, got %d", before, after)
+	}
+}
+
+func TestRestartWhileDetaching(t *testing.T) {
+	n := newTailnet(t)
+	a := n.provider("a")
+	mg := a.share()
+	a.settle(mg)
+	deleted(mg)
+	if o, err := a.reconcile(mg); err != nil || !o.ResourceExists {
+		t.Fatalf("want the record to be deleted, got %+v, %v", o, err)
+	}
+	n.later(registry.Pause + time.Minute)
+	// Another process knows nothing of the wait, and so waits.
+	a = n.provider("a")
+	for _, want := range []bool{true, true} {
+		if o, err := a.reconcile(mg); err != nil || o.ResourceExists != want || n.find("svc:web") == nil {
+			t.Fatalf("want it to wait, got %+v, %v", o, err)
+		}
+		n.later(registry.Pause / 4)
+	}
+	a.leave(mg)
+	if left := n.State().Services; len(left) != 0 {
+		t.Error("want nothing left, got " + fmt.Sprint(left))
+	}
+}
+
+type reconcilerFn func() (reconcile.Result, error)
+
+func (f reconcilerFn) Reconcile(context.Context, reconcile.Request) (reconcile.Result, error) {
+	return f()
+}
+
+func TestPaced(t *testing.T) {
+	name := types.NamespacedName{Namespace: "default", Name: "web"}
+	requeue := reconcile.Result{Requeue: true} //nolint:staticcheck // As the managed reconciler does.
+	cases := map[string]struct {
+		reason string
+		pace   time.Duration
+		result reconcile.Result
+		want   reconcile.Result
+	}{
+		"Waits":   {reason: "An object that waits is looked at when the wait is over.", pace: time.Minute, result: requeue, want: reconcile.Result{RequeueAfter: time.Minute}},
+		"Others":  {reason: "All others are left to the managed reconciler.", result: requeue, want: requeue},
+		"IsDone":  {reason: "Who is done is not looked at again.", pace: time.Minute},
+		"Polling": {reason: "A poll stays a poll.", pace: time.Minute, result: reconcile.Result{RequeueAfter: time.Second}, want: reconcile.Result{RequeueAfter: time.Second}},
+	}
+	for n, tc := range cases {
+		t.Run(n, func(t *testing.T) {
+			d := newDetaching()
+			p := &paced{detaching: d, Reconciler: reconcilerFn(func() (reconcile.Result, error) {
+				if tc.pace > 0 {
+					d.pace(name, tc.pace)
+				}
+				return tc.result, nil
+			})}
+			got, err := p.Reconcile(t.Context(), reconcile.Request{NamespacedName: name})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("\n%s\nReconcile(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

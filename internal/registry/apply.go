@@ -1,0 +1,232 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+// ErrChanged says that the tailnet is no longer as the view says. Who gets it
+// looks again, with a list that was not made before.
+var ErrChanged = errors.New("the service changed meanwhile")
+
+// An API is what actions need of Tailscale's API. Errors are those of package
+// tailscale.
+type API interface {
+	// Service returns a service as it is now.
+	Service(ctx context.Context, name string) (*tailscale.Service, error)
+
+	// PutService makes or replaces a service.
+	PutService(ctx context.Context, s tailscale.Service) (*tailscale.Service, error)
+
+	// DeleteService removes a service; one that does not exist is no error.
+	DeleteService(ctx context.Context, name string) error
+}
+
+// A Result tells what came of an action that people should hear of.
+type Result struct {
+	// Created tells that the shared service was made.
+	Created bool
+
+	// AddressTaken is the IPv4 address that a service could not get back.
+	AddressTaken string
+}
+
+// Apply carries out one action of a plan. It reads what it replaces: a view may
+// be old, and the API wants a service's addresses back.
+func Apply(ctx context.Context, api API, v View, self Self, want Want, a Action) (Result, error) {
+	if a.Op == OpWait {
+		return Result{}, nil
+	}
+	current, err := get(ctx, api, a.Name)
+	if err != nil {
+		return Result{}, err
+	}
+	seen := v.Service(a.Name)
+	switch a.Op {
+	case OpPutRecord:
+		return putRecord(ctx, api, v, self, want, current, a)
+	case OpCreateShared:
+		if current != nil {
+			return Result{}, ErrChanged
+		}
+		return createShared(ctx, api, v, self, want, a)
+	case OpPutShared:
+		if current == nil {
+			return Result{}, ErrChanged
+		}
+		return Result{}, putShared(ctx, api, v, self, want, current)
+	case OpDeleteRecord:
+		if current == nil || current.Annotations[meta.AnnotationOwner] != self.Owner() {
+			return Result{}, nil
+		}
+	case OpDeleteExpired:
+		if current == nil {
+			return Result{}, nil
+		}
+		if seen == nil || current.Annotations[meta.AnnotationRecord] != seen.Annotations[meta.AnnotationRecord] {
+			return Result{}, ErrChanged
+		}
+	case OpRelease:
+		if current == nil {
+			return Result{}, nil
+		}
+		members, _ := v.Members(want.Service)
+		return Result{}, release(ctx, api, self, current, len(living(members)) > 0)
+	case OpDeleteShared:
+		if current == nil {
+			return Result{}, nil
+		}
+		// Somebody wrote it since: that may be who attaches.
+		if seen == nil || !maps.Equal(current.Annotations, seen.Annotations) || !slices.Equal(current.Addrs, seen.Addrs) {
+			return Result{}, ErrChanged
+		}
+	case OpWait:
+	}
+	return Result{}, errors.Wrapf(api.DeleteService(ctx, a.Name), "cannot delete service %q", a.Name)
+}
+
+// get returns a service, or nil if there is none.
+func get(ctx context.Context, api API, name string) (*tailscale.Service, error) {
+	s, err := api.Service(ctx, name)
+	if tailscale.IsNotFound(err) {
+		return nil, nil // None is an answer.
+	}
+	return s, errors.Wrapf(err, "cannot get service %q", name)
+}
+
+func putRecord(ctx context.Context, api API, v View, self Self, want Want, current *tailscale.Service, a Action) (Result, error) {
+	if err := mayRecord(current, a.Name, self, want.Adopt); err != nil {
+		return Result{}, err
+	}
+	s, err := ownRecord(v, self, remember(v, self, want), current)
+	if err != nil || current != nil && Same(*current, s) {
+		return Result{}, err
+	}
+	if current == nil {
+		_, err := create(ctx, api, s, a.IPv4)
+		return Result{}, err
+	}
+	_, err = api.PutService(ctx, s)
+	return Result{}, errors.Wrapf(err, "cannot write service %q", s.Name)
+}
+
+func createShared(ctx context.Context, api API, v View, self Self, want Want, a Action) (Result, error) {
+	s, err := shared(v, self, remember(v, self, want), nil)
+	if err != nil {
+		return Result{}, err
+	}
+	taken, err := create(ctx, api, s, a.IPv4)
+	return Result{Created: err == nil, AddressTaken: taken}, err
+}
+
+func putShared(ctx context.Context, api API, v View, self Self, want Want, current *tailscale.Service) error {
+	if err := mayShare(current, self, want.Adopt); err != nil {
+		return err
+	}
+	s, err := shared(v, self, remember(v, self, want), current)
+	if err != nil || Same(*current, s) {
+		return err
+	}
+	_, err = api.PutService(ctx, s)
+	return changedIfRefused(ctx, api, errors.Wrapf(err, "cannot write service %q", s.Name), current)
+}
+
+// changedIfRefused turns a refusal into ErrChanged if the service is gone or has
+// other addresses than were given back.
+func changedIfRefused(ctx context.Context, api API, err error, was *tailscale.Service) error {
+	if !refused(err) {
+		return err
+	}
+	now, gerr := get(ctx, api, was.Name)
+	if gerr == nil && (now == nil || !slices.Equal(now.Addrs, was.Addrs)) {
+		return ErrChanged
+	}
+	return err
+}
+
+// create makes a service, with the IPv4 address that it had. If it cannot have
+// that one, it gets another, the address is returned, and the service says so.
+func create(ctx context.Context, api API, s tailscale.Service, ipv4 string) (taken string, err error) {
+	if ipv4 != "" {
+		s.Addrs = []string{ipv4}
+	}
+	_, err = api.PutService(ctx, s)
+	if !refused(err) {
+		return "", errors.Wrapf(err, "cannot create service %q", s.Name)
+	}
+	now, gerr := get(ctx, api, s.Name)
+	if gerr != nil {
+		return "", gerr
+	}
+	if now != nil {
+		return "", ErrChanged // Somebody was quicker.
+	}
+	if ipv4 == "" {
+		return "", errors.Wrapf(err, "cannot create service %q", s.Name)
+	}
+	s.Addrs = nil
+	s.Annotations = maps.Clone(s.Annotations)
+	s.Annotations[meta.AnnotationPreviousAddress] = ipv4
+	if _, err = api.PutService(ctx, s); err != nil {
+		return "", errors.Wrapf(err, "cannot create service %q", s.Name)
+	}
+	return ipv4, nil
+}
+
+// refused tells whether the API did not like what it was given.
+func refused(err error) bool {
+	switch tailscale.ClassOf(err) {
+	case tailscale.ClassInvalid, tailscale.ClassConflict:
+		return true
+	case tailscale.ClassUnauthorized, tailscale.ClassForbidden, tailscale.ClassTailnetNotFound, tailscale.ClassNotFound,
+		tailscale.ClassPreconditionFailed, tailscale.ClassRateLimited, tailscale.ClassUnavailable:
+	}
+	return false
+}
+
+// release takes the own owner reference off a service that others keep, and,
+// unless other clusters still share it, all that was written on it beside.
+func release(ctx context.Context, api API, self Self, current *tailscale.Service, shared bool) error {
+	s := *current
+	var err error
+	if s.Annotations, err = Released(current.Annotations, self.Cluster, shared); err != nil || Same(*current, s) {
+		return err
+	}
+	_, err = api.PutService(ctx, s)
+	return changedIfRefused(ctx, api, errors.Wrapf(err, "cannot write service %q", s.Name), current)
+}
+
+// Released returns annotations without the own owner reference, and, unless
+// clusters still share the service, without all that was written beside.
+func Released(annotations map[string]string, cluster string, shared bool) (map[string]string, error) {
+	out := maps.Clone(annotations)
+	if value, ok := out[meta.AnnotationOwnerReferences]; ok {
+		refs, err := ParseOwnerRefs(value)
+		if err != nil {
+			return nil, err
+		}
+		if refs.has(cluster) {
+			if out[meta.AnnotationOwnerReferences], err = refs.without(cluster); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if shared {
+		return out, nil
+	}
+	if err := SetAnnotations(out, nil); err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(out, func(k, _ string) bool { return strings.HasPrefix(k, reservedPrefix) })
+	return out, nil
+}

@@ -1,0 +1,66 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+// Conflict tells how what living clusters want of the shared service differs, and
+// what helps. It is empty if they agree. The owner is told of all that differ, the
+// others of the owner: the service keeps what the owner wants.
+func Conflict(v View, self Self, want Want, current *tailscale.Service) string {
+	members := withSelf(v, self, want)
+	owner := self.Owner()
+	if current != nil && Shared(current) {
+		owner = OwnerOf(current, members)
+	}
+	if clusterOf(owner) != self.Cluster {
+		o := member(members, clusterOf(owner))
+		if o == nil {
+			return ""
+		}
+		d := differences(o.Record, want)
+		if d == "" {
+			return ""
+		}
+		return fmt.Sprintf("The service keeps what cluster %s wants: %s; make both clusters want the same", o.Cluster, d)
+	}
+	var told []string
+	for _, m := range living(members) {
+		if m.Cluster == self.Cluster {
+			continue
+		}
+		if d := differences(m.Record, want); d != "" {
+			told = append(told, fmt.Sprintf("cluster %s wants %s", m.Cluster, d))
+		}
+	}
+	if len(told) == 0 {
+		return ""
+	}
+	more := ""
+	if n := len(told) - maxTold; n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+		told = told[:maxTold]
+	}
+	return fmt.Sprintf("The service keeps what this cluster wants, but %s%s; make all clusters want the same", strings.Join(told, ", "), more)
+}
+
+// maxTold is how many others a message names.
+const maxTold = 3
+
+// differences names what one cluster wants and another not.
+func differences(theirs Record, want Want) string {
+	var out []string
+	if !sameSet(theirs.Ports, listed(want.Ports)) {
+		out = append(out, fmt.Sprintf("ports %v, not %v", theirs.Ports, listed(want.Ports)))
+	}
+	if !sameSet(theirs.Tags, listed(want.Tags)) {
+		out = append(out, fmt.Sprintf("tags %v, not %v", theirs.Tags, listed(want.Tags)))
+	}
+	return strings.Join(out, " and ")
+}

@@ -1,0 +1,125 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// keyOwnerRefs is the list in the value of meta.AnnotationOwnerReferences.
+const keyOwnerRefs = "ownerRefs"
+
+// OwnerRefs are who Tailscale's own operator says that a service belongs to.
+// What others wrote is kept to the byte.
+type OwnerRefs struct {
+	fields map[string]json.RawMessage
+	refs   []json.RawMessage
+}
+
+type ownerRef struct {
+	OperatorID string          `json:"operatorID"`
+	Resource   json.RawMessage `json:"resource,omitempty"`
+}
+
+// ParseOwnerRefs reads the value of the annotation. Empty means that there are
+// none.
+func ParseOwnerRefs(value string) (OwnerRefs, error) {
+	o := OwnerRefs{}
+	if value == "" {
+		return o, nil
+	}
+	if err := json.Unmarshal([]byte(value), &o.fields); err != nil {
+		return o, errors.New("cannot read the owner references of Tailscale's operator")
+	}
+	if list, ok := o.fields[keyOwnerRefs]; ok {
+		if err := json.Unmarshal(list, &o.refs); err != nil {
+			return o, errors.New("cannot read the owner references of Tailscale's operator")
+		}
+	}
+	return o, nil
+}
+
+// Exclusive tells whether the service belongs to one resource of one operator,
+// which does not share it (tailscale.com
+// cmd/k8s-operator/api-server-proxy-pg.go).
+func (o OwnerRefs) Exclusive() bool {
+	return len(o.refs) > 0 && len(read(o.refs[0]).Resource) > 0
+}
+
+// Others counts the owners beside one.
+func (o OwnerRefs) Others(id string) int {
+	n := 0
+	for _, r := range o.refs {
+		if read(r).OperatorID != id {
+			n++
+		}
+	}
+	return n
+}
+
+// has tells whether one is an owner.
+func (o OwnerRefs) has(id string) bool { return o.Others(id) < len(o.refs) }
+
+// with returns the annotation's value with an owner added at the end.
+func (o OwnerRefs) with(id string) (string, error) {
+	b, err := json.Marshal(ownerRef{OperatorID: id})
+	if err != nil {
+		return "", errors.Wrap(err, "cannot encode an owner reference")
+	}
+	return o.encode(append(o.refs[:len(o.refs):len(o.refs)], b))
+}
+
+// without returns the annotation's value without an owner.
+func (o OwnerRefs) without(id string) (string, error) {
+	var refs []json.RawMessage
+	for _, r := range o.refs {
+		if read(r).OperatorID != id {
+			refs = append(refs, r)
+		}
+	}
+	return o.encode(refs)
+}
+
+// encode writes the value by hand: the encoder would compact and escape what
+// others wrote.
+func (o OwnerRefs) encode(refs []json.RawMessage) (string, error) {
+	fields := map[string]json.RawMessage{}
+	maps.Copy(fields, o.fields)
+	fields[keyOwnerRefs] = slices.Concat([]byte("["), bytes.Join(raws(refs), []byte(",")), []byte("]"))
+	out := []byte("{")
+	for i, k := range slices.Sorted(maps.Keys(fields)) {
+		key, err := json.Marshal(k)
+		if err != nil {
+			return "", errors.Wrap(err, "cannot encode owner references")
+		}
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = slices.Concat(out, key, []byte(":"), fields[k])
+	}
+	return string(append(out, '}')), nil
+}
+
+func raws(in []json.RawMessage) [][]byte {
+	out := make([][]byte, len(in))
+	for i := range in {
+		out[i] = in[i]
+	}
+	return out
+}
+
+// read returns what is known of a reference. One of an unknown shape is somebody
+// else's.
+func read(raw json.RawMessage) ownerRef {
+	r := ownerRef{}
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return ownerRef{}
+	}
+	return r
+}

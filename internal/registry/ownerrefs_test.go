@@ -1,0 +1,77 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestOwnerRefs(t *testing.T) {
+	type want struct {
+		with, without string
+		others        int
+		exclusive     bool
+	}
+	cases := map[string]struct {
+		reason string
+		value  string
+		want   want
+		err    bool
+	}{
+		"None": {
+			reason: "No value has no owners.",
+			want:   want{with: `{"ownerRefs":[{"operatorID":"me"}]}`, without: `{"ownerRefs":[]}`},
+		},
+		"KeptToTheByte": {
+			reason: "Fields, order, space and escapes of others are kept.",
+			value:  `{"ownerRefs":[{ "operatorID":"n<1>", "more":[1, 2] },{"operatorID":"me"}],"also": { "a":1 }}`,
+			want: want{
+				with:    `{"also":{ "a":1 },"ownerRefs":[{ "operatorID":"n<1>", "more":[1, 2] },{"operatorID":"me"},{"operatorID":"me"}]}`,
+				without: `{"also":{ "a":1 },"ownerRefs":[{ "operatorID":"n<1>", "more":[1, 2] }]}`,
+				others:  1,
+			},
+		},
+		"Exclusive": {
+			reason: "A resource in the first reference means that the service is not shared.",
+			value:  `{"ownerRefs":[{"operatorID":"n1","resource":{"kind":"ProxyGroup"}}]}`,
+			want: want{
+				with:    `{"ownerRefs":[{"operatorID":"n1","resource":{"kind":"ProxyGroup"}},{"operatorID":"me"}]}`,
+				without: `{"ownerRefs":[{"operatorID":"n1","resource":{"kind":"ProxyGroup"}}]}`,
+				others:  1, exclusive: true,
+			},
+		},
+		"UnknownShape": {
+			reason: "A reference that cannot be read is somebody else's.",
+			value:  `{"ownerRefs":["x"]}`,
+			want:   want{with: `{"ownerRefs":["x",{"operatorID":"me"}]}`, without: `{"ownerRefs":["x"]}`, others: 1},
+		},
+		"NoObject": {reason: "What is no object is not ours to rewrite.", value: `[]`, err: true},
+		"NoList":   {reason: "What is no list is not ours to rewrite.", value: `{"ownerRefs":1}`, err: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o, err := ParseOwnerRefs(tc.value)
+			if (err != nil) != tc.err {
+				t.Fatalf("\n%s\nParseOwnerRefs(...): want error %t, got %v", tc.reason, tc.err, err)
+			}
+			if tc.err {
+				return
+			}
+			with, err := o.with("me")
+			if err != nil {
+				t.Fatal(err)
+			}
+			without, err := o.without("me")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := want{with: with, without: without, others: o.Others("me"), exclusive: o.Exclusive()}
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {
+				t.Errorf("\n%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,307 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+// Pause is how long who detaches waits before it looks whether anybody is left:
+// longer than any request can be on its way. The rest covers a list that was made
+// just before the wait began.
+const Pause = tailscale.RequestTimeout + 10*time.Second
+
+// maxExpired records are deleted in one go.
+const maxExpired = 3
+
+// An Op is a kind of action.
+type Op string
+
+// Actions.
+const (
+	OpPutRecord     Op = "PutRecord"     // Write the own record.
+	OpCreateShared  Op = "CreateShared"  // Make the shared service, with IPv4 if it had one.
+	OpPutShared     Op = "PutShared"     // Bring the shared service up to date.
+	OpDeleteRecord  Op = "DeleteRecord"  // Delete the own record.
+	OpDeleteExpired Op = "DeleteExpired" // Delete the record Name of a cluster that is long dead.
+	OpWait          Op = "Wait"          // Look again later; there is nothing to carry out.
+	OpRelease       Op = "Release"       // Take the own owner reference off the shared service.
+	OpDeleteShared  Op = "DeleteShared"  // Delete the shared service.
+)
+
+// An Action is one step of a plan.
+type Action struct {
+	Op   Op
+	Name string // Of the service that it is about.
+
+	// IPv4 to ask for; empty for any.
+	IPv4 string
+}
+
+// String is for differences that people see.
+func (a Action) String() string {
+	if a.IPv4 != "" {
+		return fmt.Sprintf("%s %s with %s", a.Op, a.Name, a.IPv4)
+	}
+	return fmt.Sprintf("%s %s", a.Op, a.Name)
+}
+
+// A RefusalError says why a cluster may not share a service.
+type RefusalError struct {
+	Reason  xpv2.ConditionReason
+	Message string
+}
+
+// Error implements error.
+func (r *RefusalError) Error() string { return r.Message }
+
+// Attach returns what a cluster does next to share a service, in this order.
+// There is nothing to do at rest. The error is a *RefusalError if it must not.
+func Attach(v View, self Self, want Want) ([]Action, error) {
+	var out []Action
+	name := RecordName(want.Service, self.Cluster)
+	record, current := v.Service(name), v.Service(want.Service)
+	if err := mayRecord(record, name, self, want.Adopt); err != nil {
+		return nil, err
+	}
+	if err := mayShare(current, self, want.Adopt); err != nil {
+		return nil, err
+	}
+	want = remember(v, self, want)
+	r, err := ownRecord(v, self, want, record)
+	if err != nil {
+		return nil, err
+	}
+	if record == nil || !Same(*record, r) {
+		out = append(out, Action{Op: OpPutRecord, Name: name, IPv4: ipv4(want.OwnAddresses)})
+	}
+	more, err := planShared(v, self, want, current)
+	if err != nil {
+		return nil, err
+	}
+	out = append(out, more...)
+	members, _ := v.Members(want.Service)
+	n := 0
+	for _, m := range members {
+		if m.Expired && m.Cluster != self.Cluster && n < maxExpired {
+			out = append(out, Action{Op: OpDeleteExpired, Name: m.Name})
+			n++
+		}
+	}
+	return out, nil
+}
+
+// planShared makes the shared service, or brings it up to date.
+func planShared(v View, self Self, want Want, current *tailscale.Service) ([]Action, error) {
+	if current == nil {
+		return []Action{{Op: OpCreateShared, Name: want.Service, IPv4: ipv4(want.Addresses)}}, nil
+	}
+	s, err := shared(v, self, want, current)
+	if err != nil || Same(*current, s) {
+		return nil, err
+	}
+	return []Action{{Op: OpPutShared, Name: want.Service}}, nil
+}
+
+// Detach returns what a cluster does next to share a service no more. Nothing
+// means that it is done. Since is the time of the first view that lacked the own
+// record, by the API's clock; zero if there was none since it was last seen.
+func Detach(v View, self Self, service string, since time.Time) ([]Action, error) {
+	name := RecordName(service, self.Cluster)
+	if r := v.Service(name); r != nil && r.Annotations[meta.AnnotationOwner] == self.Owner() {
+		return []Action{{Op: OpDeleteRecord, Name: name}}, nil
+	}
+	if since.IsZero() || v.ServicesAt.Sub(since) < Pause {
+		return []Action{{Op: OpWait, Name: service}}, nil
+	}
+	current := v.Service(service)
+	if current == nil || !ours(current, self) {
+		return nil, nil
+	}
+	members, _ := v.Members(service)
+	refs, err := ParseOwnerRefs(current.Annotations[meta.AnnotationOwnerReferences])
+	if err != nil {
+		// Whoever spoiled them owns the service.
+		return nil, nil //nolint:nilerr // See above.
+	}
+	if len(living(members)) == 0 && refs.Others(self.Cluster) == 0 {
+		return []Action{{Op: OpDeleteShared, Name: service}}, nil
+	}
+	if refs.has(self.Cluster) || len(living(members)) == 0 {
+		return []Action{{Op: OpRelease, Name: service}}, nil
+	}
+	return nil, nil
+}
+
+// ours tells whether a service is one that clusters share, or was ours alone.
+func ours(s *tailscale.Service, self Self) bool {
+	return s.Annotations[meta.AnnotationSchemaVersion] == meta.SchemaVersion && Shared(s) || s.Annotations[meta.AnnotationOwner] == self.Owner()
+}
+
+// mayRecord returns an error if what has the record's name is not ours.
+func mayRecord(s *tailscale.Service, name string, self Self, adopt bool) error {
+	if s == nil || adopt || s.Annotations[meta.AnnotationOwner] == self.Owner() {
+		return nil
+	}
+	o := s.Annotations[meta.AnnotationOwner]
+	if clusterOf(o) == self.Cluster {
+		return &RefusalError{
+			Reason:  meta.ReasonSharedByOthers,
+			Message: fmt.Sprintf("this cluster shares the service by VIPService %s; delete that one, or give the provider configs of different clusters different cluster IDs", strings.TrimPrefix(o, self.Cluster+"/")),
+		}
+	}
+	return &RefusalError{
+		Reason:  meta.ReasonForeignService,
+		Message: fmt.Sprintf("service %q, which is to carry this cluster's record, exists and belongs to %s; delete it, or set adoptionPolicy to Adopt", name, someone(o)),
+	}
+}
+
+// mayShare returns an error if a service must not be shared.
+func mayShare(s *tailscale.Service, self Self, adopt bool) error {
+	if s == nil {
+		return nil
+	}
+	refs, err := ParseOwnerRefs(s.Annotations[meta.AnnotationOwnerReferences])
+	if err != nil {
+		return &RefusalError{Reason: meta.ReasonForeignService, Message: fmt.Sprintf("service %q: %v", s.Name, err)}
+	}
+	if refs.Exclusive() {
+		return &RefusalError{
+			Reason:  meta.ReasonForeignService,
+			Message: fmt.Sprintf("service %q belongs to one resource of a Tailscale operator, which does not share it; choose another name", s.Name),
+		}
+	}
+	if version := s.Annotations[meta.AnnotationSchemaVersion]; version != "" && version != meta.SchemaVersion {
+		return &RefusalError{
+			Reason:  meta.ReasonForeignService,
+			Message: fmt.Sprintf("service %q is shared in the version %q, which this provider does not know; upgrade it", s.Name, version),
+		}
+	}
+	if adopt || Shared(s) || s.Annotations[meta.AnnotationOwner] == self.Owner() {
+		return nil
+	}
+	o := s.Annotations[meta.AnnotationOwner]
+	message := fmt.Sprintf("service %q exists and belongs to %s; choose another name, delete it, or set adoptionPolicy to Adopt", s.Name, someone(o))
+	if o != "" {
+		message = fmt.Sprintf("service %q belongs to %s alone; set sharing to Shared there, too", s.Name, o)
+	}
+	return &RefusalError{Reason: meta.ReasonForeignService, Message: message}
+}
+
+// Foreign returns an error if an exclusive service must not be touched, because
+// others share it or it belongs to one resource of Tailscale's operator.
+func Foreign(v View, s *tailscale.Service, service string) error {
+	members, _ := v.Members(service)
+	if alive := living(members); len(alive) > 0 {
+		return &RefusalError{
+			Reason:  meta.ReasonSharedByOthers,
+			Message: fmt.Sprintf("service %q is shared by %s; set sharing to Shared, or choose another name", service, clusters(alive)),
+		}
+	}
+	if s == nil {
+		return nil
+	}
+	refs, err := ParseOwnerRefs(s.Annotations[meta.AnnotationOwnerReferences])
+	if err != nil {
+		return &RefusalError{Reason: meta.ReasonForeignService, Message: fmt.Sprintf("service %q: %v", service, err)}
+	}
+	if refs.Exclusive() {
+		return &RefusalError{
+			Reason:  meta.ReasonForeignService,
+			Message: fmt.Sprintf("service %q belongs to one resource of a Tailscale operator, which does not share it; choose another name", service),
+		}
+	}
+	return nil
+}
+
+func someone(owner string) string {
+	if owner == "" {
+		return "somebody else"
+	}
+	return owner
+}
+
+// clusters names at most three.
+func clusters(ms []Member) string {
+	var names []string
+	for _, m := range ms[:min(len(ms), maxTold)] {
+		names = append(names, "cluster "+m.Cluster)
+	}
+	s := strings.Join(names, ", ")
+	if more := len(ms) - len(names); more > 0 {
+		s += fmt.Sprintf(" and %d more", more)
+	}
+	return s
+}
+
+// remember fills in the addresses: those of the services that exist, else those
+// that were last seen, by us or by the member that wrote its record last.
+func remember(v View, self Self, want Want) Want {
+	if s := v.Service(RecordName(want.Service, self.Cluster)); s != nil {
+		want.OwnAddresses = s.Addrs
+	}
+	if s := v.Service(want.Service); s != nil {
+		want.Addresses = s.Addrs
+		return want
+	}
+	members, _ := v.Members(want.Service)
+	var last time.Time
+	for _, m := range members {
+		if len(m.Addresses) > 0 && m.Updated.After(last) {
+			last, want.Addresses = m.Updated, m.Addresses
+		}
+	}
+	return want
+}
+
+// ownRecord returns the cluster's own service as it is to be.
+func ownRecord(v View, self Self, want Want, current *tailscale.Service) (tailscale.Service, error) {
+	s := tailscale.Service{}
+	if current != nil {
+		s = *current
+	}
+	old := s.Annotations[meta.AnnotationRecord]
+	annotations := map[string]string{}
+	for k, a := range s.Annotations {
+		annotations[k] = a
+	}
+	encoded, err := want.record(self).encode(old, v.ServicesAt)
+	if err != nil {
+		return s, err
+	}
+	annotations[meta.AnnotationOwner] = self.Owner()
+	annotations[meta.AnnotationSchemaVersion] = meta.SchemaVersion
+	annotations[meta.AnnotationSharedService] = want.Service
+	annotations[meta.AnnotationRecord] = encoded
+	s.Annotations = annotations
+	s.Name = RecordName(want.Service, self.Cluster)
+	s.Comment = fmt.Sprintf("Stands for cluster %s in %s. Kept by Tailscale Gateway.", self.Cluster, want.Service)
+	s.Ports = listed(want.Ports)
+	s.Tags = listed(want.RecordTags)
+	if len(want.RecordTags) == 0 {
+		s.Tags = listed(want.Tags)
+	}
+	return s, nil
+}
+
+// ipv4 returns the IPv4 address among addresses, or "".
+func ipv4(addrs []string) string {
+	i := slices.IndexFunc(addrs, func(a string) bool {
+		ip, err := netip.ParseAddr(a)
+		return err == nil && ip.Is4()
+	})
+	if i < 0 {
+		return ""
+	}
+	return addrs[i]
+}

@@ -1,0 +1,428 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"encoding/json"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	tsclient "tailscale.com/client/tailscale/v2"
+	"tailscale.com/tailcfg"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+var now = time.Date(2026, 1, 8, 12, 0, 0, 0, time.UTC)
+
+var me = Self{Cluster: "a", Operator: "default/web"}
+
+func wanted(change ...func(*Want)) Want {
+	w := Want{Service: modelService, Ports: []string{"tcp:443"}, Tags: []string{"tag:k8s"}}
+	for _, f := range change {
+		f(&w)
+	}
+	return w
+}
+
+// recordOf is the record of a cluster, written at a time.
+func recordOf(t *testing.T, cluster string, at time.Time, change ...func(*Record)) tailscale.Service {
+	t.Helper()
+	r := wanted().record(Self{Cluster: cluster, Operator: "default/web"})
+	r.Updated = at
+	for _, f := range change {
+		f(&r)
+	}
+	b, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tailscale.Service{Name: RecordName(r.Service, cluster), Addrs: []string{"100.96.9.9", "fd7a::9"}, Annotations: map[string]string{
+		meta.AnnotationOwner:         cluster + "/default/web",
+		meta.AnnotationSchemaVersion: meta.SchemaVersion,
+		meta.AnnotationSharedService: r.Service,
+		meta.AnnotationRecord:        string(b),
+	}}
+}
+
+func nodes(ids ...string) func(*Record) { return func(r *Record) { r.Nodes = ids } }
+
+// device was last seen some time ago; it is online if that is no time.
+func device(id string, ago time.Duration) tsclient.Device {
+	d := tsclient.Device{NodeID: id, ConnectedToControl: ago == 0}
+	if ago > 0 {
+		d.LastSeen = &tsclient.Time{Time: now.Add(-ago)}
+	}
+	return d
+}
+
+func view(services []tailscale.Service, devices ...tsclient.Device) View {
+	return View{Services: services, ServicesAt: now, Devices: devices, DevicesAt: now}
+}
+
+func TestRecordName(t *testing.T) {
+	seen := map[string]bool{}
+	for _, service := range []string{"svc:web", "svc:" + strings.Repeat("a", 63), "svc:" + strings.Repeat("a", 51) + "-b", "svc:web-0"} {
+		for _, cluster := range []string{"a", "b", "1d7a0f6e-7d3f-4b1c-9a53-2d7a0c5f4e11"} {
+			name := RecordName(service, cluster)
+			if err := tailcfg.ServiceName(name).Validate(); err != nil || seen[name] || strings.Contains(name, "--") {
+				t.Errorf("RecordName(%q, %q): bad or equal name %q: %v", service, cluster, name, err)
+			}
+			seen[name] = true
+		}
+	}
+	if diff := cmp.Diff("svc:web-0d5f420486", RecordName("svc:web", "a")); diff != "" {
+		t.Errorf("RecordName(...): names must never change: -want, +got:\n%s", diff)
+	}
+}
+
+func TestMembers(t *testing.T) {
+	long := now.Add(-30 * 24 * time.Hour)
+	forged := recordOf(t, "b", now)
+	forged.Name = "svc:other"
+	newer := recordOf(t, "b", now)
+	newer.Annotations[meta.AnnotationSchemaVersion] = "v2"
+	garbled := recordOf(t, "b", now)
+	garbled.Annotations[meta.AnnotationRecord] = "{"
+	type want struct {
+		alive, expired []string
+		all            []string
+		ignored        []string
+	}
+	cases := map[string]struct {
+		reason string
+		v      View
+		want   want
+	}{
+		"Online": {
+			reason: "A cluster lives while one of its machines is online.",
+			v:      view([]tailscale.Service{recordOf(t, "b", long, nodes("n1", "n2"))}, device("n1", time.Hour), device("n2", 0)),
+			want:   want{all: []string{"b"}, alive: []string{"b"}},
+		},
+		"JustOffline": {
+			reason: "It lives for 30 minutes after the last one went.",
+			v:      view([]tailscale.Service{recordOf(t, "b", long, nodes("n1"))}, device("n1", 30*time.Minute)),
+			want:   want{all: []string{"b"}, alive: []string{"b"}},
+		},
+		"Dead": {
+			reason: "Then it does not.",
+			v:      view([]tailscale.Service{recordOf(t, "b", long, nodes("n1"))}, device("n1", 31*time.Minute)),
+			want:   want{all: []string{"b"}},
+		},
+		"Expired": {
+			reason: "After seven days it may be deleted, and so may one whose machines are gone.",
+			v:      view([]tailscale.Service{recordOf(t, "b", long, nodes("n1")), recordOf(t, "c", long, nodes("gone"))}, device("n1", ExpiresAfter+time.Minute)),
+			want:   want{all: []string{"b", "c"}, expired: []string{"b", "c"}},
+		},
+		"JustWritten": {
+			reason: "Who just wrote lives, though the list of devices does not know its machines yet.",
+			v:      view([]tailscale.Service{recordOf(t, "b", now.Add(-time.Minute), nodes("n1"))}),
+			want:   want{all: []string{"b"}, alive: []string{"b"}},
+		},
+		"FromTheFuture": {
+			reason: "A record that claims to be from the future is not a sign of life.",
+			v:      view([]tailscale.Service{recordOf(t, "b", now.Add(time.Hour), nodes("n1"))}),
+			want:   want{all: []string{"b"}, expired: []string{"b"}},
+		},
+		"NoMachines": {
+			reason: "Who has named no machine yet lives.",
+			v:      view([]tailscale.Service{recordOf(t, "b", long)}),
+			want:   want{all: []string{"b"}, alive: []string{"b"}},
+		},
+		"Ignored": {
+			reason: "Claims that do not hold are told and ignored.",
+			v:      view([]tailscale.Service{forged, newer, garbled, recordOf(t, "c", now)}),
+			want:   want{all: []string{"c"}, alive: []string{"c"}, ignored: []string{"svc:other", newer.Name, garbled.Name}},
+		},
+		"OtherService": {
+			reason: "Records of other services are none of ours.",
+			v:      view([]tailscale.Service{recordOf(t, "b", now, func(r *Record) { r.Service = "svc:api" })}),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := want{}
+			members, ignored := tc.v.Members(modelService)
+			got.ignored = ignored
+			for _, m := range members {
+				got.all = append(got.all, m.Cluster)
+				if m.Alive {
+					got.alive = append(got.alive, m.Cluster)
+				}
+				if m.Expired {
+					got.expired = append(got.expired, m.Cluster)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{}), cmpopts.EquateEmpty(), cmpopts.SortSlices(func(a, b string) bool { return a < b })); diff != "" {
+				t.Errorf("\n%s\nMembers(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// settled is a view in which the cluster is a member and at rest.
+func settled(t *testing.T, change ...func(*tailscale.Service)) View {
+	t.Helper()
+	addrs := []string{"100.96.0.1", "fd7a::1"}
+	w := wanted(func(w *Want) { w.Addresses = addrs })
+	r, err := ownRecord(view(nil), me, w, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := shared(view([]tailscale.Service{r}), me, w, &tailscale.Service{Name: modelService, Addrs: addrs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range change {
+		s.Annotations = maps.Clone(s.Annotations)
+		f(&s)
+	}
+	return view([]tailscale.Service{r, s})
+}
+
+func TestAttach(t *testing.T) {
+	name := RecordName(modelService, "a")
+	foreignRecord := recordOf(t, "a", now)
+	delete(foreignRecord.Annotations, meta.AnnotationOwner)
+	twin := recordOf(t, "a", now)
+	twin.Annotations[meta.AnnotationOwner] = "a/default/other"
+	type want struct {
+		actions []Action
+		reason  xpv2.ConditionReason
+	}
+	cases := map[string]struct {
+		reason string
+		v      View
+		w      Want
+		want   want
+	}{
+		"First": {
+			reason: "The own record comes first, then the shared service.",
+			v:      view(nil), w: wanted(),
+			want: want{actions: []Action{{Op: OpPutRecord, Name: name}, {Op: OpCreateShared, Name: modelService}}},
+		},
+		"AtRest": {reason: "There is nothing to do at rest.", v: settled(t), w: wanted()},
+		"LaterIsNoChange": {
+			reason: "Time alone is not worth a write.",
+			v: func() View {
+				v := settled(t)
+				v.ServicesAt, v.DevicesAt = now.Add(time.Hour), now.Add(time.Hour)
+				return v
+			}(),
+			w: wanted(),
+		},
+		"Gone": {
+			reason: "A service that is gone is made with the address that records remember.",
+			v:      view(settled(t).Services[:1]), w: wanted(),
+			want: want{actions: []Action{{Op: OpCreateShared, Name: modelService, IPv4: "100.96.0.1"}}},
+		},
+		"RememberedByStatus": {
+			reason: "Where no record remembers, we do.",
+			v:      view(nil), w: wanted(func(w *Want) { w.Addresses, w.OwnAddresses = []string{"100.96.0.7"}, []string{"fd7a::8", "100.96.0.8"} }),
+			want: want{actions: []Action{{Op: OpPutRecord, Name: name, IPv4: "100.96.0.8"}, {Op: OpCreateShared, Name: modelService, IPv4: "100.96.0.7"}}},
+		},
+		"Drift": {
+			reason: "The owner corrects what others changed.",
+			v:      settled(t, func(s *tailscale.Service) { s.Ports = []string{"tcp:80"} }), w: wanted(),
+			want: want{actions: []Action{{Op: OpPutShared, Name: modelService}}},
+		},
+		"CopyLost": {
+			reason: "A copy that somebody spoilt is renewed.",
+			v:      settled(t, func(s *tailscale.Service) { delete(s.Annotations, meta.AnnotationRegistry) }), w: wanted(),
+			want: want{actions: []Action{{Op: OpPutShared, Name: modelService}}},
+		},
+		"LongDead": {
+			reason: "The record of a cluster that is long dead is deleted.",
+			v: func() View {
+				v := settled(t)
+				v.Services = append(v.Services, recordOf(t, "b", now.Add(-8*24*time.Hour), nodes("gone")))
+				return v
+			}(),
+			w:    wanted(),
+			want: want{actions: []Action{{Op: OpDeleteExpired, Name: RecordName(modelService, "b")}}},
+		},
+		"Foreign": {
+			reason: "A service without our annotations is refused.",
+			v:      view([]tailscale.Service{{Name: modelService}}), w: wanted(),
+			want: want{reason: meta.ReasonForeignService},
+		},
+		"Adopted": {
+			reason: "Unless it is to be adopted.",
+			v:      view([]tailscale.Service{{Name: modelService, Addrs: []string{"100.96.0.1"}}}), w: wanted(func(w *Want) { w.Adopt = true }),
+			want: want{actions: []Action{{Op: OpPutRecord, Name: name}, {Op: OpPutShared, Name: modelService}}},
+		},
+		"ExclusiveOfOther": {
+			reason: "A service that another cluster has alone is refused.",
+			v:      view([]tailscale.Service{{Name: modelService, Annotations: map[string]string{meta.AnnotationOwner: "b/default/web"}}}), w: wanted(),
+			want: want{reason: meta.ReasonForeignService},
+		},
+		"OwnExclusive": {
+			reason: "One that we had alone becomes shared.",
+			v:      view([]tailscale.Service{{Name: modelService, Annotations: map[string]string{meta.AnnotationOwner: me.Owner()}}}), w: wanted(),
+			want: want{actions: []Action{{Op: OpPutRecord, Name: name}, {Op: OpPutShared, Name: modelService}}},
+		},
+		"ExclusiveOfOperator": {
+			reason: "One that Tailscale's operator does not share is refused, adopted or not.",
+			v: view([]tailscale.Service{{Name: modelService, Annotations: map[string]string{
+				meta.AnnotationOwnerReferences: `{"ownerRefs":[{"operatorID":"n1","resource":{}}]}`,
+			}}}),
+			w:    wanted(func(w *Want) { w.Adopt = true }),
+			want: want{reason: meta.ReasonForeignService},
+		},
+		"NewerVersion": {
+			reason: "What a newer provider wrote is not touched.",
+			v:      settled(t, func(s *tailscale.Service) { s.Annotations[meta.AnnotationSchemaVersion] = "v2" }), w: wanted(),
+			want: want{reason: meta.ReasonForeignService},
+		},
+		"RecordIsForeign": {
+			reason: "Nobody else's service becomes our record.",
+			v:      view([]tailscale.Service{foreignRecord}), w: wanted(),
+			want: want{reason: meta.ReasonForeignService},
+		},
+		"Twin": {
+			reason: "A cluster shares a service by one object.",
+			v:      view([]tailscale.Service{twin}), w: wanted(),
+			want: want{reason: meta.ReasonSharedByOthers},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := want{}
+			var err error
+			got.actions, err = Attach(tc.v, me, tc.w)
+			var r *RefusalError
+			if errors.As(err, &r) {
+				got.reason = r.Reason
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{}), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("\n%s\nAttach(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestDetach(t *testing.T) {
+	waited := now.Add(-Pause)
+	alone := view(settled(t).Services[1:])
+	with := func(s ...tailscale.Service) View { return view(append(s, alone.Services...)) }
+	owned := func(v string) View {
+		s := alone.Services[0]
+		s.Annotations = maps.Clone(s.Annotations)
+		s.Annotations[meta.AnnotationOwnerReferences] = v
+		return view([]tailscale.Service{s})
+	}
+	cases := map[string]struct {
+		reason string
+		v      View
+		since  time.Time
+		want   Op
+	}{
+		"Begin":      {reason: "The own record goes first.", v: settled(t), since: waited, want: OpDeleteRecord},
+		"Wait":       {reason: "Then requests that are on their way must end.", v: alone, want: OpWait},
+		"StillWait":  {reason: "That takes its time.", v: alone, since: waited.Add(time.Second), want: OpWait},
+		"Last":       {reason: "The last one deletes the service.", v: alone, since: waited, want: OpDeleteShared},
+		"DeadStays":  {reason: "One that is dead does not keep it.", v: with(recordOf(t, "b", now.Add(-time.Hour), nodes("n1"))), since: waited, want: OpDeleteShared},
+		"OthersLive": {reason: "Others do.", v: with(recordOf(t, "b", now)), since: waited},
+		"Gone":       {reason: "What is gone need not be deleted.", v: view(nil), since: waited},
+		"Foreign":    {reason: "What is not ours is left.", v: view([]tailscale.Service{{Name: modelService}}), since: waited},
+		"CoOwned":    {reason: "What Tailscale's operator owns, too, is left to it.", v: owned(`{"ownerRefs":[{"operatorID":"n1"},{"operatorID":"a"}]}`), since: waited, want: OpRelease},
+		"LastOwner":  {reason: "Our own reference keeps nothing.", v: owned(`{"ownerRefs":[{"operatorID":"a"}]}`), since: waited, want: OpDeleteShared},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			actions, err := Detach(tc.v, me, modelService, tc.since)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got Op
+			if len(actions) > 0 {
+				got = actions[0].Op
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("\n%s\nDetach(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestConflict(t *testing.T) {
+	differs := func(r *Record) { r.Ports, r.Tags = []string{"tcp:80"}, []string{"tag:b"} }
+	v := settled(t)
+	s := v.Service(modelService)
+	theirs := *s
+	theirs.Annotations = maps.Clone(s.Annotations)
+	theirs.Annotations[meta.AnnotationOwnerOperator] = "b/default/web"
+	cases := map[string]struct {
+		reason  string
+		record  tailscale.Service
+		current *tailscale.Service
+		want    string
+	}{
+		"Agree": {reason: "Who wants the same is in no conflict.", record: recordOf(t, "b", now), current: s},
+		"Owner": {
+			reason: "The owner is told who wants what.", record: recordOf(t, "b", now, differs), current: s,
+			want: "The service keeps what this cluster wants, but cluster b wants ports [tcp:80], not [tcp:443] and tags [tag:b], not [tag:k8s]; make all clusters want the same",
+		},
+		"Other": {
+			reason: "The other is told whose wish the service keeps.", record: recordOf(t, "b", now, differs), current: &theirs,
+			want: "The service keeps what cluster b wants: ports [tcp:80], not [tcp:443] and tags [tag:b], not [tag:k8s]; make both clusters want the same",
+		},
+		"Dead": {reason: "The dead want nothing.", record: recordOf(t, "b", now.Add(-time.Hour), differs, nodes("n1")), current: s},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := Conflict(view(append([]tailscale.Service{tc.record}, v.Services...)), me, wanted(), tc.current)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("\n%s\nConflict(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestOwnerOf(t *testing.T) {
+	members := func(alive ...string) []Member {
+		var out []Member
+		for _, c := range []string{"a", "b", "c"} {
+			m := Member{Record: Record{Cluster: c, Operator: "default/web"}}
+			for _, x := range alive {
+				m.Alive = m.Alive || x == c
+			}
+			out = append(out, m)
+		}
+		return out
+	}
+	cases := map[string]struct {
+		reason  string
+		named   string
+		members []Member
+		want    string
+	}{
+		"Named":     {reason: "Who is named stays the owner.", named: "c/default/web", members: members("a", "b", "c"), want: "c/default/web"},
+		"NamedDead": {reason: "A dead owner is followed by the living cluster of the smallest ID.", named: "c/default/web", members: members("a", "b"), want: "a/default/web"},
+		"NamedGone": {reason: "So is one that left.", named: "x/default/web", members: members("b", "c"), want: "b/default/web"},
+		"AllDead":   {reason: "While all are dead it stays.", named: "c/default/web", members: members(), want: "c/default/web"},
+		"Slash":     {reason: "A cluster ID may have a slash.", named: "eu/1/default/web", members: members("b"), want: "b/default/web"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := OwnerOf(&tailscale.Service{Annotations: map[string]string{meta.AnnotationOwnerOperator: tc.named}}, tc.members)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("\n%s\nOwnerOf(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+	if got := clusterOf("eu/1/default/web"); got != "eu/1" {
+		t.Errorf("clusterOf(...): %q", got)
+	}
+}

@@ -1,0 +1,289 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+const (
+	// maxCopiedRoutes bounds the routes of one cluster in the copy.
+	maxCopiedRoutes = 16
+
+	// reservedPrefix starts the annotations that are ours.
+	reservedPrefix = "gateway.tailscale.com/"
+)
+
+// A Self is who plans.
+type Self struct {
+	Cluster string
+
+	// Operator is NAMESPACE/NAME of the VIPService.
+	Operator string
+}
+
+// Owner is how meta.AnnotationOwner calls it.
+func (s Self) Owner() string { return s.Cluster + "/" + s.Operator }
+
+// A Want is what a cluster wants of a service that it shares.
+type Want struct {
+	Service     string
+	DisplayName string
+	Comment     string
+	Ports       []string
+	Tags        []string
+
+	// Annotations of the shared service, beside those of this package.
+	Annotations map[string]string
+
+	// RecordTags of the cluster's own service; Tags if there are none.
+	RecordTags []string
+
+	// Adopt what is not ours.
+	Adopt bool
+
+	// What the record says beside.
+	Tailnet string
+	Domain  string
+	Routes  []string
+	Health  *Health
+	Nodes   []string
+
+	// Addresses that the shared and the cluster's own service had when they were
+	// last seen, if that is known. They outlive the services.
+	Addresses    []string
+	OwnAddresses []string
+}
+
+// A copied record is what the copy on the shared service says of a cluster.
+type copied struct {
+	Operator string   `json:"operator"`
+	Service  string   `json:"service"`
+	Routes   []string `json:"routes,omitempty"`
+}
+
+// A registry is the copy of all living records.
+type registry struct {
+	SchemaVersion string            `json:"schemaVersion"`
+	ServiceName   string            `json:"serviceName"`
+	OwnerOperator string            `json:"ownerOperator"`
+	Consumers     map[string]copied `json:"consumers"`
+	VIPAddresses  []string          `json:"vipAddresses,omitempty"`
+}
+
+// clusterOf returns the cluster of CLUSTER/NAMESPACE/NAME.
+func clusterOf(owner string) string {
+	for range 2 {
+		i := strings.LastIndexByte(owner, '/')
+		if i < 0 {
+			return ""
+		}
+		owner = owner[:i]
+	}
+	return owner
+}
+
+// Shared tells whether a service is one that clusters share.
+func Shared(s *tailscale.Service) bool {
+	_, ok := s.Annotations[meta.AnnotationSchemaVersion]
+	return ok && s.Annotations[meta.AnnotationSharedService] == ""
+}
+
+// OwnerOf returns who decides over a shared service's tags and ports: whom it
+// names, as long as that cluster lives, else the living cluster of the smallest
+// ID. While no cluster lives it stays with whom it names, or goes to the first.
+func OwnerOf(s *tailscale.Service, members []Member) string {
+	named := s.Annotations[meta.AnnotationOwnerOperator]
+	alive := living(members)
+	if m := member(alive, clusterOf(named)); m != nil {
+		return m.owner()
+	}
+	if len(alive) > 0 {
+		return alive[0].owner()
+	}
+	if m := member(members, clusterOf(named)); m != nil || len(members) == 0 {
+		return named
+	}
+	return members[0].owner()
+}
+
+func (m Member) owner() string { return Self{Cluster: m.Cluster, Operator: m.Operator}.Owner() }
+
+// shared returns the shared service as it is to be, made from the current one,
+// which is nil to make it. What belongs to nobody here is kept.
+func shared(v View, self Self, want Want, current *tailscale.Service) (tailscale.Service, error) {
+	members := withSelf(v, self, want)
+	s := tailscale.Service{Name: want.Service, Annotations: map[string]string{}}
+	owner := self.Owner()
+	if current != nil {
+		s = *current
+		s.Annotations = maps.Clone(current.Annotations)
+		if s.Annotations == nil {
+			s.Annotations = map[string]string{}
+		}
+		if Shared(current) {
+			owner = OwnerOf(current, members)
+		}
+	}
+	if clusterOf(owner) == self.Cluster {
+		if err := own(&s, want); err != nil {
+			return s, err
+		}
+	}
+	delete(s.Annotations, meta.AnnotationOwner)
+	if a := s.Annotations[meta.AnnotationPreviousAddress]; a != "" && len(s.Addrs) > 0 && a == ipv4(s.Addrs) {
+		delete(s.Annotations, meta.AnnotationPreviousAddress)
+	}
+	if err := JoinOwners(s.Annotations, self.Cluster); err != nil {
+		return s, err
+	}
+	if err := addCopy(&s, owner, living(members)); err != nil {
+		return s, err
+	}
+	if current == nil || !Same(*current, s) {
+		s.Annotations[meta.AnnotationLastUpdated] = v.ServicesAt.UTC().Truncate(time.Second).Format(time.RFC3339)
+	}
+	return s, nil
+}
+
+// withSelf returns the members as they are once the own record is written.
+func withSelf(v View, self Self, want Want) []Member {
+	members, _ := v.Members(want.Service)
+	if member(members, self.Cluster) != nil {
+		return members
+	}
+	m := Member{Record: want.record(self), Name: RecordName(want.Service, self.Cluster), Alive: true}
+	members = append(members, m)
+	slices.SortFunc(members, func(a, b Member) int { return strings.Compare(a.Cluster, b.Cluster) })
+	return members
+}
+
+func (w Want) record(self Self) Record {
+	return Record{
+		Service:   w.Service,
+		Cluster:   self.Cluster,
+		Operator:  self.Operator,
+		Tailnet:   w.Tailnet,
+		Domain:    w.Domain,
+		Routes:    listed(w.Routes),
+		Health:    w.Health,
+		Nodes:     listed(w.Nodes),
+		Addresses: w.Addresses,
+		Ports:     listed(w.Ports),
+		Tags:      listed(w.Tags),
+	}
+}
+
+// own sets what the owner of a service decides.
+func own(s *tailscale.Service, want Want) error {
+	s.DisplayName, s.Comment = want.DisplayName, want.Comment
+	if !sameSet(s.Ports, want.Ports) {
+		s.Ports = listed(want.Ports)
+	}
+	if !sameSet(s.Tags, want.Tags) {
+		s.Tags = listed(want.Tags)
+	}
+	return SetAnnotations(s.Annotations, want.Annotations)
+}
+
+// SetAnnotations sets annotations, and takes those away that were set so before
+// and are no longer wanted.
+func SetAnnotations(annotations, want map[string]string) error {
+	var before []string
+	if raw := annotations[meta.AnnotationManagedAnnotations]; raw != "" {
+		// Who spoils the list loses nothing but the way to take them away.
+		if json.Unmarshal([]byte(raw), &before) != nil {
+			before = nil
+		}
+	}
+	for _, k := range before {
+		if _, ok := want[k]; !ok && !reserved(k) {
+			delete(annotations, k)
+		}
+	}
+	maps.Copy(annotations, want)
+	delete(annotations, meta.AnnotationManagedAnnotations)
+	if len(want) == 0 {
+		return nil
+	}
+	b, err := json.Marshal(slices.Sorted(maps.Keys(want)))
+	if err != nil {
+		return errors.Wrap(err, "cannot encode the keys of annotations")
+	}
+	annotations[meta.AnnotationManagedAnnotations] = string(b)
+	return nil
+}
+
+// reserved annotations are never a user's.
+func reserved(key string) bool {
+	return strings.HasPrefix(key, reservedPrefix) || key == meta.AnnotationOwnerReferences
+}
+
+// JoinOwners makes a cluster a co-owner of what Tailscale's own operator says is
+// owned. It leaves all else as it is.
+func JoinOwners(annotations map[string]string, id string) error {
+	value, ok := annotations[meta.AnnotationOwnerReferences]
+	if !ok {
+		return nil
+	}
+	refs, err := ParseOwnerRefs(value)
+	if err != nil || refs.has(id) {
+		return err
+	}
+	annotations[meta.AnnotationOwnerReferences], err = refs.with(id)
+	return err
+}
+
+// addCopy writes the records of all living members on the shared service.
+func addCopy(s *tailscale.Service, owner string, alive []Member) error {
+	c := registry{
+		SchemaVersion: meta.SchemaVersion,
+		ServiceName:   s.Name,
+		OwnerOperator: owner,
+		Consumers:     map[string]copied{},
+		VIPAddresses:  s.Addrs,
+	}
+	for _, m := range alive[:min(len(alive), maxListed)] {
+		c.Consumers[m.Cluster] = copied{Operator: m.Operator, Service: m.Name, Routes: m.Routes[:min(len(m.Routes), maxCopiedRoutes)]}
+	}
+	b, err := json.Marshal(c)
+	if err != nil {
+		return errors.Wrap(err, "cannot encode the registry")
+	}
+	s.Annotations[meta.AnnotationRegistry] = string(b)
+	s.Annotations[meta.AnnotationOwnerOperator] = owner
+	s.Annotations[meta.AnnotationConsumerCount] = strconv.Itoa(len(alive))
+	s.Annotations[meta.AnnotationSchemaVersion] = meta.SchemaVersion
+	return nil
+}
+
+// Same tells whether two services say the same. Order of ports and tags means
+// nothing, and the time of the last write is not worth a write.
+func Same(a, b tailscale.Service) bool {
+	timeless := func(in map[string]string) map[string]string {
+		out := maps.Clone(in)
+		delete(out, meta.AnnotationLastUpdated)
+		return out
+	}
+	return a.Comment == b.Comment && a.DisplayName == b.DisplayName &&
+		sameSet(a.Ports, b.Ports) && sameSet(a.Tags, b.Tags) && maps.Equal(timeless(a.Annotations), timeless(b.Annotations))
+}
+
+func sameSet(a, b []string) bool { return slices.Equal(set(a), set(b)) }
+
+func set(in []string) []string {
+	out := slices.Clone(in)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
