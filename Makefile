@@ -40,12 +40,12 @@ demo-down: ## Take the demo down, without a trace beside the cache.
 	$(DEMO) down
 
 .PHONY: test
-test: lint check-generate test-unit test-e2e ## Run all that CI runs.
+test: lint check-generate test-unit test-integration test-e2e ## Run all that CI runs.
 
 ##@ Develop
 
 .PHONY: generate
-generate: ## Generate code, CRDs and XRDs from the Go types.
+generate: ## Generate code, CRDs, XRDs and reference pages from the Go types.
 	@mkdir -p $(OUT) && rm -rf $(OUT)/crds && mkdir -p $(OUT)/crds
 	rm -f package/provider/crds/*.yaml package/configuration/xrds/*.yaml
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./apis/...
@@ -53,12 +53,15 @@ generate: ## Generate code, CRDs and XRDs from the Go types.
 	$(CONTROLLER_GEN) crd paths=./apis/gateway/... output:crd:dir=$(OUT)/crds
 	$(ANGRYJET) generate-methodsets --header-file=hack/boilerplate.go.txt ./apis/tailnet/...
 	go run ./hack/xrdgen $(OUT)/crds package/configuration/xrds
+	go run ./hack/refgen --crds=package/provider/crds --crds=$(OUT)/crds --examples=examples/managed docs/reference
+
+GENERATED := apis/*/*/zz_generated.* package/provider/crds/* package/configuration/xrds/* docs/reference/*
 
 .PHONY: check-generate
 check-generate: ## Fail when generated files are not what generate makes.
-	@before=$$(cat apis/*/*/zz_generated.* package/provider/crds/* package/configuration/xrds/* | sha256sum); \
+	@before=$$(cat $(GENERATED) | sha256sum); \
 	$(MAKE) --no-print-directory generate >/dev/null; \
-	after=$$(cat apis/*/*/zz_generated.* package/provider/crds/* package/configuration/xrds/* | sha256sum); \
+	after=$$(cat $(GENERATED) | sha256sum); \
 	if [ "$$before" != "$$after" ]; then echo "generated files were stale: commit what 'make generate' made" >&2; exit 1; fi
 
 .PHONY: lint
@@ -66,8 +69,23 @@ lint: ## Lint Go code.
 	$(GOLANGCI_LINT) run ./...
 
 .PHONY: test-unit
-test-unit: ## Run unit and integration tests.
+test-unit: ## Run unit tests.
 	go test ./...
+
+# Cases wait more than they work: many may run at once.
+.PHONY: test-integration
+test-integration: ## Run the provider's controllers against a real API server and a simulated Tailscale.
+	$(LAB) build
+	TEST_ASSET_ETCD=$$($(LAB) bin etcd) TEST_ASSET_KUBE_APISERVER=$$($(LAB) bin kube-apiserver) \
+	TEST_ASSET_KUBE_CONTROLLER_MANAGER=$$($(LAB) bin kube-controller-manager) \
+	go test -tags=integration -count=1 -parallel=48 -timeout=20m ./test/apiserver/ ./test/integration/
+
+.PHONY: bench
+bench: ## Measure the provider against its goals, alone and among twenty; takes 20 minutes.
+	$(LAB) build
+	TEST_ASSET_ETCD=$$($(LAB) bin etcd) TEST_ASSET_KUBE_APISERVER=$$($(LAB) bin kube-apiserver) \
+	TEST_ASSET_KUBE_CONTROLLER_MANAGER=$$($(LAB) bin kube-controller-manager) \
+	go run ./test/bench --out=$(OUT)/bench.json --logs=$(OUT)/bench-logs --swarm=5m
 
 .PHONY: test-e2e
 test-e2e: ## Run end-to-end tests in the lab, and take it down after.

@@ -1,0 +1,161 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// startLimit is how long a component may take to start. Building the lab's
+// programs is not part of it.
+const startLimit = 2 * time.Minute
+
+// stopLimit is how long one may take to stop: kube-apiserver lets watches end by
+// themselves for a while.
+const stopLimit = 90 * time.Second
+
+// Options of a server. The zero value is usable.
+type Options struct {
+	// Controllers of Kubernetes to run besides, by the names that
+	// kube-controller-manager's --controllers takes. None by default: then a
+	// namespace under deletion stays, and nothing is garbage collected.
+	Controllers []string
+	// APIServerFlags are added to kube-apiserver's, without the leading dashes.
+	APIServerFlags map[string]string
+	// Log receives what the components print. It is dropped by default.
+	Log io.Writer
+}
+
+// DeletionControllers are those that empty deleted namespaces and delete what
+// deleted owners leave.
+func DeletionControllers() []string {
+	return []string{"namespace-controller", "garbage-collector-controller"}
+}
+
+// A Server is a running API server with the provider's CRDs.
+type Server struct {
+	// Config is an administrator's, without a rate limit to speak of.
+	Config *rest.Config
+	// Kubeconfig is the same as a file's content, for other processes.
+	Kubeconfig []byte
+
+	env         *envtest.Environment
+	controllers *Process
+	dir         string
+}
+
+// Start a server and wait until it serves and the CRDs are established. What was
+// started is stopped again when it fails, and dies with this process.
+func Start(ctx context.Context, o Options) (*Server, error) {
+	root, err := Root()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "tailscale-gateway-apiserver-")
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot make a folder for the API server")
+	}
+	s := &Server{dir: dir}
+	if err := s.start(ctx, root, o); err != nil {
+		return nil, errors.Join(err, s.Stop())
+	}
+	return s, nil
+}
+
+func (s *Server) start(ctx context.Context, root string, o Options) error {
+	etcd, err := s.mortal(ctx, root, "etcd", "TEST_ASSET_ETCD")
+	if err != nil {
+		return err
+	}
+	server, err := s.mortal(ctx, root, "kube-apiserver", "TEST_ASSET_KUBE_APISERVER")
+	if err != nil {
+		return err
+	}
+	s.env = &envtest.Environment{
+		ControlPlane: envtest.ControlPlane{
+			Etcd:      &envtest.Etcd{Path: etcd, Out: o.Log, Err: o.Log},
+			APIServer: &envtest.APIServer{Path: server, Out: o.Log, Err: o.Log},
+		},
+		CRDDirectoryPaths:        []string{filepath.Join(root, "package", "provider", "crds")},
+		ErrorIfCRDPathMissing:    true,
+		ControlPlaneStartTimeout: startLimit,
+		ControlPlaneStopTimeout:  stopLimit,
+		CRDInstallOptions:        envtest.CRDInstallOptions{MaxTime: startLimit},
+	}
+	for k, v := range o.APIServerFlags {
+		s.env.ControlPlane.APIServer.Configure().Set(k, v)
+	}
+	s.Config, err = s.env.Start()
+	if err != nil {
+		return errors.Wrap(err, "cannot start the API server")
+	}
+	// Tests are not to wait for their own client.
+	s.Config.QPS = -1
+	s.Kubeconfig = s.env.KubeConfig
+	if len(o.Controllers) == 0 {
+		return nil
+	}
+	return s.startControllers(ctx, root, o)
+}
+
+func (s *Server) startControllers(ctx context.Context, root string, o Options) error {
+	program, err := Program(ctx, root, "kube-controller-manager", "TEST_ASSET_KUBE_CONTROLLER_MANAGER")
+	if err != nil {
+		return err
+	}
+	kubeconfig, err := s.WriteKubeconfig()
+	if err != nil {
+		return err
+	}
+	s.controllers, err = StartProcess(ProcessOptions{Log: o.Log}, program,
+		"--kubeconfig="+kubeconfig,
+		"--controllers="+strings.Join(o.Controllers, ","),
+		"--leader-elect=false",
+		"--secure-port=0",
+	)
+	return err
+}
+
+// WriteKubeconfig writes the kubeconfig into a file that lives as long as the
+// server, and returns its path.
+func (s *Server) WriteKubeconfig() (string, error) {
+	path := filepath.Join(s.dir, "kubeconfig")
+	return path, errors.Wrap(os.WriteFile(path, s.Kubeconfig, 0o600), "cannot write kubeconfig")
+}
+
+// Stop all components and delete their data.
+func (s *Server) Stop() error {
+	var errs []error
+	if s.controllers != nil {
+		errs = append(errs, s.controllers.Stop(10*time.Second))
+	}
+	if s.env != nil {
+		errs = append(errs, errors.Wrap(s.env.Stop(), "cannot stop the API server"))
+	}
+	errs = append(errs, errors.Wrap(os.RemoveAll(s.dir), "cannot delete the API server's folder"))
+	return errors.Join(errs...)
+}
+
+// mortal returns the path of a script that runs the program and lets it die with
+// this process: envtest has no setting for that.
+func (s *Server) mortal(ctx context.Context, root, name, env string) (string, error) {
+	program, err := Program(ctx, root, name, env)
+	if err != nil {
+		return "", err
+	}
+	script := "#!/bin/sh\n# A single process: the shell is replaced twice.\nexec setpriv --pdeathsig KILL '" + program + "' \"$@\"\n"
+	path := filepath.Join(s.dir, name)
+	// The script must be executable for its owner.
+	return path, errors.Wrapf(os.WriteFile(path, []byte(script), 0o700), "cannot write a script for %s", name)
+}

@@ -1,0 +1,149 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// Root returns the folder of the module, which is the working directory or one
+// above it.
+func Root() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", errors.Wrap(err, "cannot get working directory")
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "package", "provider", "crds")); err == nil {
+			return dir, nil
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return "", errors.New("cannot find package/provider/crds: run this within the module")
+		}
+		dir = up
+	}
+}
+
+// Program returns the path of a program: what the environment variable names, or
+// else the lab's, which is built if it was not yet.
+func Program(ctx context.Context, root, name, env string) (string, error) {
+	if path := os.Getenv(env); path != "" {
+		return path, nil
+	}
+	cmd := exec.CommandContext(ctx, "go", "run", "./cluster/lab", "bin", name)
+	cmd.Dir = root
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", errors.Wrapf(err, "cannot find %s: set %s to its path", name, env)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// ProcessOptions say how a process is started.
+type ProcessOptions struct {
+	// Env is added to this process' environment, as KEY=value.
+	Env []string
+	// Dir is the working directory; this process' own by default.
+	Dir string
+	// Log receives what the process prints. It is dropped by default.
+	Log io.Writer
+}
+
+// A Process is one that dies with this process.
+type Process struct {
+	cmd    *exec.Cmd
+	exited chan struct{}
+	err    error
+}
+
+// StartProcess starts a program in a process group of its own.
+func StartProcess(o ProcessOptions, program string, args ...string) (*Process, error) {
+	cmd := exec.Command(program, args...) //nolint:noctx // It ends by Stop, with time to clean up.
+	cmd.Env = append(os.Environ(), o.Env...)
+	cmd.Dir = o.Dir
+	cmd.Stdout, cmd.Stderr = o.Log, o.Log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	p := &Process{cmd: cmd, exited: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		// The kernel takes the thread that started a process for its parent:
+		// this one is kept until the process has ended.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err != nil {
+			return
+		}
+		p.err = cmd.Wait()
+		close(p.exited)
+	}()
+	if err := <-started; err != nil {
+		return nil, errors.Wrapf(err, "cannot start %s", filepath.Base(program))
+	}
+	return p, nil
+}
+
+// PID of the process.
+func (p *Process) PID() int {
+	return p.cmd.Process.Pid
+}
+
+// Exited is closed when the process has ended.
+func (p *Process) Exited() <-chan struct{} {
+	return p.exited
+}
+
+// Err tells how the process ended. Call it after Exited is closed.
+func (p *Process) Err() error {
+	return p.err
+}
+
+// Stop asks the process to end, and kills its group when it has not within grace.
+// It is an error if it had to be killed.
+func (p *Process) Stop(grace time.Duration) error {
+	select {
+	case <-p.exited:
+		return nil
+	default:
+	}
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return errors.Wrapf(err, "cannot stop %s", filepath.Base(p.cmd.Path))
+	}
+	select {
+	case <-p.exited:
+		return nil
+	case <-time.After(grace):
+	}
+	return errors.Join(
+		errors.Errorf("%s did not stop within %s", filepath.Base(p.cmd.Path), grace),
+		p.Kill(),
+	)
+}
+
+// Kill the process and its group without notice, as a crash would.
+func (p *Process) Kill() error {
+	select {
+	case <-p.exited: // Its number may be another's by now.
+		return nil
+	default:
+	}
+	if err := syscall.Kill(-p.PID(), syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return errors.Wrapf(err, "cannot kill %s", filepath.Base(p.cmd.Path))
+	}
+	<-p.exited
+	return nil
+}

@@ -1,0 +1,107 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package harness
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
+)
+
+// An Env is an empty API server and a folder for what runs against it.
+type Env struct {
+	// Kube is an administrator's client that caches nothing.
+	Kube client.Client
+
+	api        *apiserver.Server
+	kubeconfig string
+	bin        string
+	logs       string
+	processes  []*Provider
+}
+
+// Build compiles packages of the module into a folder.
+func Build(ctx context.Context, dir string, packages ...string) error {
+	root, err := apiserver.Root()
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-o", dir + string(filepath.Separator)}, packages...)...)
+	cmd.Dir = root
+	cmd.Stderr = os.Stderr
+	return errors.Wrap(cmd.Run(), "cannot build programs")
+}
+
+// NewEnv starts an API server. Programs are taken from the folder bin, and what
+// they print goes to the folder logs. Close it.
+func NewEnv(ctx context.Context, bin, logs string) (*Env, error) {
+	if err := os.MkdirAll(logs, 0o755); err != nil {
+		return nil, errors.Wrap(err, "cannot make the folder of logs")
+	}
+	s, err := apiserver.Start(ctx, apiserver.Options{Controllers: apiserver.DeletionControllers()})
+	if err != nil {
+		return nil, err
+	}
+	e := &Env{api: s, bin: bin, logs: logs}
+	if err := e.prepare(); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return e, nil
+}
+
+func (e *Env) prepare() error {
+	var err error
+	if e.kubeconfig, err = e.api.WriteKubeconfig(); err != nil {
+		return err
+	}
+	e.Kube, err = client.New(e.api.Config, client.Options{})
+	return errors.Wrap(err, "cannot make a client of the API server")
+}
+
+// Close stops the providers and the API server.
+func (e *Env) Close() error {
+	errs := make([]error, 0, len(e.processes)+1)
+	for _, p := range e.processes {
+		errs = append(errs, p.Kill())
+	}
+	return errors.Join(append(errs, e.api.Stop())...)
+}
+
+// Eventually waits until check finds nothing amiss. Its last complaint is in the
+// error.
+func Eventually(ctx context.Context, limit time.Duration, what string, check func(ctx context.Context) error) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, limit, true, func(ctx context.Context) (bool, error) {
+		last = check(ctx)
+		return last == nil, nil
+	})
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return errors.Wrapf(ctx.Err(), "gave up waiting for %s", what)
+	}
+	return errors.Wrapf(last, "waited %s in vain for %s", limit, what)
+}
+
+// Pause waits, and is cut short by the end of ctx.
+func Pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,127 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Bench measures the provider: the real process with its default flags, a real
+// API server and a simulated tailnet, all on this machine. It prints a table,
+// writes JSON, and fails when a goal is missed. This package holds what is
+// measured and the goals; what measurements share is in internal/harness, the
+// run of many clusters in internal/swarm.
+//
+// Ratios compare within one run only: other load on the machine moves both sides.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/test/bench/internal/harness"
+)
+
+type cli struct {
+	Out     string        `default:"_out/bench.json" help:"File that results are written to."`
+	Logs    string        `default:"_out/bench-logs" help:"Folder for what the providers print."`
+	Bin     string        `help:"Folder with the programs provider and member. Built by default." type:"existingdir"`
+	Only    []string      `default:"create,rest,swarm" enum:"create,rest,swarm" help:"Which parts to run: ${enum}."`
+	Creates int           `default:"200" help:"How many VIPServices are created at once."`
+	Objects int           `default:"1000" help:"How many VIPServices, and how many Devices, are at rest."`
+	Polls   int           `default:"3" help:"Over how many polls calls are counted."`
+	Members int           `default:"20" help:"How many clusters share a service."`
+	Swarm   time.Duration `default:"5m" help:"For how long clusters attach and detach."`
+	Seed    uint64        `help:"What chance begins with in the run of many clusters. Default: the time."`
+}
+
+func main() {
+	c := &cli{}
+	k := kong.Parse(c, kong.Name("bench"), kong.Description("Measures the provider on this machine."))
+	// The libraries' logs are nobody's business here.
+	ctrl.SetLogger(logr.Discard())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	k.FatalIfErrorf(c.run(ctx))
+}
+
+// A part measures some things. It may return results with an error.
+type part struct {
+	name string
+	run  func(ctx context.Context, env *harness.Env) ([]Result, error)
+}
+
+func (c *cli) run(ctx context.Context) error {
+	bin := c.Bin
+	if bin == "" {
+		var err error
+		if bin, err = os.MkdirTemp("", "tailscale-gateway-bench-"); err != nil {
+			return errors.Wrap(err, "cannot make a folder for programs")
+		}
+		defer os.RemoveAll(bin)
+		progress("building the provider")
+		if err := harness.Build(ctx, bin, "./cmd/provider", "./test/bench/member"); err != nil {
+			return err
+		}
+	}
+	var results []Result
+	var errs []error
+	for _, p := range []part{
+		{name: "create", run: c.create},
+		{name: "rest", run: c.rest},
+		{name: "swarm", run: c.swarm},
+	} {
+		if !slices.Contains(c.Only, p.name) || ctx.Err() != nil {
+			continue
+		}
+		rs, err := c.runPart(ctx, p, bin)
+		results = append(results, rs...)
+		errs = append(errs, errors.Wrapf(err, "cannot measure %s", p.name))
+	}
+	if err := printTable(os.Stdout, results); err != nil {
+		return err
+	}
+	errs = append(errs, write(c.Out, results), missed(results))
+	return errors.Join(errs...)
+}
+
+// runPart gives each part an API server of its own, so that none sees what
+// another left.
+func (c *cli) runPart(ctx context.Context, p part, bin string) ([]Result, error) {
+	progress("%s: starting an API server; %s", p.name, load())
+	defer func() { progress("%s: done; %s", p.name, load()) }()
+	env, err := harness.NewEnv(ctx, bin, filepath.Join(c.Logs, p.name))
+	if err != nil {
+		return nil, err
+	}
+	partCtx, stop := context.WithCancel(ctx)
+	rs, err := p.run(partCtx, env)
+	stop() // An API server does not stop while somebody watches.
+	return rs, errors.Join(err, env.Close())
+}
+
+// load tells what else the machine is doing: absolute numbers mean little on a
+// busy one.
+func load() string {
+	b, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "the machine's load is not known"
+	}
+	return fmt.Sprintf("load averages over 1, 5 and 15 minutes %s, on %d cores", strings.Join(strings.Fields(string(b))[:3], ", "), runtime.NumCPU())
+}
+
+var began = time.Now()
+
+// progress tells what is going on.
+func progress(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "%7s  "+format+"\n", append([]any{time.Since(began).Round(time.Second)}, args...)...)
+}

@@ -1,0 +1,118 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// A Result is one thing that was measured.
+type Result struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	// Unit of Value and Baseline.
+	Unit string `json:"unit"`
+	// Baseline is what Value is compared with, of the same run.
+	Baseline *float64 `json:"baseline,omitempty"`
+	// Ratio of Value and Baseline.
+	Ratio *float64 `json:"ratio,omitempty"`
+	// Goal is the most that Ratio may be, or Value if there is no Ratio.
+	Goal float64 `json:"goal"`
+	// Holds tells whether the goal is met.
+	Holds bool `json:"holds"`
+}
+
+// plain makes a result whose goal is a bound of its value.
+func plain(name string, value float64, unit string, goal float64) Result {
+	value = rounded(value)
+	return Result{Name: name, Value: value, Unit: unit, Goal: goal, Holds: value <= goal}
+}
+
+// compared makes a result whose goal is a bound of its ratio to a baseline.
+func compared(name string, value, baseline float64, unit string, goal float64) Result {
+	ratio := rounded(value / baseline)
+	value, baseline = rounded(value), rounded(baseline)
+	return Result{Name: name, Value: value, Unit: unit, Baseline: &baseline, Ratio: &ratio, Goal: goal, Holds: ratio <= goal}
+}
+
+func rounded(v float64) float64 { return math.Round(v*1000) / 1000 }
+
+// p95 is the time that 95 of 100 stay within.
+func p95(ds []time.Duration) time.Duration {
+	if len(ds) == 0 {
+		return 0
+	}
+	ds = slices.Sorted(slices.Values(ds))
+	return ds[(len(ds)*95+99)/100-1]
+}
+
+func printTable(w io.Writer, rs []Result) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	number := func(v *float64) string {
+		if v == nil {
+			return "-"
+		}
+		return strconv.FormatFloat(*v, 'g', 6, 64)
+	}
+	lines := []string{"NAME\tVALUE\tUNIT\tBASELINE\tRATIO\tGOAL\tHOLDS"}
+	for _, r := range rs {
+		lines = append(lines, fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t<= %g\t%t", r.Name, number(&r.Value), r.Unit, number(r.Baseline), number(r.Ratio), r.Goal, r.Holds))
+	}
+	if _, err := fmt.Fprintln(t, strings.Join(lines, "\n")); err != nil {
+		return errors.Wrap(err, "cannot print results")
+	}
+	return errors.Wrap(t.Flush(), "cannot print results")
+}
+
+// write replaces the results of earlier runs of the same names in a file, and
+// keeps the others.
+func write(path string, rs []Result) error {
+	var all []Result
+	b, err := os.ReadFile(path)
+	if err != nil && !os.IsNotExist(err) {
+		return errors.Wrap(err, "cannot read earlier results")
+	}
+	if err == nil {
+		if err := json.Unmarshal(b, &all); err != nil {
+			return errors.Wrapf(err, "cannot decode earlier results in %s", path)
+		}
+	}
+	all = slices.DeleteFunc(all, func(old Result) bool {
+		return slices.ContainsFunc(rs, func(r Result) bool { return r.Name == old.Name })
+	})
+	all = append(all, rs...)
+	if b, err = json.MarshalIndent(all, "", "  "); err != nil {
+		return errors.Wrap(err, "cannot encode results")
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return errors.Wrap(err, "cannot make the results' folder")
+	}
+	return errors.Wrap(os.WriteFile(path, append(b, '\n'), 0o644), "cannot write results")
+}
+
+// missed returns an error that names the goals that are not met.
+func missed(rs []Result) error {
+	var names []string
+	for _, r := range rs {
+		if !r.Holds {
+			names = append(names, r.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return errors.Errorf("%d of %d goals are missed: %s", len(names), len(rs), strings.Join(names, ", "))
+}

@@ -1,0 +1,71 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestP95(t *testing.T) {
+	hundred := make([]time.Duration, 100)
+	for i := range hundred {
+		hundred[i] = time.Duration(100 - i)
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		in     []time.Duration
+		want   time.Duration
+	}{
+		"None":    {reason: "Nothing takes no time"},
+		"One":     {reason: "One is its own percentile", in: []time.Duration{7}, want: 7},
+		"Hundred": {reason: "95 of 100 are at most 95, in whatever order", in: hundred, want: 95},
+		"Twenty":  {reason: "One of twenty may be slow", in: append(make([]time.Duration, 19), 9), want: 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := p95(tc.in); got != tc.want {
+				t.Errorf("%s: got %d, want %d", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestResults(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out", "bench.json")
+	if err := write(path, []Result{plain("a", 3, "calls", 2), plain("b", 1, "calls", 2)}); err != nil {
+		t.Fatal(err)
+	}
+	ratio := compared("c", 10, 4, "s", 3)
+	if err := write(path, []Result{plain("a", 2, "calls", 2), ratio}); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []Result
+	if err := json.Unmarshal(b, &got); err != nil {
+		t.Fatal(err)
+	}
+	baseline, r := 4.0, 2.5
+	want := []Result{
+		{Name: "b", Value: 1, Unit: "calls", Goal: 2, Holds: true},
+		{Name: "a", Value: 2, Unit: "calls", Goal: 2, Holds: true},
+		{Name: "c", Value: 10, Unit: "s", Baseline: &baseline, Ratio: &r, Goal: 3, Holds: true},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("results of two runs: -want, +got:\n%s", d)
+	}
+	if err := missed(got); err != nil {
+		t.Errorf("all goals hold, yet: %v", err)
+	}
+	if err := missed([]Result{plain("a", 3, "calls", 2)}); err == nil {
+		t.Error("a goal is missed, and nobody says so")
+	}
+}
