@@ -54,13 +54,10 @@ type authKeyLoader struct {
 
 // load returns the keys that are still valid, without their secrets.
 func (l *authKeyLoader) load(ctx context.Context) ([]Key, time.Time, error) {
-	var out struct {
-		Keys []Key `json:"keys"`
-	}
-	h, err := l.client.rawJSON(ctx, request{
+	listed, at, err := listOf[Key](ctx, l.client, request{
 		scope: scopeKeys, method: http.MethodGet, tailnet: true,
 		path: []string{"tailnet", l.client.tailnet, "keys"}, query: url.Values{"all": {"true"}},
-	}, &out)
+	}, "keys")
 	if err != nil {
 		return nil, time.Time{}, err
 	}
@@ -68,7 +65,7 @@ func (l *authKeyLoader) load(ctx context.Context) ([]Key, time.Time, error) {
 	defer l.mu.Unlock()
 	known := map[string]Key{}
 	var keys []Key
-	for _, k := range out.Keys {
+	for _, k := range listed {
 		// Some versions of the API list identifiers only.
 		if k.KeyType == "" && k.Created.IsZero() {
 			full, ok := l.known[k.ID]
@@ -90,7 +87,7 @@ func (l *authKeyLoader) load(ctx context.Context) ([]Key, time.Time, error) {
 		}
 	}
 	l.known = known
-	return keys, dateOf(h), nil
+	return keys, at, nil
 }
 
 // AuthKeys returns the tailnet's valid auth keys, without their secrets, from a

@@ -27,15 +27,11 @@ func (c *Client) DevicesAt(ctx context.Context, maxAge time.Duration) ([]Device,
 }
 
 func (c *Client) loadDevices(ctx context.Context) ([]Device, time.Time, error) {
-	var out struct {
-		Devices []Device `json:"devices"`
-	}
 	// One list serves all who need any field.
-	h, err := c.rawJSON(ctx, request{
+	return listOf[Device](ctx, c, request{
 		scope: scopeDevices, method: http.MethodGet, tailnet: true,
 		path: []string{"tailnet", c.tailnet, "devices"}, query: url.Values{"fields": {"all"}},
-	}, &out)
-	return out.Devices, dateOf(h), err
+	}, "devices")
 }
 
 // isDevice tells whether an identifier, of the new kind or the old, means d.

@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// listOf makes a call that answers with a list in a field. An answer without the
-// field is an error: it must not be taken for an empty list.
+// listOf makes a call that answers with a list in a field. An object without the
+// field is an empty list: the published API does not say that empty lists are sent.
 func listOf[T any](ctx context.Context, c *Client, r request, field string) ([]T, time.Time, error) {
 	var out map[string]json.RawMessage
 	h, err := c.rawJSON(ctx, r, &out)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
+	var l []T
 	b, ok := out[field]
 	if !ok {
-		return nil, time.Time{}, &Error{Class: ClassUnavailable, Scope: r.scope, Message: "the answer has no " + field}
+		return l, dateOf(h), nil
 	}
-	var l []T
 	if err := json.Unmarshal(b, &l); err != nil {
 		return nil, time.Time{}, classify(err, r.scope, false)
 	}

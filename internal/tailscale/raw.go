@@ -81,7 +81,12 @@ func (c *Client) rawJSON(ctx context.Context, r request, out any) (http.Header, 
 	if err != nil {
 		return nil, err
 	}
-	if out == nil || len(bytes.TrimSpace(a.body)) == 0 {
+	empty := len(bytes.TrimSpace(a.body)) == 0
+	if empty && r.method == http.MethodGet {
+		// Nothing must not be taken for an empty list.
+		return nil, &Error{Class: ClassUnavailable, Status: http.StatusOK, Scope: r.scope, Message: "the answer is empty"}
+	}
+	if out == nil || empty {
 		return a.header, nil
 	}
 	return a.header, classify(json.Unmarshal(a.body, out), r.scope, false)

@@ -55,14 +55,10 @@ func (c *Client) ServicesAt(ctx context.Context, maxAge time.Duration) ([]Servic
 }
 
 func (c *Client) loadServices(ctx context.Context) ([]Service, time.Time, error) {
-	var out struct {
-		Services []Service `json:"vipServices"`
-	}
-	h, err := c.rawJSON(ctx, request{
+	return listOf[Service](ctx, c, request{
 		scope: scopeServices, method: http.MethodGet, tailnet: true,
 		path: []string{"tailnet", c.tailnet, "vip-services"},
-	}, &out)
-	return out.Services, dateOf(h), err
+	}, "vipServices")
 }
 
 func isService(s Service, name string) bool { return s.Name == name }

@@ -4,10 +4,11 @@
 package device
 
 import (
-	"cmp"
 	"context"
+	"maps"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,6 +21,10 @@ import (
 )
 
 const (
+	// annotationAttributes lists the posture attributes that a Device has set, or was
+	// about to, separated by commas: those to remove when it names them no more.
+	annotationAttributes = "tailnet.gateway.tailscale.com/posture-attributes"
+
 	// attributesMaxAge is how long posture attributes are believed. The API has
 	// them per device only, so asking at each poll would cost a call each.
 	attributesMaxAge = 10 * time.Minute
@@ -74,12 +79,15 @@ func (a *attributes) note(nodeID string, now time.Time) {
 // now, if they are not as wanted or have not been read for a while.
 func (e *external) observeAttributes(ctx context.Context, mg *v1alpha1.Device) error {
 	want, have := byKey(mg.Spec.ForProvider.PostureAttributes), byKey(mg.Status.AtProvider.PostureAttributes)
-	if len(want) == 0 && len(have) == 0 {
+	ours := union(want, owned(mg))
+	if len(ours) == 0 {
+		mg.Status.AtProvider.PostureAttributes = nil
 		return nil
 	}
 	id := mg.Status.AtProvider.NodeID
 	// What may not be put right need not be looked at oftener either.
-	if (equality.Semantic.DeepEqual(want, have) || !updates(mg)) && !e.attributes.due(id, e.now()) {
+	asWanted := equality.Semantic.DeepEqual(want, have) && len(ours) == len(want)
+	if (asWanted || !updates(mg)) && !e.attributes.due(id, e.now()) {
 		return nil
 	}
 	all, err := e.api.DeviceAttributes(ctx, id)
@@ -88,7 +96,7 @@ func (e *external) observeAttributes(ctx context.Context, mg *v1alpha1.Device) e
 	}
 	e.attributes.note(id, e.now())
 	var out []v1alpha1.PostureAttribute
-	for _, k := range keys(want, have) {
+	for _, k := range ours {
 		if v, ok := decode(k, all[k]); ok {
 			out = append(out, v)
 		}
@@ -98,15 +106,21 @@ func (e *external) observeAttributes(ctx context.Context, mg *v1alpha1.Device) e
 }
 
 // attributeChanges returns what is to be set, and what to be removed since the
-// object does not name it any more.
+// object does not name it any more. It also notes the keys that the object owns from
+// then on, with those that it may be about to make.
 func (e *external) attributeChanges(mg *v1alpha1.Device) []change {
 	want, have := byKey(mg.Spec.ForProvider.PostureAttributes), byKey(mg.Status.AtProvider.PostureAttributes)
 	id := mg.Status.AtProvider.NodeID
 	var out []change
-	for _, k := range keys(want, have) {
+	e.own = nil
+	for _, k := range union(want, owned(mg)) {
 		w, wanted := want[k]
 		h, there := have[k]
+		if wanted || there {
+			e.own = append(e.own, k)
+		}
 		switch {
+		case !wanted && !there:
 		case !wanted:
 			out = append(out, change{what: k, do: func(ctx context.Context) error { return e.api.DeleteDeviceAttribute(ctx, id, k) }})
 		case !there || !equality.Semantic.DeepEqual(w, h):
@@ -124,17 +138,18 @@ func byKey(in []v1alpha1.PostureAttribute) map[string]v1alpha1.PostureAttribute 
 	return out
 }
 
-// keys of both, sorted.
-func keys(a, b map[string]v1alpha1.PostureAttribute) []string {
-	var out []string
-	for k := range a {
-		out = append(out, k)
+// owned are the keys of attributes that the object has set, or was about to.
+func owned(mg *v1alpha1.Device) []string {
+	v := mg.GetAnnotations()[annotationAttributes]
+	if v == "" {
+		return nil
 	}
-	for k := range b {
-		out = append(out, k)
-	}
-	slices.SortFunc(out, cmp.Compare[string])
-	return slices.Compact(out)
+	return strings.Split(v, ",")
+}
+
+// union of the wanted keys and others, sorted.
+func union(want map[string]v1alpha1.PostureAttribute, others []string) []string {
+	return plain(slices.AppendSeq(slices.Clone(others), maps.Keys(want)))
 }
 
 // value of an attribute for the API.

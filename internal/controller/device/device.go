@@ -52,11 +52,12 @@ type external struct {
 	kinds.Shared
 
 	api        api
-	kube       client.Reader
+	kube       client.Client
 	attributes *attributes
 	now        func() time.Time
 
 	changes []change // What Observe found for Update to do.
+	own     []string // Keys of attributes that are the object's from then on.
 }
 
 // A change brings one part of a device in line.
@@ -118,7 +119,8 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Device) (managed.Ex
 	for _, c := range e.changes {
 		what = append(what, c.what)
 	}
-	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: len(e.changes) == 0, Diff: strings.Join(what, ", ")}, nil
+	upToDate := len(e.changes) == 0 && slices.Equal(e.own, owned(mg))
+	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: upToDate, Diff: strings.Join(what, ", ")}, nil
 }
 
 // diff returns the changes that a device needs, of the fields that are set.
@@ -152,7 +154,10 @@ func (e *external) Create(context.Context, *v1alpha1.Device) (managed.ExternalCr
 
 // Update makes the changes that Observe found. One that is refused does not keep
 // the others from being made.
-func (e *external) Update(ctx context.Context, _ *v1alpha1.Device) (managed.ExternalUpdate, error) {
+func (e *external) Update(ctx context.Context, mg *v1alpha1.Device) (managed.ExternalUpdate, error) {
+	if err := kinds.Annotate(ctx, e.kube, mg, annotationAttributes, strings.Join(e.own, ",")); err != nil {
+		return managed.ExternalUpdate{}, errors.Wrap(err, "cannot record which attributes are set")
+	}
 	var errs []error
 	for _, c := range e.changes {
 		errs = append(errs, errors.Wrapf(c.do(ctx), "cannot set %s", c.what))

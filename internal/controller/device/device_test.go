@@ -273,7 +273,7 @@ func TestReconcile(t *testing.T) {
 				f.devices[tc.device.NodeID] = tc.device
 			}
 			for i := range 2 {
-				e := newExternal(t, f, tc.others...)
+				e := newExternal(t, f, append(tc.others, tc.mg.DeepCopy())...)
 				o, err := e.Observe(t.Context(), tc.mg)
 				if err != nil || !o.ResourceExists {
 					t.Fatalf("\n%s\nObserve(...): %+v, %v", tc.reason, o, err)
@@ -322,7 +322,7 @@ func TestAttributes(t *testing.T) {
 	mg := object(everything)
 	reconcile := func() {
 		t.Helper()
-		e := newExternal(t, f)
+		e := newExternal(t, f, mg.DeepCopy())
 		e.attributes, e.now = shared, func() time.Time { return at }
 		if _, err := e.Observe(t.Context(), mg); err != nil {
 			t.Fatal(err)
@@ -360,6 +360,35 @@ func TestAttributes(t *testing.T) {
 	}
 }
 
+// An attribute must not be forgotten that was set and never seen since.
+func TestAttributeIsOwnedBeforeItIsSeen(t *testing.T) {
+	f := newAPI(theirs())
+	mg := object(everything)
+	reconcile := func() {
+		t.Helper()
+		e := newExternal(t, f, mg.DeepCopy())
+		if _, err := e.Observe(t.Context(), mg); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Update(t.Context(), mg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reconcile()
+	// The provider ends before it has written the status.
+	mg.Status = v1alpha1.DeviceStatus{}
+	mg.Spec.ForProvider.PostureAttributes = nil
+	reconcile()
+	reconcile()
+	want := map[string]any{"node:os": "linux", "custom:theirs": true}
+	if diff := cmp.Diff(want, f.attributes); diff != "" {
+		t.Errorf("want what was set to go: -want, +got:\n%s", diff)
+	}
+	if got := mg.GetAnnotations()[annotationAttributes]; got != "" {
+		t.Errorf("want nothing to be owned in the end, got %q", got)
+	}
+}
+
 func TestAttributesAreReadSeldom(t *testing.T) {
 	a := newAttributes()
 	n := 0
@@ -376,7 +405,8 @@ func TestAttributesAreReadSeldom(t *testing.T) {
 func TestUpdateGoesOn(t *testing.T) {
 	f := newAPI(theirs())
 	f.errTags = errBoom
-	e, mg := newExternal(t, f), object(everything)
+	mg := object(everything)
+	e := newExternal(t, f, mg.DeepCopy())
 	if _, err := e.Observe(t.Context(), mg); err != nil {
 		t.Fatal(err)
 	}

@@ -235,22 +235,10 @@ func (e *external) carryOut(ctx context.Context, mg *v1alpha1.DNS, p plan) error
 // save writes the record, unless it is there already.
 func (e *external) save(ctx context.Context, mg *v1alpha1.DNS, r record) error {
 	v, err := r.encode()
-	if err != nil || v == mg.GetAnnotations()[annotationRecord] {
+	if err != nil {
 		return err
 	}
-	// A copy: the answer has the status as it was.
-	o := mg.DeepCopy()
-	if v == "" {
-		xpmeta.RemoveAnnotations(o, annotationRecord)
-	} else {
-		xpmeta.AddAnnotations(o, map[string]string{annotationRecord: v})
-	}
-	if err := e.kube.Patch(ctx, o, client.MergeFrom(mg)); err != nil {
-		return errors.Wrap(err, "cannot record what is written")
-	}
-	mg.SetAnnotations(o.GetAnnotations())
-	mg.SetResourceVersion(o.GetResourceVersion())
-	return nil
+	return errors.Wrap(kinds.Annotate(ctx, e.kube, mg, annotationRecord, v), "cannot record what is written")
 }
 
 // observe copies: the settings are shared, and the API server's answers are

@@ -91,6 +91,9 @@ func Setup[T resource.ModernManaged](mgr ctrl.Manager, o common.Options, k Kind[
 		managed.WithInitializers(),
 		// Every kind finds again what a crashed or unanswered Create made.
 		managed.WithDeterministicExternalName(true),
+		// Lists know of a write at once. Else an object that is deleted soon after it
+		// was made would stay for the rest of the grace period.
+		managed.WithCreationGracePeriod(0),
 		managed.WithPollIntervalHook(common.Jitter(k.poll())),
 	}, k.Options...)...)
 	if k.Wrap != nil {

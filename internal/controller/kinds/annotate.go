@@ -1,0 +1,39 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kinds
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+)
+
+// Annotate writes an annotation of an object, or removes it if the value is empty,
+// unless it is so already. It is for what must be known before something is written
+// to Tailscale: the managed reconciler writes a status only afterwards. The object's
+// status is left as it is in memory.
+func Annotate(ctx context.Context, kube client.Client, o client.Object, key, value string) error {
+	if o.GetAnnotations()[key] == value {
+		return nil
+	}
+	// A copy: the answer has the status as it was.
+	c, ok := o.DeepCopyObject().(client.Object)
+	if !ok {
+		return errors.Errorf("cannot copy a %T", o)
+	}
+	if value == "" {
+		xpmeta.RemoveAnnotations(c, key)
+	} else {
+		xpmeta.AddAnnotations(c, map[string]string{key: value})
+	}
+	if err := kube.Patch(ctx, c, client.MergeFrom(o)); err != nil {
+		return errors.Wrapf(err, "cannot write annotation %s", key)
+	}
+	o.SetAnnotations(c.GetAnnotations())
+	o.SetResourceVersion(c.GetResourceVersion())
+	return nil
+}

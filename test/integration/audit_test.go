@@ -1,0 +1,129 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package integration
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+)
+
+// secret matches what must be in Secrets only: keys as Tailscale makes them, and
+// what cases make up.
+var secret = regexp.MustCompile(`tskey-[a-z]+-[A-Za-z0-9]+-[A-Za-z0-9-]+|[A-Za-z0-9-]*notasecret[A-Za-z0-9-]*`)
+
+// maxLog is how much of the log is kept to show with a failed case, in bytes.
+const maxLog = 64 << 20
+
+// An audit reads every version of every object of ours, every event and every
+// line of the log. It is safe for concurrent use.
+type audit struct {
+	mu    sync.Mutex
+	leaks map[string]string // By where, what.
+	seen  int
+	log   bytes.Buffer
+}
+
+func newAudit() *audit { return &audit{leaks: map[string]string{}} }
+
+// Write takes lines of the log.
+func (a *audit) Write(p []byte) (int, error) {
+	a.inspect("log", p)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.log.Len() < maxLog {
+		a.log.Write(p)
+	}
+	return len(p), nil
+}
+
+// lines of the log that speak of a namespace, the last n of them.
+func (a *audit) lines(namespace string, n int) []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var out []string
+	for l := range strings.Lines(a.log.String()) {
+		if strings.Contains(l, `"`+namespace+`"`) {
+			out = append(out, strings.TrimSpace(l))
+		}
+	}
+	return out[max(0, len(out)-n):]
+}
+
+func (a *audit) inspect(where string, b []byte) {
+	found := secret.Find(b)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.seen++
+	if found != nil {
+		a.leaks[where] = string(found[:min(len(found), 24)])
+	}
+}
+
+// watch reads all kinds of the provider, and events.
+func (a *audit) watch(ctx context.Context, c cache.Cache, s *runtime.Scheme) error {
+	objects := []client.Object{&corev1.Event{}}
+	for kind, t := range s.KnownTypes(v1alpha1.SchemeGroupVersion) {
+		o, ok := reflect.New(t).Interface().(client.Object)
+		// Some types of Kubernetes' own are known in every group.
+		if !ok || strings.HasSuffix(kind, "List") || t.PkgPath() != reflect.TypeFor[v1alpha1.VIPService]().PkgPath() {
+			continue
+		}
+		objects = append(objects, o)
+	}
+	for _, o := range objects {
+		i, err := c.GetInformer(ctx, o, cache.BlockUntilSynced(false))
+		if err != nil {
+			return errors.Wrapf(err, "cannot watch %T", o)
+		}
+		read := func(o any) {
+			b, err := json.Marshal(o)
+			if err != nil {
+				b = []byte(err.Error())
+			}
+			a.inspect(fmt.Sprintf("%T", o), b)
+		}
+		if _, err := i.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: read, UpdateFunc: func(_, o any) { read(o) }}); err != nil {
+			return errors.Wrapf(err, "cannot watch %T", o)
+		}
+	}
+	return nil
+}
+
+// verdict returns an error if a secret was seen where none belongs, or if nothing
+// was looked at.
+func (a *audit) verdict() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.seen == 0 {
+		return errors.New("the audit has seen neither objects nor a log")
+	}
+	var found []string
+	for where, what := range a.leaks {
+		found = append(found, where+": "+what)
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	slices.Sort(found)
+	return errors.Errorf("secrets were seen outside of Secrets:\n%s", strings.Join(found, "\n"))
+}

@@ -1,0 +1,26 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package integration
+
+// kindCases are all kinds that are tested, one line a kind.
+func kindCases() []anyCase {
+	return []anyCase{
+		authKeyCase().erase(),
+		contactsCase().erase(),
+		deviceCase().erase(),
+		discoveryCase().erase(),
+		dnsCase().erase(),
+		federatedIdentityCase().erase(),
+		logstreamConfigurationCase().erase(),
+		machineCase().erase(),
+		oauthClientCase().erase(),
+		policyFragmentCase().erase(),
+		postureIntegrationCase().erase(),
+		tailnetCase().erase(),
+		vipServiceCase().erase(),
+		webhookCase().erase(),
+	}
+}

@@ -1,0 +1,342 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+	tsclient "tailscale.com/client/tailscale/v2"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim/simtest"
+)
+
+// patience bounds every wait. Nothing takes nearly as long, unless the machine is
+// busy with something else.
+const patience = 90 * time.Second
+
+// policy of every case's tailnet. The credential may give out tag:k8s, tag:web and
+// tag:db; hosts tagged tag:k8s are approved for services tagged so.
+const policy = `{
+	// Somebody's own comment.
+	"tagOwners": {
+		"tag:k8s-operator": [],
+		"tag:k8s":          ["tag:k8s-operator"],
+		"tag:web":          ["tag:k8s-operator"],
+		"tag:db":           ["tag:k8s-operator"],
+	},
+	"grants": [{"src": ["*"], "dst": ["*"], "ip": ["*"]}],
+	"autoApprovers": {"services": {"tag:k8s": ["tag:k8s"]}},
+}
+`
+
+const (
+	// subject is the name of the object under test.
+	subject = "subject"
+
+	configName        = "default"
+	credentialsSecret = "credentials"
+	connectionSecret  = "connection"
+)
+
+var envs atomic.Int64
+
+// An env is a namespace with a tailnet of its own, for one case.
+type env struct {
+	*testing.T
+
+	// namespace of all objects of the case.
+	namespace string
+	// clusterID that the provider config says.
+	clusterID string
+	// sim is the tailnet. Faults are set and calls are counted there.
+	sim *simtest.Running
+	// tailnet is a client for the test's own use, with every permission. It meets
+	// no faults and is not counted.
+	tailnet *tsclient.Client
+
+	made []client.Object
+}
+
+// newEnv makes a namespace with a provider config and its credentials. Both go,
+// and what is in them, when the test ends.
+func newEnv(t *testing.T) *env {
+	t.Helper()
+	e := bareEnv(t)
+	e.create(credentials(e, simtest.ClientSecret))
+	return e
+}
+
+// bareEnv is a newEnv without the credentials Secret.
+func bareEnv(t *testing.T) *env {
+	t.Helper()
+	n := envs.Add(1)
+	e := &env{T: t, namespace: fmt.Sprintf("case-%d", n), clusterID: fmt.Sprintf("cluster-%d", n)}
+	e.sim = simtest.StartAPI(t, func(o *tailnetsim.Options) { o.Policy = policy })
+	u, err := url.Parse(e.sim.URL)
+	e.must(err)
+	e.tailnet = &tsclient.Client{BaseURL: u, APIKey: simtest.APIKey, HTTP: &http.Client{Timeout: time.Minute, Transport: bystander{}}}
+	e.must(world.kube.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.namespace}}))
+	t.Cleanup(e.leave)
+	e.apply(fmt.Sprintf(`
+apiVersion: %s
+kind: ProviderConfig
+metadata: {name: %s, namespace: %s}
+spec:
+  apiURL: %s
+  clusterID: %s
+  credentials: {oauthSecretRef: {name: %s, namespace: %s}}
+`, v1alpha1.SchemeGroupVersion, configName, e.namespace, e.sim.URL, e.clusterID, credentialsSecret, e.namespace))
+	return e
+}
+
+// credentials is the Secret that the provider config names.
+func credentials(e *env, secret string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: credentialsSecret},
+		StringData: map[string]string{"client_id": simtest.ClientID, "client_secret": secret},
+	}
+}
+
+// bystander marks requests of the test's own.
+type bystander struct{}
+
+// RoundTrip implements http.RoundTripper.
+func (bystander) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set(tailnetsim.HeaderBystander, "true")
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// leave deletes what the case made, last things first, and waits until it is gone:
+// for as long the tailnet is needed. The namespace stays, unless the case deletes
+// it: emptying one costs the API server more than a case does.
+func (e *env) leave() {
+	if e.Failed() {
+		e.dump()
+	}
+	e.must(e.sim.SetFaults())
+	ctx := context.WithoutCancel(e.Context())
+	for _, o := range slices.Backward(e.made) {
+		if err := client.IgnoreNotFound(world.kube.Delete(ctx, o)); err != nil {
+			e.Errorf("cannot delete %T %s: %v", o, o.GetName(), err)
+		}
+	}
+	err := poll(patience, func() error {
+		for len(e.made) > 0 {
+			o := e.made[0]
+			err := world.kube.Get(ctx, client.ObjectKeyFromObject(o), o)
+			if !kerrors.IsNotFound(err) {
+				return errors.Errorf("%T %s is still there, finalizers %v: %v", o, o.GetName(), o.GetFinalizers(), err)
+			}
+			e.made = e.made[1:]
+		}
+		return nil
+	})
+	if err != nil {
+		e.Errorf("timed out: %v", err)
+	}
+}
+
+// dump shows what a failed case left behind.
+func (e *env) dump() {
+	ctx := context.WithoutCancel(e.Context())
+	for _, k := range kindCases() {
+		l := &unstructured.UnstructuredList{}
+		l.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind(k.Kind + "List"))
+		if err := world.kube.List(ctx, l, client.InNamespace(e.namespace)); err != nil {
+			e.Logf("cannot list %s: %v", k.Kind, err)
+			continue
+		}
+		for _, o := range l.Items {
+			o.SetManagedFields(nil)
+			b, _ := yaml.Marshal(o.Object)
+			e.Logf("%s:\n%s", k.Kind, b)
+		}
+	}
+	evs := &corev1.EventList{}
+	if err := world.kube.List(ctx, evs, client.InNamespace(e.namespace)); err == nil {
+		for _, v := range evs.Items {
+			e.Logf("event %s %s %s: %s", v.InvolvedObject.Kind, v.InvolvedObject.Name, v.Reason, v.Message)
+		}
+	}
+	e.Logf("calls: %v", e.sim.Calls())
+	e.Logf("faults left: %+v", e.sim.Faults())
+	e.Logf("log:\n%s", strings.Join(world.audit.lines(e.namespace, 40), "\n"))
+}
+
+// must fails the test on an error.
+func (e *env) must(err error) {
+	e.Helper()
+	if err != nil {
+		e.Fatal(err)
+	}
+}
+
+// create an object, which goes with the case.
+func (e *env) create(o client.Object) {
+	e.Helper()
+	e.must(world.kube.Create(e.Context(), o))
+	e.made = append(e.made, o.DeepCopyObject().(client.Object))
+}
+
+// apply makes the objects of a manifest, in its order.
+func (e *env) apply(manifest string) {
+	e.Helper()
+	for _, o := range e.parse(manifest) {
+		e.create(o)
+	}
+}
+
+// parse reads the objects of a manifest.
+func (e *env) parse(manifest string) []*unstructured.Unstructured {
+	e.Helper()
+	var out []*unstructured.Unstructured
+	for doc := range strings.SplitSeq(manifest, "\n---\n") {
+		o := &unstructured.Unstructured{}
+		e.must(yaml.Unmarshal([]byte(doc), &o.Object))
+		if len(o.Object) > 0 {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// subject makes New's object and what the harness sets in it, but does not apply
+// it.
+func (e *env) subject(k anyCase) resource.ModernManaged {
+	mg := k.New(e)
+	mg.SetNamespace(e.namespace)
+	mg.SetName(subject)
+	mg.SetProviderConfigReference(&xpv2.ProviderConfigReference{Kind: v1alpha1.ProviderConfigKind, Name: configName})
+	if len(k.Connection) > 0 {
+		mg.SetWriteConnectionSecretToReference(&xpv2.LocalSecretReference{Name: connectionSecret})
+	}
+	return mg
+}
+
+// change writes what modify does to the latest version of an object.
+func (e *env) change(mg resource.ModernManaged, modify func()) {
+	e.Helper()
+	e.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if err := world.kube.Get(e.Context(), client.ObjectKeyFromObject(mg), mg); err != nil {
+			return err
+		}
+		modify()
+		return world.kube.Update(e.Context(), mg)
+	}))
+}
+
+// refresh reads the object from the cache, unless that is older than
+// what the test has written.
+func (e *env) refresh(mg resource.ModernManaged) error {
+	o := mg.DeepCopyObject().(resource.ModernManaged)
+	if err := world.cache.Get(e.Context(), client.ObjectKeyFromObject(mg), o); err != nil {
+		return err
+	}
+	if o.GetGeneration() < mg.GetGeneration() || o.GetUID() != mg.GetUID() {
+		return errors.New("the cache is behind")
+	}
+	// Into the same object: DeepCopyInto is not part of the interface.
+	reflect.ValueOf(mg).Elem().Set(reflect.ValueOf(o).Elem())
+	return nil
+}
+
+// eventually waits until ok returns nil.
+func (e *env) eventually(what string, ok func() error) {
+	e.Helper()
+	if err := poll(patience, ok); err != nil {
+		e.Fatalf("timed out waiting: %s: %v", what, err)
+	}
+}
+
+// poll until ok returns nil, or return its last error.
+func poll(limit time.Duration, ok func() error) error {
+	tick := time.NewTicker(30 * time.Millisecond)
+	defer tick.Stop()
+	end := time.After(limit)
+	for {
+		err := ok()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-end:
+			return err
+		}
+	}
+}
+
+// ready returns why mg is not Ready and Synced.
+func ready(mg resource.ModernManaged) error {
+	for _, t := range []xpv2.ConditionType{xpv2.TypeSynced, xpv2.TypeReady} {
+		if c := mg.GetCondition(t); c.Status != corev1.ConditionTrue {
+			return errors.Errorf("%s is %s, reason %s: %s", t, c.Status, c.Reason, c.Message)
+		}
+	}
+	return nil
+}
+
+// told returns an error while no condition that is False contains part.
+func told(mg resource.ModernManaged, part string) error {
+	cs := conditionsOf(mg)
+	for _, c := range cs {
+		if c.Status == corev1.ConditionFalse && strings.Contains(c.Message, part) {
+			return nil
+		}
+	}
+	return errors.Errorf("no condition says %q: %v", part, cs)
+}
+
+func conditionsOf(mg resource.ModernManaged) []xpv2.Condition {
+	u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(mg)
+	if err != nil {
+		return nil
+	}
+	raw, _, _ := unstructured.NestedSlice(u, "status", "conditions")
+	var out []xpv2.Condition
+	for _, r := range raw {
+		m, _ := r.(map[string]any)
+		t, _ := m["type"].(string)
+		out = append(out, mg.GetCondition(xpv2.ConditionType(t)))
+	}
+	return out
+}
+
+// writes are the calls, beside asking for a token, that were no GET.
+func (e *env) writes() []string {
+	var out []string
+	for c, n := range e.sim.Calls() {
+		if !strings.HasPrefix(c, "GET ") && !strings.Contains(c, "/oauth/") && !strings.HasSuffix(c, "/validate") {
+			out = append(out, fmt.Sprintf("%s: %d", c, n))
+		}
+	}
+	slices.Sort(out)
+	return out
+}

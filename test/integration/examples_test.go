@@ -1,0 +1,145 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package integration
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
+)
+
+const (
+	exampleNamespace = "tailscale-example"
+	exampleConfig    = "example"
+)
+
+var (
+	nodeIDs = regexp.MustCompile(`(?m)^\s*(?:nodeID|crossplane\.io/external-name):\s*"?(n[A-Za-z0-9]+CNTRL)"?`)
+	tags    = regexp.MustCompile(`tag:[a-zA-Z][a-zA-Z0-9-]*`)
+)
+
+// TestExamples applies every file of examples/managed as a reader would, after
+// making the namespace and the provider config that they name. Each file has a
+// tailnet of its own, where the devices that it names exist and whose policy file
+// lets the credential give out the tags that it names.
+func TestExamples(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("..", "..", "examples", "managed", "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) == 0 {
+		t.Fatal("there are no examples")
+	}
+	for _, f := range files {
+		t.Run(filepath.Base(f), func(t *testing.T) {
+			t.Parallel()
+			b, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			testExample(t, string(b))
+		})
+	}
+}
+
+// testExample renames namespace and provider config, so that examples run side by
+// side.
+func testExample(t *testing.T, manifest string) {
+	e := newEnv(t)
+	e.must(e.tailnet.PolicyFile().Set(t.Context(), examplePolicy(manifest), ""))
+	for _, m := range nodeIDs.FindAllStringSubmatch(manifest, -1) {
+		_, err := e.sim.Join(tailnetsim.Puppet{NodeID: m[1], Hostname: "device", Routes: []string{"10.0.0.0/16"}})
+		e.must(err)
+	}
+	runPods(e)
+	for _, want := range []string{"namespace: " + exampleNamespace, "name: " + exampleConfig} {
+		if !strings.Contains(manifest, want) {
+			t.Errorf("it does not say %q", want)
+		}
+	}
+	manifest = strings.ReplaceAll(manifest, exampleNamespace, e.namespace)
+	var managed []*unstructured.Unstructured
+	for _, o := range e.parse(manifest) {
+		if _, found, _ := unstructured.NestedMap(o.Object, "spec", "providerConfigRef"); found {
+			ref := map[string]any{"kind": v1alpha1.ProviderConfigKind, "name": configName}
+			e.must(unstructured.SetNestedMap(o.Object, ref, "spec", "providerConfigRef"))
+			managed = append(managed, o)
+		}
+		if o.GetKind() == "Namespace" {
+			continue // It is there.
+		}
+		e.create(o)
+	}
+	if len(managed) == 0 {
+		t.Error("it has no managed resource")
+	}
+	for _, o := range managed {
+		e.eventually(o.GetKind()+" "+o.GetName()+" is Ready", func() error {
+			if err := world.kube.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+				return err
+			}
+			return readyObject(o)
+		})
+	}
+	for _, o := range slices.Backward(managed) {
+		e.must(world.kube.Delete(t.Context(), o))
+	}
+	for _, o := range managed {
+		e.eventually(o.GetKind()+" "+o.GetName()+" is gone", func() error {
+			err := world.kube.Get(t.Context(), client.ObjectKeyFromObject(o), o)
+			if kerrors.IsNotFound(err) {
+				return nil
+			}
+			return errors.Errorf("it is still there: %v %v", err, o.Object["status"])
+		})
+	}
+}
+
+// readyObject returns why an object is not Ready and Synced.
+func readyObject(o *unstructured.Unstructured) error {
+	cs, _, err := unstructured.NestedSlice(o.Object, "status", "conditions")
+	if err != nil {
+		return err
+	}
+	is := map[string]bool{}
+	for _, c := range cs {
+		if m, ok := c.(map[string]any); ok && m["status"] == "True" {
+			is[fmt.Sprint(m["type"])] = true
+		}
+	}
+	if is["Ready"] && is["Synced"] {
+		return nil
+	}
+	return errors.Errorf("conditions: %v", cs)
+}
+
+// examplePolicy owns the tags of a manifest, unless that owns them itself.
+func examplePolicy(manifest string) string {
+	owners := []string{`"tag:k8s-operator": []`}
+	if !strings.Contains(manifest, "kind: PolicyFragment") {
+		found := append(tags.FindAllString(manifest, -1), "tag:k8s")
+		slices.Sort(found)
+		for _, t := range slices.Compact(found) {
+			if t != "tag:k8s-operator" {
+				owners = append(owners, fmt.Sprintf("%q: [\"tag:k8s-operator\"]", t))
+			}
+		}
+	}
+	return `{"tagOwners": {` + strings.Join(owners, ", ") + `}, "grants": [{"src": ["*"], "dst": ["*"], "ip": ["*"]}]}`
+}

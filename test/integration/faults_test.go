@@ -1,0 +1,171 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package integration
+
+import (
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
+)
+
+// forever is a number of faults that no case uses up.
+const forever = 1 << 20
+
+// A way for an API call to fail.
+type failure struct {
+	reason string
+	fault  tailnetsim.Fault
+
+	// until names a failure that lasts until a condition has told it.
+	until func(call string) string
+
+	// applies says which calls can fail so. Nil is all.
+	applies func(call string) bool
+}
+
+// failures by name.
+func failures() map[string]failure {
+	scopes := tailnetsim.Scopes()
+	return map[string]failure{
+		"ServerError":   {reason: "More 500s than one call tries", fault: tailnetsim.Fault{Status: http.StatusInternalServerError, Count: 5}},
+		"HTML":          {reason: "A proxy before the API answers", fault: tailnetsim.Fault{Status: http.StatusServiceUnavailable, HTML: true, Count: 2}},
+		"RateLimited":   {reason: "The API asks for a pause", fault: tailnetsim.Fault{Status: http.StatusTooManyRequests, RetryAfter: 1, Count: 2}},
+		"Unauthorized":  {reason: "A token was revoked before its time", fault: tailnetsim.Fault{Status: http.StatusUnauthorized, Count: 1}},
+		"LostReply":     {reason: "The API did what it was asked and nobody heard of it", fault: tailnetsim.Fault{LatencyMS: 200, DropReply: true, Count: 1}},
+		"EmptyReply":    {reason: "The API did what it was asked and said nothing", fault: tailnetsim.Fault{NoBody: true, Count: 1}},
+		"NoSuchTailnet": {reason: "A call on a whole tailnet is answered 404, which does not mean that an object is gone", fault: tailnetsim.Fault{Status: http.StatusNotFound, Count: 2}, applies: wholeTailnet},
+		"Forbidden": {
+			reason:  "A scope is missing until somebody reads the condition that names it",
+			fault:   tailnetsim.Fault{Status: http.StatusForbidden, Count: forever},
+			applies: func(call string) bool { return scopes[call] != "" },
+			until:   func(call string) string { return scopes[call] },
+		},
+	}
+}
+
+// wholeTailnet tells whether a call reads a tailnet's list or settings, and no
+// object of it.
+func wholeTailnet(call string) bool {
+	path, get := strings.CutPrefix(call, "GET /api/v2/tailnet/{tailnet}/")
+	return get && !strings.Contains(path, "{")
+}
+
+// variable parts of a path template.
+var variable = regexp.MustCompile(`\\\{[a-zA-Z_]+\\\}`)
+
+// spoil is the fault on one call, as env.sim.Calls() names it.
+func (f failure) spoil(call string) tailnetsim.Fault {
+	method, path, _ := strings.Cut(call, " ")
+	out := f.fault
+	out.Method = method
+	out.Path = "^" + variable.ReplaceAllString(regexp.QuoteMeta(path), "[^/]+") + "$"
+	return out
+}
+
+// TestFaults takes an object of every kind through its life while one of the API
+// calls that this takes fails. It must come through without help, make nothing
+// twice, and harm nothing of others.
+func TestFaults(t *testing.T) {
+	for _, k := range kindCases() {
+		t.Run(k.Kind, func(t *testing.T) {
+			t.Parallel()
+			calls := cleanCalls(t, k)
+			for _, call := range calls {
+				for name, f := range failures() {
+					if f.applies != nil && !f.applies(call) {
+						continue
+					}
+					t.Run(name+"/"+short(call), func(t *testing.T) {
+						t.Parallel()
+						t.Log(f.reason)
+						testFault(t, k, call, f)
+					})
+				}
+			}
+		})
+	}
+}
+
+// cleanCalls are the API calls of a life without faults.
+func cleanCalls(t *testing.T, k anyCase) []string {
+	t.Helper()
+	l := begin(newEnv(t), k)
+	l.sim.ResetCalls()
+	l.spoilt(nil)
+	return slices.Sorted(maps.Keys(l.sim.Calls()))
+}
+
+// short is a call as the name of a test.
+func short(call string) string {
+	return strings.NewReplacer("/api/v2/", "", "tailnet/{tailnet}/", "", " ", "_", "/", "_", "{", "", "}", "").Replace(call)
+}
+
+func testFault(t *testing.T, k anyCase, call string, f failure) {
+	l := begin(newEnv(t), k)
+	fault := f.spoil(call)
+	l.must(l.sim.SetFaults(fault))
+	var asked bool
+	stuck := func() error {
+		left := l.sim.Faults()
+		asked = asked || len(left) == 0 || left[0].Count < fault.Count
+		if f.until == nil || k.Optional[call] != "" {
+			return errors.New("it ends by itself")
+		}
+		if err := told(l.mg, f.until(call)); err != nil {
+			return err
+		}
+		return l.sim.SetFaults()
+	}
+	l.spoilt(stuck)
+	if !asked {
+		t.Logf("%s was not called this time", call)
+		return
+	}
+	if f.until != nil && k.Optional[call] == "" && len(l.sim.Faults()) > 0 {
+		t.Errorf("%s was refused and no condition named the scope %q", call, f.until(call))
+	}
+}
+
+// spoilt is a life from create to the end, while calls may fail. whenStuck is
+// asked while something is not as it should be; it may end the failure.
+func (l *life) spoilt(whenStuck func() error) {
+	l.Helper()
+	wait := func(what string, ok func() error) {
+		l.Helper()
+		l.eventually(what, func() error {
+			err := ok()
+			if whenStuck == nil {
+				return err
+			}
+			if stuck := whenStuck(); err != nil {
+				return errors.Wrapf(err, "%v, and", stuck)
+			}
+			return nil
+		})
+	}
+	l.create(l.mg)
+	wait("create", l.unsettled)
+	l.single("create")
+	if l.kind.Skip[stepUpdate] == "" {
+		l.change(l.mg, func() { l.kind.Update(l.env, l.mg) })
+		wait("update", l.unsettled)
+		l.single("update")
+	}
+	l.must(world.kube.Delete(l.Context(), l.mg))
+	wait("the object is gone", func() error {
+		// For the conditions of an object that does not go.
+		_ = l.refresh(l.mg)
+		return l.present()
+	})
+	l.gone()
+}

@@ -1,0 +1,65 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package integration
+
+import (
+	"k8s.io/utils/ptr"
+	tsclient "tailscale.com/client/tailscale/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+)
+
+func tailnetCase() kindCase[*v1alpha1.Tailnet] {
+	set := func(e *env, days int) {
+		e.must(e.tailnet.TailnetSettings().Update(e.Context(), tsclient.UpdateTailnetSettingsRequest{DevicesKeyDurationDays: &days}))
+	}
+	const always = "a tailnet is there before and after"
+	return kindCase[*v1alpha1.Tailnet]{
+		Kind: v1alpha1.TailnetKind,
+		New: func(*env) *v1alpha1.Tailnet {
+			return &v1alpha1.Tailnet{Spec: v1alpha1.TailnetSpec{ForProvider: v1alpha1.TailnetParameters{
+				Settings: &v1alpha1.TailnetSettings{DevicesKeyDurationDays: ptr.To[int32](30)},
+			}}}
+		},
+		Check: func(e *env, mg *v1alpha1.Tailnet) error {
+			s, err := e.tailnet.TailnetSettings().Get(e.Context())
+			if err != nil {
+				return err
+			}
+			want := mg.Spec.ForProvider.Settings
+			type seen struct {
+				Days     int
+				Approval bool
+			}
+			return differ(
+				seen{Days: int(*want.DevicesKeyDurationDays), Approval: ptr.Deref(want.DevicesApprovalOn, false)},
+				seen{Days: s.DevicesKeyDurationDays, Approval: s.DevicesApprovalOn})
+		},
+		Drift: func(e *env, _ *v1alpha1.Tailnet) { set(e, 90) },
+		Update: func(_ *env, mg *v1alpha1.Tailnet) {
+			mg.Spec.ForProvider.Settings.DevicesKeyDurationDays = ptr.To[int32](60)
+			mg.Spec.ForProvider.Settings.DevicesApprovalOn = ptr.To(true)
+		},
+		Optional: map[string]string{
+			"GET /api/v2/tailnet/{tailnet}/dns/preferences":     "whether MagicDNS is on is left out of the status then",
+			"GET /api/v2/organizations/{organization}/tailnets": "ids are left out of the status then",
+		},
+		Skip: map[step]string{
+			stepDelete:      "settings have no value to go back to",
+			stepRefuse:      always + ", and belongs to nobody",
+			stepAdopt:       always,
+			stepObserveNone: always,
+		},
+		Bad: []badInput[*v1alpha1.Tailnet]{
+			{Name: "KeysForNoDay", Break: func(mg *v1alpha1.Tailnet) { mg.Spec.ForProvider.Settings.DevicesKeyDurationDays = ptr.To[int32](0) }, Want: []string{"spec.forProvider.settings", "between 1 and 180"}},
+			{Name: "KeysForTooLong", Break: func(mg *v1alpha1.Tailnet) { mg.Spec.ForProvider.Settings.DevicesKeyDurationDays = ptr.To[int32](181) }, Want: []string{"spec.forProvider.settings", "between 1 and 180"}},
+			{Name: "UnknownRole", Break: func(mg *v1alpha1.Tailnet) {
+				mg.Spec.ForProvider.Settings.UsersRoleAllowedToJoinExternalTailnets = ptr.To("owner")
+			}, Want: []string{"spec.forProvider.settings", "none, admin or member"}},
+			{Name: "LinkIsNoURL", Break: func(mg *v1alpha1.Tailnet) { mg.Spec.ForProvider.Settings.ACLsExternalLink = ptr.To("our wiki") }, Want: []string{"spec.forProvider.settings", "must be a URL"}},
+		},
+	}
+}

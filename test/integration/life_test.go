@@ -1,0 +1,275 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package integration
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+)
+
+// A life is one object of a kind in an env, from seed to end.
+type life struct {
+	*env
+
+	kind anyCase
+	mg   resource.ModernManaged
+
+	base   int // Objects of others in the tailnet.
+	others func() (any, error)
+	seeded string // What others was at first.
+}
+
+// begin seeds the tailnet. The object is made but not applied.
+func begin(e *env, k anyCase) *life {
+	e.Helper()
+	l := &life{env: e, kind: k}
+	if k.Seed != nil {
+		k.Seed(e)
+	}
+	if k.Others != nil {
+		l.others = k.Others(e)
+		var err error
+		l.seeded, err = snapshot(l.others)
+		e.must(err)
+	}
+	l.base = l.count()
+	l.mg = e.subject(k)
+	return l
+}
+
+func (l *life) count() int {
+	if l.kind.Count == nil {
+		return 0
+	}
+	return l.kind.Count(l.env)
+}
+
+// policies sets the object's management policies.
+func (l *life) policies(ps ...xpv2.ManagementAction) { l.mg.SetManagementPolicies(ps) }
+
+// adopt points the object at what Foreign made and lets it take that over.
+func (l *life) adopt(name string) {
+	if l.kind.Adopt != nil {
+		l.kind.Adopt(l.mg, name)
+		return
+	}
+	xpmeta.SetExternalName(l.mg, name)
+}
+
+// identify points the object at what Foreign made.
+func (l *life) identify(name string) {
+	switch {
+	case l.kind.Identify != nil:
+		l.kind.Identify(l.mg, name)
+	case name != "":
+		xpmeta.SetExternalName(l.mg, name)
+	}
+}
+
+// settled waits until the object is Ready and the tailnet as it says.
+func (l *life) settled(what string) {
+	l.Helper()
+	l.eventually(what, l.unsettled)
+	l.single(what)
+}
+
+func (l *life) unsettled() error {
+	if err := l.refresh(l.mg); err != nil {
+		return err
+	}
+	if err := ready(l.mg); err != nil {
+		return err
+	}
+	if err := l.kind.Check(l.env, l.mg); err != nil {
+		return errors.Wrap(err, "the tailnet is not as the object says")
+	}
+	return l.connected()
+}
+
+// connected returns what the connection Secret lacks.
+func (l *life) connected() error {
+	if len(l.kind.Connection) == 0 {
+		return nil
+	}
+	s := &corev1.Secret{}
+	if err := world.kube.Get(l.Context(), l.connection(), s); err != nil {
+		return errors.Wrap(err, "cannot get connection Secret")
+	}
+	for _, k := range l.kind.Connection {
+		if len(s.Data[k]) == 0 {
+			return errors.Errorf("the connection Secret lacks %s", k)
+		}
+	}
+	return nil
+}
+
+func (l *life) connection() types.NamespacedName {
+	return types.NamespacedName{Namespace: l.namespace, Name: connectionSecret}
+}
+
+// single fails the test if there is more than one object of ours, or less than
+// one.
+func (l *life) single(what string) {
+	l.Helper()
+	if l.kind.Count == nil {
+		return
+	}
+	// What is replaced is there twice for a moment.
+	l.eventually(what+": one object of ours", func() error {
+		if n := l.count() - l.base; n != l.ours() {
+			return errors.Errorf("there are %d objects of ours", n)
+		}
+		return nil
+	})
+}
+
+// ours is how many objects of the tailnet a settled object has. A kind that deletes
+// nothing has made nothing.
+func (l *life) ours() int {
+	switch {
+	case l.kind.Parts > 0:
+		return l.kind.Parts
+	case l.kind.Skip[stepDelete] != "":
+		return 0
+	}
+	return 1
+}
+
+// update changes the object and waits until the tailnet follows.
+func (l *life) update() {
+	l.Helper()
+	l.change(l.mg, func() { l.kind.Update(l.env, l.mg) })
+	l.settled("update")
+}
+
+// delete deletes the object and waits until it is gone.
+func (l *life) delete() {
+	l.Helper()
+	l.must(client.IgnoreNotFound(world.kube.Delete(l.Context(), l.mg)))
+	l.eventually("the object is gone", l.present)
+}
+
+// present returns an error while the object is there, with why.
+func (l *life) present() error {
+	o := l.mg.DeepCopyObject().(resource.ModernManaged)
+	err := world.cache.Get(l.Context(), client.ObjectKeyFromObject(l.mg), o)
+	if kerrors.IsNotFound(err) {
+		return nil
+	}
+	return errors.Errorf("it is still there: %v %v", err, conditionsOf(o))
+}
+
+// gone fails the test unless nothing of ours is left in the tailnet, or for a kind
+// that deletes nothing, unless all is as it was.
+func (l *life) gone() {
+	l.Helper()
+	if reason := l.kind.Skip[stepDelete]; reason != "" {
+		if err := l.kind.Check(l.env, l.mg); err != nil {
+			l.Errorf("the tailnet changed, though %s: %v", reason, err)
+		}
+	} else if err := l.kind.Check(l.env, l.mg); err == nil {
+		l.Error("the tailnet is still as the deleted object said")
+	}
+	if n := l.count(); n != l.base {
+		l.Errorf("there are %d objects in the tailnet, and %d are of others", n, l.base)
+	}
+	l.unharmed()
+}
+
+// unharmed fails the test if an object of others was touched.
+func (l *life) unharmed() {
+	l.Helper()
+	if l.others == nil {
+		return
+	}
+	now, err := snapshot(l.others)
+	l.must(err)
+	if now != l.seeded {
+		l.Errorf("an object of others was changed: before %s, after %s", l.seeded, now)
+	}
+}
+
+// polls waits until the object was observed three times more. It counts calls from
+// zero, and returns which were no reads.
+func (l *life) polls() []string {
+	l.Helper()
+	l.sim.ResetCalls()
+	most := map[string]int{}
+	// A poll costs a read at least; caches may serve some of several.
+	l.eventually("three polls", func() error {
+		for c, n := range l.sim.Calls() {
+			if most[c] = n; n >= 3 && strings.HasPrefix(c, "GET ") {
+				return nil
+			}
+		}
+		return errors.Errorf("calls: %v", most)
+	})
+	return l.writes()
+}
+
+// rests fails the test if an object that is settled is written, or the tailnet is.
+func (l *life) rests() {
+	l.Helper()
+	if w := l.polls(); len(w) > 0 {
+		l.Errorf("the tailnet was written though nothing changed: %v", w)
+	}
+	var before, after json.RawMessage
+	read := func(into *json.RawMessage) {
+		l.must(world.kube.Get(l.Context(), client.ObjectKeyFromObject(l.mg), l.mg))
+		b, err := json.Marshal(l.mg)
+		l.must(err)
+		*into = b
+	}
+	read(&before)
+	version := l.mg.GetResourceVersion()
+	l.polls()
+	read(&after)
+	if v := l.mg.GetResourceVersion(); v != version {
+		l.Errorf("the object was written though nothing changed:\nbefore %s\nafter  %s", before, after)
+	}
+}
+
+// skips tells whether the kind is without a step, and logs why.
+func (l *life) skips(s step) bool {
+	l.Helper()
+	reason, ok := l.kind.Skip[s]
+	if ok {
+		l.Logf("%s has no step %s: %s", l.kind.Kind, s, reason)
+	}
+	return ok
+}
+
+// allSteps for the check that a case knows what it skips.
+var allSteps = []step{stepDrift, stepUpdate, stepDelete, stepOrphan, stepRefuse, stepAdopt, stepObserve, stepObserveNone, stepWithoutUpdate}
+
+// valid returns what is missing in a case.
+func valid(k anyCase) error {
+	for s, reason := range k.Skip {
+		if !slices.Contains(allSteps, s) || reason == "" {
+			return errors.Errorf("step %q does not exist or is skipped without a reason", s)
+		}
+	}
+	for s, f := range map[step]bool{stepDrift: k.Drift != nil, stepUpdate: k.Update != nil, stepAdopt: k.Foreign != nil, stepRefuse: k.Refused != ""} {
+		if !f && k.Skip[s] == "" {
+			return errors.Errorf("step %s has neither what it needs nor a reason to skip it", s)
+		}
+	}
+	if len(k.Bad) == 0 {
+		return errors.New("there is no bad input")
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/provider"
+	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
+)
+
+const (
+	// pollInterval of all managed resources.
+	pollInterval = time.Second
+
+	// listMaxAge of shared lists. It must be shorter, for drift to be seen.
+	listMaxAge = 500 * time.Millisecond
+
+	// reconcileRate is also how many reconciles of a kind run at once. A call that
+	// is retried keeps its reconcile busy for seconds.
+	reconcileRate = 200
+)
+
+// world is what all cases share.
+var world struct {
+	// kube reads and writes the API server directly.
+	kube client.Client
+	// cache follows the API server: reading from it costs nothing.
+	cache client.Reader
+	audit *audit
+	// config reaches the API server as an administrator.
+	config *rest.Config
+}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "integration: %v\n", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// run starts what cases share, runs them and tells what the audit found.
+func run(m *testing.M) (code int, err error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	s, err := apiserver.Start(ctx, apiserver.Options{Controllers: apiserver.DeletionControllers()})
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, s.Stop()) }()
+
+	stopped := make(chan error, 1)
+	if err := startProvider(ctx, s.Config, stopped); err != nil {
+		return 1, err
+	}
+	code = m.Run()
+	cancel()
+	err = errors.Wrap(<-stopped, "cannot run controllers")
+	return code, errors.Join(err, world.audit.verdict())
+}
+
+// startProvider runs the provider until the context ends.
+func startProvider(ctx context.Context, cfg *rest.Config, stopped chan<- error) error {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(s); err != nil {
+			return errors.Wrap(err, "cannot build scheme")
+		}
+	}
+	kube, err := client.New(cfg, client.Options{Scheme: s})
+	if err != nil {
+		return errors.Wrap(err, "cannot make a client")
+	}
+	c, err := cache.New(cfg, cache.Options{Scheme: s})
+	if err != nil {
+		return errors.Wrap(err, "cannot make a cache")
+	}
+	world.kube, world.cache, world.audit, world.config = kube, c, newAudit(), cfg
+	if err := world.audit.watch(ctx, c, s); err != nil {
+		return err
+	}
+	ended := make(chan error, 2)
+	go func() { ended <- c.Start(ctx) }()
+	go func() {
+		ended <- provider.Run(ctx, provider.Options{
+			Debug: true, Log: world.audit, RESTConfig: cfg,
+			Poll: pollInterval, Sync: time.Hour, PollStateMetric: time.Minute,
+			MaxReconcileRate: reconcileRate, APIRate: 1000, APIBurst: 1000, ListMaxAge: listMaxAge,
+			ManagementPolicies: true, MetricsAddress: "0", HealthAddress: "0", ProfileAddress: "0",
+		})
+	}()
+	go func() { stopped <- errors.Join(<-ended, <-ended) }()
+	if !c.WaitForCacheSync(ctx) {
+		return errors.New("cannot fill caches")
+	}
+	return nil
+}

@@ -1,0 +1,116 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package integration
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"tailscale.com/ipn"
+	"tailscale.com/kube/kubetypes"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
+)
+
+// runPods plays the pods of all Machines of a case as long as it runs: each logs
+// in with the auth key in its config Secret and writes its state Secret, as
+// containerboot does.
+func runPods(e *env) {
+	ctx := e.Context()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			ss := &corev1.SecretList{}
+			// What fails is tried again.
+			if err := world.cache.List(ctx, ss, client.InNamespace(e.namespace), client.MatchingLabels{meta.LabelSecretType: meta.SecretTypeConfig}); err != nil {
+				continue
+			}
+			for i := range ss.Items {
+				runPod(ctx, e, &ss.Items[i])
+			}
+		}
+	}()
+	e.Cleanup(func() { <-done })
+}
+
+// runPod lets one pod do what it would do next. Errors are tried again: the
+// Secrets may be changing.
+func runPod(ctx context.Context, e *env, config *corev1.Secret) {
+	var c ipn.ConfigVAlpha
+	if json.Unmarshal(config.Data[meta.ConfigKey], &c) != nil || c.Hostname == nil {
+		return
+	}
+	state := &corev1.Secret{}
+	name := strings.TrimSuffix(config.GetName(), meta.ConfigSecretSuffix)
+	if world.kube.Get(ctx, client.ObjectKey{Namespace: config.GetNamespace(), Name: name}, state) != nil {
+		return
+	}
+	before := state.DeepCopy()
+	if state.Data == nil {
+		state.Data = map[string][]byte{}
+	}
+	broken, asked := state.Data[kubetypes.KeyReissueAuthkey]
+	if asked && (c.AuthKey == nil || string(broken) == *c.AuthKey) {
+		return // Still waiting for another key.
+	}
+	delete(state.Data, kubetypes.KeyReissueAuthkey)
+	if id := string(state.Data[kubetypes.KeyDeviceID]); id != "" && !asked {
+		if _, err := e.tailnet.Devices().Get(ctx, id); err == nil || !strings.Contains(err.Error(), "404") {
+			return // Logged in.
+		}
+		// The device was deleted, so the node is logged out.
+		state.Data[kubetypes.KeyReissueAuthkey] = []byte(keyOf(c))
+	} else {
+		if c.AuthKey == nil {
+			return
+		}
+		id, err := e.sim.Join(tailnetsim.Puppet{Hostname: *c.Hostname, AuthKey: *c.AuthKey})
+		if err == nil {
+			state.Data[kubetypes.KeyDeviceID] = []byte(id)
+		} else {
+			state.Data[kubetypes.KeyReissueAuthkey] = []byte(*c.AuthKey)
+		}
+	}
+	if same(before.Data, state.Data) {
+		return
+	}
+	// A patch, for the provider takes finalizers off the same Secret. The next tick
+	// sees whether it went through; a device that joined in vain is a lost state.
+	_ = world.kube.Patch(ctx, state, client.MergeFrom(before))
+}
+
+func keyOf(c ipn.ConfigVAlpha) string {
+	if c.AuthKey == nil {
+		return ""
+	}
+	return *c.AuthKey
+}
+
+func same(a, b map[string][]byte) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for k, v := range a {
+		if w, ok := b[k]; !ok || !bytes.Equal(v, w) {
+			return false
+		}
+	}
+	return true
+}

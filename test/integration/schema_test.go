@@ -1,0 +1,60 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package integration
+
+import (
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+)
+
+// TestSchema shows that the API server refuses bad input, and says where it is and
+// what would be right.
+func TestSchema(t *testing.T) {
+	for _, k := range kindCases() {
+		t.Run(k.Kind, func(t *testing.T) {
+			t.Parallel()
+			e := bareEnv(t)
+			good := e.subject(k)
+			if err := world.kube.Create(t.Context(), good, client.DryRunAll); err != nil {
+				t.Fatalf("what New returns is refused: %v", err)
+			}
+			// Rules on updates need an object that is there. Nobody works on it.
+			xpmeta.AddAnnotations(good, map[string]string{xpmeta.AnnotationKeyReconciliationPaused: "true"})
+			e.create(good)
+			for _, b := range k.Bad {
+				t.Run(b.Name, func(t *testing.T) {
+					var err error
+					if b.OnUpdate {
+						bad := good.DeepCopyObject().(resource.ModernManaged)
+						if err := world.kube.Get(t.Context(), client.ObjectKeyFromObject(good), bad); err != nil {
+							t.Fatal(err)
+						}
+						b.Break(bad)
+						err = world.kube.Update(t.Context(), bad, client.DryRunAll)
+					} else {
+						bad := e.subject(k)
+						bad.SetName("bad")
+						b.Break(bad)
+						err = world.kube.Create(t.Context(), bad, client.DryRunAll)
+					}
+					if err == nil {
+						t.Fatal("it was taken")
+					}
+					for _, want := range b.Want {
+						if !strings.Contains(err.Error(), want) {
+							t.Errorf("the answer does not say %q: %v", want, err)
+						}
+					}
+				})
+			}
+		})
+	}
+}
