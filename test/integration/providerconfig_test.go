@@ -83,7 +83,7 @@ func TestProviderConfigSchema(t *testing.T) {
 		"OAuth":         {reason: "An OAuth client is enough.", kind: v1alpha1.ProviderConfigKind, credentials: oauth},
 		"APIKey":        {reason: "An API key is enough.", kind: v1alpha1.ProviderConfigKind, credentials: "apiKeySecretRef: {name: a, namespace: b}"},
 		"Workload":      {reason: "A workload identity is enough.", kind: v1alpha1.ClusterProviderConfigKind, credentials: "workloadIdentity: {clientID: k, audience: a}"},
-		"NamedWorkload": {reason: "A namespace may log in as one of its own.", kind: v1alpha1.ProviderConfigKind, credentials: "workloadIdentity: {clientID: k, audience: a, serviceAccountRef: {name: r, namespace: n}}"},
+		"NamedWorkload": {reason: "A namespace may log in as one of its own.", kind: v1alpha1.ProviderConfigKind, credentials: "workloadIdentity: {clientID: k, audience: a, serviceAccountRef: {name: robot, namespace: team}}"},
 	}
 	e := bareEnv(t)
 	for name, tc := range cases {
@@ -117,6 +117,9 @@ func TestWorkloadIdentity(t *testing.T) {
 			Keys: keys, Scopes: []string{"all"}, Tags: []string{"tag:k8s-operator"},
 		}}
 	})
+	// Before the tailnet goes. The service accounts are deleted first: the token that
+	// the provider has must be enough to clean up.
+	t.Cleanup(e.leave)
 	identity := func(account string) string {
 		return fmt.Sprintf("  apiURL: %s\n  clusterID: c\n  credentials: {workloadIdentity: {clientID: kWork, audience: %s, serviceAccountRef: {name: %s, namespace: %s}}}",
 			sim.URL, audience, account, e.namespace)
