@@ -39,6 +39,7 @@ var (
 // tailnet of its own, where the devices that it names exist and whose policy file
 // lets the credential give out the tags that it names.
 func TestExamples(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("..", "..", "examples", "managed", "*.yaml"))
 	if err != nil {
 		t.Fatal(err)

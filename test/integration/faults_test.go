@@ -76,6 +76,7 @@ func (f failure) spoil(call string) tailnetsim.Fault {
 // calls that this takes fails. It must come through without help, make nothing
 // twice, and harm nothing of others.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	for _, k := range kindCases() {
 		t.Run(k.Kind, func(t *testing.T) {
 			t.Parallel()

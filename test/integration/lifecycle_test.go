@@ -23,6 +23,7 @@ import (
 // TestLifecycle takes an object of every kind through everything that may happen
 // to one while Tailscale works.
 func TestLifecycle(t *testing.T) {
+	t.Parallel()
 	cases := map[string]struct {
 		reason string
 		run    func(t *testing.T, k anyCase)

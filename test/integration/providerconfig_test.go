@@ -88,6 +88,7 @@ func TestProviderConfigSchema(t *testing.T) {
 	e := bareEnv(t)
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			o := e.parse(fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {generateName: schema-, namespace: %s}\nspec: {credentials: {%s}}",
 				v1alpha1.SchemeGroupVersion, tc.kind, e.namespace, tc.credentials))[0]
 			if tc.kind == v1alpha1.ClusterProviderConfigKind {

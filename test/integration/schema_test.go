@@ -18,6 +18,7 @@ import (
 // TestSchema shows that the API server refuses bad input, and says where it is and
 // what would be right.
 func TestSchema(t *testing.T) {
+	t.Parallel()
 	for _, k := range kindCases() {
 		t.Run(k.Kind, func(t *testing.T) {
 			t.Parallel()
