@@ -4,75 +4,10 @@
 package v1alpha1
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
-
-// A ConnectionType is which way proxies carry traffic.
-// +kubebuilder:validation:Enum=ingress
-type ConnectionType string
-
-// Connection types.
-const (
-	// ConnectionTypeIngress is from the tailnet into the cluster.
-	ConnectionTypeIngress ConnectionType = "ingress"
-)
-
-// Networking is how tailscaled reaches the network.
-// +kubebuilder:validation:Enum=Userspace
-type Networking string
-
-// Networking modes.
-const (
-	// NetworkingUserspace needs no privilege.
-	NetworkingUserspace Networking = "Userspace"
-)
-
-// A Proxy says how the pods of a TailscaleEndpoints look.
-type Proxy struct {
-	// Replicas of each proxy StatefulSet.
-	// +kubebuilder:default=2
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=64
-	// +optional
-	Replicas *int32 `json:"replicas,omitempty"`
-
-	// ConnectionType is which way the proxies carry traffic.
-	// +kubebuilder:default=ingress
-	// +optional
-	ConnectionType ConnectionType `json:"connectionType,omitempty"`
-
-	// Networking is how tailscaled reaches the network.
-	// +kubebuilder:default=Userspace
-	// +optional
-	Networking Networking `json:"networking,omitempty"`
-
-	// Image of the tailscale container. It must hold containerboot.
-	// +kubebuilder:validation:MaxLength=512
-	// +optional
-	Image string `json:"image,omitempty"`
-
-	// Resources of the tailscale container.
-	// +optional
-	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
-
-	// NodeSelector of the pods.
-	// +optional
-	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
-
-	// Tolerations of the pods.
-	// +listType=atomic
-	// +optional
-	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
-
-	// ImagePullSecrets of the pods.
-	// +listType=map
-	// +listMapKey=name
-	// +optional
-	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
-}
 
 // A TailscaleEndpointsSpec is a group of proxies that appear as machines in a
 // tailnet.
