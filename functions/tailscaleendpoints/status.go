@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -24,11 +25,16 @@ const (
 )
 
 func (g *group) status() gatewayv1alpha1.TailscaleEndpointsStatus {
-	s := gatewayv1alpha1.TailscaleEndpointsStatus{TotalEndpoints: ptr.To[int32](0), HealthyEndpoints: ptr.To[int32](0)}
+	s := gatewayv1alpha1.TailscaleEndpointsStatus{
+		TotalEndpoints:   ptr.To[int32](0),
+		HealthyEndpoints: ptr.To[int32](0),
+		Replicas:         ptr.To[int32](0),
+	}
 	if !g.composed {
 		return s
 	}
 	s.TotalEndpoints = ptr.To(g.replicas)
+	s.Selector = labels.SelectorFromSet(g.options(nil).PodLabels()).String()
 	ref := gatewayv1alpha1.StatefulSetRef{
 		Name:            g.set,
 		Namespace:       g.owner.Namespace,
@@ -38,6 +44,9 @@ func (g *group) status() gatewayv1alpha1.TailscaleEndpointsStatus {
 	if g.statefulSet != nil {
 		ref.ReadyReplicas = g.statefulSet.Status.ReadyReplicas
 	}
+	// Pods that are ready, not all that exist: each write of the composite counts
+	// against it in Crossplane's circuit breaker, and this one comes with the ref's.
+	s.Replicas = ptr.To(ref.ReadyReplicas)
 	s.StatefulSetRefs = []gatewayv1alpha1.StatefulSetRef{ref}
 	for _, i := range g.wanted() {
 		e := g.endpoint(i)

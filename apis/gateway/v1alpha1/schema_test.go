@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	extvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/xcrd"
@@ -99,6 +101,29 @@ func (s served) create(t *testing.T, spec string) field.ErrorList {
 func TestServed(t *testing.T) {
 	for _, plural := range []string{"tailscaleendpoints", "tailscaleservices", "tailscaletailnets"} {
 		t.Run(plural, func(t *testing.T) { load(t, plural) })
+	}
+}
+
+// TestScale finds what kubectl scale reads and writes.
+func TestScale(t *testing.T) {
+	s := load(t, "tailscaleendpoints")
+	got := s.crd.Spec.Versions[0].Subresources.Scale
+	want := &extv1.CustomResourceSubresourceScale{
+		SpecReplicasPath:   ".spec.proxy.replicas",
+		StatusReplicasPath: ".status.replicas",
+		LabelSelectorPath:  ptr.To(".status.selector"),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("-want, +got:\n%s", diff)
+	}
+	for _, path := range []string{got.SpecReplicasPath, got.StatusReplicasPath, *got.LabelSelectorPath} {
+		p := *s.crd.Spec.Versions[0].Schema.OpenAPIV3Schema
+		for _, f := range strings.Split(path, ".")[1:] {
+			var ok bool
+			if p, ok = p.Properties[f]; !ok {
+				t.Errorf("%s is not in the schema", path)
+			}
+		}
 	}
 }
 

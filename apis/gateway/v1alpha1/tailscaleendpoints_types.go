@@ -106,10 +106,21 @@ type TailscaleEndpointsStatus struct {
 	// HealthyEndpoints is how many proxies are in the tailnet.
 	// +optional
 	HealthyEndpoints *int32 `json:"healthyEndpoints,omitempty"`
+
+	// Replicas that are ready in each proxy StatefulSet. The scale subresource
+	// reports it.
+	// +optional
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// Selector of the pods that replicas counts, as a string. Autoscalers find
+	// the pods by it.
+	// +optional
+	Selector string `json:"selector,omitempty"`
 }
 
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.proxy.replicas,statuspath=.status.replicas,selectorpath=.status.selector
 // +kubebuilder:storageversion
 // +kubebuilder:printcolumn:name="TAILNET",type="string",JSONPath=".spec.tailnet"
 // +kubebuilder:printcolumn:name="HEALTHY",type="integer",JSONPath=".status.healthyEndpoints"
