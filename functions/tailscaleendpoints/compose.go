@@ -44,6 +44,9 @@ func (g *group) desire(r *compose.Run) error {
 	if g.wantsBudget() {
 		children = append(children, child{name: nameBudget, object: proxy.PodDisruptionBudget(o), ready: true})
 	}
+	if wantsPodMonitor(g.xr.Spec.Proxy) {
+		children = append(children, child{name: namePodMonitor, object: proxy.PodMonitor(o), ready: true})
+	}
 	for _, c := range children {
 		if err := r.Desire(c.name, c.object, c.ready); err != nil {
 			return err

@@ -23,16 +23,27 @@ func setPodOptions(o *proxy.Options, p gatewayv1alpha1.Proxy) {
 	o.ImagePullSecrets = p.ImagePullSecrets
 	o.PodAnnotations = p.Annotations
 	o.AccountAnnotations = p.ServiceAccountAnnotations
-	if len(p.Labels) > 0 {
-		o.ExtraPodLabels = make(map[string]string, len(p.Labels))
-	}
-	for k, v := range p.Labels {
-		o.ExtraPodLabels[k] = string(v)
-	}
+	o.ExtraPodLabels = labelsOf(p.Labels)
 	for _, e := range p.Env {
 		o.Env = append(o.Env, corev1.EnvVar{Name: e.Name, Value: e.Value, ValueFrom: envSource(e.ValueFrom)})
 	}
 	o.SecurityContext = securityContext(ptr.Deref(p.SecurityContext, gatewayv1alpha1.PodSecurityContext{}))
+	o.Metrics = p.Metrics != nil && ptr.Deref(p.Metrics.Enabled, true)
+	if wantsPodMonitor(p) {
+		o.PodMonitor = proxy.PodMonitorOptions{Labels: labelsOf(p.Metrics.PodMonitor.Labels), Interval: p.Metrics.PodMonitor.Interval}
+	}
+}
+
+func wantsPodMonitor(p gatewayv1alpha1.Proxy) bool {
+	return p.Metrics != nil && ptr.Deref(p.Metrics.Enabled, true) && p.Metrics.PodMonitor != nil
+}
+
+func labelsOf(in map[string]gatewayv1alpha1.LabelValue) map[string]string {
+	out := make(map[string]string, len(in))
+	for k, v := range in {
+		out[k] = string(v)
+	}
+	return out
 }
 
 func envSource(s *gatewayv1alpha1.EnvVarSource) *corev1.EnvVarSource {

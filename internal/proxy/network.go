@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
 // Names of ports, for metrics scrapers.
@@ -22,6 +24,9 @@ const (
 func Service(o Options) *corev1.Service {
 	om := o.objectMeta()
 	om.Name = o.ServiceName
+	if o.Metrics {
+		om.Labels[meta.LabelMetrics] = "true"
+	}
 	return &corev1.Service{
 		ObjectMeta: om,
 		Spec: corev1.ServiceSpec{

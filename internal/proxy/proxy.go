@@ -140,6 +140,12 @@ type Options struct {
 	// SecurityContext overrides the pods' where it is set. What the PodSecurity
 	// level restricted asks for cannot be overridden.
 	SecurityContext corev1.PodSecurityContext
+
+	// Metrics marks the Service as one to scrape.
+	Metrics bool
+
+	// PodMonitor says how the Prometheus operator scrapes the pods.
+	PodMonitor PodMonitorOptions
 }
 
 // Labels of every object of the group but its pods.

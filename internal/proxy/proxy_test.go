@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
 	"k8s.io/utils/ptr"
@@ -212,6 +213,36 @@ func references(value string) []string {
 		}
 		name, after, _ := strings.Cut(rest, ")")
 		out, value = append(out, name), after
+	}
+}
+
+// The monitor names ports, so containers must have them.
+func TestPodMonitor(t *testing.T) {
+	o := options()
+	o.PodMonitor = PodMonitorOptions{Labels: map[string]string{"release": "prometheus", meta.LabelEndpoints: "other"}, Interval: "15s"}
+	m := PodMonitor(o)
+	want := map[string]string{
+		"release": "prometheus", meta.LabelEndpoints: "web", meta.LabelDirection: DirectionIngress, meta.LabelTailnet: "example",
+	}
+	if diff := cmp.Diff(want, m.GetLabels()); diff != "" {
+		t.Errorf("labels: -want, +got:\n%s", diff)
+	}
+	named := map[string]bool{}
+	pod := StatefulSet(o).Spec.Template.Spec
+	for _, c := range append(pod.InitContainers, pod.Containers...) {
+		for _, p := range c.Ports {
+			named[p.Name] = true
+		}
+	}
+	endpoints, _, err := unstructured.NestedSlice(m.Object, "spec", "podMetricsEndpoints")
+	if err != nil || len(endpoints) != len(named) {
+		t.Fatalf("want an endpoint for each of the ports %v, got %v, %v", named, endpoints, err)
+	}
+	for _, e := range endpoints {
+		e := e.(map[string]any)
+		if !named[e["port"].(string)] || e["path"] != PathMetrics || e["interval"] != "15s" {
+			t.Errorf("want one of the ports %v, %s, each 15s; got %v", named, PathMetrics, e)
+		}
 	}
 }
 

@@ -131,6 +131,45 @@ type Proxy struct {
 	// PodSecurity level restricted.
 	// +optional
 	SecurityContext *PodSecurityContext `json:"securityContext,omitempty"`
+
+	// Metrics says how Prometheus finds the pods. They always serve metrics, at
+	// /metrics: tailscaled's on the port named tailscale (9002), the agent's on
+	// the port named agent (9093).
+	// +optional
+	Metrics *Metrics `json:"metrics,omitempty"`
+}
+
+// Metrics say how Prometheus finds proxies.
+// +kubebuilder:validation:XValidation:rule="!has(self.podMonitor) || self.enabled",message="podMonitor needs enabled"
+type Metrics struct {
+	// Enabled marks the headless Service of each proxy StatefulSet, which has
+	// both ports, with the label gateway.tailscale.com/metrics: "true", so that
+	// one ServiceMonitor can select them all.
+	// +kubebuilder:default=true
+	// +optional
+	Enabled *bool `json:"enabled,omitempty"`
+
+	// PodMonitor makes a PodMonitor (monitoring.coreos.com/v1) for each proxy
+	// StatefulSet. The cluster must have the Prometheus operator's
+	// CustomResourceDefinitions: without them nothing of this object can be
+	// applied, as its condition Synced says then.
+	// +optional
+	PodMonitor *PodMonitor `json:"podMonitor,omitempty"`
+}
+
+// A PodMonitor says how Prometheus scrapes proxies.
+type PodMonitor struct {
+	// Labels of the PodMonitor, beside our own, by which Prometheus selects it.
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('gateway.tailscale.com/') && !k.startsWith('tailnet.gateway.tailscale.com/'))",message="labels of gateway.tailscale.com are set by the proxies' owner; use a prefix of your own"
+	// +optional
+	Labels map[string]LabelValue `json:"labels,omitempty"`
+
+	// Interval between two scrapes, such as 30s. Prometheus' own by default.
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$`
+	// +optional
+	Interval string `json:"interval,omitempty"`
 }
 
 // A LabelValue is the value of a label.

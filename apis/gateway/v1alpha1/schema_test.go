@@ -155,7 +155,18 @@ func TestTailscaleEndpointsSchema(t *testing.T) {
     - {name: TS_DEBUG_MTU, value: "1280"}
     - {name: https_proxy, valueFrom: {secretKeyRef: {name: proxy, key: url}}}
     - {name: NODE, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}
-    securityContext: {runAsUser: 2000, seLinuxOptions: {type: container_t}}`,
+    securityContext: {runAsUser: 2000, seLinuxOptions: {type: container_t}}
+    metrics: {podMonitor: {labels: {release: prometheus}, interval: 1m30s}}`,
+		},
+		"PodMonitorDisabled": {
+			reason: "What is asked for must not be ignored",
+			proxy:  `{metrics: {enabled: false, podMonitor: {}}}`,
+			want:   []string{"spec.proxy.metrics", "podMonitor needs enabled"},
+		},
+		"PodMonitorInterval": {
+			reason: "The Prometheus operator would refuse it later",
+			proxy:  `{metrics: {podMonitor: {interval: 30 seconds}}}`,
+			want:   []string{"spec.proxy.metrics.podMonitor.interval"},
 		},
 		"OurLabel": {
 			reason: "A label that selects the pods is not the user's to set",
