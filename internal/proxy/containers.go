@@ -196,6 +196,11 @@ func fieldEnv(name, path string) corev1.EnvVar {
 	}}
 }
 
+// Ports that every pod serves in the cluster, beside those of its services.
+func Ports() []corev1.ContainerPort {
+	return []corev1.ContainerPort{port(portNameAgent, PortAgent), port(portNameContainerboot, PortContainerboot)}
+}
+
 func port(name string, n int32) corev1.ContainerPort {
 	return corev1.ContainerPort{Name: name, ContainerPort: n, Protocol: corev1.ProtocolTCP}
 }

@@ -22,6 +22,10 @@ const (
 // Service that governs the StatefulSet. It is headless and carries no traffic of
 // the tailnet; its ports are those that metrics are scraped from.
 func Service(o Options) *corev1.Service {
+	ports := make([]corev1.ServicePort, 0, len(Ports()))
+	for _, p := range Ports() {
+		ports = append(ports, servicePort(p.Name, p.ContainerPort))
+	}
 	om := o.objectMeta()
 	om.Name = o.ServiceName
 	if o.Metrics {
@@ -33,10 +37,7 @@ func Service(o Options) *corev1.Service {
 			ClusterIP:                corev1.ClusterIPNone,
 			PublishNotReadyAddresses: true,
 			Selector:                 o.PodLabels(),
-			Ports: []corev1.ServicePort{
-				servicePort(portNameAgent, PortAgent),
-				servicePort(portNameContainerboot, PortContainerboot),
-			},
+			Ports:                    ports,
 		},
 	}
 }

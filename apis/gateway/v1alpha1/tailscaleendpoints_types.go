@@ -4,6 +4,7 @@
 package v1alpha1
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -39,6 +40,29 @@ type StatefulSetRef struct {
 	DesiredReplicas int32          `json:"desiredReplicas"`
 }
 
+// A StatefulSetStatus is one StatefulSet of a TailscaleEndpoints.
+type StatefulSetStatus struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+
+	// Type is which way its proxies carry traffic.
+	Type ConnectionType `json:"type"`
+
+	// Replicas that are wanted.
+	Replicas int32 `json:"replicas"`
+
+	// ReadyReplicas are the pods that are ready.
+	ReadyReplicas int32 `json:"readyReplicas"`
+
+	// Service is the headless Service that governs the StatefulSet. Its ports
+	// are those that metrics are scraped from.
+	Service string `json:"service"`
+
+	// CreatedAt is when the StatefulSet was made.
+	// +optional
+	CreatedAt *metav1.Time `json:"createdAt,omitempty"`
+}
+
 // A DeviceStatus is one machine of a TailscaleEndpoints in the tailnet.
 type DeviceStatus struct {
 	// Hostname in the tailnet.
@@ -72,12 +96,29 @@ type EndpointStatus struct {
 	// +optional
 	TailscaleIP string `json:"tailscaleIP,omitempty"`
 
+	// PodIP is the pod's first address in the cluster, while the proxy is healthy.
+	// +optional
+	PodIP string `json:"podIP,omitempty"`
+
+	// Ports that the pod serves at podIP.
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Ports []EndpointPort `json:"ports,omitempty"`
+
 	// HealthStatus is Healthy when the machine is in the tailnet, else Unhealthy.
 	HealthStatus string `json:"healthStatus"`
 
 	// Message tells what is missing when the proxy is not healthy.
 	// +optional
 	Message string `json:"message,omitempty"`
+}
+
+// An EndpointPort is a port of a proxy pod.
+type EndpointPort struct {
+	Name     string          `json:"name"`
+	Port     int32           `json:"port"`
+	Protocol corev1.Protocol `json:"protocol"`
 }
 
 // A TailscaleEndpointsStatus is the observed state of a TailscaleEndpoints.
@@ -88,6 +129,11 @@ type TailscaleEndpointsStatus struct {
 	// +listMapKey=name
 	// +optional
 	StatefulSetRefs []StatefulSetRef `json:"statefulSetRefs,omitempty"`
+
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	StatefulSets []StatefulSetStatus `json:"statefulSets,omitempty"`
 
 	// +listType=map
 	// +listMapKey=statefulSetPod
