@@ -151,8 +151,9 @@ type Metrics struct {
 
 	// PodMonitor makes a PodMonitor (monitoring.coreos.com/v1) for each proxy
 	// StatefulSet. The cluster must have the Prometheus operator's
-	// CustomResourceDefinitions: without them nothing of this object can be
-	// applied, as its condition Synced says then.
+	// CustomResourceDefinitions first: without them Crossplane stops at the
+	// PodMonitor, with other changes and the status unwritten, and the condition
+	// Synced says so.
 	// +optional
 	PodMonitor *PodMonitor `json:"podMonitor,omitempty"`
 }
