@@ -6,6 +6,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -121,8 +122,10 @@ func resource(p authv1.ResourceAttributes) string {
 	return p.Resource + "." + p.Group
 }
 
-// permissions are the single permissions of a ClusterRole, in its own order.
-func permissions(role []byte) ([]authv1.ResourceAttributes, error) {
+// permissions are the single permissions of the first ClusterRole of a manifest,
+// in its own order. Those that follow are not Crossplane's.
+func permissions(manifest []byte) ([]authv1.ResourceAttributes, error) {
+	role, _, _ := bytes.Cut(manifest, []byte("\n---\n"))
 	cr := &rbacv1.ClusterRole{}
 	if err := yaml.UnmarshalStrict(role, cr); err != nil {
 		return nil, errors.Wrap(err, "cannot parse ClusterRole")

@@ -47,6 +47,21 @@ func TestCheck(t *testing.T) {
 			},
 			want: want{err: cmpopts.AnyError, missing: []string{"missing  Crossplane may watch poddisruptionbudgets.policy"}},
 		},
+		"MissingPodMonitors": {
+			reason:  "What is composed on request only is needed too.",
+			objects: []runtime.Object{account},
+			review: func(a authv1.ResourceAttributes) (bool, error) {
+				return a.Resource != "podmonitors" || a.Verb != "create", nil
+			},
+			want: want{err: cmpopts.AnyError, missing: []string{"missing  Crossplane may create podmonitors.monitoring.coreos.com"}},
+		},
+		"UsersPermissions": {
+			reason:  "What users may do is not asked of Crossplane.",
+			objects: []runtime.Object{account},
+			review: func(a authv1.ResourceAttributes) (bool, error) {
+				return a.Group != "gateway.tailscale.com", nil
+			},
+		},
 		"NoCrossplane": {
 			reason: "A cluster without Crossplane is told so.",
 			review: func(authv1.ResourceAttributes) (bool, error) { return true, nil },

@@ -6,8 +6,8 @@ package manifests
 
 import _ "embed"
 
-// RBAC is the ClusterRole that lets Crossplane compose what our functions ask
-// for.
+// RBAC are two ClusterRoles: first the one that lets Crossplane compose what our
+// functions ask for, then one for users.
 //
 //go:embed rbac.yaml
 var RBAC []byte

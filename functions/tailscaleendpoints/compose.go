@@ -44,6 +44,9 @@ func (g *group) desire(r *compose.Run) error {
 	if g.wantsBudget() {
 		children = append(children, child{name: nameBudget, object: proxy.PodDisruptionBudget(o), ready: true})
 	}
+	if wantsPodMonitor(g.xr.Spec.Proxy) {
+		children = append(children, child{name: namePodMonitor, object: proxy.PodMonitor(o), ready: true})
+	}
 	for _, c := range children {
 		if err := r.Desire(c.name, c.object, c.ready); err != nil {
 			return err
@@ -67,22 +70,18 @@ func (g *group) desire(r *compose.Run) error {
 func machineKey(i int32) string { return prefixMachine + strconv.Itoa(int(i)) }
 
 func (g *group) options(condemned []int32) proxy.Options {
-	p := g.xr.Spec.Proxy
 	o := proxy.Options{
-		Name:             g.set,
-		ServiceName:      compose.ServiceName(g.set),
-		Namespace:        g.owner.Namespace,
-		Endpoints:        g.owner.Name,
-		Tailnet:          g.xr.Spec.Tailnet,
-		Direction:        proxy.DirectionIngress,
-		Replicas:         g.replicas,
-		TailscaleImage:   g.img.tailscale,
-		AgentImage:       g.img.agent,
-		Resources:        p.Resources,
-		NodeSelector:     p.NodeSelector,
-		Tolerations:      p.Tolerations,
-		ImagePullSecrets: p.ImagePullSecrets,
+		Name:           g.set,
+		ServiceName:    compose.ServiceName(g.set),
+		Namespace:      g.owner.Namespace,
+		Endpoints:      g.owner.Name,
+		Tailnet:        g.xr.Spec.Tailnet,
+		Direction:      proxy.DirectionIngress,
+		Replicas:       g.replicas,
+		TailscaleImage: g.img.tailscale,
+		AgentImage:     g.img.agent,
 	}
+	setPodOptions(&o, g.xr.Spec.Proxy)
 	for _, i := range append(g.wanted(), condemned...) {
 		o.Machines = append(o.Machines, compose.MachineName(g.set, i))
 	}

@@ -26,6 +26,7 @@ const (
 	nameRoleBinding    = "rolebinding-ingress"
 	nameService        = "service-ingress"
 	nameBudget         = "poddisruptionbudget-ingress"
+	namePodMonitor     = "podmonitor-ingress"
 	nameProxySet       = "proxyset"
 	prefixMachine      = "machine-ingress-"
 )

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -15,6 +16,7 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
 // Values of EndpointStatus.HealthStatus.
@@ -24,11 +26,16 @@ const (
 )
 
 func (g *group) status() gatewayv1alpha1.TailscaleEndpointsStatus {
-	s := gatewayv1alpha1.TailscaleEndpointsStatus{TotalEndpoints: ptr.To[int32](0), HealthyEndpoints: ptr.To[int32](0)}
+	s := gatewayv1alpha1.TailscaleEndpointsStatus{
+		TotalEndpoints:   ptr.To[int32](0),
+		HealthyEndpoints: ptr.To[int32](0),
+		Replicas:         ptr.To[int32](0),
+	}
 	if !g.composed {
 		return s
 	}
 	s.TotalEndpoints = ptr.To(g.replicas)
+	s.Selector = labels.SelectorFromSet(g.options(nil).PodLabels()).String()
 	ref := gatewayv1alpha1.StatefulSetRef{
 		Name:            g.set,
 		Namespace:       g.owner.Namespace,
@@ -38,7 +45,11 @@ func (g *group) status() gatewayv1alpha1.TailscaleEndpointsStatus {
 	if g.statefulSet != nil {
 		ref.ReadyReplicas = g.statefulSet.Status.ReadyReplicas
 	}
+	// Pods that are ready, not all that exist: each write of the composite counts
+	// against it in Crossplane's circuit breaker, and this one comes with the ref's.
+	s.Replicas = ptr.To(ref.ReadyReplicas)
 	s.StatefulSetRefs = []gatewayv1alpha1.StatefulSetRef{ref}
+	s.StatefulSets = []gatewayv1alpha1.StatefulSetStatus{g.statefulSetStatus()}
 	for _, i := range g.wanted() {
 		e := g.endpoint(i)
 		if e.HealthStatus == healthy {
@@ -48,6 +59,24 @@ func (g *group) status() gatewayv1alpha1.TailscaleEndpointsStatus {
 		if m := g.machines[i]; m != nil && m.Status.AtProvider.NodeID != "" {
 			s.Devices = append(s.Devices, device(compose.MachineName(g.set, i), m))
 		}
+	}
+	return s
+}
+
+func (g *group) statefulSetStatus() gatewayv1alpha1.StatefulSetStatus {
+	s := gatewayv1alpha1.StatefulSetStatus{
+		Name:      g.set,
+		Namespace: g.owner.Namespace,
+		Type:      gatewayv1alpha1.ConnectionTypeIngress,
+		Replicas:  g.replicas,
+		Service:   compose.ServiceName(g.set),
+	}
+	if g.statefulSet == nil {
+		return s
+	}
+	s.ReadyReplicas = g.statefulSet.Status.ReadyReplicas
+	if t := g.statefulSet.GetCreationTimestamp(); !t.IsZero() {
+		s.CreatedAt = &t
 	}
 	return s
 }
@@ -86,8 +115,23 @@ func (g *group) endpoint(i int32) gatewayv1alpha1.EndpointStatus {
 	e.Message = problem(m)
 	if e.Message == "" {
 		e.HealthStatus = healthy
+		e.PodIP, e.Ports = podAddress(m)
 	}
 	return e
+}
+
+// podAddress and ports of a healthy machine. Of others the address may be that of
+// a pod that is gone, and telling it would cost more writes of the composite:
+// agents report once their machine has joined.
+func podAddress(m *tailnetv1alpha1.Machine) (string, []gatewayv1alpha1.EndpointPort) {
+	if m.Status.Agent == nil || m.Status.Agent.PodIP == "" {
+		return "", nil
+	}
+	var out []gatewayv1alpha1.EndpointPort
+	for _, p := range proxy.Ports() {
+		out = append(out, gatewayv1alpha1.EndpointPort{Name: p.Name, Port: p.ContainerPort, Protocol: p.Protocol})
+	}
+	return m.Status.Agent.PodIP, out
 }
 
 // problem tells why a machine is not in the tailnet. Empty if it is.

@@ -61,7 +61,7 @@ func (c *cli) run() error {
 }
 
 // convert turns one CustomResourceDefinition into a CompositeResourceDefinition
-// of the same names, scope, columns and schema.
+// of the same names, scope, columns, scale subresource and schema.
 func convert(in []byte) ([]byte, error) {
 	crd := &extv1.CustomResourceDefinition{}
 	if err := yaml.UnmarshalStrict(in, crd); err != nil {
@@ -93,6 +93,7 @@ func convert(in []byte) ([]byte, error) {
 			Referenceable:            v.Storage,
 			Served:                   v.Served,
 			AdditionalPrinterColumns: v.AdditionalPrinterColumns,
+			Subresources:             subresources(v.Subresources),
 			Schema:                   &apiextv2.CompositeResourceValidation{OpenAPIV3Schema: runtime.RawExtension{Raw: raw}},
 		})
 	}
@@ -106,6 +107,14 @@ func convert(in []byte) ([]byte, error) {
 		out = out[:i+1]
 	}
 	return append([]byte(header), out...), nil
+}
+
+// subresources keeps scale. Crossplane itself adds status.
+func subresources(s *extv1.CustomResourceSubresources) *apiextv2.CompositeResourceDefinitionVersionSubresources {
+	if s == nil || s.Scale == nil {
+		return nil
+	}
+	return &apiextv2.CompositeResourceDefinitionVersionSubresources{Scale: s.Scale}
 }
 
 // schema keeps what a user may write. Crossplane itself adds apiVersion, kind,

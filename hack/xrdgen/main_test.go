@@ -102,6 +102,11 @@ func TestConvert(t *testing.T) {
 			in:     strings.Replace(crd, "scope: Namespaced", "scope: Cluster", 1),
 			want:   want{out: strings.Replace(xrd, "scope: Namespaced", "scope: Cluster", 1)},
 		},
+		"Scale": {
+			reason: "The scale subresource is kept; status is Crossplane's to add.",
+			in:     strings.Replace(crd, "    schema:\n", "    subresources: {status: {}, scale: {specReplicasPath: .spec.size, statusReplicasPath: .status.seen}}\n    schema:\n", 1),
+			want:   want{out: xrd + "    subresources:\n      scale:\n        specReplicasPath: .spec.size\n        statusReplicasPath: .status.seen\n"},
+		},
 		"ErrNoSpec": {
 			reason: "A composite without a spec is useless.",
 			in:     strings.Replace(crd, "          spec: {type: object, properties: {size: {type: string}}}\n", "", 1),

@@ -31,6 +31,9 @@ const (
 	// LabelSecretType is SecretTypeState or SecretTypeConfig.
 	LabelSecretType = "gateway.tailscale.com/secret-type"
 
+	// LabelMetrics marks a Service whose endpoints serve metrics with "true".
+	LabelMetrics = "gateway.tailscale.com/metrics"
+
 	// LabelAutoProvisioned marks endpoints made from a template with "true".
 	LabelAutoProvisioned = "gateway.tailscale.com/auto-provisioned"
 )

@@ -4,6 +4,7 @@
 package proxy
 
 import (
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,7 +42,7 @@ const (
 // agent runs as a native sidecar: containerboot must not start before its config
 // is written, and must be able to withdraw its services until it has ended.
 func agent(o Options) corev1.Container {
-	return corev1.Container{
+	c := corev1.Container{
 		Name:          ContainerAgent,
 		Image:         o.AgentImage,
 		RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
@@ -79,6 +80,10 @@ func agent(o Options) corev1.Container {
 			{Name: volumeRun, MountPath: DirRun, ReadOnly: true},
 		},
 	}
+	if o.AgentResources != nil {
+		c.Resources = *o.AgentResources
+	}
+	return c
 }
 
 // tailscale runs containerboot by its contract for a proxy that is configured by
@@ -151,7 +156,19 @@ func tailscale(o Options) corev1.Container {
 	if o.Resources != nil {
 		c.Resources = *o.Resources
 	}
+	c.Env = withEnv(c.Env, o.Env)
 	return c
+}
+
+// withEnv appends the user's variables, which may refer to ours. Ours win.
+func withEnv(ours, users []corev1.EnvVar) []corev1.EnvVar {
+	out := slices.Clone(ours)
+	for _, e := range users {
+		if !slices.ContainsFunc(ours, func(o corev1.EnvVar) bool { return o.Name == e.Name }) {
+			out = append(out, e)
+		}
+	}
+	return out
 }
 
 // unprivileged is what the PodSecurity level restricted asks of a container, and
@@ -177,6 +194,11 @@ func fieldEnv(name, path string) corev1.EnvVar {
 		// would differ from what is stored.
 		FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: path},
 	}}
+}
+
+// Ports that every pod serves in the cluster, beside those of its services.
+func Ports() []corev1.ContainerPort {
+	return []corev1.ContainerPort{port(portNameAgent, PortAgent), port(portNameContainerboot, PortContainerboot)}
 }
 
 func port(name string, n int32) corev1.ContainerPort {

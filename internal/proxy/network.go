@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
 // Names of ports, for metrics scrapers.
@@ -20,18 +22,22 @@ const (
 // Service that governs the StatefulSet. It is headless and carries no traffic of
 // the tailnet; its ports are those that metrics are scraped from.
 func Service(o Options) *corev1.Service {
+	ports := make([]corev1.ServicePort, 0, len(Ports()))
+	for _, p := range Ports() {
+		ports = append(ports, servicePort(p.Name, p.ContainerPort))
+	}
 	om := o.objectMeta()
 	om.Name = o.ServiceName
+	if o.Metrics {
+		om.Labels[meta.LabelMetrics] = "true"
+	}
 	return &corev1.Service{
 		ObjectMeta: om,
 		Spec: corev1.ServiceSpec{
 			ClusterIP:                corev1.ClusterIPNone,
 			PublishNotReadyAddresses: true,
 			Selector:                 o.PodLabels(),
-			Ports: []corev1.ServicePort{
-				servicePort(portNameAgent, PortAgent),
-				servicePort(portNameContainerboot, PortContainerboot),
-			},
+			Ports:                    ports,
 		},
 	}
 }

@@ -112,9 +112,40 @@ type Options struct {
 	// limits.
 	Resources *corev1.ResourceRequirements
 
-	NodeSelector     map[string]string
-	Tolerations      []corev1.Toleration
-	ImagePullSecrets []corev1.LocalObjectReference
+	// AgentResources of the agent. Nil means small requests and no limits.
+	AgentResources *corev1.ResourceRequirements
+
+	NodeSelector      map[string]string
+	Tolerations       []corev1.Toleration
+	Affinity          *corev1.Affinity
+	PriorityClassName string
+	ImagePullSecrets  []corev1.LocalObjectReference
+
+	// Spread of the pods. Empty means over zones and hosts, as far as it goes. A
+	// constraint without a selector counts the group's pods.
+	Spread []corev1.TopologySpreadConstraint
+
+	// ExtraPodLabels are the user's. Ours win.
+	ExtraPodLabels map[string]string
+
+	// PodAnnotations are the user's.
+	PodAnnotations map[string]string
+
+	// AccountAnnotations are those of the service account.
+	AccountAnnotations map[string]string
+
+	// Env are more variables of the tailscale container. Ours win.
+	Env []corev1.EnvVar
+
+	// SecurityContext overrides the pods' where it is set. What the PodSecurity
+	// level restricted asks for cannot be overridden.
+	SecurityContext corev1.PodSecurityContext
+
+	// Metrics marks the Service as one to scrape.
+	Metrics bool
+
+	// PodMonitor says how the Prometheus operator scrapes the pods.
+	PodMonitor PodMonitorOptions
 }
 
 // Labels of every object of the group but its pods.

@@ -11,8 +11,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
+	"k8s.io/utils/ptr"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
 func options() Options {
@@ -35,12 +40,99 @@ func TestStatefulSetIsRestricted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pod := StatefulSet(options()).Spec.Template
 	restricted := api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
-	for _, r := range e.EvaluatePod(restricted, &pod.ObjectMeta, &pod.Spec) {
-		if !r.Allowed {
-			t.Errorf("a namespace that enforces restricted would refuse the pod: %s: %s", r.ForbiddenReason, r.ForbiddenDetail)
-		}
+	cases := map[string]struct {
+		reason string
+		change func(*Options)
+	}{
+		"Default": {
+			reason: "A namespace that enforces restricted must take the pod",
+			change: func(*Options) {},
+		},
+		"Overridden": {
+			reason: "What restricted asks for must not be overridden",
+			change: func(o *Options) {
+				o.SecurityContext = corev1.PodSecurityContext{
+					RunAsUser:      ptr.To[int64](2000),
+					RunAsNonRoot:   ptr.To(false),
+					SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeUnconfined},
+					SELinuxOptions: &corev1.SELinuxOptions{Type: "container_t"},
+				}
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := options()
+			tc.change(&o)
+			pod := StatefulSet(o).Spec.Template
+			for _, r := range e.EvaluatePod(restricted, &pod.ObjectMeta, &pod.Spec) {
+				if !r.Allowed {
+					t.Errorf("%s: %s: %s", tc.reason, r.ForbiddenReason, r.ForbiddenDetail)
+				}
+			}
+		})
+	}
+}
+
+// What the user sets never takes the place of what the group depends on.
+func TestStatefulSetOursWin(t *testing.T) {
+	o := options()
+	o.ExtraPodLabels = map[string]string{meta.LabelEndpoints: "other", "team": "edge"}
+	o.Env = []corev1.EnvVar{{Name: "TS_USERSPACE", Value: "false"}, {Name: "PORT", Value: "41641"}}
+	s := StatefulSet(o)
+	want := map[string]string{meta.LabelEndpoints: "web", meta.LabelDirection: DirectionIngress, "team": "edge"}
+	if diff := cmp.Diff(want, s.Spec.Template.Labels); diff != "" {
+		t.Errorf("labels of pods: -want, +got:\n%s", diff)
+	}
+	if diff := cmp.Diff(o.PodLabels(), s.Spec.Selector.MatchLabels); diff != "" {
+		t.Errorf("a selector cannot change, so it must not hold the user's labels: -want, +got:\n%s", diff)
+	}
+	got := map[string][]string{}
+	for _, e := range s.Spec.Template.Spec.Containers[0].Env {
+		got[e.Name] = append(got[e.Name], e.Value)
+	}
+	if diff := cmp.Diff([]string{"true"}, got["TS_USERSPACE"]); diff != "" {
+		t.Errorf("TS_USERSPACE: -want, +got:\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"41641"}, got["PORT"]); diff != "" {
+		t.Errorf("PORT: -want, +got:\n%s", diff)
+	}
+}
+
+func TestStatefulSetSpread(t *testing.T) {
+	theirs := &metav1.LabelSelector{MatchLabels: map[string]string{"team": "edge"}}
+	ours := &metav1.LabelSelector{MatchLabels: options().PodLabels()}
+	given := []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "rack"}, {MaxSkew: 1, TopologyKey: "row", LabelSelector: theirs}}
+	cases := map[string]struct {
+		reason string
+		spread []corev1.TopologySpreadConstraint
+		want   []corev1.TopologySpreadConstraint
+	}{
+		"Default": {
+			reason: "Spread over zones and hosts must never leave a pod unscheduled",
+			want: []corev1.TopologySpreadConstraint{
+				{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: ours},
+				{MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: ours},
+			},
+		},
+		"Given": {
+			reason: "The user's take the place of the default, and count the group's pods unless they say otherwise",
+			spread: given,
+			want:   []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "rack", LabelSelector: ours}, {MaxSkew: 1, TopologyKey: "row", LabelSelector: theirs}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := options()
+			o.Spread = tc.spread
+			if diff := cmp.Diff(tc.want, StatefulSet(o).Spec.Template.Spec.TopologySpreadConstraints); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+	if given[0].LabelSelector != nil {
+		t.Error("the options were changed")
 	}
 }
 
@@ -121,6 +213,36 @@ func references(value string) []string {
 		}
 		name, after, _ := strings.Cut(rest, ")")
 		out, value = append(out, name), after
+	}
+}
+
+// The monitor names ports, so containers must have them.
+func TestPodMonitor(t *testing.T) {
+	o := options()
+	o.PodMonitor = PodMonitorOptions{Labels: map[string]string{"release": "prometheus", meta.LabelEndpoints: "other"}, Interval: "15s"}
+	m := PodMonitor(o)
+	want := map[string]string{
+		"release": "prometheus", meta.LabelEndpoints: "web", meta.LabelDirection: DirectionIngress, meta.LabelTailnet: "example",
+	}
+	if diff := cmp.Diff(want, m.GetLabels()); diff != "" {
+		t.Errorf("labels: -want, +got:\n%s", diff)
+	}
+	named := map[string]bool{}
+	pod := StatefulSet(o).Spec.Template.Spec
+	for _, c := range append(pod.InitContainers, pod.Containers...) {
+		for _, p := range c.Ports {
+			named[p.Name] = true
+		}
+	}
+	endpoints, _, err := unstructured.NestedSlice(m.Object, "spec", "podMetricsEndpoints")
+	if err != nil || len(endpoints) != len(named) {
+		t.Fatalf("want an endpoint for each of the ports %v, got %v, %v", named, endpoints, err)
+	}
+	for _, e := range endpoints {
+		e := e.(map[string]any)
+		if !named[e["port"].(string)] || e["path"] != PathMetrics || e["interval"] != "15s" {
+			t.Errorf("want one of the ports %v, %s, each 15s; got %v", named, PathMetrics, e)
+		}
 	}
 }
 

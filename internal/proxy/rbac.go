@@ -14,8 +14,10 @@ import (
 
 // ServiceAccount of the proxies.
 func ServiceAccount(o Options) *corev1.ServiceAccount {
+	om := o.objectMeta()
+	om.Annotations = o.AccountAnnotations
 	return &corev1.ServiceAccount{
-		ObjectMeta: o.objectMeta(),
+		ObjectMeta: om,
 		// Proxy pods ask for the token themselves. Another pod that borrows the
 		// account by mistake gets none.
 		AutomountServiceAccountToken: ptr.To(false),

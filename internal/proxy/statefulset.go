@@ -4,6 +4,9 @@
 package proxy
 
 import (
+	"maps"
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -12,9 +15,9 @@ import (
 )
 
 const (
-	// uid that both containers run as. Tailscaled lets the user who runs it
-	// use its LocalAPI, so the agent must be the same.
-	uid = 1000
+	// uid that both containers run as by default. Tailscaled lets the user who
+	// runs it use its LocalAPI, so the agent must be the same.
+	uid int64 = 1000
 
 	// terminationGracePeriodSeconds covers the agent's drain (control needs some
 	// 15 s to move a service to another host, kube/services of tailscale.com),
@@ -38,7 +41,7 @@ func StatefulSet(o Options) *appsv1.StatefulSet {
 			UpdateStrategy:       appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType},
 			RevisionHistoryLimit: ptr.To[int32](revisionHistoryLimit),
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: o.PodLabels()},
+				ObjectMeta: metav1.ObjectMeta{Labels: o.allPodLabels(), Annotations: o.PodAnnotations},
 				Spec:       podSpec(o),
 			},
 		},
@@ -55,20 +58,13 @@ func podSpec(o Options) corev1.PodSpec {
 		TerminationGracePeriodSeconds: ptr.To[int64](terminationGracePeriodSeconds),
 		NodeSelector:                  o.NodeSelector,
 		Tolerations:                   o.Tolerations,
+		Affinity:                      o.Affinity,
+		PriorityClassName:             o.PriorityClassName,
 		ImagePullSecrets:              o.ImagePullSecrets,
-		SecurityContext: &corev1.PodSecurityContext{
-			RunAsNonRoot:   ptr.To(true),
-			RunAsUser:      ptr.To[int64](uid),
-			RunAsGroup:     ptr.To[int64](uid),
-			FSGroup:        ptr.To[int64](uid),
-			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-		},
-		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{
-			spread(o, corev1.LabelTopologyZone),
-			spread(o, corev1.LabelHostname),
-		},
-		InitContainers: []corev1.Container{agent(o)},
-		Containers:     []corev1.Container{tailscale(o)},
+		SecurityContext:               podSecurityContext(o),
+		TopologySpreadConstraints:     spread(o),
+		InitContainers:                []corev1.Container{agent(o)},
+		Containers:                    []corev1.Container{tailscale(o)},
 		Volumes: []corev1.Volume{
 			// Auth keys pass through here. Memory, so that none reaches a disk.
 			emptyDir(volumeTailscaledConfig, corev1.EmptyDirVolumeSource{
@@ -82,14 +78,44 @@ func podSpec(o Options) corev1.PodSpec {
 	}
 }
 
-// spread asks for an even spread, but never leaves a pod unscheduled for it.
-func spread(o Options, key string) corev1.TopologySpreadConstraint {
-	return corev1.TopologySpreadConstraint{
-		MaxSkew:           1,
-		TopologyKey:       key,
-		WhenUnsatisfiable: corev1.ScheduleAnyway,
-		LabelSelector:     &metav1.LabelSelector{MatchLabels: o.PodLabels()},
+// allPodLabels are the user's and ours.
+func (o Options) allPodLabels() map[string]string {
+	l := map[string]string{}
+	maps.Copy(l, o.ExtraPodLabels)
+	maps.Copy(l, o.PodLabels())
+	return l
+}
+
+func podSecurityContext(o Options) *corev1.PodSecurityContext {
+	s := o.SecurityContext
+	return &corev1.PodSecurityContext{
+		RunAsNonRoot:       ptr.To(true),
+		RunAsUser:          ptr.To(ptr.Deref(s.RunAsUser, uid)),
+		RunAsGroup:         ptr.To(ptr.Deref(s.RunAsGroup, uid)),
+		FSGroup:            ptr.To(ptr.Deref(s.FSGroup, uid)),
+		SupplementalGroups: s.SupplementalGroups,
+		SELinuxOptions:     s.SELinuxOptions,
+		SeccompProfile:     &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 	}
+}
+
+// spread is what the user asks for. By default it is an even spread that never
+// leaves a pod unscheduled. A selector that is missing would match no pod.
+func spread(o Options) []corev1.TopologySpreadConstraint {
+	ours := &metav1.LabelSelector{MatchLabels: o.PodLabels()}
+	if len(o.Spread) == 0 {
+		return []corev1.TopologySpreadConstraint{
+			{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: ours},
+			{MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: ours},
+		}
+	}
+	out := slices.Clone(o.Spread)
+	for i := range out {
+		if out[i].LabelSelector == nil {
+			out[i].LabelSelector = ours
+		}
+	}
+	return out
 }
 
 func emptyDir(name string, d corev1.EmptyDirVolumeSource) corev1.Volume {

@@ -10,70 +10,6 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// A ConnectionType is which way proxies carry traffic.
-// +kubebuilder:validation:Enum=ingress
-type ConnectionType string
-
-// Connection types.
-const (
-	// ConnectionTypeIngress is from the tailnet into the cluster.
-	ConnectionTypeIngress ConnectionType = "ingress"
-)
-
-// Networking is how tailscaled reaches the network.
-// +kubebuilder:validation:Enum=Userspace
-type Networking string
-
-// Networking modes.
-const (
-	// NetworkingUserspace needs no privilege.
-	NetworkingUserspace Networking = "Userspace"
-)
-
-// A Proxy says how the pods of a TailscaleEndpoints look.
-type Proxy struct {
-	// Replicas of each proxy StatefulSet.
-	// +kubebuilder:default=2
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=64
-	// +optional
-	Replicas *int32 `json:"replicas,omitempty"`
-
-	// ConnectionType is which way the proxies carry traffic.
-	// +kubebuilder:default=ingress
-	// +optional
-	ConnectionType ConnectionType `json:"connectionType,omitempty"`
-
-	// Networking is how tailscaled reaches the network.
-	// +kubebuilder:default=Userspace
-	// +optional
-	Networking Networking `json:"networking,omitempty"`
-
-	// Image of the tailscale container. It must hold containerboot.
-	// +kubebuilder:validation:MaxLength=512
-	// +optional
-	Image string `json:"image,omitempty"`
-
-	// Resources of the tailscale container.
-	// +optional
-	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
-
-	// NodeSelector of the pods.
-	// +optional
-	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
-
-	// Tolerations of the pods.
-	// +listType=atomic
-	// +optional
-	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
-
-	// ImagePullSecrets of the pods.
-	// +listType=map
-	// +listMapKey=name
-	// +optional
-	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
-}
-
 // A TailscaleEndpointsSpec is a group of proxies that appear as machines in a
 // tailnet.
 type TailscaleEndpointsSpec struct {
@@ -102,6 +38,29 @@ type StatefulSetRef struct {
 	ConnectionType  ConnectionType `json:"connectionType"`
 	ReadyReplicas   int32          `json:"readyReplicas"`
 	DesiredReplicas int32          `json:"desiredReplicas"`
+}
+
+// A StatefulSetStatus is one StatefulSet of a TailscaleEndpoints.
+type StatefulSetStatus struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+
+	// Type is which way its proxies carry traffic.
+	Type ConnectionType `json:"type"`
+
+	// Replicas that are wanted.
+	Replicas int32 `json:"replicas"`
+
+	// ReadyReplicas are the pods that are ready.
+	ReadyReplicas int32 `json:"readyReplicas"`
+
+	// Service is the headless Service that governs the StatefulSet. Its ports
+	// are those that metrics are scraped from.
+	Service string `json:"service"`
+
+	// CreatedAt is when the StatefulSet was made.
+	// +optional
+	CreatedAt *metav1.Time `json:"createdAt,omitempty"`
 }
 
 // A DeviceStatus is one machine of a TailscaleEndpoints in the tailnet.
@@ -137,12 +96,29 @@ type EndpointStatus struct {
 	// +optional
 	TailscaleIP string `json:"tailscaleIP,omitempty"`
 
+	// PodIP is the pod's first address in the cluster, while the proxy is healthy.
+	// +optional
+	PodIP string `json:"podIP,omitempty"`
+
+	// Ports that the pod serves at podIP.
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Ports []EndpointPort `json:"ports,omitempty"`
+
 	// HealthStatus is Healthy when the machine is in the tailnet, else Unhealthy.
 	HealthStatus string `json:"healthStatus"`
 
 	// Message tells what is missing when the proxy is not healthy.
 	// +optional
 	Message string `json:"message,omitempty"`
+}
+
+// An EndpointPort is a port of a proxy pod.
+type EndpointPort struct {
+	Name     string          `json:"name"`
+	Port     int32           `json:"port"`
+	Protocol corev1.Protocol `json:"protocol"`
 }
 
 // A TailscaleEndpointsStatus is the observed state of a TailscaleEndpoints.
@@ -153,6 +129,11 @@ type TailscaleEndpointsStatus struct {
 	// +listMapKey=name
 	// +optional
 	StatefulSetRefs []StatefulSetRef `json:"statefulSetRefs,omitempty"`
+
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	StatefulSets []StatefulSetStatus `json:"statefulSets,omitempty"`
 
 	// +listType=map
 	// +listMapKey=statefulSetPod
@@ -171,10 +152,21 @@ type TailscaleEndpointsStatus struct {
 	// HealthyEndpoints is how many proxies are in the tailnet.
 	// +optional
 	HealthyEndpoints *int32 `json:"healthyEndpoints,omitempty"`
+
+	// Replicas that are ready in each proxy StatefulSet. The scale subresource
+	// reports it.
+	// +optional
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// Selector of the pods that replicas counts, as a string. Autoscalers find
+	// the pods by it.
+	// +optional
+	Selector string `json:"selector,omitempty"`
 }
 
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.proxy.replicas,statuspath=.status.replicas,selectorpath=.status.selector
 // +kubebuilder:storageversion
 // +kubebuilder:printcolumn:name="TAILNET",type="string",JSONPath=".spec.tailnet"
 // +kubebuilder:printcolumn:name="HEALTHY",type="integer",JSONPath=".status.healthyEndpoints"
