@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"slices"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
@@ -17,7 +18,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// conditionTypes that every run sets.
+// conditionTypes that every run sets. Conflict is set where the service is
+// shared.
 var conditionTypes = []xpv2.ConditionType{ //nolint:gochecknoglobals // A constant list.
 	meta.TypeEndpointsSelected, meta.TypeVIPServiceReady, meta.TypeAdvertised, meta.TypeApproved,
 }
@@ -63,6 +65,10 @@ func run(r *compose.Run) error {
 		return errors.New("cannot compose a service for an object without a namespace")
 	}
 	s := &service{owner: owner, xr: xr}
+	types := conditionTypes
+	if s.shared() {
+		types = append(slices.Clone(types), meta.TypeConflict)
+	}
 	if err := s.observe(r); err != nil {
 		return err
 	}
@@ -74,7 +80,7 @@ func run(r *compose.Run) error {
 		return err
 	}
 	if !resolved {
-		r.SetWaiting("Waiting for Crossplane to read the ProxySets", conditionTypes...)
+		r.SetWaiting("Waiting for Crossplane to read the ProxySets", types...)
 		return r.CarryOver()
 	}
 	s.sel = selectEndpoints(owner, xr, sets)
@@ -88,14 +94,14 @@ func run(r *compose.Run) error {
 			return err
 		}
 		if !resolved {
-			r.SetWaiting("Waiting for Crossplane to read the TailscaleTailnet", conditionTypes...)
+			r.SetWaiting("Waiting for Crossplane to read the TailscaleTailnet", types...)
 			return r.CarryOver()
 		}
 		s.judge(name, found)
 	}
 
 	s.ports, s.portsErr = assignPorts(xr.Spec)
-	for _, c := range []compose.Condition{s.endpointsSelected(), s.vipServiceReady(), s.advertised(), s.approved()} {
+	for _, c := range s.conditions() {
 		r.SetCondition(c)
 	}
 	if s.problem() {

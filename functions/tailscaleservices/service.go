@@ -4,6 +4,8 @@
 package main
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -138,12 +140,32 @@ func (s *service) addresses() []string {
 	return s.vip.Status.AtProvider.Addresses
 }
 
-// hosts that offer the service.
+// hosts of this cluster that offer the service. Those of other clusters, which
+// may have the same names, are in their records.
 func (s *service) hosts() []tailnetv1alpha1.ServiceHost {
 	if s.vip == nil || s.moving() {
 		return nil
 	}
-	return s.vip.Status.AtProvider.Hosts
+	return slices.DeleteFunc(slices.Clone(s.vip.Status.AtProvider.Hosts), func(h tailnetv1alpha1.ServiceHost) bool {
+		return s.shared() && !h.Local
+	})
+}
+
+// shared tells whether other clusters may define the service, too.
+func (s *service) shared() bool {
+	return s.xr.Spec.Sharing == gatewayv1alpha1.SharingShared
+}
+
+// remotes are the other clusters that share the service, by cluster ID. This
+// cluster is the one whose record has the name of our own service.
+func (s *service) remotes() []tailnetv1alpha1.ServiceConsumer {
+	if !s.shared() || s.vip == nil || s.moving() {
+		return nil
+	}
+	o := s.vip.Status.AtProvider
+	return slices.DeleteFunc(slices.Clone(o.Consumers), func(c tailnetv1alpha1.ServiceConsumer) bool {
+		return c.ServiceName == o.OwnServiceName
+	})
 }
 
 // vipReady tells whether the service is in the tailnet, and as it is wanted.

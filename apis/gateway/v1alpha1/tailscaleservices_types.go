@@ -20,6 +20,16 @@ type ServiceName string
 // +kubebuilder:validation:XValidation:rule="self.matches('^tcp:[1-9][0-9]{0,4}$') && int(self.substring(4)) <= 65535",message="must be tcp:PORT with PORT from 1 to 65535; Tailscale Services carry TCP only"
 type ServicePort string
 
+// Sharing says whether several clusters may define one Tailscale Service.
+// +kubebuilder:validation:Enum=Exclusive;Shared
+type Sharing string
+
+// Ways to share.
+const (
+	SharingExclusive Sharing = "Exclusive"
+	SharingShared    Sharing = "Shared"
+)
+
 // A VIPServiceTemplate is the Tailscale Service to make.
 type VIPServiceTemplate struct {
 	// Name of the service in the tailnet. Absent means svc: and the object's
@@ -27,6 +37,11 @@ type VIPServiceTemplate struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable; make another TailscaleServices instead"
 	// +optional
 	Name ServiceName `json:"name,omitempty"`
+
+	// DisplayName is shown instead of the name in Tailscale's admin console.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	DisplayName string `json:"displayName,omitempty"`
 
 	// Ports of the service, each tcp:PORT.
 	// +kubebuilder:validation:MinItems=1
@@ -44,6 +59,20 @@ type VIPServiceTemplate struct {
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Comment string `json:"comment,omitempty"`
+
+	// Annotations to set on the service, beside those that others keep there.
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 128 && !k.startsWith('gateway.tailscale.com/') && k != 'tailscale.com/owner-references')",message="keys must be at most 128 characters long, not begin with gateway.tailscale.com/ and not be tailscale.com/owner-references: those are kept by the provider"
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
+
+	// RecordTags are the tags of this cluster's own service, which stands for it
+	// among the clusters that share the service. Absent means tags. It matters
+	// only when sharing is Shared.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	RecordTags []Tag `json:"recordTags,omitempty"`
 
 	// AutoApprove approves the selected proxies as hosts through the API.
 	// +kubebuilder:default=true
@@ -159,6 +188,7 @@ type EndpointTemplate struct {
 // A TailscaleServicesSpec is a Tailscale Service, the proxies that host it, and
 // the backends that answer it.
 // +kubebuilder:validation:XValidation:rule="!has(self.endpointTemplate) || has(self.selector.matchLabels) && size(self.selector.matchLabels) > 0",message="selector.matchLabels must have a label when endpointTemplate is set: endpoints made from the template get it"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.sharing) || oldSelf.sharing != 'Shared' || (has(self.sharing) && self.sharing == 'Shared')",message="sharing cannot go back from Shared to Exclusive; delete this TailscaleServices and make another"
 type TailscaleServicesSpec struct {
 	// Selector picks TailscaleEndpoints of the same namespace by label.
 	Selector metav1.LabelSelector `json:"selector"`
@@ -175,6 +205,13 @@ type TailscaleServicesSpec struct {
 	// LoadBalancing says how traffic is spread over backends.
 	// +optional
 	LoadBalancing *LoadBalancing `json:"loadBalancing,omitempty"`
+
+	// Sharing is Exclusive for a service of this cluster alone, or Shared for one
+	// that several clusters define together, each with a TailscaleServices of the
+	// same vipService.name. Exclusive can be changed to Shared, but not back.
+	// +kubebuilder:default=Exclusive
+	// +optional
+	Sharing Sharing `json:"sharing,omitempty"`
 
 	// EndpointTemplate makes a TailscaleEndpoints when the selector matches
 	// none.
@@ -223,6 +260,46 @@ type ServiceVIPStatus struct {
 	HealthyBackendCount int32 `json:"healthyBackendCount"`
 }
 
+// RemoteHealth is how the machines of another cluster do that host the service.
+type RemoteHealth struct {
+	// Ready is how many machines offer the service.
+	Ready int32 `json:"ready"`
+
+	// Total is how many machines are to offer it.
+	Total int32 `json:"total"`
+
+	// Score is the percentage of backends that answer, from 0 to 100.
+	Score int32 `json:"score"`
+}
+
+// A RemoteCluster is another cluster that shares the service, as its own record
+// in the tailnet says.
+type RemoteCluster struct {
+	// ClusterID of the cluster.
+	ClusterID string `json:"clusterID"`
+
+	// ServiceName is the Tailscale Service that ends in that cluster alone.
+	ServiceName string `json:"serviceName"`
+
+	// Addresses of the cluster's own service, IPv4 first.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +optional
+	Addresses []string `json:"addresses,omitempty"`
+
+	// DNSName of the cluster's own service in the tailnet.
+	// +optional
+	DNSName string `json:"dnsName,omitempty"`
+
+	// Health of the cluster's machines. Absent while it has none.
+	// +optional
+	Health *RemoteHealth `json:"health,omitempty"`
+
+	// Alive tells whether one of the cluster's machines is online or was so
+	// within the last 30 minutes, or it has named none yet.
+	Alive bool `json:"alive"`
+}
+
 // A TailscaleServicesStatus is the observed state of a TailscaleServices.
 type TailscaleServicesStatus struct {
 	xpv2.ConditionedStatus `json:",inline"`
@@ -242,6 +319,19 @@ type TailscaleServicesStatus struct {
 	// HealthyBackends is how many machines host it now.
 	// +optional
 	HealthyBackends *int32 `json:"healthyBackends,omitempty"`
+
+	// ClusterCount is how many clusters share the service, this one included.
+	// Absent unless sharing is Shared.
+	// +optional
+	ClusterCount *int32 `json:"clusterCount,omitempty"`
+
+	// RemoteClusters are the other clusters that share the service, by cluster
+	// ID. At most 64 are listed.
+	// +listType=map
+	// +listMapKey=clusterID
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	RemoteClusters []RemoteCluster `json:"remoteClusters,omitempty"`
 }
 
 // +kubebuilder:object:root=true
@@ -253,6 +343,7 @@ type TailscaleServicesStatus struct {
 // +kubebuilder:printcolumn:name="BACKENDS",type="integer",JSONPath=".status.totalBackends"
 // +kubebuilder:printcolumn:name="ADVERTISED",type="string",JSONPath=".status.conditions[?(@.type=='Advertised')].status"
 // +kubebuilder:printcolumn:name="REASON",type="string",JSONPath=".status.conditions[?(@.type=='Advertised')].reason"
+// +kubebuilder:printcolumn:name="CLUSTERS",type="integer",JSONPath=".status.clusterCount",priority=1
 // +kubebuilder:resource:scope=Namespaced,path=tailscaleservices,singular=tailscaleservice,categories={tailscale,crossplane},shortName=tssvc
 // +kubebuilder:validation:XValidation:rule="has(self.spec.vipService.name) || self.metadata.name.matches('^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$')",message="metadata.name must be a DNS label when spec.vipService.name is absent: it names the Tailscale Service"
 
