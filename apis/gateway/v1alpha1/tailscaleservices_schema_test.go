@@ -1,0 +1,79 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestTailscaleServicesSchema(t *testing.T) {
+	const rest = "\n  selector: {matchLabels: {app: web}}\n  backends: [{name: web, port: 80}]"
+	spec := func(lines string) string {
+		return "metadata: {name: web}\nspec:\n  " + strings.ReplaceAll(lines, "\n", "\n  ") + rest
+	}
+	const vip = "vipService: {ports: ['tcp:80']}"
+
+	cases := map[string]struct {
+		reason string
+		obj    string
+		old    string
+		want   string
+	}{
+		"Least": {
+			reason: "What must be said is enough.",
+			obj:    spec(vip),
+		},
+		"Shared": {
+			reason: "A service may be shared.",
+			obj:    spec(vip + "\nsharing: Shared"),
+		},
+		"BecomesShared": {
+			reason: "A service that was exclusive may become shared.",
+			obj:    spec(vip + "\nsharing: Shared"),
+			old:    spec(vip),
+		},
+		"NoLongerShared": {
+			reason: "Other clusters would lose it.",
+			obj:    spec(vip),
+			old:    spec(vip + "\nsharing: Shared"),
+			want:   "sharing cannot go back from Shared to Exclusive",
+		},
+		"SharedByHalves": {
+			reason: "There are two ways to share.",
+			obj:    spec(vip + "\nsharing: Half"),
+			want:   "spec.sharing: Unsupported value",
+		},
+		"ReservedAnnotation": {
+			reason: "The provider's own annotations are not the user's to set.",
+			obj:    spec("vipService: {ports: ['tcp:80'], annotations: {gateway.tailscale.com/owner: me}}"),
+			want:   "not begin with gateway.tailscale.com/",
+		},
+		"LongDisplayName": {
+			reason: "Tailscale takes 64 characters.",
+			obj:    spec("vipService: {ports: ['tcp:80'], displayName: " + strings.Repeat("x", 65) + "}"),
+			want:   "spec.vipService.displayName: Too long",
+		},
+		"RecordTag": {
+			reason: "A tag is a tag.",
+			obj:    spec("vipService: {ports: ['tcp:80'], recordTags: [record]}"),
+			want:   "must be tag: followed by a letter",
+		},
+		"OtherName": {
+			reason: "A service that is renamed would be another one.",
+			obj:    spec("vipService: {ports: ['tcp:80'], name: svc:b}"),
+			old:    spec("vipService: {ports: ['tcp:80'], name: svc:a}"),
+			want:   "is immutable",
+		},
+	}
+	c := newChecker(t, "tailscaleservices")
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := c.check(t, parse(t, tc.obj), parse(t, tc.old))
+			if tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
+				t.Errorf("%s: want %q, got %q", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
