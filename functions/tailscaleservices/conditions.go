@@ -22,11 +22,24 @@ const reasonInvalidSelector xpv2.ConditionReason = "InvalidSelector"
 
 // conditions of the object.
 func (s *service) conditions() []compose.Condition {
-	out := []compose.Condition{s.endpointsSelected(), s.vipServiceReady(), s.advertised(), s.approved()}
+	out := []compose.Condition{s.accepted(), s.endpointsSelected(), s.vipServiceReady(), s.advertised(), s.approved()}
 	if s.shared() {
 		out = append(out, s.conflict())
 	}
 	return out
+}
+
+func (s *service) accepted() compose.Condition {
+	if s.portsErr != nil {
+		return compose.Condition{
+			Type: meta.TypeAccepted, Status: compose.False, Reason: s.portsErr.reason,
+			Message: fmt.Sprintf("%s cannot be served: %v", s.serviceName(), s.portsErr),
+		}
+	}
+	return compose.Condition{
+		Type: meta.TypeAccepted, Status: compose.True, Reason: meta.ReasonAccepted,
+		Message: "Every port of the service has a backend",
+	}
 }
 
 func (s *service) endpointsSelected() compose.Condition {
@@ -103,7 +116,7 @@ func (s *service) advertised() compose.Condition {
 	total, offered, healthy := s.machines(), count(s.hosts(), isOffered), count(s.hosts(), isHealthy)
 	switch {
 	case s.portsErr != nil:
-		c.Reason, c.Message = meta.ReasonInvalidBackends, "Invalid backends: "+s.portsErr.Error()
+		c.Reason, c.Message = s.portsErr.reason, fmt.Sprintf("%s is not served as the spec says; see the condition %s", s.serviceName(), meta.TypeAccepted)
 	case healthy > 0:
 		c.Status, c.Reason = compose.True, meta.ReasonHostsAdvertising
 		c.Message = fmt.Sprintf("Machines host %s; status.healthyBackends counts them", s.serviceName())

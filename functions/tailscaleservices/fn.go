@@ -21,7 +21,7 @@ import (
 // conditionTypes that every run sets. Conflict is set where the service is
 // shared.
 var conditionTypes = []xpv2.ConditionType{ //nolint:gochecknoglobals // A constant list.
-	meta.TypeEndpointsSelected, meta.TypeVIPServiceReady, meta.TypeAdvertised, meta.TypeApproved,
+	meta.TypeAccepted, meta.TypeEndpointsSelected, meta.TypeVIPServiceReady, meta.TypeAdvertised, meta.TypeApproved,
 }
 
 // Function composes TailscaleServices.

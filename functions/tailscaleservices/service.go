@@ -45,7 +45,7 @@ type service struct {
 
 	verdict  compose.TailnetVerdict
 	ports    []assignment
-	portsErr error
+	portsErr *specError
 }
 
 func (s *service) observe(r *compose.Run) error {

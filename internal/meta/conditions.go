@@ -22,6 +22,9 @@ const (
 	// TypeMachinesReady tells whether all wanted machines are in the tailnet.
 	TypeMachinesReady xpv2.ConditionType = "MachinesReady"
 
+	// TypeAccepted tells whether what a spec asks for can be done at all.
+	TypeAccepted xpv2.ConditionType = "Accepted"
+
 	// TypeEndpointsSelected tells whether a selector picked endpoints.
 	TypeEndpointsSelected xpv2.ConditionType = "EndpointsSelected"
 
@@ -68,7 +71,12 @@ const (
 	ReasonEndpointsProvisioned xpv2.ConditionReason = "EndpointsProvisioned"
 	ReasonNoEndpointsMatch     xpv2.ConditionReason = "NoEndpointsMatch"
 	ReasonSeveralTailnets      xpv2.ConditionReason = "SeveralTailnets"
-	ReasonInvalidBackends      xpv2.ConditionReason = "InvalidBackends"
+)
+
+// Reasons of Accepted, beside ReasonAccepted.
+const (
+	ReasonInvalidBackends xpv2.ConditionReason = "InvalidBackends"
+	ReasonUnsupported     xpv2.ConditionReason = "Unsupported"
 )
 
 // Reasons of VIPServiceReady.

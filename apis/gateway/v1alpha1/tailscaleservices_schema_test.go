@@ -66,6 +66,48 @@ func TestTailscaleServicesSchema(t *testing.T) {
 			old:    spec("vipService: {ports: ['tcp:80'], name: svc:a}"),
 			want:   "is immutable",
 		},
+		"Weighted": {
+			reason: "The schema takes what a Gateway can do.",
+			obj:    spec(vip + "\nloadBalancing: {strategy: weighted, weights: {web: 2}}"),
+		},
+		"WeightedWithoutWeights": {
+			reason: "Weights must be said.",
+			obj:    spec(vip + "\nloadBalancing: {strategy: weighted}"),
+			want:   "strategy weighted needs weights",
+		},
+		"WeightsWithoutStrategy": {
+			reason: "Weights would mean nothing.",
+			obj:    spec(vip + "\nloadBalancing: {weights: {web: 2}}"),
+			want:   "weights need strategy weighted",
+		},
+		"NegativeWeight": {
+			reason: "A weight is a share.",
+			obj:    spec(vip + "\nloadBalancing: {strategy: weighted, weights: {web: -1}}"),
+			want:   "should be greater than or equal to 0",
+		},
+		"Failover": {
+			reason: "The schema takes what a Gateway can do.",
+			obj:    spec(vip + "\nloadBalancing: {strategy: failover, failover: {primary: a, secondary: [b]}}"),
+		},
+		"FailoverWithoutStrategy": {
+			reason: "A failover would mean nothing.",
+			obj:    spec(vip + "\nloadBalancing: {failover: {primary: a, secondary: [b]}}"),
+			want:   "strategy failover needs failover",
+		},
+		"FailoverToItself": {
+			reason: "A backend cannot take over from itself.",
+			obj:    spec(vip + "\nloadBalancing: {strategy: failover, failover: {primary: a, secondary: [a]}}"),
+			want:   "secondary must not list primary",
+		},
+		"NoHealthCheck": {
+			reason: "Probes can be turned off.",
+			obj:    spec(vip + "\nloadBalancing: {healthCheck: {enabled: false}}"),
+		},
+		"Threshold": {
+			reason: "No answer at all makes no backend healthy.",
+			obj:    spec(vip + "\nloadBalancing: {healthCheck: {healthyThreshold: 0}}"),
+			want:   "should be greater than or equal to 1",
+		},
 	}
 	c := newChecker(t, "tailscaleservices")
 	for name, tc := range cases {

@@ -117,10 +117,11 @@ type Backend struct {
 
 // A HealthCheck says how proxies probe backends.
 type HealthCheck struct {
-	// Enabled turns on HTTP probes of path. Without it a TCP connection is
-	// enough.
+	// Enabled true asks for path by HTTP. False sends nothing to backends: one
+	// is healthy while its name is known, so that a Service without ready pods
+	// stays advertised. Absent, a TCP connection is enough.
 	// +optional
-	Enabled bool `json:"enabled,omitempty"`
+	Enabled *bool `json:"enabled,omitempty"`
 
 	// Path of an HTTP GET that must answer 2xx or 3xx.
 	// +kubebuilder:default="/health"
@@ -154,8 +155,71 @@ type HealthCheck struct {
 	UnhealthyThreshold int32 `json:"unhealthyThreshold,omitempty"`
 }
 
+// A Strategy says which backend of a port gets a connection.
+// +kubebuilder:validation:Enum=round-robin;least-connections;weighted;failover
+type Strategy string
+
+// Strategies.
+const (
+	StrategyRoundRobin       Strategy = "round-robin"
+	StrategyLeastConnections Strategy = "least-connections"
+	StrategyWeighted         Strategy = "weighted"
+	StrategyFailover         Strategy = "failover"
+)
+
+// A BackendName is the name of a backend.
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=63
+// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
+type BackendName string
+
+// A Weight of a backend among those of the same port.
+// +kubebuilder:validation:Minimum=0
+// +kubebuilder:validation:Maximum=1000000
+type Weight int32
+
+// A Failover says which backend takes over when another is sick.
+// +kubebuilder:validation:XValidation:rule="!(self.primary in self.secondary)",message="secondary must not list primary"
+type Failover struct {
+	// Primary is the backend that gets all traffic while it is healthy.
+	Primary BackendName `json:"primary"`
+
+	// Secondary backends take over, the first that is healthy.
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	Secondary []BackendName `json:"secondary"`
+
+	// FailbackDelay is how long primary must be healthy again before it gets
+	// traffic, such as 60s.
+	// +kubebuilder:default="60s"
+	// +optional
+	FailbackDelay *metav1.Duration `json:"failbackDelay,omitempty"`
+}
+
 // LoadBalancing says how traffic is spread over backends.
+// +kubebuilder:validation:XValidation:rule="!has(self.weights) || self.strategy == 'weighted'",message="weights need strategy weighted"
+// +kubebuilder:validation:XValidation:rule="self.strategy != 'weighted' || has(self.weights) && size(self.weights) > 0",message="strategy weighted needs weights"
+// +kubebuilder:validation:XValidation:rule="has(self.failover) == (self.strategy == 'failover')",message="strategy failover needs failover, and no other strategy takes it"
 type LoadBalancing struct {
+	// Strategy says which backend of a port gets a connection. A proxy hands
+	// each port to one Service, whose pods Kubernetes balances: that is
+	// round-robin. Any other strategy needs a Gateway as the backend, and shows
+	// Accepted=False with the reason Unsupported until there is one.
+	// +kubebuilder:default=round-robin
+	// +optional
+	Strategy Strategy `json:"strategy,omitempty"`
+
+	// Weights of backends, by name, when strategy is weighted. One that is not
+	// named has the weight 1.
+	// +kubebuilder:validation:MaxProperties=64
+	// +optional
+	Weights map[string]Weight `json:"weights,omitempty"`
+
+	// Failover says which backend takes over, when strategy is failover.
+	// +optional
+	Failover *Failover `json:"failover,omitempty"`
+
 	// HealthCheck says how proxies probe backends. A service whose backends are
 	// all unhealthy is not advertised.
 	// +optional
