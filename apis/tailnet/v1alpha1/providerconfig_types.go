@@ -183,6 +183,18 @@ func (c Credentials) SecretReference() *xpv2.SecretReference {
 	return nil
 }
 
+// Namespace that the credentials are in: that of the Secret or of the service
+// account. Empty for the provider's own service account.
+func (c Credentials) Namespace() string {
+	if s := c.SecretReference(); s != nil {
+		return s.Namespace
+	}
+	if w := c.WorkloadIdentity; w != nil && w.ServiceAccountRef != nil {
+		return w.ServiceAccountRef.Namespace
+	}
+	return ""
+}
+
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
