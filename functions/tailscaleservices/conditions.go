@@ -16,10 +16,6 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// reasonInvalidSelector means that the selector, or the template beside it,
-// cannot match.
-const reasonInvalidSelector xpv2.ConditionReason = "InvalidSelector"
-
 // conditions of the object.
 func (s *service) conditions() []compose.Condition {
 	out := []compose.Condition{s.accepted(), s.endpointsSelected(), s.vipServiceReady(), s.advertised(), s.approved()}
@@ -50,7 +46,7 @@ func (s *service) endpointsSelected() compose.Condition {
 	}
 	switch {
 	case s.sel.err != nil:
-		c.Reason, c.Message = reasonInvalidSelector, "spec.selector: "+s.sel.err.Error()
+		c.Reason, c.Message = meta.ReasonInvalidSelector, "spec.selector: "+s.sel.err.Error()
 	case s.severalTailnets():
 		c.Reason = meta.ReasonSeveralTailnets
 		c.Message = fmt.Sprintf("The selected TailscaleEndpoints %s are of the tailnets %s; select those of one",

@@ -87,17 +87,15 @@ func run(r *compose.Run) error {
 
 	name := s.tailnet()
 	if name != "" {
-		need := compose.RequireTailnet(name)
-		r.Require(need)
-		found, resolved, err := compose.Required[tailnetv1alpha1.ClusterProviderConfig](r, need)
+		config, v, waiting, err := r.Tailnet(name, owner.Namespace)
 		if err != nil {
 			return err
 		}
-		if !resolved {
-			r.SetWaiting("Waiting for Crossplane to read the TailscaleTailnet", types...)
+		if waiting != "" {
+			r.SetWaiting(waiting, types...)
 			return r.CarryOver()
 		}
-		s.judge(name, found)
+		s.judge(v, config)
 	}
 
 	s.ports, s.portsErr = assignPorts(xr.Spec)

@@ -97,13 +97,11 @@ func (s *service) tailnet() string {
 	return s.observedTailnet()
 }
 
-func (s *service) judge(name string, found []tailnetv1alpha1.ClusterProviderConfig) {
-	var t *tailnetv1alpha1.ClusterProviderConfig
-	if len(found) > 0 {
-		t = &found[0]
+func (s *service) judge(v compose.TailnetVerdict, t *tailnetv1alpha1.ClusterProviderConfig) {
+	if t != nil {
 		s.tailnetTags = t.Spec.Tags
 	}
-	s.verdict = compose.JudgeTailnet(name, s.owner.Namespace, t)
+	s.verdict = v
 }
 
 // severalTailnets tells that the selected endpoints are of more than one.
@@ -112,7 +110,8 @@ func (s *service) severalTailnets() bool {
 }
 
 // refused tells that the namespace may not use the tailnet. Nothing is composed
-// then. A tailnet that is gone does not refuse: what runs is not harmed.
+// then. A tailnet that is gone, or does not say who may use it, does not refuse:
+// what runs is not harmed.
 func (s *service) refused() bool {
 	return s.verdict.Reason == meta.ReasonNamespaceNotAllowed
 }

@@ -68,7 +68,7 @@ func allowedNamespaces(a *gatewayv1alpha1.AllowedNamespaces) *tailnetv1alpha1.Al
 	if a == nil {
 		return nil
 	}
-	return &tailnetv1alpha1.AllowedNamespaces{From: tailnetv1alpha1.NamespacesFrom(a.From), Names: a.Names}
+	return &tailnetv1alpha1.AllowedNamespaces{From: tailnetv1alpha1.NamespacesFrom(a.From), Names: a.Names, Selector: a.Selector}
 }
 
 // composeTailnet makes what observes the tailnet and tries the credential.

@@ -50,7 +50,8 @@ const (
 	ReasonAPIUnavailable     xpv2.ConditionReason = "APIUnavailable"
 )
 
-// Reasons of TailnetAccepted, beside ReasonTailnetNotFound.
+// Reasons of TailnetAccepted, beside ReasonTailnetNotFound and
+// ReasonInvalidSelector.
 const (
 	ReasonAccepted            xpv2.ConditionReason = "Accepted"
 	ReasonNamespaceNotAllowed xpv2.ConditionReason = "NamespaceNotAllowed"
@@ -70,6 +71,7 @@ const (
 	ReasonEndpointsSelected    xpv2.ConditionReason = "EndpointsSelected"
 	ReasonEndpointsProvisioned xpv2.ConditionReason = "EndpointsProvisioned"
 	ReasonNoEndpointsMatch     xpv2.ConditionReason = "NoEndpointsMatch"
+	ReasonInvalidSelector      xpv2.ConditionReason = "InvalidSelector"
 	ReasonSeveralTailnets      xpv2.ConditionReason = "SeveralTailnets"
 )
 

@@ -58,6 +58,20 @@ func TestTailscaleTailnetSchema(t *testing.T) {
 			reason: "The Tailnet is allowed where it is.",
 			obj:    spec(own + "\nallowedNamespaces: {from: List, names: [apps, tailscale]}"),
 		},
+		"Selector": {
+			reason: "Namespaces can be selected by label.",
+			obj:    spec(oauth + "\nallowedNamespaces: {from: Selector, selector: {matchLabels: {team: shop}}}"),
+		},
+		"NoSelector": {
+			reason: "A selector that is missing is a mistake.",
+			obj:    spec(oauth + "\nallowedNamespaces: {from: Selector}"),
+			want:   "selector must be set when from is Selector, and only then",
+		},
+		"IdleSelector": {
+			reason: "A selector that means nothing is a mistake.",
+			obj:    spec(oauth + "\nallowedNamespaces: {selector: {matchLabels: {team: shop}}}"),
+			want:   "selector must be set when from is Selector, and only then",
+		},
 		"EmptyList": {
 			reason: "A list that allows nobody is a mistake.",
 			obj:    spec(oauth + "\nallowedNamespaces: {from: List}"),

@@ -15,19 +15,22 @@ import (
 type Tag string
 
 // NamespacesFrom says which namespaces may use a tailnet.
-// +kubebuilder:validation:Enum=All;List
+// +kubebuilder:validation:Enum=All;List;Selector
 type NamespacesFrom string
 
 // Which namespaces may use a tailnet.
 const (
-	NamespacesFromAll  NamespacesFrom = "All"
-	NamespacesFromList NamespacesFrom = "List"
+	NamespacesFromAll      NamespacesFrom = "All"
+	NamespacesFromList     NamespacesFrom = "List"
+	NamespacesFromSelector NamespacesFrom = "Selector"
 )
 
 // AllowedNamespaces says which namespaces may use a tailnet.
 // +kubebuilder:validation:XValidation:rule="self.from != 'List' || (has(self.names) && size(self.names) > 0)",message="names must list at least one namespace when from is List"
+// +kubebuilder:validation:XValidation:rule="has(self.selector) == (self.from == 'Selector')",message="selector must be set when from is Selector, and only then"
 type AllowedNamespaces struct {
-	// From is All, or List for those in names.
+	// From is All, List for those in names, or Selector for those whose labels
+	// match selector.
 	// +kubebuilder:default=All
 	// +optional
 	From NamespacesFrom `json:"from,omitempty"`
@@ -38,6 +41,13 @@ type AllowedNamespaces struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	// +optional
 	Names []string `json:"names,omitempty"`
+
+	// Selector picks namespaces by label, when from is Selector. It is enforced
+	// where TailscaleEndpoints and TailscaleServices are composed. The provider
+	// may not read namespaces: a managed resource that somebody writes by hand
+	// passes from every namespace, so use List where people may write these.
+	// +optional
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 }
 
 // A ServiceAccountReference names a service account.
