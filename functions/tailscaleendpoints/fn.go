@@ -12,7 +12,6 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
-	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
@@ -62,21 +61,14 @@ func run(r *compose.Run, img images) error {
 		return err
 	}
 
-	need := compose.RequireTailnet(xr.Spec.Tailnet)
-	r.Require(need)
-	configs, resolved, err := compose.Required[tailnetv1alpha1.ClusterProviderConfig](r, need)
+	tailnet, v, waiting, err := r.Tailnet(xr.Spec.Tailnet, owner.Namespace)
 	if err != nil {
 		return err
 	}
-	if !resolved {
-		r.SetWaiting("Waiting for Crossplane to read the TailscaleTailnet", conditionTypes...)
+	if waiting != "" {
+		r.SetWaiting(waiting, conditionTypes...)
 		return r.CarryOver()
 	}
-	var tailnet *tailnetv1alpha1.ClusterProviderConfig
-	if len(configs) > 0 {
-		tailnet = &configs[0]
-	}
-	v := compose.JudgeTailnet(xr.Spec.Tailnet, owner.Namespace, tailnet)
 	g.judge(v, tailnet)
 
 	for _, c := range []compose.Condition{accepted(v), g.machinesReady(), g.statefulSetsReady()} {

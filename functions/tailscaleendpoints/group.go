@@ -114,15 +114,15 @@ func (g *group) observe(r *compose.Run) error {
 	return nil
 }
 
-// judge what a tailnet's verdict means for the group. A tailnet that is gone
-// harms no proxy that runs: what was known of it is in the ProxySet. One that
-// does not allow the namespace leaves none.
+// judge what a tailnet's verdict means for the group. A tailnet that is gone, or
+// does not say who may use it, harms no proxy that runs: what was known of it is
+// in the ProxySet. One that does not allow the namespace leaves none.
 func (g *group) judge(v compose.TailnetVerdict, t *tailnetv1alpha1.ClusterProviderConfig) {
 	switch {
 	case v.Accepted:
 		g.composed = true
 		g.tags = compose.Tags(t.Spec.Tags, compose.Tags(g.xr.Spec.Tags))
-	case v.Reason == meta.ReasonTailnetNotFound:
+	case v.Reason == meta.ReasonTailnetNotFound || v.Reason == meta.ReasonInvalidSelector:
 		g.composed = g.children
 		g.tags = compose.Tags(g.xr.Spec.Tags)
 		if g.proxySet != nil {

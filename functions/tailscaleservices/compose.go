@@ -121,9 +121,13 @@ func (s *service) composeVIPService() *tailnetv1alpha1.VIPService {
 			ManagedResourceSpec: xpv2.ManagedResourceSpec{ProviderConfigReference: compose.ProviderConfigRef(s.tailnet())},
 			ForProvider: tailnetv1alpha1.VIPServiceParameters{
 				Name:        tailnetv1alpha1.ServiceName(s.serviceName()),
+				DisplayName: t.DisplayName,
 				Comment:     t.Comment,
 				Ports:       ports,
 				Tags:        compose.Tags(t.Tags),
+				Annotations: t.Annotations,
+				Sharing:     tailnetv1alpha1.Sharing(s.xr.Spec.Sharing),
+				RecordTags:  compose.Tags(t.RecordTags),
 				AutoApprove: t.AutoApprove,
 				HostTags:    s.hostTags(),
 			},

@@ -5,6 +5,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -15,9 +16,27 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// reasonInvalidSelector means that the selector, or the template beside it,
-// cannot match.
-const reasonInvalidSelector xpv2.ConditionReason = "InvalidSelector"
+// conditions of the object.
+func (s *service) conditions() []compose.Condition {
+	out := []compose.Condition{s.accepted(), s.endpointsSelected(), s.vipServiceReady(), s.advertised(), s.approved()}
+	if s.shared() {
+		out = append(out, s.conflict())
+	}
+	return out
+}
+
+func (s *service) accepted() compose.Condition {
+	if s.portsErr != nil {
+		return compose.Condition{
+			Type: meta.TypeAccepted, Status: compose.False, Reason: s.portsErr.reason,
+			Message: fmt.Sprintf("%s cannot be served: %v", s.serviceName(), s.portsErr),
+		}
+	}
+	return compose.Condition{
+		Type: meta.TypeAccepted, Status: compose.True, Reason: meta.ReasonAccepted,
+		Message: "Every port of the service has a backend",
+	}
+}
 
 func (s *service) endpointsSelected() compose.Condition {
 	c := compose.Condition{Type: meta.TypeEndpointsSelected, Status: compose.False}
@@ -27,7 +46,7 @@ func (s *service) endpointsSelected() compose.Condition {
 	}
 	switch {
 	case s.sel.err != nil:
-		c.Reason, c.Message = reasonInvalidSelector, "spec.selector: "+s.sel.err.Error()
+		c.Reason, c.Message = meta.ReasonInvalidSelector, "spec.selector: "+s.sel.err.Error()
 	case s.severalTailnets():
 		c.Reason = meta.ReasonSeveralTailnets
 		c.Message = fmt.Sprintf("The selected TailscaleEndpoints %s are of the tailnets %s; select those of one",
@@ -71,12 +90,14 @@ func (s *service) vipServiceReady() compose.Condition {
 	return c
 }
 
+// refusals are why the provider leaves a service of others alone.
+var refusals = []xpv2.ConditionReason{meta.ReasonForeignService, meta.ReasonSharedByOthers} //nolint:gochecknoglobals // A constant list.
+
 // vipProblem is what the provider cannot do with a service. Nil if it can.
 func vipProblem(v *tailnetv1alpha1.VIPService) *xpv2.Condition {
-	for _, c := range v.Status.Conditions {
-		if c.Status == corev1.ConditionFalse && c.Reason == meta.ReasonForeignService {
-			return &c
-		}
+	refused := v.GetCondition(xpv2.TypeReady)
+	if refused.Status == corev1.ConditionFalse && slices.Contains(refusals, refused.Reason) {
+		return &refused
 	}
 	c := v.GetCondition(xpv2.TypeSynced)
 	if c.Status != corev1.ConditionFalse {
@@ -91,7 +112,7 @@ func (s *service) advertised() compose.Condition {
 	total, offered, healthy := s.machines(), count(s.hosts(), isOffered), count(s.hosts(), isHealthy)
 	switch {
 	case s.portsErr != nil:
-		c.Reason, c.Message = meta.ReasonInvalidBackends, "Invalid backends: "+s.portsErr.Error()
+		c.Reason, c.Message = s.portsErr.reason, fmt.Sprintf("%s is not served as the spec says; see the condition %s", s.serviceName(), meta.TypeAccepted)
 	case healthy > 0:
 		c.Status, c.Reason = compose.True, meta.ReasonHostsAdvertising
 		c.Message = fmt.Sprintf("Machines host %s; status.healthyBackends counts them", s.serviceName())
@@ -142,6 +163,9 @@ func (s *service) approved() compose.Condition {
 		}
 	}
 	switch {
+	case s.approvalForbidden() != nil:
+		p := s.approvalForbidden()
+		c.Status, c.Reason, c.Message = compose.False, p.Reason, p.Message
 	case len(pending) > 0:
 		c.Status, c.Reason = compose.False, meta.ReasonApprovalPending
 		c.Message = fmt.Sprintf("%s wait for an approval to host %s: approve them in Tailscale's admin console, set spec.vipService.autoApprove, or add an auto-approver to the policy file",
@@ -152,6 +176,41 @@ func (s *service) approved() compose.Condition {
 	default:
 		c.Reason = meta.ReasonNoHost
 		c.Message = fmt.Sprintf("No machine offers %s", s.serviceName())
+	}
+	return c
+}
+
+// approvalForbidden is what the provider says when Tailscale does not let it
+// approve hosts. Nil if it does.
+func (s *service) approvalForbidden() *xpv2.Condition {
+	if s.vip == nil || s.moving() {
+		return nil
+	}
+	c := s.vip.GetCondition(meta.TypeApproved)
+	if c.Status != corev1.ConditionFalse || c.Reason != meta.ReasonApprovalForbidden {
+		return nil
+	}
+	return &c
+}
+
+// conflict is what the provider says of the clusters that share the service.
+func (s *service) conflict() compose.Condition {
+	c := compose.Condition{
+		Type:    meta.TypeConflict,
+		Reason:  compose.ReasonWaiting,
+		Message: fmt.Sprintf("Waiting for the provider to compare what the clusters want of %s", s.serviceName()),
+	}
+	if s.vip == nil || s.moving() {
+		return c
+	}
+	p := s.vip.GetCondition(meta.TypeConflict)
+	switch p.Status {
+	case corev1.ConditionTrue:
+		c.Status, c.Reason, c.Message = compose.True, p.Reason, p.Message
+	case corev1.ConditionFalse:
+		c.Status, c.Reason = compose.False, p.Reason
+		c.Message = fmt.Sprintf("All clusters that share %s want the same of it", s.serviceName())
+	case corev1.ConditionUnknown:
 	}
 	return c
 }

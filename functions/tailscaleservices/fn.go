@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"slices"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
@@ -17,9 +18,10 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// conditionTypes that every run sets.
+// conditionTypes that every run sets. Conflict is set where the service is
+// shared.
 var conditionTypes = []xpv2.ConditionType{ //nolint:gochecknoglobals // A constant list.
-	meta.TypeEndpointsSelected, meta.TypeVIPServiceReady, meta.TypeAdvertised, meta.TypeApproved,
+	meta.TypeAccepted, meta.TypeEndpointsSelected, meta.TypeVIPServiceReady, meta.TypeAdvertised, meta.TypeApproved,
 }
 
 // Function composes TailscaleServices.
@@ -63,6 +65,10 @@ func run(r *compose.Run) error {
 		return errors.New("cannot compose a service for an object without a namespace")
 	}
 	s := &service{owner: owner, xr: xr}
+	types := conditionTypes
+	if s.shared() {
+		types = append(slices.Clone(types), meta.TypeConflict)
+	}
 	if err := s.observe(r); err != nil {
 		return err
 	}
@@ -74,28 +80,26 @@ func run(r *compose.Run) error {
 		return err
 	}
 	if !resolved {
-		r.SetWaiting("Waiting for Crossplane to read the ProxySets", conditionTypes...)
+		r.SetWaiting("Waiting for Crossplane to read the ProxySets", types...)
 		return r.CarryOver()
 	}
 	s.sel = selectEndpoints(owner, xr, sets)
 
 	name := s.tailnet()
 	if name != "" {
-		need := compose.RequireTailnet(name)
-		r.Require(need)
-		found, resolved, err := compose.Required[tailnetv1alpha1.ClusterProviderConfig](r, need)
+		config, v, waiting, err := r.Tailnet(name, owner.Namespace)
 		if err != nil {
 			return err
 		}
-		if !resolved {
-			r.SetWaiting("Waiting for Crossplane to read the TailscaleTailnet", conditionTypes...)
+		if waiting != "" {
+			r.SetWaiting(waiting, types...)
 			return r.CarryOver()
 		}
-		s.judge(name, found)
+		s.judge(v, config)
 	}
 
 	s.ports, s.portsErr = assignPorts(xr.Spec)
-	for _, c := range []compose.Condition{s.endpointsSelected(), s.vipServiceReady(), s.advertised(), s.approved()} {
+	for _, c := range s.conditions() {
 		r.SetCondition(c)
 	}
 	if s.problem() {

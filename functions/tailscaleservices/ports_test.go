@@ -11,21 +11,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
 func TestAssignPorts(t *testing.T) {
 	web := gatewayv1alpha1.Backend{Name: "web", Port: 8080}
 	tls := gatewayv1alpha1.Backend{Name: "tls", Port: 8443, VIPPort: ptr.To[int32](443)}
 	type want struct {
-		ports map[int32]string
-		err   string
+		ports  map[int32]string
+		reason xpv2.ConditionReason
+		err    string
 	}
 	cases := map[string]struct {
 		reason   string
 		ports    []gatewayv1alpha1.ServicePort
 		backends []gatewayv1alpha1.Backend
+		strategy gatewayv1alpha1.Strategy
 		want     want
 	}{
 		"One": {
@@ -50,25 +55,45 @@ func TestAssignPorts(t *testing.T) {
 			reason:   "A port without a backend cannot be served",
 			ports:    []gatewayv1alpha1.ServicePort{"tcp:443", "tcp:80"},
 			backends: []gatewayv1alpha1.Backend{tls},
-			want:     want{err: "no backend answers port tcp:80; add one to spec.backends with vipPort 80"},
+			want:     want{reason: meta.ReasonInvalidBackends, err: "no backend answers port tcp:80; add one to spec.backends with vipPort 80"},
 		},
 		"Several": {
 			reason:   "A port goes to one backend",
 			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
 			backends: []gatewayv1alpha1.Backend{web, web},
-			want:     want{err: "spec.backends[0], spec.backends[1] all answer port tcp:80; a port takes one backend, so give each a vipPort of its own"},
+			want: want{
+				reason: meta.ReasonUnsupported,
+				err:    "spec.backends[0], spec.backends[1] all answer port tcp:80; a port takes one backend, so give each a vipPort of its own, or let a Gateway balance them and name its Service as the one backend",
+			},
 		},
 		"Unknown": {
 			reason:   "A port must be one of the service",
 			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
 			backends: []gatewayv1alpha1.Backend{web, tls},
-			want:     want{err: "spec.backends[1].vipPort 443 is not in spec.vipService.ports; add tcp:443 there"},
+			want:     want{reason: meta.ReasonInvalidBackends, err: "spec.backends[1].vipPort 443 is not in spec.vipService.ports; add tcp:443 there"},
+		},
+		"RoundRobin": {
+			reason:   "What Kubernetes does anyway can be said",
+			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
+			backends: []gatewayv1alpha1.Backend{web},
+			strategy: gatewayv1alpha1.StrategyRoundRobin,
+			want:     want{ports: map[int32]string{80: "web"}},
+		},
+		"Strategy": {
+			reason:   "A proxy knows no other strategy, however many backends there are",
+			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
+			backends: []gatewayv1alpha1.Backend{web},
+			strategy: gatewayv1alpha1.StrategyFailover,
+			want: want{
+				reason: meta.ReasonUnsupported,
+				err:    "proxies do not know spec.loadBalancing.strategy failover; set round-robin, or let a Gateway balance them and name its Service as the one backend",
+			},
 		},
 		"UDP": {
 			reason:   "A port that the schema would refuse is told by field",
 			ports:    []gatewayv1alpha1.ServicePort{"udp:53"},
 			backends: []gatewayv1alpha1.Backend{web},
-			want:     want{err: `spec.vipService.ports[0] "udp:53" is not tcp:PORT with PORT from 1 to 65535`},
+			want:     want{reason: meta.ReasonInvalidBackends, err: `spec.vipService.ports[0] "udp:53" is not tcp:PORT with PORT from 1 to 65535`},
 		},
 	}
 	for name, tc := range cases {
@@ -77,10 +102,13 @@ func TestAssignPorts(t *testing.T) {
 				VIPService: gatewayv1alpha1.VIPServiceTemplate{Ports: tc.ports},
 				Backends:   tc.backends,
 			}
+			if tc.strategy != "" {
+				spec.LoadBalancing = &gatewayv1alpha1.LoadBalancing{Strategy: tc.strategy}
+			}
 			assigned, err := assignPorts(spec)
 			var got want
 			if err != nil {
-				got.err = err.Error()
+				got.reason, got.err = err.reason, err.Error()
 			}
 			for _, a := range assigned {
 				if got.ports == nil {
@@ -106,14 +134,21 @@ func TestHealthCheck(t *testing.T) {
 			reason: "A connection is tried, often enough to withdraw within 15 s",
 			want:   tailnetv1alpha1.AttachmentHealthCheck{Interval: seconds(5), Timeout: seconds(2), HealthyThreshold: 1, UnhealthyThreshold: 2},
 		},
-		"Disabled": {
+		"Connection": {
 			reason: "Without enabled there is no path, but figures hold",
 			lb:     &gatewayv1alpha1.LoadBalancing{HealthCheck: &gatewayv1alpha1.HealthCheck{Path: "/x", Interval: seconds(1)}},
 			want:   tailnetv1alpha1.AttachmentHealthCheck{Interval: seconds(1), Timeout: seconds(3), HealthyThreshold: 2, UnhealthyThreshold: 3},
 		},
+		"Disabled": {
+			reason: "Backends are not to be asked",
+			lb:     &gatewayv1alpha1.LoadBalancing{HealthCheck: &gatewayv1alpha1.HealthCheck{Enabled: ptr.To(false), Path: "/x"}},
+			want: tailnetv1alpha1.AttachmentHealthCheck{
+				ResolveOnly: true, Interval: seconds(10), Timeout: seconds(3), HealthyThreshold: 2, UnhealthyThreshold: 3,
+			},
+		},
 		"Enabled": {
 			reason: "The settled defaults hold for what is not said",
-			lb:     &gatewayv1alpha1.LoadBalancing{HealthCheck: &gatewayv1alpha1.HealthCheck{Enabled: true}},
+			lb:     &gatewayv1alpha1.LoadBalancing{HealthCheck: &gatewayv1alpha1.HealthCheck{Enabled: ptr.To(true)}},
 			want: tailnetv1alpha1.AttachmentHealthCheck{
 				Path: "/health", Interval: seconds(10), Timeout: seconds(3), HealthyThreshold: 2, UnhealthyThreshold: 3,
 			},

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
@@ -35,7 +34,7 @@ type selection struct {
 // while none do; and those of another service's template never keep this one
 // from having its own, else two services with one selector would take turns.
 func selectEndpoints(owner compose.Owner, xr *gatewayv1alpha1.TailscaleServices, sets []tailnetv1alpha1.ProxySet) selection {
-	selector, err := metav1.LabelSelectorAsSelector(&xr.Spec.Selector)
+	selector, err := compose.Selector(&xr.Spec.Selector)
 	if err != nil {
 		return selection{err: err}
 	}

@@ -4,6 +4,8 @@
 package main
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -43,7 +45,7 @@ type service struct {
 
 	verdict  compose.TailnetVerdict
 	ports    []assignment
-	portsErr error
+	portsErr *specError
 }
 
 func (s *service) observe(r *compose.Run) error {
@@ -95,13 +97,11 @@ func (s *service) tailnet() string {
 	return s.observedTailnet()
 }
 
-func (s *service) judge(name string, found []tailnetv1alpha1.ClusterProviderConfig) {
-	var t *tailnetv1alpha1.ClusterProviderConfig
-	if len(found) > 0 {
-		t = &found[0]
+func (s *service) judge(v compose.TailnetVerdict, t *tailnetv1alpha1.ClusterProviderConfig) {
+	if t != nil {
 		s.tailnetTags = t.Spec.Tags
 	}
-	s.verdict = compose.JudgeTailnet(name, s.owner.Namespace, t)
+	s.verdict = v
 }
 
 // severalTailnets tells that the selected endpoints are of more than one.
@@ -110,7 +110,8 @@ func (s *service) severalTailnets() bool {
 }
 
 // refused tells that the namespace may not use the tailnet. Nothing is composed
-// then. A tailnet that is gone does not refuse: what runs is not harmed.
+// then. A tailnet that is gone, or does not say who may use it, does not refuse:
+// what runs is not harmed.
 func (s *service) refused() bool {
 	return s.verdict.Reason == meta.ReasonNamespaceNotAllowed
 }
@@ -138,12 +139,32 @@ func (s *service) addresses() []string {
 	return s.vip.Status.AtProvider.Addresses
 }
 
-// hosts that offer the service.
+// hosts of this cluster that offer the service. Those of other clusters, which
+// may have the same names, are in their records.
 func (s *service) hosts() []tailnetv1alpha1.ServiceHost {
 	if s.vip == nil || s.moving() {
 		return nil
 	}
-	return s.vip.Status.AtProvider.Hosts
+	return slices.DeleteFunc(slices.Clone(s.vip.Status.AtProvider.Hosts), func(h tailnetv1alpha1.ServiceHost) bool {
+		return s.shared() && !h.Local
+	})
+}
+
+// shared tells whether other clusters may define the service, too.
+func (s *service) shared() bool {
+	return s.xr.Spec.Sharing == gatewayv1alpha1.SharingShared
+}
+
+// remotes are the other clusters that share the service, by cluster ID. This
+// cluster is the one whose record has the name of our own service.
+func (s *service) remotes() []tailnetv1alpha1.ServiceConsumer {
+	if !s.shared() || s.vip == nil || s.moving() {
+		return nil
+	}
+	o := s.vip.Status.AtProvider
+	return slices.DeleteFunc(slices.Clone(o.Consumers), func(c tailnetv1alpha1.ServiceConsumer) bool {
+		return c.ServiceName == o.OwnServiceName
+	})
 }
 
 // vipReady tells whether the service is in the tailnet, and as it is wanted.

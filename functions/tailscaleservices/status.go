@@ -67,8 +67,28 @@ func (s *service) status() gatewayv1alpha1.TailscaleServicesStatus {
 	if s.vip != nil && !s.moving() {
 		out.VIPServiceStatus.DNSName = s.vip.Status.AtProvider.DNSName
 	}
+	if s.shared() && s.vip != nil && !s.moving() {
+		out.ClusterCount = s.vip.Status.AtProvider.ConsumerCount
+	}
+	for _, c := range s.remotes() {
+		out.RemoteClusters = append(out.RemoteClusters, remoteCluster(c))
+	}
 	for _, p := range s.sel.sets {
 		out.SelectedEndpoints = append(out.SelectedEndpoints, s.selected(p))
+	}
+	return out
+}
+
+func remoteCluster(c tailnetv1alpha1.ServiceConsumer) gatewayv1alpha1.RemoteCluster {
+	out := gatewayv1alpha1.RemoteCluster{
+		ClusterID:   c.ClusterID,
+		ServiceName: c.ServiceName,
+		Addresses:   c.Addresses,
+		DNSName:     c.DNSName,
+		Alive:       c.Alive,
+	}
+	if c.Health != nil {
+		out.Health = &gatewayv1alpha1.RemoteHealth{Ready: c.Health.Ready, Total: c.Health.Total, Score: c.Health.Score}
 	}
 	return out
 }

@@ -21,26 +21,54 @@ func composeConfig(xr *gatewayv1alpha1.TailscaleTailnet, clusterID string) *tail
 	return &tailnetv1alpha1.ClusterProviderConfig{
 		ObjectMeta: metav1.ObjectMeta{Name: xr.GetName(), Labels: labels(xr)},
 		Spec: tailnetv1alpha1.ProviderConfigSpec{
-			Tailnet:    xr.Spec.Tailnet,
-			APIURL:     xr.Spec.APIURL,
-			ControlURL: xr.Spec.ControlURL,
-			Credentials: tailnetv1alpha1.Credentials{OAuthSecretRef: &xpv2.SecretReference{
-				Name:      xr.Spec.OAuthSecretName,
-				Namespace: xr.Spec.OAuthSecretNamespace,
-			}},
-			Tags:      compose.Tags(xr.Spec.Tags),
-			ClusterID: clusterID,
+			Tailnet:     xr.Spec.Tailnet,
+			APIURL:      xr.Spec.APIURL,
+			ControlURL:  xr.Spec.ControlURL,
+			Credentials: credentials(xr.Spec),
+			Tags:        compose.Tags(xr.Spec.Tags),
+			ClusterID:   clusterID,
 
 			AllowedNamespaces: allowedNamespaces(xr.Spec.AllowedNamespaces),
 		},
 	}
 }
 
+func credentials(s gatewayv1alpha1.TailscaleTailnetSpec) tailnetv1alpha1.Credentials {
+	switch {
+	case s.WorkloadIdentity != nil:
+		w := &tailnetv1alpha1.WorkloadIdentity{ClientID: s.WorkloadIdentity.ClientID, Audience: s.WorkloadIdentity.Audience}
+		if sa := s.WorkloadIdentity.ServiceAccountRef; sa != nil {
+			w.ServiceAccountRef = &tailnetv1alpha1.ServiceAccountReference{Namespace: sa.Namespace, Name: sa.Name}
+		}
+		return tailnetv1alpha1.Credentials{WorkloadIdentity: w}
+	case s.APIKeySecret != nil:
+		return tailnetv1alpha1.Credentials{APIKeySecretRef: &tailnetv1alpha1.APIKeySecretReference{
+			SecretReference: xpv2.SecretReference{Name: s.APIKeySecret.Name, Namespace: s.APIKeySecret.Namespace},
+			Key:             s.APIKeySecret.Key,
+		}}
+	}
+	return tailnetv1alpha1.Credentials{OAuthSecretRef: &xpv2.SecretReference{Name: s.OAuthSecretName, Namespace: s.OAuthSecretNamespace}}
+}
+
+// namespace of the Tailnet: that of the credential, for the provider lets a
+// Tailnet beside the credential use it, whatever namespaces are allowed.
+func namespace(s gatewayv1alpha1.TailscaleTailnetSpec) string {
+	switch w := s.WorkloadIdentity; {
+	case w != nil && w.ServiceAccountRef != nil:
+		return w.ServiceAccountRef.Namespace
+	case w != nil:
+		return w.Namespace
+	case s.APIKeySecret != nil:
+		return s.APIKeySecret.Namespace
+	}
+	return s.OAuthSecretNamespace
+}
+
 func allowedNamespaces(a *gatewayv1alpha1.AllowedNamespaces) *tailnetv1alpha1.AllowedNamespaces {
 	if a == nil {
 		return nil
 	}
-	return &tailnetv1alpha1.AllowedNamespaces{From: tailnetv1alpha1.NamespacesFrom(a.From), Names: a.Names}
+	return &tailnetv1alpha1.AllowedNamespaces{From: tailnetv1alpha1.NamespacesFrom(a.From), Names: a.Names, Selector: a.Selector}
 }
 
 // composeTailnet makes what observes the tailnet and tries the credential.
@@ -48,7 +76,7 @@ func composeTailnet(xr *gatewayv1alpha1.TailscaleTailnet) *tailnetv1alpha1.Tailn
 	return &tailnetv1alpha1.Tailnet{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:      xr.GetName(),
-			Namespace: xr.Spec.OAuthSecretNamespace,
+			Namespace: namespace(xr.Spec),
 			Labels:    labels(xr),
 		},
 		Spec: tailnetv1alpha1.TailnetSpec{

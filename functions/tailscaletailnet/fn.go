@@ -94,5 +94,11 @@ func run(r *compose.Run) error {
 	if err := r.Desire(nameConfig, composeConfig(xr, id), true); err != nil {
 		return err
 	}
+	if n := tailnet.GetNamespace(); n != "" && n != namespace(xr.Spec) {
+		// It must be deleted there before it is made beside the new credential,
+		// else Crossplane makes the one and forgets the other.
+		r.NotReady()
+		return nil
+	}
 	return r.Desire(nameTailnet, composeTailnet(xr), ready(tailnet))
 }

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
@@ -26,6 +29,49 @@ func RequireTailnet(name string) Requirement {
 	}
 }
 
+// requireNamespace is the requirement of a namespace, for its labels. A namespace
+// hardly changes, too.
+func requireNamespace(name string) Requirement {
+	return Requirement{Key: "namespace", APIVersion: "v1", Kind: "Namespace", Name: name}
+}
+
+// Tailnet requires the TailscaleTailnet of this name and tells whether a namespace
+// may use it. The provider config is nil when there is none. What Crossplane has
+// not read yet is told by waiting, for the user; it is empty when all is known.
+func (r *Run) Tailnet(name, namespace string) (c *tailnetv1alpha1.ClusterProviderConfig, v TailnetVerdict, waiting string, err error) {
+	need := RequireTailnet(name)
+	r.Require(need)
+	configs, resolved, err := Required[tailnetv1alpha1.ClusterProviderConfig](r, need)
+	if err != nil {
+		return nil, v, "", err
+	}
+	if !resolved {
+		return nil, v, "Waiting for Crossplane to read the TailscaleTailnet", nil
+	}
+	if len(configs) > 0 {
+		c = &configs[0]
+	}
+	if c == nil || !bySelector(c.Spec.AllowedNamespaces) {
+		return c, JudgeTailnet(name, namespace, nil, c), "", nil
+	}
+
+	need = requireNamespace(namespace)
+	r.Require(need)
+	found, _, err := Required[corev1.Namespace](r, need)
+	if err != nil {
+		return c, v, "", err
+	}
+	// The object is in it, so it is there: who cannot read it knows nothing.
+	if len(found) == 0 {
+		return c, v, fmt.Sprintf("Waiting for Crossplane to read the labels of namespace %q; let it get, list and watch namespaces", namespace), nil
+	}
+	return c, JudgeTailnet(name, namespace, found[0].GetLabels(), c), "", nil
+}
+
+func bySelector(a *tailnetv1alpha1.AllowedNamespaces) bool {
+	return a != nil && a.From == tailnetv1alpha1.NamespacesFromSelector
+}
+
 // A TailnetVerdict tells whether a namespace may use a tailnet, and why not.
 type TailnetVerdict struct {
 	Accepted bool
@@ -33,9 +79,9 @@ type TailnetVerdict struct {
 	Message  string
 }
 
-// JudgeTailnet tells whether a namespace may use the tailnet of this name. The
-// provider config is nil when there is none.
-func JudgeTailnet(name, namespace string, c *tailnetv1alpha1.ClusterProviderConfig) TailnetVerdict {
+// JudgeTailnet tells whether a namespace of these labels may use the tailnet of
+// this name. The provider config is nil when there is none.
+func JudgeTailnet(name, namespace string, l map[string]string, c *tailnetv1alpha1.ClusterProviderConfig) TailnetVerdict {
 	if c == nil {
 		return TailnetVerdict{
 			Reason:  meta.ReasonTailnetNotFound,
@@ -46,6 +92,21 @@ func JudgeTailnet(name, namespace string, c *tailnetv1alpha1.ClusterProviderConf
 		return TailnetVerdict{
 			Reason:  meta.ReasonNamespaceNotAllowed,
 			Message: fmt.Sprintf("TailscaleTailnet %q does not allow namespace %q; add it to spec.allowedNamespaces.names", name, namespace),
+		}
+	}
+	if bySelector(c.Spec.AllowedNamespaces) {
+		s, err := Selector(c.Spec.AllowedNamespaces.Selector)
+		if err != nil {
+			return TailnetVerdict{
+				Reason:  meta.ReasonInvalidSelector,
+				Message: fmt.Sprintf("TailscaleTailnet %q: spec.allowedNamespaces.selector: %v", name, err),
+			}
+		}
+		if !s.Matches(labels.Set(l)) {
+			return TailnetVerdict{
+				Reason:  meta.ReasonNamespaceNotAllowed,
+				Message: fmt.Sprintf("TailscaleTailnet %q does not allow namespace %q; label it as spec.allowedNamespaces.selector says: %s", name, namespace, s),
+			}
 		}
 	}
 	return TailnetVerdict{

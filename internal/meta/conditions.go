@@ -22,6 +22,9 @@ const (
 	// TypeMachinesReady tells whether all wanted machines are in the tailnet.
 	TypeMachinesReady xpv2.ConditionType = "MachinesReady"
 
+	// TypeAccepted tells whether what a spec asks for can be done at all.
+	TypeAccepted xpv2.ConditionType = "Accepted"
+
 	// TypeEndpointsSelected tells whether a selector picked endpoints.
 	TypeEndpointsSelected xpv2.ConditionType = "EndpointsSelected"
 
@@ -47,7 +50,8 @@ const (
 	ReasonAPIUnavailable     xpv2.ConditionReason = "APIUnavailable"
 )
 
-// Reasons of TailnetAccepted, beside ReasonTailnetNotFound.
+// Reasons of TailnetAccepted, beside ReasonTailnetNotFound and
+// ReasonInvalidSelector.
 const (
 	ReasonAccepted            xpv2.ConditionReason = "Accepted"
 	ReasonNamespaceNotAllowed xpv2.ConditionReason = "NamespaceNotAllowed"
@@ -67,8 +71,14 @@ const (
 	ReasonEndpointsSelected    xpv2.ConditionReason = "EndpointsSelected"
 	ReasonEndpointsProvisioned xpv2.ConditionReason = "EndpointsProvisioned"
 	ReasonNoEndpointsMatch     xpv2.ConditionReason = "NoEndpointsMatch"
+	ReasonInvalidSelector      xpv2.ConditionReason = "InvalidSelector"
 	ReasonSeveralTailnets      xpv2.ConditionReason = "SeveralTailnets"
-	ReasonInvalidBackends      xpv2.ConditionReason = "InvalidBackends"
+)
+
+// Reasons of Accepted, beside ReasonAccepted.
+const (
+	ReasonInvalidBackends xpv2.ConditionReason = "InvalidBackends"
+	ReasonUnsupported     xpv2.ConditionReason = "Unsupported"
 )
 
 // Reasons of VIPServiceReady.

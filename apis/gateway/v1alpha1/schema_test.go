@@ -82,6 +82,12 @@ func (s served) create(t *testing.T, spec string) field.ErrorList {
 	if err := yaml.Unmarshal([]byte(manifest), &o); err != nil {
 		t.Fatal(err)
 	}
+	return s.validate(t, o, nil)
+}
+
+// validate an object that is created, or that takes the place of old.
+func (s served) validate(t *testing.T, o, old map[string]any) field.ErrorList {
+	t.Helper()
 	defaulting.Default(o, s.structural)
 	v, _, err := validation.NewSchemaValidator(s.internal)
 	if err != nil {
@@ -92,7 +98,12 @@ func (s served) create(t *testing.T, spec string) field.ErrorList {
 	if rules == nil {
 		return errs
 	}
-	more, _ := rules.Validate(t.Context(), nil, s.structural, o, nil, cel.RuntimeCELCostBudget)
+	var before any
+	if old != nil {
+		defaulting.Default(old, s.structural)
+		before = old
+	}
+	more, _ := rules.Validate(t.Context(), nil, s.structural, o, before, cel.RuntimeCELCostBudget)
 	return append(errs, more...)
 }
 

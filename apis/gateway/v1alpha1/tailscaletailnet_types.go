@@ -15,19 +15,22 @@ import (
 type Tag string
 
 // NamespacesFrom says which namespaces may use a tailnet.
-// +kubebuilder:validation:Enum=All;List
+// +kubebuilder:validation:Enum=All;List;Selector
 type NamespacesFrom string
 
 // Which namespaces may use a tailnet.
 const (
-	NamespacesFromAll  NamespacesFrom = "All"
-	NamespacesFromList NamespacesFrom = "List"
+	NamespacesFromAll      NamespacesFrom = "All"
+	NamespacesFromList     NamespacesFrom = "List"
+	NamespacesFromSelector NamespacesFrom = "Selector"
 )
 
 // AllowedNamespaces says which namespaces may use a tailnet.
 // +kubebuilder:validation:XValidation:rule="self.from != 'List' || (has(self.names) && size(self.names) > 0)",message="names must list at least one namespace when from is List"
+// +kubebuilder:validation:XValidation:rule="has(self.selector) == (self.from == 'Selector')",message="selector must be set when from is Selector, and only then"
 type AllowedNamespaces struct {
-	// From is All, or List for those in names.
+	// From is All, List for those in names, or Selector for those whose labels
+	// match selector.
 	// +kubebuilder:default=All
 	// +optional
 	From NamespacesFrom `json:"from,omitempty"`
@@ -35,24 +38,115 @@ type AllowedNamespaces struct {
 	// Names of the namespaces, when from is List.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=63
 	// +optional
 	Names []string `json:"names,omitempty"`
+
+	// Selector picks namespaces by label, when from is Selector. It is enforced
+	// where TailscaleEndpoints and TailscaleServices are composed. The provider
+	// may not read namespaces: a managed resource that somebody writes by hand
+	// passes from every namespace, so use List where people may write these.
+	// +optional
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 }
 
-// A TailscaleTailnetSpec is one tailnet's credential and defaults.
+// A ServiceAccountReference names a service account.
+type ServiceAccountReference struct {
+	// Namespace of the service account.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace"`
+
+	// Name of the service account.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// A WorkloadIdentity is a federated identity of the tailnet, made for a
+// Kubernetes service account: its issuer is this cluster's, its subject
+// system:serviceaccount:NAMESPACE:NAME.
+// +kubebuilder:validation:XValidation:rule="has(self.serviceAccountRef) != has(self.namespace)",message="exactly one of serviceAccountRef and namespace must be set"
+type WorkloadIdentity struct {
+	// ClientID of the federated identity, as its page shows it.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]+$`
+	ClientID string `json:"clientID"`
+
+	// Audience of the tokens, as the federated identity's page shows it.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Audience string `json:"audience"`
+
+	// ServiceAccountRef names the service account that logs in. The provider
+	// must be allowed to create serviceaccounts/token of it. Absent means the
+	// provider's own, and namespace must be set.
+	// +optional
+	ServiceAccountRef *ServiceAccountReference `json:"serviceAccountRef,omitempty"`
+
+	// Namespace of the Tailnet object that watches the tailnet, when the
+	// provider's own service account logs in. Else it is beside the service
+	// account.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// An APIKeySecretReference names a key of a Secret that holds an API access
+// token.
+type APIKeySecretReference struct {
+	// Name of the Secret.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// Namespace of the Secret.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace"`
+
+	// Key of the Secret's data.
+	// +kubebuilder:default=api_key
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Key string `json:"key,omitempty"`
+}
+
+// A TailscaleTailnetSpec is one tailnet's credential and defaults. The credential
+// is an OAuth client, a workload identity or an API access token, and one can take
+// the place of another.
+// +kubebuilder:validation:XValidation:rule="[has(self.oauthSecretName), has(self.workloadIdentity), has(self.apiKeySecret)].filter(x, x).size() == 1",message="exactly one of oauthSecretName, workloadIdentity and apiKeySecret must be set"
+// +kubebuilder:validation:XValidation:rule="has(self.oauthSecretName) == has(self.oauthSecretNamespace)",message="oauthSecretName and oauthSecretNamespace must be set together"
+// +kubebuilder:validation:XValidation:rule="!has(self.workloadIdentity) || !has(self.workloadIdentity.namespace) || !has(self.allowedNamespaces) || self.allowedNamespaces.from != 'List' || !has(self.allowedNamespaces.names) || self.workloadIdentity.namespace in self.allowedNamespaces.names",message="allowedNamespaces.names must list workloadIdentity.namespace"
 type TailscaleTailnetSpec struct {
 	// OAuthSecretName names the Secret with the keys client_id and
 	// client_secret of an OAuth client that has the scopes devices:core,
 	// auth_keys and services, and that owns the tags it gives.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	OAuthSecretName string `json:"oauthSecretName"`
+	// +optional
+	OAuthSecretName string `json:"oauthSecretName,omitempty"`
 
 	// OAuthSecretNamespace is the Secret's namespace.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable; make another TailscaleTailnet instead"
-	OAuthSecretNamespace string `json:"oauthSecretNamespace"`
+	// +optional
+	OAuthSecretNamespace string `json:"oauthSecretNamespace,omitempty"`
+
+	// WorkloadIdentity logs in with a token of a Kubernetes service account, so
+	// that no secret is stored anywhere.
+	// +optional
+	WorkloadIdentity *WorkloadIdentity `json:"workloadIdentity,omitempty"`
+
+	// APIKeySecret names a Secret with an API access token. It acts for the user
+	// who made it, with all of that user's rights, and ends after 90 days at
+	// most: prefer the others.
+	// +optional
+	APIKeySecret *APIKeySecretReference `json:"apiKeySecret,omitempty"`
 
 	// Tailnet is the tailnet's name as Tailscale's API takes it. "-" is the
 	// tailnet that owns the credential.

@@ -56,18 +56,21 @@ type ProviderConfigSpec struct {
 }
 
 // NamespacesFrom says which namespaces may use a provider config.
-// +kubebuilder:validation:Enum=All;List
+// +kubebuilder:validation:Enum=All;List;Selector
 type NamespacesFrom string
 
 // Which namespaces may use a provider config.
 const (
-	NamespacesFromAll  NamespacesFrom = "All"
-	NamespacesFromList NamespacesFrom = "List"
+	NamespacesFromAll      NamespacesFrom = "All"
+	NamespacesFromList     NamespacesFrom = "List"
+	NamespacesFromSelector NamespacesFrom = "Selector"
 )
 
 // AllowedNamespaces says which namespaces may use a provider config.
+// +kubebuilder:validation:XValidation:rule="has(self.selector) == (self.from == 'Selector')",message="selector must be set when from is Selector, and only then"
 type AllowedNamespaces struct {
-	// From is All, or List for those in names.
+	// From is All, List for those in names, or Selector for those whose labels
+	// match selector.
 	// +kubebuilder:default=All
 	// +optional
 	From NamespacesFrom `json:"from,omitempty"`
@@ -77,9 +80,16 @@ type AllowedNamespaces struct {
 	// +kubebuilder:validation:MaxItems=256
 	// +optional
 	Names []string `json:"names,omitempty"`
+
+	// Selector picks namespaces by label, when from is Selector. Composition
+	// functions enforce it. The provider may not read namespaces, and lets
+	// managed resources of every namespace pass.
+	// +optional
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 }
 
-// Allows tells whether a namespace may use the config. Nil allows all.
+// Allows tells whether a namespace may use the config, as far as its name tells.
+// Nil allows all.
 func (a *AllowedNamespaces) Allows(namespace string) bool {
 	return a == nil || a.From != NamespacesFromList || slices.Contains(a.Names, namespace)
 }
@@ -181,6 +191,18 @@ func (c Credentials) SecretReference() *xpv2.SecretReference {
 		return &c.APIKeySecretRef.SecretReference
 	}
 	return nil
+}
+
+// Namespace that the credentials are in: that of the Secret or of the service
+// account. Empty for the provider's own service account.
+func (c Credentials) Namespace() string {
+	if s := c.SecretReference(); s != nil {
+		return s.Namespace
+	}
+	if w := c.WorkloadIdentity; w != nil && w.ServiceAccountRef != nil {
+		return w.ServiceAccountRef.Namespace
+	}
+	return ""
 }
 
 // +kubebuilder:object:root=true

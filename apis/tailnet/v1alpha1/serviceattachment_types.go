@@ -37,6 +37,11 @@ type AttachmentHealthCheck struct {
 	// +optional
 	Path string `json:"path,omitempty"`
 
+	// ResolveOnly sends nothing to a backend: it is healthy while its name is
+	// known. Path means nothing then.
+	// +optional
+	ResolveOnly bool `json:"resolveOnly,omitempty"`
+
 	// Interval between two probes of a backend.
 	Interval metav1.Duration `json:"interval"`
 

@@ -132,6 +132,11 @@ type ServiceHost struct {
 	// +optional
 	Name string `json:"name,omitempty"`
 
+	// Local tells whether the device is a Machine of this cluster whose agent
+	// reports the service. A shared service has hosts of other clusters, too.
+	// +optional
+	Local bool `json:"local,omitempty"`
+
 	// Online tells whether the device is connected to the control server.
 	Online bool `json:"online"`
 

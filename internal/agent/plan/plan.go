@@ -135,6 +135,7 @@ func target(b v1alpha1.AttachmentBackend, hc v1alpha1.AttachmentHealthCheck) pro
 		Host:               b.Host,
 		Port:               uint16(b.Port),
 		Path:               hc.Path,
+		ResolveOnly:        hc.ResolveOnly,
 		Interval:           hc.Interval.Duration,
 		Timeout:            hc.Timeout.Duration,
 		HealthyThreshold:   int(hc.HealthyThreshold),

@@ -48,6 +48,10 @@ func TestServices(t *testing.T) {
 	egress := attachment("out", "svc:out", map[int32]string{80: "out.default.svc"})
 	egress.Spec.Direction = v1alpha1.DirectionEgress
 	web := attachment("web", "svc:web", map[int32]string{80: "web.default.svc"})
+	quiet := attachment("web", "svc:web", map[int32]string{80: "web.default.svc"})
+	quiet.Spec.HealthCheck.ResolveOnly = true
+	quietTarget := tgt("web.default.svc")
+	quietTarget.ResolveOnly = true
 	webHandlers := Handlers{80: "web.default.svc:8080"}
 	sick := probe.Status{Health: probe.Unhealthy, Reason: "connection refused"}
 
@@ -85,6 +89,11 @@ func TestServices(t *testing.T) {
 			reason: "A new service is not advertised before its backend answered.",
 			in:     Input{Attachments: []v1alpha1.ServiceAttachment{web}},
 			want:   []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("web.default.svc")}, Message: messageProbing}},
+		},
+		"ResolveOnly": {
+			reason: "A backend that is not to be asked is a target of its own kind.",
+			in:     Input{Attachments: []v1alpha1.ServiceAttachment{quiet}, Health: map[probe.Target]probe.Status{quietTarget: {Health: probe.Healthy}}},
+			want:   []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{quietTarget}, Advertise: true, Healthy: 1}},
 		},
 		"Stopping": {
 			reason: "Nothing is advertised while the pod stops, but handlers stay for live connections.",

@@ -35,11 +35,15 @@ type StatusError struct {
 // Error tells the status code.
 func (e StatusError) Error() string { return fmt.Sprintf("HTTP status %d", e.Code) }
 
-// NewNetChecker returns a Checker that opens a TCP connection, or sends an HTTP
-// GET when the target has a path. Each probe has a connection of its own, no
+// NewNetChecker returns a Checker that opens a TCP connection, sends an HTTP GET
+// when the target has a path, or only looks its host up when it says so. Each probe has a connection of its own, no
 // proxy is used, and redirects are answers, not followed.
 func NewNetChecker() Checker {
-	d := &net.Dialer{}
+	return newNetChecker(net.DefaultResolver)
+}
+
+func newNetChecker(r *net.Resolver) Checker {
+	d := &net.Dialer{Resolver: r}
 	c := &http.Client{
 		Transport: &http.Transport{
 			DialContext:       d.DialContext,
@@ -48,11 +52,20 @@ func NewNetChecker() Checker {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return CheckerFn(func(ctx context.Context, t Target) error {
-		if t.Path == "" {
+		switch {
+		case t.ResolveOnly:
+			return resolve(ctx, r, t)
+		case t.Path == "":
 			return connect(ctx, d, t)
+		default:
+			return get(ctx, c, t)
 		}
-		return get(ctx, c, t)
 	})
+}
+
+func resolve(ctx context.Context, r *net.Resolver, t Target) error {
+	_, err := r.LookupHost(ctx, t.Host)
+	return errors.Wrapf(err, "cannot look up %q", t.Host)
 }
 
 func connect(ctx context.Context, d *net.Dialer, t Target) error {

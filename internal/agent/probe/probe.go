@@ -34,6 +34,9 @@ type Target struct {
 	// Path of an HTTP GET. Empty means that a TCP connection is enough.
 	Path string
 
+	// ResolveOnly looks up the host, and sends nothing to it.
+	ResolveOnly bool
+
 	// Interval between two probes of a healthy backend.
 	Interval time.Duration
 

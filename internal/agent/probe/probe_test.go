@@ -5,6 +5,8 @@ package probe
 
 import (
 	"context"
+	"encoding/binary"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -214,6 +216,7 @@ func TestNetChecker(t *testing.T) {
 		reason  string
 		addr    netip.AddrPort
 		path    string
+		resolve bool
 		timeout time.Duration
 		want    string
 	}{
@@ -223,17 +226,51 @@ func TestNetChecker(t *testing.T) {
 		"Redirect":    {reason: "3xx is up, and is not followed.", addr: up, path: "/moved", want: ""},
 		"Unavailable": {reason: "5xx is down.", addr: up, path: "/sick", want: "HTTP status 503"},
 		"Hangs":       {reason: "A backend that takes too long is down.", addr: up, path: "/hangs", timeout: 50 * time.Millisecond, want: "timed out"},
+		"ResolveOnly": {reason: "An address is known, whatever listens there.", addr: down, path: "/ok", resolve: true, want: ""},
 		"HTTPRefused": {reason: "A closed port is down for HTTP too.", addr: down, path: "/ok", want: "connection refused"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), timeoutOr(tc.timeout))
 			defer cancel()
-			err := NewNetChecker().Check(ctx, Target{Host: tc.addr.Addr().String(), Port: tc.addr.Port(), Path: tc.path})
+			err := NewNetChecker().Check(ctx, Target{Host: tc.addr.Addr().String(), Port: tc.addr.Port(), Path: tc.path, ResolveOnly: tc.resolve})
 			if diff := cmp.Diff(tc.want, Reason(err)); diff != "" {
 				t.Errorf("\n%s\nCheck(...): -want reason, +got reason:\n%s\n%v", tc.reason, diff, err)
 			}
 		})
+	}
+}
+
+func TestResolveOnly(t *testing.T) {
+	r := &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		go noSuchName(theirs)
+		return ours, nil
+	}}
+	err := newNetChecker(r).Check(t.Context(), Target{Host: "gone.default.svc.cluster.local.", Port: 80, ResolveOnly: true})
+	if diff := cmp.Diff("no such host", Reason(err)); diff != "" {
+		t.Errorf("A backend whose name is gone is down: Check(...): -want reason, +got reason:\n%s\n%v", diff, err)
+	}
+}
+
+// noSuchName answers questions of a DNS client as RFC 1035 4.2.2 has it over a
+// stream, each with NXDOMAIN.
+func noSuchName(c net.Conn) {
+	defer c.Close()
+	for {
+		head := make([]byte, 2)
+		if _, err := io.ReadFull(c, head); err != nil {
+			return
+		}
+		msg := make([]byte, binary.BigEndian.Uint16(head))
+		if _, err := io.ReadFull(c, msg); err != nil {
+			return
+		}
+		msg[2] |= 0x80 // It is an answer,
+		msg[3] = 0x83  // recursion is available, and there is no such name.
+		if _, err := c.Write(append(head, msg...)); err != nil {
+			return
+		}
 	}
 }
 

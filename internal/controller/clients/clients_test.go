@@ -212,14 +212,28 @@ func TestTailnetBesideCredentials(t *testing.T) {
 	tailnet := func(namespace string) resource.ModernManaged {
 		return &v1alpha1.Tailnet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}
 	}
-	if err := pc.allows(tailnet("team")); err != nil {
-		t.Errorf("allows(...) the Tailnet beside the credentials: %v", err)
+	for name, cr := range map[string]v1alpha1.Credentials{
+		"OAuthClient":      pc.spec.Credentials,
+		"APIKey":           apiKeyRef("team", ""),
+		"WorkloadIdentity": workload(&v1alpha1.ServiceAccountReference{Namespace: "team", Name: "gateway"}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			pc := pc
+			pc.spec.Credentials = cr
+			if err := pc.allows(tailnet("team")); err != nil {
+				t.Errorf("allows(...) the Tailnet beside the credentials: %v", err)
+			}
+			if err := pc.allows(tailnet("other")); err == nil {
+				t.Error("allows(...) a Tailnet elsewhere: want an error")
+			}
+			if err := pc.allows(&v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}); err == nil {
+				t.Error("allows(...) another kind beside the credentials: want an error")
+			}
+		})
 	}
-	if err := pc.allows(tailnet("other")); err == nil {
-		t.Error("allows(...) a Tailnet elsewhere: want an error")
-	}
-	if err := pc.allows(&v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}); err == nil {
-		t.Error("allows(...) another kind beside the credentials: want an error")
+	pc.spec.Credentials = workload(nil)
+	if err := pc.allows(tailnet("team")); err == nil {
+		t.Error("allows(...) a Tailnet while the provider's own service account logs in: want an error")
 	}
 }
 

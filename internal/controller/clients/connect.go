@@ -131,8 +131,7 @@ func (c config) allows(mg resource.ModernManaged) error {
 	if xpmeta.WasDeleted(mg) || c.spec.AllowedNamespaces.Allows(mg.GetNamespace()) {
 		return nil
 	}
-	ref := c.spec.Credentials.SecretReference()
-	if _, ok := mg.(*v1alpha1.Tailnet); ok && ref != nil && ref.Namespace == mg.GetNamespace() {
+	if _, ok := mg.(*v1alpha1.Tailnet); ok && c.spec.Credentials.Namespace() == mg.GetNamespace() {
 		return nil
 	}
 	return &CredentialsError{

@@ -97,7 +97,7 @@ func (e *external) observeHosts(ctx context.Context, mg *v1alpha1.VIPService) er
 	if err != nil {
 		return errors.Wrap(err, "cannot list devices")
 	}
-	mg.Status.AtProvider.Hosts = serviceHosts(hosts, devices)
+	mg.Status.AtProvider.Hosts = serviceHosts(hosts, devices, cl)
 	for _, ev := range transitions(before, mg.Status.AtProvider.Hosts) {
 		e.record.Event(mg, ev)
 	}
@@ -117,15 +117,18 @@ func remembered(in []v1alpha1.ServiceHost) []tailscale.Host {
 	return out
 }
 
-// serviceHosts joins hosts with what is known of their devices, by name.
-func serviceHosts(hosts []tailscale.Host, devices []tailscale.Device) []v1alpha1.ServiceHost {
+// serviceHosts joins hosts with what is known of their devices and of our agents,
+// by name.
+func serviceHosts(hosts []tailscale.Host, devices []tailscale.Device, cl claims) []v1alpha1.ServiceHost {
 	byID := index(devices)
 	var out []v1alpha1.ServiceHost
 	for _, h := range hosts {
 		d := byID[h.NodeID]
+		_, local := cl[h.NodeID]
 		out = append(out, v1alpha1.ServiceHost{
 			NodeID:     h.NodeID,
 			Name:       d.Name,
+			Local:      local,
 			Online:     d.ConnectedToControl,
 			Configured: h.Configured,
 			Approval:   h.Approval,

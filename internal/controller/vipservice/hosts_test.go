@@ -33,7 +33,7 @@ func TestApproval(t *testing.T) {
 		},
 	}
 	mg := object()
-	e, _ := connect(t, f, nil, mg)
+	e, _ := connect(t, f, claims{"n1": {Advertised: true, Accepted: true}}, mg)
 	o, err := e.Observe(t.Context(), mg)
 	if err != nil || o.ResourceUpToDate {
 		t.Fatalf("Observe(...): want an approval to be due, got %v, %v", o, err)
@@ -45,7 +45,7 @@ func TestApproval(t *testing.T) {
 		t.Errorf("Update(...): only hosts with a host tag are approved: -want, +got:\n%s", diff)
 	}
 	want := []v1alpha1.ServiceHost{
-		{NodeID: "n1", Name: "a.tail1234.ts.net", Online: true, Configured: true, Approval: "approved:auto"},
+		{NodeID: "n1", Name: "a.tail1234.ts.net", Local: true, Online: true, Configured: true, Approval: "approved:auto"},
 		{NodeID: "n2", Name: "b.tail1234.ts.net", Online: true, Configured: true, Approval: "approved:manual"},
 		{NodeID: "n3", Name: "c.tail1234.ts.net", Configured: true, Approval: "not-approved"},
 	}

@@ -1,0 +1,57 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package compose
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+func TestSelector(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		in     *metav1.LabelSelector
+		want   bool
+		err    string
+	}{
+		"Nil":   {reason: "No selector selects nothing."},
+		"Empty": {reason: "An empty one selects all.", in: &metav1.LabelSelector{}, want: true},
+		"Match": {reason: "Labels and expressions must match.", want: true, in: &metav1.LabelSelector{
+			MatchLabels:      map[string]string{"app": "web"},
+			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "zone", Operator: metav1.LabelSelectorOpIn, Values: []string{"a", "b"}}},
+		}},
+		"Expression": {reason: "One that does not match is enough.", in: &metav1.LabelSelector{
+			MatchLabels:      map[string]string{"app": "web"},
+			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "zone", Operator: metav1.LabelSelectorOpDoesNotExist}},
+		}},
+		"Operator": {reason: "An operator is told by name.", err: `"Near" is not a valid label selector operator`, in: &metav1.LabelSelector{
+			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "zone", Operator: "Near"}},
+		}},
+		"Mistakes": {reason: "The first of several mistakes is told, always.", err: "not a 1", in: &metav1.LabelSelector{
+			MatchLabels: map[string]string{"a": "not a 1", "b": "not a 2", "c": "not a 3", "d": "not a 4"},
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			for range 20 {
+				s, err := Selector(tc.in)
+				if tc.err != "" {
+					if err == nil || !strings.Contains(err.Error(), tc.err) {
+						t.Fatalf("%s: want the error %q, got %v", tc.reason, tc.err, err)
+					}
+					continue
+				}
+				if err != nil {
+					t.Fatalf("%s: %v", tc.reason, err)
+				}
+				if got := s.Matches(labels.Set{"app": "web", "zone": "b"}); got != tc.want {
+					t.Fatalf("%s: want %t, got %t", tc.reason, tc.want, got)
+				}
+			}
+		})
+	}
+}
