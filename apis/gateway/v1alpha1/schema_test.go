@@ -77,12 +77,21 @@ func load(t *testing.T, plural string) served {
 // create validates an object as the API server does when it is created.
 func (s served) create(t *testing.T, spec string) field.ErrorList {
 	t.Helper()
-	o := map[string]any{}
 	manifest := "apiVersion: " + s.crd.Spec.Group + "/" + s.crd.Spec.Versions[0].Name + "\nkind: " + s.crd.Spec.Names.Kind + "\nmetadata: {name: web, namespace: default}\nspec: " + spec
-	if err := yaml.Unmarshal([]byte(manifest), &o); err != nil {
+	return s.validate(t, parse(t, manifest), nil)
+}
+
+// parse an object; nothing is none.
+func parse(t *testing.T, y string) map[string]any {
+	t.Helper()
+	if y == "" {
+		return nil
+	}
+	out := map[string]any{}
+	if err := yaml.Unmarshal([]byte(y), &out); err != nil {
 		t.Fatal(err)
 	}
-	return s.validate(t, o, nil)
+	return out
 }
 
 // validate an object that is created, or that takes the place of old.
