@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
@@ -35,11 +36,14 @@ func TestSchema(t *testing.T) {
 					var err error
 					if b.OnUpdate {
 						bad := good.DeepCopyObject().(resource.ModernManaged)
-						if err := world.kube.Get(t.Context(), client.ObjectKeyFromObject(good), bad); err != nil {
-							t.Fatal(err)
-						}
-						b.Break(bad)
-						err = world.kube.Update(t.Context(), bad, client.DryRunAll)
+						// The controller still says in the status that it is paused.
+						err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+							if err := world.kube.Get(t.Context(), client.ObjectKeyFromObject(good), bad); err != nil {
+								return err
+							}
+							b.Break(bad)
+							return world.kube.Update(t.Context(), bad, client.DryRunAll)
+						})
 					} else {
 						bad := e.subject(k)
 						bad.SetName("bad")
