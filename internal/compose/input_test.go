@@ -115,8 +115,8 @@ spec: {tailnet: example}`,
 		},
 		"Misspelt": {
 			reason: "A field that is not known would be ignored",
-			input:  `{nmae: edge, spec: {tailnet: example, proxies: {}}}`,
-			err:    `cannot use the input of this step: nmae: Unknown field; spec.proxies: Unknown field`,
+			input:  `{zone: edge, spec: {tailnet: example, proxies: {}}}`,
+			err:    `cannot use the input of this step: spec.proxies: Unknown field; zone: Unknown field`,
 		},
 		"Rule": {
 			reason: "Rules hold as for an object",

@@ -47,7 +47,9 @@ type loadedSchema struct {
 	kind       string
 	structural *schema.Structural
 	openAPI    validation.SchemaValidator
-	rules      *schemacel.Validator
+
+	// rules of the schema that an input breaks.
+	rules func(in map[string]any) field.ErrorList
 }
 
 func loadSchema(y []byte) (*loadedSchema, error) {
@@ -71,7 +73,13 @@ func loadSchema(y []byte) (*loadedSchema, error) {
 	if s.openAPI, _, err = validation.NewSchemaValidator(internal); err != nil {
 		return nil, errors.Wrap(err, "cannot make a validator")
 	}
-	s.rules = schemacel.NewValidator(s.structural, true, cel.PerCallLimit)
+	rules := schemacel.NewValidator(s.structural, true, cel.PerCallLimit)
+	s.rules = func(in map[string]any) field.ErrorList {
+		// Rules ask nothing of anyone, so there is nothing to cancel. A schema
+		// without rules has a nil validator, which finds nothing.
+		errs, _ := rules.Validate(context.Background(), nil, s.structural, in, nil, cel.RuntimeCELCostBudget)
+		return errs
+	}
 	return s, nil
 }
 
@@ -89,10 +97,8 @@ func (s *loadedSchema) check(in map[string]any) error {
 	errs := validation.ValidateCustomResource(nil, in, s.openAPI)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.structural, in)...)
 	// Rules expect what the schema says.
-	if s.rules != nil && len(errs) == 0 {
-		// Pure: rules ask nothing, so there is nothing to cancel.
-		more, _ := s.rules.Validate(context.Background(), nil, s.structural, in, nil, cel.RuntimeCELCostBudget)
-		errs = append(errs, more...)
+	if len(errs) == 0 {
+		errs = s.rules(in)
 	}
 	for _, e := range errs {
 		problems = append(problems, message(e))

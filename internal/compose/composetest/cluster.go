@@ -23,8 +23,8 @@ type cluster struct {
 	// desired by earlier steps. Nil if there are none.
 	desired *fnv1.State
 
-	observed  map[string]*structpb.Struct
-	objects   []*structpb.Struct
+	observed map[string]*structpb.Struct
+	objects  []*structpb.Struct
 }
 
 // call a function as Crossplane does: again and again with what it requires,
