@@ -46,16 +46,19 @@ test: lint check-generate test-unit test-integration test-e2e ## Run all that CI
 
 .PHONY: generate
 generate: ## Generate code, CRDs, XRDs and reference pages from the Go types.
-	@mkdir -p $(OUT) && rm -rf $(OUT)/crds && mkdir -p $(OUT)/crds
+	@mkdir -p $(OUT) && rm -rf $(OUT)/crds $(OUT)/inputs && mkdir -p $(OUT)/crds
 	rm -f package/provider/crds/*.yaml package/configuration/xrds/*.yaml
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./apis/...
 	$(CONTROLLER_GEN) crd paths=./apis/tailnet/... output:crd:dir=package/provider/crds
 	$(CONTROLLER_GEN) crd paths=./apis/gateway/... output:crd:dir=$(OUT)/crds
+	$(CONTROLLER_GEN) crd paths=./apis/function/... output:crd:dir=$(OUT)/inputs
+	for f in $(FUNCTIONS); do mkdir -p functions/$$f/package/input && cp $(OUT)/inputs/*_$${f}inputs.yaml functions/$$f/package/input/; done
 	$(ANGRYJET) generate-methodsets --header-file=hack/boilerplate.go.txt ./apis/tailnet/...
 	go run ./hack/xrdgen $(OUT)/crds package/configuration/xrds
 	go run ./hack/refgen --crds=package/provider/crds --crds=$(OUT)/crds --examples=examples/managed docs/reference
 
-GENERATED := apis/*/*/zz_generated.* package/provider/crds/* package/configuration/xrds/* docs/reference/*
+FUNCTIONS := tailscaletailnet tailscaleendpoints tailscaleservices
+GENERATED := apis/*/*/zz_generated.* package/provider/crds/* package/configuration/xrds/* docs/reference/* functions/*/package/input/*
 
 .PHONY: check-generate
 check-generate: ## Fail when generated files are not what generate makes.

@@ -49,7 +49,7 @@ func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) 
 
 func run(r *compose.Run, img images) error {
 	xr := &gatewayv1alpha1.TailscaleEndpoints{}
-	if err := r.Composite(xr); err != nil {
+	if err := r.Object(inputs, xr); err != nil {
 		return err
 	}
 	owner := compose.OwnerOf(xr)
@@ -59,6 +59,9 @@ func run(r *compose.Run, img images) error {
 	g := newGroup(owner, xr, img)
 	if err := g.observe(r); err != nil {
 		return err
+	}
+	if r.HasInput() && g.proxySet != nil && g.proxySet.Spec.Tailnet != xr.Spec.Tailnet {
+		return errors.Errorf("cannot move proxies from tailnet %q: spec.tailnet of the input is immutable; give the step another name", g.proxySet.Spec.Tailnet)
 	}
 
 	tailnet, v, waiting, err := r.Tailnet(xr.Spec.Tailnet, owner.Namespace)

@@ -14,3 +14,7 @@ import (
 func TestRunFunction(t *testing.T) {
 	composetest.Golden(t, &Function{log: logging.NewNopLogger(), images: images{tailscale: "tailscale:test", agent: "agent:test"}})
 }
+
+func TestPipeline(t *testing.T) {
+	composetest.Pipeline(t, &Function{log: logging.NewNopLogger(), images: images{tailscale: "tailscale:test", agent: "agent:test"}}, "tailscaleendpoints", "../../examples/pipeline")
+}

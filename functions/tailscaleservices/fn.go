@@ -57,7 +57,7 @@ func requireProxySets(namespace string) compose.Requirement {
 
 func run(r *compose.Run) error {
 	xr := &gatewayv1alpha1.TailscaleServices{}
-	if err := r.Composite(xr); err != nil {
+	if err := r.Object(inputs, xr); err != nil {
 		return err
 	}
 	owner := compose.OwnerOf(xr)
@@ -71,6 +71,11 @@ func run(r *compose.Run) error {
 	}
 	if err := s.observe(r); err != nil {
 		return err
+	}
+	if r.HasInput() {
+		if err := s.checkInput(); err != nil {
+			return err
+		}
 	}
 
 	need := requireProxySets(owner.Namespace)

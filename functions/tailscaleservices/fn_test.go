@@ -14,3 +14,7 @@ import (
 func TestRunFunction(t *testing.T) {
 	composetest.Golden(t, &Function{log: logging.NewNopLogger()})
 }
+
+func TestPipeline(t *testing.T) {
+	composetest.Pipeline(t, &Function{log: logging.NewNopLogger()}, "tailscaleservices", "../../examples/pipeline")
+}

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
@@ -49,8 +50,11 @@ func requireKubeSystem() compose.Requirement {
 
 func run(r *compose.Run) error {
 	xr := &gatewayv1alpha1.TailscaleTailnet{}
-	if err := r.Composite(xr); err != nil {
+	if err := r.Object(inputs, xr); err != nil {
 		return err
+	}
+	if xr.GetNamespace() != "" {
+		return errors.New("cannot compose a tailnet for a composite in a namespace, or with a claim: its provider config is cluster-scoped")
 	}
 	config := &tailnetv1alpha1.ClusterProviderConfig{}
 	if _, err := r.Observed(nameConfig, config); err != nil {
@@ -59,6 +63,9 @@ func run(r *compose.Run) error {
 	tailnet := &tailnetv1alpha1.Tailnet{}
 	if _, err := r.Observed(nameTailnet, tailnet); err != nil {
 		return err
+	}
+	if ns := tailnet.GetNamespace(); r.HasInput() && ns != "" && ns != xr.Spec.OAuthSecretNamespace {
+		return errors.Errorf("cannot move from namespace %q: spec.oauthSecretNamespace of the input is immutable; give the step another name", ns)
 	}
 
 	// A provider config keeps the id that it was made with when the namespace

@@ -37,13 +37,13 @@ const (
 func (r *Run) SetCondition(c Condition) {
 	set := map[Status]func() *response.ConditionOption{
 		Unknown: func() *response.ConditionOption {
-			return response.ConditionUnknown(r.rsp, string(c.Type), string(c.Reason))
+			return response.ConditionUnknown(r.rsp, r.conditionType(c.Type), string(c.Reason))
 		},
 		True: func() *response.ConditionOption {
-			return response.ConditionTrue(r.rsp, string(c.Type), string(c.Reason))
+			return response.ConditionTrue(r.rsp, r.conditionType(c.Type), string(c.Reason))
 		},
 		False: func() *response.ConditionOption {
-			return response.ConditionFalse(r.rsp, string(c.Type), string(c.Reason))
+			return response.ConditionFalse(r.rsp, r.conditionType(c.Type), string(c.Reason))
 		},
 	}
 	set[c.Status]().WithMessage(c.Message).TargetCompositeAndClaim()

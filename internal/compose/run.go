@@ -6,9 +6,11 @@ package compose
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/types/known/structpb"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -36,6 +38,9 @@ type Run struct {
 
 	// status that the run wants. Nil if it says nothing of it.
 	status *structpb.Struct
+
+	// step that the run is in a pipeline that is not our own. Nil in our own.
+	step *step
 }
 
 // NewRun starts a response to a request. The response never expires: Crossplane
@@ -60,7 +65,7 @@ func (r *Run) Fatal(err error, types ...xpv2.ConditionType) *fnv1.RunFunctionRes
 		set[c.GetType()] = true
 	}
 	for _, t := range types {
-		if !set[string(t)] {
+		if !set[r.conditionType(t)] {
 			r.SetCondition(Condition{Type: t, Reason: ReasonCannotCompose, Message: err.Error()})
 		}
 	}
@@ -76,7 +81,7 @@ func (r *Run) Composite(into any) error {
 // Observed decodes the observed child of this resource name. It returns false if
 // there is none.
 func (r *Run) Observed(name string, into any) (bool, error) {
-	o, ok := r.req.GetObserved().GetResources()[name]
+	o, ok := r.req.GetObserved().GetResources()[r.resource(name)]
 	if !ok {
 		return false, nil
 	}
@@ -84,10 +89,13 @@ func (r *Run) Observed(name string, into any) (bool, error) {
 }
 
 // ObservedNames are the resource names of all observed children, in no order.
+// Those of other steps of the pipeline are not among them.
 func (r *Run) ObservedNames() []string {
 	names := make([]string, 0, len(r.req.GetObserved().GetResources()))
 	for n := range r.req.GetObserved().GetResources() {
-		names = append(names, n)
+		if own, ok := strings.CutPrefix(n, r.resource("")); ok {
+			names = append(names, own)
+		}
 	}
 	return names
 }
@@ -97,6 +105,9 @@ func (r *Run) Desire(name string, o runtime.Object, ready bool) error {
 	s, err := toStruct(o)
 	if err != nil {
 		return errors.Wrapf(err, "cannot compose resource %q", name)
+	}
+	if _, taken := r.req.GetDesired().GetResources()[r.resource(name)]; taken && r.step != nil {
+		return errors.Errorf("an earlier step composes %q too; give each step of this function another name in its input", r.resource(name))
 	}
 	r.desire(name, s, ready)
 	return nil
@@ -113,14 +124,14 @@ func (r *Run) desire(name string, s *structpb.Struct, ready bool) {
 	if ready {
 		rdy = fnv1.Ready_READY_TRUE
 	}
-	r.rsp.Desired.Resources[name] = &fnv1.Resource{Resource: s, Ready: rdy}
+	r.rsp.Desired.Resources[r.resource(name)] = &fnv1.Resource{Resource: s, Ready: rdy}
 }
 
 // CarryOver composes every observed child as it is, not ready. It is for a run
 // that lacks an input: Crossplane deletes a child that a function leaves out.
 func (r *Run) CarryOver() error {
 	for _, name := range r.ObservedNames() {
-		o := r.req.GetObserved().GetResources()[name].GetResource().AsMap()
+		o := r.req.GetObserved().GetResources()[r.resource(name)].GetResource().AsMap()
 		delete(o, "status")
 		carryMetadata(o)
 		s, err := structpb.NewStruct(o)
@@ -207,6 +218,12 @@ func (r *Run) applyStatus() {
 	if r.status == nil {
 		return
 	}
+	if r.step != nil {
+		if err := r.applyStepStatus(); err != nil {
+			response.Fatal(r.rsp, errors.Wrap(err, "cannot set the status at the input's statusFieldPath"))
+		}
+		return
+	}
 	fields := maps.Clone(r.status.GetFields())
 	if r.changesConditions() {
 		fields = maps.Clone(r.req.GetObserved().GetComposite().GetResource().GetFields()["status"].GetStructValue().GetFields())
@@ -224,6 +241,36 @@ func (r *Run) applyStatus() {
 	if len(fields) > 0 {
 		c.Fields["status"] = structpb.NewStructValue(&structpb.Struct{Fields: fields})
 	}
+}
+
+// applyStepStatus sets the field that the input names.
+func (r *Run) applyStepStatus() error {
+	path := r.step.status
+	if path == nil {
+		return nil
+	}
+	want := r.status.AsMap()
+	if r.changesConditions() {
+		observed, found, err := unstructured.NestedMap(r.req.GetObserved().GetComposite().GetResource().AsMap(), path...)
+		if err != nil {
+			return err
+		}
+		if !found {
+			return nil
+		}
+		want = observed
+	}
+	c := r.composite()
+	m := c.AsMap()
+	if err := unstructured.SetNestedMap(m, want, path...); err != nil {
+		return err
+	}
+	s, err := structpb.NewStruct(m)
+	if err != nil {
+		return err
+	}
+	c.Fields = s.GetFields()
+	return nil
 }
 
 // changesConditions tells whether the run sets a condition that the composite

@@ -4,6 +4,7 @@
 package composetest
 
 import (
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -15,8 +16,15 @@ import (
 // A cluster is what a function is called about.
 type cluster struct {
 	composite *structpb.Struct
-	observed  map[string]*structpb.Struct
-	objects   []*structpb.Struct
+
+	// input of the step. Nil in a pipeline of our own.
+	input *structpb.Struct
+
+	// desired by earlier steps. Nil if there are none.
+	desired *fnv1.State
+
+	observed map[string]*structpb.Struct
+	objects  []*structpb.Struct
 }
 
 // call a function as Crossplane does: again and again with what it requires,
@@ -46,7 +54,7 @@ func (c *cluster) call(t *testing.T, fn fnv1.FunctionRunnerServiceServer) *fnv1.
 func (c *cluster) settle(t *testing.T, fn fnv1.FunctionRunnerServiceServer) *fnv1.RunFunctionResponse {
 	t.Helper()
 	first := c.call(t, fn)
-	settled := &cluster{composite: withConditions(c.composite, first.GetConditions()), observed: c.observed, objects: c.objects}
+	settled := c.with(withConditions(c.composite, first.GetConditions()), c.objects)
 	rsp := settled.call(t, fn)
 	if !proto.Equal(&fnv1.RunFunctionResponse{Conditions: first.GetConditions()}, &fnv1.RunFunctionResponse{Conditions: rsp.GetConditions()}) {
 		t.Error("the function's conditions depend on those that it set before")
@@ -60,6 +68,24 @@ func (c *cluster) settle(t *testing.T, fn fnv1.FunctionRunnerServiceServer) *fnv
 		t.Errorf("the first call sets conditions and status both, which costs five writes of the composite: %v", got)
 	}
 	return rsp
+}
+
+// with another composite and other objects.
+func (c *cluster) with(composite *structpb.Struct, objects []*structpb.Struct) *cluster {
+	return &cluster{composite: composite, input: c.input, desired: c.desired, observed: c.observed, objects: objects}
+}
+
+// owns tells whether an observed composed resource is of the step that is
+// called: a function leaves those of others alone.
+func (c *cluster) owns(name string) bool {
+	if c.input == nil {
+		return true
+	}
+	prefix := strings.ToLower(strings.TrimSuffix(field(c.input, "kind").GetStringValue(), "Input"))
+	if n := field(c.input, "name").GetStringValue(); n != "" {
+		prefix += "-" + n
+	}
+	return strings.HasPrefix(name, prefix+".")
 }
 
 func withConditions(composite *structpb.Struct, conditions []*fnv1.Condition) *structpb.Struct {
@@ -90,6 +116,8 @@ func (c *cluster) callOnce(t *testing.T, fn fnv1.FunctionRunnerServiceServer, wa
 	t.Helper()
 	req := &fnv1.RunFunctionRequest{
 		Meta:              &fnv1.RequestMeta{Tag: "tag"},
+		Input:             clone(c.input),
+		Desired:           cloneState(c.desired),
 		Observed:          &fnv1.State{Composite: &fnv1.Resource{Resource: clone(c.composite)}, Resources: map[string]*fnv1.Resource{}},
 		RequiredResources: map[string]*fnv1.Resources{},
 	}
@@ -106,7 +134,21 @@ func (c *cluster) callOnce(t *testing.T, fn fnv1.FunctionRunnerServiceServer, wa
 	return rsp
 }
 
+func cloneState(s *fnv1.State) *fnv1.State {
+	if s == nil {
+		return nil
+	}
+	c, ok := proto.Clone(s).(*fnv1.State)
+	if !ok {
+		return nil
+	}
+	return c
+}
+
 func clone(s *structpb.Struct) *structpb.Struct {
+	if s == nil {
+		return nil
+	}
 	c, ok := proto.Clone(s).(*structpb.Struct)
 	if !ok {
 		return nil

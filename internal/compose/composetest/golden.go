@@ -29,14 +29,18 @@ var update = flag.Bool("update", false, "Rewrite the files in testdata/out from 
 // annotationResourceName is how Crossplane knows a composed resource again.
 const annotationResourceName = "crossplane.io/composition-resource-name"
 
+// inputGroup is that of our functions' inputs.
+const inputGroup = "fn.gateway.tailscale.com/"
+
 // maxCalls is how often Crossplane calls a function for one reconcile while its
 // requirements change.
 const maxCalls = 5
 
 // Golden runs a function over each file of testdata/in and compares the response
 // with the file of the same name in testdata/out. The first object of a file is
-// the composite; those with Crossplane's annotation for it are observed composed
-// resources; all others are the cluster, from which requirements are met.
+// the composite; one of the group of inputs is the step's input; those with
+// Crossplane's annotation for it are observed composed resources; all others are
+// the cluster, from which requirements are met.
 //
 // Each is run twice more, with the cluster in another order, and must give the
 // same bytes.
@@ -62,6 +66,7 @@ func Golden(t *testing.T, fn fnv1.FunctionRunnerServiceServer) {
 			checkRules(t, rsp)
 			checkStable(t, c, fn, rsp)
 			checkCarriesOver(t, c, fn)
+			checkKeepsEarlier(t, c, fn)
 			got := render(t, rsp)
 			path := filepath.Join(out, f.Name())
 			if *update {
@@ -85,7 +90,7 @@ func Golden(t *testing.T, fn fnv1.FunctionRunnerServiceServer) {
 // the opposite order.
 func checkStable(t *testing.T, c *cluster, fn fnv1.FunctionRunnerServiceServer, want *fnv1.RunFunctionResponse) {
 	t.Helper()
-	shuffled := &cluster{composite: c.composite, observed: c.observed, objects: slices.Clone(c.objects)}
+	shuffled := c.with(c.composite, slices.Clone(c.objects))
 	slices.Reverse(shuffled.objects)
 	for _, again := range []*cluster{c, shuffled} {
 		if got := again.settle(t, fn); !bytes.Equal(encode(t, want), encode(t, got)) {
@@ -103,11 +108,40 @@ func checkCarriesOver(t *testing.T, c *cluster, fn fnv1.FunctionRunnerServiceSer
 		return
 	}
 	for name := range c.observed {
+		if !c.owns(name) {
+			continue
+		}
 		if _, ok := rsp.GetDesired().GetResources()[name]; !ok {
 			t.Errorf("resource %q would be deleted while requirements are not met", name)
 		}
 	}
 	checkRules(t, rsp)
+}
+
+// checkKeepsEarlier calls a function after a step of someone else's: what that
+// wants must stay as it is.
+func checkKeepsEarlier(t *testing.T, c *cluster, fn fnv1.FunctionRunnerServiceServer) {
+	t.Helper()
+	theirs, err := structpb.NewStruct(map[string]any{"apiVersion": "v1", "kind": "ConfigMap"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, err := structpb.NewStruct(map[string]any{"status": map[string]any{"earlierStep": "theirs"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	earlier := c.with(c.composite, c.objects)
+	earlier.desired = &fnv1.State{
+		Composite: &fnv1.Resource{Resource: status},
+		Resources: map[string]*fnv1.Resource{"earlier-step": {Resource: theirs, Ready: fnv1.Ready_READY_TRUE}},
+	}
+	rsp := earlier.call(t, fn)
+	if !proto.Equal(earlier.desired.GetResources()["earlier-step"], rsp.GetDesired().GetResources()["earlier-step"]) {
+		t.Error("a resource of an earlier step is not kept")
+	}
+	if field(rsp.GetDesired().GetComposite().GetResource(), "status", "earlierStep").GetStringValue() != "theirs" {
+		t.Error("the status of an earlier step is not kept")
+	}
 }
 
 // checkRules that hold for every response of ours.
@@ -179,6 +213,8 @@ func load(t *testing.T, path string) *cluster {
 		switch {
 		case c.composite == nil:
 			c.composite = s
+		case strings.HasPrefix(field(s, "apiVersion").GetStringValue(), inputGroup):
+			c.input = s
 		case name != "":
 			c.observed[name] = s
 		default:

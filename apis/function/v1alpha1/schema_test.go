@@ -1,0 +1,50 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	extvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	"sigs.k8s.io/yaml"
+)
+
+// TestDefinitions takes the definition in each function's package to what an API
+// server would say of it, the cost of its rules included: a package whose
+// definition is refused cannot be installed.
+func TestDefinitions(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("..", "..", "..", "functions", "*", "package", "input", "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) != 3 {
+		t.Errorf("want a definition for each of 3 functions, got %v", files)
+	}
+	for _, f := range files {
+		t.Run(filepath.Base(f), func(t *testing.T) {
+			b, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			crd := &extv1.CustomResourceDefinition{}
+			if err := yaml.UnmarshalStrict(b, crd); err != nil {
+				t.Fatal(err)
+			}
+			crd.Status.StoredVersions = []string{crd.Spec.Versions[0].Name}
+			extv1.SetDefaults_CustomResourceDefinition(crd)
+			extv1.SetDefaults_CustomResourceDefinitionSpec(&crd.Spec)
+			c := &apiextensions.CustomResourceDefinition{}
+			if err := extv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd, c, nil); err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range extvalidation.ValidateCustomResourceDefinition(t.Context(), c) {
+				t.Errorf("an API server would not take the definition: %v", e)
+			}
+		})
+	}
+}

@@ -1,0 +1,32 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+)
+
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:resource:categories=crossplane
+
+// A TailscaleEndpointsInput makes of any composite what a TailscaleEndpoints makes.
+// The composite must have a namespace, or a claim.
+type TailscaleEndpointsInput struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Step `json:",inline"`
+
+	// Labels by which a TailscaleServices, or a step that is one, selects these
+	// endpoints, beside the labels of the composite.
+	// +kubebuilder:validation:MaxProperties=32
+	// +optional
+	Labels map[string]gatewayv1alpha1.LabelValue `json:"labels,omitempty"`
+
+	// Spec is that of a TailscaleEndpoints.
+	Spec gatewayv1alpha1.TailscaleEndpointsSpec `json:"spec"`
+}

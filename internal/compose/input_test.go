@@ -1,0 +1,326 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package compose
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/structpb"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"github.com/crossplane/function-sdk-go/resource"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+)
+
+func inputSchema(t *testing.T) *InputSchema {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("..", "..", "functions", "tailscaleendpoints", "package", "input", "fn.gateway.tailscale.com_tailscaleendpointsinputs.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return NewInputSchema(b)
+}
+
+func parse(t *testing.T, y string) *structpb.Struct {
+	t.Helper()
+	m := map[string]any{}
+	if err := yaml.Unmarshal([]byte(y), &m); err != nil {
+		t.Fatal(err)
+	}
+	s, err := structpb.NewStruct(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// parseInput adds what every input of endpoints starts with.
+func parseInput(t *testing.T, y string) *structpb.Struct {
+	t.Helper()
+	s := parse(t, y)
+	s.Fields["apiVersion"] = structpb.NewStringValue("fn.gateway.tailscale.com/v1alpha1")
+	s.Fields["kind"] = structpb.NewStringValue("TailscaleEndpointsInput")
+	return s
+}
+
+const app = `
+apiVersion: platform.example.org/v1
+kind: App
+metadata: {name: shop, namespace: default, labels: {team: a, crossplane.io/composite: shop}}
+spec: {replicas: 3, spread: [a, b], tailnet: {other: type}}
+status: {edge: {totalEndpoints: 1}}
+`
+
+func TestObject(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		input  string
+		want   gatewayv1alpha1.TailscaleEndpoints
+		err    string
+	}{
+		"Defaults": {
+			reason: "An input gets the defaults that an object gets, whatever the composite's own spec is like",
+			input:  `spec: {tailnet: example}`,
+			want: gatewayv1alpha1.TailscaleEndpoints{
+				ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: "default", Labels: map[string]string{"team": "a"}},
+				Spec: gatewayv1alpha1.TailscaleEndpointsSpec{
+					Tailnet: "example",
+					Proxy: gatewayv1alpha1.Proxy{
+						Replicas:       ptr.To[int32](2),
+						ConnectionType: gatewayv1alpha1.ConnectionTypeIngress,
+						Networking:     gatewayv1alpha1.NetworkingUserspace,
+					},
+				},
+			},
+		},
+		"Patches": {
+			reason: "What the composite lacks is not copied; the rest is, with its type",
+			input: `
+name: edge
+labels: {team: b}
+patches:
+- {fromFieldPath: spec.replicas, toFieldPath: spec.proxy.replicas}
+- {fromFieldPath: spec.absent, toFieldPath: spec.proxy.networking}
+- {fromFieldPath: "spec.spread[1]", toFieldPath: "spec.tags[0]", format: "tag:x-%s"}
+- {fromFieldPath: metadata.name, toFieldPath: "labels[example.org/app]"}
+spec: {tailnet: example}`,
+			want: gatewayv1alpha1.TailscaleEndpoints{
+				ObjectMeta: metav1.ObjectMeta{Name: "shop-edge", Namespace: "default", Labels: map[string]string{"team": "b", "example.org/app": "shop"}},
+				Spec: gatewayv1alpha1.TailscaleEndpointsSpec{
+					Tailnet: "example",
+					Tags:    []gatewayv1alpha1.Tag{"tag:x-b"},
+					Proxy: gatewayv1alpha1.Proxy{
+						Replicas:       ptr.To[int32](3),
+						ConnectionType: gatewayv1alpha1.ConnectionTypeIngress,
+						Networking:     gatewayv1alpha1.NetworkingUserspace,
+					},
+				},
+			},
+		},
+		"Required": {
+			reason: "A required field is missing",
+			input:  `spec: {}`,
+			err:    `cannot use the input of this step: spec.tailnet: Required value`,
+		},
+		"Misspelt": {
+			reason: "A field that is not known would be ignored",
+			input:  `{zone: edge, spec: {tailnet: example, proxies: {}}}`,
+			err:    `cannot use the input of this step: spec.proxies: Unknown field; zone: Unknown field`,
+		},
+		"Rule": {
+			reason: "Rules hold as for an object",
+			input:  `spec: {tailnet: example, tags: [k8s]}`,
+			err:    `cannot use the input of this step: spec.tags[0]: Invalid value: "k8s": must be tag: followed by a letter, then letters, digits and dashes`,
+		},
+		"SetTwice": {
+			reason: "A set has each item once",
+			input:  `spec: {tailnet: example, tags: ["tag:a", "tag:a"]}`,
+			err:    `cannot use the input of this step: spec.tags[1]: Duplicate value: "tag:a"`,
+		},
+		"PatchedType": {
+			reason: "What is copied must be of the field's type",
+			input:  `{patches: [{fromFieldPath: spec.spread, toFieldPath: spec.proxy.replicas}], spec: {tailnet: example}}`,
+			err:    `cannot use the input of this step: spec.proxy.replicas: Invalid value: "array": spec.proxy.replicas in body must be of type integer: "array"`,
+		},
+		"PatchOfTheStep": {
+			reason: "A step is called the same for every composite",
+			input:  `{patches: [{fromFieldPath: metadata.name, toFieldPath: name}], spec: {tailnet: example}}`,
+			err:    `cannot use the input of this step: patches[0].toFieldPath: Invalid value: "name": patches[0].toFieldPath in body should match '^(spec|labels)[.\[]'`,
+		},
+		"Conditions": {
+			reason: "Crossplane writes these",
+			input:  `{statusFieldPath: status.conditions, spec: {tailnet: example}}`,
+			err:    `cannot use the input of this step: statusFieldPath: Invalid value: "status.conditions": is a field that Crossplane writes; name another`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := NewRun(&fnv1.RunFunctionRequest{
+				Input:    parseInput(t, tc.input),
+				Observed: &fnv1.State{Composite: &fnv1.Resource{Resource: parse(t, app)}},
+			})
+			got := gatewayv1alpha1.TailscaleEndpoints{}
+			err := r.Object(inputSchema(t), &got)
+			msg := ""
+			if err != nil {
+				msg = err.Error()
+			}
+			if diff := cmp.Diff(tc.err, msg); diff != "" {
+				t.Errorf("%s: -want error, +got error:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestObjectOfAnotherKind(t *testing.T) {
+	r := NewRun(&fnv1.RunFunctionRequest{
+		Input:    parse(t, "apiVersion: fn.gateway.tailscale.com/v1alpha1\nkind: TailscaleServicesInput\nspec: {}"),
+		Observed: &fnv1.State{Composite: &fnv1.Resource{Resource: parse(t, app)}},
+	})
+	want := "cannot use the input of this step: want apiVersion fn.gateway.tailscale.com/v1alpha1 and kind TailscaleEndpointsInput, got fn.gateway.tailscale.com/v1alpha1 and TailscaleServicesInput"
+	if err := r.Object(inputSchema(t), &gatewayv1alpha1.TailscaleEndpoints{}); err == nil || err.Error() != want {
+		t.Errorf("an input of another function is refused: want %q, got %v", want, err)
+	}
+}
+
+// newStepRun is a run of a step with this input after others.
+func newStepRun(t *testing.T, input string, desired *fnv1.State) *Run {
+	t.Helper()
+	cm := &fnv1.Resource{Resource: parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}`)}
+	r := NewRun(&fnv1.RunFunctionRequest{
+		Input:   parseInput(t, input),
+		Desired: desired,
+		Observed: &fnv1.State{
+			Composite: &fnv1.Resource{Resource: parse(t, app)},
+			Resources: map[string]*fnv1.Resource{
+				"theirs":                    cm,
+				"tailscaleendpoints.a":      cm,
+				"tailscaleendpoints-edge.a": cm,
+			},
+		},
+	})
+	if err := r.Object(inputSchema(t), &gatewayv1alpha1.TailscaleEndpoints{}); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestSteps(t *testing.T) {
+	cases := map[string]struct {
+		reason    string
+		input     string
+		resource  string
+		condition string
+	}{
+		"Plain": {
+			reason:    "A step without a name has plain condition types",
+			input:     "spec: {tailnet: example}",
+			resource:  "tailscaleendpoints.a",
+			condition: "MachinesReady",
+		},
+		"Named": {
+			reason:    "What a step with a name makes carries it",
+			input:     "{name: edge, spec: {tailnet: example}}",
+			resource:  "tailscaleendpoints-edge.a",
+			condition: "edge/MachinesReady",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := newStepRun(t, tc.input, nil)
+			r.SetCondition(Condition{Type: "MachinesReady", Status: True, Reason: "Yes", Message: "Yes"})
+			if err := r.CarryOver(); err != nil {
+				t.Fatal(err)
+			}
+			rsp := r.Response()
+			want := map[string]*fnv1.Resource{tc.resource: {
+				Ready:    fnv1.Ready_READY_FALSE,
+				Resource: resource.MustStructJSON(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}`),
+			}}
+			if diff := cmp.Diff(want, rsp.GetDesired().GetResources(), protocmp.Transform()); diff != "" {
+				t.Errorf("%s: only what is of this step is carried over: -want, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.condition, rsp.GetConditions()[0].GetType()); diff != "" {
+				t.Errorf("%s: -want type, +got type:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestTwoStepsOfOneName(t *testing.T) {
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	first := newStepRun(t, "{name: edge, spec: {tailnet: example}}", nil)
+	if err := first.Desire("a", cm, true); err != nil {
+		t.Fatal(err)
+	}
+	other := newStepRun(t, "{name: inner, spec: {tailnet: example}}", first.Response().GetDesired())
+	if err := other.Desire("a", cm, true); err != nil {
+		t.Errorf("steps of two names do not meet: %v", err)
+	}
+	same := newStepRun(t, "{name: edge, spec: {tailnet: example}}", first.Response().GetDesired())
+	want := `an earlier step composes "tailscaleendpoints-edge.a" too; give each step of this function another name in its input`
+	if err := same.Desire("a", cm, true); err == nil || err.Error() != want {
+		t.Errorf("want %q, got %v", want, err)
+	}
+}
+
+func TestStepStatus(t *testing.T) {
+	theirs := func() *fnv1.State {
+		return &fnv1.State{Composite: &fnv1.Resource{Resource: resource.MustStructJSON(`{"status": {"url": "theirs"}}`)}}
+	}
+	cases := map[string]struct {
+		reason    string
+		input     string
+		condition bool
+		want      string
+	}{
+		"Path": {
+			reason: "The status is written where the input says, beside that of others",
+			input:  "{statusFieldPath: status.edge, spec: {tailnet: example}}",
+			want:   `{"url": "theirs", "edge": {"totalEndpoints": 2}}`,
+		},
+		"NewPath": {
+			reason: "What leads to the field is made",
+			input:  "{statusFieldPath: status.tailscale.edge, spec: {tailnet: example}}",
+			want:   `{"url": "theirs", "tailscale": {"edge": {"totalEndpoints": 2}}}`,
+		},
+		"NoPath": {
+			reason: "Nothing is written without being asked for",
+			input:  "spec: {tailnet: example}",
+			want:   `{"url": "theirs"}`,
+		},
+		"ConditionsChange": {
+			reason:    "A run changes either conditions or status: the status stays as it is observed",
+			input:     "{statusFieldPath: status.edge, spec: {tailnet: example}}",
+			condition: true,
+			want:      `{"url": "theirs", "edge": {"totalEndpoints": 1}}`,
+		},
+		"ConditionsChangeFirst": {
+			reason:    "Nothing is written where nothing is observed, when conditions change",
+			input:     "{statusFieldPath: status.other, spec: {tailnet: example}}",
+			condition: true,
+			want:      `{"url": "theirs"}`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := newStepRun(t, tc.input, theirs())
+			if tc.condition {
+				r.SetCondition(Condition{Type: "MachinesReady", Reason: "New", Message: "New"})
+			}
+			if err := r.Status(gatewayv1alpha1.TailscaleEndpointsStatus{TotalEndpoints: ptr.To[int32](2)}); err != nil {
+				t.Fatal(err)
+			}
+			got := r.Response().GetDesired().GetComposite().GetResource().GetFields()["status"].GetStructValue()
+			if diff := cmp.Diff(resource.MustStructJSON(tc.want), got, protocmp.Transform()); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestStepStatusInTheWay(t *testing.T) {
+	r := newStepRun(t, "{statusFieldPath: status.url.edge, spec: {tailnet: example}}",
+		&fnv1.State{Composite: &fnv1.Resource{Resource: resource.MustStructJSON(`{"status": {"url": "theirs"}}`)}})
+	if err := r.Status(gatewayv1alpha1.TailscaleEndpointsStatus{TotalEndpoints: ptr.To[int32](2)}); err != nil {
+		t.Fatal(err)
+	}
+	rsp := r.Response()
+	if len(rsp.GetResults()) != 1 || rsp.GetResults()[0].GetSeverity() != fnv1.Severity_SEVERITY_FATAL {
+		t.Errorf("a status that cannot be written must not get lost, got %v", rsp.GetResults())
+	}
+}

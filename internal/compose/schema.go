@@ -1,0 +1,120 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package compose
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	schemacel "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/apis/cel"
+	"sigs.k8s.io/yaml"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// An InputSchema says what an input of a function may be. Nobody checks inputs in
+// a Composition, so a function does what the API server does for an object:
+// defaults, schema, rules. It is safe for concurrent use.
+type InputSchema struct {
+	// load takes a while, and a function of ours that runs in our own Composition
+	// has no input.
+	load func() (*loadedSchema, error)
+}
+
+// NewInputSchema from the CustomResourceDefinition of the input's kind, in YAML.
+func NewInputSchema(crd []byte) *InputSchema {
+	return &InputSchema{load: sync.OnceValues(func() (*loadedSchema, error) {
+		s, err := loadSchema(crd)
+		return s, errors.Wrap(err, "cannot load the schema of inputs")
+	})}
+}
+
+type loadedSchema struct {
+	apiVersion string
+	kind       string
+	structural *schema.Structural
+	openAPI    validation.SchemaValidator
+
+	// rules of the schema that an input breaks.
+	rules func(in map[string]any) field.ErrorList
+}
+
+func loadSchema(y []byte) (*loadedSchema, error) {
+	crd := &extv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict(y, crd); err != nil {
+		return nil, errors.Wrap(err, "cannot parse the definition")
+	}
+	if len(crd.Spec.Versions) != 1 {
+		return nil, errors.Errorf("want one version, got %d", len(crd.Spec.Versions))
+	}
+	v := crd.Spec.Versions[0]
+	internal := &apiextensions.JSONSchemaProps{}
+	if err := extv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v.Schema.OpenAPIV3Schema, internal, nil); err != nil {
+		return nil, errors.Wrap(err, "cannot convert the schema")
+	}
+	s := &loadedSchema{apiVersion: crd.Spec.Group + "/" + v.Name, kind: crd.Spec.Names.Kind}
+	var err error
+	if s.structural, err = schema.NewStructural(internal); err != nil {
+		return nil, errors.Wrap(err, "the schema is not structural")
+	}
+	if s.openAPI, _, err = validation.NewSchemaValidator(internal); err != nil {
+		return nil, errors.Wrap(err, "cannot make a validator")
+	}
+	rules := schemacel.NewValidator(s.structural, true, cel.PerCallLimit)
+	s.rules = func(in map[string]any) field.ErrorList {
+		// Rules ask nothing of anyone, so there is nothing to cancel. A schema
+		// without rules has a nil validator, which finds nothing.
+		errs, _ := rules.Validate(context.Background(), nil, s.structural, in, nil, cel.RuntimeCELCostBudget)
+		return errs
+	}
+	return s, nil
+}
+
+// check an input, and set its defaults. Fields that the schema lacks are refused,
+// not dropped: they are most likely misspelt, and nothing else would say so.
+func (s *loadedSchema) check(in map[string]any) error {
+	if in["apiVersion"] != s.apiVersion || in["kind"] != s.kind {
+		return errors.Errorf("want apiVersion %s and kind %s, got %v and %v", s.apiVersion, s.kind, in["apiVersion"], in["kind"])
+	}
+	var problems []string
+	for _, f := range pruning.PruneWithOptions(in, s.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}) {
+		problems = append(problems, f+": Unknown field")
+	}
+	defaulting.Default(in, s.structural)
+	errs := validation.ValidateCustomResource(nil, in, s.openAPI)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.structural, in)...)
+	// Rules expect what the schema says.
+	if len(errs) == 0 {
+		errs = s.rules(in)
+	}
+	for _, e := range errs {
+		problems = append(problems, message(e))
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	slices.Sort(problems)
+	problems = slices.Compact(problems)
+	if n := len(problems) - listLimit; n > 0 {
+		problems = append(problems[:listLimit], fmt.Sprintf("and %d more", n))
+	}
+	return errors.New(strings.Join(problems, "; "))
+}
+
+// message of an error on one line.
+func message(e *field.Error) string {
+	return strings.Join(strings.Fields(e.Error()), " ")
+}
