@@ -89,6 +89,10 @@ type kindCase[T resource.ModernManaged] struct {
 	// One that is lost must come back.
 	Connection []string
 
+	// Scope of the API calls of which the body, and no path, says the scope. Empty if
+	// the kind makes none.
+	Scope string
+
 	// Optional are API calls, as env.sim.Calls() names them, that a credential may
 	// lack the scope for without a condition that says so. The value says why.
 	Optional map[string]string
@@ -123,7 +127,7 @@ type anyCase = kindCase[resource.ModernManaged]
 func (k kindCase[T]) erase() anyCase {
 	out := anyCase{
 		Kind: k.Kind, Seed: k.Seed, Others: k.Others, Count: k.Count, Parts: k.Parts,
-		Refused: k.Refused, Connection: k.Connection, Optional: k.Optional, Skip: k.Skip,
+		Refused: k.Refused, Connection: k.Connection, Scope: k.Scope, Optional: k.Optional, Skip: k.Skip,
 		New:   func(e *env) resource.ModernManaged { return k.New(e) },
 		Check: func(e *env, mg resource.ModernManaged) error { return k.Check(e, mg.(T)) },
 	}

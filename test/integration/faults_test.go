@@ -27,15 +27,21 @@ type failure struct {
 	fault  tailnetsim.Fault
 
 	// until names a failure that lasts until a condition has told it.
-	until func(call string) string
+	until func(k anyCase, call string) string
 
 	// applies says which calls can fail so. Nil is all.
-	applies func(call string) bool
+	applies func(k anyCase, call string) bool
 }
 
 // failures by name.
 func failures() map[string]failure {
 	scopes := tailnetsim.Scopes()
+	scope := func(k anyCase, call string) string {
+		if s, ok := scopes[call]; !ok || s != "" {
+			return s
+		}
+		return k.Scope
+	}
 	return map[string]failure{
 		"ServerError":   {reason: "More 500s than one call tries", fault: tailnetsim.Fault{Status: http.StatusInternalServerError, Count: 5}},
 		"HTML":          {reason: "A proxy before the API answers", fault: tailnetsim.Fault{Status: http.StatusServiceUnavailable, HTML: true, Count: 2}},
@@ -47,15 +53,15 @@ func failures() map[string]failure {
 		"Forbidden": {
 			reason:  "A scope is missing until somebody reads the condition that names it",
 			fault:   tailnetsim.Fault{Status: http.StatusForbidden, Count: forever},
-			applies: func(call string) bool { return scopes[call] != "" },
-			until:   func(call string) string { return scopes[call] },
+			applies: func(k anyCase, call string) bool { return scope(k, call) != "" },
+			until:   scope,
 		},
 	}
 }
 
 // wholeTailnet tells whether a call reads a tailnet's list or settings, and no
 // object of it.
-func wholeTailnet(call string) bool {
+func wholeTailnet(_ anyCase, call string) bool {
 	path, get := strings.CutPrefix(call, "GET /api/v2/tailnet/{tailnet}/")
 	return get && !strings.Contains(path, "{")
 }
@@ -83,7 +89,7 @@ func TestFaults(t *testing.T) {
 			calls := cleanCalls(t, k)
 			for _, call := range calls {
 				for name, f := range failures() {
-					if f.applies != nil && !f.applies(call) {
+					if f.applies != nil && !f.applies(k, call) {
 						continue
 					}
 					t.Run(name+"/"+short(call), func(t *testing.T) {
@@ -122,7 +128,7 @@ func testFault(t *testing.T, k anyCase, call string, f failure) {
 		if f.until == nil || k.Optional[call] != "" {
 			return errors.New("it ends by itself")
 		}
-		if err := told(l.mg, f.until(call)); err != nil {
+		if err := told(l.mg, f.until(k, call)); err != nil {
 			return err
 		}
 		return l.sim.SetFaults()
@@ -133,7 +139,7 @@ func testFault(t *testing.T, k anyCase, call string, f failure) {
 		return
 	}
 	if f.until != nil && k.Optional[call] == "" && len(l.sim.Faults()) > 0 {
-		t.Errorf("%s was refused and no condition named the scope %q", call, f.until(call))
+		t.Errorf("%s was refused and no condition named the scope %q", call, f.until(k, call))
 	}
 }
 

@@ -26,7 +26,8 @@ func authKeyCase() kindCase[*v1alpha1.AuthKey] {
 		return r
 	}
 	return kindCase[*v1alpha1.AuthKey]{
-		Kind: v1alpha1.AuthKeyKind,
+		Kind:  v1alpha1.AuthKeyKind,
+		Scope: "auth_keys",
 		New: func(*env) *v1alpha1.AuthKey {
 			return &v1alpha1.AuthKey{Spec: v1alpha1.AuthKeySpec{ForProvider: v1alpha1.AuthKeyParameters{
 				Description: "made by us", Tags: []v1alpha1.Tag{"tag:k8s"}, Expiry: &metav1.Duration{Duration: time.Hour},

@@ -23,7 +23,8 @@ func federatedIdentityCase() kindCase[*v1alpha1.FederatedIdentity] {
 		return k.ID
 	}
 	return kindCase[*v1alpha1.FederatedIdentity]{
-		Kind: v1alpha1.FederatedIdentityKind,
+		Kind:  v1alpha1.FederatedIdentityKind,
+		Scope: "federated_keys",
 		New: func(*env) *v1alpha1.FederatedIdentity {
 			return &v1alpha1.FederatedIdentity{Spec: v1alpha1.FederatedIdentitySpec{ForProvider: v1alpha1.FederatedIdentityParameters{
 				Issuer: "https://issuer.example.com", Subject: "system:serviceaccount:default:*", Scopes: []v1alpha1.OAuthScope{"dns"},

@@ -33,7 +33,8 @@ func machineCase() kindCase[*v1alpha1.Machine] {
 	}
 	const own = "a Machine makes its own device, and no other can be it"
 	return kindCase[*v1alpha1.Machine]{
-		Kind: v1alpha1.MachineKind,
+		Kind:  v1alpha1.MachineKind,
+		Scope: "auth_keys",
 		New: func(*env) *v1alpha1.Machine {
 			return &v1alpha1.Machine{Spec: v1alpha1.MachineSpec{ForProvider: v1alpha1.MachineParameters{
 				Hostname: machineHostname, Tags: []v1alpha1.Tag{"tag:k8s"},

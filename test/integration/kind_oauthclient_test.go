@@ -38,7 +38,8 @@ func oauthClientCase() kindCase[*v1alpha1.OAuthClient] {
 		return k
 	}
 	return kindCase[*v1alpha1.OAuthClient]{
-		Kind: v1alpha1.OAuthClientKind,
+		Kind:  v1alpha1.OAuthClientKind,
+		Scope: "oauth_keys",
 		New: func(*env) *v1alpha1.OAuthClient {
 			return &v1alpha1.OAuthClient{Spec: v1alpha1.OAuthClientSpec{ForProvider: v1alpha1.OAuthClientParameters{
 				Description: "made by us", Scopes: []v1alpha1.OAuthScope{"devices:core", "dns:read"}, Tags: []v1alpha1.Tag{"tag:k8s"},
