@@ -58,6 +58,15 @@ func (c claims) settled(hosts []tailscale.Host) bool {
 	return true
 }
 
+// unseen tells whether a list of devices does not know that a host is online whose
+// agent says that it offers the service.
+func unseen(c claims, hosts []tailscale.Host, devices []tailscale.Device) bool {
+	byID := index(devices)
+	return slices.ContainsFunc(hosts, func(h tailscale.Host) bool {
+		return c[h.NodeID].Advertised && !byID[h.NodeID].ConnectedToControl
+	})
+}
+
 // agentClaims reads the claims about a service off machines.
 func agentClaims(machines []v1alpha1.Machine, service string) claims {
 	out := claims{}
@@ -84,7 +93,8 @@ func (e *external) observeHosts(ctx context.Context, mg *v1alpha1.VIPService) er
 	}
 	before := mg.Status.AtProvider.Hosts
 	hosts, age := remembered(before), time.Duration(0)
-	if e.hosts.due(mg.GetUID(), cl, hosts) {
+	asked := e.hosts.due(mg.GetUID(), cl, hosts)
+	if asked {
 		if hosts, err = e.api.Hosts(ctx, name); err != nil {
 			return errors.Wrap(err, "cannot list hosts of the service")
 		}
@@ -96,6 +106,12 @@ func (e *external) observeHosts(ctx context.Context, mg *v1alpha1.VIPService) er
 	devices, _, err := e.api.DevicesAt(ctx, age)
 	if err != nil {
 		return errors.Wrap(err, "cannot list devices")
+	}
+	// A host that has just joined is not in a list from before.
+	if asked && unseen(cl, hosts, devices) {
+		if devices, _, err = e.api.DevicesAt(ctx, freshDevices); err != nil {
+			return errors.Wrap(err, "cannot list devices")
+		}
 	}
 	mg.Status.AtProvider.Hosts = serviceHosts(hosts, devices, cl)
 	for _, ev := range transitions(before, mg.Status.AtProvider.Hosts) {

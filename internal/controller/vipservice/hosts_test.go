@@ -137,6 +137,58 @@ func TestHostsAreAskedWhileUnsettled(t *testing.T) {
 	}
 }
 
+func TestHostThatJustJoined(t *testing.T) {
+	settled := claims{"n1": {Advertised: true, Accepted: true}}
+	cases := map[string]struct {
+		reason string
+		claims claims
+		fresh  []tailscale.Device
+		lists  int
+		online bool
+	}{
+		"Joined": {
+			reason: "A list from before a host joined must not hide it.",
+			claims: settled, fresh: []tailscale.Device{{NodeID: "n1", Name: "n1.tail1234.ts.net", ConnectedToControl: true}}, lists: 1, online: true,
+		},
+		"Offline": {
+			reason: "A host that is offline indeed is shown so, and looked for once.",
+			claims: settled, fresh: []tailscale.Device{{NodeID: "n1", Name: "n1.tail1234.ts.net"}}, lists: 1,
+		},
+		"NotOurs": {
+			reason: "Of others' hosts nothing is expected.",
+			fresh:  []tailscale.Device{{NodeID: "n1", ConnectedToControl: true}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			f := &fakeAPI{
+				services: map[string]tailscale.Service{"svc:web": service()},
+				hosts:    []tailscale.Host{{NodeID: "n1", Configured: true, Approval: "approved:auto"}},
+				devices:  []tailscale.Device{{NodeID: "other", ConnectedToControl: true}},
+				fresh:    tc.fresh,
+			}
+			mg := object()
+			_, c := connect(t, f, tc.claims, mg)
+			c.hosts = newHostsCache(time.Minute, clocktesting.NewFakePassiveClock(apiTime))
+			for i := range 3 {
+				e, err := c.Connect(t.Context(), mg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := e.Observe(t.Context(), mg); err != nil {
+					t.Fatal(err)
+				}
+				if got := mg.Status.AtProvider.Hosts[0].Online; i == 0 && got != tc.online {
+					t.Errorf("\n%s\nonline: want %t, got %t", tc.reason, tc.online, got)
+				}
+			}
+			if f.freshLists != tc.lists {
+				t.Errorf("\n%s\nwant %d fresh lists, got %d", tc.reason, tc.lists, f.freshLists)
+			}
+		})
+	}
+}
+
 func TestHostsInTurn(t *testing.T) {
 	now := clocktesting.NewFakePassiveClock(apiTime)
 	c := newHostsCache(time.Minute, now)

@@ -36,8 +36,11 @@ type fakeAPI struct {
 	services map[string]tailscale.Service
 	hosts    []tailscale.Host
 	devices  []tailscale.Device
+	fresh    []tailscale.Device // What a list of a stated age says, if it differs.
 	err      error
-	forbid   bool // No host may be approved.
+
+	freshLists int
+	forbid     bool // No host may be approved.
 
 	writes, hostCalls int
 	approved          []string
@@ -90,7 +93,11 @@ func (f *fakeAPI) ApproveHost(_ context.Context, _, id string) (bool, error) {
 	return true, f.err
 }
 
-func (f *fakeAPI) DevicesAt(context.Context, time.Duration) ([]tailscale.Device, time.Time, error) {
+func (f *fakeAPI) DevicesAt(_ context.Context, maxAge time.Duration) ([]tailscale.Device, time.Time, error) {
+	if maxAge > 0 && f.fresh != nil {
+		f.freshLists++
+		return f.fresh, apiTime, f.err
+	}
 	return f.devices, apiTime, f.err
 }
 
