@@ -336,7 +336,7 @@ func FuzzMerge(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, in string) {
 		if _, err := parse([]byte(in)); err != nil || strings.Contains(in, "gateway.tailscale.com/") {
-			t.Skip()
+			return // No policy file, or one with marks that nobody of us made.
 		}
 		one, _ := mustMerge(t, in, ann, everything...)
 		if std, err := hujson.Standardize([]byte(one)); err != nil || !json.Valid(std) {
