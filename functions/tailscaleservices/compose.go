@@ -152,7 +152,7 @@ func (s *service) composeAttachment(p tailnetv1alpha1.ProxySet) *tailnetv1alpha1
 		ports[i] = tailnetv1alpha1.AttachmentPort{
 			Port: a.port,
 			// Without the cluster's domain, which a pod's search list adds.
-			Backend: tailnetv1alpha1.AttachmentBackend{Host: a.backend.Name + "." + s.owner.Namespace + ".svc", Port: a.backend.Port},
+			Backend: &tailnetv1alpha1.AttachmentBackend{Host: a.backend.Name + "." + s.owner.Namespace + ".svc", Port: a.backend.Port},
 		}
 	}
 	l := s.labels()

@@ -262,7 +262,7 @@ func attachment() *v1alpha1.ServiceAttachment {
 			Direction:   v1alpha1.DirectionIngress,
 			ServiceName: "svc:web",
 			Addresses:   []string{"100.100.0.1"},
-			Ports:       []v1alpha1.AttachmentPort{{Port: 80, Backend: v1alpha1.AttachmentBackend{Host: "web.default.svc", Port: 8080}}},
+			Ports:       []v1alpha1.AttachmentPort{{Port: 80, Backend: &v1alpha1.AttachmentBackend{Host: "web.default.svc", Port: 8080}}},
 			HealthCheck: v1alpha1.AttachmentHealthCheck{
 				Interval:           metav1.Duration{Duration: 10 * time.Millisecond},
 				Timeout:            metav1.Duration{Duration: time.Second},

@@ -22,6 +22,15 @@ const (
 	// TypeMachinesReady tells whether all wanted machines are in the tailnet.
 	TypeMachinesReady xpv2.ConditionType = "MachinesReady"
 
+	// TypeEgressReady tells whether every egress target is reached by a proxy.
+	TypeEgressReady xpv2.ConditionType = "EgressReady"
+
+	// TypeDiscoverySuccessful tells whether the tailnet could be searched.
+	TypeDiscoverySuccessful xpv2.ConditionType = "DiscoverySuccessful"
+
+	// TypeProxyGroupReady tells whether a group has all its devices.
+	TypeProxyGroupReady xpv2.ConditionType = "ProxyGroupReady"
+
 	// TypeAccepted tells whether what a spec asks for can be done at all.
 	TypeAccepted xpv2.ConditionType = "Accepted"
 

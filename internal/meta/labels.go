@@ -34,6 +34,18 @@ const (
 	// LabelMetrics marks a Service whose endpoints serve metrics with "true".
 	LabelMetrics = "gateway.tailscale.com/metrics"
 
+	// LabelProvision marks with "true" a ServiceAttachment that asks something of
+	// its endpoints before agents can act on it: a port for an egress target, or
+	// leave to read a Secret. Others never run the endpoints' function.
+	LabelProvision = "gateway.tailscale.com/provision"
+
+	// LabelProxyGroup names the TailscaleProxyGroup that an object belongs to.
+	LabelProxyGroup = "gateway.tailscale.com/proxy-group"
+
+	// LabelEndpoint names the endpoint, among those of a TailscaleEndpoints, that
+	// an object is for.
+	LabelEndpoint = "gateway.tailscale.com/endpoint"
+
 	// LabelAutoProvisioned marks endpoints made from a template with "true".
 	LabelAutoProvisioned = "gateway.tailscale.com/auto-provisioned"
 )

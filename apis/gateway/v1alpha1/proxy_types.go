@@ -5,26 +5,34 @@ package v1alpha1
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 )
 
 // A ConnectionType is which way proxies carry traffic.
-// +kubebuilder:validation:Enum=ingress
+// +kubebuilder:validation:Enum=ingress;egress;bidirectional
 type ConnectionType string
 
 // Connection types.
 const (
 	// ConnectionTypeIngress is from the tailnet into the cluster.
 	ConnectionTypeIngress ConnectionType = "ingress"
+	// ConnectionTypeEgress is from the cluster into the tailnet.
+	ConnectionTypeEgress ConnectionType = "egress"
+	// ConnectionTypeBidirectional is both, each by a StatefulSet of its own.
+	ConnectionTypeBidirectional ConnectionType = "bidirectional"
 )
 
 // Networking is how tailscaled reaches the network.
-// +kubebuilder:validation:Enum=Userspace
+// +kubebuilder:validation:Enum=Userspace;Kernel
 type Networking string
 
 // Networking modes.
 const (
-	// NetworkingUserspace needs no privilege.
+	// NetworkingUserspace needs no privilege. It carries TCP.
 	NetworkingUserspace Networking = "Userspace"
+	// NetworkingKernel routes packets by a TUN device: UDP too, and faster. The
+	// pods need NET_ADMIN, and an init container that turns on IP forwarding.
+	NetworkingKernel Networking = "Kernel"
 )
 
 // A Proxy says how the pods of a TailscaleEndpoints look. A change of replicas
@@ -38,12 +46,16 @@ type Proxy struct {
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// ConnectionType is which way the proxies carry traffic.
+	// ConnectionType is which way the proxies carry traffic: ingress from the
+	// tailnet into the cluster, egress from the cluster into the tailnet, or
+	// bidirectional, which is a StatefulSet for each.
 	// +kubebuilder:default=ingress
 	// +optional
 	ConnectionType ConnectionType `json:"connectionType,omitempty"`
 
-	// Networking is how tailscaled reaches the network.
+	// Networking is how tailscaled reaches the network. Userspace needs no
+	// privilege and passes the PodSecurity level restricted. Kernel carries UDP
+	// too and is faster; its pods need NET_ADMIN and a privileged init container.
 	// +kubebuilder:default=Userspace
 	// +optional
 	Networking Networking `json:"networking,omitempty"`
@@ -137,6 +149,28 @@ type Proxy struct {
 	// the port named agent (9093).
 	// +optional
 	Metrics *Metrics `json:"metrics,omitempty"`
+
+	// NetworkPolicy makes a NetworkPolicy for each proxy StatefulSet. Absent
+	// makes none. It takes effect where the cluster's network enforces
+	// NetworkPolicies.
+	// +optional
+	NetworkPolicy *ProxyNetworkPolicy `json:"networkPolicy,omitempty"`
+}
+
+// A ProxyNetworkPolicy says who of the cluster may connect to proxies.
+type ProxyNetworkPolicy struct {
+	// Clients that may connect to the egress ports of targets which name no
+	// clients of their own. Absent means the pods of the namespace.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Clients []networkingv1.NetworkPolicyPeer `json:"clients,omitempty"`
+
+	// Metrics are who may connect to the ports of metrics. Absent means all.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Metrics []networkingv1.NetworkPolicyPeer `json:"metrics,omitempty"`
 }
 
 // Metrics say how Prometheus finds proxies.

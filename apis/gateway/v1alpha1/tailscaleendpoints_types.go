@@ -5,6 +5,7 @@ package v1alpha1
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -12,6 +13,10 @@ import (
 
 // A TailscaleEndpointsSpec is a group of proxies that appear as machines in a
 // tailnet.
+// +kubebuilder:validation:XValidation:rule="!has(self.endpoints) || size(self.endpoints) == 0 || (has(self.proxy.connectionType) && self.proxy.connectionType != 'ingress') || self.endpoints.all(e, has(e.externalTarget))",message="endpoints with tailscaleIP or tailscaleFQDN need proxy.connectionType egress or bidirectional"
+// +kubebuilder:validation:XValidation:rule="!has(self.endpoints) || (has(self.proxy.networking) && self.proxy.networking == 'Kernel') || !self.endpoints.exists(e, has(e.protocol) && e.protocol == 'UDP')",message="endpoints with protocol UDP need proxy.networking Kernel"
+// +kubebuilder:validation:XValidation:rule="!has(self.ports) || (has(self.proxy.networking) && self.proxy.networking == 'Kernel') || !self.ports.exists(p, has(p.protocol) && p.protocol == 'UDP')",message="ports with protocol UDP need proxy.networking Kernel"
+// +kubebuilder:validation:XValidation:rule="!has(self.endpoints) || has(self.proxy.networkPolicy) || !self.endpoints.exists(e, has(e.clients))",message="endpoints with clients need proxy.networkPolicy"
 type TailscaleEndpointsSpec struct {
 	// Tailnet is the name of the TailscaleTailnet to join.
 	// +kubebuilder:validation:MinLength=1
@@ -29,6 +34,199 @@ type TailscaleEndpointsSpec struct {
 	// +kubebuilder:default={}
 	// +optional
 	Proxy Proxy `json:"proxy,omitempty"`
+
+	// Ports at which endpoints that name no port of their own are reached, and
+	// those that autoDiscovery finds.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Ports []EndpointsPort `json:"ports,omitempty"`
+
+	// Endpoints are targets in the tailnet, or behind it, that the cluster
+	// reaches through egress proxies. Each becomes a Service of this namespace,
+	// called NAME-ENDPOINT with NAME that of this object, and can be a route's
+	// backend.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=128
+	// +optional
+	Endpoints []Endpoint `json:"endpoints,omitempty"`
+
+	// AutoDiscovery adds devices and services of the tailnet to endpoints.
+	// +optional
+	AutoDiscovery *AutoDiscovery `json:"autoDiscovery,omitempty"`
+}
+
+// An EndpointProtocol is what is spoken on a port.
+// +kubebuilder:validation:Enum=TCP;UDP;HTTP;HTTPS;GRPC;TLS
+type EndpointProtocol string
+
+// Protocols of ports. All but UDP are carried by TCP.
+const (
+	EndpointProtocolTCP   EndpointProtocol = "TCP"
+	EndpointProtocolUDP   EndpointProtocol = "UDP"
+	EndpointProtocolHTTP  EndpointProtocol = "HTTP"
+	EndpointProtocolHTTPS EndpointProtocol = "HTTPS"
+	EndpointProtocolGRPC  EndpointProtocol = "GRPC"
+	EndpointProtocolTLS   EndpointProtocol = "TLS"
+)
+
+// An EndpointsPort is a port at which endpoints are reached.
+type EndpointsPort struct {
+	// Name of the port, unique among ports.
+	// +kubebuilder:validation:MaxLength=15
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
+	Name string `json:"name"`
+
+	// Port that clients in the cluster connect to.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port"`
+
+	// Protocol that is spoken.
+	// +kubebuilder:default=TCP
+	// +optional
+	Protocol EndpointProtocol `json:"protocol,omitempty"`
+
+	// TargetPort is the port at the target. Absent means port.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	// +optional
+	TargetPort *int32 `json:"targetPort,omitempty"`
+}
+
+// An Endpoint is a target in the tailnet, or behind it.
+// +kubebuilder:validation:XValidation:rule="[has(self.tailscaleIP), has(self.tailscaleFQDN), has(self.externalTarget)].exists_one(x, x)",message="set exactly one of tailscaleIP, tailscaleFQDN and externalTarget"
+// +kubebuilder:validation:XValidation:rule="!has(self.externalTarget) || !has(self.port)",message="the port of an externalTarget is part of it; remove port"
+type Endpoint struct {
+	// Name of the endpoint, unique among endpoints.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=40
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
+	Name string `json:"name"`
+
+	// TailscaleIP is an address that is reached through the tailnet: that of a
+	// device, of a Tailscale Service, or of a host behind a subnet router.
+	// +kubebuilder:validation:MaxLength=45
+	// +kubebuilder:validation:XValidation:rule="isIP(self)",message="must be an IPv4 or IPv6 address"
+	// +optional
+	TailscaleIP string `json:"tailscaleIP,omitempty"`
+
+	// TailscaleFQDN is the DNS name of a device or of a Tailscale Service in the
+	// tailnet, such as db.tail1234.ts.net.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+\.?$`
+	// +optional
+	TailscaleFQDN string `json:"tailscaleFQDN,omitempty"`
+
+	// ExternalTarget is host:port of any host. One whose host is a tailnet's
+	// address or name goes through the egress proxies. Any other has no proxy:
+	// a Gateway whose route names this object connects to it by itself.
+	// +kubebuilder:validation:MaxLength=260
+	// +kubebuilder:validation:Pattern=`^(\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?):[1-9][0-9]{0,4}$`
+	// +optional
+	ExternalTarget string `json:"externalTarget,omitempty"`
+
+	// Port at the target. Absent means each of spec.ports.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	// +optional
+	Port *int32 `json:"port,omitempty"`
+
+	// Protocol that is spoken at port, or at the externalTarget.
+	// +kubebuilder:default=TCP
+	// +optional
+	Protocol EndpointProtocol `json:"protocol,omitempty"`
+
+	// Tags that the device which has the target's address must carry. A target
+	// whose device lacks one is refused.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Tags []Tag `json:"tags,omitempty"`
+
+	// Weight among the endpoints of this object when it is a route's backend.
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	// +optional
+	Weight *int32 `json:"weight,omitempty"`
+
+	// HealthCheck says how the proxies probe the target, through the tailnet.
+	// Absent, a target counts as well while a device of the tailnet has it.
+	// +optional
+	HealthCheck *HealthCheck `json:"healthCheck,omitempty"`
+
+	// Clients that may connect to this endpoint's port at the proxies, instead
+	// of proxy.networkPolicy.clients.
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Clients []networkingv1.NetworkPolicyPeer `json:"clients,omitempty"`
+}
+
+// An EndpointTagSelector is a requirement on the tags of a device or a service.
+// +kubebuilder:validation:XValidation:rule="self.operator in ['In', 'NotIn'] ? has(self.values) && size(self.values) > 0 && !has(self.tag) : has(self.tag) && !has(self.values)",message="In and NotIn take values, Exists and DoesNotExist take tag"
+type EndpointTagSelector struct {
+	// Operator relates tags to values: In wants one of the values, NotIn none of
+	// them, Exists the tag, DoesNotExist its absence.
+	// +kubebuilder:validation:Enum=In;NotIn;Exists;DoesNotExist
+	Operator string `json:"operator"`
+
+	// Tag that must exist, or must not.
+	// +optional
+	Tag Tag `json:"tag,omitempty"`
+
+	// Values are tags, for In and NotIn.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Values []Tag `json:"values,omitempty"`
+}
+
+// AutoDiscovery says which devices and services of the tailnet become endpoints.
+// +kubebuilder:validation:XValidation:rule="has(self.tagSelectors) || has(self.names)",message="set tagSelectors, names or both"
+type AutoDiscovery struct {
+	// Sources to look in. Both are the default.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:items:Enum=Devices;Services
+	// +kubebuilder:default={Devices,Services}
+	// +optional
+	Sources []string `json:"sources,omitempty"`
+
+	// TagSelectors must all be met.
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	TagSelectors []EndpointTagSelector `json:"tagSelectors,omitempty"`
+
+	// Names are patterns of which one must match the name or the DNS name: *
+	// stands for any characters, ? for one.
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	// +optional
+	Names []string `json:"names,omitempty"`
+
+	// ExcludeNames are patterns of which none may match.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	// +optional
+	ExcludeNames []string `json:"excludeNames,omitempty"`
+
+	// Interval between two looks, at least 5s.
+	// +kubebuilder:default="30s"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('5s')",message="must be at least 5s"
+	// +optional
+	Interval *metav1.Duration `json:"interval,omitempty"`
 }
 
 // A StatefulSetRef is one StatefulSet of a TailscaleEndpoints.
@@ -71,6 +269,11 @@ type DeviceStatus struct {
 	// +optional
 	TailscaleIP string `json:"tailscaleIP,omitempty"`
 
+	// Addresses in the tailnet, IPv4 first.
+	// +listType=atomic
+	// +optional
+	Addresses []string `json:"addresses,omitempty"`
+
 	// +optional
 	TailscaleFQDN string `json:"tailscaleFQDN,omitempty"`
 
@@ -92,6 +295,10 @@ type DeviceStatus struct {
 type EndpointStatus struct {
 	// Name of the pod.
 	Name string `json:"name"`
+
+	// Type is which way the proxy carries traffic.
+	// +optional
+	Type ConnectionType `json:"type,omitempty"`
 
 	// +optional
 	TailscaleIP string `json:"tailscaleIP,omitempty"`
@@ -121,6 +328,57 @@ type EndpointPort struct {
 	Protocol corev1.Protocol `json:"protocol"`
 }
 
+// An EgressTargetStatus is a target that egress proxies carry traffic to.
+type EgressTargetStatus struct {
+	// Name of the target: that of the endpoint and, after a slash, its port.
+	Name string `json:"name"`
+
+	// Address is the target as host:port. A host that is a name is resolved in
+	// the tailnet.
+	Address string `json:"address"`
+
+	Protocol EndpointProtocol `json:"protocol"`
+
+	// ProxyPort is the target's port at every egress pod.
+	// +optional
+	ProxyPort int32 `json:"proxyPort,omitempty"`
+
+	// Service of this namespace that any pod can use to reach the target, as
+	// name:port. Absent for targets that only Gateways use.
+	// +optional
+	Service string `json:"service,omitempty"`
+
+	// ReadyProxies is how many egress proxies reach the target.
+	ReadyProxies int32 `json:"readyProxies"`
+
+	// Message tells what is missing when a proxy does not reach the target.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// A DiscoveredEndpoint is a device or a service that autoDiscovery found.
+type DiscoveredEndpoint struct {
+	// Name of the endpoint that it became.
+	Name string `json:"name"`
+
+	// Source is Devices or Services.
+	Source string `json:"source"`
+
+	// +optional
+	TailscaleFQDN string `json:"tailscaleFQDN,omitempty"`
+
+	// +optional
+	TailscaleIP string `json:"tailscaleIP,omitempty"`
+
+	// +listType=atomic
+	// +optional
+	Tags []string `json:"tags,omitempty"`
+
+	// Health is Online or Offline for a device, Unknown for a service.
+	// +optional
+	Health string `json:"health,omitempty"`
+}
+
 // A TailscaleEndpointsStatus is the observed state of a TailscaleEndpoints.
 type TailscaleEndpointsStatus struct {
 	xpv2.ConditionedStatus `json:",inline"`
@@ -144,6 +402,23 @@ type TailscaleEndpointsStatus struct {
 	// +listMapKey=name
 	// +optional
 	EndpointStatus []EndpointStatus `json:"endpointStatus,omitempty"`
+
+	// EgressTargets are the targets that egress proxies carry traffic to.
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	EgressTargets []EgressTargetStatus `json:"egressTargets,omitempty"`
+
+	// DiscoveredEndpoints are what autoDiscovery found.
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	DiscoveredEndpoints []DiscoveredEndpoint `json:"discoveredEndpoints,omitempty"`
+
+	// LastSync is when what autoDiscovery found last changed, by the clock of
+	// Tailscale's API.
+	// +optional
+	LastSync *metav1.Time `json:"lastSync,omitempty"`
 
 	// TotalEndpoints is how many proxies are wanted.
 	// +optional

@@ -4,6 +4,7 @@
 package v1alpha1
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -23,6 +24,10 @@ type MachineParameters struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Tags []Tag `json:"tags,omitempty"`
+
+	// AcceptRoutes has the node use the routes of subnet routers.
+	// +optional
+	AcceptRoutes bool `json:"acceptRoutes,omitempty"`
 }
 
 // A MachineObservation is what Tailscale and the node's state Secret report.
@@ -85,6 +90,29 @@ type HostedService struct {
 	Message string `json:"message,omitempty"`
 }
 
+// An EgressPort is a port of the machine's pod that leads to a target in the
+// tailnet.
+type EgressPort struct {
+	// Port of the pod.
+	Port int32 `json:"port"`
+
+	// Protocol is TCP or UDP.
+	// +kubebuilder:validation:Enum=TCP;UDP
+	Protocol corev1.Protocol `json:"protocol"`
+
+	// Target that the port leads to, by its key in the egress ConfigMap. Nobody
+	// else may have the port while one machine reports it.
+	Target string `json:"target"`
+
+	// Ready tells whether a device of the tailnet has the target, and the target
+	// answers its health check if it has one.
+	Ready bool `json:"ready"`
+
+	// Message tells why the port is not ready.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
 // A MachineAgentStatus is what the machine's agent reports: transitions, not
 // probes.
 type MachineAgentStatus struct {
@@ -97,6 +125,13 @@ type MachineAgentStatus struct {
 	// +listMapKey=name
 	// +optional
 	Services []HostedService `json:"services,omitempty"`
+
+	// Egress are the ports of the pod that lead into the tailnet.
+	// +listType=map
+	// +listMapKey=port
+	// +listMapKey=protocol
+	// +optional
+	Egress []EgressPort `json:"egress,omitempty"`
 }
 
 // A MachineSpec is the wanted state of a Machine.

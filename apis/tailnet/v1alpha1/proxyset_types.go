@@ -31,6 +31,32 @@ type ProxySetMember struct {
 	Replicas int32 `json:"replicas"`
 }
 
+// A ProxySetTarget is a target that the egress proxies carry traffic to.
+type ProxySetTarget struct {
+	// Name of the target: that of its endpoint, or of its ServiceAttachment, and
+	// after a slash its port.
+	Name string `json:"name"`
+
+	// Port at the target, by which routes name it.
+	Port int32 `json:"port"`
+
+	// Protocol that is spoken: TCP, UDP, HTTP, HTTPS, GRPC or TLS.
+	Protocol string `json:"protocol"`
+
+	// Address is host:port of a target that is reached without a proxy. Absent
+	// for those that have a proxyPort.
+	// +optional
+	Address string `json:"address,omitempty"`
+
+	// ProxyPort is the target's port at every egress pod.
+	// +optional
+	ProxyPort int32 `json:"proxyPort,omitempty"`
+
+	// Weight among the targets of one port.
+	// +optional
+	Weight int32 `json:"weight,omitempty"`
+}
+
 // A ProxySetSpec is what others must know of a TailscaleEndpoints.
 type ProxySetSpec struct {
 	// Endpoints is the name of the TailscaleEndpoints, in the same namespace.
@@ -51,6 +77,13 @@ type ProxySetSpec struct {
 	// +kubebuilder:validation:MaxItems=8
 	// +optional
 	Sets []ProxySetMember `json:"sets,omitempty"`
+
+	// Targets of egress, by name.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=2048
+	// +optional
+	Targets []ProxySetTarget `json:"targets,omitempty"`
 }
 
 // +kubebuilder:object:root=true

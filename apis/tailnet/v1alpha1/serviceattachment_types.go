@@ -20,14 +20,54 @@ type AttachmentBackend struct {
 	Port int32 `json:"port"`
 }
 
+// An AttachmentProtocol is how a proxy hands on what comes to a port.
+// +kubebuilder:validation:Enum=TCP;HTTP
+type AttachmentProtocol string
+
+// Protocols of ports.
+const (
+	// AttachmentProtocolTCP hands on bytes.
+	AttachmentProtocolTCP AttachmentProtocol = "TCP"
+	// AttachmentProtocolHTTP hands on requests, with headers that tell who of
+	// the tailnet asks.
+	AttachmentProtocolHTTP AttachmentProtocol = "HTTP"
+)
+
+// An AttachmentTLS says that a proxy ends TLS at a port.
+type AttachmentTLS struct {
+	// SecretName is a Secret of type kubernetes.io/tls in the same namespace.
+	// Absent means the certificate that Tailscale provides for the service's
+	// DNS name.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	SecretName string `json:"secretName,omitempty"`
+}
+
 // An AttachmentPort is one port of a service and its backend.
 type AttachmentPort struct {
-	// Port of the service's virtual IP.
-	// +kubebuilder:validation:Minimum=1
+	// Port of the service's virtual IP. 0 means all ports, which need proxies
+	// with Kernel networking.
+	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port"`
 
-	Backend AttachmentBackend `json:"backend"`
+	// Backend that answers. Absent in the direction Egress.
+	// +optional
+	Backend *AttachmentBackend `json:"backend,omitempty"`
+
+	// Protocol says how the proxy hands on what comes. Absent means TCP.
+	// +optional
+	Protocol AttachmentProtocol `json:"protocol,omitempty"`
+
+	// TLS says that the proxy ends TLS. Absent hands it on as it is.
+	// +optional
+	TLS *AttachmentTLS `json:"tls,omitempty"`
+
+	// ProxyProtocol is the version of the PROXY protocol header that goes before
+	// each connection to the backend. 0 sends none.
+	// +kubebuilder:validation:Enum=0;1;2
+	// +optional
+	ProxyProtocol int32 `json:"proxyProtocol,omitempty"`
 }
 
 // An AttachmentHealthCheck says how an agent probes backends.
@@ -81,6 +121,10 @@ type ServiceAttachmentSpec struct {
 	// +listMapKey=port
 	// +kubebuilder:validation:MinItems=1
 	Ports []AttachmentPort `json:"ports"`
+
+	// DNSName of the service, whose certificate Tailscale provides.
+	// +optional
+	DNSName string `json:"dnsName,omitempty"`
 
 	HealthCheck AttachmentHealthCheck `json:"healthCheck"`
 }

@@ -95,7 +95,10 @@ func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
 		Targets:  make([]probe.Target, 0, len(spec.Ports)),
 	}
 	for _, p := range spec.Ports {
-		t := target(p.Backend, spec.HealthCheck)
+		if p.Backend == nil {
+			continue
+		}
+		t := target(*p.Backend, spec.HealthCheck)
 		s.Handlers[uint16(p.Port)] = t.Address()
 		s.Targets = append(s.Targets, t)
 	}

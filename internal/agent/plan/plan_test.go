@@ -32,7 +32,7 @@ func attachment(name, service string, ports map[int32]string) v1alpha1.ServiceAt
 	for port, host := range ports {
 		a.Spec.Ports = append(a.Spec.Ports, v1alpha1.AttachmentPort{
 			Port:    port,
-			Backend: v1alpha1.AttachmentBackend{Host: host, Port: 8080},
+			Backend: &v1alpha1.AttachmentBackend{Host: host, Port: 8080},
 		})
 	}
 	return a
