@@ -57,7 +57,7 @@ generate: ## Generate code, CRDs, XRDs and reference pages from the Go types.
 	go run ./hack/xrdgen $(OUT)/crds package/configuration/xrds
 	go run ./hack/refgen --crds=package/provider/crds --crds=$(OUT)/crds --examples=examples/managed docs/reference
 
-FUNCTIONS := tailscaletailnet tailscaleendpoints tailscaleservices
+FUNCTIONS := tailscaletailnet tailscaleendpoints tailscaleservices tailscaleproxygroup
 GENERATED := apis/*/*/zz_generated.* package/provider/crds/* package/configuration/xrds/* docs/reference/* functions/*/package/input/*
 
 .PHONY: check-generate

@@ -32,6 +32,7 @@ func packages() []installed {
 		{kind: "function", name: "function-tailscaletailnet"},
 		{kind: "function", name: "function-tailscaleendpoints"},
 		{kind: "function", name: "function-tailscaleservices"},
+		{kind: "function", name: "function-tailscaleproxygroup"},
 		{kind: "configuration", name: configuration},
 	}
 }

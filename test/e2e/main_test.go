@@ -65,10 +65,10 @@ func stream(ctx context.Context, name string, args ...string) error {
 // dump prints what one looks at first when a test failed.
 func dump() {
 	for _, args := range [][]string{
-		{"get", "tailscaletailnets,tailscaleendpoints,tailscaleservices,vipservices,machines,tailnets,statefulsets,pods", "-A", "-o", "wide"},
+		{"get", "tailscaletailnets,tailscaleproxygroups,tailscaleendpoints,tailscaleservices,vipservices,machines,tailnets,statefulsets,pods", "-A", "-o", "wide"},
 		{"get", "events", "-A", "--sort-by=.lastTimestamp"},
 		{"get", "providers,functions,configurations", "-o", "yaml"},
-		{"describe", "tailscaletailnets,tailscaleendpoints,tailscaleservices", "-A"},
+		{"describe", "tailscaletailnets,tailscaleproxygroups,tailscaleendpoints,tailscaleservices", "-A"},
 		{"logs", "-n", "crossplane-system", "-l", "pkg.crossplane.io/provider", "--tail=60"},
 		{"logs", "-n", "crossplane-system", "-l", "app=crossplane", "--tail=60"},
 	} {

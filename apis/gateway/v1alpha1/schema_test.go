@@ -119,17 +119,26 @@ func (s served) validate(t *testing.T, o, old map[string]any) field.ErrorList {
 // TestServed takes every definition of the configuration to what an API server
 // would say of it.
 func TestServed(t *testing.T) {
-	for _, plural := range []string{"tailscaleendpoints", "tailscaleservices", "tailscaletailnets"} {
+	for _, plural := range []string{"tailscaleendpoints", "tailscaleproxygroups", "tailscaleservices", "tailscaletailnets"} {
 		t.Run(plural, func(t *testing.T) { load(t, plural) })
 	}
 }
 
 // TestScale finds what kubectl scale reads and writes.
 func TestScale(t *testing.T) {
-	s := load(t, "tailscaleendpoints")
+	for plural, path := range map[string]string{
+		"tailscaleendpoints":   ".spec.proxy.replicas",
+		"tailscaleproxygroups": ".spec.replicas",
+	} {
+		t.Run(plural, func(t *testing.T) { scale(t, load(t, plural), path) })
+	}
+}
+
+func scale(t *testing.T, s served, specPath string) {
+	t.Helper()
 	got := s.crd.Spec.Versions[0].Subresources.Scale
 	want := &extv1.CustomResourceSubresourceScale{
-		SpecReplicasPath:   ".spec.proxy.replicas",
+		SpecReplicasPath:   specPath,
 		StatusReplicasPath: ".status.replicas",
 		LabelSelectorPath:  ptr.To(".status.selector"),
 	}
