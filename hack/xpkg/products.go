@@ -29,5 +29,6 @@ func products() []product {
 		{Name: "function-tailscaleservices", Main: "./functions/tailscaleservices", Package: "functions/tailscaleservices/package"},
 		{Name: "function-tailscaleproxygroup", Main: "./functions/tailscaleproxygroup", Package: "functions/tailscaleproxygroup/package"},
 		{Name: "configuration-tailscale-gateway", Package: "package/configuration"},
+		{Name: "configuration-tailscale-gateway-claims", Package: "package/configuration-claims"},
 	}
 }

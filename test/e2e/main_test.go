@@ -20,6 +20,7 @@ import (
 
 var (
 	version = flag.String("version", "v0.1.0-dev", "version of the packages to build and test")
+	flavour = flag.String("flavour", "namespaced", "kinds to test: namespaced, or claims")
 	keep    = flag.Bool("keep", false, "leave the lab up at the end, to look at it or to run again")
 )
 
@@ -43,7 +44,7 @@ func TestMain(m *testing.M) {
 				}
 			}()
 		}
-		if err := stream(ctx, "go", "run", "./cluster/demo", "up", "--version="+*version); err != nil {
+		if err := stream(ctx, "go", "run", "./cluster/demo", "up", "--version="+*version, "--flavour="+*flavour); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			dump()
 			return 1
