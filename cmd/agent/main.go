@@ -54,6 +54,11 @@ type CLI struct {
 	JoinPatience        time.Duration `help:"How long the first report waits for tailscaled to join the tailnet." default:"10s" env:"JOIN_PATIENCE"`
 	StatePatience       time.Duration `help:"How long tailscaled may run without its state in the state Secret before it is logged out, to join anew." default:"30s" env:"STATE_PATIENCE"`
 	Drain               time.Duration `help:"How long a withdrawn service is still served, for clients to move to another machine. Tailscale's control server may take 15s to choose one." default:"20s" env:"DRAIN"`
+
+	EgressConfigMap string        `help:"ConfigMap that says which port of the pod leads to which target in the tailnet. Given, the pod is one for egress, and hosts no services." env:"EGRESS_CONFIG_MAP"`
+	EgressDir       string        `help:"Where to keep what the ConfigMap said, for an agent that starts anew while the API server is away." default:"/etc/tsconfig/egress" env:"EGRESS_DIR"`
+	EgressSpread    time.Duration `help:"How long a port that nobody is to use any more still takes connections, until everybody has heard." default:"10s" env:"EGRESS_SPREAD"`
+	EgressDrain     time.Duration `help:"How long connections into the tailnet may stay open then. They are cut after that." default:"300s" env:"EGRESS_DRAIN"`
 }
 
 // Run runs the agent until it is told to end.
@@ -90,7 +95,13 @@ func (c *CLI) Run() error {
 		Drain:               c.Drain,
 		JoinPatience:        c.JoinPatience,
 		StatePatience:       c.StatePatience,
-	}, kc, localapi.NewClient(c.Socket), probe.NewNetChecker(), agent.NewMetrics(), log)
+		Egress: agent.EgressOptions{
+			ConfigMap: c.EgressConfigMap,
+			Dir:       c.EgressDir,
+			Spread:    c.EgressSpread,
+			Drain:     c.EgressDrain,
+		},
+	}, kc, localapi.NewClient(c.Socket), localapi.NewDialer(c.Socket), probe.NewNetChecker(), agent.NewMetrics(), log)
 	return a.Run(ctx, l)
 }
 

@@ -35,6 +35,9 @@ type loop struct {
 	config  *atomicdir.Dir
 	serve   *atomicdir.Dir
 
+	// egress is nil in pods that carry nothing into the tailnet.
+	egress *egressLoop
+
 	// report takes the status to report.
 	report func(*v1alpha1.MachineAgentStatus)
 
@@ -96,6 +99,11 @@ type loop struct {
 // restore takes over what an earlier run of the agent in this pod has written, so
 // that a restart changes nothing by itself.
 func (l *loop) restore() error {
+	if l.egress != nil {
+		if err := l.egress.restore(); err != nil {
+			return err
+		}
+	}
 	b, err := l.config.Read()
 	if err != nil {
 		return err
@@ -178,20 +186,25 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 	if err := l.writeConfig(services, listed); err != nil {
 		l.failed(now, "Cannot write tailscaled's config", err)
 	}
-	l.health.set(l.handlers != nil && l.configured, l.drain != nil)
+	egress := l.egress.step(ctx, now, l.tailnet, l.drain)
+	l.health.set(l.handlers != nil && l.configured && l.egress.started(), l.drain != nil)
+	l.health.setUnready(l.egress.unready(l.tailnet))
 	l.mendState(now)
-	l.drain.step(now, l.tailnet)
+	l.drain.step(now, l.tailnet, l.egress.busy())
 	if l.drain.replaced(now) {
 		l.log.Info("tailscaled is back, serving again")
 		l.drain = nil
 		return l.step(ctx, now)
 	}
 
-	if listed && l.mayReport(now) {
-		l.report(plan.Status(l.opts.PodIP, services, plan.Tailnet{Running: l.tailnet.Running, Accepted: l.tailnet.Accepted}))
+	if listed && l.egress.started() && l.mayReport(now) {
+		status := plan.Status(l.opts.PodIP, services, plan.Tailnet{Running: l.tailnet.Running, Accepted: l.tailnet.Accepted})
+		status.Egress = l.egress.status()
+		l.report(status)
 		l.metrics.services(services, l.tailnet.Accepted)
 	}
-	return earliest(now, append(slices.Collect(maps.Values(l.leaving)), l.retry, l.reachAgain, l.drain.deadline(), l.reportAt, l.logoutAt)...)
+	due := append(slices.Collect(maps.Values(l.leaving)), l.retry, l.reachAgain, l.reportAt, l.logoutAt, egress)
+	return earliest(now, append(due, l.drain.deadlines()...)...)
 }
 
 // mayReport tells whether there is something to say of the machine.
