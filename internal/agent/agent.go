@@ -18,6 +18,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"tailscale.com/kube/egressservices"
+	"tailscale.com/kube/ingressservices"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
@@ -61,6 +63,10 @@ type Options struct {
 	// JoinPatience is how long the first report waits for tailscaled to join:
 	// what it would say till then is what everyone expects. Zero is no time.
 	JoinPatience time.Duration
+
+	// Kernel tells that the kernel forwards packets to and from tailscaled's
+	// interface.
+	Kernel bool
 
 	// Egress is for pods that carry traffic into the tailnet.
 	Egress EgressOptions
@@ -142,10 +148,14 @@ func (a *Agent) Run(ctx context.Context, l net.Listener) error {
 		reload: watcher.Reload,
 		logout: func() { go watcher.Logout(ctx) },
 		config: atomicdir.New(a.opts.TailscaledConfigDir, meta.ConfigKey),
-		serve:  atomicdir.New(filepath.Dir(a.opts.ServeConfigPath), filepath.Base(a.opts.ServeConfigPath)),
+		serve: atomicdir.New(filepath.Dir(a.opts.ServeConfigPath), filepath.Base(a.opts.ServeConfigPath),
+			ingressservices.IngressConfigKey, egressservices.KeyEgressServices),
+	}
+	if a.opts.Kernel {
+		lp.kernel = newKernel(func() { a.do(ctx, func(*loop) {}) })
 	}
 	if a.opts.Egress.ConfigMap != "" {
-		lp.egress = a.newEgress(ctx, peers)
+		lp.egress = a.newEgress(ctx, peers, lp.kernel)
 		// The services of its endpoints are for other pods.
 		lp.listed = true
 	}

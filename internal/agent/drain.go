@@ -51,6 +51,10 @@ func (l *loop) startDrain(now time.Time) <-chan struct{} {
 	if e := l.egress; e != nil && len(e.ports) > 0 {
 		l.drain.until = latest(l.drain.until, now.Add(e.opts.Spread))
 		l.drain.cut = now.Add(e.opts.Drain)
+		if e.kernel != nil {
+			// Nobody here sees when connections end that the kernel forwards.
+			l.drain.until = latest(l.drain.until, now.Add(l.opts.Drain))
+		}
 	}
 	l.log.Info("Withdrawing all services before tailscaled stops", "services", l.advertised, "drain", l.drain.until.Sub(now).String())
 	return l.drain.done

@@ -48,8 +48,9 @@ type egressLoop struct {
 	find   func(host string) localapi.Host
 	file   *atomicdir.Dir
 
-	// server carries connections. Nil when the kernel does.
+	// server carries connections, unless the kernel does: one of both is nil.
 	server *carrier.Server
+	kernel *kernelLoop
 
 	// targets are those of the ConfigMap, once it is known, be it that there is
 	// none.
@@ -74,17 +75,21 @@ type leavingTarget struct {
 	since time.Time
 }
 
-func (a *Agent) newEgress(ctx context.Context, peers *localapi.Peers) *egressLoop {
+func (a *Agent) newEgress(ctx context.Context, peers *localapi.Peers, k *kernelLoop) *egressLoop {
 	tell := func() { a.do(ctx, func(*loop) {}) }
-	return &egressLoop{
+	e := &egressLoop{
 		opts:    a.opts.Egress,
 		log:     a.log,
 		find:    peers.Find,
 		prober:  probe.NewProber(probe.NewDialChecker(a.dialer.DialContext), tell, probe.WithProbed(a.metrics.probed)),
 		file:    atomicdir.New(a.opts.Egress.Dir, egress.ConfigMapKey),
-		server:  carrier.NewServer(a.dialer.Dial, a.metrics.egress, a.log, tell),
+		kernel:  k,
 		leaving: make(map[plan.EgressKey]leavingTarget),
 	}
+	if k == nil {
+		e.server = carrier.NewServer(a.dialer.Dial, a.metrics.egress, a.log, tell)
+	}
+	return e
 }
 
 // close cuts what is carried.
@@ -191,6 +196,9 @@ func (e *egressLoop) plan(tn localapi.State) {
 		Health:  e.prober.Statuses(),
 		Outside: make(map[plan.EgressKey]bool),
 		Closed:  e.closed,
+	}
+	if e.kernel != nil {
+		in.Kernel, in.Applied = true, e.kernel.appliedEgress
 	}
 	for _, t := range e.leaving {
 		in.Leaving = append(in.Leaving, t.Target)

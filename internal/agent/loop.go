@@ -38,6 +38,9 @@ type loop struct {
 	// egress is nil in pods that carry nothing into the tailnet.
 	egress *egressLoop
 
+	// kernel is nil with Userspace networking.
+	kernel *kernelLoop
+
 	// report takes the status to report.
 	report func(*v1alpha1.MachineAgentStatus)
 
@@ -103,6 +106,9 @@ func (l *loop) restore() error {
 		if err := l.egress.restore(); err != nil {
 			return err
 		}
+	}
+	if err := l.kernel.restore(l.serve); err != nil {
+		return err
 	}
 	b, err := l.config.Read()
 	if err != nil {
@@ -187,6 +193,9 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 		l.failed(now, "Cannot write tailscaled's config", err)
 	}
 	egress := l.egress.step(ctx, now, l.tailnet, l.drain)
+	if err := l.writeEgress(now); err != nil {
+		l.failed(now, "Cannot write egress config", err)
+	}
 	l.health.set(l.handlers != nil && l.configured && l.egress.started(), l.drain != nil)
 	l.health.setUnready(l.egress.unready(l.tailnet))
 	l.mendState(now)
@@ -229,7 +238,7 @@ func (l *loop) services(ctx context.Context) ([]plan.Service, bool) {
 		Advertised:  l.advertised,
 		Stopping:    l.drain != nil,
 	}
-	services := plan.Services(in)
+	services := l.forward(ctx, plan.Services(in))
 	l.prober.Set(ctx, plan.Targets(services))
 	return services, true
 }
@@ -249,10 +258,11 @@ func (l *loop) writeServe(now time.Time, services []plan.Service, listed bool) e
 			handlers[name] = l.handlers[name]
 		}
 	}
-	if l.handlers != nil && equal(handlers, l.handlers) {
+	forwards := l.kernel.forwarding(handlers, wanted)
+	if l.handlers != nil && equal(handlers, l.handlers) && l.kernel.has(forwards) {
 		return nil
 	}
-	if onlyDrops(l.handlers, handlers) && !l.reached(now) {
+	if (onlyDrops(l.handlers, handlers) || l.kernel.cautious(l.handlers != nil)) && !l.reached(now) {
 		return nil
 	}
 
@@ -260,7 +270,7 @@ func (l *loop) writeServe(now time.Time, services []plan.Service, listed bool) e
 	if err != nil {
 		return err
 	}
-	changed, err := l.serve.Write(b)
+	changed, err := l.writeProxies(b, forwards)
 	if err != nil {
 		return err
 	}

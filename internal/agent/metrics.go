@@ -15,6 +15,7 @@ import (
 const (
 	fileConfig = "tailscaled"
 	fileServe  = "serve"
+	fileEgress = "egress"
 )
 
 // Metrics of an agent.
