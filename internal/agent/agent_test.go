@@ -63,6 +63,9 @@ type pod struct {
 	// egress is the ConfigMap of a pod for egress.
 	egress string
 
+	// kernel tells that the pod has Kernel networking.
+	kernel bool
+
 	// statePatience is a minute, unless a test sets it.
 	statePatience time.Duration
 
@@ -157,6 +160,7 @@ func (p *pod) start() {
 		ServeConfigPath:     filepath.Join(p.dir, "proxies", "serve-config.json"),
 		Drain:               drainTime,
 		StatePatience:       p.statePatience,
+		Kernel:              p.kernel,
 		Egress: EgressOptions{
 			ConfigMap: p.egress,
 			Dir:       filepath.Join(p.dir, "egress"),

@@ -332,7 +332,7 @@ func (l *loop) setReached(now time.Time, err error) {
 	l.reaching = false
 	if err != nil {
 		l.reachAgain = now.Add(retryPause)
-		l.log.Debug("Keeping handlers while the API server is away", "error", err)
+		l.log.Debug("Keeping files as they are while the API server is away", "error", err)
 		return
 	}
 	l.reachedAt, l.reachAgain = now, time.Time{}
