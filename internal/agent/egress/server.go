@@ -23,8 +23,8 @@ const (
 
 	// maxDialling bounds connections that are not dialled yet: of one port, so
 	// that a target that does not answer takes nothing from others, and of all.
-	maxDialling    = 128
-	maxDiallingAll = 1024
+	maxDialling    = 512
+	maxDiallingAll = 2048
 
 	// acceptPause is for a pod that has no file descriptors left.
 	acceptPause = 50 * time.Millisecond

@@ -149,9 +149,3 @@ func (c *Conn) WriteTo(w io.Writer) (int64, error) {
 	n, err := io.Copy(w, c.UnixConn)
 	return first + n, err
 }
-
-// ReadFrom copies r to the connection. If r is a TCP connection the kernel does
-// it.
-func (c *Conn) ReadFrom(r io.Reader) (int64, error) {
-	return io.Copy(c.UnixConn, r)
-}
