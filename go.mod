@@ -9,6 +9,7 @@ require (
 	github.com/crossplane/function-sdk-go v0.7.1
 	github.com/google/go-cmp v0.7.0
 	github.com/google/go-containerregistry v0.21.7
+	github.com/google/nftables v0.2.1-0.20240414091927-5e242ec57806
 	github.com/prometheus/client_golang v1.23.2
 	github.com/tailscale/hujson v0.0.0-20260302212456-ecc657c15afd
 	github.com/vishvananda/netlink v1.3.1
