@@ -34,6 +34,10 @@ type served struct {
 	crd        *extv1.CustomResourceDefinition
 	internal   *apiextensions.JSONSchemaProps
 	structural *schema.Structural
+
+	// Both take long to make. The second is nil for a kind without rules.
+	schema validation.SchemaValidator
+	rules  *schemacel.Validator
 }
 
 // load a kind by its plural name, and check that an API server would take it:
@@ -71,6 +75,10 @@ func load(t *testing.T, plural string) served {
 	if s.structural, err = schema.NewStructural(s.internal); err != nil {
 		t.Fatal(err)
 	}
+	if s.schema, _, err = validation.NewSchemaValidator(s.internal); err != nil {
+		t.Fatal(err)
+	}
+	s.rules = schemacel.NewValidator(s.structural, true, cel.PerCallLimit)
 	return s
 }
 
@@ -98,13 +106,8 @@ func parse(t *testing.T, y string) map[string]any {
 func (s served) validate(t *testing.T, o, old map[string]any) field.ErrorList {
 	t.Helper()
 	defaulting.Default(o, s.structural)
-	v, _, err := validation.NewSchemaValidator(s.internal)
-	if err != nil {
-		t.Fatal(err)
-	}
-	errs := validation.ValidateCustomResource(nil, o, v)
-	rules := schemacel.NewValidator(s.structural, true, cel.PerCallLimit)
-	if rules == nil {
+	errs := validation.ValidateCustomResource(nil, o, s.schema)
+	if s.rules == nil {
 		return errs
 	}
 	var before any
@@ -112,7 +115,7 @@ func (s served) validate(t *testing.T, o, old map[string]any) field.ErrorList {
 		defaulting.Default(old, s.structural)
 		before = old
 	}
-	more, _ := rules.Validate(t.Context(), nil, s.structural, o, before, cel.RuntimeCELCostBudget)
+	more, _ := s.rules.Validate(t.Context(), nil, s.structural, o, before, cel.RuntimeCELCostBudget)
 	return append(errs, more...)
 }
 
