@@ -40,7 +40,7 @@ func (s *service) wantedAttachments() map[string]*tailnetv1alpha1.ServiceAttachm
 		return out
 	}
 	for _, p := range s.sel.sets {
-		if hasDirection(p, tailnetv1alpha1.DirectionIngress) {
+		if hasIngress(p) {
 			s.want(out, prefixAttachment+p.Spec.Endpoints, len(s.addresses()) > 0, func() *tailnetv1alpha1.ServiceAttachment {
 				return s.composeIngress(p)
 			})

@@ -82,6 +82,10 @@ func (s *service) composeVIPService() *tailnetv1alpha1.VIPService {
 	for i, p := range t.Ports {
 		ports[i] = tailnetv1alpha1.ServicePort(p)
 	}
+	// A port that no proxy serves would make all of them unfit as hosts.
+	if s.portsErr != nil && s.vip != nil {
+		ports = s.vip.Spec.ForProvider.Ports
+	}
 	l := s.labels()
 	l[meta.LabelTailnet] = s.tailnet()
 	return &tailnetv1alpha1.VIPService{

@@ -123,6 +123,9 @@ func (s *service) advertised() compose.Condition {
 	case offered > 0 && count(s.hosts(), isPending) > 0:
 		c.Reason = meta.ReasonApprovalPending
 		c.Message = fmt.Sprintf("No machine that offers %s is approved", s.serviceName())
+	case len(s.sel.sets) > 0 && !slices.ContainsFunc(s.sel.sets, hasIngress):
+		c.Reason = meta.ReasonNoHost
+		c.Message = fmt.Sprintf("No selected TailscaleEndpoints has ingress proxies to host %s; set spec.proxy.connectionType of one to ingress or bidirectional", s.serviceName())
 	case total == 0:
 		c.Reason = meta.ReasonNoHost
 		c.Message = fmt.Sprintf("There is no machine to host %s", s.serviceName())
