@@ -45,22 +45,19 @@ type egressPlan struct {
 
 // planEgress gives targets their ports.
 func (e *endpoints) planEgress() (*egressPlan, error) {
-	p := &egressPlan{data: e.egressConfig}
+	p := &egressPlan{data: e.egressConfig, acceptRoutes: !e.kernel()}
 	p.targets, p.refused = e.targets()
+	var wanted []egress.Target
+	for _, t := range p.proxied() {
+		wanted = append(wanted, t.Target)
+		// The kernel's routes are the pod's own too: a route of the tailnet may
+		// take those of the cluster away.
+		p.acceptRoutes = p.acceptRoutes || t.routed()
+	}
 	if !e.egress.wants {
 		// Pods that are about to go keep what they have.
 		return p, nil
 	}
-	var wanted []egress.Target
-	for _, t := range p.targets {
-		if !t.direct {
-			wanted = append(wanted, t.Target)
-			// The kernel's routes are the pod's own too: a route of the tailnet
-			// may take those of the cluster away.
-			p.acceptRoutes = p.acceptRoutes || t.routed()
-		}
-	}
-	p.acceptRoutes = p.acceptRoutes || !e.kernel()
 
 	// What cannot be read is no better than what was lost: pods and hashes tell
 	// the same ports.
@@ -234,14 +231,17 @@ func (e *endpoints) egressReady(p *egressPlan) compose.Condition {
 		return c
 	}
 	var all, unreached []string
-	first := ""
+	waiting, first := !e.egress.podsReady(), ""
 	for _, t := range p.proxied() {
 		all = append(all, t.name)
-		if ready, m := e.reach(t); ready == 0 {
-			unreached = append(unreached, t.name)
-			if first == "" {
-				first = t.name + ": " + m
-			}
+		ready, m := e.reach(t)
+		if ready > 0 {
+			continue
+		}
+		unreached = append(unreached, t.name)
+		waiting = waiting || m == messageNoReport
+		if first == "" {
+			first = t.name + ": " + m
 		}
 	}
 	switch {
@@ -253,20 +253,15 @@ func (e *endpoints) egressReady(p *egressPlan) compose.Condition {
 		c.Reason, c.Message = meta.ReasonTargetsRefused, fmt.Sprintf("Targets %s are not served: another one has the name, or there are more than %d", compose.List(p.refused...), maxTargets)
 	case e.egress.count == 0:
 		c.Reason, c.Message = meta.ReasonNoEgressProxies, "No replicas are wanted; scale the TailscaleEndpoints"
-	case len(unreached) > 0 && !e.egress.podsReady():
-		// Pods become ready one by one: a list would change with each.
-		c.Reason, c.Message = meta.ReasonReplicasNotReady, "Waiting for the egress proxies to be ready"
-	case len(unreached) > 0:
-		c.Reason, c.Message = meta.ReasonTargetsNotReady, "No proxy reaches "+first+others(len(unreached)-1)
+	case len(unreached) > 0 && waiting:
+		// Proxies come up and report one by one: a list would change with each.
+		c.Reason, c.Message = meta.ReasonReplicasNotReady, "Waiting for the egress proxies to be ready, and to report every target"
+	case len(unreached) == 1:
+		c.Reason, c.Message = meta.ReasonTargetsNotReady, "No proxy reaches "+first
+	case len(unreached) > 1:
+		c.Reason, c.Message = meta.ReasonTargetsNotReady, fmt.Sprintf("No proxy reaches %s; nor %d more, see status.egressTargets", first, len(unreached)-1)
 	default:
 		c.Status, c.Reason, c.Message = compose.True, meta.ReasonAllTargetsReady, "Every target is reached by a proxy"
 	}
 	return c
-}
-
-func others(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf("; nor %d more targets, see status.egressTargets", n)
 }
