@@ -29,6 +29,9 @@ func (e *endpoints) status(p *egressPlan) gatewayv1alpha1.TailscaleEndpointsStat
 		Replicas:         ptr.To[int32](0),
 	}
 	s.DiscoveredEndpoints = e.discoveredStatus()
+	if e.xr.Spec.AutoDiscovery != nil && e.discovery != nil {
+		s.LastSync = e.discovery.Status.AtProvider.LastChanged
+	}
 	if !e.composed {
 		return s
 	}
