@@ -17,6 +17,7 @@ import (
 	schemacel "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/utils/ptr"
@@ -87,8 +88,13 @@ func parse(t *testing.T, y string) map[string]any {
 	if y == "" {
 		return nil
 	}
+	j, err := yaml.YAMLToJSON([]byte(y))
+	if err != nil {
+		t.Fatal(err)
+	}
 	out := map[string]any{}
-	if err := yaml.Unmarshal([]byte(y), &out); err != nil {
+	// Whole numbers are integers, as the API server reads them.
+	if err := utiljson.Unmarshal(j, &out); err != nil {
 		t.Fatal(err)
 	}
 	return out
