@@ -5,12 +5,9 @@ package main
 
 import (
 	"maps"
-	"strconv"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
@@ -20,68 +17,86 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
-// desire the group's children. What has no state of its own is ready: if it
-// cannot be applied, Crossplane says so in Synced.
-func (g *group) desire(r *compose.Run) error {
-	if !g.composed {
+// A child is what is composed under a resource name.
+type child struct {
+	name   string
+	object runtime.Object
+	ready  bool
+}
+
+// desire the children. What has no state of its own is ready: if it cannot be
+// applied, Crossplane says so in Synced.
+func (e *endpoints) desire(r *compose.Run, t *egressPlan) error {
+	if !e.composed {
 		return nil
 	}
-	condemned := g.condemned()
-	o := g.options(condemned)
-	type child struct {
-		name   string
-		object runtime.Object
-		ready  bool
+	children := []child{{name: nameProxySet, object: e.composeProxySet(t), ready: true}}
+	if e.xr.Spec.AutoDiscovery != nil {
+		children = append(children, child{name: nameDiscovery, object: e.composeDiscovery(), ready: e.discovered()})
 	}
-	children := []child{
-		{name: nameServiceAccount, object: proxy.ServiceAccount(o), ready: true},
-		{name: nameRole, object: proxy.Role(o), ready: true},
-		{name: nameRoleBinding, object: proxy.RoleBinding(o), ready: true},
-		{name: nameService, object: proxy.Service(o), ready: true},
-		{name: nameProxySet, object: g.composeProxySet(), ready: true},
-		{name: nameStatefulSet, object: proxy.StatefulSet(o), ready: g.podsReady()},
-	}
-	if g.wantsBudget() {
-		children = append(children, child{name: nameBudget, object: proxy.PodDisruptionBudget(o), ready: true})
-	}
-	if wantsPodMonitor(g.xr.Spec.Proxy) {
-		children = append(children, child{name: namePodMonitor, object: proxy.PodMonitor(o), ready: true})
+	for _, g := range e.groups() {
+		children = append(children, g.children(t)...)
 	}
 	for _, c := range children {
 		if err := r.Desire(c.name, c.object, c.ready); err != nil {
 			return err
 		}
 	}
-	// All at once: the composite's condition names those that are not.
-	ready := g.allMachinesReady()
-	for _, i := range g.wanted() {
-		if err := r.Desire(machineKey(i), g.composeMachine(i), ready); err != nil {
-			return err
-		}
-	}
-	for _, i := range condemned {
-		if err := r.Desire(machineKey(i), g.composeMachine(i), true); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
-func machineKey(i int32) string { return prefixMachine + strconv.Itoa(int(i)) }
+// children of a group.
+func (g *group) children(t *egressPlan) []child {
+	condemned := g.condemned()
+	o := g.options(condemned, t)
+	out := []child{
+		{name: g.name(nameServiceAccount), object: proxy.ServiceAccount(o), ready: true},
+		{name: g.name(nameRole), object: proxy.Role(o), ready: true},
+		{name: g.name(nameRoleBinding), object: proxy.RoleBinding(o), ready: true},
+		{name: g.name(nameService), object: proxy.Service(o), ready: true},
+		{name: g.name(nameStatefulSet), object: proxy.StatefulSet(o), ready: g.podsReady()},
+	}
+	if g.wantsBudget() {
+		out = append(out, child{name: g.name(nameBudget), object: proxy.PodDisruptionBudget(o), ready: true})
+	}
+	if wantsPodMonitor(g.xr.Spec.Proxy) {
+		out = append(out, child{name: g.name(namePodMonitor), object: proxy.PodMonitor(o), ready: true})
+	}
+	if g.xr.Spec.Proxy.NetworkPolicy != nil {
+		out = append(out, child{name: g.name(nameNetworkPolicy), object: proxy.NetworkPolicy(o), ready: true})
+	}
+	if g.direction == proxy.DirectionEgress {
+		out = append(out, g.egressChildren(o, t)...)
+	}
+	// All at once: the composite's condition names those that are not.
+	ready := g.allMachinesReady()
+	for _, i := range g.wanted() {
+		out = append(out, child{name: g.machineName(i), object: g.composeMachine(i, t), ready: ready})
+	}
+	for _, i := range condemned {
+		out = append(out, child{name: g.machineName(i), object: g.composeMachine(i, t), ready: true})
+	}
+	return out
+}
 
-func (g *group) options(condemned []int32) proxy.Options {
+func (g *group) options(condemned []int32, t *egressPlan) proxy.Options {
 	o := proxy.Options{
 		Name:           g.set,
 		ServiceName:    compose.ServiceName(g.set),
 		Namespace:      g.owner.Namespace,
 		Endpoints:      g.owner.Name,
 		Tailnet:        g.xr.Spec.Tailnet,
-		Direction:      proxy.DirectionIngress,
-		Replicas:       g.replicas,
+		Direction:      g.direction,
+		Kernel:         g.kernel(),
+		Replicas:       g.count,
 		TailscaleImage: g.img.tailscale,
 		AgentImage:     g.img.agent,
 	}
 	setPodOptions(&o, g.xr.Spec.Proxy)
+	if g.direction == proxy.DirectionIngress {
+		o.CertificateSecrets = g.certificateSecrets()
+	}
+	setPolicyOptions(&o, g.xr.Spec.Proxy.NetworkPolicy, t)
 	for _, i := range append(g.wanted(), condemned...) {
 		o.Machines = append(o.Machines, compose.MachineName(g.set, i))
 	}
@@ -92,12 +107,12 @@ func (g *group) labels() map[string]string {
 	return map[string]string{
 		meta.LabelTailnet:   g.xr.Spec.Tailnet,
 		meta.LabelEndpoints: g.owner.Name,
-		meta.LabelDirection: proxy.DirectionIngress,
+		meta.LabelDirection: g.direction,
 	}
 }
 
 // composeMachine makes a replica's machine. The provider adds the tailnet's tags.
-func (g *group) composeMachine(i int32) *tailnetv1alpha1.Machine {
+func (g *group) composeMachine(i int32, t *egressPlan) *tailnetv1alpha1.Machine {
 	name := compose.MachineName(g.set, i)
 	return &tailnetv1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
@@ -111,76 +126,54 @@ func (g *group) composeMachine(i int32) *tailnetv1alpha1.Machine {
 		Spec: tailnetv1alpha1.MachineSpec{
 			ManagedResourceSpec: xpv2.ManagedResourceSpec{ProviderConfigReference: compose.ProviderConfigRef(g.xr.Spec.Tailnet)},
 			ForProvider: tailnetv1alpha1.MachineParameters{
-				Hostname: compose.HostName(g.owner.Namespace, name),
-				Tags:     compose.Tags(g.xr.Spec.Tags),
+				Hostname:     compose.HostName(g.owner.Namespace, name),
+				Tags:         compose.Tags(g.xr.Spec.Tags),
+				AcceptRoutes: g.direction == proxy.DirectionEgress && t.acceptRoutes,
 			},
 		},
 	}
 }
 
 // composeProxySet tells others of the proxies. It carries the user's labels, for
-// selectors; our own win.
-func (g *group) composeProxySet() *tailnetv1alpha1.ProxySet {
+// selectors; our own win. Of proxies that are to go it says nothing: nobody is to
+// use them any more.
+func (e *endpoints) composeProxySet(t *egressPlan) *tailnetv1alpha1.ProxySet {
 	labels := map[string]string{}
-	maps.Copy(labels, g.owner.Labels)
+	maps.Copy(labels, e.owner.Labels)
 	labels[meta.LabelProxySet] = "true"
-	labels[meta.LabelEndpoints] = g.owner.Name
-	labels[meta.LabelTailnet] = g.xr.Spec.Tailnet
-	return &tailnetv1alpha1.ProxySet{
-		ObjectMeta: metav1.ObjectMeta{Name: g.owner.Name, Namespace: g.owner.Namespace, Labels: labels},
+	labels[meta.LabelEndpoints] = e.owner.Name
+	labels[meta.LabelTailnet] = e.xr.Spec.Tailnet
+	ps := &tailnetv1alpha1.ProxySet{
+		ObjectMeta: metav1.ObjectMeta{Name: e.owner.Name, Namespace: e.owner.Namespace, Labels: labels},
 		Spec: tailnetv1alpha1.ProxySetSpec{
-			Endpoints: g.owner.Name,
-			Tailnet:   g.xr.Spec.Tailnet,
-			Tags:      g.tags,
-			Sets: []tailnetv1alpha1.ProxySetMember{
-				{Name: g.set, Direction: tailnetv1alpha1.DirectionIngress, Replicas: g.replicas},
-			},
+			Endpoints: e.owner.Name,
+			Tailnet:   e.xr.Spec.Tailnet,
+			Tags:      e.tags,
+			Targets:   t.proxySetTargets(),
 		},
 	}
+	direction := map[string]tailnetv1alpha1.Direction{
+		proxy.DirectionIngress: tailnetv1alpha1.DirectionIngress,
+		proxy.DirectionEgress:  tailnetv1alpha1.DirectionEgress,
+	}
+	for _, g := range e.wantedGroups() {
+		ps.Spec.Sets = append(ps.Spec.Sets, tailnetv1alpha1.ProxySetMember{Name: g.set, Direction: direction[g.direction], Replicas: g.count})
+	}
+	return ps
 }
 
-// podsReady tells whether all pods that the StatefulSet asks for are ready and of
-// its template. A run that scales it does not judge by what it asks for itself:
-// Crossplane writes the composite's references in that run, and conditions that
-// change with them cost twice.
-func (g *group) podsReady() bool {
-	s := g.statefulSet
-	if s == nil {
-		return false
-	}
-	asked := ptr.Deref(s.Spec.Replicas, 1)
-	return s.Status.ObservedGeneration >= s.GetGeneration() &&
-		s.Status.ReadyReplicas >= asked &&
-		s.Status.UpdatedReplicas >= asked
-}
-
-// wantsBudget tells whether there is to be a PodDisruptionBudget. One pod cannot
-// be spared, so it has none. And a budget is made once the pods are there: before,
-// it protects nothing, and its status changes with each of them.
-func (g *group) wantsBudget() bool {
-	if g.replicas < 2 {
-		return false
-	}
-	return g.budget || g.podsReady() && ptr.Deref(g.statefulSet.Spec.Replicas, 1) == g.replicas
-}
-
-// allMachinesReady tells whether all wanted machines serve: in the tailnet, and
-// run by pods that are ready.
-func (g *group) allMachinesReady() bool {
-	if !g.podsReady() {
-		return false
-	}
-	for i, m := range g.machines {
-		if i < g.replicas && !machineReady(m) {
-			return false
+// certificateSecrets that ServiceAttachments want served with: sorted, each once.
+func (e *endpoints) certificateSecrets() []string {
+	names := map[string]bool{}
+	for _, a := range e.attachments {
+		if a.Spec.Direction != tailnetv1alpha1.DirectionIngress {
+			continue
+		}
+		for _, p := range a.Spec.Ports {
+			if p.TLS != nil && p.TLS.SecretName != "" {
+				names[p.TLS.SecretName] = true
+			}
 		}
 	}
-	return len(g.machines) > 0 || g.replicas == 0
-}
-
-// machineReady tells whether a machine is in the tailnet and as it is wanted.
-func machineReady(m *tailnetv1alpha1.Machine) bool {
-	return m != nil &&
-		m.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue &&
-		m.GetCondition(xpv2.TypeSynced).Status != corev1.ConditionFalse
+	return sortedKeys(names)
 }

@@ -4,22 +4,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
-	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
-
-// conditionTypes that every run sets.
-var conditionTypes = []xpv2.ConditionType{ //nolint:gochecknoglobals // A constant list.
-	meta.TypeTailnetAccepted, meta.TypeMachinesReady, meta.TypeStatefulSetsReady,
-}
 
 // images of the containers.
 type images struct {
@@ -56,40 +50,41 @@ func run(r *compose.Run, img images) error {
 	if owner.Namespace == "" {
 		return errors.New("cannot compose proxies for an object without a namespace")
 	}
-	g := newGroup(owner, xr, img)
-	if err := g.observe(r); err != nil {
+	e := newEndpoints(owner, xr, img)
+	if err := e.observe(r); err != nil {
 		return err
 	}
-	if r.HasInput() && g.proxySet != nil && g.proxySet.Spec.Tailnet != xr.Spec.Tailnet {
-		return errors.Errorf("cannot move proxies from tailnet %q: spec.tailnet of the input is immutable; give the step another name", g.proxySet.Spec.Tailnet)
+	if r.HasInput() {
+		if err := e.checkInput(); err != nil {
+			return err
+		}
 	}
 
+	// Whatever is waited for, all is asked for at once.
+	reading, err := e.require(r)
+	if err != nil {
+		return err
+	}
 	tailnet, v, waiting, err := r.Tailnet(xr.Spec.Tailnet, owner.Namespace)
 	if err != nil {
 		return err
 	}
-	if waiting != "" {
+	if waiting = cmp.Or(waiting, reading); waiting != "" {
 		r.SetWaiting(waiting, conditionTypes...)
 		return r.CarryOver()
 	}
-	g.judge(v, tailnet)
-
-	for _, c := range []compose.Condition{accepted(v), g.machinesReady(), g.statefulSetsReady()} {
-		r.SetCondition(c)
+	e.judge(v, tailnet)
+	p, err := e.planEgress()
+	if err != nil {
+		return err
 	}
+
+	e.setConditions(r, v, p)
 	if !v.Accepted {
 		r.NotReady()
 	}
-	if err := r.Status(g.status()); err != nil {
+	if err := r.Status(e.status(p)); err != nil {
 		return err
 	}
-	return g.desire(r)
-}
-
-func accepted(v compose.TailnetVerdict) compose.Condition {
-	c := compose.Condition{Type: meta.TypeTailnetAccepted, Status: compose.False, Reason: v.Reason, Message: v.Message}
-	if v.Accepted {
-		c.Status = compose.True
-	}
-	return c
+	return e.desire(r, p)
 }

@@ -9,26 +9,32 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
-// Resource names of children. Those of a Machine end in its replica's number.
+// Resource names of a group's children, before a dash and the direction. Those of
+// a Machine end in its replica's number, those of an endpoint's Service in the
+// endpoint's name.
 const (
-	nameStatefulSet    = "statefulset-ingress"
-	nameServiceAccount = "serviceaccount-ingress"
-	nameRole           = "role-ingress"
-	nameRoleBinding    = "rolebinding-ingress"
-	nameService        = "service-ingress"
-	nameBudget         = "poddisruptionbudget-ingress"
-	namePodMonitor     = "podmonitor-ingress"
-	nameProxySet       = "proxyset"
-	prefixMachine      = "machine-ingress-"
+	nameStatefulSet    = "statefulset"
+	nameServiceAccount = "serviceaccount"
+	nameRole           = "role"
+	nameRoleBinding    = "rolebinding"
+	nameService        = "service"
+	nameBudget         = "poddisruptionbudget"
+	namePodMonitor     = "podmonitor"
+	nameNetworkPolicy  = "networkpolicy"
+	nameConfigMap      = "configmap"
+	nameMachine        = "machine"
+	nameTargetService  = "service-endpoint"
 )
 
 // defaultReplicas is the schema's default, for who calls the function without it.
@@ -37,70 +43,75 @@ const defaultReplicas = 2
 // A group is the proxies of one direction of a TailscaleEndpoints: what is wanted
 // of them, and what was seen.
 type group struct {
-	owner compose.Owner
-	xr    *gatewayv1alpha1.TailscaleEndpoints
-	img   images
+	*endpoints
+
+	// direction as internal/proxy calls it.
+	direction string
+
+	// wants tells whether the group is to be. One that is not goes once its pods
+	// have gone.
+	wants bool
 
 	// set is the name of the StatefulSet.
-	set      string
-	replicas int32
+	set string
+
+	// count of replicas wanted.
+	count int32
 
 	// statefulSet that was observed. Nil when there is none.
 	statefulSet *appsv1.StatefulSet
 
-	// proxySet that was observed. Nil when there is none.
-	proxySet *tailnetv1alpha1.ProxySet
-
 	// machines that were observed, by replica.
 	machines map[int32]*tailnetv1alpha1.Machine
 
-	// children were observed, of any kind.
-	children bool
-
 	// budget was observed.
 	budget bool
-
-	// composed tells whether there are to be proxies at all.
-	composed bool
-
-	// tags of the proxies, the tailnet's included.
-	tags []tailnetv1alpha1.Tag
 }
 
-func newGroup(owner compose.Owner, xr *gatewayv1alpha1.TailscaleEndpoints, img images) *group {
-	if i := xr.Spec.Proxy.Image; i != "" {
-		img.tailscale = i
+func newGroup(e *endpoints, direction string) *group {
+	g := &group{
+		endpoints: e,
+		direction: direction,
+		set:       compose.ChildName(e.owner.Name, direction),
+		machines:  map[int32]*tailnetv1alpha1.Machine{},
 	}
-	return &group{
-		owner:    owner,
-		xr:       xr,
-		img:      img,
-		set:      compose.ChildName(owner.Name, proxy.DirectionIngress),
-		replicas: ptr.Deref(xr.Spec.Proxy.Replicas, defaultReplicas),
-		machines: map[int32]*tailnetv1alpha1.Machine{},
+	t := e.xr.Spec.Proxy.ConnectionType
+	if t == "" {
+		t = gatewayv1alpha1.ConnectionTypeIngress
 	}
+	g.wants = t == g.connectionType() || t == gatewayv1alpha1.ConnectionTypeBidirectional
+	if g.wants {
+		g.count = e.replicas()
+	}
+	return g
+}
+
+func (g *group) connectionType() gatewayv1alpha1.ConnectionType {
+	if g.direction == proxy.DirectionEgress {
+		return gatewayv1alpha1.ConnectionTypeEgress
+	}
+	return gatewayv1alpha1.ConnectionTypeIngress
+}
+
+// name of a child.
+func (g *group) name(kind string) string { return kind + "-" + g.direction }
+
+func (g *group) machineName(i int32) string {
+	return g.name(nameMachine) + "-" + strconv.Itoa(int(i))
 }
 
 func (g *group) observe(r *compose.Run) error {
 	sts := &appsv1.StatefulSet{}
-	ok, err := r.Observed(nameStatefulSet, sts)
+	ok, err := r.Observed(g.name(nameStatefulSet), sts)
 	if err != nil {
 		return err
 	}
 	if ok {
 		g.statefulSet = sts
 	}
-	ps := &tailnetv1alpha1.ProxySet{}
-	if ok, err = r.Observed(nameProxySet, ps); err != nil {
-		return err
-	}
-	if ok {
-		g.proxySet = ps
-	}
 	for _, name := range r.ObservedNames() {
-		g.children = true
-		g.budget = g.budget || name == nameBudget
-		n, isMachine := strings.CutPrefix(name, prefixMachine)
+		g.budget = g.budget || name == g.name(nameBudget)
+		n, isMachine := strings.CutPrefix(name, g.name(nameMachine)+"-")
 		i, err := strconv.ParseInt(n, 10, 32)
 		if !isMachine || err != nil {
 			continue
@@ -114,27 +125,13 @@ func (g *group) observe(r *compose.Run) error {
 	return nil
 }
 
-// judge what a tailnet's verdict means for the group. A tailnet that is gone, or
-// does not say who may use it, harms no proxy that runs: what was known of it is
-// in the ProxySet. One that does not allow the namespace leaves none.
-func (g *group) judge(v compose.TailnetVerdict, t *tailnetv1alpha1.ClusterProviderConfig) {
-	switch {
-	case v.Accepted:
-		g.composed = true
-		g.tags = compose.Tags(t.Spec.Tags, compose.Tags(g.xr.Spec.Tags))
-	case v.Reason == meta.ReasonTailnetNotFound || v.Reason == meta.ReasonInvalidSelector:
-		g.composed = g.children
-		g.tags = compose.Tags(g.xr.Spec.Tags)
-		if g.proxySet != nil {
-			g.tags = g.proxySet.Spec.Tags
-		}
-	}
-}
+// exists tells whether the group is to be, or has pods yet.
+func (g *group) exists() bool { return g.wants || g.mayRun(0) }
 
-// wanted are the replicas that are to be: 0 up to replicas.
+// wanted are the replicas that are to be: 0 up to count.
 func (g *group) wanted() []int32 {
-	out := make([]int32, 0, g.replicas)
-	for i := range g.replicas {
+	out := make([]int32, 0, g.count)
+	for i := range g.count {
 		out = append(out, i)
 	}
 	return out
@@ -146,7 +143,7 @@ func (g *group) wanted() []int32 {
 func (g *group) condemned() []int32 {
 	var out []int32
 	for i := range g.machines {
-		if i >= g.replicas && g.mayRun(i) {
+		if i >= g.count && g.mayRun(i) {
 			out = append(out, i)
 		}
 	}
@@ -161,6 +158,60 @@ func (g *group) mayRun(i int32) bool {
 	if s == nil {
 		return false
 	}
-	settled := ptr.Deref(s.Spec.Replicas, 1) == g.replicas && s.Status.ObservedGeneration >= s.GetGeneration()
+	settled := ptr.Deref(s.Spec.Replicas, 1) == g.count && s.Status.ObservedGeneration >= s.GetGeneration()
 	return !settled || s.Status.Replicas > i
+}
+
+// podsReady tells whether all pods that the StatefulSet asks for are ready and of
+// its template. A run that scales it does not judge by what it asks for itself:
+// Crossplane writes the composite's references in that run, and conditions that
+// change with them cost twice.
+func (g *group) podsReady() bool {
+	s := g.statefulSet
+	if s == nil {
+		return false
+	}
+	asked := ptr.Deref(s.Spec.Replicas, 1)
+	return s.Status.ObservedGeneration >= s.GetGeneration() &&
+		s.Status.ReadyReplicas >= asked &&
+		s.Status.UpdatedReplicas >= asked
+}
+
+// readyReplicas are the pods that are ready.
+func (g *group) readyReplicas() int32 {
+	if g.statefulSet == nil {
+		return 0
+	}
+	return g.statefulSet.Status.ReadyReplicas
+}
+
+// wantsBudget tells whether there is to be a PodDisruptionBudget. One pod cannot
+// be spared, so it has none. And a budget is made once the pods are there: before,
+// it protects nothing, and its status changes with each of them.
+func (g *group) wantsBudget() bool {
+	if g.count < 2 {
+		return false
+	}
+	return g.budget || g.podsReady() && ptr.Deref(g.statefulSet.Spec.Replicas, 1) == g.count
+}
+
+// allMachinesReady tells whether all wanted machines serve: in the tailnet, and
+// run by pods that are ready.
+func (g *group) allMachinesReady() bool {
+	if !g.podsReady() {
+		return false
+	}
+	for i, m := range g.machines {
+		if i < g.count && !machineReady(m) {
+			return false
+		}
+	}
+	return len(g.machines) > 0 || g.count == 0
+}
+
+// machineReady tells whether a machine is in the tailnet and as it is wanted.
+func machineReady(m *tailnetv1alpha1.Machine) bool {
+	return m != nil &&
+		m.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue &&
+		m.GetCondition(xpv2.TypeSynced).Status != corev1.ConditionFalse
 }

@@ -28,9 +28,39 @@ func setPodOptions(o *proxy.Options, p gatewayv1alpha1.Proxy) {
 		o.Env = append(o.Env, corev1.EnvVar{Name: e.Name, Value: e.Value, ValueFrom: envSource(e.ValueFrom)})
 	}
 	o.SecurityContext = securityContext(ptr.Deref(p.SecurityContext, gatewayv1alpha1.PodSecurityContext{}))
+	o.PodSysctl = p.Forwarding == gatewayv1alpha1.ForwardingPodSysctl
 	o.Metrics = p.Metrics != nil && ptr.Deref(p.Metrics.Enabled, true)
 	if wantsPodMonitor(p) {
 		o.PodMonitor = proxy.PodMonitorOptions{Labels: labelsOf(p.Metrics.PodMonitor.Labels), Interval: p.Metrics.PodMonitor.Interval}
+	}
+}
+
+// setPolicyOptions says who may connect to the pods. Targets whose endpoint names
+// clients have a rule of their own, the others share one.
+func setPolicyOptions(o *proxy.Options, p *gatewayv1alpha1.ProxyNetworkPolicy, t *egressPlan) {
+	if p == nil {
+		return
+	}
+	o.NetworkPolicy.Metrics = p.Metrics
+	if o.Direction != proxy.DirectionEgress {
+		return
+	}
+	common := proxy.PolicyTarget{Clients: p.Clients}
+	own := map[string]proxy.PolicyTarget{}
+	for _, t := range t.targets {
+		if t.ProxyPort == 0 {
+			continue
+		}
+		port := proxy.PolicyPort{Port: t.ProxyPort, Protocol: t.Protocol}
+		if len(t.clients) == 0 {
+			common.Ports = append(common.Ports, port)
+			continue
+		}
+		own[t.endpoint] = proxy.PolicyTarget{Clients: t.clients, Ports: append(own[t.endpoint].Ports, port)}
+	}
+	o.NetworkPolicy.Targets = append(o.NetworkPolicy.Targets, common)
+	for _, name := range sortedKeys(own) {
+		o.NetworkPolicy.Targets = append(o.NetworkPolicy.Targets, own[name])
 	}
 }
 

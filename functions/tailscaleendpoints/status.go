@@ -4,8 +4,6 @@
 package main
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
@@ -15,7 +13,6 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
@@ -25,31 +22,48 @@ const (
 	unhealthy = "Unhealthy"
 )
 
-func (g *group) status() gatewayv1alpha1.TailscaleEndpointsStatus {
+func (e *endpoints) status(p *egressPlan) gatewayv1alpha1.TailscaleEndpointsStatus {
 	s := gatewayv1alpha1.TailscaleEndpointsStatus{
 		TotalEndpoints:   ptr.To[int32](0),
 		HealthyEndpoints: ptr.To[int32](0),
 		Replicas:         ptr.To[int32](0),
 	}
-	if !g.composed {
+	s.DiscoveredEndpoints = e.discoveredStatus()
+	if e.xr.Spec.AutoDiscovery != nil && e.discovery != nil {
+		s.LastSync = e.discovery.Status.AtProvider.LastChanged
+	}
+	if !e.composed {
 		return s
 	}
-	s.TotalEndpoints = ptr.To(g.replicas)
-	s.Selector = labels.SelectorFromSet(g.options(nil).PodLabels()).String()
-	ref := gatewayv1alpha1.StatefulSetRef{
+	for _, g := range e.groups() {
+		g.addStatus(&s)
+	}
+	for i, g := range e.wantedGroups() {
+		// An autoscaler reckons by as many pods as there are replicas, so it
+		// is shown those of one group.
+		if i == 0 {
+			s.Selector = labels.SelectorFromSet(g.options(nil, p).PodLabels()).String()
+			s.Replicas = ptr.To(g.readyReplicas())
+		}
+		s.Replicas = ptr.To(min(*s.Replicas, g.readyReplicas()))
+	}
+	s.EgressTargets = e.egressTargets(p)
+	return s
+}
+
+// addStatus of a group's replicas to that of all.
+func (g *group) addStatus(s *gatewayv1alpha1.TailscaleEndpointsStatus) {
+	*s.TotalEndpoints += g.count
+	// Pods that are ready, not all that exist: each write of the composite counts
+	// against it in Crossplane's circuit breaker, and this one comes with replicas.
+	s.StatefulSetRefs = append(s.StatefulSetRefs, gatewayv1alpha1.StatefulSetRef{
 		Name:            g.set,
 		Namespace:       g.owner.Namespace,
-		ConnectionType:  gatewayv1alpha1.ConnectionTypeIngress,
-		DesiredReplicas: g.replicas,
-	}
-	if g.statefulSet != nil {
-		ref.ReadyReplicas = g.statefulSet.Status.ReadyReplicas
-	}
-	// Pods that are ready, not all that exist: each write of the composite counts
-	// against it in Crossplane's circuit breaker, and this one comes with the ref's.
-	s.Replicas = ptr.To(ref.ReadyReplicas)
-	s.StatefulSetRefs = []gatewayv1alpha1.StatefulSetRef{ref}
-	s.StatefulSets = []gatewayv1alpha1.StatefulSetStatus{g.statefulSetStatus()}
+		ConnectionType:  g.connectionType(),
+		ReadyReplicas:   g.readyReplicas(),
+		DesiredReplicas: g.count,
+	})
+	s.StatefulSets = append(s.StatefulSets, g.statefulSetStatus())
 	for _, i := range g.wanted() {
 		e := g.endpoint(i)
 		if e.HealthStatus == healthy {
@@ -60,21 +74,20 @@ func (g *group) status() gatewayv1alpha1.TailscaleEndpointsStatus {
 			s.Devices = append(s.Devices, device(compose.MachineName(g.set, i), m))
 		}
 	}
-	return s
 }
 
 func (g *group) statefulSetStatus() gatewayv1alpha1.StatefulSetStatus {
 	s := gatewayv1alpha1.StatefulSetStatus{
-		Name:      g.set,
-		Namespace: g.owner.Namespace,
-		Type:      gatewayv1alpha1.ConnectionTypeIngress,
-		Replicas:  g.replicas,
-		Service:   compose.ServiceName(g.set),
+		Name:          g.set,
+		Namespace:     g.owner.Namespace,
+		Type:          g.connectionType(),
+		Replicas:      g.count,
+		ReadyReplicas: g.readyReplicas(),
+		Service:       compose.ServiceName(g.set),
 	}
 	if g.statefulSet == nil {
 		return s
 	}
-	s.ReadyReplicas = g.statefulSet.Status.ReadyReplicas
 	if t := g.statefulSet.GetCreationTimestamp(); !t.IsZero() {
 		s.CreatedAt = &t
 	}
@@ -87,6 +100,7 @@ func device(pod string, m *tailnetv1alpha1.Machine) gatewayv1alpha1.DeviceStatus
 		Hostname:       o.Hostname,
 		TailscaleFQDN:  o.Name,
 		TailscaleIP:    address(m),
+		Addresses:      o.Addresses,
 		NodeID:         o.NodeID,
 		StatefulSetPod: pod,
 		Online:         ptr.Deref(o.Online, false),
@@ -107,7 +121,7 @@ func address(m *tailnetv1alpha1.Machine) string {
 }
 
 func (g *group) endpoint(i int32) gatewayv1alpha1.EndpointStatus {
-	e := gatewayv1alpha1.EndpointStatus{Name: compose.MachineName(g.set, i), HealthStatus: unhealthy}
+	e := gatewayv1alpha1.EndpointStatus{Name: compose.MachineName(g.set, i), Type: g.connectionType(), HealthStatus: unhealthy}
 	m := g.machines[i]
 	if m != nil {
 		e.TailscaleIP = address(m)
@@ -149,54 +163,4 @@ func problem(m *tailnetv1alpha1.Machine) string {
 		return "Waiting for the device to be ready"
 	}
 	return ""
-}
-
-// machinesReady says what the user can mend first: what the provider cannot do.
-// Its message does not count: each write of the composite counts against it in
-// Crossplane's circuit breaker, and the status lists the machines anyway.
-func (g *group) machinesReady() compose.Condition {
-	c := compose.Condition{Type: meta.TypeMachinesReady, Status: compose.False}
-	if !g.composed {
-		c.Reason, c.Message = meta.ReasonMachinesNotReady, "There are no machines while the tailnet is not accepted"
-		return c
-	}
-	waiting := false
-	for _, i := range g.wanted() {
-		name, m := compose.MachineName(g.set, i), g.machines[i]
-		if m != nil && m.GetCondition(xpv2.TypeSynced).Status == corev1.ConditionFalse {
-			c.Reason = meta.ReasonCannotPrepareMachine
-			c.Message = fmt.Sprintf("Machine %s: %s", name, m.GetCondition(xpv2.TypeSynced).Message)
-			return c
-		}
-		// One that is made in this run is judged in the next, see podsReady.
-		waiting = waiting || m != nil && problem(m) != ""
-	}
-	// Pods become ready once their machines have joined. Told together, both
-	// cost one write of the composite.
-	if waiting || !g.podsReady() || len(g.machines) == 0 && g.replicas > 0 {
-		c.Reason = meta.ReasonMachinesNotReady
-		c.Message = "Waiting for machines to join the tailnet; status.endpointStatus says what each waits for"
-		return c
-	}
-	c.Status, c.Reason = compose.True, meta.ReasonAllMachinesReady
-	c.Message = "All machines are in the tailnet"
-	return c
-}
-
-func (g *group) statefulSetsReady() compose.Condition {
-	c := compose.Condition{Type: meta.TypeStatefulSetsReady, Status: compose.False, Reason: meta.ReasonReplicasNotReady}
-	if !g.composed {
-		c.Message = "There are no proxies while the tailnet is not accepted"
-		return c
-	}
-	switch {
-	case g.podsReady():
-		c.Status, c.Reason = compose.True, meta.ReasonAllReplicasReady
-		c.Message = fmt.Sprintf("All replicas of StatefulSet %s are ready", g.set)
-	case g.statefulSet != nil && g.statefulSet.Status.ReadyReplicas >= g.replicas:
-		c.Message = fmt.Sprintf("StatefulSet %s is being rolled out", g.set)
-	default:
-		c.Message = fmt.Sprintf("Waiting for replicas of StatefulSet %s; status.statefulSetRefs counts them", g.set)
-	}
-	return c
 }

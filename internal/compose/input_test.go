@@ -79,7 +79,10 @@ func TestObject(t *testing.T) {
 					Proxy: gatewayv1alpha1.Proxy{
 						Replicas:       ptr.To[int32](2),
 						ConnectionType: gatewayv1alpha1.ConnectionTypeIngress,
-						ProxyPods:      gatewayv1alpha1.ProxyPods{Networking: gatewayv1alpha1.NetworkingUserspace},
+						ProxyPods: gatewayv1alpha1.ProxyPods{
+							Networking: gatewayv1alpha1.NetworkingUserspace,
+							Forwarding: gatewayv1alpha1.ForwardingInitContainer,
+						},
 					},
 				},
 			},
@@ -103,7 +106,10 @@ spec: {tailnet: example}`,
 					Proxy: gatewayv1alpha1.Proxy{
 						Replicas:       ptr.To[int32](3),
 						ConnectionType: gatewayv1alpha1.ConnectionTypeIngress,
-						ProxyPods:      gatewayv1alpha1.ProxyPods{Networking: gatewayv1alpha1.NetworkingUserspace},
+						ProxyPods: gatewayv1alpha1.ProxyPods{
+							Networking: gatewayv1alpha1.NetworkingUserspace,
+							Forwarding: gatewayv1alpha1.ForwardingInitContainer,
+						},
 					},
 				},
 			},

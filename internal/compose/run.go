@@ -273,14 +273,26 @@ func (r *Run) applyStepStatus() error {
 	return nil
 }
 
+// HasCondition tells whether the composite has a condition of this type.
+func (r *Run) HasCondition(t xpv2.ConditionType) bool {
+	_, has := r.observedConditions()[r.conditionType(t)]
+	return has
+}
+
+// observedConditions of the composite, by type.
+func (r *Run) observedConditions() map[string]*structpb.Struct {
+	out := map[string]*structpb.Struct{}
+	for _, v := range r.req.GetObserved().GetComposite().GetResource().GetFields()["status"].GetStructValue().GetFields()["conditions"].GetListValue().GetValues() {
+		c := v.GetStructValue()
+		out[c.GetFields()["type"].GetStringValue()] = c
+	}
+	return out
+}
+
 // changesConditions tells whether the run sets a condition that the composite
 // does not have like that.
 func (r *Run) changesConditions() bool {
-	observed := map[string]*structpb.Struct{}
-	for _, v := range r.req.GetObserved().GetComposite().GetResource().GetFields()["status"].GetStructValue().GetFields()["conditions"].GetListValue().GetValues() {
-		c := v.GetStructValue()
-		observed[c.GetFields()["type"].GetStringValue()] = c
-	}
+	observed := r.observedConditions()
 	for _, c := range r.rsp.GetConditions() {
 		o := observed[c.GetType()].GetFields()
 		if o["status"].GetStringValue() != statusName(c.GetStatus()) || o["reason"].GetStringValue() != c.GetReason() || o["message"].GetStringValue() != c.GetMessage() {

@@ -77,8 +77,8 @@ type Config struct {
 	// Targets by key.
 	Targets []Target `json:"targets"`
 
-	// Released are ports that no target has any more. Nobody else gets one
-	// while a pod reports it.
+	// Released are ports that no target has any more, oldest first. Nobody else
+	// gets one while a pod reports it.
 	Released []ReleasedPort `json:"released,omitempty"`
 }
 
@@ -95,10 +95,6 @@ type ReleasedPort struct {
 func (c Config) Encode() (string, error) {
 	c.Targets = slices.Clone(c.Targets)
 	slices.SortFunc(c.Targets, func(a, b Target) int { return cmp.Compare(a.Key, b.Key) })
-	c.Released = slices.Clone(c.Released)
-	slices.SortFunc(c.Released, func(a, b ReleasedPort) int {
-		return cmp.Or(cmp.Compare(a.ProxyPort, b.ProxyPort), cmp.Compare(a.Protocol, b.Protocol))
-	})
 	b, err := json.Marshal(c)
 	return string(b), errors.Wrap(err, "cannot encode egress config")
 }

@@ -75,6 +75,32 @@ const (
 	ReasonCannotPrepareMachine xpv2.ConditionReason = "CannotPrepareMachine"
 )
 
+// Reasons of EgressReady.
+const (
+	ReasonAllTargetsReady xpv2.ConditionReason = "AllTargetsReady"
+	ReasonTargetsNotReady xpv2.ConditionReason = "TargetsNotReady"
+
+	// ReasonNoEgressProxies means that there are targets and no proxies for them.
+	ReasonNoEgressProxies xpv2.ConditionReason = "NoEgressProxies"
+
+	// ReasonNoFreePort means that the proxies' ports are used up.
+	ReasonNoFreePort xpv2.ConditionReason = "NoFreePort"
+
+	// ReasonTargetsRefused means that a target's name is another one's, or that
+	// there are too many.
+	ReasonTargetsRefused xpv2.ConditionReason = "TargetsRefused"
+)
+
+// Reasons of DiscoverySuccessful.
+const (
+	ReasonDiscovered     xpv2.ConditionReason = "Discovered"
+	ReasonCannotDiscover xpv2.ConditionReason = "CannotDiscover"
+)
+
+// ReasonNotAskedFor means that the spec does not ask any more for what a condition
+// is about.
+const ReasonNotAskedFor xpv2.ConditionReason = "NotAskedFor"
+
 // Reasons of EndpointsSelected, beside those of TailnetAccepted.
 const (
 	ReasonEndpointsSelected    xpv2.ConditionReason = "EndpointsSelected"

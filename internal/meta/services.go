@@ -10,9 +10,3 @@ import (
 // ReasonInvalidTLS is a reason of Accepted: what a spec says of TLS does not fit
 // its ports.
 const ReasonInvalidTLS xpv2.ConditionReason = "InvalidTLS"
-
-// Reasons of DiscoverySuccessful.
-const (
-	ReasonDiscovered     xpv2.ConditionReason = "Discovered"
-	ReasonCannotDiscover xpv2.ConditionReason = "CannotDiscover"
-)

@@ -30,6 +30,21 @@ const (
 
 	// EnvSocket is tailscaled's socket. Containerboot and the agent share it.
 	EnvSocket = "TS_SOCKET"
+
+	// EnvEgressConfigMap is the ConfigMap that tells the agent of an egress pod
+	// which port leads where.
+	EnvEgressConfigMap = "EGRESS_CONFIG_MAP"
+
+	// EnvEgressDrain is how long the agent of an egress pod waits for open
+	// connections to end before tailscaled is stopped.
+	EnvEgressDrain = "EGRESS_DRAIN"
+
+	// EnvNetworking tells the agent that the kernel routes packets, by the value
+	// NetworkingKernel.
+	EnvNetworking = "NETWORKING"
+
+	// NetworkingKernel is a value of EnvNetworking.
+	NetworkingKernel = "Kernel"
 )
 
 // Startup is waited for as long as it takes the provider to give a key anew:
@@ -80,6 +95,14 @@ func agent(o Options) corev1.Container {
 			{Name: volumeRun, MountPath: DirRun, ReadOnly: true},
 		},
 	}
+	if o.egress() {
+		c.Env = append(c.Env,
+			corev1.EnvVar{Name: EnvEgressConfigMap, Value: o.Name},
+			corev1.EnvVar{Name: EnvEgressDrain, Value: egressDrain.String()})
+	}
+	if o.Kernel {
+		c.Env = append(c.Env, corev1.EnvVar{Name: EnvNetworking, Value: NetworkingKernel})
+	}
 	if o.AgentResources != nil {
 		c.Resources = *o.AgentResources
 	}
@@ -104,7 +127,7 @@ func tailscale(o Options) corev1.Container {
 			// Else containerboot advertises each service that the serve config
 			// names, whether its backend answers or not.
 			{Name: "TS_EXPERIMENTAL_SERVICE_AUTO_ADVERTISEMENT", Value: "false"},
-			{Name: "TS_USERSPACE", Value: "true"},
+			{Name: "TS_USERSPACE", Value: strconv.FormatBool(!o.Kernel)},
 			{Name: EnvSocket, Value: FileSocket},
 			{Name: "TS_STATE_DIR", Value: dirTmp},
 			{Name: "TS_ENABLE_HEALTH_CHECK", Value: "true"},
@@ -152,6 +175,9 @@ func tailscale(o Options) corev1.Container {
 			{Name: volumeRun, MountPath: DirRun},
 			{Name: volumeTmp, MountPath: dirTmp},
 		},
+	}
+	if o.Kernel {
+		kernel(o, &c)
 	}
 	if o.Resources != nil {
 		c.Resources = *o.Resources

@@ -40,12 +40,18 @@ const (
 	// writes and containerboot reads (TS_EXPERIMENTAL_VERSIONED_CONFIG_DIR).
 	DirTailscaledConfig = "/etc/tsconfig"
 
-	// DirProxiesConfig holds the serve config, which the agent writes.
+	// DirProxiesConfig holds containerboot's files beside tailscaled's config,
+	// which the agent writes.
 	DirProxiesConfig = "/etc/proxies"
 
 	// FileServeConfig is what containerboot gives to tailscaled's serve
 	// (TS_SERVE_CONFIG).
 	FileServeConfig = DirProxiesConfig + "/serve-config.json"
+
+	// FileIngressConfig is where containerboot reads which virtual IP goes to
+	// which address of the cluster (TS_INGRESS_PROXIES_CONFIG_PATH). With Kernel
+	// networking only.
+	FileIngressConfig = DirProxiesConfig + "/ingress-config.json"
 
 	// DirRun holds tailscaled's socket. It is where the tailscale command looks
 	// for it without a flag.
@@ -61,6 +67,7 @@ const (
 const (
 	ContainerTailscale = "tailscale"
 	ContainerAgent     = "agent"
+	ContainerNetwork   = "network"
 
 	volumeTailscaledConfig = "tailscaledconfig"
 	volumeProxiesConfig    = "proxies-config"
@@ -71,6 +78,7 @@ const (
 // Values of the label gateway.tailscale.com/direction.
 const (
 	DirectionIngress = "ingress"
+	DirectionEgress  = "egress"
 )
 
 // Options of a group of proxies.
@@ -92,8 +100,16 @@ type Options struct {
 	// one of the pods.
 	Tailnet string
 
-	// Direction of traffic, such as DirectionIngress.
+	// Direction of traffic: DirectionIngress or DirectionEgress.
 	Direction string
+
+	// Kernel routes packets by a TUN device and the kernel's packet filter.
+	// Else tailscaled does all by itself, without privilege.
+	Kernel bool
+
+	// PodSysctl turns IP forwarding on by a sysctl of the pod instead of by a
+	// privileged init container. It means nothing without Kernel.
+	PodSysctl bool
 
 	// Replicas wanted.
 	Replicas int32
@@ -101,6 +117,10 @@ type Options struct {
 	// Machines are all those whose Secrets pods may read: the wanted, and those
 	// that are about to go.
 	Machines []string
+
+	// CertificateSecrets are the Secrets whose certificates the agents of an
+	// ingress group serve with.
+	CertificateSecrets []string
 
 	// TailscaleImage must hold containerboot.
 	TailscaleImage string
@@ -138,7 +158,7 @@ type Options struct {
 	Env []corev1.EnvVar
 
 	// SecurityContext overrides the pods' where it is set. What the PodSecurity
-	// level restricted asks for cannot be overridden.
+	// level restricted asks for cannot be overridden, nor that Kernel needs root.
 	SecurityContext corev1.PodSecurityContext
 
 	// Metrics marks the Service as one to scrape.
@@ -146,7 +166,12 @@ type Options struct {
 
 	// PodMonitor says how the Prometheus operator scrapes the pods.
 	PodMonitor PodMonitorOptions
+
+	// NetworkPolicy says who may connect to the pods.
+	NetworkPolicy NetworkPolicyOptions
 }
+
+func (o Options) egress() bool { return o.Direction == DirectionEgress }
 
 // Labels of every object of the group but its pods.
 func (o Options) Labels() map[string]string {

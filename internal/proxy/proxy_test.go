@@ -5,6 +5,7 @@ package proxy
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,6 +49,10 @@ func TestStatefulSetIsRestricted(t *testing.T) {
 		"Default": {
 			reason: "A namespace that enforces restricted must take the pod",
 			change: func(*Options) {},
+		},
+		"Egress": {
+			reason: "So must it take one that carries traffic the other way",
+			change: func(o *Options) { o.Direction = DirectionEgress },
 		},
 		"Overridden": {
 			reason: "What restricted asks for must not be overridden",
@@ -175,9 +180,15 @@ func TestStatefulSetTemplate(t *testing.T) {
 }
 
 func TestStatefulSetGrace(t *testing.T) {
-	const agentDrain, containerbootDrain = 25, 25
-	if got := *StatefulSet(options()).Spec.Template.Spec.TerminationGracePeriodSeconds; got <= agentDrain+containerbootDrain {
+	const agentDrain, agentSpread, containerbootDrain = 25, 10, 25
+	o := options()
+	if got := gracePeriod(o); got <= agentDrain+containerbootDrain {
 		t.Errorf("a pod has %d s to end, which both drains take", got)
+	}
+	// Egress machines advertise nothing, so containerboot ends at once.
+	o.Direction = DirectionEgress
+	if got := gracePeriod(o); got <= int64(egressDrain.Seconds())+agentSpread {
+		t.Errorf("an egress pod has %d s to end, which its drain takes", got)
 	}
 }
 
@@ -187,20 +198,26 @@ func TestStatefulSetEnvironment(t *testing.T) {
 		"TS_HOSTNAME", "TS_EXTRA_ARGS", "TS_AUTHKEY", "TS_ROUTES", "TS_ACCEPT_DNS", "TS_CLIENT_ID", "TS_CLIENT_SECRET",
 		"TS_ID_TOKEN", "TS_AUDIENCE",
 	}
-	c := StatefulSet(options()).Spec.Template.Spec.Containers[0]
-	defined := map[string]bool{}
-	for _, e := range c.Env {
-		for _, r := range refused {
-			if e.Name == r {
-				t.Errorf("containerboot refuses %s", r)
+	for _, kernel := range []bool{false, true} {
+		for _, direction := range []string{DirectionIngress, DirectionEgress} {
+			o := options()
+			o.Kernel, o.Direction = kernel, direction
+			defined := map[string]bool{}
+			for _, e := range StatefulSet(o).Spec.Template.Spec.Containers[0].Env {
+				if slices.Contains(refused, e.Name) {
+					t.Errorf("containerboot refuses %s", e.Name)
+				}
+				if defined[e.Name] {
+					t.Errorf("%s is there twice", e.Name)
+				}
+				for _, ref := range references(e.Value) {
+					if !defined[ref] {
+						t.Errorf("%s refers to %s, which is not defined before it", e.Name, ref)
+					}
+				}
+				defined[e.Name] = true
 			}
 		}
-		for _, ref := range references(e.Value) {
-			if !defined[ref] {
-				t.Errorf("%s refers to %s, which is not defined before it", e.Name, ref)
-			}
-		}
-		defined[e.Name] = true
 	}
 }
 
@@ -257,24 +274,34 @@ func TestRole(t *testing.T) {
 		return out
 	}
 	cases := map[string]struct {
-		reason   string
-		machines []string
-		want     []string
+		reason       string
+		direction    string
+		machines     []string
+		certificates []string
+		want         []string
 	}{
 		"Some": {
-			reason:   "Secrets and Machines are granted by name",
-			machines: []string{"web-ingress-0"},
-			want:     []string{"serviceattachments", "events"},
+			reason:       "Secrets and Machines are granted by name",
+			direction:    DirectionIngress,
+			machines:     []string{"web-ingress-0"},
+			certificates: []string{"web-cert"},
+			want:         []string{"serviceattachments", "events"},
+		},
+		"Egress": {
+			reason:    "So is the ConfigMap",
+			direction: DirectionEgress,
+			want:      []string{"serviceattachments", "events"},
 		},
 		"None": {
-			reason: "Without names a rule would grant all, so there must be none",
-			want:   []string{"serviceattachments", "events"},
+			reason:    "Without names a rule would grant all, so there must be none",
+			direction: DirectionIngress,
+			want:      []string{"serviceattachments", "events"},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			o := options()
-			o.Machines = tc.machines
+			o.Direction, o.Machines, o.CertificateSecrets = tc.direction, tc.machines, tc.certificates
 			if diff := cmp.Diff(tc.want, all(o)); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
 			}

@@ -24,8 +24,8 @@ func ServiceAccount(o Options) *corev1.ServiceAccount {
 	}
 }
 
-// Role of the proxies. Secrets and Machines are granted by name; a list or a
-// watch of Secrets works for one name at a time. Who composes this Role must hold
+// Role of the proxies. Secrets, ConfigMaps and Machines are granted by name; a
+// list or a watch of them works for one name at a time. Who composes this Role must hold
 // all of it.
 func Role(o Options) *rbacv1.Role {
 	r := &rbacv1.Role{
@@ -43,7 +43,23 @@ func Role(o Options) *rbacv1.Role {
 			},
 		},
 	}
+	if o.egress() {
+		r.Rules = append(r.Rules, rbacv1.PolicyRule{
+			APIGroups:     []string{""},
+			Resources:     []string{"configmaps"},
+			ResourceNames: []string{o.Name},
+			Verbs:         []string{"get", "list", "watch"},
+		})
+	}
 	// A rule without names would grant all of them.
+	if len(o.CertificateSecrets) > 0 {
+		r.Rules = append(r.Rules, rbacv1.PolicyRule{
+			APIGroups:     []string{""},
+			Resources:     []string{"secrets"},
+			ResourceNames: o.CertificateSecrets,
+			Verbs:         []string{"get", "list", "watch"},
+		})
+	}
 	if len(o.Machines) == 0 {
 		return r
 	}

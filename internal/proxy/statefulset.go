@@ -6,6 +6,7 @@ package proxy
 import (
 	"maps"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +24,15 @@ const (
 	// 15 s to move a service to another host, kube/services of tailscale.com),
 	// containerboot's own, which takes at most 25 s, and the sidecar's end.
 	terminationGracePeriodSeconds = 60
+
+	// egressGracePeriodSeconds covers egressDrain, the time before it in which
+	// clients learn that the pod takes no more connections, and the end of both
+	// containers.
+	egressGracePeriodSeconds = 330
+
+	// egressDrain is how long open connections through an egress pod may go on
+	// at most once it is stopped.
+	egressDrain = 300 * time.Second
 
 	// revisionHistoryLimit is how many old templates are kept to roll back to.
 	revisionHistoryLimit = 3
@@ -55,7 +65,7 @@ func podSpec(o Options) corev1.PodSpec {
 		// Containerboot reads its settings from variables. A Service called
 		// ts-socket must not become one.
 		EnableServiceLinks:            ptr.To(false),
-		TerminationGracePeriodSeconds: ptr.To[int64](terminationGracePeriodSeconds),
+		TerminationGracePeriodSeconds: ptr.To(gracePeriod(o)),
 		NodeSelector:                  o.NodeSelector,
 		Tolerations:                   o.Tolerations,
 		Affinity:                      o.Affinity,
@@ -63,7 +73,7 @@ func podSpec(o Options) corev1.PodSpec {
 		ImagePullSecrets:              o.ImagePullSecrets,
 		SecurityContext:               podSecurityContext(o),
 		TopologySpreadConstraints:     spread(o),
-		InitContainers:                []corev1.Container{agent(o)},
+		InitContainers:                append(network(o), agent(o)),
 		Containers:                    []corev1.Container{tailscale(o)},
 		Volumes: []corev1.Volume{
 			// Auth keys pass through here. Memory, so that none reaches a disk.
@@ -86,8 +96,18 @@ func (o Options) allPodLabels() map[string]string {
 	return l
 }
 
+func gracePeriod(o Options) int64 {
+	if o.egress() {
+		return egressGracePeriodSeconds
+	}
+	return terminationGracePeriodSeconds
+}
+
 func podSecurityContext(o Options) *corev1.PodSecurityContext {
 	s := o.SecurityContext
+	if o.Kernel {
+		return kernelSecurityContext(o)
+	}
 	return &corev1.PodSecurityContext{
 		RunAsNonRoot:       ptr.To(true),
 		RunAsUser:          ptr.To(ptr.Deref(s.RunAsUser, uid)),

@@ -35,6 +35,18 @@ const (
 	NetworkingKernel Networking = "Kernel"
 )
 
+// Forwarding is how IP forwarding is turned on in pods with Kernel networking.
+// +kubebuilder:validation:Enum=InitContainer;PodSysctl
+type Forwarding string
+
+// Ways to turn on IP forwarding.
+const (
+	// ForwardingInitContainer is a privileged init container.
+	ForwardingInitContainer Forwarding = "InitContainer"
+	// ForwardingPodSysctl is a sysctl of the pod.
+	ForwardingPodSysctl Forwarding = "PodSysctl"
+)
+
 // A Proxy says how the pods of a TailscaleEndpoints look. A change of replicas
 // restarts no pod that stays; any other change rolls the pods one by one.
 type Proxy struct {
@@ -64,6 +76,14 @@ type ProxyPods struct {
 	// +kubebuilder:default=Userspace
 	// +optional
 	Networking Networking `json:"networking,omitempty"`
+
+	// Forwarding is how pods with Kernel networking get IP forwarding turned on.
+	// InitContainer is a privileged init container. PodSysctl is the pod's sysctl
+	// net.ipv4.ip_forward, for IPv4 only; kubelet must allow it
+	// (--allowed-unsafe-sysctls), and no container is privileged then.
+	// +kubebuilder:default=InitContainer
+	// +optional
+	Forwarding Forwarding `json:"forwarding,omitempty"`
 
 	// Image of the tailscale container. It must hold containerboot.
 	// +kubebuilder:validation:MaxLength=512
@@ -144,8 +164,9 @@ type ProxyPods struct {
 	// +optional
 	Env []EnvVar `json:"env,omitempty"`
 
-	// SecurityContext of the pods. Whatever it says, the pods pass the
-	// PodSecurity level restricted.
+	// SecurityContext of the pods. Whatever it says, pods with Userspace
+	// networking pass the PodSecurity level restricted. With Kernel networking
+	// both containers run as root: runAsUser and runAsGroup mean nothing.
 	// +optional
 	SecurityContext *PodSecurityContext `json:"securityContext,omitempty"`
 

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/utils/ptr"
@@ -154,8 +155,13 @@ func parse(t *testing.T, y string) map[string]any {
 	if y == "" {
 		return nil
 	}
+	j, err := yaml.YAMLToJSON([]byte(y))
+	if err != nil {
+		t.Fatal(err)
+	}
 	out := map[string]any{}
-	if err := yaml.Unmarshal([]byte(y), &out); err != nil {
+	// Whole numbers are integers, as the API server reads them.
+	if err := utiljson.Unmarshal(j, &out); err != nil {
 		t.Fatal(err)
 	}
 	return out
@@ -352,6 +358,134 @@ func TestTailscaleEndpointsSchema(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			errs := s.create(t, "\n  tailnet: example\n  proxy: "+tc.proxy)
+			if len(tc.want) == 0 && len(errs) > 0 {
+				t.Fatalf("%s: refused: %v", tc.reason, errs.ToAggregate())
+			}
+			if len(tc.want) > 0 && len(errs) == 0 {
+				t.Fatalf("%s: it was taken", tc.reason)
+			}
+			for _, w := range tc.want {
+				if !strings.Contains(errs.ToAggregate().Error(), w) {
+					t.Errorf("%s: the answer does not say %q: %v", tc.reason, w, errs.ToAggregate())
+				}
+			}
+		})
+	}
+}
+
+// TestTailscaleEndpointsSchemaEgress tries what concerns endpoints.
+func TestTailscaleEndpointsSchemaEgress(t *testing.T) {
+	s := load(t, "tailscaleendpoints")
+	const egress, kernel = "proxy: {connectionType: egress}, ", "proxy: {connectionType: egress, networking: Kernel}, "
+	cases := map[string]struct {
+		reason string
+		spec   string
+
+		// want are parts of the message. Empty when the object is taken.
+		want []string
+	}{
+		"All": {
+			reason: "Each kind of target",
+			spec: egress + `ports: [{name: http, port: 80}], endpoints: [{name: a, tailscaleIP: 100.64.0.1}, {name: b, tailscaleIP: "fd7a:115c:a1e0::1", port: 1},
+				{name: c, tailscaleFQDN: db.tail1234.ts.net., tags: ["tag:db"], weight: 100, healthCheck: {}}, {name: d, externalTarget: "[2001:db8::1]:65535"}]`,
+		},
+		"IngressOnly": {
+			reason: "A target in the tailnet needs egress proxies",
+			spec:   "endpoints: [{name: a, tailscaleIP: 100.64.0.1, port: 80}]",
+			want:   []string{"need proxy.connectionType egress or bidirectional"},
+		},
+		"ExternalWithoutEgress": {
+			reason: "A target elsewhere needs none",
+			spec:   `endpoints: [{name: a, externalTarget: "api.example.com:443"}]`,
+		},
+		"DiscoveryWithoutEgress": {
+			reason: "What is found needs egress proxies",
+			spec:   `autoDiscovery: {names: ["*"]}`,
+			want:   []string{"autoDiscovery needs proxy.connectionType egress or bidirectional"},
+		},
+		"UDP": {
+			reason: "tailscaled carries UDP by the kernel only",
+			spec:   egress + "endpoints: [{name: a, tailscaleIP: 100.64.0.1, port: 53, protocol: UDP}]",
+			want:   []string{"UDP need proxy.networking Kernel"},
+		},
+		"UDPPort": {
+			reason: "The same for common ports",
+			spec:   egress + "ports: [{name: dns, port: 53, protocol: UDP}]",
+			want:   []string{"UDP need proxy.networking Kernel"},
+		},
+		"BothProtocols": {
+			reason: "DNS has one port of each",
+			spec:   kernel + "ports: [{name: dns, port: 53, protocol: UDP}, {name: dns-tcp, port: 53}]",
+		},
+		"SamePort": {
+			reason: "A Service could not tell them apart",
+			spec:   egress + "ports: [{name: a, port: 80, protocol: HTTP}, {name: b, port: 80, protocol: TCP}]",
+			want:   []string{"spec.ports", "only TCP and UDP can share one"},
+		},
+		"NoTarget": {
+			reason: "An endpoint leads somewhere",
+			spec:   egress + "endpoints: [{name: a, port: 80}]",
+			want:   []string{"spec.endpoints[0]", "exactly one"},
+		},
+		"TwoTargets": {
+			reason: "An endpoint leads to one place",
+			spec:   egress + "endpoints: [{name: a, port: 80, tailscaleIP: 100.64.0.1, tailscaleFQDN: a.ts.net}]",
+			want:   []string{"spec.endpoints[0]", "exactly one"},
+		},
+		"ExternalPortTwice": {
+			reason: "Only one of two ports can be meant",
+			spec:   egress + `endpoints: [{name: a, port: 80, externalTarget: "a:80"}]`,
+			want:   []string{"spec.endpoints[0]", "remove port"},
+		},
+		"ExternalPort": {
+			reason: "There is no such port",
+			spec:   egress + `endpoints: [{name: a, externalTarget: "a.example.com:65536"}]`,
+			want:   []string{"spec.endpoints[0].externalTarget"},
+		},
+		"NotAnAddress": {
+			reason: "An address is one",
+			spec:   egress + "endpoints: [{name: a, port: 80, tailscaleIP: 100.64.0.256}]",
+			want:   []string{"spec.endpoints[0].tailscaleIP"},
+		},
+		"ShortName": {
+			reason: "Only whole DNS names mean the same everywhere",
+			spec:   egress + "endpoints: [{name: a, port: 80, tailscaleFQDN: db}]",
+			want:   []string{"spec.endpoints[0].tailscaleFQDN"},
+		},
+		"Weight": {
+			reason: "Weights are 1 to 100",
+			spec:   egress + "endpoints: [{name: a, port: 80, tailscaleIP: 100.64.0.1, weight: 101}]",
+			want:   []string{"spec.endpoints[0].weight"},
+		},
+		"ClientsWithoutPolicy": {
+			reason: "What is asked for must not be ignored",
+			spec:   egress + "endpoints: [{name: a, port: 80, tailscaleIP: 100.64.0.1, clients: [{podSelector: {}}]}]",
+			want:   []string{"endpoints with clients need proxy.networkPolicy"},
+		},
+		"SelectorValues": {
+			reason: "In compares with values",
+			spec:   egress + `autoDiscovery: {tagSelectors: [{operator: In, tag: "tag:a"}]}`,
+			want:   []string{"spec.autoDiscovery.tagSelectors[0]", "In and NotIn take values"},
+		},
+		"DiscoverEverything": {
+			reason: "Nobody means all of a tailnet by leaving it out",
+			spec:   egress + `autoDiscovery: {}`,
+			want:   []string{"spec.autoDiscovery", "set tagSelectors, names or both"},
+		},
+		"ConnectionType": {
+			reason: "There are three",
+			spec:   "proxy: {connectionType: both}",
+			want:   []string{"spec.proxy.connectionType"},
+		},
+		"Forwarding": {
+			reason: "There are two",
+			spec:   "proxy: {networking: Kernel, forwarding: Sysctl}",
+			want:   []string{"spec.proxy.forwarding"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			errs := s.create(t, "{tailnet: example, "+tc.spec+"}")
 			if len(tc.want) == 0 && len(errs) > 0 {
 				t.Fatalf("%s: refused: %v", tc.reason, errs.ToAggregate())
 			}

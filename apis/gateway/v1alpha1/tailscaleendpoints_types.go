@@ -17,6 +17,7 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.endpoints) || (has(self.proxy.networking) && self.proxy.networking == 'Kernel') || !self.endpoints.exists(e, has(e.protocol) && e.protocol == 'UDP')",message="endpoints with protocol UDP need proxy.networking Kernel"
 // +kubebuilder:validation:XValidation:rule="!has(self.ports) || (has(self.proxy.networking) && self.proxy.networking == 'Kernel') || !self.ports.exists(p, has(p.protocol) && p.protocol == 'UDP')",message="ports with protocol UDP need proxy.networking Kernel"
 // +kubebuilder:validation:XValidation:rule="!has(self.endpoints) || has(self.proxy.networkPolicy) || !self.endpoints.exists(e, has(e.clients))",message="endpoints with clients need proxy.networkPolicy"
+// +kubebuilder:validation:XValidation:rule="!has(self.autoDiscovery) || (has(self.proxy.connectionType) && self.proxy.connectionType != 'ingress')",message="autoDiscovery needs proxy.connectionType egress or bidirectional"
 type TailscaleEndpointsSpec struct {
 	// Tailnet is the name of the TailscaleTailnet to join.
 	// +kubebuilder:validation:MinLength=1
@@ -40,12 +41,14 @@ type TailscaleEndpointsSpec struct {
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(p, self.exists_one(q, q.port == p.port && (has(q.protocol) && q.protocol == 'UDP') == (has(p.protocol) && p.protocol == 'UDP')))",message="two entries have the same port; only TCP and UDP can share one"
 	// +optional
 	Ports []EndpointsPort `json:"ports,omitempty"`
 
 	// Endpoints are targets in the tailnet, or behind it, that the cluster
 	// reaches through egress proxies. Each becomes a Service of this namespace,
-	// called NAME-ENDPOINT with NAME that of this object, and can be a route's
+	// called NAME-ENDPOINT with NAME that of this object (and a hash where that
+	// would not be unique; status.egressTargets says it), and can be a route's
 	// backend.
 	// +listType=map
 	// +listMapKey=name
@@ -124,7 +127,7 @@ type Endpoint struct {
 	// address or name goes through the egress proxies. Any other has no proxy:
 	// a Gateway whose route names this object connects to it by itself.
 	// +kubebuilder:validation:MaxLength=260
-	// +kubebuilder:validation:Pattern=`^(\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?):[1-9][0-9]{0,4}$`
+	// +kubebuilder:validation:Pattern=`^(\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?):([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$`
 	// +optional
 	ExternalTarget string `json:"externalTarget,omitempty"`
 
@@ -330,7 +333,8 @@ type EndpointPort struct {
 
 // An EgressTargetStatus is a target that egress proxies carry traffic to.
 type EgressTargetStatus struct {
-	// Name of the target: that of the endpoint and, after a slash, its port.
+	// Name of the target: that of the endpoint, or of the ServiceAttachment, and
+	// after a slash its port, for UDP with /udp.
 	Name string `json:"name"`
 
 	// Address is the target as host:port. A host that is a name is resolved in
@@ -428,13 +432,14 @@ type TailscaleEndpointsStatus struct {
 	// +optional
 	HealthyEndpoints *int32 `json:"healthyEndpoints,omitempty"`
 
-	// Replicas that are ready in each proxy StatefulSet. The scale subresource
-	// reports it.
+	// Replicas that are ready in every proxy StatefulSet: the least of them. The
+	// scale subresource reports it.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// Selector of the pods that replicas counts, as a string. Autoscalers find
-	// the pods by it.
+	// Selector of the pods by which autoscalers judge, as a string: those of the
+	// one StatefulSet, or of the ingress one where there are two. Autoscalers
+	// take the pods for as many as replicas says.
 	// +optional
 	Selector string `json:"selector,omitempty"`
 }

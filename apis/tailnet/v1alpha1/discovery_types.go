@@ -158,6 +158,11 @@ type DiscoveryObservation struct {
 	// +optional
 	Discovered []Discovered `json:"discovered,omitempty"`
 
+	// LastChanged is when what is listed was seen to have changed, by the clock of
+	// Tailscale's API.
+	// +optional
+	LastChanged *metav1.Time `json:"lastChanged,omitempty"`
+
 	// Failures in a row since the last look that succeeded.
 	// +optional
 	Failures int32 `json:"failures,omitempty"`

@@ -40,7 +40,7 @@ type ProxySetMember struct {
 // A ProxySetTarget is a target that the egress proxies carry traffic to.
 type ProxySetTarget struct {
 	// Name of the target: that of its endpoint, or of its ServiceAttachment, and
-	// after a slash its port.
+	// after a slash its port, for UDP with /udp.
 	Name string `json:"name"`
 
 	// Port at the target, by which routes name it.

@@ -11,6 +11,9 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
 	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
@@ -37,8 +40,8 @@ const reasonChanged event.Reason = "DiscoveredChange"
 
 // api is what this controller needs of a tailnet.
 type api interface {
-	Devices(ctx context.Context, maxAge time.Duration) ([]tailscale.Device, error)
-	Services(ctx context.Context, maxAge time.Duration) ([]tailscale.Service, error)
+	DevicesAt(ctx context.Context, maxAge time.Duration) ([]tailscale.Device, time.Time, error)
+	ServicesAt(ctx context.Context, maxAge time.Duration) ([]tailscale.Service, time.Time, error)
 	Domain(ctx context.Context) (string, error)
 }
 
@@ -56,7 +59,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Discovery) (managed
 		return managed.ExternalObservation{}, nil
 	}
 	fine := managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}
-	t, err := e.look(ctx, mg)
+	t, at, err := e.look(ctx, mg)
 	if err != nil {
 		if tailscale.ClassOf(err) == "" {
 			return managed.ExternalObservation{}, err
@@ -76,33 +79,49 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Discovery) (managed
 	found, count := discovery.Find(&mg.Spec.ForProvider, t)
 	e.tell(mg, found)
 	n := int32(count)
-	mg.Status.AtProvider = v1alpha1.DiscoveryObservation{Count: &n, Truncated: count > len(found), Discovered: found}
+	mg.Status.AtProvider = v1alpha1.DiscoveryObservation{
+		Count:       &n,
+		Truncated:   count > len(found),
+		Discovered:  found,
+		LastChanged: lastChanged(mg.Status.AtProvider, found, at),
+	}
 	mg.SetConditions(xpv2.Available())
 	return fine, nil
 }
 
-// look gets the shared lists that the object needs.
-func (e *external) look(ctx context.Context, mg *v1alpha1.Discovery) (discovery.Tailnet, error) {
-	var t discovery.Tailnet
-	var err error
+// lastChanged is when the list was last another one. It never changes alone.
+func lastChanged(before v1alpha1.DiscoveryObservation, found []v1alpha1.Discovered, at time.Time) *metav1.Time {
+	same := before.LastChanged != nil && equality.Semantic.DeepEqual(before.Discovered, found)
+	if same || at.IsZero() {
+		return before.LastChanged
+	}
+	return &metav1.Time{Time: at}
+}
+
+// look gets the shared lists that the object needs, and when the newer was made.
+func (e *external) look(ctx context.Context, mg *v1alpha1.Discovery) (t discovery.Tailnet, at time.Time, err error) {
 	p := &mg.Spec.ForProvider
 	// Polls are spread to both sides: a list that this object's last look made
 	// must count as old at its next.
 	age := interval(mg) * 8 / 10
 	if discovery.Looks(p, v1alpha1.DiscoverDevices) {
-		if t.Devices, err = e.api.Devices(ctx, age); err != nil {
-			return t, errors.Wrap(err, "cannot list devices")
+		if t.Devices, at, err = e.api.DevicesAt(ctx, age); err != nil {
+			return t, at, errors.Wrap(err, "cannot list devices")
 		}
 	}
 	if discovery.Looks(p, v1alpha1.DiscoverServices) {
-		if t.Services, err = e.api.Services(ctx, age); err != nil {
-			return t, errors.Wrap(err, "cannot list services")
+		var listed time.Time
+		if t.Services, listed, err = e.api.ServicesAt(ctx, age); err != nil {
+			return t, at, errors.Wrap(err, "cannot list services")
+		}
+		if listed.After(at) {
+			at = listed
 		}
 		if t.Domain, err = e.api.Domain(ctx); err != nil {
-			return t, errors.Wrap(err, "cannot learn the tailnet's domain")
+			return t, at, errors.Wrap(err, "cannot learn the tailnet's domain")
 		}
 	}
-	return t, nil
+	return t, at, nil
 }
 
 // tell records how much appeared and vanished since the last look.

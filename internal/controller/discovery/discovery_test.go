@@ -27,18 +27,19 @@ import (
 type fakeAPI struct {
 	devices  []tailscale.Device
 	services []tailscale.Service
+	at       time.Time
 	err      error
 	asked    []time.Duration
 }
 
-func (f *fakeAPI) Devices(_ context.Context, maxAge time.Duration) ([]tailscale.Device, error) {
+func (f *fakeAPI) DevicesAt(_ context.Context, maxAge time.Duration) ([]tailscale.Device, time.Time, error) {
 	f.asked = append(f.asked, maxAge)
-	return f.devices, f.err
+	return f.devices, f.at, f.err
 }
 
-func (f *fakeAPI) Services(_ context.Context, maxAge time.Duration) ([]tailscale.Service, error) {
+func (f *fakeAPI) ServicesAt(_ context.Context, maxAge time.Duration) ([]tailscale.Service, time.Time, error) {
 	f.asked = append(f.asked, maxAge)
-	return f.services, f.err
+	return f.services, f.at, f.err
 }
 
 func (f *fakeAPI) Domain(context.Context) (string, error) { return "tail1.ts.net", f.err }
@@ -59,6 +60,8 @@ func TestObserve(t *testing.T) {
 	b := v1alpha1.Discovered{Source: "Devices", Name: "b", FQDN: "b.tail1.ts.net", NodeID: "nb", Health: "Online"}
 	rejected := &tailscale.Error{Class: tailscale.ClassUnauthorized, Message: "no answer in time"}
 	one := int32(1)
+	earlier := metav1.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	later := metav1.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	cases := map[string]struct {
 		reason string
 		api    fakeAPI
@@ -91,6 +94,20 @@ func TestObserve(t *testing.T) {
 			spec:   v1alpha1.DiscoveryParameters{Sources: []v1alpha1.DiscoverySource{"Devices"}, Interval: &metav1.Duration{Duration: 5 * time.Second}},
 			want:   v1alpha1.DiscoveryObservation{Count: &one, Discovered: []v1alpha1.Discovered{b}}, ready: corev1.ConditionTrue,
 			events: events{"1 appeared and 1 vanished among those listed"}, asked: []time.Duration{4 * time.Second}, poll: 5 * time.Second,
+		},
+		"LastChanged": {
+			reason: "When the list changed is told by the API's clock.",
+			api:    fakeAPI{devices: []tailscale.Device{device("b")}, at: later.Time},
+			before: v1alpha1.DiscoveryObservation{Count: &one, Discovered: []v1alpha1.Discovered{a}, LastChanged: &earlier},
+			want:   v1alpha1.DiscoveryObservation{Count: &one, Discovered: []v1alpha1.Discovered{b}, LastChanged: &later}, ready: corev1.ConditionTrue,
+			events: events{"1 appeared and 1 vanished among those listed"}, asked: []time.Duration{24 * time.Second, 24 * time.Second}, poll: 30 * time.Second,
+		},
+		"LastChangedStays": {
+			reason: "A list that stays keeps the status at rest.",
+			api:    fakeAPI{devices: []tailscale.Device{device("a")}, at: later.Time},
+			before: v1alpha1.DiscoveryObservation{Count: &one, Discovered: []v1alpha1.Discovered{a}, LastChanged: &earlier},
+			want:   v1alpha1.DiscoveryObservation{Count: &one, Discovered: []v1alpha1.Discovered{a}, LastChanged: &earlier}, ready: corev1.ConditionTrue,
+			asked: []time.Duration{24 * time.Second, 24 * time.Second}, poll: 30 * time.Second,
 		},
 		"Failing": {
 			reason: "A tailnet that fails is shown and asked less often, what was found is kept.",

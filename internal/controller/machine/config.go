@@ -33,7 +33,7 @@ func nodeConfig(mg *v1alpha1.Machine, controlURL, authKey string) ([]byte, error
 		// Locked and AcceptRoutes are true where they are absent.
 		Locked:       no,
 		AcceptDNS:    no,
-		AcceptRoutes: no,
+		AcceptRoutes: opt.NewBool(mg.Spec.ForProvider.AcceptRoutes),
 		Hostname:     &hostname,
 	}
 	if authKey != "" {

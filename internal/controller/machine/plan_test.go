@@ -59,6 +59,7 @@ func TestMakePlan(t *testing.T) {
 	retired[annotationRetired] = "n1"
 	cases := map[string]struct {
 		reason   string
+		mod      func(*v1alpha1.Machine)
 		recorded string
 		state    *corev1.Secret
 		config   *corev1.Secret
@@ -98,6 +99,22 @@ func TestMakePlan(t *testing.T) {
 			config: config(t, "", issuedAgo(time.Minute)),
 			device: device,
 			want:   plan{nodeID: "n1"},
+		},
+		"AcceptRoutesChanged": {
+			reason: "What changes in the config is written without a new key.",
+			mod:    func(m *v1alpha1.Machine) { m.Spec.ForProvider.AcceptRoutes = true },
+			state:  state("device_id", "n1"),
+			config: config(t, "", issuedAgo(time.Minute)),
+			device: device,
+			want:   plan{nodeID: "n1", writeConfig: true},
+		},
+		"AcceptRoutesChangedBeforeLogin": {
+			reason: "A key that waits stays in the config that is written.",
+			mod:    func(m *v1alpha1.Machine) { m.Spec.ForProvider.AcceptRoutes = true },
+			state:  state(),
+			config: config(t, "k1", issuedAgo(time.Hour)),
+			want:   plan{writeConfig: true},
+			key:    "k1",
 		},
 		"NodeIDFromProfile": {
 			reason: "tailscaled writes its node ID down before containerboot does.",
@@ -179,6 +196,9 @@ func TestMakePlan(t *testing.T) {
 				tags = []string{"tag:k8s"}
 			}
 			mg := machine(func(m *v1alpha1.Machine) { m.Status.AtProvider.NodeID = tc.recorded })
+			if tc.mod != nil {
+				tc.mod(mg)
+			}
 			got, err := makePlan(mg, facts{state: tc.state, config: tc.config, device: tc.device, tags: tags, now: now})
 			if err != nil {
 				t.Fatalf("\n%s\nmakePlan(...): %v", tc.reason, err)
@@ -197,10 +217,16 @@ func TestMakePlan(t *testing.T) {
 func TestNodeConfig(t *testing.T) {
 	cases := map[string]struct {
 		reason     string
+		mod        func(*v1alpha1.Machine)
 		controlURL string
 		key        string
 		want       string
 	}{
+		"AcceptRoutes": {
+			reason: "A machine of egress uses subnet routers.",
+			mod:    func(m *v1alpha1.Machine) { m.Spec.ForProvider.AcceptRoutes = true },
+			want:   `{"Version":"alpha0","Locked":false,"Hostname":"default-edge-ingress-0","acceptDNS":false,"acceptRoutes":true}`,
+		},
 		"Minimal": {
 			reason: "Booleans are bare, and what is not set is absent.",
 			want:   `{"Version":"alpha0","Locked":false,"Hostname":"default-edge-ingress-0","acceptDNS":false,"acceptRoutes":false}`,
@@ -214,7 +240,11 @@ func TestNodeConfig(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := nodeConfig(machine(), tc.controlURL, tc.key)
+			m := machine()
+			if tc.mod != nil {
+				tc.mod(m)
+			}
+			got, err := nodeConfig(m, tc.controlURL, tc.key)
 			if err != nil {
 				t.Fatal(err)
 			}

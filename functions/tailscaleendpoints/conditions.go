@@ -1,0 +1,128 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// conditionTypes that every run sets.
+var conditionTypes = []xpv2.ConditionType{ //nolint:gochecknoglobals // A constant list.
+	meta.TypeTailnetAccepted, meta.TypeMachinesReady, meta.TypeStatefulSetsReady,
+}
+
+// conditionTypes of these endpoints: those of what is not asked for are left out.
+func (e *endpoints) conditionTypes(p *egressPlan) []xpv2.ConditionType {
+	out := conditionTypes
+	if len(p.proxied())+len(p.refused) > 0 {
+		out = append(out[:len(out):len(out)], meta.TypeEgressReady)
+	}
+	if e.xr.Spec.AutoDiscovery != nil {
+		out = append(out[:len(out):len(out)], meta.TypeDiscoverySuccessful)
+	}
+	return out
+}
+
+// conditions by type. One that was set before, for what is not asked for any more,
+// says so: Crossplane would keep the last.
+func (e *endpoints) setConditions(r *compose.Run, v compose.TailnetVerdict, p *egressPlan) {
+	set := map[xpv2.ConditionType]bool{}
+	for _, t := range e.conditionTypes(p) {
+		set[t] = true
+	}
+	r.SetCondition(accepted(v))
+	r.SetCondition(e.machinesReady())
+	r.SetCondition(e.statefulSetsReady())
+	switch {
+	case set[meta.TypeEgressReady]:
+		r.SetCondition(e.egressReady(p))
+	case r.HasCondition(meta.TypeEgressReady):
+		r.SetCondition(compose.Condition{Type: meta.TypeEgressReady, Reason: meta.ReasonNotAskedFor, Message: "There are no targets that need a proxy"})
+	}
+	switch {
+	case set[meta.TypeDiscoverySuccessful]:
+		r.SetCondition(e.discoverySuccessful())
+	case r.HasCondition(meta.TypeDiscoverySuccessful):
+		r.SetCondition(compose.Condition{Type: meta.TypeDiscoverySuccessful, Reason: meta.ReasonNotAskedFor, Message: "spec.autoDiscovery is not set"})
+	}
+}
+
+func accepted(v compose.TailnetVerdict) compose.Condition {
+	c := compose.Condition{Type: meta.TypeTailnetAccepted, Status: compose.False, Reason: v.Reason, Message: v.Message}
+	if v.Accepted {
+		c.Status = compose.True
+	}
+	return c
+}
+
+// machinesReady says what the user can mend first: what the provider cannot do.
+// Its message does not count: each write of the composite counts against it in
+// Crossplane's circuit breaker, and the status lists the machines anyway.
+func (e *endpoints) machinesReady() compose.Condition {
+	c := compose.Condition{Type: meta.TypeMachinesReady, Status: compose.False}
+	if !e.composed {
+		c.Reason, c.Message = meta.ReasonMachinesNotReady, "There are no machines while the tailnet is not accepted"
+		return c
+	}
+	waiting := false
+	for _, g := range e.wantedGroups() {
+		for _, i := range g.wanted() {
+			name, m := compose.MachineName(g.set, i), g.machines[i]
+			if m != nil && m.GetCondition(xpv2.TypeSynced).Status == corev1.ConditionFalse {
+				c.Reason = meta.ReasonCannotPrepareMachine
+				c.Message = fmt.Sprintf("Machine %s: %s", name, m.GetCondition(xpv2.TypeSynced).Message)
+				return c
+			}
+			// One that is made in this run is judged in the next, see podsReady.
+			waiting = waiting || m != nil && problem(m) != ""
+		}
+		// Pods become ready once their machines have joined. Told together, both
+		// cost one write of the composite.
+		waiting = waiting || !g.podsReady() || len(g.machines) == 0 && g.count > 0
+	}
+	if waiting {
+		c.Reason = meta.ReasonMachinesNotReady
+		c.Message = "Waiting for machines to join the tailnet; status.endpointStatus says what each waits for"
+		return c
+	}
+	c.Status, c.Reason = compose.True, meta.ReasonAllMachinesReady
+	c.Message = "All machines are in the tailnet"
+	return c
+}
+
+func (e *endpoints) statefulSetsReady() compose.Condition {
+	c := compose.Condition{Type: meta.TypeStatefulSetsReady, Status: compose.False, Reason: meta.ReasonReplicasNotReady}
+	if !e.composed {
+		c.Message = "There are no proxies while the tailnet is not accepted"
+		return c
+	}
+	var sets, waiting, rolling []string
+	for _, g := range e.wantedGroups() {
+		sets = append(sets, g.set)
+		switch {
+		case g.podsReady():
+		case g.statefulSet != nil && g.readyReplicas() >= g.count:
+			rolling = append(rolling, g.set)
+		default:
+			waiting = append(waiting, g.set)
+		}
+	}
+	switch {
+	case len(waiting) > 0:
+		c.Message = fmt.Sprintf("Waiting for replicas of StatefulSet %s; status.statefulSetRefs counts them", compose.List(waiting...))
+	case len(rolling) > 0:
+		c.Message = fmt.Sprintf("StatefulSet %s is being rolled out", compose.List(rolling...))
+	default:
+		c.Status, c.Reason = compose.True, meta.ReasonAllReplicasReady
+		c.Message = fmt.Sprintf("All replicas of StatefulSet %s are ready", compose.List(sets...))
+	}
+	return c
+}

@@ -1,0 +1,166 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// servicePrefix starts the names of Tailscale Services.
+const servicePrefix = "svc:"
+
+// composeDiscovery makes the search for endpoints.
+func (e *endpoints) composeDiscovery() *tailnetv1alpha1.Discovery {
+	a := e.xr.Spec.AutoDiscovery
+	d := &tailnetv1alpha1.Discovery{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:       compose.ChildName(e.owner.Name, nameDiscovery),
+			Namespace:  e.owner.Namespace,
+			Labels:     map[string]string{meta.LabelTailnet: e.xr.Spec.Tailnet, meta.LabelEndpoints: e.owner.Name},
+			Finalizers: []string{meta.FinalizerManaged},
+		},
+		Spec: tailnetv1alpha1.DiscoverySpec{
+			ManagedResourceSpec: xpv2.ManagedResourceSpec{ProviderConfigReference: compose.ProviderConfigRef(e.xr.Spec.Tailnet)},
+			ForProvider: tailnetv1alpha1.DiscoveryParameters{
+				Include:  slices.Sorted(slices.Values(a.Names)),
+				Exclude:  slices.Sorted(slices.Values(a.ExcludeNames)),
+				Interval: a.Interval,
+			},
+		},
+	}
+	for _, s := range slices.Sorted(slices.Values(a.Sources)) {
+		d.Spec.ForProvider.Sources = append(d.Spec.ForProvider.Sources, tailnetv1alpha1.DiscoverySource(s))
+	}
+	for _, s := range a.TagSelectors {
+		d.Spec.ForProvider.TagSelectors = append(d.Spec.ForProvider.TagSelectors, tailnetv1alpha1.TagSelector{
+			Operator: tailnetv1alpha1.TagSelectorOperator(s.Operator),
+			Tag:      tailnetv1alpha1.Tag(s.Tag),
+			Values:   compose.Tags(s.Values),
+		})
+	}
+	return d
+}
+
+// discovered tells whether the search works.
+func (e *endpoints) discovered() bool {
+	return e.discovery != nil && e.discovery.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue
+}
+
+// found are the devices and services that the search lists, by the name of the
+// endpoint that each becomes. That depends on nothing else, so no endpoint is ever
+// renamed because another one came or went. Our own machines are none, and who has
+// a name of the spec's endpoints gives way.
+func (e *endpoints) found() map[string]tailnetv1alpha1.Discovered {
+	out := map[string]tailnetv1alpha1.Discovered{}
+	if e.xr.Spec.AutoDiscovery == nil || e.discovery == nil {
+		return out
+	}
+	taken := map[string]bool{}
+	for _, ep := range e.xr.Spec.Endpoints {
+		taken[ep.Name] = true
+	}
+	own := map[string]bool{}
+	for _, g := range []*group{e.ingress, e.egress} {
+		for _, m := range g.machines {
+			own[m.Status.AtProvider.NodeID] = true
+		}
+	}
+	all := slices.Clone(e.discovery.Status.AtProvider.Discovered)
+	slices.SortStableFunc(all, func(a, b tailnetv1alpha1.Discovered) int {
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Name, b.Name), cmp.Compare(a.NodeID, b.NodeID))
+	})
+	for _, d := range all {
+		name := endpointName(d)
+		if taken[name] || d.NodeID != "" && own[d.NodeID] {
+			continue
+		}
+		taken[name] = true
+		out[name] = d
+	}
+	return out
+}
+
+// endpointName of a device is its own, of a service svc-NAME.
+func endpointName(d tailnetv1alpha1.Discovered) string {
+	if s, ok := strings.CutPrefix(d.Name, servicePrefix); ok {
+		return compose.HostName("svc", s)
+	}
+	return compose.ChildName(d.Name)
+}
+
+// discoveredEndpoints as if the spec listed them, in order. Who has no address has
+// only a name to be reached by.
+func (e *endpoints) discoveredEndpoints() []gatewayv1alpha1.Endpoint {
+	found := e.found()
+	var out []gatewayv1alpha1.Endpoint
+	for _, name := range sortedKeys(found) {
+		ep := gatewayv1alpha1.Endpoint{Name: name, TailscaleFQDN: found[name].FQDN}
+		if a := found[name].Addresses; len(a) > 0 {
+			ep.TailscaleIP = a[0]
+		}
+		if hostOf(ep) != "" {
+			out = append(out, ep)
+		}
+	}
+	return out
+}
+
+// discoveredStatus lists what was found.
+func (e *endpoints) discoveredStatus() []gatewayv1alpha1.DiscoveredEndpoint {
+	found := e.found()
+	var out []gatewayv1alpha1.DiscoveredEndpoint
+	for _, name := range sortedKeys(found) {
+		d := found[name]
+		s := gatewayv1alpha1.DiscoveredEndpoint{
+			Name:          name,
+			Source:        string(d.Source),
+			TailscaleFQDN: d.FQDN,
+			Tags:          d.Tags,
+			Health:        d.Health,
+		}
+		if len(d.Addresses) > 0 {
+			s.TailscaleIP = d.Addresses[0]
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// discoverySuccessful tells whether the tailnet could be searched.
+func (e *endpoints) discoverySuccessful() compose.Condition {
+	c := compose.Condition{Type: meta.TypeDiscoverySuccessful}
+	d := e.discovery
+	if d == nil {
+		c.Reason, c.Message = compose.ReasonWaiting, "Waiting for the tailnet to be searched"
+		return c
+	}
+	ready, synced := d.GetCondition(xpv2.TypeReady), d.GetCondition(xpv2.TypeSynced)
+	switch {
+	case ready.Status == corev1.ConditionTrue && d.Status.AtProvider.Truncated:
+		c.Status, c.Reason = compose.True, meta.ReasonDiscovered
+		c.Message = "More devices and services match than can be listed; narrow spec.autoDiscovery"
+	case ready.Status == corev1.ConditionTrue:
+		c.Status, c.Reason = compose.True, meta.ReasonDiscovered
+		c.Message = "The tailnet was searched"
+	case synced.Status == corev1.ConditionFalse:
+		c.Status, c.Reason, c.Message = compose.False, meta.ReasonCannotDiscover, synced.Message
+	case ready.Status == corev1.ConditionFalse && ready.Message != "":
+		c.Status, c.Reason, c.Message = compose.False, meta.ReasonCannotDiscover, ready.Message
+	default:
+		c.Reason, c.Message = compose.ReasonWaiting, "Waiting for the tailnet to be searched"
+	}
+	return c
+}

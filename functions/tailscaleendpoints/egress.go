@@ -1,0 +1,267 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/utils/ptr"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
+)
+
+// Messages of targets that no proxy can report on.
+const (
+	messageNoProxies = "The target is in the tailnet; set spec.proxy.connectionType to egress or bidirectional"
+	messageNoPort    = "No port of the egress proxies is free; remove a target, or make another TailscaleEndpoints for some"
+	messageNoReport  = "Waiting for the egress proxies to report it"
+)
+
+// An egressPlan says which target gets which port of the egress proxies.
+type egressPlan struct {
+	// targets by name, with their ports. One that needs a proxy and has none has
+	// no port.
+	targets []target
+
+	// data of the ConfigMap.
+	data map[string]string
+
+	// refused are the names of targets that are not served.
+	refused []string
+
+	// full tells why some targets have no port. Nil if all have.
+	full error
+
+	// acceptRoutes tells whether the egress machines use subnet routers.
+	acceptRoutes bool
+}
+
+// planEgress gives targets their ports.
+func (e *endpoints) planEgress() (*egressPlan, error) {
+	p := &egressPlan{data: e.egressConfig, acceptRoutes: !e.kernel()}
+	p.targets, p.refused = e.targets()
+	var wanted []egress.Target
+	for _, t := range p.proxied() {
+		wanted = append(wanted, t.Target)
+		// The kernel's routes are the pod's own too: a route of the tailnet may
+		// take those of the cluster away.
+		p.acceptRoutes = p.acceptRoutes || t.routed()
+	}
+	if !e.egress.wants {
+		// Pods that are about to go keep what they have.
+		return p, nil
+	}
+
+	// What cannot be read is no better than what was lost: pods and hashes tell
+	// the same ports.
+	previous, err := egress.Decode(e.egressConfig[egress.ConfigMapKey])
+	if err != nil {
+		previous = egress.Config{}
+	}
+	config, full := egress.Allocate(previous, wanted, e.egress.reports())
+	p.full = full
+	encoded, err := config.Encode()
+	if err != nil {
+		return nil, err
+	}
+	p.data = map[string]string{egress.ConfigMapKey: encoded}
+	ports := make(map[string]int32, len(config.Targets))
+	for _, t := range config.Targets {
+		ports[t.Key] = t.ProxyPort
+	}
+	for i, t := range p.targets {
+		p.targets[i].ProxyPort = ports[t.Key]
+	}
+	return p, nil
+}
+
+// reports of the pods. A replica that may run and has not reported may use any
+// port that it was ever told of.
+func (g *group) reports() egress.Reports {
+	r := egress.Reports{Complete: g.statefulSet != nil}
+	for _, i := range sortedKeys(g.machines) {
+		for _, p := range reported(g.machines[i]) {
+			r.Ports = append(r.Ports, egress.ReleasedPort{ProxyPort: p.Port, Protocol: p.Protocol, Key: p.Target})
+		}
+	}
+	if g.statefulSet == nil {
+		return r
+	}
+	for i := range max(g.statefulSet.Status.Replicas, ptr.Deref(g.statefulSet.Spec.Replicas, 1)) {
+		m := g.machines[i]
+		r.Complete = r.Complete && m != nil && m.Status.Agent != nil
+	}
+	return r
+}
+
+func reported(m *tailnetv1alpha1.Machine) []tailnetv1alpha1.EgressPort {
+	if m == nil || m.Status.Agent == nil {
+		return nil
+	}
+	return m.Status.Agent.Egress
+}
+
+// proxied are the targets that need a proxy.
+func (p *egressPlan) proxied() []target {
+	return slices.DeleteFunc(slices.Clone(p.targets), func(t target) bool { return t.direct })
+}
+
+// proxySetTargets are the targets that can be used: by a port of the proxies, or
+// straight.
+func (p *egressPlan) proxySetTargets() []tailnetv1alpha1.ProxySetTarget {
+	var out []tailnetv1alpha1.ProxySetTarget
+	for _, t := range p.targets {
+		pt := tailnetv1alpha1.ProxySetTarget{Name: t.name, Port: t.clientPort, Protocol: string(t.speaks), Weight: t.weight}
+		switch {
+		case t.direct:
+			pt.Address = t.Address()
+		case t.ProxyPort != 0:
+			pt.ProxyPort = t.ProxyPort
+		default:
+			continue
+		}
+		out = append(out, pt)
+	}
+	return out
+}
+
+// egressChildren are what only the egress group has: the ConfigMap of its agents,
+// and a Service for each endpoint.
+func (g *group) egressChildren(o proxy.Options, p *egressPlan) []child {
+	out := []child{{name: g.name(nameConfigMap), object: proxy.EgressConfigMap(o, p.data), ready: true}}
+	if !g.wants {
+		return out
+	}
+	ports := map[string][]proxy.TargetPort{}
+	for _, t := range p.targets {
+		if t.endpoint == "" || t.ProxyPort == 0 {
+			continue
+		}
+		ports[t.endpoint] = append(ports[t.endpoint], proxy.TargetPort{
+			Name:        t.portName,
+			Port:        t.clientPort,
+			ProxyPort:   t.ProxyPort,
+			Protocol:    t.Protocol,
+			AppProtocol: appProtocol(t.speaks),
+		})
+	}
+	for _, name := range sortedKeys(ports) {
+		s := proxy.TargetService(o, targetServiceName(g.owner.Name, name), name, ports[name])
+		out = append(out, child{name: nameTargetService + "-" + name, object: s, ready: true})
+	}
+	return out
+}
+
+// targetServiceName is what an endpoint's Service is called.
+func targetServiceName(owner, endpoint string) string {
+	if endpoint == proxy.DirectionIngress || endpoint == proxy.DirectionEgress {
+		// That is the name of the proxies' own Service.
+		return compose.ServiceName(compose.ChildName(owner, endpoint, "-"))
+	}
+	return compose.ServiceName(compose.ChildName(owner, endpoint))
+}
+
+// appProtocol as Gateway API and service meshes know it.
+func appProtocol(p gatewayv1alpha1.EndpointProtocol) string {
+	return map[gatewayv1alpha1.EndpointProtocol]string{
+		gatewayv1alpha1.EndpointProtocolTCP:   "tcp",
+		gatewayv1alpha1.EndpointProtocolHTTP:  "http",
+		gatewayv1alpha1.EndpointProtocolHTTPS: "https",
+		gatewayv1alpha1.EndpointProtocolGRPC:  "kubernetes.io/h2c",
+		gatewayv1alpha1.EndpointProtocolTLS:   "tls",
+	}[p]
+}
+
+// egressTargets in the status.
+func (e *endpoints) egressTargets(p *egressPlan) []gatewayv1alpha1.EgressTargetStatus {
+	var out []gatewayv1alpha1.EgressTargetStatus
+	for _, t := range p.proxied() {
+		s := gatewayv1alpha1.EgressTargetStatus{Name: t.name, Address: t.Address(), Protocol: t.speaks, ProxyPort: t.ProxyPort}
+		if t.endpoint != "" && t.ProxyPort != 0 {
+			s.Service = fmt.Sprintf("%s:%d", targetServiceName(e.owner.Name, t.endpoint), t.clientPort)
+		}
+		s.ReadyProxies, s.Message = e.reach(t)
+		out = append(out, s)
+	}
+	return out
+}
+
+// reach tells how many proxies reach a target, and what the first that does not
+// says.
+func (e *endpoints) reach(t target) (ready int32, message string) {
+	switch {
+	case !e.egress.wants:
+		return 0, messageNoProxies
+	case t.ProxyPort == 0:
+		return 0, messageNoPort
+	}
+	for _, i := range e.egress.wanted() {
+		ok, m := reaches(e.egress.machines[i], t)
+		if ok {
+			ready++
+		} else if message == "" {
+			message = m
+		}
+	}
+	return ready, message
+}
+
+func reaches(m *tailnetv1alpha1.Machine, t target) (ok bool, message string) {
+	for _, p := range reported(m) {
+		if p.Target == t.Key && p.Port == t.ProxyPort && p.Protocol == t.Protocol {
+			return p.Ready, p.Message
+		}
+	}
+	return false, messageNoReport
+}
+
+// egressReady says what the user can mend first. Targets that a proxy reaches are
+// fine: how many do is in the status.
+func (e *endpoints) egressReady(p *egressPlan) compose.Condition {
+	c := compose.Condition{Type: meta.TypeEgressReady, Status: compose.False}
+	if !e.composed {
+		c.Reason, c.Message = meta.ReasonReplicasNotReady, "There are no proxies while the tailnet is not accepted"
+		return c
+	}
+	var all, unreached []string
+	waiting, first := !e.egress.podsReady(), ""
+	for _, t := range p.proxied() {
+		all = append(all, t.name)
+		ready, m := e.reach(t)
+		if ready > 0 {
+			continue
+		}
+		unreached = append(unreached, t.name)
+		waiting = waiting || m == messageNoReport
+		if first == "" {
+			first = t.name + ": " + m
+		}
+	}
+	switch {
+	case !e.egress.wants:
+		c.Reason, c.Message = meta.ReasonNoEgressProxies, fmt.Sprintf("Targets %s are in the tailnet; set spec.proxy.connectionType to egress or bidirectional", compose.List(all...))
+	case p.full != nil:
+		c.Reason, c.Message = meta.ReasonNoFreePort, fmt.Sprintf("Remove a target, or make another TailscaleEndpoints for some: %v", p.full)
+	case len(p.refused) > 0:
+		c.Reason, c.Message = meta.ReasonTargetsRefused, fmt.Sprintf("Targets %s are not served: another one has the name, or there are more than %d", compose.List(p.refused...), maxTargets)
+	case e.egress.count == 0:
+		c.Reason, c.Message = meta.ReasonNoEgressProxies, "No replicas are wanted; scale the TailscaleEndpoints"
+	case len(unreached) > 0 && waiting:
+		// Proxies come up and report one by one: a list would change with each.
+		c.Reason, c.Message = meta.ReasonReplicasNotReady, "Waiting for the egress proxies to be ready, and to report every target"
+	case len(unreached) == 1:
+		c.Reason, c.Message = meta.ReasonTargetsNotReady, "No proxy reaches "+first
+	case len(unreached) > 1:
+		c.Reason, c.Message = meta.ReasonTargetsNotReady, fmt.Sprintf("No proxy reaches %s; nor %d more, see status.egressTargets", first, len(unreached)-1)
+	default:
+		c.Status, c.Reason, c.Message = compose.True, meta.ReasonAllTargetsReady, "Every target is reached by a proxy"
+	}
+	return c
+}

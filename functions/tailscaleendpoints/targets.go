@@ -1,0 +1,248 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/utils/ptr"
+	"tailscale.com/net/tsaddr"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
+)
+
+// maxTargets is how many a ProxySet can tell of.
+const maxTargets = 2048
+
+// Prefixes of targets' keys.
+const (
+	keyEndpoint   = "endpoint/"
+	keyAttachment = "attachment/"
+)
+
+// A target is a host and port that routes and Services lead to.
+type target struct {
+	egress.Target
+
+	// name of the target in statuses and in the ProxySet.
+	name string
+
+	// endpoint that it is of. Empty for a ServiceAttachment's.
+	endpoint string
+
+	// portName and clientPort are those of the endpoint's Service.
+	portName   string
+	clientPort int32
+
+	// speaks is what is spoken.
+	speaks gatewayv1alpha1.EndpointProtocol
+
+	weight int32
+
+	// direct tells that the target is outside the tailnet: it has no proxy.
+	direct bool
+
+	// clients that may use the port. Empty means those of the network policy.
+	clients []networkingv1.NetworkPolicyPeer
+}
+
+// targets that the spec, discovery and attachments ask for, by name. Of two with
+// one name the first is taken: endpoints of the spec come before those that were
+// discovered, and those before attachments. The others, and those that are too
+// many, are refused.
+func (e *endpoints) targets() (all []target, refused []string) {
+	names := map[string]bool{}
+	add := func(ts []target) {
+		for _, t := range ts {
+			if names[t.name] || len(all) == maxTargets {
+				refused = append(refused, t.name)
+				continue
+			}
+			names[t.name] = true
+			all = append(all, t)
+		}
+	}
+	suffix := e.magicDNSSuffix()
+	for _, ep := range e.xr.Spec.Endpoints {
+		add(endpointTargets(ep, e.xr.Spec.Ports, suffix))
+	}
+	for _, ep := range e.discoveredEndpoints() {
+		add(endpointTargets(ep, e.xr.Spec.Ports, suffix))
+	}
+	attachments := slices.Clone(e.attachments)
+	slices.SortFunc(attachments, func(a, b tailnetv1alpha1.ServiceAttachment) int { return cmp.Compare(a.Name, b.Name) })
+	for _, a := range attachments {
+		add(attachmentTargets(a))
+	}
+	slices.SortFunc(all, func(a, b target) int { return cmp.Compare(a.name, b.name) })
+	return all, refused
+}
+
+// endpointTargets are an endpoint's: one for its own port, or one for each of the
+// common ports.
+func endpointTargets(ep gatewayv1alpha1.Endpoint, ports []gatewayv1alpha1.EndpointsPort, suffix string) []target {
+	host := hostOf(ep)
+	if ep.ExternalTarget != "" {
+		h, p, err := net.SplitHostPort(ep.ExternalTarget)
+		n, perr := strconv.ParseUint(p, 10, 16)
+		if err != nil || perr != nil {
+			return nil // The schema refuses it.
+		}
+		t := endpointTarget(ep, h, gatewayv1alpha1.EndpointsPort{Port: int32(n), Protocol: ep.Protocol})
+		t.direct = !inTailnet(t.Host, suffix)
+		return []target{t}
+	}
+	if ep.Port != nil {
+		ports = []gatewayv1alpha1.EndpointsPort{{Port: *ep.Port, Protocol: ep.Protocol}}
+	}
+	var out []target
+	for _, p := range ports {
+		out = append(out, endpointTarget(ep, host, p))
+	}
+	return out
+}
+
+func hostOf(ep gatewayv1alpha1.Endpoint) string {
+	if ep.TailscaleIP != "" {
+		return ep.TailscaleIP
+	}
+	return ep.TailscaleFQDN
+}
+
+func endpointTarget(ep gatewayv1alpha1.Endpoint, host string, p gatewayv1alpha1.EndpointsPort) target {
+	t := target{
+		Target: egress.Target{
+			Host:        canonical(host),
+			Port:        ptr.Deref(p.TargetPort, p.Port),
+			Protocol:    corev1.ProtocolTCP,
+			HealthCheck: healthCheck(ep.HealthCheck),
+		},
+		endpoint:   ep.Name,
+		portName:   p.Name,
+		clientPort: p.Port,
+		speaks:     p.Protocol,
+		weight:     ptr.Deref(ep.Weight, 1),
+		clients:    ep.Clients,
+	}
+	for _, tag := range ep.Tags {
+		t.Tags = append(t.Tags, string(tag))
+	}
+	slices.Sort(t.Tags)
+	if t.speaks == "" {
+		t.speaks = gatewayv1alpha1.EndpointProtocolTCP
+	}
+	if t.portName == "" {
+		t.portName = strings.ToLower(string(t.speaks))
+	}
+	t.name = fmt.Sprintf("%s/%d", ep.Name, p.Port)
+	if t.speaks == gatewayv1alpha1.EndpointProtocolUDP {
+		// A port of both kinds, as DNS has, is two targets.
+		t.Protocol, t.name = corev1.ProtocolUDP, t.name+"/udp"
+	}
+	t.Key = keyEndpoint + t.name
+	return t
+}
+
+// attachmentTargets are those that a ServiceAttachment of direction Egress asks
+// for: a service of another cluster, at its first address.
+func attachmentTargets(a tailnetv1alpha1.ServiceAttachment) []target {
+	if a.Spec.Direction != tailnetv1alpha1.DirectionEgress || len(a.Spec.Addresses) == 0 {
+		return nil
+	}
+	var out []target
+	for _, p := range a.Spec.Ports {
+		if p.Port == 0 {
+			continue // All ports cannot be led to.
+		}
+		name := fmt.Sprintf("%s/%d", a.Name, p.Port)
+		out = append(out, target{
+			Target: egress.Target{
+				Key:      keyAttachment + name,
+				Host:     canonical(a.Spec.Addresses[0]),
+				Port:     p.Port,
+				Protocol: corev1.ProtocolTCP,
+			},
+			name:       name,
+			clientPort: p.Port,
+			speaks:     gatewayv1alpha1.EndpointProtocolTCP,
+			weight:     1,
+		})
+	}
+	return out
+}
+
+// healthCheck as the agents know it. Who sends nothing to a target has none.
+func healthCheck(h *gatewayv1alpha1.HealthCheck) *egress.HealthCheck {
+	if h == nil || !ptr.Deref(h.Enabled, true) {
+		return nil
+	}
+	c := &egress.HealthCheck{
+		Interval:           h.Interval,
+		Timeout:            h.Timeout,
+		HealthyThreshold:   h.HealthyThreshold,
+		UnhealthyThreshold: h.UnhealthyThreshold,
+	}
+	if h.Enabled != nil {
+		c.Path = h.Path
+	}
+	return c
+}
+
+// canonical form of an address or a DNS name.
+func canonical(host string) string {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return a.Unmap().String()
+	}
+	return strings.ToLower(strings.TrimSuffix(host, "."))
+}
+
+// inTailnet tells whether a host is a tailnet's: by its address, or by its name,
+// which ends in ts.net or in the domain that these proxies are in.
+func inTailnet(host, suffix string) bool {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return tailnetAddress(a)
+	}
+	return strings.HasSuffix(host, ".ts.net") || suffix != "" && strings.HasSuffix(host, "."+suffix)
+}
+
+func tailnetAddress(a netip.Addr) bool {
+	return tsaddr.CGNATRange().Contains(a) || tsaddr.TailscaleULARange().Contains(a)
+}
+
+// routed tells whether a target is an address that only a subnet router leads to.
+func (t target) routed() bool {
+	a, err := netip.ParseAddr(t.Host)
+	return err == nil && !tailnetAddress(a)
+}
+
+// magicDNSSuffix is the domain of the proxies' machines, once one has joined.
+func (e *endpoints) magicDNSSuffix() string {
+	for _, g := range []*group{e.ingress, e.egress} {
+		for _, i := range sortedKeys(g.machines) {
+			if _, suffix, ok := strings.Cut(g.machines[i].Status.AtProvider.Name, "."); ok {
+				return strings.ToLower(suffix)
+			}
+		}
+	}
+	return ""
+}
+
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
+	out := make([]K, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,292 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package egress
+
+import (
+	"cmp"
+	"hash/fnv"
+	"io"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// Limits of how many ports are remembered that no target has and no pod reports.
+// A ConfigMap holds 1 MiB.
+const (
+	// mostReleased while every pod reports.
+	mostReleased = 1024
+
+	// mostReleasedUnsure while one does not: it may still serve any of them.
+	mostReleasedUnsure = 4096
+)
+
+// Reports are what the pods say of their ports.
+type Reports struct {
+	// Ports that pods report, in any order, each once or more. A pod reports a
+	// port from when it serves it until it serves it no more.
+	Ports []ReleasedPort
+
+	// Complete tells that every pod which may run has reported. If not, a port
+	// that nobody reports may be in use.
+	Complete bool
+}
+
+// Allocate gives each wanted target a proxy port.
+//
+// A target keeps its port while it stays, and gets it back when it comes back.
+// What pods report wins over the previous config, which may have been lost, or
+// restored from an old copy. A port that a target has left goes to another one
+// only when every pod has reported and none reports it, and only when no other
+// port is left.
+//
+// Keys of wanted must be unique. The order of wanted and of reports means
+// nothing. Targets that find no port are left out, and the error names them; all
+// others are in the config even then.
+func Allocate(previous Config, wanted []Target, r Reports) (Config, error) {
+	return allocate(previous, wanted, r, FirstPort, LastPort)
+}
+
+// A slot is a port that can be given away.
+type slot struct {
+	port     int32
+	protocol corev1.Protocol
+}
+
+// A claimant is a target that has, or had, a port. One that changes its protocol
+// is another one.
+type claimant struct {
+	key      string
+	protocol corev1.Protocol
+}
+
+type allocation struct {
+	first, last int32
+
+	// known is who had a slot in the previous config.
+	known map[slot]string
+
+	// previous is the slot's port that a claimant had there.
+	previous map[claimant]int32
+
+	// reporting is whom pods report for a slot: sorted, usually one.
+	reporting map[slot][]string
+
+	// reported are the ports that pods report for a claimant, sorted.
+	reported map[claimant][]int32
+
+	// owner of a slot in the config that is made.
+	owner map[slot]string
+
+	complete bool
+}
+
+func allocate(previous Config, wanted []Target, r Reports, first, last int32) (Config, error) {
+	a := newAllocation(previous, r, first, last)
+
+	todo := slices.Clone(wanted)
+	slices.SortFunc(todo, func(x, y Target) int { return cmp.Compare(x.Key, y.Key) })
+	out := Config{Targets: make([]Target, 0, len(todo))}
+	// Who has a port comes before who needs one, and who is certain before who
+	// is less so.
+	for _, find := range []func(claimant) (int32, bool){a.confirmed, a.reportedOnly, a.remembered, a.probe} {
+		var left []Target
+		for _, t := range todo {
+			port, ok := find(claimant{t.Key, t.Protocol})
+			if !ok {
+				left = append(left, t)
+				continue
+			}
+			t.ProxyPort = port
+			a.owner[slot{port, t.Protocol}] = t.Key
+			out.Targets = append(out.Targets, t)
+		}
+		todo = left
+	}
+	slices.SortFunc(out.Targets, func(x, y Target) int { return cmp.Compare(x.Key, y.Key) })
+	out.Released = a.released(previous.Released)
+
+	switch len(todo) {
+	case 0:
+		return out, nil
+	case 1:
+		return out, errors.Errorf("no port from %d to %d is free for target %q", first, last, todo[0].Key)
+	}
+	return out, errors.Errorf("no port from %d to %d is free for target %q and %d more", first, last, todo[0].Key, len(todo)-1)
+}
+
+func newAllocation(previous Config, r Reports, first, last int32) *allocation {
+	a := &allocation{
+		first:     first,
+		last:      last,
+		known:     map[slot]string{},
+		previous:  map[claimant]int32{},
+		reporting: map[slot][]string{},
+		reported:  map[claimant][]int32{},
+		owner:     map[slot]string{},
+		complete:  r.Complete,
+	}
+	for _, t := range previous.Targets {
+		a.remember(ReleasedPort{ProxyPort: t.ProxyPort, Protocol: t.Protocol, Key: t.Key})
+	}
+	for _, p := range previous.Released {
+		a.remember(p)
+	}
+	for _, p := range r.Ports {
+		if !a.usable(p) {
+			continue
+		}
+		s, c := slot{p.ProxyPort, p.Protocol}, claimant{p.Key, p.Protocol}
+		a.reporting[s] = append(a.reporting[s], p.Key)
+		a.reported[c] = append(a.reported[c], p.ProxyPort)
+	}
+	for s := range a.reporting {
+		slices.Sort(a.reporting[s])
+		a.reporting[s] = slices.Compact(a.reporting[s])
+	}
+	for c := range a.reported {
+		slices.Sort(a.reported[c])
+		a.reported[c] = slices.Compact(a.reported[c])
+	}
+	return a
+}
+
+// usable tells whether a port is one of those to give away.
+func (a *allocation) usable(p ReleasedPort) bool {
+	return p.ProxyPort >= a.first && p.ProxyPort <= a.last && (p.Protocol == corev1.ProtocolTCP || p.Protocol == corev1.ProtocolUDP)
+}
+
+// remember who had a port. The first who is told has it.
+func (a *allocation) remember(p ReleasedPort) {
+	s, c := slot{p.ProxyPort, p.Protocol}, claimant{p.Key, p.Protocol}
+	if _, taken := a.known[s]; taken || !a.usable(p) {
+		return
+	}
+	a.known[s] = p.Key
+	if _, has := a.previous[c]; !has {
+		a.previous[c] = p.ProxyPort
+	}
+}
+
+// confirmed is the port that the previous config has and a pod reports.
+func (a *allocation) confirmed(c claimant) (int32, bool) {
+	port, ok := a.previous[c]
+	return port, ok && a.free(slot{port, c.protocol}) && slices.Contains(a.reported[c], port)
+}
+
+// reportedOnly is a port that a pod reports: the previous config is older.
+func (a *allocation) reportedOnly(c claimant) (int32, bool) {
+	for _, port := range a.reported[c] {
+		if a.free(slot{port, c.protocol}) {
+			return port, true
+		}
+	}
+	return 0, false
+}
+
+// remembered is the port that the previous config has, unless a pod uses it for
+// something else.
+func (a *allocation) remembered(c claimant) (int32, bool) {
+	port, ok := a.previous[c]
+	s := slot{port, c.protocol}
+	return port, ok && a.free(s) && !a.othersReport(s, c.key)
+}
+
+// probe the range from where the claimant's hash points to.
+func (a *allocation) probe(c claimant) (int32, bool) {
+	if port, ok := a.scan(c, func(s slot) bool { return a.known[s] == "" }); ok {
+		return port, true
+	}
+	if !a.complete {
+		return 0, false
+	}
+	return a.scan(c, func(slot) bool { return true })
+}
+
+// scan for a port that is free, that no pod reports for another claimant, and that
+// is acceptable.
+func (a *allocation) scan(c claimant, acceptable func(slot) bool) (int32, bool) {
+	n := a.last - a.first + 1
+	start := int32(hash(c) % uint32(n)) //nolint:gosec // Less than n, which is an int32.
+	for i := range n {
+		s := slot{a.first + (start+i)%n, c.protocol}
+		if a.free(s) && !a.othersReport(s, c.key) && acceptable(s) {
+			return s.port, true
+		}
+	}
+	return 0, false
+}
+
+func hash(c claimant) uint32 {
+	h := fnv.New32a()
+	// A hash takes whatever it is given.
+	_, _ = io.WriteString(h, string(c.protocol)+"/"+c.key)
+	return h.Sum32()
+}
+
+func (a *allocation) free(s slot) bool {
+	_, taken := a.owner[s]
+	return !taken
+}
+
+func (a *allocation) othersReport(s slot, key string) bool {
+	return slices.ContainsFunc(a.reporting[s], func(k string) bool { return k != key })
+}
+
+// released are the ports that a claimant had and no target has: those that were
+// released before, oldest first, then those that are now. When there are too many,
+// the oldest that no pod reports are forgotten.
+func (a *allocation) released(before []ReleasedPort) []ReleasedPort {
+	seen := map[slot]bool{}
+	var out []ReleasedPort
+	add := func(s slot) {
+		if seen[s] || !a.free(s) {
+			return
+		}
+		seen[s] = true
+		out = append(out, ReleasedPort{ProxyPort: s.port, Protocol: s.protocol, Key: a.lastOwner(s)})
+	}
+	for _, p := range before {
+		if a.usable(p) {
+			add(slot{p.ProxyPort, p.Protocol})
+		}
+	}
+	var fresh []slot
+	for s := range a.known {
+		fresh = append(fresh, s)
+	}
+	for s := range a.reporting {
+		fresh = append(fresh, s)
+	}
+	slices.SortFunc(fresh, func(x, y slot) int {
+		return cmp.Or(cmp.Compare(x.port, y.port), cmp.Compare(x.protocol, y.protocol))
+	})
+	for _, s := range fresh {
+		add(s)
+	}
+
+	most := mostReleased
+	if !a.complete {
+		most = mostReleasedUnsure
+	}
+	excess := len(out) - most
+	return slices.DeleteFunc(out, func(p ReleasedPort) bool {
+		if excess <= 0 || len(a.reporting[slot{p.ProxyPort, p.Protocol}]) > 0 {
+			return false
+		}
+		excess--
+		return true
+	})
+}
+
+// lastOwner of a slot that nobody owns now: whom pods report, else who had it in
+// the previous config.
+func (a *allocation) lastOwner(s slot) string {
+	if r := a.reporting[s]; len(r) > 0 && !slices.Contains(r, a.known[s]) {
+		return r[0]
+	}
+	return a.known[s]
+}

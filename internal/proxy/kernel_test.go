@@ -1,0 +1,113 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+)
+
+func TestStatefulSetKernel(t *testing.T) {
+	type container struct {
+		args       []string
+		privileged bool
+		add        []corev1.Capability
+	}
+	tailscale := container{add: []corev1.Capability{"NET_ADMIN", "NET_RAW", "MKNOD"}}
+	cases := map[string]struct {
+		reason    string
+		direction string
+		podSysctl bool
+		want      map[string]container
+		sysctls   int
+	}{
+		"Ingress": {
+			reason:    "Only the container that writes sysctls is privileged",
+			direction: DirectionIngress,
+			want:      map[string]container{ContainerNetwork: {args: []string{"network"}, privileged: true}, ContainerAgent: {}, ContainerTailscale: tailscale},
+		},
+		"Egress": {
+			reason:    "Egress is guarded against packets that leave on the pod network",
+			direction: DirectionEgress,
+			want:      map[string]container{ContainerNetwork: {args: []string{"network", "--guard"}, privileged: true}, ContainerAgent: {}, ContainerTailscale: tailscale},
+		},
+		"IngressPodSysctl": {
+			reason:    "The pod's sysctl leaves nothing to do",
+			direction: DirectionIngress,
+			podSysctl: true,
+			want:      map[string]container{ContainerAgent: {}, ContainerTailscale: tailscale},
+			sysctls:   1,
+		},
+		"EgressPodSysctl": {
+			reason:    "The guard needs no privilege, and is never left out",
+			direction: DirectionEgress,
+			podSysctl: true,
+			want: map[string]container{
+				ContainerNetwork:   {args: []string{"network", "--guard"}, add: []corev1.Capability{"NET_ADMIN"}},
+				ContainerAgent:     {},
+				ContainerTailscale: tailscale,
+			},
+			sysctls: 1,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := options()
+			o.Kernel, o.Direction, o.PodSysctl = true, tc.direction, tc.podSysctl
+			o.SecurityContext = corev1.PodSecurityContext{RunAsUser: ptr.To[int64](1000)}
+			pod := StatefulSet(o).Spec.Template.Spec
+			got := map[string]container{}
+			for _, c := range append(pod.InitContainers, pod.Containers...) {
+				s := c.SecurityContext
+				k := container{args: c.Args, privileged: ptr.Deref(s.Privileged, false)}
+				if s.Capabilities != nil {
+					k.add = s.Capabilities.Add
+					if diff := cmp.Diff([]corev1.Capability{"ALL"}, s.Capabilities.Drop); diff != "" {
+						t.Errorf("%s: all else is dropped: -want, +got:\n%s", c.Name, diff)
+					}
+				}
+				got[c.Name] = k
+			}
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(container{}), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+			if got := pod.InitContainers[len(pod.InitContainers)-1].Name; got != ContainerAgent {
+				t.Errorf("the sidecar must start last of the init containers, got %s", got)
+			}
+			if s := pod.SecurityContext; *s.RunAsUser != 0 || *s.RunAsNonRoot || len(s.Sysctls) != tc.sysctls {
+				t.Errorf("want both containers as root, and %d sysctls, got %v", tc.sysctls, s)
+			}
+		})
+	}
+}
+
+// The packet filter that the user names wins; else it must be one that works in an
+// image without the iptables binary.
+func TestStatefulSetFirewallMode(t *testing.T) {
+	mode := func(o Options) []string {
+		var out []string
+		for _, e := range StatefulSet(o).Spec.Template.Spec.Containers[0].Env {
+			if e.Name == envFirewallMode {
+				out = append(out, e.Value)
+			}
+		}
+		return out
+	}
+	o := options()
+	if diff := cmp.Diff([]string(nil), mode(o)); diff != "" {
+		t.Errorf("Userspace needs none: -want, +got:\n%s", diff)
+	}
+	o.Kernel = true
+	if diff := cmp.Diff([]string{"auto"}, mode(o)); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	o.Env = []corev1.EnvVar{{Name: envFirewallMode, Value: "iptables"}}
+	if diff := cmp.Diff([]string{"iptables"}, mode(o)); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}

@@ -1,0 +1,74 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+)
+
+// NetworkPolicyOptions say who may connect to a group's pods.
+type NetworkPolicyOptions struct {
+	// Metrics are who may connect to the ports of metrics. Empty means all.
+	Metrics []networkingv1.NetworkPolicyPeer
+
+	// Targets are who may use which ports that lead into the tailnet.
+	Targets []PolicyTarget
+}
+
+// A PolicyTarget is ports that lead into the tailnet, and who may use them.
+type PolicyTarget struct {
+	Ports []PolicyPort
+
+	// Clients that may connect. Empty means the pods of the namespace.
+	Clients []networkingv1.NetworkPolicyPeer
+}
+
+// A PolicyPort is a port of the pods.
+type PolicyPort struct {
+	Port     int32
+	Protocol corev1.Protocol
+}
+
+// NetworkPolicy lets nobody connect to the group's pods but who may scrape metrics
+// and who may use a target. What comes from the tailnet comes on connections that
+// the pods open themselves, and kubelet's probes are beyond a policy. The pods may
+// connect to everything: peers and control of the tailnet, DNS, the API server.
+func NetworkPolicy(o Options) *networkingv1.NetworkPolicy {
+	metrics := networkingv1.NetworkPolicyIngressRule{From: o.NetworkPolicy.Metrics}
+	for _, p := range Ports() {
+		metrics.Ports = append(metrics.Ports, policyPort(PolicyPort{Port: p.ContainerPort, Protocol: p.Protocol}))
+	}
+	rules := []networkingv1.NetworkPolicyIngressRule{metrics}
+	for _, t := range o.NetworkPolicy.Targets {
+		// No ports would mean all ports.
+		if len(t.Ports) == 0 {
+			continue
+		}
+		r := networkingv1.NetworkPolicyIngressRule{From: t.Clients}
+		if len(r.From) == 0 {
+			r.From = []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}}
+		}
+		for _, p := range t.Ports {
+			r.Ports = append(r.Ports, policyPort(p))
+		}
+		rules = append(rules, r)
+	}
+	return &networkingv1.NetworkPolicy{
+		ObjectMeta: o.objectMeta(),
+		Spec: networkingv1.NetworkPolicySpec{
+			PodSelector: metav1.LabelSelector{MatchLabels: o.PodLabels()},
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
+			Ingress:     rules,
+			Egress:      []networkingv1.NetworkPolicyEgressRule{{}},
+		},
+	}
+}
+
+func policyPort(p PolicyPort) networkingv1.NetworkPolicyPort {
+	return networkingv1.NetworkPolicyPort{Port: ptr.To(intstr.FromInt32(p.Port)), Protocol: ptr.To(p.Protocol)}
+}

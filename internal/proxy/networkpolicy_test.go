@@ -1,0 +1,67 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+)
+
+func TestNetworkPolicy(t *testing.T) {
+	ports := func(ns ...int32) []networkingv1.NetworkPolicyPort {
+		var out []networkingv1.NetworkPolicyPort
+		for _, n := range ns {
+			out = append(out, networkingv1.NetworkPolicyPort{Port: ptr.To(intstr.FromInt32(n)), Protocol: ptr.To(corev1.ProtocolTCP)})
+		}
+		return out
+	}
+	pods := []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}}
+	shop := []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}}}
+	cases := map[string]struct {
+		reason string
+		policy NetworkPolicyOptions
+		want   []networkingv1.NetworkPolicyIngressRule
+	}{
+		"Nothing": {
+			reason: "Metrics are open to all, and nothing else",
+			want:   []networkingv1.NetworkPolicyIngressRule{{Ports: ports(PortAgent, PortContainerboot)}},
+		},
+		"NoPorts": {
+			reason: "A rule without ports would open all of them",
+			policy: NetworkPolicyOptions{Metrics: shop, Targets: []PolicyTarget{{Clients: shop}}},
+			want:   []networkingv1.NetworkPolicyIngressRule{{From: shop, Ports: ports(PortAgent, PortContainerboot)}},
+		},
+		"NoClients": {
+			reason: "A rule without clients would let in all; the namespace's pods are meant",
+			policy: NetworkPolicyOptions{Targets: []PolicyTarget{
+				{Ports: []PolicyPort{{Port: 10000, Protocol: corev1.ProtocolTCP}}},
+				{Ports: []PolicyPort{{Port: 10001, Protocol: corev1.ProtocolTCP}}, Clients: shop},
+			}},
+			want: []networkingv1.NetworkPolicyIngressRule{
+				{Ports: ports(PortAgent, PortContainerboot)},
+				{From: pods, Ports: ports(10000)},
+				{From: shop, Ports: ports(10001)},
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := options()
+			o.NetworkPolicy = tc.policy
+			got := NetworkPolicy(o).Spec
+			if diff := cmp.Diff(tc.want, got.Ingress); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff([]networkingv1.NetworkPolicyEgressRule{{}}, got.Egress); diff != "" {
+				t.Errorf("proxies must reach everything: -want, +got:\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,52 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// A TargetPort is a port at which the cluster reaches a target in the tailnet.
+type TargetPort struct {
+	// Name of the port, unique in its Service.
+	Name string
+
+	// Port that clients connect to.
+	Port int32
+
+	// ProxyPort is the port of the egress pods.
+	ProxyPort int32
+
+	// Protocol is TCP or UDP.
+	Protocol corev1.Protocol
+
+	// AppProtocol is what is spoken, as Kubernetes calls it. Empty if unknown.
+	AppProtocol string
+}
+
+// TargetService is the Service of this name by which any pod reaches an endpoint
+// in the tailnet, through the group's pods that are ready.
+func TargetService(o Options, name, endpoint string, ports []TargetPort) *corev1.Service {
+	om := o.objectMeta()
+	om.Name = name
+	om.Labels[meta.LabelEndpoint] = endpoint
+	s := &corev1.Service{ObjectMeta: om, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Selector: o.PodLabels()}}
+	for _, p := range ports {
+		sp := corev1.ServicePort{Name: p.Name, Port: p.Port, TargetPort: intstr.FromInt32(p.ProxyPort), Protocol: p.Protocol}
+		if p.AppProtocol != "" {
+			sp.AppProtocol = ptr.To(p.AppProtocol)
+		}
+		s.Spec.Ports = append(s.Spec.Ports, sp)
+	}
+	return s
+}
+
+// EgressConfigMap tells the group's agents which port leads where.
+func EgressConfigMap(o Options, data map[string]string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: o.objectMeta(), Data: data}
+}
