@@ -530,8 +530,9 @@ func TestHTTP(t *testing.T) {
 			set(t, s, plan.Termination{Listen: at, Secret: "web-tls", Backend: strings.TrimPrefix(upstream.URL, "http://"), HTTP: true})
 			c.tell(t, "web-tls", ca.secret(1))
 
+			conn := dial(t, at, someone)
 			tr := &http.Transport{
-				DialContext: func(context.Context, string, string) (net.Conn, error) { return dial(t, at, someone), nil },
+				DialContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil },
 				TLSClientConfig: &tls.Config{
 					RootCAs: ca.pool, MinVersion: tls.VersionTLS12,
 				},

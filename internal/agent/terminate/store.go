@@ -51,8 +51,8 @@ func (s *Server) Restore(ctx context.Context) error {
 		return errors.Wrap(err, "cannot read what TLS was ended for")
 	}
 	var st stored
-	if err := json.Unmarshal(b, &st); err != nil {
-		// The error could quote a key.
+	// What json says of it could quote a key.
+	if json.Unmarshal(b, &st) != nil {
 		s.opts.Log.Info("Ignoring what TLS was ended for in an earlier run: it is not JSON")
 		return nil
 	}
