@@ -4,6 +4,8 @@
 package v1alpha1_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -313,4 +315,32 @@ func TestTailscaleServicesBackendSchema(t *testing.T) {
 			t.Errorf("Weights must be in one place: want %q, got %v", want, err)
 		}
 	})
+}
+
+// TestTailscaleServicesExamples checks that an API server takes our examples.
+func TestTailscaleServicesExamples(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("..", "..", "..", "examples", "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, n := load(t, "tailscaleservices"), 0
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, doc := range strings.Split(string(b), "\n---\n") {
+			o := parse(t, doc)
+			if o["kind"] != c.crd.Spec.Names.Kind {
+				continue
+			}
+			n++
+			if err := c.validate(t, o, nil).ToAggregate(); err != nil {
+				t.Errorf("%s: %v", f, err)
+			}
+		}
+	}
+	if n == 0 {
+		t.Error("There are no examples")
+	}
 }

@@ -50,9 +50,8 @@ func (s *Server) Restore(ctx context.Context) error {
 	if err != nil || b == nil {
 		return errors.Wrap(err, "cannot read what TLS was ended for")
 	}
-	var st stored
-	if err := json.Unmarshal(b, &st); err != nil {
-		// The error could quote a key.
+	st, ok := decode(b)
+	if !ok {
 		s.opts.Log.Info("Ignoring what TLS was ended for in an earlier run: it is not JSON")
 		return nil
 	}
@@ -70,4 +69,11 @@ func (s *Server) Restore(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	return s.Set(ctx, st.Terminations)
+}
+
+// decode tells whether it could. What json says of it could quote a key.
+func decode(b []byte) (stored, bool) {
+	var st stored
+	ok := json.Unmarshal(b, &st) == nil
+	return st, ok
 }
