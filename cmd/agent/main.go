@@ -34,18 +34,28 @@ const description = `Runs beside tailscaled in a proxy pod of Tailscale Gateway.
 
 It gives containerboot its files: tailscaled's config, from the Secret POD-config, and the serve config, from the ServiceAttachments of its TailscaleEndpoints. A service whose backends do not answer is withdrawn within seconds. How each service stands is reported in status.agent of the pod's Machine.
 
-HTTP: /startupz tells when containerboot may start, or what is missing; /readyz and /healthz are for kubelet; /prestop withdraws all services and answers when clients have had time to move; /metrics is for Prometheus.`
+In a pod for egress it listens on the ports of its egress ConfigMap and dials their targets through tailscaled. A target that no device of the tailnet has is refused, and never dialled on the pod network. With Kernel networking it tells containerboot where to forward instead.
 
-// CLI of the agent. Every flag can be set by environment variable, which is how
-// the pods that the TailscaleEndpoints function composes do it.
+HTTP: /startupz tells when containerboot may start, or what is missing; /readyz and /healthz are for kubelet; /prestop withdraws all services and answers when clients have had time to move and connections into the tailnet have ended; /metrics is for Prometheus.`
+
+// CLI of the agent. Without a command it runs the agent.
 type CLI struct {
 	Version kong.VersionFlag `help:"Print the version and exit."`
-	Debug   bool             `help:"Log more: each write, and each failed attempt to report." env:"DEBUG"`
+
+	Run     RunCmd     `cmd:"" default:"withargs" help:"Run beside tailscaled until told to end. This is what happens without a command."`
+	Network NetworkCmd `cmd:"" help:"Ready the pod for Kernel networking, in an init container: have the kernel forward packets, unless it does."`
+}
+
+// RunCmd runs the agent. Every flag can be set by environment variable, which is
+// how the pods that the TailscaleEndpoints function composes do it.
+type RunCmd struct {
+	Debug bool `help:"Log more: each write, and each failed attempt to report." env:"DEBUG"`
 
 	PodName      string `help:"Name of the pod. Its Machine and its state Secret have the same name." env:"POD_NAME" required:""`
 	PodNamespace string `help:"Namespace of the pod." env:"POD_NAMESPACE" required:""`
 	PodIP        string `help:"Address of the pod, to report." name:"pod-ip" env:"POD_IP"`
 	Endpoints    string `help:"TailscaleEndpoints whose ServiceAttachments to act on." env:"ENDPOINTS" required:""`
+	Networking   string `help:"How packets go between tailnet and cluster: Userspace, in tailscaled and the agent, or Kernel, by rules that containerboot makes from the agent's files." enum:"Userspace,Kernel" default:"Userspace" env:"NETWORKING"`
 
 	Listen              string        `help:"Address to serve HTTP on." default:":9093" env:"LISTEN"`
 	TailscaledConfigDir string        `help:"Where containerboot looks for tailscaled's config: its TS_EXPERIMENTAL_VERSIONED_CONFIG_DIR." default:"/etc/tsconfig/${pod_name}" env:"TAILSCALED_CONFIG_DIR"`
@@ -54,14 +64,28 @@ type CLI struct {
 	JoinPatience        time.Duration `help:"How long the first report waits for tailscaled to join the tailnet." default:"10s" env:"JOIN_PATIENCE"`
 	StatePatience       time.Duration `help:"How long tailscaled may run without its state in the state Secret before it is logged out, to join anew." default:"30s" env:"STATE_PATIENCE"`
 	Drain               time.Duration `help:"How long a withdrawn service is still served, for clients to move to another machine. Tailscale's control server may take 15s to choose one." default:"20s" env:"DRAIN"`
+
+	EgressConfigMap string        `help:"ConfigMap that says which port of the pod leads to which target in the tailnet. Given, the pod is one for egress, and hosts no services." env:"EGRESS_CONFIG_MAP"`
+	EgressDir       string        `help:"Where to keep what the ConfigMap said, for an agent that starts anew while the API server is away." default:"/etc/tsconfig/egress" env:"EGRESS_DIR"`
+	EgressSpread    time.Duration `help:"How long a port that nobody is to use any more still takes connections, until everybody has heard." default:"10s" env:"EGRESS_SPREAD"`
+	EgressDrain     time.Duration `help:"How long connections into the tailnet may stay open then. They are cut after that." default:"300s" env:"EGRESS_DRAIN"`
+}
+
+// newLogger returns the logger of the process, and of libraries that have their own.
+func newLogger(debug bool) logging.Logger {
+	level := zapcore.InfoLevel
+	if debug {
+		level = zapcore.DebugLevel
+	}
+	zl := zap.New(zap.UseDevMode(false), zap.Level(level), zap.StacktraceLevel(zapcore.PanicLevel))
+	ctrllog.SetLogger(zl)
+	klog.SetLogger(zl.WithName("kubernetes"))
+	return logging.NewLogrLogger(zl)
 }
 
 // Run runs the agent until it is told to end.
-func (c *CLI) Run() error {
-	zl := zap.New(zap.UseDevMode(false), zap.Level(c.level()), zap.StacktraceLevel(zapcore.PanicLevel))
-	ctrllog.SetLogger(zl)
-	klog.SetLogger(zl.WithName("kubernetes"))
-	log := logging.NewLogrLogger(zl)
+func (c *RunCmd) Run() error {
+	log := newLogger(c.Debug)
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -90,15 +114,15 @@ func (c *CLI) Run() error {
 		Drain:               c.Drain,
 		JoinPatience:        c.JoinPatience,
 		StatePatience:       c.StatePatience,
-	}, kc, localapi.NewClient(c.Socket), probe.NewNetChecker(), agent.NewMetrics(), log)
+		Kernel:              c.Networking == "Kernel",
+		Egress: agent.EgressOptions{
+			ConfigMap: c.EgressConfigMap,
+			Dir:       c.EgressDir,
+			Spread:    c.EgressSpread,
+			Drain:     c.EgressDrain,
+		},
+	}, kc, localapi.NewClient(c.Socket), localapi.NewDialer(c.Socket), probe.NewNetChecker(), agent.NewMetrics(), log)
 	return a.Run(ctx, l)
-}
-
-func (c *CLI) level() zapcore.Level {
-	if c.Debug {
-		return zapcore.DebugLevel
-	}
-	return zapcore.InfoLevel
 }
 
 func main() {

@@ -18,6 +18,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"tailscale.com/kube/egressservices"
+	"tailscale.com/kube/ingressservices"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
@@ -62,6 +64,13 @@ type Options struct {
 	// what it would say till then is what everyone expects. Zero is no time.
 	JoinPatience time.Duration
 
+	// Kernel tells that the kernel forwards packets to and from tailscaled's
+	// interface.
+	Kernel bool
+
+	// Egress is for pods that carry traffic into the tailnet.
+	Egress EgressOptions
+
 	// StatePatience is how long tailscaled may run without its state in the state
 	// Secret. A node that logs in writes it there within seconds.
 	StatePatience time.Duration
@@ -72,6 +81,7 @@ type Agent struct {
 	opts     Options
 	client   client.WithWatch
 	local    localapi.Client
+	dialer   *localapi.Dialer
 	checker  probe.Checker
 	log      logging.Logger
 	metrics  *Metrics
@@ -80,11 +90,12 @@ type Agent struct {
 }
 
 // New returns an Agent that uses the clients given. It touches nothing yet.
-func New(o Options, c client.WithWatch, lc localapi.Client, ck probe.Checker, m *Metrics, log logging.Logger) *Agent {
+func New(o Options, c client.WithWatch, lc localapi.Client, d *localapi.Dialer, ck probe.Checker, m *Metrics, log logging.Logger) *Agent {
 	return &Agent{
 		opts:     o,
 		client:   c,
 		local:    lc,
+		dialer:   d,
 		checker:  ck,
 		log:      log,
 		metrics:  m,
@@ -98,20 +109,30 @@ func New(o Options, c client.WithWatch, lc localapi.Client, ck probe.Checker, m 
 // agent.
 func (a *Agent) Run(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
-	var wg sync.WaitGroup
+	var (
+		wg sync.WaitGroup
+		lp *loop
+	)
+	// Last, for until the loop has ended it may open ports.
+	defer func() { lp.egress.close() }()
 	defer wg.Wait()
 	defer cancel()
 
 	machine := client.ObjectKey{Namespace: a.opts.PodNamespace, Name: a.opts.PodName}
 	reporter := kube.NewReporter(a.client, machine, a.log, a.metrics.reported)
+	peers := localapi.NewPeers()
+	var watching []localapi.WatcherOption
+	if a.opts.Egress.ConfigMap != "" {
+		watching = append(watching, localapi.WithPeers(peers))
+	}
 	watcher := localapi.NewWatcher(a.local, a.log, func(s localapi.State) {
 		a.do(ctx, func(l *loop) { l.setTailnet(s) })
-	})
+	}, watching...)
 	prober := probe.NewProber(a.checker, func() {
 		a.do(ctx, func(*loop) {})
 	}, probe.WithProbed(a.metrics.probed))
 
-	lp := &loop{
+	lp = &loop{
 		opts:    a.opts,
 		log:     a.log,
 		metrics: a.metrics,
@@ -126,11 +147,24 @@ func (a *Agent) Run(ctx context.Context, l net.Listener) error {
 		},
 		reload: watcher.Reload,
 		logout: func() { go watcher.Logout(ctx) },
+		ender:  a.newEnder(ctx),
 		config: atomicdir.New(a.opts.TailscaledConfigDir, meta.ConfigKey),
-		serve:  atomicdir.New(filepath.Dir(a.opts.ServeConfigPath), filepath.Base(a.opts.ServeConfigPath)),
+		serve: atomicdir.New(filepath.Dir(a.opts.ServeConfigPath), filepath.Base(a.opts.ServeConfigPath),
+			ingressservices.IngressConfigKey, egressservices.KeyEgressServices),
+	}
+	if a.opts.Kernel {
+		lp.kernel = newKernel(func() { a.do(ctx, func(*loop) {}) })
+	}
+	if a.opts.Egress.ConfigMap != "" {
+		lp.egress = a.newEgress(ctx, peers, lp.kernel)
+		// The services of its endpoints are for other pods.
+		lp.listed = true
 	}
 	if err := lp.restore(); err != nil {
 		return errors.Wrap(err, "cannot read what an earlier run has written")
+	}
+	if err := lp.ender.Restore(ctx); err != nil {
+		a.log.Info("Ignoring certificates of an earlier run", "error", err)
 	}
 	a.health.setWaiting("Waiting for the API server to tell of Secret " + a.opts.configSecret().String())
 
@@ -147,6 +181,14 @@ func (a *Agent) Run(ctx context.Context, l net.Listener) error {
 			a.do(ctx, func(l *loop) { l.setState(s) })
 		})
 	})
+	if lp.egress != nil {
+		wg.Go(func() {
+			kube.WatchConfigMap(ctx, a.client, a.opts.egressConfigMap(), func(cm *corev1.ConfigMap) {
+				a.do(ctx, func(l *loop) { l.setEgress(time.Now(), cm) })
+			})
+		})
+		return a.serveHTTP(ctx, l)
+	}
 	wg.Go(func() {
 		kube.WatchAttachments(ctx, a.client, a.opts.PodNamespace, a.opts.Endpoints, func(as []v1alpha1.ServiceAttachment) {
 			a.do(ctx, func(l *loop) { l.setAttachments(as) })
@@ -166,6 +208,10 @@ func (a *Agent) do(ctx context.Context, fn func(*loop)) {
 // stateSecret is the pod's namesake (TS_KUBE_SECRET).
 func (o Options) stateSecret() client.ObjectKey {
 	return client.ObjectKey{Namespace: o.PodNamespace, Name: o.PodName}
+}
+
+func (o Options) egressConfigMap() client.ObjectKey {
+	return client.ObjectKey{Namespace: o.PodNamespace, Name: o.Egress.ConfigMap}
 }
 
 func (o Options) configSecret() client.ObjectKey {

@@ -47,6 +47,9 @@ const (
 // drainTime is long enough to tell a drain from none.
 const drainTime = 300 * time.Millisecond
 
+// spreadTime is for clients of an egress pod.
+const spreadTime = 500 * time.Millisecond
+
 // A pod is an agent and all that it deals with.
 type pod struct {
 	t       *testing.T
@@ -57,12 +60,20 @@ type pod struct {
 	away    atomic.Bool
 	logged  logs
 
+	// egress is the ConfigMap of a pod for egress.
+	egress string
+
+	// kernel tells that the pod has Kernel networking.
+	kernel bool
+
 	// statePatience is a minute, unless a test sets it.
 	statePatience time.Duration
 
 	url  string
 	stop func()
 }
+
+func byName(o client.Object) []string { return []string{o.GetName()} }
 
 // newPod returns a pod whose agent does not run yet.
 func newPod(t *testing.T, objs ...client.Object) *pod {
@@ -73,7 +84,7 @@ func newPod(t *testing.T, objs ...client.Object) *pod {
 	}
 	p := &pod{t: t, dir: t.TempDir(), statePatience: time.Minute}
 	c := fake.NewClientBuilder().WithScheme(s).WithObjects(objs...).WithStatusSubresource(&v1alpha1.Machine{}).
-		WithIndex(&corev1.Secret{}, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).Build()
+		WithIndex(&corev1.Secret{}, "metadata.name", byName).WithIndex(&corev1.ConfigMap{}, "metadata.name", byName).Build()
 	p.kube = &apiServer{WithWatch: c, away: &p.away}
 	p.local = localapitest.New(t, func() {})
 	p.healthy.Store(true)
@@ -149,7 +160,14 @@ func (p *pod) start() {
 		ServeConfigPath:     filepath.Join(p.dir, "proxies", "serve-config.json"),
 		Drain:               drainTime,
 		StatePatience:       p.statePatience,
-	}, p.kube, localapi.NewClient(p.local.Socket), checker, NewMetrics(), p.logged.logger())
+		Kernel:              p.kernel,
+		Egress: EgressOptions{
+			ConfigMap: p.egress,
+			Dir:       filepath.Join(p.dir, "egress"),
+			Spread:    spreadTime,
+			Drain:     time.Minute,
+		},
+	}, p.kube, localapi.NewClient(p.local.Socket), localapi.NewDialer(p.local.Socket), checker, NewMetrics(), p.logged.logger())
 
 	ctx, cancel := context.WithCancel(p.t.Context())
 	done := make(chan error, 1)

@@ -23,6 +23,10 @@ type drain struct {
 	// until is when clients have had time to move. Zero when it is over.
 	until time.Time
 
+	// cut is when connections that are still open are cut. Zero when none are
+	// waited for.
+	cut time.Time
+
 	// done is closed when it is over.
 	done chan struct{}
 
@@ -44,18 +48,27 @@ func (l *loop) startDrain(now time.Time) <-chan struct{} {
 			l.drain.until = now.Add(l.opts.Drain)
 		}
 	}
+	if e := l.egress; e != nil && len(e.ports) > 0 {
+		l.drain.until = latest(l.drain.until, now.Add(e.opts.Spread))
+		l.drain.cut = now.Add(e.opts.Drain)
+		if e.kernel != nil {
+			// Nobody here sees when connections end that the kernel forwards.
+			l.drain.until = latest(l.drain.until, now.Add(l.opts.Drain))
+		}
+	}
 	l.log.Info("Withdrawing all services before tailscaled stops", "services", l.advertised, "drain", l.drain.until.Sub(now).String())
 	return l.drain.done
 }
 
 // step ends the drain when its time is up, or when tailscaled has gone already.
+// While connections are open it goes on until they are cut.
 // After that it looks for another tailscaled: kubelet stops the same container
 // when it only restarts it.
-func (d *drain) step(now time.Time, t localapi.State) {
+func (d *drain) step(now time.Time, t localapi.State, busy bool) {
 	switch {
 	case d == nil:
 	case !d.over():
-		if t.Running && now.Before(d.until) {
+		if t.Running && (now.Before(d.until) || busy && now.Before(d.cut)) {
 			return
 		}
 		d.until, d.session = time.Time{}, t.Session
@@ -67,6 +80,11 @@ func (d *drain) step(now time.Time, t localapi.State) {
 	}
 }
 
+// closing tells whether nobody is to open connections any more.
+func (d *drain) closing(now time.Time) bool {
+	return d != nil && !now.Before(d.until)
+}
+
 // over tells whether there was a drain that has ended.
 func (d *drain) over() bool { return d != nil && d.until.IsZero() }
 
@@ -76,13 +94,20 @@ func (d *drain) replaced(now time.Time) bool {
 	return d.over() && !d.back.IsZero() && !now.Before(d.back.Add(settled))
 }
 
-// deadline returns when there is something to decide, or zero.
-func (d *drain) deadline() time.Time {
+// deadlines returns when there may be something to decide.
+func (d *drain) deadlines() []time.Time {
 	switch {
 	case d == nil:
-		return time.Time{}
+		return nil
 	case d.over() && !d.back.IsZero():
-		return d.back.Add(settled)
+		return []time.Time{d.back.Add(settled)}
 	}
-	return d.until
+	return []time.Time{d.until, d.cut}
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }

@@ -35,6 +35,7 @@ type health struct {
 	started  bool
 	stopping bool
 	waiting  string
+	unready  string
 }
 
 func newHealth() *health { return &health{waiting: "Starting"} }
@@ -50,6 +51,13 @@ func (h *health) set(started, stopping bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.started, h.stopping = h.started || started, stopping
+}
+
+// setUnready tells why a started pod is not ready yet. Empty when it is.
+func (h *health) setUnready(msg string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.unready = msg
 }
 
 // startup tells why containerboot must not start yet. Empty when it may.
@@ -72,7 +80,7 @@ func (h *health) readiness() string {
 	if h.stopping {
 		return "Stopping"
 	}
-	return ""
+	return h.unready
 }
 
 // serveHTTP serves kubelet and scrapers on l until ctx ends.
@@ -129,7 +137,7 @@ func (a *Agent) liveness(w http.ResponseWriter, r *http.Request) {
 }
 
 // preStop withdraws all services, and answers when clients have had time to
-// move. Kubelet calls it before it stops the tailscale container.
+// move and connections into the tailnet have ended. Kubelet calls it before it stops the tailscale container.
 func (a *Agent) preStop(w http.ResponseWriter, r *http.Request) {
 	started := make(chan (<-chan struct{}), 1)
 	a.do(r.Context(), func(l *loop) { started <- l.startDrain(time.Now()) })

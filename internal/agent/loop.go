@@ -18,6 +18,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/terminate"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
@@ -32,8 +33,15 @@ type loop struct {
 	metrics *Metrics
 	health  *health
 	prober  *probe.Prober
+	ender   *terminate.Server
 	config  *atomicdir.Dir
 	serve   *atomicdir.Dir
+
+	// egress is nil in pods that carry nothing into the tailnet.
+	egress *egressLoop
+
+	// kernel is nil with Userspace networking.
+	kernel *kernelLoop
 
 	// report takes the status to report.
 	report func(*v1alpha1.MachineAgentStatus)
@@ -96,6 +104,14 @@ type loop struct {
 // restore takes over what an earlier run of the agent in this pod has written, so
 // that a restart changes nothing by itself.
 func (l *loop) restore() error {
+	if l.egress != nil {
+		if err := l.egress.restore(); err != nil {
+			return err
+		}
+	}
+	if err := l.kernel.restore(l.serve); err != nil {
+		return err
+	}
 	b, err := l.config.Read()
 	if err != nil {
 		return err
@@ -171,6 +187,9 @@ func (l *loop) setTailnet(s localapi.State) { l.tailnet = s }
 func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 	l.retry = time.Time{}
 	services, listed := l.services(ctx)
+	if listed {
+		l.endTLS(ctx, now, services)
+	}
 
 	if err := l.writeServe(now, services, listed); err != nil {
 		l.failed(now, "Cannot write serve config", err)
@@ -178,20 +197,28 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 	if err := l.writeConfig(services, listed); err != nil {
 		l.failed(now, "Cannot write tailscaled's config", err)
 	}
-	l.health.set(l.handlers != nil && l.configured, l.drain != nil)
+	egress := l.egress.step(ctx, now, l.tailnet, l.drain)
+	if err := l.writeEgress(now); err != nil {
+		l.failed(now, "Cannot write egress config", err)
+	}
+	l.health.set(l.handlers != nil && l.configured && l.egress.started(), l.drain != nil)
+	l.health.setUnready(l.egress.unready(l.tailnet))
 	l.mendState(now)
-	l.drain.step(now, l.tailnet)
+	l.drain.step(now, l.tailnet, l.egress.busy())
 	if l.drain.replaced(now) {
 		l.log.Info("tailscaled is back, serving again")
 		l.drain = nil
 		return l.step(ctx, now)
 	}
 
-	if listed && l.mayReport(now) {
-		l.report(plan.Status(l.opts.PodIP, services, plan.Tailnet{Running: l.tailnet.Running, Accepted: l.tailnet.Accepted}))
+	if listed && l.egress.started() && l.mayReport(now) {
+		status := plan.Status(l.opts.PodIP, services, plan.Tailnet{Running: l.tailnet.Running, Accepted: l.tailnet.Accepted})
+		status.Egress = l.egress.status()
+		l.report(status)
 		l.metrics.services(services, l.tailnet.Accepted)
 	}
-	return earliest(now, append(slices.Collect(maps.Values(l.leaving)), l.retry, l.reachAgain, l.drain.deadline(), l.reportAt, l.logoutAt)...)
+	due := append(slices.Collect(maps.Values(l.leaving)), l.retry, l.reachAgain, l.reportAt, l.logoutAt, egress)
+	return earliest(now, append(due, l.drain.deadlines()...)...)
 }
 
 // mayReport tells whether there is something to say of the machine.
@@ -211,12 +238,14 @@ func (l *loop) services(ctx context.Context) ([]plan.Service, bool) {
 		return nil, false
 	}
 	in := plan.Input{
-		Attachments: l.attachments,
-		Health:      l.prober.Statuses(),
-		Advertised:  l.advertised,
-		Stopping:    l.drain != nil,
+		Attachments:  l.attachments,
+		Health:       l.prober.Statuses(),
+		Advertised:   l.advertised,
+		Certificates: l.ender.Certificates(),
+		HTTPS:        l.https(),
+		Stopping:     l.drain != nil,
 	}
-	services := plan.Services(in)
+	services := l.forward(ctx, plan.Services(in))
 	l.prober.Set(ctx, plan.Targets(services))
 	return services, true
 }
@@ -236,10 +265,11 @@ func (l *loop) writeServe(now time.Time, services []plan.Service, listed bool) e
 			handlers[name] = l.handlers[name]
 		}
 	}
-	if l.handlers != nil && equal(handlers, l.handlers) {
+	forwards := l.kernel.forwarding(handlers, wanted)
+	if l.handlers != nil && equal(handlers, l.handlers) && l.kernel.has(forwards) {
 		return nil
 	}
-	if onlyDrops(l.handlers, handlers) && !l.reached(now) {
+	if (onlyDrops(l.handlers, handlers) || l.kernel.cautious(l.handlers != nil)) && !l.reached(now) {
 		return nil
 	}
 
@@ -247,7 +277,7 @@ func (l *loop) writeServe(now time.Time, services []plan.Service, listed bool) e
 	if err != nil {
 		return err
 	}
-	changed, err := l.serve.Write(b)
+	changed, err := l.writeProxies(b, forwards)
 	if err != nil {
 		return err
 	}
@@ -309,7 +339,7 @@ func (l *loop) setReached(now time.Time, err error) {
 	l.reaching = false
 	if err != nil {
 		l.reachAgain = now.Add(retryPause)
-		l.log.Debug("Keeping handlers while the API server is away", "error", err)
+		l.log.Debug("Keeping files as they are while the API server is away", "error", err)
 		return
 	}
 	l.reachedAt, l.reachAgain = now, time.Time{}

@@ -12,8 +12,12 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 )
 
-// setState notes whether the state Secret holds a node's identity.
+// setState notes whether the state Secret holds a node's identity, and what
+// containerboot has set up.
 func (l *loop) setState(s *corev1.Secret) {
+	if err := l.kernel.setState(s, l.opts.PodIP); err != nil {
+		l.log.Info("Cannot read what containerboot has set up", "secret", l.opts.stateSecret().String(), "error", err)
+	}
 	l.stateLost = s == nil || len(s.Data[string(ipn.CurrentProfileStateKey)]) == 0
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/egress"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 )
 
@@ -14,6 +15,7 @@ import (
 const (
 	fileConfig = "tailscaled"
 	fileServe  = "serve"
+	fileEgress = "egress"
 )
 
 // Metrics of an agent.
@@ -24,6 +26,7 @@ type Metrics struct {
 	reports  *prometheus.CounterVec
 	hosted   *prometheus.GaugeVec
 	backends *prometheus.GaugeVec
+	egress   *egress.Metrics
 }
 
 // NewMetrics returns metrics in a registry of their own, with those of the Go
@@ -51,11 +54,12 @@ func NewMetrics() *Metrics {
 			Name: "tailscale_gateway_agent_backends",
 			Help: "Backends of all services, by whether they are healthy.",
 		}, []string{"state"}),
+		egress: egress.NewMetrics(),
 	}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.probes, m.writes, m.reports, m.hosted, m.backends,
+		m.probes, m.writes, m.reports, m.hosted, m.backends, m.egress,
 	)
 	return m
 }

@@ -40,6 +40,10 @@ type served struct {
 	// claims are the kind in the configuration of claims: the claim, and the
 	// composite that gets all that the claim says.
 	claims []served
+
+	// Both take long to make. The second is nil for a kind without rules.
+	schema validation.SchemaValidator
+	rules  *schemacel.Validator
 }
 
 // loaded kinds, by plural name: to judge the cost of rules takes seconds.
@@ -130,6 +134,10 @@ func serve(t *testing.T, crd *extv1.CustomResourceDefinition) served {
 	if s.structural, err = schema.NewStructural(s.internal); err != nil {
 		t.Fatal(err)
 	}
+	if s.schema, _, err = validation.NewSchemaValidator(s.internal); err != nil {
+		t.Fatal(err)
+	}
+	s.rules = schemacel.NewValidator(s.structural, true, cel.PerCallLimit)
 	return s
 }
 
@@ -191,13 +199,8 @@ func messages(errs field.ErrorList) []string {
 func (s served) answer(t *testing.T, o, old map[string]any) field.ErrorList {
 	t.Helper()
 	defaulting.Default(o, s.structural)
-	v, _, err := validation.NewSchemaValidator(s.internal)
-	if err != nil {
-		t.Fatal(err)
-	}
-	errs := validation.ValidateCustomResource(nil, o, v)
-	rules := schemacel.NewValidator(s.structural, true, cel.PerCallLimit)
-	if rules == nil {
+	errs := validation.ValidateCustomResource(nil, o, s.schema)
+	if s.rules == nil {
 		return errs
 	}
 	var before any
@@ -205,7 +208,7 @@ func (s served) answer(t *testing.T, o, old map[string]any) field.ErrorList {
 		defaulting.Default(old, s.structural)
 		before = old
 	}
-	more, _ := rules.Validate(t.Context(), nil, s.structural, o, before, cel.RuntimeCELCostBudget)
+	more, _ := s.rules.Validate(t.Context(), nil, s.structural, o, before, cel.RuntimeCELCostBudget)
 	return append(errs, more...)
 }
 

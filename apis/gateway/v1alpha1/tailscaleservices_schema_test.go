@@ -103,6 +103,143 @@ func TestTailscaleServicesSchema(t *testing.T) {
 			reason: "Probes can be turned off.",
 			obj:    spec(vip + "\nloadBalancing: {healthCheck: {enabled: false}}"),
 		},
+		"AllPorts": {
+			reason: "All ports go to one backend.",
+			obj:    spec("vipService: {ports: [do-not-validate]}"),
+		},
+		"AllPortsAndOne": {
+			reason: "There is nothing beside all.",
+			obj:    spec("vipService: {ports: [do-not-validate, 'tcp:80']}"),
+			want:   "do-not-validate stands for all ports",
+		},
+		"AllPortsTLS": {
+			reason: "Packets are handed on as they come.",
+			obj:    spec("vipService: {ports: [do-not-validate]}\ntls: {}"),
+			want:   "do-not-validate hands on packets as they come",
+		},
+		"AllPortsUserspace": {
+			reason: "Only a kernel routes packets.",
+			obj:    spec("vipService: {ports: [do-not-validate]}\nendpointTemplate: {tailnet: a}"),
+			want:   "do-not-validate needs endpointTemplate.proxy.networking Kernel",
+		},
+		"AllPortsKernel": {
+			reason: "The template may say so.",
+			obj:    spec("vipService: {ports: [do-not-validate]}\nendpointTemplate: {tailnet: a, proxy: {networking: Kernel}}"),
+		},
+		"UDPPort": {
+			reason: "A port of a Tailscale Service is of TCP.",
+			obj:    spec("vipService: {ports: ['udp:53']}"),
+			want:   "must be tcp:PORT with PORT from 1 to 65535, or do-not-validate",
+		},
+		"HighPort": {
+			reason: "A port has 16 bits.",
+			obj:    spec("vipService: {ports: ['tcp:65536']}"),
+			want:   "must be tcp:PORT with PORT from 1 to 65535, or do-not-validate",
+		},
+		"TemplatePorts": {
+			reason: "A template says of ports what a TailscaleEndpoints says.",
+			obj:    spec(vip + "\nendpointTemplate: {tailnet: a, ports: [{name: http, port: 80, protocol: HTTP, targetPort: 8080}]}"),
+		},
+		"TemplateUDP": {
+			reason: "What a TailscaleEndpoints refuses a template refuses.",
+			obj:    spec(vip + "\nendpointTemplate: {tailnet: a, ports: [{name: dns, port: 53, protocol: UDP}]}"),
+			want:   "ports with protocol UDP need proxy.networking Kernel",
+		},
+		"TemplateEgress": {
+			reason: "Egress proxies host nothing.",
+			obj:    spec(vip + "\nendpointTemplate: {tailnet: a, proxy: {connectionType: egress}}"),
+			want:   "egress proxies host no service",
+		},
+		"TLS": {
+			reason: "Tailscale's certificate is the default.",
+			obj:    spec(vip + "\ntls: {}"),
+		},
+		"TLSSecret": {
+			reason: "A Secret may hold the certificate.",
+			obj:    spec(vip + "\ntls: {ports: [80], certificateRef: {name: web.example.com-tls}}"),
+		},
+		"TLSPassthroughSecret": {
+			reason: "What goes through needs no certificate.",
+			obj:    spec(vip + "\ntls: {mode: Passthrough, certificateRef: {name: web-tls}}"),
+			want:   "certificateRef needs mode Terminate",
+		},
+		"TLSMode": {
+			reason: "There are two modes.",
+			obj:    spec(vip + "\ntls: {mode: Mutual}"),
+			want:   "spec.tls.mode: Unsupported value",
+		},
+		"TLSPort": {
+			reason: "A port has 16 bits.",
+			obj:    spec(vip + "\ntls: {ports: [65536]}"),
+			want:   "should be less than or equal to 65535",
+		},
+		"TLSNoPorts": {
+			reason: "No ports would end no TLS.",
+			obj:    spec(vip + "\ntls: {ports: []}"),
+			want:   "spec.tls.ports",
+		},
+		"SecretName": {
+			reason: "A Secret's name is a DNS name.",
+			obj:    spec(vip + "\ntls: {certificateRef: {name: Web}}"),
+			want:   "spec.tls.certificateRef.name",
+		},
+		"Balancing": {
+			reason: "What Gateways make of it has defaults.",
+			obj:    spec(vip + "\nloadBalancing: {outlierDetection: {}, failoverPolicy: {}, affinity: Global}"),
+		},
+		"Affinity": {
+			reason: "There are two affinities.",
+			obj:    spec(vip + "\nloadBalancing: {affinity: Cookie}"),
+			want:   "spec.loadBalancing.affinity: Unsupported value",
+		},
+		"EjectionPercent": {
+			reason: "There are no more than all.",
+			obj:    spec(vip + "\nloadBalancing: {outlierDetection: {maxEjectionPercent: 101}}"),
+			want:   "should be less than or equal to 100",
+		},
+		"EjectionTime": {
+			reason: "A duration has a unit.",
+			obj:    spec(vip + "\nloadBalancing: {outlierDetection: {baseEjectionTime: soon}}"),
+			want:   "spec.loadBalancing.outlierDetection.baseEjectionTime",
+		},
+		"FailoverTimeout": {
+			reason: "Nobody waits backwards.",
+			obj:    spec(vip + "\nloadBalancing: {failoverPolicy: {failoverTimeout: -1s}}"),
+			want:   "must not be negative",
+		},
+		"HealthThreshold": {
+			reason: "It is a percentage.",
+			obj:    spec(vip + "\nloadBalancing: {failoverPolicy: {healthThreshold: 0}}"),
+			want:   "should be greater than or equal to 1",
+		},
+		"Interval": {
+			reason: "Probes without a pause would never end.",
+			obj:    spec(vip + "\nloadBalancing: {healthCheck: {interval: 0s}}"),
+			want:   "must be more than 0s",
+		},
+		"Timeout": {
+			reason: "A duration has a unit.",
+			obj:    spec(vip + "\nloadBalancing: {healthCheck: {timeout: soon}}"),
+			want:   "spec.loadBalancing.healthCheck.timeout",
+		},
+		"Discovery": {
+			reason: "All services may be listed.",
+			obj:    spec(vip + "\nserviceDiscovery: {}"),
+		},
+		"DiscoveryTag": {
+			reason: "In is among values.",
+			obj:    spec(vip + "\nserviceDiscovery: {tagSelectors: [{operator: In, tag: tag:web}]}"),
+			want:   "In and NotIn take values",
+		},
+		"NoSelector": {
+			reason: "A service selects.",
+			obj:    "metadata: {name: web}\nspec:\n  " + vip + "\n  backends: [{name: web, port: 80}]",
+			want:   "spec.selector: Required value",
+		},
+		"LongName": {
+			reason: "A name of 63 characters is a DNS label.",
+			obj:    strings.Replace(spec(vip), "name: web}", "name: "+strings.Repeat("n", 63)+"}", 1),
+		},
 		"Threshold": {
 			reason: "No answer at all makes no backend healthy.",
 			obj:    spec(vip + "\nloadBalancing: {healthCheck: {healthyThreshold: 0}}"),
@@ -121,4 +258,59 @@ func TestTailscaleServicesSchema(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestTailscaleServicesBackendSchema(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		backend string
+		want    string
+	}{
+		"Service":        {reason: "A Service is the usual kind.", backend: "{name: web, port: 80}"},
+		"HTTP":           {reason: "Requests may be handed on.", backend: "{name: web, port: 80, protocol: HTTP}"},
+		"ProxyProtocol":  {reason: "A backend may be told of the client.", backend: "{name: web, port: 80, proxyProtocol: v2}"},
+		"Weight":         {reason: "The schema takes what a Gateway can do.", backend: "{name: web, port: 80, weight: 0, priority: 3}"},
+		"ExternalName":   {reason: "Hosts have names.", backend: "{kind: External, name: web, host: Legacy_1.example.com., port: 80}"},
+		"ExternalIPv4":   {reason: "Hosts have addresses.", backend: "{kind: External, name: web, host: 192.0.2.1, port: 80}"},
+		"ExternalIPv6":   {reason: "Of both families.", backend: "{kind: External, name: web, host: '2001:db8::1', port: 80}"},
+		"LocalhostInfix": {reason: "A host may be called like it.", backend: "{kind: External, name: web, host: localhost.example.com, port: 80}"},
+		"Kind":           {reason: "There are two kinds.", backend: "{kind: TailscaleGateway, name: web, port: 80}", want: "kind: Unsupported value"},
+		"NoHost":         {reason: "An external backend is somewhere.", backend: "{kind: External, name: web, port: 80}", want: "kind External needs host"},
+		"ServiceHost":    {reason: "A Service's host is known.", backend: "{name: web, host: example.com, port: 80}", want: "no other kind takes it"},
+		"HostPort":       {reason: "The port has a field.", backend: "{kind: External, name: web, host: 'example.com:80', port: 80}", want: "must be a DNS name or an address"},
+		"URL":            {reason: "A host is no URL.", backend: "{kind: External, name: web, host: 'http://example.com', port: 80}", want: "must be a DNS name or an address"},
+		"LongLabel":      {reason: "A label has 63 characters.", backend: "{kind: External, name: web, host: " + strings.Repeat("x", 64) + ", port: 80}", want: "must be a DNS name or an address"},
+		"Loopback":       {reason: "The proxy itself is no backend.", backend: "{kind: External, name: web, host: 127.1.2.3, port: 80}", want: "must not be a loopback"},
+		"Loopback6":      {reason: "The proxy itself is no backend.", backend: "{kind: External, name: web, host: '::1', port: 80}", want: "must not be a loopback"},
+		"Localhost":      {reason: "The proxy itself is no backend.", backend: "{kind: External, name: web, host: a.LocalHost., port: 80}", want: "must not be a loopback"},
+		"Metadata":       {reason: "What a cloud tells its machines is nobody's service.", backend: "{kind: External, name: web, host: 169.254.169.254, port: 80}", want: "must not be a loopback"},
+		"Unspecified":    {reason: "Nowhere is the proxy itself.", backend: "{kind: External, name: web, host: 0.0.0.0, port: 80}", want: "must not be a loopback"},
+		"Port":           {reason: "A port is a number.", backend: "{name: web, port: 0}", want: "port: Invalid value"},
+		"VIPPort":        {reason: "A port has 16 bits.", backend: "{name: web, port: 80, vipPort: 65536}", want: "vipPort: Invalid value"},
+		"Protocol":       {reason: "Proxies know two protocols.", backend: "{name: web, port: 80, protocol: UDP}", want: "protocol: Unsupported value"},
+		"Version":        {reason: "There are two versions.", backend: "{name: web, port: 80, proxyProtocol: v3}", want: "proxyProtocol: Unsupported value"},
+		"HTTPHeader":     {reason: "Requests have headers of their own.", backend: "{name: web, port: 80, protocol: HTTP, proxyProtocol: v1}", want: "proxyProtocol needs protocol TCP"},
+		"Priority":       {reason: "A priority is not negative.", backend: "{name: web, port: 80, priority: -1}", want: "priority: Invalid value"},
+		"Name":           {reason: "A Service's name is a DNS label.", backend: "{name: Web, port: 80}", want: "name: Invalid value"},
+		"LongName":       {reason: "A label has 63 characters.", backend: "{name: " + strings.Repeat("w", 63) + ", port: 80}"},
+	}
+	c := load(t, "tailscaleservices")
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			err := c.create(t, "{selector: {matchLabels: {app: web}}, vipService: {ports: ['tcp:80']}, backends: ["+tc.backend+"]}").ToAggregate()
+			if tc.want == "" && err != nil {
+				t.Errorf("%s: want no error, got %v", tc.reason, err)
+			}
+			if tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("%s: want %q, got %v", tc.reason, tc.want, err)
+			}
+		})
+	}
+
+	t.Run("WeightsTwice", func(t *testing.T) {
+		err := c.create(t, "{selector: {}, vipService: {ports: ['tcp:80']}, backends: [{name: web, port: 80, weight: 2}], loadBalancing: {strategy: weighted, weights: {web: 2}}}").ToAggregate()
+		if want := "set weights either in backends or in loadBalancing.weights"; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Weights must be in one place: want %q, got %v", want, err)
+		}
+	})
 }

@@ -11,6 +11,7 @@ package atomicdir
 import (
 	"bytes"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,36 +29,59 @@ const (
 	fileMode = 0o600
 )
 
-// A Dir is a directory that holds one file, replaced atomically. It has one
-// writer.
+// A Dir is a directory whose files are replaced atomically, all together. It has
+// one writer.
 type Dir struct {
-	path string
-	name string
+	path   string
+	name   string
+	others []string
 }
 
-// New returns the directory at path, which holds a file called name. Nothing is
-// touched before the first Write.
-func New(path, name string) *Dir {
-	return &Dir{path: path, name: name}
+// New returns the directory at path, which holds a file called name, and may hold
+// others. Nothing is touched before the first Write.
+func New(path, name string, others ...string) *Dir {
+	return &Dir{path: path, name: name, others: others}
 }
 
-// Read returns the file's content. It returns nil when there is none yet.
-func (d *Dir) Read() ([]byte, error) {
-	b, err := os.ReadFile(filepath.Join(d.path, d.name))
+// Name of the file that is always there.
+func (d *Dir) Name() string { return d.name }
+
+// Read returns the content of the file called name. It returns nil when there is
+// none yet.
+func (d *Dir) Read() ([]byte, error) { return d.ReadFile(d.name) }
+
+// ReadFile returns the content of a file. It returns nil when there is none yet.
+func (d *Dir) ReadFile(name string) ([]byte, error) {
+	b, err := os.ReadFile(filepath.Join(d.path, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	return b, errors.Wrap(err, "cannot read file")
 }
 
-// Write replaces the file's content, and tells whether it differed. The
-// generation before is kept, for a reader that has followed the links already.
+// Write replaces the content of the file called name, and tells whether it
+// differed.
 func (d *Dir) Write(data []byte) (bool, error) {
-	have, err := d.Read()
-	if err != nil {
-		return false, err
+	return d.WriteFiles(map[string][]byte{d.name: data})
+}
+
+// WriteFiles replaces the content of the files given, and tells whether one
+// differed. Other files stay as they are. The generation before is kept, for a
+// reader that has followed the links already.
+func (d *Dir) WriteFiles(files map[string][]byte) (bool, error) {
+	have := make(map[string][]byte)
+	for _, name := range append([]string{d.name}, d.others...) {
+		b, err := d.ReadFile(name)
+		if err != nil {
+			return false, err
+		}
+		if b != nil {
+			have[name] = b
+		}
 	}
-	if have != nil && bytes.Equal(have, data) {
+	data := maps.Clone(have)
+	maps.Copy(data, files)
+	if maps.EqualFunc(have, data, bytes.Equal) {
 		return false, nil
 	}
 	if err := os.MkdirAll(d.path, dirMode); err != nil {
@@ -75,30 +99,41 @@ func (d *Dir) Write(data []byte) (bool, error) {
 	if err := d.swap(gen); err != nil {
 		return false, err
 	}
-	if err := d.link(); err != nil {
-		return false, err
+	for name := range data {
+		if err := d.link(name); err != nil {
+			return false, err
+		}
 	}
 	return true, d.prune(gen, previous)
 }
 
-// writeGeneration writes data in a new directory and returns its name.
-func (d *Dir) writeGeneration(data []byte) (string, error) {
+// writeGeneration writes files in a new directory and returns its name.
+func (d *Dir) writeGeneration(files map[string][]byte) (string, error) {
 	dir, err := os.MkdirTemp(d.path, generation)
 	if err != nil {
 		return "", errors.Wrap(err, "cannot make new generation")
 	}
-	f, err := os.OpenFile(filepath.Join(dir, d.name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+	for name, data := range files {
+		if err := writeFile(filepath.Join(dir, name), data); err != nil {
+			return "", err
+		}
+	}
+	return filepath.Base(dir), nil
+}
+
+func writeFile(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
 	if err != nil {
-		return "", errors.Wrap(err, "cannot make file")
+		return errors.Wrap(err, "cannot make file")
 	}
 	if _, err := f.Write(data); err != nil {
-		return "", errors.Join(errors.Wrap(err, "cannot write file"), f.Close())
+		return errors.Join(errors.Wrap(err, "cannot write file"), f.Close())
 	}
 	// The directory outlives a crash of the node; a file cut short must not.
 	if err := f.Sync(); err != nil {
-		return "", errors.Join(errors.Wrap(err, "cannot sync file"), f.Close())
+		return errors.Join(errors.Wrap(err, "cannot sync file"), f.Close())
 	}
-	return filepath.Base(dir), errors.Wrap(f.Close(), "cannot close file")
+	return errors.Wrap(f.Close(), "cannot close file")
 }
 
 // swap makes gen the current generation.
@@ -113,9 +148,9 @@ func (d *Dir) swap(gen string) error {
 	return errors.Wrap(os.Rename(tmp, filepath.Join(d.path, dataLink)), "cannot swap generations")
 }
 
-// link makes the file visible at the directory's top. It does so once.
-func (d *Dir) link() error {
-	err := os.Symlink(filepath.Join(dataLink, d.name), filepath.Join(d.path, d.name))
+// link makes a file visible at the directory's top. It does so once.
+func (d *Dir) link(name string) error {
+	err := os.Symlink(filepath.Join(dataLink, name), filepath.Join(d.path, name))
 	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}

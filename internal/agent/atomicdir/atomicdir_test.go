@@ -50,6 +50,67 @@ func TestWrite(t *testing.T) {
 	}
 }
 
+func TestWriteFiles(t *testing.T) {
+	path := t.TempDir()
+	d := New(path, "serve", "ingress", "egress")
+
+	steps := []struct {
+		reason  string
+		write   map[string]string
+		changed bool
+		want    map[string]string
+	}{
+		{
+			reason: "Files appear together.", changed: true,
+			write: map[string]string{"serve": "a", "ingress": "b"},
+			want:  map[string]string{"serve": "a", "ingress": "b"},
+		},
+		{
+			reason: "Files that are not given stay.", changed: true,
+			write: map[string]string{"egress": "c"},
+			want:  map[string]string{"serve": "a", "ingress": "b", "egress": "c"},
+		},
+		{
+			reason: "The same content changes nothing.",
+			write:  map[string]string{"ingress": "b", "egress": "c"},
+			want:   map[string]string{"serve": "a", "ingress": "b", "egress": "c"},
+		},
+		{
+			reason: "One that differs is enough.", changed: true,
+			write: map[string]string{"serve": "a", "egress": "d"},
+			want:  map[string]string{"serve": "a", "ingress": "b", "egress": "d"},
+		},
+	}
+	for _, s := range steps {
+		files := make(map[string][]byte)
+		for name, content := range s.write {
+			files[name] = []byte(content)
+		}
+		changed, err := d.WriteFiles(files)
+		if err != nil {
+			t.Fatalf("\n%s\nWriteFiles(...): %v", s.reason, err)
+		}
+		if changed != s.changed {
+			t.Errorf("\n%s\nWriteFiles(...) = %t, want %t", s.reason, changed, s.changed)
+		}
+		// Another one, as after a restart.
+		d = New(path, "serve", "ingress", "egress")
+		got := make(map[string]string)
+		for _, name := range []string{"serve", "ingress", "egress"} {
+			b, err := d.ReadFile(name)
+			if err != nil {
+				t.Fatalf("\n%s\nReadFile(%q): %v", s.reason, name, err)
+			}
+			if b != nil {
+				got[name] = string(b)
+			}
+		}
+		if diff := cmp.Diff(s.want, got); diff != "" {
+			t.Errorf("\n%s\n-want, +got:\n%s", s.reason, diff)
+		}
+	}
+}
+
 func TestReadNone(t *testing.T) {
 	b, err := New(filepath.Join(t.TempDir(), "none"), "config").Read()
 	if err != nil {

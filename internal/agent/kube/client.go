@@ -38,6 +38,7 @@ func NewClient(cfg *rest.Config) (client.WithWatch, error) {
 	}
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{corev1.SchemeGroupVersion, v1alpha1.SchemeGroupVersion})
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
 	mapper.Add(v1alpha1.MachineGroupVersionKind, meta.RESTScopeNamespace)
 	mapper.Add(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.ServiceAttachmentKind), meta.RESTScopeNamespace)
 

@@ -27,11 +27,24 @@ const fieldName = "metadata.name"
 // none: once it is known, and after each change, until ctx ends. While the API
 // server is away nothing changes.
 func WatchSecret(ctx context.Context, c client.WithWatch, key client.ObjectKey, fn func(*corev1.Secret)) {
-	follow(ctx, c, &corev1.Secret{}, func() client.ObjectList { return &corev1.SecretList{} },
+	watchNamed(ctx, c, key, func() client.ObjectList { return &corev1.SecretList{} }, fn)
+}
+
+// WatchConfigMap does for a ConfigMap what WatchSecret does for a Secret.
+func WatchConfigMap(ctx context.Context, c client.WithWatch, key client.ObjectKey, fn func(*corev1.ConfigMap)) {
+	watchNamed(ctx, c, key, func() client.ObjectList { return &corev1.ConfigMapList{} }, fn)
+}
+
+// watchNamed follows one object.
+func watchNamed[T any, O interface {
+	*T
+	client.Object
+}](ctx context.Context, c client.WithWatch, key client.ObjectKey, list func() client.ObjectList, fn func(O)) {
+	follow(ctx, c, O(new(T)), list,
 		func(objs []any) {
 			for _, o := range objs {
-				if s, ok := o.(*corev1.Secret); ok && s.Name == key.Name {
-					fn(s)
+				if obj, ok := o.(O); ok && obj.GetName() == key.Name {
+					fn(obj)
 					return
 				}
 			}

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package localapi follows the pod's tailscaled over its LocalAPI: whether it is
-// in its tailnet, and which services control has accepted it for. It also has it
-// reload its config and log out. It decides nothing.
+// in its tailnet, which services control has accepted it for, and who else is there.
+// It also has it reload its config and log out, and dial. It decides nothing.
 package localapi
 
 import (
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tailscale.com/client/local"
+	"tailscale.com/client/tailscale/apitype"
 	"tailscale.com/ipn"
 	"tailscale.com/ipn/ipnstate"
 	"tailscale.com/tailcfg"
@@ -27,12 +28,16 @@ const (
 	maxPause = 2 * time.Second
 )
 
-// reloadTimeout bounds one request to reload the config, or to log out.
+// reloadTimeout bounds one request to tailscaled.
 const reloadTimeout = 10 * time.Second
 
 // busMask asks for one whole status at first, and then for what changed of the
 // node itself. NotifyInitialState is not needed: the status has it.
 const busMask = ipn.NotifyInitialStatus | ipn.NotifyNoNetMap
+
+// peersMask asks for changes of peers as well. Patches, which would otherwise come
+// as whole nodes, hold nothing that matters here.
+const peersMask = busMask | ipn.NotifyInitialPrefs | ipn.NotifyPeerChanges | ipn.NotifyPeerPatches
 
 // A State is what is known of tailscaled.
 type State struct {
@@ -46,6 +51,17 @@ type State struct {
 	// Accepted are the services that control gave this node. Never changed
 	// once published.
 	Accepted map[string]bool
+
+	// HTTPS tells whether the tailnet provides certificates. It means nothing
+	// while HTTPSKnown is false.
+	HTTPS bool
+
+	// HTTPSKnown tells whether tailscaled has told of it in this session.
+	HTTPSKnown bool
+
+	// Peers counts what has become known of peers. It is zero until they are
+	// known, and stays zero in a Watcher without Peers.
+	Peers int
 }
 
 // A Client is what of tailscaled's LocalAPI is needed.
@@ -53,6 +69,8 @@ type Client interface {
 	WatchIPNBus(ctx context.Context, mask ipn.NotifyWatchOpt) (*local.IPNBusWatcher, error)
 	ReloadConfig(ctx context.Context) (bool, error)
 	Logout(ctx context.Context) error
+	WhoIs(ctx context.Context, addr string) (*apitype.WhoIsResponse, error)
+	DNSConfig(ctx context.Context) (*tailcfg.DNSConfig, error)
 }
 
 // A Watcher follows one tailscaled.
@@ -60,16 +78,32 @@ type Watcher struct {
 	client  Client
 	log     logging.Logger
 	changed func(State)
+	mask    ipn.NotifyWatchOpt
+
+	// peers are nil unless asked for.
+	peers *Peers
 
 	reload chan struct{}
 	denied bool
 	state  State
 }
 
+// A WatcherOption configures a Watcher.
+type WatcherOption func(*Watcher)
+
+// WithPeers has the Watcher keep p up to date.
+func WithPeers(p *Peers) WatcherOption {
+	return func(w *Watcher) { w.peers, w.mask = p, peersMask }
+}
+
 // NewWatcher returns a Watcher of the tailscaled behind c. It calls changed, from
 // one goroutine, with each state that differs from the one before.
-func NewWatcher(c Client, log logging.Logger, changed func(State)) *Watcher {
-	return &Watcher{client: c, log: log, changed: changed, reload: make(chan struct{}, 1)}
+func NewWatcher(c Client, log logging.Logger, changed func(State), o ...WatcherOption) *Watcher {
+	w := &Watcher{client: c, log: log, changed: changed, mask: busMask, reload: make(chan struct{}, 1)}
+	for _, fn := range o {
+		fn(w)
+	}
+	return w
 }
 
 // NewClient returns a client for the tailscaled that listens on socket.
@@ -102,13 +136,13 @@ func (w *Watcher) Logout(ctx context.Context) {
 func (w *Watcher) Run(ctx context.Context) {
 	pause := minPause
 	for ctx.Err() == nil {
-		bus, err := w.client.WatchIPNBus(ctx, busMask)
+		bus, err := w.client.WatchIPNBus(ctx, w.mask)
 		if err == nil {
 			pause = minPause
 			w.log.Debug("Lost tailscaled", "error", w.follow(ctx, bus))
 		} else {
 			// Only now is it gone: a stream may end without that.
-			w.publish(State{Session: w.state.Session})
+			w.publish(State{Session: w.state.Session, Peers: w.state.Peers})
 		}
 		select {
 		case <-ctx.Done():
@@ -139,13 +173,18 @@ func (w *Watcher) follow(ctx context.Context, bus *local.IPNBusWatcher) error {
 		<-done
 	}()
 
-	st := State{Session: w.state.Session + 1}
+	st := State{Session: w.state.Session + 1, Peers: w.state.Peers}
 	for {
 		n, err := bus.Next()
 		if err != nil {
 			return errors.Wrap(err, "cannot read from tailscaled's bus")
 		}
-		if !st.update(n) {
+		told := st.update(n)
+		if w.updatePeers(ctx, n) {
+			st.Peers++
+			told = true
+		}
+		if !told {
 			continue
 		}
 		w.publish(st)
@@ -153,9 +192,34 @@ func (w *Watcher) follow(ctx context.Context, bus *local.IPNBusWatcher) error {
 	}
 }
 
+// updatePeers applies a notification to the peers, if they are asked for, and tells
+// whether they have changed.
+func (w *Watcher) updatePeers(ctx context.Context, n ipn.Notify) bool {
+	if w.peers == nil {
+		return false
+	}
+	changed := w.peers.update(n)
+	switch {
+	case n.InitialStatus != nil:
+		changed = w.peers.setRecords(n.InitialStatus.ExtraRecords) || changed
+	case n.SelfChange != nil:
+		// The bus tells nothing of DNS.
+		ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
+		defer cancel()
+		dns, err := w.client.DNSConfig(ctx)
+		if err != nil {
+			w.log.Info("Cannot get names of services from tailscaled, keeping those known", "error", err)
+			return changed
+		}
+		changed = w.peers.setRecords(dns.ExtraRecords) || changed
+	}
+	return changed
+}
+
 // publish makes st known if it differs from what is known.
 func (w *Watcher) publish(st State) {
-	if st.Session == w.state.Session && st.Running == w.state.Running && maps.Equal(st.Accepted, w.state.Accepted) {
+	if st.Session == w.state.Session && st.Running == w.state.Running && st.Peers == w.state.Peers && maps.Equal(st.Accepted, w.state.Accepted) &&
+		st.HTTPS == w.state.HTTPS && st.HTTPSKnown == w.state.HTTPSKnown {
 		return
 	}
 	w.state = st
@@ -168,7 +232,10 @@ func (st *State) update(n ipn.Notify) bool {
 	if s := n.InitialStatus; s != nil {
 		told = true
 		st.Running = s.BackendState == ipn.Running.String()
-		st.Accepted = accepted(capMap(s))
+		cm := capMap(s)
+		st.Accepted = accepted(cm)
+		st.HTTPS = len(s.CertDomains) > 0 || cm.Contains(tailcfg.CapabilityHTTPS)
+		st.HTTPSKnown = st.Running
 	}
 	if n.State != nil {
 		told = true
@@ -177,6 +244,9 @@ func (st *State) update(n ipn.Notify) bool {
 	if n.SelfChange != nil {
 		told = true
 		st.Accepted = accepted(n.SelfChange.CapMap)
+		// The bus tells no names, but the node has the capability where there are
+		// some.
+		st.HTTPS, st.HTTPSKnown = n.SelfChange.CapMap.Contains(tailcfg.CapabilityHTTPS), true
 	}
 	return told
 }

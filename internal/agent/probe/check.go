@@ -36,27 +36,46 @@ type StatusError struct {
 func (e StatusError) Error() string { return fmt.Sprintf("HTTP status %d", e.Code) }
 
 // NewNetChecker returns a Checker that opens a TCP connection, sends an HTTP GET
-// when the target has a path, or only looks its host up when it says so. Each probe has a connection of its own, no
-// proxy is used, and redirects are answers, not followed.
+// when the target has a path, or only looks its host up when it says so. Each probe has a connection of its own,
+// no proxy is used, and redirects are answers, not followed.
 func NewNetChecker() Checker {
 	return newNetChecker(net.DefaultResolver)
 }
 
-func newNetChecker(r *net.Resolver) Checker {
-	d := &net.Dialer{Resolver: r}
-	c := &http.Client{
+// A DialFunc opens a connection.
+type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
+// NewDialChecker returns a Checker like NewNetChecker, with connections that dial
+// opens. It looks no host up: targets are addresses, or names that dial knows.
+func NewDialChecker(dial DialFunc) Checker {
+	c := newClient(dial)
+	return CheckerFn(func(ctx context.Context, t Target) error {
+		if t.Path == "" {
+			return connect(ctx, dial, t)
+		}
+		return get(ctx, c, t)
+	})
+}
+
+func newClient(dial DialFunc) *http.Client {
+	return &http.Client{
 		Transport: &http.Transport{
-			DialContext:       d.DialContext,
+			DialContext:       dial,
 			DisableKeepAlives: true,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+}
+
+func newNetChecker(r *net.Resolver) Checker {
+	d := &net.Dialer{Resolver: r}
+	c := newClient(d.DialContext)
 	return CheckerFn(func(ctx context.Context, t Target) error {
 		switch {
 		case t.ResolveOnly:
 			return resolve(ctx, r, t)
 		case t.Path == "":
-			return connect(ctx, d, t)
+			return connect(ctx, d.DialContext, t)
 		default:
 			return get(ctx, c, t)
 		}
@@ -68,8 +87,8 @@ func resolve(ctx context.Context, r *net.Resolver, t Target) error {
 	return errors.Wrapf(err, "cannot look up %q", t.Host)
 }
 
-func connect(ctx context.Context, d *net.Dialer, t Target) error {
-	conn, err := d.DialContext(ctx, "tcp", t.Address())
+func connect(ctx context.Context, dial DialFunc, t Target) error {
+	conn, err := dial(ctx, "tcp", t.Address())
 	if err != nil {
 		return errors.Wrapf(err, "cannot connect to %q", t.Address())
 	}
@@ -97,6 +116,9 @@ func get(ctx context.Context, c *http.Client, t Target) error {
 	return nil
 }
 
+// ReasonNoSuchHost is the reason of a target whose name DNS does not know.
+const ReasonNoSuchHost = "no such host"
+
 // Reason describes a failed probe in words that do not change while its cause
 // does not. Errors of package net carry ephemeral ports, which would make every
 // probe look like a transition.
@@ -114,7 +136,7 @@ func Reason(err error) string {
 	case errors.As(err, &status):
 		return status.Error()
 	case errors.As(err, &dns) && dns.IsNotFound:
-		return "no such host"
+		return ReasonNoSuchHost
 	case errors.As(err, &timer) && timer.Timeout():
 		return "timed out"
 	case errors.As(err, &dns):

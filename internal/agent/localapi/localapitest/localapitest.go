@@ -2,21 +2,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package localapitest is a tailscaled for tests, as seen through its LocalAPI: a
-// bus to watch and a config to reload. It joins no tailnet.
+// bus to watch, a config to reload, and peers to dial. It joins no tailnet.
 package localapitest
 
 import (
 	"encoding/json"
+	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
 	"tailscale.com/ipn"
 	"tailscale.com/ipn/ipnstate"
 	"tailscale.com/tailcfg"
+	"tailscale.com/types/key"
+	"tailscale.com/types/views"
 )
+
+// SelfName is the DNS name of the node itself.
+const SelfName = "self.example.ts.net."
 
 // A Server is one tailscaled. Stop and Start make it a new one.
 type Server struct {
@@ -33,6 +41,11 @@ type Server struct {
 	reloads  int
 	denied   bool
 	watchers map[chan ipn.Notify]bool
+	peers    []*tailcfg.Node
+	records  []tailcfg.DNSRecord
+	routes   bool
+	dial     func(addr string) (net.Conn, error)
+	dialled  []string
 }
 
 // New returns a running server that is not in a tailnet. It calls onReload when
@@ -62,6 +75,8 @@ func (s *Server) Start() {
 	mux.HandleFunc("GET /localapi/v0/watch-ipn-bus", s.watch)
 	mux.HandleFunc("POST /localapi/v0/reload-config", s.reload)
 	mux.HandleFunc("POST /localapi/v0/logout", s.logout)
+	mux.HandleFunc("POST /localapi/v0/dial", s.serveDial)
+	mux.HandleFunc("GET /localapi/v0/dns-config", s.dnsConfig)
 	srv := &http.Server{Handler: mux} //nolint:gosec // Its only client is the test.
 	s.mu.Lock()
 	s.srv = srv
@@ -87,8 +102,13 @@ func (s *Server) Set(state ipn.State, accepted ...string) {
 	defer s.mu.Unlock()
 	s.state, s.accepted = state, accepted
 	for c := range s.watchers {
-		c <- ipn.Notify{State: &state, SelfChange: &tailcfg.Node{CapMap: s.capMap()}}
+		c <- s.netmap(&state)
 	}
+}
+
+// netmap is what tailscaled tells of a whole new netmap.
+func (s *Server) netmap(state *ipn.State) ipn.Notify {
+	return ipn.Notify{State: state, SelfChange: &tailcfg.Node{Name: SelfName, CapMap: s.capMap()}, PeersChanged: s.peers}
 }
 
 // Deny refuses to reload the config, as tailscaled does for another user.
@@ -146,8 +166,15 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	s.watchers[c] = true
 	first := ipn.Notify{InitialStatus: &ipnstate.Status{
 		BackendState: s.state.String(),
-		Self:         &ipnstate.PeerStatus{CapMap: s.capMap()},
+		Self:         &ipnstate.PeerStatus{DNSName: SelfName, CapMap: s.capMap()},
+		Peer:         make(map[key.NodePublic]*ipnstate.PeerStatus, len(s.peers)),
+		ExtraRecords: s.records,
 	}}
+	for _, n := range s.peers {
+		first.InitialStatus.Peer[key.NewNode().Public()] = peerStatus(n)
+	}
+	prefs := (&ipn.Prefs{RouteAll: s.routes}).View()
+	first.Prefs = &prefs
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
@@ -188,4 +215,143 @@ func (s *Server) reload(w http.ResponseWriter, _ *http.Request) {
 	if _, err := w.Write([]byte(`{"Reloaded":true}`)); err != nil {
 		s.t.Logf("cannot answer: %v", err)
 	}
+}
+
+// Peer returns a peer that has the addresses given, beside which it takes traffic
+// for others.
+func Peer(id tailcfg.NodeID, name string, tags, addrs []string, others ...string) *tailcfg.Node {
+	n := &tailcfg.Node{ID: id, Name: name + ".example.ts.net.", Tags: tags}
+	for _, a := range addrs {
+		addr := netip.MustParseAddr(a)
+		n.Addresses = append(n.Addresses, netip.PrefixFrom(addr, addr.BitLen()))
+	}
+	n.AllowedIPs = slices.Clone(n.Addresses)
+	for _, o := range others {
+		n.AllowedIPs = append(n.AllowedIPs, netip.MustParsePrefix(o))
+	}
+	return n
+}
+
+// SetPeers changes the whole netmap.
+func (s *Server) SetPeers(peers ...*tailcfg.Node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.peers = peers
+	for c := range s.watchers {
+		c <- s.netmap(nil)
+	}
+}
+
+// ChangePeers tells of a difference.
+func (s *Server) ChangePeers(changed []*tailcfg.Node, removed ...tailcfg.NodeID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.peers = slices.DeleteFunc(slices.Clone(s.peers), func(n *tailcfg.Node) bool {
+		return slices.Contains(removed, n.ID) || slices.ContainsFunc(changed, func(c *tailcfg.Node) bool { return c.ID == n.ID })
+	})
+	s.peers = append(s.peers, changed...)
+	for c := range s.watchers {
+		c <- ipn.Notify{PeersChanged: changed, PeersRemoved: removed}
+	}
+}
+
+// SetRecords changes the DNS records of services.
+func (s *Server) SetRecords(records ...tailcfg.DNSRecord) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.records = records
+	for c := range s.watchers {
+		c <- s.netmap(nil)
+	}
+}
+
+// SetRoutes changes whether the node uses the routes of subnet routers.
+func (s *Server) SetRoutes(use bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.routes = use
+	prefs := (&ipn.Prefs{RouteAll: use}).View()
+	for c := range s.watchers {
+		c <- ipn.Notify{Prefs: &prefs}
+	}
+}
+
+// SetDial has fn open connections into the tailnet. An address for which it
+// returns nil is outside.
+func (s *Server) SetDial(fn func(addr string) (net.Conn, error)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dial = fn
+}
+
+// Dialled are the addresses that were asked for.
+func (s *Server) Dialled() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.dialled)
+}
+
+func (s *Server) dnsConfig(w http.ResponseWriter, _ *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := json.NewEncoder(w).Encode(tailcfg.DNSConfig{ExtraRecords: s.records}); err != nil {
+		s.t.Logf("cannot answer: %v", err)
+	}
+}
+
+// serveDial does as tailscaled does: it closes both connections when one of them
+// has ended.
+func (s *Server) serveDial(w http.ResponseWriter, r *http.Request) {
+	addr := net.JoinHostPort(r.Header.Get("Dial-Host"), r.Header.Get("Dial-Port"))
+	s.mu.Lock()
+	s.dialled = append(s.dialled, addr)
+	dial := s.dial
+	s.mu.Unlock()
+
+	var out net.Conn
+	var err error
+	if dial != nil {
+		out, err = dial(addr)
+	}
+	switch {
+	case err != nil:
+		http.Error(w, "dial failure: "+err.Error(), http.StatusBadGateway)
+		return
+	case out == nil:
+		w.Header().Set("Dial-Self", "true")
+		w.Header().Set("Dial-Addr", addr)
+		w.WriteHeader(http.StatusOK)
+		return
+	}
+	defer func() { _ = out.Close() }()
+	w.Header().Set("Upgrade", "ts-dial")
+	w.Header().Set("Connection", "upgrade")
+	w.WriteHeader(http.StatusSwitchingProtocols)
+	in, rw, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		s.t.Errorf("cannot take over connection: %v", err)
+		return
+	}
+	defer func() { _ = in.Close() }()
+	if rw.Flush() != nil {
+		return
+	}
+	done := make(chan struct{}, 2)
+	pipe := func(dst io.Writer, src io.Reader) {
+		// It ends as either connection does.
+		_, _ = io.Copy(dst, src)
+		done <- struct{}{}
+	}
+	go pipe(in, out)
+	go pipe(out, rw)
+	<-done
+}
+
+func peerStatus(n *tailcfg.Node) *ipnstate.PeerStatus {
+	tags, allowed := views.SliceOf(n.Tags), views.SliceOf(n.AllowedIPs)
+	ps := &ipnstate.PeerStatus{NodeID: n.ID, DNSName: n.Name, Tags: &tags, AllowedIPs: &allowed, Expired: n.Expired}
+	for _, a := range n.Addresses {
+		ps.TailscaleIPs = append(ps.TailscaleIPs, a.Addr())
+	}
+	return ps
 }

@@ -1,0 +1,275 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/atomicdir"
+	carrier "github.com/tailscale-gateway/tailscale-gateway/internal/agent/egress"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
+)
+
+// EgressOptions of an agent whose pod carries traffic into the tailnet.
+type EgressOptions struct {
+	// ConfigMap in the pod's namespace that says which port leads where. Empty
+	// means that the pod is not one for egress.
+	ConfigMap string
+
+	// Dir is where the agent keeps what the ConfigMap said, for when it starts
+	// anew while the API server is away.
+	Dir string
+
+	// Spread is how long a port stays open at least once nobody is to use it any
+	// more: how long it takes until everybody has heard.
+	Spread time.Duration
+
+	// Drain is how long open connections may go on then.
+	Drain time.Duration
+}
+
+// An egressLoop is what the loop knows and has done of egress.
+type egressLoop struct {
+	opts   EgressOptions
+	log    logging.Logger
+	prober *probe.Prober
+	find   func(host string) localapi.Host
+	file   *atomicdir.Dir
+
+	// server carries connections, unless the kernel does: one of both is nil.
+	server *carrier.Server
+	kernel *kernelLoop
+
+	// targets are those of the ConfigMap, once it is known, be it that there is
+	// none.
+	targets []egress.Target
+	known   bool
+
+	// leaving are targets that the ConfigMap has no more, by port, and since when.
+	leaving map[plan.EgressKey]leavingTarget
+
+	// closed tells why ports cannot be listened on.
+	closed map[plan.EgressKey]string
+
+	// ports is what each port leads to.
+	ports []plan.EgressPort
+
+	// joined tells whether tailscaled has told of peers once.
+	joined bool
+}
+
+type leavingTarget struct {
+	egress.Target
+	since time.Time
+}
+
+func (a *Agent) newEgress(ctx context.Context, peers *localapi.Peers, k *kernelLoop) *egressLoop {
+	tell := func() { a.do(ctx, func(*loop) {}) }
+	e := &egressLoop{
+		opts:    a.opts.Egress,
+		log:     a.log,
+		find:    peers.Find,
+		prober:  probe.NewProber(probe.NewDialChecker(a.dialer.DialContext), tell, probe.WithProbed(a.metrics.probed)),
+		file:    atomicdir.New(a.opts.Egress.Dir, egress.ConfigMapKey),
+		kernel:  k,
+		leaving: make(map[plan.EgressKey]leavingTarget),
+	}
+	if k == nil {
+		e.server = carrier.NewServer(a.dialer.Dial, a.metrics.egress, a.log, tell)
+	}
+	return e
+}
+
+// close cuts what is carried.
+func (e *egressLoop) close() {
+	if e != nil && e.server != nil {
+		e.server.Close()
+	}
+}
+
+// restore takes over what the ConfigMap has said to an earlier run.
+func (e *egressLoop) restore() error {
+	b, err := e.file.Read()
+	if err != nil || b == nil {
+		return err
+	}
+	c, err := egress.Decode(string(b))
+	if err != nil {
+		e.log.Info("Ignoring the egress config of an earlier run", "error", err)
+		return nil
+	}
+	e.targets, e.known = c.Targets, true
+	return nil
+}
+
+// setEgress takes the targets from the ConfigMap. One that is gone or useless
+// changes nothing: what is carried goes on.
+func (l *loop) setEgress(now time.Time, cm *corev1.ConfigMap) {
+	e := l.egress
+	if cm == nil {
+		e.log.Info("Waiting for ConfigMap", "configmap", e.opts.ConfigMap)
+		e.known = true
+		return
+	}
+	s, ok := cm.Data[egress.ConfigMapKey]
+	c, err := egress.Decode(s)
+	if !ok {
+		err = errors.Errorf("no key %q", egress.ConfigMapKey)
+	}
+	if err != nil {
+		e.log.Info("Cannot use ConfigMap", "configmap", e.opts.ConfigMap, "error", err)
+		l.health.setWaiting("ConfigMap " + e.opts.ConfigMap + ": " + err.Error())
+		return
+	}
+	e.known = true
+	e.set(now, c.Targets)
+	if _, err := e.file.Write([]byte(s)); err != nil {
+		// It would be missed by a later run only.
+		e.log.Info("Cannot write down the egress config", "error", err)
+	}
+}
+
+// set makes targets the wanted ones. Those that were before it are leaving.
+func (e *egressLoop) set(now time.Time, targets []egress.Target) {
+	for _, t := range e.targets {
+		e.leaving[plan.EgressKeyOf(t)] = leavingTarget{Target: t, since: now}
+	}
+	for _, t := range targets {
+		delete(e.leaving, plan.EgressKeyOf(t))
+	}
+	e.targets = targets
+}
+
+// step brings listeners and probes in line with what is known. It returns when to
+// do so again without being told, or zero.
+func (e *egressLoop) step(ctx context.Context, now time.Time, tn localapi.State, d *drain) time.Time {
+	if e == nil {
+		return time.Time{}
+	}
+	next := e.forget(now)
+	for range 2 {
+		e.plan(tn)
+		closed := e.serve(ctx, d.closing(now))
+		if maps.Equal(closed, e.closed) {
+			break
+		}
+		// Whether a port can be listened on is known only after it was tried, and
+		// is part of the plan.
+		e.closed = closed
+	}
+	e.prober.Set(ctx, plan.EgressTargets(e.ports))
+	if len(e.closed) > 0 {
+		next = earliest(now, next, now.Add(retryPause))
+	}
+	return next
+}
+
+// forget drops targets whose time to leave has come. It returns when the next
+// one's may come.
+func (e *egressLoop) forget(now time.Time) time.Time {
+	var due []time.Time
+	maps.DeleteFunc(e.leaving, func(key plan.EgressKey, t leavingTarget) bool {
+		heard, end := t.since.Add(e.opts.Spread), t.since.Add(e.opts.Drain)
+		due = append(due, heard, end)
+		return !now.Before(end) || !now.Before(heard) && (e.server == nil || e.server.Idle(uint16(key.Port)))
+	})
+	return earliest(now, due...)
+}
+
+func (e *egressLoop) plan(tn localapi.State) {
+	in := plan.EgressInput{
+		Targets: e.targets,
+		Running: tn.Running,
+		Find:    e.find,
+		Health:  e.prober.Statuses(),
+		Outside: make(map[plan.EgressKey]bool),
+		Closed:  e.closed,
+	}
+	if e.kernel != nil {
+		in.Kernel, in.Applied = true, e.kernel.appliedEgress
+	}
+	for _, t := range e.leaving {
+		in.Leaving = append(in.Leaving, t.Target)
+	}
+	if e.server != nil {
+		for _, t := range e.targets {
+			in.Outside[plan.EgressKeyOf(t)] = e.server.Outside(uint16(t.ProxyPort))
+		}
+	}
+	e.ports = plan.Egress(in)
+}
+
+// serve has the server serve what is planned, and returns why some ports cannot
+// be listened on.
+func (e *egressLoop) serve(ctx context.Context, closing bool) map[plan.EgressKey]string {
+	closed := make(map[plan.EgressKey]string)
+	if e.server == nil {
+		return closed
+	}
+	routes := make(map[uint16]carrier.Route, len(e.ports))
+	for _, p := range e.ports {
+		if !p.Listen {
+			continue
+		}
+		r := carrier.Route{Target: p.Target.Key, Addr: p.Addr}
+		switch {
+		case closing:
+			r.Phase = carrier.Draining
+		case p.Leaving:
+			r.Phase = carrier.Leaving
+		}
+		routes[uint16(p.Target.ProxyPort)] = r
+	}
+	for n, err := range e.server.Set(ctx, routes) {
+		closed[plan.EgressKey{Port: int32(n), Protocol: corev1.ProtocolTCP}] = "The pod " + err.Error()
+	}
+	return closed
+}
+
+// busy tells whether connections are open.
+func (e *egressLoop) busy() bool {
+	if e == nil || e.server == nil {
+		return false
+	}
+	for _, p := range e.ports {
+		if p.Listen && !e.server.Idle(uint16(p.Target.ProxyPort)) {
+			return true
+		}
+	}
+	return false
+}
+
+// started tells whether it is known what to carry.
+func (e *egressLoop) started() bool { return e == nil || e.known }
+
+// unready tells why the pod cannot carry anything yet. Once it could, what stands
+// in the way of a target is the target's own matter.
+func (e *egressLoop) unready(tn localapi.State) string {
+	if e == nil {
+		return ""
+	}
+	e.joined = e.joined || tn.Running && tn.Peers > 0
+	if e.joined {
+		return ""
+	}
+	return "Waiting for tailscaled to join the tailnet"
+}
+
+func (e *egressLoop) status() []v1alpha1.EgressPort {
+	if e == nil {
+		return nil
+	}
+	return plan.EgressStatus(e.ports)
+}

@@ -1,0 +1,286 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"tailscale.com/ipn"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi/localapitest"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
+)
+
+func configMap(t *testing.T, targets ...egress.Target) *corev1.ConfigMap {
+	t.Helper()
+	s, err := egress.Config{Targets: targets}.Encode()
+	if err != nil {
+		t.Fatalf("Encode(): %v", err)
+	}
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "set-egress"},
+		Data:       map[string]string{egress.ConfigMapKey: s},
+	}
+}
+
+// freePort returns a port that targets may have and that nobody listens on.
+func freePort(t *testing.T) int32 {
+	t.Helper()
+	for port := egress.FirstPort; port <= egress.LastPort; port += 7 {
+		l, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
+		if err != nil {
+			continue
+		}
+		if err := l.Close(); err != nil {
+			t.Fatalf("Close(): %v", err)
+		}
+		return port
+	}
+	t.Fatal("no port is free")
+	return 0
+}
+
+// newEgressPod returns a pod for egress, in whose tailnet db echoes.
+func newEgressPod(t *testing.T, objs ...client.Object) *pod {
+	t.Helper()
+	p := newPod(t, append(objs, machine(), secret())...)
+	p.egress = "set-egress"
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("net.Listen(...): %v", err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				_, _ = io.Copy(c, c)
+				_ = c.Close()
+			}()
+		}
+	}()
+	p.local.SetDial(func(addr string) (net.Conn, error) {
+		if addr != "100.64.0.9:5432" {
+			return nil, nil
+		}
+		return net.Dial("tcp", l.Addr().String())
+	})
+	p.local.Set(ipn.Running)
+	p.local.SetPeers(localapitest.Peer(1, "db", []string{"tag:db"}, []string{"100.64.0.9"}))
+	return p
+}
+
+// ports returns what the Machine's status says of egress.
+func (p *pod) ports() []v1alpha1.EgressPort {
+	p.t.Helper()
+	m := &v1alpha1.Machine{}
+	if err := p.kube.Get(p.t.Context(), client.ObjectKey{Namespace: "default", Name: "set-0"}, m); err != nil {
+		p.t.Fatalf("Get(...): %v", err)
+	}
+	if m.Status.Agent == nil {
+		return nil
+	}
+	return m.Status.Agent.Egress
+}
+
+// ping sends bytes through a port of the pod and returns an error unless they come
+// back.
+func ping(port int32) (net.Conn, error) {
+	c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		return nil, err
+	}
+	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		return nil, err
+	}
+	return c, pingAgain(c)
+}
+
+func pingAgain(c net.Conn) error {
+	if _, err := io.WriteString(c, "ping"); err != nil {
+		return err
+	}
+	_, err := io.ReadFull(c, make([]byte, 4))
+	return err
+}
+
+func target(port int32, host string) egress.Target {
+	return egress.Target{Key: "endpoint/db/5432", Host: host, Port: 5432, Protocol: corev1.ProtocolTCP, ProxyPort: port, Tags: []string{"tag:db"}}
+}
+
+func TestEgressLife(t *testing.T) {
+	port := freePort(t)
+	p := newEgressPod(t)
+	p.start()
+	eventually(t, "A pod without a ConfigMap may start: there is nothing to carry.", http.StatusOK, func() int {
+		code, _ := p.get(proxy.PathStartup)
+		return code
+	})
+
+	cm := configMap(t, target(port, "db.example.ts.net"))
+	if err := p.kube.Create(t.Context(), cm); err != nil {
+		t.Fatalf("Create(...): %v", err)
+	}
+	ready := []v1alpha1.EgressPort{{Port: port, Protocol: corev1.ProtocolTCP, Target: "endpoint/db/5432", Ready: true}}
+	eventually(t, "A port that leads to a device must be reported.", ready, p.ports)
+	c, err := ping(port)
+	if err != nil {
+		t.Fatalf("The port must carry: %v", err)
+	}
+	if code, body := p.get(proxy.PathReadiness); code != http.StatusOK {
+		t.Errorf("The pod must be ready, got %d: %s", code, body)
+	}
+
+	p.local.ChangePeers(nil, 1)
+	lost := []v1alpha1.EgressPort{{
+		Port: port, Protocol: corev1.ProtocolTCP, Target: "endpoint/db/5432",
+		Message: "No device of the tailnet that this proxy may reach has db.example.ts.net; check the host, and that the policy file grants the proxy's tags access to it",
+	}}
+	eventually(t, "It must be reported that the device has gone.", lost, p.ports)
+	asked := len(p.local.Dialled())
+	if _, err := ping(port); err == nil {
+		t.Error("A target without a host must be refused")
+	}
+	if n := len(p.local.Dialled()); n != asked {
+		t.Errorf("A target without a host must never be dialled, tailscaled was asked %d times", n-asked)
+	}
+	p.local.SetPeers(localapitest.Peer(2, "db", []string{"tag:db"}, []string{"100.64.0.9"}))
+	eventually(t, "A device that is back must be used.", ready, p.ports)
+
+	cm.Data[egress.ConfigMapKey] = "{"
+	if err := p.kube.Update(t.Context(), cm); err != nil {
+		t.Fatalf("Update(...): %v", err)
+	}
+	eventually(t, "A ConfigMap that cannot be read must be told of.", true, func() bool {
+		return strings.Contains(p.logged.String(), "Cannot use ConfigMap")
+	})
+	if err := p.kube.Delete(t.Context(), cm); err != nil {
+		t.Fatalf("Delete(...): %v", err)
+	}
+	if err := pingAgain(c); err != nil {
+		t.Errorf("A ConfigMap that is gone or broken must change nothing: %v", err)
+	}
+	if diff := cmp.Diff(ready, p.ports()); diff != "" {
+		t.Errorf("A ConfigMap that is gone or broken must change nothing: -want, +got:\n%s", diff)
+	}
+
+	cm = configMap(t)
+	if err := p.kube.Create(t.Context(), cm); err != nil {
+		t.Fatalf("Create(...): %v", err)
+	}
+	leaving := []v1alpha1.EgressPort{{
+		Port: port, Protocol: corev1.ProtocolTCP, Target: "endpoint/db/5432",
+		Message: "No longer wanted; open until its connections have ended",
+	}}
+	eventually(t, "A released port must be reported while it is open.", leaving, p.ports)
+	if err := pingAgain(c); err != nil {
+		t.Errorf("Its connections must go on: %v", err)
+	}
+	if err := c.(*net.TCPConn).SetLinger(0); err != nil {
+		t.Fatalf("SetLinger(0): %v", err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatalf("Close(): %v", err)
+	}
+	eventually(t, "It must not be reported once it is closed.", nil, p.ports)
+	if _, err := ping(port); err == nil {
+		t.Error("A released port must be closed in the end")
+	}
+}
+
+func TestEgressRestart(t *testing.T) {
+	port := freePort(t)
+	p := newEgressPod(t, configMap(t, target(port, "100.64.0.9")))
+	p.start()
+	eventually(t, "The port must carry.", true, func() bool {
+		_, err := ping(port)
+		return err == nil
+	})
+	p.stop()
+	if _, err := ping(port); err == nil {
+		t.Error("An agent that has ended must not listen")
+	}
+
+	p.away.Store(true)
+	p.start()
+	eventually(t, "A restarted agent must carry with the API server away.", true, func() bool {
+		_, err := ping(port)
+		return err == nil
+	})
+	if code, body := p.get(proxy.PathReadiness); code != http.StatusOK {
+		t.Errorf("It must be ready, got %d: %s", code, body)
+	}
+}
+
+func TestEgressPreStop(t *testing.T) {
+	port := freePort(t)
+	p := newEgressPod(t, configMap(t, target(port, "100.64.0.9")))
+	p.start()
+	var c net.Conn
+	eventually(t, "The port must carry.", true, func() bool {
+		var err error
+		c, err = ping(port)
+		return err == nil
+	})
+	done := make(chan time.Time, 1)
+	start := time.Now()
+	go func() {
+		p.get(proxy.PathPreStop)
+		done <- time.Now()
+	}()
+	eventually(t, "A stopping pod must not be ready.", http.StatusServiceUnavailable, func() int {
+		code, _ := p.get(proxy.PathReadiness)
+		return code
+	})
+	late, err := ping(port)
+	if err != nil {
+		t.Errorf("New connections must be carried until everybody has heard: %v", err)
+	}
+	eventually(t, "Then the port must be closed.", false, func() bool {
+		d, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			_ = d.Close()
+		}
+		return err == nil
+	})
+	if took := time.Since(start); took < spreadTime {
+		t.Errorf("The port was closed after %s, want %s at least", took, spreadTime)
+	}
+	if err := pingAgain(c); err != nil {
+		t.Errorf("Open connections must go on: %v", err)
+	}
+	select {
+	case <-done:
+		t.Error("The pod must wait for open connections")
+	default:
+	}
+	for _, c := range []net.Conn{c, late} {
+		if err := c.(*net.TCPConn).SetLinger(0); err != nil {
+			t.Fatalf("SetLinger(0): %v", err)
+		}
+		if err := c.Close(); err != nil {
+			t.Fatalf("Close(): %v", err)
+		}
+	}
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		t.Error("The pod may end once no connection is open")
+	}
+}

@@ -1,0 +1,174 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"net"
+	"net/netip"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"tailscale.com/kube/egressservices"
+	"tailscale.com/kube/ingressservices"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/atomicdir"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/resolve"
+)
+
+// A kernelLoop is what the loop knows and has done of packets that the kernel
+// forwards, by rules that containerboot makes. It is nil with Userspace networking.
+type kernelLoop struct {
+	resolver *resolve.Resolver
+
+	// wanted are the services that the kernel is to forward.
+	wanted plan.Forwards
+
+	// forwards are those of the ingress config on disk.
+	forwards plan.Forwards
+
+	// egress is the egress config on disk. Nil until there is one.
+	egress []byte
+
+	// applied is what containerboot has set up, once the state Secret is known.
+	applied       plan.Forwards
+	appliedEgress map[plan.EgressKey]netip.AddrPort
+	known         bool
+}
+
+func newKernel(changed func()) *kernelLoop {
+	return &kernelLoop{resolver: resolve.New(net.DefaultResolver.LookupNetIP, changed)}
+}
+
+// restore takes over what an earlier run has written.
+func (k *kernelLoop) restore(dir *atomicdir.Dir) error {
+	if k == nil {
+		return nil
+	}
+	b, err := dir.ReadFile(ingressservices.IngressConfigKey)
+	if err != nil {
+		return err
+	}
+	if b != nil {
+		if k.forwards, err = plan.ForwardsIn(b); err != nil {
+			return err
+		}
+	}
+	k.egress, err = dir.ReadFile(egressservices.KeyEgressServices)
+	return err
+}
+
+// setState takes from the state Secret what containerboot has set up in this pod.
+func (k *kernelLoop) setState(s *corev1.Secret, podIP string) error {
+	if k == nil || s == nil {
+		return nil
+	}
+	applied, err := plan.IngressApplied(s.Data[ingressservices.IngressConfigKey], podIP)
+	egress, eerr := plan.EgressApplied(s.Data[egressservices.KeyEgressServices], podIP)
+	if err := errors.Join(err, eerr); err != nil {
+		return err
+	}
+	k.applied, k.appliedEgress, k.known = applied, egress, true
+	return nil
+}
+
+// forward decides which services the kernel forwards.
+func (l *loop) forward(ctx context.Context, services []plan.Service) []plan.Service {
+	in := plan.ForwardInput{Attachments: l.attachments, Advertised: l.advertised}
+	if k := l.kernel; k != nil {
+		k.resolver.Set(ctx, plan.ForwardHosts(l.attachments))
+		in.Kernel = true
+		in.Addresses = k.resolver.Addresses()
+		in.Previous = k.forwards
+		in.Applied, in.AppliedKnown = k.applied, k.known
+	}
+	services, wanted := plan.Forward(services, in)
+	if l.kernel != nil {
+		l.kernel.wanted = wanted
+	}
+	return services
+}
+
+// forwarding returns what the kernel is to forward of the services that are
+// served: of one that is leaving, what it does already.
+func (k *kernelLoop) forwarding(served map[string]plan.Handlers, wanted map[string]plan.Handlers) plan.Forwards {
+	if k == nil {
+		return nil
+	}
+	out := maps.Clone(k.wanted)
+	if out == nil {
+		out = make(plan.Forwards)
+	}
+	for name := range served {
+		if c, ok := k.forwards[name]; ok && wanted[name] == nil {
+			out[name] = c
+		}
+	}
+	return out
+}
+
+// has tells whether the config on disk says so already.
+func (k *kernelLoop) has(f plan.Forwards) bool {
+	return k == nil || k.forwards != nil && k.forwards.Equal(f)
+}
+
+// cautious tells whether the API server must be there for a file to be changed:
+// with Kernel networking containerboot reads its state Secret at each change, and
+// exits when it cannot (cmd/containerboot/ingressservices.go).
+func (k *kernelLoop) cautious(written bool) bool { return k != nil && written }
+
+// writeProxies writes the serve config, and with it what the kernel forwards.
+func (l *loop) writeProxies(serve []byte, f plan.Forwards) (bool, error) {
+	if l.kernel == nil {
+		return l.serve.Write(serve)
+	}
+	serve, err := plan.WithTun(serve, f)
+	if err != nil {
+		return false, err
+	}
+	ingress, err := plan.IngressConfig(f)
+	if err != nil {
+		return false, err
+	}
+	changed, err := l.serve.WriteFiles(map[string][]byte{
+		l.serve.Name():                   serve,
+		ingressservices.IngressConfigKey: ingress,
+	})
+	if err == nil {
+		l.kernel.forwards = f
+	}
+	return changed, err
+}
+
+// writeEgress writes where containerboot is to have the kernel forward the pod's
+// ports.
+func (l *loop) writeEgress(now time.Time) error {
+	k := l.kernel
+	if k == nil || l.egress == nil || !l.egress.known {
+		return nil
+	}
+	// Who has a host is not known while tailscaled is away.
+	if k.egress != nil && (!l.tailnet.Running || l.tailnet.Peers == 0) {
+		return nil
+	}
+	b, err := plan.EgressServices(l.egress.ports)
+	if err != nil || bytes.Equal(k.egress, b) {
+		return err
+	}
+	if k.cautious(k.egress != nil) && !l.reached(now) {
+		return nil
+	}
+	if _, err := l.serve.WriteFiles(map[string][]byte{egressservices.KeyEgressServices: b}); err != nil {
+		return err
+	}
+	k.egress = b
+	l.metrics.wrote(fileEgress)
+	l.log.Debug("Wrote egress config")
+	return nil
+}

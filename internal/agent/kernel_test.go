@@ -1,0 +1,135 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"tailscale.com/ipn"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+)
+
+// What containerboot is told.
+const (
+	egressNone  = `{}`
+	egressDB    = `{"tcp-10000":{"healthCheckEndpoint":"","tailnetTarget":{"ip":"100.64.0.9","fqdn":""},"ports":[{"protocol":"tcp","matchPort":10000,"targetPort":5432}]}}`
+	ingressNone = `{}`
+	ingressWeb  = `{"svc:web":{"IPv4Mapping":{"TailscaleServiceIP":"100.100.0.1","ClusterIP":"10.96.0.1"}}}`
+	serveTun    = `{"Services":{"svc:web":{"Tun":true}}}`
+)
+
+// proxies returns a file of containerboot's. Empty means that there is none.
+func (p *pod) proxies(name string) func() string {
+	return func() string {
+		p.t.Helper()
+		b, err := os.ReadFile(filepath.Join(p.dir, "proxies", name))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			p.t.Fatalf("ReadFile(...): %v", err)
+		}
+		return string(b)
+	}
+}
+
+// state has containerboot write its status into the state Secret.
+func (p *pod) state(key, status string) {
+	p.t.Helper()
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "set-0"}}
+	err := p.kube.Get(p.t.Context(), client.ObjectKeyFromObject(s), s)
+	if client.IgnoreNotFound(err) != nil {
+		p.t.Fatalf("Get(...): %v", err)
+	}
+	s.Data = map[string][]byte{key: []byte(status)}
+	if err == nil {
+		err = p.kube.Update(p.t.Context(), s)
+	} else {
+		err = p.kube.Create(p.t.Context(), s)
+	}
+	if err != nil {
+		p.t.Fatalf("cannot write state Secret: %v", err)
+	}
+}
+
+func TestKernelEgress(t *testing.T) {
+	p := newEgressPod(t, configMap(t, target(10000, "db")))
+	p.kernel = true
+	p.start()
+	eventually(t, "Containerboot must be told of the port.", egressDB, p.proxies("egress-services"))
+	port := v1alpha1.EgressPort{Port: 10000, Protocol: corev1.ProtocolTCP, Target: "endpoint/db/5432"}
+	waiting, ready := port, port
+	waiting.Message, ready.Ready = "Waiting for containerboot to set up forwarding", true
+	eventually(t, "A port that is not set up yet must not be reported as ready.", []v1alpha1.EgressPort{waiting}, p.ports)
+
+	applied := `{"podIPv4":"10.0.0.7","services":{"tcp-10000":{"ports":[{"protocol":"tcp","matchPort":10000,"targetPort":5432}],"tailnetTargetIPs":["100.64.0.9"]}}}`
+	p.state("egress-services", applied)
+	eventually(t, "A port that is set up must be reported as ready.", []v1alpha1.EgressPort{ready}, p.ports)
+
+	p.stop()
+	p.local.Stop()
+	p.start()
+	if got := p.proxies("egress-services")(); got != egressDB {
+		t.Errorf("A restarted agent must change nothing while tailscaled is away, got %s", got)
+	}
+	p.local.Start()
+	p.local.Set(ipn.Running)
+	eventually(t, "The port must be reported as ready again.", []v1alpha1.EgressPort{ready}, p.ports)
+
+	p.away.Store(true)
+	p.local.ChangePeers(nil, 1)
+	eventually(t, "It must be tried to find out whether the API server is there.", true, func() bool {
+		return p.proxies("egress-services")() == egressDB && strings.Contains(p.logged.String(), "while the API server is away")
+	})
+	p.away.Store(false)
+	eventually(t, "A target without a host must not be forwarded to.", egressNone, p.proxies("egress-services"))
+}
+
+func TestKernelIngress(t *testing.T) {
+	a := attachment()
+	a.Spec.Ports = []v1alpha1.AttachmentPort{{Port: 80, Backend: &v1alpha1.AttachmentBackend{Host: "10.96.0.1", Port: 80}}}
+	p := newPod(t, machine(), secret())
+	p.kernel = true
+	p.state("_current-profile", "profile")
+	p.start()
+	p.local.Set(ipn.Running)
+	eventually(t, "The first start must write an empty config.", ingressNone, p.proxies("ingress-config.json"))
+
+	if err := p.kube.Create(t.Context(), a); err != nil {
+		t.Fatalf("Create(...): %v", err)
+	}
+	eventually(t, "Containerboot must be told of the service.", ingressWeb, p.proxies("ingress-config.json"))
+	eventually(t, "tailscaled must be told that the kernel has it.", serveTun, p.proxies("serve-config.json"))
+	eventually(t, "It must be reported why it is not advertised.", v1alpha1.HostedService{
+		Name: "svc:web", HealthyBackends: 1, TotalBackends: 1, Message: "Waiting for containerboot to set up forwarding",
+	}, p.service)
+	eventually(t, "What is not set up yet must not be advertised.", [2]string{configNone, serveTun}, p.files)
+
+	p.state("ingress-config.json", `{"podIPv4":"10.0.0.7","configs":`+ingressWeb+`}`)
+	eventually(t, "What is set up must be advertised.", [2]string{configWeb, serveTun}, p.files)
+
+	p.stop()
+	p.away.Store(true)
+	p.start()
+	if got := p.files(); got != [2]string{configWeb, serveTun} {
+		t.Errorf("A restarted agent must change nothing while the API server is away, got %v", got)
+	}
+	p.away.Store(false)
+	eventually(t, "The service must be reported again.", true, func() bool { return p.service().Advertised })
+	if got := p.proxies("ingress-config.json")(); got != ingressWeb {
+		t.Errorf("A restarted agent must forward on, got %s", got)
+	}
+
+	if err := p.kube.Delete(t.Context(), a); err != nil {
+		t.Fatalf("Delete(...): %v", err)
+	}
+	eventually(t, "A service that nobody wants must be withdrawn, and still be forwarded.", [2]string{configNone, serveTun}, p.files)
+	eventually(t, "It must not be forwarded in the end.", ingressNone, p.proxies("ingress-config.json"))
+}

@@ -1,0 +1,151 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package localapi
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"tailscale.com/client/tailscale/apitype"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// ErrOutside tells that tailscaled would have an address dialled outside of the
+// tailnet, because nobody in it has the address.
+var ErrOutside = errors.New("address is not in the tailnet")
+
+// maxMessage is how much of tailscaled's answer goes into an error.
+const maxMessage = 200
+
+// A Dialer opens TCP connections through tailscaled, into the tailnet and nowhere
+// else. It speaks to the LocalAPI itself: local.Client.UserDial dials from the
+// host what tailscaled refuses to dial.
+type Dialer struct {
+	socket string
+	unix   net.Dialer
+}
+
+// NewDialer returns a Dialer for the tailscaled that listens on socket.
+func NewDialer(socket string) *Dialer { return &Dialer{socket: socket} }
+
+// Dial connects to addr. ctx bounds the dialling, not the connection. The error is
+// ErrOutside when nobody in the tailnet has the address.
+//
+// A connection has no halves: tailscaled closes it as soon as one side has ended
+// (tailscale.com ipn/localapi, serveDial).
+func (d *Dialer) Dial(ctx context.Context, addr netip.AddrPort) (*Conn, error) {
+	raw, err := d.unix.DialContext(ctx, "unix", d.socket)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot connect to tailscaled")
+	}
+	conn, ok := raw.(*net.UnixConn)
+	if !ok {
+		return nil, errors.Join(errors.Errorf("not a Unix connection: %T", raw), raw.Close())
+	}
+	// Tailscaled gives up to dial when its client has gone.
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(0, 1)) })
+	head, err := upgrade(ctx, conn, addr)
+	if !stop() && err == nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return nil, errors.Join(errors.Wrapf(err, "cannot dial %q in the tailnet", addr), conn.Close())
+	}
+	return &Conn{UnixConn: conn, head: head}, nil
+}
+
+// DialContext is Dial in the form that package net has for it. The address must
+// not be a name.
+func (d *Dialer) DialContext(ctx context.Context, _, address string) (net.Conn, error) {
+	addr, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot parse address %q", address)
+	}
+	c, err := d.Dial(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// upgrade asks for the connection to become one to addr, and returns what the
+// other side has sent already.
+func upgrade(ctx context.Context, conn net.Conn, addr netip.AddrPort) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+apitype.LocalAPIHost+"/localapi/v0/dial", nil)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot make request")
+	}
+	req.Header = http.Header{
+		"Upgrade":      {"ts-dial"},
+		"Connection":   {"upgrade"},
+		"Dial-Host":    {addr.Addr().String()},
+		"Dial-Port":    {strconv.Itoa(int(addr.Port()))},
+		"Dial-Network": {"tcp"},
+	}
+	if err := req.Write(conn); err != nil {
+		return nil, errors.Wrap(err, "cannot ask tailscaled")
+	}
+	r := bufio.NewReader(conn)
+	res, err := http.ReadResponse(r, req)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot read tailscaled's answer")
+	}
+	switch {
+	case res.StatusCode == http.StatusSwitchingProtocols:
+		head, err := r.Peek(r.Buffered())
+		return bytes.Clone(head), errors.Wrap(err, "cannot read what came first")
+	case res.Header.Get("Dial-Self") != "":
+		return nil, errors.Join(ErrOutside, res.Body.Close())
+	}
+	msg, err := io.ReadAll(io.LimitReader(res.Body, maxMessage))
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot read tailscaled's answer")
+	}
+	return nil, errors.Join(errors.Errorf("%s: %s", res.Status, strings.TrimSpace(string(msg))), res.Body.Close())
+}
+
+// A Conn is a connection into the tailnet.
+type Conn struct {
+	*net.UnixConn
+
+	head []byte
+}
+
+// Read reads from the connection.
+func (c *Conn) Read(b []byte) (int, error) {
+	if len(c.head) > 0 {
+		n := copy(b, c.head)
+		c.head = c.head[n:]
+		return n, nil
+	}
+	return c.UnixConn.Read(b)
+}
+
+// WriteTo copies the rest of the connection to w. If w is a TCP connection the
+// kernel does it.
+func (c *Conn) WriteTo(w io.Writer) (int64, error) {
+	var first int64
+	if len(c.head) > 0 {
+		n, err := w.Write(c.head)
+		c.head = c.head[n:]
+		first = int64(n)
+		if err != nil {
+			return first, err
+		}
+	}
+	n, err := io.Copy(w, c.UnixConn)
+	return first + n, err
+}

@@ -1,0 +1,312 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package localapi
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+
+	"tailscale.com/ipn"
+	"tailscale.com/ipn/ipnstate"
+	"tailscale.com/net/tsaddr"
+	"tailscale.com/tailcfg"
+)
+
+// A Device is another node of the tailnet.
+type Device struct {
+	// Name is its DNS name, without a dot at the end.
+	Name string
+
+	// Tags that it carries.
+	Tags []string
+}
+
+// A Host is who of the tailnet has an address or a name.
+type Host struct {
+	// Addr to dial. Invalid when nobody has the host.
+	Addr netip.Addr
+
+	// Devices that traffic to Addr may go to, by name.
+	Devices []Device
+
+	// RouteUnused tells that a subnet router has the host, whose routes this node
+	// does not use. Addr is invalid then.
+	RouteUnused bool
+}
+
+// Peers are the devices that tailscaled can reach, as told by its bus: which of
+// them has an address, be it its own, a service's or one behind it, and which has
+// a name. A lookup takes no longer in a large tailnet than in a small one.
+type Peers struct {
+	mu      sync.RWMutex
+	devices map[tailcfg.NodeID]device
+	names   map[string]map[tailcfg.NodeID]bool
+	holders map[netip.Prefix]map[tailcfg.NodeID]bool
+
+	// lengths counts the prefixes of each family and length.
+	lengths map[bool]map[int]int
+
+	// records are the names of services (DNS extra records).
+	records map[string][]netip.Addr
+
+	// suffix is what short names are completed with.
+	suffix string
+
+	// routes tells whether the node uses the routes of subnet routers.
+	routes bool
+}
+
+// A device is what matters of a peer.
+type device struct {
+	Device
+
+	// addrs are its own.
+	addrs []netip.Prefix
+
+	// allowed are all that it takes traffic for.
+	allowed []netip.Prefix
+}
+
+func (d device) equal(o device) bool {
+	return d.Name == o.Name && slices.Equal(d.Tags, o.Tags) && slices.Equal(d.addrs, o.addrs) && slices.Equal(d.allowed, o.allowed)
+}
+
+// owns tells whether traffic to p goes to the device whether or not the node uses
+// routes (tailscale.com net/routemanager, peerViewOf).
+func (d device) owns(p netip.Prefix) bool {
+	return p.IsSingleIP() && tsaddr.IsTailscaleIP(p.Addr()) || slices.Contains(d.addrs, p)
+}
+
+// NewPeers returns Peers of an empty tailnet.
+func NewPeers() *Peers {
+	p := &Peers{}
+	p.reset()
+	return p
+}
+
+func (p *Peers) reset() {
+	p.devices = make(map[tailcfg.NodeID]device)
+	p.names = make(map[string]map[tailcfg.NodeID]bool)
+	p.holders = make(map[netip.Prefix]map[tailcfg.NodeID]bool)
+	p.lengths = map[bool]map[int]int{true: {}, false: {}}
+}
+
+// Find returns who has host, which is an address or a DNS name. Of several
+// addresses it is an IPv4 one.
+func (p *Peers) Find(host string) Host {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return p.find(addr.Unmap())
+	}
+	var unused Host
+	for _, addr := range p.resolve(host) {
+		h := p.find(addr)
+		if h.Addr.IsValid() {
+			return h
+		}
+		if h.RouteUnused {
+			unused = h
+		}
+	}
+	return unused
+}
+
+// resolve returns the addresses of a name, IPv4 first.
+func (p *Peers) resolve(name string) []netip.Addr {
+	name = canonical(name)
+	if !strings.Contains(name, ".") && p.suffix != "" {
+		name += "." + p.suffix
+	}
+	var out []netip.Addr
+	for id := range p.names[name] {
+		for _, a := range p.devices[id].addrs {
+			out = append(out, a.Addr())
+		}
+	}
+	if len(out) == 0 {
+		out = slices.Clone(p.records[name])
+	}
+	slices.SortFunc(out, func(a, b netip.Addr) int {
+		return cmp.Or(cmp.Compare(a.BitLen(), b.BitLen()), a.Compare(b))
+	})
+	return out
+}
+
+// find returns who has an address: those with the longest prefix that holds it.
+func (p *Peers) find(addr netip.Addr) Host {
+	unused := false
+	for bits := addr.BitLen(); bits > 0; bits-- {
+		if p.lengths[addr.Is4()][bits] == 0 {
+			continue
+		}
+		prefix, err := addr.Prefix(bits)
+		if err != nil {
+			// Not for an address and a length of its own.
+			return Host{}
+		}
+		var out []Device
+		for id := range p.holders[prefix] {
+			d := p.devices[id]
+			if !p.routes && !d.owns(prefix) {
+				unused = true
+				continue
+			}
+			out = append(out, d.Device)
+		}
+		if len(out) > 0 {
+			slices.SortFunc(out, func(a, b Device) int { return cmp.Compare(a.Name, b.Name) })
+			return Host{Addr: addr, Devices: out}
+		}
+	}
+	return Host{RouteUnused: unused}
+}
+
+// update applies a notification and tells whether a lookup may now have another
+// result.
+func (p *Peers) update(n ipn.Notify) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	changed := false
+	if s := n.InitialStatus; s != nil {
+		p.replace(s)
+		changed = true
+	}
+	if n.Prefs != nil && n.Prefs.Valid() && n.Prefs.RouteAll() != p.routes {
+		p.routes = n.Prefs.RouteAll()
+		changed = true
+	}
+	// A whole new netmap comes with the node itself and all its peers
+	// (tailscale.com ipn/ipnlocal, SetControlClientStatus); it does not say who
+	// has gone. What comes without the node itself is a difference.
+	if n.SelfChange != nil && n.InitialStatus == nil {
+		changed = p.setSelf(n.SelfChange.Name) || changed
+		stay := make(map[tailcfg.NodeID]bool, len(n.PeersChanged))
+		for _, node := range n.PeersChanged {
+			stay[node.ID] = true
+		}
+		for id := range maps.Clone(p.devices) {
+			if !stay[id] {
+				changed = p.remove(id) || changed
+			}
+		}
+	}
+	for _, node := range n.PeersChanged {
+		changed = p.upsert(node.ID, deviceOf(node)) || changed
+	}
+	for _, id := range n.PeersRemoved {
+		changed = p.remove(id) || changed
+	}
+	return changed
+}
+
+// setRecords makes rs the DNS records of services, and tells whether they differ.
+func (p *Peers) setRecords(rs []tailcfg.DNSRecord) bool {
+	records := make(map[string][]netip.Addr, len(rs))
+	for _, r := range rs {
+		addr, err := netip.ParseAddr(r.Value)
+		if err != nil {
+			// Records of other types are no addresses.
+			continue
+		}
+		name := canonical(r.Name)
+		records[name] = append(records[name], addr)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	same := maps.EqualFunc(p.records, records, slices.Equal[[]netip.Addr])
+	p.records = records
+	return !same
+}
+
+func (p *Peers) replace(s *ipnstate.Status) {
+	p.reset()
+	if s.Self != nil {
+		p.setSelf(s.Self.DNSName)
+	}
+	for _, ps := range s.Peer {
+		p.upsert(ps.NodeID, deviceOfStatus(ps))
+	}
+}
+
+func (p *Peers) setSelf(name string) bool {
+	_, suffix, _ := strings.Cut(canonical(name), ".")
+	same := suffix == p.suffix
+	p.suffix = suffix
+	return !same
+}
+
+func (p *Peers) upsert(id tailcfg.NodeID, d device) bool {
+	if have, ok := p.devices[id]; ok && have.equal(d) {
+		return false
+	}
+	p.remove(id)
+	p.devices[id] = d
+	if p.names[d.Name] == nil {
+		p.names[d.Name] = make(map[tailcfg.NodeID]bool)
+	}
+	p.names[d.Name][id] = true
+	for _, prefix := range d.allowed {
+		if p.holders[prefix] == nil {
+			p.holders[prefix] = make(map[tailcfg.NodeID]bool)
+			p.lengths[prefix.Addr().Is4()][prefix.Bits()]++
+		}
+		p.holders[prefix][id] = true
+	}
+	return true
+}
+
+func (p *Peers) remove(id tailcfg.NodeID) bool {
+	d, ok := p.devices[id]
+	if !ok {
+		return false
+	}
+	delete(p.devices, id)
+	delete(p.names[d.Name], id)
+	if len(p.names[d.Name]) == 0 {
+		delete(p.names, d.Name)
+	}
+	for _, prefix := range d.allowed {
+		delete(p.holders[prefix], id)
+		if p.holders[prefix] != nil && len(p.holders[prefix]) == 0 {
+			delete(p.holders, prefix)
+			p.lengths[prefix.Addr().Is4()][prefix.Bits()]--
+		}
+	}
+	return true
+}
+
+// deviceOf returns what matters of a node. One whose key has expired takes no
+// traffic.
+func deviceOf(n *tailcfg.Node) device {
+	d := device{Device: Device{Name: canonical(n.Name), Tags: n.Tags}, addrs: n.Addresses}
+	if !n.Expired {
+		d.allowed = n.AllowedIPs
+	}
+	return d
+}
+
+func deviceOfStatus(ps *ipnstate.PeerStatus) device {
+	d := device{Device: Device{Name: canonical(ps.DNSName)}}
+	if ps.Tags != nil {
+		d.Tags = ps.Tags.AsSlice()
+	}
+	for _, a := range ps.TailscaleIPs {
+		d.addrs = append(d.addrs, netip.PrefixFrom(a, a.BitLen()))
+	}
+	if ps.AllowedIPs != nil && !ps.Expired {
+		d.allowed = ps.AllowedIPs.AsSlice()
+	}
+	return d
+}
+
+func canonical(name string) string {
+	return strings.ToLower(strings.TrimSuffix(name, "."))
+}

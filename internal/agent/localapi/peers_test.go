@@ -1,0 +1,180 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package localapi_test
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"tailscale.com/ipn"
+	"tailscale.com/tailcfg"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi/localapitest"
+)
+
+// follow returns peers that are kept up to date with s, and a function that waits
+// until a lookup has the result that is wanted.
+func follow(t *testing.T, s *localapitest.Server) (*localapi.Peers, func(reason, host string, want localapi.Host)) {
+	t.Helper()
+	peers := localapi.NewPeers()
+	changed := make(chan localapi.State, 1000)
+	w := localapi.NewWatcher(localapi.NewClient(s.Socket), logging.NewNopLogger(), func(st localapi.State) { changed <- st }, localapi.WithPeers(peers))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	return peers, func(reason, host string, want localapi.Host) {
+		t.Helper()
+		deadline := time.After(20 * time.Second)
+		for {
+			got := peers.Find(host)
+			diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmpopts.EquateEmpty())
+			if diff == "" {
+				return
+			}
+			select {
+			case <-changed:
+			case <-deadline:
+				t.Fatalf("\n%s\nFind(%q): -want, +got:\n%s", reason, host, diff)
+			}
+		}
+	}
+}
+
+func host(addr string, devices ...localapi.Device) localapi.Host {
+	return localapi.Host{Addr: netip.MustParseAddr(addr), Devices: devices}
+}
+
+func TestPeers(t *testing.T) {
+	db := localapi.Device{Name: "db.example.ts.net", Tags: []string{"tag:db"}}
+	router := localapi.Device{Name: "router.example.ts.net"}
+	router2 := localapi.Device{Name: "router2.example.ts.net"}
+	nobody := localapi.Host{}
+
+	s := localapitest.New(t, func() {})
+	s.Set(ipn.Running)
+	s.SetPeers(
+		localapitest.Peer(1, "db", []string{"tag:db"}, []string{"fd7a:115c:a1e0::9", "100.64.0.9"}, "100.100.0.1/32"),
+		localapitest.Peer(2, "router", nil, []string{"100.64.0.2"}, "10.1.0.0/16", "0.0.0.0/0", "192.0.2.7/32"),
+	)
+	_, eventually := follow(t, s)
+
+	eventually("A device has its own address.", "100.64.0.9", host("100.64.0.9", db))
+	eventually("A device has its own IPv6 address.", "fd7a:115c:a1e0::9", host("fd7a:115c:a1e0::9", db))
+	eventually("A device has its name; of its addresses the IPv4 one is taken.", "DB.example.ts.net.", host("100.64.0.9", db))
+	eventually("A short name is one of the tailnet's.", "db", host("100.64.0.9", db))
+	eventually("A device has the addresses of the services that it hosts.", "100.100.0.1", host("100.100.0.1", db))
+	eventually("Nobody has an address that no peer takes traffic for.", "100.64.0.77", nobody)
+	eventually("An exit node does not have all addresses.", "198.51.100.1", nobody)
+	eventually("The node itself is no target.", "self", nobody)
+	eventually("Routes are not used unless the node accepts them.", "10.1.2.3", localapi.Host{RouteUnused: true})
+	eventually("That goes for single addresses outside of the tailnet's ranges, too.", "192.0.2.7", localapi.Host{RouteUnused: true})
+
+	s.SetRoutes(true)
+	eventually("Routes are used if the node accepts them.", "10.1.2.3", host("10.1.2.3", router))
+	eventually("So is a route for one address.", "192.0.2.7", host("192.0.2.7", router))
+	eventually("An exit node does not have all addresses even then.", "198.51.100.1", nobody)
+
+	s.ChangePeers([]*tailcfg.Node{localapitest.Peer(3, "router2", nil, []string{"100.64.0.3"}, "10.1.2.0/24")})
+	eventually("The longest route that holds an address has it.", "10.1.2.3", host("10.1.2.3", router2))
+	eventually("Others stay.", "10.1.3.3", host("10.1.3.3", router))
+	s.ChangePeers(nil, 3)
+	eventually("A route goes with its router.", "10.1.2.3", host("10.1.2.3", router))
+
+	s.SetRecords(tailcfg.DNSRecord{Name: "web.example.ts.net.", Value: "100.100.0.1"}, tailcfg.DNSRecord{Name: "gone.example.ts.net", Value: "100.100.0.2"})
+	eventually("A service has its name.", "web.example.ts.net", host("100.100.0.1", db))
+	eventually("A service that nobody hosts has no host.", "gone.example.ts.net", nobody)
+
+	s.ChangePeers([]*tailcfg.Node{localapitest.Peer(1, "db", []string{"tag:new"}, []string{"100.64.0.10"})})
+	renumbered := localapi.Device{Name: "db.example.ts.net", Tags: []string{"tag:new"}}
+	eventually("A device may get other addresses and tags.", "db", host("100.64.0.10", renumbered))
+	eventually("Its old address is nobody's.", "100.64.0.9", nobody)
+	eventually("A service goes with its host.", "web.example.ts.net", nobody)
+
+	expired := localapitest.Peer(1, "db", nil, []string{"100.64.0.10"})
+	expired.Expired = true
+	s.ChangePeers([]*tailcfg.Node{expired})
+	eventually("A device whose key has expired takes no traffic.", "100.64.0.10", nobody)
+
+	s.SetPeers(localapitest.Peer(9, "other", nil, []string{"100.64.0.99"}))
+	eventually("In a whole new netmap those that are not named have gone.", "router.example.ts.net", nobody)
+	eventually("Those that are named are there.", "other", host("100.64.0.99", localapi.Device{Name: "other.example.ts.net"}))
+
+	s.Stop()
+	s.Start()
+	s.Set(ipn.Running)
+	eventually("A tailscaled that was started anew knows the same.", "other", host("100.64.0.99", localapi.Device{Name: "other.example.ts.net"}))
+}
+
+// BenchmarkFind looks up an address in a tailnet of 10,000 devices.
+func BenchmarkFind(b *testing.B) {
+	peers := localapi.NewPeers()
+	nodes := make([]*tailcfg.Node, 0, 10_000)
+	addr := netip.MustParseAddr("100.64.0.1")
+	for i := range cap(nodes) {
+		nodes = append(nodes, localapitest.Peer(tailcfg.NodeID(i+1), "n", nil, []string{addr.String()}))
+		addr = addr.Next()
+	}
+	localapi.Update(peers, ipn.Notify{PeersChanged: nodes})
+	for b.Loop() {
+		if !peers.Find("100.64.3.7").Addr.IsValid() {
+			b.Fatal("not found")
+		}
+	}
+}
+
+// blocked fails to dial once released.
+func blocked(asked *atomic.Bool, release <-chan struct{}) func(string) (net.Conn, error) {
+	return func(string) (net.Conn, error) {
+		asked.Store(true)
+		<-release
+		return nil, errors.New("connection was refused")
+	}
+}
+
+func TestDial(t *testing.T) {
+	addr := netip.MustParseAddrPort("100.64.0.9:5432")
+	s := localapitest.New(t, func() {})
+	d := localapi.NewDialer(s.Socket)
+
+	if _, err := d.Dial(t.Context(), addr); !cmp.Equal(localapi.ErrOutside, err, cmpopts.EquateErrors()) {
+		t.Errorf("What tailscaled would have dialled by its client must be refused, got: %v", err)
+	}
+
+	var asked atomic.Bool
+	release := make(chan struct{})
+	s.SetDial(blocked(&asked, release))
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := d.Dial(ctx, addr); !cmp.Equal(context.DeadlineExceeded, err, cmpopts.EquateErrors()) {
+		t.Errorf("A dial must end with its context, got: %v", err)
+	}
+	close(release)
+	if !asked.Load() {
+		t.Error("tailscaled must have been asked")
+	}
+	if _, err := d.Dial(t.Context(), addr); err == nil || cmp.Equal(localapi.ErrOutside, err, cmpopts.EquateErrors()) {
+		t.Errorf("A target that does not answer must be told apart, got: %v", err)
+	}
+	s.Stop()
+	if _, err := d.Dial(t.Context(), addr); err == nil {
+		t.Error("Without tailscaled nothing can be dialled")
+	}
+}

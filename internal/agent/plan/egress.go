@@ -1,0 +1,241 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
+)
+
+// Messages of an egress port. They say why it leads nowhere, and what to do.
+const (
+	messageEgressRange    = "The port is not one that targets may have"
+	messageEgressUDP      = "UDP needs proxies with Kernel networking"
+	messageEgressProbing  = "Waiting for the first probes of the target"
+	messageEgressLeaving  = "No longer wanted; open until its connections have ended"
+	messageEgressApplying = "Waiting for containerboot to set up forwarding"
+	messageEgressOutside  = "tailscaled would have dialled %s outside of the tailnet, which was refused"
+	messageEgressNoHost   = "No device of the tailnet that this proxy may reach has %s; check the host, and that the policy file grants the proxy's tags access to it"
+	messageEgressRoutes   = "Only a subnet router has %s, and this proxy does not accept routes"
+	messageEgressTags     = "Device %s has %s but does not carry %s, which the target asks for"
+	messageEgressSick     = "%s does not answer: %s"
+)
+
+// An EgressKey names a port of the pod.
+type EgressKey struct {
+	Port     int32
+	Protocol corev1.Protocol
+}
+
+// EgressKeyOf returns the port of a target.
+func EgressKeyOf(t egress.Target) EgressKey {
+	return EgressKey{Port: t.ProxyPort, Protocol: t.Protocol}
+}
+
+// An EgressPort is what a port of the pod leads to.
+type EgressPort struct {
+	Target egress.Target
+
+	// Addr in the tailnet that connections go to. The zero value refuses them.
+	Addr netip.AddrPort
+
+	// Listen tells whether the pod is to listen on the port. It does so for a
+	// target without an Addr, too, to refuse.
+	Listen bool
+
+	// Probe of the target. Nil is none.
+	Probe *probe.Target
+
+	// Leaving tells that the target is not wanted any more.
+	Leaving bool
+
+	// Ready tells whether the port leads to a target that answers.
+	Ready bool
+
+	// Message tells why it is not ready. Empty when it is.
+	Message string
+}
+
+// An EgressInput is what there is to plan egress with.
+type EgressInput struct {
+	// Targets wanted.
+	Targets []egress.Target
+
+	// Leaving are targets that nobody wants any more, and whose ports are still
+	// open.
+	Leaving []egress.Target
+
+	// Running tells whether tailscaled is in the tailnet.
+	Running bool
+
+	// Find returns who of the tailnet has a host.
+	Find func(host string) localapi.Host
+
+	// Health of probed targets.
+	Health map[probe.Target]probe.Status
+
+	// Kernel tells that the kernel forwards, which Applied tells how far
+	// containerboot has set up.
+	Kernel  bool
+	Applied map[EgressKey]netip.AddrPort
+
+	// Outside are ports whose target tailscaled would have dialled outside of the
+	// tailnet.
+	Outside map[EgressKey]bool
+
+	// Closed tells why ports cannot be listened on.
+	Closed map[EgressKey]string
+}
+
+// Egress returns what each port leads to, by port and protocol. Of two targets
+// with one port the first by key has it.
+func Egress(in EgressInput) []EgressPort {
+	byKey := func(a, b egress.Target) int { return cmp.Compare(a.Key, b.Key) }
+	seen := make(map[EgressKey]bool, len(in.Targets)+len(in.Leaving))
+	out := make([]EgressPort, 0, len(in.Targets)+len(in.Leaving))
+	add := func(targets []egress.Target, leaving bool) {
+		for _, t := range slices.SortedFunc(slices.Values(targets), byKey) {
+			if key := EgressKeyOf(t); !seen[key] {
+				seen[key] = true
+				out = append(out, egressPort(t, leaving, in))
+			}
+		}
+	}
+	add(in.Targets, false)
+	add(in.Leaving, true)
+	slices.SortFunc(out, func(a, b EgressPort) int {
+		return cmp.Or(cmp.Compare(a.Target.ProxyPort, b.Target.ProxyPort), cmp.Compare(a.Target.Protocol, b.Target.Protocol))
+	})
+	return out
+}
+
+func egressPort(t egress.Target, leaving bool, in EgressInput) EgressPort {
+	p := EgressPort{Target: t, Leaving: leaving}
+	switch {
+	case t.ProxyPort < egress.FirstPort || t.ProxyPort > egress.LastPort || t.Port < 1 || t.Port > 65535:
+		p.Message = messageEgressRange
+		return p
+	case t.Protocol == corev1.ProtocolUDP && !in.Kernel:
+		p.Message = messageEgressUDP
+		return p
+	}
+
+	p.Listen = !in.Kernel
+
+	// A host that was found once is dialled while tailscaled is away, too:
+	// tailscaled itself knows best when it is back.
+	host := in.Find(t.Host)
+	tags := missingTags(host.Devices, t)
+	if host.Addr.IsValid() && tags == "" {
+		p.Addr = netip.AddrPortFrom(host.Addr, uint16(t.Port))
+		p.Probe = egressProbe(t, host.Addr)
+	}
+
+	key := EgressKeyOf(t)
+	switch {
+	case leaving:
+		p.Message = messageEgressLeaving
+	case in.Closed[key] != "":
+		p.Message = in.Closed[key]
+	case !in.Running:
+		p.Message = messageNotInTailnet
+	case host.RouteUnused:
+		p.Message = fmt.Sprintf(messageEgressRoutes, t.Host)
+	case !host.Addr.IsValid():
+		p.Message = fmt.Sprintf(messageEgressNoHost, t.Host)
+	case tags != "":
+		p.Message = tags
+	case in.Outside[key]:
+		p.Message = fmt.Sprintf(messageEgressOutside, t.Address())
+	case in.Kernel && in.Applied[key] != p.Addr:
+		p.Message = messageEgressApplying
+	default:
+		p.Message = egressHealth(p, in.Health)
+	}
+	p.Ready = p.Message == ""
+	return p
+}
+
+// missingTags tells which device lacks which tags of the target. All devices that
+// traffic may go to must carry them.
+func missingTags(devices []localapi.Device, t egress.Target) string {
+	for _, d := range devices {
+		var missing []string
+		for _, tag := range t.Tags {
+			if !slices.Contains(d.Tags, tag) {
+				missing = append(missing, tag)
+			}
+		}
+		if len(missing) > 0 {
+			slices.Sort(missing)
+			return fmt.Sprintf(messageEgressTags, d.Name, t.Host, list(missing))
+		}
+	}
+	return ""
+}
+
+func egressProbe(t egress.Target, addr netip.Addr) *probe.Target {
+	// Without a connection there is nothing to probe.
+	if t.HealthCheck == nil || t.Protocol == corev1.ProtocolUDP {
+		return nil
+	}
+	return &probe.Target{
+		Host:               addr.String(),
+		Port:               uint16(t.Port),
+		Path:               t.HealthCheck.Path,
+		Interval:           t.HealthCheck.Interval.Duration,
+		Timeout:            t.HealthCheck.Timeout.Duration,
+		HealthyThreshold:   int(t.HealthCheck.HealthyThreshold),
+		UnhealthyThreshold: int(t.HealthCheck.UnhealthyThreshold),
+	}
+}
+
+func egressHealth(p EgressPort, health map[probe.Target]probe.Status) string {
+	if p.Probe == nil {
+		return ""
+	}
+	switch st := health[*p.Probe]; st.Health {
+	case probe.Healthy:
+		return ""
+	case probe.Unhealthy:
+		return fmt.Sprintf(messageEgressSick, p.Target.Address(), st.Reason)
+	case probe.Unknown:
+	}
+	return messageEgressProbing
+}
+
+// EgressTargets returns what to probe.
+func EgressTargets(ports []EgressPort) []probe.Target {
+	var out []probe.Target
+	for _, p := range ports {
+		if p.Probe != nil && !p.Leaving {
+			out = append(out, *p.Probe)
+		}
+	}
+	return out
+}
+
+// EgressStatus returns the ports to report.
+func EgressStatus(ports []EgressPort) []v1alpha1.EgressPort {
+	var out []v1alpha1.EgressPort
+	for _, p := range ports {
+		out = append(out, v1alpha1.EgressPort{
+			Port:     p.Target.ProxyPort,
+			Protocol: p.Target.Protocol,
+			Target:   p.Target.Key,
+			Ready:    p.Ready,
+			Message:  p.Message,
+		})
+	}
+	return out
+}

@@ -1,0 +1,257 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
+)
+
+var addrDB = netip.MustParseAddr("100.64.0.9")
+
+// tailnet has one device, db, and a route that is not used.
+func tailnet(host string) localapi.Host {
+	switch host {
+	case "db":
+		return localapi.Host{Addr: addrDB, Devices: []localapi.Device{{Name: "db.example.ts.net", Tags: []string{"tag:a", "tag:b"}}}}
+	case "10.0.0.1":
+		return localapi.Host{RouteUnused: true}
+	}
+	return localapi.Host{}
+}
+
+func egressTarget(fn ...func(*egress.Target)) egress.Target {
+	t := egress.Target{Key: "endpoint/db/5432", Host: "db", Port: 5432, Protocol: corev1.ProtocolTCP, ProxyPort: 10000}
+	for _, f := range fn {
+		f(&t)
+	}
+	return t
+}
+
+func TestEgress(t *testing.T) {
+	check := func(t *egress.Target) {
+		t.HealthCheck = &egress.HealthCheck{
+			Path:     "/healthz",
+			Interval: metav1.Duration{Duration: time.Second}, Timeout: metav1.Duration{Duration: time.Second},
+			HealthyThreshold: 1, UnhealthyThreshold: 2,
+		}
+	}
+	udp := func(t *egress.Target) { t.Protocol = corev1.ProtocolUDP }
+	probed := probe.Target{Host: "100.64.0.9", Port: 5432, Path: "/healthz", Interval: time.Second, Timeout: time.Second, HealthyThreshold: 1, UnhealthyThreshold: 2}
+	addr := netip.AddrPortFrom(addrDB, 5432)
+	tcpKey := EgressKey{Port: 10000, Protocol: corev1.ProtocolTCP}
+
+	cases := map[string]struct {
+		reason string
+		target egress.Target
+		in     EgressInput
+		addr   netip.AddrPort
+		listen bool
+		status v1alpha1.EgressPort
+	}{
+		"Ready": {
+			reason: "A port that leads to a device is ready.",
+			target: egressTarget(), in: EgressInput{Running: true},
+			addr: addr, listen: true,
+			status: v1alpha1.EgressPort{Ready: true},
+		},
+		"Tags": {
+			reason: "A device that carries the tags is a host.",
+			target: egressTarget(func(t *egress.Target) { t.Tags = []string{"tag:b", "tag:a"} }), in: EgressInput{Running: true},
+			addr: addr, listen: true,
+			status: v1alpha1.EgressPort{Ready: true},
+		},
+		"TagsMissing": {
+			reason: "A device that lacks a tag is refused.",
+			target: egressTarget(func(t *egress.Target) { t.Tags = []string{"tag:z", "tag:a", "tag:y"} }), in: EgressInput{Running: true},
+			listen: true,
+			status: v1alpha1.EgressPort{Message: "Device db.example.ts.net has db but does not carry tag:y, tag:z, which the target asks for"},
+		},
+		"NoHost": {
+			reason: "A target that nobody has is refused.",
+			target: egressTarget(func(t *egress.Target) { t.Host = "100.64.0.8" }), in: EgressInput{Running: true},
+			listen: true,
+			status: v1alpha1.EgressPort{Message: "No device of the tailnet that this proxy may reach has 100.64.0.8; check the host, and that the policy file grants the proxy's tags access to it"},
+		},
+		"RouteUnused": {
+			reason: "A target behind a router is refused unless routes are used.",
+			target: egressTarget(func(t *egress.Target) { t.Host = "10.0.0.1" }), in: EgressInput{Running: true},
+			listen: true,
+			status: v1alpha1.EgressPort{Message: "Only a subnet router has 10.0.0.1, and this proxy does not accept routes"},
+		},
+		"NotInTailnet": {
+			reason: "While tailscaled is away the host that was found last stays.",
+			target: egressTarget(), addr: addr, listen: true,
+			status: v1alpha1.EgressPort{Message: messageNotInTailnet},
+		},
+		"Outside": {
+			reason: "What tailscaled would have dialled elsewhere must be told.",
+			target: egressTarget(), in: EgressInput{Running: true, Outside: map[EgressKey]bool{tcpKey: true}},
+			addr: addr, listen: true,
+			status: v1alpha1.EgressPort{Message: "tailscaled would have dialled db:5432 outside of the tailnet, which was refused"},
+		},
+		"Closed": {
+			reason: "It must be told that a port cannot be listened on.",
+			target: egressTarget(), in: EgressInput{Running: true, Closed: map[EgressKey]string{tcpKey: "The pod cannot"}},
+			addr: addr, listen: true,
+			status: v1alpha1.EgressPort{Message: "The pod cannot"},
+		},
+		"UDPUserspace": {
+			reason: "UDP needs the kernel.",
+			target: egressTarget(udp), in: EgressInput{Running: true},
+			status: v1alpha1.EgressPort{Protocol: corev1.ProtocolUDP, Message: messageEgressUDP},
+		},
+		"UDPKernel": {
+			reason: "The kernel forwards UDP, which has no health check.",
+			target: egressTarget(udp, check),
+			in: EgressInput{Running: true, Kernel: true, Applied: map[EgressKey]netip.AddrPort{
+				{Port: 10000, Protocol: corev1.ProtocolUDP}: addr,
+			}},
+			addr:   addr,
+			status: v1alpha1.EgressPort{Protocol: corev1.ProtocolUDP, Ready: true},
+		},
+		"KernelNotApplied": {
+			reason: "The kernel forwards once containerboot has set it up, to that very address.",
+			target: egressTarget(),
+			in: EgressInput{Running: true, Kernel: true, Applied: map[EgressKey]netip.AddrPort{
+				tcpKey: netip.MustParseAddrPort("100.64.0.8:5432"),
+			}},
+			addr:   addr,
+			status: v1alpha1.EgressPort{Message: messageEgressApplying},
+		},
+		"OutOfRange": {
+			reason: "A port of the agent's own must not be taken.",
+			target: egressTarget(func(t *egress.Target) { t.ProxyPort = 9093 }), in: EgressInput{Running: true},
+			status: v1alpha1.EgressPort{Port: 9093, Message: messageEgressRange},
+		},
+		"Healthy": {
+			reason: "A target that answers is ready.",
+			target: egressTarget(check), in: EgressInput{Running: true, Health: map[probe.Target]probe.Status{probed: {Health: probe.Healthy}}},
+			addr: addr, listen: true,
+			status: v1alpha1.EgressPort{Ready: true},
+		},
+		"Sick": {
+			reason: "A target that does not answer is not ready, but is still led to.",
+			target: egressTarget(check), in: EgressInput{Running: true, Health: map[probe.Target]probe.Status{probed: {Health: probe.Unhealthy, Reason: "timed out"}}},
+			addr: addr, listen: true,
+			status: v1alpha1.EgressPort{Message: "db:5432 does not answer: timed out"},
+		},
+		"Probing": {
+			reason: "A target that was not probed yet is not ready.",
+			target: egressTarget(check), in: EgressInput{Running: true},
+			addr: addr, listen: true,
+			status: v1alpha1.EgressPort{Message: messageEgressProbing},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.in.Targets = []egress.Target{tc.target}
+			tc.in.Find = tailnet
+			ports := Egress(tc.in)
+			if len(ports) != 1 {
+				t.Fatalf("\n%s\nEgress(...): %d ports, want 1", tc.reason, len(ports))
+			}
+			tc.status.Target = tc.target.Key
+			if tc.status.Port == 0 {
+				tc.status.Port = 10000
+			}
+			if tc.status.Protocol == "" {
+				tc.status.Protocol = corev1.ProtocolTCP
+			}
+			if diff := cmp.Diff([]v1alpha1.EgressPort{tc.status}, EgressStatus(ports)); diff != "" {
+				t.Errorf("\n%s\nEgressStatus(...): -want, +got:\n%s", tc.reason, diff)
+			}
+			if ports[0].Addr != tc.addr || ports[0].Listen != tc.listen {
+				t.Errorf("\n%s\nleads to %s, listens %t, want %s, %t", tc.reason, ports[0].Addr, ports[0].Listen, tc.addr, tc.listen)
+			}
+		})
+	}
+}
+
+func TestEgressOrder(t *testing.T) {
+	first := egressTarget(func(t *egress.Target) { t.Key = "a" })
+	second := egressTarget(func(t *egress.Target) { t.Key = "b" })
+	low := egressTarget(func(t *egress.Target) { t.Key, t.ProxyPort = "z", 10001 })
+	udp := egressTarget(func(t *egress.Target) { t.Key, t.Protocol = "u", corev1.ProtocolUDP })
+	want := []string{"a", "u", "z"}
+	for _, in := range []EgressInput{
+		{Targets: []egress.Target{second, low, udp, first}},
+		{Targets: []egress.Target{first, udp, second, low}},
+		{Targets: []egress.Target{udp, first}, Leaving: []egress.Target{low, second}},
+	} {
+		in.Find = tailnet
+		var got []string
+		for _, p := range EgressStatus(Egress(in)) {
+			got = append(got, p.Target)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("A port has one target, whatever the order of the input: -want, +got:\n%s", diff)
+		}
+	}
+}
+
+func TestEgressServices(t *testing.T) {
+	ports := Egress(EgressInput{
+		Targets: []egress.Target{
+			egressTarget(),
+			egressTarget(func(t *egress.Target) { t.Key, t.Protocol, t.Port = "dns", corev1.ProtocolUDP, 53 }),
+			egressTarget(func(t *egress.Target) { t.Key, t.Host, t.ProxyPort = "gone", "gone", 10001 }),
+		},
+		Find: tailnet, Running: true, Kernel: true,
+	})
+	want := `{"tcp-10000":{"healthCheckEndpoint":"","tailnetTarget":{"ip":"100.64.0.9","fqdn":""},"ports":[{"protocol":"tcp","matchPort":10000,"targetPort":5432}]},` +
+		`"udp-10000":{"healthCheckEndpoint":"","tailnetTarget":{"ip":"100.64.0.9","fqdn":""},"ports":[{"protocol":"udp","matchPort":10000,"targetPort":53}]}}`
+	for range 20 {
+		got, err := EgressServices(ports)
+		if err != nil {
+			t.Fatalf("EgressServices(...): %v", err)
+		}
+		if diff := cmp.Diff(want, string(got)); diff != "" {
+			t.Fatalf("Only ports with an address are forwarded, in the same bytes each time: -want, +got:\n%s", diff)
+		}
+	}
+}
+
+func TestEgressApplied(t *testing.T) {
+	status := `{"podIPv4":"10.0.0.7","services":{"tcp-10000":{"ports":[{"protocol":"tcp","matchPort":10000,"targetPort":5432}],"tailnetTargetIPs":["100.64.0.9"]},` +
+		`"udp-10001":{"ports":[{"protocol":"udp","matchPort":10001,"targetPort":53}],"tailnetTargetIPs":[]}}}`
+	cases := map[string]struct {
+		reason string
+		status string
+		podIP  string
+		want   map[EgressKey]netip.AddrPort
+		err    error
+	}{
+		"ThisPod": {
+			reason: "What was set up in this pod counts.",
+			status: status, podIP: "10.0.0.7",
+			want: map[EgressKey]netip.AddrPort{{Port: 10000, Protocol: corev1.ProtocolTCP}: netip.AddrPortFrom(addrDB, 5432)},
+		},
+		"AnotherPod": {reason: "What was set up in a pod before it does not.", status: status, podIP: "10.0.0.8"},
+		"None":       {reason: "Nothing may have been set up yet.", podIP: "10.0.0.7"},
+		"Broken":     {reason: "A status that cannot be read is an error.", status: "{", podIP: "10.0.0.7", err: cmpopts.AnyError},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := EgressApplied([]byte(tc.status), tc.podIP)
+			if diff := cmp.Diff(tc.err, err, cmpopts.EquateErrors()); diff != "" {
+				t.Errorf("\n%s\nEgressApplied(...): -want error, +got error:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.want, got, cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
+				t.Errorf("\n%s\nEgressApplied(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

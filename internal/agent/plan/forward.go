@@ -1,0 +1,293 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"tailscale.com/ipn"
+	"tailscale.com/kube/egressservices"
+	"tailscale.com/kube/ingressservices"
+	"tailscale.com/tailcfg"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+)
+
+// Messages of services that the kernel is to forward.
+const (
+	messageAllPorts      = "All ports need proxies with Kernel networking"
+	messageAllPortsAddrs = "All ports need a backend with one address of the family of the service's, %s has %s"
+	messageForwarding    = messageEgressApplying
+	messageResolving     = "Waiting for the address of the backend"
+)
+
+// Forwards are services whose packets the kernel forwards to one address, by name.
+// Containerboot makes rules of them (tailscale.com kube/ingressservices).
+type Forwards map[string]ingressservices.Config
+
+// A ForwardInput is what there is to decide with which services the kernel
+// forwards.
+type ForwardInput struct {
+	// Kernel tells whether the pod has Kernel networking.
+	Kernel bool
+
+	Attachments []v1alpha1.ServiceAttachment
+
+	// Addresses of backends, by host. One that is not in it is not known yet.
+	Addresses map[string][]netip.Addr
+
+	// Previous are the services that are forwarded so far. They stay so until
+	// their backends' addresses are known.
+	Previous Forwards
+
+	// Applied are those that containerboot has set up, if that is known.
+	Applied      Forwards
+	AppliedKnown bool
+
+	// Advertised are the services that the pod advertises so far.
+	Advertised []string
+}
+
+// Forward returns services, and which of them the kernel is to forward: all that
+// need no more than that. One that is not set up yet is not advertised.
+func Forward(services []Service, in ForwardInput) ([]Service, Forwards) {
+	specs := make(map[string]v1alpha1.ServiceAttachmentSpec, len(in.Attachments))
+	for _, a := range slices.Backward(in.Attachments) {
+		if a.Spec.Direction == v1alpha1.DirectionIngress && a.DeletionTimestamp == nil {
+			specs[string(a.Spec.ServiceName)] = a.Spec
+		}
+	}
+	services = slices.Clone(services)
+	out := make(Forwards)
+	for i := range services {
+		s := &services[i]
+		spec := specs[s.Name]
+		c, msg := forward(spec, s.Name, in)
+		switch {
+		case c != nil:
+			out[s.Name] = *c
+			msg = ""
+			if in.AppliedKnown && !sameForward(in.Applied[s.Name], *c) || !in.AppliedKnown && !slices.Contains(in.Advertised, s.Name) {
+				msg = messageForwarding
+			}
+		case msg == messageResolving && slices.Contains(in.Advertised, s.Name):
+			// It stays as it is.
+			msg = ""
+		case !allPorts(spec) && msg != messageResolving:
+			// Whatever is in the way, tailscaled can hand connections on.
+			msg = ""
+		}
+		if msg != "" && (s.Advertise || s.Message == "") {
+			s.Advertise, s.Message = false, msg
+		}
+	}
+	return services, out
+}
+
+// forward returns what the kernel is to do for a service. It returns why it can
+// do nothing if that is all the service can have.
+func forward(spec v1alpha1.ServiceAttachmentSpec, name string, in ForwardInput) (*ingressservices.Config, string) {
+	if !in.Kernel {
+		return nil, messageAllPorts
+	}
+	host, ok := forwardable(spec)
+	if !ok {
+		return nil, ""
+	}
+	addrs, known := in.Addresses[host]
+	if !known {
+		if c, ok := in.Previous[name]; ok {
+			return &c, ""
+		}
+		return nil, messageResolving
+	}
+	c := ingressservices.Config{
+		IPv4Mapping: mapping(spec.Addresses, addrs, netip.Addr.Is4),
+		IPv6Mapping: mapping(spec.Addresses, addrs, netip.Addr.Is6),
+	}
+	if c.IPv4Mapping == nil && c.IPv6Mapping == nil {
+		var have []string
+		for _, a := range addrs {
+			have = append(have, a.String())
+		}
+		return nil, fmt.Sprintf(messageAllPortsAddrs, host, list(have))
+	}
+	return &c, ""
+}
+
+// forwardable returns the one host that all ports of a service go to as they are.
+func forwardable(spec v1alpha1.ServiceAttachmentSpec) (string, bool) {
+	host := ""
+	for _, p := range spec.Ports {
+		switch {
+		case p.Backend == nil, p.TLS != nil, p.ProxyProtocol != 0,
+			p.Protocol != "" && p.Protocol != v1alpha1.AttachmentProtocolTCP,
+			p.Port != 0 && p.Port != p.Backend.Port,
+			host != "" && host != p.Backend.Host:
+			return "", false
+		}
+		host = p.Backend.Host
+	}
+	return host, host != ""
+}
+
+func allPorts(spec v1alpha1.ServiceAttachmentSpec) bool {
+	return slices.ContainsFunc(spec.Ports, func(p v1alpha1.AttachmentPort) bool { return p.Port == 0 })
+}
+
+// ForwardHosts returns the hosts whose addresses Forward asks for, sorted.
+func ForwardHosts(attachments []v1alpha1.ServiceAttachment) []string {
+	hosts := make(map[string]bool)
+	for _, a := range attachments {
+		if h, ok := forwardable(a.Spec); ok && a.Spec.Direction == v1alpha1.DirectionIngress {
+			hosts[h] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(hosts))
+}
+
+// mapping maps the service's address of a family to the backend's, if that is the
+// only one: the kernel forwards to one address, and would not notice that it went.
+func mapping(service []string, backend []netip.Addr, family func(netip.Addr) bool) *ingressservices.Mapping {
+	var m ingressservices.Mapping
+	for _, s := range service {
+		if a, err := netip.ParseAddr(s); err == nil && family(a) {
+			m.TailscaleServiceIP = a
+		}
+	}
+	for _, a := range backend {
+		if !family(a) {
+			continue
+		}
+		if m.ClusterIP.IsValid() {
+			return nil
+		}
+		m.ClusterIP = a
+	}
+	if !m.TailscaleServiceIP.IsValid() || !m.ClusterIP.IsValid() {
+		return nil
+	}
+	return &m
+}
+
+// Equal tells whether both forward the same.
+func (f Forwards) Equal(o Forwards) bool { return maps.EqualFunc(f, o, sameForward) }
+
+func sameForward(a, b ingressservices.Config) bool {
+	same := func(a, b *ingressservices.Mapping) bool {
+		if a == nil || b == nil {
+			return a == b
+		}
+		return *a == *b
+	}
+	return same(a.IPv4Mapping, b.IPv4Mapping) && same(a.IPv6Mapping, b.IPv6Mapping)
+}
+
+// IngressConfig returns containerboot's config of what the kernel forwards.
+func IngressConfig(f Forwards) ([]byte, error) {
+	b, err := json.Marshal(ingressservices.Configs(f))
+	return b, errors.Wrap(err, "cannot encode ingress config")
+}
+
+// ForwardsIn returns what a config that IngressConfig made forwards.
+func ForwardsIn(config []byte) (Forwards, error) {
+	var c ingressservices.Configs
+	err := json.Unmarshal(config, &c)
+	return Forwards(c), errors.Wrap(err, "cannot decode ingress config")
+}
+
+// IngressApplied returns what containerboot has set up in the pod with that
+// address, by its status in the state Secret.
+func IngressApplied(status []byte, podIP string) (Forwards, error) {
+	if len(status) == 0 {
+		return nil, nil
+	}
+	var st ingressservices.Status
+	if err := json.Unmarshal(status, &st); err != nil {
+		return nil, errors.Wrap(err, "cannot decode ingress status")
+	}
+	if st.PodIPv4 != podIP && st.PodIPv6 != podIP {
+		return nil, nil
+	}
+	return Forwards(st.Configs), nil
+}
+
+// WithTun returns a serve config in which the services that the kernel forwards
+// are marked so: tailscaled hands their packets on, and tells control that all
+// their ports are served.
+func WithTun(config []byte, f Forwards) ([]byte, error) {
+	if len(f) == 0 {
+		return config, nil
+	}
+	var sc ipn.ServeConfig
+	if err := json.Unmarshal(config, &sc); err != nil {
+		return nil, errors.Wrap(err, "cannot decode serve config")
+	}
+	for name := range f {
+		if sc.Services == nil {
+			sc.Services = make(map[tailcfg.ServiceName]*ipn.ServiceConfig, len(f))
+		}
+		sc.Services[tailcfg.ServiceName(name)] = &ipn.ServiceConfig{Tun: true}
+	}
+	b, err := json.Marshal(sc)
+	return b, errors.Wrap(err, "cannot encode serve config")
+}
+
+// EgressServices returns containerboot's config of the egress ports that have an
+// address: one service for each port, by which it needs no order in a list
+// (tailscale.com kube/egressservices, PortMaps).
+func EgressServices(ports []EgressPort) ([]byte, error) {
+	out := make(egressservices.Configs, len(ports))
+	for _, p := range ports {
+		if !p.Addr.IsValid() {
+			continue
+		}
+		protocol := strings.ToLower(string(p.Target.Protocol))
+		out[fmt.Sprintf("%s-%d", protocol, p.Target.ProxyPort)] = egressservices.Config{
+			TailnetTarget: egressservices.TailnetTarget{IP: p.Addr.Addr().String()},
+			Ports: egressservices.PortMaps{{
+				Protocol:   protocol,
+				MatchPort:  uint16(p.Target.ProxyPort),
+				TargetPort: p.Addr.Port(),
+			}: {}},
+		}
+	}
+	// Maps are encoded in the order of their keys.
+	b, err := json.Marshal(out)
+	return b, errors.Wrap(err, "cannot encode egress services")
+}
+
+// EgressApplied returns where ports lead in the pod with that address, by
+// containerboot's status in the state Secret.
+func EgressApplied(status []byte, podIP string) (map[EgressKey]netip.AddrPort, error) {
+	if len(status) == 0 {
+		return nil, nil
+	}
+	var st egressservices.Status
+	if err := json.Unmarshal(status, &st); err != nil {
+		return nil, errors.Wrap(err, "cannot decode egress status")
+	}
+	if st.PodIPv4 != podIP && st.PodIPv6 != podIP {
+		return nil, nil
+	}
+	out := make(map[EgressKey]netip.AddrPort)
+	for _, s := range st.Services {
+		if s == nil || len(s.TailnetTargetIPs) == 0 {
+			continue
+		}
+		for p := range s.Ports {
+			key := EgressKey{Port: int32(p.MatchPort), Protocol: corev1.Protocol(strings.ToUpper(p.Protocol))}
+			out[key] = netip.AddrPortFrom(s.TailnetTargetIPs[0], p.TargetPort)
+		}
+	}
+	return out, nil
+}

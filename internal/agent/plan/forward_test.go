@@ -1,0 +1,160 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+)
+
+func TestForward(t *testing.T) {
+	port := func(from, to int32, host string) v1alpha1.AttachmentPort {
+		return v1alpha1.AttachmentPort{Port: from, Backend: &v1alpha1.AttachmentBackend{Host: host, Port: to}}
+	}
+	addrs := func(as ...string) map[string][]netip.Addr {
+		out := []netip.Addr{}
+		for _, a := range as {
+			out = append(out, netip.MustParseAddr(a))
+		}
+		return map[string][]netip.Addr{"web": out}
+	}
+	const v4 = `{"svc:web":{"IPv4Mapping":{"TailscaleServiceIP":"100.100.0.1","ClusterIP":"10.96.0.1"}}}`
+	applied := func(s string) Forwards {
+		f, err := ForwardsIn([]byte(s))
+		if err != nil {
+			t.Fatalf("ForwardsIn(...): %v", err)
+		}
+		return f
+	}
+	all := []v1alpha1.AttachmentPort{port(0, 80, "web")}
+	same := []v1alpha1.AttachmentPort{port(80, 80, "web"), port(443, 443, "web")}
+
+	cases := map[string]struct {
+		reason    string
+		ports     []v1alpha1.AttachmentPort
+		in        ForwardInput
+		want      string
+		advertise bool
+		message   string
+	}{
+		"Userspace": {
+			reason: "Without the kernel tailscaled hands connections on.",
+			ports:  same, want: `{}`, advertise: true,
+		},
+		"UserspaceAllPorts": {
+			reason: "All ports need the kernel.",
+			ports:  all, want: `{}`, message: messageAllPorts,
+		},
+		"Applied": {
+			reason: "What is set up may be advertised.",
+			ports:  same,
+			in:     ForwardInput{Kernel: true, Addresses: addrs("10.96.0.1"), AppliedKnown: true, Applied: applied(v4)},
+			want:   v4, advertise: true,
+		},
+		"NotApplied": {
+			reason: "What is not set up yet must not be advertised.",
+			ports:  same,
+			in:     ForwardInput{Kernel: true, Addresses: addrs("10.96.0.1"), AppliedKnown: true},
+			want:   v4, message: messageForwarding,
+		},
+		"RestartedBeforeStateIsKnown": {
+			reason: "A restarted agent leaves a service advertised until it knows what is set up.",
+			ports:  same,
+			in:     ForwardInput{Kernel: true, Addresses: addrs("10.96.0.1"), Advertised: []string{"svc:web"}},
+			want:   v4, advertise: true,
+		},
+		"RestartedBeforeAddressesAreKnown": {
+			reason: "A restarted agent keeps on forwarding until it knows the backend's address.",
+			ports:  same,
+			in:     ForwardInput{Kernel: true, Previous: applied(v4), AppliedKnown: true, Applied: applied(v4)},
+			want:   v4, advertise: true,
+		},
+		"Resolving": {
+			reason: "Whether the kernel can forward a new service is known once its backend's address is.",
+			ports:  same, in: ForwardInput{Kernel: true}, want: `{}`, message: messageResolving,
+		},
+		"BothFamilies": {
+			reason: "Each family has a mapping of its own.",
+			ports:  all,
+			in:     ForwardInput{Kernel: true, Addresses: addrs("10.96.0.1", "fd00::1"), Advertised: []string{"svc:web"}},
+			want: `{"svc:web":{"IPv4Mapping":{"TailscaleServiceIP":"100.100.0.1","ClusterIP":"10.96.0.1"},` +
+				`"IPv6Mapping":{"TailscaleServiceIP":"fd7a:115c:a1e0::1","ClusterIP":"fd00::1"}}}`,
+			advertise: true,
+		},
+		"SeveralAddresses": {
+			reason: "A backend with several addresses is served by tailscaled.",
+			ports:  same, in: ForwardInput{Kernel: true, Addresses: addrs("10.0.0.1", "10.0.0.2")}, want: `{}`, advertise: true,
+		},
+		"AllPortsSeveralAddresses": {
+			reason: "All ports cannot go to several addresses.",
+			ports:  all, in: ForwardInput{Kernel: true, Addresses: addrs("10.0.0.1", "10.0.0.2")}, want: `{}`,
+			message: "All ports need a backend with one address of the family of the service's, web has 10.0.0.1, 10.0.0.2",
+		},
+		"OtherPort": {
+			reason: "The kernel does not change ports.",
+			ports:  []v1alpha1.AttachmentPort{port(80, 8080, "web")},
+			in:     ForwardInput{Kernel: true, Addresses: addrs("10.96.0.1")}, want: `{}`, advertise: true,
+		},
+		"OtherHost": {
+			reason: "The kernel forwards all of a service to one host.",
+			ports:  []v1alpha1.AttachmentPort{port(80, 80, "web"), port(443, 443, "other")},
+			in:     ForwardInput{Kernel: true, Addresses: addrs("10.96.0.1")}, want: `{}`, advertise: true,
+		},
+		"TLS": {
+			reason: "The kernel does not end TLS.",
+			ports:  []v1alpha1.AttachmentPort{{Port: 443, Backend: &v1alpha1.AttachmentBackend{Host: "web", Port: 443}, TLS: &v1alpha1.AttachmentTLS{}}},
+			in:     ForwardInput{Kernel: true, Addresses: addrs("10.96.0.1")}, want: `{}`, advertise: true,
+		},
+		"HTTP": {
+			reason: "The kernel adds no headers.",
+			ports:  []v1alpha1.AttachmentPort{{Port: 80, Backend: &v1alpha1.AttachmentBackend{Host: "web", Port: 80}, Protocol: v1alpha1.AttachmentProtocolHTTP}},
+			in:     ForwardInput{Kernel: true, Addresses: addrs("10.96.0.1")}, want: `{}`, advertise: true,
+		},
+		"ProxyProtocol": {
+			reason: "The kernel adds no header of the PROXY protocol.",
+			ports:  []v1alpha1.AttachmentPort{{Port: 80, Backend: &v1alpha1.AttachmentBackend{Host: "web", Port: 80}, ProxyProtocol: 2}},
+			in:     ForwardInput{Kernel: true, Addresses: addrs("10.96.0.1")}, want: `{}`, advertise: true,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.in.Attachments = []v1alpha1.ServiceAttachment{{Spec: v1alpha1.ServiceAttachmentSpec{
+				Direction: v1alpha1.DirectionIngress, ServiceName: "svc:web",
+				Addresses: []string{"100.100.0.1", "fd7a:115c:a1e0::1"}, Ports: tc.ports,
+			}}}
+			services, f := Forward([]Service{{Name: "svc:web", Advertise: true}}, tc.in)
+			got, err := IngressConfig(f)
+			if err != nil {
+				t.Fatalf("IngressConfig(...): %v", err)
+			}
+			if diff := cmp.Diff(tc.want, string(got)); diff != "" {
+				t.Errorf("\n%s\nIngressConfig(Forward(...)): -want, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(Service{Name: "svc:web", Advertise: tc.advertise, Message: tc.message}, services[0]); diff != "" {
+				t.Errorf("\n%s\nForward(...): -want, +got:\n%s", tc.reason, diff)
+			}
+			back, err := ForwardsIn(got)
+			if err != nil || !back.Equal(f) {
+				t.Errorf("\n%s\nForwardsIn(...): %v, %v, want what was encoded", tc.reason, back, err)
+			}
+		})
+	}
+}
+
+func TestWithTun(t *testing.T) {
+	f := Forwards{"svc:web": {}}
+	serve := `{"Services":{"svc:db":{"TCP":{"5432":{"TCPForward":"db:5432"}}},"svc:web":{"TCP":{"80":{"TCPForward":"web:80"}}}}}`
+	got, err := WithTun([]byte(serve), f)
+	if err != nil {
+		t.Fatalf("WithTun(...): %v", err)
+	}
+	want := `{"Services":{"svc:db":{"TCP":{"5432":{"TCPForward":"db:5432"}}},"svc:web":{"Tun":true}}}`
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("A service that the kernel forwards must be marked, and have no handlers: -want, +got:\n%s", diff)
+	}
+}

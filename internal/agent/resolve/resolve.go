@@ -1,0 +1,137 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package resolve keeps track of the addresses of hosts. It is for what only knows
+// addresses, such as the kernel; who dials a name had better look it up each time.
+package resolve
+
+import (
+	"context"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+const (
+	// interval between two lookups of a host. DNS tells nobody of a change, and a
+	// Service keeps its address.
+	interval = 15 * time.Second
+
+	// retry is for a host that has no address yet.
+	retry = 2 * time.Second
+
+	// timeout of a lookup.
+	timeout = 5 * time.Second
+)
+
+// A Lookup returns the addresses of a host.
+type Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
+
+// A Resolver looks up a changing set of hosts. Its methods may be called from
+// several goroutines.
+type Resolver struct {
+	lookup  Lookup
+	changed func()
+
+	mu    sync.Mutex
+	hosts map[string]*host
+}
+
+type host struct {
+	cancel context.CancelFunc
+	addrs  []netip.Addr
+	known  bool
+}
+
+// New returns a Resolver without hosts. It calls changed, from goroutines of its
+// own, after the addresses of a host have changed.
+func New(l Lookup, changed func()) *Resolver {
+	return &Resolver{lookup: l, changed: changed, hosts: make(map[string]*host)}
+}
+
+// Set makes hosts the ones to look up, at once and until ctx ends.
+func (r *Resolver) Set(ctx context.Context, hosts []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.hosts, func(name string, h *host) bool {
+		if slices.Contains(hosts, name) {
+			return false
+		}
+		h.cancel()
+		return true
+	})
+	for _, name := range hosts {
+		if r.hosts[name] != nil {
+			continue
+		}
+		hctx, cancel := context.WithCancel(ctx)
+		h := &host{cancel: cancel}
+		r.hosts[name] = h
+		go r.follow(hctx, name, h)
+	}
+}
+
+// Addresses returns the addresses of the hosts that were looked up, sorted. While
+// a host cannot be looked up it keeps those it had; one that does not exist has
+// none.
+func (r *Resolver) Addresses() map[string][]netip.Addr {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make(map[string][]netip.Addr, len(r.hosts))
+	for name, h := range r.hosts {
+		if h.known {
+			out[name] = h.addrs
+		}
+	}
+	return out
+}
+
+func (r *Resolver) follow(ctx context.Context, name string, h *host) {
+	for {
+		addrs, ok := r.resolve(ctx, name)
+		if ctx.Err() != nil {
+			return
+		}
+		pause := interval
+		if len(addrs) == 0 {
+			pause = retry
+		}
+		if ok && r.set(h, addrs) {
+			r.changed()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (r *Resolver) resolve(ctx context.Context, name string) ([]netip.Addr, bool) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	addrs, err := r.lookup(ctx, "ip", name)
+	var dns *net.DNSError
+	if err != nil && !(errors.As(err, &dns) && dns.IsNotFound) {
+		return nil, false
+	}
+	for i := range addrs {
+		addrs[i] = addrs[i].Unmap()
+	}
+	slices.SortFunc(addrs, netip.Addr.Compare)
+	return slices.Compact(addrs), true
+}
+
+// set tells whether addrs differ from what was known of the host.
+func (r *Resolver) set(h *host, addrs []netip.Addr) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	same := h.known && slices.Equal(h.addrs, addrs)
+	h.addrs, h.known = addrs, true
+	return !same
+}
