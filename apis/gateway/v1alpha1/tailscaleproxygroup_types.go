@@ -197,7 +197,6 @@ type TailscaleProxyGroupStatus struct {
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
 // +kubebuilder:storageversion
 // +kubebuilder:printcolumn:name="TYPE",type="string",JSONPath=".spec.type"
-// +kubebuilder:printcolumn:name="TAILNETS",type="string",JSONPath=".spec.tailnets[*].name"
 // +kubebuilder:printcolumn:name="ONLINE",type="integer",JSONPath=".status.onlineReplicas"
 // +kubebuilder:printcolumn:name="DESIRED",type="integer",JSONPath=".status.desiredReplicas"
 // +kubebuilder:printcolumn:name="REASON",type="string",JSONPath=".status.conditions[?(@.type=='ProxyGroupReady')].reason"
