@@ -210,7 +210,7 @@ func (a *allocation) probe(c claimant) (int32, bool) {
 // is acceptable.
 func (a *allocation) scan(c claimant, acceptable func(slot) bool) (int32, bool) {
 	n := a.last - a.first + 1
-	start := int32(hash(c) % uint32(n)) //nolint:gosec // Less than n, which is an int32.
+	start := int32(hash(c) % uint32(n)) // Less than n, which is an int32.
 	for i := range n {
 		s := slot{a.first + (start+i)%n, c.protocol}
 		if a.free(s) && !a.othersReport(s, c.key) && acceptable(s) {

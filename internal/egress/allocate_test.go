@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -192,7 +193,7 @@ func TestAllocate(t *testing.T) {
 func TestAllocateForgets(t *testing.T) {
 	previous := Config{}
 	for i := range mostReleased + 10 {
-		previous.Released = append(previous.Released, held(fmt.Sprint(i), FirstPort+int32(i)))
+		previous.Released = append(previous.Released, held(strconv.Itoa(i), FirstPort+int32(i)))
 	}
 	reported := previous.Released[0]
 	got, err := Allocate(previous, nil, Reports{Ports: []ReleasedPort{reported}, Complete: true})
@@ -357,7 +358,7 @@ func play(t *testing.T, seed uint64, last int32, ops []byte) {
 	t.Helper()
 	m := &model{
 		t:      t,
-		rnd:    rand.New(rand.NewPCG(seed, 0)), //nolint:gosec // The same numbers in every run are wanted.
+		rnd:    rand.New(rand.NewPCG(seed, 0)),
 		last:   last,
 		wanted: map[string]Target{},
 		acts:   make([]Config, 3),
@@ -370,7 +371,7 @@ func play(t *testing.T, seed uint64, last int32, ops []byte) {
 
 func TestAllocateProperties(t *testing.T) {
 	for seed := range uint64(90) {
-		rnd := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // The same numbers in every run are wanted.
+		rnd := rand.New(rand.NewPCG(seed, 1))
 		ops := make([]byte, 150)
 		for i := range ops {
 			ops[i] = byte(rnd.IntN(5 + rnd.IntN(4))) // Few restores.
