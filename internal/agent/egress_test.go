@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"tailscale.com/ipn"
 
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi/localapitest"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
@@ -147,6 +149,10 @@ func TestEgressLife(t *testing.T) {
 		t.Errorf("The pod must be ready, got %d: %s", code, body)
 	}
 
+	if _, body := p.get(proxy.PathMetrics); !strings.Contains(body, `tailscale_gateway_egress_connections_total{target="endpoint/db/5432"} 1`) {
+		t.Error("Connections must be counted by target")
+	}
+
 	p.local.ChangePeers(nil, 1)
 	lost := []v1alpha1.EgressPort{{
 		Port: port, Protocol: corev1.ProtocolTCP, Target: "endpoint/db/5432",
@@ -202,6 +208,24 @@ func TestEgressLife(t *testing.T) {
 	if _, err := ping(port); err == nil {
 		t.Error("A released port must be closed in the end")
 	}
+}
+
+func TestEgressHealth(t *testing.T) {
+	port := freePort(t)
+	db := target(port, "100.64.0.9")
+	db.HealthCheck = &egress.HealthCheck{
+		Interval:         metav1.Duration{Duration: 10 * time.Millisecond},
+		Timeout:          metav1.Duration{Duration: time.Second},
+		HealthyThreshold: 1, UnhealthyThreshold: 2,
+	}
+	p := newEgressPod(t, configMap(t, db))
+	p.start()
+	port0 := v1alpha1.EgressPort{Port: port, Protocol: corev1.ProtocolTCP, Target: db.Key}
+	ready, sick := port0, port0
+	ready.Ready, sick.Message = true, "100.64.0.9:5432 does not answer: cannot connect"
+	eventually(t, "A target that answers through the tailnet must be ready.", []v1alpha1.EgressPort{ready}, p.ports)
+	p.local.SetDial(func(string) (net.Conn, error) { return nil, errors.New("connection was refused") })
+	eventually(t, "It must be reported that a target does not answer.", []v1alpha1.EgressPort{sick}, p.ports)
 }
 
 func TestEgressRestart(t *testing.T) {

@@ -123,13 +123,13 @@ func (p *port) accept(ctx context.Context, l net.Listener) {
 			_ = c.Close()
 			continue
 		}
-		p.server.wg.Go(func() { p.serve(client) })
+		p.server.wg.Go(func() { p.serve(context.WithoutCancel(ctx), client) })
 	}
 }
 
-// serve carries one connection. It outlives its listener.
-func (p *port) serve(client *net.TCPConn) {
-	ctx, cancel := context.WithCancel(context.Background())
+// serve carries one connection, which outlives its listener.
+func (p *port) serve(ctx context.Context, client *net.TCPConn) {
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r, ok := p.admit(client, cancel)
 	m := p.server.metrics

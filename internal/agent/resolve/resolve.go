@@ -117,7 +117,7 @@ func (r *Resolver) resolve(ctx context.Context, name string) ([]netip.Addr, bool
 	defer cancel()
 	addrs, err := r.lookup(ctx, "ip", name)
 	var dns *net.DNSError
-	if err != nil && !(errors.As(err, &dns) && dns.IsNotFound) {
+	if err != nil && (!errors.As(err, &dns) || !dns.IsNotFound) {
 		return nil, false
 	}
 	for i := range addrs {
