@@ -16,6 +16,15 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/tailnet"
 )
 
+type tailnetClientCmd struct {
+	Name  string   `arg:"" help:"Hostname in the tailnet. The client has tag:client."`
+	Route []string `help:"Network in CIDR that the client is a router for. 10.99.0.5 is a host behind all clients. It matters only when the client is made."`
+}
+
+func (c *tailnetClientCmd) Run(r runtime) error {
+	return r.daemon().EnsureClient(r, c.Name, c.Route...)
+}
+
 type tailnetCurlCmd struct {
 	URL     string        `arg:"" help:"URL to get. Names of machines and services of the tailnet are resolved by MagicDNS."`
 	As      string        `default:"client" help:"Name of the tailnet client that asks. One that does not exist joins first, with tag:client."`

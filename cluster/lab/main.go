@@ -36,23 +36,24 @@ for built programs (default ~/.cache), which "down" keeps.`
 type cli struct {
 	Cluster string `default:"one" env:"TSGW_CLUSTER" help:"Cluster that the command is about: one, two, ... as 'status' lists them."`
 
-	Up           upCmd           `cmd:"" help:"Build what is missing and bring up the lab. Does nothing when it is up. After a crash or a reboot it starts anew."`
-	Down         downCmd         `cmd:"" help:"Remove the lab: every process, mount, network namespace, cgroup and file, but for the cache."`
-	Status       statusCmd       `cmd:"" help:"Show components, their health, and the ports on 127.0.0.1 that lead into the lab."`
-	Env          envCmd          `cmd:"" help:"Print shell exports for scripts: eval \"$(go run ./cluster/lab env)\"."`
-	Logs         logsCmd         `cmd:"" help:"Show the log of a component, for instance kubelet-one, tailnetsim or daemon."`
-	Kubectl      kubectlCmd      `cmd:"" passthrough:"" help:"Run kubectl against a cluster: lab kubectl get pods -A. Another cluster: lab --cluster two kubectl ..."`
-	Kubeconfig   kubeconfigCmd   `cmd:"" help:"Print the path of a cluster's kubeconfig, for use on this machine."`
-	Helm         helmCmd         `cmd:"" passthrough:"" help:"Run Helm against a cluster: lab helm list -A."`
-	Crossplane   crossplaneCmd   `cmd:"" passthrough:"" help:"Run Crossplane's command line against a cluster: lab crossplane resource trace ..."`
-	TailnetCurl  tailnetCurlCmd  `cmd:"" help:"GET a URL as a client of the tailnet does: lab tailnet-curl http://web.tail1234.ts.net/. It never goes another way."`
-	Tailscale    tailscaleCmd    `cmd:"" passthrough:"" help:"Run the tailscale command line of the lab's tailnet client: lab tailscale status."`
-	LoadImage    loadImageCmd    `cmd:"" help:"Push an image archive to the lab's registry, under the name that pods use for it."`
-	PushXpkg     pushXpkgCmd     `cmd:"" help:"Push a Crossplane package to the lab's registry, under its public name."`
-	Build        buildCmd        `cmd:"" help:"Build the foreign programs into the cache, and nothing else."`
-	Bin          binCmd          `cmd:"" help:"Print the path of a built program: kubectl, helm, crossplane, etcd, ..."`
-	Chart        chartCmd        `cmd:"" help:"Print the folder of a Helm chart from the module cache: crossplane."`
-	DaemonServer daemonServerCmd `cmd:"" name:"daemon" hidden:"" help:"The process that owns a lab. 'up' starts it."`
+	Up            upCmd            `cmd:"" help:"Build what is missing and bring up the lab. Does nothing when it is up. After a crash or a reboot it starts anew."`
+	Down          downCmd          `cmd:"" help:"Remove the lab: every process, mount, network namespace, cgroup and file, but for the cache."`
+	Status        statusCmd        `cmd:"" help:"Show components, their health, and the ports on 127.0.0.1 that lead into the lab."`
+	Env           envCmd           `cmd:"" help:"Print shell exports for scripts: eval \"$(go run ./cluster/lab env)\"."`
+	Logs          logsCmd          `cmd:"" help:"Show the log of a component, for instance kubelet-one, tailnetsim or daemon."`
+	Kubectl       kubectlCmd       `cmd:"" passthrough:"" help:"Run kubectl against a cluster: lab kubectl get pods -A. Another cluster: lab --cluster two kubectl ..."`
+	Kubeconfig    kubeconfigCmd    `cmd:"" help:"Print the path of a cluster's kubeconfig, for use on this machine."`
+	Helm          helmCmd          `cmd:"" passthrough:"" help:"Run Helm against a cluster: lab helm list -A."`
+	Crossplane    crossplaneCmd    `cmd:"" passthrough:"" help:"Run Crossplane's command line against a cluster: lab crossplane resource trace ..."`
+	TailnetClient tailnetClientCmd `cmd:"" help:"Make a client of the tailnet that is called NAME, and answers HTTP at port 8080 and UDP at 8081."`
+	TailnetCurl   tailnetCurlCmd   `cmd:"" help:"GET a URL as a client of the tailnet does: lab tailnet-curl http://web.tail1234.ts.net/. It never goes another way."`
+	Tailscale     tailscaleCmd     `cmd:"" passthrough:"" help:"Run the tailscale command line of the lab's tailnet client: lab tailscale status."`
+	LoadImage     loadImageCmd     `cmd:"" help:"Push an image archive to the lab's registry, under the name that pods use for it."`
+	PushXpkg      pushXpkgCmd      `cmd:"" help:"Push a Crossplane package to the lab's registry, under its public name."`
+	Build         buildCmd         `cmd:"" help:"Build the foreign programs into the cache, and nothing else."`
+	Bin           binCmd           `cmd:"" help:"Print the path of a built program: kubectl, helm, crossplane, etcd, ..."`
+	Chart         chartCmd         `cmd:"" help:"Print the folder of a Helm chart from the module cache: crossplane."`
+	DaemonServer  daemonServerCmd  `cmd:"" name:"daemon" hidden:"" help:"The process that owns a lab. 'up' starts it."`
 }
 
 // A runtime is what every command gets.

@@ -20,6 +20,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/federatedidentity"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/logstreamconfiguration"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/machine"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/machineset"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/oauthclient"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/policyfragment"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/postureintegration"
@@ -52,6 +53,7 @@ func registrations() []registration {
 		{setup: contacts.Setup, needs: with(v1alpha1.ContactsGroupVersionKind)},
 		{setup: vipservice.Setup, needs: with(v1alpha1.VIPServiceGroupVersionKind, v1alpha1.MachineGroupVersionKind)},
 		{setup: machine.Setup, needs: with(v1alpha1.MachineGroupVersionKind)},
+		{setup: machineset.Setup, needs: with(v1alpha1.MachineSetGroupVersionKind, v1alpha1.MachineGroupVersionKind)},
 		{setup: webhook.Setup, needs: with(v1alpha1.WebhookGroupVersionKind)},
 		{setup: postureintegration.Setup, needs: with(v1alpha1.PostureIntegrationGroupVersionKind)},
 		{setup: oauthclient.Setup, needs: with(v1alpha1.OAuthClientGroupVersionKind)},

@@ -28,6 +28,9 @@ const (
 	// LabelMachine names the Machine that owns a Secret.
 	LabelMachine = "gateway.tailscale.com/machine"
 
+	// LabelMachineSet names the MachineSet that owns a Machine.
+	LabelMachineSet = "gateway.tailscale.com/machine-set"
+
 	// LabelSecretType is SecretTypeState or SecretTypeConfig.
 	LabelSecretType = "gateway.tailscale.com/secret-type"
 

@@ -41,6 +41,7 @@ const (
 	TailnetKind                = "Tailnet"
 	VIPServiceKind             = "VIPService"
 	MachineKind                = "Machine"
+	MachineSetKind             = "MachineSet"
 	ProxySetKind               = "ProxySet"
 	ServiceAttachmentKind      = "ServiceAttachment"
 	AuthKeyKind                = "AuthKey"
@@ -65,6 +66,7 @@ var (
 	TailnetGroupVersionKind                 = SchemeGroupVersion.WithKind(TailnetKind)
 	VIPServiceGroupVersionKind              = SchemeGroupVersion.WithKind(VIPServiceKind)
 	MachineGroupVersionKind                 = SchemeGroupVersion.WithKind(MachineKind)
+	MachineSetGroupVersionKind              = SchemeGroupVersion.WithKind(MachineSetKind)
 	AuthKeyGroupVersionKind                 = SchemeGroupVersion.WithKind(AuthKeyKind)
 	DeviceGroupVersionKind                  = SchemeGroupVersion.WithKind(DeviceKind)
 	DiscoveryGroupVersionKind               = SchemeGroupVersion.WithKind(DiscoveryKind)
@@ -86,6 +88,7 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&Tailnet{}, &TailnetList{},
 		&VIPService{}, &VIPServiceList{},
 		&Machine{}, &MachineList{},
+		&MachineSet{}, &MachineSetList{},
 		&ProxySet{}, &ProxySetList{},
 		&ServiceAttachment{}, &ServiceAttachmentList{},
 		&AuthKey{}, &AuthKeyList{},

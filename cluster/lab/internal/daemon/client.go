@@ -78,9 +78,10 @@ func (c Client) Status(ctx context.Context, components bool) (Status, error) {
 	return st, errors.Wrap(json.Unmarshal(b, &st), "cannot decode the lab's status")
 }
 
-// EnsureClient makes a tailnet client of that name unless there is one.
-func (c Client) EnsureClient(ctx context.Context, name string) error {
-	_, err := c.do(ctx, http.MethodPost, "/clients/"+url.PathEscape(name))
+// EnsureClient makes a tailnet client of that name, which is a router for the
+// routes, unless there is one.
+func (c Client) EnsureClient(ctx context.Context, name string, routes ...string) error {
+	_, err := c.do(ctx, http.MethodPost, "/clients/"+url.PathEscape(name)+"?"+url.Values{"route": routes}.Encode())
 	return err
 }
 

@@ -136,7 +136,7 @@ func (d *Daemon) serve(ctx context.Context) (func(), error) {
 		_ = json.NewEncoder(w).Encode(d.status(r.Context(), r.URL.Query().Has("components"))) // The asker is gone else.
 	})
 	mux.HandleFunc("POST /clients/{name}", func(w http.ResponseWriter, r *http.Request) {
-		if err := d.ensureClient(r.Context(), r.PathValue("name"), func(string) {}); err != nil {
+		if err := d.ensureClient(r.Context(), r.PathValue("name"), r.URL.Query()["route"], func(string) {}); err != nil {
 			http.Error(w, err.Error(), http.StatusBadGateway)
 		}
 	})
@@ -207,9 +207,9 @@ func (d *Daemon) forwardTo(name string) string {
 	return ""
 }
 
-// ensureClient makes a tailnet client of that name unless there is one, and
-// waits until it joined.
-func (d *Daemon) ensureClient(ctx context.Context, name string, say func(string)) error {
+// ensureClient makes a tailnet client of that name, which advertises the routes,
+// unless there is one, and waits until it joined.
+func (d *Daemon) ensureClient(ctx context.Context, name string, routes []string, say func(string)) error {
 	if !clientName.MatchString(name) {
 		return errors.Errorf("cannot make tailnet client %q: the name must be a DNS label", name)
 	}
@@ -228,14 +228,17 @@ func (d *Daemon) ensureClient(ctx context.Context, name string, say func(string)
 		if err != nil {
 			return err
 		}
-		if err := writeClient(p, name, key); err != nil {
+		if err := writeClient(p, name, key, routes); err != nil {
 			return err
 		}
 		if err := d.start(ctx, c, time.Minute, say); err != nil {
 			return err
 		}
 	}
-	return joined(ctx, p, name, say)
+	if err := joined(ctx, p, name, say); err != nil || len(routes) == 0 {
+		return err
+	}
+	return enableRoutes(ctx, d.forwardTo(ForwardTailnet), SecretFile(p), name, routes)
 }
 
 // Log is where a component's log is; name may also be "daemon".

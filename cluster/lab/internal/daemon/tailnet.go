@@ -7,10 +7,13 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"time"
 
 	"tailscale.com/client/local"
@@ -99,18 +102,25 @@ func simulator(p host.Paths, binary string) component.Component {
 	}
 }
 
-// mintKey makes a key for one client of the lab. The API is reached by its
-// forward, as the OAuth library dials on its own.
-func mintKey(ctx context.Context, api, secretFile, name string) (string, error) {
+func apiClient(api, secretFile string) (*tsclient.Client, error) {
 	secret, err := os.ReadFile(secretFile)
 	if err != nil {
-		return "", errors.Wrap(err, "cannot read secret of OAuth client")
+		return nil, errors.Wrap(err, "cannot read secret of OAuth client")
 	}
 	u, err := url.Parse("http://" + api)
 	if err != nil {
-		return "", errors.Wrap(err, "cannot parse the API's address")
+		return nil, errors.Wrap(err, "cannot parse the API's address")
 	}
-	c := &tsclient.Client{BaseURL: u, Tailnet: "-", Auth: &tsclient.OAuth{ClientID: ClientID, ClientSecret: string(secret)}}
+	return &tsclient.Client{BaseURL: u, Tailnet: "-", Auth: &tsclient.OAuth{ClientID: ClientID, ClientSecret: string(secret)}}, nil
+}
+
+// mintKey makes a key for one client of the lab. The API is reached by its
+// forward, as the OAuth library dials on its own.
+func mintKey(ctx context.Context, api, secretFile, name string) (string, error) {
+	c, err := apiClient(api, secretFile)
+	if err != nil {
+		return "", err
+	}
 	req := tsclient.CreateKeyRequest{ExpirySeconds: 600, Description: "lab client " + name}
 	req.Capabilities.Devices.Create.Preauthorized = true
 	req.Capabilities.Devices.Create.Tags = []string{"tag:client"}
@@ -140,10 +150,51 @@ func client(p host.Paths, bin map[string]string, name string) component.Componen
 	}
 }
 
+// clientServer is what answers behind every client: a userspace tailscaled hands
+// connections that no one serves to the machine's own ports.
+func clientServer(bin map[string]string) component.Component {
+	return component.Component{
+		Name: "client-server", Program: "agnhost", Namespace: plan.ClientNamespace,
+		Command: []string{
+			bin["agnhost"], "netexec",
+			"--http-port", strconv.Itoa(plan.ClientHTTPPort),
+			"--udp-port", strconv.Itoa(plan.ClientUDPPort),
+		},
+		Ready: component.Check{URL: "http://" + net.JoinHostPort(plan.ClientAddress, strconv.Itoa(plan.ClientHTTPPort)) + "/healthz"},
+	}
+}
+
+// enableRoutes lets peers use all routes that a client advertises, as an admin
+// does.
+func enableRoutes(ctx context.Context, api, secretFile, name string, routes []string) error {
+	c, err := apiClient(api, secretFile)
+	if err != nil {
+		return err
+	}
+	all, err := c.Devices().List(ctx)
+	if err != nil {
+		return errors.Wrap(err, "cannot list devices")
+	}
+	for _, d := range all {
+		if d.Hostname == name {
+			return errors.Wrapf(c.Devices().SetSubnetRoutes(ctx, d.NodeID, routes), "cannot enable routes of tailnet client %q", name)
+		}
+	}
+	return errors.Errorf("cannot find the device of tailnet client %q", name)
+}
+
 // writeClient writes the configuration that makes a tailscaled join.
-func writeClient(p host.Paths, name, key string) error {
+func writeClient(p host.Paths, name, key string, routes []string) error {
 	server, hostname := plan.TailnetURL, name
-	b, err := json.Marshal(ipn.ConfigVAlpha{Version: "alpha0", Locked: "false", ServerURL: &server, AuthKey: &key, Hostname: &hostname, AcceptDNS: "false"}) //nolint:gosec // The key is what the file is for; its mode is 0600.
+	cfg := ipn.ConfigVAlpha{Version: "alpha0", Locked: "false", ServerURL: &server, AuthKey: &key, Hostname: &hostname, AcceptDNS: "false"} //nolint:gosec // The key is what the file is for; its mode is 0600.
+	for _, r := range routes {
+		prefix, err := netip.ParsePrefix(r)
+		if err != nil {
+			return errors.Wrapf(err, "cannot parse route %q", r)
+		}
+		cfg.AdvertiseRoutes = append(cfg.AdvertiseRoutes, prefix)
+	}
+	b, err := json.Marshal(cfg)
 	if err != nil {
 		return errors.Wrap(err, "cannot encode client's configuration")
 	}

@@ -73,6 +73,9 @@ func (d *Daemon) networks(ctx context.Context) error {
 	if err := client.Join(cluster.WAN, onHub(netip.MustParseAddr(plan.ClientAddress)), hub, plan.HubBridge, "client"); err != nil {
 		return err
 	}
+	if err := client.Loopback(netip.MustParsePrefix(plan.HostBehindClients + "/32")); err != nil {
+		return err
+	}
 	for _, p := range d.plans {
 		if err := d.clusterNetwork(ctx, p, hub, onHub(p.WAN)); err != nil {
 			return errors.Wrapf(err, "cannot make network of cluster %q", p.Name)
@@ -162,7 +165,12 @@ func (d *Daemon) tailnet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return d.progress.run("tailnet client", func(say func(string)) error { return d.ensureClient(ctx, DefaultClient, say) })
+	return d.progress.run("tailnet client", func(say func(string)) error {
+		if err := d.start(ctx, clientServer(d.cfg.Bin), componentLimit, say); err != nil {
+			return err
+		}
+		return d.ensureClient(ctx, DefaultClient, nil, say)
+	})
 }
 
 // cluster brings up one cluster, and ends when its node is ready and its DNS

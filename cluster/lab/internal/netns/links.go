@@ -24,6 +24,11 @@ func loopback() error {
 	return errors.Wrap(netlink.LinkSetUp(lo), "cannot bring up lo")
 }
 
+// Loopback gives lo one more address.
+func (n *Namespace) Loopback(addr netip.Prefix) error {
+	return n.Do(func() error { return address("lo", addr) })
+}
+
 // Bridge makes a bridge with an address.
 func (n *Namespace) Bridge(name string, addr netip.Prefix) error {
 	return n.Do(func() error {

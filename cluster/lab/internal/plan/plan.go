@@ -23,6 +23,13 @@ const (
 	HubAddress = "10.200.0.1"
 	// ClientAddress is the address of ClientNamespace on the hub's network.
 	ClientAddress = "10.200.0.200"
+	// ClientHTTPPort and ClientUDPPort are what every tailnet client of the lab
+	// answers on: agnhost's netexec.
+	ClientHTTPPort = 8080
+	ClientUDPPort  = 8081
+	// HostBehindClients is an address of ClientNamespace that no tailnet knows,
+	// unless a client is a router for it.
+	HostBehindClients = "10.99.0.5"
 	// HubBits is the prefix length of the hub's network.
 	HubBits = 24
 	// HubBridge is the bridge in TailnetNamespace that joins all others.

@@ -1,0 +1,146 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+)
+
+// A MachineSetMember is a Machine that is to be.
+type MachineSetMember struct {
+	// Name of the Machine.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// Hostname that the machine asks for in the tailnet.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
+	Hostname string `json:"hostname"`
+}
+
+// A MachineSetSpec is the Machines that are to be.
+type MachineSetSpec struct {
+	// ProviderConfigReference of the Machines.
+	ProviderConfigReference xpv2.ProviderConfigReference `json:"providerConfigRef"`
+
+	// Tags of the machines' auth keys, beside those of the provider config.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Tags []Tag `json:"tags,omitempty"`
+
+	// AcceptRoutes has the machines use the routes of subnet routers.
+	// +optional
+	AcceptRoutes bool `json:"acceptRoutes,omitempty"`
+
+	// Machines that are to be. Those that are not listed any more are deleted,
+	// and with them their devices, keys and Secrets.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=128
+	// +optional
+	Machines []MachineSetMember `json:"machines,omitempty"`
+}
+
+// A MachineSummary is what is known of one Machine of a set.
+type MachineSummary struct {
+	// Name of the Machine.
+	Name string `json:"name"`
+
+	// Ready tells whether the machine is in the tailnet, and as it is wanted.
+	Ready bool `json:"ready"`
+
+	// Failed tells that the provider cannot prepare the machine. Message says
+	// why.
+	// +optional
+	Failed bool `json:"failed,omitempty"`
+
+	// Message tells what the machine waits for. Empty when it is ready.
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// NodeID is the device's stable node ID.
+	// +optional
+	NodeID string `json:"nodeID,omitempty"`
+
+	// DNSName is the device's DNS name in the tailnet.
+	// +optional
+	DNSName string `json:"dnsName,omitempty"`
+
+	// +optional
+	Hostname string `json:"hostname,omitempty"`
+
+	// Addresses of the device in the tailnet, IPv4 first.
+	// +listType=atomic
+	// +optional
+	Addresses []string `json:"addresses,omitempty"`
+
+	// +listType=atomic
+	// +optional
+	Tags []string `json:"tags,omitempty"`
+
+	// Online tells whether the device is connected to the control server.
+	// +optional
+	Online bool `json:"online,omitempty"`
+
+	// PodIP of the pod that runs the machine, once its agent has reported.
+	// +optional
+	PodIP string `json:"podIP,omitempty"`
+
+	// Egress are the ports of the pod that lead into the tailnet.
+	// +listType=map
+	// +listMapKey=port
+	// +listMapKey=protocol
+	// +optional
+	Egress []EgressPort `json:"egress,omitempty"`
+}
+
+// A MachineSetStatus is what is known of the Machines of a set. It is written
+// once their changes have settled, so that one change of it stands for many.
+type MachineSetStatus struct {
+	// ObservedGeneration of the set when the status was written.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// ReadyMachines is how many of those that are to be are ready.
+	// +optional
+	ReadyMachines int32 `json:"readyMachines,omitempty"`
+
+	// Machines by name, those that are being deleted included.
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Machines []MachineSummary `json:"machines,omitempty"`
+}
+
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +kubebuilder:printcolumn:name="READY",type="integer",JSONPath=".status.readyMachines"
+// +kubebuilder:printcolumn:name="DEVICES",type="string",JSONPath=".status.machines[*].hostname"
+// +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
+// +kubebuilder:resource:scope=Namespaced,categories={tailscale}
+
+// A MachineSet is the Machines of one proxy StatefulSet. Crossplane watches the
+// set, not its members: what it charges a composite for a change does not grow
+// with the replicas.
+type MachineSet struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   MachineSetSpec   `json:"spec"`
+	Status MachineSetStatus `json:"status,omitempty"`
+}
+
+// +kubebuilder:object:root=true
+
+// MachineSetList is a list of MachineSet.
+type MachineSetList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []MachineSet `json:"items"`
+}

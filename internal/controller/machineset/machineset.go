@@ -1,0 +1,215 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package machineset keeps the Machines of a MachineSet as its spec says, and
+// sums up their state in its status once it has settled. What a Machine is in
+// the tailnet lives in package machine.
+package machineset
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// How long a change of the Machines must have lasted before the status tells of
+// it, and for how long changes may put it off. Crossplane charges a composite for
+// each write of the status, and machines that come up change several times within
+// seconds.
+const (
+	settleReady    = time.Second
+	settleChanging = 4 * time.Second
+	settleAtMost   = 15 * time.Second
+)
+
+type reconciler struct {
+	kube client.Client
+	log  logging.Logger
+	now  func() time.Time
+
+	// mu guards pending.
+	mu      sync.Mutex
+	pending map[types.NamespacedName]pending
+}
+
+// A pending status is one that is to be written.
+type pending struct {
+	status v1alpha1.MachineSetStatus
+
+	// since is when a change was first seen, changed when the last was.
+	since, changed time.Time
+}
+
+// Reconcile a MachineSet.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	set := &v1alpha1.MachineSet{}
+	if err := r.kube.Get(ctx, req.NamespacedName, set); err != nil {
+		r.forget(req.NamespacedName)
+		return reconcile.Result{}, errors.Wrap(client.IgnoreNotFound(err), "cannot get MachineSet")
+	}
+	owned, err := r.machines(ctx, set)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if set.GetDeletionTimestamp() != nil {
+		r.forget(req.NamespacedName)
+		return reconcile.Result{}, r.finish(ctx, set, owned)
+	}
+	if controllerutil.AddFinalizer(set, meta.FinalizerManaged) {
+		return reconcile.Result{}, errors.Wrap(r.kube.Update(ctx, set), "cannot add the finalizer")
+	}
+
+	taken := map[string]string{}
+	for _, m := range set.Spec.Machines {
+		problem, err := r.ensure(ctx, set, owned[m.Name], m)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		if problem != "" {
+			taken[m.Name] = problem
+		}
+	}
+	for _, m := range surplus(set, owned) {
+		if err := r.remove(ctx, m); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+
+	status := summarize(set, owned, taken)
+	wait := r.settle(req.NamespacedName, set.Status, status)
+	if wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	if equality.Semantic.DeepEqual(set.Status, status) {
+		return reconcile.Result{}, nil
+	}
+	set.Status = status
+	return reconcile.Result{}, errors.Wrap(r.kube.Status().Update(ctx, set), "cannot update the status")
+}
+
+// machines that the set owns, by name.
+func (r *reconciler) machines(ctx context.Context, set *v1alpha1.MachineSet) (map[string]*v1alpha1.Machine, error) {
+	l := &v1alpha1.MachineList{}
+	if err := r.kube.List(ctx, l, client.InNamespace(set.GetNamespace()), client.MatchingFields{indexOwner: set.GetName()}); err != nil {
+		return nil, errors.Wrap(err, "cannot list Machines")
+	}
+	out := make(map[string]*v1alpha1.Machine, len(l.Items))
+	for i := range l.Items {
+		if m := &l.Items[i]; metav1.IsControlledBy(m, set) {
+			out[m.GetName()] = m
+		}
+	}
+	return out, nil
+}
+
+// finish lets the set go once its machines have gone.
+func (r *reconciler) finish(ctx context.Context, set *v1alpha1.MachineSet, owned map[string]*v1alpha1.Machine) error {
+	for _, m := range owned {
+		if err := r.remove(ctx, m); err != nil {
+			return err
+		}
+	}
+	if len(owned) > 0 || !controllerutil.RemoveFinalizer(set, meta.FinalizerManaged) {
+		return nil
+	}
+	return errors.Wrap(client.IgnoreNotFound(r.kube.Update(ctx, set)), "cannot remove the finalizer")
+}
+
+func (r *reconciler) remove(ctx context.Context, m *v1alpha1.Machine) error {
+	if m.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	r.log.Debug("Deleting a Machine", "machine", client.ObjectKeyFromObject(m))
+	err := r.kube.Delete(ctx, m, client.Preconditions{UID: ptr.To(m.GetUID())})
+	return errors.Wrapf(client.IgnoreNotFound(err), "cannot delete Machine %q", m.GetName())
+}
+
+// ensure that a Machine is, and is as the set wants it. It returns why that
+// cannot be, for the user.
+func (r *reconciler) ensure(ctx context.Context, set *v1alpha1.MachineSet, m *v1alpha1.Machine, member v1alpha1.MachineSetMember) (string, error) {
+	if m == nil {
+		m = compose(set, member)
+		if err := controllerutil.SetControllerReference(set, m, r.kube.Scheme(), controllerutil.WithBlockOwnerDeletion(false)); err != nil {
+			return "", errors.Wrap(err, "cannot own a Machine")
+		}
+		err := r.kube.Create(ctx, m)
+		if kerrors.IsAlreadyExists(err) {
+			return r.taken(ctx, set, member.Name)
+		}
+		return "", errors.Wrapf(err, "cannot create Machine %q", member.Name)
+	}
+	if m.GetDeletionTimestamp() != nil {
+		return "", nil
+	}
+	old := m.DeepCopy()
+	apply(set, member, m)
+	if equality.Semantic.DeepEqual(old, m) {
+		return "", nil
+	}
+	return "", errors.Wrapf(r.kube.Update(ctx, m), "cannot update Machine %q", member.Name)
+}
+
+// taken tells whether a Machine that exists belongs to somebody else. One of the
+// set's own was made a moment ago, and the cache does not know it yet.
+func (r *reconciler) taken(ctx context.Context, set *v1alpha1.MachineSet, name string) (string, error) {
+	m := &v1alpha1.Machine{}
+	err := r.kube.Get(ctx, types.NamespacedName{Namespace: set.GetNamespace(), Name: name}, m)
+	switch {
+	case kerrors.IsNotFound(err):
+		return "", errors.Errorf("Machine %q is not in the cache yet", name)
+	case err != nil:
+		return "", errors.Wrapf(err, "cannot get Machine %q", name)
+	case metav1.IsControlledBy(m, set):
+		return "", nil
+	}
+	return "Machine " + name + " exists and does not belong to these proxies; delete it, or give these another name", nil
+}
+
+// settle returns how long to wait before a status may be written.
+func (r *reconciler) settle(key types.NamespacedName, old, status v1alpha1.MachineSetStatus) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if equality.Semantic.DeepEqual(old, status) {
+		delete(r.pending, key)
+		return 0
+	}
+	now := r.now()
+	p, ok := r.pending[key]
+	if !ok {
+		p.since = now
+	}
+	if !ok || !equality.Semantic.DeepEqual(p.status, status) {
+		p.status, p.changed = status, now
+		r.pending[key] = p
+	}
+	pause := settleChanging
+	if settled(status) {
+		pause = settleReady
+	}
+	wait := min(p.changed.Add(pause).Sub(now), p.since.Add(settleAtMost).Sub(now))
+	if wait <= 0 {
+		delete(r.pending, key)
+	}
+	return wait
+}
+
+func (r *reconciler) forget(key types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.pending, key)
+}

@@ -1,0 +1,262 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package machineset
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+var key = types.NamespacedName{Namespace: "default", Name: "web-ingress"}
+
+func machineSet(names ...string) *v1alpha1.MachineSet {
+	s := &v1alpha1.MachineSet{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: key.Namespace, Name: key.Name, UID: "set", Generation: 1,
+			Labels: map[string]string{meta.LabelEndpoints: "web", "team": "edge"}, Finalizers: []string{meta.FinalizerManaged},
+		},
+		Spec: v1alpha1.MachineSetSpec{
+			ProviderConfigReference: xpv2.ProviderConfigReference{Kind: v1alpha1.ClusterProviderConfigKind, Name: "example"},
+			Tags:                    []v1alpha1.Tag{"tag:web"},
+		},
+	}
+	for _, n := range names {
+		s.Spec.Machines = append(s.Spec.Machines, v1alpha1.MachineSetMember{Name: n, Hostname: "default-" + n})
+	}
+	return s
+}
+
+// A harness is a reconciler over a fake API server, and how often it wrote a
+// status.
+type harness struct {
+	*reconciler
+
+	clock  *clocktesting.FakePassiveClock
+	writes int
+}
+
+func newHarness(t *testing.T, objs ...client.Object) *harness {
+	t.Helper()
+	s := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(s); err != nil {
+		t.Fatal(err)
+	}
+	h := &harness{clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))}
+	c := fake.NewClientBuilder().WithScheme(s).WithObjects(objs...).
+		WithStatusSubresource(&v1alpha1.MachineSet{}, &v1alpha1.Machine{}).
+		WithIndex(&v1alpha1.Machine{}, indexOwner, owner).
+		WithInterceptorFuncs(interceptor.Funcs{
+			SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+				h.writes++
+				return c.SubResource(sub).Update(ctx, o, opts...)
+			},
+		}).Build()
+	h.reconciler = &reconciler{kube: c, log: logging.NewNopLogger(), now: h.clock.Now, pending: map[types.NamespacedName]pending{}}
+	return h
+}
+
+// run reconciles until the set asks for nothing, letting time pass as it asks.
+func (h *harness) run(t *testing.T) {
+	t.Helper()
+	for range 10 {
+		res, err := h.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
+		if err != nil {
+			t.Fatalf("Reconcile(...): %v", err)
+		}
+		if res.RequeueAfter == 0 {
+			return
+		}
+		h.clock.SetTime(h.clock.Now().Add(res.RequeueAfter))
+	}
+	t.Fatal("Reconcile(...) never settled")
+}
+
+func (h *harness) names(t *testing.T) []string {
+	t.Helper()
+	l := &v1alpha1.MachineList{}
+	if err := h.kube.List(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, m := range l.Items {
+		if m.GetDeletionTimestamp() == nil {
+			out = append(out, m.GetName())
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// change what is seen of a Machine.
+func (h *harness) change(t *testing.T, name string, fn func(*v1alpha1.Machine)) {
+	t.Helper()
+	m := &v1alpha1.Machine{}
+	if err := h.kube.Get(t.Context(), types.NamespacedName{Namespace: key.Namespace, Name: name}, m); err != nil {
+		t.Fatal(err)
+	}
+	fn(m)
+	writes := h.writes
+	if err := h.kube.Status().Update(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	h.writes = writes
+}
+
+func ready(m *v1alpha1.Machine) {
+	m.Status.AtProvider = v1alpha1.MachineObservation{
+		NodeID: "n-" + m.GetName(), Name: m.GetName() + ".tail.ts.net", Hostname: "default-" + m.GetName(),
+		Addresses: []string{"100.64.0.1"}, Tags: []string{"tag:web"}, Online: ptr.To(true), Authorized: ptr.To(true),
+	}
+	m.SetConditions(xpv2.Available(), xpv2.ReconcileSuccess())
+}
+
+func (h *harness) status(t *testing.T) v1alpha1.MachineSetStatus {
+	t.Helper()
+	s := &v1alpha1.MachineSet{}
+	if err := h.kube.Get(t.Context(), key, s); err != nil {
+		t.Fatal(err)
+	}
+	return s.Status
+}
+
+func TestScale(t *testing.T) {
+	h := newHarness(t, machineSet("web-ingress-0", "web-ingress-1"))
+	h.run(t)
+	if diff := cmp.Diff([]string{"web-ingress-0", "web-ingress-1"}, h.names(t)); diff != "" {
+		t.Fatalf("Machines that are listed are made: -want, +got:\n%s", diff)
+	}
+	m := &v1alpha1.Machine{}
+	if err := h.kube.Get(t.Context(), types.NamespacedName{Namespace: key.Namespace, Name: "web-ingress-1"}, m); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{meta.LabelEndpoints: "web", meta.LabelMachineSet: key.Name}
+	if diff := cmp.Diff(want, m.GetLabels()); diff != "" {
+		t.Errorf("A Machine has the set's labels of ours, and none of the user's: -want, +got:\n%s", diff)
+	}
+	if diff := cmp.Diff(v1alpha1.MachineParameters{Hostname: "default-web-ingress-1", Tags: []v1alpha1.Tag{"tag:web"}}, m.Spec.ForProvider); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+
+	s := &v1alpha1.MachineSet{}
+	if err := h.kube.Get(t.Context(), key, s); err != nil {
+		t.Fatal(err)
+	}
+	s.Spec.Machines, s.Spec.AcceptRoutes = s.Spec.Machines[:1], true
+	if err := h.kube.Update(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	h.run(t)
+	if diff := cmp.Diff([]string{"web-ingress-0"}, h.names(t)); diff != "" {
+		t.Errorf("Machines that are not listed any more are deleted: -want, +got:\n%s", diff)
+	}
+	if err := h.kube.Get(t.Context(), types.NamespacedName{Namespace: key.Namespace, Name: "web-ingress-0"}, m); err != nil {
+		t.Fatal(err)
+	}
+	if !m.Spec.ForProvider.AcceptRoutes {
+		t.Error("A change of the set reaches its Machines")
+	}
+}
+
+// What many machines tell within seconds is one write.
+func TestSettle(t *testing.T) {
+	names := []string{"web-ingress-0", "web-ingress-1", "web-ingress-2", "web-ingress-3", "web-ingress-4"}
+	h := newHarness(t, machineSet(names...))
+	h.run(t)
+	before := h.writes
+
+	reconcileOnce := func() time.Duration {
+		res, err := h.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
+		if err != nil {
+			t.Fatalf("Reconcile(...): %v", err)
+		}
+		h.clock.SetTime(h.clock.Now().Add(500 * time.Millisecond))
+		return res.RequeueAfter
+	}
+	for _, n := range names {
+		h.change(t, n, ready)
+		reconcileOnce()
+		h.change(t, n, func(m *v1alpha1.Machine) { m.Status.Agent = &v1alpha1.MachineAgentStatus{PodIP: "10.0.0.1"} })
+		reconcileOnce()
+	}
+	if h.writes != before {
+		t.Errorf("want no write while machines come up, got %d", h.writes-before)
+	}
+	h.run(t)
+	if got := h.writes - before; got != 1 {
+		t.Errorf("want one write once all are up, got %d", got)
+	}
+	if got := h.status(t).ReadyMachines; got != int32(len(names)) {
+		t.Errorf("want %d ready machines, got %d", len(names), got)
+	}
+
+	// A machine that flaps for ever is told of, too.
+	began := h.clock.Now()
+	for i := 0; h.writes-before == 1; i++ {
+		h.change(t, names[0], func(m *v1alpha1.Machine) { m.Status.AtProvider.Addresses = []string{time.Unix(int64(i), 0).String()} })
+		reconcileOnce()
+		if h.clock.Now().Sub(began) > 2*settleAtMost {
+			t.Fatalf("want a write within %s, got none", settleAtMost)
+		}
+	}
+}
+
+func TestDelete(t *testing.T) {
+	h := newHarness(t, machineSet("web-ingress-0"))
+	h.run(t)
+	s := machineSet()
+	if err := h.kube.Delete(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	h.run(t)
+	if err := h.kube.Get(t.Context(), key, s); err != nil {
+		t.Fatalf("The set stays until its Machines have gone: %v", err)
+	}
+	m := &v1alpha1.Machine{}
+	if err := h.kube.Get(t.Context(), types.NamespacedName{Namespace: key.Namespace, Name: "web-ingress-0"}, m); err != nil {
+		t.Fatal(err)
+	}
+	if m.GetDeletionTimestamp() == nil {
+		t.Error("Machines are deleted with their set")
+	}
+	m.SetFinalizers(nil)
+	if err := h.kube.Update(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	h.run(t)
+	if err := h.kube.Get(t.Context(), key, s); client.IgnoreNotFound(err) != nil || err == nil {
+		t.Errorf("The set goes after its Machines, got %v", err)
+	}
+}
+
+func TestTaken(t *testing.T) {
+	foreign := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "web-ingress-0"}}
+	h := newHarness(t, machineSet("web-ingress-0", "web-ingress-1"), foreign)
+	h.run(t)
+	want := v1alpha1.MachineSetStatus{ObservedGeneration: 1, Machines: []v1alpha1.MachineSummary{
+		{Name: "web-ingress-0", Failed: true, Message: "Machine web-ingress-0 exists and does not belong to these proxies; delete it, or give these another name"},
+		{Name: "web-ingress-1", Message: "Waiting for the pod to log in to the tailnet with the auth key that the provider issues"},
+	}}
+	if diff := cmp.Diff(want, h.status(t)); diff != "" {
+		t.Errorf("A Machine of somebody else is left alone, and told of: -want, +got:\n%s", diff)
+	}
+}

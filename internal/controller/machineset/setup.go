@@ -1,0 +1,54 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package machineset
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
+)
+
+const name = "machineset"
+
+// indexOwner finds Machines by the name of the MachineSet that owns them.
+const indexOwner = "machineset"
+
+// Setup adds the controller of MachineSets to a manager.
+func Setup(mgr ctrl.Manager, o common.Options) error {
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.Machine{}, indexOwner, owner); err != nil {
+		return errors.Wrap(err, "cannot index Machines by MachineSet")
+	}
+	r := &reconciler{
+		kube:    mgr.GetClient(),
+		log:     o.Logger.WithValues("controller", name),
+		now:     o.Now,
+		pending: map[types.NamespacedName]pending{},
+	}
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named(name).
+		WithOptions(o.ForControllerRuntime()).
+		// Its own status tells it nothing.
+		For(&v1alpha1.MachineSet{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
+		Owns(&v1alpha1.Machine{}).
+		Complete(o.Limit(name, r))
+	return errors.Wrap(err, "cannot set up the controller of MachineSets")
+}
+
+func owner(o client.Object) []string {
+	c := metav1.GetControllerOf(o)
+	if c == nil || c.Kind != v1alpha1.MachineSetKind {
+		return nil
+	}
+	return []string{c.Name}
+}

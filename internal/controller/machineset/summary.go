@@ -1,0 +1,127 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package machineset
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// compose a Machine of a set.
+func compose(set *v1alpha1.MachineSet, member v1alpha1.MachineSetMember) *v1alpha1.Machine {
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
+		Name:       member.Name,
+		Namespace:  set.GetNamespace(),
+		Finalizers: []string{meta.FinalizerManaged},
+	}}
+	apply(set, member, m)
+	return m
+}
+
+// apply what a set wants of a Machine. It has the set's labels of ours.
+func apply(set *v1alpha1.MachineSet, member v1alpha1.MachineSetMember, m *v1alpha1.Machine) {
+	labels := maps.Clone(m.GetLabels())
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	for _, k := range []string{meta.LabelTailnet, meta.LabelEndpoints, meta.LabelDirection} {
+		if v, ok := set.GetLabels()[k]; ok {
+			labels[k] = v
+		}
+	}
+	labels[meta.LabelMachineSet] = set.GetName()
+	m.SetLabels(labels)
+	m.Spec.ProviderConfigReference = ptr.To(set.Spec.ProviderConfigReference)
+	m.Spec.ForProvider = v1alpha1.MachineParameters{
+		Hostname:     member.Hostname,
+		Tags:         set.Spec.Tags,
+		AcceptRoutes: set.Spec.AcceptRoutes,
+	}
+}
+
+// surplus are the Machines that a set owns and does not want, by name.
+func surplus(set *v1alpha1.MachineSet, owned map[string]*v1alpha1.Machine) []*v1alpha1.Machine {
+	wanted := map[string]bool{}
+	for _, m := range set.Spec.Machines {
+		wanted[m.Name] = true
+	}
+	var out []*v1alpha1.Machine
+	for _, name := range slices.Sorted(maps.Keys(owned)) {
+		if !wanted[name] {
+			out = append(out, owned[name])
+		}
+	}
+	return out
+}
+
+// summarize a set. taken tells of names that belong to somebody else.
+func summarize(set *v1alpha1.MachineSet, owned map[string]*v1alpha1.Machine, taken map[string]string) v1alpha1.MachineSetStatus {
+	s := v1alpha1.MachineSetStatus{ObservedGeneration: set.GetGeneration()}
+	for _, member := range set.Spec.Machines {
+		m := summary(member.Name, owned[member.Name])
+		if t, ok := taken[member.Name]; ok {
+			m.Failed, m.Message = true, t
+		}
+		if m.Ready {
+			s.ReadyMachines++
+		}
+		s.Machines = append(s.Machines, m)
+	}
+	for _, m := range surplus(set, owned) {
+		s.Machines = append(s.Machines, summary(m.GetName(), m))
+	}
+	slices.SortFunc(s.Machines, func(a, b v1alpha1.MachineSummary) int { return cmp.Compare(a.Name, b.Name) })
+	return s
+}
+
+func summary(name string, m *v1alpha1.Machine) v1alpha1.MachineSummary {
+	out := v1alpha1.MachineSummary{Name: name, Message: problem(m)}
+	if m == nil {
+		return out
+	}
+	o := m.Status.AtProvider
+	out.Ready = out.Message == ""
+	out.Failed = m.GetCondition(xpv2.TypeSynced).Status == corev1.ConditionFalse
+	out.NodeID, out.DNSName, out.Hostname, out.Addresses, out.Tags = o.NodeID, o.Name, o.Hostname, o.Addresses, o.Tags
+	out.Online = ptr.Deref(o.Online, false)
+	if a := m.Status.Agent; a != nil {
+		out.PodIP, out.Egress = a.PodIP, a.Egress
+	}
+	return out
+}
+
+// problem tells why a machine is not in the tailnet, for the user. Empty if it is.
+func problem(m *v1alpha1.Machine) string {
+	switch {
+	case m != nil && m.GetDeletionTimestamp() != nil:
+		return "The machine is being deleted"
+	case m != nil && m.GetCondition(xpv2.TypeSynced).Status == corev1.ConditionFalse:
+		return m.GetCondition(xpv2.TypeSynced).Message
+	case m == nil || m.Status.AtProvider.NodeID == "":
+		return "Waiting for the pod to log in to the tailnet with the auth key that the provider issues"
+	case !ptr.Deref(m.Status.AtProvider.Authorized, true):
+		return "Waiting for an admin of the tailnet to authorize the device"
+	case !ptr.Deref(m.Status.AtProvider.Online, true):
+		return "The device is offline; see whether its pod runs and reaches the control server"
+	case m.GetCondition(xpv2.TypeReady).Status != corev1.ConditionTrue:
+		return "Waiting for the device to be ready"
+	}
+	return ""
+}
+
+// settled tells whether nothing of a set is expected to change by itself: each
+// machine is ready and its agent has reported.
+func settled(s v1alpha1.MachineSetStatus) bool {
+	return !slices.ContainsFunc(s.Machines, func(m v1alpha1.MachineSummary) bool { return !m.Ready || m.PodIP == "" })
+}
