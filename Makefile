@@ -13,6 +13,9 @@ ARCH ?= $(shell go env GOARCH)
 TREE := $(shell { git rev-parse HEAD; git diff HEAD; git ls-files -o --exclude-standard | xargs -r cat; } 2>/dev/null | sha256sum | cut -c1-12)
 VERSION ?= v0.1.0-dev.t$(TREE)
 
+# What our kinds are: composites in a namespace (namespaced), or claims.
+FLAVOUR ?= namespaced
+
 # Parallel builds and tests use what the machine has; tools come at the versions
 # that their own go.mod pins, apart from ours.
 CONTROLLER_GEN := go tool -modfile=hack/tools/controller-gen/go.mod controller-gen
@@ -33,7 +36,7 @@ help: ## Show this help.
 
 .PHONY: demo
 demo: ## Bring up a cluster and a tailnet on this machine, and reach a pod through a VIP.
-	$(DEMO) up --version=$(VERSION)
+	$(DEMO) up --version=$(VERSION) --flavour=$(FLAVOUR)
 
 .PHONY: demo-down
 demo-down: ## Take the demo down, without a trace beside the cache.
@@ -47,18 +50,18 @@ test: lint check-generate test-unit test-integration test-e2e ## Run all that CI
 .PHONY: generate
 generate: ## Generate code, CRDs, XRDs and reference pages from the Go types.
 	@mkdir -p $(OUT) && rm -rf $(OUT)/crds $(OUT)/inputs && mkdir -p $(OUT)/crds
-	rm -f package/provider/crds/*.yaml package/configuration/xrds/*.yaml
+	rm -f package/provider/crds/*.yaml package/configuration/xrds/*.yaml package/configuration-claims/{xrds,compositions}/*.yaml
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./apis/...
 	$(CONTROLLER_GEN) crd paths=./apis/tailnet/... output:crd:dir=package/provider/crds
 	$(CONTROLLER_GEN) crd paths=./apis/gateway/... output:crd:dir=$(OUT)/crds
 	$(CONTROLLER_GEN) crd paths=./apis/function/... output:crd:dir=$(OUT)/inputs
 	for f in $(FUNCTIONS); do mkdir -p functions/$$f/package/input && cp $(OUT)/inputs/*_$${f}inputs.yaml functions/$$f/package/input/; done
 	$(ANGRYJET) generate-methodsets --header-file=hack/boilerplate.go.txt ./apis/tailnet/...
-	go run ./hack/xrdgen $(OUT)/crds package/configuration/xrds
+	go run ./hack/xrdgen $(OUT)/crds package/configuration package/configuration-claims
 	go run ./hack/refgen --crds=package/provider/crds --crds=$(OUT)/crds --examples=examples/managed docs/reference
 
-FUNCTIONS := tailscaletailnet tailscaleendpoints tailscaleservices
-GENERATED := apis/*/*/zz_generated.* package/provider/crds/* package/configuration/xrds/* docs/reference/* functions/*/package/input/*
+FUNCTIONS := tailscaletailnet tailscaleendpoints tailscaleservices tailscaleproxygroup
+GENERATED := apis/*/*/zz_generated.* package/provider/crds/* package/configuration/xrds/* package/configuration-claims/*.yaml package/configuration-claims/*/* docs/reference/* functions/*/package/input/*
 
 .PHONY: check-generate
 check-generate: ## Fail when generated files are not what generate makes.
@@ -111,8 +114,8 @@ bench-operator: ## Measure us beside Tailscale's own operator in a lab of its ow
 	TSGW_LAB_DIR=$${TSGW_LAB_DIR:-/var/lib/tailscale-gateway-bench} go run ./test/bench --only=operator --version=$(VERSION) --out=$(OUT)/bench.json
 
 .PHONY: test-e2e
-test-e2e: ## Run end-to-end tests in the lab, and take it down after.
-	go test -tags=e2e -count=1 -timeout=60m -v ./test/e2e/... -args -version=$(VERSION)
+test-e2e: ## Run end-to-end tests in the lab, and take it down after. FLAVOUR=claims for claims.
+	go test -tags=e2e -count=1 -timeout=60m -v ./test/e2e/... -args -version=$(VERSION) -flavour=$(FLAVOUR)
 
 .PHONY: tidy
 tidy: ## Tidy every go.mod.
@@ -134,7 +137,7 @@ push: xpkg ## Push what xpkg built to REGISTRY, such as ghcr.io/tailscale-gatewa
 	go run ./hack/xpkg push --from=$(OUT)/xpkg --version=$(VERSION) $${REGISTRY:?name a registry: make push REGISTRY=ghcr.io/tailscale-gateway}
 
 .PHONY: install
-install: ## Install into the cluster of KUBECONFIG: permissions, runtime config, packages.
+install: ## Install into the cluster of KUBECONFIG: permissions, runtime config, packages. FLAVOUR=claims for claims.
 	kubectl apply -f cluster/manifests/rbac.yaml -f cluster/manifests/runtime.yaml
 	go run ./cluster/installcheck
-	crossplane xpkg install configuration ghcr.io/tailscale-gateway/configuration-tailscale-gateway:$(VERSION) --wait=5m
+	crossplane xpkg install configuration ghcr.io/tailscale-gateway/configuration-tailscale-gateway$(if $(filter claims,$(FLAVOUR)),-claims):$(VERSION) --wait=5m

@@ -17,21 +17,28 @@ import (
 const (
 	// organization is where our packages are published. The lab's Crossplane
 	// takes them from the lab's registry instead, by an ImageConfig.
-	organization  = "ghcr.io/tailscale-gateway"
-	configuration = "configuration-tailscale-gateway"
+	organization = "ghcr.io/tailscale-gateway"
 
 	crossplaneNamespace = "crossplane-system"
 	quickstart          = "quickstart"
 )
 
+// configurations by flavour. A cluster has one of them: both define the kinds that
+// users write.
+var configurations = map[string]string{ //nolint:gochecknoglobals // A constant.
+	"namespaced": "configuration-tailscale-gateway",
+	"claims":     "configuration-tailscale-gateway-claims",
+}
+
 // packages are all that one install brings, in the order of an update: what
 // depends on others comes last.
-func packages() []installed {
+func packages(configuration string) []installed {
 	return []installed{
 		{kind: "provider", name: "provider-tailscale"},
 		{kind: "function", name: "function-tailscaletailnet"},
 		{kind: "function", name: "function-tailscaleendpoints"},
 		{kind: "function", name: "function-tailscaleservices"},
+		{kind: "function", name: "function-tailscaleproxygroup"},
 		{kind: "configuration", name: configuration},
 	}
 }
@@ -47,14 +54,18 @@ func (i installed) object() string { return "tailscale-gateway-" + i.name }
 
 type options struct {
 	Version string `default:"v0.1.0-dev" help:"Version to build and install."`
+	Flavour string `default:"namespaced" enum:"namespaced,claims"             help:"Install our kinds as composites in a namespace (namespaced), or as claims (claims). A lab keeps the one that it was brought up with."`
 }
 
 type demo struct {
-	version string
-	lab     *lab
+	version       string
+	configuration string
+	lab           *lab
 }
 
-func newDemo(o options) *demo { return &demo{version: o.Version} }
+func newDemo(o options) *demo {
+	return &demo{version: o.Version, configuration: configurations[o.Flavour]}
+}
 
 func (d *demo) installSteps() []step {
 	return []step{
@@ -122,7 +133,10 @@ spec:
 `
 
 func (d *demo) install(ctx context.Context, p *progress) error {
-	for _, pkg := range packages() {
+	if err := d.checkFlavour(ctx); err != nil {
+		return err
+	}
+	for _, pkg := range packages(d.configuration) {
 		ref := organization + "/" + pkg.name + ":" + d.version
 		current, err := d.lab.kubectl(ctx, nil, "get", pkg.kind+".pkg.crossplane.io", pkg.object(), "--ignore-not-found", "-o=jsonpath={.spec.package}")
 		if err != nil {
@@ -134,7 +148,7 @@ func (d *demo) install(ctx context.Context, p *progress) error {
 			if _, err := d.lab.crossplane(ctx, "xpkg", "update", pkg.kind, ref, pkg.object()); err != nil {
 				return err
 			}
-		case pkg.name == configuration:
+		case pkg.name == d.configuration:
 			// The others come as its dependencies.
 			if _, err := d.lab.crossplane(ctx, "xpkg", "install", pkg.kind, ref); err != nil {
 				return err
@@ -144,11 +158,29 @@ func (d *demo) install(ctx context.Context, p *progress) error {
 	return p.until(ctx, 5*time.Minute, d.unhealthyPackages)
 }
 
+// checkFlavour fails when the lab has the other configuration: both would claim the
+// same kinds, and neither would let go.
+func (d *demo) checkFlavour(ctx context.Context) error {
+	for flavour, name := range configurations {
+		if name == d.configuration {
+			continue
+		}
+		o, err := d.lab.get(ctx, "configuration.pkg.crossplane.io", installed{name: name}.object(), "")
+		if err != nil {
+			return err
+		}
+		if o != nil {
+			return errors.Errorf("the lab was brought up with --flavour=%s: take it down first, or use that", flavour)
+		}
+	}
+	return nil
+}
+
 // unhealthyPackages says which packages are not yet installed and healthy at the
 // wanted version.
 func (d *demo) unhealthyPackages(ctx context.Context) (string, error) {
 	var missing []string
-	for _, pkg := range packages() {
+	for _, pkg := range packages(d.configuration) {
 		o, err := d.lab.get(ctx, pkg.kind+".pkg.crossplane.io", pkg.object(), "")
 		if err != nil {
 			return "", err

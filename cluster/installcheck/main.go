@@ -31,7 +31,14 @@ type cli struct {
 	Kubeconfig     string `env:"KUBECONFIG"           help:"Kubeconfig of the cluster to check. Default: kubectl's own." type:"path"`
 	Namespace      string `default:"crossplane-system" help:"Namespace that Crossplane runs in."`
 	ServiceAccount string `default:"crossplane"        help:"Service account that Crossplane runs as."`
+	Provider       string `default:"provider-tailscale" help:"Service account that the provider runs as."`
 }
+
+// Roles of the manifest whose permissions are checked.
+const (
+	roleCrossplane = "tailscale-gateway:aggregate-to-crossplane"
+	roleProvider   = "tailscale-gateway:provider"
+)
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -55,12 +62,12 @@ func (c *cli) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return errors.Wrap(err, "cannot make client")
 	}
-	return check(ctx, kube, c.Namespace, c.ServiceAccount, out)
+	return check(ctx, kube, c.Namespace, c.ServiceAccount, c.Provider, out)
 }
 
 // check prints a line for each thing that is checked, and returns an error when
 // any is missing.
-func check(ctx context.Context, kube kubernetes.Interface, namespace, account string, out io.Writer) error {
+func check(ctx context.Context, kube kubernetes.Interface, namespace, account, provider string, out io.Writer) error {
 	missing := 0
 	report := func(ok bool, what, fix string) error {
 		line := "ok       " + what
@@ -80,23 +87,22 @@ func check(ctx context.Context, kube kubernetes.Interface, namespace, account st
 		return err
 	}
 
-	wanted, err := permissions(manifests.RBAC)
-	if err != nil {
-		return err
-	}
-	user := "system:serviceaccount:" + namespace + ":" + account
-	for _, p := range wanted {
-		r, err := kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authv1.SubjectAccessReview{Spec: authv1.SubjectAccessReviewSpec{
-			User: user,
-			// A real request carries these groups too, and a binding may name one.
-			Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
-			ResourceAttributes: &p,
-		}}, metav1.CreateOptions{})
+	for _, who := range []struct{ name, account, role string }{
+		{name: "Crossplane", account: account, role: roleCrossplane},
+		{name: "The provider", account: provider, role: roleProvider},
+	} {
+		wanted, err := permissions(manifests.RBAC, who.role)
 		if err != nil {
-			return errors.Wrapf(err, "cannot ask whether Crossplane may %s %s", p.Verb, resource(p))
-		}
-		if err := report(r.Status.Allowed, fmt.Sprintf("Crossplane may %s %s", p.Verb, resource(p)), "kubectl apply -f cluster/manifests/rbac.yaml"); err != nil {
 			return err
+		}
+		for _, p := range wanted {
+			allowed, err := may(ctx, kube, namespace, who.account, p)
+			if err != nil {
+				return err
+			}
+			if err := report(allowed, fmt.Sprintf("%s may %s %s", who.name, p.Verb, resource(p)), "kubectl apply -f cluster/manifests/rbac.yaml"); err != nil {
+				return err
+			}
 		}
 	}
 
@@ -104,6 +110,19 @@ func check(ctx context.Context, kube kubernetes.Interface, namespace, account st
 		return errors.Errorf("%d things are missing", missing)
 	}
 	return nil
+}
+
+func may(ctx context.Context, kube kubernetes.Interface, namespace, account string, p authv1.ResourceAttributes) (bool, error) {
+	r, err := kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authv1.SubjectAccessReview{Spec: authv1.SubjectAccessReviewSpec{
+		User: "system:serviceaccount:" + namespace + ":" + account,
+		// A real request carries these groups too, and a binding may name one.
+		Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+		ResourceAttributes: &p,
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		return false, errors.Wrapf(err, "cannot ask whether %s may %s %s", account, p.Verb, resource(p))
+	}
+	return r.Status.Allowed, nil
 }
 
 func hasServiceAccount(l *corev1.ServiceAccountList, name string) bool {
@@ -122,13 +141,18 @@ func resource(p authv1.ResourceAttributes) string {
 	return p.Resource + "." + p.Group
 }
 
-// permissions are the single permissions of the first ClusterRole of a manifest,
-// in its own order. Those that follow are not Crossplane's.
-func permissions(manifest []byte) ([]authv1.ResourceAttributes, error) {
-	role, _, _ := bytes.Cut(manifest, []byte("\n---\n"))
+// permissions are the single permissions of a ClusterRole of a manifest, in its
+// own order.
+func permissions(manifest []byte, name string) ([]authv1.ResourceAttributes, error) {
 	cr := &rbacv1.ClusterRole{}
-	if err := yaml.UnmarshalStrict(role, cr); err != nil {
-		return nil, errors.Wrap(err, "cannot parse ClusterRole")
+	for doc := range bytes.SplitSeq(manifest, []byte("\n---\n")) {
+		found := &rbacv1.ClusterRole{}
+		if err := yaml.Unmarshal(doc, found); err != nil {
+			return nil, errors.Wrap(err, "cannot parse ClusterRole")
+		}
+		if found.Kind == "ClusterRole" && found.GetName() == name {
+			cr = found
+		}
 	}
 	var out []authv1.ResourceAttributes
 	for _, r := range cr.Rules {
@@ -141,7 +165,7 @@ func permissions(manifest []byte) ([]authv1.ResourceAttributes, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, errors.New("ClusterRole grants nothing")
+		return nil, errors.Errorf("ClusterRole %q grants nothing", name)
 	}
 	return out, nil
 }

@@ -55,6 +55,14 @@ func TestCheck(t *testing.T) {
 			},
 			want: want{err: cmpopts.AnyError, missing: []string{"missing  Crossplane may create podmonitors.monitoring.coreos.com"}},
 		},
+		"MissingProvider": {
+			reason:  "What the provider lacks is told of it.",
+			objects: []runtime.Object{account},
+			review: func(a authv1.ResourceAttributes) (bool, error) {
+				return a.Resource != "machines", nil
+			},
+			want: want{err: cmpopts.AnyError, missing: []string{"missing  The provider may delete machines.tailnet.gateway.tailscale.com"}},
+		},
 		"UsersPermissions": {
 			reason:  "What users may do is not asked of Crossplane.",
 			objects: []runtime.Object{account},
@@ -84,7 +92,7 @@ func TestCheck(t *testing.T) {
 				return true, r, err
 			})
 			out := &bytes.Buffer{}
-			err := check(t.Context(), kube, "crossplane-system", "crossplane", out)
+			err := check(t.Context(), kube, "crossplane-system", "crossplane", "provider-tailscale", out)
 			if diff := cmp.Diff(tc.want.err, err, cmpopts.EquateErrors()); diff != "" {
 				t.Errorf("%s\ncheck(...): -want error, +got error:\n%s", tc.reason, diff)
 			}

@@ -6,8 +6,9 @@ package manifests
 
 import _ "embed"
 
-// RBAC are two ClusterRoles: first the one that lets Crossplane compose what our
-// functions ask for, then one for users.
+// RBAC are ClusterRoles: what lets Crossplane compose what our functions ask for,
+// what lets users scale, and what the provider needs beside what Crossplane gives
+// it.
 //
 //go:embed rbac.yaml
 var RBAC []byte

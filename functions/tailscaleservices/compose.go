@@ -13,7 +13,6 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
 // desire the service's children.
@@ -27,7 +26,10 @@ func (s *service) desire(r *compose.Run) error {
 	if err := s.desireVIPService(r); err != nil {
 		return err
 	}
-	return s.desireAttachments(r)
+	if err := s.desireAttachments(r); err != nil {
+		return err
+	}
+	return s.desireDiscovery(r)
 }
 
 // desireEndpoints makes those of the template. A selector that is wrong deletes
@@ -58,39 +60,6 @@ func (s *service) desireVIPService(r *compose.Run) error {
 	return r.Desire(nameVIPService, s.composeVIPService(), s.vipReady())
 }
 
-// desireAttachments tells each selected endpoints what to serve, once there is an
-// address to serve it on. What is served stays as it is while the object asks for
-// what cannot be.
-func (s *service) desireAttachments(r *compose.Run) error {
-	if s.sel.err != nil || s.severalTailnets() {
-		for name, a := range s.attachments {
-			if err := r.Desire(name, s.copyAttachment(a), true); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	for _, p := range s.sel.sets {
-		name := prefixAttachment + p.Spec.Endpoints
-		old := s.attachments[name]
-		var a *tailnetv1alpha1.ServiceAttachment
-		switch {
-		case s.moving():
-		case s.portsErr == nil && len(s.addresses()) > 0:
-			a = s.composeAttachment(p)
-		case old != nil:
-			a = s.copyAttachment(old)
-		}
-		if a == nil {
-			continue
-		}
-		if err := r.Desire(name, a, true); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (s *service) labels() map[string]string {
 	return map[string]string{meta.LabelServices: s.owner.Name}
 }
@@ -103,7 +72,7 @@ func (s *service) composeEndpoints() *gatewayv1alpha1.TailscaleEndpoints {
 			Namespace: s.owner.Namespace,
 			Labels:    provisionedLabels(s.owner, s.xr),
 		},
-		Spec: gatewayv1alpha1.TailscaleEndpointsSpec{Tailnet: t.Tailnet, Tags: t.Tags, Proxy: t.Proxy},
+		Spec: gatewayv1alpha1.TailscaleEndpointsSpec{Tailnet: t.Tailnet, Tags: t.Tags, Proxy: t.Proxy, Ports: t.Ports},
 	}
 }
 
@@ -144,45 +113,4 @@ func (s *service) hostTags() []tailnetv1alpha1.Tag {
 		return s.vip.Spec.ForProvider.HostTags
 	}
 	return s.sel.tags()
-}
-
-func (s *service) composeAttachment(p tailnetv1alpha1.ProxySet) *tailnetv1alpha1.ServiceAttachment {
-	ports := make([]tailnetv1alpha1.AttachmentPort, len(s.ports))
-	for i, a := range s.ports {
-		ports[i] = tailnetv1alpha1.AttachmentPort{
-			Port: a.port,
-			// Without the cluster's domain, which a pod's search list adds.
-			Backend: &tailnetv1alpha1.AttachmentBackend{Host: a.backend.Name + "." + s.owner.Namespace + ".svc", Port: a.backend.Port},
-		}
-	}
-	l := s.labels()
-	l[meta.LabelEndpoints] = p.Spec.Endpoints
-	l[meta.LabelDirection] = proxy.DirectionIngress
-	return &tailnetv1alpha1.ServiceAttachment{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:      compose.ChildName(s.owner.Name, p.Spec.Endpoints),
-			Namespace: s.owner.Namespace,
-			Labels:    l,
-		},
-		Spec: tailnetv1alpha1.ServiceAttachmentSpec{
-			Endpoints:   p.Spec.Endpoints,
-			Services:    s.owner.Name,
-			Direction:   tailnetv1alpha1.DirectionIngress,
-			ServiceName: tailnetv1alpha1.ServiceName(s.serviceName()),
-			Addresses:   s.addresses(),
-			Ports:       ports,
-			HealthCheck: healthCheck(s.xr.Spec.LoadBalancing),
-		},
-	}
-}
-
-// copyAttachment composes one that was observed as it is.
-func (s *service) copyAttachment(a *tailnetv1alpha1.ServiceAttachment) *tailnetv1alpha1.ServiceAttachment {
-	l := s.labels()
-	l[meta.LabelEndpoints] = a.Spec.Endpoints
-	l[meta.LabelDirection] = proxy.DirectionIngress
-	return &tailnetv1alpha1.ServiceAttachment{
-		ObjectMeta: metav1.ObjectMeta{Name: a.GetName(), Namespace: a.GetNamespace(), Labels: l},
-		Spec:       a.Spec,
-	}
 }

@@ -11,6 +11,7 @@ import (
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
@@ -21,6 +22,9 @@ func (s *service) conditions() []compose.Condition {
 	out := []compose.Condition{s.accepted(), s.endpointsSelected(), s.vipServiceReady(), s.advertised(), s.approved()}
 	if s.shared() {
 		out = append(out, s.conflict())
+	}
+	if s.discovers() {
+		out = append(out, s.discoverySuccessful())
 	}
 	return out
 }
@@ -130,7 +134,7 @@ func (s *service) advertised() compose.Condition {
 		c.Message = fmt.Sprintf("No machine that offers %s serves all of its ports yet", s.serviceName())
 	default:
 		c.Reason = meta.ReasonNoHealthyBackend
-		c.Message = fmt.Sprintf("No machine offers %s: each does once it is in the tailnet and its backends answer; see %s", s.serviceName(), s.backends())
+		c.Message = fmt.Sprintf("No machine offers %s: each does once it is in the tailnet and its backends answer; check that %s exists and serves its port; status.agent of the Machines tells what they see", s.serviceName(), s.backends())
 	}
 	return c
 }
@@ -140,7 +144,11 @@ func (s *service) backends() string {
 	seen := map[string]bool{}
 	var names []string
 	for _, b := range s.xr.Spec.Backends {
-		if n := "Service " + b.Name; !seen[n] {
+		n := "Service " + b.Name
+		if b.Kind == gatewayv1alpha1.BackendKindExternal {
+			n = "host " + b.Host
+		}
+		if !seen[n] {
 			seen[n] = true
 			names = append(names, n)
 		}

@@ -19,7 +19,7 @@ import (
 )
 
 // conditionTypes that every run sets. Conflict is set where the service is
-// shared.
+// shared, and DiscoverySuccessful where services are to be listed.
 var conditionTypes = []xpv2.ConditionType{ //nolint:gochecknoglobals // A constant list.
 	meta.TypeAccepted, meta.TypeEndpointsSelected, meta.TypeVIPServiceReady, meta.TypeAdvertised, meta.TypeApproved,
 }
@@ -65,9 +65,12 @@ func run(r *compose.Run) error {
 		return errors.New("cannot compose a service for an object without a namespace")
 	}
 	s := &service{owner: owner, xr: xr}
-	types := conditionTypes
+	types := slices.Clone(conditionTypes)
 	if s.shared() {
-		types = append(slices.Clone(types), meta.TypeConflict)
+		types = append(types, meta.TypeConflict)
+	}
+	if s.discovers() {
+		types = append(types, meta.TypeDiscoverySuccessful)
 	}
 	if err := s.observe(r); err != nil {
 		return err
@@ -103,7 +106,9 @@ func run(r *compose.Run) error {
 		s.judge(v, config)
 	}
 
-	s.ports, s.portsErr = assignPorts(xr.Spec)
+	if s.ports, s.portsErr = assignPorts(xr.Spec); s.portsErr == nil {
+		s.portsErr = s.checkNetworking()
+	}
 	for _, c := range s.conditions() {
 		r.SetCondition(c)
 	}

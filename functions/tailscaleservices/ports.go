@@ -8,9 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -37,6 +34,10 @@ func invalidBackends(format string, args ...any) *specError {
 	return &specError{reason: meta.ReasonInvalidBackends, message: fmt.Sprintf(format, args...)}
 }
 
+func invalidTLS(format string, args ...any) *specError {
+	return &specError{reason: meta.ReasonInvalidTLS, message: fmt.Sprintf(format, args...)}
+}
+
 // needsGateway is what a proxy cannot do: it hands each port to one Service.
 func needsGateway(format string, args ...any) *specError {
 	return &specError{
@@ -45,21 +46,35 @@ func needsGateway(format string, args ...any) *specError {
 	}
 }
 
+// portAll is the port of an attachment that stands for all.
+const portAll int32 = 0
+
 // An assignment gives a port of a service to a backend.
 type assignment struct {
 	port    int32
 	backend gatewayv1alpha1.Backend
+
+	// tls is how the proxy ends TLS. Nil if it does not.
+	tls *tailnetv1alpha1.AttachmentTLS
+}
+
+// http tells whether the backend is handed requests.
+func (a assignment) http() bool {
+	return a.backend.Protocol == gatewayv1alpha1.BackendProtocolHTTP
 }
 
 // assignPorts gives each port of the service to one backend, by port. What is
 // wrong is told by field, for the user.
 func assignPorts(spec gatewayv1alpha1.TailscaleServicesSpec) ([]assignment, *specError) {
+	if err := checkBalancing(spec); err != nil {
+		return nil, err
+	}
+	if slices.Contains(spec.VIPService.Ports, gatewayv1alpha1.ServicePortAll) {
+		return assignAll(spec)
+	}
 	ports, err := servicePorts(spec.VIPService.Ports)
 	if err != nil {
 		return nil, err
-	}
-	if lb := spec.LoadBalancing; lb != nil && lb.Strategy != "" && lb.Strategy != gatewayv1alpha1.StrategyRoundRobin {
-		return nil, needsGateway("proxies do not know spec.loadBalancing.strategy %s; set %s", lb.Strategy, gatewayv1alpha1.StrategyRoundRobin)
 	}
 	named := map[int32][]int{}
 	var rest []int
@@ -88,8 +103,72 @@ func assignPorts(spec gatewayv1alpha1.TailscaleServicesSpec) ([]assignment, *spe
 		}
 		out = append(out, assignment{port: p, backend: spec.Backends[takers[0]]})
 	}
-	return out, nil
+	return out, assignTLS(spec.TLS, out)
 }
+
+// checkBalancing refuses what only a Gateway can do.
+func checkBalancing(spec gatewayv1alpha1.TailscaleServicesSpec) *specError {
+	if lb := spec.LoadBalancing; lb != nil && lb.Strategy != "" && lb.Strategy != gatewayv1alpha1.StrategyRoundRobin {
+		return needsGateway("proxies do not know spec.loadBalancing.strategy %s; set %s", lb.Strategy, gatewayv1alpha1.StrategyRoundRobin)
+	}
+	for i, b := range spec.Backends {
+		if b.Weight != nil && *b.Weight != 1 {
+			return needsGateway("proxies do not know spec.backends[%d].weight %d; remove it", i, *b.Weight)
+		}
+		if b.Priority != nil && *b.Priority != 0 {
+			return needsGateway("proxies do not know spec.backends[%d].priority %d; remove it", i, *b.Priority)
+		}
+	}
+	return nil
+}
+
+// assignAll gives all ports to the one backend.
+func assignAll(spec gatewayv1alpha1.TailscaleServicesSpec) ([]assignment, *specError) {
+	if len(spec.VIPService.Ports) != 1 || len(spec.Backends) != 1 || spec.Backends[0].VIPPort != nil {
+		return nil, invalidBackends("spec.vipService.ports %s takes one backend, without vipPort, and no other port", gatewayv1alpha1.ServicePortAll)
+	}
+	b := spec.Backends[0]
+	if spec.TLS != nil || b.ProxyProtocol != "" || b.Protocol == gatewayv1alpha1.BackendProtocolHTTP {
+		return nil, invalidBackends("spec.vipService.ports %s hands on packets as they come; remove tls, proxyProtocol and protocol HTTP, or name ports", gatewayv1alpha1.ServicePortAll)
+	}
+	return []assignment{{port: portAll, backend: b}}, nil
+}
+
+// assignTLS says of the ports that speak TLS how it is ended.
+func assignTLS(tls *gatewayv1alpha1.ServiceTLS, ports []assignment) *specError {
+	if tls == nil {
+		return nil
+	}
+	wanted := tls.Ports
+	if len(wanted) == 0 && slices.ContainsFunc(ports, func(a assignment) bool { return a.port == portHTTPS }) {
+		wanted = []int32{portHTTPS}
+	}
+	for i, p := range tls.Ports {
+		if !slices.ContainsFunc(ports, func(a assignment) bool { return a.port == p }) {
+			return invalidTLS("spec.tls.ports[%d] %d is not in spec.vipService.ports; add tcp:%d there", i, p, p)
+		}
+	}
+	for i := range ports {
+		a := &ports[i]
+		if len(wanted) > 0 && !slices.Contains(wanted, a.port) {
+			continue
+		}
+		if tls.Mode == gatewayv1alpha1.TLSModePassthrough {
+			if a.http() {
+				return invalidTLS("the backend of port tcp:%d has protocol HTTP, but spec.tls.mode Passthrough leaves its requests encrypted; set mode Terminate, or protocol TCP", a.port)
+			}
+			continue
+		}
+		a.tls = &tailnetv1alpha1.AttachmentTLS{}
+		if tls.CertificateRef != nil {
+			a.tls.SecretName = tls.CertificateRef.Name
+		}
+	}
+	return nil
+}
+
+// portHTTPS speaks TLS where a service has it and does not say which ports do.
+const portHTTPS int32 = 443
 
 func servicePorts(in []gatewayv1alpha1.ServicePort) ([]int32, *specError) {
 	out := make([]int32, 0, len(in))
@@ -112,56 +191,20 @@ func fields(backends []int) string {
 	return compose.List(names...)
 }
 
-// Probes of a service that says nothing of health: a TCP connection. A backend
-// that is gone is withdrawn within two intervals and a timeout, 12 s at most.
-const (
-	probeInterval           = 5 * time.Second
-	probeTimeout            = 2 * time.Second
-	probeHealthyThreshold   = 1
-	probeUnhealthyThreshold = 2
-)
-
-// Figures that a health check has when it does not say otherwise. They are the
-// schema's defaults, for who calls the function without it.
-const (
-	checkInterval           = 10 * time.Second
-	checkTimeout            = 3 * time.Second
-	checkHealthyThreshold   = 2
-	checkUnhealthyThreshold = 3
-	checkPath               = "/health"
-)
-
-// healthCheck of the agents.
-func healthCheck(lb *gatewayv1alpha1.LoadBalancing) tailnetv1alpha1.AttachmentHealthCheck {
-	if lb == nil || lb.HealthCheck == nil {
-		return tailnetv1alpha1.AttachmentHealthCheck{
-			Interval:           metav1.Duration{Duration: probeInterval},
-			Timeout:            metav1.Duration{Duration: probeTimeout},
-			HealthyThreshold:   probeHealthyThreshold,
-			UnhealthyThreshold: probeUnhealthyThreshold,
+// checkNetworking refuses all ports where proxies cannot hand on packets. Of
+// endpoints that do not say, their agents tell.
+func (s *service) checkNetworking() *specError {
+	if !s.allPorts() {
+		return nil
+	}
+	for _, p := range s.sel.sets {
+		for _, m := range p.Spec.Sets {
+			if m.Direction == tailnetv1alpha1.DirectionIngress && m.Networking == string(gatewayv1alpha1.NetworkingUserspace) {
+				return &specError{reason: meta.ReasonUnsupported, message: fmt.Sprintf(
+					"spec.vipService.ports %s needs proxies with Kernel networking; set spec.proxy.networking of TailscaleEndpoints %s, or name ports",
+					gatewayv1alpha1.ServicePortAll, p.Spec.Endpoints)}
+			}
 		}
 	}
-	h := lb.HealthCheck
-	out := tailnetv1alpha1.AttachmentHealthCheck{
-		Interval:           metav1.Duration{Duration: positive(h.Interval.Duration, checkInterval)},
-		Timeout:            metav1.Duration{Duration: positive(h.Timeout.Duration, checkTimeout)},
-		HealthyThreshold:   positive(h.HealthyThreshold, checkHealthyThreshold),
-		UnhealthyThreshold: positive(h.UnhealthyThreshold, checkUnhealthyThreshold),
-	}
-	if h.Enabled == nil || !*h.Enabled {
-		out.ResolveOnly = h.Enabled != nil
-		return out
-	}
-	out.Path = h.Path
-	if out.Path == "" {
-		out.Path = checkPath
-	}
-	return out
-}
-
-func positive[T ~int32 | ~int64](v, otherwise T) T {
-	if v > 0 {
-		return v
-	}
-	return otherwise
+	return nil
 }

@@ -5,10 +5,8 @@ package main
 
 import (
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -26,6 +24,11 @@ func TestAssignPorts(t *testing.T) {
 		reason xpv2.ConditionReason
 		err    string
 	}
+	weighed, preferred, all := web, web, web
+	weighed.Weight, preferred.Priority = ptr.To[gatewayv1alpha1.Weight](2), ptr.To[int32](1)
+	usual := web
+	usual.Weight, usual.Priority = ptr.To[gatewayv1alpha1.Weight](1), ptr.To[int32](0)
+	all.ProxyProtocol = gatewayv1alpha1.ProxyProtocolV2
 	cases := map[string]struct {
 		reason   string
 		ports    []gatewayv1alpha1.ServicePort
@@ -89,6 +92,51 @@ func TestAssignPorts(t *testing.T) {
 				err:    "proxies do not know spec.loadBalancing.strategy failover; set round-robin, or let a Gateway balance them and name its Service as the one backend",
 			},
 		},
+		"Weight": {
+			reason:   "A proxy cannot weigh",
+			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
+			backends: []gatewayv1alpha1.Backend{weighed},
+			want: want{
+				reason: meta.ReasonUnsupported,
+				err:    "proxies do not know spec.backends[0].weight 2; remove it, or let a Gateway balance them and name its Service as the one backend",
+			},
+		},
+		"Priority": {
+			reason:   "A proxy cannot prefer",
+			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
+			backends: []gatewayv1alpha1.Backend{preferred},
+			want: want{
+				reason: meta.ReasonUnsupported,
+				err:    "proxies do not know spec.backends[0].priority 1; remove it, or let a Gateway balance them and name its Service as the one backend",
+			},
+		},
+		"Usual": {
+			reason:   "What holds anyway can be said",
+			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
+			backends: []gatewayv1alpha1.Backend{usual},
+			want:     want{ports: map[int32]string{80: "web"}},
+		},
+		"All": {
+			reason:   "All ports go to the one backend",
+			ports:    []gatewayv1alpha1.ServicePort{"do-not-validate"},
+			backends: []gatewayv1alpha1.Backend{web},
+			want:     want{ports: map[int32]string{0: "web"}},
+		},
+		"AllOfTwo": {
+			reason:   "Two backends cannot share packets",
+			ports:    []gatewayv1alpha1.ServicePort{"do-not-validate"},
+			backends: []gatewayv1alpha1.Backend{web, tls},
+			want:     want{reason: meta.ReasonInvalidBackends, err: "spec.vipService.ports do-not-validate takes one backend, without vipPort, and no other port"},
+		},
+		"AllWithHeader": {
+			reason:   "Packets have no place for a header",
+			ports:    []gatewayv1alpha1.ServicePort{"do-not-validate"},
+			backends: []gatewayv1alpha1.Backend{all},
+			want: want{
+				reason: meta.ReasonInvalidBackends,
+				err:    "spec.vipService.ports do-not-validate hands on packets as they come; remove tls, proxyProtocol and protocol HTTP, or name ports",
+			},
+		},
 		"UDP": {
 			reason:   "A port that the schema would refuse is told by field",
 			ports:    []gatewayv1alpha1.ServicePort{"udp:53"},
@@ -123,40 +171,86 @@ func TestAssignPorts(t *testing.T) {
 	}
 }
 
-func TestHealthCheck(t *testing.T) {
-	seconds := func(n int) metav1.Duration { return metav1.Duration{Duration: time.Duration(n) * time.Second} }
+func TestAssignTLS(t *testing.T) {
+	http := gatewayv1alpha1.Backend{Name: "web", Port: 8080, Protocol: gatewayv1alpha1.BackendProtocolHTTP}
+	tcp := gatewayv1alpha1.Backend{Name: "web", Port: 8080}
+	type want struct {
+		TLS    map[int32]tailnetv1alpha1.AttachmentTLS
+		Reason xpv2.ConditionReason
+		Err    string
+	}
 	cases := map[string]struct {
-		reason string
-		lb     *gatewayv1alpha1.LoadBalancing
-		want   tailnetv1alpha1.AttachmentHealthCheck
+		reason  string
+		tls     gatewayv1alpha1.ServiceTLS
+		ports   []gatewayv1alpha1.ServicePort
+		backend gatewayv1alpha1.Backend
+		want    want
 	}{
-		"Absent": {
-			reason: "A connection is tried, often enough to withdraw within 15 s",
-			want:   tailnetv1alpha1.AttachmentHealthCheck{Interval: seconds(5), Timeout: seconds(2), HealthyThreshold: 1, UnhealthyThreshold: 2},
+		"Port443": {
+			reason:  "443 speaks TLS where there is one",
+			ports:   []gatewayv1alpha1.ServicePort{"tcp:80", "tcp:443"},
+			backend: http,
+			want:    want{TLS: map[int32]tailnetv1alpha1.AttachmentTLS{443: {}}},
 		},
-		"Connection": {
-			reason: "Without enabled there is no path, but figures hold",
-			lb:     &gatewayv1alpha1.LoadBalancing{HealthCheck: &gatewayv1alpha1.HealthCheck{Path: "/x", Interval: seconds(1)}},
-			want:   tailnetv1alpha1.AttachmentHealthCheck{Interval: seconds(1), Timeout: seconds(3), HealthyThreshold: 2, UnhealthyThreshold: 3},
+		"AllPorts": {
+			reason:  "Else all do",
+			ports:   []gatewayv1alpha1.ServicePort{"tcp:5432", "tcp:6432"},
+			backend: tcp,
+			want:    want{TLS: map[int32]tailnetv1alpha1.AttachmentTLS{5432: {}, 6432: {}}},
 		},
-		"Disabled": {
-			reason: "Backends are not to be asked",
-			lb:     &gatewayv1alpha1.LoadBalancing{HealthCheck: &gatewayv1alpha1.HealthCheck{Enabled: ptr.To(false), Path: "/x"}},
-			want: tailnetv1alpha1.AttachmentHealthCheck{
-				ResolveOnly: true, Interval: seconds(10), Timeout: seconds(3), HealthyThreshold: 2, UnhealthyThreshold: 3,
+		"Named": {
+			reason:  "Ports can be said, and a Secret",
+			tls:     gatewayv1alpha1.ServiceTLS{Ports: []int32{80}, CertificateRef: &gatewayv1alpha1.CertificateRef{Name: "web-tls"}},
+			ports:   []gatewayv1alpha1.ServicePort{"tcp:80", "tcp:443"},
+			backend: http,
+			want:    want{TLS: map[int32]tailnetv1alpha1.AttachmentTLS{80: {SecretName: "web-tls"}}},
+		},
+		"Passthrough": {
+			reason:  "TLS that the backend ends is bytes",
+			tls:     gatewayv1alpha1.ServiceTLS{Mode: gatewayv1alpha1.TLSModePassthrough},
+			ports:   []gatewayv1alpha1.ServicePort{"tcp:443"},
+			backend: tcp,
+		},
+		"PassthroughHTTP": {
+			reason:  "Requests cannot be read from TLS that goes through",
+			tls:     gatewayv1alpha1.ServiceTLS{Mode: gatewayv1alpha1.TLSModePassthrough},
+			ports:   []gatewayv1alpha1.ServicePort{"tcp:443"},
+			backend: http,
+			want: want{
+				Reason: meta.ReasonInvalidTLS,
+				Err:    "the backend of port tcp:443 has protocol HTTP, but spec.tls.mode Passthrough leaves its requests encrypted; set mode Terminate, or protocol TCP",
 			},
 		},
-		"Enabled": {
-			reason: "The settled defaults hold for what is not said",
-			lb:     &gatewayv1alpha1.LoadBalancing{HealthCheck: &gatewayv1alpha1.HealthCheck{Enabled: ptr.To(true)}},
-			want: tailnetv1alpha1.AttachmentHealthCheck{
-				Path: "/health", Interval: seconds(10), Timeout: seconds(3), HealthyThreshold: 2, UnhealthyThreshold: 3,
-			},
+		"UnknownPort": {
+			reason:  "A port must be one of the service",
+			tls:     gatewayv1alpha1.ServiceTLS{Ports: []int32{8443}},
+			ports:   []gatewayv1alpha1.ServicePort{"tcp:443"},
+			backend: http,
+			want:    want{Reason: meta.ReasonInvalidTLS, Err: "spec.tls.ports[0] 8443 is not in spec.vipService.ports; add tcp:8443 there"},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, healthCheck(tc.lb)); diff != "" {
+			assigned, err := assignPorts(gatewayv1alpha1.TailscaleServicesSpec{
+				VIPService: gatewayv1alpha1.VIPServiceTemplate{Ports: tc.ports},
+				Backends:   []gatewayv1alpha1.Backend{tc.backend},
+				TLS:        &tc.tls,
+			})
+			var got want
+			if err != nil {
+				got.Reason, got.Err = err.reason, err.Error()
+			} else {
+				for _, a := range assigned {
+					if a.tls == nil {
+						continue
+					}
+					if got.TLS == nil {
+						got.TLS = map[int32]tailnetv1alpha1.AttachmentTLS{}
+					}
+					got.TLS[a.port] = *a.tls
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
 			}
 		})

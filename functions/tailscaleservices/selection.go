@@ -118,3 +118,8 @@ func machines(p tailnetv1alpha1.ProxySet) int32 {
 	}
 	return n
 }
+
+// hasDirection tells whether an endpoints has proxies for a direction.
+func hasDirection(p tailnetv1alpha1.ProxySet, d tailnetv1alpha1.Direction) bool {
+	return slices.ContainsFunc(p.Spec.Sets, func(m tailnetv1alpha1.ProxySetMember) bool { return m.Direction == d })
+}

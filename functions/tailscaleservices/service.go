@@ -5,6 +5,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -16,12 +17,14 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// Resource names of children. That of a ServiceAttachment ends in the name of
-// its endpoints.
+// Resource names of children. That of a ServiceAttachment for ingress ends in the
+// name of its endpoints, that of one for egress in its own.
 const (
 	nameVIPService   = "vipservice"
 	nameEndpoints    = "endpoints"
+	nameDiscovery    = "discovery"
 	prefixAttachment = "attachment-"
+	prefixRemote     = "remote-"
 )
 
 // A service is what is wanted of a TailscaleServices, and what was seen.
@@ -34,6 +37,9 @@ type service struct {
 
 	// endpoints from the template that were observed. Nil when there are none.
 	endpoints *gatewayv1alpha1.TailscaleEndpoints
+
+	// discovery that was observed. Nil when there is none.
+	discovery *tailnetv1alpha1.Discovery
 
 	// attachments that were observed, by resource name.
 	attachments map[string]*tailnetv1alpha1.ServiceAttachment
@@ -64,9 +70,16 @@ func (s *service) observe(r *compose.Run) error {
 	if ok {
 		s.endpoints = e
 	}
+	d := &tailnetv1alpha1.Discovery{}
+	if ok, err = r.Observed(nameDiscovery, d); err != nil {
+		return err
+	}
+	if ok {
+		s.discovery = d
+	}
 	s.attachments = map[string]*tailnetv1alpha1.ServiceAttachment{}
 	for _, name := range r.ObservedNames() {
-		if len(name) <= len(prefixAttachment) || name[:len(prefixAttachment)] != prefixAttachment {
+		if !strings.HasPrefix(name, prefixAttachment) && !strings.HasPrefix(name, prefixRemote) {
 			continue
 		}
 		a := &tailnetv1alpha1.ServiceAttachment{}

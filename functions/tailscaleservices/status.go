@@ -73,6 +73,7 @@ func (s *service) status() gatewayv1alpha1.TailscaleServicesStatus {
 	for _, c := range s.remotes() {
 		out.RemoteClusters = append(out.RemoteClusters, remoteCluster(c))
 	}
+	out.DiscoveredServices = s.discovered()
 	for _, p := range s.sel.sets {
 		out.SelectedEndpoints = append(out.SelectedEndpoints, s.selected(p))
 	}

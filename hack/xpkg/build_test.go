@@ -27,7 +27,24 @@ func TestProducts(t *testing.T) {
 	}
 
 	// What the configuration depends on must be built, and nothing else.
-	b, err := os.ReadFile("../../package/configuration/crossplane.yaml")
+	c := configuration(t, "../../package/configuration")
+	if len(c.DependsOn) == 0 {
+		t.Fatal("the configuration depends on nothing")
+	}
+	for _, d := range c.DependsOn {
+		if d.Package == nil || !built[*d.Package] {
+			t.Errorf("the configuration depends on %v, which is not built", d)
+		}
+	}
+	// Functions and provider are the same for claims.
+	if diff := cmp.Diff(c, configuration(t, "../../package/configuration-claims")); diff != "" {
+		t.Errorf("the configurations depend on different things: -namespaced, +claims:\n%s", diff)
+	}
+}
+
+func configuration(t *testing.T, dir string) pkgmetav1.MetaSpec {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, "crossplane.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,14 +52,7 @@ func TestProducts(t *testing.T) {
 	if err := yaml.Unmarshal(b, c); err != nil {
 		t.Fatal(err)
 	}
-	if len(c.Spec.DependsOn) == 0 {
-		t.Fatal("the configuration depends on nothing")
-	}
-	for _, d := range c.Spec.DependsOn {
-		if d.Package == nil || !built[*d.Package] {
-			t.Errorf("the configuration depends on %v, which is not built", d)
-		}
-	}
+	return c.Spec.MetaSpec
 }
 
 // TestPack builds each package around an empty image: Crossplane's own linter

@@ -27,6 +27,8 @@ func products() []product {
 		{Name: "function-tailscaletailnet", Main: "./functions/tailscaletailnet", Package: "functions/tailscaletailnet/package"},
 		{Name: "function-tailscaleendpoints", Main: "./functions/tailscaleendpoints", Package: "functions/tailscaleendpoints/package"},
 		{Name: "function-tailscaleservices", Main: "./functions/tailscaleservices", Package: "functions/tailscaleservices/package"},
+		{Name: "function-tailscaleproxygroup", Main: "./functions/tailscaleproxygroup", Package: "functions/tailscaleproxygroup/package"},
 		{Name: "configuration-tailscale-gateway", Package: "package/configuration"},
+		{Name: "configuration-tailscale-gateway-claims", Package: "package/configuration-claims"},
 	}
 }

@@ -125,12 +125,148 @@ func TestConvert(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := convert([]byte(tc.in))
+			xrd, err := convert([]byte(tc.in))
 			if diff := cmp.Diff(tc.want.err, err, cmpopts.EquateErrors()); diff != "" {
 				t.Errorf("%s\nconvert(...): -want error, +got error:\n%s", tc.reason, diff)
 			}
+			if err != nil {
+				return
+			}
+			got, err := encode(xrd)
+			if err != nil {
+				t.Fatal(err)
+			}
 			if diff := cmp.Diff(tc.want.out, string(got)); diff != "" {
 				t.Errorf("%s\nconvert(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+const claimsXRD = header + `apiVersion: apiextensions.crossplane.io/v1
+kind: CompositeResourceDefinition
+metadata:
+  name: xthings.example.org
+spec:
+  claimNames:
+    categories:
+    - crossplane
+    - tailscale
+    kind: Thing
+    listKind: ThingList
+    plural: things
+    shortNames:
+    - th
+    singular: thing
+  defaultCompositeDeletePolicy: Foreground
+  defaultCompositionRef:
+    name: xthings.example.org
+  group: example.org
+  names:
+    categories:
+    - crossplane
+    kind: XThing
+    listKind: XThingList
+    plural: xthings
+    singular: xthing
+  scope: LegacyCluster
+  versions:
+`
+
+func TestClaims(t *testing.T) {
+	const names = "singular: thing}"
+	in := strings.Replace(crd, names, "singular: thing, shortNames: [th], categories: [crossplane, tailscale]}", 1)
+	_, versions, _ := strings.Cut(xrd, "  versions:\n")
+
+	type want struct {
+		out string
+		err error
+	}
+	cases := map[string]struct {
+		reason string
+		in     string
+		want   want
+	}{
+		"Claims": {
+			reason: "Claims have the names of the kind, composites others, and both its columns and schema.",
+			in:     in,
+			want:   want{out: claimsXRD + versions},
+		},
+		"ErrReservedProperty": {
+			reason: "Crossplane would take the field for its own.",
+			in:     strings.Replace(in, "{size: {type: string}}", "{resourceRef: {type: string}}", 1),
+			want:   want{err: cmpopts.AnyError},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			namespaced, err := convert([]byte(tc.in))
+			if err != nil {
+				t.Fatal(err)
+			}
+			xrd, err := claims(namespaced)
+			if diff := cmp.Diff(tc.want.err, err, cmpopts.EquateErrors()); diff != "" {
+				t.Errorf("%s\nclaims(...): -want error, +got error:\n%s", tc.reason, diff)
+			}
+			if err != nil {
+				return
+			}
+			got, err := encode(xrd)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want.out, string(got)); diff != "" {
+				t.Errorf("%s\nclaims(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestClaimsComposition(t *testing.T) {
+	composition := func(name, kind string) string {
+		return `apiVersion: apiextensions.crossplane.io/v1
+kind: Composition
+metadata:
+  name: ` + name + `.example.org
+spec:
+  compositeTypeRef:
+    apiVersion: example.org/v1
+    kind: ` + kind + `
+  mode: Pipeline
+  pipeline:
+  - functionRef:
+      name: make-thing
+    step: make
+`
+	}
+	cases := map[string]struct {
+		reason string
+		in     string
+		want   string
+	}{
+		"Claimed": {
+			reason: "A Composition is for the composites of claims.",
+			in:     composition("things", "Thing"),
+			want:   composition("xthings", "XThing"),
+		},
+		"NotClaimed": {
+			reason: "A kind without claims has the same Composition.",
+			in:     composition("others", "Other"),
+			want:   composition("others", "Other"),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c, err := claimsComposition([]byte(tc.in), map[string]bool{"Thing": true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := encode(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(header+tc.want, string(got)); diff != "" {
+				t.Errorf("%s\nclaimsComposition(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

@@ -126,11 +126,15 @@ func (a *Agent) Run(ctx context.Context, l net.Listener) error {
 		},
 		reload: watcher.Reload,
 		logout: func() { go watcher.Logout(ctx) },
+		ender:  a.newEnder(ctx),
 		config: atomicdir.New(a.opts.TailscaledConfigDir, meta.ConfigKey),
 		serve:  atomicdir.New(filepath.Dir(a.opts.ServeConfigPath), filepath.Base(a.opts.ServeConfigPath)),
 	}
 	if err := lp.restore(); err != nil {
 		return errors.Wrap(err, "cannot read what an earlier run has written")
+	}
+	if err := lp.ender.Restore(ctx); err != nil {
+		a.log.Info("Ignoring certificates of an earlier run", "error", err)
 	}
 	a.health.setWaiting("Waiting for the API server to tell of Secret " + a.opts.configSecret().String())
 

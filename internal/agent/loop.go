@@ -18,6 +18,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/terminate"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
@@ -32,6 +33,7 @@ type loop struct {
 	metrics *Metrics
 	health  *health
 	prober  *probe.Prober
+	ender   *terminate.Server
 	config  *atomicdir.Dir
 	serve   *atomicdir.Dir
 
@@ -171,6 +173,9 @@ func (l *loop) setTailnet(s localapi.State) { l.tailnet = s }
 func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 	l.retry = time.Time{}
 	services, listed := l.services(ctx)
+	if listed {
+		l.endTLS(ctx, now, services)
+	}
 
 	if err := l.writeServe(now, services, listed); err != nil {
 		l.failed(now, "Cannot write serve config", err)
@@ -211,10 +216,12 @@ func (l *loop) services(ctx context.Context) ([]plan.Service, bool) {
 		return nil, false
 	}
 	in := plan.Input{
-		Attachments: l.attachments,
-		Health:      l.prober.Statuses(),
-		Advertised:  l.advertised,
-		Stopping:    l.drain != nil,
+		Attachments:  l.attachments,
+		Health:       l.prober.Statuses(),
+		Advertised:   l.advertised,
+		Certificates: l.ender.Certificates(),
+		HTTPS:        l.https(),
+		Stopping:     l.drain != nil,
 	}
 	services := plan.Services(in)
 	l.prober.Set(ctx, plan.Targets(services))

@@ -20,6 +20,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/terminate"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
@@ -43,6 +44,7 @@ func newLoop(t *testing.T, dir string) (*loop, *int) {
 		prober:  probe.NewProber(checker, func() {}),
 		config:  atomicdir.New(filepath.Join(dir, "config"), meta.ConfigKey),
 		serve:   atomicdir.New(filepath.Join(dir, "serve"), "serve-config.json"),
+		ender:   terminate.New(terminate.Options{Log: logging.NewNopLogger()}),
 		report:  func(*v1alpha1.MachineAgentStatus) {},
 		reach:   func() { asked++ },
 		reload:  func() {},
@@ -59,7 +61,7 @@ func TestLeavingWhileAPIServerAway(t *testing.T) {
 	l.setSecret(secret())
 	l.setAttachments([]v1alpha1.ServiceAttachment{*attachment()})
 	l.step(t.Context(), now)
-	served := map[string]plan.Handlers{"svc:web": {80: "web.default.svc:8080"}}
+	served := map[string]plan.Handlers{"svc:web": {80: {Forward: "web.default.svc:8080"}}}
 
 	l.setAttachments(nil)
 	next := l.step(t.Context(), now)

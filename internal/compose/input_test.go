@@ -79,7 +79,7 @@ func TestObject(t *testing.T) {
 					Proxy: gatewayv1alpha1.Proxy{
 						Replicas:       ptr.To[int32](2),
 						ConnectionType: gatewayv1alpha1.ConnectionTypeIngress,
-						Networking:     gatewayv1alpha1.NetworkingUserspace,
+						ProxyPods:      gatewayv1alpha1.ProxyPods{Networking: gatewayv1alpha1.NetworkingUserspace},
 					},
 				},
 			},
@@ -103,7 +103,7 @@ spec: {tailnet: example}`,
 					Proxy: gatewayv1alpha1.Proxy{
 						Replicas:       ptr.To[int32](3),
 						ConnectionType: gatewayv1alpha1.ConnectionTypeIngress,
-						Networking:     gatewayv1alpha1.NetworkingUserspace,
+						ProxyPods:      gatewayv1alpha1.ProxyPods{Networking: gatewayv1alpha1.NetworkingUserspace},
 					},
 				},
 			},

@@ -84,6 +84,12 @@ const (
 	ReasonSeveralTailnets      xpv2.ConditionReason = "SeveralTailnets"
 )
 
+// Reasons of ProxyGroupReady.
+const (
+	ReasonProxyGroupReady    xpv2.ConditionReason = "ProxyGroupReady"
+	ReasonProxyGroupCreating xpv2.ConditionReason = "ProxyGroupCreating"
+)
+
 // Reasons of Accepted, beside ReasonAccepted.
 const (
 	ReasonInvalidBackends xpv2.ConditionReason = "InvalidBackends"

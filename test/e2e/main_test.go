@@ -20,6 +20,7 @@ import (
 
 var (
 	version = flag.String("version", "v0.1.0-dev", "version of the packages to build and test")
+	flavour = flag.String("flavour", "namespaced", "kinds to test: namespaced, or claims")
 	keep    = flag.Bool("keep", false, "leave the lab up at the end, to look at it or to run again")
 )
 
@@ -43,7 +44,7 @@ func TestMain(m *testing.M) {
 				}
 			}()
 		}
-		if err := stream(ctx, "go", "run", "./cluster/demo", "up", "--version="+*version); err != nil {
+		if err := stream(ctx, "go", "run", "./cluster/demo", "up", "--version="+*version, "--flavour="+*flavour); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			dump()
 			return 1
@@ -65,10 +66,10 @@ func stream(ctx context.Context, name string, args ...string) error {
 // dump prints what one looks at first when a test failed.
 func dump() {
 	for _, args := range [][]string{
-		{"get", "tailscaletailnets,tailscaleendpoints,tailscaleservices,vipservices,machines,tailnets,statefulsets,pods", "-A", "-o", "wide"},
+		{"get", "tailscaletailnets,tailscaleproxygroups,tailscaleendpoints,tailscaleservices,vipservices,machines,tailnets,statefulsets,pods", "-A", "-o", "wide"},
 		{"get", "events", "-A", "--sort-by=.lastTimestamp"},
 		{"get", "providers,functions,configurations", "-o", "yaml"},
-		{"describe", "tailscaletailnets,tailscaleendpoints,tailscaleservices", "-A"},
+		{"describe", "tailscaletailnets,tailscaleproxygroups,tailscaleendpoints,tailscaleservices", "-A"},
 		{"logs", "-n", "crossplane-system", "-l", "pkg.crossplane.io/provider", "--tail=60"},
 		{"logs", "-n", "crossplane-system", "-l", "app=crossplane", "--tail=60"},
 	} {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-func url(t *testing.T, service string) string {
+func vipURL(t *testing.T, service string) string {
 	t.Helper()
 	var dns string
 	eventually(t, 2*time.Minute, "DNS name of "+service, func() string {
@@ -28,7 +28,7 @@ func url(t *testing.T, service string) string {
 // answered waits until a pod of the Deployment answers through the VIP.
 func answered(t *testing.T, service, deployment string, timeout time.Duration) time.Duration {
 	t.Helper()
-	u := url(t, service)
+	u := vipURL(t, service)
 	return eventually(t, timeout, "answer of "+u, func() string {
 		got, err := curl(t, u)
 		if err != nil {
@@ -46,7 +46,7 @@ func answers(t *testing.T) {
 }
 
 func tells(t *testing.T) {
-	domain := strings.TrimSuffix(strings.TrimPrefix(url(t, "web"), "http://web."), "/")
+	domain := strings.TrimSuffix(strings.TrimPrefix(vipURL(t, "web"), "http://web."), "/")
 	for kind, wants := range map[string][]string{
 		"tailscaletailnets":  {"quickstart", domain, "True"},
 		"tailscaleendpoints": {"proxies", "quickstart", "quickstart-proxies-ingress-0", "AllReplicasReady"},
@@ -68,7 +68,7 @@ func tells(t *testing.T) {
 func traces(t *testing.T) {
 	for object, wants := range map[string][]string{
 		"tailscaleservices.gateway.tailscale.com/web":      {"VIPService/web", "ServiceAttachment/"},
-		"tailscaleendpoints.gateway.tailscale.com/proxies": {"StatefulSet/proxies-ingress", "Machine/proxies-ingress-0", "ServiceAccount/proxies-ingress", "Role/proxies-ingress", "RoleBinding/proxies-ingress", "Service/proxies-ingress", "ProxySet/proxies"},
+		"tailscaleendpoints.gateway.tailscale.com/proxies": {"StatefulSet/proxies-ingress", "MachineSet/proxies-ingress", "ServiceAccount/proxies-ingress", "Role/proxies-ingress", "RoleBinding/proxies-ingress", "Service/proxies-ingress", "ProxySet/proxies"},
 	} {
 		out, err := tryRun(t, "", "crossplane", "resource", "trace", "-n", namespace, object)
 		if err != nil {

@@ -35,9 +35,10 @@ var (
 
 // Kinds of this group.
 const (
-	TailscaleTailnetKind   = "TailscaleTailnet"
-	TailscaleEndpointsKind = "TailscaleEndpoints"
-	TailscaleServicesKind  = "TailscaleServices"
+	TailscaleTailnetKind    = "TailscaleTailnet"
+	TailscaleEndpointsKind  = "TailscaleEndpoints"
+	TailscaleServicesKind   = "TailscaleServices"
+	TailscaleProxyGroupKind = "TailscaleProxyGroup"
 )
 
 func addKnownTypes(s *runtime.Scheme) error {
@@ -45,6 +46,7 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&TailscaleTailnet{}, &TailscaleTailnetList{},
 		&TailscaleEndpoints{}, &TailscaleEndpointsList{},
 		&TailscaleServices{}, &TailscaleServicesList{},
+		&TailscaleProxyGroup{}, &TailscaleProxyGroupList{},
 	)
 	metav1.AddToGroupVersion(s, SchemeGroupVersion)
 	return nil

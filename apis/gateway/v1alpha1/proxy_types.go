@@ -53,6 +53,11 @@ type Proxy struct {
 	// +optional
 	ConnectionType ConnectionType `json:"connectionType,omitempty"`
 
+	ProxyPods `json:",inline"`
+}
+
+// ProxyPods say how the pods of proxies look, whatever they are for.
+type ProxyPods struct {
 	// Networking is how tailscaled reaches the network. Userspace needs no
 	// privilege and passes the PodSecurity level restricted. Kernel carries UDP
 	// too and is faster; its pods need NET_ADMIN and a privileged init container.

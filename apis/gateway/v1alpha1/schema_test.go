@@ -6,6 +6,7 @@ package v1alpha1_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,6 +18,7 @@ import (
 	schemacel "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/utils/ptr"
@@ -34,13 +36,67 @@ type served struct {
 	crd        *extv1.CustomResourceDefinition
 	internal   *apiextensions.JSONSchemaProps
 	structural *schema.Structural
+
+	// claims are the kind in the configuration of claims: the claim, and the
+	// composite that gets all that the claim says.
+	claims []served
 }
 
-// load a kind by its plural name, and check that an API server would take it:
-// the cost of its rules included.
+// loaded kinds, by plural name: to judge the cost of rules takes seconds.
+var loaded = map[string]served{}
+
+// load a kind by its plural name, and check that an API server would take it, in
+// either configuration: the cost of its rules included.
 func load(t *testing.T, plural string) served {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("..", "..", "..", "package", "configuration", "xrds", "gateway.tailscale.com_"+plural+".yaml"))
+	if s, ok := loaded[plural]; ok {
+		return s
+	}
+	xrd := definition(t, "configuration", plural)
+	crd, err := xcrd.ForCompositeResource(xrd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, crd)
+	if xrd = definition(t, "configuration-claims", plural); xrd.OffersClaim() {
+		claim, err := xcrd.ForCompositeResourceClaim(xrd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		composite, err := xcrd.ForCompositeResource(xrd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.claims = []served{serve(t, claim), serve(t, composite)}
+		checkSame(t, crd, claim)
+	}
+	loaded[plural] = s
+	return s
+}
+
+// checkSame fails unless a claim is what a composite is, for who uses it.
+func checkSame(t *testing.T, composite, claim *extv1.CustomResourceDefinition) {
+	t.Helper()
+	names := func(crd *extv1.CustomResourceDefinition) extv1.CustomResourceDefinitionNames {
+		n := *crd.Spec.Names.DeepCopy()
+		n.Categories = slices.DeleteFunc(n.Categories, func(c string) bool { return c == xcrd.CategoryClaim || c == xcrd.CategoryComposite })
+		return n
+	}
+	if diff := cmp.Diff(names(composite), names(claim)); diff != "" {
+		t.Errorf("names: -composite, +claim:\n%s", diff)
+	}
+	if diff := cmp.Diff(composite.Spec.Scope, claim.Spec.Scope); diff != "" {
+		t.Errorf("scope: -composite, +claim:\n%s", diff)
+	}
+	if diff := cmp.Diff(composite.Spec.Versions[0].Subresources, claim.Spec.Versions[0].Subresources); diff != "" {
+		t.Errorf("subresources: -composite, +claim:\n%s", diff)
+	}
+}
+
+// definition in the folder of a configuration.
+func definition(t *testing.T, folder, plural string) *xpextv1.CompositeResourceDefinition {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("..", "..", "..", "package", folder, "xrds", "gateway.tailscale.com_"+plural+".yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,10 +104,12 @@ func load(t *testing.T, plural string) served {
 	if err := yaml.Unmarshal(b, xrd); err != nil {
 		t.Fatal(err)
 	}
-	crd, err := xcrd.ForCompositeResource(xrd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	return xrd
+}
+
+// serve a kind as an API server does.
+func serve(t *testing.T, crd *extv1.CustomResourceDefinition) served {
+	t.Helper()
 	// The API server sets these, and the owner's UID comes with the XRD.
 	crd.OwnerReferences = nil
 	crd.Status.StoredVersions = []string{crd.Spec.Versions[0].Name}
@@ -65,6 +123,7 @@ func load(t *testing.T, plural string) served {
 		t.Errorf("an API server would not take the definition: %v", e)
 	}
 	s := served{crd: crd, internal: &apiextensions.JSONSchemaProps{}}
+	var err error
 	if err := extv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(crd.Spec.Versions[0].Schema.OpenAPIV3Schema, s.internal, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -94,8 +153,42 @@ func parse(t *testing.T, y string) map[string]any {
 	return out
 }
 
-// validate an object that is created, or that takes the place of old.
+// validate an object that is created, or that takes the place of old. A claim must
+// get the same answer.
 func (s served) validate(t *testing.T, o, old map[string]any) field.ErrorList {
+	t.Helper()
+	asked, before := runtime.DeepCopyJSON(o), runtime.DeepCopyJSON(old)
+	errs := s.answer(t, o, old)
+	for _, c := range s.claims {
+		claim := runtime.DeepCopyJSON(asked)
+		got := c.answer(t, claim, runtime.DeepCopyJSON(before))
+		if diff := cmp.Diff(messages(errs), messages(got)); diff != "" {
+			t.Errorf("answers: -%s, +%s of claims:\n%s", s.crd.Spec.Names.Kind, c.crd.Spec.Names.Kind, diff)
+		}
+		// How a claim is deleted is beside what is ours.
+		if spec, ok := claim["spec"].(map[string]any); ok {
+			delete(spec, "compositeDeletePolicy")
+		}
+		if diff := cmp.Diff(o, claim); diff != "" {
+			t.Errorf("defaults: -%s, +%s of claims:\n%s", s.crd.Spec.Names.Kind, c.crd.Spec.Names.Kind, diff)
+		}
+	}
+	return errs
+}
+
+// messages of errors, in order.
+func messages(errs field.ErrorList) []string {
+	out := make([]string, 0, len(errs))
+	for _, e := range errs {
+		out = append(out, e.Error())
+	}
+	slices.Sort(out)
+	return out
+}
+
+// answer of the API server to an object that is created, or that takes the place
+// of old.
+func (s served) answer(t *testing.T, o, old map[string]any) field.ErrorList {
 	t.Helper()
 	defaulting.Default(o, s.structural)
 	v, _, err := validation.NewSchemaValidator(s.internal)
@@ -119,17 +212,26 @@ func (s served) validate(t *testing.T, o, old map[string]any) field.ErrorList {
 // TestServed takes every definition of the configuration to what an API server
 // would say of it.
 func TestServed(t *testing.T) {
-	for _, plural := range []string{"tailscaleendpoints", "tailscaleservices", "tailscaletailnets"} {
+	for _, plural := range []string{"tailscaleendpoints", "tailscaleproxygroups", "tailscaleservices", "tailscaletailnets"} {
 		t.Run(plural, func(t *testing.T) { load(t, plural) })
 	}
 }
 
 // TestScale finds what kubectl scale reads and writes.
 func TestScale(t *testing.T) {
-	s := load(t, "tailscaleendpoints")
+	for plural, path := range map[string]string{
+		"tailscaleendpoints":   ".spec.proxy.replicas",
+		"tailscaleproxygroups": ".spec.replicas",
+	} {
+		t.Run(plural, func(t *testing.T) { scale(t, load(t, plural), path) })
+	}
+}
+
+func scale(t *testing.T, s served, specPath string) {
+	t.Helper()
 	got := s.crd.Spec.Versions[0].Subresources.Scale
 	want := &extv1.CustomResourceSubresourceScale{
-		SpecReplicasPath:   ".spec.proxy.replicas",
+		SpecReplicasPath:   specPath,
 		StatusReplicasPath: ".status.replicas",
 		LabelSelectorPath:  ptr.To(".status.selector"),
 	}

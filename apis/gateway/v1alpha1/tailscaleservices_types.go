@@ -15,10 +15,14 @@ import (
 // +kubebuilder:validation:XValidation:rule="self.matches('^svc:[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$')",message="must be svc: followed by a DNS label of lower-case letters, digits and dashes"
 type ServiceName string
 
-// A ServicePort is a TCP port of a Tailscale Service: tcp:PORT.
+// A ServicePort is a TCP port of a Tailscale Service, tcp:PORT, or
+// do-not-validate for all ports.
 // +kubebuilder:validation:MaxLength=15
-// +kubebuilder:validation:XValidation:rule="self.matches('^tcp:[1-9][0-9]{0,4}$') && int(self.substring(4)) <= 65535",message="must be tcp:PORT with PORT from 1 to 65535; Tailscale Services carry TCP only"
+// +kubebuilder:validation:XValidation:rule="self == 'do-not-validate' || (self.matches('^tcp:[1-9][0-9]{0,4}$') && int(self.substring(4)) <= 65535)",message="must be tcp:PORT with PORT from 1 to 65535, or do-not-validate; a port of a Tailscale Service is of TCP"
 type ServicePort string
+
+// ServicePortAll stands for all ports of all protocols.
+const ServicePortAll ServicePort = "do-not-validate"
 
 // Sharing says whether several clusters may define one Tailscale Service.
 // +kubebuilder:validation:Enum=Exclusive;Shared
@@ -31,6 +35,7 @@ const (
 )
 
 // A VIPServiceTemplate is the Tailscale Service to make.
+// +kubebuilder:validation:XValidation:rule="size(self.ports) == 1 || !('do-not-validate' in self.ports)",message="do-not-validate stands for all ports; remove the others"
 type VIPServiceTemplate struct {
 	// Name of the service in the tailnet. Absent means svc: and the object's
 	// name.
@@ -43,7 +48,9 @@ type VIPServiceTemplate struct {
 	// +optional
 	DisplayName string `json:"displayName,omitempty"`
 
-	// Ports of the service, each tcp:PORT.
+	// Ports of the service, each tcp:PORT. The one entry do-not-validate means
+	// all ports, of UDP too: packets go to the same port of the one backend, and
+	// the proxies need networking Kernel.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=set
@@ -80,153 +87,9 @@ type VIPServiceTemplate struct {
 	AutoApprove *bool `json:"autoApprove,omitempty"`
 }
 
-// A BackendKind is the kind of a backend.
-// +kubebuilder:validation:Enum=Service
-type BackendKind string
-
-// Kinds of backends.
-const (
-	BackendKindService BackendKind = "Service"
-)
-
-// A Backend answers one or more ports of the service.
-type Backend struct {
-	// Kind of the backend: a Service of the same namespace.
-	// +kubebuilder:default=Service
-	// +optional
-	Kind BackendKind `json:"kind,omitempty"`
-
-	// Name of the backend.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
-	Name string `json:"name"`
-
-	// Port of the backend.
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=65535
-	Port int32 `json:"port"`
-
-	// VIPPort is the port of the Tailscale Service that this backend answers.
-	// Absent means every port that no other backend names.
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=65535
-	// +optional
-	VIPPort *int32 `json:"vipPort,omitempty"`
-}
-
-// A HealthCheck says how proxies probe backends.
-type HealthCheck struct {
-	// Enabled true asks for path by HTTP. False sends nothing to backends: one
-	// is healthy while its name is known, so that a Service without ready pods
-	// stays advertised. Absent, a TCP connection is enough.
-	// +optional
-	Enabled *bool `json:"enabled,omitempty"`
-
-	// Path of an HTTP GET that must answer 2xx or 3xx.
-	// +kubebuilder:default="/health"
-	// +kubebuilder:validation:Pattern=`^/`
-	// +kubebuilder:validation:MaxLength=1024
-	// +optional
-	Path string `json:"path,omitempty"`
-
-	// Interval between two probes of a healthy backend, such as 10s.
-	// +kubebuilder:default="10s"
-	// +optional
-	Interval metav1.Duration `json:"interval,omitempty"`
-
-	// Timeout of a probe, such as 3s.
-	// +kubebuilder:default="3s"
-	// +optional
-	Timeout metav1.Duration `json:"timeout,omitempty"`
-
-	// HealthyThreshold is how many answers in a row make a backend healthy.
-	// +kubebuilder:default=2
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=10
-	// +optional
-	HealthyThreshold int32 `json:"healthyThreshold,omitempty"`
-
-	// UnhealthyThreshold is how many failures in a row make it unhealthy.
-	// +kubebuilder:default=3
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=10
-	// +optional
-	UnhealthyThreshold int32 `json:"unhealthyThreshold,omitempty"`
-}
-
-// A Strategy says which backend of a port gets a connection.
-// +kubebuilder:validation:Enum=round-robin;least-connections;weighted;failover
-type Strategy string
-
-// Strategies.
-const (
-	StrategyRoundRobin       Strategy = "round-robin"
-	StrategyLeastConnections Strategy = "least-connections"
-	StrategyWeighted         Strategy = "weighted"
-	StrategyFailover         Strategy = "failover"
-)
-
-// A BackendName is the name of a backend.
-// +kubebuilder:validation:MinLength=1
-// +kubebuilder:validation:MaxLength=63
-// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
-type BackendName string
-
-// A Weight of a backend among those of the same port.
-// +kubebuilder:validation:Minimum=0
-// +kubebuilder:validation:Maximum=1000000
-type Weight int32
-
-// A Failover says which backend takes over when another is sick.
-// +kubebuilder:validation:XValidation:rule="!(self.primary in self.secondary)",message="secondary must not list primary"
-type Failover struct {
-	// Primary is the backend that gets all traffic while it is healthy.
-	Primary BackendName `json:"primary"`
-
-	// Secondary backends take over, the first that is healthy.
-	// +listType=atomic
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=64
-	Secondary []BackendName `json:"secondary"`
-
-	// FailbackDelay is how long primary must be healthy again before it gets
-	// traffic, such as 60s.
-	// +kubebuilder:default="60s"
-	// +optional
-	FailbackDelay *metav1.Duration `json:"failbackDelay,omitempty"`
-}
-
-// LoadBalancing says how traffic is spread over backends.
-// +kubebuilder:validation:XValidation:rule="!has(self.weights) || self.strategy == 'weighted'",message="weights need strategy weighted"
-// +kubebuilder:validation:XValidation:rule="self.strategy != 'weighted' || has(self.weights) && size(self.weights) > 0",message="strategy weighted needs weights"
-// +kubebuilder:validation:XValidation:rule="has(self.failover) == (self.strategy == 'failover')",message="strategy failover needs failover, and no other strategy takes it"
-type LoadBalancing struct {
-	// Strategy says which backend of a port gets a connection. A proxy hands
-	// each port to one Service, whose pods Kubernetes balances: that is
-	// round-robin. Any other strategy needs a Gateway as the backend, and shows
-	// Accepted=False with the reason Unsupported until there is one.
-	// +kubebuilder:default=round-robin
-	// +optional
-	Strategy Strategy `json:"strategy,omitempty"`
-
-	// Weights of backends, by name, when strategy is weighted. One that is not
-	// named has the weight 1.
-	// +kubebuilder:validation:MaxProperties=64
-	// +optional
-	Weights map[string]Weight `json:"weights,omitempty"`
-
-	// Failover says which backend takes over, when strategy is failover.
-	// +optional
-	Failover *Failover `json:"failover,omitempty"`
-
-	// HealthCheck says how proxies probe backends. A service whose backends are
-	// all unhealthy is not advertised.
-	// +optional
-	HealthCheck *HealthCheck `json:"healthCheck,omitempty"`
-}
-
 // An EndpointTemplate makes a TailscaleEndpoints when the selector matches none.
+// +kubebuilder:validation:XValidation:rule="!has(self.proxy.connectionType) || self.proxy.connectionType != 'egress'",message="proxy.connectionType must be ingress or bidirectional: egress proxies host no service"
+// +kubebuilder:validation:XValidation:rule="!has(self.ports) || (has(self.proxy.networking) && self.proxy.networking == 'Kernel') || !self.ports.exists(p, has(p.protocol) && p.protocol == 'UDP')",message="ports with protocol UDP need proxy.networking Kernel"
 type EndpointTemplate struct {
 	// Tailnet is the name of the TailscaleTailnet to join.
 	// +kubebuilder:validation:MinLength=1
@@ -244,15 +107,54 @@ type EndpointTemplate struct {
 	// +optional
 	Proxy Proxy `json:"proxy,omitempty"`
 
+	// Ports at which endpoints of the TailscaleEndpoints that name no port of
+	// their own are reached.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Ports []EndpointsPort `json:"ports,omitempty"`
+
 	// Labels of the TailscaleEndpoints, beside those of the selector.
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// A ServiceDiscovery says which services of the tailnet to list.
+type ServiceDiscovery struct {
+	// TagSelectors must all be met.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	TagSelectors []EndpointTagSelector `json:"tagSelectors,omitempty"`
+
+	// Names are patterns of which one must match the service's name, with or
+	// without svc:, or its DNS name: * stands for any characters, ? for one.
+	// Absent means all.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	// +optional
+	Names []string `json:"names,omitempty"`
+
+	// ExcludeNames are patterns of which none may match.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	// +optional
+	ExcludeNames []string `json:"excludeNames,omitempty"`
 }
 
 // A TailscaleServicesSpec is a Tailscale Service, the proxies that host it, and
 // the backends that answer it.
 // +kubebuilder:validation:XValidation:rule="!has(self.endpointTemplate) || has(self.selector.matchLabels) && size(self.selector.matchLabels) > 0",message="selector.matchLabels must have a label when endpointTemplate is set: endpoints made from the template get it"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.sharing) || oldSelf.sharing != 'Shared' || (has(self.sharing) && self.sharing == 'Shared')",message="sharing cannot go back from Shared to Exclusive; delete this TailscaleServices and make another"
+// +kubebuilder:validation:XValidation:rule="!('do-not-validate' in self.vipService.ports) || (size(self.backends) == 1 && !has(self.backends[0].vipPort))",message="vipService.ports do-not-validate takes one backend, without vipPort"
+// +kubebuilder:validation:XValidation:rule="!('do-not-validate' in self.vipService.ports) || (!has(self.tls) && self.backends.all(b, !has(b.proxyProtocol) && (!has(b.protocol) || b.protocol == 'TCP')))",message="vipService.ports do-not-validate hands on packets as they come: remove tls, proxyProtocol and protocol HTTP, or name ports"
+// +kubebuilder:validation:XValidation:rule="!('do-not-validate' in self.vipService.ports) || !has(self.endpointTemplate) || (has(self.endpointTemplate.proxy.networking) && self.endpointTemplate.proxy.networking == 'Kernel')",message="vipService.ports do-not-validate needs endpointTemplate.proxy.networking Kernel"
+// +kubebuilder:validation:XValidation:rule="!has(self.loadBalancing) || !has(self.loadBalancing.weights) || self.backends.all(b, !has(b.weight))",message="set weights either in backends or in loadBalancing.weights"
 type TailscaleServicesSpec struct {
 	// Selector picks TailscaleEndpoints of the same namespace by label.
 	Selector metav1.LabelSelector `json:"selector"`
@@ -281,6 +183,16 @@ type TailscaleServicesSpec struct {
 	// none.
 	// +optional
 	EndpointTemplate *EndpointTemplate `json:"endpointTemplate,omitempty"`
+
+	// TLS says who ends TLS, and with which certificate. Absent hands on what
+	// comes as it is, TLS included.
+	// +optional
+	TLS *ServiceTLS `json:"tls,omitempty"`
+
+	// ServiceDiscovery lists services of the tailnet in
+	// status.discoveredServices. It changes nothing there.
+	// +optional
+	ServiceDiscovery *ServiceDiscovery `json:"serviceDiscovery,omitempty"`
 }
 
 // SelectedHealth counts machines of a TailscaleEndpoints.
@@ -364,6 +276,31 @@ type RemoteCluster struct {
 	Alive bool `json:"alive"`
 }
 
+// A DiscoveredService is a service of the tailnet that serviceDiscovery found.
+type DiscoveredService struct {
+	// Name of the service, with svc:.
+	Name string `json:"name"`
+
+	// DNSName of the service, once the tailnet's domain is known.
+	// +optional
+	DNSName string `json:"dnsName,omitempty"`
+
+	// Addresses of the service, IPv4 first.
+	// +listType=atomic
+	// +optional
+	Addresses []string `json:"addresses,omitempty"`
+
+	// Ports of the service.
+	// +listType=atomic
+	// +optional
+	Ports []string `json:"ports,omitempty"`
+
+	// Tags of the service.
+	// +listType=atomic
+	// +optional
+	Tags []string `json:"tags,omitempty"`
+}
+
 // A TailscaleServicesStatus is the observed state of a TailscaleServices.
 type TailscaleServicesStatus struct {
 	xpv2.ConditionedStatus `json:",inline"`
@@ -396,6 +333,14 @@ type TailscaleServicesStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	RemoteClusters []RemoteCluster `json:"remoteClusters,omitempty"`
+
+	// DiscoveredServices are what serviceDiscovery found, by name. At most 100
+	// are listed.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=256
+	// +optional
+	DiscoveredServices []DiscoveredService `json:"discoveredServices,omitempty"`
 }
 
 // +kubebuilder:object:root=true

@@ -29,6 +29,12 @@ type ProxySetMember struct {
 	// Replicas is how many machines are wanted.
 	// +kubebuilder:validation:Minimum=0
 	Replicas int32 `json:"replicas"`
+
+	// Networking of the proxies: Userspace or Kernel. Absent means that it is not
+	// known.
+	// +kubebuilder:validation:Enum=Userspace;Kernel
+	// +optional
+	Networking string `json:"networking,omitempty"`
 }
 
 // A ProxySetTarget is a target that the egress proxies carry traffic to.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tailscale.com/client/local"
+	"tailscale.com/client/tailscale/apitype"
 	"tailscale.com/ipn"
 	"tailscale.com/ipn/ipnstate"
 	"tailscale.com/tailcfg"
@@ -46,6 +47,13 @@ type State struct {
 	// Accepted are the services that control gave this node. Never changed
 	// once published.
 	Accepted map[string]bool
+
+	// HTTPS tells whether the tailnet provides certificates. It means nothing
+	// while HTTPSKnown is false.
+	HTTPS bool
+
+	// HTTPSKnown tells whether tailscaled has told of it in this session.
+	HTTPSKnown bool
 }
 
 // A Client is what of tailscaled's LocalAPI is needed.
@@ -53,6 +61,7 @@ type Client interface {
 	WatchIPNBus(ctx context.Context, mask ipn.NotifyWatchOpt) (*local.IPNBusWatcher, error)
 	ReloadConfig(ctx context.Context) (bool, error)
 	Logout(ctx context.Context) error
+	WhoIs(ctx context.Context, addr string) (*apitype.WhoIsResponse, error)
 }
 
 // A Watcher follows one tailscaled.
@@ -155,7 +164,8 @@ func (w *Watcher) follow(ctx context.Context, bus *local.IPNBusWatcher) error {
 
 // publish makes st known if it differs from what is known.
 func (w *Watcher) publish(st State) {
-	if st.Session == w.state.Session && st.Running == w.state.Running && maps.Equal(st.Accepted, w.state.Accepted) {
+	if st.Session == w.state.Session && st.Running == w.state.Running && maps.Equal(st.Accepted, w.state.Accepted) &&
+		st.HTTPS == w.state.HTTPS && st.HTTPSKnown == w.state.HTTPSKnown {
 		return
 	}
 	w.state = st
@@ -168,7 +178,10 @@ func (st *State) update(n ipn.Notify) bool {
 	if s := n.InitialStatus; s != nil {
 		told = true
 		st.Running = s.BackendState == ipn.Running.String()
-		st.Accepted = accepted(capMap(s))
+		cm := capMap(s)
+		st.Accepted = accepted(cm)
+		st.HTTPS = len(s.CertDomains) > 0 || cm.Contains(tailcfg.CapabilityHTTPS)
+		st.HTTPSKnown = st.Running
 	}
 	if n.State != nil {
 		told = true
@@ -177,6 +190,9 @@ func (st *State) update(n ipn.Notify) bool {
 	if n.SelfChange != nil {
 		told = true
 		st.Accepted = accepted(n.SelfChange.CapMap)
+		// The bus tells no names, but the node has the capability where there are
+		// some.
+		st.HTTPS, st.HTTPSKnown = n.SelfChange.CapMap.Contains(tailcfg.CapabilityHTTPS), true
 	}
 	return told
 }

@@ -9,7 +9,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"tailscale.com/ipn"
+	"tailscale.com/ipn/ipnstate"
+	"tailscale.com/tailcfg"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
@@ -44,7 +47,7 @@ func await(t *testing.T, reason string, states <-chan State, want State) {
 	for {
 		select {
 		case last = <-states:
-			if cmp.Equal(want, last) {
+			if cmp.Equal(want, last, cmpopts.IgnoreFields(State{}, "HTTPS", "HTTPSKnown")) {
 				return
 			}
 		case <-timeout:
@@ -94,6 +97,65 @@ func TestWatcherDenied(t *testing.T) {
 	w.Reload()
 	s.Set(ipn.Running, "svc:web")
 	await(t, "Being denied stops nothing else.", states, State{Session: 1, Running: true, Accepted: map[string]bool{"svc:web": true}})
+}
+
+func TestHTTPS(t *testing.T) {
+	https := tailcfg.NodeCapMap{tailcfg.CapabilityHTTPS: nil}
+	running := ipn.Running
+	cases := map[string]struct {
+		reason string
+		told   []ipn.Notify
+		https  bool
+		known  bool
+	}{
+		"Starting": {
+			reason: "A tailscaled that starts does not know its tailnet yet.",
+			told:   []ipn.Notify{{InitialStatus: &ipnstate.Status{BackendState: ipn.Starting.String()}}},
+		},
+		"RunningBeforeNode": {
+			reason: "Nothing is known before the node is told.",
+			told:   []ipn.Notify{{InitialStatus: &ipnstate.Status{BackendState: ipn.Starting.String()}}, {State: &running}},
+		},
+		"CertDomains": {
+			reason: "Names to have certificates for mean HTTPS.",
+			told:   []ipn.Notify{{InitialStatus: &ipnstate.Status{BackendState: ipn.Running.String(), CertDomains: []string{"a.tail1234.ts.net"}}}},
+			https:  true,
+			known:  true,
+		},
+		"Off": {
+			reason: "A node without names and capability has none.",
+			told:   []ipn.Notify{{InitialStatus: &ipnstate.Status{BackendState: ipn.Running.String()}}},
+			known:  true,
+		},
+		"TurnedOn": {
+			reason: "It is noticed when HTTPS is turned on.",
+			told: []ipn.Notify{
+				{InitialStatus: &ipnstate.Status{BackendState: ipn.Running.String()}},
+				{SelfChange: &tailcfg.Node{CapMap: https}},
+			},
+			https: true,
+			known: true,
+		},
+		"TurnedOff": {
+			reason: "It is noticed when HTTPS is turned off.",
+			told: []ipn.Notify{
+				{InitialStatus: &ipnstate.Status{BackendState: ipn.Running.String(), CertDomains: []string{"a.tail1234.ts.net"}}},
+				{SelfChange: &tailcfg.Node{}},
+			},
+			known: true,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var st State
+			for _, n := range tc.told {
+				st.update(n)
+			}
+			if st.HTTPS != tc.https || st.HTTPSKnown != tc.known {
+				t.Errorf("\n%s\nupdate(...): want HTTPS %t, known %t, got %t, %t", tc.reason, tc.https, tc.known, st.HTTPS, st.HTTPSKnown)
+			}
+		})
+	}
 }
 
 func awaitReload(t *testing.T, reason string, reloaded <-chan struct{}) {

@@ -28,15 +28,15 @@ const (
 // maxListed is how many backends a message names.
 const maxListed = 3
 
-// Handlers of a service: where connections to its ports go, as host:port.
-type Handlers map[uint16]string
-
 // A Service is what the pod does for one Tailscale Service.
 type Service struct {
 	// Name in the tailnet, such as svc:web.
 	Name string
 
 	Handlers Handlers
+
+	// Terminations are what the agent does behind the handlers, by address.
+	Terminations []Termination
 
 	// Targets are the distinct backends, by address.
 	Targets []probe.Target
@@ -47,7 +47,8 @@ type Service struct {
 	// Healthy is how many targets are healthy.
 	Healthy int
 
-	// Message tells why the service is not advertised. Empty when it is.
+	// Message tells why the service is not advertised. When it is, it tells what
+	// is to be mended nevertheless, and is empty if nothing is.
 	Message string
 }
 
@@ -63,6 +64,12 @@ type Input struct {
 	// while a service's backends are neither known to be well nor to be sick:
 	// such a service stays as it is.
 	Advertised []string
+
+	// Certificates of Secrets, by name. One that is not in it is not known yet.
+	Certificates map[string]Certificate
+
+	// HTTPS tells whether the tailnet provides certificates.
+	HTTPS HTTPS
 
 	// Stopping withdraws everything.
 	Stopping bool
@@ -99,9 +106,18 @@ func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
 			continue
 		}
 		t := target(*p.Backend, spec.HealthCheck)
-		s.Handlers[uint16(p.Port)] = t.Address()
 		s.Targets = append(s.Targets, t)
+		if p.Port == 0 {
+			// All ports: packets, of which a serve config knows nothing.
+			continue
+		}
+		h, end := handler(spec, p, t.Address())
+		s.Handlers[uint16(p.Port)] = h
+		if end != nil {
+			s.Terminations = append(s.Terminations, *end)
+		}
 	}
+	sortTerminations(s.Terminations)
 	slices.SortFunc(s.Targets, func(a, b probe.Target) int { return cmp.Compare(a.Address(), b.Address()) })
 	s.Targets = slices.Compact(s.Targets)
 
@@ -112,19 +128,23 @@ func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
 		case probe.Healthy:
 			s.Healthy++
 		case probe.Unhealthy:
-			sick = append(sick, fmt.Sprintf("%s (%s)", t.Address(), st.Reason))
+			sick = append(sick, fmt.Sprintf("%s (%s)", t.Address(), reason(t, st.Reason)))
 		case probe.Unknown:
 			unknown++
 		}
 	}
 
+	tls := judgeTLS(spec, in)
+	was := slices.Contains(in.Advertised, s.Name)
 	switch {
 	case in.Stopping:
 		s.Message = messageStopping
-	case s.Healthy > 0:
-		s.Advertise = true
-	case unknown > 0 && slices.Contains(in.Advertised, s.Name):
-		s.Advertise = true
+	case tls.refused != "":
+		s.Message = tls.refused
+	case tls.unknown != "" && !was:
+		s.Message = tls.unknown
+	case s.Healthy > 0, unknown > 0 && was:
+		s.Advertise, s.Message = true, tls.warning
 	case unknown > 0:
 		s.Message = messageProbing
 	default:
@@ -144,6 +164,19 @@ func target(b v1alpha1.AttachmentBackend, hc v1alpha1.AttachmentHealthCheck) pro
 		HealthyThreshold:   int(hc.HealthyThreshold),
 		UnhealthyThreshold: int(hc.UnhealthyThreshold),
 	}
+}
+
+// suffixService ends the names of Services in the cluster.
+const suffixService = ".svc"
+
+// reason why a target is sick, in words of Kubernetes where DNS has its own.
+func reason(t probe.Target, why string) string {
+	name, ok := strings.CutSuffix(t.Host, suffixService)
+	if !ok || why != probe.ReasonNoSuchHost {
+		return why
+	}
+	name, namespace, _ := strings.Cut(name, ".")
+	return fmt.Sprintf("there is no Service %s/%s, or it is headless and has no ready pod", namespace, name)
 }
 
 // list joins sorted items, and says how many it left out.

@@ -52,7 +52,7 @@ func TestServices(t *testing.T) {
 	quiet.Spec.HealthCheck.ResolveOnly = true
 	quietTarget := tgt("web.default.svc")
 	quietTarget.ResolveOnly = true
-	webHandlers := Handlers{80: "web.default.svc:8080"}
+	webHandlers := Handlers{80: {Forward: "web.default.svc:8080"}}
 	sick := probe.Status{Health: probe.Unhealthy, Reason: "connection refused"}
 
 	cases := map[string]struct {
@@ -115,7 +115,7 @@ func TestServices(t *testing.T) {
 			},
 			want: []Service{{
 				Name:      "svc:web",
-				Handlers:  Handlers{80: "a.default.svc:8080", 81: "a.default.svc:8080", 82: "b.default.svc:8080"},
+				Handlers:  Handlers{80: {Forward: "a.default.svc:8080"}, 81: {Forward: "a.default.svc:8080"}, 82: {Forward: "b.default.svc:8080"}},
 				Targets:   []probe.Target{tgt("a.default.svc"), tgt("b.default.svc")},
 				Advertise: true,
 				Healthy:   1,
@@ -142,7 +142,7 @@ func TestServices(t *testing.T) {
 			},
 			want: []Service{{
 				Name:     "svc:web",
-				Handlers: Handlers{1: "a:8080", 2: "b:8080", 3: "c:8080", 4: "d:8080", 5: "e:8080"},
+				Handlers: Handlers{1: {Forward: "a:8080"}, 2: {Forward: "b:8080"}, 3: {Forward: "c:8080"}, 4: {Forward: "d:8080"}, 5: {Forward: "e:8080"}},
 				Targets:  []probe.Target{tgt("a"), tgt("b"), tgt("c"), tgt("d"), tgt("e")},
 				Message:  "No backend answers: a:8080 (connection refused), b:8080 (connection refused), c:8080 (connection refused) and 2 more",
 			}},

@@ -5,12 +5,46 @@ package plan
 
 import (
 	"encoding/json"
+	"net"
+	"strconv"
+	"strings"
 
 	"tailscale.com/ipn"
 	"tailscale.com/tailcfg"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
+
+const (
+	// schemeHTTP makes tailscaled speak plain HTTP to a backend, and HTTP/2
+	// without TLS for gRPC (ipn/ipnlocal/serve.go, shouldProxyViaH2C).
+	schemeHTTP = "http://"
+
+	// mountAll is the path of a handler for all requests.
+	mountAll = "/"
+)
+
+// Handlers of a service: what tailscaled does with what comes to its ports.
+type Handlers map[uint16]Handler
+
+// A Handler is what tailscaled does with what comes to one port.
+type Handler struct {
+	// Forward is where it goes, as host:port.
+	Forward string
+
+	// HTTP hands on requests, with headers that tell who asks, instead of bytes.
+	HTTP bool
+
+	// TLS ends TLS with the certificate that Tailscale provides for DNSName.
+	TLS bool
+
+	// DNSName of the service. It is set where there is HTTP or TLS.
+	DNSName string
+
+	// ProxyProtocol is the version of the header that goes before a connection.
+	// 0 is none. HTTP has none.
+	ProxyProtocol int
+}
 
 // HandlersOf returns the handlers of services, by service.
 func HandlersOf(services []Service) map[string]Handlers {
@@ -21,21 +55,47 @@ func HandlersOf(services []Service) map[string]Handlers {
 	return out
 }
 
-// ServeConfig returns the serve config with the handlers given. Connections are
-// forwarded as they come, without TLS or HTTP of tailscaled's own.
+// ServeConfig returns the serve config with the handlers given.
 func ServeConfig(handlers map[string]Handlers) ([]byte, error) {
 	sc := ipn.ServeConfig{Services: make(map[tailcfg.ServiceName]*ipn.ServiceConfig, len(handlers))}
 	for name, hs := range handlers {
-		tcp := make(map[uint16]*ipn.TCPPortHandler, len(hs))
-		for port, addr := range hs {
-			tcp[port] = &ipn.TCPPortHandler{TCPForward: addr}
+		svc := &ipn.ServiceConfig{TCP: make(map[uint16]*ipn.TCPPortHandler, len(hs))}
+		for port, h := range hs {
+			svc.TCP[port] = h.tcp()
+			if !h.HTTP {
+				continue
+			}
+			if svc.Web == nil {
+				svc.Web = map[ipn.HostPort]*ipn.WebServerConfig{}
+			}
+			svc.Web[hostPort(h.DNSName, port)] = &ipn.WebServerConfig{
+				Handlers: map[string]*ipn.HTTPHandler{mountAll: {Proxy: schemeHTTP + h.Forward}},
+			}
 		}
-		sc.Services[tailcfg.ServiceName(name)] = &ipn.ServiceConfig{TCP: tcp}
+		sc.Services[tailcfg.ServiceName(name)] = svc
 	}
 
 	// Maps are encoded in the order of their keys.
 	b, err := json.Marshal(sc)
 	return b, errors.Wrap(err, "cannot encode serve config")
+}
+
+func (h Handler) tcp() *ipn.TCPPortHandler {
+	if h.HTTP {
+		return &ipn.TCPPortHandler{HTTP: !h.TLS, HTTPS: h.TLS}
+	}
+	out := &ipn.TCPPortHandler{TCPForward: h.Forward, ProxyProtocol: h.ProxyProtocol}
+	if h.TLS {
+		out.TerminateTLS = h.DNSName
+	}
+	return out
+}
+
+// hostPort is the key of a port's requests. Tailscaled looks for that of the
+// service's own name, whatever name a client asks for (ipn/ipnlocal/serve.go,
+// webServerConfig).
+func hostPort(dnsName string, port uint16) ipn.HostPort {
+	return ipn.HostPort(net.JoinHostPort(dnsName, strconv.Itoa(int(port))))
 }
 
 // HandlersIn returns the handlers of a serve config that ServeConfig made.
@@ -46,11 +106,39 @@ func HandlersIn(config []byte) (map[string]Handlers, error) {
 	}
 	out := make(map[string]Handlers, len(sc.Services))
 	for name, svc := range sc.Services {
+		if svc == nil {
+			continue
+		}
 		hs := make(Handlers, len(svc.TCP))
 		for port, h := range svc.TCP {
-			hs[port] = h.TCPForward
+			if h != nil {
+				hs[port] = handlerIn(h)
+			}
+		}
+		for key, web := range svc.Web {
+			port, err := key.Port()
+			if err != nil {
+				return nil, errors.Wrap(err, "cannot tell the port of a web handler")
+			}
+			h, ok := hs[port]
+			if !ok || !h.HTTP || web == nil || web.Handlers[mountAll] == nil {
+				continue
+			}
+			h.DNSName = strings.TrimSuffix(string(key), ":"+strconv.Itoa(int(port)))
+			h.Forward = strings.TrimPrefix(web.Handlers[mountAll].Proxy, schemeHTTP)
+			hs[port] = h
 		}
 		out[string(name)] = hs
 	}
 	return out, nil
+}
+
+func handlerIn(h *ipn.TCPPortHandler) Handler {
+	return Handler{
+		Forward:       h.TCPForward,
+		HTTP:          h.HTTP || h.HTTPS,
+		TLS:           h.HTTPS || h.TerminateTLS != "",
+		DNSName:       h.TerminateTLS,
+		ProxyProtocol: h.ProxyProtocol,
+	}
 }

@@ -36,8 +36,8 @@ type StatusError struct {
 func (e StatusError) Error() string { return fmt.Sprintf("HTTP status %d", e.Code) }
 
 // NewNetChecker returns a Checker that opens a TCP connection, sends an HTTP GET
-// when the target has a path, or only looks its host up when it says so. Each probe has a connection of its own, no
-// proxy is used, and redirects are answers, not followed.
+// when the target has a path, or only looks its host up when it says so. Each probe has a connection of its own,
+// no proxy is used, and redirects are answers, not followed.
 func NewNetChecker() Checker {
 	return newNetChecker(net.DefaultResolver)
 }
@@ -97,6 +97,9 @@ func get(ctx context.Context, c *http.Client, t Target) error {
 	return nil
 }
 
+// ReasonNoSuchHost is the reason of a target whose name DNS does not know.
+const ReasonNoSuchHost = "no such host"
+
 // Reason describes a failed probe in words that do not change while its cause
 // does not. Errors of package net carry ephemeral ports, which would make every
 // probe look like a transition.
@@ -114,7 +117,7 @@ func Reason(err error) string {
 	case errors.As(err, &status):
 		return status.Error()
 	case errors.As(err, &dns) && dns.IsNotFound:
-		return "no such host"
+		return ReasonNoSuchHost
 	case errors.As(err, &timer) && timer.Timeout():
 		return "timed out"
 	case errors.As(err, &dns):

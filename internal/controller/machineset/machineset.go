@@ -21,10 +21,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
 // How long a change of the Machines must have lasted before the status tells of
@@ -37,10 +37,13 @@ const (
 	settleAtMost   = 15 * time.Second
 )
 
+const reasonCannotDelete event.Reason = "CannotDeleteMachine"
+
 type reconciler struct {
-	kube client.Client
-	log  logging.Logger
-	now  func() time.Time
+	kube   client.Client
+	log    logging.Logger
+	record event.Recorder
+	now    func() time.Time
 
 	// mu guards pending.
 	mu      sync.Mutex
@@ -62,16 +65,14 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		r.forget(req.NamespacedName)
 		return reconcile.Result{}, errors.Wrap(client.IgnoreNotFound(err), "cannot get MachineSet")
 	}
+	// Machines go with their owner, by Kubernetes' garbage collector.
+	if set.GetDeletionTimestamp() != nil {
+		r.forget(req.NamespacedName)
+		return reconcile.Result{}, nil
+	}
 	owned, err := r.machines(ctx, set)
 	if err != nil {
 		return reconcile.Result{}, err
-	}
-	if set.GetDeletionTimestamp() != nil {
-		r.forget(req.NamespacedName)
-		return reconcile.Result{}, r.finish(ctx, set, owned)
-	}
-	if controllerutil.AddFinalizer(set, meta.FinalizerManaged) {
-		return reconcile.Result{}, errors.Wrap(r.kube.Update(ctx, set), "cannot add the finalizer")
 	}
 
 	taken := map[string]string{}
@@ -86,6 +87,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	for _, m := range surplus(set, owned) {
 		if err := r.remove(ctx, m); err != nil {
+			r.record.Event(set, event.Warning(reasonCannotDelete, err))
 			return reconcile.Result{}, err
 		}
 	}
@@ -117,25 +119,17 @@ func (r *reconciler) machines(ctx context.Context, set *v1alpha1.MachineSet) (ma
 	return out, nil
 }
 
-// finish lets the set go once its machines have gone.
-func (r *reconciler) finish(ctx context.Context, set *v1alpha1.MachineSet, owned map[string]*v1alpha1.Machine) error {
-	for _, m := range owned {
-		if err := r.remove(ctx, m); err != nil {
-			return err
-		}
-	}
-	if len(owned) > 0 || !controllerutil.RemoveFinalizer(set, meta.FinalizerManaged) {
-		return nil
-	}
-	return errors.Wrap(client.IgnoreNotFound(r.kube.Update(ctx, set)), "cannot remove the finalizer")
-}
-
+// remove a Machine. The roles that Crossplane gives a provider do not let it
+// delete, so it needs one more.
 func (r *reconciler) remove(ctx context.Context, m *v1alpha1.Machine) error {
 	if m.GetDeletionTimestamp() != nil {
 		return nil
 	}
 	r.log.Debug("Deleting a Machine", "machine", client.ObjectKeyFromObject(m))
 	err := r.kube.Delete(ctx, m, client.Preconditions{UID: ptr.To(m.GetUID())})
+	if kerrors.IsForbidden(err) {
+		return errors.Wrapf(err, "cannot delete Machine %q; let the provider's service account delete machines, as cluster/manifests/rbac.yaml does", m.GetName())
+	}
 	return errors.Wrapf(client.IgnoreNotFound(err), "cannot delete Machine %q", m.GetName())
 }
 

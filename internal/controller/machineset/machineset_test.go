@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
@@ -33,7 +34,7 @@ func machineSet(names ...string) *v1alpha1.MachineSet {
 	s := &v1alpha1.MachineSet{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: key.Namespace, Name: key.Name, UID: "set", Generation: 1,
-			Labels: map[string]string{meta.LabelEndpoints: "web", "team": "edge"}, Finalizers: []string{meta.FinalizerManaged},
+			Labels: map[string]string{meta.LabelEndpoints: "web", "team": "edge"},
 		},
 		Spec: v1alpha1.MachineSetSpec{
 			ProviderConfigReference: xpv2.ProviderConfigReference{Kind: v1alpha1.ClusterProviderConfigKind, Name: "example"},
@@ -71,7 +72,7 @@ func newHarness(t *testing.T, objs ...client.Object) *harness {
 				return c.SubResource(sub).Update(ctx, o, opts...)
 			},
 		}).Build()
-	h.reconciler = &reconciler{kube: c, log: logging.NewNopLogger(), now: h.clock.Now, pending: map[types.NamespacedName]pending{}}
+	h.reconciler = &reconciler{kube: c, log: logging.NewNopLogger(), record: event.NewNopRecorder(), now: h.clock.Now, pending: map[types.NamespacedName]pending{}}
 	return h
 }
 
@@ -217,34 +218,6 @@ func TestSettle(t *testing.T) {
 		if h.clock.Now().Sub(began) > 2*settleAtMost {
 			t.Fatalf("want a write within %s, got none", settleAtMost)
 		}
-	}
-}
-
-func TestDelete(t *testing.T) {
-	h := newHarness(t, machineSet("web-ingress-0"))
-	h.run(t)
-	s := machineSet()
-	if err := h.kube.Delete(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
-	h.run(t)
-	if err := h.kube.Get(t.Context(), key, s); err != nil {
-		t.Fatalf("The set stays until its Machines have gone: %v", err)
-	}
-	m := &v1alpha1.Machine{}
-	if err := h.kube.Get(t.Context(), types.NamespacedName{Namespace: key.Namespace, Name: "web-ingress-0"}, m); err != nil {
-		t.Fatal(err)
-	}
-	if m.GetDeletionTimestamp() == nil {
-		t.Error("Machines are deleted with their set")
-	}
-	m.SetFinalizers(nil)
-	if err := h.kube.Update(t.Context(), m); err != nil {
-		t.Fatal(err)
-	}
-	h.run(t)
-	if err := h.kube.Get(t.Context(), key, s); client.IgnoreNotFound(err) != nil || err == nil {
-		t.Errorf("The set goes after its Machines, got %v", err)
 	}
 }
 

@@ -32,6 +32,7 @@ func Setup(mgr ctrl.Manager, o common.Options) error {
 	r := &reconciler{
 		kube:    mgr.GetClient(),
 		log:     o.Logger.WithValues("controller", name),
+		record:  o.Recorder(mgr, v1alpha1.MachineSetKind),
 		now:     o.Now,
 		pending: map[types.NamespacedName]pending{},
 	}

@@ -1,0 +1,97 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+)
+
+// startAtOnce is how many endpoints are on their way to their first devices at
+// one time. Each changes a dozen times until it is there, and Crossplane's circuit
+// breaker counts each change twice against the group: a budget of 100, and one
+// more a second. Endpoints that wait for a person do not count.
+const startAtOnce = 2
+
+// desire the endpoints that are there, and of the others as many as may start.
+func (g *group) desire(r *compose.Run) error {
+	starting := 0
+	for _, m := range g.members {
+		if m.starting() {
+			starting++
+		}
+	}
+	for _, m := range g.members {
+		if m.observed == nil && starting >= startAtOnce {
+			// What is ready is not all that is wanted.
+			r.NotReady()
+			continue
+		}
+		if m.observed == nil {
+			starting++
+		}
+		if err := r.Desire(m.key(), g.composeEndpoints(m), m.settled()); err != nil {
+			return err
+		}
+	}
+	for _, m := range g.leaving {
+		if !g.replaced(m) {
+			if err := r.Desire(m.key(), g.copyEndpoints(m), true); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// replaced tells whether an endpoints that is not wanted any more may go. When
+// zones are given for the first time, or no longer, its tailnet keeps it until
+// those that take its place are there.
+func (g *group) replaced(old *member) bool {
+	for _, m := range g.members {
+		if m.tailnet == old.tailnet && (m.zone == "") != (old.zone == "") && !m.settled() {
+			return false
+		}
+	}
+	return true
+}
+
+func (g *group) composeEndpoints(m *member) *gatewayv1alpha1.TailscaleEndpoints {
+	t := g.xr.Spec.Template.DeepCopy()
+	pods := t.Proxy
+	if m.zone != "" {
+		n := map[string]string{}
+		maps.Copy(n, pods.NodeSelector)
+		n[corev1.LabelTopologyZone] = m.zone
+		pods.NodeSelector = n
+	}
+	return &gatewayv1alpha1.TailscaleEndpoints{
+		ObjectMeta: metav1.ObjectMeta{Name: m.name, Namespace: g.owner.Namespace, Labels: g.labels()},
+		Spec: gatewayv1alpha1.TailscaleEndpointsSpec{
+			Tailnet: m.tailnet,
+			Tags:    t.Tags,
+			Proxy: gatewayv1alpha1.Proxy{
+				Replicas:       ptr.To(m.replicas),
+				ConnectionType: g.xr.Spec.Type,
+				ProxyPods:      pods,
+			},
+			Ports:     t.Ports,
+			Endpoints: t.Endpoints,
+		},
+	}
+}
+
+// copyEndpoints composes one that was observed as it is.
+func (g *group) copyEndpoints(m *member) *gatewayv1alpha1.TailscaleEndpoints {
+	return &gatewayv1alpha1.TailscaleEndpoints{
+		ObjectMeta: metav1.ObjectMeta{Name: m.name, Namespace: g.owner.Namespace, Labels: g.labels()},
+		Spec:       m.observed.Spec,
+	}
+}

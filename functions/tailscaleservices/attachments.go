@@ -1,0 +1,175 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// desireAttachments tells each selected endpoints what to serve, once there is an
+// address to serve it on, and which other clusters' services to reach. What is
+// served stays as it is while the object asks for what cannot be.
+func (s *service) desireAttachments(r *compose.Run) error {
+	wanted := s.wantedAttachments()
+	for name, a := range wanted {
+		if err := r.Desire(name, a, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wantedAttachments by resource name.
+func (s *service) wantedAttachments() map[string]*tailnetv1alpha1.ServiceAttachment {
+	out := map[string]*tailnetv1alpha1.ServiceAttachment{}
+	if s.sel.err != nil || s.severalTailnets() {
+		for name, a := range s.attachments {
+			out[name] = s.copyAttachment(a)
+		}
+		return out
+	}
+	if s.moving() {
+		return out
+	}
+	for _, p := range s.sel.sets {
+		if hasDirection(p, tailnetv1alpha1.DirectionIngress) {
+			s.want(out, prefixAttachment+p.Spec.Endpoints, len(s.addresses()) > 0, func() *tailnetv1alpha1.ServiceAttachment {
+				return s.composeIngress(p)
+			})
+		}
+		if !hasDirection(p, tailnetv1alpha1.DirectionEgress) || s.allPorts() {
+			continue
+		}
+		for _, c := range s.remotes() {
+			name := compose.ChildName(s.owner.Name, p.Spec.Endpoints, "remote", c.ClusterID)
+			s.want(out, prefixRemote+name, len(c.Addresses) > 0, func() *tailnetv1alpha1.ServiceAttachment {
+				return s.composeRemote(name, p, c)
+			})
+		}
+	}
+	return out
+}
+
+// want an attachment as it is composed if it can be, else as it was observed.
+func (s *service) want(out map[string]*tailnetv1alpha1.ServiceAttachment, name string, can bool, build func() *tailnetv1alpha1.ServiceAttachment) {
+	if s.portsErr == nil && can {
+		out[name] = build()
+		return
+	}
+	if old := s.attachments[name]; old != nil {
+		out[name] = s.copyAttachment(old)
+	}
+}
+
+// allPorts tells that the service has all ports, and not some by number. Those of
+// another cluster cannot be reached then: an egress proxy has a port for each.
+func (s *service) allPorts() bool {
+	return len(s.ports) == 1 && s.ports[0].port == portAll
+}
+
+func (s *service) composeIngress(p tailnetv1alpha1.ProxySet) *tailnetv1alpha1.ServiceAttachment {
+	ports := make([]tailnetv1alpha1.AttachmentPort, len(s.ports))
+	named := false
+	for i, a := range s.ports {
+		ports[i] = tailnetv1alpha1.AttachmentPort{
+			Port:          a.port,
+			Backend:       &tailnetv1alpha1.AttachmentBackend{Host: s.host(a.backend), Port: a.backend.Port},
+			TLS:           a.tls,
+			ProxyProtocol: proxyProtocols[a.backend.ProxyProtocol],
+		}
+		if a.http() {
+			ports[i].Protocol = tailnetv1alpha1.AttachmentProtocolHTTP
+		}
+		named = named || a.http() || a.tls != nil
+	}
+	spec := tailnetv1alpha1.ServiceAttachmentSpec{
+		Endpoints:   p.Spec.Endpoints,
+		Services:    s.owner.Name,
+		Direction:   tailnetv1alpha1.DirectionIngress,
+		ServiceName: tailnetv1alpha1.ServiceName(s.serviceName()),
+		Addresses:   s.addresses(),
+		Ports:       ports,
+		HealthCheck: healthCheck(s.xr.Spec.LoadBalancing),
+	}
+	// Others have no use for the name, and would be written anew when it comes.
+	if named {
+		spec.DNSName = s.vip.Status.AtProvider.DNSName
+	}
+	return s.attachment(compose.ChildName(s.owner.Name, p.Spec.Endpoints), spec)
+}
+
+// proxyProtocols are the versions by name. That of none is 0.
+var proxyProtocols = map[gatewayv1alpha1.ProxyProtocol]int32{ //nolint:gochecknoglobals // A constant map.
+	gatewayv1alpha1.ProxyProtocolV1: 1,
+	gatewayv1alpha1.ProxyProtocolV2: 2,
+}
+
+// host of a backend.
+func (s *service) host(b gatewayv1alpha1.Backend) string {
+	if b.Kind == gatewayv1alpha1.BackendKindExternal {
+		return b.Host
+	}
+	// Without the cluster's domain, which a pod's search list adds.
+	return b.Name + "." + s.owner.Namespace + ".svc"
+}
+
+// composeRemote has egress proxies reach another cluster's own service. Its proxies
+// are asked for a connection, whatever the backends behind them are asked: a proxy
+// that ends TLS would not know a plain request.
+func (s *service) composeRemote(name string, p tailnetv1alpha1.ProxySet, c tailnetv1alpha1.ServiceConsumer) *tailnetv1alpha1.ServiceAttachment {
+	ports := make([]tailnetv1alpha1.AttachmentPort, len(s.ports))
+	for i, a := range s.ports {
+		ports[i] = tailnetv1alpha1.AttachmentPort{Port: a.port}
+	}
+	check := healthCheck(s.xr.Spec.LoadBalancing)
+	check.Path = ""
+	return s.attachment(name, tailnetv1alpha1.ServiceAttachmentSpec{
+		Endpoints:   p.Spec.Endpoints,
+		Services:    s.owner.Name,
+		Direction:   tailnetv1alpha1.DirectionEgress,
+		ServiceName: tailnetv1alpha1.ServiceName(c.ServiceName),
+		Addresses:   c.Addresses,
+		Ports:       ports,
+		HealthCheck: check,
+	})
+}
+
+// copyAttachment composes one that was observed as it is.
+func (s *service) copyAttachment(a *tailnetv1alpha1.ServiceAttachment) *tailnetv1alpha1.ServiceAttachment {
+	return s.attachment(a.GetName(), a.Spec)
+}
+
+func (s *service) attachment(name string, spec tailnetv1alpha1.ServiceAttachmentSpec) *tailnetv1alpha1.ServiceAttachment {
+	l := s.labels()
+	l[meta.LabelEndpoints] = spec.Endpoints
+	l[meta.LabelDirection] = strings.ToLower(string(spec.Direction))
+	if provisions(spec) {
+		l[meta.LabelProvision] = "true"
+	}
+	return &tailnetv1alpha1.ServiceAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.owner.Namespace, Labels: l},
+		Spec:       spec,
+	}
+}
+
+// provisions tells whether an attachment asks something of its endpoints before
+// agents can act on it: a port, or leave to read a Secret.
+func provisions(spec tailnetv1alpha1.ServiceAttachmentSpec) bool {
+	if spec.Direction == tailnetv1alpha1.DirectionEgress {
+		return true
+	}
+	for _, p := range spec.Ports {
+		if p.TLS != nil && p.TLS.SecretName != "" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,107 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// desireDiscovery looks for services in the tailnet, if that is asked for. Whether
+// it finds some is no part of the service's readiness.
+func (s *service) desireDiscovery(r *compose.Run) error {
+	if !s.discovers() || s.tailnet() == "" || !s.verdict.Accepted && s.discovery == nil {
+		return nil
+	}
+	return r.Desire(nameDiscovery, s.composeDiscovery(), true)
+}
+
+// discovers tells whether services of the tailnet are to be listed.
+func (s *service) discovers() bool { return s.xr.Spec.ServiceDiscovery != nil }
+
+func (s *service) composeDiscovery() *tailnetv1alpha1.Discovery {
+	d := s.xr.Spec.ServiceDiscovery
+	l := s.labels()
+	l[meta.LabelTailnet] = s.tailnet()
+	out := &tailnetv1alpha1.Discovery{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:      compose.ChildName(s.owner.Name, nameDiscovery),
+			Namespace: s.owner.Namespace,
+			Labels:    l,
+		},
+		Spec: tailnetv1alpha1.DiscoverySpec{
+			ManagedResourceSpec: xpv2.ManagedResourceSpec{ProviderConfigReference: compose.ProviderConfigRef(s.tailnet())},
+			ForProvider: tailnetv1alpha1.DiscoveryParameters{
+				Sources: []tailnetv1alpha1.DiscoverySource{tailnetv1alpha1.DiscoverServices},
+				Include: d.Names,
+				Exclude: d.ExcludeNames,
+			},
+		},
+	}
+	for _, t := range d.TagSelectors {
+		out.Spec.ForProvider.TagSelectors = append(out.Spec.ForProvider.TagSelectors, tailnetv1alpha1.TagSelector{
+			Operator: tailnetv1alpha1.TagSelectorOperator(t.Operator),
+			Tag:      tailnetv1alpha1.Tag(t.Tag),
+			Values:   compose.Tags(t.Values),
+		})
+	}
+	return out
+}
+
+// discovered services, by name.
+func (s *service) discovered() []gatewayv1alpha1.DiscoveredService {
+	if !s.discovers() || s.discovery == nil {
+		return nil
+	}
+	var out []gatewayv1alpha1.DiscoveredService
+	for _, d := range s.discovery.Status.AtProvider.Discovered {
+		out = append(out, gatewayv1alpha1.DiscoveredService{
+			Name: d.Name, DNSName: d.FQDN, Addresses: d.Addresses, Ports: d.Ports, Tags: d.Tags,
+		})
+	}
+	slices.SortFunc(out, func(a, b gatewayv1alpha1.DiscoveredService) int { return cmp.Compare(a.Name, b.Name) })
+	return slices.CompactFunc(out, func(a, b gatewayv1alpha1.DiscoveredService) bool { return a.Name == b.Name })
+}
+
+// discoverySuccessful says nothing of how much was found, which would cost a write
+// for each service that comes or goes, beside that of the list.
+func (s *service) discoverySuccessful() compose.Condition {
+	c := compose.Condition{Type: meta.TypeDiscoverySuccessful, Reason: compose.ReasonWaiting}
+	d := s.discovery
+	switch {
+	case s.tailnet() == "":
+		c.Message = "The tailnet to look in is known once endpoints are selected"
+	case d == nil:
+		c.Message = fmt.Sprintf("Waiting for the provider to look into tailnet %q", s.tailnet())
+	case isFalse(d.GetCondition(xpv2.TypeSynced)):
+		c.Status, c.Reason, c.Message = compose.False, meta.ReasonCannotDiscover, d.GetCondition(xpv2.TypeSynced).Message
+	case isFalse(d.GetCondition(xpv2.TypeReady)):
+		c.Status, c.Reason, c.Message = compose.False, meta.ReasonCannotDiscover, d.GetCondition(xpv2.TypeReady).Message
+	case d.GetCondition(xpv2.TypeReady).Status != corev1.ConditionTrue:
+		c.Message = fmt.Sprintf("Waiting for the provider to look into tailnet %q", s.tailnet())
+	case d.Status.AtProvider.Truncated:
+		c.Status, c.Reason = compose.True, meta.ReasonDiscovered
+		c.Message = "More services match than status.discoveredServices lists; narrow spec.serviceDiscovery"
+	default:
+		c.Status, c.Reason = compose.True, meta.ReasonDiscovered
+		c.Message = "Services of the tailnet that match are in status.discoveredServices"
+	}
+	return c
+}
+
+// isFalse tells whether a condition is false and says why.
+func isFalse(c xpv2.Condition) bool {
+	return c.Status == corev1.ConditionFalse && c.Message != ""
+}

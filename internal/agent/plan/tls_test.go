@@ -1,0 +1,222 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
+)
+
+// tlsAttachment with one port, changed by fn.
+func tlsAttachment(fn func(*v1alpha1.ServiceAttachmentSpec, *v1alpha1.AttachmentPort)) v1alpha1.ServiceAttachment {
+	a := attachment("web", "svc:web", map[int32]string{443: "web.default.svc"})
+	a.Spec.Addresses = []string{"100.100.1.2", "fd7a:115c:a1e0::1"}
+	a.Spec.DNSName = "web.tail1234.ts.net"
+	fn(&a.Spec, &a.Spec.Ports[0])
+	return a
+}
+
+func TestTLS(t *testing.T) {
+	listen := netip.MustParseAddrPort("127.36.1.2:16827")
+	tailscales := func(_ *v1alpha1.ServiceAttachmentSpec, p *v1alpha1.AttachmentPort) { p.TLS = &v1alpha1.AttachmentTLS{} }
+	secrets := func(_ *v1alpha1.ServiceAttachmentSpec, p *v1alpha1.AttachmentPort) {
+		p.TLS = &v1alpha1.AttachmentTLS{SecretName: "web-tls"}
+	}
+	type want struct {
+		Handlers     Handlers
+		Terminations []Termination
+		Advertise    bool
+		Message      string
+	}
+	ended := want{
+		Handlers:     Handlers{443: {Forward: "127.36.1.2:16827", ProxyProtocol: 2}},
+		Terminations: []Termination{{Listen: listen, Secret: "web-tls", Backend: "web.default.svc:8080"}},
+	}
+	by := func(w want, advertise bool, message string) want {
+		w.Advertise, w.Message = advertise, message
+		return w
+	}
+	offered := Handlers{443: {Forward: "web.default.svc:8080", TLS: true, DNSName: "web.tail1234.ts.net"}}
+	cases := map[string]struct {
+		reason string
+		fn     func(*v1alpha1.ServiceAttachmentSpec, *v1alpha1.AttachmentPort)
+		in     Input
+		want   want
+	}{
+		"Tailscale": {
+			reason: "Tailscaled ends TLS with Tailscale's certificate.",
+			fn:     tailscales,
+			in:     Input{HTTPS: HTTPSOn},
+			want:   want{Handlers: offered, Advertise: true},
+		},
+		"HTTPSOff": {
+			reason: "Where HTTPS is off there is no certificate, and it is told where to turn it on.",
+			fn:     tailscales,
+			in:     Input{HTTPS: HTTPSOff, Advertised: []string{"svc:web"}},
+			want: want{
+				Handlers: offered,
+				Message:  "HTTPS is off in the tailnet, so Tailscale provides no certificate for web.tail1234.ts.net: turn it on in Tailscale's admin console (DNS, HTTPS Certificates), or set spec.tls.certificateRef",
+			},
+		},
+		"HTTPSUnknown": {
+			reason: "A new service is not advertised before tailscaled has told.",
+			fn:     tailscales,
+			want:   want{Handlers: offered, Message: messageNoneInTLS},
+		},
+		"HTTPSUnknownAdvertised": {
+			reason: "While tailscaled says nothing, what is advertised stays so.",
+			fn:     tailscales,
+			in:     Input{Advertised: []string{"svc:web"}},
+			want:   want{Handlers: offered, Advertise: true},
+		},
+		"NoName": {
+			reason: "A certificate is for a name.",
+			fn: func(s *v1alpha1.ServiceAttachmentSpec, p *v1alpha1.AttachmentPort) {
+				p.TLS, s.DNSName = &v1alpha1.AttachmentTLS{}, ""
+			},
+			in:   Input{HTTPS: HTTPSOn},
+			want: want{Handlers: Handlers{443: {Forward: "web.default.svc:8080", TLS: true}}, Message: messageNoDNSName},
+		},
+		"HTTP": {
+			reason: "Requests are handed on without TLS, too.",
+			fn: func(_ *v1alpha1.ServiceAttachmentSpec, p *v1alpha1.AttachmentPort) {
+				p.Protocol = v1alpha1.AttachmentProtocolHTTP
+			},
+			in:   Input{HTTPS: HTTPSOff},
+			want: want{Handlers: Handlers{443: {Forward: "web.default.svc:8080", HTTP: true, DNSName: "web.tail1234.ts.net"}}, Advertise: true},
+		},
+		"HTTPS": {
+			reason: "Requests are handed on from TLS.",
+			fn: func(_ *v1alpha1.ServiceAttachmentSpec, p *v1alpha1.AttachmentPort) {
+				p.Protocol, p.TLS = v1alpha1.AttachmentProtocolHTTP, &v1alpha1.AttachmentTLS{}
+			},
+			in:   Input{HTTPS: HTTPSOn},
+			want: want{Handlers: Handlers{443: {Forward: "web.default.svc:8080", HTTP: true, TLS: true, DNSName: "web.tail1234.ts.net"}}, Advertise: true},
+		},
+		"ProxyProtocol": {
+			reason: "A backend hears of the client by the version it asks for.",
+			fn: func(_ *v1alpha1.ServiceAttachmentSpec, p *v1alpha1.AttachmentPort) {
+				p.ProxyProtocol = 1
+			},
+			want: want{Handlers: Handlers{443: {Forward: "web.default.svc:8080", ProxyProtocol: 1}}, Advertise: true},
+		},
+		"Secret": {
+			reason: "The agent ends TLS with a Secret's certificate.",
+			fn:     secrets,
+			in:     Input{Certificates: map[string]Certificate{"web-tls": {Usable: true}}},
+			want:   by(ended, true, ""),
+		},
+		"SecretHTTP": {
+			reason: "Behind it, requests or a header go to the backend.",
+			fn: func(_ *v1alpha1.ServiceAttachmentSpec, p *v1alpha1.AttachmentPort) {
+				p.TLS, p.Protocol = &v1alpha1.AttachmentTLS{SecretName: "web-tls"}, v1alpha1.AttachmentProtocolHTTP
+			},
+			in: Input{Certificates: map[string]Certificate{"web-tls": {Usable: true}}},
+			want: want{
+				Handlers:     ended.Handlers,
+				Terminations: []Termination{{Listen: listen, Secret: "web-tls", Backend: "web.default.svc:8080", HTTP: true}},
+				Advertise:    true,
+			},
+		},
+		"SecretProxyProtocol": {
+			reason: "Tailscaled tells the agent by version 2, whatever the backend wants.",
+			fn: func(_ *v1alpha1.ServiceAttachmentSpec, p *v1alpha1.AttachmentPort) {
+				p.TLS, p.ProxyProtocol = &v1alpha1.AttachmentTLS{SecretName: "web-tls"}, 1
+			},
+			in: Input{Certificates: map[string]Certificate{"web-tls": {Usable: true}}},
+			want: want{
+				Handlers:     ended.Handlers,
+				Terminations: []Termination{{Listen: listen, Secret: "web-tls", Backend: "web.default.svc:8080", ProxyProtocol: 1}},
+				Advertise:    true,
+			},
+		},
+		"SecretBroken": {
+			reason: "A service whose certificate is no good is not advertised, and the key is named.",
+			fn:     secrets,
+			in: Input{
+				Certificates: map[string]Certificate{"web-tls": {Problem: "key tls.key is missing or empty"}},
+				Advertised:   []string{"svc:web"},
+			},
+			want: by(ended, false, `Secret "web-tls": key tls.key is missing or empty`),
+		},
+		"SecretBrokenLater": {
+			reason: "One that has a good one from before is, and it is told what will be wrong.",
+			fn:     secrets,
+			in:     Input{Certificates: map[string]Certificate{"web-tls": {Usable: true, Problem: "key tls.key is missing or empty"}}},
+			want:   by(ended, true, `Secret "web-tls": key tls.key is missing or empty; the certificate from before is still in use`),
+		},
+		"SecretUnknown": {
+			reason: "A Secret that was not read yet is waited for.",
+			fn:     secrets,
+			want:   by(ended, false, `Waiting to read Secret "web-tls", which holds the certificate: it must exist, and the proxies' Role must grant it`),
+		},
+		"SecretUnknownAdvertised": {
+			reason: "An agent that has started anew changes nothing before it has read it.",
+			fn:     secrets,
+			in:     Input{Advertised: []string{"svc:web"}},
+			want:   by(ended, true, ""),
+		},
+		"AllPorts": {
+			reason: "All ports are packets, of which the serve config knows nothing; the backend is probed.",
+			fn:     func(_ *v1alpha1.ServiceAttachmentSpec, p *v1alpha1.AttachmentPort) { p.Port = 0 },
+			want:   want{Handlers: Handlers{}, Advertise: true},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.in.Attachments = []v1alpha1.ServiceAttachment{tlsAttachment(tc.fn)}
+			tc.in.Health = map[probe.Target]probe.Status{tgt("web.default.svc"): {Health: probe.Healthy}}
+			s := Services(tc.in)[0]
+			got := want{Handlers: s.Handlers, Terminations: s.Terminations, Advertise: s.Advertise, Message: s.Message}
+			if diff := cmp.Diff(tc.want, got, cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
+				t.Errorf("\n%s\nServices(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestMissingService(t *testing.T) {
+	s := Services(Input{
+		Attachments: []v1alpha1.ServiceAttachment{attachment("web", "svc:web", map[int32]string{80: "web.default.svc", 81: "example.com"})},
+		Health: map[probe.Target]probe.Status{
+			tgt("web.default.svc"): {Health: probe.Unhealthy, Reason: probe.ReasonNoSuchHost},
+			tgt("example.com"):     {Health: probe.Unhealthy, Reason: probe.ReasonNoSuchHost},
+		},
+	})[0]
+	want := "No backend answers: example.com:8080 (no such host), " +
+		"web.default.svc:8080 (there is no Service default/web, or it is headless and has no ready pod)"
+	if diff := cmp.Diff(want, s.Message); diff != "" {
+		t.Errorf("A Service that is missing is told in words of Kubernetes: -want, +got:\n%s", diff)
+	}
+}
+
+// TestLoopback checks that no two ports of any services meet, that none needs a
+// privilege, and that none is given to outgoing connections.
+func TestLoopback(t *testing.T) {
+	seen := map[netip.AddrPort]string{}
+	for _, addr := range []string{"100.64.0.1", "100.64.0.2", "100.100.1.2", "100.101.1.2", "100.127.255.254"} {
+		for port := range 1 << 16 {
+			name := netip.AddrPortFrom(netip.MustParseAddr(addr), uint16(port)).String()
+			at := loopback(v1alpha1.ServiceAttachmentSpec{ServiceName: "svc:web", Addresses: []string{"fd7a:115c:a1e0::1", addr}}, uint16(port))
+			if other := seen[at]; other != "" {
+				t.Fatalf("%s and %s both get %s", other, name, at)
+			}
+			seen[at] = name
+			if !at.Addr().IsLoopback() || at.Port() < 16384 || at.Port() > 32767 {
+				t.Fatalf("%s gets %s", name, at)
+			}
+		}
+	}
+	v6 := func(name v1alpha1.ServiceName) netip.AddrPort {
+		return loopback(v1alpha1.ServiceAttachmentSpec{ServiceName: name, Addresses: []string{"fd7a:115c:a1e0::1"}}, 443)
+	}
+	if v6("svc:a") == v6("svc:b") {
+		t.Error("Services without IPv4 must differ by name")
+	}
+}

@@ -1,0 +1,593 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package terminate
+
+import (
+	"bufio"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/pires/go-proxyproto"
+	corev1 "k8s.io/api/core/v1"
+	"tailscale.com/client/tailscale/apitype"
+	"tailscale.com/tailcfg"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/atomicdir"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
+)
+
+// deadline is how long a test waits for what must come.
+const deadline = 20 * time.Second
+
+const host = "web.example.com"
+
+// An authority signs certificates.
+type authority struct {
+	t    *testing.T
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pool *x509.CertPool
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	a := &authority{t: t, key: newKey(t), pool: x509.NewCertPool()}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, a.key.Public(), a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.cert, err = x509.ParseCertificate(der); err != nil {
+		t.Fatal(err)
+	}
+	a.pool.AddCert(a.cert)
+	return a
+}
+
+func newKey(t *testing.T) *ecdsa.PrivateKey {
+	t.Helper()
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// secret with a certificate of that serial number.
+func (a *authority) secret(serial int64) *corev1.Secret {
+	a.t.Helper()
+	key := newKey(a.t)
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: big.NewInt(serial), DNSNames: []string{host},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}, a.cert, key.Public(), a.key)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return &corev1.Secret{Data: map[string][]byte{
+		corev1.TLSCertKey:       pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		corev1.TLSPrivateKeyKey: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}),
+	}}
+}
+
+// A cluster tells of Secrets.
+type cluster struct {
+	mu       sync.Mutex
+	watchers map[string]func(*corev1.Secret)
+	started  chan string
+}
+
+func newCluster() *cluster {
+	return &cluster{watchers: map[string]func(*corev1.Secret){}, started: make(chan string, 100)}
+}
+
+func (c *cluster) watch(ctx context.Context, name string, fn func(*corev1.Secret)) {
+	c.mu.Lock()
+	c.watchers[name] = fn
+	c.mu.Unlock()
+	c.started <- name
+	<-ctx.Done()
+}
+
+// tell of a Secret, once it is watched.
+func (c *cluster) tell(t *testing.T, name string, s *corev1.Secret) {
+	t.Helper()
+	timeout := time.After(deadline)
+	for {
+		c.mu.Lock()
+		fn := c.watchers[name]
+		c.mu.Unlock()
+		if fn != nil {
+			fn(s)
+			return
+		}
+		select {
+		case <-c.started:
+		case <-timeout:
+			t.Fatalf("Secret %q is not watched", name)
+		}
+	}
+}
+
+// freeAddress of the loopback interface.
+func freeAddress(t *testing.T) netip.AddrPort {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeQuietly(l)
+	return netip.MustParseAddrPort(l.Addr().String())
+}
+
+// dial as tailscaled does for a client at an address: with a header.
+func dial(t *testing.T, at netip.AddrPort, client string) net.Conn {
+	t.Helper()
+	timeout := time.Now().Add(deadline)
+	for {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", at.String())
+		if err == nil {
+			t.Cleanup(func() { closeQuietly(conn) })
+			h := proxyproto.HeaderProxyFromAddrs(headerVersion, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(client)), net.TCPAddrFromAddrPort(at))
+			if _, err := h.WriteTo(conn); err != nil {
+				t.Fatal(err)
+			}
+			return conn
+		}
+		// The listener starts in a goroutine of its own.
+		if time.Now().After(timeout) {
+			t.Fatalf("cannot connect: %v", err)
+		}
+	}
+}
+
+const (
+	headerVersion = 2
+	someone       = "100.64.0.7:40000"
+)
+
+// handshake as a client that trusts an authority, and return the serial number of
+// the certificate.
+func (a *authority) handshake(conn net.Conn) (*tls.Conn, int64, error) {
+	c := tls.Client(conn, &tls.Config{RootCAs: a.pool, ServerName: host, MinVersion: tls.VersionTLS12})
+	if err := c.SetDeadline(time.Now().Add(deadline)); err != nil {
+		return nil, 0, err
+	}
+	if err := c.Handshake(); err != nil {
+		return nil, 0, err
+	}
+	return c, c.ConnectionState().PeerCertificates[0].SerialNumber.Int64(), nil
+}
+
+// backend of bytes: what each connection sends until it ends is told, and answered
+// with pong.
+func backend(t *testing.T) (string, <-chan string) {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeQuietly(l) })
+	got := make(chan string, 100)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer closeQuietly(c)
+				b, err := io.ReadAll(c)
+				if err != nil {
+					return
+				}
+				got <- string(b)
+				if _, err := io.WriteString(c, "pong"); err != nil {
+					return
+				}
+			}()
+		}
+	}()
+	return l.Addr().String(), got
+}
+
+func newServer(t *testing.T, c *cluster, dir string) (*Server, <-chan struct{}) {
+	t.Helper()
+	changed := make(chan struct{}, 100)
+	o := Options{
+		Watch:   c.watch,
+		WhoIs:   func(context.Context, string) (*apitype.WhoIsResponse, error) { return nil, errors.New("boom") },
+		Changed: func() { changed <- struct{}{} },
+		Log:     logging.NewNopLogger(),
+	}
+	if dir != "" {
+		o.Store = atomicdir.New(filepath.Join(dir, "tls"), "tls.json")
+	}
+	return New(o), changed
+}
+
+func set(t *testing.T, s *Server, ts ...plan.Termination) {
+	t.Helper()
+	if err := s.Set(t.Context(), map[string][]plan.Termination{"svc:web": ts}); err != nil {
+		t.Fatalf("Set(...): %v", err)
+	}
+}
+
+func TestCarry(t *testing.T) {
+	ca := newAuthority(t)
+	cases := map[string]struct {
+		reason  string
+		version int
+		want    func(port string) string
+	}{
+		"Plain": {
+			reason: "A backend that does not ask for it hears nothing of the client.",
+			want:   func(string) string { return "ping" },
+		},
+		"V1": {
+			reason:  "The header of version 1 tells the client's address in the tailnet, and the backend's port.",
+			version: 1,
+			want:    func(port string) string { return "PROXY TCP4 100.64.0.7 127.0.0.1 40000 " + port + "\r\nping" },
+		},
+		"V2": {
+			reason:  "That of version 2 is binary.",
+			version: 2,
+			want: func(port string) string {
+				return string(proxyproto.SIGV2) + "\x21\x11\x00\x0c" + "\x64\x40\x00\x07" + "\x7f\x00\x00\x01" + "\x9c\x40" + port2(port) + "ping"
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster()
+			s, _ := newServer(t, c, "")
+			to, got := backend(t)
+			at := freeAddress(t)
+			set(t, s, plan.Termination{Listen: at, Secret: "web-tls", Backend: to, ProxyProtocol: tc.version})
+			c.tell(t, "web-tls", ca.secret(7))
+
+			client, serial, err := ca.handshake(dial(t, at, someone))
+			if err != nil {
+				t.Fatalf("handshake: %v", err)
+			}
+			if serial != 7 {
+				t.Errorf("want the certificate 7, got %d", serial)
+			}
+			if _, err := io.WriteString(client, "ping"); err != nil {
+				t.Fatal(err)
+			}
+			if err := client.CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+			answer, err := io.ReadAll(client)
+			if err != nil || string(answer) != "pong" {
+				t.Errorf("want pong, got %q, %v", answer, err)
+			}
+			_, port, err := net.SplitHostPort(to)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want(port), <-got); diff != "" {
+				t.Errorf("\n%s\nbackend: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// port2 is a port in two bytes.
+func port2(port string) string {
+	n, ok := new(big.Int).SetString(port, 10)
+	if !ok {
+		return ""
+	}
+	return string(n.FillBytes(make([]byte, 2)))
+}
+
+func TestReload(t *testing.T) {
+	ca := newAuthority(t)
+	c := newCluster()
+	s, changed := newServer(t, c, "")
+	to, _ := backend(t)
+	at := freeAddress(t)
+	set(t, s, plan.Termination{Listen: at, Secret: "web-tls", Backend: to})
+	if got := s.Certificates(); len(got) != 0 {
+		t.Errorf("A Secret that was not read is not known, got %v", got)
+	}
+	good := ca.secret(1)
+	mixed := ca.secret(3)
+	mixed.Data[corev1.TLSPrivateKeyKey] = good.Data[corev1.TLSPrivateKeyKey]
+
+	steps := []struct {
+		reason string
+		secret *corev1.Secret
+		want   plan.Certificate
+		serial int64
+	}{
+		{reason: "A Secret that is not there is told.", want: plan.Certificate{Problem: "there is no such Secret"}},
+		{reason: "A key that is missing is named.", secret: &corev1.Secret{}, want: plan.Certificate{Problem: "key tls.crt is missing or empty"}},
+		{reason: "A good certificate is used.", secret: good, want: plan.Certificate{Usable: true}, serial: 1},
+		{reason: "A renewed one is used at once.", secret: ca.secret(2), want: plan.Certificate{Usable: true}, serial: 2},
+		{
+			reason: "One that is broken does not take the place of one that works.", secret: mixed, serial: 2,
+			want: plan.Certificate{Usable: true, Problem: "key tls.key does not hold the private key, in PEM, of the certificate in tls.crt"},
+		},
+		{
+			reason: "Garbage is told by key.", serial: 2,
+			secret: &corev1.Secret{Data: map[string][]byte{corev1.TLSCertKey: []byte("garbage"), corev1.TLSPrivateKeyKey: []byte("secret garbage")}},
+			want:   plan.Certificate{Usable: true, Problem: "key tls.crt does not begin with a certificate in PEM"},
+		},
+		{reason: "A Secret that is deleted is not to be used any more.", want: plan.Certificate{Problem: "there is no such Secret"}},
+		{reason: "It may come back.", secret: ca.secret(4), want: plan.Certificate{Usable: true}, serial: 4},
+	}
+	for _, st := range steps {
+		c.tell(t, "web-tls", st.secret)
+		select {
+		case <-changed:
+		default:
+			t.Errorf("\n%s\nnobody was told of the change", st.reason)
+		}
+		if diff := cmp.Diff(map[string]plan.Certificate{"web-tls": st.want}, s.Certificates()); diff != "" {
+			t.Errorf("\n%s\nCertificates(): -want, +got:\n%s", st.reason, diff)
+		}
+		if st.serial == 0 {
+			continue
+		}
+		if _, serial, err := ca.handshake(dial(t, at, someone)); err != nil || serial != st.serial {
+			t.Errorf("\n%s\nwant certificate %d, got %d, %v", st.reason, st.serial, serial, err)
+		}
+	}
+}
+
+func TestStrangers(t *testing.T) {
+	ca := newAuthority(t)
+	c := newCluster()
+	s, _ := newServer(t, c, "")
+	to, _ := backend(t)
+	at := freeAddress(t)
+	set(t, s, plan.Termination{Listen: at, Secret: "web-tls", Backend: to})
+
+	if _, _, err := ca.handshake(dial(t, at, someone)); err == nil {
+		t.Error("Without a certificate there must be no connection")
+	}
+	c.tell(t, "web-tls", ca.secret(1))
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", at.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeQuietly(conn)
+	if _, _, err := ca.handshake(conn); err == nil {
+		t.Error("Who tells of no client is not tailscaled, and must be refused")
+	}
+}
+
+func TestSet(t *testing.T) {
+	ca := newAuthority(t)
+	c := newCluster()
+	s, _ := newServer(t, c, "")
+	to, got := backend(t)
+	first, second := freeAddress(t), freeAddress(t)
+	set(t, s, plan.Termination{Listen: first, Secret: "web-tls", Backend: to})
+	c.tell(t, "web-tls", ca.secret(1))
+	client, _, err := ca.handshake(dial(t, first, someone))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	set(t, s, plan.Termination{Listen: second, Secret: "web-tls", Backend: to})
+	if _, _, err := ca.handshake(dial(t, second, someone)); err != nil {
+		t.Errorf("A new port must have the certificate at once: %v", err)
+	}
+	if _, err := io.WriteString(client, "ping"); err != nil {
+		t.Errorf("A connection must outlive its port: %v", err)
+	}
+	if err := client.CloseWrite(); err != nil {
+		t.Error(err)
+	}
+	if b := <-got; b != "ping" {
+		t.Errorf("A connection must outlive its port, got %q", b)
+	}
+
+	set(t, s)
+	if got := s.Certificates(); len(got) != 0 {
+		t.Errorf("A Secret that nobody wants is forgotten, got %v", got)
+	}
+}
+
+func TestRestore(t *testing.T) {
+	ca := newAuthority(t)
+	dir := t.TempDir()
+	to, _ := backend(t)
+	at := freeAddress(t)
+	term := plan.Termination{Listen: at, Secret: "web-tls", Backend: to}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	c := newCluster()
+	s, _ := newServer(t, c, dir)
+	if err := s.Set(ctx, map[string][]plan.Termination{"svc:web": {term}}); err != nil {
+		t.Fatal(err)
+	}
+	c.tell(t, "web-tls", ca.secret(5))
+	cancel()
+
+	// The API server is away: nothing tells of the Secret.
+	again, _ := newServer(t, newCluster(), dir)
+	if err := again.Restore(t.Context()); err != nil {
+		t.Fatalf("Restore(...): %v", err)
+	}
+	if diff := cmp.Diff(map[string]plan.Certificate{"web-tls": {Usable: true}}, again.Certificates()); diff != "" {
+		t.Errorf("Certificates(): -want, +got:\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string][]plan.Termination{"svc:web": {term}}, again.Serving(), cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
+		t.Errorf("Serving(): -want, +got:\n%s", diff)
+	}
+	timeout := time.Now().Add(deadline)
+	for {
+		_, serial, err := ca.handshake(dial(t, at, someone))
+		if err == nil && serial == 5 {
+			break
+		}
+		// The listener before may still be closing.
+		if time.Now().After(timeout) {
+			t.Fatalf("want certificate 5, got %d, %v", serial, err)
+		}
+	}
+}
+
+func TestRestoreGarbage(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := atomicdir.New(filepath.Join(dir, "tls"), "tls.json").Write([]byte("garbage")); err != nil {
+		t.Fatal(err)
+	}
+	s, _ := newServer(t, newCluster(), dir)
+	if err := s.Restore(t.Context()); err != nil {
+		t.Errorf("Restore(...): want no error for what cannot be read, got %v", err)
+	}
+}
+
+func TestHTTP(t *testing.T) {
+	ca := newAuthority(t)
+	user := &apitype.WhoIsResponse{
+		Node:        &tailcfg.Node{},
+		UserProfile: &tailcfg.UserProfile{LoginName: "ann@example.com", DisplayName: "Änn", ProfilePicURL: "https://example.com/ann.png"},
+	}
+	tagged := &apitype.WhoIsResponse{Node: &tailcfg.Node{Tags: []string{"tag:k8s"}}, UserProfile: user.UserProfile}
+	cases := map[string]struct {
+		reason string
+		who    *apitype.WhoIsResponse
+		http2  bool
+		want   http.Header
+	}{
+		"User": {
+			reason: "A backend hears who asks, by the headers of tailscaled, and nothing that a client makes up.",
+			who:    user,
+			want: http.Header{
+				headerLogin: {"ann@example.com"}, headerName: {"=?utf-8?q?=C3=84nn?="}, headerPicture: {"https://example.com/ann.png"}, headerInfo: {infoURL},
+				"X-Forwarded-For": {"100.64.0.7"}, "X-Forwarded-Host": {host}, "X-Forwarded-Proto": {"https"},
+			},
+		},
+		"HTTP2": {
+			reason: "Clients may speak HTTP/2.",
+			who:    user,
+			http2:  true,
+			want: http.Header{
+				headerLogin: {"ann@example.com"}, headerName: {"=?utf-8?q?=C3=84nn?="}, headerPicture: {"https://example.com/ann.png"}, headerInfo: {infoURL},
+				"X-Forwarded-For": {"100.64.0.7"}, "X-Forwarded-Host": {host}, "X-Forwarded-Proto": {"https"},
+			},
+		},
+		"Tagged": {
+			reason: "A tagged machine is no user.",
+			who:    tagged,
+			want:   http.Header{"X-Forwarded-For": {"100.64.0.7"}, "X-Forwarded-Host": {host}, "X-Forwarded-Proto": {"https"}},
+		},
+		"Unknown": {
+			reason: "Who is not known has no name.",
+			want:   http.Header{"X-Forwarded-For": {"100.64.0.7"}, "X-Forwarded-Host": {host}, "X-Forwarded-Proto": {"https"}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := make(chan *http.Request, 1)
+			upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- r }))
+			defer upstream.Close()
+			c := newCluster()
+			s, _ := newServer(t, c, "")
+			s.opts.WhoIs = func(_ context.Context, addr string) (*apitype.WhoIsResponse, error) {
+				if addr != someone || tc.who == nil {
+					return nil, errors.New("boom")
+				}
+				return tc.who, nil
+			}
+			at := freeAddress(t)
+			set(t, s, plan.Termination{Listen: at, Secret: "web-tls", Backend: strings.TrimPrefix(upstream.URL, "http://"), HTTP: true})
+			c.tell(t, "web-tls", ca.secret(1))
+
+			tr := &http.Transport{
+				DialContext: func(context.Context, string, string) (net.Conn, error) { return dial(t, at, someone), nil },
+				TLSClientConfig: &tls.Config{
+					RootCAs: ca.pool, MinVersion: tls.VersionTLS12,
+				},
+				ForceAttemptHTTP2: tc.http2,
+			}
+			defer tr.CloseIdleConnections()
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+host+"/a?b=c", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, h := range foreignHeaders {
+				req.Header.Set(h, "mallory")
+			}
+			req.Header.Set("X-Forwarded-For", "10.0.0.1")
+			rsp, err := tr.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer closeQuietly(rsp.Body)
+			if rsp.StatusCode != http.StatusOK || rsp.ProtoMajor == 2 != tc.http2 {
+				t.Errorf("want status 200 and HTTP/2 %t, got %s %s", tc.http2, rsp.Proto, rsp.Status)
+			}
+			r := <-got
+			if r.Host != host || r.RequestURI != "/a?b=c" {
+				t.Errorf("want %s and /a?b=c, got %s and %s", host, r.Host, r.RequestURI)
+			}
+			for _, h := range []string{"Accept-Encoding", "User-Agent"} {
+				r.Header.Del(h)
+			}
+			if diff := cmp.Diff(tc.want, r.Header); diff != "" {
+				t.Errorf("\n%s\nheaders: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestHTTPRefused(t *testing.T) {
+	ca := newAuthority(t)
+	c := newCluster()
+	s, _ := newServer(t, c, "")
+	at := freeAddress(t)
+	set(t, s, plan.Termination{Listen: at, Secret: "web-tls", Backend: freeAddress(t).String(), HTTP: true})
+	c.tell(t, "web-tls", ca.secret(1))
+	client, _, err := ca.handshake(dial(t, at, someone))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(client, "GET / HTTP/1.1\r\nHost: "+host+"\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	rsp, err := http.ReadResponse(bufio.NewReader(client), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeQuietly(rsp.Body)
+	if rsp.StatusCode != http.StatusBadGateway {
+		t.Errorf("want 502 of a backend that does not answer, got %s", rsp.Status)
+	}
+}

@@ -1,0 +1,73 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package terminate
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
+)
+
+// A stored is what a Server that starts anew needs to serve as before.
+type stored struct {
+	Terminations map[string][]plan.Termination `json:"terminations"`
+
+	// Pairs of the Secrets, by name.
+	Pairs map[string]pair `json:"pairs"`
+}
+
+// store what is served. Who calls it holds the lock.
+func (s *Server) store() error {
+	if s.opts.Store == nil {
+		return nil
+	}
+	st := stored{Terminations: s.wanted, Pairs: map[string]pair{}}
+	for name, sec := range s.secrets {
+		if sec.cert.Load() != nil {
+			st.Pairs[name] = sec.pair
+		}
+	}
+	// Maps are encoded in the order of their keys.
+	b, err := json.Marshal(st)
+	if err != nil {
+		return errors.Wrap(err, "cannot encode what TLS is ended for")
+	}
+	_, err = s.opts.Store.Write(b)
+	return errors.Wrap(err, "cannot store what TLS is ended for")
+}
+
+// Restore serves what an earlier run of the agent in this pod has served, until ctx
+// ends. What cannot be read is no error: it comes anew from the API server.
+func (s *Server) Restore(ctx context.Context) error {
+	if s.opts.Store == nil {
+		return nil
+	}
+	b, err := s.opts.Store.Read()
+	if err != nil || b == nil {
+		return errors.Wrap(err, "cannot read what TLS was ended for")
+	}
+	var st stored
+	if err := json.Unmarshal(b, &st); err != nil {
+		// The error could quote a key.
+		s.opts.Log.Info("Ignoring what TLS was ended for in an earlier run: it is not JSON")
+		return nil
+	}
+	s.mu.Lock()
+	for name, p := range st.Pairs {
+		c, err := p.parse()
+		if err != nil {
+			s.opts.Log.Info("Ignoring a certificate of an earlier run", "secret", name, "error", err)
+			continue
+		}
+		sec := newSecret()
+		sec.known, sec.pair = true, p
+		sec.cert.Store(c)
+		s.secrets[name] = sec
+	}
+	s.mu.Unlock()
+	return s.Set(ctx, st.Terminations)
+}

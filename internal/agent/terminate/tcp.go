@@ -1,0 +1,133 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package terminate
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/pires/go-proxyproto"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
+)
+
+const (
+	// headerTimeout bounds how long tailscaled may take to tell the client.
+	headerTimeout = 5 * time.Second
+
+	// handshakeTimeout bounds how long a client may take to agree on TLS.
+	handshakeTimeout = 10 * time.Second
+
+	// dialTimeout is that of tailscaled for a backend (ipn/ipnlocal/serve.go).
+	dialTimeout = 10 * time.Second
+)
+
+// withHeaders accepts connections that begin with a PROXY protocol header. Others
+// are not from tailscaled, and are closed.
+func withHeaders(l net.Listener) net.Listener {
+	return &proxyproto.Listener{
+		Listener: l,
+		ConnPolicy: func(proxyproto.ConnPolicyOptions) (proxyproto.Policy, error) {
+			return proxyproto.REQUIRE, nil
+		},
+		ReadHeaderTimeout: headerTimeout,
+	}
+}
+
+// serveTCP hands on what clients send, until ctx ends. Connections go on after that.
+func (s *Server) serveTCP(ctx context.Context, l net.Listener, t plan.Termination, sec *secret) error {
+	stop := context.AfterFunc(ctx, func() { closeQuietly(l) })
+	defer stop()
+	defer closeQuietly(l)
+	config := sec.config()
+	l = withHeaders(l)
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		go func() {
+			defer closeQuietly(conn)
+			if err := carry(context.WithoutCancel(ctx), conn, t, config); err != nil {
+				s.opts.Log.Debug("Cannot hand on connection", "secret", t.Secret, "backend", t.Backend, "error", err)
+			}
+		}()
+	}
+}
+
+// carry one connection to the backend.
+func carry(ctx context.Context, conn net.Conn, t plan.Termination, config *tls.Config) error {
+	client := tls.Server(conn, config)
+	hctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
+	if err := client.HandshakeContext(hctx); err != nil {
+		return errors.Wrap(err, "cannot shake hands with client")
+	}
+	backend, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", t.Backend)
+	if err != nil {
+		return errors.Wrap(err, "cannot connect to backend")
+	}
+	defer closeQuietly(backend)
+	if t.ProxyProtocol != 0 {
+		if err := tell(conn, backend, t.ProxyProtocol); err != nil {
+			return err
+		}
+	}
+
+	var wg sync.WaitGroup
+	wg.Go(func() { copyAndClose(backend, client) })
+	wg.Go(func() { copyAndClose(client, backend) })
+	wg.Wait()
+	return nil
+}
+
+// tell the backend of the client, as tailscaled would: the header that tailscaled
+// sent, with the port of the backend.
+func tell(conn, backend net.Conn, version int) error {
+	pc, ok := conn.(*proxyproto.Conn)
+	if !ok || pc.ProxyHeader() == nil {
+		return errors.New("the connection says nothing of its client")
+	}
+	from := pc.ProxyHeader()
+	src, dst, ok := from.TCPAddrs()
+	if !ok {
+		return errors.New("the connection's client is not told by TCP addresses")
+	}
+	to, ok := backend.RemoteAddr().(*net.TCPAddr)
+	if !ok {
+		return errors.New("the backend has no TCP address")
+	}
+	_, err := (&proxyproto.Header{
+		Version:           byte(version),
+		Command:           proxyproto.PROXY,
+		TransportProtocol: from.TransportProtocol,
+		SourceAddr:        src,
+		DestinationAddr:   &net.TCPAddr{IP: dst.IP, Port: to.Port},
+	}).WriteTo(backend)
+	return errors.Wrap(err, "cannot send PROXY protocol header")
+}
+
+// copyAndClose copies until from ends, and ends to, so that who reads there knows.
+// An error of either ends the other direction, too.
+func copyAndClose(to, from net.Conn) {
+	if _, err := io.Copy(to, from); err != nil {
+		closeQuietly(to)
+		closeQuietly(from)
+		return
+	}
+	if c, ok := to.(interface{ CloseWrite() error }); ok && c.CloseWrite() == nil {
+		return
+	}
+	closeQuietly(to)
+}
+
+// closeQuietly closes what may be closed already. There is nothing to be done if
+// that fails.
+func closeQuietly(c io.Closer) { _ = c.Close() }

@@ -1,0 +1,286 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// ghost is an address of the tailnet's range that no device has. In the cluster's
+// own network something answers there: the decoy.
+const ghost = "100.64.250.1"
+
+// prober is a pod that connects where it is told, and answers with what it got.
+const prober = `apiVersion: v1
+kind: Pod
+metadata:
+  name: prober
+  namespace: %[1]s
+spec:
+  automountServiceAccountToken: false
+  terminationGracePeriodSeconds: 1
+  securityContext: {runAsNonRoot: true, runAsUser: 1000, seccompProfile: {type: RuntimeDefault}}
+  containers:
+  - name: prober
+    image: registry.k8s.io/e2e-test-images/agnhost:2.53
+    args: [netexec, --http-port=8080, --udp-port=-1]
+    securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
+`
+
+// decoy is a pod in the node's own network.
+const decoy = `apiVersion: v1
+kind: Pod
+metadata:
+  name: decoy
+  namespace: kube-system
+spec:
+  hostNetwork: true
+  terminationGracePeriodSeconds: 1
+  containers:
+  - name: decoy
+    image: registry.k8s.io/e2e-test-images/agnhost:2.53
+    args: [netexec, --http-port=18080, --udp-port=18081]
+`
+
+// egressManifest has one of each kind of target.
+const egressManifest = `apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleEndpoints
+metadata:
+  name: out
+  namespace: %[1]s
+spec:
+  tailnet: quickstart
+  proxy:
+    replicas: %[2]d
+    connectionType: egress
+    networking: %[3]s
+    env:
+    - {name: TS_DEBUG_FIREWALL_MODE, value: nftables}
+  endpoints:
+  - {name: device, tailscaleIP: %[4]q, port: 8080, protocol: HTTP}
+  - {name: name, tailscaleFQDN: %[5]q, port: 8080, protocol: HTTP}
+  - {name: service, tailscaleFQDN: %[6]q, port: 80, protocol: HTTP}
+  - {name: behind, tailscaleIP: 10.99.0.5, port: 8080, protocol: HTTP}
+  - {name: ghost, tailscaleIP: ` + ghost + `, port: 18080, protocol: HTTP}
+`
+
+// dial has the prober connect to host:port and ask for a hostname.
+func dial(t *testing.T, ns, protocol, host string, port int) (answers []string, err error) {
+	t.Helper()
+	q := url.Values{"host": {host}, "port": {strconv.Itoa(port)}, "protocol": {protocol}, "request": {"hostname"}, "tries": {"1"}}
+	out, err := tryRun(t, "", "kubectl", "get", "--raw", "/api/v1/namespaces/"+ns+"/pods/prober:8080/proxy/dial?"+q.Encode())
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s", err, out)
+	}
+	got := struct {
+		Responses []string `json:"responses"`
+		Errors    []string `json:"errors"`
+	}{}
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		return nil, fmt.Errorf("%w: %s", err, out)
+	}
+	if len(got.Responses) == 0 {
+		return nil, fmt.Errorf("no answer: %s", strings.Join(got.Errors, "; "))
+	}
+	return got.Responses, nil
+}
+
+// reaches waits until host:port answers.
+func reaches(t *testing.T, ns, protocol, host string, port int, timeout time.Duration) {
+	t.Helper()
+	eventually(t, timeout, fmt.Sprintf("answer of %s %s:%d", protocol, host, port), func() string {
+		if _, err := dial(t, ns, protocol, host, port); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+}
+
+// labCommand runs a command of the lab.
+func labCommand(t *testing.T, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "go", append([]string{"run", "./cluster/lab"}, args...)...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("lab %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// addressOf a device of the tailnet, once it is there.
+func addressOf(t *testing.T, hostname string) string {
+	t.Helper()
+	out := labCommand(t, "tailscale", "status", "--json")
+	st := struct {
+		Peer map[string]struct {
+			HostName     string
+			TailscaleIPs []string
+		}
+	}{}
+	if err := json.Unmarshal([]byte(out), &st); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range st.Peer {
+		if p.HostName == hostname {
+			return p.TailscaleIPs[0]
+		}
+	}
+	t.Fatalf("no device %q", hostname)
+	return ""
+}
+
+// entersTailnet reaches devices, services and hosts behind a router from pods that
+// know nothing of Tailscale, and never what is not in the tailnet.
+func entersTailnet(t *testing.T) {
+	labCommand(t, "tailnet-client", "db")
+	labCommand(t, "tailnet-client", "router", "--route=10.99.0.0/24")
+	withDecoy(t)
+	apply(t, fmt.Sprintf(prober, namespace))
+	domain := strings.TrimSuffix(strings.TrimPrefix(vipURL(t, "web"), "http://web."), "/")
+	apply(t, fmt.Sprintf(egressManifest, namespace, 2, "Userspace", addressOf(t, "db"), "db."+domain, "web."+domain))
+
+	kubectl(t, "wait", "pod/prober", "-n", namespace, "--for=condition=Ready", "--timeout=60s")
+	// The decoy is there for who asks the cluster's network: else the test would
+	// prove nothing.
+	reaches(t, namespace, "http", ghost, 18080, 30*time.Second)
+
+	for _, target := range []string{"device", "name", "behind"} {
+		reaches(t, namespace, "http", "out-"+target, 8080, 2*time.Minute)
+	}
+	reaches(t, namespace, "http", "out-service", 80, time.Minute)
+	if got, err := dial(t, namespace, "http", "out-ghost", 18080); err == nil {
+		t.Errorf("a target that no device has was reached outside the tailnet: %v answered", got)
+	}
+
+	eventually(t, time.Minute, "status of egress", func() string {
+		out := jsonpath(t, "tailscaleendpoints", "out", `{range .status.egressTargets[*]}{.name}={.readyProxies} {.message}{"\n"}{end}{.status.conditions[?(@.type=="EgressReady")].status}`)
+		for _, want := range []string{"device/8080=2", "name/8080=2", "service/80=2", "behind/8080=2", "ghost/18080=0"} {
+			if !strings.Contains(out, want) {
+				return "no " + want + " in\n" + out
+			}
+		}
+		if !strings.HasSuffix(out, "False") {
+			return "EgressReady is not False while one target has no host:\n" + out
+		}
+		return ""
+	})
+}
+
+// withDecoy gives the node an address of the tailnet's range at which a decoy
+// listens, until the test ends.
+func withDecoy(t *testing.T) {
+	t.Helper()
+	ip := func(verb string) error {
+		return exec.Command("ip", "-n", "tsgw-one", "addr", verb, ghost+"/32", "dev", "lo").Run()
+	}
+	if err := ip("add"); err != nil {
+		t.Fatalf("cannot give the node the decoy's address: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := ip("del"); err != nil {
+			t.Errorf("cannot take the decoy's address away: %v", err)
+		}
+	})
+	apply(t, decoy)
+	kubectl(t, "wait", "pod/decoy", "-n", "kube-system", "--for=condition=Ready", "--timeout=60s")
+}
+
+// rollsEgress restarts every egress pod while requests go on, and loses none.
+func rollsEgress(t *testing.T) {
+	type result struct {
+		asked, lost int
+		first       string
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan result, 1)
+	go func() {
+		r := result{}
+		for ctx.Err() == nil {
+			r.asked++
+			if _, err := dial(t, namespace, "http", "out-device", 8080); err != nil && ctx.Err() == nil {
+				r.lost++
+				if r.first == "" {
+					r.first = err.Error()
+				}
+			}
+		}
+		done <- r
+	}()
+	kubectl(t, "rollout", "restart", "statefulset/out-egress", "-n", namespace)
+	kubectl(t, "rollout", "status", "statefulset/out-egress", "-n", namespace, "--timeout=4m")
+	stop()
+	r := <-done
+	t.Logf("%d requests while both egress pods were restarted", r.asked)
+	if r.lost > 0 {
+		t.Errorf("%d of %d requests were lost while pods were restarted; the first: %s", r.lost, r.asked, r.first)
+	}
+}
+
+// addsDirection turns egress proxies into proxies both ways and back.
+func addsDirection(t *testing.T) {
+	before := podUIDs(t, "out-egress")
+	set := func(connectionType string) {
+		kubectl(t, "patch", "tailscaleendpoints", "out", "-n", namespace, "--type=merge", `--patch={"spec":{"proxy":{"connectionType":"`+connectionType+`"}}}`)
+	}
+	set("bidirectional")
+	eventually(t, 3*time.Minute, "four proxies", func() string {
+		got := jsonpath(t, "tailscaleendpoints", "out", "{.status.healthyEndpoints}/{.status.totalEndpoints}")
+		if got != "4/4" {
+			return got
+		}
+		return ""
+	})
+	set("egress")
+	eventually(t, 3*time.Minute, "ingress gone", func() string {
+		left := kubectl(t, "get", "machines,statefulsets,secrets,services,serviceaccounts,roles", "-n", namespace, "-o=name")
+		if strings.Contains(left, "out-ingress") {
+			return left
+		}
+		return ""
+	})
+	if after := podUIDs(t, "out-egress"); before != after {
+		t.Errorf("egress pods were restarted by a change of the other direction: %s, then %s", before, after)
+	}
+	kubectl(t, "delete", "tailscaleendpoints", "out", "-n", namespace, "--timeout=3m")
+	eventually(t, 3*time.Minute, "nothing left of egress", func() string {
+		if left := kubectl(t, "get", "machinesets,machines,statefulsets,secrets,services,configmaps", "-n", namespace, "-o=name"); strings.Contains(left, "/out-") {
+			return left
+		}
+		if s := tailnetState(t); s.hosts("quickstart-out-") > 0 {
+			return "devices of the proxies are left in the tailnet"
+		}
+		return ""
+	})
+}
+
+func podUIDs(t *testing.T, set string) string {
+	t.Helper()
+	var out []string
+	for i := range 2 {
+		out = append(out, jsonpath(t, "pod", fmt.Sprintf("%s-%d", set, i), "{.metadata.uid}"))
+	}
+	return strings.Join(out, " ")
+}
+
+// hosts counts devices by the start of their hostname.
+func (s state) hosts(prefix string) int {
+	n := 0
+	for _, d := range s.Devices {
+		if strings.HasPrefix(d.Hostname, prefix) {
+			n++
+		}
+	}
+	return n
+}
