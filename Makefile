@@ -80,18 +80,38 @@ test-unit: ## Run unit tests.
 
 # Cases wait more than they work: many may run at once.
 .PHONY: test-integration
-test-integration: ## Run the provider's controllers against a real API server and a simulated Tailscale.
+test-integration: ## Run controllers against a real API server and a simulated Tailscale, and render examples.
 	$(LAB) build
 	TEST_ASSET_ETCD=$$($(LAB) bin etcd) TEST_ASSET_KUBE_APISERVER=$$($(LAB) bin kube-apiserver) \
 	TEST_ASSET_KUBE_CONTROLLER_MANAGER=$$($(LAB) bin kube-controller-manager) \
 	go test -tags=integration -count=1 -parallel=48 -timeout=20m ./test/apiserver/ ./test/integration/
+	$(RENDER)
+
+# Renders are processes: more than there are cores would only wait for each other.
+RENDER = TEST_ASSET_CROSSPLANE=$$($(LAB) bin crossplane) TEST_ASSET_CROSSPLANE_CORE=$$($(LAB) bin crossplane-core) \
+	go test -tags=integration -count=1 -timeout=10m ./test/render/
+
+.PHONY: test-render
+test-render: ## Render every example with Crossplane's command line, and compare with goldens.
+	$(LAB) build
+	$(RENDER)
+
+.PHONY: render-goldens
+render-goldens: ## Rewrite the goldens of examples from what they render to.
+	$(LAB) build
+	$(RENDER) -update
 
 .PHONY: bench
-bench: ## Measure the provider against its goals, alone and among twenty; takes 20 minutes.
+bench: ## Measure against the goals: the provider alone and among twenty, all beside Tailscale's operator; takes 40 minutes.
 	$(LAB) build
 	TEST_ASSET_ETCD=$$($(LAB) bin etcd) TEST_ASSET_KUBE_APISERVER=$$($(LAB) bin kube-apiserver) \
 	TEST_ASSET_KUBE_CONTROLLER_MANAGER=$$($(LAB) bin kube-controller-manager) \
 	go run ./test/bench --out=$(OUT)/bench.json --logs=$(OUT)/bench-logs --swarm=5m
+	$(MAKE) --no-print-directory bench-operator
+
+.PHONY: bench-operator
+bench-operator: ## Measure us beside Tailscale's own operator in a lab of its own, and take it down after.
+	TSGW_LAB_DIR=$${TSGW_LAB_DIR:-/var/lib/tailscale-gateway-bench} go run ./test/bench --only=operator --version=$(VERSION) --out=$(OUT)/bench.json
 
 .PHONY: test-e2e
 test-e2e: ## Run end-to-end tests in the lab, and take it down after. FLAVOUR=claims for claims.

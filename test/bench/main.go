@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Bench measures the provider: the real process with its default flags, a real
-// API server and a simulated tailnet, all on this machine. It prints a table,
+// API server and a simulated tailnet, all on this machine. When asked for it, it
+// measures the whole beside Tailscale's own operator in a lab. It prints a table,
 // writes JSON, and fails when a goal is missed. This package holds what is
 // measured and the goals; what measurements share is in internal/harness, the
-// run of many clusters in internal/swarm.
+// run of many clusters in internal/swarm, both sides of a comparison in
+// internal/sidebyside.
 //
 // Ratios compare within one run only: other load on the machine moves both sides.
 package main
@@ -35,13 +37,18 @@ type cli struct {
 	Out     string        `default:"_out/bench.json" help:"File that results are written to."`
 	Logs    string        `default:"_out/bench-logs" help:"Folder for what the providers print."`
 	Bin     string        `help:"Folder with the programs provider and member. Built by default." type:"existingdir"`
-	Only    []string      `default:"create,rest,swarm" enum:"create,rest,swarm" help:"Which parts to run: ${enum}."`
+	Only    []string      `default:"create,rest,swarm" enum:"create,rest,swarm,operator" help:"Which parts to run: ${enum}."`
 	Creates int           `default:"200" help:"How many VIPServices are created at once."`
 	Objects int           `default:"1000" help:"How many VIPServices, and how many Devices, are at rest."`
 	Polls   int           `default:"3" help:"Over how many polls calls are counted."`
 	Members int           `default:"20" help:"How many clusters share a service."`
 	Swarm   time.Duration `default:"5m" help:"For how long clusters attach and detach."`
 	Seed    uint64        `help:"What chance begins with in the run of many clusters. Default: the time."`
+
+	Version    string `default:"v0.1.0-dev" help:"Version of our packages that the lab builds and installs, to compare with Tailscale's own operator."`
+	Networking string `default:"Userspace" enum:"Userspace,Kernel" help:"Networking of our proxies in that comparison."`
+	Rounds     int    `default:"5" help:"How often the time to the first byte is measured."`
+	Services   int    `default:"50" help:"With how many services memory is measured."`
 }
 
 func main() {
@@ -61,37 +68,56 @@ type part struct {
 }
 
 func (c *cli) run(ctx context.Context) error {
-	bin := c.Bin
-	if bin == "" {
-		var err error
-		if bin, err = os.MkdirTemp("", "tailscale-gateway-bench-"); err != nil {
-			return errors.Wrap(err, "cannot make a folder for programs")
-		}
-		defer os.RemoveAll(bin)
-		progress("building the provider")
-		if err := harness.Build(ctx, bin, "./cmd/provider", "./test/bench/member"); err != nil {
-			return err
-		}
-	}
 	var results []Result
 	var errs []error
-	for _, p := range []part{
-		{name: "create", run: c.create},
-		{name: "rest", run: c.rest},
-		{name: "swarm", run: c.swarm},
-	} {
-		if !slices.Contains(c.Only, p.name) || ctx.Err() != nil {
-			continue
-		}
-		rs, err := c.runPart(ctx, p, bin)
+	if slices.Contains(c.Only, "operator") {
+		rs, err := c.operator(ctx)
 		results = append(results, rs...)
-		errs = append(errs, errors.Wrapf(err, "cannot measure %s", p.name))
+		errs = append(errs, errors.Wrap(err, "cannot measure operator"))
 	}
+	rs, err := c.provider(ctx)
+	results = append(results, rs...)
+	errs = append(errs, err)
 	if err := printTable(os.Stdout, results); err != nil {
 		return err
 	}
 	errs = append(errs, write(c.Out, results), missed(results))
 	return errors.Join(errs...)
+}
+
+// provider runs the parts that measure the provider alone.
+func (c *cli) provider(ctx context.Context) ([]Result, error) {
+	parts := slices.DeleteFunc([]part{
+		{name: "create", run: c.create},
+		{name: "rest", run: c.rest},
+		{name: "swarm", run: c.swarm},
+	}, func(p part) bool { return !slices.Contains(c.Only, p.name) })
+	if len(parts) == 0 {
+		return nil, nil
+	}
+	bin := c.Bin
+	if bin == "" {
+		var err error
+		if bin, err = os.MkdirTemp("", "tailscale-gateway-bench-"); err != nil {
+			return nil, errors.Wrap(err, "cannot make a folder for programs")
+		}
+		defer os.RemoveAll(bin)
+		progress("building the provider")
+		if err := harness.Build(ctx, bin, "./cmd/provider", "./test/bench/member"); err != nil {
+			return nil, err
+		}
+	}
+	var results []Result
+	var errs []error
+	for _, p := range parts {
+		if ctx.Err() != nil {
+			break
+		}
+		rs, err := c.runPart(ctx, p, bin)
+		results = append(results, rs...)
+		errs = append(errs, errors.Wrapf(err, "cannot measure %s", p.name))
+	}
+	return results, errors.Join(errs...)
 }
 
 // runPart gives each part an API server of its own, so that none sees what

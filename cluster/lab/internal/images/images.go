@@ -53,13 +53,6 @@ type Image struct {
 // Table returns all images of the lab. crossplane is the folder of Crossplane's
 // module, which holds the CRDs that its image carries.
 func Table(bin map[string]string, crossplane string) []Image {
-	version := func(tool string) string {
-		t, err := tools.Find(tool)
-		if err != nil {
-			return "unknown" // Not reached: the names are those of the table.
-		}
-		return t.Version
-	}
 	agnhost := func(n string, cmd ...string) Image {
 		return Image{
 			Name:   n,
@@ -72,16 +65,7 @@ func Table(bin map[string]string, crossplane string) []Image {
 	return []Image{
 		pause,
 		agnhost("registry.k8s.io/e2e-test-images/agnhost:2.53", "pause"),
-		{
-			Name: "docker.io/tailscale/tailscale:" + version("tailscale"),
-			Files: map[string]string{
-				"/usr/local/bin/containerboot": bin["containerboot"],
-				"/usr/local/bin/tailscaled":    bin["tailscaled"],
-				bundle:                         bundle,
-			},
-			Links:  map[string]string{"/usr/local/bin/tailscale": "tailscaled"},
-			Config: v1.Config{Entrypoint: []string{"/usr/local/bin/containerboot"}, Env: []string{searchPath}},
-		},
+		tailscale("docker.io/tailscale/tailscale:"+version("tailscale"), bin),
 		{
 			Name: "xpkg.crossplane.io/crossplane/crossplane:" + version("crossplane"),
 			Files: map[string]string{
@@ -93,6 +77,42 @@ func Table(bin map[string]string, crossplane string) []Image {
 			Config: v1.Config{Entrypoint: []string{"/bin/crossplane"}, User: nonRoot, Env: []string{searchPath}, ExposedPorts: map[string]struct{}{"8080/tcp": {}}},
 		},
 	}
+}
+
+// version of a tool.
+func version(tool string) string {
+	t, err := tools.Find(tool)
+	if err != nil {
+		return "unknown" // Not reached: the names are those of the table.
+	}
+	return t.Version
+}
+
+func tailscale(name string, bin map[string]string) Image {
+	return Image{
+		Name: name,
+		Files: map[string]string{
+			"/usr/local/bin/containerboot": bin["containerboot"],
+			"/usr/local/bin/tailscaled":    bin["tailscaled"],
+			bundle:                         bundle,
+		},
+		Links:  map[string]string{"/usr/local/bin/tailscale": "tailscaled"},
+		Config: v1.Config{Entrypoint: []string{"/usr/local/bin/containerboot"}, Env: []string{searchPath}},
+	}
+}
+
+// Operator returns the image of Tailscale's own operator, and that of its
+// proxies: the operator runs a shell in them, which upstream's image has.
+func Operator(bin map[string]string) (operator, proxy Image) {
+	v := version(tools.Operator)
+	operator = Image{
+		Name:   "docker.io/tailscale/k8s-operator:" + v,
+		Files:  map[string]string{"/usr/local/bin/operator": bin["k8s-operator"], bundle: bundle},
+		Config: v1.Config{Entrypoint: []string{"/usr/local/bin/operator"}, Env: []string{searchPath}},
+	}
+	proxy = tailscale("docker.io/tailscale/tailscale-with-shell:"+v, bin)
+	proxy.Files["/bin/sh"] = bin["sysctler"]
+	return operator, proxy
 }
 
 // Build makes the image. The same files make the same bytes.

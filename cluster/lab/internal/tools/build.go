@@ -90,15 +90,26 @@ func (b *Builder) Binaries() (map[string]string, error) {
 	return out, nil
 }
 
-// BuildAll builds what the cache lacks, one tool after the other: each build
-// uses all cores by itself. Only one may run on a cache at a time.
+// BuildAll builds what the cache lacks of what every lab needs, one tool after the
+// other: each build uses all cores by itself. Only one may run on a cache at a
+// time.
 func (b *Builder) BuildAll(ctx context.Context) error {
+	var needed []Tool
+	for _, t := range Table() {
+		if !t.Optional {
+			needed = append(needed, t)
+		}
+	}
+	return b.Ensure(ctx, needed...)
+}
+
+// Ensure builds what the cache lacks of these tools, as BuildAll does.
+func (b *Builder) Ensure(ctx context.Context, needed ...Tool) error {
 	if err := b.removeUnfinished(); err != nil {
 		return err
 	}
-	table := Table()
-	for i, t := range table {
-		step := fmt.Sprintf("[%d/%d] building %s %s", i+1, len(table), t.Name, t.Version)
+	for i, t := range needed {
+		step := fmt.Sprintf("[%d/%d] building %s %s", i+1, len(needed), t.Name, t.Version)
 		dir, err := b.Dir(t)
 		if err != nil {
 			return err

@@ -30,7 +30,12 @@ type Tool struct {
 	Tags string
 	// Outputs that the build makes.
 	Outputs []Output
+	// Optional tools are no part of a lab: they are built when they are asked for.
+	Optional bool
 }
+
+// Operator is Tailscale's own operator, which benchmarks compare with.
+const Operator = "tailscale-operator"
 
 const (
 	kubernetesVersion = "v1.35.4"
@@ -90,6 +95,15 @@ func Table() []Tool {
 			Name: "crossplane-cli", Version: cliVersion, Module: "github.com/crossplane/cli/v2",
 			LDFlags: "-X " + crossplane + cliVersion,
 			Outputs: []Output{{Name: "crossplane", Package: "github.com/crossplane/cli/v2/cmd/crossplane"}},
+		},
+		{
+			Name: Operator, Version: tailscaleVersion, Module: "tailscale.com", Optional: true,
+			Tags:    "ts_kube,ts_package_container",
+			LDFlags: "-X tailscale.com/version.longStamp=" + tailscaleVersion[1:] + " -X tailscale.com/version.shortStamp=" + tailscaleVersion[1:],
+			Outputs: []Output{
+				{Name: "k8s-operator", Package: "tailscale.com/cmd/k8s-operator"},
+				{Name: "sysctler", Package: "./sysctler"},
+			},
 		},
 	}
 }

@@ -1,0 +1,209 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package load asks a URL again and again, and tells how long answers took and
+// how many did not come. How connections are made is the caller's business.
+package load
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// Options of a run.
+type Options struct {
+	URL string
+
+	// Dial makes a connection.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+
+	// Workers ask side by side. One by default.
+	Workers int
+
+	// Rate is how many requests a second all workers together begin at most. 0 is
+	// as many as they can.
+	Rate float64
+
+	// NewConnections makes every request on a connection of its own.
+	NewConnections bool
+
+	// Timeout of one request.
+	Timeout time.Duration
+}
+
+// A Report is what a run saw. Durations are in seconds.
+type Report struct {
+	// Requests that were answered, and those that were not.
+	Requests int `json:"requests"`
+	Failed   int `json:"failed"`
+
+	// Seconds that the run took.
+	Seconds float64 `json:"seconds"`
+
+	// P50 and P99 are the times that half, and 99 of 100, answers stay within.
+	P50 float64 `json:"p50"`
+	P99 float64 `json:"p99"`
+
+	// First is when the first answer was there.
+	First time.Time `json:"first,omitzero"`
+
+	// Errors that were seen, at most ten, each with its time.
+	Errors []string `json:"errors,omitempty"`
+}
+
+// maxErrors is how many errors a report has.
+const maxErrors = 10
+
+// Run asks until the context ends.
+func Run(ctx context.Context, o Options) Report {
+	began := time.Now()
+	r := &recorder{}
+	tokens := pace(ctx, o.Rate)
+	var wg sync.WaitGroup
+	for range max(o.Workers, 1) {
+		wg.Go(func() {
+			c := o.client()
+			defer c.CloseIdleConnections()
+			for ctx.Err() == nil && wait(ctx, tokens) {
+				r.add(o.ask(ctx, c))
+			}
+		})
+	}
+	wg.Wait()
+	return r.report(time.Since(began))
+}
+
+// First asks every few milliseconds until there is an answer, and tells when that
+// was.
+func First(ctx context.Context, o Options, every time.Duration) (Report, error) {
+	began := time.Now()
+	c := o.client()
+	t := time.NewTicker(every)
+	defer t.Stop()
+	r := &recorder{}
+	for {
+		a := o.ask(ctx, c)
+		r.add(a)
+		if a.err == nil {
+			return r.report(time.Since(began)), nil
+		}
+		select {
+		case <-ctx.Done():
+			return r.report(time.Since(began)), errors.Wrapf(a.err, "no answer from %q", o.URL)
+		case <-t.C:
+		}
+	}
+}
+
+// An answer, or the lack of one.
+type answer struct {
+	at   time.Time
+	took time.Duration
+	err  error
+}
+
+func (o Options) client() *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{DialContext: o.Dial, DisableKeepAlives: o.NewConnections, MaxIdleConnsPerHost: 1},
+		Timeout:   cmp.Or(o.Timeout, 10*time.Second),
+	}
+}
+
+// ask once. A request that began is waited for, so that the end of a run loses
+// none.
+func (o Options) ask(ctx context.Context, c *http.Client) answer {
+	began := time.Now()
+	err := get(context.WithoutCancel(ctx), c, o.URL)
+	now := time.Now()
+	return answer{at: now, took: now.Sub(began), err: err}
+}
+
+func get(ctx context.Context, c *http.Client, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return errors.Wrap(err, "cannot make a request")
+	}
+	rsp, err := c.Do(req)
+	if err != nil {
+		return errors.Wrap(err, "cannot get")
+	}
+	_, err = io.Copy(io.Discard, rsp.Body)
+	if err := errors.Join(err, rsp.Body.Close()); err != nil {
+		return errors.Wrap(err, "cannot read the answer")
+	}
+	if rsp.StatusCode != http.StatusOK {
+		return errors.Errorf("answered %s", rsp.Status)
+	}
+	return nil
+}
+
+// pace gives a token for each request. It is nil when there is no rate.
+func pace(ctx context.Context, rate float64) <-chan time.Time {
+	if rate <= 0 {
+		return nil
+	}
+	t := time.NewTicker(time.Duration(float64(time.Second) / rate))
+	context.AfterFunc(ctx, t.Stop)
+	return t.C
+}
+
+func wait(ctx context.Context, tokens <-chan time.Time) bool {
+	if tokens == nil {
+		return true
+	}
+	select {
+	case <-tokens:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// A recorder gathers answers of all workers.
+type recorder struct {
+	mu     sync.Mutex
+	took   []time.Duration
+	failed int
+	first  time.Time
+	errs   []string
+}
+
+func (r *recorder) add(a answer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if a.err != nil {
+		r.failed++
+		if len(r.errs) < maxErrors {
+			r.errs = append(r.errs, a.at.UTC().Format("15:04:05.000")+" after "+a.took.Round(time.Millisecond).String()+": "+a.err.Error())
+		}
+		return
+	}
+	if r.first.IsZero() || a.at.Before(r.first) {
+		r.first = a.at
+	}
+	r.took = append(r.took, a.took)
+}
+
+func (r *recorder) report(took time.Duration) Report {
+	slices.Sort(r.took)
+	return Report{
+		Requests: len(r.took), Failed: r.failed, Seconds: took.Seconds(), First: r.first, Errors: r.errs,
+		P50: percentile(r.took, 50).Seconds(), P99: percentile(r.took, 99).Seconds(),
+	}
+}
+
+// percentile is the time that p of 100 stay within, of sorted times.
+func percentile(sorted []time.Duration, p int) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[(len(sorted)*p+99)/100-1]
+}

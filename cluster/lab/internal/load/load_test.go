@@ -1,0 +1,83 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package load
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// server answers from the nth request on, and tells how many it has seen.
+func server(t *testing.T, n int64) (string, *atomic.Int64) {
+	t.Helper()
+	seen := &atomic.Int64{}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if seen.Add(1) < n {
+			http.Error(w, "not yet", http.StatusServiceUnavailable)
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s.URL, seen
+}
+
+func TestRun(t *testing.T) {
+	const failing = 5
+	url, seen := server(t, failing+1)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	o := Options{URL: url, Workers: 4, NewConnections: true, Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if seen.Load() > 50 {
+			cancel()
+		}
+		return (&net.Dialer{}).DialContext(ctx, network, addr)
+	}}
+	r := Run(ctx, o)
+	if r.Failed != failing || r.Requests+r.Failed != int(seen.Load()) {
+		t.Errorf("Run(...): want every request counted and %d failed, got %d and %d of %d", failing, r.Requests, r.Failed, seen.Load())
+	}
+	if len(r.Errors) != failing || r.P50 <= 0 || r.P99 < r.P50 || r.First.IsZero() || r.Seconds <= 0 {
+		t.Errorf("Run(...): got %+v", r)
+	}
+}
+
+func TestFirst(t *testing.T) {
+	url, seen := server(t, 3)
+	o := Options{URL: url, Dial: (&net.Dialer{}).DialContext}
+	began := time.Now()
+	r, err := First(t.Context(), o, time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen.Load() != 3 || r.Failed != 2 || r.First.Before(began) {
+		t.Errorf("First(...): want the third answer, got %+v after %d requests", r, seen.Load())
+	}
+
+	never, _ := server(t, 1<<40)
+	o.URL = never
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := First(ctx, o, time.Millisecond); err == nil {
+		t.Error("First(...): want an error when there is no answer")
+	}
+}
+
+func TestPercentile(t *testing.T) {
+	var ds []time.Duration
+	for i := range 100 {
+		ds = append(ds, time.Duration(i+1))
+	}
+	for p, want := range map[int]time.Duration{50: 50, 99: 99, 100: 100} {
+		if got := percentile(ds, p); got != want {
+			t.Errorf("percentile(1..100, %d): want %d, got %d", p, want, got)
+		}
+	}
+	if got := percentile(nil, 99); got != 0 {
+		t.Errorf("percentile(nil, 99): want 0, got %d", got)
+	}
+}

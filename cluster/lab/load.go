@@ -1,0 +1,95 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"os"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/daemon"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/load"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/netns"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/plan"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/tailnet"
+)
+
+type loadCmd struct {
+	URL            string        `arg:"" help:"URL to get again and again."`
+	From           string        `default:"tailnet" enum:"tailnet,cluster" help:"Who asks: the tailnet's client, or the cluster's node, which finds Services by name."`
+	First          bool          `help:"End with the first answer."`
+	Every          time.Duration `default:"20ms" help:"Pause between attempts until the first answer."`
+	Workers        int           `default:"1" help:"How many ask side by side."`
+	Rate           float64       `help:"Requests a second at most. 0 is as many as can be."`
+	NewConnections bool          `help:"Use a connection of its own for each request."`
+	Timeout        time.Duration `default:"10s" help:"How long to wait for an answer."`
+	For            time.Duration `default:"10m" help:"How long to go on. An interrupt ends it too."`
+}
+
+// Run prints a report as JSON, also when it is interrupted.
+func (c *loadCmd) Run(r runtime) error {
+	o := load.Options{URL: c.URL, Workers: c.Workers, Rate: c.Rate, NewConnections: c.NewConnections, Timeout: c.Timeout}
+	switch c.From {
+	case "cluster":
+		p, err := planned(r)
+		if err != nil {
+			return err
+		}
+		o.Dial = inCluster(p)
+	default:
+		if err := r.daemon().EnsureClient(r, daemon.DefaultClient); err != nil {
+			return err
+		}
+		socket := daemon.ClientSocket(r.paths, daemon.DefaultClient)
+		o.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return tailnet.Dial(ctx, socket, network, addr)
+		}
+	}
+	ctx, cancel := context.WithTimeout(r, c.For)
+	defer cancel()
+	var report load.Report
+	var failed error
+	if c.First {
+		report, failed = load.First(ctx, o, c.Every)
+	} else {
+		report = load.Run(ctx, o)
+	}
+	return errors.Join(failed, errors.Wrap(json.NewEncoder(os.Stdout).Encode(report), "cannot print the report"))
+}
+
+// planned is the plan of the cluster that the command is about.
+func planned(r runtime) (plan.Cluster, error) {
+	all, err := plan.Clusters(plan.MaxClusters)
+	if err != nil {
+		return plan.Cluster{}, err
+	}
+	for _, p := range all {
+		if p.Name == r.cluster {
+			return p, nil
+		}
+	}
+	return plan.Cluster{}, errors.Errorf("cannot find cluster %q", r.cluster)
+}
+
+// inCluster dials as a pod of the host's network does, by the cluster's DNS.
+func inCluster(p plan.Cluster) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	dns := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return netns.Dial(ctx, p.Namespace, network, net.JoinHostPort(p.DNS.String(), "53"))
+	}}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		host, port, err := net.SplitHostPort(addr)
+		if err != nil {
+			return nil, errors.Wrapf(err, "cannot dial %q", addr)
+		}
+		found, err := dns.LookupNetIP(ctx, "ip4", host)
+		if err != nil {
+			return nil, errors.Wrapf(err, "cannot resolve %q", host)
+		}
+		return netns.Dial(ctx, p.Namespace, network, net.JoinHostPort(found[0].Unmap().String(), port))
+	}
+}

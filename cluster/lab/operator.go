@@ -1,0 +1,66 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/daemon"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/images"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/tools"
+)
+
+type operatorCmd struct{}
+
+// Run builds what only this command needs, pushes it, and prints where it is.
+func (c *operatorCmd) Run(r runtime) error {
+	unlock, err := lock(r)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	t, err := tools.Find(tools.Operator)
+	if err != nil {
+		return err
+	}
+	b := builder(r.paths)
+	if err := b.Ensure(r, t); err != nil {
+		return err
+	}
+	bin, err := b.Binaries()
+	if err != nil {
+		return err
+	}
+	mod, err := b.ModuleDir(r, t)
+	if err != nil {
+		return err
+	}
+	st, err := r.daemon().Status(r, false)
+	if err != nil {
+		return err
+	}
+	registry, err := st.Forward(daemon.ForwardRegistry)
+	if err != nil {
+		return err
+	}
+	operator, proxy := images.Operator(bin)
+	for _, i := range []images.Image{operator, proxy} {
+		img, err := i.Build()
+		if err != nil {
+			return err
+		}
+		if err := images.Push(r, registry, i.Name, img); err != nil {
+			return err
+		}
+	}
+	for _, kv := range [][2]string{
+		{"OPERATOR_IMAGE", operator.Name},
+		{"OPERATOR_PROXY_IMAGE", proxy.Name},
+		{"OPERATOR_DEPLOY", filepath.Join(mod, "cmd", "k8s-operator", "deploy")},
+	} {
+		fmt.Printf("export %s=%q\n", kv[0], kv[1])
+	}
+	return nil
+}

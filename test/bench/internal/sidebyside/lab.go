@@ -1,0 +1,178 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sidebyside
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// A Lab is one that is up.
+type Lab struct {
+	program  string
+	env      map[string]string
+	progress func(format string, args ...any)
+}
+
+// A Report is what lab load prints. Durations are in seconds.
+type Report struct {
+	Requests int       `json:"requests"`
+	Failed   int       `json:"failed"`
+	Seconds  float64   `json:"seconds"`
+	P50      float64   `json:"p50"`
+	P99      float64   `json:"p99"`
+	First    time.Time `json:"first"`
+	Errors   []string  `json:"errors"`
+}
+
+// OpenLab brings a lab up with our packages of a version installed. Programs go to
+// the folder bin. Close it, also after an error.
+func OpenLab(ctx context.Context, bin, version string, progress func(string, ...any)) (*Lab, error) {
+	l := &Lab{program: filepath.Join(bin, "lab"), progress: progress}
+	demo := filepath.Join(bin, "demo")
+	for program, pkg := range map[string]string{l.program: "./cluster/lab", demo: "./cluster/demo"} {
+		if _, err := run(ctx, nil, nil, "go", "build", "-o", program, pkg); err != nil {
+			return l, err
+		}
+	}
+	progress("installing ourselves in a lab")
+	if _, err := run(ctx, nil, nil, demo, "install", "--version="+version); err != nil {
+		return l, err
+	}
+	out, err := l.lab(ctx, "env")
+	if err != nil {
+		return l, err
+	}
+	l.env, err = exports(out)
+	return l, err
+}
+
+// Close takes the lab down.
+func (l *Lab) Close(ctx context.Context) error {
+	_, err := l.lab(ctx, "down")
+	return err
+}
+
+func (l *Lab) lab(ctx context.Context, args ...string) (string, error) {
+	return run(ctx, nil, nil, l.program, args...)
+}
+
+func (l *Lab) kubectl(ctx context.Context, args ...string) (string, error) {
+	return run(ctx, nil, nil, l.program, append([]string{"kubectl"}, args...)...)
+}
+
+// apply objects, as their owner.
+func (l *Lab) apply(ctx context.Context, manifest string) error {
+	_, err := run(ctx, []byte(manifest), nil, l.program, "kubectl", "apply", "--server-side", "--force-conflicts", "-f", "-")
+	return err
+}
+
+// A traffic is a load that runs beside something else.
+type traffic struct {
+	cmd       *exec.Cmd
+	out, said bytes.Buffer
+}
+
+// start asking a URL from the tailnet or from the cluster.
+func (l *Lab) start(ctx context.Context, from, url string, args ...string) (*traffic, error) {
+	t := &traffic{cmd: exec.CommandContext(ctx, l.program, append([]string{"load", "--from=" + from, url}, args...)...)}
+	t.cmd.Stdout, t.cmd.Stderr = &t.out, &t.said
+	return t, errors.Wrap(t.cmd.Start(), "cannot start lab load")
+}
+
+// stop asking.
+func (t *traffic) stop() error {
+	return errors.Wrap(t.cmd.Process.Signal(syscall.SIGINT), "cannot stop lab load")
+}
+
+// wait for the report.
+func (t *traffic) wait() (Report, error) {
+	r := Report{}
+	if err := t.cmd.Wait(); err != nil {
+		return r, errors.Wrapf(err, "lab load failed: %s%s", t.said.String(), t.out.String())
+	}
+	return r, errors.Wrap(json.Unmarshal(t.out.Bytes(), &r), "cannot decode the report of lab load")
+}
+
+// until calls check until it has nothing to complain of.
+func (l *Lab) until(ctx context.Context, timeout time.Duration, what string, check func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	t := time.NewTicker(500 * time.Millisecond)
+	defer t.Stop()
+	for {
+		err := check(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Wrapf(err, "%s: not within %s", what, timeout)
+		case <-t.C:
+		}
+	}
+}
+
+// condition is nil once an object has a condition.
+func (l *Lab) condition(ctx context.Context, object, conditionType string) error {
+	out, err := l.kubectl(ctx, "get", "--namespace="+Namespace, object, "-o=jsonpath={.status.conditions[?(@.type==\""+conditionType+"\")].status}")
+	if err != nil {
+		return err
+	}
+	if out != "True" {
+		return errors.Errorf("%s: %s is %q", object, conditionType, out)
+	}
+	return nil
+}
+
+// exports reads lines of export NAME="VALUE", among others.
+func exports(s string) (map[string]string, error) {
+	out := map[string]string{}
+	for line := range strings.Lines(s) {
+		assignment, ok := strings.CutPrefix(strings.TrimSpace(line), "export ")
+		if !ok {
+			continue
+		}
+		name, quoted, _ := strings.Cut(assignment, "=")
+		value, err := strconv.Unquote(quoted)
+		if err != nil {
+			return nil, errors.Wrapf(err, "cannot read the value of %s", name)
+		}
+		out[name] = value
+	}
+	return out, nil
+}
+
+// run a program and return what it printed. Its complaint becomes the error.
+func run(ctx context.Context, stdin []byte, env []string, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stdin = bytes.NewReader(stdin)
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err := cmd.Run(); err != nil {
+		return "", errors.Wrapf(err, "%s %s: %s", filepath.Base(name), strings.Join(args, " "), tail(said.String()+out.String()))
+	}
+	return out.String(), nil
+}
+
+// tail is the end of what a program said, where its errors are.
+func tail(s string) string {
+	s = strings.TrimSpace(s)
+	const most = 2000
+	if len(s) > most {
+		s = "..." + s[len(s)-most:]
+	}
+	return s
+}

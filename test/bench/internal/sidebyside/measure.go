@@ -1,0 +1,191 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sidebyside
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+const (
+	// firstLimit is how long the first answer may take.
+	firstLimit = 3 * time.Minute
+
+	// rollRate is how many requests a second ask while a proxy is rolled.
+	rollRate = 20
+
+	// settled is how long traffic goes on after a rolled pod is ready again: what
+	// moves back to it may be lost, too.
+	settled = 10 * time.Second
+)
+
+// Ingress applies a new ingress and tells how long the first answer took from
+// then.
+func (l *Lab) Ingress(ctx context.Context, s Side, name string) (time.Duration, error) {
+	return l.first(ctx, "tailnet", s.IngressURL(name), func() error { return s.ApplyIngress(ctx, name) })
+}
+
+// Egress applies a new egress and tells how long the first answer took from then.
+func (l *Lab) Egress(ctx context.Context, s Side, name string) (time.Duration, error) {
+	return l.first(ctx, "cluster", s.EgressURL(name), func() error { return s.ApplyEgress(ctx, name) })
+}
+
+func (l *Lab) first(ctx context.Context, from, url string, apply func() error) (time.Duration, error) {
+	// It asks already when the object is applied, so that its start costs nothing.
+	t, err := l.start(ctx, from, url, "--first", "--new-connections", "--timeout=1s", "--for="+firstLimit.String())
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	applied := apply()
+	if applied != nil {
+		applied = errors.Join(applied, t.stop())
+	}
+	r, err := t.wait()
+	return r.First.Sub(began), errors.Join(applied, err)
+}
+
+// Load asks an ingress for some time as fast as it can, on connections that stay.
+func (l *Lab) Load(ctx context.Context, from, url string, workers int, d time.Duration) (Report, error) {
+	t, err := l.start(ctx, from, url, "--workers="+strconv.Itoa(workers), "--for="+d.String())
+	if err != nil {
+		return Report{}, err
+	}
+	r, err := t.wait()
+	if err == nil && r.Requests == 0 {
+		err = errors.Errorf("%s: no answer at all: %s", url, strings.Join(r.Errors, "; "))
+	}
+	return r, err
+}
+
+// Roll deletes a side's ingress pod while new connections keep coming, and tells
+// what became of them. It ends some time after the pod is ready again.
+func (l *Lab) Roll(ctx context.Context, s Side, name string) (Report, error) {
+	t, err := l.start(ctx, "tailnet", s.IngressURL(name), "--new-connections", "--workers=8", "--rate="+strconv.Itoa(rollRate), "--timeout=5s", "--for="+upLimit.String())
+	if err != nil {
+		return Report{}, err
+	}
+	rolled := l.roll(ctx, s)
+	if rolled == nil {
+		rolled = pause(ctx, settled)
+	}
+	stopped := t.stop()
+	r, err := t.wait()
+	return r, errors.Join(rolled, stopped, err)
+}
+
+func (l *Lab) roll(ctx context.Context, s Side) error {
+	namespace, name := s.IngressPod()
+	uid := func(ctx context.Context) (string, error) {
+		return l.kubectl(ctx, "get", "--namespace="+namespace, "pod", name, "--ignore-not-found", "-o=jsonpath={.metadata.uid}")
+	}
+	before, err := uid(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := l.kubectl(ctx, "delete", "--namespace="+namespace, "pod", name, "--wait=false"); err != nil {
+		return err
+	}
+	return l.until(ctx, upLimit, "the pod that was rolled", func(ctx context.Context) error {
+		now, err := uid(ctx)
+		if err != nil {
+			return err
+		}
+		if now == "" || now == before {
+			return errors.New("it is not there again")
+		}
+		ready, err := l.kubectl(ctx, "get", "--namespace="+namespace, "pod", name, "-o=jsonpath={.status.conditions[?(@.type==\"Ready\")].status}")
+		if err != nil {
+			return err
+		}
+		if ready != "True" {
+			return errors.New("it is not ready")
+		}
+		return nil
+	})
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// Memory is the resident memory of all processes of the pods that a selector
+// finds, in MiB.
+func (l *Lab) Memory(ctx context.Context, selectors ...[2]string) (float64, error) {
+	total := 0.0
+	for _, s := range selectors {
+		out, err := l.kubectl(ctx, "get", "--namespace="+s[0], "pods", "--selector="+s[1], "-o=json")
+		if err != nil {
+			return 0, err
+		}
+		pods := struct {
+			Items []struct {
+				Metadata struct {
+					UID string `json:"uid"`
+				} `json:"metadata"`
+			} `json:"items"`
+		}{}
+		if err := json.Unmarshal([]byte(out), &pods); err != nil {
+			return 0, errors.Wrap(err, "cannot decode pods")
+		}
+		if len(pods.Items) == 0 {
+			return 0, errors.Errorf("no pod in namespace %q matches %q", s[0], s[1])
+		}
+		for _, p := range pods.Items {
+			kib, err := resident("/proc", p.Metadata.UID)
+			if err != nil {
+				return 0, err
+			}
+			total += kib / 1024
+		}
+	}
+	return total, nil
+}
+
+// resident memory of the processes of one pod, in KiB. Every container's cgroup is
+// below one that has the pod's UID in its name. A process that has ended meanwhile
+// counts nothing.
+func resident(proc, uid string) (float64, error) {
+	cgroups, err := filepath.Glob(filepath.Join(proc, "[0-9]*", "cgroup"))
+	if err != nil {
+		return 0, errors.Wrap(err, "cannot list processes")
+	}
+	sum := 0.0
+	for _, c := range cgroups {
+		b, err := os.ReadFile(c)
+		if err != nil || !strings.Contains(string(b), uid) {
+			continue
+		}
+		status, err := os.ReadFile(filepath.Join(filepath.Dir(c), "status"))
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(status)) {
+			v, ok := strings.CutPrefix(line, "VmRSS:")
+			if !ok {
+				continue
+			}
+			kib, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(v), " kB"), 64)
+			if err != nil {
+				return 0, errors.Wrap(err, "cannot read a process's memory")
+			}
+			sum += kib
+		}
+	}
+	return sum, nil
+}

@@ -1,0 +1,168 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sidebyside
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// Names of the operator's objects.
+const (
+	theirsIngress = "theirs-in"
+	theirsEgress  = "theirs-out"
+
+	operatorNamespace = "tailscale"
+)
+
+// Theirs is Tailscale's own operator.
+type Theirs struct{ lab *Lab }
+
+// NewTheirs returns the operator's side.
+func NewTheirs(l *Lab) *Theirs { return &Theirs{lab: l} }
+
+// Name of the side.
+func (o *Theirs) Name() string { return "theirs" }
+
+// Install the operator by its own chart, and two ProxyGroups.
+func (o *Theirs) Install(ctx context.Context) error {
+	out, err := o.lab.lab(ctx, "operator")
+	if err != nil {
+		return err
+	}
+	env, err := exports(out)
+	if err != nil {
+		return err
+	}
+	if _, err := o.lab.kubectl(ctx, "apply", "--server-side", "-f", filepath.Join(env["OPERATOR_DEPLOY"], "crds")); err != nil {
+		return err
+	}
+	if err := o.install(ctx, env); err != nil {
+		return err
+	}
+	err = o.lab.apply(ctx, fmt.Sprintf(`apiVersion: tailscale.com/v1alpha1
+kind: ProxyGroup
+metadata:
+  name: %[1]s
+spec:
+  type: ingress
+  replicas: %[3]d
+---
+apiVersion: tailscale.com/v1alpha1
+kind: ProxyGroup
+metadata:
+  name: %[2]s
+spec:
+  type: egress
+  replicas: %[3]d
+`, theirsIngress, theirsEgress, replicas))
+	if err != nil {
+		return err
+	}
+	return o.lab.until(ctx, upLimit, "the operator's proxies", func(ctx context.Context) error {
+		return errors.Join(
+			o.lab.condition(ctx, "proxygroup/"+theirsIngress, "ProxyGroupReady"),
+			o.lab.condition(ctx, "proxygroup/"+theirsEgress, "ProxyGroupReady"))
+	})
+}
+
+// install the chart. Its CRDs are not in the module's copy of it.
+func (o *Theirs) install(ctx context.Context, env map[string]string) error {
+	secret, err := os.ReadFile(o.lab.env["TAILNET_CLIENT_SECRET_FILE"])
+	if err != nil {
+		return errors.Wrap(err, "cannot read the OAuth client's secret")
+	}
+	dir, err := os.MkdirTemp("", "operator-values")
+	if err != nil {
+		return errors.Wrap(err, "cannot make a folder for values")
+	}
+	defer os.RemoveAll(dir) // It is in a temporary folder.
+	image := func(ref string) string {
+		repository, tag, _ := strings.Cut(ref, ":")
+		return fmt.Sprintf("{repository: %q, tag: %q, pullPolicy: IfNotPresent}", repository, tag)
+	}
+	values := fmt.Sprintf(`oauth: {clientId: %q, clientSecret: %q}
+loginServer: %q
+installCRDs: false
+operatorConfig:
+  image: %s
+  extraEnv:
+  - {name: TS_NO_LOGS_NO_SUPPORT, value: "true"}
+proxyConfig:
+  image: %s
+  firewallMode: nftables
+`, o.lab.env["TAILNET_CLIENT_ID"], string(secret), o.lab.env["TAILNET_API_IN_CLUSTER"], image(env["OPERATOR_IMAGE"]), image(env["OPERATOR_PROXY_IMAGE"]))
+	file := filepath.Join(dir, "values.yaml")
+	if err := os.WriteFile(file, []byte(values), 0o600); err != nil {
+		return errors.Wrap(err, "cannot write values")
+	}
+	_, err = o.lab.lab(ctx, "helm", "upgrade", "--install", "tailscale-operator", filepath.Join(env["OPERATOR_DEPLOY"], "chart"),
+		"--namespace="+operatorNamespace, "--create-namespace", "--values="+file, "--wait", "--timeout="+upLimit.String())
+	return err
+}
+
+// ApplyIngress makes a Service of the operator's load balancer class.
+func (o *Theirs) ApplyIngress(ctx context.Context, name string) error {
+	return o.lab.apply(ctx, fmt.Sprintf(`apiVersion: v1
+kind: Service
+metadata:
+  name: %[1]s
+  namespace: %[2]s
+  annotations:
+    tailscale.com/proxy-group: %[3]s
+    tailscale.com/hostname: %[1]s
+spec:
+  type: LoadBalancer
+  loadBalancerClass: tailscale
+  allocateLoadBalancerNodePorts: false
+  selector: {app: web}
+  ports:
+  - port: 80
+    targetPort: 8080
+`, name, Namespace, theirsIngress))
+}
+
+// ApplyEgress makes an ExternalName Service that the operator fills in.
+func (o *Theirs) ApplyEgress(ctx context.Context, name string) error {
+	return o.lab.apply(ctx, fmt.Sprintf(`apiVersion: v1
+kind: Service
+metadata:
+  name: %[1]s
+  namespace: %[2]s
+  annotations:
+    tailscale.com/proxy-group: %[3]s
+    tailscale.com/tailnet-fqdn: %[4]s
+spec:
+  type: ExternalName
+  externalName: placeholder
+  ports:
+  - name: http
+    port: %[5]d
+    protocol: TCP
+`, name, Namespace, theirsEgress, o.lab.target(), targetPort))
+}
+
+// IngressURL is by the service's name.
+func (o *Theirs) IngressURL(name string) string { return o.lab.ingressURL(name) }
+
+// EgressURL is by the user's own Service.
+func (o *Theirs) EgressURL(name string) string { return egressURL(name) }
+
+// Controllers are the operator.
+func (o *Theirs) Controllers() [][2]string { return [][2]string{{operatorNamespace, "app=operator"}} }
+
+// Proxies of both groups.
+func (o *Theirs) Proxies() [2]string {
+	return [2]string{operatorNamespace, "tailscale.com/parent-resource-type=proxygroup"}
+}
+
+// IngressPod is the first one.
+func (o *Theirs) IngressPod() (namespace, name string) {
+	return operatorNamespace, theirsIngress + "-0"
+}

@@ -1,0 +1,219 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/test/bench/internal/sidebyside"
+)
+
+const (
+	// loadWorkers ask side by side, loadTime long, loadRounds times in turns.
+	loadWorkers = 8
+	loadTime    = 10 * time.Second
+	loadRounds  = 3
+
+	// slack is how much more memory, and time per request, we may take than the
+	// operator does. Its proxies forward packets in the kernel, with privileges;
+	// ours need none, but carry each byte through a process.
+	slack = 2
+
+	// controllerSlack is how much more memory our controllers may take: a provider
+	// and a process a function, where the operator is one.
+	controllerSlack = 4
+
+	// downLimit is how long it may take to remove a lab.
+	downLimit = 3 * time.Minute
+)
+
+// operator measures us and Tailscale's own operator side by side in a lab.
+func (c *cli) operator(ctx context.Context) (rs []Result, err error) {
+	bin, err := os.MkdirTemp("", "tailscale-gateway-bench-")
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot make a folder for programs")
+	}
+	defer os.RemoveAll(bin) // It is in a temporary folder.
+	progress("operator: bringing up a lab; %s", load())
+	lab, err := sidebyside.OpenLab(ctx, bin, c.Version, progress)
+	defer func() {
+		down, cancel := context.WithTimeout(context.WithoutCancel(ctx), downLimit)
+		defer cancel()
+		err = errors.Join(err, lab.Close(down))
+		progress("operator: done; %s", load())
+	}()
+	if err != nil {
+		return nil, err
+	}
+	if err := lab.Prepare(ctx); err != nil {
+		return nil, err
+	}
+	m := &versus{lab: lab, ours: sidebyside.NewOurs(lab, c.Networking), theirs: sidebyside.NewTheirs(lab), rounds: c.Rounds, services: c.Services}
+	for _, s := range m.sides() {
+		progress("operator: installing the proxies of %s", s.Name())
+		if err := s.Install(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for _, measure := range []func(context.Context) ([]Result, error){m.first, m.carry, m.roll, m.many} {
+		got, err := measure(ctx)
+		rs = append(rs, got...)
+		if err != nil {
+			return rs, err
+		}
+	}
+	return rs, nil
+}
+
+// A versus measures both sides in turns.
+type versus struct {
+	lab          *sidebyside.Lab
+	ours, theirs sidebyside.Side
+
+	rounds   int
+	services int
+}
+
+func (v *versus) sides() []sidebyside.Side { return []sidebyside.Side{v.ours, v.theirs} }
+
+// service is the name of a side's service.
+func service(s sidebyside.Side, i int) string { return fmt.Sprintf("%s-%d", s.Name(), i) }
+
+// first measures the time from apply to the first byte, for ingress and egress,
+// and the memory with one service. A round before those that count lets clients
+// and proxies find their ways.
+func (v *versus) first(ctx context.Context) ([]Result, error) {
+	ingress, egress := map[string][]time.Duration{}, map[string][]time.Duration{}
+	var rs []Result
+	for i := range v.rounds + 1 {
+		for _, s := range v.sides() {
+			in, err := v.lab.Ingress(ctx, s, service(s, i))
+			if err != nil {
+				return rs, err
+			}
+			out, err := v.lab.Egress(ctx, s, service(s, i)+"-out")
+			if err != nil {
+				return rs, err
+			}
+			progress("operator: round %d, %s: first byte after %s (ingress), %s (egress)", i, s.Name(), in.Round(time.Millisecond), out.Round(time.Millisecond))
+			if i > 0 {
+				ingress[s.Name()], egress[s.Name()] = append(ingress[s.Name()], in), append(egress[s.Name()], out)
+			}
+		}
+		if i == 0 {
+			m, err := v.memory(ctx, 1)
+			if err != nil {
+				return rs, err
+			}
+			rs = append(rs, m...)
+		}
+	}
+	return append(rs,
+		compared("operator.ingress_first_byte_ratio", median(ingress[v.ours.Name()]).Seconds(), median(ingress[v.theirs.Name()]).Seconds(), "s", 1),
+		compared("operator.egress_first_byte_ratio", median(egress[v.ours.Name()]).Seconds(), median(egress[v.theirs.Name()]).Seconds(), "s", 1),
+	), nil
+}
+
+// carry measures throughput and latency through proxies of both directions.
+func (v *versus) carry(ctx context.Context) ([]Result, error) {
+	var rs []Result
+	for _, d := range []struct {
+		name, from string
+		url        func(s sidebyside.Side) string
+	}{
+		{"ingress", "tailnet", func(s sidebyside.Side) string { return s.IngressURL(service(s, 0)) }},
+		{"egress", "cluster", func(s sidebyside.Side) string { return s.EgressURL(service(s, 0) + "-out") }},
+	} {
+		took, p50, p99 := map[string][]time.Duration{}, map[string][]time.Duration{}, map[string][]time.Duration{}
+		for range loadRounds {
+			for _, s := range v.sides() {
+				r, err := v.lab.Load(ctx, d.from, d.url(s), loadWorkers, loadTime)
+				if err != nil {
+					return rs, err
+				}
+				progress("operator: %s of %s: %.0f requests a second, p50 %.1f ms, p99 %.1f ms, %d failed", d.name, s.Name(), float64(r.Requests)/r.Seconds, r.P50*1000, r.P99*1000, r.Failed)
+				took[s.Name()] = append(took[s.Name()], seconds(r.Seconds/float64(r.Requests)))
+				p50[s.Name()], p99[s.Name()] = append(p50[s.Name()], seconds(r.P50)), append(p99[s.Name()], seconds(r.P99))
+			}
+		}
+		for name, m := range map[string]map[string][]time.Duration{"time_per_request": took, "latency_p50": p50, "latency_p99": p99} {
+			ms := func(s sidebyside.Side) float64 { return median(m[s.Name()]).Seconds() * 1000 }
+			rs = append(rs, compared("operator."+d.name+"_"+name, ms(v.ours), ms(v.theirs), "ms", slack))
+		}
+	}
+	slices.SortFunc(rs, func(a, b Result) int { return strings.Compare(a.Name, b.Name) })
+	return rs, nil
+}
+
+// roll measures what is lost while one proxy pod is replaced.
+func (v *versus) roll(ctx context.Context) ([]Result, error) {
+	lost := map[string]float64{}
+	for _, s := range v.sides() {
+		r, err := v.lab.Roll(ctx, s, service(s, 0))
+		if err != nil {
+			return nil, err
+		}
+		lost[s.Name()] = float64(r.Failed)
+		progress("operator: rolled a pod of %s: %d of %d requests lost in %.0f s: %s", s.Name(), r.Failed, r.Failed+r.Requests, r.Seconds, strings.Join(r.Errors, "; "))
+	}
+	r := plain("operator.roll_lost_requests", lost[v.ours.Name()], "requests", 0)
+	baseline := lost[v.theirs.Name()]
+	r.Baseline = &baseline
+	return []Result{r}, nil
+}
+
+// many measures the memory with many services, all of which answer.
+func (v *versus) many(ctx context.Context) ([]Result, error) {
+	for _, s := range v.sides() {
+		began := time.Now()
+		for i := v.rounds + 1; i < v.services; i++ {
+			if err := s.ApplyIngress(ctx, service(s, i)); err != nil {
+				return nil, err
+			}
+		}
+		for i := v.rounds + 1; i < v.services; i++ {
+			// It is applied again, which changes nothing.
+			if _, err := v.lab.Ingress(ctx, s, service(s, i)); err != nil {
+				return nil, err
+			}
+		}
+		progress("operator: %d services of %s answer %s after the first was applied", v.services, s.Name(), time.Since(began).Round(time.Second))
+	}
+	return v.memory(ctx, v.services)
+}
+
+// memory of controllers and of proxies with so many ingress services.
+func (v *versus) memory(ctx context.Context, services int) ([]Result, error) {
+	controllers, proxies := map[string]float64{}, map[string]float64{}
+	for _, s := range v.sides() {
+		var err error
+		if controllers[s.Name()], err = v.lab.Memory(ctx, s.Controllers()...); err != nil {
+			return nil, err
+		}
+		if proxies[s.Name()], err = v.lab.Memory(ctx, s.Proxies()); err != nil {
+			return nil, err
+		}
+	}
+	row := func(what string, m map[string]float64, goal float64) Result {
+		return compared(fmt.Sprintf("operator.%s_memory_%d_services", what, services), m[v.ours.Name()], m[v.theirs.Name()], "MiB", goal)
+	}
+	return []Result{row("controllers", controllers, controllerSlack), row("proxies", proxies, slack)}, nil
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// median of some times. It is 0 of none.
+func median(ds []time.Duration) time.Duration {
+	if len(ds) == 0 {
+		return 0
+	}
+	return slices.Sorted(slices.Values(ds))[len(ds)/2]
+}

@@ -1,0 +1,170 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package render
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// domain of every made-up tailnet.
+const domain = "tail1234.ts.net"
+
+// then is when everything happened.
+var then = metav1.Unix(1700000000, 0) //nolint:gochecknoglobals // A constant.
+
+// control gives an object the status that its controller would, when all goes
+// well. Kinds without one are left as they are.
+func (w *world) control(t *testing.T, o *unstructured.Unstructured) {
+	t.Helper()
+	switch o.GetKind() {
+	case "StatefulSet":
+		s := &appsv1.StatefulSet{}
+		from(t, o, s)
+		n := int32(1)
+		if s.Spec.Replicas != nil {
+			n = *s.Spec.Replicas
+		}
+		status(t, o, &appsv1.StatefulSetStatus{
+			ObservedGeneration: s.GetGeneration(), Replicas: n, ReadyReplicas: n, AvailableReplicas: n, CurrentReplicas: n, UpdatedReplicas: n,
+			CurrentRevision: o.GetName() + "-1", UpdateRevision: o.GetName() + "-1",
+		})
+	case v1alpha1.MachineKind:
+		m := &v1alpha1.Machine{}
+		from(t, o, m)
+		s := w.machine(t, m)
+		status(t, o, &s)
+	case v1alpha1.VIPServiceKind:
+		v := &v1alpha1.VIPService{}
+		from(t, o, v)
+		s := w.vipService(t, v)
+		status(t, o, &s)
+	case v1alpha1.TailnetKind:
+		s := v1alpha1.TailnetStatus{ManagedResourceStatus: ready(), AtProvider: v1alpha1.TailnetObservation{
+			Name: domain, Organization: "example.org", MagicDNSSuffix: domain, DeviceCount: ptr(int64(3)), ServiceCount: ptr(int64(1)),
+		}}
+		s.SetConditions(condition(meta.TypeAuthenticated, meta.ReasonCredentialAccepted))
+		status(t, o, &s)
+	default:
+		if strings.HasPrefix(o.GetAPIVersion(), v1alpha1.Group+"/") && o.GetKind() != v1alpha1.ProxySetKind &&
+			o.GetKind() != v1alpha1.ServiceAttachmentKind && !strings.HasSuffix(o.GetKind(), "ProviderConfig") {
+			s := ready()
+			status(t, o, &s)
+		}
+	}
+}
+
+// machine is in the tailnet, hosts what is attached to its endpoints, and leads
+// to the targets of its config.
+func (w *world) machine(t *testing.T, m *v1alpha1.Machine) v1alpha1.MachineStatus {
+	t.Helper()
+	n := number(m.GetNamespace() + "/" + m.GetName())
+	agent := &v1alpha1.MachineAgentStatus{PodIP: fmt.Sprintf("10.244.0.%d", 2+n%250)}
+	if m.GetLabels()[meta.LabelDirection] == strings.ToLower(string(v1alpha1.DirectionIngress)) {
+		for _, o := range w.made(v1alpha1.ServiceAttachmentKind) {
+			a := &v1alpha1.ServiceAttachment{}
+			from(t, o, a)
+			if a.Spec.Direction == v1alpha1.DirectionIngress && a.GetNamespace() == m.GetNamespace() && a.Spec.Endpoints == m.GetLabels()[meta.LabelEndpoints] {
+				agent.Services = append(agent.Services, v1alpha1.HostedService{Name: string(a.Spec.ServiceName), Advertised: true, Accepted: true, HealthyBackends: 1, TotalBackends: 1})
+			}
+		}
+	}
+	set := m.GetName()[:strings.LastIndex(m.GetName(), "-")]
+	for _, o := range w.made("ConfigMap") {
+		if o.GetNamespace() != m.GetNamespace() || o.GetName() != set {
+			continue
+		}
+		c, err := egress.Decode(str(o, "data", egress.ConfigMapKey))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range c.Targets {
+			agent.Egress = append(agent.Egress, v1alpha1.EgressPort{Port: e.ProxyPort, Protocol: e.Protocol, Target: e.Key, Ready: true})
+		}
+	}
+	return v1alpha1.MachineStatus{ManagedResourceStatus: ready(), Agent: agent, AtProvider: v1alpha1.MachineObservation{
+		NodeID: nodeID(m), Hostname: m.Spec.ForProvider.Hostname, Name: m.Spec.ForProvider.Hostname + "." + domain,
+		Addresses: []string{fmt.Sprintf("100.64.0.%d", n), fmt.Sprintf("fd7a:115c:a1e0::%x", n)}, Online: ptr(true), Authorized: ptr(true),
+	}}
+}
+
+// vipService is hosted by every machine that has it.
+func (w *world) vipService(t *testing.T, v *v1alpha1.VIPService) v1alpha1.VIPServiceStatus {
+	t.Helper()
+	name := string(v.Spec.ForProvider.Name)
+	n := number(name)
+	s := v1alpha1.VIPServiceStatus{ManagedResourceStatus: ready(), AtProvider: v1alpha1.VIPServiceObservation{
+		Name: name, DNSName: strings.TrimPrefix(name, "svc:") + "." + domain,
+		Addresses: []string{fmt.Sprintf("100.100.0.%d", n), fmt.Sprintf("fd7a:115c:a1e0::1:%x", n)},
+	}}
+	for _, o := range w.made(v1alpha1.MachineKind) {
+		m := &v1alpha1.Machine{}
+		from(t, o, m)
+		for _, h := range w.machine(t, m).Agent.Services {
+			if h.Name == name {
+				s.AtProvider.Hosts = append(s.AtProvider.Hosts, v1alpha1.ServiceHost{
+					NodeID: nodeID(m), Name: m.Spec.ForProvider.Hostname + "." + domain, Local: true, Online: true, Configured: true, Approval: "approved:auto",
+				})
+			}
+		}
+	}
+	return s
+}
+
+// ready is what a managed resource says of itself when all is well.
+func ready() xpv2.ManagedResourceStatus {
+	s := xpv2.ManagedResourceStatus{}
+	s.SetConditions(condition(xpv2.TypeReady, xpv2.ReasonAvailable), condition(xpv2.TypeSynced, xpv2.ReasonReconcileSuccess))
+	return s
+}
+
+func condition(t xpv2.ConditionType, r xpv2.ConditionReason) xpv2.Condition {
+	return xpv2.Condition{Type: t, Status: corev1.ConditionTrue, Reason: r, LastTransitionTime: then}
+}
+
+// number of a name, from 1 to 250. It is the last byte of its addresses.
+func number(name string) uint32 {
+	h := fnv.New32a()
+	h.Write([]byte(name))
+	return 1 + h.Sum32()%250
+}
+
+func nodeID(m *v1alpha1.Machine) string {
+	return "n" + strconv.FormatUint(uint64(number(m.GetNamespace()+"/"+m.GetName())), 10) + "CNTRL"
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func from(t *testing.T, o *unstructured.Unstructured, to any) {
+	t.Helper()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, to); err != nil {
+		t.Fatalf("%s: %v", id(o), err)
+	}
+}
+
+func status(t *testing.T, o *unstructured.Unstructured, s any) {
+	t.Helper()
+	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s)
+	if err != nil {
+		t.Fatalf("%s: %v", id(o), err)
+	}
+	o.Object["status"] = m
+}

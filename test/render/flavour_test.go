@@ -1,0 +1,178 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package render
+
+import (
+	"path/filepath"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// claimSuffix stands for the random end that Crossplane gives the name of a
+// claim's composite.
+const claimSuffix = "-abcde"
+
+// A kind of composite.
+type kind struct {
+	gk schema.GroupKind
+
+	// claim is the kind of its claims. Empty when there are none.
+	claim string
+
+	// namespaced composites are in the namespace of who wrote them.
+	namespaced bool
+
+	// definition and composition are files.
+	definition  string
+	composition string
+}
+
+// A flavour is a way to install us: a folder of definitions and compositions.
+type flavour struct {
+	name string
+
+	// extensions are the files and folders that define all kinds there are.
+	extensions []string
+
+	kinds []*kind
+}
+
+// flavours that there are, by name.
+func flavours(t *testing.T) []*flavour {
+	t.Helper()
+	dirs, err := filepath.Glob(filepath.Join(root, "package", "configuration*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []*flavour
+	inputs := glob(t, filepath.Join(root, "functions", "*", "package", "input"))
+	for _, d := range dirs {
+		f := &flavour{name: filepath.Base(d), extensions: []string{filepath.Join(d, "xrds"), filepath.Join(root, "package", "provider", "crds")}}
+		f.extensions = append(f.extensions, inputs...)
+		f.add(t, glob(t, filepath.Join(d, "xrds", "*.yaml")), glob(t, filepath.Join(d, "compositions", "*.yaml")))
+		if len(f.kinds) == 0 {
+			t.Fatalf("%s defines nothing", d)
+		}
+		out = append(out, f)
+	}
+	if len(out) == 0 {
+		t.Fatal("there is no flavour")
+	}
+	return out
+}
+
+// with the definitions and compositions among an example's own files.
+func (f *flavour) with(t *testing.T, files []string) *flavour {
+	t.Helper()
+	out := &flavour{name: f.name, extensions: f.extensions, kinds: f.kinds}
+	var definitions, compositions []string
+	for _, file := range files {
+		for _, o := range read(t, file) {
+			switch o.GetKind() {
+			case "CompositeResourceDefinition":
+				definitions = append(definitions, file)
+			case "Composition":
+				compositions = append(compositions, file)
+			}
+		}
+	}
+	out.extensions = append(out.extensions[:len(out.extensions):len(out.extensions)], definitions...)
+	out.add(t, definitions, compositions)
+	return out
+}
+
+// add the kinds of definitions, one a file, and their compositions, one a file.
+func (f *flavour) add(t *testing.T, definitions, compositions []string) {
+	t.Helper()
+	composed := map[schema.GroupKind]string{}
+	for _, file := range compositions {
+		c := only(t, file)
+		gv, err := schema.ParseGroupVersion(str(c, "spec", "compositeTypeRef", "apiVersion"))
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		composed[schema.GroupKind{Group: gv.Group, Kind: str(c, "spec", "compositeTypeRef", "kind")}] = file
+	}
+	for _, file := range definitions {
+		d := only(t, file)
+		k := &kind{
+			gk:         schema.GroupKind{Group: str(d, "spec", "group"), Kind: str(d, "spec", "names", "kind")},
+			claim:      str(d, "spec", "claimNames", "kind"),
+			namespaced: str(d, "spec", "scope") == "Namespaced",
+			definition: file,
+		}
+		if k.composition = composed[k.gk]; k.composition == "" {
+			t.Fatalf("%s: there is no composition for %s", file, k.gk)
+		}
+		f.kinds = append(f.kinds, k)
+	}
+}
+
+// composite of an object of an example or of one that a composite composes. It
+// is nil when the object is of no kind of composite.
+func (f *flavour) composite(o *unstructured.Unstructured) (*kind, *unstructured.Unstructured) {
+	gk := o.GroupVersionKind().GroupKind()
+	for _, k := range f.kinds {
+		switch {
+		case gk == k.gk:
+			return k, o.DeepCopy()
+		case gk.Group == k.gk.Group && gk.Kind == k.claim && k.claim != "":
+			return k, k.claimed(o)
+		}
+	}
+	return nil, nil
+}
+
+// claimed is the composite that Crossplane makes of a claim.
+func (k *kind) claimed(claim *unstructured.Unstructured) *unstructured.Unstructured {
+	xr := claim.DeepCopy()
+	xr.SetKind(k.gk.Kind)
+	xr.SetName(claim.GetName() + claimSuffix)
+	xr.SetNamespace("")
+	labels := map[string]string{}
+	for n, v := range claim.GetLabels() {
+		labels[n] = v
+	}
+	labels["crossplane.io/claim-name"] = claim.GetName()
+	labels["crossplane.io/claim-namespace"] = claim.GetNamespace()
+	labels["crossplane.io/composite"] = xr.GetName()
+	xr.SetLabels(labels)
+	ref := map[string]any{"apiVersion": claim.GetAPIVersion(), "kind": claim.GetKind(), "namespace": claim.GetNamespace(), "name": claim.GetName()}
+	if err := unstructured.SetNestedMap(xr.Object, ref, "spec", "claimRef"); err != nil {
+		panic(err) // Not reached: a claim's spec is a map.
+	}
+	return xr
+}
+
+// only object of a file.
+func only(t *testing.T, file string) *unstructured.Unstructured {
+	t.Helper()
+	objects := read(t, file)
+	if len(objects) != 1 {
+		t.Fatalf("%s: want one object, got %d", file, len(objects))
+	}
+	return objects[0]
+}
+
+// str is a field of an object, or nothing.
+func str(o *unstructured.Unstructured, path ...string) string {
+	s, _, err := unstructured.NestedString(o.Object, path...)
+	if err != nil {
+		return ""
+	}
+	return s
+}
+
+func glob(t *testing.T, pattern string) []string {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}

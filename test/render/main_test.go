@@ -1,0 +1,208 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package render
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+const (
+	// root of the source tree.
+	root = "../.."
+
+	// startLimit is how long a function may take until it listens.
+	startLimit = 30 * time.Second
+
+	// stopLimit is how long a function may take to end.
+	stopLimit = 10 * time.Second
+)
+
+var update = flag.Bool("update", false, "Rewrite the goldens from what examples render to, and delete those that no example makes.")
+
+// tools are what all cases share.
+var tools struct {
+	// crossplane is the command line, core the program that renders for it.
+	crossplane string
+	core       string
+
+	// functions is a file of all functions and where they listen.
+	functions string
+
+	// cache holds the schemas of Crossplane's own kinds, so that the command
+	// line need not download them.
+	cache string
+}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "render: %v\n", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// run starts what cases share and runs them.
+func run(m *testing.M) (code int, err error) {
+	for name, to := range map[string]*string{"TEST_ASSET_CROSSPLANE": &tools.crossplane, "TEST_ASSET_CROSSPLANE_CORE": &tools.core} {
+		if *to = os.Getenv(name); *to == "" {
+			return 1, errors.Errorf("%s is not set: run make test-integration", name)
+		}
+	}
+	// Sockets need a short path.
+	dir, err := os.MkdirTemp("", "render")
+	if err != nil {
+		return 1, errors.Wrap(err, "cannot make a folder")
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	tools.cache = filepath.Join(dir, "cache")
+	if err := fillCache(ctx); err != nil {
+		return 1, err
+	}
+	stop, err := startFunctions(ctx, dir)
+	defer func() { err = errors.Join(err, stop()) }()
+	if err != nil {
+		return 1, err
+	}
+	return m.Run(), nil
+}
+
+// crossplaneImage names the image that "crossplane resource validate" takes
+// schemas from. It is never pulled: they are in the cache under this name.
+const crossplaneImage = "xpkg.crossplane.io/crossplane/crossplane:v0.0.0"
+
+// fillCache with the schemas of Crossplane's module, where the command line looks
+// for what it has downloaded (github.com/crossplane/cli cmd/crossplane/validate,
+// LocalCache).
+func fillCache(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/crossplane/crossplane/v2")
+	cmd.Dir = filepath.Join(root, "cluster", "tools", "crossplane")
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
+	out, err := cmd.Output()
+	if err != nil {
+		return errors.Wrap(err, "cannot find Crossplane's module")
+	}
+	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(out)), "cluster", "crds", "*.yaml"))
+	if err != nil || len(files) == 0 {
+		return errors.Errorf("cannot find the schemas of Crossplane's kinds: %v", err)
+	}
+	var all strings.Builder
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			return errors.Wrap(err, "cannot read a schema of Crossplane's")
+		}
+		all.Write(b)
+		all.WriteString("\n---\n")
+	}
+	dir := filepath.Join(tools.cache, strings.ReplaceAll(crossplaneImage, ":", "@"))
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return errors.Wrap(err, "cannot make the cache")
+	}
+	return errors.Wrap(os.WriteFile(filepath.Join(dir, "package.yaml"), []byte(all.String()), 0o600), "cannot fill the cache")
+}
+
+// startFunctions builds and starts every function, and writes down where they
+// listen. The returned function ends those that were started.
+func startFunctions(ctx context.Context, dir string) (func() error, error) {
+	var started []*exec.Cmd
+	stop := func() error {
+		var errs []error
+		for _, c := range started {
+			errs = append(errs, end(c))
+		}
+		return errors.Join(errs...)
+	}
+	build := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join("_out", "render")+string(filepath.Separator), "./functions/...")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		return stop, errors.Errorf("cannot build functions: %v: %s", err, out)
+	}
+	metas, err := filepath.Glob(filepath.Join(root, "functions", "*", "package", "crossplane.yaml"))
+	if err != nil {
+		return stop, errors.Wrap(err, "cannot list functions")
+	}
+	var doc strings.Builder
+	for _, m := range metas {
+		b, err := os.ReadFile(m)
+		if err != nil {
+			return stop, errors.Wrap(err, "cannot read a function's metadata")
+		}
+		meta := struct{ Metadata struct{ Name string } }{}
+		if err := yaml.Unmarshal(b, &meta); err != nil {
+			return stop, errors.Wrapf(err, "cannot parse %q", m)
+		}
+		name := filepath.Base(filepath.Dir(filepath.Dir(m)))
+		socket := filepath.Join(dir, name)
+		c := exec.CommandContext(ctx, filepath.Join(root, "_out", "render", name), "--insecure", "--network=unix", "--address="+socket, "--metrics-address=")
+		c.Stderr = os.Stderr
+		if err := c.Start(); err != nil {
+			return stop, errors.Wrapf(err, "cannot start function %q", name)
+		}
+		started = append(started, c)
+		if err := listens(ctx, socket); err != nil {
+			return stop, errors.Wrapf(err, "function %q does not listen", name)
+		}
+		// A package that a configuration depends on is named by its repository.
+		fmt.Fprintf(&doc, "---\napiVersion: pkg.crossplane.io/v1\nkind: Function\nmetadata:\n  name: tailscale-gateway-%s\n  annotations:\n"+
+			"    render.crossplane.io/runtime: Development\n    render.crossplane.io/runtime-development-target: unix://%s\n"+
+			"spec:\n  package: ghcr.io/tailscale-gateway/%s:v0.0.0\n", meta.Metadata.Name, socket, meta.Metadata.Name)
+	}
+	tools.functions = filepath.Join(dir, "functions.yaml")
+	return stop, errors.Wrap(os.WriteFile(tools.functions, []byte(doc.String()), 0o600), "cannot write down functions")
+}
+
+// end a process and wait for it.
+func end(c *exec.Cmd) error {
+	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
+		return errors.Wrapf(err, "cannot end %q", c.Path)
+	}
+	late := time.AfterFunc(stopLimit, func() { _ = c.Process.Kill() })
+	defer late.Stop()
+	var exit *exec.ExitError
+	if err := c.Wait(); err != nil && !errors.As(err, &exit) {
+		return errors.Wrapf(err, "cannot wait for %q", c.Path)
+	}
+	return nil
+}
+
+// listens waits until something listens on a socket.
+func listens(ctx context.Context, socket string) error {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	t := time.NewTicker(10 * time.Millisecond)
+	defer t.Stop()
+	for {
+		c, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		if err == nil {
+			return errors.Join(io.Closer(c).Close())
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Wrap(err, "cannot reach it")
+		case <-t.C:
+		}
+	}
+}
