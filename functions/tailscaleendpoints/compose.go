@@ -9,8 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
-
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
@@ -68,15 +67,7 @@ func (g *group) children(t *egressPlan) []child {
 	if g.direction == proxy.DirectionEgress {
 		out = append(out, g.egressChildren(o, t)...)
 	}
-	// All at once: the composite's condition names those that are not.
-	ready := g.allMachinesReady()
-	for _, i := range g.wanted() {
-		out = append(out, child{name: g.machineName(i), object: g.composeMachine(i, t), ready: ready})
-	}
-	for _, i := range condemned {
-		out = append(out, child{name: g.machineName(i), object: g.composeMachine(i, t), ready: true})
-	}
-	return out
+	return append(out, child{name: g.name(nameMachineSet), object: g.composeMachineSet(o.Machines, t), ready: g.allMachinesReady()})
 }
 
 func (g *group) options(condemned []int32, t *egressPlan) proxy.Options {
@@ -111,27 +102,21 @@ func (g *group) labels() map[string]string {
 	}
 }
 
-// composeMachine makes a replica's machine. The provider adds the tailnet's tags.
-func (g *group) composeMachine(i int32, t *egressPlan) *tailnetv1alpha1.Machine {
-	name := compose.MachineName(g.set, i)
-	return &tailnetv1alpha1.Machine{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:      name,
-			Namespace: g.owner.Namespace,
-			Labels:    g.labels(),
-			// The provider would add it first of all, in a write that counts
-			// against the composite in Crossplane's circuit breaker.
-			Finalizers: []string{meta.FinalizerManaged},
-		},
-		Spec: tailnetv1alpha1.MachineSpec{
-			ManagedResourceSpec: xpv2.ManagedResourceSpec{ProviderConfigReference: compose.ProviderConfigRef(g.xr.Spec.Tailnet)},
-			ForProvider: tailnetv1alpha1.MachineParameters{
-				Hostname:     compose.HostName(g.owner.Namespace, name),
-				Tags:         compose.Tags(g.xr.Spec.Tags),
-				AcceptRoutes: g.direction == proxy.DirectionEgress && t.acceptRoutes,
-			},
+// composeMachineSet makes the group's machines, those that are to go once their
+// pods have gone included. The provider adds the tailnet's tags.
+func (g *group) composeMachineSet(names []string, t *egressPlan) *tailnetv1alpha1.MachineSet {
+	ms := &tailnetv1alpha1.MachineSet{
+		ObjectMeta: metav1.ObjectMeta{Name: g.set, Namespace: g.owner.Namespace, Labels: g.labels()},
+		Spec: tailnetv1alpha1.MachineSetSpec{
+			ProviderConfigReference: *compose.ProviderConfigRef(g.xr.Spec.Tailnet),
+			Tags:                    compose.Tags(g.xr.Spec.Tags),
+			AcceptRoutes:            g.direction == proxy.DirectionEgress && t.acceptRoutes,
 		},
 	}
+	for _, n := range names {
+		ms.Spec.Machines = append(ms.Spec.Machines, tailnetv1alpha1.MachineSetMember{Name: n, Hostname: compose.HostName(g.owner.Namespace, n)})
+	}
+	return ms
 }
 
 // composeProxySet tells others of the proxies. It carries the user's labels, for
@@ -156,8 +141,17 @@ func (e *endpoints) composeProxySet(t *egressPlan) *tailnetv1alpha1.ProxySet {
 		proxy.DirectionIngress: tailnetv1alpha1.DirectionIngress,
 		proxy.DirectionEgress:  tailnetv1alpha1.DirectionEgress,
 	}
+	networking := string(gatewayv1alpha1.NetworkingUserspace)
+	if e.kernel() {
+		networking = string(gatewayv1alpha1.NetworkingKernel)
+	}
 	for _, g := range e.wantedGroups() {
-		ps.Spec.Sets = append(ps.Spec.Sets, tailnetv1alpha1.ProxySetMember{Name: g.set, Direction: direction[g.direction], Replicas: g.count})
+		ps.Spec.Sets = append(ps.Spec.Sets, tailnetv1alpha1.ProxySetMember{
+			Name:       g.set,
+			Direction:  direction[g.direction],
+			Replicas:   g.count,
+			Networking: networking,
+		})
 	}
 	return ps
 }

@@ -6,7 +6,6 @@ package main
 import (
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
@@ -76,13 +75,13 @@ func (e *endpoints) machinesReady() compose.Condition {
 	for _, g := range e.wantedGroups() {
 		for _, i := range g.wanted() {
 			name, m := compose.MachineName(g.set, i), g.machines[i]
-			if m != nil && m.GetCondition(xpv2.TypeSynced).Status == corev1.ConditionFalse {
+			if m != nil && m.Failed {
 				c.Reason = meta.ReasonCannotPrepareMachine
-				c.Message = fmt.Sprintf("Machine %s: %s", name, m.GetCondition(xpv2.TypeSynced).Message)
+				c.Message = fmt.Sprintf("Machine %s: %s", name, m.Message)
 				return c
 			}
 			// One that is made in this run is judged in the next, see podsReady.
-			waiting = waiting || m != nil && problem(m) != ""
+			waiting = waiting || m != nil && !m.Ready
 		}
 		// Pods become ready once their machines have joined. Told together, both
 		// cost one write of the composite.

@@ -75,7 +75,7 @@ func (e *endpoints) found() map[string]tailnetv1alpha1.Discovered {
 	own := map[string]bool{}
 	for _, g := range []*group{e.ingress, e.egress} {
 		for _, m := range g.machines {
-			own[m.Status.AtProvider.NodeID] = true
+			own[m.NodeID] = true
 		}
 	}
 	all := slices.Clone(e.discovery.Status.AtProvider.Discovered)

@@ -65,7 +65,7 @@ func (e *endpoints) planEgress() (*egressPlan, error) {
 	if err != nil {
 		previous = egress.Config{}
 	}
-	config, full := egress.Allocate(previous, wanted, e.egress.reports())
+	config, full := egress.Allocate(previous, wanted, e.egress.reports(e.egressConfig[egress.ConfigMapKey]))
 	p.full = full
 	encoded, err := config.Encode()
 	if err != nil {
@@ -82,12 +82,13 @@ func (e *endpoints) planEgress() (*egressPlan, error) {
 	return p, nil
 }
 
-// reports of the pods. A replica that may run and has not reported may use any
-// port that it was ever told of.
-func (g *group) reports() egress.Reports {
+// reports of the pods. A replica that may run and has not acted on the config may
+// use any port that it was ever told of.
+func (g *group) reports(config string) egress.Reports {
+	acted := egress.Revision(config)
 	r := egress.Reports{Complete: g.statefulSet != nil}
 	for _, i := range sortedKeys(g.machines) {
-		for _, p := range reported(g.machines[i]) {
+		for _, p := range g.machines[i].Egress {
 			r.Ports = append(r.Ports, egress.ReleasedPort{ProxyPort: p.Port, Protocol: p.Protocol, Key: p.Target})
 		}
 	}
@@ -96,16 +97,9 @@ func (g *group) reports() egress.Reports {
 	}
 	for i := range max(g.statefulSet.Status.Replicas, ptr.Deref(g.statefulSet.Spec.Replicas, 1)) {
 		m := g.machines[i]
-		r.Complete = r.Complete && m != nil && m.Status.Agent != nil
+		r.Complete = r.Complete && m != nil && m.EgressConfig == acted
 	}
 	return r
-}
-
-func reported(m *tailnetv1alpha1.Machine) []tailnetv1alpha1.EgressPort {
-	if m == nil || m.Status.Agent == nil {
-		return nil
-	}
-	return m.Status.Agent.Egress
 }
 
 // proxied are the targets that need a proxy.
@@ -213,8 +207,11 @@ func (e *endpoints) reach(t target) (ready int32, message string) {
 	return ready, message
 }
 
-func reaches(m *tailnetv1alpha1.Machine, t target) (ok bool, message string) {
-	for _, p := range reported(m) {
+func reaches(m *tailnetv1alpha1.MachineSummary, t target) (ok bool, message string) {
+	if m == nil {
+		return false, messageNoReport
+	}
+	for _, p := range m.Egress {
 		if p.Target == t.Key && p.Port == t.ProxyPort && p.Protocol == t.Protocol {
 			return p.Ready, p.Message
 		}

@@ -9,10 +9,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
-
-	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
@@ -21,8 +18,7 @@ import (
 )
 
 // Resource names of a group's children, before a dash and the direction. Those of
-// a Machine end in its replica's number, those of an endpoint's Service in the
-// endpoint's name.
+// an endpoint's Service end in the endpoint's name.
 const (
 	nameStatefulSet    = "statefulset"
 	nameServiceAccount = "serviceaccount"
@@ -33,7 +29,7 @@ const (
 	namePodMonitor     = "podmonitor"
 	nameNetworkPolicy  = "networkpolicy"
 	nameConfigMap      = "configmap"
-	nameMachine        = "machine"
+	nameMachineSet     = "machineset"
 	nameTargetService  = "service-endpoint"
 )
 
@@ -62,7 +58,7 @@ type group struct {
 	statefulSet *appsv1.StatefulSet
 
 	// machines that were observed, by replica.
-	machines map[int32]*tailnetv1alpha1.Machine
+	machines map[int32]*tailnetv1alpha1.MachineSummary
 
 	// budget was observed.
 	budget bool
@@ -73,7 +69,7 @@ func newGroup(e *endpoints, direction string) *group {
 		endpoints: e,
 		direction: direction,
 		set:       compose.ChildName(e.owner.Name, direction),
-		machines:  map[int32]*tailnetv1alpha1.Machine{},
+		machines:  map[int32]*tailnetv1alpha1.MachineSummary{},
 	}
 	t := e.xr.Spec.Proxy.ConnectionType
 	if t == "" {
@@ -96,10 +92,6 @@ func (g *group) connectionType() gatewayv1alpha1.ConnectionType {
 // name of a child.
 func (g *group) name(kind string) string { return kind + "-" + g.direction }
 
-func (g *group) machineName(i int32) string {
-	return g.name(nameMachine) + "-" + strconv.Itoa(int(i))
-}
-
 func (g *group) observe(r *compose.Run) error {
 	sts := &appsv1.StatefulSet{}
 	ok, err := r.Observed(g.name(nameStatefulSet), sts)
@@ -111,18 +103,26 @@ func (g *group) observe(r *compose.Run) error {
 	}
 	for _, name := range r.ObservedNames() {
 		g.budget = g.budget || name == g.name(nameBudget)
-		n, isMachine := strings.CutPrefix(name, g.name(nameMachine)+"-")
-		i, err := strconv.ParseInt(n, 10, 32)
-		if !isMachine || err != nil {
-			continue
-		}
-		m := &tailnetv1alpha1.Machine{}
-		if _, err := r.Observed(name, m); err != nil {
-			return err
-		}
-		g.machines[int32(i)] = m
+	}
+	ms := &tailnetv1alpha1.MachineSet{}
+	if _, err := r.Observed(g.name(nameMachineSet), ms); err != nil {
+		return err
+	}
+	// One that is listed and not summed up yet may be there, too.
+	for _, m := range ms.Spec.Machines {
+		g.observeMachine(tailnetv1alpha1.MachineSummary{Name: m.Name, Message: waitingForLogin})
+	}
+	for _, m := range ms.Status.Machines {
+		g.observeMachine(m)
 	}
 	return nil
+}
+
+func (g *group) observeMachine(m tailnetv1alpha1.MachineSummary) {
+	n, ok := strings.CutPrefix(m.Name, g.set+"-")
+	if i, err := strconv.ParseInt(n, 10, 32); ok && err == nil {
+		g.machines[int32(i)] = &m
+	}
 }
 
 // exists tells whether the group is to be, or has pods yet.
@@ -202,16 +202,9 @@ func (g *group) allMachinesReady() bool {
 		return false
 	}
 	for i, m := range g.machines {
-		if i < g.count && !machineReady(m) {
+		if i < g.count && !m.Ready {
 			return false
 		}
 	}
 	return len(g.machines) > 0 || g.count == 0
-}
-
-// machineReady tells whether a machine is in the tailnet and as it is wanted.
-func machineReady(m *tailnetv1alpha1.Machine) bool {
-	return m != nil &&
-		m.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue &&
-		m.GetCondition(xpv2.TypeSynced).Status != corev1.ConditionFalse
 }

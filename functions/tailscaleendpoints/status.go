@@ -4,11 +4,10 @@
 package main
 
 import (
-	corev1 "k8s.io/api/core/v1"
+	"cmp"
+
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
-
-	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
@@ -70,8 +69,9 @@ func (g *group) addStatus(s *gatewayv1alpha1.TailscaleEndpointsStatus) {
 			*s.HealthyEndpoints++
 		}
 		s.EndpointStatus = append(s.EndpointStatus, e)
-		if m := g.machines[i]; m != nil && m.Status.AtProvider.NodeID != "" {
-			s.Devices = append(s.Devices, device(compose.MachineName(g.set, i), m))
+		if m := g.machines[i]; m != nil && m.NodeID != "" {
+			name := compose.MachineName(g.set, i)
+			s.Devices = append(s.Devices, device(name, compose.HostName(g.owner.Namespace, name), m))
 		}
 	}
 }
@@ -94,40 +94,39 @@ func (g *group) statefulSetStatus() gatewayv1alpha1.StatefulSetStatus {
 	return s
 }
 
-func device(pod string, m *tailnetv1alpha1.Machine) gatewayv1alpha1.DeviceStatus {
-	o := m.Status.AtProvider
-	d := gatewayv1alpha1.DeviceStatus{
-		Hostname:       o.Hostname,
-		TailscaleFQDN:  o.Name,
+func device(pod, hostname string, m *tailnetv1alpha1.MachineSummary) gatewayv1alpha1.DeviceStatus {
+	return gatewayv1alpha1.DeviceStatus{
+		Hostname:       cmp.Or(m.Hostname, hostname),
+		TailscaleFQDN:  m.DNSName,
 		TailscaleIP:    address(m),
-		Addresses:      o.Addresses,
-		NodeID:         o.NodeID,
+		Addresses:      m.Addresses,
+		NodeID:         m.NodeID,
 		StatefulSetPod: pod,
-		Online:         ptr.Deref(o.Online, false),
-		Tags:           o.Tags,
+		Online:         m.Online,
+		Tags:           m.Tags,
 	}
-	if d.Hostname == "" {
-		d.Hostname = m.Spec.ForProvider.Hostname
-	}
-	return d
 }
 
 // address of a machine: its first, which is IPv4 if it has one.
-func address(m *tailnetv1alpha1.Machine) string {
-	if a := m.Status.AtProvider.Addresses; len(a) > 0 {
-		return a[0]
+func address(m *tailnetv1alpha1.MachineSummary) string {
+	if len(m.Addresses) > 0 {
+		return m.Addresses[0]
 	}
 	return ""
 }
 
+// waitingForLogin is what a machine waits for that the provider has not told of
+// yet.
+const waitingForLogin = "Waiting for the pod to log in to the tailnet with the auth key that the provider issues"
+
 func (g *group) endpoint(i int32) gatewayv1alpha1.EndpointStatus {
-	e := gatewayv1alpha1.EndpointStatus{Name: compose.MachineName(g.set, i), Type: g.connectionType(), HealthStatus: unhealthy}
+	e := gatewayv1alpha1.EndpointStatus{Name: compose.MachineName(g.set, i), Type: g.connectionType(), HealthStatus: unhealthy, Message: waitingForLogin}
 	m := g.machines[i]
-	if m != nil {
-		e.TailscaleIP = address(m)
+	if m == nil {
+		return e
 	}
-	e.Message = problem(m)
-	if e.Message == "" {
+	e.TailscaleIP, e.Message = address(m), m.Message
+	if m.Ready {
 		e.HealthStatus = healthy
 		e.PodIP, e.Ports = podAddress(m)
 	}
@@ -137,30 +136,13 @@ func (g *group) endpoint(i int32) gatewayv1alpha1.EndpointStatus {
 // podAddress and ports of a healthy machine. Of others the address may be that of
 // a pod that is gone, and telling it would cost more writes of the composite:
 // agents report once their machine has joined.
-func podAddress(m *tailnetv1alpha1.Machine) (string, []gatewayv1alpha1.EndpointPort) {
-	if m.Status.Agent == nil || m.Status.Agent.PodIP == "" {
+func podAddress(m *tailnetv1alpha1.MachineSummary) (string, []gatewayv1alpha1.EndpointPort) {
+	if m.PodIP == "" {
 		return "", nil
 	}
 	var out []gatewayv1alpha1.EndpointPort
 	for _, p := range proxy.Ports() {
 		out = append(out, gatewayv1alpha1.EndpointPort{Name: p.Name, Port: p.ContainerPort, Protocol: p.Protocol})
 	}
-	return m.Status.Agent.PodIP, out
-}
-
-// problem tells why a machine is not in the tailnet. Empty if it is.
-func problem(m *tailnetv1alpha1.Machine) string {
-	switch {
-	case m != nil && m.GetCondition(xpv2.TypeSynced).Status == corev1.ConditionFalse:
-		return m.GetCondition(xpv2.TypeSynced).Message
-	case m == nil || m.Status.AtProvider.NodeID == "":
-		return "Waiting for the pod to log in to the tailnet with the auth key that the provider issues"
-	case !ptr.Deref(m.Status.AtProvider.Authorized, true):
-		return "Waiting for an admin of the tailnet to authorize the device"
-	case !ptr.Deref(m.Status.AtProvider.Online, true):
-		return "The device is offline; see whether its pod runs and reaches the control server"
-	case m.GetCondition(xpv2.TypeReady).Status != corev1.ConditionTrue:
-		return "Waiting for the device to be ready"
-	}
-	return ""
+	return m.PodIP, out
 }

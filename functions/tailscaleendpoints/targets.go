@@ -230,7 +230,7 @@ func (t target) routed() bool {
 func (e *endpoints) magicDNSSuffix() string {
 	for _, g := range []*group{e.ingress, e.egress} {
 		for _, i := range sortedKeys(g.machines) {
-			if _, suffix, ok := strings.Cut(g.machines[i].Status.AtProvider.Name, "."); ok {
+			if _, suffix, ok := strings.Cut(g.machines[i].DNSName, "."); ok {
 				return strings.ToLower(suffix)
 			}
 		}

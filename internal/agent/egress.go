@@ -57,6 +57,9 @@ type egressLoop struct {
 	targets []egress.Target
 	known   bool
 
+	// revision of the config that targets are of.
+	revision string
+
 	// leaving are targets that the ConfigMap has no more, by port, and since when.
 	leaving map[plan.EgressKey]leavingTarget
 
@@ -110,7 +113,7 @@ func (e *egressLoop) restore() error {
 		e.log.Info("Ignoring the egress config of an earlier run", "error", err)
 		return nil
 	}
-	e.targets, e.known = c.Targets, true
+	e.targets, e.known, e.revision = c.Targets, true, egress.Revision(string(b))
 	return nil
 }
 
@@ -133,7 +136,7 @@ func (l *loop) setEgress(now time.Time, cm *corev1.ConfigMap) {
 		l.health.setWaiting("ConfigMap " + e.opts.ConfigMap + ": " + err.Error())
 		return
 	}
-	e.known = true
+	e.known, e.revision = true, egress.Revision(s)
 	e.set(now, c.Targets)
 	if _, err := e.file.Write([]byte(s)); err != nil {
 		// It would be missed by a later run only.
@@ -267,9 +270,10 @@ func (e *egressLoop) unready(tn localapi.State) string {
 	return "Waiting for tailscaled to join the tailnet"
 }
 
-func (e *egressLoop) status() []v1alpha1.EgressPort {
+// tell adds what is carried to a status.
+func (e *egressLoop) tell(s *v1alpha1.MachineAgentStatus) {
 	if e == nil {
-		return nil
+		return
 	}
-	return plan.EgressStatus(e.ports)
+	s.EgressConfig, s.Egress = e.revision, plan.EgressStatus(e.ports)
 }

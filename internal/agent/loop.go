@@ -213,7 +213,7 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 
 	if listed && l.egress.started() && l.mayReport(now) {
 		status := plan.Status(l.opts.PodIP, services, plan.Tailnet{Running: l.tailnet.Running, Accepted: l.tailnet.Accepted})
-		status.Egress = l.egress.status()
+		l.egress.tell(status)
 		l.report(status)
 		l.metrics.services(services, l.tailnet.Accepted)
 	}

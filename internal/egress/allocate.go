@@ -30,8 +30,8 @@ type Reports struct {
 	// port from when it serves it until it serves it no more.
 	Ports []ReleasedPort
 
-	// Complete tells that every pod which may run has reported. If not, a port
-	// that nobody reports may be in use.
+	// Complete tells that every pod which may run has acted on the previous
+	// config. If not, a port that nobody reports may be in use.
 	Complete bool
 }
 

@@ -9,6 +9,8 @@ package egress
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"net"
 	"slices"
@@ -97,6 +99,13 @@ func (c Config) Encode() (string, error) {
 	slices.SortFunc(c.Targets, func(a, b Target) int { return cmp.Compare(a.Key, b.Key) })
 	b, err := json.Marshal(c)
 	return string(b), errors.Wrap(err, "cannot encode egress config")
+}
+
+// Revision of a config as it is encoded: what pods report once they have acted on
+// it. An absent config has one, too.
+func Revision(encoded string) string {
+	sum := sha256.Sum256([]byte(encoded))
+	return hex.EncodeToString(sum[:])[:16]
 }
 
 // Decode a config. An absent one is empty.

@@ -126,6 +126,10 @@ type MachineAgentStatus struct {
 	// +optional
 	Services []HostedService `json:"services,omitempty"`
 
+	// EgressConfig is the revision of the egress ConfigMap that the ports are of.
+	// +optional
+	EgressConfig string `json:"egressConfig,omitempty"`
+
 	// Egress are the ports of the pod that lead into the tailnet.
 	// +listType=map
 	// +listMapKey=port

@@ -91,6 +91,10 @@ type MachineSummary struct {
 	// +optional
 	PodIP string `json:"podIP,omitempty"`
 
+	// EgressConfig is the revision of the egress ConfigMap that the ports are of.
+	// +optional
+	EgressConfig string `json:"egressConfig,omitempty"`
+
 	// Egress are the ports of the pod that lead into the tailnet.
 	// +listType=map
 	// +listMapKey=port

@@ -96,7 +96,7 @@ func summary(name string, m *v1alpha1.Machine) v1alpha1.MachineSummary {
 	out.NodeID, out.DNSName, out.Hostname, out.Addresses, out.Tags = o.NodeID, o.Name, o.Hostname, o.Addresses, o.Tags
 	out.Online = ptr.Deref(o.Online, false)
 	if a := m.Status.Agent; a != nil {
-		out.PodIP, out.Egress = a.PodIP, a.Egress
+		out.PodIP, out.EgressConfig, out.Egress = a.PodIP, a.EgressConfig, a.Egress
 	}
 	return out
 }
