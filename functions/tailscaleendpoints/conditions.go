@@ -6,7 +6,6 @@ package main
 import (
 	"fmt"
 
-
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
