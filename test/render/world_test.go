@@ -139,16 +139,18 @@ func (w *world) apply(t *testing.T, c *composite, out []byte) {
 
 	gone := map[string]bool{}
 	for _, o := range c.children {
-		gone[id(o)] = true
+		if k, xr := w.flavour.composite(o); k != nil {
+			gone[id(xr)] = true
+		}
 	}
 	c.children = objects[1:]
 	for _, o := range c.children {
 		delete(o.Object, "status")
-		delete(gone, id(o))
 		k, xr := w.flavour.composite(o)
 		if k == nil {
 			continue
 		}
+		delete(gone, id(xr))
 		child := newComposite(k, xr)
 		if old, ok := w.composites[id(xr)]; ok {
 			child.children, child.out, child.in = old.children, old.out, old.in
@@ -218,9 +220,10 @@ func (w *world) cluster(t *testing.T) []*unstructured.Unstructured {
 func (w *world) report(t *testing.T, o *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	out := o.DeepCopy()
-	if c, ok := w.composites[id(o)]; ok {
-		if s, ok := c.xr.Object["status"]; ok {
-			out.Object["status"] = s
+	if k, xr := w.flavour.composite(o); k != nil {
+		// A claim has the status of its composite, too.
+		if c, ok := w.composites[id(xr)]; ok && c.xr.Object["status"] != nil {
+			out.Object["status"] = c.xr.Object["status"]
 		}
 		return out.DeepCopy()
 	}
