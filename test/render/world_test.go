@@ -84,9 +84,10 @@ func newComposite(k *kind, xr *unstructured.Unstructured) *composite {
 // status.
 func (w *world) settle(t *testing.T) {
 	t.Helper()
-	diff, whole := "", false
+	var diff []string
+	whole := false
 	for round := range maxRounds {
-		diff = ""
+		diff = nil
 		for _, key := range sorted(w.composites) {
 			c, ok := w.composites[key]
 			if !ok {
@@ -105,15 +106,15 @@ func (w *world) settle(t *testing.T) {
 			w.apply(t, c, c.kind.render(t, c.xr, observed, cluster))
 			c.in = in
 			if !bytes.Equal(before, c.out) {
-				diff += cmp.Diff(string(before), string(c.out))
+				diff = append(diff, cmp.Diff(string(before), string(c.out)))
 			}
 		}
-		if diff == "" && whole {
+		if len(diff) == 0 && whole {
 			return
 		}
-		whole = diff == ""
+		whole = len(diff) == 0
 	}
-	t.Fatalf("not at rest after %d rounds, or not the same for input in another order; the last round changed: -before, +after:\n%s", maxRounds, diff)
+	t.Fatalf("not at rest after %d rounds, or not the same for input in another order; the last round changed: -before, +after:\n%s", maxRounds, strings.Join(diff, "\n"))
 }
 
 // plain are objects without their status.
