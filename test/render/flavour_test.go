@@ -134,6 +134,13 @@ func (k *kind) claimed(claim *unstructured.Unstructured) *unstructured.Unstructu
 	xr.SetKind(k.gk.Kind)
 	xr.SetName(claim.GetName() + claimSuffix)
 	xr.SetNamespace("")
+	// What composes the claim owns the claim alone.
+	xr.SetOwnerReferences(nil)
+	annotations := claim.GetAnnotations()
+	if delete(annotations, annotationResourceName); len(annotations) == 0 {
+		annotations = nil
+	}
+	xr.SetAnnotations(annotations)
 	labels := map[string]string{}
 	for n, v := range claim.GetLabels() {
 		labels[n] = v

@@ -84,9 +84,10 @@ func newComposite(k *kind, xr *unstructured.Unstructured) *composite {
 // status.
 func (w *world) settle(t *testing.T) {
 	t.Helper()
-	diff, whole := "", false
+	var diff []string
+	whole := false
 	for round := range maxRounds {
-		diff = ""
+		diff = nil
 		for _, key := range sorted(w.composites) {
 			c, ok := w.composites[key]
 			if !ok {
@@ -105,15 +106,15 @@ func (w *world) settle(t *testing.T) {
 			w.apply(t, c, c.kind.render(t, c.xr, observed, cluster))
 			c.in = in
 			if !bytes.Equal(before, c.out) {
-				diff += cmp.Diff(string(before), string(c.out))
+				diff = append(diff, cmp.Diff(string(before), string(c.out)))
 			}
 		}
-		if diff == "" && whole {
+		if len(diff) == 0 && whole {
 			return
 		}
-		whole = diff == ""
+		whole = len(diff) == 0
 	}
-	t.Fatalf("not at rest after %d rounds, or not the same for input in another order; the last round changed: -before, +after:\n%s", maxRounds, diff)
+	t.Fatalf("not at rest after %d rounds, or not the same for input in another order; the last round changed: -before, +after:\n%s", maxRounds, strings.Join(diff, "\n"))
 }
 
 // plain are objects without their status.
@@ -139,16 +140,18 @@ func (w *world) apply(t *testing.T, c *composite, out []byte) {
 
 	gone := map[string]bool{}
 	for _, o := range c.children {
-		gone[id(o)] = true
+		if k, xr := w.flavour.composite(o); k != nil {
+			gone[id(xr)] = true
+		}
 	}
 	c.children = objects[1:]
 	for _, o := range c.children {
 		delete(o.Object, "status")
-		delete(gone, id(o))
 		k, xr := w.flavour.composite(o)
 		if k == nil {
 			continue
 		}
+		delete(gone, id(xr))
 		child := newComposite(k, xr)
 		if old, ok := w.composites[id(xr)]; ok {
 			child.children, child.out, child.in = old.children, old.out, old.in
@@ -218,9 +221,10 @@ func (w *world) cluster(t *testing.T) []*unstructured.Unstructured {
 func (w *world) report(t *testing.T, o *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	out := o.DeepCopy()
-	if c, ok := w.composites[id(o)]; ok {
-		if s, ok := c.xr.Object["status"]; ok {
-			out.Object["status"] = s
+	if k, xr := w.flavour.composite(o); k != nil {
+		// A claim has the status of its composite, too.
+		if c, ok := w.composites[id(xr)]; ok && c.xr.Object["status"] != nil {
+			out.Object["status"] = c.xr.Object["status"]
 		}
 		return out.DeepCopy()
 	}

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -42,12 +41,12 @@ func OpenLab(ctx context.Context, bin, version string, progress func(string, ...
 	l := &Lab{program: filepath.Join(bin, "lab"), progress: progress}
 	demo := filepath.Join(bin, "demo")
 	for program, pkg := range map[string]string{l.program: "./cluster/lab", demo: "./cluster/demo"} {
-		if _, err := run(ctx, nil, nil, "go", "build", "-o", program, pkg); err != nil {
+		if _, err := run(ctx, nil, "go", "build", "-o", program, pkg); err != nil {
 			return l, err
 		}
 	}
 	progress("installing ourselves in a lab")
-	if _, err := run(ctx, nil, nil, demo, "install", "--version="+version); err != nil {
+	if _, err := run(ctx, nil, demo, "install", "--version="+version); err != nil {
 		return l, err
 	}
 	out, err := l.lab(ctx, "env")
@@ -65,16 +64,16 @@ func (l *Lab) Close(ctx context.Context) error {
 }
 
 func (l *Lab) lab(ctx context.Context, args ...string) (string, error) {
-	return run(ctx, nil, nil, l.program, args...)
+	return run(ctx, nil, l.program, args...)
 }
 
 func (l *Lab) kubectl(ctx context.Context, args ...string) (string, error) {
-	return run(ctx, nil, nil, l.program, append([]string{"kubectl"}, args...)...)
+	return run(ctx, nil, l.program, append([]string{"kubectl"}, args...)...)
 }
 
 // apply objects, as their owner.
 func (l *Lab) apply(ctx context.Context, manifest string) error {
-	_, err := run(ctx, []byte(manifest), nil, l.program, "kubectl", "apply", "--server-side", "--force-conflicts", "-f", "-")
+	_, err := run(ctx, []byte(manifest), l.program, "kubectl", "apply", "--server-side", "--force-conflicts", "-f", "-")
 	return err
 }
 
@@ -105,9 +104,9 @@ func (t *traffic) wait() (Report, error) {
 	return r, errors.Wrap(json.Unmarshal(t.out.Bytes(), &r), "cannot decode the report of lab load")
 }
 
-// until calls check until it has nothing to complain of.
-func (l *Lab) until(ctx context.Context, timeout time.Duration, what string, check func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+// until calls check until it has nothing to complain of, or upLimit is over.
+func (l *Lab) until(ctx context.Context, what string, check func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, upLimit)
 	defer cancel()
 	t := time.NewTicker(500 * time.Millisecond)
 	defer t.Stop()
@@ -118,7 +117,7 @@ func (l *Lab) until(ctx context.Context, timeout time.Duration, what string, che
 		}
 		select {
 		case <-ctx.Done():
-			return errors.Wrapf(err, "%s: not within %s", what, timeout)
+			return errors.Wrapf(err, "%s: not within %s", what, upLimit)
 		case <-t.C:
 		}
 	}
@@ -155,9 +154,8 @@ func exports(s string) (map[string]string, error) {
 }
 
 // run a program and return what it printed. Its complaint becomes the error.
-func run(ctx context.Context, stdin []byte, env []string, name string, args ...string) (string, error) {
+func run(ctx context.Context, stdin []byte, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Env = append(os.Environ(), env...)
 	cmd.Stdin = bytes.NewReader(stdin)
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said

@@ -94,7 +94,7 @@ func (l *Lab) roll(ctx context.Context, s Side) error {
 	if _, err := l.kubectl(ctx, "delete", "--namespace="+namespace, "pod", name, "--wait=false"); err != nil {
 		return err
 	}
-	return l.until(ctx, upLimit, "the pod that was rolled", func(ctx context.Context) error {
+	return l.until(ctx, "the pod that was rolled", func(ctx context.Context) error {
 		now, err := uid(ctx)
 		if err != nil {
 			return err

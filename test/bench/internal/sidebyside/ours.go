@@ -56,7 +56,7 @@ spec:
 	if err := o.lab.apply(ctx, o.proxies(oursEgress, "egress")); err != nil {
 		return err
 	}
-	return o.lab.until(ctx, upLimit, "our proxies", func(ctx context.Context) error {
+	return o.lab.until(ctx, "our proxies", func(ctx context.Context) error {
 		return errors.Join(
 			o.lab.condition(ctx, "tailscaleendpoints/"+oursIngress, "MachinesReady"),
 			o.lab.condition(ctx, "tailscaleendpoints/"+oursEgress, "MachinesReady"),

@@ -96,7 +96,7 @@ func (l *Lab) Prepare(ctx context.Context) error {
 	if err := l.apply(ctx, backend); err != nil {
 		return err
 	}
-	return l.until(ctx, upLimit, "the backend", func(ctx context.Context) error {
+	return l.until(ctx, "the backend", func(ctx context.Context) error {
 		return l.condition(ctx, "deployment/web", "Available")
 	})
 }

@@ -65,7 +65,7 @@ spec:
 	if err != nil {
 		return err
 	}
-	return o.lab.until(ctx, upLimit, "the operator's proxies", func(ctx context.Context) error {
+	return o.lab.until(ctx, "the operator's proxies", func(ctx context.Context) error {
 		return errors.Join(
 			o.lab.condition(ctx, "proxygroup/"+theirsIngress, "ProxyGroupReady"),
 			o.lab.condition(ctx, "proxygroup/"+theirsEgress, "ProxyGroupReady"))
