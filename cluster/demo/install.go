@@ -109,7 +109,7 @@ func (d *demo) permissions(ctx context.Context, p *progress) error {
 	if _, err := d.lab.kubectl(ctx, nil, "apply", "--server-side", "-f", "cluster/manifests/rbac.yaml", "-f", "cluster/manifests/runtime.yaml"); err != nil {
 		return err
 	}
-	if _, err := d.lab.kubectl(ctx, []byte(fmt.Sprintf(imageConfig, organization, d.lab.clusterRegistry)), "apply", "--server-side", "-f", "-"); err != nil {
+	if _, err := d.lab.kubectl(ctx, []byte(fmt.Sprintf(imageConfig, organization, d.lab.clusterRegistry, d.lab.clusterRegistry)), "apply", "--server-side", "-f", "-"); err != nil {
 		return err
 	}
 	// The RBAC manager aggregates the role a moment later.
@@ -120,7 +120,9 @@ func (d *demo) permissions(ctx context.Context, p *progress) error {
 }
 
 // imageConfig makes Crossplane take our packages from the lab's registry: what
-// is tested is what is shipped, under its public name.
+// is tested is what is shipped, under its public name. Crossplane looks for a
+// package's runtime config under the name that it was rewritten to, so the one of
+// runtime.yaml is named anew.
 const imageConfig = `apiVersion: pkg.crossplane.io/v1beta1
 kind: ImageConfig
 metadata:
@@ -130,6 +132,17 @@ spec:
   - prefix: %s
   rewriteImage:
     prefix: %s/tailscale-gateway
+---
+apiVersion: pkg.crossplane.io/v1beta1
+kind: ImageConfig
+metadata:
+  name: tailscale-gateway-lab-provider
+spec:
+  matchImages:
+  - prefix: %s/tailscale-gateway/provider-tailscale
+  runtime:
+    configRef:
+      name: tailscale-gateway-provider
 `
 
 func (d *demo) install(ctx context.Context, p *progress) error {

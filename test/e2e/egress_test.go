@@ -203,13 +203,21 @@ func rollsEgress(t *testing.T) {
 		asked, lost int
 		first       string
 	}
-	ctx, stop := context.WithCancel(t.Context())
+	stop := make(chan struct{})
+	stopped := func() bool {
+		select {
+		case <-stop:
+			return true
+		default:
+			return false
+		}
+	}
 	done := make(chan result, 1)
 	go func() {
 		r := result{}
-		for ctx.Err() == nil {
+		for !stopped() {
 			r.asked++
-			if _, err := dial(t, namespace, "http", "out-device", 8080); err != nil && ctx.Err() == nil {
+			if _, err := dial(t, namespace, "http", "out-device", 8080); err != nil && !stopped() {
 				r.lost++
 				if r.first == "" {
 					r.first = err.Error()
@@ -220,7 +228,7 @@ func rollsEgress(t *testing.T) {
 	}()
 	kubectl(t, "rollout", "restart", "statefulset/out-egress", "-n", namespace)
 	kubectl(t, "rollout", "status", "statefulset/out-egress", "-n", namespace, "--timeout=4m")
-	stop()
+	close(stop)
 	r := <-done
 	t.Logf("%d requests while both egress pods were restarted", r.asked)
 	if r.lost > 0 {

@@ -186,7 +186,7 @@ func enableRoutes(ctx context.Context, api, secretFile, name string, routes []st
 // writeClient writes the configuration that makes a tailscaled join.
 func writeClient(p host.Paths, name, key string, routes []string) error {
 	server, hostname := plan.TailnetURL, name
-	cfg := ipn.ConfigVAlpha{Version: "alpha0", Locked: "false", ServerURL: &server, AuthKey: &key, Hostname: &hostname, AcceptDNS: "false"} //nolint:gosec // The key is what the file is for; its mode is 0600.
+	cfg := ipn.ConfigVAlpha{Version: "alpha0", Locked: "false", ServerURL: &server, AuthKey: &key, Hostname: &hostname, AcceptDNS: "false"}
 	for _, r := range routes {
 		prefix, err := netip.ParsePrefix(r)
 		if err != nil {
@@ -194,7 +194,7 @@ func writeClient(p host.Paths, name, key string, routes []string) error {
 		}
 		cfg.AdvertiseRoutes = append(cfg.AdvertiseRoutes, prefix)
 	}
-	b, err := json.Marshal(cfg)
+	b, err := json.Marshal(cfg) //nolint:gosec // The key is what the file is for; its mode is 0600.
 	if err != nil {
 		return errors.Wrap(err, "cannot encode client's configuration")
 	}
