@@ -126,7 +126,7 @@ func (g *group) observeMachine(m tailnetv1alpha1.MachineSummary) {
 }
 
 // exists tells whether the group is to be, or has pods yet.
-func (g *group) exists() bool { return g.wants || g.mayRun(0) }
+func (g *group) exists() bool { return g.wants || g.shrinking() }
 
 // wanted are the replicas that are to be: 0 up to count.
 func (g *group) wanted() []int32 {
@@ -139,11 +139,12 @@ func (g *group) wanted() []int32 {
 
 // condemned are the replicas whose Machines are to go once their pods have gone,
 // in order. A Machine that went first would leave its pod with a key that was
-// revoked.
+// revoked. They go all together: each step would be a change of several children,
+// for each of which Crossplane's circuit breaker charges the composite.
 func (g *group) condemned() []int32 {
 	var out []int32
 	for i := range g.machines {
-		if i >= g.count && g.mayRun(i) {
+		if i >= g.count && g.shrinking() {
 			out = append(out, i)
 		}
 	}
@@ -151,15 +152,16 @@ func (g *group) condemned() []int32 {
 	return out
 }
 
-// mayRun tells whether a replica's pod may exist. Status counts only once the
-// controller has seen the spec, and the spec only once it is what is wanted.
-func (g *group) mayRun(i int32) bool {
+// shrinking tells whether there may be more pods than are wanted. Status counts
+// only once the controller has seen the spec, and the spec only once it is what is
+// wanted.
+func (g *group) shrinking() bool {
 	s := g.statefulSet
 	if s == nil {
 		return false
 	}
 	settled := ptr.Deref(s.Spec.Replicas, 1) == g.count && s.Status.ObservedGeneration >= s.GetGeneration()
-	return !settled || s.Status.Replicas > i
+	return !settled || s.Status.Replicas > g.count
 }
 
 // podsReady tells whether all pods that the StatefulSet asks for are ready and of
@@ -177,12 +179,13 @@ func (g *group) podsReady() bool {
 		s.Status.UpdatedReplicas >= asked
 }
 
-// readyReplicas are the pods that are ready.
+// readyReplicas are the pods that are ready, as far as they are wanted: what is
+// about to go changes nothing for who reads the status.
 func (g *group) readyReplicas() int32 {
 	if g.statefulSet == nil {
 		return 0
 	}
-	return g.statefulSet.Status.ReadyReplicas
+	return min(g.statefulSet.Status.ReadyReplicas, g.count)
 }
 
 // wantsBudget tells whether there is to be a PodDisruptionBudget. One pod cannot
