@@ -92,7 +92,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 	}
 
-	status := summarize(set, owned, taken)
+	status := Summarize(set, owned, taken)
 	wait := r.settle(req.NamespacedName, set.Status, status)
 	if wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
@@ -137,7 +137,7 @@ func (r *reconciler) remove(ctx context.Context, m *v1alpha1.Machine) error {
 // cannot be, for the user.
 func (r *reconciler) ensure(ctx context.Context, set *v1alpha1.MachineSet, m *v1alpha1.Machine, member v1alpha1.MachineSetMember) (string, error) {
 	if m == nil {
-		m = compose(set, member)
+		m = Compose(set, member)
 		if err := controllerutil.SetControllerReference(set, m, r.kube.Scheme(), controllerutil.WithBlockOwnerDeletion(false)); err != nil {
 			return "", errors.Wrap(err, "cannot own a Machine")
 		}
