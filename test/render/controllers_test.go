@@ -117,14 +117,32 @@ func (w *world) machine(t *testing.T, m *v1alpha1.Machine) v1alpha1.MachineStatu
 			agent.Egress = append(agent.Egress, v1alpha1.EgressPort{Port: e.ProxyPort, Protocol: e.Protocol, Target: e.Key, Ready: true})
 		}
 	}
-	tags := make([]string, 0, len(m.Spec.ForProvider.Tags))
+	tags := w.tags(t, m.Spec.ProviderConfigReference.Name)
 	for _, tag := range m.Spec.ForProvider.Tags {
 		tags = append(tags, string(tag))
 	}
+	slices.Sort(tags)
 	return v1alpha1.MachineStatus{ManagedResourceStatus: ready(), Agent: agent, AtProvider: v1alpha1.MachineObservation{
 		NodeID: nodeID(m), Hostname: m.Spec.ForProvider.Hostname, Name: m.Spec.ForProvider.Hostname + "." + domain,
-		Addresses: []string{fmt.Sprintf("100.64.0.%d", n), fmt.Sprintf("fd7a:115c:a1e0::%x", n)}, Tags: tags, Online: ptr(true), Authorized: ptr(true),
+		Addresses: []string{fmt.Sprintf("100.64.0.%d", n), fmt.Sprintf("fd7a:115c:a1e0::%x", n)}, Tags: slices.Compact(tags), Online: ptr(true), Authorized: ptr(true),
 	}}
+}
+
+// tags that the machines of a cluster provider config have in any case.
+func (w *world) tags(t *testing.T, config string) []string {
+	t.Helper()
+	for _, o := range append(w.made(v1alpha1.ClusterProviderConfigKind), w.required...) {
+		if o.GetKind() != v1alpha1.ClusterProviderConfigKind || o.GetName() != config {
+			continue
+		}
+		tags, _, err := unstructured.NestedStringSlice(o.Object, "spec", "tags")
+		if err != nil {
+			t.Fatalf("%s: %v", id(o), err)
+		}
+		return tags
+	}
+	t.Fatalf("there is no %s %q", v1alpha1.ClusterProviderConfigKind, config)
+	return nil
 }
 
 // vipService is hosted by every machine that has it.
