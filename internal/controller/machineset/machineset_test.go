@@ -227,13 +227,13 @@ func TestSettle(t *testing.T) {
 
 // Without a role of ours the provider may not delete.
 func TestForbidden(t *testing.T) {
-	h := newHarness(t, machineSet("web-ingress-0"))
+	h := newHarness(t, machineSet("web-ingress-0", "web-ingress-1"))
 	h.run(t)
 	s := &v1alpha1.MachineSet{}
 	if err := h.kube.Get(t.Context(), key, s); err != nil {
 		t.Fatal(err)
 	}
-	s.Spec.Machines = nil
+	s.Spec.Machines = s.Spec.Machines[:1]
 	if err := h.kube.Update(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
@@ -250,11 +250,23 @@ func TestForbidden(t *testing.T) {
 	}
 	select {
 	case got := <-events.Events:
-		if want := `Warning CannotDeleteMachine cannot delete Machine "web-ingress-0"; let the provider's service account`; !strings.HasPrefix(got, want) {
+		if want := `Warning CannotDeleteMachine cannot delete Machine "web-ingress-1"; let the provider's service account`; !strings.HasPrefix(got, want) {
 			t.Errorf("want an event that says what to do, got %q", got)
 		}
 	default:
 		t.Error("want an event, got none")
+	}
+
+	h.record = event.NewNopRecorder()
+	h.change(t, "web-ingress-0", ready)
+	for range 2 {
+		if _, err := h.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); !kerrors.IsForbidden(err) {
+			t.Errorf("Reconcile(...): want an error that is retried, got %v", err)
+		}
+		h.clock.SetTime(h.clock.Now().Add(settleAtMost))
+	}
+	if got := h.status(t).ReadyMachines; got != 1 {
+		t.Errorf("want the status to tell of the machine that stays, got %d ready", got)
 	}
 }
 
