@@ -23,11 +23,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/manifests"
 )
 
-// Who the provider is in a cluster, as cluster/manifests says.
-const (
-	providerAccount   = "provider-tailscale"
-	providerNamespace = "crossplane-system"
-)
+// providerSubject is who the provider is in a cluster, as cluster/manifests says.
+var providerSubject = rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "crossplane-system", Name: "provider-tailscale"}
 
 // systemRules are what Crossplane lets a provider do that starts safely
 // (github.com/crossplane/crossplane internal/controller/rbac/provider/roles,
@@ -43,13 +40,13 @@ func systemRules() []rbacv1.PolicyRule {
 // asProvider returns a config that may do what the provider may in a cluster: what
 // Crossplane lets it do, and what our manifest does.
 func asProvider(ctx context.Context, kube client.Client, cfg *rest.Config) (*rest.Config, error) {
-	name := "crossplane:provider:" + providerAccount + ":system"
+	name := "crossplane:provider:" + providerSubject.Name + ":system"
 	objects := []client.Object{
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: systemRules()},
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: providerNamespace, Name: providerAccount}},
+			Subjects:   []rbacv1.Subject{providerSubject},
 		},
 	}
 	d := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests.RBAC), 4096)
@@ -70,6 +67,6 @@ func asProvider(ctx context.Context, kube client.Client, cfg *rest.Config) (*res
 		}
 	}
 	out := rest.CopyConfig(cfg)
-	out.Impersonate.UserName = "system:serviceaccount:" + providerNamespace + ":" + providerAccount
+	out.Impersonate.UserName = "system:serviceaccount:" + providerSubject.Namespace + ":" + providerSubject.Name
 	return out, nil
 }
