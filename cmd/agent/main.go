@@ -114,6 +114,7 @@ func (c *RunCmd) Run() error {
 		Drain:               c.Drain,
 		JoinPatience:        c.JoinPatience,
 		StatePatience:       c.StatePatience,
+		Pauses:              agent.DefaultPauses(),
 		Kernel:              c.Networking == "Kernel",
 		Egress: agent.EgressOptions{
 			ConfigMap: c.EgressConfigMap,

@@ -74,6 +74,28 @@ type Options struct {
 	// StatePatience is how long tailscaled may run without its state in the state
 	// Secret. A node that logs in writes it there within seconds.
 	StatePatience time.Duration
+
+	// Pauses that the agent makes.
+	Pauses Pauses
+}
+
+// Pauses are how long an agent waits before it acts on what may not last.
+type Pauses struct {
+	// Retry is how long to wait before a step that failed is tried again.
+	Retry time.Duration
+
+	// Report is how long a change waits for others before it is reported.
+	Report time.Duration
+
+	// Settle is how long a new tailscaled must run until it is taken for one that
+	// stays. One that is being stopped may end its streams, and still answer anew
+	// for a moment.
+	Settle time.Duration
+}
+
+// DefaultPauses are those of an agent in a pod.
+func DefaultPauses() Pauses {
+	return Pauses{Retry: 5 * time.Second, Report: kube.DefaultSettle, Settle: 3 * time.Second}
 }
 
 // An Agent serves one proxy pod.
@@ -119,7 +141,7 @@ func (a *Agent) Run(ctx context.Context, l net.Listener) error {
 	defer cancel()
 
 	machine := client.ObjectKey{Namespace: a.opts.PodNamespace, Name: a.opts.PodName}
-	reporter := kube.NewReporter(a.client, machine, a.log, a.metrics.reported)
+	reporter := kube.NewReporter(a.client, machine, a.log, a.metrics.reported, kube.WithSettle(a.opts.Pauses.Report))
 	peers := localapi.NewPeers()
 	var watching []localapi.WatcherOption
 	if a.opts.Egress.ConfigMap != "" {

@@ -45,12 +45,13 @@ const (
 )
 
 // drainTime is long enough to tell a drain from none.
-const drainTime = 300 * time.Millisecond
+const drainTime = time.Second
 
 // spreadTime is for clients of an egress pod.
-const spreadTime = 500 * time.Millisecond
+const spreadTime = time.Second
 
-// A pod is an agent and all that it deals with.
+// A pod is an agent and all that it deals with. Tests of pods run side by side,
+// for they wait more than they work.
 type pod struct {
 	t       *testing.T
 	dir     string
@@ -160,6 +161,7 @@ func (p *pod) start() {
 		ServeConfigPath:     filepath.Join(p.dir, "proxies", "serve-config.json"),
 		Drain:               drainTime,
 		StatePatience:       p.statePatience,
+		Pauses:              Pauses{Retry: 50 * time.Millisecond, Report: 10 * time.Millisecond, Settle: 50 * time.Millisecond},
 		Kernel:              p.kernel,
 		Egress: EgressOptions{
 			ConfigMap: p.egress,
@@ -292,6 +294,7 @@ func attachment() *v1alpha1.ServiceAttachment {
 }
 
 func TestLife(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, machine())
 	p.start()
 
@@ -366,6 +369,7 @@ func TestLife(t *testing.T) {
 }
 
 func TestRestart(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, machine(), secret(), attachment())
 	p.start()
 	eventually(t, "The service must be advertised.", [2]string{configWeb, serveWeb}, p.files)
@@ -387,6 +391,7 @@ func TestRestart(t *testing.T) {
 }
 
 func TestAPIServerAway(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, machine(), secret(), attachment())
 	p.start()
 	p.local.Set(ipn.Running)
@@ -406,6 +411,7 @@ func TestAPIServerAway(t *testing.T) {
 }
 
 func TestPreStop(t *testing.T) {
+	t.Parallel()
 	cases := map[string]struct {
 		reason   string
 		accepted []string
@@ -416,6 +422,7 @@ func TestPreStop(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			p := newPod(t, machine(), secret(), attachment())
 			p.start()
 			p.local.Set(ipn.Running, tc.accepted...)
@@ -453,6 +460,7 @@ func TestPreStop(t *testing.T) {
 }
 
 func TestUselessSecret(t *testing.T) {
+	t.Parallel()
 	s := secret()
 	s.Data[meta.ConfigKey] = []byte(`{"Version":"alpha0","AuthKeys":"tskey-auth-1"}`)
 	p := newPod(t, machine(), s)
@@ -471,6 +479,7 @@ func TestUselessSecret(t *testing.T) {
 }
 
 func TestMetrics(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, machine(), secret(), attachment())
 	p.start()
 	p.local.Set(ipn.Running, "svc:web")

@@ -9,11 +9,6 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 )
 
-// settled is how long a new tailscaled must run until it is taken for one that
-// stays. One that is being stopped may end its streams, and still answer anew for
-// a moment.
-const settled = 3 * time.Second
-
 // A drain is the withdrawal of all services because the pod, or only its
 // tailscale container, is being stopped. A nil drain is none.
 type drain struct {
@@ -30,6 +25,10 @@ type drain struct {
 	// done is closed when it is over.
 	done chan struct{}
 
+	// settle is how long another tailscaled must run until it is taken for one
+	// that stays.
+	settle time.Duration
+
 	// back is when another tailscaled was first seen to run after the drain was
 	// over. Zero when none runs.
 	back time.Time
@@ -42,7 +41,7 @@ func (l *loop) startDrain(now time.Time) <-chan struct{} {
 	if l.drain != nil {
 		return l.drain.done
 	}
-	l.drain = &drain{until: now, done: make(chan struct{})}
+	l.drain = &drain{until: now, settle: l.opts.Pauses.Settle, done: make(chan struct{})}
 	for _, name := range l.advertised {
 		if l.tailnet.Accepted[name] {
 			l.drain.until = now.Add(l.opts.Drain)
@@ -91,7 +90,7 @@ func (d *drain) over() bool { return d != nil && d.until.IsZero() }
 // replaced tells whether another tailscaled runs in place of the one that was
 // drained.
 func (d *drain) replaced(now time.Time) bool {
-	return d.over() && !d.back.IsZero() && !now.Before(d.back.Add(settled))
+	return d.over() && !d.back.IsZero() && !now.Before(d.back.Add(d.settle))
 }
 
 // deadlines returns when there may be something to decide.
@@ -100,7 +99,7 @@ func (d *drain) deadlines() []time.Time {
 	case d == nil:
 		return nil
 	case d.over() && !d.back.IsZero():
-		return []time.Time{d.back.Add(settled)}
+		return []time.Time{d.back.Add(d.settle)}
 	}
 	return []time.Time{d.until, d.cut}
 }

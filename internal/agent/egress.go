@@ -43,6 +43,7 @@ type EgressOptions struct {
 // An egressLoop is what the loop knows and has done of egress.
 type egressLoop struct {
 	opts   EgressOptions
+	retry  time.Duration
 	log    logging.Logger
 	prober *probe.Prober
 	find   func(host string) localapi.Host
@@ -82,6 +83,7 @@ func (a *Agent) newEgress(ctx context.Context, peers *localapi.Peers, k *kernelL
 	tell := func() { a.do(ctx, func(*loop) {}) }
 	e := &egressLoop{
 		opts:    a.opts.Egress,
+		retry:   a.opts.Pauses.Retry,
 		log:     a.log,
 		find:    peers.Find,
 		prober:  probe.NewProber(probe.NewDialChecker(a.dialer.DialContext), tell, probe.WithProbed(a.metrics.probed)),
@@ -174,7 +176,7 @@ func (e *egressLoop) step(ctx context.Context, now time.Time, tn localapi.State,
 	}
 	e.prober.Set(ctx, plan.EgressTargets(e.ports))
 	if len(e.closed) > 0 {
-		next = earliest(now, next, now.Add(retryPause))
+		next = earliest(now, next, now.Add(e.retry))
 	}
 	return next
 }

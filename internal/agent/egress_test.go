@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,10 +39,14 @@ func configMap(t *testing.T, targets ...egress.Target) *corev1.ConfigMap {
 	}
 }
 
-// freePort returns a port that targets may have and that nobody listens on.
+// nextPort is the next that freePort tries.
+var nextPort atomic.Int32
+
+// freePort returns a port that targets may have, that nobody listens on, and that
+// no other test gets.
 func freePort(t *testing.T) int32 {
 	t.Helper()
-	for port := egress.FirstPort; port <= egress.LastPort; port += 7 {
+	for port := egress.FirstPort + nextPort.Add(7); port <= egress.LastPort; port = egress.FirstPort + nextPort.Add(7) {
 		l, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
 		if err != nil {
 			continue
@@ -122,11 +127,24 @@ func pingAgain(c net.Conn) error {
 	return err
 }
 
+// cut a connection off both ways. The target of a client that only ends its own way
+// may answer for a while longer.
+func cut(t *testing.T, c net.Conn) {
+	t.Helper()
+	if err := c.(*net.TCPConn).SetLinger(0); err != nil {
+		t.Fatalf("SetLinger(0): %v", err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatalf("Close(): %v", err)
+	}
+}
+
 func target(port int32, host string) egress.Target {
 	return egress.Target{Key: "endpoint/db/5432", Host: host, Port: 5432, Protocol: corev1.ProtocolTCP, ProxyPort: port, Tags: []string{"tag:db"}}
 }
 
 func TestEgressLife(t *testing.T) {
+	t.Parallel()
 	port := freePort(t)
 	p := newEgressPod(t)
 	p.start()
@@ -198,12 +216,7 @@ func TestEgressLife(t *testing.T) {
 	if err := pingAgain(c); err != nil {
 		t.Errorf("Its connections must go on: %v", err)
 	}
-	if err := c.(*net.TCPConn).SetLinger(0); err != nil {
-		t.Fatalf("SetLinger(0): %v", err)
-	}
-	if err := c.Close(); err != nil {
-		t.Fatalf("Close(): %v", err)
-	}
+	cut(t, c)
 	eventually(t, "It must not be reported once it is closed.", nil, p.ports)
 	if _, err := ping(port); err == nil {
 		t.Error("A released port must be closed in the end")
@@ -211,6 +224,7 @@ func TestEgressLife(t *testing.T) {
 }
 
 func TestEgressHealth(t *testing.T) {
+	t.Parallel()
 	port := freePort(t)
 	db := target(port, "100.64.0.9")
 	db.HealthCheck = &egress.HealthCheck{
@@ -229,6 +243,7 @@ func TestEgressHealth(t *testing.T) {
 }
 
 func TestEgressRestart(t *testing.T) {
+	t.Parallel()
 	port := freePort(t)
 	p := newEgressPod(t, configMap(t, target(port, "100.64.0.9")))
 	p.start()
@@ -253,6 +268,7 @@ func TestEgressRestart(t *testing.T) {
 }
 
 func TestEgressPreStop(t *testing.T) {
+	t.Parallel()
 	port := freePort(t)
 	p := newEgressPod(t, configMap(t, target(port, "100.64.0.9")))
 	p.start()
@@ -279,7 +295,7 @@ func TestEgressPreStop(t *testing.T) {
 	eventually(t, "Then the port must be closed.", false, func() bool {
 		d, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err == nil {
-			_ = d.Close()
+			cut(t, d)
 		}
 		return err == nil
 	})
@@ -295,12 +311,7 @@ func TestEgressPreStop(t *testing.T) {
 	default:
 	}
 	for _, c := range []net.Conn{c, late} {
-		if err := c.(*net.TCPConn).SetLinger(0); err != nil {
-			t.Fatalf("SetLinger(0): %v", err)
-		}
-		if err := c.Close(); err != nil {
-			t.Fatalf("Close(): %v", err)
-		}
+		cut(t, c)
 	}
 	select {
 	case <-done:

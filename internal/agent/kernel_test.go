@@ -60,6 +60,7 @@ func (p *pod) state(key, status string) {
 }
 
 func TestKernelEgress(t *testing.T) {
+	t.Parallel()
 	p := newEgressPod(t, configMap(t, target(10000, "db")))
 	p.kernel = true
 	p.start()
@@ -93,6 +94,7 @@ func TestKernelEgress(t *testing.T) {
 }
 
 func TestKernelIngress(t *testing.T) {
+	t.Parallel()
 	a := attachment()
 	a.Spec.Ports = []v1alpha1.AttachmentPort{{Port: 80, Backend: &v1alpha1.AttachmentBackend{Host: "10.96.0.1", Port: 80}}}
 	p := newPod(t, machine(), secret())

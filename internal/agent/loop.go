@@ -22,9 +22,6 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// retryPause is how long to wait before a step that failed is tried again.
-const retryPause = 5 * time.Second
-
 // A loop is all that the agent knows and has done. Only the goroutine that runs
 // it touches it.
 type loop struct {
@@ -325,7 +322,7 @@ func equal(a, b map[string]plan.Handlers) bool {
 // reached tells whether the API server has just answered. If that is not known
 // it is found out, and the loop told.
 func (l *loop) reached(now time.Time) bool {
-	if !l.reachedAt.IsZero() && now.Before(l.reachedAt.Add(retryPause)) {
+	if !l.reachedAt.IsZero() && now.Before(l.reachedAt.Add(l.opts.Pauses.Retry)) {
 		return true
 	}
 	if !l.reaching && !now.Before(l.reachAgain) {
@@ -338,7 +335,7 @@ func (l *loop) reached(now time.Time) bool {
 func (l *loop) setReached(now time.Time, err error) {
 	l.reaching = false
 	if err != nil {
-		l.reachAgain = now.Add(retryPause)
+		l.reachAgain = now.Add(l.opts.Pauses.Retry)
 		l.log.Debug("Keeping files as they are while the API server is away", "error", err)
 		return
 	}
@@ -390,7 +387,7 @@ func (l *loop) served(names []string) []string {
 
 func (l *loop) failed(now time.Time, msg string, err error) {
 	l.log.Info(msg, "error", err)
-	l.retry = now.Add(retryPause)
+	l.retry = now.Add(l.opts.Pauses.Retry)
 }
 
 // earliest returns the earliest of the times after now, or zero.

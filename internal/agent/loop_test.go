@@ -37,7 +37,7 @@ func newLoop(t *testing.T, dir string) (*loop, *int) {
 		return ctx.Err()
 	})
 	l := &loop{
-		opts:    Options{Drain: 20 * time.Second},
+		opts:    Options{Drain: 20 * time.Second, Pauses: DefaultPauses()},
 		log:     logging.NewNopLogger(),
 		metrics: NewMetrics(),
 		health:  newHealth(),
@@ -87,7 +87,7 @@ func TestLeavingWhileAPIServerAway(t *testing.T) {
 	if diff := cmp.Diff(served, l.handlers); diff != "" {
 		t.Errorf("Handlers must stay while the API server is away: -want, +got:\n%s", diff)
 	}
-	if want := now.Add(retryPause); !next.Equal(want) {
+	if want := now.Add(l.opts.Pauses.Retry); !next.Equal(want) {
 		t.Errorf("step(...) = %s, want %s: when to ask again", next, want)
 	}
 
@@ -176,7 +176,7 @@ func TestWriteFails(t *testing.T) {
 	l.config = atomicdir.New(filepath.Join(dir, "config", "set-0"), meta.ConfigKey)
 	l.setSecret(secret())
 	now := time.Unix(1000, 0)
-	if next, want := l.step(t.Context(), now), now.Add(retryPause); !next.Equal(want) {
+	if next, want := l.step(t.Context(), now), now.Add(l.opts.Pauses.Retry); !next.Equal(want) {
 		t.Errorf("step(...) = %s, want %s: when to try again", next, want)
 	}
 	if l.health.startup() == "" {
@@ -218,7 +218,7 @@ func TestDrainSessions(t *testing.T) {
 	}
 	// It answers once more while it stops.
 	l.setTailnet(localapi.State{Session: 3, Running: true})
-	if next, want := l.step(t.Context(), now.Add(3*time.Second)), now.Add(3*time.Second+settled); !next.Equal(want) {
+	if next, want := l.step(t.Context(), now.Add(3*time.Second)), now.Add(3*time.Second+l.opts.Pauses.Settle); !next.Equal(want) {
 		t.Errorf("step(...) = %s, want %s: when another tailscaled has settled", next, want)
 	}
 	l.setTailnet(localapi.State{Session: 3})
@@ -230,7 +230,7 @@ func TestDrainSessions(t *testing.T) {
 	// Kubelet restarted the container.
 	l.setTailnet(localapi.State{Session: 4, Running: true})
 	l.step(t.Context(), now.Add(11*time.Second))
-	l.step(t.Context(), now.Add(11*time.Second+settled))
+	l.step(t.Context(), now.Add(11*time.Second+l.opts.Pauses.Settle))
 	if l.drain != nil {
 		t.Error("A restarted tailscaled must be served with again")
 	}

@@ -81,6 +81,7 @@ func TestMendState(t *testing.T) {
 }
 
 func TestLostState(t *testing.T) {
+	t.Parallel()
 	state := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "set-0"},
 		Data:       map[string][]byte{string(ipn.CurrentProfileStateKey): []byte("profile-1")},

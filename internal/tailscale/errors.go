@@ -72,6 +72,10 @@ type Error struct {
 func (e *Error) Error() string {
 	switch e.Class {
 	case ClassUnauthorized:
+		if e.Status == 0 {
+			// It never got as far as the API.
+			return "cannot log in with " + e.credential() + ": " + e.Message
+		}
 		m := "Tailscale's API rejected " + e.credential() + ": " + e.Message
 		if e.Hint != "" {
 			m += "; " + e.Hint

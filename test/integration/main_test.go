@@ -99,11 +99,15 @@ func startProvider(ctx context.Context, cfg *rest.Config, stopped chan<- error) 
 	if err := world.audit.watch(ctx, c, s); err != nil {
 		return err
 	}
+	provided, err := asProvider(ctx, kube, cfg)
+	if err != nil {
+		return err
+	}
 	ended := make(chan error, 2)
 	go func() { ended <- c.Start(ctx) }()
 	go func() {
 		ended <- provider.Run(ctx, provider.Options{
-			Debug: true, Log: world.audit, RESTConfig: cfg,
+			Debug: true, Log: world.audit, RESTConfig: provided,
 			Poll: pollInterval, Sync: time.Hour, PollStateMetric: time.Minute,
 			MaxReconcileRate: reconcileRate, APIRate: 1000, APIBurst: 1000, ListMaxAge: listMaxAge,
 			ManagementPolicies: true, MetricsAddress: "0", HealthAddress: "0", ProfileAddress: "0",

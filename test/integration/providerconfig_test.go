@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -127,6 +128,10 @@ func TestWorkloadIdentity(t *testing.T) {
 	}
 	e.config(v1alpha1.ProviderConfigKind, "work", identity("robot"))
 	mg := e.service(v1alpha1.ProviderConfigKind, "work")
+	e.becomes("the missing right is named", mg, func() error { return told(mg, "allow it to create serviceaccounts/token") })
+	for _, o := range tokenRole(e.namespace) {
+		e.create(o)
+	}
 	e.becomes("the missing service account is named", mg, func() error { return told(mg, "service account "+e.namespace+"/robot does not exist") })
 	e.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "robot"}})
 	e.becomes("the service account logs in", mg, func() error { return ready(mg) })
@@ -141,6 +146,20 @@ func TestWorkloadIdentity(t *testing.T) {
 	pc.Spec.Credentials.WorkloadIdentity.ServiceAccountRef.Name = "robot"
 	e.must(world.kube.Update(t.Context(), pc))
 	e.becomes("it is mended", mg, func() error { return ready(mg) })
+}
+
+// tokenRole lets the provider log in as service accounts of a namespace, as
+// cluster/manifests/workload-identity.yaml does for its own.
+func tokenRole(namespace string) []client.Object {
+	m := metav1.ObjectMeta{Namespace: namespace, Name: "workload-identity"}
+	return []client.Object{
+		&rbacv1.Role{ObjectMeta: m, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"}}}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: m,
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: m.Name},
+			Subjects:   []rbacv1.Subject{providerSubject},
+		},
+	}
 }
 
 // issuer returns who signs the API server's tokens, and the keys.

@@ -8,6 +8,8 @@ package render
 import (
 	"fmt"
 	"hash/fnv"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,6 +23,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/machineset"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
@@ -47,10 +50,10 @@ func (w *world) control(t *testing.T, o *unstructured.Unstructured) {
 			ObservedGeneration: s.GetGeneration(), Replicas: n, ReadyReplicas: n, AvailableReplicas: n, CurrentReplicas: n, UpdatedReplicas: n,
 			CurrentRevision: o.GetName() + "-1", UpdateRevision: o.GetName() + "-1",
 		})
-	case v1alpha1.MachineKind:
-		m := &v1alpha1.Machine{}
-		from(t, o, m)
-		s := w.machine(t, m)
+	case v1alpha1.MachineSetKind:
+		set := &v1alpha1.MachineSet{}
+		from(t, o, set)
+		s := machineset.Summarize(set, w.machines(t, set), nil)
 		status(t, o, &s)
 	case v1alpha1.VIPServiceKind:
 		v := &v1alpha1.VIPService{}
@@ -70,6 +73,18 @@ func (w *world) control(t *testing.T, o *unstructured.Unstructured) {
 			status(t, o, &s)
 		}
 	}
+}
+
+// machines that the controller of MachineSets makes of one, by name.
+func (w *world) machines(t *testing.T, set *v1alpha1.MachineSet) map[string]*v1alpha1.Machine {
+	t.Helper()
+	out := make(map[string]*v1alpha1.Machine, len(set.Spec.Machines))
+	for _, member := range set.Spec.Machines {
+		m := machineset.Compose(set, member)
+		m.Status = w.machine(t, m)
+		out[member.Name] = m
+	}
+	return out
 }
 
 // machine is in the tailnet, hosts what is attached to its endpoints, and leads
@@ -92,18 +107,42 @@ func (w *world) machine(t *testing.T, m *v1alpha1.Machine) v1alpha1.MachineStatu
 		if o.GetNamespace() != m.GetNamespace() || o.GetName() != set {
 			continue
 		}
-		c, err := egress.Decode(str(o, "data", egress.ConfigMapKey))
+		config := str(o, "data", egress.ConfigMapKey)
+		c, err := egress.Decode(config)
 		if err != nil {
 			t.Fatal(err)
 		}
+		agent.EgressConfig = egress.Revision(config)
 		for _, e := range c.Targets {
 			agent.Egress = append(agent.Egress, v1alpha1.EgressPort{Port: e.ProxyPort, Protocol: e.Protocol, Target: e.Key, Ready: true})
 		}
 	}
+	tags := w.tags(t, m.Spec.ProviderConfigReference.Name)
+	for _, tag := range m.Spec.ForProvider.Tags {
+		tags = append(tags, string(tag))
+	}
+	slices.Sort(tags)
 	return v1alpha1.MachineStatus{ManagedResourceStatus: ready(), Agent: agent, AtProvider: v1alpha1.MachineObservation{
 		NodeID: nodeID(m), Hostname: m.Spec.ForProvider.Hostname, Name: m.Spec.ForProvider.Hostname + "." + domain,
-		Addresses: []string{fmt.Sprintf("100.64.0.%d", n), fmt.Sprintf("fd7a:115c:a1e0::%x", n)}, Online: ptr(true), Authorized: ptr(true),
+		Addresses: []string{fmt.Sprintf("100.64.0.%d", n), fmt.Sprintf("fd7a:115c:a1e0::%x", n)}, Tags: slices.Compact(tags), Online: ptr(true), Authorized: ptr(true),
 	}}
+}
+
+// tags that the machines of a cluster provider config have in any case.
+func (w *world) tags(t *testing.T, config string) []string {
+	t.Helper()
+	for _, o := range append(w.made(v1alpha1.ClusterProviderConfigKind), w.required...) {
+		if o.GetKind() != v1alpha1.ClusterProviderConfigKind || o.GetName() != config {
+			continue
+		}
+		tags, _, err := unstructured.NestedStringSlice(o.Object, "spec", "tags")
+		if err != nil {
+			t.Fatalf("%s: %v", id(o), err)
+		}
+		return tags
+	}
+	t.Fatalf("there is no %s %q", v1alpha1.ClusterProviderConfigKind, config)
+	return nil
 }
 
 // vipService is hosted by every machine that has it.
@@ -115,14 +154,18 @@ func (w *world) vipService(t *testing.T, v *v1alpha1.VIPService) v1alpha1.VIPSer
 		Name: name, DNSName: strings.TrimPrefix(name, "svc:") + "." + domain,
 		Addresses: []string{fmt.Sprintf("100.100.0.%d", n), fmt.Sprintf("fd7a:115c:a1e0::1:%x", n)},
 	}}
-	for _, o := range w.made(v1alpha1.MachineKind) {
-		m := &v1alpha1.Machine{}
-		from(t, o, m)
-		for _, h := range w.machine(t, m).Agent.Services {
-			if h.Name == name {
-				s.AtProvider.Hosts = append(s.AtProvider.Hosts, v1alpha1.ServiceHost{
-					NodeID: nodeID(m), Name: m.Spec.ForProvider.Hostname + "." + domain, Local: true, Online: true, Configured: true, Approval: "approved:auto",
-				})
+	for _, o := range w.made(v1alpha1.MachineSetKind) {
+		set := &v1alpha1.MachineSet{}
+		from(t, o, set)
+		machines := w.machines(t, set)
+		for _, key := range slices.Sorted(maps.Keys(machines)) {
+			m := machines[key]
+			for _, h := range m.Status.Agent.Services {
+				if h.Name == name {
+					s.AtProvider.Hosts = append(s.AtProvider.Hosts, v1alpha1.ServiceHost{
+						NodeID: m.Status.AtProvider.NodeID, Name: m.Status.AtProvider.Name, Local: true, Online: true, Configured: true, Approval: "approved:auto",
+					})
+				}
 			}
 		}
 	}

@@ -141,7 +141,7 @@ func TestTailscaleProxyGroupTemplate(t *testing.T) {
 		"type":     "ingress",
 		"tailnets": []any{map[string]any{"name": "prod"}},
 		"replicas": int64(2),
-		"template": map[string]any{"proxy": map[string]any{"networking": "Userspace"}},
+		"template": map[string]any{"proxy": map[string]any{"networking": "Userspace", "forwarding": "InitContainer"}},
 	}
 	if diff := cmp.Diff(want, o["spec"]); diff != "" {
 		t.Errorf("defaults: -want, +got:\n%s", diff)

@@ -22,14 +22,14 @@ import (
 // FieldManager owns status.agent of Machines.
 const FieldManager = "tailscale-gateway-agent"
 
+// DefaultSettle is how long a change waits for others: what belongs together, such
+// as a service advertised and then accepted, makes one report. Each costs whoever
+// composed the Machine a run.
+const DefaultSettle = time.Second
+
 const (
 	// defaultInterval is the Machine's own default, for one without.
 	defaultInterval = 2 * time.Second
-
-	// settle is how long a change waits for others: what belongs together, such
-	// as a service advertised and then accepted, makes one report. Each costs
-	// whoever composed the Machine a run.
-	settle = time.Second
 
 	// requestTimeout bounds one request to the API server.
 	requestTimeout = 10 * time.Second
@@ -49,6 +49,7 @@ type Reporter struct {
 	key    client.ObjectKey
 	log    logging.Logger
 	done   func(error)
+	settle time.Duration
 
 	wake chan struct{}
 
@@ -56,10 +57,23 @@ type Reporter struct {
 	wanted *v1alpha1.MachineAgentStatus
 }
 
+// A ReporterOption configures a Reporter.
+type ReporterOption func(*Reporter)
+
+// WithSettle has a change wait for others for as long as d, in place of
+// DefaultSettle.
+func WithSettle(d time.Duration) ReporterOption {
+	return func(r *Reporter) { r.settle = d }
+}
+
 // NewReporter returns a Reporter for the Machine of that name. It calls done
 // with the result of each attempt.
-func NewReporter(c client.Client, key client.ObjectKey, log logging.Logger, done func(error)) *Reporter {
-	return &Reporter{client: c, key: key, log: log, done: done, wake: make(chan struct{}, 1)}
+func NewReporter(c client.Client, key client.ObjectKey, log logging.Logger, done func(error), o ...ReporterOption) *Reporter {
+	r := &Reporter{client: c, key: key, log: log, done: done, settle: DefaultSettle, wake: make(chan struct{}, 1)}
+	for _, fn := range o {
+		fn(r)
+	}
+	return r
 }
 
 // Set makes s the status to report. s must not be changed afterwards.
@@ -91,7 +105,7 @@ func (r *Reporter) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(settle):
+		case <-time.After(r.settle):
 		}
 		// What came meanwhile is in the next report.
 		select {

@@ -100,7 +100,7 @@ func TestReporterInterval(t *testing.T) {
 		r.Set(status(1))
 		synctest.Wait()
 		r.Set(status(2))
-		<-time.After(2 * settle)
+		<-time.After(2 * DefaultSettle)
 		// Two more before the interval is over.
 		r.Set(status(1))
 		synctest.Wait()
@@ -109,7 +109,7 @@ func TestReporterInterval(t *testing.T) {
 		r.Set(status(3))
 		<-time.After(time.Hour)
 
-		if diff := cmp.Diff([]time.Duration{settle, settle + 10*time.Second + settle}, rec.times()); diff != "" {
+		if diff := cmp.Diff([]time.Duration{DefaultSettle, DefaultSettle + 10*time.Second + DefaultSettle}, rec.times()); diff != "" {
 			t.Errorf("Only the latest is reported, no oftener than the interval, and nothing twice: -want, +got:\n%s", diff)
 		}
 		want := `{"apiVersion":"tailnet.gateway.tailscale.com/v1alpha1","kind":"Machine","metadata":{"name":"set-0","namespace":"default"},` +

@@ -68,7 +68,7 @@ func TestWorkloadIdentity(t *testing.T) {
 		"NotAllowed": {
 			reason:  "A permission that is missing is named.",
 			account: &v1alpha1.ServiceAccountReference{Namespace: "team", Name: "robot"}, audience: audience, err: forbidden,
-			want: tailscale.ClassUnauthorized, text: "may not create tokens of service account team/robot",
+			want: tailscale.ClassUnauthorized, text: `Cannot log in with the federated identity "kWork" of service account team/robot: cannot get an identity token: the provider may not create tokens of service account team/robot`,
 		},
 		"NoServiceAccount": {
 			reason: "A provider outside of a cluster must be told a service account.", audience: audience, user: "kubernetes-admin",

@@ -85,23 +85,28 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			taken[m.Name] = problem
 		}
 	}
+	// What cannot go must not keep the status from telling of the others.
+	var refused error
 	for _, m := range surplus(set, owned) {
 		if err := r.remove(ctx, m); err != nil {
 			r.record.Event(set, event.Warning(reasonCannotDelete, err))
-			return reconcile.Result{}, err
+			refused = err
 		}
 	}
 
-	status := summarize(set, owned, taken)
+	status := Summarize(set, owned, taken)
 	wait := r.settle(req.NamespacedName, set.Status, status)
-	if wait > 0 {
+	if wait > 0 && refused == nil {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	if equality.Semantic.DeepEqual(set.Status, status) {
-		return reconcile.Result{}, nil
+	if wait > 0 || equality.Semantic.DeepEqual(set.Status, status) {
+		return reconcile.Result{}, refused
 	}
 	set.Status = status
-	return reconcile.Result{}, errors.Wrap(r.kube.Status().Update(ctx, set), "cannot update the status")
+	if err := r.kube.Status().Update(ctx, set); err != nil {
+		return reconcile.Result{}, errors.Wrap(err, "cannot update the status")
+	}
+	return reconcile.Result{}, refused
 }
 
 // machines that the set owns, by name.
@@ -137,7 +142,7 @@ func (r *reconciler) remove(ctx context.Context, m *v1alpha1.Machine) error {
 // cannot be, for the user.
 func (r *reconciler) ensure(ctx context.Context, set *v1alpha1.MachineSet, m *v1alpha1.Machine, member v1alpha1.MachineSetMember) (string, error) {
 	if m == nil {
-		m = compose(set, member)
+		m = Compose(set, member)
 		if err := controllerutil.SetControllerReference(set, m, r.kube.Scheme(), controllerutil.WithBlockOwnerDeletion(false)); err != nil {
 			return "", errors.Wrap(err, "cannot own a Machine")
 		}

@@ -6,13 +6,17 @@ package machineset
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -218,6 +222,51 @@ func TestSettle(t *testing.T) {
 		if h.clock.Now().Sub(began) > 2*settleAtMost {
 			t.Fatalf("want a write within %s, got none", settleAtMost)
 		}
+	}
+}
+
+// Without a role of ours the provider may not delete.
+func TestForbidden(t *testing.T) {
+	h := newHarness(t, machineSet("web-ingress-0", "web-ingress-1"))
+	h.run(t)
+	s := &v1alpha1.MachineSet{}
+	if err := h.kube.Get(t.Context(), key, s); err != nil {
+		t.Fatal(err)
+	}
+	s.Spec.Machines = s.Spec.Machines[:1]
+	if err := h.kube.Update(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	h.kube = interceptor.NewClient(h.kube.(client.WithWatch), interceptor.Funcs{
+		Delete: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.DeleteOption) error {
+			return kerrors.NewForbidden(schema.GroupResource{Group: v1alpha1.Group, Resource: "machines"}, o.GetName(), nil)
+		},
+	})
+	events := record.NewFakeRecorder(1)
+	h.record = event.NewAPIRecorder(events)
+
+	if _, err := h.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); !kerrors.IsForbidden(err) {
+		t.Errorf("Reconcile(...): want an error that is retried, got %v", err)
+	}
+	select {
+	case got := <-events.Events:
+		if want := `Warning CannotDeleteMachine cannot delete Machine "web-ingress-1"; let the provider's service account`; !strings.HasPrefix(got, want) {
+			t.Errorf("want an event that says what to do, got %q", got)
+		}
+	default:
+		t.Error("want an event, got none")
+	}
+
+	h.record = event.NewNopRecorder()
+	h.change(t, "web-ingress-0", ready)
+	for range 2 {
+		if _, err := h.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); !kerrors.IsForbidden(err) {
+			t.Errorf("Reconcile(...): want an error that is retried, got %v", err)
+		}
+		h.clock.SetTime(h.clock.Now().Add(settleAtMost))
+	}
+	if got := h.status(t).ReadyMachines; got != 1 {
+		t.Errorf("want the status to tell of the machine that stays, got %d ready", got)
 	}
 }
 

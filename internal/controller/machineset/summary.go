@@ -18,8 +18,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// compose a Machine of a set.
-func compose(set *v1alpha1.MachineSet, member v1alpha1.MachineSetMember) *v1alpha1.Machine {
+// Compose a Machine of a set.
+func Compose(set *v1alpha1.MachineSet, member v1alpha1.MachineSetMember) *v1alpha1.Machine {
 	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
 		Name:       member.Name,
 		Namespace:  set.GetNamespace(),
@@ -65,8 +65,9 @@ func surplus(set *v1alpha1.MachineSet, owned map[string]*v1alpha1.Machine) []*v1
 	return out
 }
 
-// summarize a set. taken tells of names that belong to somebody else.
-func summarize(set *v1alpha1.MachineSet, owned map[string]*v1alpha1.Machine, taken map[string]string) v1alpha1.MachineSetStatus {
+// Summarize the Machines that a set owns, by name. taken tells of names that
+// belong to somebody else.
+func Summarize(set *v1alpha1.MachineSet, owned map[string]*v1alpha1.Machine, taken map[string]string) v1alpha1.MachineSetStatus {
 	s := v1alpha1.MachineSetStatus{ObservedGeneration: set.GetGeneration()}
 	for _, member := range set.Spec.Machines {
 		m := summary(member.Name, owned[member.Name])
