@@ -25,6 +25,37 @@ func (c *tailnetClientCmd) Run(r runtime) error {
 	return r.daemon().EnsureClient(r, c.Name, c.Route...)
 }
 
+type tailnetUDPCmd struct {
+	Address string        `arg:"" help:"HOST:PORT to send to."`
+	Message string        `arg:"" help:"What to send, as one datagram."`
+	As      string        `default:"client" help:"Name of the tailnet client that asks."`
+	Timeout time.Duration `default:"5s" help:"How long to wait for the answer."`
+}
+
+func (c *tailnetUDPCmd) Run(r runtime) error {
+	if err := r.daemon().EnsureClient(r, c.As); err != nil {
+		return err
+	}
+	conn, err := tailnet.Dial(r, daemon.ClientSocket(r.paths, c.As), "udp", c.Address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close() // Only read.
+	if err := conn.SetDeadline(time.Now().Add(c.Timeout)); err != nil {
+		return errors.Wrap(err, "cannot set a deadline")
+	}
+	if _, err := conn.Write([]byte(c.Message)); err != nil {
+		return errors.Wrap(err, "cannot send")
+	}
+	b := make([]byte, 1500)
+	n, err := conn.Read(b)
+	if err != nil {
+		return errors.Wrap(err, "cannot read the answer")
+	}
+	fmt.Println(string(b[:n]))
+	return nil
+}
+
 type tailnetCurlCmd struct {
 	URL     string        `arg:"" help:"URL to get. Names of machines and services of the tailnet are resolved by MagicDNS."`
 	As      string        `default:"client" help:"Name of the tailnet client that asks. One that does not exist joins first, with tag:client."`

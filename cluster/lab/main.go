@@ -46,6 +46,7 @@ type cli struct {
 	Helm          helmCmd          `cmd:"" passthrough:"" help:"Run Helm against a cluster: lab helm list -A."`
 	Crossplane    crossplaneCmd    `cmd:"" passthrough:"" help:"Run Crossplane's command line against a cluster: lab crossplane resource trace ..."`
 	TailnetClient tailnetClientCmd `cmd:"" help:"Make a client of the tailnet that is called NAME, and answers HTTP at port 8080 and UDP at 8081."`
+	TailnetUDP    tailnetUDPCmd    `cmd:"" name:"tailnet-udp" help:"Send a datagram as a client of the tailnet does, and print the answer."`
 	TailnetCurl   tailnetCurlCmd   `cmd:"" help:"GET a URL as a client of the tailnet does: lab tailnet-curl http://web.tail1234.ts.net/. It never goes another way."`
 	Tailscale     tailscaleCmd     `cmd:"" passthrough:"" help:"Run the tailscale command line of the lab's tailnet client: lab tailscale status."`
 	Load          loadCmd          `cmd:"" help:"Ask a URL again and again, from the tailnet or from the cluster, and print how that went as JSON."`

@@ -68,7 +68,7 @@ type RunCmd struct {
 	EgressConfigMap string        `help:"ConfigMap that says which port of the pod leads to which target in the tailnet. Given, the pod is one for egress, and hosts no services." env:"EGRESS_CONFIG_MAP"`
 	EgressDir       string        `help:"Where to keep what the ConfigMap said, for an agent that starts anew while the API server is away." default:"/etc/tsconfig/egress" env:"EGRESS_DIR"`
 	EgressSpread    time.Duration `help:"How long a port that nobody is to use any more still takes connections, until everybody has heard." default:"10s" env:"EGRESS_SPREAD"`
-	EgressDrain     time.Duration `help:"How long connections into the tailnet may stay open then. They are cut after that." default:"300s" env:"EGRESS_DRAIN"`
+	EgressDrain     time.Duration `help:"How long connections into the tailnet may stay open then. They are cut after that." default:"90s" env:"EGRESS_DRAIN"`
 }
 
 // newLogger returns the logger of the process, and of libraries that have their own.

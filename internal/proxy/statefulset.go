@@ -27,12 +27,14 @@ const (
 
 	// egressGracePeriodSeconds covers egressDrain, the time before it in which
 	// clients learn that the pod takes no more connections, and the end of both
-	// containers.
-	egressGracePeriodSeconds = 330
+	// containers. It is no longer for who deletes a whole namespace: Kubernetes
+	// deletes the pods first, and comes back for the rest after half of this
+	// (pkg/controller/namespace/deletion).
+	egressGracePeriodSeconds = 120
 
 	// egressDrain is how long open connections through an egress pod may go on
 	// at most once it is stopped.
-	egressDrain = 300 * time.Second
+	egressDrain = 90 * time.Second
 
 	// revisionHistoryLimit is how many old templates are kept to roll back to.
 	revisionHistoryLimit = 3

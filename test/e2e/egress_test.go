@@ -107,16 +107,23 @@ func reaches(t *testing.T, ns, protocol, host string, port int, timeout time.Dur
 	})
 }
 
-// labCommand runs a command of the lab.
-func labCommand(t *testing.T, args ...string) string {
+// labOutput is what a command of the lab prints.
+func labOutput(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "go", append([]string{"run", "./cluster/lab"}, args...)...).CombinedOutput()
+	return strings.TrimSpace(string(out)), err
+}
+
+// labCommand runs a command of the lab that must succeed.
+func labCommand(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := labOutput(t, args...)
 	if err != nil {
 		t.Fatalf("lab %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
-	return strings.TrimSpace(string(out))
+	return out
 }
 
 // addressOf a device of the tailnet, once it is there.

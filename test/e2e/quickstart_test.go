@@ -21,6 +21,7 @@ func TestQuickstart(t *testing.T) {
 		{"EntersTailnet", entersTailnet},
 		{"RollsEgress", rollsEgress},
 		{"AddsDirection", addsDirection},
+		{"UsesKernel", usesKernel},
 		{"WithdrawsSickBackend", withdraws},
 		{"RejectsBadInput", rejects},
 		{"ReportsBadCredentials", reportsCredentials},
