@@ -102,12 +102,17 @@ render-goldens: ## Rewrite the goldens of examples from what they render to.
 	$(RENDER) -update
 
 .PHONY: bench
-bench: ## Measure against the goals: the provider alone and among twenty, all beside Tailscale's operator; takes 40 minutes.
+bench: ## Measure against the goals: the provider alone and among twenty, what functions cost Crossplane, all beside Tailscale's operator; takes an hour.
 	$(LAB) build
 	TEST_ASSET_ETCD=$$($(LAB) bin etcd) TEST_ASSET_KUBE_APISERVER=$$($(LAB) bin kube-apiserver) \
 	TEST_ASSET_KUBE_CONTROLLER_MANAGER=$$($(LAB) bin kube-controller-manager) \
 	go run ./test/bench --out=$(OUT)/bench.json --logs=$(OUT)/bench-logs --swarm=5m
+	$(MAKE) --no-print-directory bench-functions
 	$(MAKE) --no-print-directory bench-operator
+
+.PHONY: bench-functions
+bench-functions: ## Count what our functions cost Crossplane, in a lab of its own; takes 20 minutes.
+	TSGW_LAB_DIR=$${TSGW_LAB_DIR:-/var/lib/tailscale-gateway-bench} go run ./test/bench --only=functions --version=$(VERSION) --out=$(OUT)/bench.json
 
 .PHONY: bench-operator
 bench-operator: ## Measure us beside Tailscale's own operator in a lab of its own, and take it down after.

@@ -31,13 +31,14 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/test/bench/internal/harness"
+	"github.com/tailscale-gateway/tailscale-gateway/test/bench/internal/sidebyside"
 )
 
 type cli struct {
 	Out     string        `default:"_out/bench.json" help:"File that results are written to."`
 	Logs    string        `default:"_out/bench-logs" help:"Folder for what the providers print."`
 	Bin     string        `help:"Folder with the programs provider and member. Built by default." type:"existingdir"`
-	Only    []string      `default:"create,rest,swarm" enum:"create,rest,swarm,operator" help:"Which parts to run: ${enum}."`
+	Only    []string      `default:"create,rest,swarm" enum:"create,rest,swarm,functions,operator" help:"Which parts to run: ${enum}."`
 	Creates int           `default:"200" help:"How many VIPServices are created at once."`
 	Objects int           `default:"1000" help:"How many VIPServices, and how many Devices, are at rest."`
 	Polls   int           `default:"3" help:"Over how many polls calls are counted."`
@@ -48,7 +49,9 @@ type cli struct {
 	Version    string `default:"v0.1.0-dev" help:"Version of our packages that the lab builds and installs, to compare with Tailscale's own operator."`
 	Networking string `default:"Userspace" enum:"Userspace,Kernel" help:"Networking of our proxies in that comparison."`
 	Rounds     int    `default:"5" help:"How often the time to the first byte is measured."`
-	Services   int    `default:"50" help:"With how many services memory is measured."`
+	Services   int    `default:"50" help:"With how many services memory is measured, and how many one TailscaleEndpoints hosts."`
+
+	Idle time.Duration `default:"10m" help:"For how long calls of functions are counted when nothing changes."`
 }
 
 func main() {
@@ -70,10 +73,19 @@ type part struct {
 func (c *cli) run(ctx context.Context) error {
 	var results []Result
 	var errs []error
-	if slices.Contains(c.Only, "operator") {
-		rs, err := c.operator(ctx)
+	for _, p := range []struct {
+		name    string
+		measure func(context.Context, *sidebyside.Lab) ([]Result, error)
+	}{
+		{name: "functions", measure: c.functions},
+		{name: "operator", measure: c.operator},
+	} {
+		if !slices.Contains(c.Only, p.name) || ctx.Err() != nil {
+			continue
+		}
+		rs, err := c.inLab(ctx, p.name, p.measure)
 		results = append(results, rs...)
-		errs = append(errs, errors.Wrap(err, "cannot measure operator"))
+		errs = append(errs, errors.Wrapf(err, "cannot measure %s", p.name))
 	}
 	rs, err := c.provider(ctx)
 	results = append(results, rs...)

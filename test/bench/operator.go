@@ -35,20 +35,20 @@ const (
 	downLimit = 3 * time.Minute
 )
 
-// operator measures us and Tailscale's own operator side by side in a lab.
-func (c *cli) operator(ctx context.Context) (rs []Result, err error) {
+// inLab measures in a lab of its own, and takes it down after.
+func (c *cli) inLab(ctx context.Context, part string, measure func(context.Context, *sidebyside.Lab) ([]Result, error)) (rs []Result, err error) {
 	bin, err := os.MkdirTemp("", "tailscale-gateway-bench-")
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make a folder for programs")
 	}
 	defer os.RemoveAll(bin) // It is in a temporary folder.
-	progress("operator: bringing up a lab; %s", load())
+	progress("%s: bringing up a lab; %s", part, load())
 	lab, err := sidebyside.OpenLab(ctx, bin, c.Version, progress)
 	defer func() {
 		down, cancel := context.WithTimeout(context.WithoutCancel(ctx), downLimit)
 		defer cancel()
 		err = errors.Join(err, lab.Close(down))
-		progress("operator: done; %s", load())
+		progress("%s: done; %s", part, load())
 	}()
 	if err != nil {
 		return nil, err
@@ -56,7 +56,13 @@ func (c *cli) operator(ctx context.Context) (rs []Result, err error) {
 	if err := lab.Prepare(ctx); err != nil {
 		return nil, err
 	}
+	return measure(ctx, lab)
+}
+
+// operator measures us and Tailscale's own operator side by side.
+func (c *cli) operator(ctx context.Context, lab *sidebyside.Lab) ([]Result, error) {
 	m := &versus{lab: lab, ours: sidebyside.NewOurs(lab, c.Networking), theirs: sidebyside.NewTheirs(lab), rounds: c.Rounds, services: c.Services}
+	var rs []Result
 	for _, s := range m.sides() {
 		progress("operator: installing the proxies of %s", s.Name())
 		if err := s.Install(ctx); err != nil {

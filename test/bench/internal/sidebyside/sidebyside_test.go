@@ -52,3 +52,18 @@ func TestResident(t *testing.T) {
 		t.Errorf("resident(...): want 1034 KiB, got %v", got)
 	}
 }
+
+func TestCounters(t *testing.T) {
+	got, err := counters(`# HELP circuit_breaker_opens_total Breakers.
+circuit_breaker_opens_total{controller="a"} 1
+circuit_breaker_opens_total{controller="b"} 2
+circuit_breaker_events_total{controller="a",result="Allowed"} 900
+function_run_function_request_total{function_name="x",grpc_target="dns:///x:9443"} 1.5e+01
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(Counters{Opens: 3, Calls: 15}, got); diff != "" {
+		t.Errorf("Each counter is summed over its labels: -want, +got:\n%s", diff)
+	}
+}

@@ -1,0 +1,158 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sidebyside
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// big is a TailscaleEndpoints of many replicas, and the start of the names of the
+// services that it hosts.
+const big = "big"
+
+// Counters are what Crossplane has counted since it started.
+type Counters struct {
+	// Opens is how often a circuit breaker opened.
+	Opens float64
+
+	// Calls is how often a function was called.
+	Calls float64
+}
+
+// Counters of Crossplane, from its metrics.
+func (l *Lab) Counters(ctx context.Context) (Counters, error) {
+	pod, err := l.kubectl(ctx, "get", "pods", "--namespace=crossplane-system", "--selector=app=crossplane", "-o=jsonpath={.items[0].metadata.name}")
+	if err != nil {
+		return Counters{}, err
+	}
+	metrics, err := l.kubectl(ctx, "get", "--raw", "/api/v1/namespaces/crossplane-system/pods/"+pod+":8080/proxy/metrics")
+	if err != nil {
+		return Counters{}, err
+	}
+	return counters(metrics)
+}
+
+func counters(metrics string) (Counters, error) {
+	c := Counters{}
+	for line := range strings.Lines(metrics) {
+		name, _, _ := strings.Cut(line, "{")
+		var into *float64
+		switch name {
+		case "circuit_breaker_opens_total":
+			into = &c.Opens
+		case "function_run_function_request_total":
+			into = &c.Calls
+		default:
+			continue
+		}
+		v, err := strconv.ParseFloat(strings.TrimSpace(line[strings.LastIndexByte(line, ' ')+1:]), 64)
+		if err != nil {
+			return c, errors.Wrapf(err, "cannot read %s", name)
+		}
+		*into += v
+	}
+	return c, nil
+}
+
+// Big has proxies both ways, as many as replicas, and waits until all are ready
+// and no others are left.
+func (o *Ours) Big(ctx context.Context, replicas int) error {
+	err := o.lab.apply(ctx, fmt.Sprintf(`apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleEndpoints
+metadata:
+  name: %[1]s
+  namespace: %[2]s
+  labels: {app: %[1]s}
+spec:
+  tailnet: bench
+  proxy:
+    replicas: %[3]d
+    connectionType: bidirectional
+  endpoints:
+  - name: target
+    tailscaleFQDN: %[4]s
+    port: %[5]d
+`, big, Namespace, replicas, o.lab.target(), targetPort))
+	if err != nil {
+		return err
+	}
+	want := fmt.Sprintf("%[1]d/%[1]d True True", 2*replicas)
+	return o.lab.until(ctx, fmt.Sprintf("%d proxies", 2*replicas), func(ctx context.Context) error {
+		got, err := o.lab.kubectl(ctx, "get", "--namespace="+Namespace, "tailscaleendpoints/"+big,
+			`-o=jsonpath={.status.healthyEndpoints}/{.status.totalEndpoints} {.status.conditions[?(@.type=="Ready")].status} {.status.conditions[?(@.type=="EgressReady")].status}`)
+		if err != nil {
+			return err
+		}
+		machines, err := o.lab.kubectl(ctx, "get", "--namespace="+Namespace, "machines", "--selector=gateway.tailscale.com/endpoints="+big, "-o=name")
+		if err != nil {
+			return err
+		}
+		if n := len(strings.Fields(machines)); got != want || n != 2*replicas {
+			return errors.Errorf("%s, %d machines", got, n)
+		}
+		return nil
+	})
+}
+
+// BigServices are hosted by the proxies of Big. It waits until all are.
+func (o *Ours) BigServices(ctx context.Context, n int) error {
+	var out strings.Builder
+	for i := range n {
+		fmt.Fprintf(&out, `---
+apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleServices
+metadata:
+  name: %[1]s-%[2]d
+  namespace: %[3]s
+  labels: {app: %[1]s}
+spec:
+  selector:
+    matchLabels: {app: %[1]s}
+  vipService:
+    ports: ["tcp:80"]
+    tags: [tag:k8s]
+  backends:
+  - name: web
+    port: 80
+`, big, i, Namespace)
+	}
+	if err := o.lab.apply(ctx, out.String()); err != nil {
+		return err
+	}
+	return o.lab.until(ctx, fmt.Sprintf("%d services", n), func(ctx context.Context) error {
+		got, err := o.lab.kubectl(ctx, "get", "--namespace="+Namespace, "tailscaleservices", "--selector=app="+big,
+			`-o=jsonpath={.items[*].status.conditions[?(@.type=="Advertised")].status}`)
+		if err != nil {
+			return err
+		}
+		if hosted := strings.Count(got, "True"); hosted != n {
+			return errors.Errorf("%d are hosted", hosted)
+		}
+		return nil
+	})
+}
+
+// Quiet waits until no function has been called for a while.
+func (l *Lab) Quiet(ctx context.Context, d time.Duration) error {
+	last, since := -1.0, time.Now()
+	return l.until(ctx, "functions at rest", func(ctx context.Context) error {
+		c, err := l.Counters(ctx)
+		if err != nil {
+			return err
+		}
+		if c.Calls != last {
+			last, since = c.Calls, time.Now()
+		}
+		if time.Since(since) < d {
+			return errors.Errorf("%g calls, the last %s ago", last, time.Since(since).Round(time.Second))
+		}
+		return nil
+	})
+}
