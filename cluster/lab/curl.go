@@ -4,6 +4,8 @@
 package main
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"net/http"
@@ -60,6 +62,7 @@ type tailnetCurlCmd struct {
 	URL     string        `arg:"" help:"URL to get. Names of machines and services of the tailnet are resolved by MagicDNS."`
 	As      string        `default:"client" help:"Name of the tailnet client that asks. One that does not exist joins first, with tag:client."`
 	Headers bool          `short:"i" help:"Print status and headers too."`
+	CACert  string        `name:"cacert" help:"File of the certificates to trust, instead of this machine's." type:"existingfile"`
 	Timeout time.Duration `default:"30s" help:"How long to wait for the answer. The first connection takes some seconds to find its way."`
 }
 
@@ -71,7 +74,19 @@ func (c *tailnetCurlCmd) Run(r runtime) error {
 	if err != nil {
 		return errors.Wrapf(err, "cannot make request for %q", c.URL)
 	}
-	h := &http.Client{Transport: tailnet.Transport(daemon.ClientSocket(r.paths, c.As)), Timeout: c.Timeout}
+	t := tailnet.Transport(daemon.ClientSocket(r.paths, c.As))
+	if c.CACert != "" {
+		pem, err := os.ReadFile(c.CACert)
+		if err != nil {
+			return errors.Wrap(err, "cannot read certificates to trust")
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(pem) {
+			return errors.Errorf("no certificate in %q", c.CACert)
+		}
+		t.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	}
+	h := &http.Client{Transport: t, Timeout: c.Timeout}
 	rsp, err := h.Do(req)
 	if err != nil {
 		return errors.Wrap(err, "cannot get by the tailnet")

@@ -22,6 +22,7 @@ func TestQuickstart(t *testing.T) {
 		{"RollsEgress", rollsEgress},
 		{"AddsDirection", addsDirection},
 		{"UsesKernel", usesKernel},
+		{"EndsTLS", endsTLS},
 		{"WithdrawsSickBackend", withdraws},
 		{"RejectsBadInput", rejects},
 		{"ReportsBadCredentials", reportsCredentials},
