@@ -57,7 +57,7 @@ spec:
 const egressManifest = `apiVersion: gateway.tailscale.com/v1alpha1
 kind: TailscaleEndpoints
 metadata:
-  name: out
+  name: %[7]s
   namespace: %[1]s
 spec:
   tailnet: quickstart
@@ -155,8 +155,7 @@ func entersTailnet(t *testing.T) {
 	labCommand(t, "tailnet-client", "router", "--route=10.99.0.0/24")
 	withDecoy(t)
 	apply(t, fmt.Sprintf(prober, namespace))
-	domain := strings.TrimSuffix(strings.TrimPrefix(vipURL(t, "web"), "http://web."), "/")
-	apply(t, fmt.Sprintf(egressManifest, namespace, 2, "Userspace", addressOf(t, "db"), "db."+domain, "web."+domain))
+	applyEgress(t, "out", 2)
 
 	kubectl(t, "wait", "pod/prober", "-n", namespace, "--for=condition=Ready", "--timeout=60s")
 	// The decoy is there for who asks the cluster's network: else the test would
@@ -183,6 +182,12 @@ func entersTailnet(t *testing.T) {
 		}
 		return ""
 	})
+}
+
+func applyEgress(t *testing.T, name string, replicas int) {
+	t.Helper()
+	domain := strings.TrimSuffix(strings.TrimPrefix(vipURL(t, "web"), "http://web."), "/")
+	apply(t, fmt.Sprintf(egressManifest, namespace, replicas, "Userspace", addressOf(t, "db"), "db."+domain, "web."+domain, name))
 }
 
 // withDecoy gives the node an address of the tailnet's range at which a decoy
@@ -243,37 +248,71 @@ func rollsEgress(t *testing.T) {
 	}
 }
 
-// addsDirection turns egress proxies into proxies both ways and back.
+// addsDirection turns egress proxies into proxies both ways and back. They are not
+// those that were rolled: Crossplane's circuit breaker would count both for one
+// composite, within two minutes.
 func addsDirection(t *testing.T) {
-	before := podUIDs(t, "out-egress")
+	leavesNothing(t, "out")
+	applyEgress(t, "ways", 1)
+	proxies := func(want string) {
+		eventually(t, 3*time.Minute, "proxies of ways", func() string {
+			if got := jsonpath(t, "tailscaleendpoints", "ways", "{.status.healthyEndpoints}/{.status.totalEndpoints}"); got != want {
+				return got
+			}
+			return ""
+		})
+	}
+	proxies("1/1")
+	rests(t, "ways")
+	before := podUIDs(t, "ways-egress")
 	set := func(connectionType string) {
-		kubectl(t, "patch", "tailscaleendpoints", "out", "-n", namespace, "--type=merge", `--patch={"spec":{"proxy":{"connectionType":"`+connectionType+`"}}}`)
+		kubectl(t, "patch", "tailscaleendpoints", "ways", "-n", namespace, "--type=merge", `--patch={"spec":{"proxy":{"connectionType":"`+connectionType+`"}}}`)
 	}
 	set("bidirectional")
-	eventually(t, 3*time.Minute, "four proxies", func() string {
-		got := jsonpath(t, "tailscaleendpoints", "out", "{.status.healthyEndpoints}/{.status.totalEndpoints}")
-		if got != "4/4" {
-			return got
-		}
-		return ""
-	})
+	proxies("2/2")
+	rests(t, "ways")
 	set("egress")
 	eventually(t, 3*time.Minute, "ingress gone", func() string {
 		left := kubectl(t, "get", "machines,statefulsets,secrets,services,serviceaccounts,roles", "-n", namespace, "-o=name")
-		if strings.Contains(left, "out-ingress") {
+		if strings.Contains(left, "ways-ingress") {
 			return left
 		}
 		return ""
 	})
-	if after := podUIDs(t, "out-egress"); before != after {
+	if after := podUIDs(t, "ways-egress"); before != after {
 		t.Errorf("egress pods were restarted by a change of the other direction: %s, then %s", before, after)
 	}
-	kubectl(t, "delete", "tailscaleendpoints", "out", "-n", namespace, "--timeout=3m")
-	eventually(t, 3*time.Minute, "nothing left of egress", func() string {
-		if left := kubectl(t, "get", "machinesets,machines,statefulsets,secrets,services,configmaps", "-n", namespace, "-o=name"); strings.Contains(left, "/out-") {
+	leavesNothing(t, "ways")
+	breakerStaysClosed(t)
+}
+
+// rests waits until proxies have not changed for a while. Crossplane's circuit
+// breaker allows a composite some fifty changes in a burst, and takes a minute or
+// two to allow as many again.
+func rests(t *testing.T, name string) {
+	t.Helper()
+	last, since := "", time.Now()
+	eventually(t, 3*time.Minute, name+" at rest", func() string {
+		if v := jsonpath(t, "tailscaleendpoints", name, "{.metadata.resourceVersion}"); v != last {
+			last, since = v, time.Now()
+		}
+		if d := time.Since(since); d < 30*time.Second {
+			return "changed " + d.Round(time.Second).String() + " ago"
+		}
+		return ""
+	})
+}
+
+// leavesNothing deletes proxies, and waits until nothing is left of them in the
+// cluster and in the tailnet.
+func leavesNothing(t *testing.T, name string) {
+	t.Helper()
+	kubectl(t, "delete", "tailscaleendpoints", name, "-n", namespace, "--timeout=3m")
+	eventually(t, 3*time.Minute, "nothing left of "+name, func() string {
+		if left := kubectl(t, "get", "machinesets,machines,statefulsets,secrets,services,configmaps", "-n", namespace, "-o=name"); strings.Contains(left, "/"+name+"-") {
 			return left
 		}
-		if s := tailnetState(t); s.hosts("quickstart-out-") > 0 {
+		if s := tailnetState(t); s.hosts("quickstart-"+name+"-") > 0 {
 			return "devices of the proxies are left in the tailnet"
 		}
 		return ""

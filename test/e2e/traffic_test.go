@@ -127,6 +127,7 @@ func scales(t *testing.T) {
 	before := pods(t)
 	scale(t, 3)
 	grown := pods(t)
+	rests(t, "proxies")
 	scale(t, 1)
 	after := pods(t)
 	if len(before) != 1 || len(grown) != 3 || len(after) != 1 {
