@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/test/bench/internal/sidebyside"
@@ -101,12 +103,18 @@ func (v *versus) first(ctx context.Context) ([]Result, error) {
 	var rs []Result
 	for i := range v.rounds + 1 {
 		for _, s := range v.sides() {
-			in, err := v.lab.Ingress(ctx, s, service(s, i))
-			if err != nil {
-				return rs, err
-			}
-			out, err := v.lab.Egress(ctx, s, service(s, i)+"-out")
-			if err != nil {
+			// Both at once: the operator's proxies take minutes for each.
+			var in, out time.Duration
+			both, bothCtx := errgroup.WithContext(ctx)
+			both.Go(func() (err error) {
+				in, err = v.lab.Ingress(bothCtx, s, service(s, i))
+				return err
+			})
+			both.Go(func() (err error) {
+				out, err = v.lab.Egress(bothCtx, s, service(s, i)+"-out")
+				return err
+			})
+			if err := both.Wait(); err != nil {
 				return rs, err
 			}
 			progress("operator: round %d, %s: first byte after %s (ingress), %s (egress)", i, s.Name(), in.Round(time.Millisecond), out.Round(time.Millisecond))

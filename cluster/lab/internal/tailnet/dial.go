@@ -11,7 +11,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
+
+	"golang.org/x/net/dns/dnsmessage"
+	"tailscale.com/client/local"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
@@ -29,12 +33,66 @@ func Transport(socket string) *http.Transport {
 
 // Dial connects to an address of the tailnet by tailscaled's LocalAPI. It is
 // not tailscale.com's client, as that one dials by itself what tailscaled finds
-// not to be of the tailnet: here, that is an error.
+// not to be of the tailnet: here, that is an error. Like any program it tries all
+// addresses of a name, IPv4 first; tailscaled alone would know one of a Service.
 func Dial(ctx context.Context, socket, network, addr string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, errors.Wrapf(err, "cannot dial %q", addr)
 	}
+	addresses, err := resolve(ctx, socket, host)
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot resolve %q", host)
+	}
+	var failed error
+	for _, a := range addresses {
+		c, err := dial(ctx, socket, network, a, port)
+		if err == nil {
+			return c, nil
+		}
+		failed = errors.Join(failed, errors.Wrapf(err, "cannot dial %q by the tailnet", net.JoinHostPort(a, port)))
+	}
+	return nil, failed
+}
+
+// resolve a name as tailscaled does for programs of its machine. What it does not
+// know is left to dial, which says so.
+func resolve(ctx context.Context, socket, host string) ([]string, error) {
+	if net.ParseIP(host) != nil {
+		return []string{host}, nil
+	}
+	tailscaled := &local.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		},
+	}}
+	var out []string
+	for _, recordType := range []string{"A", "AAAA"} {
+		b, _, err := tailscaled.QueryDNS(ctx, strings.TrimSuffix(host, ".")+".", recordType)
+		if err != nil {
+			return nil, errors.Wrapf(err, "cannot ask tailscaled for %s records", recordType)
+		}
+		answer := dnsmessage.Message{}
+		if err := answer.Unpack(b); err != nil {
+			return nil, errors.Wrapf(err, "cannot read %s records", recordType)
+		}
+		for _, r := range answer.Answers {
+			switch body := r.Body.(type) {
+			case *dnsmessage.AResource:
+				out = append(out, netip.AddrFrom4(body.A).String())
+			case *dnsmessage.AAAAResource:
+				out = append(out, netip.AddrFrom16(body.AAAA).String())
+			}
+		}
+	}
+	if len(out) == 0 {
+		return []string{host}, nil
+	}
+	return out, nil
+}
+
+func dial(ctx context.Context, socket, network, host, port string) (net.Conn, error) {
 	c, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot reach tailscaled")
@@ -44,7 +102,7 @@ func Dial(ctx context.Context, socket, network, addr string) (net.Conn, error) {
 	out, err := upgrade(ctx, c, network, host, port)
 	if err != nil {
 		_ = c.Close() // The other error tells more.
-		return nil, errors.Wrapf(err, "cannot dial %q by the tailnet", addr)
+		return nil, err
 	}
 	return out, nil
 }

@@ -4,15 +4,26 @@
 package tailnet
 
 import (
+	"encoding/json"
 	"net"
 	"net/http"
+	"net/netip"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+	"tailscale.com/client/tailscale/apitype"
 )
 
-// localAPI serves a LocalAPI that answers dials as told.
+const (
+	addressIPv4 = "100.96.0.3"
+	addressIPv6 = "fd7a:115c:a1e0::3"
+)
+
+// localAPI serves a LocalAPI that answers dials as told, and resolves any name to
+// an address of each family.
 func localAPI(t *testing.T, h http.HandlerFunc) string {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "s")
@@ -20,10 +31,45 @@ func localAPI(t *testing.T, h http.HandlerFunc) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &http.Server{Handler: h, ReadHeaderTimeout: time.Second}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/localapi/v0/dial", h)
+	mux.HandleFunc("/localapi/v0/dns-query", func(w http.ResponseWriter, r *http.Request) {
+		var body dnsmessage.ResourceBody = &dnsmessage.AResource{A: netip.MustParseAddr(addressIPv4).As4()}
+		if r.FormValue("type") == "AAAA" {
+			body = &dnsmessage.AAAAResource{AAAA: netip.MustParseAddr(addressIPv6).As16()}
+		}
+		name, err := dnsmessage.NewName(r.FormValue("name"))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		m := dnsmessage.Message{Answers: []dnsmessage.Resource{{Header: dnsmessage.ResourceHeader{Name: name, Class: dnsmessage.ClassINET}, Body: body}}}
+		b, err := m.Pack()
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(apitype.DNSQueryResponse{Bytes: b}) // The asker sees it.
+	})
+	s := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}
 	t.Cleanup(func() { _ = s.Close() })
 	go s.Serve(l) // Ends by Close.
 	return socket
+}
+
+// greet tells hello on the connection that was asked for.
+func greet(w http.ResponseWriter) {
+	w.Header().Set("Upgrade", "ts-dial")
+	w.Header().Set("Connection", "upgrade")
+	w.WriteHeader(http.StatusSwitchingProtocols)
+	c, rw, err := w.(http.Hijacker).Hijack()
+	if err != nil {
+		return
+	}
+	defer c.Close() // The reader sees it.
+	if _, err := rw.WriteString("hello"); err == nil {
+		_ = rw.Flush() // The reader sees it.
+	}
 }
 
 func TestDial(t *testing.T) {
@@ -36,21 +82,22 @@ func TestDial(t *testing.T) {
 		"Connected": {
 			reason: "A connection of the tailnet should carry bytes.",
 			answer: func(w http.ResponseWriter, r *http.Request) {
-				if r.Header.Get("Dial-Host") != "web.example.ts.net" || r.Header.Get("Dial-Port") != "80" {
+				if r.Header.Get("Dial-Host") != addressIPv4 || r.Header.Get("Dial-Port") != "80" {
 					http.Error(w, "wrong address", http.StatusBadRequest)
 					return
 				}
-				w.Header().Set("Upgrade", "ts-dial")
-				w.Header().Set("Connection", "upgrade")
-				w.WriteHeader(http.StatusSwitchingProtocols)
-				c, rw, err := w.(http.Hijacker).Hijack()
-				if err != nil {
+				greet(w)
+			},
+			want: "hello",
+		},
+		"OtherFamily": {
+			reason: "A name's next address should be tried when one does not answer.",
+			answer: func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("Dial-Host") != addressIPv6 {
+					http.Error(w, "connection was refused", http.StatusBadGateway)
 					return
 				}
-				defer c.Close() // The reader sees it.
-				if _, err := rw.WriteString("hello"); err == nil {
-					_ = rw.Flush() // The reader sees it.
-				}
+				greet(w)
 			},
 			want: "hello",
 		},

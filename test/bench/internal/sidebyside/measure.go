@@ -16,8 +16,10 @@ import (
 )
 
 const (
-	// firstLimit is how long the first answer may take.
-	firstLimit = 3 * time.Minute
+	// firstLimit is how long the first answer may take. The operator's proxies see
+	// a change only when kubelet renews what is mounted, which takes up to 90 s,
+	// once for the address and once more for its advertisement.
+	firstLimit = 10 * time.Minute
 
 	// rollRate is how many requests a second ask while a proxy is rolled.
 	rollRate = 20

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 )
 
 // Names of our objects.
@@ -113,8 +115,10 @@ func (o *Ours) ApplyEgress(ctx context.Context, name string) error {
 // IngressURL is by the service's name.
 func (o *Ours) IngressURL(name string) string { return o.lab.ingressURL(name) }
 
-// EgressURL is by the endpoint's Service.
-func (o *Ours) EgressURL(name string) string { return egressURL(oursEgress + "-" + name) }
+// EgressURL is by the endpoint's Service, whose name status.egressTargets tells.
+func (o *Ours) EgressURL(name string) string {
+	return egressURL(compose.ServiceName(compose.ChildName(oursEgress, name)))
+}
 
 // Controllers are the provider and the functions, without Crossplane itself.
 func (o *Ours) Controllers() [][2]string {
