@@ -27,8 +27,6 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/xcrd"
 	xpextv1 "github.com/crossplane/crossplane/apis/v2/apiextensions/v1"
-
-	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
 // A served is a kind as the API server serves it once Crossplane has made a
@@ -220,6 +218,25 @@ func (s served) answer(t *testing.T, o, old map[string]any) field.ErrorList {
 
 // TestServed takes every definition of the configuration to what an API server
 // would say of it.
+// judge fails unless the answer says all that is wanted. Nothing wanted means
+// that the object is to be taken.
+func judge(t *testing.T, reason string, errs field.ErrorList, want ...string) {
+	t.Helper()
+	want = slices.DeleteFunc(slices.Clone(want), func(w string) bool { return w == "" })
+	switch err := errs.ToAggregate(); {
+	case len(want) == 0 && err != nil:
+		t.Errorf("%s: refused: %v", reason, err)
+	case len(want) > 0 && err == nil:
+		t.Errorf("%s: it was taken", reason)
+	case err != nil:
+		for _, w := range want {
+			if !strings.Contains(err.Error(), w) {
+				t.Errorf("%s: the answer does not say %q: %v", reason, w, err)
+			}
+		}
+	}
+}
+
 func TestServed(t *testing.T) {
 	for _, plural := range []string{"tailscaleendpoints", "tailscaleproxygroups", "tailscaleservices", "tailscaletailnets"} {
 		t.Run(plural, func(t *testing.T) { load(t, plural) })
@@ -254,277 +271,6 @@ func scale(t *testing.T, s served, specPath string) {
 			if p, ok = p.Properties[f]; !ok {
 				t.Errorf("%s is not in the schema", path)
 			}
-		}
-	}
-}
-
-func TestTailscaleEndpointsSchema(t *testing.T) {
-	s := load(t, "tailscaleendpoints")
-	cases := map[string]struct {
-		reason string
-		proxy  string
-
-		// want are parts of the message. Empty when the object is taken.
-		want []string
-	}{
-		"Nothing": {
-			reason: "All of proxy is optional",
-			proxy:  "{}",
-		},
-		"All": {
-			reason: "Everything that may be set of a pod",
-			proxy: `
-    labels: {team: edge, app.kubernetes.io/part-of: web}
-    annotations: {example.org/note: any text, cluster-autoscaler.kubernetes.io/safe-to-evict: "true"}
-    serviceAccountAnnotations: {eks.amazonaws.com/role-arn: "arn:aws:iam::1:role/x"}
-    priorityClassName: system-cluster-critical
-    agentResources: {limits: {memory: 64Mi}}
-    affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname}]}}
-    topologySpreadConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule}]
-    env:
-    - {name: PORT, value: "41641"}
-    - {name: TS_DEBUG_MTU, value: "1280"}
-    - {name: https_proxy, valueFrom: {secretKeyRef: {name: proxy, key: url}}}
-    - {name: NODE, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}
-    securityContext: {runAsUser: 2000, seLinuxOptions: {type: container_t}}
-    metrics: {podMonitor: {labels: {release: prometheus}, interval: 1m30s}}`,
-		},
-		"PodMonitorDisabled": {
-			reason: "What is asked for must not be ignored",
-			proxy:  `{metrics: {enabled: false, podMonitor: {}}}`,
-			want:   []string{"spec.proxy.metrics", "podMonitor needs enabled"},
-		},
-		"PodMonitorInterval": {
-			reason: "The Prometheus operator would refuse it later",
-			proxy:  `{metrics: {podMonitor: {interval: 30 seconds}}}`,
-			want:   []string{"spec.proxy.metrics.podMonitor.interval"},
-		},
-		"OurLabel": {
-			reason: "A label that selects the pods is not the user's to set",
-			proxy:  `{labels: {gateway.tailscale.com/endpoints: other}}`,
-			want:   []string{"spec.proxy.labels", "use a prefix of your own"},
-		},
-		"LabelOfKubernetes": {
-			reason: "Kubernetes numbers the pods of a StatefulSet itself",
-			proxy:  `{labels: {apps.kubernetes.io/pod-index: "1"}}`,
-			want:   []string{"spec.proxy.labels", "are set by Kubernetes"},
-		},
-		"LabelValue": {
-			reason: "Else the StatefulSet would be refused later",
-			proxy:  `{labels: {team: "a b"}}`,
-			want:   []string{"spec.proxy.labels.team"},
-		},
-		"OurAnnotation": {
-			reason: "Our prefix is ours",
-			proxy:  `{annotations: {tailnet.gateway.tailscale.com/x: y}}`,
-			want:   []string{"spec.proxy.annotations", "use a prefix of your own"},
-		},
-		"AccountAnnotationOfKubernetes": {
-			reason: "The token controllers write there",
-			proxy:  `{serviceAccountAnnotations: {kubernetes.io/enforce-mountable-secrets: "true"}}`,
-			want:   []string{"spec.proxy.serviceAccountAnnotations"},
-		},
-		"EnvValueAndSource": {
-			reason: "A variable has one value",
-			proxy:  `{env: [{name: A, value: b, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}]}`,
-			want:   []string{"spec.proxy.env[0]", "value or valueFrom"},
-		},
-		"EnvTwoSources": {
-			reason: "A variable has one source",
-			proxy:  `{env: [{name: A, valueFrom: {fieldRef: {fieldPath: spec.nodeName}, secretKeyRef: {name: a, key: b}}}]}`,
-			want:   []string{"spec.proxy.env[0].valueFrom", "exactly one"},
-		},
-		"EnvName": {
-			reason: "Kubernetes would refuse the name later",
-			proxy:  `{env: [{name: "a=b"}]}`,
-			want:   []string{"spec.proxy.env[0].name"},
-		},
-		"PriorityClassName": {
-			reason: "It is the name of an object",
-			proxy:  `{priorityClassName: High Priority}`,
-			want:   []string{"spec.proxy.priorityClassName"},
-		},
-		"Root": {
-			reason: "The pods must pass PodSecurity's restricted",
-			proxy:  `{securityContext: {runAsUser: 0}}`,
-			want:   []string{"spec.proxy.securityContext.runAsUser"},
-		},
-		"SELinuxType": {
-			reason: "The pods must pass PodSecurity's restricted",
-			proxy:  `{securityContext: {seLinuxOptions: {type: spc_t}}}`,
-			want:   []string{"spec.proxy.securityContext.seLinuxOptions.type"},
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			errs := s.create(t, "\n  tailnet: example\n  proxy: "+tc.proxy)
-			if len(tc.want) == 0 && len(errs) > 0 {
-				t.Fatalf("%s: refused: %v", tc.reason, errs.ToAggregate())
-			}
-			if len(tc.want) > 0 && len(errs) == 0 {
-				t.Fatalf("%s: it was taken", tc.reason)
-			}
-			for _, w := range tc.want {
-				if !strings.Contains(errs.ToAggregate().Error(), w) {
-					t.Errorf("%s: the answer does not say %q: %v", tc.reason, w, errs.ToAggregate())
-				}
-			}
-		})
-	}
-}
-
-// TestTailscaleEndpointsSchemaEgress tries what concerns endpoints.
-func TestTailscaleEndpointsSchemaEgress(t *testing.T) {
-	s := load(t, "tailscaleendpoints")
-	const egress, kernel = "proxy: {connectionType: egress}, ", "proxy: {connectionType: egress, networking: Kernel}, "
-	cases := map[string]struct {
-		reason string
-		spec   string
-
-		// want are parts of the message. Empty when the object is taken.
-		want []string
-	}{
-		"All": {
-			reason: "Each kind of target",
-			spec: egress + `ports: [{name: http, port: 80}], endpoints: [{name: a, tailscaleIP: 100.64.0.1}, {name: b, tailscaleIP: "fd7a:115c:a1e0::1", port: 1},
-				{name: c, tailscaleFQDN: db.tail1234.ts.net., tags: ["tag:db"], weight: 100, healthCheck: {}}, {name: d, externalTarget: "[2001:db8::1]:65535"}]`,
-		},
-		"IngressOnly": {
-			reason: "A target in the tailnet needs egress proxies",
-			spec:   "endpoints: [{name: a, tailscaleIP: 100.64.0.1, port: 80}]",
-			want:   []string{"need proxy.connectionType egress or bidirectional"},
-		},
-		"ExternalWithoutEgress": {
-			reason: "A target elsewhere needs none",
-			spec:   `endpoints: [{name: a, externalTarget: "api.example.com:443"}]`,
-		},
-		"DiscoveryWithoutEgress": {
-			reason: "What is found needs egress proxies",
-			spec:   `autoDiscovery: {names: ["*"]}`,
-			want:   []string{"autoDiscovery needs proxy.connectionType egress or bidirectional"},
-		},
-		"UDP": {
-			reason: "tailscaled carries UDP by the kernel only",
-			spec:   egress + "endpoints: [{name: a, tailscaleIP: 100.64.0.1, port: 53, protocol: UDP}]",
-			want:   []string{"UDP need proxy.networking Kernel"},
-		},
-		"UDPPort": {
-			reason: "The same for common ports",
-			spec:   egress + "ports: [{name: dns, port: 53, protocol: UDP}]",
-			want:   []string{"UDP need proxy.networking Kernel"},
-		},
-		"BothProtocols": {
-			reason: "DNS has one port of each",
-			spec:   kernel + "ports: [{name: dns, port: 53, protocol: UDP}, {name: dns-tcp, port: 53}]",
-		},
-		"SamePort": {
-			reason: "A Service could not tell them apart",
-			spec:   egress + "ports: [{name: a, port: 80, protocol: HTTP}, {name: b, port: 80, protocol: TCP}]",
-			want:   []string{"spec.ports", "only TCP and UDP can share one"},
-		},
-		"NoTarget": {
-			reason: "An endpoint leads somewhere",
-			spec:   egress + "endpoints: [{name: a, port: 80}]",
-			want:   []string{"spec.endpoints[0]", "exactly one"},
-		},
-		"TwoTargets": {
-			reason: "An endpoint leads to one place",
-			spec:   egress + "endpoints: [{name: a, port: 80, tailscaleIP: 100.64.0.1, tailscaleFQDN: a.ts.net}]",
-			want:   []string{"spec.endpoints[0]", "exactly one"},
-		},
-		"ExternalPortTwice": {
-			reason: "Only one of two ports can be meant",
-			spec:   egress + `endpoints: [{name: a, port: 80, externalTarget: "a:80"}]`,
-			want:   []string{"spec.endpoints[0]", "remove port"},
-		},
-		"ExternalPort": {
-			reason: "There is no such port",
-			spec:   egress + `endpoints: [{name: a, externalTarget: "a.example.com:65536"}]`,
-			want:   []string{"spec.endpoints[0].externalTarget"},
-		},
-		"NotAnAddress": {
-			reason: "An address is one",
-			spec:   egress + "endpoints: [{name: a, port: 80, tailscaleIP: 100.64.0.256}]",
-			want:   []string{"spec.endpoints[0].tailscaleIP"},
-		},
-		"ShortName": {
-			reason: "Only whole DNS names mean the same everywhere",
-			spec:   egress + "endpoints: [{name: a, port: 80, tailscaleFQDN: db}]",
-			want:   []string{"spec.endpoints[0].tailscaleFQDN"},
-		},
-		"Weight": {
-			reason: "Weights are 1 to 100",
-			spec:   egress + "endpoints: [{name: a, port: 80, tailscaleIP: 100.64.0.1, weight: 101}]",
-			want:   []string{"spec.endpoints[0].weight"},
-		},
-		"ClientsWithoutPolicy": {
-			reason: "What is asked for must not be ignored",
-			spec:   egress + "endpoints: [{name: a, port: 80, tailscaleIP: 100.64.0.1, clients: [{podSelector: {}}]}]",
-			want:   []string{"endpoints with clients need proxy.networkPolicy"},
-		},
-		"SelectorValues": {
-			reason: "In compares with values",
-			spec:   egress + `autoDiscovery: {tagSelectors: [{operator: In, tag: "tag:a"}]}`,
-			want:   []string{"spec.autoDiscovery.tagSelectors[0]", "In and NotIn take values"},
-		},
-		"DiscoverEverything": {
-			reason: "Nobody means all of a tailnet by leaving it out",
-			spec:   egress + `autoDiscovery: {}`,
-			want:   []string{"spec.autoDiscovery", "set tagSelectors, names or both"},
-		},
-		"ConnectionType": {
-			reason: "There are three",
-			spec:   "proxy: {connectionType: both}",
-			want:   []string{"spec.proxy.connectionType"},
-		},
-		"Forwarding": {
-			reason: "There are two",
-			spec:   "proxy: {networking: Kernel, forwarding: Sysctl}",
-			want:   []string{"spec.proxy.forwarding"},
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			errs := s.create(t, "{tailnet: example, "+tc.spec+"}")
-			if len(tc.want) == 0 && len(errs) > 0 {
-				t.Fatalf("%s: refused: %v", tc.reason, errs.ToAggregate())
-			}
-			if len(tc.want) > 0 && len(errs) == 0 {
-				t.Fatalf("%s: it was taken", tc.reason)
-			}
-			for _, w := range tc.want {
-				if !strings.Contains(errs.ToAggregate().Error(), w) {
-					t.Errorf("%s: the answer does not say %q: %v", tc.reason, w, errs.ToAggregate())
-				}
-			}
-		})
-	}
-}
-
-// TestTailscaleEndpointsSchemaEnv tries the variables that containerboot reads
-// (cmd/containerboot/settings.go of tailscale.com) and we set, or that would
-// break it beside a config directory.
-func TestTailscaleEndpointsSchemaEnv(t *testing.T) {
-	s := load(t, "tailscaleendpoints")
-	names := []string{
-		"EXPERIMENTAL_ALLOW_PROXYING_CLUSTER_TRAFFIC_VIA_INGRESS", "HOME", "KUBERNETES_SERVICE_HOST", "POD_IP", "POD_IPS",
-		"POD_NAME", "POD_NAMESPACE", "POD_UID", "TS_ACCEPT_DNS", "TS_AUDIENCE", "TS_AUTHKEY", "TS_AUTH_KEY", "TS_AUTH_ONCE",
-		"TS_CERT_SHARE_MODE", "TS_CLIENT_ID", "TS_CLIENT_SECRET", "TS_DEST_IP", "TS_EGRESS_PROXIES_CONFIG_PATH",
-		"TS_ENABLE_HEALTH_CHECK", "TS_ENABLE_METRICS", "TS_EXPERIMENTAL_CERT_SHARE", "TS_EXPERIMENTAL_DEST_DNS_NAME",
-		"TS_EXPERIMENTAL_SERVICE_AUTO_ADVERTISEMENT", "TS_EXPERIMENTAL_VERSIONED_CONFIG_DIR", "TS_EXTRA_ARGS",
-		"TS_HEALTHCHECK_ADDR_PORT", "TS_HOSTNAME", "TS_ID_TOKEN", "TS_INGRESS_PROXIES_CONFIG_PATH", "TS_INTERNAL_APP",
-		"TS_KUBE_SECRET", "TS_KUBERNETES_READ_API_SERVER_ADDRESS_FROM_ENV", "TS_LOCAL_ADDR_PORT",
-		"TS_OUTBOUND_HTTP_PROXY_LISTEN", "TS_ROUTES", "TS_SERVE_CONFIG", "TS_SOCKET", "TS_SOCKS5_SERVER", "TS_STATE",
-		"TS_STATE_DIR", "TS_TAILNET_TARGET_FQDN", "TS_TAILNET_TARGET_IP", "TS_TAILSCALED_EXTRA_ARGS", "TS_TEST_ONLY_ROOT",
-		"TS_USERSPACE",
-	}
-	for _, e := range proxy.StatefulSet(proxy.Options{}).Spec.Template.Spec.Containers[0].Env {
-		names = append(names, e.Name)
-	}
-	for _, name := range names {
-		errs := s.create(t, "{tailnet: example, proxy: {env: [{name: "+name+", value: x}]}}")
-		if len(errs) == 0 || !strings.Contains(errs.ToAggregate().Error(), "this proxy's own configuration") {
-			t.Errorf("variable %s: want it refused as the proxy's own, got %v", name, errs.ToAggregate())
 		}
 	}
 }

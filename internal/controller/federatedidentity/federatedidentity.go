@@ -87,66 +87,37 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.FederatedIdentity) 
 
 func externalName(mg resource.Managed) string { return xpmeta.GetExternalName(mg) }
 
+// lookup of identities in a list that is no older than maxAge.
+func (e *external) lookup(ctx context.Context, mg *v1alpha1.FederatedIdentity, maxAge time.Duration) (ownership.Lookup[tailscale.Key], error) {
+	all, err := e.api.TrustCredentials(ctx, maxAge)
+	return ownership.Lookup[tailscale.Key]{
+		What:     "federated identity",
+		All:      all,
+		ID:       func(k tailscale.Key) string { return k.ID },
+		Get:      e.api.TrustCredential,
+		Is:       func(k tailscale.Key) bool { return k.KeyType == tailscale.KeyTypeFederatedIdentity },
+		Recorded: mg.Status.AtProvider.ID,
+	}, errors.Wrap(err, "cannot list federated identities")
+}
+
 // find returns the identity with the object's external name, nil if there is
 // none.
 func (e *external) find(ctx context.Context, mg *v1alpha1.FederatedIdentity) (*tailscale.Key, error) {
-	all, err := e.api.TrustCredentials(ctx, 0)
+	l, err := e.lookup(ctx, mg, 0)
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot list federated identities")
+		return nil, err
 	}
-	id := xpmeta.GetExternalName(mg)
-	if id == "" {
-		return nil, nil // None is an answer.
-	}
-	var k *tailscale.Key
-	if i := slices.IndexFunc(all, func(k tailscale.Key) bool { return k.ID == id }); i >= 0 {
-		k = &all[i]
-	} else {
-		// The list may be older than the identity.
-		k, err = e.api.TrustCredential(ctx, id)
-	}
-	switch {
-	case tailscale.IsNotFound(err) && !ownership.Tried(mg) && mg.Status.AtProvider.ID != id:
-		return nil, ownership.Missing(mg, "federated identity")
-	case tailscale.IsNotFound(err):
-		return nil, nil // None is an answer.
-	case err != nil:
-		return nil, errors.Wrapf(err, "cannot get federated identity %q", id)
-	case k.KeyType != tailscale.KeyTypeFederatedIdentity:
-		return nil, ownership.Missing(mg, "federated identity")
-	}
-	return k, nil
+	return l.Find(ctx, mg)
 }
 
 // left returns all identities of the object, recorded or not.
 func (e *external) left(ctx context.Context, mg *v1alpha1.FederatedIdentity) ([]tailscale.Key, error) {
-	all, err := e.api.TrustCredentials(ctx, fresh)
+	l, err := e.lookup(ctx, mg, fresh)
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot list federated identities")
+		return nil, err
 	}
 	marker := ownership.Marker(e.clusterID, mg)
-	id := xpmeta.GetExternalName(mg)
-	var ours []tailscale.Key
-	for _, k := range all {
-		if k.KeyType == tailscale.KeyTypeFederatedIdentity && (k.ID == id || ownership.Marked(k.Description, marker)) {
-			ours = append(ours, k)
-		}
-	}
-	if id == "" || slices.ContainsFunc(ours, func(k tailscale.Key) bool { return k.ID == id }) {
-		return ours, nil
-	}
-	// The list may not show all.
-	k, err := e.api.TrustCredential(ctx, id)
-	if tailscale.IsNotFound(err) {
-		return ours, nil
-	}
-	if err != nil {
-		return nil, errors.Wrapf(err, "cannot get federated identity %q", id)
-	}
-	if k.KeyType == tailscale.KeyTypeFederatedIdentity {
-		ours = append(ours, *k)
-	}
-	return ours, nil
+	return l.Left(ctx, mg, func(k tailscale.Key) bool { return ownership.Marked(k.Description, marker) })
 }
 
 func observe(mg *v1alpha1.FederatedIdentity, k *tailscale.Key) {

@@ -102,65 +102,41 @@ func (e *external) rival(ctx context.Context, mg *v1alpha1.OAuthClient) error {
 
 func externalName(mg resource.Managed) string { return xpmeta.GetExternalName(mg) }
 
+// lookup of clients in a list that is no older than maxAge.
+func (e *external) lookup(ctx context.Context, mg *v1alpha1.OAuthClient, maxAge time.Duration) (ownership.Lookup[tailscale.Key], error) {
+	all, err := e.api.TrustCredentials(ctx, maxAge)
+	return ownership.Lookup[tailscale.Key]{
+		What:     "OAuth client",
+		All:      all,
+		ID:       func(k tailscale.Key) string { return k.ID },
+		Get:      e.api.TrustCredential,
+		Is:       func(k tailscale.Key) bool { return k.KeyType == tailscale.KeyTypeOAuthClient },
+		Recorded: mg.Status.AtProvider.ID,
+	}, errors.Wrap(err, "cannot list OAuth clients")
+}
+
 // find returns the client with the object's external name, nil if there is none.
 func (e *external) find(ctx context.Context, mg *v1alpha1.OAuthClient) (*tailscale.Key, error) {
-	all, err := e.api.TrustCredentials(ctx, 0)
+	l, err := e.lookup(ctx, mg, 0)
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot list OAuth clients")
+		return nil, err
 	}
-	id := xpmeta.GetExternalName(mg)
-	if id == "" {
-		return nil, nil // None is an answer.
-	}
-	var k *tailscale.Key
-	if i := slices.IndexFunc(all, func(k tailscale.Key) bool { return k.ID == id }); i >= 0 {
-		k = &all[i]
-	} else {
-		// The list may be older than the client.
-		k, err = e.api.TrustCredential(ctx, id)
-	}
-	switch {
-	case tailscale.IsNotFound(err) && !ownership.Tried(mg) && mg.Status.AtProvider.ID != id:
-		return nil, ownership.Missing(mg, "OAuth client")
-	case tailscale.IsNotFound(err):
-		return nil, nil // None is an answer.
-	case err != nil:
-		return nil, errors.Wrapf(err, "cannot get OAuth client %q", id)
-	case k.KeyType != tailscale.KeyTypeOAuthClient:
-		return nil, ownership.Missing(mg, "OAuth client")
-	}
-	return k, nil
+	return l.Find(ctx, mg)
 }
 
 // left returns the ids of all clients of the object, recorded or not.
 func (e *external) left(ctx context.Context, mg *v1alpha1.OAuthClient) ([]string, error) {
-	all, err := e.api.TrustCredentials(ctx, fresh)
+	l, err := e.lookup(ctx, mg, fresh)
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot list OAuth clients")
+		return nil, err
 	}
 	marker := ownership.Marker(e.clusterID, mg)
-	id := xpmeta.GetExternalName(mg)
-	var ids []string
-	for _, k := range all {
-		if k.KeyType == tailscale.KeyTypeOAuthClient && (k.ID == id || ownership.Marked(k.Description, marker)) {
-			ids = append(ids, k.ID)
-		}
+	clients, err := l.Left(ctx, mg, func(k tailscale.Key) bool { return ownership.Marked(k.Description, marker) })
+	ids := make([]string, 0, len(clients))
+	for _, k := range clients {
+		ids = append(ids, k.ID)
 	}
-	if id == "" || slices.Contains(ids, id) {
-		return ids, nil
-	}
-	// The list may not show all.
-	k, err := e.api.TrustCredential(ctx, id)
-	if tailscale.IsNotFound(err) {
-		return ids, nil
-	}
-	if err != nil {
-		return nil, errors.Wrapf(err, "cannot get OAuth client %q", id)
-	}
-	if k.KeyType == tailscale.KeyTypeOAuthClient {
-		ids = append(ids, id)
-	}
-	return ids, nil
+	return ids, err
 }
 
 func observe(mg *v1alpha1.OAuthClient, k *tailscale.Key) {

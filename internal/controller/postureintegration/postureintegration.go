@@ -8,7 +8,6 @@ package postureintegration
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -118,27 +117,14 @@ func (e *external) find(ctx context.Context, mg *v1alpha1.PostureIntegration, ma
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot list posture integrations")
 	}
-	id := xpmeta.GetExternalName(mg)
-	if i := slices.IndexFunc(all, func(p tailscale.PostureIntegration) bool { return id != "" && p.ID == id }); i >= 0 {
-		return &all[i], nil
-	}
-	if id != "" {
-		// The list may be older than the integration.
-		p, err := e.api.PostureIntegration(ctx, id)
-		if err == nil {
-			return p, nil
-		}
-		if !tailscale.IsNotFound(err) {
-			return nil, errors.Wrapf(err, "cannot get posture integration %q", id)
-		}
-		if !ownership.Tried(mg) && mg.Status.AtProvider.ID != id && !xpmeta.WasDeleted(mg) {
-			return nil, ownership.Missing(mg, "posture integration")
-		}
-	}
-	if i := slices.IndexFunc(all, func(p tailscale.PostureIntegration) bool { return string(p.Provider) == mg.Spec.ForProvider.Provider }); i >= 0 {
-		return &all[i], nil
-	}
-	return nil, nil // None is an answer.
+	return ownership.Lookup[tailscale.PostureIntegration]{
+		What:     "posture integration",
+		All:      all,
+		ID:       func(p tailscale.PostureIntegration) string { return p.ID },
+		Get:      e.api.PostureIntegration,
+		Like:     func(p tailscale.PostureIntegration) bool { return string(p.Provider) == mg.Spec.ForProvider.Provider },
+		Recorded: mg.Status.AtProvider.ID,
+	}.Find(ctx, mg)
 }
 
 // mayManage returns an error if an integration with the object's provider is not

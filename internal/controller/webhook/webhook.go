@@ -136,27 +136,14 @@ func (e *external) find(ctx context.Context, mg *v1alpha1.Webhook, maxAge time.D
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot list webhooks")
 	}
-	id := xpmeta.GetExternalName(mg)
-	if i := slices.IndexFunc(all, func(w tailscale.Webhook) bool { return id != "" && w.EndpointID == id }); i >= 0 {
-		return &all[i], nil
-	}
-	if id != "" {
-		// The list may be older than the webhook.
-		w, err := e.api.Webhook(ctx, id)
-		if err == nil {
-			return w, nil
-		}
-		if !tailscale.IsNotFound(err) {
-			return nil, errors.Wrapf(err, "cannot get webhook %q", id)
-		}
-		if !ownership.Tried(mg) && mg.Status.AtProvider.ID != id && !xpmeta.WasDeleted(mg) {
-			return nil, ownership.Missing(mg, "webhook")
-		}
-	}
-	if i := slices.IndexFunc(all, func(w tailscale.Webhook) bool { return w.EndpointURL == mg.Spec.ForProvider.EndpointURL }); i >= 0 {
-		return &all[i], nil
-	}
-	return nil, nil // None is an answer.
+	return ownership.Lookup[tailscale.Webhook]{
+		What:     "webhook",
+		All:      all,
+		ID:       func(w tailscale.Webhook) string { return w.EndpointID },
+		Get:      e.api.Webhook,
+		Like:     func(w tailscale.Webhook) bool { return w.EndpointURL == mg.Spec.ForProvider.EndpointURL },
+		Recorded: mg.Status.AtProvider.ID,
+	}.Find(ctx, mg)
 }
 
 // mayManage returns an error if a webhook to the object's URL is not its own.

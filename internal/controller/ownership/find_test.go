@@ -1,0 +1,68 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ownership
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+// A thing of a tailnet.
+type thing struct{ ID, URL string }
+
+func TestLookup(t *testing.T) {
+	notFound := func(_ context.Context, id string) (*thing, error) {
+		return nil, &tailscale.Error{Class: tailscale.ClassNotFound, Message: id}
+	}
+	like := func(t thing) bool { return t.URL == "u" }
+	cases := map[string]struct {
+		reason   string
+		name     string
+		tried    bool
+		recorded string
+		all      []thing
+		get      func(context.Context, string) (*thing, error)
+		is       func(thing) bool
+		like     func(thing) bool
+		want     *thing
+		err      string
+	}{
+		"Listed":    {reason: "The id finds it.", name: "a", all: []thing{{ID: "b", URL: "u"}, {ID: "a"}}, like: like, want: &thing{ID: "a"}},
+		"NotListed": {reason: "The list may be older than it.", name: "a", get: func(_ context.Context, id string) (*thing, error) { return &thing{ID: id}, nil }, want: &thing{ID: "a"}},
+		"Like":      {reason: "Without an id, what is like it is found.", all: []thing{{ID: "b", URL: "u"}}, like: like, want: &thing{ID: "b", URL: "u"}},
+		"NotLike":   {reason: "What is not like it is somebody's.", all: []thing{{ID: "b"}}, like: like},
+		"NoLike":    {reason: "Nothing stands for what has no id.", all: []thing{{ID: "b", URL: "u"}}},
+		"Gone":      {reason: "What was recorded and is gone is to be made again.", name: "a", recorded: "a", get: notFound},
+		"Lost":      {reason: "A create that was begun may have made nothing.", name: "a", tried: true, get: notFound},
+		"Missing":   {reason: "A person named what does not exist.", name: "a", get: notFound, err: `there is no thing with the id "a"`},
+		"OtherKind": {reason: "A person named something else.", name: "a", all: []thing{{ID: "a"}}, is: func(thing) bool { return false }, err: `there is no thing with the id "a"`},
+		"ErrGet":    {reason: "An API that fails says nothing of what exists.", name: "a", get: func(context.Context, string) (*thing, error) { return nil, errors.New("boom") }, err: `cannot get thing "a": boom`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			mg := object("hook", 0)
+			xpmeta.SetExternalName(mg, tc.name)
+			if tc.tried {
+				xpmeta.SetExternalCreatePending(mg, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+			}
+			l := Lookup[thing]{What: "thing", All: tc.all, ID: func(t thing) string { return t.ID }, Get: tc.get, Is: tc.is, Like: tc.like, Recorded: tc.recorded}
+			got, err := l.Find(t.Context(), mg)
+			if tc.err == "" && err != nil || tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err)) {
+				t.Fatalf("\n%s\nFind(...): want error %q, got %v", tc.reason, tc.err, err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("\n%s\nFind(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
