@@ -34,7 +34,11 @@ func (e *endpoints) desire(r *compose.Run, t *egressPlan) error {
 		children = append(children, child{name: nameDiscovery, object: e.composeDiscovery(), ready: e.discovered()})
 	}
 	for _, g := range e.groups() {
-		children = append(children, g.children(t)...)
+		of, err := g.children(t)
+		if err != nil {
+			return err
+		}
+		children = append(children, of...)
 	}
 	for _, c := range children {
 		if err := r.Desire(c.name, c.object, c.ready); err != nil {
@@ -45,18 +49,17 @@ func (e *endpoints) desire(r *compose.Run, t *egressPlan) error {
 }
 
 // children of a group.
-func (g *group) children(t *egressPlan) []child {
-	condemned := g.condemned()
-	o := g.options(condemned, t)
+func (g *group) children(t *egressPlan) ([]child, error) {
+	o := g.options(t)
+	ms, err := g.composeMachineSet(o, t)
+	if err != nil {
+		return nil, err
+	}
 	out := []child{
 		{name: g.name(nameServiceAccount), object: proxy.ServiceAccount(o), ready: true},
 		{name: g.name(nameRole), object: proxy.Role(o), ready: true},
 		{name: g.name(nameRoleBinding), object: proxy.RoleBinding(o), ready: true},
 		{name: g.name(nameService), object: proxy.Service(o), ready: true},
-		{name: g.name(nameStatefulSet), object: proxy.StatefulSet(o), ready: g.podsReady()},
-	}
-	if g.wantsBudget() {
-		out = append(out, child{name: g.name(nameBudget), object: proxy.PodDisruptionBudget(o), ready: true})
 	}
 	if wantsPodMonitor(g.xr.Spec.Proxy) {
 		out = append(out, child{name: g.name(namePodMonitor), object: proxy.PodMonitor(o), ready: true})
@@ -67,10 +70,12 @@ func (g *group) children(t *egressPlan) []child {
 	if g.direction == proxy.DirectionEgress {
 		out = append(out, g.egressChildren(o, t)...)
 	}
-	return append(out, child{name: g.name(nameMachineSet), object: g.composeMachineSet(o.Machines, t), ready: g.allMachinesReady()})
+	return append(out, child{name: g.name(nameMachineSet), object: ms, ready: g.allMachinesReady()}), nil
 }
 
-func (g *group) options(condemned []int32, t *egressPlan) proxy.Options {
+// options of the group's objects. Pods that are to go may use their Secrets as
+// long as they run: they need them to leave the tailnet in peace.
+func (g *group) options(t *egressPlan) proxy.Options {
 	o := proxy.Options{
 		Name:           g.set,
 		ServiceName:    compose.ServiceName(g.set),
@@ -88,7 +93,7 @@ func (g *group) options(condemned []int32, t *egressPlan) proxy.Options {
 		o.CertificateSecrets = g.certificateSecrets()
 	}
 	setPolicyOptions(&o, g.xr.Spec.Proxy.NetworkPolicy, t)
-	for _, i := range append(g.wanted(), condemned...) {
+	for _, i := range append(g.wanted(), g.condemned()...) {
 		o.Machines = append(o.Machines, compose.MachineName(g.set, i))
 	}
 	return o
@@ -102,21 +107,33 @@ func (g *group) labels() map[string]string {
 	}
 }
 
-// composeMachineSet makes the group's machines, those that are to go once their
-// pods have gone included. The provider adds the tailnet's tags.
-func (g *group) composeMachineSet(names []string, t *egressPlan) *tailnetv1alpha1.MachineSet {
+// composeMachineSet makes the group's machines, and has the provider make the pods
+// that run them: their state reaches the composite with that of the machines. The
+// provider adds the tailnet's tags.
+func (g *group) composeMachineSet(o proxy.Options, t *egressPlan) (*tailnetv1alpha1.MachineSet, error) {
+	sts, err := compose.Embed(proxy.StatefulSet(o))
+	if err != nil {
+		return nil, err
+	}
 	ms := &tailnetv1alpha1.MachineSet{
 		ObjectMeta: metav1.ObjectMeta{Name: g.set, Namespace: g.owner.Namespace, Labels: g.labels()},
 		Spec: tailnetv1alpha1.MachineSetSpec{
 			ProviderConfigReference: *compose.ProviderConfigRef(g.xr.Spec.Tailnet),
 			Tags:                    compose.Tags(g.xr.Spec.Tags),
 			AcceptRoutes:            g.direction == proxy.DirectionEgress && t.acceptRoutes,
+			StatefulSet:             sts,
 		},
 	}
-	for _, n := range names {
+	for _, i := range g.wanted() {
+		n := compose.MachineName(g.set, i)
 		ms.Spec.Machines = append(ms.Spec.Machines, tailnetv1alpha1.MachineSetMember{Name: n, Hostname: compose.HostName(g.owner.Namespace, n)})
 	}
-	return ms
+	// One pod cannot be spared, so it has no budget.
+	if g.count < 2 {
+		return ms, nil
+	}
+	ms.Spec.PodDisruptionBudget, err = compose.Embed(proxy.PodDisruptionBudget(o))
+	return ms, err
 }
 
 // composeProxySet tells others of the proxies. It carries the user's labels, for

@@ -102,12 +102,18 @@ func (e *endpoints) statefulSetsReady() compose.Condition {
 		c.Message = "There are no proxies while the tailnet is not accepted"
 		return c
 	}
+	for _, g := range e.groups() {
+		if m := g.pods().Message; m != "" && g.seen() {
+			c.Reason, c.Message = meta.ReasonCannotApplyStatefulSet, m
+			return c
+		}
+	}
 	var sets, waiting, rolling []string
 	for _, g := range e.wantedGroups() {
 		sets = append(sets, g.set)
 		switch {
 		case g.podsReady():
-		case g.statefulSet != nil && g.readyReplicas() >= g.count:
+		case g.machineSet != nil && g.machineSet.Status.StatefulSet != nil && g.readyReplicas() >= g.count:
 			rolling = append(rolling, g.set)
 		default:
 			waiting = append(waiting, g.set)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/utils/ptr"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
@@ -86,18 +85,14 @@ func (e *endpoints) planEgress() (*egressPlan, error) {
 // use any port that it was ever told of.
 func (g *group) reports(config string) egress.Reports {
 	acted := egress.Revision(config)
-	r := egress.Reports{Complete: g.statefulSet != nil}
+	// Of one that has gone since, an older status may not tell at all.
+	r := egress.Reports{Complete: g.seen()}
 	for _, i := range sortedKeys(g.machines) {
-		for _, p := range g.machines[i].Egress {
+		m := g.machines[i]
+		for _, p := range m.Egress {
 			r.Ports = append(r.Ports, egress.ReleasedPort{ProxyPort: p.Port, Protocol: p.Protocol, Key: p.Target})
 		}
-	}
-	if g.statefulSet == nil {
-		return r
-	}
-	for i := range max(g.statefulSet.Status.Replicas, ptr.Deref(g.statefulSet.Spec.Replicas, 1)) {
-		m := g.machines[i]
-		r.Complete = r.Complete && m != nil && m.EgressConfig == acted
+		r.Complete = r.Complete && m.EgressConfig == acted
 	}
 	return r
 }

@@ -8,9 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/utils/ptr"
-
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
@@ -20,12 +17,10 @@ import (
 // Resource names of a group's children, before a dash and the direction. Those of
 // an endpoint's Service end in the endpoint's name.
 const (
-	nameStatefulSet    = "statefulset"
 	nameServiceAccount = "serviceaccount"
 	nameRole           = "role"
 	nameRoleBinding    = "rolebinding"
 	nameService        = "service"
-	nameBudget         = "poddisruptionbudget"
 	namePodMonitor     = "podmonitor"
 	nameNetworkPolicy  = "networkpolicy"
 	nameConfigMap      = "configmap"
@@ -54,14 +49,11 @@ type group struct {
 	// count of replicas wanted.
 	count int32
 
-	// statefulSet that was observed. Nil when there is none.
-	statefulSet *appsv1.StatefulSet
+	// machineSet that was observed. Nil when there is none.
+	machineSet *tailnetv1alpha1.MachineSet
 
 	// machines that were observed, by replica.
 	machines map[int32]*tailnetv1alpha1.MachineSummary
-
-	// budget was observed.
-	budget bool
 }
 
 func newGroup(e *endpoints, direction string) *group {
@@ -93,21 +85,12 @@ func (g *group) connectionType() gatewayv1alpha1.ConnectionType {
 func (g *group) name(kind string) string { return kind + "-" + g.direction }
 
 func (g *group) observe(r *compose.Run) error {
-	sts := &appsv1.StatefulSet{}
-	ok, err := r.Observed(g.name(nameStatefulSet), sts)
-	if err != nil {
-		return err
-	}
-	if ok {
-		g.statefulSet = sts
-	}
-	for _, name := range r.ObservedNames() {
-		g.budget = g.budget || name == g.name(nameBudget)
-	}
 	ms := &tailnetv1alpha1.MachineSet{}
-	if _, err := r.Observed(g.name(nameMachineSet), ms); err != nil {
+	ok, err := r.Observed(g.name(nameMachineSet), ms)
+	if err != nil || !ok {
 		return err
 	}
+	g.machineSet = ms
 	// One that is listed and not summed up yet may be there, too.
 	for _, m := range ms.Spec.Machines {
 		g.observeMachine(tailnetv1alpha1.MachineSummary{Name: m.Name, Message: waitingForLogin})
@@ -125,8 +108,14 @@ func (g *group) observeMachine(m tailnetv1alpha1.MachineSummary) {
 	}
 }
 
-// exists tells whether the group is to be, or has pods yet.
-func (g *group) exists() bool { return g.wants || g.shrinking() }
+// exists tells whether the group is to be, or has pods or machines yet. The
+// provider keeps machines until their pods have gone.
+func (g *group) exists() bool {
+	if g.wants || g.machineSet == nil {
+		return g.wants
+	}
+	return !g.seen() || len(g.machines) > 0 || g.pods().Replicas > 0
+}
 
 // wanted are the replicas that are to be: 0 up to count.
 func (g *group) wanted() []int32 {
@@ -137,31 +126,23 @@ func (g *group) wanted() []int32 {
 	return out
 }
 
-// condemned are the replicas whose Machines are to go once their pods have gone,
-// in order. A Machine that went first would leave its pod with a key that was
-// revoked. They go all together: each step would be a change of several children,
-// for each of which Crossplane's circuit breaker charges the composite.
+// condemned are the replicas that are to go, and whose pods may run yet, in order.
 func (g *group) condemned() []int32 {
-	var out []int32
-	for i := range g.machines {
-		if i >= g.count && g.shrinking() {
-			out = append(out, i)
-		}
-	}
-	slices.Sort(out)
-	return out
+	return slices.DeleteFunc(sortedKeys(g.machines), func(i int32) bool { return i < g.count })
 }
 
-// shrinking tells whether there may be more pods than are wanted. Status counts
-// only once the controller has seen the spec, and the spec only once it is what is
-// wanted.
-func (g *group) shrinking() bool {
-	s := g.statefulSet
-	if s == nil {
-		return false
+// seen tells whether the provider has acted on the MachineSet as it is. What the
+// status says is of an older one until then.
+func (g *group) seen() bool {
+	return g.machineSet != nil && g.machineSet.Status.ObservedGeneration >= g.machineSet.GetGeneration()
+}
+
+// pods as the MachineSet's status sums them up.
+func (g *group) pods() tailnetv1alpha1.StatefulSetSummary {
+	if g.machineSet == nil || g.machineSet.Status.StatefulSet == nil {
+		return tailnetv1alpha1.StatefulSetSummary{}
 	}
-	settled := ptr.Deref(s.Spec.Replicas, 1) == g.count && s.Status.ObservedGeneration >= s.GetGeneration()
-	return !settled || s.Status.Replicas > g.count
+	return *g.machineSet.Status.StatefulSet
 }
 
 // podsReady tells whether all pods that the StatefulSet asks for are ready and of
@@ -169,34 +150,13 @@ func (g *group) shrinking() bool {
 // Crossplane writes the composite's references in that run, and conditions that
 // change with them cost twice.
 func (g *group) podsReady() bool {
-	s := g.statefulSet
-	if s == nil {
-		return false
-	}
-	asked := ptr.Deref(s.Spec.Replicas, 1)
-	return s.Status.ObservedGeneration >= s.GetGeneration() &&
-		s.Status.ReadyReplicas >= asked &&
-		s.Status.UpdatedReplicas >= asked
+	p := g.pods()
+	return g.seen() && p.Observed && p.Message == "" && p.ReadyReplicas >= p.Replicas && p.UpdatedReplicas >= p.Replicas
 }
 
 // readyReplicas are the pods that are ready, as far as they are wanted: what is
 // about to go changes nothing for who reads the status.
-func (g *group) readyReplicas() int32 {
-	if g.statefulSet == nil {
-		return 0
-	}
-	return min(g.statefulSet.Status.ReadyReplicas, g.count)
-}
-
-// wantsBudget tells whether there is to be a PodDisruptionBudget. One pod cannot
-// be spared, so it has none. And a budget is made once the pods are there: before,
-// it protects nothing, and its status changes with each of them.
-func (g *group) wantsBudget() bool {
-	if g.count < 2 {
-		return false
-	}
-	return g.budget || g.podsReady() && ptr.Deref(g.statefulSet.Spec.Replicas, 1) == g.count
-}
+func (g *group) readyReplicas() int32 { return min(g.pods().ReadyReplicas, g.count) }
 
 // allMachinesReady tells whether all wanted machines serve: in the tailnet, and
 // run by pods that are ready.

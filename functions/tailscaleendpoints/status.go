@@ -41,7 +41,7 @@ func (e *endpoints) status(p *egressPlan) gatewayv1alpha1.TailscaleEndpointsStat
 		// An autoscaler reckons by as many pods as there are replicas, so it
 		// is shown those of one group.
 		if i == 0 {
-			s.Selector = labels.SelectorFromSet(g.options(nil, p).PodLabels()).String()
+			s.Selector = labels.SelectorFromSet(g.options(p).PodLabels()).String()
 			s.Replicas = ptr.To(g.readyReplicas())
 		}
 		s.Replicas = ptr.To(min(*s.Replicas, g.readyReplicas()))
@@ -77,21 +77,15 @@ func (g *group) addStatus(s *gatewayv1alpha1.TailscaleEndpointsStatus) {
 }
 
 func (g *group) statefulSetStatus() gatewayv1alpha1.StatefulSetStatus {
-	s := gatewayv1alpha1.StatefulSetStatus{
+	return gatewayv1alpha1.StatefulSetStatus{
 		Name:          g.set,
 		Namespace:     g.owner.Namespace,
 		Type:          g.connectionType(),
 		Replicas:      g.count,
 		ReadyReplicas: g.readyReplicas(),
 		Service:       compose.ServiceName(g.set),
+		CreatedAt:     g.pods().CreatedAt,
 	}
-	if g.statefulSet == nil {
-		return s
-	}
-	if t := g.statefulSet.GetCreationTimestamp(); !t.IsZero() {
-		s.CreatedAt = &t
-	}
-	return s
 }
 
 func device(pod, hostname string, m *tailnetv1alpha1.MachineSummary) gatewayv1alpha1.DeviceStatus {

@@ -73,6 +73,10 @@ const (
 	ReasonAllMachinesReady     xpv2.ConditionReason = "AllMachinesReady"
 	ReasonMachinesNotReady     xpv2.ConditionReason = "MachinesNotReady"
 	ReasonCannotPrepareMachine xpv2.ConditionReason = "CannotPrepareMachine"
+
+	// ReasonCannotApplyStatefulSet means that the API server refuses the
+	// StatefulSet, or that the provider may not make it.
+	ReasonCannotApplyStatefulSet xpv2.ConditionReason = "CannotApplyStatefulSet"
 )
 
 // Reasons of EgressReady.

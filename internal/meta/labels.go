@@ -28,7 +28,8 @@ const (
 	// LabelMachine names the Machine that owns a Secret.
 	LabelMachine = "gateway.tailscale.com/machine"
 
-	// LabelMachineSet names the MachineSet that owns a Machine.
+	// LabelMachineSet names the MachineSet that owns a Machine, a StatefulSet or
+	// a PodDisruptionBudget.
 	LabelMachineSet = "gateway.tailscale.com/machine-set"
 
 	// LabelSecretType is SecretTypeState or SecretTypeConfig.
@@ -62,6 +63,10 @@ const (
 // AnnotationOwner is on every Tailscale Service that we made. Its value is
 // CLUSTER-ID/NAMESPACE/NAME of the VIPService.
 const AnnotationOwner = "gateway.tailscale.com/owner"
+
+// AnnotationApplied is a hash of what the provider last applied of an object, by
+// which it sees that a field is not wanted any more.
+const AnnotationApplied = "gateway.tailscale.com/applied"
 
 // FinalizerManaged is the finalizer of every managed resource
 // (crossplane-runtime pkg/reconciler/managed, FinalizerName).

@@ -6,7 +6,9 @@ package provider
 import (
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -70,7 +72,12 @@ func newManager(o Options) (ctrl.Manager, error) {
 
 func cacheOptions(o Options) (cache.Options, error) {
 	// The cache holds Secrets of ours only, never all of a cluster's.
-	ours, err := labels.NewRequirement(meta.LabelSecretType, selection.Exists, nil)
+	secrets, err := labels.NewRequirement(meta.LabelSecretType, selection.Exists, nil)
+	if err != nil {
+		return cache.Options{}, errors.Wrap(err, "cannot build label selector")
+	}
+	// Nor all of its StatefulSets.
+	pods, err := labels.NewRequirement(meta.LabelMachineSet, selection.Exists, nil)
 	if err != nil {
 		return cache.Options{}, errors.Wrap(err, "cannot build label selector")
 	}
@@ -79,7 +86,9 @@ func cacheOptions(o Options) (cache.Options, error) {
 		// Nobody here reads who set which field, and it is half of an object.
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Secret{}: {Label: labels.NewSelector().Add(*ours)},
+			&corev1.Secret{}:                {Label: labels.NewSelector().Add(*secrets)},
+			&appsv1.StatefulSet{}:           {Label: labels.NewSelector().Add(*pods)},
+			&policyv1.PodDisruptionBudget{}: {Label: labels.NewSelector().Add(*pods)},
 			&apiextensionsv1.CustomResourceDefinition{}: {Transform: customresourcesgate.TransformStripCRDSchema},
 		},
 	}

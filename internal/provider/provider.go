@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"go.uber.org/zap/zapcore"
-	authv1 "k8s.io/api/authorization/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -133,8 +132,9 @@ func controllerOptions(o Options, log logging.Logger) (common.Options, error) {
 				MRStateMetrics:          stateMetrics,
 			},
 		},
-		Pool:  pool,
-		Clock: o.Clock,
+		Pool:            pool,
+		Clock:           o.Clock,
+		WatchNamespaces: o.WatchNamespaces,
 	}
 	if o.ManagementPolicies {
 		co.Features.Enable(feature.EnableBetaManagementPolicies)
@@ -154,16 +154,5 @@ func controllerOptions(o Options, log logging.Logger) (common.Options, error) {
 // canWatchCRDs asks the API server: the RBAC manager of some versions of
 // Crossplane grants it to safe-start providers, others do not.
 func canWatchCRDs(ctx context.Context, mgr ctrl.Manager) (bool, error) {
-	for _, verb := range []string{"get", "list", "watch"} {
-		r := &authv1.SelfSubjectAccessReview{Spec: authv1.SelfSubjectAccessReviewSpec{
-			ResourceAttributes: &authv1.ResourceAttributes{Group: apiextensionsv1.GroupName, Resource: "customresourcedefinitions", Verb: verb},
-		}}
-		if err := mgr.GetClient().Create(ctx, r); err != nil {
-			return false, errors.Wrap(err, "cannot ask for permissions on CustomResourceDefinitions")
-		}
-		if !r.Status.Allowed {
-			return false, nil
-		}
-	}
-	return true, nil
+	return common.May(ctx, mgr.GetClient(), "", apiextensionsv1.Resource("customresourcedefinitions"), "get", "list", "watch")
 }

@@ -5,6 +5,7 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
@@ -22,7 +23,7 @@ type MachineSetMember struct {
 	Hostname string `json:"hostname"`
 }
 
-// A MachineSetSpec is the Machines that are to be.
+// A MachineSetSpec is the Machines that are to be, and the pods that run them.
 type MachineSetSpec struct {
 	// ProviderConfigReference of the Machines.
 	ProviderConfigReference xpv2.ProviderConfigReference `json:"providerConfigRef"`
@@ -38,12 +39,30 @@ type MachineSetSpec struct {
 	AcceptRoutes bool `json:"acceptRoutes,omitempty"`
 
 	// Machines that are to be. Those that are not listed any more are deleted,
-	// and with them their devices, keys and Secrets.
+	// and with them their devices, keys and Secrets, once their pods have gone.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=128
 	// +optional
 	Machines []MachineSetMember `json:"machines,omitempty"`
+
+	// StatefulSet (apps/v1) whose pods run the machines. It is applied with the
+	// name and the namespace of the set, which it belongs to; one of that name
+	// that does not is left alone. Absent means that somebody else runs the
+	// machines.
+	// +kubebuilder:validation:EmbeddedResource
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:XValidation:rule="self.apiVersion == 'apps/v1' && self.kind == 'StatefulSet'",message="want apiVersion apps/v1 and kind StatefulSet"
+	// +optional
+	StatefulSet *runtime.RawExtension `json:"statefulSet,omitempty"`
+
+	// PodDisruptionBudget (policy/v1) of those pods, likewise. Absent means
+	// none.
+	// +kubebuilder:validation:EmbeddedResource
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:XValidation:rule="self.apiVersion == 'policy/v1' && self.kind == 'PodDisruptionBudget'",message="want apiVersion policy/v1 and kind PodDisruptionBudget"
+	// +optional
+	PodDisruptionBudget *runtime.RawExtension `json:"podDisruptionBudget,omitempty"`
 }
 
 // A MachineSummary is what is known of one Machine of a set.
@@ -103,8 +122,38 @@ type MachineSummary struct {
 	Egress []EgressPort `json:"egress,omitempty"`
 }
 
-// A MachineSetStatus is what is known of the Machines of a set. It is written
-// once their changes have settled, so that one change of it stands for many.
+// A StatefulSetSummary is what is known of the StatefulSet of a set.
+type StatefulSetSummary struct {
+	// Replicas that the StatefulSet asks for, as it was applied.
+	// +optional
+	Replicas int32 `json:"replicas,omitempty"`
+
+	// ReadyReplicas is how many of its pods are ready.
+	// +optional
+	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
+
+	// UpdatedReplicas is how many of its pods are of its latest template.
+	// +optional
+	UpdatedReplicas int32 `json:"updatedReplicas,omitempty"`
+
+	// Observed tells whether Kubernetes has seen the StatefulSet as it is now.
+	// The counts are those of an older one until then.
+	// +optional
+	Observed bool `json:"observed,omitempty"`
+
+	// CreatedAt is when the StatefulSet was made.
+	// +optional
+	CreatedAt *metav1.Time `json:"createdAt,omitempty"`
+
+	// Message tells why the StatefulSet or its PodDisruptionBudget is not as the
+	// spec says. Empty when both are.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// A MachineSetStatus is what is known of the Machines of a set and of the pods
+// that run them. It is written once their changes have settled, so that one change
+// of it stands for many. What fails is told at once.
 type MachineSetStatus struct {
 	// ObservedGeneration of the set when the status was written.
 	// +optional
@@ -114,24 +163,29 @@ type MachineSetStatus struct {
 	// +optional
 	ReadyMachines int32 `json:"readyMachines,omitempty"`
 
-	// Machines by name, those that are being deleted included.
+	// Machines by name, those that are to go included as long as they are there.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Machines []MachineSummary `json:"machines,omitempty"`
+
+	// StatefulSet that the spec asks for.
+	// +optional
+	StatefulSet *StatefulSetSummary `json:"statefulSet,omitempty"`
 }
 
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
 // +kubebuilder:printcolumn:name="READY",type="integer",JSONPath=".status.readyMachines"
+// +kubebuilder:printcolumn:name="PODS",type="integer",JSONPath=".status.statefulSet.readyReplicas"
 // +kubebuilder:printcolumn:name="DEVICES",type="string",JSONPath=".status.machines[*].hostname"
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:resource:scope=Namespaced,categories={tailscale}
 
-// A MachineSet is the Machines of one proxy StatefulSet. Crossplane watches the
-// set, not its members: what it charges a composite for a change does not grow
-// with the replicas.
+// A MachineSet is one proxy StatefulSet and its Machines. Crossplane watches the
+// set, neither its members nor its pods: what it charges a composite for a change
+// does not grow with the replicas.
 type MachineSet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

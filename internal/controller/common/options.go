@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	authv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -40,6 +41,10 @@ type Options struct {
 
 	// Pool of clients of Tailscale's API. Never nil.
 	Pool *tailscale.Pool
+
+	// WatchNamespaces are the namespaces that the manager's cache holds; none
+	// means all.
+	WatchNamespaces []string
 
 	// Clock that controllers tell the time by; nil means the real one.
 	Clock clock.PassiveClock
@@ -90,6 +95,23 @@ func (o Options) RecordState(mgr ctrl.Manager, l resource.ManagedList) error {
 	}
 	rec := statemetrics.NewMRStateRecorder(mgr.GetClient(), o.Logger, o.MetricOptions.MRStateMetrics, l, o.MetricOptions.PollStateMetricInterval)
 	return errors.Wrap(mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return rec.Start(ctx) })), "cannot add a recorder of state metrics")
+}
+
+// May tells whether the API server lets this client do something in a namespace, or
+// in all of them when that is empty.
+func May(ctx context.Context, kube client.Client, namespace string, r schema.GroupResource, verbs ...string) (bool, error) {
+	for _, verb := range verbs {
+		review := &authv1.SelfSubjectAccessReview{Spec: authv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authv1.ResourceAttributes{Namespace: namespace, Group: r.Group, Resource: r.Resource, Verb: verb},
+		}}
+		if err := kube.Create(ctx, review); err != nil {
+			return false, errors.Wrapf(err, "cannot ask for permissions on %s", r)
+		}
+		if !review.Status.Allowed {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // Jitter spreads the polls of many resources that were made together.

@@ -1,9 +1,10 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machineset keeps the Machines of a MachineSet as its spec says, and
-// sums up their state in its status once it has settled. What a Machine is in
-// the tailnet lives in package machine.
+// Package machineset keeps the Machines of a MachineSet and the StatefulSet whose
+// pods run them as its spec says, and sums up their state in its status once it
+// has settled. What a Machine is in the tailnet lives in package machine, what a
+// pod is made of in internal/proxy.
 package machineset
 
 import (
@@ -27,7 +28,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
-// How long a change of the Machines must have lasted before the status tells of
+// How long a change of Machines and pods must have lasted before the status tells of
 // it, and for how long changes may put it off. Crossplane charges a composite for
 // each write of the status, and machines that come up change several times within
 // seconds.
@@ -37,10 +38,21 @@ const (
 	settleAtMost   = 15 * time.Second
 )
 
-const reasonCannotDelete event.Reason = "CannotDeleteMachine"
+const (
+	reasonCannotDelete event.Reason = "CannotDeleteMachine"
+	reasonCannotApply  event.Reason = "CannotApplyStatefulSet"
+)
 
 type reconciler struct {
-	kube   client.Client
+	kube client.Client
+
+	// live reads from the API server, not from the cache.
+	live client.Reader
+
+	// watch StatefulSets and PodDisruptionBudgets from now on. It returns false
+	// while the provider is not allowed to.
+	watch func(context.Context) (bool, error)
+
 	log    logging.Logger
 	record event.Recorder
 	now    func() time.Time
@@ -65,7 +77,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		r.forget(req.NamespacedName)
 		return reconcile.Result{}, errors.Wrap(client.IgnoreNotFound(err), "cannot get MachineSet")
 	}
-	// Machines go with their owner, by Kubernetes' garbage collector.
+	// Machines and pods go with their owner, by Kubernetes' garbage collector.
 	if set.GetDeletionTimestamp() != nil {
 		r.forget(req.NamespacedName)
 		return reconcile.Result{}, nil
@@ -85,16 +97,19 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			taken[m.Name] = problem
 		}
 	}
-	// What cannot go must not keep the status from telling of the others.
-	var refused error
-	for _, m := range surplus(set, owned) {
-		if err := r.remove(ctx, m); err != nil {
-			r.record.Event(set, event.Warning(reasonCannotDelete, err))
-			refused = err
-		}
+	pods, err := r.pods(ctx, set)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	// What cannot be done must not keep the status from telling of the rest.
+	refused := r.tell(set, pods)
+	// A Machine that went before its pod would leave it with a key that was
+	// revoked.
+	if !pods.shrinking() {
+		refused = errors.Join(refused, r.removeSurplus(ctx, set, owned))
 	}
 
-	status := Summarize(set, owned, taken)
+	status := Summarize(set, owned, taken, pods)
 	wait := r.settle(req.NamespacedName, set.Status, status)
 	if wait > 0 && refused == nil {
 		return reconcile.Result{RequeueAfter: wait}, nil
@@ -122,6 +137,30 @@ func (r *reconciler) machines(ctx context.Context, set *v1alpha1.MachineSet) (ma
 		}
 	}
 	return out, nil
+}
+
+// tell of a problem with the pods, once. It returns the problem, to try again.
+func (r *reconciler) tell(set *v1alpha1.MachineSet, pods Pods) error {
+	if pods.Problem == "" {
+		return nil
+	}
+	err := errors.New(pods.Problem)
+	if problemOf(set.Status) != pods.Problem {
+		r.record.Event(set, event.Warning(reasonCannotApply, err))
+	}
+	return err
+}
+
+// removeSurplus deletes the Machines that are not wanted.
+func (r *reconciler) removeSurplus(ctx context.Context, set *v1alpha1.MachineSet, owned map[string]*v1alpha1.Machine) error {
+	var refused error
+	for _, m := range surplus(set, owned) {
+		if err := r.remove(ctx, m); err != nil {
+			r.record.Event(set, event.Warning(reasonCannotDelete, err))
+			refused = err
+		}
+	}
+	return refused
 }
 
 // remove a Machine. The roles that Crossplane gives a provider do not let it
@@ -201,6 +240,9 @@ func (r *reconciler) settle(key types.NamespacedName, old, status v1alpha1.Machi
 		pause = settleReady
 	}
 	wait := min(p.changed.Add(pause).Sub(now), p.since.Add(settleAtMost).Sub(now))
+	if problem := problemOf(status); problem != "" && problem != problemOf(old) {
+		wait = 0
+	}
 	if wait <= 0 {
 		delete(r.pending, key)
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -63,12 +65,14 @@ type harness struct {
 func newHarness(t *testing.T, objs ...client.Object) *harness {
 	t.Helper()
 	s := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(s); err != nil {
-		t.Fatal(err)
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme} {
+		if err := add(s); err != nil {
+			t.Fatal(err)
+		}
 	}
 	h := &harness{clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))}
 	c := fake.NewClientBuilder().WithScheme(s).WithObjects(objs...).
-		WithStatusSubresource(&v1alpha1.MachineSet{}, &v1alpha1.Machine{}).
+		WithStatusSubresource(&v1alpha1.MachineSet{}, &v1alpha1.Machine{}, &appsv1.StatefulSet{}).
 		WithIndex(&v1alpha1.Machine{}, indexOwner, owner).
 		WithInterceptorFuncs(interceptor.Funcs{
 			SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
@@ -76,7 +80,7 @@ func newHarness(t *testing.T, objs ...client.Object) *harness {
 				return c.SubResource(sub).Update(ctx, o, opts...)
 			},
 		}).Build()
-	h.reconciler = &reconciler{kube: c, log: logging.NewNopLogger(), record: event.NewNopRecorder(), now: h.clock.Now, pending: map[types.NamespacedName]pending{}}
+	h.reconciler = &reconciler{kube: c, live: c, watch: func(context.Context) (bool, error) { return true, nil }, log: logging.NewNopLogger(), record: event.NewNopRecorder(), now: h.clock.Now, pending: map[types.NamespacedName]pending{}}
 	return h
 }
 

@@ -29,20 +29,24 @@ func Setup(mgr ctrl.Manager, o common.Options) error {
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.Machine{}, indexOwner, owner); err != nil {
 		return errors.Wrap(err, "cannot index Machines by MachineSet")
 	}
+	w := &watcher{namespaces: o.WatchNamespaces, mgr: mgr}
 	r := &reconciler{
 		kube:    mgr.GetClient(),
+		live:    mgr.GetAPIReader(),
+		watch:   w.watch,
 		log:     o.Logger.WithValues("controller", name),
 		record:  o.Recorder(mgr, v1alpha1.MachineSetKind),
 		now:     o.Now,
 		pending: map[types.NamespacedName]pending{},
 	}
-	err := ctrl.NewControllerManagedBy(mgr).
+	c, err := ctrl.NewControllerManagedBy(mgr).
 		Named(name).
 		WithOptions(o.ForControllerRuntime()).
 		// Its own status tells it nothing.
 		For(&v1alpha1.MachineSet{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
 		Owns(&v1alpha1.Machine{}).
-		Complete(o.Limit(name, r))
+		Build(o.Limit(name, r))
+	w.controller = c
 	return errors.Wrap(err, "cannot set up the controller of MachineSets")
 }
 

@@ -65,10 +65,10 @@ func surplus(set *v1alpha1.MachineSet, owned map[string]*v1alpha1.Machine) []*v1
 	return out
 }
 
-// Summarize the Machines that a set owns, by name. taken tells of names that
-// belong to somebody else.
-func Summarize(set *v1alpha1.MachineSet, owned map[string]*v1alpha1.Machine, taken map[string]string) v1alpha1.MachineSetStatus {
-	s := v1alpha1.MachineSetStatus{ObservedGeneration: set.GetGeneration()}
+// Summarize the Machines that a set owns, by name, and its pods. taken tells of
+// names that belong to somebody else.
+func Summarize(set *v1alpha1.MachineSet, owned map[string]*v1alpha1.Machine, taken map[string]string, pods Pods) v1alpha1.MachineSetStatus {
+	s := v1alpha1.MachineSetStatus{ObservedGeneration: set.GetGeneration(), StatefulSet: pods.summary()}
 	for _, member := range set.Spec.Machines {
 		m := summary(member.Name, owned[member.Name])
 		if t, ok := taken[member.Name]; ok {
@@ -121,8 +121,39 @@ func problem(m *v1alpha1.Machine) string {
 	return ""
 }
 
+// summary of the pods. Nil if the set neither has nor wants any.
+func (p Pods) summary() *v1alpha1.StatefulSetSummary {
+	s := p.StatefulSet
+	if s == nil && p.Problem == "" {
+		return nil
+	}
+	out := &v1alpha1.StatefulSetSummary{Message: p.Problem}
+	if s == nil {
+		return out
+	}
+	out.Replicas = ptr.Deref(s.Spec.Replicas, 1)
+	out.ReadyReplicas, out.UpdatedReplicas = s.Status.ReadyReplicas, s.Status.UpdatedReplicas
+	out.Observed = observed(s)
+	if t := s.GetCreationTimestamp(); !t.IsZero() {
+		out.CreatedAt = &t
+	}
+	return out
+}
+
+// problemOf a status with its pods. Empty when there is none.
+func problemOf(s v1alpha1.MachineSetStatus) string {
+	if s.StatefulSet == nil {
+		return ""
+	}
+	return s.StatefulSet.Message
+}
+
 // settled tells whether nothing of a set is expected to change by itself: each
-// machine is ready and its agent has reported.
+// machine is ready, its agent has reported, and its pod is ready and of the latest
+// template.
 func settled(s v1alpha1.MachineSetStatus) bool {
+	if p := s.StatefulSet; p != nil && (!p.Observed || p.ReadyReplicas != p.Replicas || p.UpdatedReplicas != p.Replicas) {
+		return false
+	}
 	return !slices.ContainsFunc(s.Machines, func(m v1alpha1.MachineSummary) bool { return !m.Ready || m.PodIP == "" })
 }

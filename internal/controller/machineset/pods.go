@@ -1,0 +1,184 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package machineset
+
+import (
+	"context"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+)
+
+// fieldManager of what is applied.
+const fieldManager = client.FieldOwner("provider-tailscale/machineset")
+
+// hint is what an error lacks that the API server's role-based access control
+// returns. Quotas and admission webhooks forbid things, too.
+const hint = "if the provider's service account is not allowed to, apply cluster/manifests/rbac.yaml"
+
+// Pods are what runs the Machines of a set.
+type Pods struct {
+	// StatefulSet as it is in the cluster. Nil if there is none of the set's, or
+	// if that is not known.
+	StatefulSet *appsv1.StatefulSet
+
+	// Problem tells why what is in the cluster is not as the set's spec says, for
+	// the user. Empty when it is.
+	Problem string
+
+	// stale tells that the StatefulSet is not as the set wants it, so that any of
+	// its pods may run.
+	stale bool
+}
+
+// pods applies the StatefulSet and the PodDisruptionBudget of a set. It returns an
+// error for what the status cannot tell.
+func (r *reconciler) pods(ctx context.Context, set *v1alpha1.MachineSet) (Pods, error) {
+	asked := set.Spec.StatefulSet != nil || set.Spec.PodDisruptionBudget != nil
+	allowed, err := r.watch(ctx)
+	if err != nil {
+		return Pods{}, err
+	}
+	if !allowed && !asked {
+		return Pods{}, nil
+	}
+	if !allowed {
+		return Pods{Problem: "The provider is not allowed to list and watch StatefulSets and PodDisruptionBudgets; apply cluster/manifests/rbac.yaml", stale: true}, nil
+	}
+
+	sts, problems := &appsv1.StatefulSet{}, []string{}
+	there, err := r.sync(ctx, set, set.Spec.StatefulSet, sts)
+	out := Pods{stale: err != nil || there && set.Spec.StatefulSet == nil}
+	if there {
+		out.StatefulSet = sts
+	}
+	if err != nil {
+		if !told(err) {
+			return Pods{}, err
+		}
+		problems = append(problems, err.Error())
+	}
+	// Without pods there is nothing to protect.
+	if err == nil {
+		if _, err := r.sync(ctx, set, set.Spec.PodDisruptionBudget, &policyv1.PodDisruptionBudget{}); err != nil {
+			if !told(err) {
+				return Pods{}, err
+			}
+			problems = append(problems, err.Error())
+		}
+	}
+	out.Problem = sentence(strings.Join(problems, "; "))
+	return out, nil
+}
+
+// A refusal is a problem that the user must mend.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+// told tells whether an error is for the status: it will not pass by itself.
+func told(err error) bool {
+	if r := refusal(""); errors.As(err, &r) {
+		return true
+	}
+	switch kerrors.ReasonForError(err) { //nolint:exhaustive // All others.
+	case metav1.StatusReasonForbidden, metav1.StatusReasonInvalid, metav1.StatusReasonBadRequest, metav1.StatusReasonInternalError,
+		metav1.StatusReasonNotAcceptable, metav1.StatusReasonMethodNotAllowed, metav1.StatusReasonRequestEntityTooLarge:
+		return true
+	}
+	return false
+}
+
+// sync makes an object of a set as its spec says, or deletes it if the spec does
+// not have it. o is filled with what the API server has; sync returns whether that
+// is the set's own.
+func (r *reconciler) sync(ctx context.Context, set *v1alpha1.MachineSet, raw *runtime.RawExtension, o client.Object) (bool, error) {
+	gvk, err := r.kube.GroupVersionKindFor(o)
+	if err != nil {
+		return false, errors.Wrap(err, "cannot tell the kind of an object")
+	}
+	there, err := r.find(ctx, set, raw != nil, o)
+	if err != nil {
+		return false, errors.Wrapf(hinted(err), "cannot get %s %q", gvk.Kind, set.GetName())
+	}
+	own := there && metav1.IsControlledBy(o, set)
+	if raw == nil {
+		if !own || o.GetDeletionTimestamp() != nil {
+			return own, nil
+		}
+		// It stays until its pods have gone.
+		err := r.kube.Delete(ctx, o, client.Preconditions{UID: ptr.To(o.GetUID())}, client.PropagationPolicy(metav1.DeletePropagationForeground))
+		return true, errors.Wrapf(hinted(client.IgnoreNotFound(err)), "cannot delete %s %q", gvk.Kind, set.GetName())
+	}
+	if there && !own {
+		return false, refusal(gvk.Kind + " " + set.GetName() + " exists and does not belong to these proxies; delete it, or give these another name")
+	}
+	if own && o.GetDeletionTimestamp() != nil {
+		return true, nil
+	}
+
+	want, err := Desired(set, raw)
+	if err != nil {
+		return own, refusal("cannot read the " + gvk.Kind + " of the spec: " + err.Error())
+	}
+	if err := controllerutil.SetControllerReference(set, want, r.kube.Scheme(), controllerutil.WithBlockOwnerDeletion(false)); err != nil {
+		return own, errors.Wrapf(err, "cannot own %s %q", gvk.Kind, set.GetName())
+	}
+	if own {
+		same, err := covers(o, gvk, want)
+		if err != nil || same {
+			return true, err
+		}
+		// Not one that was made anew meanwhile.
+		want.SetUID(o.GetUID())
+	}
+	r.log.Debug("Applying an object", "kind", gvk.Kind, "object", client.ObjectKeyFromObject(want))
+	if err := r.kube.Apply(ctx, client.ApplyConfigurationFromUnstructured(want), fieldManager, client.ForceOwnership); err != nil {
+		return own, errors.Wrapf(hinted(err), "cannot apply %s %q", gvk.Kind, set.GetName())
+	}
+	return true, errors.Wrapf(runtime.DefaultUnstructuredConverter.FromUnstructured(want.Object, o), "cannot read %s %q", gvk.Kind, set.GetName())
+}
+
+// find an object of a set. The cache holds what has the set's label only, and not
+// yet what was just made, so who is about to make it asks the API server.
+func (r *reconciler) find(ctx context.Context, set *v1alpha1.MachineSet, live bool, o client.Object) (bool, error) {
+	key := client.ObjectKeyFromObject(set)
+	err := r.kube.Get(ctx, key, o)
+	if kerrors.IsNotFound(err) && live {
+		err = r.live.Get(ctx, key, o)
+	}
+	return err == nil, client.IgnoreNotFound(err)
+}
+
+func hinted(err error) error {
+	if !kerrors.IsForbidden(err) {
+		return err
+	}
+	return errors.Wrap(err, hint)
+}
+
+// shrinking tells whether there may be more pods than are wanted. Status counts
+// only once Kubernetes' controller has seen the spec, and the spec only once it is
+// what the set wants.
+func (p Pods) shrinking() bool {
+	s := p.StatefulSet
+	if s == nil || p.stale {
+		return p.stale
+	}
+	return s.GetDeletionTimestamp() != nil || !observed(s) || s.Status.Replicas > ptr.Deref(s.Spec.Replicas, 1)
+}
+
+// observed tells whether Kubernetes' controller has seen a StatefulSet as it is.
+func observed(s *appsv1.StatefulSet) bool { return s.Status.ObservedGeneration >= s.GetGeneration() }

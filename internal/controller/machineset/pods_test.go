@@ -1,0 +1,288 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package machineset
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	appsv1 "k8s.io/api/apps/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
+)
+
+// raw is an object as the spec of a set holds it.
+func raw(t *testing.T, apiVersion, kind string, o any) *runtime.RawExtension {
+	t.Helper()
+	j, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := map[string]any{}
+	if err := json.Unmarshal(j, &m); err != nil {
+		t.Fatal(err)
+	}
+	m["apiVersion"], m["kind"] = apiVersion, kind
+	delete(m, "status")
+	if j, err = json.Marshal(m); err != nil {
+		t.Fatal(err)
+	}
+	return &runtime.RawExtension{Raw: j}
+}
+
+// withPods asks for as many replicas as the set has machines.
+func withPods(t *testing.T, set *v1alpha1.MachineSet, change ...func(*proxy.Options)) *v1alpha1.MachineSet {
+	t.Helper()
+	o := proxy.Options{
+		Name: key.Name, ServiceName: key.Name, Namespace: key.Namespace, Endpoints: "web", Direction: proxy.DirectionIngress,
+		Replicas: int32(len(set.Spec.Machines)), TailscaleImage: "tailscale:test", AgentImage: "agent:test",
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	set.Spec.StatefulSet = raw(t, "apps/v1", "StatefulSet", proxy.StatefulSet(o))
+	set.Spec.PodDisruptionBudget = nil
+	if o.Replicas > 1 {
+		set.Spec.PodDisruptionBudget = raw(t, "policy/v1", "PodDisruptionBudget", proxy.PodDisruptionBudget(o))
+	}
+	return set
+}
+
+func (h *harness) statefulSet(t *testing.T) *appsv1.StatefulSet {
+	t.Helper()
+	s := &appsv1.StatefulSet{}
+	if err := h.kube.Get(t.Context(), key, s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// pods plays the controller of StatefulSets: there are n, all ready.
+func (h *harness) play(t *testing.T, n int32) {
+	t.Helper()
+	s := h.statefulSet(t)
+	s.Status = appsv1.StatefulSetStatus{ObservedGeneration: s.GetGeneration(), Replicas: n, ReadyReplicas: n, UpdatedReplicas: n}
+	writes := h.writes
+	if err := h.kube.Status().Update(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	h.writes = writes
+}
+
+// update the set as its function does.
+func (h *harness) update(t *testing.T, fn func(*v1alpha1.MachineSet)) {
+	t.Helper()
+	s := &v1alpha1.MachineSet{}
+	if err := h.kube.Get(t.Context(), key, s); err != nil {
+		t.Fatal(err)
+	}
+	fn(s)
+	s.SetGeneration(s.GetGeneration() + 1)
+	if err := h.kube.Update(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A set keeps its pods, and the Machines of those that are to go until they have
+// gone.
+func TestPods(t *testing.T) {
+	h := newHarness(t, withPods(t, machineSet("web-ingress-0", "web-ingress-1", "web-ingress-2")))
+	applied := 0
+	h.kube = interceptor.NewClient(h.kube.(client.WithWatch), interceptor.Funcs{
+		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			applied++
+			return c.Apply(ctx, o, opts...)
+		},
+	})
+	h.run(t)
+	if applied != 2 {
+		t.Errorf("a StatefulSet and a PodDisruptionBudget are applied once, got %d", applied)
+	}
+	s := h.statefulSet(t)
+	if got := ptr.Deref(s.Spec.Replicas, 0); got != 3 || s.GetLabels()[meta.LabelMachineSet] != key.Name || s.GetLabels()[meta.LabelEndpoints] != "web" {
+		t.Errorf("want 3 replicas and our labels, got %d, %v", got, s.GetLabels())
+	}
+	owner := metav1.GetControllerOf(s)
+	if owner == nil || owner.UID != "set" || ptr.Deref(owner.BlockOwnerDeletion, true) {
+		t.Errorf("want the set to be the owner, got %+v", owner)
+	}
+	h.play(t, 3)
+	h.run(t)
+	want := &v1alpha1.StatefulSetSummary{Replicas: 3, ReadyReplicas: 3, UpdatedReplicas: 3, Observed: true}
+	if diff := cmp.Diff(want, h.status(t).StatefulSet, cmpopts.IgnoreFields(v1alpha1.StatefulSetSummary{}, "CreatedAt")); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+
+	h.update(t, func(s *v1alpha1.MachineSet) {
+		s.Spec.Machines = s.Spec.Machines[:1]
+		withPods(t, s)
+	})
+	h.run(t)
+	if got := ptr.Deref(h.statefulSet(t).Spec.Replicas, 0); got != 1 {
+		t.Errorf("want 1 replica, got %d", got)
+	}
+	all := []string{"web-ingress-0", "web-ingress-1", "web-ingress-2"}
+	if diff := cmp.Diff(all, h.names(t)); diff != "" {
+		t.Errorf("Machines of pods that may run are kept: -want, +got:\n%s", diff)
+	}
+	if err := h.kube.Get(t.Context(), key, &policyv1.PodDisruptionBudget{}); !kerrors.IsNotFound(err) {
+		t.Errorf("want no PodDisruptionBudget for one pod, got %v", err)
+	}
+	h.play(t, 2)
+	h.run(t)
+	if diff := cmp.Diff(all, h.names(t)); diff != "" {
+		t.Errorf("Machines go once all pods have gone that are to: -want, +got:\n%s", diff)
+	}
+	h.play(t, 1)
+	h.run(t)
+	if diff := cmp.Diff(all[:1], h.names(t)); diff != "" {
+		t.Errorf("Machines of pods that have gone are deleted: -want, +got:\n%s", diff)
+	}
+
+	applied = 0
+	h.run(t)
+	if applied != 0 {
+		t.Errorf("what is as it should be is not applied again, got %d", applied)
+	}
+}
+
+// What somebody else changed of what is wanted is mended; what they added stays.
+func TestDrift(t *testing.T) {
+	set := withPods(t, machineSet("web-ingress-0"), func(o *proxy.Options) { o.PodAnnotations = map[string]string{"team": "edge"} })
+	h := newHarness(t, set)
+	h.run(t)
+	s := h.statefulSet(t)
+	s.Spec.Replicas = ptr.To[int32](0)
+	s.Spec.Template.Annotations["kubectl.kubernetes.io/restartedAt"] = "now"
+	s.Spec.Template.Spec.Containers[0].Image = "other"
+	if err := h.kube.Update(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	h.run(t)
+	s = h.statefulSet(t)
+	if got, image := ptr.Deref(s.Spec.Replicas, 0), s.Spec.Template.Spec.Containers[0].Image; got != 1 || image != "tailscale:test" {
+		t.Errorf("want 1 replica of tailscale:test, got %d of %s", got, image)
+	}
+	want := map[string]string{"team": "edge", "kubectl.kubernetes.io/restartedAt": "now"}
+	if diff := cmp.Diff(want, s.Spec.Template.Annotations); diff != "" {
+		t.Errorf("A restart that somebody asked for stays: -want, +got:\n%s", diff)
+	}
+	h.update(t, func(s *v1alpha1.MachineSet) { withPods(t, s) })
+	h.run(t)
+	want = map[string]string{"kubectl.kubernetes.io/restartedAt": "now"}
+	if diff := cmp.Diff(want, h.statefulSet(t).Spec.Template.Annotations); diff != "" {
+		t.Errorf("What is not wanted any more goes: -want, +got:\n%s", diff)
+	}
+}
+
+// What cannot be applied is told at once, and harms nothing else.
+func TestCannotApply(t *testing.T) {
+	errInvalid := kerrors.NewInvalid(appsv1.SchemeGroupVersion.WithKind("StatefulSet").GroupKind(), key.Name, nil)
+	cases := map[string]struct {
+		reason string
+		objs   []client.Object
+		watch  bool
+		apply  error
+		want   string
+	}{
+		"Taken": {
+			reason: "A StatefulSet of somebody else is left alone",
+			objs:   []client.Object{&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}},
+			watch:  true,
+			want:   "StatefulSet web-ingress exists and does not belong to these proxies; delete it, or give these another name",
+		},
+		"Invalid": {
+			reason: "The API server says what is wrong",
+			watch:  true,
+			apply:  errInvalid,
+			want:   `Cannot apply StatefulSet "web-ingress": ` + errInvalid.Error(),
+		},
+		"Forbidden": {
+			reason: "What may be missing is named",
+			watch:  true,
+			apply:  kerrors.NewForbidden(appsv1.Resource("statefulsets"), key.Name, errors.New("cannot patch")),
+			want:   `Cannot apply StatefulSet "web-ingress": ` + hint + `: statefulsets.apps "web-ingress" is forbidden: cannot patch`,
+		},
+		"MayNotWatch": {
+			reason: "What is missing is named",
+			want:   "The provider is not allowed to list and watch StatefulSets and PodDisruptionBudgets; apply cluster/manifests/rbac.yaml",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, append(tc.objs, withPods(t, machineSet("web-ingress-0", "web-ingress-1")))...)
+			h.watch = func(context.Context) (bool, error) { return tc.watch, nil }
+			h.kube = interceptor.NewClient(h.kube.(client.WithWatch), interceptor.Funcs{
+				Apply: func(_ context.Context, _ client.WithWatch, _ runtime.ApplyConfiguration, _ ...client.ApplyOption) error { return tc.apply },
+			})
+			_, err := h.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
+			if err == nil || !strings.EqualFold(err.Error(), tc.want) {
+				t.Errorf("%s\nReconcile(...): want an error that is retried, got %v", tc.reason, err)
+			}
+			if diff := cmp.Diff(&v1alpha1.StatefulSetSummary{Message: tc.want}, h.status(t).StatefulSet); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+			if h.writes != 1 {
+				t.Errorf("want one write, got %d", h.writes)
+			}
+			h.update(t, func(s *v1alpha1.MachineSet) { s.Spec.Machines = s.Spec.Machines[:1] })
+			if _, err := h.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err == nil {
+				t.Error("Reconcile(...): want an error that is retried, got none")
+			}
+			if got := h.names(t); len(got) != 2 {
+				t.Errorf("want Machines to stay while pods may run, got %v", got)
+			}
+		})
+	}
+}
+
+// Errors that pass are tried again, and not told.
+func TestApplyAgain(t *testing.T) {
+	h := newHarness(t, withPods(t, machineSet("web-ingress-0")))
+	h.kube = interceptor.NewClient(h.kube.(client.WithWatch), interceptor.Funcs{
+		Apply: func(_ context.Context, _ client.WithWatch, _ runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+			return kerrors.NewConflict(appsv1.Resource("statefulsets"), key.Name, nil)
+		},
+	})
+	if _, err := h.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); !kerrors.IsConflict(err) {
+		t.Errorf("Reconcile(...): want a conflict, got %v", err)
+	}
+	if h.writes != 0 {
+		t.Errorf("want no write, got %d", h.writes)
+	}
+}
+
+// What pods tell while they come up is one write.
+func TestSettlePods(t *testing.T) {
+	h := newHarness(t, withPods(t, machineSet("web-ingress-0", "web-ingress-1", "web-ingress-2")))
+	h.run(t)
+	before := h.writes
+	for n := range int32(4) {
+		h.play(t, n)
+		if _, err := h.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil {
+			t.Fatal(err)
+		}
+		h.clock.SetTime(h.clock.Now().Add(settleChanging / 2))
+	}
+	h.run(t)
+	if got := h.writes - before; got != 1 {
+		t.Errorf("want one write, got %d", got)
+	}
+}
