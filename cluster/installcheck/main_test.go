@@ -43,9 +43,9 @@ func TestCheck(t *testing.T) {
 			reason:  "Each missing permission is named by verb and resource.",
 			objects: []runtime.Object{account},
 			review: func(a authv1.ResourceAttributes) (bool, error) {
-				return a.Resource != "poddisruptionbudgets" || a.Verb != "watch", nil
+				return a.Resource != "networkpolicies" || a.Verb != "watch", nil
 			},
-			want: want{err: cmpopts.AnyError, missing: []string{"missing  Crossplane may watch poddisruptionbudgets.policy"}},
+			want: want{err: cmpopts.AnyError, missing: []string{"missing  Crossplane may watch networkpolicies.networking.k8s.io"}},
 		},
 		"MissingPodMonitors": {
 			reason:  "What is composed on request only is needed too.",
@@ -59,9 +59,12 @@ func TestCheck(t *testing.T) {
 			reason:  "What the provider lacks is told of it.",
 			objects: []runtime.Object{account},
 			review: func(a authv1.ResourceAttributes) (bool, error) {
-				return a.Resource != "machines", nil
+				return a.Resource != "machines" && (a.Resource != "statefulsets" || a.Verb != "patch"), nil
 			},
-			want: want{err: cmpopts.AnyError, missing: []string{"missing  The provider may delete machines.tailnet.gateway.tailscale.com"}},
+			want: want{err: cmpopts.AnyError, missing: []string{
+				"missing  The provider may delete machines.tailnet.gateway.tailscale.com",
+				"missing  The provider may patch statefulsets.apps",
+			}},
 		},
 		"UsersPermissions": {
 			reason:  "What users may do is not asked of Crossplane.",

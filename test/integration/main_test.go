@@ -63,7 +63,7 @@ func TestMain(m *testing.M) {
 func run(m *testing.M) (code int, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	s, err := apiserver.Start(ctx, apiserver.Options{Controllers: apiserver.DeletionControllers()})
+	s, err := apiserver.Start(ctx, apiserver.Options{Controllers: append(apiserver.DeletionControllers(), "statefulset-controller")})
 	if err != nil {
 		return 1, err
 	}

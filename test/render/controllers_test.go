@@ -39,21 +39,10 @@ var then = metav1.Unix(1700000000, 0) //nolint:gochecknoglobals // A constant.
 func (w *world) control(t *testing.T, o *unstructured.Unstructured) {
 	t.Helper()
 	switch o.GetKind() {
-	case "StatefulSet":
-		s := &appsv1.StatefulSet{}
-		from(t, o, s)
-		n := int32(1)
-		if s.Spec.Replicas != nil {
-			n = *s.Spec.Replicas
-		}
-		status(t, o, &appsv1.StatefulSetStatus{
-			ObservedGeneration: s.GetGeneration(), Replicas: n, ReadyReplicas: n, AvailableReplicas: n, CurrentReplicas: n, UpdatedReplicas: n,
-			CurrentRevision: o.GetName() + "-1", UpdateRevision: o.GetName() + "-1",
-		})
 	case v1alpha1.MachineSetKind:
 		set := &v1alpha1.MachineSet{}
 		from(t, o, set)
-		s := machineset.Summarize(set, w.machines(t, set), nil)
+		s := machineset.Summarize(set, w.machines(t, set), nil, pods(t, set))
 		status(t, o, &s)
 	case v1alpha1.VIPServiceKind:
 		v := &v1alpha1.VIPService{}
@@ -73,6 +62,26 @@ func (w *world) control(t *testing.T, o *unstructured.Unstructured) {
 			status(t, o, &s)
 		}
 	}
+}
+
+// pods that the controller of MachineSets has made of one: all are ready.
+func pods(t *testing.T, set *v1alpha1.MachineSet) machineset.Pods {
+	t.Helper()
+	o, err := machineset.Desired(set, set.Spec.StatefulSet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &appsv1.StatefulSet{}
+	from(t, o, s)
+	n := int32(1)
+	if s.Spec.Replicas != nil {
+		n = *s.Spec.Replicas
+	}
+	s.Status = appsv1.StatefulSetStatus{
+		ObservedGeneration: s.GetGeneration(), Replicas: n, ReadyReplicas: n, AvailableReplicas: n, CurrentReplicas: n, UpdatedReplicas: n,
+		CurrentRevision: o.GetName() + "-1", UpdateRevision: o.GetName() + "-1",
+	}
+	return machineset.Pods{StatefulSet: s}
 }
 
 // machines that the controller of MachineSets makes of one, by name.

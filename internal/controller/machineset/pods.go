@@ -133,7 +133,8 @@ func (r *reconciler) sync(ctx context.Context, set *v1alpha1.MachineSet, raw *ru
 	if err != nil {
 		return own, refusal("cannot read the " + gvk.Kind + " of the spec: " + err.Error())
 	}
-	if err := controllerutil.SetControllerReference(set, want, r.kube.Scheme(), controllerutil.WithBlockOwnerDeletion(false)); err != nil {
+	// Who deletes in the foreground waits for the pods, and Machines go after them.
+	if err := controllerutil.SetControllerReference(set, want, r.kube.Scheme()); err != nil {
 		return own, errors.Wrapf(err, "cannot own %s %q", gvk.Kind, set.GetName())
 	}
 	if own {

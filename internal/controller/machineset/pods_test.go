@@ -74,7 +74,7 @@ func (h *harness) statefulSet(t *testing.T) *appsv1.StatefulSet {
 	return s
 }
 
-// pods plays the controller of StatefulSets: there are n, all ready.
+// play the controller of StatefulSets: there are n, all ready.
 func (h *harness) play(t *testing.T, n int32) {
 	t.Helper()
 	s := h.statefulSet(t)
@@ -120,7 +120,7 @@ func TestPods(t *testing.T) {
 		t.Errorf("want 3 replicas and our labels, got %d, %v", got, s.GetLabels())
 	}
 	owner := metav1.GetControllerOf(s)
-	if owner == nil || owner.UID != "set" || ptr.Deref(owner.BlockOwnerDeletion, true) {
+	if owner == nil || owner.UID != "set" || !ptr.Deref(owner.BlockOwnerDeletion, false) {
 		t.Errorf("want the set to be the owner, got %+v", owner)
 	}
 	h.play(t, 3)
