@@ -86,9 +86,9 @@ func cacheOptions(o Options) (cache.Options, error) {
 		// Nobody here reads who set which field, and it is half of an object.
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Secret{}:                {Label: labels.NewSelector().Add(*secrets)},
-			&appsv1.StatefulSet{}:           {Label: labels.NewSelector().Add(*pods)},
-			&policyv1.PodDisruptionBudget{}: {Label: labels.NewSelector().Add(*pods)},
+			&corev1.Secret{}:                            {Label: labels.NewSelector().Add(*secrets)},
+			&appsv1.StatefulSet{}:                       {Label: labels.NewSelector().Add(*pods)},
+			&policyv1.PodDisruptionBudget{}:             {Label: labels.NewSelector().Add(*pods)},
 			&apiextensionsv1.CustomResourceDefinition{}: {Transform: customresourcesgate.TransformStripCRDSchema},
 		},
 	}

@@ -230,7 +230,9 @@ func TestCannotApply(t *testing.T) {
 			h := newHarness(t, append(tc.objs, withPods(t, machineSet("web-ingress-0", "web-ingress-1")))...)
 			h.watch = func(context.Context) (bool, error) { return tc.watch, nil }
 			h.kube = interceptor.NewClient(h.kube.(client.WithWatch), interceptor.Funcs{
-				Apply: func(_ context.Context, _ client.WithWatch, _ runtime.ApplyConfiguration, _ ...client.ApplyOption) error { return tc.apply },
+				Apply: func(_ context.Context, _ client.WithWatch, _ runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+					return tc.apply
+				},
 			})
 			_, err := h.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
 			if err == nil || !strings.EqualFold(err.Error(), tc.want) {
