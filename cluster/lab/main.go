@@ -25,10 +25,10 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/host"
 )
 
-const description = `A real cluster on this machine: etcd, Kubernetes, containerd, a registry, and a
-simulated Tailscale that real tailscaled processes join. Everything runs in network
-namespaces without a way out. "up" makes it, "down" removes all of it, "status" tells
-what runs.
+const description = `A real cluster on this machine: etcd, Kubernetes, containerd, kube-router, which
+enforces NetworkPolicies, a registry, and a simulated Tailscale that real tailscaled
+processes join. Everything runs in network namespaces without a way out. "up" makes it,
+"down" removes all of it, "status" tells what runs.
 
 Folders: TSGW_LAB_DIR for a lab's files (default /var/lib/tailscale-gateway-lab), TSGW_CACHE
 for built programs (default ~/.cache), which "down" keeps.`

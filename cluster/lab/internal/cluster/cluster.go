@@ -124,6 +124,7 @@ func (c Cluster) credentials(now time.Time) error {
 		{c.path("pki", "scheduler.kubeconfig"), c.Local(), pki.Request{Name: "system:kube-scheduler"}},
 		{c.path("pki", "proxy.kubeconfig"), c.Local(), pki.Request{Name: "system:kube-proxy"}},
 		{c.path("pki", "coredns.kubeconfig"), c.Local(), pki.Request{Name: corednsUser}},
+		{c.path("pki", "kube-router.kubeconfig"), c.Local(), pki.Request{Name: kubeRouterUser}},
 	}
 	for _, k := range configs {
 		cert, key, err := ca.Issue(k.req)

@@ -16,7 +16,7 @@ const (
 
 // Components returns the cluster's processes in the order to start them.
 func (c Cluster) Components() []component.Component {
-	all := []component.Component{c.etcd(), c.apiserver(), c.controllerManager(), c.scheduler(), c.containerdComponent(), c.kubeletComponent(), c.kubeProxy(), c.coredns()}
+	all := []component.Component{c.etcd(), c.apiserver(), c.controllerManager(), c.scheduler(), c.containerdComponent(), c.kubeletComponent(), c.kubeProxy(), c.coredns(), c.kubeRouter()}
 	for i := range all {
 		all[i].Name += "-" + c.Name
 		all[i].Cluster = c.Name
@@ -132,6 +132,26 @@ func (c Cluster) kubeProxy() component.Component {
 		Name: "kube-proxy", Program: "kube-proxy",
 		Command: []string{c.Bin["kube-proxy"], "--config=" + c.path("proxy.yaml")},
 		Ready:   component.Check{URL: "http://127.0.0.1:10256/livez"},
+	}
+}
+
+// kubeRouter enforces NetworkPolicies, and does nothing else that it could. It
+// needs the node's object, so it comes last.
+func (c Cluster) kubeRouter() component.Component {
+	return component.Component{
+		Name: "kube-router", Program: "kube-router",
+		Command: []string{
+			c.Bin["kube-router"],
+			"--enable-cni=false",
+			"--health-port=20244",
+			"--hostname-override=" + c.Name,
+			"--kubeconfig=" + c.path("pki", "kube-router.kubeconfig"),
+			"--run-firewall=true",
+			"--run-router=false",
+			"--run-service-proxy=false",
+			"--service-cluster-ip-range=" + c.Services.String(),
+		},
+		Ready: component.Check{URL: "http://127.0.0.1:20244/healthz"},
 	}
 }
 

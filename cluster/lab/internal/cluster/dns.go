@@ -8,16 +8,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
-
-// corednsUser is the user of CoreDNS and the name of its role.
-const corednsUser = "system:coredns"
 
 // DNSService is the Service at the address that pods ask, without a selector.
 func (c Cluster) DNSService() *corev1.Service {
@@ -51,33 +47,13 @@ func (c Cluster) DNSEndpoints() *discoveryv1.EndpointSlice {
 	}
 }
 
-func dnsRole() (*rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding) {
-	read := []string{"list", "watch"}
-	role := &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: corednsUser},
-		Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{""}, Resources: []string{"endpoints", "services", "pods", "namespaces"}, Verbs: read},
-			{APIGroups: []string{discoveryv1.GroupName}, Resources: []string{"endpointslices"}, Verbs: read},
-		},
-	}
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: corednsUser},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: corednsUser},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: corednsUser}},
-	}
-	return role, binding
-}
-
 // ApplyDNS creates the objects of the cluster's DNS. What exists is left alone.
 func (c Cluster) ApplyDNS(ctx context.Context, k kubernetes.Interface) error {
-	role, binding := dnsRole()
 	create := metav1.CreateOptions{}
 	steps := []struct {
 		kind string
 		do   func() error
 	}{
-		{"ClusterRole", func() error { _, err := k.RbacV1().ClusterRoles().Create(ctx, role, create); return err }},
-		{"ClusterRoleBinding", func() error { _, err := k.RbacV1().ClusterRoleBindings().Create(ctx, binding, create); return err }},
 		{"Service", func() error {
 			_, err := k.CoreV1().Services(metav1.NamespaceSystem).Create(ctx, c.DNSService(), create)
 			return err

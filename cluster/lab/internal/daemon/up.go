@@ -200,13 +200,19 @@ func (d *Daemon) cluster(ctx context.Context, p plan.Cluster) error {
 		if comp.Program != "kube-apiserver" {
 			continue
 		}
-		// CoreDNS is ready once it may read; kubelet's pods find it by Service.
-		err := d.progress.run(name+"DNS objects", func(say func(string)) error {
+		// What runs beside the node is ready once it may read; pods find CoreDNS by
+		// its Service.
+		err := d.progress.run(name+"roles and DNS objects", func(say func(string)) error {
 			var err error
 			if k, err = d.kube(p.Name); err != nil {
 				return err
 			}
-			return until(ctx, time.Minute, say, func(ctx context.Context) error { return c.ApplyDNS(ctx, k) })
+			return until(ctx, time.Minute, say, func(ctx context.Context) error {
+				if err := c.ApplyRoles(ctx, k); err != nil {
+					return err
+				}
+				return c.ApplyDNS(ctx, k)
+			})
 		})
 		if err != nil {
 			return err

@@ -41,6 +41,7 @@ var needed = map[string]string{
 	"containerd-shim-runc-v2":            "containerd",
 	"runc":                               "runc",
 	"iptables":                           "iptables",
+	"ipset":                              "ipset",
 	"mount":                              "mount",
 	"/usr/lib/cni/bridge":                "containernetworking-plugins",
 	"/usr/lib/cni/host-local":            "containernetworking-plugins",

@@ -43,6 +43,7 @@ const (
 	cliVersion        = "v2.5.0"
 	tailscaleVersion  = "v1.102.5"
 	corednsVersion    = "v1.14.7"
+	kubeRouterVersion = "v2.2.1"
 	etcdVersion       = "v3.6.5"
 	helmVersion       = "v3.20.2"
 )
@@ -67,6 +68,12 @@ func Table() []Tool {
 		{
 			Name: "coredns", Version: corednsVersion, Module: "github.com/coredns/coredns",
 			Outputs: []Output{{Name: "coredns", Package: "github.com/coredns/coredns"}},
+		},
+		{
+			// Only its controller of NetworkPolicies is used.
+			Name: "kube-router", Version: kubeRouterVersion, Module: "github.com/cloudnativelabs/kube-router/v2",
+			LDFlags: "-X github.com/cloudnativelabs/kube-router/v2/pkg/version.Version=" + kubeRouterVersion,
+			Outputs: []Output{{Name: "kube-router", Package: "github.com/cloudnativelabs/kube-router/v2/cmd/kube-router"}},
 		},
 		{
 			// Upstream's own tags for its container image; ts_include_cli makes
