@@ -78,8 +78,14 @@ spec:
 // dial has the prober connect to host:port and ask for a hostname.
 func dial(t *testing.T, ns, protocol, host string, port int) (answers []string, err error) {
 	t.Helper()
+	return dialFrom(t, ns, "prober", protocol, host, port)
+}
+
+// dialFrom has a pod like the prober do what dial says.
+func dialFrom(t *testing.T, ns, pod, protocol, host string, port int) (answers []string, err error) {
+	t.Helper()
 	q := url.Values{"host": {host}, "port": {strconv.Itoa(port)}, "protocol": {protocol}, "request": {"hostname"}, "tries": {"1"}}
-	out, err := tryRun(t, "", "kubectl", "get", "--raw", "/api/v1/namespaces/"+ns+"/pods/prober:8080/proxy/dial?"+q.Encode())
+	out, err := tryRun(t, "", "kubectl", "get", "--raw", "/api/v1/namespaces/"+ns+"/pods/"+pod+":8080/proxy/dial?"+q.Encode())
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s", err, out)
 	}

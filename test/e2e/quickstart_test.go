@@ -21,6 +21,7 @@ func TestQuickstart(t *testing.T) {
 		{"EntersTailnet", entersTailnet},
 		{"RollsEgress", rollsEgress},
 		{"AddsDirection", addsDirection},
+		{"EnforcesNetworkPolicy", guards},
 		{"UsesKernel", usesKernel},
 		{"EndsTLS", endsTLS},
 		{"WithdrawsSickBackend", withdraws},

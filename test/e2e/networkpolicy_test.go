@@ -1,0 +1,144 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// guardManifest has proxies both ways, with a target that all clients share and one
+// with clients of its own.
+const guardManifest = `apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleEndpoints
+metadata: {name: guard, namespace: quickstart, labels: {app: guard}}
+spec:
+  tailnet: quickstart
+  proxy:
+    replicas: 1
+    connectionType: bidirectional%[3]s
+  endpoints:
+  - {name: common, tailscaleIP: %[1]q, port: 8080, protocol: HTTP}
+  - {name: own, tailscaleFQDN: %[2]q, port: 8080, protocol: HTTP%[4]s}
+---
+apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleServices
+metadata: {name: guard, namespace: quickstart}
+spec:
+  selector: {matchLabels: {app: guard}}
+  vipService: {ports: ["tcp:80"], tags: ["tag:k8s"]}
+  backends: [{name: web, port: 80}]
+`
+
+const (
+	guardPolicy = `
+    networkPolicy:
+      clients: [{podSelector: {matchLabels: {app: friend}}}]
+      metrics: [{podSelector: {matchLabels: {app: friend}}}]`
+	guardClients = `, clients: [{podSelector: {matchLabels: {app: stranger}}}]`
+)
+
+// Pods that connect to the proxies, by namespace and name. The one in another
+// namespace has the labels of a client.
+const (
+	friend    = namespace + "/friend"
+	stranger  = namespace + "/stranger"
+	outsider  = "default/friend"
+	portAgent = 9093
+)
+
+// guards lets into proxies only who their policy names, while kubelet's probes and
+// the tailnet go on as ever.
+func guards(t *testing.T) {
+	labCommand(t, "tailnet-client", "db")
+	domain := strings.TrimSuffix(strings.TrimPrefix(vipURL(t, "web"), "http://web."), "/")
+	guard := func(policy, clients string) {
+		apply(t, fmt.Sprintf(guardManifest, addressOf(t, "db"), "db."+domain, policy, clients))
+	}
+	pods := []string{friend, stranger, outsider}
+	for _, p := range pods {
+		ns, name, _ := strings.Cut(p, "/")
+		apply(t, strings.Replace(fmt.Sprintf(prober, ns), "name: prober\n", "name: "+name+"\n  labels: {app: "+name+"}\n", 1))
+	}
+	for _, p := range pods {
+		ns, name, _ := strings.Cut(p, "/")
+		kubectl(t, "wait", "pod/"+name, "-n", ns, "--for=condition=Ready", "--timeout=60s")
+	}
+
+	// Proxies come up under their policy, so kubelet's probes pass it.
+	guard(guardPolicy, guardClients)
+	eventually(t, 2*time.Minute, "proxies under a policy", func() string { return unready(t) })
+	reach(t, map[string][]string{friend: {"common", "metrics"}, stranger: {"own"}, outsider: {}})
+	answered(t, "guard", "web", time.Minute)
+
+	// It was the policy that stopped them.
+	guard("", "")
+	reach(t, map[string][]string{friend: {"common", "own", "metrics"}, stranger: {"common", "own", "metrics"}, outsider: {"common", "own", "metrics"}})
+	if left := kubectl(t, "get", "networkpolicies", "-n", namespace, "-o=name"); strings.Contains(left, "guard") {
+		t.Errorf("a policy is left: %s", left)
+	}
+
+	guard(guardPolicy, guardClients)
+	reach(t, map[string][]string{friend: {"common", "metrics"}, stranger: {"own"}, outsider: {}})
+	answered(t, "guard", "web", time.Minute)
+	if missing := unready(t); missing != "" {
+		t.Errorf("proxies did not stay ready: %s", missing)
+	}
+
+	kubectl(t, "delete", "tailscaleservices", "guard", "-n", namespace, "--timeout=2m")
+	leavesNothing(t, "guard")
+	if left := kubectl(t, "get", "networkpolicies", "-n", namespace, "-o=name"); strings.Contains(left, "guard") {
+		t.Errorf("a policy is left: %s", left)
+	}
+	for _, p := range pods {
+		ns, name, _ := strings.Cut(p, "/")
+		kubectl(t, "delete", "pod", name, "-n", ns)
+	}
+}
+
+// unready tells what is not ready of the guarded proxies, and whether one of their
+// containers was started again.
+func unready(t *testing.T) string {
+	t.Helper()
+	for _, set := range []string{"guard-egress", "guard-ingress"} {
+		if got := jsonpath(t, "statefulset", set, "{.status.readyReplicas}"); got != "1" {
+			return set + " has " + got + " ready pods"
+		}
+		if got := jsonpath(t, "pod", set+"-0", "{.status.containerStatuses[*].restartCount}{.status.initContainerStatuses[*].restartCount}"); strings.Trim(got, "0 ") != "" {
+			return set + "-0 was restarted: " + got
+		}
+	}
+	return ""
+}
+
+// reach waits until each pod reaches what it may and nothing else.
+func reach(t *testing.T, may map[string][]string) {
+	t.Helper()
+	places := map[string]struct {
+		host string
+		port int
+	}{
+		"common":  {host: "guard-common." + namespace, port: 8080},
+		"own":     {host: "guard-own." + namespace, port: 8080},
+		"metrics": {host: jsonpath(t, "pod", "guard-egress-0", "{.status.podIP}"), port: portAgent},
+	}
+	took := eventually(t, time.Minute, "what pods may reach", func() string {
+		for pod, allowed := range may {
+			ns, name, _ := strings.Cut(pod, "/")
+			for place, to := range places {
+				_, err := dialFrom(t, ns, name, "http", to.host, to.port)
+				if want := slices.Contains(allowed, place); (err == nil) != want {
+					return fmt.Sprintf("%s to %s: reached is %t, want %t: %v", pod, place, err == nil, want, err)
+				}
+			}
+		}
+		return ""
+	})
+	t.Logf("as the policy says after %s", took.Round(100*time.Millisecond))
+}
