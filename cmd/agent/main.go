@@ -57,7 +57,8 @@ type RunCmd struct {
 	Endpoints    string `help:"TailscaleEndpoints whose ServiceAttachments to act on." env:"ENDPOINTS" required:""`
 	Networking   string `help:"How packets go between tailnet and cluster: Userspace, in tailscaled and the agent, or Kernel, by rules that containerboot makes from the agent's files." enum:"Userspace,Kernel" default:"Userspace" env:"NETWORKING"`
 
-	Listen              string        `help:"Address to serve HTTP on." default:":9093" env:"LISTEN"`
+	Listen              string        `help:"Address to serve probes and metrics on." default:":9093" env:"LISTEN"`
+	ListenHooks         string        `help:"Address to serve kubelet's pre-stop hook on." default:":9094" env:"LISTEN_HOOKS"`
 	TailscaledConfigDir string        `help:"Where containerboot looks for tailscaled's config: its TS_EXPERIMENTAL_VERSIONED_CONFIG_DIR." default:"/etc/tsconfig/${pod_name}" env:"TAILSCALED_CONFIG_DIR"`
 	ServeConfig         string        `help:"Where containerboot looks for the serve config: its TS_SERVE_CONFIG." default:"/etc/proxies/serve-config.json" env:"SERVE_CONFIG"`
 	Socket              string        `help:"Socket of tailscaled's LocalAPI. The agent must run as tailscaled's user." default:"/var/run/tailscale/tailscaled.sock" env:"TS_SOCKET"`
@@ -102,6 +103,10 @@ func (c *RunCmd) Run() error {
 	if err != nil {
 		return errors.Wrapf(err, "cannot listen on %q", c.Listen)
 	}
+	hooks, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.ListenHooks)
+	if err != nil {
+		return errors.Wrapf(err, "cannot listen on %q", c.ListenHooks)
+	}
 
 	log.Info("Starting", "version", version.Version, "pod", c.PodNamespace+"/"+c.PodName, "endpoints", c.Endpoints)
 	a := agent.New(agent.Options{
@@ -123,7 +128,7 @@ func (c *RunCmd) Run() error {
 			Drain:     c.EgressDrain,
 		},
 	}, kc, localapi.NewClient(c.Socket), localapi.NewDialer(c.Socket), probe.NewNetChecker(), agent.NewMetrics(), log)
-	return a.Run(ctx, l)
+	return a.Run(ctx, l, hooks)
 }
 
 func main() {

@@ -126,10 +126,10 @@ func New(o Options, c client.WithWatch, lc localapi.Client, d *localapi.Dialer, 
 	}
 }
 
-// Run serves HTTP on l and keeps the pod as it should be, until ctx ends or the
-// server fails. The directories stay as they are then: tailscaled outlives its
+// Run serves probes and metrics on l, and kubelet's hooks on hooks, and keeps the pod
+// as it should be, until ctx ends or a server fails. The directories stay as they are then: tailscaled outlives its
 // agent.
-func (a *Agent) Run(ctx context.Context, l net.Listener) error {
+func (a *Agent) Run(ctx context.Context, l, hooks net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var (
 		wg sync.WaitGroup
@@ -209,14 +209,14 @@ func (a *Agent) Run(ctx context.Context, l net.Listener) error {
 				a.do(ctx, func(l *loop) { l.setEgress(time.Now(), cm) })
 			})
 		})
-		return a.serveHTTP(ctx, l)
+		return a.serve(ctx, l, hooks)
 	}
 	wg.Go(func() {
 		kube.WatchAttachments(ctx, a.client, a.opts.PodNamespace, a.opts.Endpoints, func(as []v1alpha1.ServiceAttachment) {
 			a.do(ctx, func(l *loop) { l.setAttachments(as) })
 		})
 	})
-	return a.serveHTTP(ctx, l)
+	return a.serve(ctx, l, hooks)
 }
 
 // do has the loop run fn, and then do what follows from it.

@@ -70,8 +70,8 @@ type pod struct {
 	// statePatience is a minute, unless a test sets it.
 	statePatience time.Duration
 
-	url  string
-	stop func()
+	url, hooks string
+	stop       func()
 }
 
 func byName(o client.Object) []string { return []string{o.GetName()} }
@@ -146,6 +146,10 @@ func (p *pod) start() {
 	if err != nil {
 		p.t.Fatalf("net.Listen(...): %v", err)
 	}
+	hooks, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		p.t.Fatalf("net.Listen(...): %v", err)
+	}
 	checker := probe.CheckerFn(func(context.Context, probe.Target) error {
 		if p.healthy.Load() {
 			return nil
@@ -173,8 +177,8 @@ func (p *pod) start() {
 
 	ctx, cancel := context.WithCancel(p.t.Context())
 	done := make(chan error, 1)
-	go func() { done <- a.Run(ctx, l) }()
-	p.url = "http://" + l.Addr().String()
+	go func() { done <- a.Run(ctx, l, hooks) }()
+	p.url, p.hooks = "http://"+l.Addr().String(), "http://"+hooks.Addr().String()
 	p.stop = func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -190,7 +194,11 @@ func (p *pod) start() {
 // get returns status and body of an answer of the agent.
 func (p *pod) get(path string) (int, string) {
 	p.t.Helper()
-	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, p.url+path, nil)
+	url := p.url
+	if path == proxy.PathPreStop {
+		url = p.hooks
+	}
+	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, url+path, nil)
 	if err != nil {
 		p.t.Fatalf("NewRequest(...): %v", err)
 	}

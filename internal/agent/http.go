@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
@@ -83,10 +84,18 @@ func (h *health) readiness() string {
 	return h.unready
 }
 
-// serveHTTP serves kubelet and scrapers on l until ctx ends.
-func (a *Agent) serveHTTP(ctx context.Context, l net.Listener) error {
+// serve serves until ctx ends, or one of the servers fails.
+func (a *Agent) serve(ctx context.Context, l, hooks net.Listener) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return serveHTTP(ctx, l, a.handler()) })
+	g.Go(func() error { return serveHTTP(ctx, hooks, a.hooks()) })
+	return g.Wait()
+}
+
+// serveHTTP serves h on l until ctx ends.
+func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
 	srv := &http.Server{
-		Handler:           a.handler(),
+		Handler:           h,
 		ReadHeaderTimeout: headerTimeout,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}
@@ -103,13 +112,20 @@ func (a *Agent) serveHTTP(ctx context.Context, l net.Listener) error {
 	return errors.Wrap(srv.Shutdown(sctx), "cannot stop HTTP server")
 }
 
+// handler answers kubelet's probes, and scrapers.
 func (a *Agent) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+proxy.PathStartup, answer(a.health.startup))
 	mux.HandleFunc("GET "+proxy.PathReadiness, answer(a.health.readiness))
 	mux.HandleFunc("GET "+proxy.PathLiveness, a.liveness)
-	mux.HandleFunc("GET "+proxy.PathPreStop, a.preStop)
 	mux.Handle("GET "+proxy.PathMetrics, promhttp.HandlerFor(a.metrics.registry, promhttp.HandlerOpts{}))
+	return mux
+}
+
+// hooks are what kubelet alone may ask for.
+func (a *Agent) hooks() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+proxy.PathPreStop, a.preStop)
 	return mux
 }
 

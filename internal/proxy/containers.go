@@ -164,7 +164,7 @@ func tailscale(o Options) corev1.Container {
 		},
 		Lifecycle: &corev1.Lifecycle{
 			PreStop: &corev1.LifecycleHandler{
-				HTTPGet: httpGet(PathPreStop, PortAgent).HTTPGet,
+				HTTPGet: httpGet(PathPreStop, PortHooks).HTTPGet,
 			},
 		},
 		Resources:       requests("20m", "64Mi"),

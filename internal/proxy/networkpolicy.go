@@ -36,7 +36,7 @@ type PolicyPort struct {
 
 // NetworkPolicy lets nobody connect to the group's pods but who may scrape metrics
 // and who may use a target. What comes from the tailnet comes on connections that
-// the pods open themselves, and kubelet's probes are beyond a policy. The pods may
+// the pods open themselves, and kubelet's probes and hooks are beyond a policy. The pods may
 // connect to everything: peers and control of the tailnet, DNS, the API server.
 func NetworkPolicy(o Options) *networkingv1.NetworkPolicy {
 	metrics := networkingv1.NetworkPolicyIngressRule{From: o.NetworkPolicy.Metrics}

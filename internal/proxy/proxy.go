@@ -17,15 +17,20 @@ import (
 
 // Ports of a proxy pod.
 const (
-	// PortAgent serves the agent's probes, metrics and pre-stop hook.
+	// PortAgent serves the agent's probes and metrics.
 	PortAgent = 9093
+
+	// PortHooks serves the pre-stop hook, for kubelet alone: whoever may read
+	// metrics must not be able to withdraw services. No NetworkPolicy opens it.
+	PortHooks = 9094
 
 	// PortContainerboot serves containerboot's health and tailscaled's metrics
 	// (containerboot's own default).
 	PortContainerboot = 9002
 )
 
-// Paths of the agent's HTTP server.
+// Paths of the agent's HTTP servers. PathPreStop is at PortHooks, the others are at
+// PortAgent.
 const (
 	PathStartup   = "/startupz"
 	PathLiveness  = "/healthz"

@@ -51,6 +51,7 @@ const (
 	stranger  = namespace + "/stranger"
 	outsider  = "default/friend"
 	portAgent = 9093
+	portHooks = 9094
 )
 
 // guards lets into proxies only who their policy names, while kubelet's probes and
@@ -79,7 +80,8 @@ func guards(t *testing.T) {
 
 	// It was the policy that stopped them.
 	guard("", "")
-	reach(t, map[string][]string{friend: {"common", "own", "metrics"}, stranger: {"common", "own", "metrics"}, outsider: {"common", "own", "metrics"}})
+	all := []string{"common", "own", "metrics", "hooks"}
+	reach(t, map[string][]string{friend: all, stranger: all, outsider: all})
 	if left := kubectl(t, "get", "networkpolicies", "-n", namespace, "-o=name"); strings.Contains(left, "guard") {
 		t.Errorf("a policy is left: %s", left)
 	}
@@ -120,21 +122,23 @@ func unready(t *testing.T) string {
 // reach waits until each pod reaches what it may and nothing else.
 func reach(t *testing.T, may map[string][]string) {
 	t.Helper()
+	pod := jsonpath(t, "pod", "guard-egress-0", "{.status.podIP}")
 	places := map[string]struct {
 		host string
 		port int
 	}{
 		"common":  {host: "guard-common." + namespace, port: 8080},
 		"own":     {host: "guard-own." + namespace, port: 8080},
-		"metrics": {host: jsonpath(t, "pod", "guard-egress-0", "{.status.podIP}"), port: portAgent},
+		"metrics": {host: pod, port: portAgent},
+		"hooks":   {host: pod, port: portHooks},
 	}
 	took := eventually(t, time.Minute, "what pods may reach", func() string {
-		for pod, allowed := range may {
-			ns, name, _ := strings.Cut(pod, "/")
+		for from, allowed := range may {
+			ns, name, _ := strings.Cut(from, "/")
 			for place, to := range places {
 				_, err := dialFrom(t, ns, name, "http", to.host, to.port)
 				if want := slices.Contains(allowed, place); (err == nil) != want {
-					return fmt.Sprintf("%s to %s: reached is %t, want %t: %v", pod, place, err == nil, want, err)
+					return fmt.Sprintf("%s to %s: reached is %t, want %t: %v", from, place, err == nil, want, err)
 				}
 			}
 		}
