@@ -16,6 +16,8 @@ type StateView struct {
 	Keys     []map[string]any `json:"keys"`
 	Services []ServiceView    `json:"services"`
 	Calls    map[string]int   `json:"calls"`
+	// TXT are the records that nodes have set in public DNS, by name.
+	TXT map[string][]string `json:"txt"`
 }
 
 // ServiceView is a service with who hosts it.
@@ -34,7 +36,7 @@ type ServiceView struct {
 func (s *Server) State() StateView {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := StateView{Devices: []map[string]any{}, Keys: []map[string]any{}, Services: []ServiceView{}, Calls: s.Calls()}
+	v := StateView{Devices: []map[string]any{}, Keys: []map[string]any{}, Services: []ServiceView{}, Calls: s.Calls(), TXT: map[string][]string{}}
 	for _, id := range slices.Sorted(maps.Keys(s.st.Devices)) {
 		v.Devices = append(v.Devices, s.deviceViewLocked(s.st.Devices[id], true))
 	}
@@ -52,6 +54,9 @@ func (s *Server) State() StateView {
 		v.Services = append(v.Services, ServiceView{
 			Name: n, Addrs: svc.Addrs, Annotations: svc.Annotations, Ports: nonNil(svc.Ports), Tags: nonNil(svc.Tags), Primary: p, Hosts: s.hostsLocked(svc),
 		})
+	}
+	for name, values := range s.st.TXT {
+		v.TXT[name] = slices.Clone(values)
 	}
 	return v
 }

@@ -72,8 +72,9 @@ func (s *Server) noiseMux() *http.ServeMux {
 	m.HandleFunc("POST /machine/register", s.serveRegister)
 	m.HandleFunc("POST /machine/map", s.serveMap)
 	m.HandleFunc("POST /c2n/{token}", s.serveC2N)
+	m.HandleFunc("POST /machine/set-dns", s.serveSetDNS)
 	// What nodes only tell: accepted and dropped.
-	for _, p := range []string{"POST /machine/update-health", "POST /machine/audit-log", "PATCH /machine/set-device-attr", "POST /machine/set-dns"} {
+	for _, p := range []string{"POST /machine/update-health", "POST /machine/audit-log", "PATCH /machine/set-device-attr"} {
 		m.HandleFunc(p, func(w http.ResponseWriter, r *http.Request) {
 			if _, err := io.Copy(io.Discard, io.LimitReader(r.Body, maxBody)); err != nil {
 				s.log.Debug("Cannot read a request", "path", r.URL.Path, "error", err)

@@ -19,7 +19,7 @@ func (s *Server) mapResponseLocked(d *device) *tailcfg.MapResponse {
 		Node:            s.nodeLocked(d),
 		DERPMap:         s.derpMap,
 		Domain:          s.opts.Tailnet,
-		DNSConfig:       s.dnsConfigLocked(),
+		DNSConfig:       s.dnsConfigLocked(d),
 		PacketFilters:   map[string][]tailcfg.FilterRule{"base": s.filterLocked()},
 		Peers:           []*tailcfg.Node{},
 		UserProfiles:    []tailcfg.UserProfile{s.profile(userOwner), s.profile(userTagged)},
@@ -109,10 +109,10 @@ func (s *Server) routesLocked(d *device) []netip.Prefix {
 }
 
 // dnsConfigLocked has MagicDNS names of services as records; nodes know those of
-// machines from their names.
-func (s *Server) dnsConfigLocked() *tailcfg.DNSConfig {
+// machines from their names. The names that certificates are for are the device's.
+func (s *Server) dnsConfigLocked(dev *device) *tailcfg.DNSConfig {
 	d := s.st.DNS
-	c := &tailcfg.DNSConfig{Proxied: d.MagicDNS, Routes: map[string][]*dnstype.Resolver{}}
+	c := &tailcfg.DNSConfig{Proxied: d.MagicDNS, Routes: map[string][]*dnstype.Resolver{}, CertDomains: s.certDomainsLocked(dev)}
 	if d.MagicDNS {
 		c.Domains = append(c.Domains, s.opts.Domain)
 		// An empty list makes the node itself answer for the domain.

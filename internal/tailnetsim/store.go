@@ -32,8 +32,10 @@ type state struct {
 	Tokens     map[string]*token         `json:"tokens"`
 	// Graves are deleted devices by node key: a node that was away when it was
 	// deleted learns of it when it comes back.
-	Graves   map[string]*grave   `json:"graves"`
-	Policy   string              `json:"policy"`
+	Graves map[string]*grave `json:"graves"`
+	Policy string            `json:"policy"`
+	// TXT are the records that nodes have set, by name.
+	TXT      map[string][]string `json:"txt"`
 	DNS      dnsSettings         `json:"dns"`
 	Settings map[string]any      `json:"settings"`
 	Contacts map[string]*contact `json:"contacts"`
@@ -114,6 +116,9 @@ func (st *state) fill() {
 	}
 	if st.Graves == nil {
 		st.Graves = map[string]*grave{}
+	}
+	if st.TXT == nil {
+		st.TXT = map[string][]string{}
 	}
 	if st.Settings == nil {
 		st.Settings = defaultSettings()

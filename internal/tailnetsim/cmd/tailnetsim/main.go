@@ -27,6 +27,7 @@ import (
 type cli struct {
 	Listen           string   `default:"127.0.0.1:8080" help:"TCP address of API, coordination server and DERP."`
 	STUN             string   `name:"stun" help:"UDP address of STUN. Default: the listen address's IP, port 3478."`
+	DNS              string   `name:"dns" help:"TCP address to answer for TXT records that nodes set, as an ACME server asks for them. Default: none."`
 	AdvertiseIP      string   `name:"advertise-ip" help:"IP address of DERP and STUN told to nodes. Default: the one listened on."`
 	Domain           string   `default:"tail1234.ts.net" help:"DNS name of the tailnet."`
 	Tailnet          string   `default:"example.com" help:"Name of the tailnet's organisation."`
@@ -68,6 +69,11 @@ func (c *cli) run(ctx context.Context, out, errOut io.Writer) error {
 	}
 	if err := s.Start(c.Listen, stun); err != nil {
 		return errors.Join(err, s.Close())
+	}
+	if c.DNS != "" {
+		if _, err := s.StartDNS(c.DNS); err != nil {
+			return errors.Join(err, s.Close())
+		}
 	}
 	if _, err := fmt.Fprintf(out, "tailnetsim ready: %s, STUN %s, tailnet %s\n", s.URL(), s.STUNAddr(), s.Domain()); err != nil {
 		return errors.Join(errors.Wrap(err, "cannot print"), s.Close())
