@@ -97,6 +97,8 @@ func (c *envCmd) Run(r runtime) error {
 		{"TAILNET_API_IN_CLUSTER", plan.TailnetURL},
 		{"CACHE", r.paths.Cache},
 		{"TAILNET_DOMAIN", plan.TailnetDomain},
+		{"ACME_ROOT", daemon.ACMERoot(r.paths)},
+		{"WHOAMI", plan.Whoami},
 		{"TAILNET_CLIENT_ID", daemon.ClientID},
 		{"TAILNET_CLIENT_SECRET_FILE", daemon.SecretFile(r.paths)},
 	} {

@@ -91,6 +91,7 @@ func simulator(p host.Paths, binary string) component.Component {
 			binary,
 			"--listen", plan.HubAddress + ":80",
 			"--stun", plan.HubAddress + ":3478",
+			"--dns", plan.PublicDNS,
 			"--domain", plan.TailnetDomain,
 			"--client-id", ClientID,
 			"--client-secret-file", SecretFile(p),

@@ -47,6 +47,9 @@ func (d *Daemon) up(ctx context.Context) error {
 	if err := d.progress.run("registry", func(func(string)) error { return d.registry(ctx) }); err != nil {
 		return err
 	}
+	if err := d.progress.run("certificates", func(func(string)) error { return writeACME(d.cfg.Paths, time.Now()) }); err != nil {
+		return err
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.images(ctx) })
 	g.Go(func() error { return d.tailnet(ctx) })
@@ -137,7 +140,7 @@ func (d *Daemon) registry(ctx context.Context) error {
 
 func (d *Daemon) images(ctx context.Context) error {
 	return d.progress.run("images", func(say func(string)) error {
-		for _, i := range images.Table(d.cfg.Bin, d.cfg.Crossplane) {
+		for _, i := range images.Table(d.cfg.Bin, d.cfg.Crossplane, trusted(d.cfg.Paths)) {
 			say("pushing " + i.Name)
 			img, err := i.Build()
 			if err != nil {
@@ -165,7 +168,19 @@ func (d *Daemon) tailnet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	err = d.progress.run("ACME server", func(say func(string)) error {
+		if err := d.start(ctx, acmeServer(d.cfg.Paths, d.cfg.Bin[acme]), componentLimit, say); err != nil {
+			return err
+		}
+		return until(ctx, time.Minute, say, func(ctx context.Context) error { return acmeRoot(ctx, d.cfg.Paths) })
+	})
+	if err != nil {
+		return err
+	}
 	return d.progress.run("tailnet client", func(say func(string)) error {
+		if err := d.whoami(ctx); err != nil {
+			return err
+		}
 		if err := d.start(ctx, clientServer(d.cfg.Bin), componentLimit, say); err != nil {
 			return err
 		}

@@ -28,11 +28,13 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/cluster"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/plan"
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/tools"
 )
 
 const (
-	bundle     = "/etc/ssl/certs/ca-certificates.crt"
+	// Bundle is where images have the certificates to trust, and this machine.
+	Bundle     = "/etc/ssl/certs/ca-certificates.crt"
 	searchPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	nonRoot    = "65532"
 )
@@ -51,12 +53,13 @@ type Image struct {
 }
 
 // Table returns all images of the lab. crossplane is the folder of Crossplane's
-// module, which holds the CRDs that its image carries.
-func Table(bin map[string]string, crossplane string) []Image {
+// module, which holds the CRDs that its image carries. roots is the file of the
+// certificates that tailscaled trusts.
+func Table(bin map[string]string, crossplane, roots string) []Image {
 	agnhost := func(n string, cmd ...string) Image {
 		return Image{
 			Name:   n,
-			Files:  map[string]string{"/agnhost": bin["agnhost"], bundle: bundle},
+			Files:  map[string]string{"/agnhost": bin["agnhost"], Bundle: Bundle},
 			Config: v1.Config{Entrypoint: []string{"/agnhost"}, Cmd: cmd, Env: []string{searchPath}},
 		}
 	}
@@ -65,14 +68,14 @@ func Table(bin map[string]string, crossplane string) []Image {
 	return []Image{
 		pause,
 		agnhost("registry.k8s.io/e2e-test-images/agnhost:2.53", "pause"),
-		tailscale("docker.io/tailscale/tailscale:"+version("tailscale"), bin),
+		tailscale("docker.io/tailscale/tailscale:"+version("tailscale"), bin, roots),
 		{
 			Name: "xpkg.crossplane.io/crossplane/crossplane:" + version("crossplane"),
 			Files: map[string]string{
 				"/bin/crossplane":        bin["crossplane-core"],
 				"/crds":                  filepath.Join(crossplane, "cluster", "crds"),
 				"/webhookconfigurations": filepath.Join(crossplane, "cluster", "webhookconfigurations"),
-				bundle:                   bundle,
+				Bundle:                   Bundle,
 			},
 			Config: v1.Config{Entrypoint: []string{"/bin/crossplane"}, User: nonRoot, Env: []string{searchPath}, ExposedPorts: map[string]struct{}{"8080/tcp": {}}},
 		},
@@ -88,16 +91,22 @@ func version(tool string) string {
 	return t.Version
 }
 
-func tailscale(name string, bin map[string]string) Image {
+// tailscale is the image of proxies. They trust the certificates in the file roots.
+func tailscale(name string, bin map[string]string, roots string) Image {
 	return Image{
 		Name: name,
 		Files: map[string]string{
 			"/usr/local/bin/containerboot": bin["containerboot"],
 			"/usr/local/bin/tailscaled":    bin["tailscaled"],
-			bundle:                         bundle,
+			Bundle:                         roots,
 		},
-		Links:  map[string]string{"/usr/local/bin/tailscale": "tailscaled"},
-		Config: v1.Config{Entrypoint: []string{"/usr/local/bin/containerboot"}, Env: []string{searchPath}},
+		Links: map[string]string{"/usr/local/bin/tailscale": "tailscaled"},
+		Config: v1.Config{
+			Entrypoint: []string{"/usr/local/bin/containerboot"},
+			// What of the internet is not here has a stand-in: it is the images
+			// that know, so that manifests need not.
+			Env: []string{searchPath, "TS_DEBUG_ACME_DIRECTORY_URL=" + plan.ACMEDirectory},
+		},
 	}
 }
 
@@ -107,10 +116,10 @@ func Operator(bin map[string]string) (operator, proxy Image) {
 	v := version(tools.Operator)
 	operator = Image{
 		Name:   "docker.io/tailscale/k8s-operator:" + v,
-		Files:  map[string]string{"/usr/local/bin/operator": bin["k8s-operator"], bundle: bundle},
+		Files:  map[string]string{"/usr/local/bin/operator": bin["k8s-operator"], Bundle: Bundle},
 		Config: v1.Config{Entrypoint: []string{"/usr/local/bin/operator"}, Env: []string{searchPath}},
 	}
-	proxy = tailscale("docker.io/tailscale/tailscale-with-shell:"+v, bin)
+	proxy = tailscale("docker.io/tailscale/tailscale-with-shell:"+v, bin, Bundle)
 	proxy.Files["/bin/sh"] = bin["sysctler"]
 	return operator, proxy
 }

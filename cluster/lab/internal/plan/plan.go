@@ -27,6 +27,9 @@ const (
 	// answers on: agnhost's netexec.
 	ClientHTTPPort = 8080
 	ClientUDPPort  = 8081
+	// Whoami is where HTTP answers with the client's address, by the PROXY
+	// protocol, which it requires.
+	Whoami = ClientAddress + ":8082"
 	// HostBehindClients is an address of ClientNamespace that no tailnet knows,
 	// unless a client is a router for it.
 	HostBehindClients = "10.99.0.5"
@@ -39,6 +42,15 @@ const (
 	Registry = HubAddress + ":5000"
 	// TailnetURL is API and control server of the simulated tailnet.
 	TailnetURL = "http://" + HubAddress
+	// PublicDNS is where the records that nodes have control set are asked for,
+	// over TCP.
+	PublicDNS = HubAddress + ":53"
+	// ACMEDirectory is where tailscaled in the lab gets certificates: the server
+	// that listens on ACMEAddress plays Let's Encrypt.
+	ACMEDirectory = "https://" + ACMEAddress + "/dir"
+	ACMEAddress   = HubAddress + ":14000"
+	// ACMEManagementAddress is where the ACME server tells its root.
+	ACMEManagementAddress = HubAddress + ":15000"
 	// TailnetDomain is the tailnet's MagicDNS suffix.
 	TailnetDomain = "tail1234.ts.net"
 

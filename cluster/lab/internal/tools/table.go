@@ -45,6 +45,7 @@ const (
 	corednsVersion    = "v1.14.7"
 	kubeRouterVersion = "v2.2.1"
 	etcdVersion       = "v3.6.5"
+	pebbleVersion     = "v2.10.1"
 	helmVersion       = "v3.20.2"
 )
 
@@ -85,6 +86,11 @@ func Table() []Tool {
 				{Name: "tailscaled", Package: "tailscale.com/cmd/tailscaled", Links: []string{"tailscale"}},
 				{Name: "containerboot", Package: "tailscale.com/cmd/containerboot"},
 			},
+		},
+		{
+			Name: "pebble", Version: pebbleVersion, Module: "github.com/letsencrypt/pebble/v2",
+			LDFlags: "-X main.version=" + pebbleVersion,
+			Outputs: []Output{{Name: "pebble", Package: "github.com/letsencrypt/pebble/v2/cmd/pebble"}},
 		},
 		{
 			Name: "helm", Version: helmVersion, Module: "helm.sh/helm/v3",

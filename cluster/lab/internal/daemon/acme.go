@@ -1,0 +1,132 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/component"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/host"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/images"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/netns"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/pki"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/plan"
+)
+
+const (
+	// acme names the component that plays Let's Encrypt, and its files.
+	acme = "pebble"
+
+	// certificateLifetime in seconds is Let's Encrypt's: 90 days.
+	certificateLifetime = 90 * 24 * 60 * 60
+)
+
+// ACMERoot is the file of the root that the lab's ACME server signs by. The server
+// makes it anew each time it starts.
+func ACMERoot(p host.Paths) string { return filepath.Join(p.Tailnet(), "acme-root.pem") }
+
+// acmeFile is a file of the ACME server.
+func acmeFile(p host.Paths, name string) string { return filepath.Join(p.Tailnet(), acme+name) }
+
+// trusted is the bundle of certificates that the lab's tailscaled trust: this
+// machine's, and the one that the ACME server's own HTTPS is signed by.
+func trusted(p host.Paths) string { return filepath.Join(p.Tailnet(), "ca-certificates.crt") }
+
+// writeACME writes the files of the ACME server, and the bundle for images.
+func writeACME(p host.Paths, now time.Time) error {
+	if err := os.MkdirAll(p.Tailnet(), 0o700); err != nil {
+		return errors.Wrap(err, "cannot make the tailnet's folder")
+	}
+	ca, err := pki.NewAuthority("lab ACME server", now)
+	if err != nil {
+		return err
+	}
+	cert, key, err := ca.Issue(pki.Request{Name: acme, IPs: []net.IP{net.ParseIP(plan.HubAddress)}})
+	if err != nil {
+		return err
+	}
+	if err := pki.WritePair(p.Tailnet(), acme, cert, key); err != nil {
+		return err
+	}
+	if err := os.WriteFile(acmeFile(p, "-ca.crt"), ca.PEM(), 0o644); err != nil { // A certificate is public.
+		return errors.Wrap(err, "cannot write certificate of the ACME server's authority")
+	}
+	system, err := os.ReadFile(images.Bundle)
+	if err != nil {
+		return errors.Wrap(err, "cannot read this machine's certificates")
+	}
+	if err := os.WriteFile(trusted(p), append(append(bytes.TrimSpace(system), '\n'), ca.PEM()...), 0o644); err != nil { // Public, too.
+		return errors.Wrap(err, "cannot write certificates to trust")
+	}
+	config, err := json.Marshal(map[string]any{"pebble": map[string]any{
+		"listenAddress":           plan.ACMEAddress,
+		"managementListenAddress": plan.ACMEManagementAddress,
+		"certificate":             acmeFile(p, ".crt"),
+		"privateKey":              acmeFile(p, ".key"),
+		"keyAlgorithm":            "ecdsa",
+		// In seconds: how long clients wait between questions.
+		"retryAfter": map[string]int{"authz": 1, "order": 1},
+		"profiles":   map[string]any{"default": map[string]any{"description": "as Let's Encrypt", "validityPeriod": certificateLifetime}},
+	}})
+	if err != nil {
+		return errors.Wrap(err, "cannot encode configuration of the ACME server")
+	}
+	return errors.Wrap(os.WriteFile(acmeFile(p, ".json"), config, 0o644), "cannot write configuration of the ACME server") // No secret.
+}
+
+// acmeServer is the process that plays Let's Encrypt. It validates by the records
+// that nodes have control set.
+func acmeServer(p host.Paths, binary string) component.Component {
+	return component.Component{
+		Name: acme, Program: acme, Namespace: plan.TailnetNamespace,
+		Command: []string{binary, "-config", acmeFile(p, ".json"), "-dnsserver", plan.PublicDNS},
+		// It waits no random time before it validates, and lets no order have the
+		// validation of another.
+		Env:   []string{"PEBBLE_VA_NOSLEEP=1", "PEBBLE_AUTHZREUSE=0"},
+		Ready: component.Check{URL: plan.ACMEDirectory},
+	}
+}
+
+// acmeRoot asks the ACME server for its root and writes it down.
+func acmeRoot(ctx context.Context, p host.Paths) error {
+	ca, err := os.ReadFile(acmeFile(p, "-ca.crt"))
+	if err != nil {
+		return errors.Wrap(err, "cannot read certificate of the ACME server's authority")
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(ca)
+	h := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		TLSClientConfig:   &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return netns.Dial(ctx, plan.TailnetNamespace, network, addr)
+		},
+	}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+plan.ACMEManagementAddress+"/roots/0", nil)
+	if err != nil {
+		return errors.Wrap(err, "cannot make request for the ACME server's root")
+	}
+	rsp, err := h.Do(req)
+	if err != nil {
+		return errors.Wrap(err, "cannot get the ACME server's root")
+	}
+	defer rsp.Body.Close() // Only read.
+	root, err := io.ReadAll(io.LimitReader(rsp.Body, 1<<16))
+	if err != nil || rsp.StatusCode != http.StatusOK {
+		return errors.Errorf("cannot get the ACME server's root: %s, %v", rsp.Status, err)
+	}
+	return errors.Wrap(os.WriteFile(ACMERoot(p), root, 0o644), "cannot write the ACME server's root") // Public.
+}
