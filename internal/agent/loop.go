@@ -15,6 +15,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/atomicdir"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/issue"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
@@ -31,8 +32,11 @@ type loop struct {
 	health  *health
 	prober  *probe.Prober
 	ender   *terminate.Server
-	config  *atomicdir.Dir
-	serve   *atomicdir.Dir
+
+	// issuer is nil in pods that get no certificates.
+	issuer *issue.Issuer
+	config *atomicdir.Dir
+	serve  *atomicdir.Dir
 
 	// egress is nil in pods that carry nothing into the tailnet.
 	egress *egressLoop
@@ -186,6 +190,7 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 	services, listed := l.services(ctx)
 	if listed {
 		l.endTLS(ctx, now, services)
+		l.getCertificates(ctx, now, services)
 	}
 
 	if err := l.writeServe(now, services, listed); err != nil {
@@ -239,6 +244,8 @@ func (l *loop) services(ctx context.Context) ([]plan.Service, bool) {
 		Health:       l.prober.Statuses(),
 		Advertised:   l.advertised,
 		Certificates: l.ender.Certificates(),
+		Issuer:       l.opts.issuer(),
+		Issuing:      l.issuing(),
 		HTTPS:        l.https(),
 		Stopping:     l.drain != nil,
 	}

@@ -6,12 +6,14 @@ package agent
 import (
 	"context"
 	"path/filepath"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/atomicdir"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/issue"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/kube"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/terminate"
@@ -37,6 +39,47 @@ func (a *Agent) newEnder(ctx context.Context) *terminate.Server {
 		Store:   atomicdir.New(filepath.Join(filepath.Dir(a.opts.TailscaledConfigDir), dirTLS), fileTLS),
 		Log:     a.log,
 	})
+}
+
+// issuer is the machine of the pod's group that gets the certificates that Tailscale
+// provides: the first. Its state Secret holds them.
+func (o Options) issuer() string {
+	i := strings.LastIndexByte(o.PodName, '-')
+	if i < 0 {
+		return o.PodName
+	}
+	return o.PodName[:i] + "-0"
+}
+
+// newIssuer returns what gets certificates, in the pod that does. Others have none.
+func (a *Agent) newIssuer(ctx context.Context) *issue.Issuer {
+	if a.opts.PodName != a.opts.issuer() || a.opts.Egress.ConfigMap != "" {
+		return nil
+	}
+	return issue.New(a.local, func() { a.do(ctx, func(*loop) {}) }, a.log)
+}
+
+// getCertificates has tailscaled get the certificates that services want of
+// Tailscale, while it can.
+func (l *loop) getCertificates(ctx context.Context, now time.Time, services []plan.Service) {
+	if l.issuer == nil {
+		return
+	}
+	var domains []string
+	if l.https() == plan.HTTPSOn {
+		domains = plan.Domains(services)
+	}
+	if err := l.issuer.Set(ctx, l.tailnet.Session, domains); err != nil {
+		l.failed(now, "Cannot get certificates", err)
+	}
+}
+
+// issuing tells why certificates cannot be had.
+func (l *loop) issuing() map[string]string {
+	if l.issuer == nil {
+		return nil
+	}
+	return l.issuer.Problems()
 }
 
 // endTLS has TLS ended for what is wanted, and for what nobody wants any more while

@@ -71,6 +71,8 @@ type Client interface {
 	Logout(ctx context.Context) error
 	WhoIs(ctx context.Context, addr string) (*apitype.WhoIsResponse, error)
 	DNSConfig(ctx context.Context) (*tailcfg.DNSConfig, error)
+	CertDomains(ctx context.Context) ([]string, error)
+	CertPair(ctx context.Context, domain string) (cert, key []byte, err error)
 }
 
 // A Watcher follows one tailscaled.

@@ -119,12 +119,11 @@ func TestServeConfig(t *testing.T) {
 	handlers := map[string]Handlers{
 		"svc:web": {
 			80:   {Forward: "web.default.svc:8080", HTTP: true, DNSName: "web.tail1234.ts.net"},
-			443:  {Forward: "web.default.svc:8443", HTTP: true, TLS: true, DNSName: "web.tail1234.ts.net"},
 			8443: {Forward: "127.1.2.3:16827", ProxyProtocol: 2},
 		},
 		"svc:db": {
 			5432: {Forward: "10.0.0.5:5432"},
-			5433: {Forward: "[fd00::5]:5432", TLS: true, DNSName: "db.tail1234.ts.net", ProxyProtocol: 1},
+			5433: {Forward: "[fd00::5]:5432", ProxyProtocol: 1},
 		},
 		"svc:v6":  {80: {Forward: "[fd00::5]:80", HTTP: true, DNSName: "v6.tail1234.ts.net"}},
 		"svc:all": {},
@@ -134,10 +133,10 @@ func TestServeConfig(t *testing.T) {
 		t.Fatalf("ServeConfig(...): %v", err)
 	}
 	want := `{"Services":{"svc:all":{},` +
-		`"svc:db":{"TCP":{"5432":{"TCPForward":"10.0.0.5:5432"},"5433":{"TCPForward":"[fd00::5]:5432","TerminateTLS":"db.tail1234.ts.net","ProxyProtocol":1}}},` +
+		`"svc:db":{"TCP":{"5432":{"TCPForward":"10.0.0.5:5432"},"5433":{"TCPForward":"[fd00::5]:5432","ProxyProtocol":1}}},` +
 		`"svc:v6":{"TCP":{"80":{"HTTP":true}},"Web":{"v6.tail1234.ts.net:80":{"Handlers":{"/":{"Proxy":"http://[fd00::5]:80"}}}}},` +
-		`"svc:web":{"TCP":{"443":{"HTTPS":true},"80":{"HTTP":true},"8443":{"TCPForward":"127.1.2.3:16827","ProxyProtocol":2}},` +
-		`"Web":{"web.tail1234.ts.net:443":{"Handlers":{"/":{"Proxy":"http://web.default.svc:8443"}}},"web.tail1234.ts.net:80":{"Handlers":{"/":{"Proxy":"http://web.default.svc:8080"}}}}}}}`
+		`"svc:web":{"TCP":{"80":{"HTTP":true},"8443":{"TCPForward":"127.1.2.3:16827","ProxyProtocol":2}},` +
+		`"Web":{"web.tail1234.ts.net:80":{"Handlers":{"/":{"Proxy":"http://web.default.svc:8080"}}}}}}}`
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("ServeConfig(...): -want, +got:\n%s", diff)
 	}

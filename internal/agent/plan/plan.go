@@ -65,8 +65,16 @@ type Input struct {
 	// such a service stays as it is.
 	Advertised []string
 
-	// Certificates of Secrets, by name. One that is not in it is not known yet.
-	Certificates map[string]Certificate
+	// Certificates of Secrets. One that is not in it is not known yet.
+	Certificates map[CertificateRef]Certificate
+
+	// Issuer is the machine, and its state Secret, that gets the certificates that
+	// Tailscale provides for all machines of the group.
+	Issuer string
+
+	// Issuing tells, by DNS name, why the last attempt to get or renew a
+	// certificate has failed. Only the issuer knows.
+	Issuing map[string]string
 
 	// HTTPS tells whether the tailnet provides certificates.
 	HTTPS HTTPS
@@ -111,8 +119,10 @@ func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
 			// All ports: packets, of which a serve config knows nothing.
 			continue
 		}
-		h, end := handler(spec, p, t.Address())
-		s.Handlers[uint16(p.Port)] = h
+		h, end := handler(spec, p, t.Address(), in.Issuer)
+		if h != nil {
+			s.Handlers[uint16(p.Port)] = *h
+		}
 		if end != nil {
 			s.Terminations = append(s.Terminations, *end)
 		}

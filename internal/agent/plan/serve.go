@@ -35,10 +35,7 @@ type Handler struct {
 	// HTTP hands on requests, with headers that tell who asks, instead of bytes.
 	HTTP bool
 
-	// TLS ends TLS with the certificate that Tailscale provides for DNSName.
-	TLS bool
-
-	// DNSName of the service. It is set where there is HTTP or TLS.
+	// DNSName of the service. It is set where there is HTTP.
 	DNSName string
 
 	// ProxyProtocol is the version of the header that goes before a connection.
@@ -82,13 +79,9 @@ func ServeConfig(handlers map[string]Handlers) ([]byte, error) {
 
 func (h Handler) tcp() *ipn.TCPPortHandler {
 	if h.HTTP {
-		return &ipn.TCPPortHandler{HTTP: !h.TLS, HTTPS: h.TLS}
+		return &ipn.TCPPortHandler{HTTP: true}
 	}
-	out := &ipn.TCPPortHandler{TCPForward: h.Forward, ProxyProtocol: h.ProxyProtocol}
-	if h.TLS {
-		out.TerminateTLS = h.DNSName
-	}
-	return out
+	return &ipn.TCPPortHandler{TCPForward: h.Forward, ProxyProtocol: h.ProxyProtocol}
 }
 
 // hostPort is the key of a port's requests. Tailscaled looks for that of the
@@ -134,11 +127,5 @@ func HandlersIn(config []byte) (map[string]Handlers, error) {
 }
 
 func handlerIn(h *ipn.TCPPortHandler) Handler {
-	return Handler{
-		Forward:       h.TCPForward,
-		HTTP:          h.HTTP || h.HTTPS,
-		TLS:           h.HTTPS || h.TerminateTLS != "",
-		DNSName:       h.TerminateTLS,
-		ProxyProtocol: h.ProxyProtocol,
-	}
+	return Handler{Forward: h.TCPForward, HTTP: h.HTTP, ProxyProtocol: h.ProxyProtocol}
 }

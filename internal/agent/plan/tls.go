@@ -10,6 +10,9 @@ import (
 	"hash/fnv"
 	"net/netip"
 	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
@@ -20,6 +23,9 @@ const (
 	messageReadingTLS  = "Waiting to read Secret %q, which holds the certificate: it must exist, and the proxies' Role must grant it"
 	messageHTTPSOff    = "HTTPS is off in the tailnet, so Tailscale provides no certificate for %s: turn it on in Tailscale's admin console (DNS, HTTPS Certificates), or set spec.tls.certificateRef"
 	messageNoneInTLS   = "Waiting for tailscaled to tell whether the tailnet provides certificates"
+	messageIssuing     = "Waiting for the certificate of %s, which machine %s gets from Tailscale; status.agent of that Machine tells what is in the way"
+	messageNotIssued   = "Cannot get the certificate of %s from Tailscale: %s"
+	messageNotRenewed  = "Cannot renew the certificate of %s, the one from before is still in use: %s"
 	messagePartSecret  = "Secret %q: %s"
 	messageOldInSecret = "Secret %q: %s; the certificate from before is still in use"
 )
@@ -34,6 +40,43 @@ const (
 	HTTPSOff
 )
 
+// A CertificateRef tells where a certificate is: a Secret in the pod's namespace.
+type CertificateRef struct {
+	// Secret of type kubernetes.io/tls, or the state Secret of the machine that
+	// gets certificates from Tailscale.
+	Secret string
+
+	// Domain is the DNS name that Tailscale provides the certificate for. Tailscaled
+	// keeps it in its state by that name (ipn/store/kubestore). Empty in a Secret of
+	// type kubernetes.io/tls.
+	Domain string
+}
+
+// Keys of the Secret that hold the certificate and its key.
+func (r CertificateRef) Keys() (cert, key string) {
+	if r.Domain == "" {
+		return corev1.TLSCertKey, corev1.TLSPrivateKeyKey
+	}
+	return r.Domain + ".crt", r.Domain + ".key"
+}
+
+// String is the Secret, and the domain after a slash.
+func (r CertificateRef) String() string {
+	if r.Domain == "" {
+		return r.Secret
+	}
+	return r.Secret + "/" + r.Domain
+}
+
+// MarshalText makes it a key of JSON.
+func (r CertificateRef) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText undoes MarshalText.
+func (r *CertificateRef) UnmarshalText(b []byte) error {
+	r.Secret, r.Domain, _ = strings.Cut(string(b), "/")
+	return nil
+}
+
 // A Certificate is what is known of a Secret's certificate.
 type Certificate struct {
 	// Usable tells whether there is one to end TLS with.
@@ -45,13 +88,16 @@ type Certificate struct {
 	Problem string
 }
 
-// A Termination is TLS that the agent ends, with the certificate of a Secret.
+// A Termination is TLS that the agent ends. Tailscaled could, with Tailscale's own
+// certificate, but each machine would get one of its own: a limit of the certificate
+// authority is five a week for the same name.
 type Termination struct {
 	// Listen is the loopback address that tailscaled forwards to.
 	Listen netip.AddrPort `json:"listen"`
 
-	// Secret of type kubernetes.io/tls in the pod's namespace.
+	// Secret and Domain are those of the certificate's CertificateRef.
 	Secret string `json:"secret"`
+	Domain string `json:"domain,omitempty"`
 
 	// Backend that gets what was encrypted, as host:port.
 	Backend string `json:"backend"`
@@ -64,32 +110,43 @@ type Termination struct {
 	ProxyProtocol int `json:"proxyProtocol,omitempty"`
 }
 
+// Certificate to end TLS with.
+func (t Termination) Certificate() CertificateRef {
+	return CertificateRef{Secret: t.Secret, Domain: t.Domain}
+}
+
 // headerInside is the version of the PROXY protocol by which tailscaled tells the
 // agent of the client.
 const headerInside = 2
 
-// handler of a port, and what the agent does behind it. Nil is nothing.
-func handler(spec v1alpha1.ServiceAttachmentSpec, p v1alpha1.AttachmentPort, backend string) (Handler, *Termination) {
+// handler of a port, and what the agent does behind it. Nil is nothing. There is
+// neither while the name is missing that the certificate is for.
+func handler(spec v1alpha1.ServiceAttachmentSpec, p v1alpha1.AttachmentPort, backend, issuer string) (*Handler, *Termination) {
 	http := p.Protocol == v1alpha1.AttachmentProtocolHTTP
-	h := Handler{Forward: backend, HTTP: http, ProxyProtocol: int(p.ProxyProtocol)}
+	h := &Handler{Forward: backend, HTTP: http, ProxyProtocol: int(p.ProxyProtocol)}
 	if http {
 		h.ProxyProtocol = 0
 	}
-	if p.TLS != nil && p.TLS.SecretName != "" {
-		t := &Termination{
-			Listen:        loopback(spec, uint16(p.Port)),
-			Secret:        p.TLS.SecretName,
-			Backend:       backend,
-			HTTP:          http,
-			ProxyProtocol: h.ProxyProtocol,
+	if p.TLS == nil {
+		if http {
+			h.DNSName = spec.DNSName
 		}
-		return Handler{Forward: t.Listen.String(), ProxyProtocol: headerInside}, t
+		return h, nil
 	}
-	h.TLS = p.TLS != nil
-	if h.HTTP || h.TLS {
-		h.DNSName = spec.DNSName
+	t := &Termination{
+		Listen:        loopback(spec, uint16(p.Port)),
+		Secret:        p.TLS.SecretName,
+		Backend:       backend,
+		HTTP:          http,
+		ProxyProtocol: h.ProxyProtocol,
 	}
-	return h, nil
+	if t.Secret == "" {
+		if spec.DNSName == "" {
+			return nil, nil
+		}
+		t.Secret, t.Domain = issuer, spec.DNSName
+	}
+	return &Handler{Forward: t.Listen.String(), ProxyProtocol: headerInside}, t
 }
 
 const (
@@ -165,13 +222,15 @@ func judgeTLS(spec v1alpha1.ServiceAttachmentSpec, in Input) tlsState {
 			st.refused = cmp.Or(st.refused, fmt.Sprintf(messageHTTPSOff, spec.DNSName))
 		case p.TLS != nil && in.HTTPS == HTTPSUnknown:
 			st.unknown = cmp.Or(st.unknown, messageNoneInTLS)
+		case p.TLS != nil:
+			st.judgeIssued(spec.DNSName, in)
 		}
 	}
 	return st
 }
 
 func (st *tlsState) judgeSecret(name string, in Input) {
-	c, known := in.Certificates[name]
+	c, known := in.Certificates[CertificateRef{Secret: name}]
 	switch {
 	case !known:
 		st.unknown = cmp.Or(st.unknown, fmt.Sprintf(messageReadingTLS, name))
@@ -179,6 +238,22 @@ func (st *tlsState) judgeSecret(name string, in Input) {
 		st.refused = cmp.Or(st.refused, fmt.Sprintf(messagePartSecret, name, c.Problem))
 	case c.Problem != "":
 		st.warning = cmp.Or(st.warning, fmt.Sprintf(messageOldInSecret, name, c.Problem))
+	}
+}
+
+// judgeIssued judges by the certificate that Tailscale provides for a name.
+func (st *tlsState) judgeIssued(name string, in Input) {
+	c, known := in.Certificates[CertificateRef{Secret: in.Issuer, Domain: name}]
+	problem := in.Issuing[name]
+	switch {
+	case !c.Usable && problem != "":
+		st.refused = cmp.Or(st.refused, fmt.Sprintf(messageNotIssued, name, problem))
+	case !known:
+		st.unknown = cmp.Or(st.unknown, fmt.Sprintf(messageIssuing, name, in.Issuer))
+	case !c.Usable:
+		st.refused = cmp.Or(st.refused, fmt.Sprintf(messageIssuing, name, in.Issuer))
+	case problem != "":
+		st.warning = cmp.Or(st.warning, fmt.Sprintf(messageNotRenewed, name, problem))
 	}
 }
 
@@ -192,6 +267,21 @@ func TerminationsOf(services []Service) map[string][]Termination {
 		}
 	}
 	return out
+}
+
+// Domains returns the names that the services want certificates of Tailscale for,
+// sorted, each once.
+func Domains(services []Service) []string {
+	var out []string
+	for _, s := range services {
+		for _, t := range s.Terminations {
+			if t.Domain != "" {
+				out = append(out, t.Domain)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 func sortTerminations(ts []Termination) {

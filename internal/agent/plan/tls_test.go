@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"encoding/json"
 	"net/netip"
 	"testing"
 
@@ -42,46 +43,82 @@ func TestTLS(t *testing.T) {
 		w.Advertise, w.Message = advertise, message
 		return w
 	}
-	offered := Handlers{443: {Forward: "web.default.svc:8080", TLS: true, DNSName: "web.tail1234.ts.net"}}
+	tailscale := want{
+		Handlers:     ended.Handlers,
+		Terminations: []Termination{{Listen: listen, Secret: "set-0", Domain: "web.tail1234.ts.net", Backend: "web.default.svc:8080"}},
+	}
+	ref := CertificateRef{Secret: "set-0", Domain: "web.tail1234.ts.net"}
+	issued := map[CertificateRef]Certificate{ref: {Usable: true}}
 	cases := map[string]struct {
 		reason string
 		fn     func(*v1alpha1.ServiceAttachmentSpec, *v1alpha1.AttachmentPort)
 		in     Input
 		want   want
 	}{
-		"Tailscale": {
-			reason: "Tailscaled ends TLS with Tailscale's certificate.",
+		"Issued": {
+			reason: "The agent ends TLS with the certificate that the issuer got from Tailscale.",
+			fn:     tailscales,
+			in:     Input{HTTPS: HTTPSOn, Certificates: issued},
+			want:   by(tailscale, true, ""),
+		},
+		"NotIssued": {
+			reason: "It is told who gets the certificate.",
+			fn:     tailscales,
+			in:     Input{HTTPS: HTTPSOn, Certificates: map[CertificateRef]Certificate{ref: {Problem: "key web.tail1234.ts.net.crt is missing or empty"}}, Advertised: []string{"svc:web"}},
+			want: by(tailscale, false,
+				"Waiting for the certificate of web.tail1234.ts.net, which machine set-0 gets from Tailscale; status.agent of that Machine tells what is in the way"),
+		},
+		"CannotIssue": {
+			reason: "The issuer tells why it cannot.",
+			fn:     tailscales,
+			in:     Input{HTTPS: HTTPSOn, Issuing: map[string]string{"web.tail1234.ts.net": "429: too many certificates"}},
+			want:   by(tailscale, false, "Cannot get the certificate of web.tail1234.ts.net from Tailscale: 429: too many certificates"),
+		},
+		"CannotRenew": {
+			reason: "One that cannot be renewed is used, and it is told what will be wrong.",
+			fn:     tailscales,
+			in:     Input{HTTPS: HTTPSOn, Certificates: issued, Issuing: map[string]string{"web.tail1234.ts.net": "429: too many certificates"}},
+			want:   by(tailscale, true, "Cannot renew the certificate of web.tail1234.ts.net, the one from before is still in use: 429: too many certificates"),
+		},
+		"IssuedUnknown": {
+			reason: "A new service waits until the issuer's state was read.",
 			fn:     tailscales,
 			in:     Input{HTTPS: HTTPSOn},
-			want:   want{Handlers: offered, Advertise: true},
+			want: by(tailscale, false,
+				"Waiting for the certificate of web.tail1234.ts.net, which machine set-0 gets from Tailscale; status.agent of that Machine tells what is in the way"),
+		},
+		"IssuedUnknownAdvertised": {
+			reason: "An agent that has started anew changes nothing before it has read it.",
+			fn:     tailscales,
+			in:     Input{HTTPS: HTTPSOn, Advertised: []string{"svc:web"}},
+			want:   by(tailscale, true, ""),
 		},
 		"HTTPSOff": {
 			reason: "Where HTTPS is off there is no certificate, and it is told where to turn it on.",
 			fn:     tailscales,
-			in:     Input{HTTPS: HTTPSOff, Advertised: []string{"svc:web"}},
-			want: want{
-				Handlers: offered,
-				Message:  "HTTPS is off in the tailnet, so Tailscale provides no certificate for web.tail1234.ts.net: turn it on in Tailscale's admin console (DNS, HTTPS Certificates), or set spec.tls.certificateRef",
-			},
+			in:     Input{HTTPS: HTTPSOff, Certificates: issued, Advertised: []string{"svc:web"}},
+			want: by(tailscale, false,
+				"HTTPS is off in the tailnet, so Tailscale provides no certificate for web.tail1234.ts.net: turn it on in Tailscale's admin console (DNS, HTTPS Certificates), or set spec.tls.certificateRef"),
 		},
 		"HTTPSUnknown": {
 			reason: "A new service is not advertised before tailscaled has told.",
 			fn:     tailscales,
-			want:   want{Handlers: offered, Message: messageNoneInTLS},
+			in:     Input{Certificates: issued},
+			want:   by(tailscale, false, messageNoneInTLS),
 		},
 		"HTTPSUnknownAdvertised": {
 			reason: "While tailscaled says nothing, what is advertised stays so.",
 			fn:     tailscales,
-			in:     Input{Advertised: []string{"svc:web"}},
-			want:   want{Handlers: offered, Advertise: true},
+			in:     Input{Certificates: issued, Advertised: []string{"svc:web"}},
+			want:   by(tailscale, true, ""),
 		},
 		"NoName": {
-			reason: "A certificate is for a name.",
+			reason: "A certificate is for a name. Without one nothing is handed on without TLS.",
 			fn: func(s *v1alpha1.ServiceAttachmentSpec, p *v1alpha1.AttachmentPort) {
 				p.TLS, s.DNSName = &v1alpha1.AttachmentTLS{}, ""
 			},
 			in:   Input{HTTPS: HTTPSOn},
-			want: want{Handlers: Handlers{443: {Forward: "web.default.svc:8080", TLS: true}}, Message: messageNoDNSName},
+			want: want{Handlers: Handlers{}, Message: messageNoDNSName},
 		},
 		"HTTP": {
 			reason: "Requests are handed on without TLS, too.",
@@ -96,8 +133,12 @@ func TestTLS(t *testing.T) {
 			fn: func(_ *v1alpha1.ServiceAttachmentSpec, p *v1alpha1.AttachmentPort) {
 				p.Protocol, p.TLS = v1alpha1.AttachmentProtocolHTTP, &v1alpha1.AttachmentTLS{}
 			},
-			in:   Input{HTTPS: HTTPSOn},
-			want: want{Handlers: Handlers{443: {Forward: "web.default.svc:8080", HTTP: true, TLS: true, DNSName: "web.tail1234.ts.net"}}, Advertise: true},
+			in: Input{HTTPS: HTTPSOn, Certificates: issued},
+			want: want{
+				Handlers:     ended.Handlers,
+				Terminations: []Termination{{Listen: listen, Secret: "set-0", Domain: "web.tail1234.ts.net", Backend: "web.default.svc:8080", HTTP: true}},
+				Advertise:    true,
+			},
 		},
 		"ProxyProtocol": {
 			reason: "A backend hears of the client by the version it asks for.",
@@ -109,7 +150,7 @@ func TestTLS(t *testing.T) {
 		"Secret": {
 			reason: "The agent ends TLS with a Secret's certificate.",
 			fn:     secrets,
-			in:     Input{Certificates: map[string]Certificate{"web-tls": {Usable: true}}},
+			in:     Input{Certificates: map[CertificateRef]Certificate{{Secret: "web-tls"}: {Usable: true}}},
 			want:   by(ended, true, ""),
 		},
 		"SecretHTTP": {
@@ -117,7 +158,7 @@ func TestTLS(t *testing.T) {
 			fn: func(_ *v1alpha1.ServiceAttachmentSpec, p *v1alpha1.AttachmentPort) {
 				p.TLS, p.Protocol = &v1alpha1.AttachmentTLS{SecretName: "web-tls"}, v1alpha1.AttachmentProtocolHTTP
 			},
-			in: Input{Certificates: map[string]Certificate{"web-tls": {Usable: true}}},
+			in: Input{Certificates: map[CertificateRef]Certificate{{Secret: "web-tls"}: {Usable: true}}},
 			want: want{
 				Handlers:     ended.Handlers,
 				Terminations: []Termination{{Listen: listen, Secret: "web-tls", Backend: "web.default.svc:8080", HTTP: true}},
@@ -129,7 +170,7 @@ func TestTLS(t *testing.T) {
 			fn: func(_ *v1alpha1.ServiceAttachmentSpec, p *v1alpha1.AttachmentPort) {
 				p.TLS, p.ProxyProtocol = &v1alpha1.AttachmentTLS{SecretName: "web-tls"}, 1
 			},
-			in: Input{Certificates: map[string]Certificate{"web-tls": {Usable: true}}},
+			in: Input{Certificates: map[CertificateRef]Certificate{{Secret: "web-tls"}: {Usable: true}}},
 			want: want{
 				Handlers:     ended.Handlers,
 				Terminations: []Termination{{Listen: listen, Secret: "web-tls", Backend: "web.default.svc:8080", ProxyProtocol: 1}},
@@ -140,7 +181,7 @@ func TestTLS(t *testing.T) {
 			reason: "A service whose certificate is no good is not advertised, and the key is named.",
 			fn:     secrets,
 			in: Input{
-				Certificates: map[string]Certificate{"web-tls": {Problem: "key tls.key is missing or empty"}},
+				Certificates: map[CertificateRef]Certificate{{Secret: "web-tls"}: {Problem: "key tls.key is missing or empty"}},
 				Advertised:   []string{"svc:web"},
 			},
 			want: by(ended, false, `Secret "web-tls": key tls.key is missing or empty`),
@@ -148,7 +189,7 @@ func TestTLS(t *testing.T) {
 		"SecretBrokenLater": {
 			reason: "One that has a good one from before is, and it is told what will be wrong.",
 			fn:     secrets,
-			in:     Input{Certificates: map[string]Certificate{"web-tls": {Usable: true, Problem: "key tls.key is missing or empty"}}},
+			in:     Input{Certificates: map[CertificateRef]Certificate{{Secret: "web-tls"}: {Usable: true, Problem: "key tls.key is missing or empty"}}},
 			want:   by(ended, true, `Secret "web-tls": key tls.key is missing or empty; the certificate from before is still in use`),
 		},
 		"SecretUnknown": {
@@ -170,6 +211,7 @@ func TestTLS(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
+			tc.in.Issuer = "set-0"
 			tc.in.Attachments = []v1alpha1.ServiceAttachment{tlsAttachment(tc.fn)}
 			tc.in.Health = map[probe.Target]probe.Status{tgt("web.default.svc"): {Health: probe.Healthy}}
 			s := Services(tc.in)[0]
@@ -178,6 +220,32 @@ func TestTLS(t *testing.T) {
 				t.Errorf("\n%s\nServices(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+func TestDomains(t *testing.T) {
+	got := Domains([]Service{
+		{Terminations: []Termination{{Secret: "set-0", Domain: "web.tail1234.ts.net"}, {Secret: "web-tls"}}},
+		{Terminations: []Termination{{Secret: "set-0", Domain: "db.tail1234.ts.net"}, {Secret: "set-0", Domain: "web.tail1234.ts.net"}}},
+	})
+	if diff := cmp.Diff([]string{"db.tail1234.ts.net", "web.tail1234.ts.net"}, got); diff != "" {
+		t.Errorf("Domains(...): -want, +got:\n%s", diff)
+	}
+}
+
+func TestCertificateRef(t *testing.T) {
+	for _, want := range []CertificateRef{{Secret: "web-tls"}, {Secret: "set-0", Domain: "web.tail1234.ts.net"}} {
+		b, err := json.Marshal(map[CertificateRef]int{want: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[CertificateRef]int{}
+		if err := json.Unmarshal(b, &got); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(map[CertificateRef]int{want: 1}, got); diff != "" {
+			t.Errorf("\n%s must be what it was after JSON: -want, +got:\n%s", b, diff)
+		}
 	}
 }
 

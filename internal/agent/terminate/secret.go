@@ -13,12 +13,24 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 )
 
-// A secret is what is known of a Secret of type kubernetes.io/tls. All but cert is
-// guarded by the Server's lock.
-type secret struct {
+// A watch is on one Secret, which may hold several certificates. The Server's lock
+// guards it.
+type watch struct {
 	cancel func()
+
+	// seen tells whether the Secret, or its absence, was told of; last is what was.
+	seen bool
+	last *corev1.Secret
+}
+
+// A secret is what is known of a certificate in a Secret. All but cert is guarded by
+// the Server's lock.
+type secret struct {
+	ref plan.CertificateRef
 
 	// known tells whether the Secret, or its absence, was seen. What was stored by
 	// an earlier run counts as seen.
@@ -43,7 +55,16 @@ type pair struct {
 	Key  []byte `json:"key"`
 }
 
-func newSecret() *secret { return &secret{cert: &atomic.Pointer[tls.Certificate]{}} }
+func newSecret(ref plan.CertificateRef) *secret {
+	return &secret{ref: ref, cert: &atomic.Pointer[tls.Certificate]{}}
+}
+
+// usable tells whether there is a certificate to end TLS with. Who deletes a Secret
+// wants it used no more; but a machine's state may be lost, and what it held is as
+// good as before.
+func (s *secret) usable() bool {
+	return s.cert.Load() != nil && (!s.gone || s.ref.Domain != "")
+}
 
 // set takes over what a Secret holds; nil is that there is none. It tells whether
 // the certificate is another one now. One that is no good does not replace one that
@@ -54,11 +75,12 @@ func (s *secret) set(o *corev1.Secret) bool {
 		s.problem = "there is no such Secret"
 		return false
 	}
-	p := pair{Cert: o.Data[corev1.TLSCertKey], Key: o.Data[corev1.TLSPrivateKeyKey]}
+	cert, key := s.ref.Keys()
+	p := pair{Cert: o.Data[cert], Key: o.Data[key]}
 	if s.cert.Load() != nil && bytes.Equal(p.Cert, s.pair.Cert) && bytes.Equal(p.Key, s.pair.Key) {
 		return false
 	}
-	c, err := p.parse()
+	c, err := p.parse(s.ref)
 	if err != nil {
 		s.problem = err.Error()
 		return false
@@ -70,25 +92,26 @@ func (s *secret) set(o *corev1.Secret) bool {
 
 // parse the pair. Errors name the key of the Secret that is to be mended, and hold
 // nothing of its value.
-func (p pair) parse() (*tls.Certificate, error) {
+func (p pair) parse(ref plan.CertificateRef) (*tls.Certificate, error) {
+	certKey, keyKey := ref.Keys()
 	for _, k := range []struct {
 		name  string
 		value []byte
-	}{{corev1.TLSCertKey, p.Cert}, {corev1.TLSPrivateKeyKey, p.Key}} {
+	}{{certKey, p.Cert}, {keyKey, p.Key}} {
 		if len(k.value) == 0 {
 			return nil, errors.Errorf("key %s is missing or empty", k.name)
 		}
 	}
 	block, _ := pem.Decode(p.Cert)
 	if block == nil || block.Type != "CERTIFICATE" {
-		return nil, errors.Errorf("key %s does not begin with a certificate in PEM", corev1.TLSCertKey)
+		return nil, errors.Errorf("key %s does not begin with a certificate in PEM", certKey)
 	}
 	if _, err := x509.ParseCertificate(block.Bytes); err != nil {
-		return nil, errors.Errorf("key %s holds a certificate that cannot be read", corev1.TLSCertKey)
+		return nil, errors.Errorf("key %s holds a certificate that cannot be read", certKey)
 	}
 	c, err := tls.X509KeyPair(p.Cert, p.Key)
 	if err != nil {
-		return nil, errors.Errorf("key %s does not hold the private key, in PEM, of the certificate in %s", corev1.TLSPrivateKeyKey, corev1.TLSCertKey)
+		return nil, errors.Errorf("key %s does not hold the private key, in PEM, of the certificate in %s", keyKey, certKey)
 	}
 	return &c, nil
 }

@@ -1,11 +1,11 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package terminate ends TLS with certificates of Secrets. Tailscaled ends TLS only
-// with the certificate that Tailscale provides, so it forwards other connections to
-// a loopback port of the agent, with a PROXY protocol header that tells the client.
-// Here are the listeners, the certificates, and what is handed on. Which port is
-// for which service is decided in package plan.
+// Package terminate ends TLS with certificates of Secrets. Tailscaled forwards such
+// connections to a loopback port of the agent, with a PROXY protocol header that
+// tells the client. Here are the listeners, the certificates, and what is handed on.
+// Which port is for which service, and why not tailscaled ends TLS, is in package
+// plan; how certificates come from Tailscale is in package issue.
 package terminate
 
 import (
@@ -56,7 +56,8 @@ type Server struct {
 	mu        sync.Mutex
 	wanted    map[string][]plan.Termination
 	listeners map[netip.AddrPort]*listener
-	secrets   map[string]*secret
+	secrets   map[plan.CertificateRef]*secret
+	watches   map[string]*watch
 }
 
 // A listener is one port, and what is served there.
@@ -71,7 +72,8 @@ func New(o Options) *Server {
 		opts:      o,
 		wanted:    map[string][]plan.Termination{},
 		listeners: map[netip.AddrPort]*listener{},
-		secrets:   map[string]*secret{},
+		secrets:   map[plan.CertificateRef]*secret{},
+		watches:   map[string]*watch{},
 	}
 }
 
@@ -82,14 +84,14 @@ func (s *Server) Serving() map[string][]plan.Termination {
 	return maps.Clone(s.wanted)
 }
 
-// Certificates returns what is known of the Secrets that are wanted.
-func (s *Server) Certificates() map[string]plan.Certificate {
+// Certificates returns what is known of those that are wanted.
+func (s *Server) Certificates() map[plan.CertificateRef]plan.Certificate {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := make(map[string]plan.Certificate, len(s.secrets))
-	for name, sec := range s.secrets {
+	out := make(map[plan.CertificateRef]plan.Certificate, len(s.secrets))
+	for ref, sec := range s.secrets {
 		if sec.known {
-			out[name] = plan.Certificate{Usable: sec.cert.Load() != nil && !sec.gone, Problem: sec.problem}
+			out[ref] = plan.Certificate{Usable: sec.usable(), Problem: sec.problem}
 		}
 	}
 	return out
@@ -106,19 +108,25 @@ func (s *Server) Set(ctx context.Context, terminations map[string][]plan.Termina
 	}
 	s.wanted = maps.Clone(terminations)
 	ports := map[netip.AddrPort]plan.Termination{}
+	refs := map[plan.CertificateRef]bool{}
 	names := map[string]bool{}
 	for _, ts := range terminations {
 		for _, t := range ts {
 			ports[t.Listen] = t
+			refs[t.Certificate()] = true
 			names[t.Secret] = true
 		}
 	}
 
-	for name := range names {
-		if s.secrets[name] == nil {
-			s.secrets[name] = newSecret()
+	for ref := range refs {
+		if s.secrets[ref] == nil {
+			s.secrets[ref] = newSecret(ref)
+			if w := s.watches[ref.Secret]; w != nil && w.seen {
+				s.take(s.secrets[ref], w.last)
+				go s.opts.Changed()
+			}
 		}
-		s.watch(ctx, name, s.secrets[name])
+		s.watch(ctx, ref.Secret)
 	}
 	maps.DeleteFunc(s.listeners, func(at netip.AddrPort, l *listener) bool {
 		t, ok := ports[at]
@@ -134,15 +142,14 @@ func (s *Server) Set(ctx context.Context, terminations map[string][]plan.Termina
 		}
 		lctx, cancel := context.WithCancel(ctx)
 		s.listeners[at] = &listener{cancel: cancel, Termination: t}
-		go s.listen(lctx, t, s.secrets[t.Secret])
+		go s.listen(lctx, t, s.secrets[t.Certificate()])
 	}
-	maps.DeleteFunc(s.secrets, func(name string, sec *secret) bool {
+	maps.DeleteFunc(s.secrets, func(ref plan.CertificateRef, _ *secret) bool { return !refs[ref] })
+	maps.DeleteFunc(s.watches, func(name string, w *watch) bool {
 		if names[name] {
 			return false
 		}
-		if sec.cancel != nil {
-			sec.cancel()
-		}
+		w.cancel()
 		return true
 	})
 	return s.store()
@@ -161,14 +168,15 @@ func equal(a, b []plan.Termination) bool {
 }
 
 // watch a Secret, unless that is done already.
-func (s *Server) watch(ctx context.Context, name string, sec *secret) {
-	if sec.cancel != nil {
+func (s *Server) watch(ctx context.Context, name string) {
+	if s.watches[name] != nil {
 		return
 	}
-	var wctx context.Context
-	wctx, sec.cancel = context.WithCancel(ctx)
+	wctx, cancel := context.WithCancel(ctx)
+	w := &watch{cancel: cancel}
+	s.watches[name] = w
 	go s.opts.Watch(wctx, name, func(o *corev1.Secret) {
-		if s.update(wctx, name, sec, o) {
+		if s.update(wctx, w, name, o) {
 			s.opts.Changed()
 		}
 	})
@@ -176,25 +184,41 @@ func (s *Server) watch(ctx context.Context, name string, sec *secret) {
 
 // update takes over what a Secret holds, and tells whether that changed anything
 // that others see.
-func (s *Server) update(ctx context.Context, name string, sec *secret, o *corev1.Secret) bool {
+func (s *Server) update(ctx context.Context, w *watch, name string, o *corev1.Secret) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if ctx.Err() != nil {
 		return false
 	}
-	before := *sec
-	renewed := sec.set(o)
+	w.seen, w.last = true, o
+	changed, renewed := false, false
+	for ref, sec := range s.secrets {
+		if ref.Secret == name {
+			c, r := s.take(sec, o)
+			changed, renewed = changed || c, renewed || r
+		}
+	}
 	if renewed {
-		s.opts.Log.Info("Using certificate", "secret", name, "not-after", sec.cert.Load().Leaf.NotAfter)
 		if err := s.store(); err != nil {
 			s.opts.Log.Info("Cannot store certificate for a restart of the agent", "secret", name, "error", err)
 		}
 	}
-	changed := sec.known != before.known || sec.gone != before.gone || sec.problem != before.problem
-	if changed && sec.problem != "" {
-		s.opts.Log.Info("Cannot use certificate", "secret", name, "problem", sec.problem)
+	return changed || renewed
+}
+
+// take over what the Secret of a certificate holds. It tells whether what is known
+// of it has changed, and whether it is another one now.
+func (s *Server) take(sec *secret, o *corev1.Secret) (changed, renewed bool) {
+	before := *sec
+	renewed = sec.set(o)
+	if renewed {
+		s.opts.Log.Info("Using certificate", "secret", sec.ref.String(), "not-after", sec.cert.Load().Leaf.NotAfter)
 	}
-	return renewed || changed
+	changed = sec.known != before.known || sec.gone != before.gone || sec.problem != before.problem
+	if changed && sec.problem != "" {
+		s.opts.Log.Info("Cannot use certificate", "secret", sec.ref.String(), "problem", sec.problem)
+	}
+	return changed, renewed
 }
 
 // listen on a port until ctx ends. One that is taken, as it can be by the listener

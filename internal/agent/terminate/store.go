@@ -16,8 +16,8 @@ import (
 type stored struct {
 	Terminations map[string][]plan.Termination `json:"terminations"`
 
-	// Pairs of the Secrets, by name.
-	Pairs map[string]pair `json:"pairs"`
+	// Pairs in use.
+	Pairs map[plan.CertificateRef]pair `json:"pairs"`
 }
 
 // store what is served. Who calls it holds the lock.
@@ -25,10 +25,10 @@ func (s *Server) store() error {
 	if s.opts.Store == nil {
 		return nil
 	}
-	st := stored{Terminations: s.wanted, Pairs: map[string]pair{}}
-	for name, sec := range s.secrets {
+	st := stored{Terminations: s.wanted, Pairs: map[plan.CertificateRef]pair{}}
+	for ref, sec := range s.secrets {
 		if sec.cert.Load() != nil {
-			st.Pairs[name] = sec.pair
+			st.Pairs[ref] = sec.pair
 		}
 	}
 	// Maps are encoded in the order of their keys.
@@ -56,16 +56,16 @@ func (s *Server) Restore(ctx context.Context) error {
 		return nil
 	}
 	s.mu.Lock()
-	for name, p := range st.Pairs {
-		c, err := p.parse()
+	for ref, p := range st.Pairs {
+		c, err := p.parse(ref)
 		if err != nil {
-			s.opts.Log.Info("Ignoring a certificate of an earlier run", "secret", name, "error", err)
+			s.opts.Log.Info("Ignoring a certificate of an earlier run", "secret", ref.String(), "error", err)
 			continue
 		}
-		sec := newSecret()
+		sec := newSecret(ref)
 		sec.known, sec.pair = true, p
 		sec.cert.Store(c)
-		s.secrets[name] = sec
+		s.secrets[ref] = sec
 	}
 	s.mu.Unlock()
 	return s.Set(ctx, st.Terminations)

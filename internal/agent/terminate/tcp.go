@@ -56,7 +56,7 @@ func (s *Server) serveTCP(ctx context.Context, l net.Listener, t plan.Terminatio
 		go func() {
 			defer closeQuietly(conn)
 			if err := carry(context.WithoutCancel(ctx), conn, t, config); err != nil {
-				s.opts.Log.Debug("Cannot hand on connection", "secret", t.Secret, "backend", t.Backend, "error", err)
+				s.opts.Log.Debug("Cannot hand on connection", "secret", t.Certificate().String(), "backend", t.Backend, "error", err)
 			}
 		}()
 	}
