@@ -61,7 +61,7 @@ func (c *tailnetUDPCmd) Run(r runtime) error {
 type tailnetCurlCmd struct {
 	URL     string        `arg:"" help:"URL to get. Names of machines and services of the tailnet are resolved by MagicDNS."`
 	As      string        `default:"client" help:"Name of the tailnet client that asks. One that does not exist joins first, with tag:client."`
-	Headers bool          `short:"i" help:"Print status and headers too."`
+	Headers bool          `short:"i" help:"Print status and headers too, and the serial number of the certificate."`
 	CACert  string        `name:"cacert" help:"File of the certificates to trust, instead of this machine's." type:"existingfile"`
 	Timeout time.Duration `default:"30s" help:"How long to wait for the answer. The first connection takes some seconds to find its way."`
 }
@@ -94,6 +94,9 @@ func (c *tailnetCurlCmd) Run(r runtime) error {
 	defer rsp.Body.Close() // Only read.
 	if c.Headers {
 		fmt.Printf("%s %s\n", rsp.Proto, rsp.Status)
+		if rsp.TLS != nil && len(rsp.TLS.PeerCertificates) > 0 {
+			fmt.Printf("Certificate-Serial: %x\n", rsp.TLS.PeerCertificates[0].SerialNumber)
+		}
 		if err := rsp.Header.Write(os.Stdout); err != nil {
 			return errors.Wrap(err, "cannot print headers")
 		}

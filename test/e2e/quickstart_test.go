@@ -24,6 +24,8 @@ func TestQuickstart(t *testing.T) {
 		{"EnforcesNetworkPolicy", guards},
 		{"UsesKernel", usesKernel},
 		{"EndsTLS", endsTLS},
+		{"EndsHTTPS", endsHTTPS},
+		{"TellsClient", tellsClient},
 		{"WithdrawsSickBackend", withdraws},
 		{"RejectsBadInput", rejects},
 		{"ReportsBadCredentials", reportsCredentials},

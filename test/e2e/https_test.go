@@ -1,0 +1,184 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	tsclient "tailscale.com/client/tailscale/v2"
+)
+
+// whoAsks is a service of the machines of examples/https.yaml, whose backend answers
+// with the client that the PROXY protocol tells of.
+const whoAsks = `apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleServices
+metadata:
+  name: whoasks
+  namespace: ` + namespace + `
+spec:
+  selector: {matchLabels: {app: https}}
+  vipService: {ports: [tcp:80, tcp:443], tags: [tag:k8s]}
+  tls: {mode: Terminate, ports: [443]}
+  backends:
+  - {kind: External, name: whoami, host: %[1]q, port: %[2]s, proxyProtocol: %[3]s}
+`
+
+// setHTTPS turns HTTPS in the tailnet on or off, as an admin does.
+func setHTTPS(t *testing.T, on bool) {
+	t.Helper()
+	u, err := url.Parse(fromLab(t, "TAILNET_API"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &tsclient.Client{BaseURL: u, Auth: &tsclient.OAuth{
+		ClientID:     fromLab(t, "TAILNET_CLIENT_ID"),
+		ClientSecret: strings.TrimSpace(readFile(t, fromLab(t, "TAILNET_CLIENT_SECRET_FILE"))),
+	}}
+	if err := c.TailnetSettings().Update(t.Context(), tsclient.UpdateTailnetSettingsRequest{HTTPSEnabled: &on}); err != nil {
+		t.Fatalf("cannot change the tailnet's settings: %v", err)
+	}
+}
+
+// issued counts the certificates that the ACME server has issued.
+func issued(t *testing.T) int {
+	t.Helper()
+	return strings.Count(labCommand(t, "logs", "-n=0", "pebble"), "Issued certificate serial")
+}
+
+// serial of the certificate in what tailnet-curl -i printed.
+var serial = regexp.MustCompile(`(?m)^Certificate-Serial: (\S+)$`)
+
+// trusted asks a URL of the tailnet, trusting only the ACME server's root, and returns
+// what is answered, with the certificate's serial number.
+func trusted(t *testing.T, u string) (body, number string, err error) {
+	t.Helper()
+	out, err := labOutput(t, "tailnet-curl", "--timeout=5s", "-i", "--cacert="+fromLab(t, "ACME_ROOT"), u)
+	if err != nil {
+		return "", "", fmt.Errorf("%w: %s", err, out)
+	}
+	m := serial.FindStringSubmatch(out)
+	if m == nil {
+		return "", "", fmt.Errorf("no certificate: %s", out)
+	}
+	_, body, _ = strings.Cut(out, "\n\n")
+	return body, m[1], nil
+}
+
+// podOf is the pod that runs a machine.
+func podOf(t *testing.T, node string) string {
+	t.Helper()
+	pods := strings.Fields(kubectl(t, "get", "pods", "-n", namespace, "-o=jsonpath={.items[*].metadata.name}"))
+	for _, d := range tailnetState(t).Devices {
+		for _, p := range pods {
+			if d.NodeID == node && strings.HasSuffix(d.Hostname, p) {
+				return p
+			}
+		}
+	}
+	t.Fatalf("no pod of %v runs machine %s", pods, node)
+	return ""
+}
+
+// endsHTTPS serves the example of TLS with the certificate that Tailscale provides.
+func endsHTTPS(t *testing.T) {
+	domain := strings.TrimSuffix(strings.TrimPrefix(vipURL(t, "web"), "http://web."), "/")
+	setHTTPS(t, false)
+	before := issued(t)
+	kubectl(t, "apply", "-f", "examples/https.yaml")
+
+	eventually(t, 3*time.Minute, "message of HTTPS that is off", func() string {
+		out := kubectl(t, "get", "machines", "-n", namespace, "-o=jsonpath={.items[*].status.agent.services[*].message}")
+		if !strings.Contains(out, "HTTPS is off in the tailnet") {
+			return "no agent tells of it: " + out
+		}
+		return ""
+	})
+	setHTTPS(t, true)
+
+	u := "https://https." + domain + "/"
+	first := ""
+	took := eventually(t, 2*time.Minute, "answer of "+u, func() string {
+		body, n, err := trusted(t, u)
+		if err != nil {
+			return err.Error()
+		}
+		if !strings.HasPrefix(body, "web-") {
+			return "answered by " + body
+		}
+		first = n
+		return ""
+	})
+	t.Logf("HTTPS answers %s after it was turned on, with certificate %s", took.Round(time.Second), first)
+
+	// The other machine serves the same certificate.
+	was := primary(t, "https")
+	gone := podOf(t, was)
+	kubectl(t, "delete", "pod", gone, "-n", namespace, "--wait=false")
+	eventually(t, 2*time.Minute, "answer of the other machine", func() string {
+		if now := primary(t, "https"); now == "" || now == was {
+			return "the primary machine is " + now + ", was " + was
+		}
+		_, n, err := trusted(t, u)
+		if err != nil {
+			return err.Error()
+		}
+		if n != first {
+			t.Fatalf("the other machine serves certificate %s, not %s", n, first)
+		}
+		return ""
+	})
+	if got := issued(t) - before; got != 1 {
+		t.Fatalf("the ACME server issued %d certificates for one name", got)
+	}
+}
+
+// tellsClient has backends hear who of the tailnet connects, with and without TLS.
+func tellsClient(t *testing.T) {
+	domain := strings.TrimSuffix(strings.TrimPrefix(vipURL(t, "web"), "http://web."), "/")
+	st := struct {
+		Self struct{ TailscaleIPs []string }
+	}{}
+	if err := json.Unmarshal([]byte(labCommand(t, "tailscale", "status", "--json")), &st); err != nil {
+		t.Fatal(err)
+	}
+	if len(st.Self.TailscaleIPs) == 0 {
+		t.Fatal("the tailnet client has no address")
+	}
+	host, port, _ := strings.Cut(fromLab(t, "WHOAMI"), ":")
+	for _, version := range []string{"v2", "v1"} {
+		apply(t, fmt.Sprintf(whoAsks, host, port, version))
+		eventually(t, 2*time.Minute, "client's address by version "+version, func() string {
+			got, err := curl(t, "http://whoasks."+domain+"/")
+			if err != nil {
+				return err.Error()
+			}
+			secure, _, err := trusted(t, "https://whoasks."+domain+"/")
+			if err != nil {
+				return err.Error()
+			}
+			for _, a := range []string{got, secure} {
+				if !strings.HasPrefix(a, st.Self.TailscaleIPs[0]+":") {
+					return fmt.Sprintf("told of %s, not of %s", a, st.Self.TailscaleIPs[0])
+				}
+			}
+			return ""
+		})
+	}
+	kubectl(t, "delete", "tailscaleservices", "whoasks", "-n", namespace, "--timeout=3m")
+	kubectl(t, "delete", "-f", "examples/https.yaml", "--timeout=3m")
+	eventually(t, 3*time.Minute, "proxies of the example gone", func() string {
+		if left := kubectl(t, "get", "tailscaleendpoints,machines", "-n", namespace, "-o=name"); strings.Contains(left, "https") {
+			return left
+		}
+		return ""
+	})
+}
