@@ -135,11 +135,27 @@ func (s *service) advertised() compose.Condition {
 	case offered > 0:
 		c.Reason = meta.ReasonNoHost
 		c.Message = fmt.Sprintf("No machine that offers %s serves all of its ports yet", s.serviceName())
+	case s.certificateProblem() != nil:
+		p := s.certificateProblem()
+		c.Reason, c.Message = p.Reason, p.Message
 	default:
 		c.Reason = meta.ReasonNoHealthyBackend
 		c.Message = fmt.Sprintf("No machine offers %s: each does once it is in the tailnet and its backends answer; check that %s exists and serves its port; status.agent of the Machines tells what they see", s.serviceName(), s.backends())
 	}
 	return c
+}
+
+// certificateProblem is what the machines say is wrong with the certificate. Nil if
+// nothing is.
+func (s *service) certificateProblem() *xpv2.Condition {
+	if s.vip == nil || s.moving() {
+		return nil
+	}
+	c := s.vip.GetCondition(meta.TypeCertificateReady)
+	if c.Status != corev1.ConditionFalse {
+		return nil
+	}
+	return &c
 }
 
 // backends by name, for a message.

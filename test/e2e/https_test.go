@@ -95,10 +95,10 @@ func endsHTTPS(t *testing.T) {
 	before := issued(t)
 	kubectl(t, "apply", "-f", "examples/https.yaml")
 
-	eventually(t, 3*time.Minute, "message of HTTPS that is off", func() string {
-		out := kubectl(t, "get", "machines", "-n", namespace, "-o=jsonpath={.items[*].status.agent.services[*].message}")
-		if !strings.Contains(out, "HTTPS is off in the tailnet") {
-			return "no agent tells of it: " + out
+	eventually(t, 3*time.Minute, "condition of HTTPS that is off", func() string {
+		got := jsonpath(t, "tailscaleservices", "https", "{.status.conditions[?(@.type=='Advertised')].reason}")
+		if got != "HTTPSDisabled" {
+			return "Advertised says " + got
 		}
 		return ""
 	})

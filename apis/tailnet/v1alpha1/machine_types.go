@@ -85,6 +85,11 @@ type HostedService struct {
 	// TotalBackends is how many backends are probed.
 	TotalBackends int32 `json:"totalBackends"`
 
+	// Reason why the service is not advertised, if its certificate is: HTTPSDisabled,
+	// CertificateNotIssued or CertificateNotUsable.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
 	// Message tells why the service is not advertised or not accepted.
 	// +optional
 	Message string `json:"message,omitempty"`

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
 )
@@ -46,6 +48,10 @@ type Service struct {
 
 	// Healthy is how many targets are healthy.
 	Healthy int
+
+	// Reason tells in one word why the service is not advertised, if its certificate
+	// is why.
+	Reason xpv2.ConditionReason
 
 	// Message tells why the service is not advertised. When it is, it tells what
 	// is to be mended nevertheless, and is empty if nothing is.
@@ -150,7 +156,7 @@ func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
 	case in.Stopping:
 		s.Message = messageStopping
 	case tls.refused != "":
-		s.Message = tls.refused
+		s.Reason, s.Message = tls.reason, tls.refused
 	case tls.unknown != "" && !was:
 		s.Message = tls.unknown
 	case s.Healthy > 0, unknown > 0 && was:

@@ -26,6 +26,7 @@ func Status(podIP string, services []Service, tn Tailnet) *v1alpha1.MachineAgent
 			Accepted:        tn.Accepted[s.Name],
 			HealthyBackends: int32(s.Healthy),
 			TotalBackends:   int32(len(s.Targets)),
+			Reason:          string(s.Reason),
 			Message:         message(s, tn),
 		})
 	}

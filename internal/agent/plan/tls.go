@@ -14,7 +14,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
 // Messages of a service whose TLS cannot be ended.
@@ -191,8 +194,10 @@ func hashed(name string) uint32 {
 
 // A tlsState is whether the TLS of a service can be ended.
 type tlsState struct {
-	// refused tells why it cannot. Empty if it can.
+	// refused tells why it cannot. Empty if it can. reason is that in one word, and
+	// empty while what is missing is on its way.
 	refused string
+	reason  xpv2.ConditionReason
 
 	// unknown tells what is not known yet. Empty if all is.
 	unknown string
@@ -217,9 +222,9 @@ func judgeTLS(spec v1alpha1.ServiceAttachmentSpec, in Input) tlsState {
 		case secret != "":
 			st.judgeSecret(secret, in)
 		case named && spec.DNSName == "":
-			st.refused = cmp.Or(st.refused, messageNoDNSName)
+			st.refuse("", messageNoDNSName)
 		case p.TLS != nil && in.HTTPS == HTTPSOff:
-			st.refused = cmp.Or(st.refused, fmt.Sprintf(messageHTTPSOff, spec.DNSName))
+			st.refuse(meta.ReasonHTTPSDisabled, fmt.Sprintf(messageHTTPSOff, spec.DNSName))
 		case p.TLS != nil && in.HTTPS == HTTPSUnknown:
 			st.unknown = cmp.Or(st.unknown, messageNoneInTLS)
 		case p.TLS != nil:
@@ -229,13 +234,20 @@ func judgeTLS(spec v1alpha1.ServiceAttachmentSpec, in Input) tlsState {
 	return st
 }
 
+// refuse, unless that is done already.
+func (st *tlsState) refuse(reason xpv2.ConditionReason, message string) {
+	if st.refused == "" {
+		st.reason, st.refused = reason, message
+	}
+}
+
 func (st *tlsState) judgeSecret(name string, in Input) {
 	c, known := in.Certificates[CertificateRef{Secret: name}]
 	switch {
 	case !known:
 		st.unknown = cmp.Or(st.unknown, fmt.Sprintf(messageReadingTLS, name))
 	case !c.Usable:
-		st.refused = cmp.Or(st.refused, fmt.Sprintf(messagePartSecret, name, c.Problem))
+		st.refuse(meta.ReasonCertificateNotUsable, fmt.Sprintf(messagePartSecret, name, c.Problem))
 	case c.Problem != "":
 		st.warning = cmp.Or(st.warning, fmt.Sprintf(messageOldInSecret, name, c.Problem))
 	}
@@ -247,11 +259,11 @@ func (st *tlsState) judgeIssued(name string, in Input) {
 	problem := in.Issuing[name]
 	switch {
 	case !c.Usable && problem != "":
-		st.refused = cmp.Or(st.refused, fmt.Sprintf(messageNotIssued, name, problem))
+		st.refuse(meta.ReasonCertificateNotIssued, fmt.Sprintf(messageNotIssued, name, problem))
 	case !known:
 		st.unknown = cmp.Or(st.unknown, fmt.Sprintf(messageIssuing, name, in.Issuer))
 	case !c.Usable:
-		st.refused = cmp.Or(st.refused, fmt.Sprintf(messageIssuing, name, in.Issuer))
+		st.refuse("", fmt.Sprintf(messageIssuing, name, in.Issuer))
 	case problem != "":
 		st.warning = cmp.Or(st.warning, fmt.Sprintf(messageNotRenewed, name, problem))
 	}

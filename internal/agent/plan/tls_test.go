@@ -10,8 +10,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
 // tlsAttachment with one port, changed by fn.
@@ -33,6 +36,7 @@ func TestTLS(t *testing.T) {
 		Handlers     Handlers
 		Terminations []Termination
 		Advertise    bool
+		Reason       xpv2.ConditionReason
 		Message      string
 	}
 	ended := want{
@@ -46,6 +50,10 @@ func TestTLS(t *testing.T) {
 	tailscale := want{
 		Handlers:     ended.Handlers,
 		Terminations: []Termination{{Listen: listen, Secret: "set-0", Domain: "web.tail1234.ts.net", Backend: "web.default.svc:8080"}},
+	}
+	because := func(w want, reason xpv2.ConditionReason) want {
+		w.Reason = reason
+		return w
 	}
 	ref := CertificateRef{Secret: "set-0", Domain: "web.tail1234.ts.net"}
 	issued := map[CertificateRef]Certificate{ref: {Usable: true}}
@@ -72,7 +80,7 @@ func TestTLS(t *testing.T) {
 			reason: "The issuer tells why it cannot.",
 			fn:     tailscales,
 			in:     Input{HTTPS: HTTPSOn, Issuing: map[string]string{"web.tail1234.ts.net": "429: too many certificates"}},
-			want:   by(tailscale, false, "Cannot get the certificate of web.tail1234.ts.net from Tailscale: 429: too many certificates"),
+			want:   because(by(tailscale, false, "Cannot get the certificate of web.tail1234.ts.net from Tailscale: 429: too many certificates"), meta.ReasonCertificateNotIssued),
 		},
 		"CannotRenew": {
 			reason: "One that cannot be renewed is used, and it is told what will be wrong.",
@@ -97,8 +105,8 @@ func TestTLS(t *testing.T) {
 			reason: "Where HTTPS is off there is no certificate, and it is told where to turn it on.",
 			fn:     tailscales,
 			in:     Input{HTTPS: HTTPSOff, Certificates: issued, Advertised: []string{"svc:web"}},
-			want: by(tailscale, false,
-				"HTTPS is off in the tailnet, so Tailscale provides no certificate for web.tail1234.ts.net: turn it on in Tailscale's admin console (DNS, HTTPS Certificates), or set spec.tls.certificateRef"),
+			want: because(by(tailscale, false,
+				"HTTPS is off in the tailnet, so Tailscale provides no certificate for web.tail1234.ts.net: turn it on in Tailscale's admin console (DNS, HTTPS Certificates), or set spec.tls.certificateRef"), meta.ReasonHTTPSDisabled),
 		},
 		"HTTPSUnknown": {
 			reason: "A new service is not advertised before tailscaled has told.",
@@ -184,7 +192,7 @@ func TestTLS(t *testing.T) {
 				Certificates: map[CertificateRef]Certificate{{Secret: "web-tls"}: {Problem: "key tls.key is missing or empty"}},
 				Advertised:   []string{"svc:web"},
 			},
-			want: by(ended, false, `Secret "web-tls": key tls.key is missing or empty`),
+			want: because(by(ended, false, `Secret "web-tls": key tls.key is missing or empty`), meta.ReasonCertificateNotUsable),
 		},
 		"SecretBrokenLater": {
 			reason: "One that has a good one from before is, and it is told what will be wrong.",
@@ -215,7 +223,7 @@ func TestTLS(t *testing.T) {
 			tc.in.Attachments = []v1alpha1.ServiceAttachment{tlsAttachment(tc.fn)}
 			tc.in.Health = map[probe.Target]probe.Status{tgt("web.default.svc"): {Health: probe.Healthy}}
 			s := Services(tc.in)[0]
-			got := want{Handlers: s.Handlers, Terminations: s.Terminations, Advertise: s.Advertise, Message: s.Message}
+			got := want{Handlers: s.Handlers, Terminations: s.Terminations, Advertise: s.Advertise, Reason: s.Reason, Message: s.Message}
 			if diff := cmp.Diff(tc.want, got, cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
 				t.Errorf("\n%s\nServices(...): -want, +got:\n%s", tc.reason, diff)
 			}

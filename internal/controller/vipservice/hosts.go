@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,6 +39,22 @@ type claim struct {
 
 	// Healthy backends of Total.
 	Healthy, Total int32
+
+	// Reason and Message tell what is wrong with the certificate. Empty if nothing is.
+	Reason, Message string
+}
+
+// certificate tells what is in the way of one. Nil if nothing is.
+func (c claims) certificate() *xpv2.Condition {
+	var out *xpv2.Condition
+	for _, id := range slices.Sorted(maps.Keys(c)) {
+		cl := c[id]
+		if cl.Reason == "" || out != nil && cmp.Or(cmp.Compare(out.Reason, xpv2.ConditionReason(cl.Reason)), cmp.Compare(out.Message, cl.Message)) <= 0 {
+			continue
+		}
+		out = &xpv2.Condition{Type: meta.TypeCertificateReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Now(), Reason: xpv2.ConditionReason(cl.Reason), Message: cl.Message}
+	}
+	return out
 }
 
 // settled tells whether hosts are what the agents' claims let one expect.
@@ -76,7 +93,11 @@ func agentClaims(machines []v1alpha1.Machine, service string) claims {
 		}
 		for _, s := range m.Status.Agent.Services {
 			if s.Name == service {
-				out[m.Status.AtProvider.NodeID] = claim{Advertised: s.Advertised, Accepted: s.Accepted, Healthy: s.HealthyBackends, Total: s.TotalBackends}
+				cl := claim{Advertised: s.Advertised, Accepted: s.Accepted, Healthy: s.HealthyBackends, Total: s.TotalBackends}
+				if s.Reason != "" {
+					cl.Reason, cl.Message = s.Reason, s.Message
+				}
+				out[m.Status.AtProvider.NodeID] = cl
 			}
 		}
 	}
@@ -91,6 +112,7 @@ func (e *external) observeHosts(ctx context.Context, mg *v1alpha1.VIPService) er
 	if err != nil {
 		return errors.Wrap(err, "cannot list machines")
 	}
+	observeCertificate(mg, cl)
 	before := mg.Status.AtProvider.Hosts
 	hosts, age := remembered(before), time.Duration(0)
 	asked := e.hosts.due(mg.GetUID(), cl, hosts)
@@ -122,6 +144,18 @@ func (e *external) observeHosts(ctx context.Context, mg *v1alpha1.VIPService) er
 		mg.SetConditions(xpv2.Condition{Type: meta.TypeApproved, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now(), Reason: meta.ReasonHostsApproved})
 	}
 	return nil
+}
+
+// observeCertificate says what is in the way of the certificate that hosts need, and
+// once nothing is, that.
+func observeCertificate(mg *v1alpha1.VIPService, cl claims) {
+	if c := cl.certificate(); c != nil {
+		mg.SetConditions(*c)
+		return
+	}
+	if mg.GetCondition(meta.TypeCertificateReady).Status == corev1.ConditionFalse {
+		mg.SetConditions(xpv2.Condition{Type: meta.TypeCertificateReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now(), Reason: meta.ReasonCertificateReady})
+	}
 }
 
 // remembered are the hosts of a status.

@@ -10,8 +10,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
@@ -228,6 +232,45 @@ func TestAgentClaims(t *testing.T) {
 	}, "svc:web")
 	if diff := cmp.Diff(claims{"n1": {Advertised: true, Accepted: true}}, got); diff != "" {
 		t.Errorf("agentClaims(...): -want, +got:\n%s", diff)
+	}
+}
+
+func TestCertificate(t *testing.T) {
+	said := func(reason, message string) v1alpha1.Machine {
+		m := v1alpha1.Machine{}
+		m.Status.AtProvider.NodeID = "n-" + message
+		m.Status.Agent = &v1alpha1.MachineAgentStatus{Services: []v1alpha1.HostedService{{Name: "svc:web", Reason: reason, Message: message}}}
+		return m
+	}
+	f := &fakeAPI{services: map[string]tailscale.Service{"svc:web": service()}}
+	mg := object()
+	steps := []struct {
+		reason   string
+		machines []v1alpha1.Machine
+		want     xpv2.Condition
+	}{
+		{
+			reason: "A service without trouble has no such condition.", machines: []v1alpha1.Machine{said("", "Waiting for tailscaled")},
+			want: xpv2.Condition{Type: meta.TypeCertificateReady, Status: corev1.ConditionUnknown},
+		},
+		{
+			reason:   "Of several complaints one is told, always the same.",
+			machines: []v1alpha1.Machine{said("CertificateNotIssued", "d"), said("CertificateNotIssued", "c"), said("HTTPSDisabled", "b"), said("", "a")},
+			want:     xpv2.Condition{Type: meta.TypeCertificateReady, Status: corev1.ConditionFalse, Reason: meta.ReasonCertificateNotIssued, Message: "c"},
+		},
+		{
+			reason: "Once nobody complains it is well.", machines: []v1alpha1.Machine{said("", "")},
+			want: xpv2.Condition{Type: meta.TypeCertificateReady, Status: corev1.ConditionTrue, Reason: meta.ReasonCertificateReady},
+		},
+	}
+	for _, st := range steps {
+		e, _ := connect(t, f, agentClaims(st.machines, "svc:web"), mg)
+		if _, err := e.Observe(t.Context(), mg); err != nil {
+			t.Fatalf("\n%s\nObserve(...): %v", st.reason, err)
+		}
+		if diff := cmp.Diff(st.want, mg.GetCondition(meta.TypeCertificateReady), cmpopts.IgnoreFields(xpv2.Condition{}, "LastTransitionTime")); diff != "" {
+			t.Errorf("\n%s\ncondition: -want, +got:\n%s", st.reason, diff)
+		}
 	}
 }
 
