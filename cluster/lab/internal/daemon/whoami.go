@@ -28,7 +28,8 @@ func (d *Daemon) whoami(ctx context.Context) error {
 	s := &http.Server{
 		ReadHeaderTimeout: 10 * time.Second,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			_, _ = io.WriteString(w, r.RemoteAddr) // The asker is gone else.
+			w.Header().Set("Content-Type", "text/plain")
+			_, _ = io.WriteString(w, r.RemoteAddr) //nolint:gosec // An address as plain text. Who does not take it is gone.
 		}),
 	}
 	go s.Serve(&proxyproto.Listener{ //nolint:errcheck // Ends by Close.
