@@ -90,15 +90,21 @@ func rejects(t *testing.T) {
 	}
 }
 
-// conditionOf waits until a condition of an object has a status and reason, and
-// returns its message.
+// conditionOf waits for a condition of an object of the quickstart.
 func conditionOf(t *testing.T, kind, name, condition, status, reason string, within time.Duration) string {
+	t.Helper()
+	return conditionIn(t, namespace, kind, name, condition, status, reason, within)
+}
+
+// conditionIn waits until a condition of an object has a status and reason, and
+// returns its message.
+func conditionIn(t *testing.T, ns, kind, name, condition, status, reason string, within time.Duration) string {
 	t.Helper()
 	var message string
 	eventually(t, within, fmt.Sprintf("%s of %s %s", condition, kind, name), func() string {
 		path := fmt.Sprintf("{.status.conditions[?(@.type=='%s')].", condition)
-		got := jsonpath(t, kind, name, path+"status}") + "/" + jsonpath(t, kind, name, path+"reason}")
-		message = jsonpath(t, kind, name, path+"message}")
+		got := jsonpathIn(t, ns, kind, name, path+"status}") + "/" + jsonpathIn(t, ns, kind, name, path+"reason}")
+		message = jsonpathIn(t, ns, kind, name, path+"message}")
 		if got != status+"/"+reason {
 			return fmt.Sprintf("it is %s: %s", got, message)
 		}

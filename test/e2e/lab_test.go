@@ -137,6 +137,7 @@ type state struct {
 	} `json:"keys"`
 	Services []struct {
 		Name string `json:"name"`
+
 		// Primary is the node that has the service's addresses now.
 		Primary string `json:"primary"`
 	} `json:"services"`
@@ -187,9 +188,26 @@ func curl(t *testing.T, url string) (string, error) {
 
 func jsonpath(t *testing.T, kind, name, path string) string {
 	t.Helper()
-	out, err := tryRun(t, "", "kubectl", "get", kind, name, "-n", namespace, "--ignore-not-found", "-o=jsonpath="+path)
+	return jsonpathIn(t, namespace, kind, name, path)
+}
+
+func jsonpathIn(t *testing.T, ns, kind, name, path string) string {
+	t.Helper()
+	out, err := tryRun(t, "", "kubectl", "get", kind, name, "-n", ns, "--ignore-not-found", "-o=jsonpath="+path)
 	if err != nil {
 		return ""
 	}
 	return out
+}
+
+// read an object. One that is not there leaves into as it is.
+func read(t *testing.T, ns, kind, name string, into any) {
+	t.Helper()
+	out := kubectl(t, "get", kind, name, "-n", ns, "--ignore-not-found", "-o=json")
+	if strings.TrimSpace(out) == "" {
+		return
+	}
+	if err := json.Unmarshal([]byte(out), into); err != nil {
+		t.Fatalf("cannot parse %s %s: %v\n%s", kind, name, err, out)
+	}
 }

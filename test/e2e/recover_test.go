@@ -35,22 +35,29 @@ func tailnetClient(t *testing.T) *tailscale.Client {
 	}
 }
 
-// expireKey makes a device log in anew, as its key's end does.
-func expireKey(t *testing.T, nodeID string) {
+// post asks the tailnet's API for what its client has no call for.
+func post(t *testing.T, path, body string) {
 	t.Helper()
 	c := tailnetClient(t)
 	hc := c.Auth.HTTPClient(c.HTTP, c.BaseURL.String())
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.BaseURL.JoinPath("api/v2/device", nodeID, "expire").String(), http.NoBody)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.BaseURL.JoinPath("api/v2", path).String(), strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
+	req.Header.Set("Content-Type", "application/json")
 	rsp, err := hc.Do(req)
 	if err != nil {
-		t.Fatalf("cannot expire the device's key: %v", err)
+		t.Fatalf("cannot post to %s: %v", path, err)
 	}
 	if err := rsp.Body.Close(); err != nil || rsp.StatusCode != http.StatusOK {
-		t.Fatalf("cannot expire the device's key: %s, %v", rsp.Status, err)
+		t.Fatalf("cannot post to %s: %s, %v", path, rsp.Status, err)
 	}
+}
+
+// expireKey makes a device log in anew, as its key's end does.
+func expireKey(t *testing.T, nodeID string) {
+	t.Helper()
+	post(t, "device/"+nodeID+"/expire", "")
 }
 
 // recovers takes from a proxy what makes it a node of its tailnet. Each time it must

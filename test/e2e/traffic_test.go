@@ -153,10 +153,25 @@ func primary(t *testing.T, service string) string {
 	return ""
 }
 
-// A dead backend must be withdrawn within this time of its last answer.
+// A dead backend must be withdrawn within this time of its last answer, and a live
+// one offered.
 const withdrawWithin = 15 * time.Second
 
 func withdraws(t *testing.T) {
+	withdrawn(t)
+	conditionOf(t, "tailscaleservices", "web", "Advertised", "False", "NoHealthyBackend", 30*time.Second)
+	returns(t)
+}
+
+// withdrawsAndReturns looks at nothing but the tailnet.
+func withdrawsAndReturns(t *testing.T) {
+	t.Helper()
+	withdrawn(t)
+	returns(t)
+}
+
+func withdrawn(t *testing.T) {
+	t.Helper()
 	kubectl(t, "scale", "deployment", "web", "-n", namespace, "--replicas=0")
 	// kube-proxy sends to a terminating pod while there is no other.
 	eventually(t, time.Minute, "no pod of web", func() string {
@@ -169,14 +184,19 @@ func withdraws(t *testing.T) {
 		return ""
 	})
 	t.Logf("withdrawn %s after the last backend was gone", took.Round(100*time.Millisecond))
-	eventually(t, 30*time.Second, "condition Advertised", func() string {
-		got := jsonpath(t, "tailscaleservices", "web", "{.status.conditions[?(@.type=='Advertised')].status}")
-		if got != "False" {
-			return "Advertised is " + got
+}
+
+func returns(t *testing.T) {
+	t.Helper()
+	kubectl(t, "scale", "deployment", "web", "-n", namespace, "--replicas=2")
+	kubectl(t, "wait", "deployment", "web", "-n", namespace, "--for=condition=Available", "--timeout=60s")
+	took := eventually(t, withdrawWithin, "svc:web offered again", func() string {
+		if primary(t, "web") == "" {
+			return "no machine has it"
 		}
 		return ""
 	})
-	kubectl(t, "scale", "deployment", "web", "-n", namespace, "--replicas=2")
+	t.Logf("offered again %s after a backend answered", took.Round(100*time.Millisecond))
 	answered(t, "web", "web", time.Minute)
 }
 

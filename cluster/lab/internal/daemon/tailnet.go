@@ -45,6 +45,9 @@ const policy = `{
     "tag:k8s-operator": [], // The OAuth client's own tag.
     "tag:k8s":          ["tag:k8s-operator"],
     "tag:client":       ["tag:k8s-operator"],
+    // Of the examples.
+    "tag:app":          ["tag:k8s-operator"],
+    "tag:sensor":       ["tag:k8s-operator"],
   },
   "autoApprovers": {
     "services": {"tag:k8s": ["tag:k8s"]},

@@ -1,0 +1,199 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
+)
+
+const crossplaneNamespace = "crossplane-system"
+
+// standsAlone has the proxies do their work while nothing else of ours runs, and
+// while their agents die or cannot reach the API server.
+func standsAlone(t *testing.T) {
+	const pod = "proxies-ingress-0"
+	stopControllers(t)
+	defer startControllers(t)
+	before := mainContainer(t, pod)
+
+	t.Run("WithdrawsSickBackend", withdrawsAndReturns)
+	t.Run("AgentKilled", func(t *testing.T) {
+		losesNothing(t, func() { killAgent(t, pod) })
+	})
+	t.Run("NoAPIServer", func(t *testing.T) {
+		heal := cutOff(t, pod)
+		defer heal()
+		withdrawsAndReturns(t)
+		losesNothing(t, func() { killAgent(t, pod) })
+	})
+	eventually(t, time.Minute, "agent ready", func() string {
+		if !agentReady(t, pod) {
+			return "it is not"
+		}
+		return ""
+	})
+	if after := mainContainer(t, pod); after != before {
+		t.Errorf("the proxy was restarted: it was %s, it is %s", before, after)
+	}
+}
+
+// stopControllers stops Crossplane first: it would start the others again.
+func stopControllers(t *testing.T) {
+	t.Helper()
+	stop := func(pods string, deployments ...string) {
+		kubectl(t, append([]string{"scale", "deployment", "-n", crossplaneNamespace, "--replicas=0"}, deployments...)...)
+		eventually(t, time.Minute, "no pod of "+strings.Join(deployments, ", "), func() string {
+			return kubectl(t, "get", "pods", "-n", crossplaneNamespace, "-l", pods, "-o=name", "--ignore-not-found")
+		})
+	}
+	stop("app=crossplane", "crossplane", "crossplane-rbac-manager")
+	stop("", "--all")
+}
+
+// startControllers waits until all of them work again.
+func startControllers(t *testing.T) {
+	t.Helper()
+	kubectl(t, "scale", "deployment", "-n", crossplaneNamespace, "--all", "--replicas=1")
+	kubectl(t, "wait", "deployment", "-n", crossplaneNamespace, "--all", "--for=condition=Available", "--timeout=3m")
+	conditionOf(t, "tailscaleservices", "web", "Advertised", "True", "HostsAdvertising", 2*time.Minute)
+}
+
+// mainContainer tells a run of a proxy's own container from another.
+func mainContainer(t *testing.T, pod string) string {
+	t.Helper()
+	return jsonpath(t, "pod", pod, "{.metadata.uid} {.status.containerStatuses[*].containerID}")
+}
+
+// losesNothing asks the service without a pause while something is done, and wants
+// an answer to each request.
+func losesNothing(t *testing.T, do func()) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "run", "./cluster/lab", "load", "--rate=20", "--new-connections", vipURL(t, "web"))
+	// The interrupt is for go's child, too.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, complaints := &bytes.Buffer{}, &bytes.Buffer{}
+	cmd.Stdout, cmd.Stderr = out, complaints
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("cannot ask: %v", err)
+	}
+	// By then it asks, too.
+	answered(t, "web", "web", time.Minute)
+	do()
+	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil {
+		t.Fatalf("cannot stop asking: %v", err)
+	}
+	// Go says of an interrupted child that it was.
+	werr := cmd.Wait()
+	report := struct {
+		Requests, Failed int
+		Errors           []string
+	}{}
+	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
+		t.Fatalf("cannot parse the report: %v, %v\n%s%s", err, werr, out, complaints)
+	}
+	t.Logf("%d requests", report.Requests)
+	if report.Requests == 0 || report.Failed > 0 {
+		t.Errorf("%d of %d requests were lost: %s", report.Failed, report.Requests+report.Failed, strings.Join(report.Errors, "; "))
+	}
+}
+
+// killAgent ends the agent of a pod of the quickstart as a crash does, and waits
+// until another one runs.
+func killAgent(t *testing.T, pod string) {
+	t.Helper()
+	old := agentOf(t, pod)
+	if old == 0 {
+		t.Fatalf("pod %s has no agent", pod)
+	}
+	if err := syscall.Kill(old, syscall.SIGKILL); err != nil {
+		t.Fatalf("cannot kill the agent: %v", err)
+	}
+	eventually(t, time.Minute, "another agent of "+pod, func() string {
+		if now := agentOf(t, pod); now == 0 || now == old {
+			return "none runs yet"
+		}
+		return ""
+	})
+	// It has listed and probed once it is ready. Without an API server it never is.
+	deadline := time.NewTimer(10 * time.Second)
+	defer deadline.Stop()
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for !agentReady(t, pod) {
+		select {
+		case <-deadline.C:
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func agentReady(t *testing.T, pod string) bool {
+	t.Helper()
+	return jsonpath(t, "pod", pod, "{.status.initContainerStatuses[?(@.name=='"+proxy.ContainerAgent+"')].ready}") == "true"
+}
+
+// agentOf is the process of a pod's agent: those of the lab's containers are this
+// machine's. It is 0 if there is none.
+func agentOf(t *testing.T, pod string) int {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			continue // It ended meanwhile.
+		}
+		env := strings.Split(string(b), "\x00")
+		if slices.Contains(env, proxy.EnvPodName+"="+pod) && slices.Contains(env, proxy.EnvPodNamespace+"="+namespace) && slices.Contains(env, proxy.EnvEndpoints+"=proxies") {
+			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return pid
+		}
+	}
+	return 0
+}
+
+// cutOff drops what a pod sends to the API server, until heal is called. That fails
+// the test if the pod sent nothing.
+func cutOff(t *testing.T, pod string) (heal func()) {
+	t.Helper()
+	nft := func(stdin string, args ...string) string {
+		cmd := exec.Command("ip", append([]string{"netns", "exec", "tsgw-one", "nft"}, args...)...)
+		cmd.Stdin = strings.NewReader(stdin)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("nft %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+		return string(out)
+	}
+	nft(fmt.Sprintf("table ip cutoff { chain in { type filter hook input priority -10; ip saddr %s tcp dport 6443 counter drop; }; }", jsonpath(t, "pod", pod, "{.status.podIP}")), "-f", "-")
+	return func() {
+		t.Helper()
+		counted := nft("", "list", "table", "ip", "cutoff")
+		nft("", "delete", "table", "ip", "cutoff")
+		if strings.Contains(counted, "counter packets 0 ") {
+			t.Errorf("the pod did not try to reach the API server: nothing was cut off\n%s", counted)
+		}
+	}
+}

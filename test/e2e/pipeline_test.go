@@ -1,0 +1,92 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// appNamespace is that of examples/pipeline.
+const appNamespace = "tailscale-example"
+
+// appBackend is what the example's App lets the tailnet reach.
+const appBackend = `apiVersion: v1
+kind: Namespace
+metadata:
+  name: tailscale-example
+  labels: {pod-security.kubernetes.io/enforce: restricted}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: shop-web, namespace: tailscale-example}
+spec:
+  selector: {matchLabels: {app: shop-web}}
+  template:
+    metadata: {labels: {app: shop-web}}
+    spec:
+      terminationGracePeriodSeconds: 2
+      securityContext: {runAsNonRoot: true, runAsUser: 1000, seccompProfile: {type: RuntimeDefault}}
+      containers:
+      - name: web
+        image: registry.k8s.io/e2e-test-images/agnhost:2.53
+        args: [serve-hostname, --port=8080]
+        readinessProbe: {httpGet: {path: /, port: 8080}}
+        securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: shop-web, namespace: tailscale-example}
+spec:
+  selector: {app: shop-web}
+  ports: [{port: 8080}]
+`
+
+// beginPipeline applies an App as a platform team offers it.
+func beginPipeline(t *testing.T) {
+	u := fromLab(t, "TAILNET_API_IN_CLUSTER")
+	apply(t, appBackend)
+	apply(t, fmt.Sprintf(tailnetManifest, "example", "tailscale-oauth", "-", u, u))
+	kubectl(t, "apply", "-f", "examples/pipeline/definition.yaml", "-f", "examples/pipeline/composition.yaml")
+	kubectl(t, "wait", "compositeresourcedefinition/apps.platform.example.org", "--for=condition=Established", "--timeout=60s")
+	kubectl(t, "apply", "-f", "examples/pipeline/app.yaml")
+}
+
+func checkPipeline(t *testing.T) {
+	kubectl(t, "wait", "apps.platform.example.org/shop", "-n", appNamespace, "--for=condition=Ready", "--timeout=3m")
+	dns := jsonpathIn(t, appNamespace, "apps.platform.example.org", "shop", "{.status.tailscale.service.vipServiceStatus.dnsName}")
+	if !strings.HasPrefix(dns, "shop.") {
+		t.Fatalf("status.tailscale.service of the App has the DNS name %q", dns)
+	}
+	eventually(t, time.Minute, "answer of "+dns, func() string {
+		got, err := curl(t, "http://"+dns+"/")
+		if err != nil || !strings.HasPrefix(got, "shop-web-") {
+			return fmt.Sprintf("%q, %v", got, err)
+		}
+		return ""
+	})
+	if n := tailnetState(t).hosts(appNamespace + "-shop-"); n != 3 {
+		t.Errorf("the App has %d proxies in the tailnet, not 3", n)
+	}
+	if got := jsonpathIn(t, appNamespace, "apps.platform.example.org", "shop", "{.status.tailscale.proxies.healthyEndpoints}/{.status.tailscale.proxies.totalEndpoints}"); got != "3/3" {
+		t.Errorf("status.tailscale.proxies of the App counts %s", got)
+	}
+}
+
+func endPipeline(t *testing.T) {
+	kubectl(t, "delete", "-f", "examples/pipeline/app.yaml", "--wait=false")
+	kubectl(t, "delete", "deployment,service", "shop-web", "-n", appNamespace, "--wait=false")
+}
+
+func pipelineGone(t *testing.T) {
+	goneFrom(t, appNamespace, "shop")
+	// Crossplane lets go of a kind only when it serves no more objects of it.
+	kubectl(t, "delete", "-f", "examples/pipeline/composition.yaml", "-f", "examples/pipeline/definition.yaml", "--timeout=60s")
+	kubectl(t, "delete", "tailscaletailnets", "example", "--timeout=60s")
+	kubectl(t, "delete", "namespace", appNamespace, "--timeout=2m")
+}

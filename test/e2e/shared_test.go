@@ -1,0 +1,118 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"tailscale.com/client/tailscale/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/registry"
+)
+
+// otherCluster shares examples/shared.yaml with this one. It is played by the lab's
+// own client, which hosts that cluster's service and answers there.
+const (
+	otherCluster  = "cluster-two"
+	sharedService = "svc:shared"
+	labClient     = "client"
+)
+
+var otherService = registry.RecordName(sharedService, otherCluster)
+
+func beginShared(t *testing.T) {
+	id := nodeOf(t, labClient)
+	now := time.Now().UTC()
+	record, err := json.Marshal(registry.Record{
+		Service:  sharedService,
+		Cluster:  otherCluster,
+		Operator: "shop/shared",
+		Tailnet:  "home",
+		Domain:   fromLab(t, "TAILNET_DOMAIN"),
+		Health:   &registry.Health{Ready: 1, Total: 1, Score: 100},
+		Nodes:    []string{id},
+		Ports:    []string{"tcp:80"},
+		Tags:     []string{"tag:k8s"},
+		Updated:  now,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tailnetClient(t).VIPServices().CreateOrUpdate(t.Context(), tailscale.VIPService{
+		Name:  otherService,
+		Ports: []string{"tcp:80"},
+		Tags:  []string{"tag:k8s"},
+		Annotations: map[string]string{
+			meta.AnnotationSchemaVersion: meta.SchemaVersion,
+			meta.AnnotationSharedService: sharedService,
+			meta.AnnotationRecord:        string(record),
+		},
+	}); err != nil {
+		t.Fatalf("cannot write the other cluster's record: %v", err)
+	}
+	labCommand(t, "tailscale", "serve", "--yes", "--service="+otherService, "--tcp=80", "tcp://127.0.0.1:8080")
+	post(t, "tailnet/-/services/"+otherService+"/device/"+id+"/approved", `{"approved":true}`)
+	beginExample("shared")(t)
+}
+
+// checkShared hosts a service together with another cluster, and reaches that
+// cluster alone by an egress proxy's port.
+func checkShared(t *testing.T) {
+	answered(t, "shared", "web", 3*time.Minute)
+	eventually(t, time.Minute, "status.remoteClusters", func() string {
+		got := jsonpath(t, "tailscaleservices", "shared", "{.status.clusterCount} {range .status.remoteClusters[*]}{.clusterID} {.serviceName} {.alive} {.health.ready}/{.health.total},{end}")
+		if want := fmt.Sprintf("2 %s %s true 1/1,", otherCluster, otherService); got != want {
+			return "it is " + got
+		}
+		return ""
+	})
+	conditionOf(t, "tailscaleservices", "shared", "Conflict", "False", "SettingsAgree", 30*time.Second)
+
+	// The target is for Gateways, which find its port in the ProxySet: no Service
+	// has it.
+	var port int
+	eventually(t, time.Minute, "egress port of the other cluster", func() string {
+		e := struct {
+			Status struct {
+				EgressTargets []struct {
+					Name, Address, Message  string
+					ProxyPort, ReadyProxies int
+				}
+			}
+		}{}
+		read(t, namespace, "tailscaleendpoints", "shared", &e)
+		if ts := e.Status.EgressTargets; len(ts) != 1 || ts[0].ReadyProxies != 1 || ts[0].ProxyPort == 0 {
+			return fmt.Sprintf("status.egressTargets is %+v", ts)
+		}
+		port = e.Status.EgressTargets[0].ProxyPort
+		return ""
+	})
+	kubectl(t, "wait", "pod/prober", "-n", namespace, "--for=condition=Ready", "--timeout=60s")
+	pod := jsonpath(t, "pod", "shared-egress-0", "{.status.podIP}")
+	reaches(t, namespace, "http", pod, port, time.Minute)
+	if got, err := dial(t, namespace, "http", pod, port); err != nil || strings.HasPrefix(got[0], "web-") {
+		t.Errorf("the egress port answers %v, %v: not the other cluster", got, err)
+	}
+
+	// A cluster that leaves is no longer reached.
+	labCommand(t, "tailscale", "serve", "clear", otherService)
+	if err := tailnetClient(t).VIPServices().Delete(t.Context(), otherService); err != nil {
+		t.Fatalf("cannot delete the other cluster's record: %v", err)
+	}
+	eventually(t, time.Minute, "nothing of the other cluster", func() string {
+		return jsonpath(t, "tailscaleservices", "shared", "{.status.remoteClusters}") + jsonpath(t, "tailscaleendpoints", "shared", "{.status.egressTargets}")
+	})
+	answered(t, "shared", "web", 30*time.Second)
+}
+
+func endShared(t *testing.T) {
+	endExample("shared")(t)
+}

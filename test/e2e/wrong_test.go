@@ -1,0 +1,139 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// wrongManifest asks for what the schema allows and the cluster or the tailnet does
+// not have.
+const wrongManifest = `apiVersion: v1
+kind: Namespace
+metadata: {name: elsewhere}
+---
+apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleServices
+metadata: {name: absent, namespace: quickstart}
+spec:
+  selector: {matchLabels: {app: web}}
+  vipService: {ports: ["tcp:80"], tags: ["tag:k8s"]}
+  backends: [{name: nobody, port: 80}]
+---
+apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleServices
+metadata: {name: mute, namespace: quickstart}
+spec:
+  selector: {matchLabels: {app: web}}
+  vipService: {ports: ["tcp:80"], tags: ["tag:k8s"]}
+  backends: [{name: web, port: 81}]
+---
+apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleServices
+metadata: {name: twin, namespace: quickstart}
+spec:
+  selector: {matchLabels: {app: web}}
+  vipService: {name: "svc:web", ports: ["tcp:80"], tags: ["tag:k8s"]}
+  backends: [{name: web, port: 80}]
+---
+apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleServices
+metadata: {name: stranger, namespace: elsewhere}
+spec:
+  selector: {matchLabels: {app: web}}
+  vipService: {ports: ["tcp:80"], tags: ["tag:k8s"]}
+  backends: [{name: web, port: 80}]
+`
+
+// longManifest has names as long as a DNS label may be.
+const longManifest = `apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleEndpoints
+metadata: {name: %[1]s, namespace: quickstart, labels: {app: long}}
+spec: {tailnet: quickstart, proxy: {replicas: 1}}
+---
+apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleServices
+metadata: {name: %[1]s, namespace: quickstart}
+spec:
+  selector: {matchLabels: {app: long}}
+  vipService: {ports: ["tcp:80"], tags: ["tag:k8s"]}
+  backends: [{name: web, port: 80}]
+`
+
+// tellsWhatIsWrong looks for what an object lacks in its own conditions, and at what
+// worked before.
+func tellsWhatIsWrong(t *testing.T) {
+	long := "long" + strings.Repeat("-name", 11) + "-end"
+	apply(t, wrongManifest)
+	apply(t, fmt.Sprintf(longManifest, long))
+	for name, tc := range map[string]struct{ object, condition, reason, hint string }{
+		"MissingService":  {"absent", "Advertised", "NoHealthyBackend", "Service nobody"},
+		"PortNothingHas":  {"mute", "Advertised", "NoHealthyBackend", "Service web"},
+		"OneNameForTwo":   {"twin", "VIPServiceReady", "ForeignService", "quickstart/web"},
+		"OtherNamespaces": {"stranger", "EndpointsSelected", "NoEndpointsMatch", `"elsewhere"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ns := namespace
+			if tc.object == "stranger" {
+				ns = "elsewhere"
+			}
+			if msg := conditionIn(t, ns, "tailscaleservices", tc.object, tc.condition, "False", tc.reason, time.Minute); !strings.Contains(msg, tc.hint) {
+				t.Errorf("the message does not name %q: %s", tc.hint, msg)
+			}
+		})
+	}
+	t.Run("LongestName", func(t *testing.T) {
+		if len(long) != 63 {
+			t.Fatalf("the name has %d characters", len(long))
+		}
+		answered(t, long, "web", 3*time.Minute)
+	})
+	conditionOf(t, "tailscaleservices", "web", "Advertised", "True", "HostsAdvertising", time.Second)
+	answered(t, "web", "web", time.Minute)
+
+	kubectl(t, "delete", "tailscaleservices,tailscaleendpoints", long, "-n", namespace, "--wait=false", "--ignore-not-found")
+	kubectl(t, "delete", "tailscaleservices", "absent", "mute", "twin", "-n", namespace, "--timeout=2m")
+	kubectl(t, "delete", "namespace", "elsewhere", "--timeout=2m")
+	goneFrom(t, namespace, "absent", "mute", "twin", "long")
+	// The twin is gone, and what it took for its own is not.
+	answered(t, "web", "web", time.Minute)
+}
+
+// judgesNamespaces opens a tailnet to namespaces in each way that there is.
+func judgesNamespaces(t *testing.T) {
+	u := fromLab(t, "TAILNET_API_IN_CLUSTER")
+	tailnet := fmt.Sprintf(tailnetManifest, "fenced", "tailscale-oauth", "-", u, u)
+	allow := func(who string) { apply(t, tailnet+"  allowedNamespaces: "+who+"\n") }
+	becomes := func(status, reason, hint string) {
+		t.Helper()
+		if msg := conditionOf(t, "tailscaleendpoints", "fenced", "TailnetAccepted", status, reason, 30*time.Second); !strings.Contains(msg, hint) {
+			t.Errorf("the message does not name %q: %s", hint, msg)
+		}
+	}
+	allow("{from: List, names: [elsewhere]}")
+	apply(t, "apiVersion: gateway.tailscale.com/v1alpha1\nkind: TailscaleEndpoints\nmetadata: {name: fenced, namespace: quickstart}\nspec: {tailnet: fenced, proxy: {replicas: 0}}\n")
+	becomes("False", "NamespaceNotAllowed", "spec.allowedNamespaces.names")
+	if left := kubectl(t, "get", "statefulsets,machinesets,secrets", "-n", namespace, "-o=name"); strings.Contains(left, "/fenced-") {
+		t.Errorf("a namespace that is not allowed has %s", left)
+	}
+	allow("{from: List, names: [elsewhere, quickstart]}")
+	becomes("True", "Accepted", "quickstart")
+	allow("{from: Selector, selector: {matchLabels: {fenced: inside}}}")
+	becomes("False", "NamespaceNotAllowed", "fenced=inside")
+	kubectl(t, "label", "namespace", namespace, "fenced=inside")
+	becomes("True", "Accepted", "quickstart")
+	kubectl(t, "label", "namespace", namespace, "fenced-")
+	becomes("False", "NamespaceNotAllowed", "fenced=inside")
+	allow("{from: All}")
+	becomes("True", "Accepted", "quickstart")
+
+	kubectl(t, "delete", "tailscaleendpoints", "fenced", "-n", namespace, "--timeout=60s")
+	goneFrom(t, namespace, "fenced")
+	kubectl(t, "delete", "tailscaletailnets", "fenced", "--timeout=60s")
+}
