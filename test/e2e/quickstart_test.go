@@ -30,7 +30,6 @@ func TestQuickstart(t *testing.T) {
 		{"WithdrawsSickBackend", withdraws},
 		{"StandsAlone", standsAlone},
 		{"RejectsBadInput", rejects},
-		{"TellsWhatIsWrong", tellsWhatIsWrong},
 		{"JudgesNamespaces", judgesNamespaces},
 		{"ReportsBadCredentials", reportsCredentials},
 		{"ProvisionsEndpoints", provisions},

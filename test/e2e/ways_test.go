@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// servesManyWays runs examples side by side: most of each is waiting.
+// servesManyWays runs examples and bad input side by side: most of each is waiting,
+// and none may harm another.
 func servesManyWays(t *testing.T) {
 	ways := []struct {
 		name string
@@ -24,6 +25,7 @@ func servesManyWays(t *testing.T) {
 		{"Shared", beginShared, checkShared, endShared, exampleGone("shared")},
 		{"ProxyGroup", beginExample("proxy-group"), checkGroup, endExample("proxy-group"), exampleGone("edge", "ha")},
 		{"Discovery", beginDiscovery, checkDiscovery, endExample("discovery"), exampleGone("sensors")},
+		{"WrongInput", beginWrong, checkWrong, endWrong, wrongGone},
 	}
 	apply(t, fmt.Sprintf(prober, namespace))
 	for _, w := range ways {

@@ -66,12 +66,17 @@ spec:
   backends: [{name: web, port: 80}]
 `
 
-// tellsWhatIsWrong looks for what an object lacks in its own conditions, and at what
-// worked before.
-func tellsWhatIsWrong(t *testing.T) {
-	long := "long" + strings.Repeat("-name", 11) + "-end"
+// long is as long as a DNS label may be.
+var long = "long" + strings.Repeat("-name", 11) + "-end"
+
+func beginWrong(t *testing.T) {
 	apply(t, wrongManifest)
 	apply(t, fmt.Sprintf(longManifest, long))
+}
+
+// checkWrong looks for what an object lacks in its own conditions, and at what
+// worked before.
+func checkWrong(t *testing.T) {
 	for name, tc := range map[string]struct{ object, condition, reason, hint string }{
 		"MissingService":  {"absent", "Advertised", "NoHealthyBackend", "Service nobody"},
 		"PortNothingHas":  {"mute", "Advertised", "NoHealthyBackend", "Service web"},
@@ -96,12 +101,18 @@ func tellsWhatIsWrong(t *testing.T) {
 	})
 	conditionOf(t, "tailscaleservices", "web", "Advertised", "True", "HostsAdvertising", time.Second)
 	answered(t, "web", "web", time.Minute)
+}
 
-	kubectl(t, "delete", "tailscaleservices,tailscaleendpoints", long, "-n", namespace, "--wait=false", "--ignore-not-found")
-	kubectl(t, "delete", "tailscaleservices", "absent", "mute", "twin", "-n", namespace, "--timeout=2m")
-	kubectl(t, "delete", "namespace", "elsewhere", "--timeout=2m")
+func endWrong(t *testing.T) {
+	kubectl(t, "delete", "tailscaleservices,tailscaleendpoints", long, "-n", namespace, "--wait=false")
+	kubectl(t, "delete", "tailscaleservices", "absent", "mute", "twin", "-n", namespace, "--wait=false")
+	kubectl(t, "delete", "namespace", "elsewhere", "--wait=false")
+}
+
+func wrongGone(t *testing.T) {
 	goneFrom(t, namespace, "absent", "mute", "twin", "long")
-	// The twin is gone, and what it took for its own is not.
+	kubectl(t, "wait", "namespace/elsewhere", "--for=delete", "--timeout=2m")
+	// The twin is gone, and what it wanted for its own is not.
 	answered(t, "web", "web", time.Minute)
 }
 
