@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -27,6 +28,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/kube"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
 
@@ -53,12 +55,12 @@ type RunCmd struct {
 
 	PodName      string `help:"Name of the pod. Its Machine and its state Secret have the same name." env:"POD_NAME" required:""`
 	PodNamespace string `help:"Namespace of the pod." env:"POD_NAMESPACE" required:""`
-	PodIP        string `help:"Address of the pod, to report." name:"pod-ip" env:"POD_IP"`
+	PodIP        string `help:"Address of the pod, to report, and to listen on." name:"pod-ip" env:"POD_IP"`
 	Endpoints    string `help:"TailscaleEndpoints whose ServiceAttachments to act on." env:"ENDPOINTS" required:""`
 	Networking   string `help:"How packets go between tailnet and cluster: Userspace, in tailscaled and the agent, or Kernel, by rules that containerboot makes from the agent's files." enum:"Userspace,Kernel" default:"Userspace" env:"NETWORKING"`
 
-	Listen              string        `help:"Address to serve probes and metrics on." default:":9093" env:"LISTEN"`
-	ListenHooks         string        `help:"Address to serve kubelet's pre-stop hook on." default:":9094" env:"LISTEN_HOOKS"`
+	Listen              string        `help:"Address to serve probes and metrics on. Not all addresses: tailscaled leads who connects to the machine's address in the tailnet to the loopback." default:"${listen}" env:"LISTEN"`
+	ListenHooks         string        `help:"Address to serve kubelet's pre-stop hook on." default:"${listen_hooks}" env:"LISTEN_HOOKS"`
 	TailscaledConfigDir string        `help:"Where containerboot looks for tailscaled's config: its TS_EXPERIMENTAL_VERSIONED_CONFIG_DIR." default:"/etc/tsconfig/${pod_name}" env:"TAILSCALED_CONFIG_DIR"`
 	ServeConfig         string        `help:"Where containerboot looks for the serve config: its TS_SERVE_CONFIG." default:"/etc/proxies/serve-config.json" env:"SERVE_CONFIG"`
 	Socket              string        `help:"Socket of tailscaled's LocalAPI. The agent must run as tailscaled's user." default:"/var/run/tailscale/tailscaled.sock" env:"TS_SOCKET"`
@@ -123,6 +125,7 @@ func (c *RunCmd) Run() error {
 		Kernel:              c.Networking == "Kernel",
 		Egress: agent.EgressOptions{
 			ConfigMap: c.EgressConfigMap,
+			Address:   c.PodIP,
 			Dir:       c.EgressDir,
 			Spread:    c.EgressSpread,
 			Drain:     c.EgressDrain,
@@ -131,12 +134,21 @@ func (c *RunCmd) Run() error {
 	return a.Run(ctx, l, hooks)
 }
 
+// podAddress is a port at the pod's address, or at all addresses while that is not
+// known.
+func podAddress(port int) string {
+	return net.JoinHostPort(os.Getenv("POD_IP"), strconv.Itoa(port))
+}
+
 func main() {
 	ctx := kong.Parse(&CLI{},
 		kong.Name("agent"),
 		kong.Description(description),
 		kong.UsageOnError(),
-		kong.Vars{"version": version.Version, "pod_name": os.Getenv("POD_NAME")},
+		kong.Vars{
+			"version": version.Version, "pod_name": os.Getenv("POD_NAME"),
+			"listen": podAddress(proxy.PortAgent), "listen_hooks": podAddress(proxy.PortHooks),
+		},
 	)
 	ctx.FatalIfErrorf(ctx.Run())
 }

@@ -28,6 +28,10 @@ type EgressOptions struct {
 	// means that the pod is not one for egress.
 	ConfigMap string
 
+	// Address of the pod to listen on, with Userspace networking. Empty means all
+	// addresses, the one in the tailnet included.
+	Address string
+
 	// Dir is where the agent keeps what the ConfigMap said, for when it starts
 	// anew while the API server is away.
 	Dir string
@@ -92,7 +96,7 @@ func (a *Agent) newEgress(ctx context.Context, peers *localapi.Peers, k *kernelL
 		leaving: make(map[plan.EgressKey]leavingTarget),
 	}
 	if k == nil {
-		e.server = carrier.NewServer(a.dialer.Dial, a.metrics.egress, a.log, tell)
+		e.server = carrier.NewServer(a.dialer.Dial, a.metrics.egress, a.log, tell, carrier.WithListen(carrier.ListenAt(e.opts.Address)))
 	}
 	return e
 }

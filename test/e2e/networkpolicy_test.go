@@ -7,7 +7,9 @@ package e2e
 
 import (
 	"fmt"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +80,8 @@ func guards(t *testing.T) {
 	reach(t, map[string][]string{friend: {"common", "metrics"}, stranger: {"own"}, outsider: {}})
 	answered(t, "guard", "web", time.Minute)
 
+	closedToTailnet(t)
+
 	// It was the policy that stopped them.
 	guard("", "")
 	all := []string{"common", "own", "metrics", "hooks"}
@@ -117,6 +121,24 @@ func unready(t *testing.T) string {
 		}
 	}
 	return ""
+}
+
+// closedToTailnet checks that devices of the tailnet reach services and nothing else
+// of the pods: what kubelet, scrapers and clients of the cluster use is not theirs.
+func closedToTailnet(t *testing.T) {
+	t.Helper()
+	ports := strings.Fields(jsonpath(t, "tailscaleendpoints", "guard", "{.status.egressTargets[*].proxyPort}"))
+	if len(ports) != 2 {
+		t.Fatalf("want two ports of targets, got %q", ports)
+	}
+	for _, host := range []string{"quickstart-guard-egress-0", "quickstart-guard-ingress-0"} {
+		for _, port := range append([]string{strconv.Itoa(portAgent), strconv.Itoa(portHooks)}, ports...) {
+			u := "http://" + net.JoinHostPort(addressOf(t, host), port) + "/"
+			if out, err := labOutput(t, "tailnet-curl", "--timeout=5s", u); err == nil || strings.Contains(out, "answered") {
+				t.Errorf("%s of %s is open to the tailnet: %s", u, host, out)
+			}
+		}
+	}
 }
 
 // reach waits until each pod reaches what it may and nothing else.

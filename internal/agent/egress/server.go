@@ -82,7 +82,7 @@ type Server struct {
 // A ServerOption configures a Server.
 type ServerOption func(*Server)
 
-// WithListen has fn listen on ports, in place of all addresses of the pod.
+// WithListen has fn listen on ports, in place of ListenAt all addresses.
 func WithListen(fn func(ctx context.Context, port uint16) (net.Listener, error)) ServerOption {
 	return func(s *Server) { s.listen = fn }
 }
@@ -92,7 +92,7 @@ func WithListen(fn func(ctx context.Context, port uint16) (net.Listener, error))
 func NewServer(d Dialer, m *Metrics, log logging.Logger, changed func(), o ...ServerOption) *Server {
 	s := &Server{
 		dial:     d,
-		listen:   listenAll,
+		listen:   ListenAt(""),
 		changed:  changed,
 		metrics:  m,
 		log:      log,
@@ -105,9 +105,15 @@ func NewServer(d Dialer, m *Metrics, log logging.Logger, changed func(), o ...Se
 	return s
 }
 
-func listenAll(ctx context.Context, port uint16) (net.Listener, error) {
-	lc := net.ListenConfig{KeepAliveConfig: keepAlive}
-	return lc.Listen(ctx, "tcp", net.JoinHostPort("", strconv.Itoa(int(port))))
+// ListenAt returns a function that listens on ports of an address, or of all
+// addresses if it is empty. A pod must name its own: tailscaled leads who connects to
+// the machine's address in the tailnet to the same port of the loopback, and so from
+// the tailnet past every NetworkPolicy.
+func ListenAt(host string) func(ctx context.Context, port uint16) (net.Listener, error) {
+	return func(ctx context.Context, port uint16) (net.Listener, error) {
+		lc := net.ListenConfig{KeepAliveConfig: keepAlive}
+		return lc.Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(int(port))))
+	}
 }
 
 // Set makes routes the ports to serve, until ctx ends. Connections of a port that
