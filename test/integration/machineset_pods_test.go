@@ -344,6 +344,21 @@ metadata: {name: pods-%[1]s}
 spec: {policyName: pods-%[1]s, validationActions: [Deny]}
 `
 
+// TestMachineSetKinds has the schema refuse what is not a StatefulSet.
+func TestMachineSetKinds(t *testing.T) {
+	t.Parallel()
+	s := newPodSet(t, 2)
+	s.must(world.kube.Create(t.Context(), s.set.DeepCopy(), client.DryRunAll))
+	for _, raw := range []*runtime.RawExtension{s.set.Spec.StatefulSet, s.set.Spec.PodDisruptionBudget} {
+		good := raw.Raw
+		raw.Raw = []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"` + subject + `"}}`)
+		if err := world.kube.Create(t.Context(), s.set.DeepCopy(), client.DryRunAll); !kerrors.IsInvalid(err) {
+			t.Errorf("a Pod is taken for %s: %v", good, err)
+		}
+		raw.Raw = good
+	}
+}
+
 // TestMachineSetRefused tells what the API server says, and goes on once it may.
 func TestMachineSetRefused(t *testing.T) {
 	t.Parallel()
