@@ -25,9 +25,9 @@ import (
 const challengePrefix = "_acme-challenge."
 
 const (
-	// maxTXT is how many values a name has at most: those of challenges that are
-	// over are of no use to anyone.
-	maxTXT = 8
+	// maxTXT is how many values a name has at most, which a packet holds: those of
+	// challenges that are over are of no use to anyone.
+	maxTXT = 4
 
 	// dnsTTL is that of all answers, in seconds.
 	dnsTTL = 1
@@ -88,16 +88,22 @@ func (s *Server) serveSetDNS(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, tailcfg.SetDNSResponse{})
 }
 
-// StartDNS answers questions for the TXT records that nodes have set, over TCP, as
-// the public DNS does of the real tailnet. Port 0 picks a free one.
+// StartDNS answers questions for the TXT records that nodes have set, over UDP and
+// TCP, as the public DNS does of the real tailnet. Port 0 picks a free one.
 func (s *Server) StartDNS(listen string) (net.Addr, error) {
-	ln, err := (&net.ListenConfig{}).Listen(s.ctx, "tcp", listen)
+	var lc net.ListenConfig
+	ln, err := lc.Listen(s.ctx, "tcp", listen)
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot listen for DNS")
+		return nil, errors.Wrap(err, "cannot listen for DNS over TCP")
+	}
+	pc, err := lc.ListenPacket(s.ctx, "udp", ln.Addr().String())
+	if err != nil {
+		return nil, errors.Join(errors.Wrap(err, "cannot listen for DNS over UDP"), ln.Close())
 	}
 	s.mu.Lock()
-	s.closers = append(s.closers, ln.Close)
+	s.closers = append(s.closers, ln.Close, pc.Close)
 	s.mu.Unlock()
+	s.wg.Go(func() { s.serveDNSPackets(pc) })
 	s.wg.Go(func() {
 		for {
 			conn, err := ln.Accept()
@@ -108,6 +114,27 @@ func (s *Server) StartDNS(listen string) (net.Addr, error) {
 		}
 	})
 	return ln.Addr(), nil
+}
+
+// serveDNSPackets answers over UDP until pc is closed.
+func (s *Server) serveDNSPackets(pc net.PacketConn) {
+	buf := make([]byte, 1500)
+	for {
+		n, from, err := pc.ReadFrom(buf)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			continue
+		}
+		answer, err := s.answerDNS(buf[:n])
+		if err == nil {
+			_, err = pc.WriteTo(answer, from)
+		}
+		if err != nil {
+			s.log.Debug("Cannot answer a question of DNS", "error", err)
+		}
+	}
 }
 
 // serveDNS answers on one connection until it ends.

@@ -65,9 +65,11 @@ func TestSetDNS(t *testing.T) {
 	if err != nil {
 		t.Fatalf("cannot start DNS: %v", err)
 	}
-	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "tcp", at.String())
-	}}
+	resolver := func(network string) *net.Resolver {
+		return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, at.String())
+		}}
+	}
 	n := r.NewNode(t, "host", "tag:k8s")
 	simtest.Eventually(t, "the node has a name for certificates", func() bool { return len(certDomains(t, n)) == 1 })
 	lc, err := n.LocalClient()
@@ -88,7 +90,7 @@ func TestSetDNS(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			err := lc.SetDNS(t.Context(), tc.name, "proof")
-			got, lookupErr := resolver.LookupTXT(t.Context(), tc.name+".")
+			got, lookupErr := resolver("tcp").LookupTXT(t.Context(), tc.name+".")
 			if tc.want != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.want) {
 					t.Errorf("\n%s\nSetDNS(...): want an error with %q, got %v", tc.reason, tc.want, err)
@@ -100,6 +102,13 @@ func TestSetDNS(t *testing.T) {
 			}
 			if err != nil || lookupErr != nil {
 				t.Fatalf("\n%s\nSetDNS(...): %v; LookupTXT(...): %v", tc.reason, err, lookupErr)
+			}
+			again, err := resolver("udp").LookupTXT(t.Context(), tc.name+".")
+			if err != nil {
+				t.Fatalf("\n%s\nLookupTXT(...) by UDP: %v", tc.reason, err)
+			}
+			if diff := cmp.Diff(got, again); diff != "" {
+				t.Errorf("\n%s\nLookupTXT(...): -TCP, +UDP:\n%s", tc.reason, diff)
 			}
 			if diff := cmp.Diff([]string{"proof"}, got); diff != "" {
 				t.Errorf("\n%s\nLookupTXT(...): -want, +got:\n%s", tc.reason, diff)

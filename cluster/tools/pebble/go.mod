@@ -2,11 +2,11 @@ module github.com/tailscale-gateway/tailscale-gateway/cluster/tools/pebble
 
 go 1.26.0
 
-require github.com/letsencrypt/pebble/v2 v2.10.1
+require github.com/letsencrypt/pebble/v2 v2.8.0
 
 require (
-	github.com/go-jose/go-jose/v4 v4.1.4 // indirect
-	github.com/letsencrypt/challtestsrv v1.4.2 // indirect
+	github.com/go-jose/go-jose/v4 v4.1.0 // indirect
+	github.com/letsencrypt/challtestsrv v1.3.2 // indirect
 	github.com/miekg/dns v1.1.62 // indirect
 	golang.org/x/mod v0.24.0 // indirect
 	golang.org/x/net v0.40.0 // indirect

@@ -42,8 +42,7 @@ const (
 	Registry = HubAddress + ":5000"
 	// TailnetURL is API and control server of the simulated tailnet.
 	TailnetURL = "http://" + HubAddress
-	// PublicDNS is where the records that nodes have control set are asked for,
-	// over TCP.
+	// PublicDNS is where the records that nodes have control set are asked for.
 	PublicDNS = HubAddress + ":53"
 	// ACMEDirectory is where tailscaled in the lab gets certificates: the server
 	// that listens on ACMEAddress plays Let's Encrypt.

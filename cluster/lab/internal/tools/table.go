@@ -45,7 +45,7 @@ const (
 	corednsVersion    = "v1.14.7"
 	kubeRouterVersion = "v2.2.1"
 	etcdVersion       = "v3.6.5"
-	pebbleVersion     = "v2.10.1"
+	pebbleVersion     = "v2.8.0"
 	helmVersion       = "v3.20.2"
 )
 
@@ -88,6 +88,9 @@ func Table() []Tool {
 			},
 		},
 		{
+			// Later ones tell no Location when they finalize an order, as Let's
+			// Encrypt does, and without it tailscaled's client gives up:
+			// https://github.com/letsencrypt/pebble/issues/508
 			Name: "pebble", Version: pebbleVersion, Module: "github.com/letsencrypt/pebble/v2",
 			LDFlags: "-X main.version=" + pebbleVersion,
 			Outputs: []Output{{Name: "pebble", Package: "github.com/letsencrypt/pebble/v2/cmd/pebble"}},
