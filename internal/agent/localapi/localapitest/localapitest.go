@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -46,6 +47,8 @@ type Server struct {
 	routes   bool
 	dial     func(addr string) (net.Conn, error)
 	dialled  []string
+	domains  []string
+	issue    func(domain string) error
 }
 
 // New returns a running server that is not in a tailnet. It calls onReload when
@@ -77,6 +80,8 @@ func (s *Server) Start() {
 	mux.HandleFunc("POST /localapi/v0/logout", s.logout)
 	mux.HandleFunc("POST /localapi/v0/dial", s.serveDial)
 	mux.HandleFunc("GET /localapi/v0/dns-config", s.dnsConfig)
+	mux.HandleFunc("GET /localapi/v0/cert-domains", s.certDomains)
+	mux.HandleFunc("GET /localapi/v0/cert/{domain}", s.cert)
 	srv := &http.Server{Handler: mux} //nolint:gosec // Its only client is the test.
 	s.mu.Lock()
 	s.srv = srv
@@ -156,7 +161,45 @@ func (s *Server) capMap() tailcfg.NodeCapMap {
 	if err != nil {
 		s.t.Errorf("cannot encode services: %v", err)
 	}
-	return tailcfg.NodeCapMap{tailcfg.NodeAttrServiceHost: {tailcfg.RawMessage(b)}}
+	out := tailcfg.NodeCapMap{tailcfg.NodeAttrServiceHost: {tailcfg.RawMessage(b)}}
+	if len(s.domains) > 0 {
+		out[tailcfg.CapabilityHTTPS] = nil
+	}
+	return out
+}
+
+// SetHTTPS lets the node have certificates for those names. It calls issue when it is
+// asked for one, which may fail.
+func (s *Server) SetHTTPS(issue func(domain string) error, domains ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.issue, s.domains = issue, domains
+	for c := range s.watchers {
+		c <- s.netmap(&s.state)
+	}
+}
+
+func (s *Server) certDomains(w http.ResponseWriter, _ *http.Request) {
+	s.mu.Lock()
+	domains := slices.Clone(s.domains)
+	s.mu.Unlock()
+	if err := json.NewEncoder(w).Encode(domains); err != nil {
+		s.t.Logf("cannot answer: %v", err)
+	}
+}
+
+func (s *Server) cert(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	issue := s.issue
+	s.mu.Unlock()
+	if err := issue(r.PathValue("domain")); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	// What matters is in the state Secret: nobody looks at this.
+	if _, err := io.WriteString(w, "-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----\n-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n"); err != nil {
+		s.t.Logf("cannot answer: %v", err)
+	}
 }
 
 func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
@@ -175,6 +218,9 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	}
 	prefs := (&ipn.Prefs{RouteAll: s.routes}).View()
 	first.Prefs = &prefs
+	if mask, err := strconv.ParseUint(r.URL.Query().Get("mask"), 10, 64); err == nil && ipn.NotifyWatchOpt(mask)&ipn.NotifyInitialNetMap != 0 {
+		first.SelfChange = &tailcfg.Node{Name: SelfName, CapMap: s.capMap()}
+	}
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()

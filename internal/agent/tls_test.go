@@ -1,0 +1,107 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"tailscale.com/ipn"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// certified returns a certificate that signs itself, and its key.
+func certified(t *testing.T, name string) (cert, key []byte) {
+	t.Helper()
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{name}, NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, k.Public(), k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
+}
+
+// TestCertificate has tailscaled get a certificate of Tailscale, which it keeps in its
+// state Secret.
+func TestCertificate(t *testing.T) {
+	t.Parallel()
+	const domain = "web.example.ts.net"
+	a := attachment()
+	a.Spec.DNSName = domain
+	a.Spec.Ports = []v1alpha1.AttachmentPort{{Port: 443, TLS: &v1alpha1.AttachmentTLS{}, Backend: &v1alpha1.AttachmentBackend{Host: "web.default.svc", Port: 8080}}}
+	state := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "set-0"},
+		Data:       map[string][]byte{string(ipn.CurrentProfileStateKey): []byte("profile-1")},
+	}
+	p := newPod(t, secret(), machine(), a, state.DeepCopy())
+	p.start()
+	p.local.Set(ipn.Running)
+	reason := func() string { return p.service().Reason }
+	eventually(t, "HTTPS that is off must be told.", string(meta.ReasonHTTPSDisabled), reason)
+
+	cert, key := certified(t, domain)
+	var (
+		asked atomic.Int32
+		well  atomic.Bool
+	)
+	p.local.SetHTTPS(func(name string) error {
+		asked.Add(1)
+		if name != domain {
+			return errors.Errorf("asked for %q", name)
+		}
+		if !well.Load() {
+			return errors.New("429: too many certificates")
+		}
+		s := state.DeepCopy()
+		s.Data[name+".crt"], s.Data[name+".key"] = cert, key
+		return p.kube.Update(t.Context(), s)
+	}, domain)
+	eventually(t, "What the certificate authority refuses must be told.", string(meta.ReasonCertificateNotIssued), reason)
+	if msg := p.service().Message; !strings.Contains(msg, "429: too many certificates") {
+		t.Errorf("What the certificate authority says must be told, got %q", msg)
+	}
+	if n := asked.Load(); n != 1 {
+		t.Errorf("It must not be asked again at once, was asked %d times", n)
+	}
+
+	// Another tailscaled is asked anew.
+	well.Store(true)
+	p.local.Stop()
+	p.local.Start()
+	p.local.Set(ipn.Running, "svc:web")
+	eventually(t, "With its certificate the service is offered.", true, func() bool { return p.service().Advertised })
+	if diff := cmp.Diff("", reason()); diff != "" {
+		t.Errorf("Nothing is wrong then: -want, +got:\n%s", diff)
+	}
+	want := `{"Services":{"svc:web":{"TCP":{"443":{"TCPForward":"127.36.0.1:16827","ProxyProtocol":2}}}}}`
+	if diff := cmp.Diff(want, p.files()[1]); diff != "" {
+		t.Errorf("Tailscaled forwards to the agent: -want, +got:\n%s", diff)
+	}
+	if strings.Contains(p.logged.String(), "PRIVATE KEY") {
+		t.Error("No log may hold a private key")
+	}
+}
