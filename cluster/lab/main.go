@@ -48,7 +48,7 @@ type cli struct {
 	TailnetClient tailnetClientCmd `cmd:"" help:"Make a client of the tailnet that is called NAME, and answers HTTP at port 8080 and UDP at 8081."`
 	TailnetUDP    tailnetUDPCmd    `cmd:"" name:"tailnet-udp" help:"Send a datagram as a client of the tailnet does, and print the answer."`
 	TailnetCurl   tailnetCurlCmd   `cmd:"" help:"GET a URL as a client of the tailnet does: lab tailnet-curl http://web.tail1234.ts.net/. It never goes another way."`
-	Tailscale     tailscaleCmd     `cmd:"" passthrough:"" help:"Run the tailscale command line of the lab's tailnet client: lab tailscale status."`
+	Tailscale     tailscaleCmd     `cmd:"" help:"Run the tailscale command line of a tailnet client of the lab: lab tailscale status."`
 	Load          loadCmd          `cmd:"" help:"Ask a URL again and again, from the tailnet or from the cluster, and print how that went as JSON."`
 	Operator      operatorCmd      `cmd:"" help:"Build Tailscale's own operator, push it to the lab's registry, and print where its images and manifests are."`
 	LoadImage     loadImageCmd     `cmd:"" help:"Push an image archive to the lab's registry, under the name that pods use for it."`

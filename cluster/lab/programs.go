@@ -68,11 +68,12 @@ type crossplaneCmd struct {
 func (c *crossplaneCmd) Run(r runtime) error { return pass(r, "crossplane", c.Args) }
 
 type tailscaleCmd struct {
-	Args []string `arg:"" optional:"" help:"Arguments of tailscale."`
+	As   string   `default:"client" help:"Name of the tailnet client that is asked."`
+	Args []string `arg:"" optional:"" passthrough:"" help:"Arguments of tailscale, its command first."`
 }
 
 func (c *tailscaleCmd) Run(r runtime) error {
-	return pass(r, "tailscale", append([]string{"--socket", daemon.ClientSocket(r.paths, daemon.DefaultClient)}, c.Args...))
+	return pass(r, "tailscale", append([]string{"--socket", daemon.ClientSocket(r.paths, c.As)}, c.Args...))
 }
 
 type binCmd struct {

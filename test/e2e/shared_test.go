@@ -18,18 +18,21 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/registry"
 )
 
-// otherCluster shares examples/shared.yaml with this one. It is played by the lab's
-// own client, which hosts that cluster's service and answers there.
+// otherCluster shares examples/shared.yaml with this one. It is played by a client
+// that hosts that cluster's service and answers there. It can be asked nothing else:
+// who hosts a service in userspace dials others from the service's own address, and
+// no answer comes back to that.
 const (
 	otherCluster  = "cluster-two"
+	otherHost     = "two"
 	sharedService = "svc:shared"
-	labClient     = "client"
 )
 
 var otherService = registry.RecordName(sharedService, otherCluster)
 
 func beginShared(t *testing.T) {
-	id := nodeOf(t, labClient)
+	labCommand(t, "tailnet-client", otherHost)
+	id := nodeOf(t, otherHost)
 	now := time.Now().UTC()
 	record, err := json.Marshal(registry.Record{
 		Service:  sharedService,
@@ -58,7 +61,7 @@ func beginShared(t *testing.T) {
 	}); err != nil {
 		t.Fatalf("cannot write the other cluster's record: %v", err)
 	}
-	labCommand(t, "tailscale", "serve", "--yes", "--service="+otherService, "--tcp=80", "tcp://127.0.0.1:8080")
+	labCommand(t, "tailscale", "--as="+otherHost, "serve", "--yes", "--service="+otherService, "--tcp=80", "tcp://127.0.0.1:8080")
 	post(t, "tailnet/-/services/"+otherService+"/device/"+id+"/approved", `{"approved":true}`)
 	beginExample("shared")(t)
 }
@@ -102,17 +105,16 @@ func checkShared(t *testing.T) {
 		t.Errorf("the egress port answers %v, %v: not the other cluster", got, err)
 	}
 
-	// A cluster that leaves is no longer reached.
-	labCommand(t, "tailscale", "serve", "clear", otherService)
+	// A cluster that leaves is no longer reached: see checkLeft.
+	labCommand(t, "tailscale", "--as="+otherHost, "serve", "clear", otherService)
 	if err := tailnetClient(t).VIPServices().Delete(t.Context(), otherService); err != nil {
 		t.Fatalf("cannot delete the other cluster's record: %v", err)
 	}
-	eventually(t, time.Minute, "nothing of the other cluster", func() string {
+}
+
+func checkLeft(t *testing.T) {
+	eventually(t, 3*time.Minute, "nothing of the other cluster", func() string {
 		return jsonpath(t, "tailscaleservices", "shared", "{.status.remoteClusters}") + jsonpath(t, "tailscaleendpoints", "shared", "{.status.egressTargets}")
 	})
 	answered(t, "shared", "web", 30*time.Second)
-}
-
-func endShared(t *testing.T) {
-	endExample("shared")(t)
 }
