@@ -66,12 +66,20 @@ func stopControllers(t *testing.T) {
 	stop("", "--all")
 }
 
-// startControllers waits until all of them work again.
+// startControllers waits until a change reaches the tailnet, which takes all of them.
 func startControllers(t *testing.T) {
 	t.Helper()
 	kubectl(t, "scale", "deployment", "-n", crossplaneNamespace, "--all", "--replicas=1")
-	kubectl(t, "wait", "deployment", "-n", crossplaneNamespace, "--all", "--for=condition=Available", "--timeout=3m")
-	conditionOf(t, "tailscaleservices", "web", "Advertised", "True", "HostsAdvertising", 2*time.Minute)
+	comment := "Changed at " + time.Now().Format(time.TimeOnly)
+	kubectl(t, "patch", "tailscaleservices", "web", "-n", namespace, "--type=merge", `--patch={"spec":{"vipService":{"comment":"`+comment+`"}}}`)
+	took := eventually(t, 3*time.Minute, "change of svc:web", func() string {
+		s, err := tailnetClient(t).VIPServices().Get(t.Context(), "svc:web")
+		if err != nil || s.Comment != comment {
+			return fmt.Sprintf("it is %+v, %v", s, err)
+		}
+		return ""
+	})
+	t.Logf("back at work after %s", took.Round(100*time.Millisecond))
 }
 
 // mainContainer tells a run of a proxy's own container from another.

@@ -28,14 +28,7 @@ func provisions(t *testing.T) {
 	apply(t, readFile(t, "examples/auto-provisioned.yaml"))
 	answered(t, "auto", "web", 3*time.Minute)
 	kubectl(t, "delete", "-f", "examples/auto-provisioned.yaml", "--timeout=2m")
-	eventually(t, 2*time.Minute, "the template's proxies gone", func() string {
-		d, _, s := tailnetState(t).ours()
-		out := kubectl(t, "get", "tailscaleendpoints", "-n", namespace, "-o=name")
-		if d != 1 || s != 1 || strings.Contains(out, "auto") {
-			return fmt.Sprintf("%d devices, %d services, endpoints %s", d, s, out)
-		}
-		return ""
-	})
+	goneFrom(t, namespace, "auto")
 }
 
 // leaksNoSecret looks for the credential and for auth keys wherever a person or

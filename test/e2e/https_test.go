@@ -88,7 +88,8 @@ func podOf(t *testing.T, node string) string {
 	return ""
 }
 
-// endsHTTPS serves the example of TLS with the certificate that Tailscale provides.
+// endsHTTPS serves the example of TLS with the certificate that Tailscale provides,
+// and lets backends know the client.
 func endsHTTPS(t *testing.T) {
 	domain := strings.TrimSuffix(strings.TrimPrefix(vipURL(t, "web"), "http://web."), "/")
 	setHTTPS(t, false)
@@ -139,6 +140,7 @@ func endsHTTPS(t *testing.T) {
 	if got := issued(t) - before; got != 1 {
 		t.Fatalf("the ACME server issued %d certificates for one name", got)
 	}
+	tellsClient(t)
 }
 
 // tellsClient has backends hear who of the tailnet connects, with and without TLS.

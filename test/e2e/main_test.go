@@ -28,6 +28,11 @@ var (
 // passing or failing.
 func TestMain(m *testing.M) {
 	flag.Parse()
+	// Tests wait more than they work: many may run at once.
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	os.Exit(func() int {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 		defer stop()

@@ -47,17 +47,14 @@ spec:
   ports: [{port: 8080}]
 `
 
-// beginPipeline applies an App as a platform team offers it.
-func beginPipeline(t *testing.T) {
+// runsPipeline makes an App of a platform team, by their own Composition.
+func runsPipeline(t *testing.T) {
 	u := fromLab(t, "TAILNET_API_IN_CLUSTER")
 	apply(t, appBackend)
 	apply(t, fmt.Sprintf(tailnetManifest, "example", "tailscale-oauth", "-", u, u))
 	kubectl(t, "apply", "-f", "examples/pipeline/definition.yaml", "-f", "examples/pipeline/composition.yaml")
 	kubectl(t, "wait", "compositeresourcedefinition/apps.platform.example.org", "--for=condition=Established", "--timeout=60s")
 	kubectl(t, "apply", "-f", "examples/pipeline/app.yaml")
-}
-
-func checkPipeline(t *testing.T) {
 	kubectl(t, "wait", "apps.platform.example.org/shop", "-n", appNamespace, "--for=condition=Ready", "--timeout=3m")
 	dns := jsonpathIn(t, appNamespace, "apps.platform.example.org", "shop", "{.status.tailscale.service.vipServiceStatus.dnsName}")
 	if !strings.HasPrefix(dns, "shop.") {
@@ -76,16 +73,10 @@ func checkPipeline(t *testing.T) {
 	if got := jsonpathIn(t, appNamespace, "apps.platform.example.org", "shop", "{.status.tailscale.proxies.healthyEndpoints}/{.status.tailscale.proxies.totalEndpoints}"); got != "3/3" {
 		t.Errorf("status.tailscale.proxies of the App counts %s", got)
 	}
-}
 
-func endPipeline(t *testing.T) {
-	kubectl(t, "delete", "-f", "examples/pipeline/app.yaml", "--wait=false")
 	kubectl(t, "delete", "deployment,service", "shop-web", "-n", appNamespace, "--wait=false")
-}
-
-func pipelineGone(t *testing.T) {
+	kubectl(t, "delete", "-f", "examples/pipeline/app.yaml", "--timeout=3m")
 	goneFrom(t, appNamespace, "shop")
-	// Crossplane lets go of a kind only when it serves no more objects of it.
 	kubectl(t, "delete", "-f", "examples/pipeline/composition.yaml", "-f", "examples/pipeline/definition.yaml", "--timeout=60s")
 	kubectl(t, "delete", "tailscaletailnets", "example", "--timeout=60s")
 	kubectl(t, "delete", "namespace", appNamespace, "--timeout=2m")

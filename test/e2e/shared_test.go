@@ -8,6 +8,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +31,76 @@ const (
 
 var otherService = registry.RecordName(sharedService, otherCluster)
 
-func beginShared(t *testing.T) {
+// sharesService hosts a service together with another cluster, reaches that cluster
+// alone by an egress proxy's port, and leaves the service to it.
+func sharesService(t *testing.T) {
+	joinsOtherCluster(t)
+	kubectl(t, "apply", "-f", "examples/shared.yaml")
+	answered(t, "shared", "web", 3*time.Minute)
+	eventually(t, time.Minute, "status.remoteClusters", func() string {
+		got := jsonpath(t, "tailscaleservices", "shared", "{.status.clusterCount} {range .status.remoteClusters[*]}{.clusterID} {.serviceName} {.alive} {.health.ready}/{.health.total},{end}")
+		if want := fmt.Sprintf("2 %s %s true 1/1,", otherCluster, otherService); got != want {
+			return "it is " + got
+		}
+		return ""
+	})
+	conditionOf(t, "tailscaleservices", "shared", "Conflict", "False", "SettingsAgree", 30*time.Second)
+
+	// The target is for Gateways, which find its port in the ProxySet: no Service
+	// has it.
+	var port int
+	eventually(t, time.Minute, "egress port of the other cluster", func() string {
+		e := struct {
+			Status struct {
+				EgressTargets []struct {
+					Name, Address, Message  string
+					ProxyPort, ReadyProxies int
+				}
+			}
+		}{}
+		read(t, namespace, "tailscaleendpoints", "shared", &e)
+		if ts := e.Status.EgressTargets; len(ts) != 1 || ts[0].ReadyProxies != 1 || ts[0].ProxyPort == 0 {
+			return fmt.Sprintf("status.egressTargets is %+v", ts)
+		}
+		port = e.Status.EgressTargets[0].ProxyPort
+		return ""
+	})
+	pod := jsonpath(t, "pod", "shared-egress-0", "{.status.podIP}")
+	reaches(t, namespace, "http", pod, port, time.Minute)
+	if got, err := dial(t, namespace, "http", pod, port); err != nil || strings.HasPrefix(got[0], "web-") {
+		t.Errorf("the egress port answers %v, %v: not the other cluster", got, err)
+	}
+
+	kubectl(t, "delete", "-f", "examples/shared.yaml", "--timeout=4m")
+	eventually(t, 4*time.Minute, "nothing of this cluster, all of the other", func() string {
+		// It stays until nothing of ours can be on its way any more.
+		if o := kubectl(t, "get", "vipservices", "shared", "-n", namespace, "-o=name", "--ignore-not-found"); o != "" {
+			return o + " is left"
+		}
+		var left []string
+		for _, v := range tailnetState(t).Services {
+			if strings.HasPrefix(v.Name, sharedService) {
+				left = append(left, v.Name)
+			}
+		}
+		slices.Sort(left)
+		if want := []string{sharedService, otherService}; !slices.Equal(left, want) {
+			return fmt.Sprintf("the tailnet has %v, not %v", left, want)
+		}
+		return ""
+	})
+	labCommand(t, "tailscale", "--as="+otherHost, "serve", "clear", otherService)
+	for _, name := range []string{otherService, sharedService} {
+		if err := tailnetClient(t).VIPServices().Delete(t.Context(), name); err != nil {
+			t.Fatalf("cannot delete %s: %v", name, err)
+		}
+	}
+	goneFrom(t, namespace, "shared")
+}
+
+// joinsOtherCluster writes its record, and has it host its own service.
+func joinsOtherCluster(t *testing.T) {
+	t.Helper()
 	labCommand(t, "tailnet-client", otherHost)
 	id := nodeOf(t, otherHost)
 	now := time.Now().UTC()
@@ -63,58 +133,4 @@ func beginShared(t *testing.T) {
 	}
 	labCommand(t, "tailscale", "--as="+otherHost, "serve", "--yes", "--service="+otherService, "--tcp=80", "tcp://127.0.0.1:8080")
 	post(t, "tailnet/-/services/"+otherService+"/device/"+id+"/approved", `{"approved":true}`)
-	beginExample("shared")(t)
-}
-
-// checkShared hosts a service together with another cluster, and reaches that
-// cluster alone by an egress proxy's port.
-func checkShared(t *testing.T) {
-	answered(t, "shared", "web", 3*time.Minute)
-	eventually(t, time.Minute, "status.remoteClusters", func() string {
-		got := jsonpath(t, "tailscaleservices", "shared", "{.status.clusterCount} {range .status.remoteClusters[*]}{.clusterID} {.serviceName} {.alive} {.health.ready}/{.health.total},{end}")
-		if want := fmt.Sprintf("2 %s %s true 1/1,", otherCluster, otherService); got != want {
-			return "it is " + got
-		}
-		return ""
-	})
-	conditionOf(t, "tailscaleservices", "shared", "Conflict", "False", "SettingsAgree", 30*time.Second)
-
-	// The target is for Gateways, which find its port in the ProxySet: no Service
-	// has it.
-	var port int
-	eventually(t, time.Minute, "egress port of the other cluster", func() string {
-		e := struct {
-			Status struct {
-				EgressTargets []struct {
-					Name, Address, Message  string
-					ProxyPort, ReadyProxies int
-				}
-			}
-		}{}
-		read(t, namespace, "tailscaleendpoints", "shared", &e)
-		if ts := e.Status.EgressTargets; len(ts) != 1 || ts[0].ReadyProxies != 1 || ts[0].ProxyPort == 0 {
-			return fmt.Sprintf("status.egressTargets is %+v", ts)
-		}
-		port = e.Status.EgressTargets[0].ProxyPort
-		return ""
-	})
-	kubectl(t, "wait", "pod/prober", "-n", namespace, "--for=condition=Ready", "--timeout=60s")
-	pod := jsonpath(t, "pod", "shared-egress-0", "{.status.podIP}")
-	reaches(t, namespace, "http", pod, port, time.Minute)
-	if got, err := dial(t, namespace, "http", pod, port); err != nil || strings.HasPrefix(got[0], "web-") {
-		t.Errorf("the egress port answers %v, %v: not the other cluster", got, err)
-	}
-
-	// A cluster that leaves is no longer reached: see checkLeft.
-	labCommand(t, "tailscale", "--as="+otherHost, "serve", "clear", otherService)
-	if err := tailnetClient(t).VIPServices().Delete(t.Context(), otherService); err != nil {
-		t.Fatalf("cannot delete the other cluster's record: %v", err)
-	}
-}
-
-func checkLeft(t *testing.T) {
-	eventually(t, 3*time.Minute, "nothing of the other cluster", func() string {
-		return jsonpath(t, "tailscaleservices", "shared", "{.status.remoteClusters}") + jsonpath(t, "tailscaleendpoints", "shared", "{.status.egressTargets}")
-	})
-	answered(t, "shared", "web", 30*time.Second)
 }

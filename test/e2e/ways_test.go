@@ -12,60 +12,35 @@ import (
 	"time"
 )
 
-// servesManyWays runs examples and bad input side by side: most of each is waiting,
-// and none may harm another.
+// servesManyWays runs side by side what is mostly waiting, and must not harm each
+// other.
 func servesManyWays(t *testing.T) {
-	ways := []struct {
-		name string
-
-		// begin must not wait long, end not at all.
-		begin, check, end, gone func(*testing.T)
-	}{
-		{"Pipeline", beginPipeline, checkPipeline, endPipeline, pipelineGone},
-		{"Shared", beginShared, checkShared, nothing, nothing},
-		{"ProxyGroup", beginExample("proxy-group"), checkGroup, endExample("proxy-group"), exampleGone("edge", "ha")},
-		{"Discovery", beginDiscovery, checkDiscovery, endExample("discovery"), exampleGone("sensors")},
-		{"WrongInput", beginWrong, checkWrong, endWrong, wrongGone},
-		// The tailnet's services are listed anew once a minute.
-		{"OtherClusterLeaves", nothing, checkLeft, endExample("shared"), exampleGone("shared")},
-	}
 	apply(t, fmt.Sprintf(prober, namespace))
-	for _, w := range ways {
-		w.begin(t)
-	}
-	for _, w := range ways {
-		t.Run(w.name, w.check)
-	}
-	for _, w := range ways {
-		w.end(t)
-	}
-	for _, w := range ways {
-		t.Run(w.name+"LeavesNothing", w.gone)
-	}
+	kubectl(t, "wait", "pod/prober", "-n", namespace, "--for=condition=Ready", "--timeout=60s")
+	t.Run("SideBySide", func(t *testing.T) {
+		for _, way := range []struct {
+			name string
+			run  func(*testing.T)
+		}{
+			{"SharesService", sharesService},
+			{"UsesKernel", usesKernel},
+			{"EndsTLS", endsTLS},
+			{"EndsHTTPS", endsHTTPS},
+			{"EnforcesNetworkPolicy", guards},
+			{"RunsGroup", runsGroup},
+			{"RunsPipeline", runsPipeline},
+			{"DiscoversDevices", discovers},
+			{"ProvisionsEndpoints", provisions},
+			{"TellsWhatIsWrong", tellsWhatIsWrong},
+			{"JudgesNamespaces", judgesNamespaces},
+		} {
+			t.Run(way.name, func(t *testing.T) {
+				t.Parallel()
+				way.run(t)
+			})
+		}
+	})
 	breakerStaysClosed(t)
-}
-
-func nothing(*testing.T) {}
-
-func beginExample(name string) func(*testing.T) {
-	return func(t *testing.T) {
-		t.Helper()
-		kubectl(t, "apply", "-f", "examples/"+name+".yaml")
-	}
-}
-
-func endExample(name string) func(*testing.T) {
-	return func(t *testing.T) {
-		t.Helper()
-		kubectl(t, "delete", "-f", "examples/"+name+".yaml", "--wait=false")
-	}
-}
-
-func exampleGone(names ...string) func(*testing.T) {
-	return func(t *testing.T) {
-		t.Helper()
-		goneFrom(t, namespace, names...)
-	}
 }
 
 // ourKinds are the namespaced kinds of what we make and of what people make of us.
@@ -105,12 +80,15 @@ func goneFrom(t *testing.T, ns string, names ...string) {
 	})
 }
 
-// checkGroup scales a group by the scale subresource.
-func checkGroup(t *testing.T) {
+// runsGroup scales a group by the scale subresource.
+func runsGroup(t *testing.T) {
+	kubectl(t, "apply", "-f", "examples/proxy-group.yaml")
 	groupHas(t, 2)
 	answered(t, "ha", "web", 2*time.Minute)
 	kubectl(t, "scale", "tailscaleproxygroups", "edge", "-n", namespace, "--replicas=3")
 	groupHas(t, 3)
+	kubectl(t, "delete", "-f", "examples/proxy-group.yaml", "--timeout=3m")
+	goneFrom(t, namespace, "edge", "ha")
 }
 
 // groupHas waits until the group is ready with so many devices, each with a name and
@@ -153,13 +131,10 @@ func groupHas(t *testing.T, devices int) {
 // sensor is a device that gets the tag which examples/discovery.yaml looks for.
 const sensor = "attic"
 
-func beginDiscovery(t *testing.T) {
+// discovers has a device found, used and lost.
+func discovers(t *testing.T) {
 	labCommand(t, "tailnet-client", sensor)
-	beginExample("discovery")(t)
-}
-
-// checkDiscovery has a device found, used and lost.
-func checkDiscovery(t *testing.T) {
+	kubectl(t, "apply", "-f", "examples/discovery.yaml")
 	id := nodeOf(t, sensor)
 	conditionOf(t, "tailscaleendpoints", "sensors", "DiscoverySuccessful", "True", "Discovered", 2*time.Minute)
 	found := func(want string) (changed string) {
@@ -179,7 +154,6 @@ func checkDiscovery(t *testing.T) {
 		t.Fatalf("cannot tag the device: %v", err)
 	}
 	during := found(sensor + " Devices tag:client tag:sensor,")
-	kubectl(t, "wait", "pod/prober", "-n", namespace, "--for=condition=Ready", "--timeout=60s")
 	reaches(t, namespace, "http", "sensors-"+sensor, 80, 2*time.Minute)
 
 	if err := tailnetClient(t).Devices().Delete(t.Context(), id); err != nil {
@@ -192,6 +166,8 @@ func checkDiscovery(t *testing.T) {
 	eventually(t, time.Minute, "Service of the lost device gone", func() string {
 		return kubectl(t, "get", "service", "sensors-"+sensor, "-n", namespace, "--ignore-not-found")
 	})
+	kubectl(t, "delete", "-f", "examples/discovery.yaml", "--timeout=3m")
+	goneFrom(t, namespace, "sensors")
 }
 
 // nodeOf a device, once it is in the tailnet.

@@ -69,14 +69,11 @@ spec:
 // long is as long as a DNS label may be.
 var long = "long" + strings.Repeat("-name", 11) + "-end"
 
-func beginWrong(t *testing.T) {
+// tellsWhatIsWrong looks for what an object lacks in its own conditions, and at what
+// worked before.
+func tellsWhatIsWrong(t *testing.T) {
 	apply(t, wrongManifest)
 	apply(t, fmt.Sprintf(longManifest, long))
-}
-
-// checkWrong looks for what an object lacks in its own conditions, and at what
-// worked before.
-func checkWrong(t *testing.T) {
 	for name, tc := range map[string]struct{ object, condition, reason, hint string }{
 		"MissingService":  {"absent", "Advertised", "NoHealthyBackend", "Service nobody"},
 		"PortNothingHas":  {"mute", "Advertised", "NoHealthyBackend", "Service web"},
@@ -101,17 +98,11 @@ func checkWrong(t *testing.T) {
 	})
 	conditionOf(t, "tailscaleservices", "web", "Advertised", "True", "HostsAdvertising", time.Second)
 	answered(t, "web", "web", time.Minute)
-}
 
-func endWrong(t *testing.T) {
-	kubectl(t, "delete", "tailscaleservices,tailscaleendpoints", long, "-n", namespace, "--wait=false")
-	kubectl(t, "delete", "tailscaleservices", "absent", "mute", "twin", "-n", namespace, "--wait=false")
-	kubectl(t, "delete", "namespace", "elsewhere", "--wait=false")
-}
-
-func wrongGone(t *testing.T) {
+	kubectl(t, "delete", "tailscaleservices,tailscaleendpoints", long, "-n", namespace, "--timeout=3m")
+	kubectl(t, "delete", "tailscaleservices", "absent", "mute", "twin", "-n", namespace, "--timeout=3m")
+	kubectl(t, "delete", "namespace", "elsewhere", "--timeout=3m")
 	goneFrom(t, namespace, "absent", "mute", "twin", "long")
-	kubectl(t, "wait", "namespace/elsewhere", "--for=delete", "--timeout=2m")
 	// The twin is gone, and what it wanted for its own is not.
 	answered(t, "web", "web", time.Minute)
 }
@@ -123,7 +114,7 @@ func judgesNamespaces(t *testing.T) {
 	allow := func(who string) { apply(t, tailnet+"  allowedNamespaces: "+who+"\n") }
 	becomes := func(status, reason, hint string) {
 		t.Helper()
-		if msg := conditionOf(t, "tailscaleendpoints", "fenced", "TailnetAccepted", status, reason, 30*time.Second); !strings.Contains(msg, hint) {
+		if msg := conditionOf(t, "tailscaleendpoints", "fenced", "TailnetAccepted", status, reason, time.Minute); !strings.Contains(msg, hint) {
 			t.Errorf("the message does not name %q: %s", hint, msg)
 		}
 	}
