@@ -58,8 +58,12 @@ func (g *group) children(t *egressPlan) ([]child, error) {
 	out := []child{
 		{name: g.name(nameServiceAccount), object: proxy.ServiceAccount(o), ready: true},
 		{name: g.name(nameRole), object: proxy.Role(o), ready: true},
-		{name: g.name(nameRoleBinding), object: proxy.RoleBinding(o), ready: true},
 		{name: g.name(nameService), object: proxy.Service(o), ready: true},
+	}
+	// Crossplane applies children in no order and stops at the first failure. Who
+	// may not bind any Role cannot make a RoleBinding before its Role.
+	if g.role {
+		out = append(out, child{name: g.name(nameRoleBinding), object: proxy.RoleBinding(o), ready: true})
 	}
 	if wantsPodMonitor(g.xr.Spec.Proxy) {
 		out = append(out, child{name: g.name(namePodMonitor), object: proxy.PodMonitor(o), ready: true})

@@ -54,6 +54,9 @@ type group struct {
 
 	// machines that were observed, by replica.
 	machines map[int32]*tailnetv1alpha1.MachineSummary
+
+	// role was observed, or what binds it.
+	role bool
 }
 
 func newGroup(e *endpoints, direction string) *group {
@@ -85,6 +88,9 @@ func (g *group) connectionType() gatewayv1alpha1.ConnectionType {
 func (g *group) name(kind string) string { return kind + "-" + g.direction }
 
 func (g *group) observe(r *compose.Run) error {
+	for _, name := range r.ObservedNames() {
+		g.role = g.role || name == g.name(nameRole) || name == g.name(nameRoleBinding)
+	}
 	ms := &tailnetv1alpha1.MachineSet{}
 	ok, err := r.Observed(g.name(nameMachineSet), ms)
 	if err != nil || !ok {
