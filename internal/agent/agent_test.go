@@ -19,7 +19,9 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"tailscale.com/ipn"
@@ -117,6 +119,54 @@ func (a *apiServer) List(ctx context.Context, l client.ObjectList, o ...client.L
 		return errors.New("connection refused")
 	}
 	return a.WithWatch.List(ctx, l, o...)
+}
+
+// Watch begins with what there is: the fake forgets what happened since the list
+// that an API server would begin from.
+func (a *apiServer) Watch(ctx context.Context, l client.ObjectList, o ...client.ListOption) (watch.Interface, error) {
+	w, err := a.WithWatch.Watch(ctx, l, o...)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.WithWatch.List(ctx, l, o...); err != nil {
+		w.Stop()
+		return nil, err
+	}
+	items, err := apimeta.ExtractList(l)
+	if err != nil {
+		w.Stop()
+		return nil, err
+	}
+	events := make(chan watch.Event)
+	out := watch.NewProxyWatcher(events)
+	go func() {
+		defer close(events)
+		defer w.Stop()
+		send := func(e watch.Event) bool {
+			select {
+			case events <- e:
+				return true
+			case <-out.StopChan():
+				return false
+			}
+		}
+		for _, o := range items {
+			if !send(watch.Event{Type: watch.Modified, Object: o}) {
+				return
+			}
+		}
+		for {
+			select {
+			case e, ok := <-w.ResultChan():
+				if !ok || !send(e) {
+					return
+				}
+			case <-out.StopChan():
+				return
+			}
+		}
+	}()
+	return out, nil
 }
 
 // Logs are what an agent said.
