@@ -51,7 +51,7 @@ func setHTTPS(t *testing.T, on bool) {
 // issued counts the certificates that the ACME server has issued.
 func issued(t *testing.T) int {
 	t.Helper()
-	return strings.Count(labCommand(t, "logs", "-n=0", "pebble"), "Issued certificate serial")
+	return strings.Count(labCommand(t, "logs", "--lines=0", "pebble"), "Issued certificate serial")
 }
 
 // serial of the certificate in what tailnet-curl -i printed.
