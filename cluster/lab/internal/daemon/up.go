@@ -47,6 +47,9 @@ func (d *Daemon) up(ctx context.Context) error {
 	if err := d.progress.run("registry", func(func(string)) error { return d.registry(ctx) }); err != nil {
 		return err
 	}
+	if err := d.whoami(ctx); err != nil {
+		return err
+	}
 	if err := d.progress.run("certificates", func(func(string)) error { return writeACME(d.cfg.Paths, time.Now()) }); err != nil {
 		return err
 	}
@@ -178,9 +181,6 @@ func (d *Daemon) tailnet(ctx context.Context) error {
 		return err
 	}
 	return d.progress.run("tailnet client", func(say func(string)) error {
-		if err := d.whoami(ctx); err != nil {
-			return err
-		}
 		if err := d.start(ctx, clientServer(d.cfg.Bin), componentLimit, say); err != nil {
 			return err
 		}

@@ -19,7 +19,8 @@ import (
 
 // whoami answers HTTP with the address of the client, as the PROXY protocol header
 // before the connection tells it. A connection without a header is closed. It is
-// outside of all clusters, where proxies reach it as they reach any backend.
+// outside of all clusters, where proxies reach it as they reach any backend. It ends
+// with ctx.
 func (d *Daemon) whoami(ctx context.Context) error {
 	l, err := netns.Listen(ctx, plan.ClientNamespace, "tcp", plan.Whoami)
 	if err != nil {
