@@ -168,8 +168,8 @@ func tellsClient(t *testing.T) {
 				return err.Error()
 			}
 			for _, a := range []string{got, secure} {
-				if !strings.HasPrefix(a, st.Self.TailscaleIPs[0]+":") {
-					return fmt.Sprintf("told of %s, not of %s", a, st.Self.TailscaleIPs[0])
+				if !strings.HasPrefix(a, st.Self.TailscaleIPs[0]+":") || !strings.HasSuffix(a, " "+version) {
+					return fmt.Sprintf("told of %s, not of %s by %s", a, st.Self.TailscaleIPs[0], version)
 				}
 			}
 			return ""

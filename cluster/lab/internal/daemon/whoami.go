@@ -5,7 +5,8 @@ package daemon
 
 import (
 	"context"
-	"io"
+	"fmt"
+	"net"
 	"net/http"
 	"time"
 
@@ -17,8 +18,11 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/plan"
 )
 
+// connKey keys the connection of a request.
+type connKey struct{}
+
 // whoami answers HTTP with the address of the client, as the PROXY protocol header
-// before the connection tells it. A connection without a header is closed. It is
+// before the connection tells it, and with the version of the header, as v1 or v2. A connection without a header is closed. It is
 // outside of all clusters, where proxies reach it as they reach any backend. It ends
 // with ctx.
 func (d *Daemon) whoami(ctx context.Context) error {
@@ -28,9 +32,18 @@ func (d *Daemon) whoami(ctx context.Context) error {
 	}
 	s := &http.Server{
 		ReadHeaderTimeout: 10 * time.Second,
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, connKey{}, c)
+		},
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			c, ok := r.Context().Value(connKey{}).(*proxyproto.Conn)
+			if !ok || c.ProxyHeader() == nil {
+				http.Error(w, "no header of the PROXY protocol", http.StatusBadRequest)
+				return
+			}
 			w.Header().Set("Content-Type", "text/plain")
-			_, _ = io.WriteString(w, r.RemoteAddr) //nolint:gosec // An address as plain text. Who does not take it is gone.
+			// Who does not take it is gone.
+			_, _ = fmt.Fprintf(w, "%s v%d", r.RemoteAddr, c.ProxyHeader().Version) //nolint:gosec // An address as plain text.
 		}),
 	}
 	go s.Serve(&proxyproto.Listener{ //nolint:errcheck // Ends by Close.

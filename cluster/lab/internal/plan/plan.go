@@ -27,8 +27,8 @@ const (
 	// answers on: agnhost's netexec.
 	ClientHTTPPort = 8080
 	ClientUDPPort  = 8081
-	// Whoami is where HTTP answers with the client's address, by the PROXY
-	// protocol, which it requires.
+	// Whoami is where HTTP answers with the client's address and the header's
+	// version, by the PROXY protocol, which it requires.
 	Whoami = ClientAddress + ":8082"
 	// HostBehindClients is an address of ClientNamespace that no tailnet knows,
 	// unless a client is a router for it.
