@@ -21,16 +21,35 @@ import (
 // connKey keys the connection of a request.
 type connKey struct{}
 
-// whoami answers HTTP with the address of the client, as the PROXY protocol header
-// before the connection tells it, and with the version of the header, as v1 or v2. A connection without a header is closed. It is
-// outside of all clusters, where proxies reach it as they reach any backend. It ends
-// with ctx.
+// whoami is served outside of all clusters, where proxies reach it as they reach any
+// backend. It ends with ctx.
 func (d *Daemon) whoami(ctx context.Context) error {
 	l, err := netns.Listen(ctx, plan.ClientNamespace, "tcp", plan.Whoami)
 	if err != nil {
 		return errors.Wrap(err, "cannot listen for PROXY protocol")
 	}
-	s := &http.Server{
+	s := whoamiServer()
+	go s.Serve(withHeaders(l)) //nolint:errcheck // Ends by Close.
+	context.AfterFunc(ctx, func() { _ = s.Close() })
+	return nil
+}
+
+// withHeaders accepts connections that begin with a header of the PROXY protocol, and
+// closes others.
+func withHeaders(l net.Listener) net.Listener {
+	return &proxyproto.Listener{
+		Listener: l,
+		ConnPolicy: func(proxyproto.ConnPolicyOptions) (proxyproto.Policy, error) {
+			return proxyproto.REQUIRE, nil
+		},
+		ReadHeaderTimeout: 5 * time.Second,
+	}
+}
+
+// whoamiServer answers with the address of the client, as the header before the
+// connection tells it, and with the version of the header, as v1 or v2.
+func whoamiServer() *http.Server {
+	return &http.Server{
 		ReadHeaderTimeout: 10 * time.Second,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, connKey{}, c)
@@ -46,13 +65,4 @@ func (d *Daemon) whoami(ctx context.Context) error {
 			_, _ = fmt.Fprintf(w, "%s v%d", r.RemoteAddr, c.ProxyHeader().Version) //nolint:gosec // An address as plain text.
 		}),
 	}
-	go s.Serve(&proxyproto.Listener{ //nolint:errcheck // Ends by Close.
-		Listener: l,
-		ConnPolicy: func(proxyproto.ConnPolicyOptions) (proxyproto.Policy, error) {
-			return proxyproto.REQUIRE, nil
-		},
-		ReadHeaderTimeout: 5 * time.Second,
-	})
-	context.AfterFunc(ctx, func() { _ = s.Close() })
-	return nil
 }
