@@ -92,9 +92,7 @@ func mainContainer(t *testing.T, pod string) string {
 // an answer to each request.
 func losesNothing(t *testing.T, do func()) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "run", "./cluster/lab", "load", "--rate=20", "--new-connections", vipURL(t, "web"))
-	// The interrupt is for go's child, too.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd := exec.CommandContext(t.Context(), lab, "load", "--rate=20", "--new-connections", vipURL(t, "web"))
 	out, complaints := &bytes.Buffer{}, &bytes.Buffer{}
 	cmd.Stdout, cmd.Stderr = out, complaints
 	if err := cmd.Start(); err != nil {
@@ -103,17 +101,18 @@ func losesNothing(t *testing.T, do func()) {
 	// By then it asks, too.
 	answered(t, "web", "web", time.Minute)
 	do()
-	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil {
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatalf("cannot stop asking: %v", err)
 	}
-	// Go says of an interrupted child that it was.
-	werr := cmd.Wait()
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("cannot ask: %v\n%s", err, complaints)
+	}
 	report := struct {
 		Requests, Failed int
 		Errors           []string
 	}{}
 	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
-		t.Fatalf("cannot parse the report: %v, %v\n%s%s", err, werr, out, complaints)
+		t.Fatalf("cannot parse the report: %v\n%s%s", err, out, complaints)
 	}
 	t.Logf("%d requests", report.Requests)
 	if report.Requests == 0 || report.Failed > 0 {

@@ -118,7 +118,7 @@ func labOutput(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, "go", append([]string{"run", "./cluster/lab"}, args...)...).CombinedOutput()
+	out, err := exec.CommandContext(ctx, lab, args...).CombinedOutput()
 	return strings.TrimSpace(string(out)), err
 }
 

@@ -23,7 +23,7 @@ const namespace = "quickstart"
 
 // labEnv are the lab's addresses and files, as `lab env` prints them.
 var labEnv = sync.OnceValues(func() (map[string]string, error) {
-	out, err := exec.Command("go", "run", "./cluster/lab", "env").Output()
+	out, err := exec.Command(lab, "env").Output()
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func labBin(t *testing.T, name string) string {
 	if p, ok := labBins.Load(name); ok {
 		return p.(string)
 	}
-	out, err := exec.Command("go", "run", "./cluster/lab", "bin", name).Output()
+	out, err := exec.Command(lab, "bin", name).Output()
 	if err != nil {
 		t.Fatalf("cannot find %s: %v", name, err)
 	}
@@ -182,7 +182,7 @@ func curl(t *testing.T, url string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, "go", "run", "./cluster/lab", "tailnet-curl", url).Output()
+	out, err := exec.CommandContext(ctx, lab, "tailnet-curl", url).Output()
 	return strings.TrimSpace(string(out)), err
 }
 

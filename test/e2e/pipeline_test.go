@@ -56,10 +56,14 @@ func runsPipeline(t *testing.T) {
 	kubectl(t, "wait", "compositeresourcedefinition/apps.platform.example.org", "--for=condition=Established", "--timeout=60s")
 	kubectl(t, "apply", "-f", "examples/pipeline/app.yaml")
 	kubectl(t, "wait", "apps.platform.example.org/shop", "-n", appNamespace, "--for=condition=Ready", "--timeout=3m")
-	dns := jsonpathIn(t, appNamespace, "apps.platform.example.org", "shop", "{.status.tailscale.service.vipServiceStatus.dnsName}")
-	if !strings.HasPrefix(dns, "shop.") {
-		t.Fatalf("status.tailscale.service of the App has the DNS name %q", dns)
-	}
+	var dns string
+	eventually(t, time.Minute, "DNS name in status.tailscale.service of the App", func() string {
+		dns = jsonpathIn(t, appNamespace, "apps.platform.example.org", "shop", "{.status.tailscale.service.vipServiceStatus.dnsName}")
+		if !strings.HasPrefix(dns, "shop.") {
+			return fmt.Sprintf("it is %q", dns)
+		}
+		return ""
+	})
 	eventually(t, time.Minute, "answer of "+dns, func() string {
 		got, err := curl(t, "http://"+dns+"/")
 		if err != nil || !strings.HasPrefix(got, "shop-web-") {
@@ -67,12 +71,14 @@ func runsPipeline(t *testing.T) {
 		}
 		return ""
 	})
-	if n := tailnetState(t).hosts(appNamespace + "-shop-"); n != 3 {
-		t.Errorf("the App has %d proxies in the tailnet, not 3", n)
-	}
-	if got := jsonpathIn(t, appNamespace, "apps.platform.example.org", "shop", "{.status.tailscale.proxies.healthyEndpoints}/{.status.tailscale.proxies.totalEndpoints}"); got != "3/3" {
-		t.Errorf("status.tailscale.proxies of the App counts %s", got)
-	}
+	eventually(t, time.Minute, "three proxies of the App", func() string {
+		n := tailnetState(t).hosts(appNamespace + "-shop-")
+		got := jsonpathIn(t, appNamespace, "apps.platform.example.org", "shop", "{.status.tailscale.proxies.healthyEndpoints}/{.status.tailscale.proxies.totalEndpoints}")
+		if n != 3 || got != "3/3" {
+			return fmt.Sprintf("%d in the tailnet, status.tailscale.proxies counts %s", n, got)
+		}
+		return ""
+	})
 
 	kubectl(t, "delete", "deployment,service", "shop-web", "-n", appNamespace, "--wait=false")
 	kubectl(t, "delete", "-f", "examples/pipeline/app.yaml", "--timeout=3m")
