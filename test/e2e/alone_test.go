@@ -42,7 +42,7 @@ func standsAlone(t *testing.T) {
 		withdrawsAndReturns(t)
 		losesNothing(t, func() { killAgent(t, pod) })
 	})
-	eventually(t, time.Minute, "agent ready", func() string {
+	eventually(t, patience, "agent ready", func() string {
 		if !agentReady(t, pod) {
 			return "it is not"
 		}
@@ -58,7 +58,7 @@ func stopControllers(t *testing.T) {
 	t.Helper()
 	stop := func(pods string, deployments ...string) {
 		kubectl(t, append([]string{"scale", "deployment", "-n", crossplaneNamespace, "--replicas=0"}, deployments...)...)
-		eventually(t, time.Minute, "no pod of "+strings.Join(deployments, ", "), func() string {
+		eventually(t, patience, "no pod of "+strings.Join(deployments, ", "), func() string {
 			return kubectl(t, "get", "pods", "-n", crossplaneNamespace, "-l", pods, "-o=name", "--ignore-not-found")
 		})
 	}
@@ -72,7 +72,7 @@ func startControllers(t *testing.T) {
 	kubectl(t, "scale", "deployment", "-n", crossplaneNamespace, "--all", "--replicas=1")
 	comment := "Changed at " + time.Now().Format(time.TimeOnly)
 	kubectl(t, "patch", "tailscaleservices", "web", "-n", namespace, "--type=merge", `--patch={"spec":{"vipService":{"comment":"`+comment+`"}}}`)
-	took := eventually(t, 3*time.Minute, "change of svc:web", func() string {
+	took := eventually(t, patience, "change of svc:web", func() string {
 		s, err := tailnetClient(t).VIPServices().Get(t.Context(), "svc:web")
 		if err != nil || s.Comment != comment {
 			return fmt.Sprintf("it is %+v, %v", s, err)
@@ -99,7 +99,7 @@ func losesNothing(t *testing.T, do func()) {
 		t.Fatalf("cannot ask: %v", err)
 	}
 	// By then it asks, too.
-	answered(t, "web", "web", time.Minute)
+	answered(t, "web", "web", patience)
 	do()
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatalf("cannot stop asking: %v", err)
@@ -131,7 +131,7 @@ func killAgent(t *testing.T, pod string) {
 	if err := syscall.Kill(old, syscall.SIGKILL); err != nil {
 		t.Fatalf("cannot kill the agent: %v", err)
 	}
-	eventually(t, time.Minute, "another agent of "+pod, func() string {
+	eventually(t, patience, "another agent of "+pod, func() string {
 		if now := agentOf(t, pod); now == 0 || now == old {
 			return "none runs yet"
 		}

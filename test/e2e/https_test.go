@@ -96,7 +96,7 @@ func endsHTTPS(t *testing.T) {
 	before := issued(t)
 	kubectl(t, "apply", "-f", "examples/https.yaml")
 
-	eventually(t, 3*time.Minute, "condition of HTTPS that is off", func() string {
+	eventually(t, patience, "condition of HTTPS that is off", func() string {
 		got := jsonpath(t, "tailscaleservices", "https", "{.status.conditions[?(@.type=='Advertised')].reason}")
 		if got != "HTTPSDisabled" {
 			return "Advertised says " + got
@@ -107,7 +107,7 @@ func endsHTTPS(t *testing.T) {
 
 	u := "https://https." + domain + "/"
 	first := ""
-	took := eventually(t, 2*time.Minute, "answer of "+u, func() string {
+	took := eventually(t, patience, "answer of "+u, func() string {
 		body, n, err := trusted(t, u)
 		if err != nil {
 			return err.Error()
@@ -124,7 +124,7 @@ func endsHTTPS(t *testing.T) {
 	was := primary(t, "https")
 	gone := podOf(t, was)
 	kubectl(t, "delete", "pod", gone, "-n", namespace, "--wait=false")
-	eventually(t, 2*time.Minute, "answer of the other machine", func() string {
+	eventually(t, patience, "answer of the other machine", func() string {
 		if now := primary(t, "https"); now == "" || now == was {
 			return "the primary machine is " + now + ", was " + was
 		}
@@ -158,7 +158,7 @@ func tellsClient(t *testing.T) {
 	host, port, _ := strings.Cut(fromLab(t, "WHOAMI"), ":")
 	for _, version := range []string{"v2", "v1"} {
 		apply(t, fmt.Sprintf(whoAsks, host, port, version))
-		eventually(t, 2*time.Minute, "client's address by version "+version, func() string {
+		eventually(t, patience, "client's address by version "+version, func() string {
 			got, err := curl(t, "http://whoasks."+domain+"/")
 			if err != nil {
 				return err.Error()
@@ -177,7 +177,7 @@ func tellsClient(t *testing.T) {
 	}
 	kubectl(t, "delete", "tailscaleservices", "whoasks", "-n", namespace, "--timeout=3m")
 	kubectl(t, "delete", "-f", "examples/https.yaml", "--timeout=3m")
-	eventually(t, 3*time.Minute, "proxies of the example gone", func() string {
+	eventually(t, patience, "proxies of the example gone", func() string {
 		if left := kubectl(t, "get", "tailscaleendpoints,machines", "-n", namespace, "-o=name"); strings.Contains(left, "https") {
 			return left
 		}

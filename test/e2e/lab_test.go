@@ -98,6 +98,10 @@ func apply(t *testing.T, manifest string) {
 	}
 }
 
+// patience is how long a step waits for what has no time of its own to keep: a busy
+// machine may take long, and a wait ends as soon as it can.
+const patience = 4 * time.Minute
+
 // eventually polls until check returns nothing missing, and fails with what was
 // missing last.
 func eventually(t *testing.T, timeout time.Duration, what string, check func() string) time.Duration {

@@ -33,8 +33,9 @@ var lab string
 // passing or failing.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	// Tests wait more than they work: many may run at once.
-	if err := flag.Set("test.parallel", "16"); err != nil {
+	// Tests wait more than they work: some may run at once. More would starve the
+	// cluster that they wait for.
+	if err := flag.Set("test.parallel", "5"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

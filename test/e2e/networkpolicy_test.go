@@ -76,9 +76,9 @@ func guards(t *testing.T) {
 
 	// Proxies come up under their policy, so kubelet's probes pass it.
 	guard(guardPolicy, guardClients)
-	eventually(t, 2*time.Minute, "proxies under a policy", func() string { return unready(t) })
+	eventually(t, patience, "proxies under a policy", func() string { return unready(t) })
 	reach(t, map[string][]string{friend: {"common", "metrics"}, stranger: {"own"}, outsider: {}})
-	answered(t, "guard", "web", time.Minute)
+	answered(t, "guard", "web", patience)
 
 	closedToTailnet(t)
 
@@ -92,7 +92,7 @@ func guards(t *testing.T) {
 
 	guard(guardPolicy, guardClients)
 	reach(t, map[string][]string{friend: {"common", "metrics"}, stranger: {"own"}, outsider: {}})
-	answered(t, "guard", "web", time.Minute)
+	answered(t, "guard", "web", patience)
 	if missing := unready(t); missing != "" {
 		t.Errorf("proxies did not stay ready: %s", missing)
 	}
@@ -154,7 +154,7 @@ func reach(t *testing.T, may map[string][]string) {
 		"metrics": {host: pod, port: portAgent},
 		"hooks":   {host: pod, port: portHooks},
 	}
-	took := eventually(t, time.Minute, "what pods may reach", func() string {
+	took := eventually(t, patience, "what pods may reach", func() string {
 		for from, allowed := range may {
 			ns, name, _ := strings.Cut(from, "/")
 			for place, to := range places {

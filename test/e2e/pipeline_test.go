@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 )
 
 // appNamespace is that of examples/pipeline.
@@ -57,21 +56,21 @@ func runsPipeline(t *testing.T) {
 	kubectl(t, "apply", "-f", "examples/pipeline/app.yaml")
 	kubectl(t, "wait", "apps.platform.example.org/shop", "-n", appNamespace, "--for=condition=Ready", "--timeout=3m")
 	var dns string
-	eventually(t, time.Minute, "DNS name in status.tailscale.service of the App", func() string {
+	eventually(t, patience, "DNS name in status.tailscale.service of the App", func() string {
 		dns = jsonpathIn(t, appNamespace, "apps.platform.example.org", "shop", "{.status.tailscale.service.vipServiceStatus.dnsName}")
 		if !strings.HasPrefix(dns, "shop.") {
 			return fmt.Sprintf("it is %q", dns)
 		}
 		return ""
 	})
-	eventually(t, time.Minute, "answer of "+dns, func() string {
+	eventually(t, patience, "answer of "+dns, func() string {
 		got, err := curl(t, "http://"+dns+"/")
 		if err != nil || !strings.HasPrefix(got, "shop-web-") {
 			return fmt.Sprintf("%q, %v", got, err)
 		}
 		return ""
 	})
-	eventually(t, time.Minute, "three proxies of the App", func() string {
+	eventually(t, patience, "three proxies of the App", func() string {
 		n := tailnetState(t).hosts(appNamespace + "-shop-")
 		got := jsonpathIn(t, appNamespace, "apps.platform.example.org", "shop", "{.status.tailscale.proxies.healthyEndpoints}/{.status.tailscale.proxies.totalEndpoints}")
 		if n != 3 || got != "3/3" {

@@ -36,20 +36,20 @@ var otherService = registry.RecordName(sharedService, otherCluster)
 func sharesService(t *testing.T) {
 	joinsOtherCluster(t)
 	kubectl(t, "apply", "-f", "examples/shared.yaml")
-	answered(t, "shared", "web", 3*time.Minute)
-	eventually(t, time.Minute, "status.remoteClusters", func() string {
+	answered(t, "shared", "web", patience)
+	eventually(t, patience, "status.remoteClusters", func() string {
 		got := jsonpath(t, "tailscaleservices", "shared", "{.status.clusterCount} {range .status.remoteClusters[*]}{.clusterID} {.serviceName} {.alive} {.health.ready}/{.health.total},{end}")
 		if want := fmt.Sprintf("2 %s %s true 1/1,", otherCluster, otherService); got != want {
 			return "it is " + got
 		}
 		return ""
 	})
-	conditionOf(t, "tailscaleservices", "shared", "Conflict", "False", "SettingsAgree", 30*time.Second)
+	conditionOf(t, "tailscaleservices", "shared", "Conflict", "False", "SettingsAgree", patience)
 
 	// The target is for Gateways, which find its port in the ProxySet: no Service
 	// has it.
 	var port int
-	eventually(t, time.Minute, "egress port of the other cluster", func() string {
+	eventually(t, patience, "egress port of the other cluster", func() string {
 		e := struct {
 			Status struct {
 				EgressTargets []struct {
@@ -66,13 +66,13 @@ func sharesService(t *testing.T) {
 		return ""
 	})
 	pod := jsonpath(t, "pod", "shared-egress-0", "{.status.podIP}")
-	reaches(t, namespace, "http", pod, port, time.Minute)
+	reaches(t, namespace, "http", pod, port, patience)
 	if got, err := dial(t, namespace, "http", pod, port); err != nil || strings.HasPrefix(got[0], "web-") {
 		t.Errorf("the egress port answers %v, %v: not the other cluster", got, err)
 	}
 
 	kubectl(t, "delete", "-f", "examples/shared.yaml", "--timeout=4m")
-	eventually(t, 4*time.Minute, "nothing of this cluster, all of the other", func() string {
+	eventually(t, patience, "nothing of this cluster, all of the other", func() string {
 		// It stays until nothing of ours can be on its way any more.
 		if o := kubectl(t, "get", "vipservices", "shared", "-n", namespace, "-o=name", "--ignore-not-found"); o != "" {
 			return o + " is left"

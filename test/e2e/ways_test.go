@@ -53,7 +53,7 @@ const ourKinds = "tailscaleproxygroups,tailscaleendpoints,tailscaleservices," +
 func goneFrom(t *testing.T, ns string, names ...string) {
 	t.Helper()
 	is := func(name, prefix string) bool { return name == prefix || strings.HasPrefix(name, prefix+"-") }
-	eventually(t, 4*time.Minute, "nothing left of "+strings.Join(names, ", "), func() string {
+	eventually(t, patience, "nothing left of "+strings.Join(names, ", "), func() string {
 		objects := strings.Fields(kubectl(t, "get", ourKinds, "-n", ns, "-o=name", "--ignore-not-found"))
 		s := tailnetState(t)
 		for _, n := range names {
@@ -84,7 +84,7 @@ func goneFrom(t *testing.T, ns string, names ...string) {
 func runsGroup(t *testing.T) {
 	kubectl(t, "apply", "-f", "examples/proxy-group.yaml")
 	groupHas(t, 2)
-	answered(t, "ha", "web", 2*time.Minute)
+	answered(t, "ha", "web", patience)
 	kubectl(t, "scale", "tailscaleproxygroups", "edge", "-n", namespace, "--replicas=3")
 	groupHas(t, 3)
 	kubectl(t, "delete", "-f", "examples/proxy-group.yaml", "--timeout=3m")
@@ -95,7 +95,7 @@ func runsGroup(t *testing.T) {
 // addresses of both families.
 func groupHas(t *testing.T, devices int) {
 	t.Helper()
-	eventually(t, 3*time.Minute, fmt.Sprintf("group of %d", devices), func() string {
+	eventually(t, patience, fmt.Sprintf("group of %d", devices), func() string {
 		g := struct {
 			Status struct {
 				DesiredReplicas int
@@ -136,9 +136,9 @@ func discovers(t *testing.T) {
 	labCommand(t, "tailnet-client", sensor)
 	kubectl(t, "apply", "-f", "examples/discovery.yaml")
 	id := nodeOf(t, sensor)
-	conditionOf(t, "tailscaleendpoints", "sensors", "DiscoverySuccessful", "True", "Discovered", 2*time.Minute)
+	conditionOf(t, "tailscaleendpoints", "sensors", "DiscoverySuccessful", "True", "Discovered", patience)
 	found := func(want string) (changed string) {
-		eventually(t, time.Minute, "status.discoveredEndpoints "+want, func() string {
+		eventually(t, patience, "status.discoveredEndpoints "+want, func() string {
 			got := jsonpath(t, "tailscaleendpoints", "sensors", "{range .status.discoveredEndpoints[*]}{.name} {.source} {.tags[*]},{end}")
 			if got != want {
 				return "it is " + got
@@ -154,7 +154,7 @@ func discovers(t *testing.T) {
 		t.Fatalf("cannot tag the device: %v", err)
 	}
 	during := found(sensor + " Devices tag:client tag:sensor,")
-	reaches(t, namespace, "http", "sensors-"+sensor, 80, 2*time.Minute)
+	reaches(t, namespace, "http", "sensors-"+sensor, 80, patience)
 
 	if err := tailnetClient(t).Devices().Delete(t.Context(), id); err != nil {
 		t.Fatalf("cannot delete the device: %v", err)
@@ -163,7 +163,7 @@ func discovers(t *testing.T) {
 	if during == "" || during == before || after == during {
 		t.Errorf("status.lastSync does not tell of changes: it was %q, then %q, then %q", before, during, after)
 	}
-	eventually(t, time.Minute, "Service of the lost device gone", func() string {
+	eventually(t, patience, "Service of the lost device gone", func() string {
 		return kubectl(t, "get", "service", "sensors-"+sensor, "-n", namespace, "--ignore-not-found")
 	})
 	kubectl(t, "delete", "-f", "examples/discovery.yaml", "--timeout=3m")

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 )
 
 // wrongManifest asks for what the schema allows and the cluster or the tailnet does
@@ -85,7 +84,7 @@ func tellsWhatIsWrong(t *testing.T) {
 			if tc.object == "stranger" {
 				ns = "elsewhere"
 			}
-			if msg := conditionIn(t, ns, "tailscaleservices", tc.object, tc.condition, "False", tc.reason, time.Minute); !strings.Contains(msg, tc.hint) {
+			if msg := conditionIn(t, ns, "tailscaleservices", tc.object, tc.condition, "False", tc.reason, patience); !strings.Contains(msg, tc.hint) {
 				t.Errorf("the message does not name %q: %s", tc.hint, msg)
 			}
 		})
@@ -94,17 +93,17 @@ func tellsWhatIsWrong(t *testing.T) {
 		if len(long) != 63 {
 			t.Fatalf("the name has %d characters", len(long))
 		}
-		answered(t, long, "web", 3*time.Minute)
+		answered(t, long, "web", patience)
 	})
-	conditionOf(t, "tailscaleservices", "web", "Advertised", "True", "HostsAdvertising", time.Second)
-	answered(t, "web", "web", time.Minute)
+	conditionOf(t, "tailscaleservices", "web", "Advertised", "True", "HostsAdvertising", patience)
+	answered(t, "web", "web", patience)
 
 	kubectl(t, "delete", "tailscaleservices,tailscaleendpoints", long, "-n", namespace, "--timeout=3m")
 	kubectl(t, "delete", "tailscaleservices", "absent", "mute", "twin", "-n", namespace, "--timeout=3m")
 	kubectl(t, "delete", "namespace", "elsewhere", "--timeout=3m")
 	goneFrom(t, namespace, "absent", "mute", "twin", "long")
 	// The twin is gone, and what it wanted for its own is not.
-	answered(t, "web", "web", time.Minute)
+	answered(t, "web", "web", patience)
 }
 
 // judgesNamespaces opens a tailnet to namespaces in each way that there is.
@@ -114,7 +113,7 @@ func judgesNamespaces(t *testing.T) {
 	allow := func(who string) { apply(t, tailnet+"  allowedNamespaces: "+who+"\n") }
 	becomes := func(status, reason, hint string) {
 		t.Helper()
-		if msg := conditionOf(t, "tailscaleendpoints", "fenced", "TailnetAccepted", status, reason, time.Minute); !strings.Contains(msg, hint) {
+		if msg := conditionOf(t, "tailscaleendpoints", "fenced", "TailnetAccepted", status, reason, patience); !strings.Contains(msg, hint) {
 			t.Errorf("the message does not name %q: %s", hint, msg)
 		}
 	}
