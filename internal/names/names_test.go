@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package compose
+package names
 
 import (
 	"strings"
@@ -51,7 +51,7 @@ func TestChildName(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := ChildName(tc.parts...)
+			got := Child(tc.parts...)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
 			}
@@ -70,7 +70,7 @@ func TestChildNamesDiffer(t *testing.T) {
 	seen := map[string][2]string{}
 	for _, a := range names {
 		for _, b := range names {
-			n := ChildName(a, b)
+			n := Child(a, b)
 			if other, ok := seen[n]; ok {
 				t.Errorf("%v and %v are both called %q", other, [2]string{a, b}, n)
 			}
@@ -90,7 +90,7 @@ func TestServiceName(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := ServiceName(tc.name)
+			got := Service(tc.name)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
 			}
@@ -118,7 +118,7 @@ func TestHostName(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := HostName(tc.namespace, tc.machine)
+			got := Host(tc.namespace, tc.machine)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
 			}

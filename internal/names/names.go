@@ -1,0 +1,83 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package names says what children of our objects are called. Functions give these
+// names, and others find the children by them. It is pure, and imports nothing.
+package names
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"strings"
+)
+
+const (
+	// maxChildName leaves room for what Kubernetes appends to a StatefulSet's
+	// name in a label of its pods, -<10 characters>, within 63.
+	maxChildName = 52
+
+	// maxDNSLabel is the length of a DNS label.
+	maxDNSLabel = 63
+
+	// hashLength in hexadecimal digits.
+	hashLength = 8
+)
+
+// Child joins parts by dashes into a DNS label of at most 52 characters.
+//
+// Two lists of as many parts never give one name: -<8 hexadecimal digits> of a
+// hash of the parts are appended when the joined parts are too long, when one of
+// them has a character that a DNS label may not have (a dash takes its place), or
+// when a part after the first has a dash, for then web,a-b and web-a,b would
+// meet.
+func Child(parts ...string) string {
+	ambiguous := false
+	for _, p := range parts[1:] {
+		ambiguous = ambiguous || strings.Contains(p, "-")
+	}
+	return join(maxChildName, ambiguous, parts)
+}
+
+// Machine is the name of the Machine, and so of the pod and its state Secret,
+// of a StatefulSet's replica.
+func Machine(set string, i int32) string {
+	return set + "-" + strconv.Itoa(int(i))
+}
+
+// Host is what a Machine of a namespace is called in the tailnet: both joined
+// by a dash within a DNS label, with a hash only when that is too long. Tailscale
+// tells equal names apart by itself.
+func Host(namespace, machine string) string {
+	return join(maxDNSLabel, false, []string{namespace, machine})
+}
+
+// Service makes the name of a child one that a Service may have: it must
+// start with a letter.
+func Service(name string) string {
+	if name[0] < '0' || name[0] > '9' {
+		return name
+	}
+	return Child("ts", name)
+}
+
+func join(limit int, hash bool, parts []string) string {
+	joined := strings.Join(parts, "-")
+	name := strings.Map(dnsLabelRune, strings.ToLower(joined))
+	if name == joined && len(name) <= limit && !hash {
+		return name
+	}
+	// No part can hold a slash, so no two lists have one sum.
+	sum := sha256.Sum256([]byte(strings.Join(parts, "/")))
+	if most := limit - hashLength - 1; len(name) > most {
+		name = name[:most]
+	}
+	return strings.TrimRight(name, "-") + "-" + hex.EncodeToString(sum[:])[:hashLength]
+}
+
+func dnsLabelRune(r rune) rune {
+	if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+		return r
+	}
+	return '-'
+}
