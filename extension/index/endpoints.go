@@ -1,0 +1,143 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+)
+
+// buildEndpoints has the targets of a port answer, through the egress proxies or,
+// where they are outside the tailnet, by themselves.
+func (v *view) buildEndpoints(t *Target, n types.NamespacedName) {
+	spec := v.endpoints[v.saw(refEndpoints, n)]
+	if spec == nil {
+		t.Missing, t.Problem = true, missing(kindTailscaleEndpoints, n)
+		return
+	}
+	t.Shape = Shape{HealthThreshold: defaultHealthThreshold, HTTP2: t.Key.Protocol == ProtocolGRPC, OutlierDetection: outlierDetection(t.Key, nil)}
+	set := v.proxySet(n)
+	if set == nil {
+		t.Problem = fmt.Sprintf("TailscaleEndpoints %s has no proxies yet; look at its conditions", n)
+		return
+	}
+	udp := t.Key.Protocol == ProtocolUDP
+	var targets []tailnetv1alpha1.ProxySetTarget
+	for _, of := range set.Targets {
+		if of.Port == t.Key.Port && (of.Protocol == string(gatewayv1alpha1.EndpointProtocolUDP)) == udp && !v.attached(n, of) {
+			targets = append(targets, of)
+		}
+	}
+	if len(targets) == 0 {
+		t.Missing = true
+		t.Problem = fmt.Sprintf("TailscaleEndpoints %s has no endpoint with port %d of %s; add one to spec.endpoints, or correct the backendRefs of the routes that name it", n, t.Key.Port, protocolOf(t.Key))
+		return
+	}
+	slices.SortFunc(targets, func(a, b tailnetv1alpha1.ProxySetTarget) int { return cmp.Compare(a.Name, b.Name) })
+
+	problem := ""
+	sources := make([]source, 0, len(targets))
+	for _, of := range targets {
+		s := source{name: of.Name, priority: PriorityLocal, weight: uint64(max(of.Weight, 1))}
+		wrong := ""
+		if of.Address != "" {
+			s.endpoints, wrong = v.directEndpoints(of.Address)
+		} else {
+			s.endpoints = v.egressPods(n.Namespace, set, of.ProxyPort)
+		}
+		problem = cmp.Or(problem, wrong)
+		sources = append(sources, s)
+	}
+	if problem = cmp.Or(endpointsShape(t, spec, targets), problem); t.Problem != "" {
+		return
+	}
+	if t.Localities = localities(sources); empty(t.Localities) {
+		t.Problem = fmt.Sprintf("TailscaleEndpoints %s: %s", n, cmp.Or(problem, "no egress proxy is ready; look at its conditions"))
+	}
+}
+
+// attached tells whether a target is for the failover of a TailscaleServices, and not
+// an endpoint that routes may name.
+func (v *view) attached(n types.NamespacedName, t tailnetv1alpha1.ProxySetTarget) bool {
+	name, _, _ := strings.Cut(t.Name, "/")
+	_, ok := v.shared[filed{kind: refAttachments, NamespacedName: types.NamespacedName{Namespace: n.Namespace, Name: name}}]
+	return ok
+}
+
+// directEndpoints are those of a target that needs no proxy.
+func (v *view) directEndpoints(address string) ([]zoned, string) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Sprintf("%q is not host:port; correct externalTarget", address)
+	}
+	p, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return nil, fmt.Sprintf("%q has no port; correct externalTarget", address)
+	}
+	return v.hostEndpoints(host, int32(p))
+}
+
+// endpointsShape is what the endpoints behind targets ask for. They share a cluster,
+// so what one cluster cannot do is a problem.
+func endpointsShape(t *Target, spec *gatewayv1alpha1.TailscaleEndpointsSpec, targets []tailnetv1alpha1.ProxySetTarget) string {
+	by := map[string]gatewayv1alpha1.Endpoint{}
+	for _, e := range spec.Endpoints {
+		by[e.Name] = e
+	}
+	var names []string
+	https, grpc := 0, 0
+	for _, of := range targets {
+		name, _, _ := strings.Cut(of.Name, "/")
+		e := by[name]
+		if t.Shape.HealthCheck == nil && e.HealthCheck != nil {
+			t.Shape.HealthCheck = healthCheck(t.Key, e.HealthCheck, nil, hostName(e))
+		}
+		switch gatewayv1alpha1.EndpointProtocol(of.Protocol) {
+		case gatewayv1alpha1.EndpointProtocolHTTPS:
+			https++
+			names = append(names, hostName(e))
+		case gatewayv1alpha1.EndpointProtocolGRPC:
+			grpc++
+		}
+	}
+	if t.Key.Protocol != ProtocolHTTP && t.Key.Protocol != ProtocolGRPC {
+		return ""
+	}
+	t.Shape.HTTP2 = t.Shape.HTTP2 || grpc == len(targets)
+	if https == 0 {
+		return ""
+	}
+	if https < len(targets) {
+		t.Problem = fmt.Sprintf("some endpoints of port %d speak HTTPS and others do not; give them one protocol, or ports of their own", t.Key.Port)
+		return t.Problem
+	}
+	t.Shape.TLS = &UpstreamTLS{}
+	slices.Sort(names)
+	if names = slices.Compact(names); len(names) == 1 {
+		t.Shape.TLS.ServerName = names[0]
+	}
+	return ""
+}
+
+// hostName of an endpoint. Empty if it has only an address, or was discovered.
+func hostName(e gatewayv1alpha1.Endpoint) string {
+	host := e.TailscaleFQDN
+	if e.ExternalTarget != "" {
+		if h, _, err := net.SplitHostPort(e.ExternalTarget); err == nil && net.ParseIP(h) == nil {
+			host = h
+		}
+	}
+	return canonicalHost(host)
+}
+
+func canonicalHost(h string) string { return strings.ToLower(strings.TrimSuffix(h, ".")) }

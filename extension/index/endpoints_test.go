@@ -1,0 +1,167 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// routeTo a TailscaleEndpoints' port, of any kind of route.
+func routeTo(kind string, port int32) string {
+	return fmt.Sprintf(`
+apiVersion: gateway.networking.k8s.io/v1
+kind: %s
+metadata: {name: edge}
+spec:
+  parentRefs: [{name: gw}]
+  rules:
+  - backendRefs: [{group: gateway.tailscale.com, kind: TailscaleEndpoints, name: edge, port: %d}]
+`, kind, port)
+}
+
+func TestEndpoints(t *testing.T) {
+	at := func(port int32) []Endpoint { return append(pods(port, "10.1.0.1"), draining(port, "10.1.0.3")) }
+	outliers := &OutlierDetection{Consecutive5xx: 3, ConsecutiveGatewayFailure: 3, Interval: 30 * time.Second, BaseEjectionTime: 30 * time.Second, MaxEjectionPercent: 50, SplitLocalOriginErrors: true}
+	all := []string{endpointsEdge, proxySetEdge, sliceEdge}
+	cases := map[string]struct {
+		reason  string
+		kind    string
+		port    int32
+		objects []string
+		want    Target
+		problem string
+	}{
+		"Weights": {
+			reason:  "Endpoints of a port share it by their weights; the first health check stands for all.",
+			kind:    "TCPRoute",
+			port:    5432,
+			objects: all,
+			want: Target{
+				Shape: Shape{HealthThreshold: 70, OutlierDetection: outliers, HealthCheck: &HealthCheck{Interval: 7 * time.Second, Timeout: 3 * time.Second, Healthy: 2, Unhealthy: 3}},
+				Localities: []Locality{
+					{Name: "db/5432", Weight: 3, Endpoints: at(10001)},
+					{Name: "db2/5432", Weight: 1, Endpoints: at(10002)},
+				},
+			},
+		},
+		"UDP": {
+			reason:  "The same port of UDP is another target, without checks that Envoy does not have.",
+			kind:    "UDPRoute",
+			port:    53,
+			objects: all,
+			want:    Target{Shape: Shape{HealthThreshold: 70}, Localities: []Locality{{Name: "dns/53/udp", Weight: 1, Endpoints: at(10003)}}},
+		},
+		"TCPBesideUDP": {
+			reason:  "And the one of TCP is not that of UDP.",
+			kind:    "TLSRoute",
+			port:    53,
+			objects: all,
+			want:    Target{Shape: Shape{HealthThreshold: 70, OutlierDetection: outliers}, Localities: []Locality{{Name: "dns/53", Weight: 1, Endpoints: at(10004)}}},
+		},
+		"HTTPS": {
+			reason:  "What speaks HTTPS is spoken to so, by its name in the tailnet.",
+			kind:    "HTTPRoute",
+			port:    443,
+			objects: all,
+			want: Target{
+				Shape:      Shape{HealthThreshold: 70, OutlierDetection: outliers, TLS: &UpstreamTLS{ServerName: "api.tail1.ts.net"}},
+				Localities: []Locality{{Name: "api/443", Weight: 1, Endpoints: at(10005)}},
+			},
+		},
+		"HTTPSOnL4": {
+			reason:  "Bytes are handed on as they come: the client speaks TLS itself.",
+			kind:    "TCPRoute",
+			port:    443,
+			objects: all,
+			want:    Target{Shape: Shape{HealthThreshold: 70, OutlierDetection: outliers}, Localities: []Locality{{Name: "api/443", Weight: 1, Endpoints: at(10005)}}},
+		},
+		"GRPCRoute": {
+			reason:  "gRPC is HTTP/2.",
+			kind:    "GRPCRoute",
+			port:    5432,
+			objects: []string{strings.ReplaceAll(endpointsEdge, ", healthCheck: {interval: 7s}", ""), proxySetEdge},
+			want: Target{
+				Shape:      Shape{HealthThreshold: 70, OutlierDetection: outliers, HTTP2: true},
+				Localities: []Locality{{Name: "db/5432", Weight: 3}, {Name: "db2/5432", Weight: 1}},
+			},
+			problem: "no egress proxy is ready",
+		},
+		"Direct": {
+			reason:  "A host outside the tailnet needs no proxy.",
+			kind:    "HTTPRoute",
+			port:    8443,
+			objects: all,
+			want:    Target{Shape: Shape{HealthThreshold: 70, OutlierDetection: outliers}, Localities: []Locality{{Name: "ext/8443", Weight: 1, Endpoints: pods(8443, "192.0.2.7")}}},
+		},
+		"DirectByName": {
+			reason:  "A name waits for who resolves it; its protocol counts.",
+			kind:    "HTTPRoute",
+			port:    9000,
+			objects: all,
+			want:    Target{Shape: Shape{HealthThreshold: 70, OutlierDetection: outliers, HTTP2: true}, Localities: []Locality{{Name: "named/9000", Weight: 1}}},
+			problem: "the address of api.example.com is not known",
+		},
+		"NoPort": {
+			reason:  "A port that no endpoint has is as good as no object.",
+			kind:    "HTTPRoute",
+			port:    1,
+			objects: all,
+			want:    Target{Shape: Shape{HealthThreshold: 70, OutlierDetection: outliers}, Missing: true},
+			problem: "has no endpoint with port 1 of TCP",
+		},
+		"NotOfAttachments": {
+			reason:  "What is there for a service's failover is no endpoint.",
+			kind:    "HTTPRoute",
+			port:    80,
+			objects: append([]string{attachmentWeb}, all...),
+			want:    Target{Shape: Shape{HealthThreshold: 70, OutlierDetection: outliers}, Missing: true},
+			problem: "has no endpoint with port 80 of TCP",
+		},
+		"NoObject": {
+			reason:  "A route may name what is not there.",
+			kind:    "HTTPRoute",
+			port:    1,
+			want:    Target{Missing: true},
+			problem: "TailscaleEndpoints shop/edge does not exist",
+		},
+		"NoProxySet": {
+			reason:  "Until the proxies are made nothing answers, and the reference is right.",
+			kind:    "HTTPRoute",
+			port:    443,
+			objects: []string{endpointsEdge},
+			want:    Target{Shape: Shape{HealthThreshold: 70, OutlierDetection: outliers}},
+			problem: "has no proxies yet",
+		},
+		"MixedProtocols": {
+			reason:  "One cluster cannot speak TLS to some and not to others.",
+			kind:    "HTTPRoute",
+			port:    5432,
+			objects: []string{strings.ReplaceAll(endpointsEdge, ", healthCheck: {interval: 7s}", ""), strings.Replace(proxySetEdge, "db/5432, port: 5432, protocol: TCP", "db/5432, port: 5432, protocol: HTTPS", 1), sliceEdge},
+			want:    Target{Shape: Shape{HealthThreshold: 70, OutlierDetection: outliers}},
+			problem: "some endpoints of port 5432 speak HTTPS and others do not",
+		},
+	}
+	for n, tc := range cases {
+		t.Run(n, func(t *testing.T) {
+			s := snapshotOf(t, append([]string{routeTo(tc.kind, tc.port)}, tc.objects...)...)
+			tc.want.Key = TargetKey{Kind: TargetEndpoints, Namespace: "shop", Name: "edge", Port: tc.port, Protocol: routeKinds[tc.kind].Protocol()}
+			got := s.Target(tc.want.Key)
+			if got == nil {
+				t.Fatalf("%s\nno target", tc.reason)
+			}
+			if (tc.problem == "") != (got.Problem == "") || !strings.Contains(got.Problem, tc.problem) {
+				t.Errorf("%s\nproblem: want %q in %q", tc.reason, tc.problem, got.Problem)
+			}
+			tc.want.Problem = got.Problem
+			if diff := cmp.Diff(tc.want, *got); diff != "" {
+				t.Errorf("%s\n-want, +got\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,91 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// in zones, as many endpoints as each says.
+func in(zones ...int) []zoned {
+	var out []zoned
+	for z, n := range zones {
+		for i := range n {
+			out = append(out, zoned{zone: strconv.Itoa(z), Endpoint: Endpoint{Address: fmt.Sprintf("10.0.%d.%d", z, i)}})
+		}
+	}
+	return out
+}
+
+func TestLocalityWeights(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		sources []source
+		want    map[string]uint32
+	}{
+		"OneZone": {
+			reason:  "Weights are taken over where nothing is split.",
+			sources: []source{{name: "a", weight: 7, endpoints: in(3)}, {name: "b", weight: 3}},
+			want:    map[string]uint32{"a/0": 7, "b/": 3},
+		},
+		"Zones": {
+			reason:  "Zones share a weight by their endpoints, exactly, beside a source in one.",
+			sources: []source{{name: "a", weight: 1, endpoints: in(1, 2)}, {name: "b", weight: 1, endpoints: in(3, 2)}, {name: "c", weight: 2, endpoints: in(4)}},
+			want:    map[string]uint32{"a/0": 5, "a/1": 10, "b/0": 9, "b/1": 6, "c/0": 30},
+		},
+		"Priorities": {
+			reason:  "Each priority has weights of its own.",
+			sources: []source{{name: "a", weight: 5, endpoints: in(1, 1)}, {name: "b", priority: 1, weight: 5, endpoints: in(1)}},
+			want:    map[string]uint32{"a/0": 5, "a/1": 5, "b/0": 5},
+		},
+		"None": {
+			reason:  "A weight of 0 is no locality.",
+			sources: []source{{name: "a", weight: 0, endpoints: in(1)}},
+			want:    map[string]uint32{},
+		},
+		"Large": {
+			reason:  "Weights of a priority fit into 32 bits together.",
+			sources: []source{{name: "a", weight: 1000000, endpoints: in(1, 10006)}, {name: "b", weight: 3000000, endpoints: in(2)}},
+			want:    map[string]uint32{"a/0": 53650, "a/1": 536817262, "b/0": 1610612735},
+		},
+	}
+	for n, tc := range cases {
+		t.Run(n, func(t *testing.T) {
+			got := map[string]uint32{}
+			sum := uint64(0)
+			for _, l := range localities(tc.sources) {
+				got[l.Name+"/"+l.Zone] = l.Weight
+				sum += uint64(l.Weight)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got\n%s", tc.reason, diff)
+			}
+			if sum > math.MaxUint32 {
+				t.Errorf("%s\nweights are %d together", tc.reason, sum)
+			}
+		})
+	}
+}
+
+func TestClusterNames(t *testing.T) {
+	k := TargetKey{Kind: TargetEndpoints, Namespace: "shop", Name: "edge", Port: 5432, Protocol: ProtocolTCP}
+	got, err := ParseClusterName(k.ClusterName())
+	if err != nil || got != k {
+		t.Errorf("want %v back, got %v and %v", k, got, err)
+	}
+	for _, n := range []string{"", "tailscale/rule/httproute/shop/web/rule/0", "tailscale/services/shop/web/http/http", "x/services/shop/web/80/http"} {
+		if got, err := ParseClusterName(n); err == nil {
+			t.Errorf("%q is %v", n, got)
+		}
+	}
+	r := RouteKey{Kind: KindTLSRoute, NamespacedName: name("web")}
+	if got, want := r.ClusterName(0), "tlsroute/shop/web/rule/-1"; got != want {
+		t.Errorf("want %s, got %s", want, got)
+	}
+}

@@ -1,0 +1,211 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// decoder is made once, for it takes long.
+var decoder = sync.OnceValues(func() (runtime.Decoder, error) { //nolint:gochecknoglobals // It never changes.
+	s, err := Scheme()
+	if err != nil {
+		return nil, err
+	}
+	return serializer.NewCodecFactory(s, serializer.EnableStrict).UniversalDeserializer(), nil
+})
+
+// objects of manifests, in the namespace shop unless they say another.
+func objects(t testing.TB, manifests ...string) []client.Object {
+	t.Helper()
+	d, err := decoder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []client.Object
+	for _, m := range manifests {
+		r := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(m)))
+		for {
+			doc, err := r.Read()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(strings.TrimSpace(string(doc))) == 0 {
+				continue
+			}
+			out = append(out, object(t, d, doc))
+		}
+	}
+	return out
+}
+
+func object(t testing.TB, d runtime.Decoder, doc []byte) client.Object {
+	t.Helper()
+	decoded, _, err := d.Decode(doc, nil, nil)
+	if runtime.IsNotRegisteredError(err) {
+		u := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(doc, &u.Object); err != nil {
+			t.Fatal(err)
+		}
+		decoded, err = u, nil
+	}
+	if err != nil {
+		t.Fatalf("cannot decode\n%s\n%v", doc, err)
+	}
+	o, ok := decoded.(client.Object)
+	if !ok {
+		t.Fatalf("%T is no object", decoded)
+	}
+	if o.GetNamespace() == "" {
+		o.SetNamespace("shop")
+	}
+	return o
+}
+
+// apply manifests to a store.
+func apply(t testing.TB, s *Store, gone bool, manifests ...string) {
+	t.Helper()
+	var cs []Change
+	for _, o := range objects(t, manifests...) {
+		cs = append(cs, Change{Object: o, Gone: gone})
+	}
+	if err := s.Apply(cs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// snapshotOf manifests.
+func snapshotOf(t testing.TB, manifests ...string) *Snapshot {
+	t.Helper()
+	s := NewStore()
+	apply(t, s, false, manifests...)
+	return s.Snapshot()
+}
+
+// compareSnapshots by all that they hold, but for the count of changes.
+func compareSnapshots() cmp.Options {
+	return cmp.Options{
+		cmp.AllowUnexported(Snapshot{}, reference{}),
+		cmpopts.IgnoreFields(Snapshot{}, "Revision"),
+		cmpopts.EquateEmpty(),
+	}
+}
+
+func name(n string) types.NamespacedName { return types.NamespacedName{Namespace: "shop", Name: n} }
+
+// Manifests that several tests share.
+const (
+	routeToWeb = `
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: web, generation: 1, labels: {team: shop}}
+spec:
+  parentRefs: [{name: gw, namespace: infra}]
+  rules:
+  - backendRefs: [{group: gateway.tailscale.com, kind: TailscaleServices, name: web, port: 80}]
+`
+	servicesWeb = `
+apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleServices
+metadata: {name: web}
+spec:
+  selector: {}
+  vipService: {ports: ["tcp:80"]}
+  backends: [{name: app, port: 8080}]
+`
+	serviceApp = `
+apiVersion: v1
+kind: Service
+metadata: {name: app}
+spec: {ports: [{name: http, port: 8080, targetPort: 3000}]}
+`
+	sliceApp = `
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: app-1, labels: {kubernetes.io/service-name: app}}
+addressType: IPv4
+ports: [{name: http, port: 3000, protocol: TCP}]
+endpoints:
+- {addresses: [10.0.0.2], zone: b, conditions: {ready: true}}
+- {addresses: [10.0.0.1], zone: a, conditions: {ready: true}}
+- {addresses: [10.0.0.3], zone: a, conditions: {ready: false, serving: true, terminating: true}}
+- {addresses: [10.0.0.4], zone: a, conditions: {ready: false}}
+`
+	attachmentWeb = `
+apiVersion: tailnet.gateway.tailscale.com/v1alpha1
+kind: ServiceAttachment
+metadata: {name: web-edge-remote}
+spec:
+  endpoints: edge
+  services: web
+  direction: Egress
+  serviceName: svc:web-0123456789
+  addresses: [100.64.0.9]
+  ports: [{port: 80}]
+  healthCheck: {interval: 5s, timeout: 2s, healthyThreshold: 1, unhealthyThreshold: 2}
+`
+	proxySetEdge = `
+apiVersion: tailnet.gateway.tailscale.com/v1alpha1
+kind: ProxySet
+metadata: {name: edge-proxies}
+spec:
+  endpoints: edge
+  tailnet: corp
+  sets:
+  - {name: edge-in, direction: Ingress, replicas: 1}
+  - {name: edge-out, direction: Egress, replicas: 2}
+  targets:
+  - {name: web-edge-remote/80, port: 80, protocol: TCP, proxyPort: 10007, weight: 1}
+  - {name: db/5432, port: 5432, protocol: TCP, proxyPort: 10001, weight: 3}
+  - {name: db2/5432, port: 5432, protocol: TCP, proxyPort: 10002, weight: 1}
+  - {name: dns/53/udp, port: 53, protocol: UDP, proxyPort: 10003, weight: 1}
+  - {name: dns/53, port: 53, protocol: TCP, proxyPort: 10004, weight: 1}
+  - {name: api/443, port: 443, protocol: HTTPS, proxyPort: 10005, weight: 1}
+  - {name: ext/8443, port: 8443, protocol: TCP, address: "192.0.2.7:8443", weight: 1}
+  - {name: named/9000, port: 9000, protocol: GRPC, address: "api.example.com:9000", weight: 1}
+`
+	sliceEdge = `
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: edge-out-1, labels: {kubernetes.io/service-name: edge-out}}
+addressType: IPv4
+ports: [{name: agent, port: 9093, protocol: TCP}]
+endpoints:
+- {addresses: [10.1.0.1], conditions: {ready: true, serving: true}}
+- {addresses: [10.1.0.2], conditions: {ready: true, serving: false}}
+- {addresses: [10.1.0.3], conditions: {ready: true, serving: true, terminating: true}}
+`
+	endpointsEdge = `
+apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleEndpoints
+metadata: {name: edge}
+spec:
+  tailnet: corp
+  proxy: {connectionType: bidirectional}
+  endpoints:
+  - {name: db, tailscaleFQDN: db.tail1.ts.net, port: 5432, healthCheck: {interval: 7s}}
+  - {name: db2, tailscaleIP: 100.64.0.5, port: 5432}
+  - {name: api, tailscaleFQDN: api.tail1.ts.net, port: 443, protocol: HTTPS}
+  - {name: ext, externalTarget: "192.0.2.7:8443"}
+  - {name: named, externalTarget: "api.example.com:9000", protocol: GRPC}
+`
+)

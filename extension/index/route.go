@@ -1,0 +1,161 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A RouteKind is a kind of Gateway API's routes, as it stands in the names of Envoy
+// Gateway's clusters (envoyproxy/gateway internal/gatewayapi/helpers.go).
+type RouteKind string
+
+// Kinds of routes.
+const (
+	KindHTTPRoute RouteKind = "httproute"
+	KindGRPCRoute RouteKind = "grpcroute"
+	KindTCPRoute  RouteKind = "tcproute"
+	KindUDPRoute  RouteKind = "udproute"
+	KindTLSRoute  RouteKind = "tlsroute"
+)
+
+// Protocol that backends of the kind are spoken to in.
+func (k RouteKind) Protocol() Protocol {
+	switch k {
+	case KindGRPCRoute:
+		return ProtocolGRPC
+	case KindTCPRoute, KindTLSRoute:
+		return ProtocolTCP
+	case KindUDPRoute:
+		return ProtocolUDP
+	case KindHTTPRoute:
+		return ProtocolHTTP
+	}
+	return ProtocolHTTP
+}
+
+// A RouteKey names a route.
+type RouteKey struct {
+	Kind RouteKind
+	types.NamespacedName
+}
+
+// ClusterName is what Envoy Gateway calls the cluster of a rule: those of L4 routes
+// have no index (envoyproxy/gateway internal/gatewayapi/helpers.go,
+// irRouteDestinationName).
+func (k RouteKey) ClusterName(rule int) string {
+	if k.Kind != KindHTTPRoute && k.Kind != KindGRPCRoute {
+		rule = -1
+	}
+	return strings.Join([]string{string(k.Kind), k.Namespace, k.Name, "rule", strconv.Itoa(rule)}, "/")
+}
+
+// RulePrefix is what the names of endpoints begin with that are given to a rule's
+// own cluster. Its name follows.
+const RulePrefix = targetPrefix + "/rule/"
+
+// A BackendKind is a kind of backend that a route may name.
+type BackendKind int
+
+// Kinds of backends.
+const (
+	// BackendOther is none that we can give endpoints for.
+	BackendOther BackendKind = iota
+	BackendService
+	BackendServices
+	BackendEndpoints
+)
+
+// A BackendRef is a backend of a rule.
+type BackendRef struct {
+	Kind BackendKind
+	types.NamespacedName
+	Port   int32
+	Weight uint32
+
+	// Filters tells that the reference has filters of its own: Envoy Gateway
+	// then makes a cluster for each backend.
+	Filters bool
+
+	// Index among all references of the rule, those that are skipped included. Of
+	// a mirror it is the index of its filter among the rule's filters: Envoy
+	// Gateway names clusters by both.
+	Index int
+}
+
+// Ours tells whether the backend is of our kinds.
+func (b BackendRef) Ours() bool { return b.Kind == BackendServices || b.Kind == BackendEndpoints }
+
+// Target that the backend is, spoken to as a kind of route does.
+func (b BackendRef) Target(k RouteKind) TargetKey {
+	t := TargetKey{Kind: TargetServices, Namespace: b.Namespace, Name: b.Name, Port: b.Port, Protocol: k.Protocol()}
+	if b.Kind == BackendEndpoints {
+		t.Kind = TargetEndpoints
+	}
+	return t
+}
+
+// ServicePort that the backend is, if it is a Service, for a kind of route.
+func (b BackendRef) ServicePort(k RouteKind) ServicePort {
+	return ServicePort{NamespacedName: b.NamespacedName, Port: b.Port, UDP: k == KindUDPRoute}
+}
+
+// A Match is enough of a rule's match to tell whether an Envoy route was made of
+// it. Names carry only the rule's index, which another rule may have taken.
+type Match struct {
+	// Path is the value, and PathType one of Gateway API's types. A GRPCRoute's are
+	// those that Envoy Gateway makes of service and method: Exact /SERVICE/METHOD,
+	// PathPrefix /SERVICE, or a RegularExpression; a method alone is a header.
+	Path, PathType string
+
+	// Method of HTTP. Empty matches all.
+	Method string
+
+	// Headers and Query are sorted: NAME=VALUE, or NAME=~VALUE for a regular
+	// expression, names in lower case for headers. A bare NAME stands for any
+	// value. A GRPCRoute's method alone is ":path=*/METHOD".
+	Headers, Query []string
+}
+
+// A Rule of a route.
+type Rule struct {
+	Name     string
+	Matches  []Match
+	Backends []BackendRef
+
+	// Mirrors are the targets of RequestMirror filters.
+	Mirrors []BackendRef
+
+	// Own tells that the rule asks for something that a cluster shared with other
+	// routes cannot give, such as session persistence.
+	Own bool
+}
+
+// Ours tells whether a backend or a mirror of the rule is of our kinds.
+func (r Rule) Ours() bool {
+	return slices.ContainsFunc(r.Backends, BackendRef.Ours) || slices.ContainsFunc(r.Mirrors, BackendRef.Ours)
+}
+
+// OursBackend tells whether a backend of the rule, and not only a mirror, is of our
+// kinds.
+func (r Rule) OursBackend() bool {
+	return slices.ContainsFunc(r.Backends, BackendRef.Ours)
+}
+
+// A Route is what hooks need of a Gateway API route.
+type Route struct {
+	Key        RouteKey
+	Generation int64
+
+	// Gateways that the route attaches to.
+	Gateways []types.NamespacedName
+
+	// Rules in order. L4 routes have one that holds the backends of all: Envoy
+	// Gateway makes one cluster of them.
+	Rules []Rule
+}

@@ -1,0 +1,286 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
+)
+
+// portHTTPS speaks TLS where a service has it and does not say which ports do.
+const portHTTPS int32 = 443
+
+// build a target.
+func (v *view) build(k TargetKey) *Target {
+	t := &Target{Key: k}
+	n := types.NamespacedName{Namespace: k.Namespace, Name: k.Name}
+	if k.Kind == TargetEndpoints {
+		v.buildEndpoints(t, n)
+	} else {
+		v.buildServices(t, n)
+	}
+	if t.Problem != "" {
+		return t
+	}
+	tls, problem := v.tlsOf(k)
+	if problem != "" {
+		// To send it without TLS is what nobody asked for.
+		t.Problem, t.Localities = problem, nil
+		return t
+	}
+	if tls != nil {
+		t.Shape.TLS = tls
+	}
+	return t
+}
+
+// buildServices has local backends answer, and other clusters behind them.
+func (v *view) buildServices(t *Target, n types.NamespacedName) {
+	spec := v.services[v.saw(refServices, n)]
+	if spec == nil {
+		t.Missing, t.Problem = true, missing(kindTailscaleServices, n)
+		return
+	}
+	t.Shape = servicesShape(t.Key, spec)
+	backends, problem := answering(spec, t.Key)
+	if problem != "" {
+		t.Missing, t.Problem = true, fmt.Sprintf("TailscaleServices %s: %s", n, problem)
+		return
+	}
+	sources, problem := v.localSources(t, n.Namespace, spec, backends)
+	sources, remote := v.remoteSources(t.Key, n, spec, sources)
+	t.Localities = localities(sources)
+	if !empty(t.Localities) {
+		return
+	}
+	t.Problem = fmt.Sprintf("TailscaleServices %s: %s", n, cmp.Or(problem, remote, "no backend has a weight above 0; give one a weight"))
+}
+
+// answering are the backends of a port. They are as proxies have them
+// (functions/tailscaleservices), but that there may be several.
+func answering(spec *gatewayv1alpha1.TailscaleServicesSpec, k TargetKey) ([]gatewayv1alpha1.Backend, string) {
+	if slices.Contains(spec.VIPService.Ports, gatewayv1alpha1.ServicePortAll) {
+		out := slices.Clone(spec.Backends)
+		for i := range out {
+			out[i].Port = k.Port
+		}
+		return out, ""
+	}
+	wanted := fmt.Sprintf("tcp:%d", k.Port)
+	switch {
+	case k.Protocol == ProtocolUDP:
+		return nil, "its ports are of TCP; set spec.vipService.ports to " + string(gatewayv1alpha1.ServicePortAll) + " for UDP"
+	case !slices.Contains(spec.VIPService.Ports, gatewayv1alpha1.ServicePort(wanted)):
+		return nil, fmt.Sprintf("it has no port %d; add %s to spec.vipService.ports, or correct the backendRefs of the routes that name it", k.Port, wanted)
+	}
+	var named, rest []gatewayv1alpha1.Backend
+	for _, b := range spec.Backends {
+		switch {
+		case b.VIPPort == nil:
+			rest = append(rest, b)
+		case *b.VIPPort == k.Port:
+			named = append(named, b)
+		}
+	}
+	if len(named) == 0 {
+		named = rest
+	}
+	if len(named) == 0 {
+		return nil, fmt.Sprintf("no backend answers port %d; add one to spec.backends with vipPort %d", k.Port, k.Port)
+	}
+	return named, ""
+}
+
+// localSources of backends, and what is wrong with the first that has none.
+func (v *view) localSources(t *Target, ns string, spec *gatewayv1alpha1.TailscaleServicesSpec, backends []gatewayv1alpha1.Backend) (out []source, problem string) {
+	h2c, taken := true, map[string]bool{}
+	ranks := priorities(spec.LoadBalancing, backends)
+	for i, b := range backends {
+		s := source{name: b.Name, priority: ranks[i], weight: weight(spec.LoadBalancing, b)}
+		if taken[b.Name] {
+			// A name stands for one locality. A Service may answer at two ports.
+			s.name = fmt.Sprintf("%s/%d", b.Name, i)
+		}
+		taken[b.Name] = true
+		var wrong string
+		var h2 bool
+		switch {
+		case b.ProxyProtocol != "":
+			wrong = fmt.Sprintf("backend %s expects the PROXY protocol, which a Gateway does not send; remove proxyProtocol", b.Name)
+		case b.Kind == gatewayv1alpha1.BackendKindExternal:
+			s.endpoints, wrong = v.hostEndpoints(b.Host, b.Port)
+		default:
+			s.endpoints, h2, wrong = v.serviceEndpoints(types.NamespacedName{Namespace: ns, Name: b.Name}, b.Port, protocolOf(t.Key))
+		}
+		h2c = h2c && h2
+		problem = cmp.Or(problem, wrong)
+		out = append(out, s)
+	}
+	t.Shape.HTTP2 = t.Shape.HTTP2 || h2c && t.Key.Protocol == ProtocolHTTP
+	return out, problem
+}
+
+func protocolOf(k TargetKey) corev1.Protocol {
+	if k.Protocol == ProtocolUDP {
+		return corev1.ProtocolUDP
+	}
+	return corev1.ProtocolTCP
+}
+
+// weight of a backend.
+func weight(lb *gatewayv1alpha1.LoadBalancing, b gatewayv1alpha1.Backend) uint64 {
+	w := ptr.Deref(b.Weight, 1)
+	if lb != nil && lb.Strategy == gatewayv1alpha1.StrategyWeighted {
+		if of, ok := lb.Weights[b.Name]; ok {
+			w = of
+		}
+	}
+	return uint64(max(w, 0))
+}
+
+// priorities of backends, from 0 without gaps: as they say, or with strategy
+// failover in its order. Those that it does not name come last.
+func priorities(lb *gatewayv1alpha1.LoadBalancing, backends []gatewayv1alpha1.Backend) []uint32 {
+	wanted := make([]int32, len(backends))
+	for i, b := range backends {
+		wanted[i] = ptr.Deref(b.Priority, 0)
+		if lb == nil || lb.Strategy != gatewayv1alpha1.StrategyFailover || lb.Failover == nil {
+			continue
+		}
+		order := append([]gatewayv1alpha1.BackendName{lb.Failover.Primary}, lb.Failover.Secondary...)
+		at := slices.Index(order, gatewayv1alpha1.BackendName(b.Name))
+		if at < 0 {
+			at = len(order)
+		}
+		wanted[i] = int32(at)
+	}
+	used := []int32{}
+	for i, w := range wanted {
+		if weight(lb, backends[i]) > 0 {
+			used = append(used, w)
+		}
+	}
+	slices.Sort(used)
+	used = slices.Compact(used)
+	out := make([]uint32, len(backends))
+	for i, w := range wanted {
+		at, _ := slices.BinarySearch(used, w)
+		out[i] = uint32(at)
+	}
+	return out
+}
+
+// remoteSources appends other clusters to local sources: behind them, or with
+// affinity Global beside them, each cluster with the weight that all of the local
+// ones have together. A cluster that several TailscaleEndpoints lead to counts once.
+func (v *view) remoteSources(k TargetKey, n types.NamespacedName, spec *gatewayv1alpha1.TailscaleServicesSpec, local []source) (out []source, problem string) {
+	attachments := v.attachments.sorted(v.saw(refAttachments, n))
+	if len(attachments) == 0 || k.Protocol == ProtocolUDP {
+		return local, ""
+	}
+	if terminated(spec, k.Port) {
+		return local, fmt.Sprintf("other clusters end TLS at port %d, which a Gateway does not speak to them", k.Port)
+	}
+	ways := map[tailnetv1alpha1.ServiceName]uint64{}
+	for _, a := range attachments {
+		ways[a.Spec.ServiceName]++
+	}
+	multiple := uint64(1)
+	for _, c := range ways {
+		multiple = lcm(multiple, c)
+	}
+	behind, whole, equal := uint32(0), uint64(0), global(spec.LoadBalancing)
+	out = slices.Clone(local)
+	for i, s := range out {
+		if s.weight > 0 {
+			behind = max(behind, s.priority+1)
+		}
+		if s.priority == PriorityLocal {
+			whole += s.weight
+		}
+		if equal {
+			out[i].weight *= multiple
+		}
+	}
+	whole = max(whole, 1)
+	if equal {
+		behind = PriorityLocal
+	} else {
+		behind, whole = max(behind, PriorityRemote), 1
+	}
+	for _, a := range attachments {
+		s := source{name: a.Name, priority: behind, weight: whole * multiple / ways[a.Spec.ServiceName]}
+		p := v.proxySet(sibling(n, a.Spec.Endpoints))
+		i := -1
+		if p != nil {
+			name := fmt.Sprintf("%s/%d", a.Name, k.Port)
+			i = slices.IndexFunc(p.Targets, func(t tailnetv1alpha1.ProxySetTarget) bool { return t.Name == name && t.ProxyPort != 0 })
+		}
+		if i < 0 {
+			problem = cmp.Or(problem, fmt.Sprintf("TailscaleEndpoints %s has no port for ServiceAttachment %s yet; look at its condition EgressReady", a.Spec.Endpoints, a.Name))
+		} else {
+			s.endpoints = v.egressPods(n.Namespace, p, p.Targets[i].ProxyPort)
+		}
+		out = append(out, s)
+	}
+	return out, problem
+}
+
+// global tells whether other clusters are equal to this one.
+func global(lb *gatewayv1alpha1.LoadBalancing) bool {
+	if lb == nil {
+		return false
+	}
+	return lb.Affinity == gatewayv1alpha1.AffinityGlobal || lb.FailoverPolicy != nil && !ptr.Deref(lb.FailoverPolicy.PreferLocal, true)
+}
+
+// terminated tells whether proxies end TLS at a port.
+func terminated(spec *gatewayv1alpha1.TailscaleServicesSpec, port int32) bool {
+	if spec.TLS == nil || spec.TLS.Mode == gatewayv1alpha1.TLSModePassthrough {
+		return false
+	}
+	if len(spec.TLS.Ports) > 0 {
+		return slices.Contains(spec.TLS.Ports, port)
+	}
+	https := gatewayv1alpha1.ServicePort(fmt.Sprintf("tcp:%d", portHTTPS))
+	return port == portHTTPS || !slices.Contains(spec.VIPService.Ports, https)
+}
+
+// egressPods of a TailscaleEndpoints, at one of their ports.
+func (v *view) egressPods(ns string, p *tailnetv1alpha1.ProxySetSpec, port int32) []zoned {
+	var out []zoned
+	for _, m := range p.Sets {
+		if m.Direction == tailnetv1alpha1.DirectionEgress {
+			out = append(out, v.proxies(types.NamespacedName{Namespace: ns, Name: names.Service(m.Name)}, port)...)
+		}
+	}
+	return out
+}
+
+// hostEndpoints are the addresses of a host. Names are looked up elsewhere.
+func (v *view) hostEndpoints(host string, port int32) ([]zoned, string) {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return []zoned{{Endpoint: Endpoint{Address: a.Unmap().String(), Port: port, Weight: 1}}}, ""
+	}
+	host = canonicalHost(host)
+	addresses := v.hosts[v.saw(refHost, types.NamespacedName{Name: host}).Name]
+	if len(addresses) == 0 {
+		return nil, fmt.Sprintf("the address of %s is not known; look whether the name exists, or set an address", host)
+	}
+	out := make([]zoned, 0, len(addresses))
+	for _, a := range addresses {
+		out = append(out, zoned{Endpoint: Endpoint{Address: a, Port: port, Hostname: host, Weight: 1}})
+	}
+	return out, ""
+}

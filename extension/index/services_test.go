@@ -1,0 +1,218 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func pods(port int32, addresses ...string) []Endpoint {
+	var out []Endpoint
+	for _, a := range addresses {
+		out = append(out, Endpoint{Address: a, Port: port, Weight: 1})
+	}
+	return out
+}
+
+func draining(port int32, address string) Endpoint {
+	return Endpoint{Address: address, Port: port, Weight: 1, Health: Draining}
+}
+
+// services with a spec, in braces, to which the selector is added.
+func services(spec string) string {
+	return "apiVersion: gateway.tailscale.com/v1alpha1\nkind: TailscaleServices\nmetadata: {name: web}\nspec: {selector: {}, " + strings.TrimPrefix(spec, "{")
+}
+
+const (
+	serviceAlt = `
+apiVersion: v1
+kind: Service
+metadata: {name: alt}
+spec: {ports: [{port: 8080}]}
+`
+	sliceAlt = `
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: alt-1, labels: {kubernetes.io/service-name: alt}}
+addressType: IPv4
+ports: [{name: "", port: 8080, protocol: TCP}]
+endpoints: [{addresses: [10.2.0.1], conditions: {}}]
+`
+)
+
+func TestServicesLocalities(t *testing.T) {
+	local := []Locality{
+		{Name: "app", Zone: "a", Weight: 1, Endpoints: append(pods(3000, "10.0.0.1"), draining(3000, "10.0.0.3"))},
+		{Name: "app", Zone: "b", Weight: 1, Endpoints: pods(3000, "10.0.0.2")},
+	}
+	edge := append(pods(10007, "10.1.0.1"), draining(10007, "10.1.0.3"))
+	alt := pods(8080, "10.2.0.1")
+	cases := map[string]struct {
+		reason  string
+		objects []string
+		want    []Locality
+		problem string
+		missing bool
+	}{
+		"Local": {
+			reason:  "Pods that are ready answer at the target port, by zone; one that is terminating drains, one that is not ready is left out.",
+			objects: []string{servicesWeb, serviceApp, sliceApp},
+			want:    local,
+		},
+		"NoObject": {
+			reason:  "A route may name what is not there.",
+			problem: "TailscaleServices shop/web does not exist",
+			missing: true,
+		},
+		"NoPort": {
+			reason:  "A port that the service does not have is as good as no service.",
+			objects: []string{services(`{vipService: {ports: ["tcp:81"]}, backends: [{name: app, port: 8080}]}`)},
+			problem: "add tcp:80 to spec.vipService.ports",
+			missing: true,
+		},
+		"NoService": {
+			reason:  "A Service that is not there has no endpoints, and its place is kept.",
+			objects: []string{servicesWeb},
+			want:    []Locality{{Name: "app", Weight: 1}},
+			problem: "Service shop/app does not exist",
+		},
+		"NoServicePort": {
+			reason:  "The port is one of the Service, not of its pods.",
+			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 3000}]}`), serviceApp, sliceApp},
+			want:    []Locality{{Name: "app", Weight: 1}},
+			problem: "has no port 3000 of TCP",
+		},
+		"NothingReady": {
+			reason:  "Pods that only drain do not answer.",
+			objects: []string{servicesWeb, serviceApp, strings.ReplaceAll(sliceApp, "ready: true", "ready: false")},
+			want:    []Locality{{Name: "app", Zone: "a", Weight: 1, Endpoints: []Endpoint{draining(3000, "10.0.0.3")}}},
+			problem: "TailscaleServices shop/web:",
+		},
+		"ExternalName": {
+			reason:  "A Service of type ExternalName has no endpoints.",
+			objects: []string{servicesWeb, "apiVersion: v1\nkind: Service\nmetadata: {name: app}\nspec: {type: ExternalName, externalName: example.com}\n"},
+			want:    []Locality{{Name: "app", Weight: 1}},
+			problem: "is of type ExternalName",
+		},
+		"VIPPort": {
+			reason:  "A backend that names the port goes before one that takes the rest.",
+			objects: []string{services(`{vipService: {ports: ["tcp:80", "tcp:81"]}, backends: [{name: app, port: 8080}, {name: alt, port: 8080, vipPort: 80}]}`), serviceApp, sliceApp, serviceAlt, sliceAlt},
+			want:    []Locality{{Name: "alt", Weight: 1, Endpoints: alt}},
+		},
+		"AllPorts": {
+			reason:  "With all ports packets keep theirs.",
+			objects: []string{services(`{vipService: {ports: [do-not-validate]}, backends: [{name: app, port: 8080}]}`), strings.ReplaceAll(serviceApp, "8080", "80"), sliceApp},
+			want:    local,
+		},
+		"Weights": {
+			reason:  "Weights are those of the backends, split by zone in whole numbers; one of weight 0 gets nothing.",
+			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080, weight: 3}, {name: alt, port: 8080, weight: 7}, {name: none, port: 1, weight: 0}]}`), serviceApp, sliceApp, serviceAlt, sliceAlt},
+			want: []Locality{
+				{Name: "alt", Weight: 14, Endpoints: alt},
+				{Name: "app", Zone: "a", Weight: 3, Endpoints: local[0].Endpoints},
+				{Name: "app", Zone: "b", Weight: 3, Endpoints: local[1].Endpoints},
+			},
+		},
+		"SameNameTwice": {
+			reason:  "A Service that answers at two ports has two localities.",
+			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: alt, port: 8080}, {name: alt, port: 8081}]}`), serviceAlt, sliceAlt},
+			want:    []Locality{{Name: "alt", Weight: 1, Endpoints: alt}, {Name: "alt/1", Weight: 1}},
+		},
+		"WeightsByName": {
+			reason:  "Strategy weighted has its own, and 1 for a backend that it does not name.",
+			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080}, {name: alt, port: 8080}], loadBalancing: {strategy: weighted, weights: {alt: 4}}}`), serviceApp, serviceAlt, sliceAlt},
+			want:    []Locality{{Name: "alt", Weight: 4, Endpoints: alt}, {Name: "app", Weight: 1}},
+		},
+		"Priorities": {
+			reason:  "Priorities are packed from 0 on.",
+			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080, priority: 9}, {name: alt, port: 8080, priority: 5}]}`), serviceApp, serviceAlt, sliceAlt},
+			want:    []Locality{{Name: "alt", Weight: 1, Endpoints: alt}, {Name: "app", Priority: 1, Weight: 1}},
+		},
+		"Failover": {
+			reason: "Strategy failover goes by its order; other clusters come behind all local backends.",
+			objects: []string{
+				services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080}, {name: alt, port: 8080}], loadBalancing: {strategy: failover, failover: {primary: alt, secondary: [app]}}}`),
+				serviceApp, serviceAlt, sliceAlt, attachmentWeb, proxySetEdge, sliceEdge,
+			},
+			want: []Locality{
+				{Name: "alt", Weight: 1, Endpoints: alt},
+				{Name: "app", Priority: 1, Weight: 1},
+				{Name: "web-edge-remote", Priority: 2, Weight: 1, Endpoints: edge},
+			},
+		},
+		"Remote": {
+			reason:  "Another cluster is behind local backends, at its port of the egress pods that serve.",
+			objects: []string{servicesWeb, serviceApp, sliceApp, attachmentWeb, proxySetEdge, sliceEdge},
+			want:    append(append([]Locality{}, local...), Locality{Name: "web-edge-remote", Priority: PriorityRemote, Weight: 1, Endpoints: edge}),
+		},
+		"RemoteAlone": {
+			reason:  "While nothing local answers its place is kept, so that the remote endpoints stay where they are.",
+			objects: []string{servicesWeb, serviceApp, attachmentWeb, proxySetEdge, sliceEdge},
+			want:    []Locality{{Name: "app", Weight: 1}, {Name: "web-edge-remote", Priority: PriorityRemote, Weight: 1, Endpoints: edge}},
+		},
+		"RemoteWithoutPort": {
+			reason:  "Endpoints that have given no port yet lead nowhere.",
+			objects: []string{servicesWeb, serviceApp, attachmentWeb},
+			want:    []Locality{{Name: "app", Weight: 1}, {Name: "web-edge-remote", Priority: PriorityRemote, Weight: 1}},
+			problem: "Service shop/app has no pod that is ready",
+		},
+		"RemoteTLS": {
+			reason:  "What ends TLS in another cluster cannot be spoken to without.",
+			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080}], tls: {}}`), serviceApp, sliceApp, attachmentWeb, proxySetEdge, sliceEdge},
+			want:    local,
+		},
+		"Global": {
+			reason: "With affinity Global a cluster gets as much as this one, however many ways lead to it.",
+			objects: []string{
+				services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: alt, port: 8080, weight: 3}], loadBalancing: {affinity: Global}}`),
+				serviceAlt, sliceAlt, attachmentWeb, strings.ReplaceAll(attachmentWeb, "web-edge-remote", "web-edge2-remote"), proxySetEdge, sliceEdge,
+			},
+			want: []Locality{
+				{Name: "alt", Weight: 6, Endpoints: alt},
+				{Name: "web-edge-remote", Weight: 3, Endpoints: edge},
+				{Name: "web-edge2-remote", Weight: 3},
+			},
+		},
+		"NotPreferLocal": {
+			reason:  "failoverPolicy.preferLocal false is the same.",
+			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: alt, port: 8080}], loadBalancing: {failoverPolicy: {preferLocal: false}}}`), serviceAlt, sliceAlt, attachmentWeb, proxySetEdge, sliceEdge},
+			want:    []Locality{{Name: "alt", Weight: 1, Endpoints: alt}, {Name: "web-edge-remote", Weight: 1, Endpoints: edge}},
+		},
+		"ExternalAddress": {
+			reason:  "An address is an endpoint as it is.",
+			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{kind: External, name: legacy, host: 192.0.2.1, port: 8080}]}`)},
+			want:    []Locality{{Name: "legacy", Weight: 1, Endpoints: pods(8080, "192.0.2.1")}},
+		},
+		"ExternalName2": {
+			reason:  "A name has no address until someone tells it.",
+			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{kind: External, name: legacy, host: old.example.com, port: 8080}]}`)},
+			want:    []Locality{{Name: "legacy", Weight: 1}},
+			problem: "the address of old.example.com is not known",
+		},
+		"ProxyProtocol": {
+			reason:  "A Gateway sends no PROXY protocol, so such a backend would not understand it.",
+			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080, proxyProtocol: v2}]}`), serviceApp, sliceApp},
+			want:    []Locality{{Name: "app", Weight: 1}},
+			problem: "remove proxyProtocol",
+		},
+	}
+	for n, tc := range cases {
+		t.Run(n, func(t *testing.T) {
+			s := snapshotOf(t, append([]string{routeToWeb}, tc.objects...)...)
+			got := s.Target(TargetKey{Kind: TargetServices, Namespace: "shop", Name: "web", Port: 80, Protocol: ProtocolHTTP})
+			if diff := cmp.Diff(tc.want, got.Localities); diff != "" {
+				t.Errorf("%s\nlocalities: -want, +got\n%s", tc.reason, diff)
+			}
+			if (tc.problem == "") != (got.Problem == "") || !strings.Contains(got.Problem, tc.problem) {
+				t.Errorf("%s\nproblem: want %q in %q", tc.reason, tc.problem, got.Problem)
+			}
+			if got.Missing != tc.missing {
+				t.Errorf("%s\nmissing: want %v, got %v", tc.reason, tc.missing, got.Missing)
+			}
+		})
+	}
+}

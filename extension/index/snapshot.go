@@ -1,0 +1,159 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A Snapshot is what was known at one moment. It never changes, and reading it
+// neither blocks nor calls anything.
+type Snapshot struct {
+	// Revision of what clusters and routes are made of: it is greater when a route
+	// that names one of ours has changed, a Shape, or what is permitted. Changes of
+	// endpoints leave it alone. It counts in this process alone.
+	Revision uint64
+
+	// Digest of the same. It is equal in every process that knows the same
+	// objects, in whatever order it came to know them.
+	Digest uint64
+
+	routes  map[RouteKey]*Route
+	targets map[TargetKey]*Target
+
+	// services are the endpoints of Kubernetes Services that rules name beside
+	// ours, by Service and port.
+	services map[ServicePort][]Locality
+
+	// pinned are the routes that a policy below Gateway level is attached to. A
+	// rule's name stands for one rule, the empty one for all.
+	pinned map[RouteKey]map[string]bool
+
+	// granted are the references across namespaces that a ReferenceGrant allows.
+	granted map[reference]bool
+}
+
+// A ServicePort is a port of a Kubernetes Service.
+type ServicePort struct {
+	types.NamespacedName
+	Port int32
+
+	// UDP tells that it is the port of UDP. A Service may have both.
+	UDP bool
+}
+
+// A reference from the routes of a namespace to an object of another one.
+type reference struct {
+	kind      RouteKind
+	namespace string
+	to        BackendKind
+
+	// object without a name stands for all of the namespace.
+	object types.NamespacedName
+}
+
+// A Grant is what a ReferenceGrant allows: routes of one kind in a namespace may
+// name an object of another one, or all of the kind there if Object has no name.
+type Grant struct {
+	Kind      RouteKind
+	Namespace string
+	To        BackendKind
+	Object    types.NamespacedName
+}
+
+// Contents is what a Snapshot is made of. All of it may be empty.
+type Contents struct {
+	Revision uint64
+	Routes   []*Route
+	Targets  []*Target
+	Services map[ServicePort][]Locality
+
+	// Pinned are names of rules with a policy below Gateway level by route, the
+	// empty name for the whole route.
+	Pinned map[RouteKey][]string
+
+	Grants []Grant
+}
+
+// NewSnapshot of what is known. It keeps what it is given: nothing of it may be
+// changed after. Of several with one key the last counts.
+func NewSnapshot(c Contents) *Snapshot {
+	s := &Snapshot{
+		Revision: c.Revision,
+		routes:   make(map[RouteKey]*Route, len(c.Routes)),
+		targets:  make(map[TargetKey]*Target, len(c.Targets)),
+		services: c.Services,
+		pinned:   make(map[RouteKey]map[string]bool, len(c.Pinned)),
+		granted:  make(map[reference]bool, len(c.Grants)),
+	}
+	for _, r := range c.Routes {
+		s.routes[r.Key] = r
+	}
+	for _, t := range c.Targets {
+		s.targets[t.Key] = t
+	}
+	for k, names := range c.Pinned {
+		s.pinned[k] = make(map[string]bool, len(names))
+		for _, n := range names {
+			s.pinned[k][n] = true
+		}
+	}
+	for _, g := range c.Grants {
+		s.granted[reference{kind: g.Kind, namespace: g.Namespace, to: g.To, object: g.Object}] = true
+	}
+	return s
+}
+
+// Route returns nil for one that is not known.
+func (s *Snapshot) Route(k RouteKey) *Route { return s.routes[k] }
+
+// Target returns nil for one that no route names.
+func (s *Snapshot) Target(k TargetKey) *Target { return s.targets[k] }
+
+// Service returns the endpoints of a Kubernetes Service that a rule names beside
+// one of ours.
+func (s *Snapshot) Service(p ServicePort) []Locality { return s.services[p] }
+
+// Pinned tells whether a policy is attached to the route, or to the rule: then its
+// cluster has settings of its own.
+func (s *Snapshot) Pinned(k RouteKey, rule string) bool {
+	p := s.pinned[k]
+	return p[""] || rule != "" && p[rule]
+}
+
+// Permitted tells whether a route may refer to an object: in its own namespace
+// always, in others if a ReferenceGrant says so. L4 routes may never refer to one of
+// ours in another namespace: Envoy Gateway drops such references before it looks at
+// grants (internal/provider/kubernetes/routes.go).
+func (s *Snapshot) Permitted(k RouteKey, b BackendRef) bool {
+	if b.Namespace == k.Namespace {
+		return true
+	}
+	if b.Ours() && k.Kind != KindHTTPRoute && k.Kind != KindGRPCRoute {
+		return false
+	}
+	r := reference{kind: k.Kind, namespace: k.Namespace, to: b.Kind, object: b.NamespacedName}
+	all := r
+	all.object.Name = ""
+	return s.granted[r] || s.granted[all]
+}
+
+// Counts of what is known, by a name for people.
+func (s *Snapshot) Counts() map[string]int {
+	out := map[string]int{
+		"routes":               len(s.routes),
+		"targets":              len(s.targets),
+		"targetsWithoutAnswer": 0,
+		"endpoints":            0,
+	}
+	for _, t := range s.targets {
+		if t.Problem != "" {
+			out["targetsWithoutAnswer"]++
+		}
+		for _, l := range t.Localities {
+			out["endpoints"] += len(l.Endpoints)
+		}
+	}
+	return out
+}

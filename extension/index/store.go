@@ -1,0 +1,394 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/dump"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// A Change of an object.
+type Change struct {
+	// Object as it is now. It must not be changed afterwards: parts of it are
+	// kept. Of one that is gone, kind, namespace and name are enough.
+	Object client.Object
+
+	// Gone tells that the object is no more.
+	Gone bool
+}
+
+// A consumer is what is built of other objects: a target, or the endpoints of a
+// Service that stands beside one. One of both is set.
+type consumer struct {
+	target  TargetKey
+	service ServicePort
+}
+
+// A Store holds the newest Snapshot, and makes the next.
+type Store struct {
+	snapshot atomic.Pointer[Snapshot]
+
+	// mu guards what follows. Readers of snapshots never take it.
+	mu    sync.Mutex
+	world *world
+
+	// namedBy are the routes that name a consumer: without any it is dropped.
+	namedBy map[consumer]map[RouteKey]struct{}
+
+	// ruleNames are the names of endpoints of a route's rules.
+	ruleNames map[RouteKey][]string
+
+	// deps of consumers, and the same by what they depend on.
+	deps       map[consumer]map[ref]struct{}
+	dependents map[ref]map[consumer]struct{}
+
+	subscriptions map[*Subscription]struct{}
+}
+
+// NewStore returns one with an empty Snapshot.
+func NewStore() *Store {
+	s := &Store{
+		world:         newWorld(),
+		namedBy:       map[consumer]map[RouteKey]struct{}{},
+		ruleNames:     map[RouteKey][]string{},
+		deps:          map[consumer]map[ref]struct{}{},
+		dependents:    map[ref]map[consumer]struct{}{},
+		subscriptions: map[*Subscription]struct{}{},
+	}
+	s.snapshot.Store(&Snapshot{})
+	return s
+}
+
+// Snapshot is the newest. It is never nil.
+func (s *Store) Snapshot() *Snapshot { return s.snapshot.Load() }
+
+// Apply changes, and make one Snapshot of them all. What cannot be read is told, and
+// the rest is applied.
+func (s *Store) Apply(changes ...Change) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := newDirty()
+	var errs []error
+	for _, c := range changes {
+		if err := s.world.put(c, d); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	s.advance(d)
+	return errors.Join(errs...)
+}
+
+// SetHost tells the addresses of a DNS name, which whoever resolves names finds out.
+// None means that it has none.
+func (s *Store) SetHost(host string, addresses []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	host = canonicalHost(host)
+	addresses = slices.Compact(slices.Sorted(slices.Values(addresses)))
+	if len(addresses) == 0 {
+		delete(s.world.hosts, host)
+	} else {
+		s.world.hosts[host] = addresses
+	}
+	d := newDirty()
+	d.ref(refHost, types.NamespacedName{Name: host})
+	s.advance(d)
+}
+
+// Hosts are the DNS names whose addresses targets need, sorted.
+func (s *Store) Hosts() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []string
+	for r := range s.dependents {
+		if r.kind == refHost {
+			out = append(out, r.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// A change is a Snapshot in the making. Its maps are those of the one before until
+// the first write to them.
+type change struct {
+	next   Snapshot
+	cloned map[string]bool
+
+	// endpoints are the consumers whose localities are others, and routes those
+	// whose rules are, with the names that these had.
+	endpoints []consumer
+	routes    map[RouteKey][]string
+	shapes    bool
+}
+
+func clone[K comparable, V any](c *change, name string, m *map[K]V) map[K]V {
+	if c.cloned[name] {
+		return *m
+	}
+	c.cloned[name] = true
+	if *m = maps.Clone(*m); *m == nil {
+		*m = map[K]V{}
+	}
+	return *m
+}
+
+// digest replaces the part of an old thing by that of a new one.
+func (c *change) digest(old, now any) {
+	if was, is := sum(old), sum(now); was != is {
+		c.next.Digest += is - was
+		c.shapes = true
+	}
+}
+
+// sum of a thing. It is the same in every process.
+func sum(v any) uint64 {
+	if v == nil {
+		return 0
+	}
+	h := sha256.Sum256([]byte(dump.ForHash(v)))
+	return binary.BigEndian.Uint64(h[:])
+}
+
+// advance to the next Snapshot.
+func (s *Store) advance(d *dirty) {
+	c := &change{next: *s.snapshot.Load(), cloned: map[string]bool{}, routes: map[RouteKey][]string{}}
+	todo := map[consumer]struct{}{}
+	for k := range d.routes {
+		s.advanceRoute(c, k, todo)
+	}
+	for r := range d.refs {
+		for of := range s.dependents[r] {
+			todo[of] = struct{}{}
+		}
+	}
+	for of := range todo {
+		if len(s.namedBy[of]) == 0 {
+			s.drop(c, of)
+			continue
+		}
+		s.rebuild(c, of)
+	}
+	for k := range d.pins {
+		s.advancePins(c, k)
+	}
+	if d.grants {
+		if now := s.world.granted(); !maps.Equal(now, c.next.granted) {
+			c.digest(grantSum(c.next.granted), grantSum(now))
+			c.next.granted = now
+		}
+	}
+	if c.shapes {
+		c.next.Revision++
+	}
+	if len(c.cloned) == 0 && !c.shapes {
+		return
+	}
+	s.snapshot.Store(&c.next)
+	s.publish(c)
+}
+
+// grantSum is what grants are in a digest. Without any it is nothing.
+func grantSum(m map[reference]bool) any {
+	if len(m) == 0 {
+		return nil
+	}
+	return struct{ Granted map[reference]bool }{m}
+}
+
+// advanceRoute takes a route over, and says whom it named and names.
+func (s *Store) advanceRoute(c *change, k RouteKey, todo map[consumer]struct{}) {
+	old := c.next.routes[k]
+	var now *Route
+	if p := s.world.routes[k]; p != nil {
+		r := p.route
+		r.Gateways = s.world.gateways(p)
+		now = &r
+	}
+	if reflect.DeepEqual(old, now) {
+		return
+	}
+	c.digest(routeSum(old), routeSum(now))
+	c.routes[k] = s.ruleNames[k]
+	routes := clone(c, "routes", &c.next.routes)
+	if now == nil {
+		delete(routes, k)
+		delete(s.ruleNames, k)
+	} else {
+		routes[k] = now
+		s.ruleNames[k] = ruleNames(now)
+	}
+	for of := range consumers(old) {
+		delete(s.namedBy[of], k)
+		if len(s.namedBy[of]) == 0 {
+			delete(s.namedBy, of)
+			todo[of] = struct{}{}
+		}
+	}
+	for of := range consumers(now) {
+		if s.namedBy[of] == nil {
+			s.namedBy[of] = map[RouteKey]struct{}{}
+			todo[of] = struct{}{}
+		}
+		s.namedBy[of][k] = struct{}{}
+	}
+}
+
+// routeSum leaves out the generation: a change of status or of what nobody here reads
+// is none.
+func routeSum(r *Route) any {
+	if r == nil {
+		return nil
+	}
+	out := *r
+	out.Generation = 0
+	return out
+}
+
+// consumers that a route names.
+func consumers(r *Route) map[consumer]struct{} {
+	out := map[consumer]struct{}{}
+	if r == nil {
+		return out
+	}
+	for _, rule := range r.Rules {
+		mixed := rule.OursBackend()
+		for _, b := range rule.Backends {
+			switch {
+			case b.Ours():
+				out[consumer{target: b.Target(r.Key.Kind)}] = struct{}{}
+			case b.Kind == BackendService && mixed:
+				out[consumer{service: b.ServicePort(r.Key.Kind)}] = struct{}{}
+			}
+		}
+		for _, b := range rule.Mirrors {
+			if b.Ours() {
+				out[consumer{target: b.Target(r.Key.Kind)}] = struct{}{}
+			}
+		}
+	}
+	return out
+}
+
+// drop what no route names any more.
+func (s *Store) drop(c *change, of consumer) {
+	for r := range s.deps[of] {
+		s.independent(of, r)
+	}
+	delete(s.deps, of)
+	c.endpoints = append(c.endpoints, of)
+	if of.target == (TargetKey{}) {
+		delete(clone(c, "services", &c.next.services), of.service)
+		return
+	}
+	c.digest(shapeSum(c.next.targets[of.target]), nil)
+	delete(clone(c, "targets", &c.next.targets), of.target)
+}
+
+// rebuild a target, or the endpoints of a Service.
+func (s *Store) rebuild(c *change, of consumer) {
+	v := s.world.view()
+	if of.target == (TargetKey{}) {
+		s.rebuildService(c, v, of)
+	} else {
+		s.rebuildTarget(c, v, of)
+	}
+	for r := range s.deps[of] {
+		if _, ok := v.seen[r]; !ok {
+			s.independent(of, r)
+		}
+	}
+	for r := range v.seen {
+		if s.dependents[r] == nil {
+			s.dependents[r] = map[consumer]struct{}{}
+		}
+		s.dependents[r][of] = struct{}{}
+	}
+	s.deps[of] = v.seen
+}
+
+func (s *Store) independent(of consumer, r ref) {
+	delete(s.dependents[r], of)
+	if len(s.dependents[r]) == 0 {
+		delete(s.dependents, r)
+	}
+}
+
+func (s *Store) rebuildService(c *change, v *view, of consumer) {
+	protocol := corev1.ProtocolTCP
+	if of.service.UDP {
+		protocol = corev1.ProtocolUDP
+	}
+	endpoints, _, _ := v.serviceEndpoints(of.service.NamespacedName, of.service.Port, protocol)
+	now := localities([]source{{name: of.service.Name, weight: 1, endpoints: endpoints}})
+	old, ok := c.next.services[of.service]
+	if ok && reflect.DeepEqual(old, now) {
+		return
+	}
+	clone(c, "services", &c.next.services)[of.service] = now
+	c.endpoints = append(c.endpoints, of)
+}
+
+func (s *Store) rebuildTarget(c *change, v *view, of consumer) {
+	now := v.build(of.target)
+	old := c.next.targets[of.target]
+	if reflect.DeepEqual(old, now) {
+		return
+	}
+	clone(c, "targets", &c.next.targets)[of.target] = now
+	if old == nil || old.Missing != now.Missing || !reflect.DeepEqual(old.Shape, now.Shape) {
+		c.digest(shapeSum(old), shapeSum(now))
+	}
+	if old == nil || !reflect.DeepEqual(old.Localities, now.Localities) {
+		c.endpoints = append(c.endpoints, of)
+	}
+}
+
+// shapeSum is what a target is in a digest.
+func shapeSum(t *Target) any {
+	if t == nil {
+		return nil
+	}
+	return Target{Key: t.Key, Shape: t.Shape, Missing: t.Missing}
+}
+
+func (s *Store) advancePins(c *change, k RouteKey) {
+	var now map[string]bool
+	if p := s.world.routes[k]; p != nil {
+		now = s.world.pinned(p)
+	}
+	old := c.next.pinned[k]
+	if maps.Equal(old, now) {
+		return
+	}
+	c.digest(pinSum(k, old), pinSum(k, now))
+	pinned := clone(c, "pinned", &c.next.pinned)
+	if now == nil {
+		delete(pinned, k)
+	} else {
+		pinned[k] = now
+	}
+}
+
+func pinSum(k RouteKey, rules map[string]bool) any {
+	if rules == nil {
+		return nil
+	}
+	return struct {
+		Route RouteKey
+		Rules map[string]bool
+	}{k, rules}
+}

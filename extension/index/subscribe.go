@@ -1,0 +1,148 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+)
+
+// mergeAfter so many changes that nobody took, names are told apart.
+const mergeAfter = 16
+
+// A Subscription collects the names of endpoints that changed, until they are taken.
+type Subscription struct {
+	store *Store
+	wake  chan struct{}
+
+	// mu guards changes, which are lists without duplicates.
+	mu      sync.Mutex
+	changes [][]string
+}
+
+// Subscribe to changes from now on. Who subscribes reads the Snapshot afterwards, and
+// so misses none. Close it at the end.
+func (s *Store) Subscribe() *Subscription {
+	sub := &Subscription{store: s, wake: make(chan struct{}, 1)}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.subscriptions[sub] = struct{}{}
+	return sub
+}
+
+// Changed is sent to when names may be taken.
+func (s *Subscription) Changed() <-chan struct{} { return s.wake }
+
+// Take the names whose endpoints changed since they were last taken: of shared
+// clusters, and of rules as RuleName has them, with /backend/INDEX for each backend of
+// a rule with several. A rule's names are there whether or not its cluster is swapped.
+// They are in no order, each once, and not to be changed. The Snapshot has the changes
+// already.
+func (s *Subscription) Take() []string {
+	s.mu.Lock()
+	changes := s.changes
+	s.changes = nil
+	s.mu.Unlock()
+	return merged(changes)
+}
+
+func merged(changes [][]string) []string {
+	if len(changes) == 0 {
+		return nil
+	}
+	if len(changes) == 1 {
+		return changes[0]
+	}
+	seen := make(map[string]struct{}, len(changes[0]))
+	for _, names := range changes {
+		for _, n := range names {
+			seen[n] = struct{}{}
+		}
+	}
+	return slices.Collect(maps.Keys(seen))
+}
+
+// Close ends the subscription.
+func (s *Subscription) Close() {
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	delete(s.store.subscriptions, s)
+}
+
+func (s *Subscription) add(names []string) {
+	s.mu.Lock()
+	s.changes = append(s.changes, names)
+	if len(s.changes) > mergeAfter {
+		s.changes = [][]string{merged(s.changes)}
+	}
+	s.mu.Unlock()
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// publish what changed.
+func (s *Store) publish(c *change) {
+	if len(s.subscriptions) == 0 || len(c.endpoints) == 0 && len(c.routes) == 0 {
+		return
+	}
+	most := 0
+	for _, of := range c.endpoints {
+		most += 1 + len(s.namedBy[of])
+	}
+	names := make([]string, 0, most)
+	// A route may name several of them. Of one alone none can come twice.
+	seen := map[RouteKey]struct{}{}
+	for _, of := range c.endpoints {
+		if of.target != (TargetKey{}) {
+			names = append(names, of.target.ClusterName())
+		}
+		for k := range s.namedBy[of] {
+			if _, ok := c.routes[k]; ok {
+				continue
+			}
+			if len(c.endpoints) > 1 {
+				if _, ok := seen[k]; ok {
+					continue
+				}
+				seen[k] = struct{}{}
+			}
+			names = append(names, s.ruleNames[k]...)
+		}
+	}
+	for k, old := range c.routes {
+		now := s.ruleNames[k]
+		names = append(names, now...)
+		for _, n := range old {
+			if !slices.Contains(now, n) {
+				names = append(names, n)
+			}
+		}
+	}
+	for sub := range s.subscriptions {
+		sub.add(names)
+	}
+}
+
+// ruleNames are the names of endpoints that a route's rules may have.
+func ruleNames(r *Route) []string {
+	var out []string
+	for i, rule := range r.Rules {
+		if !rule.Ours() {
+			continue
+		}
+		n := r.Key.ClusterName(i)
+		out = append(out, RuleName(n, &rule))
+		if len(rule.Backends) < 2 {
+			continue
+		}
+		for _, b := range rule.Backends {
+			out = append(out, RuleName(n+"/backend/"+strconv.Itoa(b.Index), &rule))
+		}
+	}
+	return out
+}

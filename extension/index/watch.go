@@ -1,0 +1,337 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gwapiv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+)
+
+// retryInterval between two attempts to watch kinds that are not there yet.
+const retryInterval = 10 * time.Second
+
+// Scheme of all kinds that a Store takes, but for BackendTrafficPolicy, which is
+// unstructured.
+func Scheme() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+	b := runtime.NewSchemeBuilder(
+		corev1.AddToScheme,
+		discoveryv1.AddToScheme,
+		gwapiv1.Install,
+		gwapiv1beta1.Install,
+		gatewayv1alpha1.AddToScheme,
+		tailnetv1alpha1.AddToScheme,
+	)
+	return s, errors.Wrap(b.AddToScheme(s), "cannot make a scheme")
+}
+
+// Kinds that a Store takes, by the name that people know.
+func Kinds() map[string]client.Object {
+	p := &unstructured.Unstructured{}
+	p.SetGroupVersionKind(schema.GroupVersionKind{Group: groupEnvoyGateway, Version: "v1alpha1", Kind: kindTrafficPolicy})
+	return map[string]client.Object{
+		"HTTPRoute":            &gwapiv1.HTTPRoute{},
+		"GRPCRoute":            &gwapiv1.GRPCRoute{},
+		"TCPRoute":             &gwapiv1.TCPRoute{},
+		"UDPRoute":             &gwapiv1.UDPRoute{},
+		"TLSRoute":             &gwapiv1.TLSRoute{},
+		kindListenerSet:        &gwapiv1.ListenerSet{},
+		"ReferenceGrant":       &gwapiv1beta1.ReferenceGrant{},
+		"BackendTLSPolicy":     &gwapiv1.BackendTLSPolicy{},
+		kindTrafficPolicy:      p,
+		kindTailscaleServices:  &gatewayv1alpha1.TailscaleServices{},
+		kindTailscaleEndpoints: &gatewayv1alpha1.TailscaleEndpoints{},
+		"ProxySet":             &tailnetv1alpha1.ProxySet{},
+		"ServiceAttachment":    &tailnetv1alpha1.ServiceAttachment{},
+		kindService:            &corev1.Service{},
+		"EndpointSlice":        &discoveryv1.EndpointSlice{},
+		kindConfigMap:          &corev1.ConfigMap{},
+	}
+}
+
+// NewCache returns a cache that holds of each object what a Store needs.
+func NewCache(cfg *rest.Config) (cache.Cache, error) {
+	s, err := Scheme()
+	if err != nil {
+		return nil, err
+	}
+	c, err := cache.New(cfg, cache.Options{Scheme: s, DefaultTransform: strip})
+	return c, errors.Wrap(err, "cannot make a cache")
+}
+
+// strip an object of what nothing here reads: that is most of it.
+func strip(in any) (any, error) {
+	o, ok := in.(client.Object)
+	if !ok {
+		return in, nil
+	}
+	o.SetManagedFields(nil)
+	o.SetAnnotations(nil)
+	o.SetOwnerReferences(nil)
+	switch o := o.(type) {
+	case *gwapiv1.HTTPRoute:
+		o.Status = gwapiv1.HTTPRouteStatus{}
+	case *gwapiv1.GRPCRoute:
+		o.Status = gwapiv1.GRPCRouteStatus{}
+	case *gwapiv1.TCPRoute:
+		o.Status = gwapiv1.TCPRouteStatus{}
+	case *gwapiv1.UDPRoute:
+		o.Status = gwapiv1.UDPRouteStatus{}
+	case *gwapiv1.TLSRoute:
+		o.Status = gwapiv1.TLSRouteStatus{}
+	case *gwapiv1.ListenerSet:
+		o.Status, o.Spec.Listeners = gwapiv1.ListenerSetStatus{}, nil
+	case *gwapiv1.BackendTLSPolicy:
+		o.Status = gwapiv1.PolicyStatus{}
+	case *gatewayv1alpha1.TailscaleServices:
+		o.Status = gatewayv1alpha1.TailscaleServicesStatus{}
+	case *gatewayv1alpha1.TailscaleEndpoints:
+		o.Status, o.Spec.Proxy = gatewayv1alpha1.TailscaleEndpointsStatus{}, gatewayv1alpha1.Proxy{}
+	case *corev1.Service:
+		o.Status, o.Spec.Selector = corev1.ServiceStatus{}, nil
+	case *corev1.ConfigMap:
+		stripConfigMap(o)
+	case *unstructured.Unstructured:
+		unstructured.RemoveNestedField(o.Object, "status")
+	}
+	return o, nil
+}
+
+// stripConfigMap of all but the certificates that a BackendTLSPolicy may name.
+func stripConfigMap(o *corev1.ConfigMap) {
+	ca, ok := o.Data[caKey]
+	o.Data, o.BinaryData = nil, nil
+	if ok {
+		o.Data = map[string]string{caKey: ca}
+	}
+}
+
+// Informers that a Source takes objects from. A cache.Cache is one.
+type Informers interface {
+	GetInformer(ctx context.Context, o client.Object, opts ...cache.InformerGetOption) (cache.Informer, error)
+}
+
+// A Source feeds a Store from informers.
+type Source struct {
+	informers Informers
+	store     *Store
+	log       logging.Logger
+
+	// mu guards what follows.
+	mu sync.Mutex
+
+	// kinds that are not watched yet, with why.
+	kinds map[string]error
+
+	// listing are the kinds that are watched and not listed yet.
+	listing map[string]struct{}
+
+	pending []Change
+	wake    chan struct{}
+	synced  chan struct{}
+}
+
+// NewSource returns one that feeds a store once it is started.
+func NewSource(i Informers, s *Store, log logging.Logger) *Source {
+	out := &Source{
+		informers: i,
+		store:     s,
+		log:       log,
+		kinds:     map[string]error{},
+		listing:   map[string]struct{}{},
+		wake:      make(chan struct{}, 1),
+		synced:    make(chan struct{}),
+	}
+	for k := range Kinds() {
+		out.kinds[k] = errors.New("is not watched yet")
+	}
+	return out
+}
+
+// Start feeding the store, until the context ends. The first Snapshot is made when
+// every kind that the API server knows is listed: half of the objects would be taken
+// for all. A kind whose CRD comes later is picked up within 10 seconds.
+func (s *Source) Start(ctx context.Context) error {
+	retry := time.NewTicker(retryInterval)
+	defer retry.Stop()
+	s.watch(ctx)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-retry.C:
+			s.watch(ctx)
+		case <-s.wake:
+		}
+		s.flush()
+	}
+}
+
+// Synced is closed when the first Snapshot is made.
+func (s *Source) Synced() <-chan struct{} { return s.synced }
+
+// HasSynced tells whether the first Snapshot is made.
+func (s *Source) HasSynced() bool {
+	select {
+	case <-s.synced:
+		return true
+	default:
+		return false
+	}
+}
+
+// Waiting are the kinds that are not there or not listed yet, with why, sorted: for
+// people, and for who tells whether the extension is ready.
+func (s *Source) Waiting() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []string
+	for k, err := range s.kinds {
+		out = append(out, fmt.Sprintf("%s: %v", k, err))
+	}
+	for k := range s.listing {
+		out = append(out, k+": is not listed yet; may the extension list and watch it?")
+	}
+	slices.Sort(out)
+	return out
+}
+
+// watch the kinds that are not watched yet.
+func (s *Source) watch(ctx context.Context) {
+	all := Kinds()
+	s.mu.Lock()
+	missing := slices.Sorted(maps.Keys(s.kinds))
+	s.mu.Unlock()
+	for _, k := range missing {
+		err := s.watchKind(ctx, k, all[k])
+		s.mu.Lock()
+		if err == nil {
+			delete(s.kinds, k)
+		} else {
+			s.kinds[k] = err
+		}
+		s.mu.Unlock()
+		if err != nil && !meta.IsNoMatchError(err) && ctx.Err() == nil {
+			s.log.Info("Cannot watch a kind, and will try again", "kind", k, "error", err)
+		}
+	}
+	s.wakeUp()
+}
+
+func (s *Source) watchKind(ctx context.Context, kind string, o client.Object) error {
+	i, err := s.informers.GetInformer(ctx, o, cache.BlockUntilSynced(false))
+	if err != nil {
+		return errors.Wrap(err, "cannot get an informer")
+	}
+	s.mu.Lock()
+	s.listing[kind] = struct{}{}
+	s.mu.Unlock()
+	r, err := i.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(now any) { s.changed(now, false) },
+		UpdateFunc: func(old, now any) {
+			if !same(old, now) {
+				s.changed(now, false)
+			}
+		},
+		DeleteFunc: func(old any) { s.changed(old, true) },
+	})
+	if err != nil {
+		return errors.Wrap(err, "cannot add an event handler")
+	}
+	go func() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.HasSyncedChecker().Done():
+		}
+		s.mu.Lock()
+		delete(s.listing, kind)
+		s.mu.Unlock()
+		s.wakeUp()
+	}()
+	return nil
+}
+
+// same tells whether an update changed only what nothing here reads, such as status.
+// Kinds without generations are never the same.
+func same(old, now any) bool {
+	a, ok := old.(client.Object)
+	b, also := now.(client.Object)
+	return ok && also && a.GetUID() == b.GetUID() && b.GetGeneration() != 0 && a.GetGeneration() == b.GetGeneration() && maps.Equal(a.GetLabels(), b.GetLabels())
+}
+
+func (s *Source) changed(in any, gone bool) {
+	if t, ok := in.(toolscache.DeletedFinalStateUnknown); ok {
+		in = t.Obj
+	}
+	o, ok := in.(client.Object)
+	if !ok {
+		s.log.Info("Cannot take what an informer tells", "type", fmt.Sprintf("%T", in))
+		return
+	}
+	s.mu.Lock()
+	s.pending = append(s.pending, Change{Object: o, Gone: gone})
+	s.mu.Unlock()
+	s.wakeUp()
+}
+
+func (s *Source) wakeUp() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// flush what has come into the store.
+func (s *Source) flush() {
+	s.mu.Lock()
+	if !s.HasSynced() && !s.listed() {
+		s.mu.Unlock()
+		return
+	}
+	changes := s.pending
+	s.pending = nil
+	s.mu.Unlock()
+	if len(changes) > 0 {
+		if err := s.store.Apply(changes...); err != nil {
+			s.log.Info("Cannot use an object; the others are", "error", err)
+		}
+	}
+	if !s.HasSynced() {
+		close(s.synced)
+	}
+}
+
+// listed tells whether every kind that the API server knows is listed.
+func (s *Source) listed() bool {
+	for _, err := range s.kinds {
+		if !meta.IsNoMatchError(err) {
+			return false
+		}
+	}
+	return len(s.listing) == 0
+}

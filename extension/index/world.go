@@ -1,0 +1,338 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gwapiv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+)
+
+// A refKind is a kind of thing that is looked up.
+type refKind int
+
+// Kinds of things that are looked up.
+const (
+	refServices refKind = iota
+	refEndpoints
+	// refProxySet is that of a TailscaleEndpoints, by its name.
+	refProxySet
+	// refAttachments are those of a TailscaleServices, by its name.
+	refAttachments
+	refService
+	// refSlices are those of a Service, by its name.
+	refSlices
+	// refServicesTLS and refEndpointsTLS are the BackendTLSPolicies of an object.
+	refServicesTLS
+	refEndpointsTLS
+	refConfigMap
+	// refHost is a DNS name.
+	refHost
+)
+
+// A ref is one thing that was looked up, whether it was there or not.
+type ref struct {
+	kind refKind
+	types.NamespacedName
+}
+
+// A group is objects that are looked up by a name that they share.
+type group[T any] map[types.NamespacedName]map[types.NamespacedName]T
+
+func (g group[T]) set(shared, name types.NamespacedName, v T) {
+	if g[shared] == nil {
+		g[shared] = map[types.NamespacedName]T{}
+	}
+	g[shared][name] = v
+}
+
+func (g group[T]) unset(shared, name types.NamespacedName) {
+	delete(g[shared], name)
+	if len(g[shared]) == 0 {
+		delete(g, shared)
+	}
+}
+
+// sorted by name.
+func (g group[T]) sorted(shared types.NamespacedName) []T {
+	of := g[shared]
+	out := make([]T, 0, len(of))
+	for _, n := range slices.SortedFunc(maps.Keys(of), compareNames) {
+		out = append(out, of[n])
+	}
+	return out
+}
+
+func compareNames(a, b types.NamespacedName) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// A world is all objects that are known, as far as anything here needs them.
+type world struct {
+	routes       map[RouteKey]*parsedRoute
+	listenerSets map[types.NamespacedName]types.NamespacedName
+	policies     map[types.NamespacedName]*trafficPolicy
+	grants       map[types.NamespacedName]*gwapiv1beta1.ReferenceGrantSpec
+
+	services    map[types.NamespacedName]*gatewayv1alpha1.TailscaleServicesSpec
+	endpoints   map[types.NamespacedName]*gatewayv1alpha1.TailscaleEndpointsSpec
+	proxySets   group[*tailnetv1alpha1.ProxySetSpec]
+	attachments group[*tailnetv1alpha1.ServiceAttachment]
+	kube        map[types.NamespacedName]*kubeService
+	slices      group[*slice]
+	tls         [2]group[*gwapiv1.BackendTLSPolicy]
+	configMaps  map[types.NamespacedName]string
+	hosts       map[string][]string
+
+	// shared is what an object was filed under when it came: that may change.
+	shared map[filed][]types.NamespacedName
+}
+
+// A filed object of a group.
+type filed struct {
+	kind refKind
+	types.NamespacedName
+}
+
+func newWorld() *world {
+	return &world{
+		routes:       map[RouteKey]*parsedRoute{},
+		listenerSets: map[types.NamespacedName]types.NamespacedName{},
+		policies:     map[types.NamespacedName]*trafficPolicy{},
+		grants:       map[types.NamespacedName]*gwapiv1beta1.ReferenceGrantSpec{},
+		services:     map[types.NamespacedName]*gatewayv1alpha1.TailscaleServicesSpec{},
+		endpoints:    map[types.NamespacedName]*gatewayv1alpha1.TailscaleEndpointsSpec{},
+		proxySets:    group[*tailnetv1alpha1.ProxySetSpec]{},
+		attachments:  group[*tailnetv1alpha1.ServiceAttachment]{},
+		kube:         map[types.NamespacedName]*kubeService{},
+		slices:       group[*slice]{},
+		tls:          [2]group[*gwapiv1.BackendTLSPolicy]{{}, {}},
+		configMaps:   map[types.NamespacedName]string{},
+		hosts:        map[string][]string{},
+		shared:       map[filed][]types.NamespacedName{},
+	}
+}
+
+// A dirty is what must be looked at again after a change.
+type dirty struct {
+	refs   map[ref]struct{}
+	routes map[RouteKey]struct{}
+
+	// pins are the routes whose policies may be others.
+	pins   map[RouteKey]struct{}
+	grants bool
+}
+
+func newDirty() *dirty {
+	return &dirty{refs: map[ref]struct{}{}, routes: map[RouteKey]struct{}{}, pins: map[RouteKey]struct{}{}}
+}
+
+func (d *dirty) ref(k refKind, n types.NamespacedName) {
+	d.refs[ref{kind: k, NamespacedName: n}] = struct{}{}
+}
+
+// put an object, or take it away.
+func (w *world) put(c Change, d *dirty) error {
+	n := client.ObjectKeyFromObject(c.Object)
+	switch o := c.Object.(type) {
+	case *gatewayv1alpha1.TailscaleServices:
+		put(w.services, n, &o.Spec, c.Gone)
+		d.ref(refServices, n)
+	case *gatewayv1alpha1.TailscaleEndpoints:
+		put(w.endpoints, n, &o.Spec, c.Gone)
+		d.ref(refEndpoints, n)
+	case *tailnetv1alpha1.ProxySet:
+		file(w, d, w.proxySets, refProxySet, n, &o.Spec, c.Gone, sibling(n, o.Spec.Endpoints))
+	case *tailnetv1alpha1.ServiceAttachment:
+		gone := c.Gone || o.Spec.Direction != tailnetv1alpha1.DirectionEgress
+		file(w, d, w.attachments, refAttachments, n, o, gone, sibling(n, o.Spec.Services))
+	case *corev1.Service:
+		put(w.kube, n, parseService(o), c.Gone)
+		d.ref(refService, n)
+	case *discoveryv1.EndpointSlice:
+		s := o.Labels[discoveryv1.LabelServiceName]
+		file(w, d, w.slices, refSlices, n, parseSlice(o), c.Gone || s == "", sibling(n, s))
+	case *corev1.ConfigMap:
+		put(w.configMaps, n, o.Data[caKey], c.Gone)
+		d.ref(refConfigMap, n)
+	case *gwapiv1.BackendTLSPolicy:
+		w.putTLSPolicy(o, n, c.Gone, d)
+	case *gwapiv1beta1.ReferenceGrant:
+		put(w.grants, n, &o.Spec, c.Gone)
+		d.grants = true
+	case *gwapiv1.ListenerSet:
+		w.putListenerSet(o, n, c.Gone, d)
+	case *unstructured.Unstructured:
+		return w.putUnstructured(o, n, c.Gone, d)
+	default:
+		return w.putRoute(c, d)
+	}
+	return nil
+}
+
+func sibling(n types.NamespacedName, name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: n.Namespace, Name: name}
+}
+
+func put[T any](m map[types.NamespacedName]T, n types.NamespacedName, v T, gone bool) {
+	if gone {
+		delete(m, n)
+		return
+	}
+	m[n] = v
+}
+
+// file an object of a group under what it shares with others.
+func file[T any](w *world, d *dirty, g group[T], k refKind, n types.NamespacedName, v T, gone bool, shared ...types.NamespacedName) {
+	id := filed{kind: k, NamespacedName: n}
+	for _, s := range w.shared[id] {
+		g.unset(s, n)
+		d.ref(k, s)
+	}
+	delete(w.shared, id)
+	if gone || len(shared) == 0 {
+		return
+	}
+	w.shared[id] = shared
+	for _, s := range shared {
+		g.set(s, n, v)
+		d.ref(k, s)
+	}
+}
+
+// putRoute keeps a route that names one of ours. Others are nobody's business.
+func (w *world) putRoute(c Change, d *dirty) error {
+	p := parseRoute(c.Object)
+	if p == nil {
+		return errors.Errorf("cannot keep a %T: nothing is made of it", c.Object)
+	}
+	k := p.route.Key
+	if c.Gone || !p.ours() {
+		if w.routes[k] != nil {
+			delete(w.routes, k)
+			d.routes[k], d.pins[k] = struct{}{}, struct{}{}
+		}
+		return nil
+	}
+	w.routes[k] = p
+	d.routes[k], d.pins[k] = struct{}{}, struct{}{}
+	return nil
+}
+
+// putListenerSet has routes that attach to it attach to its Gateway.
+func (w *world) putListenerSet(o *gwapiv1.ListenerSet, n types.NamespacedName, gone bool, d *dirty) {
+	g := types.NamespacedName{Namespace: n.Namespace, Name: string(o.Spec.ParentRef.Name)}
+	if ns := o.Spec.ParentRef.Namespace; ns != nil {
+		g.Namespace = string(*ns)
+	}
+	put(w.listenerSets, n, g, gone)
+	for k, p := range w.routes {
+		if slices.Contains(p.parents, parent{listenerSet: true, NamespacedName: n}) {
+			d.routes[k] = struct{}{}
+		}
+	}
+}
+
+func (w *world) putUnstructured(o *unstructured.Unstructured, n types.NamespacedName, gone bool, d *dirty) error {
+	gk := o.GroupVersionKind().GroupKind()
+	if gk.Group != groupEnvoyGateway || gk.Kind != kindTrafficPolicy {
+		return errors.Errorf("cannot keep a %s: nothing is made of it", gk)
+	}
+	old := w.policies[n]
+	delete(w.policies, n)
+	var err error
+	if !gone {
+		var p *trafficPolicy
+		if p, err = parseTrafficPolicy(o); err == nil {
+			w.policies[n] = p
+		}
+	}
+	for k, r := range w.routes {
+		if old.pins(r) != nil || w.policies[n].pins(r) != nil {
+			d.pins[k] = struct{}{}
+		}
+	}
+	return errors.Wrapf(err, "cannot read %s %s", gk.Kind, n)
+}
+
+// A view is the world as one target sees it: what it looked up is remembered.
+type view struct {
+	*world
+	seen map[ref]struct{}
+}
+
+func (w *world) view() *view { return &view{world: w, seen: map[ref]struct{}{}} }
+
+func (v *view) saw(k refKind, n types.NamespacedName) types.NamespacedName {
+	v.seen[ref{kind: k, NamespacedName: n}] = struct{}{}
+	return n
+}
+
+// proxySet of a TailscaleEndpoints.
+func (v *view) proxySet(n types.NamespacedName) *tailnetv1alpha1.ProxySetSpec {
+	if of := v.proxySets.sorted(v.saw(refProxySet, n)); len(of) > 0 {
+		return of[0]
+	}
+	return nil
+}
+
+// gateways that a route attaches to.
+func (w *world) gateways(p *parsedRoute) []types.NamespacedName {
+	var out []types.NamespacedName
+	for _, of := range p.parents {
+		n, ok := of.NamespacedName, true
+		if of.listenerSet {
+			n, ok = w.listenerSets[n]
+		}
+		if ok && !slices.Contains(out, n) {
+			out = append(out, n)
+		}
+	}
+	slices.SortFunc(out, compareNames)
+	return out
+}
+
+// granted are the references that ReferenceGrants allow.
+func (w *world) granted() map[reference]bool {
+	out := map[reference]bool{}
+	for n, g := range w.grants {
+		for _, f := range g.From {
+			k, ok := routeKinds[string(f.Kind)]
+			if !ok || f.Group != gwapiv1.GroupName {
+				continue
+			}
+			for _, t := range g.To {
+				to := backendKind(string(t.Group), string(t.Kind))
+				if to == BackendOther {
+					continue
+				}
+				r := reference{kind: k, namespace: string(f.Namespace), to: to, object: types.NamespacedName{Namespace: n.Namespace}}
+				if t.Name != nil {
+					r.object.Name = string(*t.Name)
+				}
+				out[r] = true
+			}
+		}
+	}
+	return out
+}
+
+// missing is what is said of an object that a route names and that is not there.
+func missing(kind string, n types.NamespacedName) string {
+	return fmt.Sprintf("%s %s does not exist; make it, or correct the backendRefs of the routes that name it", kind, n)
+}
