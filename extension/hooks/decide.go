@@ -1,0 +1,226 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"reflect"
+	"slices"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
+)
+
+// A Reason says why a rule that names one of ours was left as Envoy Gateway made it.
+type Reason string
+
+// Reasons to leave a rule alone. Its requests then fail with 503, or go to what else
+// it names.
+const (
+	// Stale rules have other matches or backends in the message than in the
+	// snapshot: one of the two lags behind, and a new translation follows.
+	Stale Reason = "Stale"
+	// Unresolved rules name only what is not known, or not permitted.
+	Unresolved Reason = "Unresolved"
+	// Unsupported rules name, beside ours, backends whose endpoints only Envoy
+	// Gateway knows, where one cluster must hold them all.
+	Unsupported Reason = "Unsupported"
+	// Patched rules send requests to a cluster that neither Envoy Gateway nor we
+	// make for them.
+	Patched Reason = "Patched"
+	// Malformed rules have a cluster that cannot be read, or that Envoy would
+	// refuse.
+	Malformed Reason = "Malformed"
+)
+
+// A fate is what becomes of a rule.
+type fate int
+
+const (
+	// single rules send all to one backend of ours.
+	single fate = iota
+	// swapped rules keep their cluster, and it gets all endpoints from us. Their
+	// priorities then count over all backends together: endpoints of priority 1 get
+	// something only when too few of priority 0 are well, whichever backend's.
+	swapped
+	// split rules send to several clusters, by weight.
+	split
+	// mirrored rules have backends of others only, and mirrors to ours.
+	mirrored
+)
+
+// A part is what becomes of one backend of ours.
+type part struct {
+	ref    index.BackendRef
+	key    index.TargetKey
+	target *index.Target
+
+	// template is Envoy Gateway's own cluster for it. Nil when an earlier hook has
+	// left the shared one alone.
+	template *clusterv3.Cluster
+
+	// own is the name of its cluster if it shares none.
+	own string
+
+	// mayShare tells that no setting is the rule's own.
+	mayShare bool
+
+	// cluster that it has in the end.
+	cluster string
+}
+
+// A decision is what becomes of a rule and its backends.
+type decision struct {
+	use  *use
+	fate fate
+
+	parts   []*part
+	mirrors []*part
+
+	// total weight of the rule's backends, the part that is not of our kinds, and
+	// the part of those of ours that cannot be resolved.
+	total, siblings, unresolved uint64
+}
+
+// decide what becomes of a rule. Without a decision the rule stays as it is, for
+// that reason; without a reason, because nothing goes to ours.
+func decide(s *index.Snapshot, clusters map[string]*clusterv3.Cluster, u *use) (*decision, Reason) {
+	if u.key.http() && !sameMatches(u.matches, u.rule.Matches) {
+		return nil, Stale
+	}
+	d := &decision{use: u, fate: mirrored, mirrors: mirrors(s, clusters, u)}
+	refs := effective(u.rule)
+	ours := 0
+	for _, b := range refs {
+		d.total += uint64(b.Weight)
+		if b.Ours() {
+			ours++
+			continue
+		}
+		d.siblings += uint64(b.Weight)
+	}
+	whole := clusters[u.key.cluster()]
+	switch {
+	case ours == 0 && len(d.mirrors) > 0:
+		return d, ""
+	case ours == 0 && slices.ContainsFunc(u.rule.Mirrors, index.BackendRef.Ours):
+		return nil, Unresolved
+	case ours == 0:
+		return nil, ""
+	case len(refs) == 1:
+		d.fate = single
+	case needsOne(u, whole):
+		d.fate = swapped
+		if whole != nil && servable(refs) {
+			d.parts = []*part{swap(s, u, whole, refs)}
+			return d, ""
+		}
+		if u.key.route.Kind == index.KindUDPRoute {
+			return nil, Unsupported
+		}
+		// Those of others stay in Envoy Gateway's cluster, or clusters, of the rule.
+		d.fate = split
+	default:
+		d.fate = split
+	}
+	for _, b := range refs {
+		switch p := newPart(s, clusters, u, b); {
+		case p != nil:
+			d.parts = append(d.parts, p)
+		case b.Ours():
+			d.unresolved += uint64(b.Weight)
+		}
+	}
+	if d.fate == single && len(d.parts) == 0 {
+		return nil, Unresolved
+	}
+	return d, ""
+}
+
+// effective backends: those that get anything.
+func effective(r *index.Rule) []index.BackendRef {
+	out := make([]index.BackendRef, 0, len(r.Backends))
+	for _, b := range r.Backends {
+		if b.Weight > 0 {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// needsOne tells whether all backends of the rule must be in one cluster.
+func needsOne(u *use, whole *clusterv3.Cluster) bool {
+	return u.rule.Own || u.key.route.Kind == index.KindUDPRoute || xds.Sticky(whole)
+}
+
+// servable tells whether we know the endpoints of all: those of our kinds and of
+// Services.
+func servable(refs []index.BackendRef) bool {
+	for _, b := range refs {
+		if b.Kind == index.BackendOther {
+			return false
+		}
+	}
+	return true
+}
+
+// swap the source of endpoints of the rule's own cluster. It has the shape of the
+// targets if all are alike; else what Envoy Gateway made of the rule counts.
+func swap(s *index.Snapshot, u *use, whole *clusterv3.Cluster, refs []index.BackendRef) *part {
+	p := &part{template: whole, own: whole.GetName(), key: refs[0].Target(u.key.route.Kind)}
+	for i, b := range refs {
+		t := s.Target(b.Target(u.key.route.Kind))
+		if !b.Ours() || t == nil || i > 0 && !reflect.DeepEqual(t.Shape, p.target.Shape) {
+			p.target = nil
+			return p
+		}
+		p.target = t
+	}
+	return p
+}
+
+// newPart for a backend. Nil if it is not of ours, or cannot be resolved.
+func newPart(s *index.Snapshot, clusters map[string]*clusterv3.Cluster, u *use, b index.BackendRef) *part {
+	if !b.Ours() || !s.Permitted(u.key.route, b) {
+		return nil
+	}
+	p := &part{ref: b, key: b.Target(u.key.route.Kind)}
+	if p.target = s.Target(p.key); p.target == nil || p.target.Missing {
+		return nil
+	}
+	p.mayShare = !u.rule.Own && !b.Filters && !s.Pinned(u.key.route, u.rule.Name)
+	p.own = u.key.backend(b.Index)
+	p.template = clusters[p.own]
+	if p.template == nil {
+		p.template = clusters[u.key.cluster()]
+		if p.template != nil && len(effective(u.rule)) == 1 {
+			p.own = u.key.cluster()
+		}
+	}
+	if p.template == nil && (!p.mayShare || clusters[p.key.ClusterName()] == nil) {
+		return nil
+	}
+	return p
+}
+
+// mirrors of the rule that are of ours. They always share: Envoy Gateway gives their
+// clusters no settings. Its 1.9.1 refuses a mirror to kinds of an extension, and
+// answers 500 for the rule (processRequestMirrorFilter in its
+// internal/gatewayapi/filters.go); such a rule has no route here to change.
+func mirrors(s *index.Snapshot, clusters map[string]*clusterv3.Cluster, u *use) []*part {
+	var out []*part
+	for _, b := range u.rule.Mirrors {
+		if !b.Ours() || !s.Permitted(u.key.route, b) {
+			continue
+		}
+		p := &part{ref: b, key: b.Target(u.key.route.Kind), own: u.key.mirror(b.Index), mayShare: true}
+		p.target, p.template = s.Target(p.key), clusters[p.own]
+		if p.target == nil || p.target.Missing || p.template == nil && clusters[p.key.ClusterName()] == nil {
+			continue
+		}
+		out = append(out, p)
+	}
+	return out
+}

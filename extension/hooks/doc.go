@@ -1,0 +1,12 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package hooks answers Envoy Gateway's extension hooks from the index's snapshot.
+// It calls nothing, and changes nothing that no route of ours needs changed.
+//
+// A translation gathers what the message does with rules that name one of ours
+// (use.go), decides about each (decide.go), finds the cluster that routes to one
+// target share (share.go), and changes routes and filters (rewrite.go, tcp.go,
+// udp.go). What a cluster of ours is like lives in package xds; endpoints come from
+// package eds.
+package hooks

@@ -1,0 +1,139 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	pb "github.com/envoyproxy/gateway/proto/extension"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+// FuzzTranslate changes messages and snapshots. A message that Envoy Gateway itself
+// would publish must still be one afterwards, and be left as it is by a second run.
+func FuzzTranslate(f *testing.F) {
+	var contents []index.Contents
+	n := byte(0)
+	for _, name := range sortedCases() {
+		tc := translateCases()[name]
+		b, err := proto.MarshalOptions{Deterministic: true}.Marshal(&pb.PostTranslateModifyRequest{
+			Clusters: tc.in.Clusters, Listeners: tc.in.Listeners, Routes: tc.in.Routes,
+		})
+		if err != nil {
+			f.Fatal(err)
+		}
+		contents = append(contents, tc.contents)
+		f.Add(b, n, uint64(0))
+		f.Add(b, n, uint64(n)+1)
+		n++
+	}
+	f.Fuzz(func(t *testing.T, message []byte, which byte, seed uint64) {
+		req := &pb.PostTranslateModifyRequest{}
+		if proto.Unmarshal(message, req) != nil {
+			return
+		}
+		in := Resources{Clusters: req.GetClusters(), Listeners: req.GetListeners(), Routes: req.GetRoutes()}
+		valid := validate(in) == nil
+		s := index.NewSnapshot(vary(contents[int(which)%len(contents)], seed))
+
+		out, _ := Translate(s, testSource, in)
+		if !valid {
+			return
+		}
+		if err := validate(out); err != nil {
+			t.Fatalf("Envoy Gateway would refuse what it accepted before: %v", err)
+		}
+		want := marshal(t, out)
+		again, _ := Translate(s, testSource, clone(out))
+		if diff := cmp.Diff(want, marshal(t, again)); diff != "" {
+			t.Fatalf("Translate(Translate(...)): -want, +got:\n%s", diff)
+		}
+	})
+}
+
+// TestVaried runs all cases over many other snapshots.
+func TestVaried(t *testing.T) {
+	for name, tc := range translateCases() {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(100) {
+				s := index.NewSnapshot(vary(tc.contents, seed))
+				out, _ := Translate(s, testSource, clone(tc.in))
+				// Envoy Gateway's own message is refused where a route has no cluster.
+				if err := validate(out); err != nil && validate(tc.in) == nil {
+					t.Fatalf("seed %d: Envoy Gateway would refuse what it accepted before: %v", seed, err)
+				}
+				again, _ := Translate(s, testSource, clone(out))
+				if diff := cmp.Diff(marshal(t, out), marshal(t, again)); diff != "" {
+					t.Fatalf("seed %d: Translate(Translate(...)): -want, +got:\n%s", seed, diff)
+				}
+			}
+		})
+	}
+}
+
+// vary what a snapshot is made of. A seed of zero leaves it.
+func vary(c index.Contents, seed uint64) index.Contents {
+	if seed == 0 {
+		return c
+	}
+	r := rand.New(rand.NewPCG(seed, seed))
+	routes := c.Routes
+	c.Routes = nil
+	for _, o := range routes {
+		v := &index.Route{Key: o.Key}
+		for _, rule := range o.Rules {
+			v.Rules = append(v.Rules, varyRule(r, rule))
+		}
+		c.Routes = append(c.Routes, v)
+		if r.IntN(4) == 0 {
+			c.Pinned = map[index.RouteKey][]string{o.Key: {""}}
+		}
+	}
+	targets := c.Targets
+	c.Targets = nil
+	for _, o := range targets {
+		if r.IntN(4) == 0 {
+			continue
+		}
+		c.Targets = append(c.Targets, &index.Target{Key: o.Key, Shape: varyShape(r)})
+	}
+	return c
+}
+
+func varyRule(r *rand.Rand, rule index.Rule) index.Rule {
+	rule.Own = r.IntN(3) == 0
+	backends := rule.Backends
+	rule.Backends = nil
+	for _, b := range backends {
+		b.Kind = index.BackendKind(r.IntN(4))
+		b.Filters = r.IntN(4) == 0
+		b.Weight = []uint32{0, 1, 1_000_000, 1<<32 - 1, r.Uint32()}[r.IntN(5)]
+		for range r.IntN(3) {
+			rule.Backends = append(rule.Backends, b)
+		}
+	}
+	return rule
+}
+
+func varyShape(r *rand.Rand) index.Shape {
+	s := index.Shape{LoadBalancer: []index.LoadBalancer{"", index.LeastRequest, index.RoundRobin, "other"}[r.IntN(4)], HealthThreshold: r.Uint32()}
+	if r.IntN(2) == 0 {
+		s.HealthCheck = &index.HealthCheck{
+			Path: []string{"", "/health"}[r.IntN(2)], Host: []string{"", "web.example.com"}[r.IntN(2)],
+			Interval: time.Duration(r.Int64N(2) * r.Int64()), Timeout: -time.Duration(r.IntN(10)), Healthy: r.Uint32(), Unhealthy: r.Uint32(),
+		}
+	}
+	if r.IntN(2) == 0 {
+		s.OutlierDetection = &index.OutlierDetection{Consecutive5xx: r.Uint32(), Interval: time.Duration(r.Int64N(2)), MaxEjectionPercent: r.Uint32()}
+	}
+	if r.IntN(2) == 0 {
+		s.TLS = &index.UpstreamTLS{ServerName: []string{"", "web.example.com"}[r.IntN(2)]}
+	}
+	return s
+}

@@ -1,0 +1,137 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	pb "github.com/envoyproxy/gateway/proto/extension"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+// goldenFolders of Envoy Gateway's module: what its own translator makes.
+var goldenFolders = []string{"xds-ir", "extension-xds-ir"}
+
+// TestGoldens feeds all that Envoy Gateway's own tests make to the hook: where no
+// rule names one of ours, it must come back byte for byte. The rules themselves are
+// known, with Services as backends.
+func TestGoldens(t *testing.T) {
+	root := goldens(t)
+	n := 0
+	for _, folder := range goldenFolders {
+		files, err := filepath.Glob(filepath.Join(root, folder, "*.clusters.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			base := strings.TrimSuffix(f, ".clusters.yaml")
+			n++
+			t.Run(folder+"/"+filepath.Base(base), func(t *testing.T) { echoes(t, goldenRequest(t, base)) })
+		}
+	}
+	// The module holds hundreds; none would mean that they have moved.
+	if n < 200 {
+		t.Errorf("read %d goldens of Envoy Gateway, want 200 at least", n)
+	}
+}
+
+func echoes(t *testing.T, req *pb.PostTranslateModifyRequest) {
+	t.Helper()
+	want := requestBytes(t, req)
+	s := NewServer(fixed{index.NewSnapshot(index.Contents{Routes: plainRoutes(req.GetRoutes())})}, testSource)
+	rsp, err := s.PostTranslateModify(context.Background(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := requestBytes(t, &pb.PostTranslateModifyRequest{
+		Clusters: rsp.GetClusters(), Secrets: rsp.GetSecrets(), Listeners: rsp.GetListeners(), Routes: rsp.GetRoutes(),
+	})
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("PostTranslateModify(...): -want, +got:\n%s", diff)
+	}
+}
+
+// fixed is a snapshot that stays the newest.
+type fixed struct{ s *index.Snapshot }
+
+func (f fixed) Snapshot() *index.Snapshot { return f.s }
+
+// plainRoutes are those that a message's names tell of, with a Service as backend.
+func plainRoutes(configs []*routev3.RouteConfiguration) []*index.Route {
+	var out []*index.Route
+	for _, c := range configs {
+		for _, v := range c.GetVirtualHosts() {
+			for _, r := range v.GetRoutes() {
+				if k, _, ok := parseRule(r.GetName()); ok {
+					out = append(out, &index.Route{Key: k.route, Rules: []index.Rule{rule(svc(0, 1))}})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// goldens is the folder where they are. The module is in go.mod, so it is there.
+func goldens(t *testing.T) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/envoyproxy/gateway").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(strings.TrimSpace(string(out)), "internal", "xds", "translator", "testdata", "out")
+}
+
+func goldenRequest(t *testing.T, base string) *pb.PostTranslateModifyRequest {
+	t.Helper()
+	return &pb.PostTranslateModifyRequest{
+		Clusters:  readAll(t, base+".clusters.yaml", func() *clusterv3.Cluster { return &clusterv3.Cluster{} }),
+		Secrets:   readAll(t, base+".secrets.yaml", func() *tlsv3.Secret { return &tlsv3.Secret{} }),
+		Listeners: readAll(t, base+".listeners.yaml", func() *listenerv3.Listener { return &listenerv3.Listener{} }),
+		Routes:    readAll(t, base+".routes.yaml", func() *routev3.RouteConfiguration { return &routev3.RouteConfiguration{} }),
+	}
+}
+
+func readAll[T proto.Message](t *testing.T, file string, empty func() T) []T {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var items []json.RawMessage
+	if err := yaml.Unmarshal(b, &items); err != nil {
+		t.Fatal(err)
+	}
+	out := make([]T, 0, len(items))
+	for _, i := range items {
+		m := empty()
+		if err := protojson.Unmarshal(i, m); err != nil {
+			t.Fatalf("cannot read %s: %v", filepath.Base(file), err)
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+func requestBytes(t *testing.T, req *pb.PostTranslateModifyRequest) []string {
+	t.Helper()
+	return append(marshal(t, Resources{Clusters: req.GetClusters(), Listeners: req.GetListeners(), Routes: req.GetRoutes()}), marshalAll(t, req.GetSecrets())...)
+}

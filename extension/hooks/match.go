@@ -1,0 +1,126 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"slices"
+	"strings"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+const (
+	methodHeader = ":method"
+
+	pathExact  = "Exact"
+	pathPrefix = "PathPrefix"
+	pathRegex  = "RegularExpression"
+
+	// pathAny is of a message whose path tells nothing, as with CONNECT.
+	pathAny = ""
+)
+
+// matchOf is the Gateway API match that Envoy Gateway made a match of
+// (buildXdsRouteMatch in its internal/xds/translator/route.go).
+func matchOf(m *routev3.RouteMatch) index.Match {
+	var out index.Match
+	switch p := m.GetPathSpecifier().(type) {
+	case *routev3.RouteMatch_Path:
+		out.PathType, out.Path = pathExact, p.Path
+	case *routev3.RouteMatch_Prefix:
+		out.PathType, out.Path = pathPrefix, p.Prefix
+	case *routev3.RouteMatch_PathSeparatedPrefix:
+		out.PathType, out.Path = pathPrefix, p.PathSeparatedPrefix
+	case *routev3.RouteMatch_SafeRegex:
+		out.PathType, out.Path = pathRegex, p.SafeRegex.GetRegex()
+	default:
+		out.PathType = pathAny
+	}
+	for _, h := range m.GetHeaders() {
+		if h.GetName() == methodHeader {
+			out.Method = h.GetStringMatch().GetExact()
+			continue
+		}
+		out.Headers = append(out.Headers, condition(strings.ToLower(h.GetName()), h.GetStringMatch()))
+	}
+	for _, q := range m.GetQueryParameters() {
+		out.Query = append(out.Query, condition(q.GetName(), q.GetStringMatch()))
+	}
+	slices.Sort(out.Headers)
+	slices.Sort(out.Query)
+	return out
+}
+
+// condition as the index writes it.
+func condition(name string, m *matcherv3.StringMatcher) string {
+	switch p := m.GetMatchPattern().(type) {
+	case *matcherv3.StringMatcher_Exact:
+		return name + "=" + p.Exact
+	case *matcherv3.StringMatcher_SafeRegex:
+		return name + "=~" + p.SafeRegex.GetRegex()
+	case *matcherv3.StringMatcher_Suffix:
+		return name + "=*" + p.Suffix
+	}
+	return name
+}
+
+// sameMatches tells whether the matches that a message has for a rule are those of
+// the snapshot's rule: each has a fellow on the other side. A name carries only the
+// rule's index, and while the snapshot lags behind (or runs ahead of) what Envoy
+// Gateway has read, another rule may stand there.
+func sameMatches(message, rule []index.Match) bool {
+	if len(rule) == 0 {
+		rule = []index.Match{{}}
+	}
+	for _, m := range message {
+		if !slices.ContainsFunc(rule, func(r index.Match) bool { return sameMatch(m, r) }) {
+			return false
+		}
+	}
+	for _, r := range rule {
+		if !slices.ContainsFunc(message, func(m index.Match) bool { return sameMatch(m, r) }) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameMatch(message, rule index.Match) bool {
+	if message.Method != rule.Method {
+		return false
+	}
+	if message.PathType != pathAny {
+		pathType, path := normalPath(rule)
+		messageType, messagePath := normalPath(message)
+		if messageType != pathType || messagePath != path {
+			return false
+		}
+	}
+	return sameConditions(message.Headers, rule.Headers) && sameConditions(message.Query, rule.Query)
+}
+
+// normalPath without what Envoy Gateway takes away, or fills in.
+func normalPath(m index.Match) (string, string) {
+	if m.PathType == "" {
+		m.PathType = pathPrefix
+	}
+	if m.PathType == pathPrefix {
+		m.Path = strings.TrimSuffix(m.Path, "/")
+	}
+	return m.PathType, m.Path
+}
+
+// sameConditions of sorted lists. A bare name in the rule's stands for any value.
+func sameConditions(message, rule []string) bool {
+	return slices.EqualFunc(message, rule, func(m, r string) bool {
+		if m == r {
+			return true
+		}
+		name, _, _ := strings.Cut(m, "=")
+		return name == r
+	})
+}

@@ -1,0 +1,96 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+const (
+	// ruleSegment stands before a rule's index in names.
+	ruleSegment = "rule"
+
+	// l4Rule is the index of the one cluster that all rules of an L4 route have.
+	l4Rule = -1
+
+	// invalidCluster does not exist: requests that it gets fail with a status code
+	// of the route's (Envoy Gateway's internal/xds/translator/route.go).
+	invalidCluster = "invalid-backend-cluster"
+
+	// oursPrefix is what names of shared clusters begin with.
+	oursPrefix = "tailscale/"
+)
+
+// A ruleKey names a rule as Envoy Gateway does: by its route, and by its index there
+// (internal/gatewayapi/helpers.go).
+type ruleKey struct {
+	route index.RouteKey
+	rule  int
+}
+
+// cluster that Envoy Gateway makes for the rule: KIND/NAMESPACE/NAME/rule/INDEX.
+func (k ruleKey) cluster() string {
+	return strings.Join([]string{string(k.route.Kind), k.route.Namespace, k.route.Name, ruleSegment, strconv.Itoa(k.rule)}, "/")
+}
+
+// backend is the cluster of one backend of the rule.
+func (k ruleKey) backend(i int) string { return k.cluster() + "/backend/" + strconv.Itoa(i) }
+
+// mirror is the cluster of the RequestMirror filter with that index.
+func (k ruleKey) mirror(i int) string { return k.cluster() + "-mirror-" + strconv.Itoa(i) }
+
+// rule of a snapshot. Nil if there is none.
+func (k ruleKey) in(s *index.Snapshot) *index.Rule {
+	r := s.Route(k.route)
+	i := max(k.rule, 0)
+	if r == nil || i >= len(r.Rules) {
+		return nil
+	}
+	return &r.Rules[i]
+}
+
+// parseRule returns the rule that a name begins with, and what comes after it, such
+// as /match/0/HOST.
+func parseRule(name string) (ruleKey, string, bool) {
+	kind, rest, ok := strings.Cut(name, "/")
+	if !ok || !kinds[index.RouteKind(kind)] {
+		return ruleKey{}, "", false
+	}
+	namespace, rest, _ := strings.Cut(rest, "/")
+	route, rest, _ := strings.Cut(rest, "/")
+	segment, rest, _ := strings.Cut(rest, "/")
+	if segment != ruleSegment {
+		return ruleKey{}, "", false
+	}
+	end := strings.IndexByte(rest, '/')
+	if end < 0 {
+		end = len(rest)
+	}
+	i, err := strconv.Atoi(rest[:end])
+	if err != nil || i < l4Rule {
+		return ruleKey{}, "", false
+	}
+	k := ruleKey{route: index.RouteKey{Kind: index.RouteKind(kind)}, rule: i}
+	k.route.Namespace, k.route.Name = namespace, route
+	if k.http() != (i >= 0) {
+		return ruleKey{}, "", false
+	}
+	return k, rest[end:], true
+}
+
+// http tells whether the rule's requests are routed one by one.
+func (k ruleKey) http() bool {
+	return k.route.Kind == index.KindHTTPRoute || k.route.Kind == index.KindGRPCRoute
+}
+
+var kinds = map[index.RouteKind]bool{
+	index.KindHTTPRoute: true,
+	index.KindGRPCRoute: true,
+	index.KindTCPRoute:  true,
+	index.KindUDPRoute:  true,
+	index.KindTLSRoute:  true,
+}

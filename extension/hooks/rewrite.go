@@ -1,0 +1,260 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// A weighted cluster gets its weight's part of what a rule gets.
+type weighted struct {
+	name   string
+	weight uint32
+
+	// kept is Envoy Gateway's own entry, with what it does to requests.
+	kept *routev3.WeightedCluster_ClusterWeight
+}
+
+// check whether all of the message's routes can be changed as decided. They are
+// changed all or not at all.
+func (d *decision) check() Reason {
+	for _, a := range d.use.actions {
+		if reason := d.checkAction(a); reason != "" {
+			return reason
+		}
+	}
+	return ""
+}
+
+func (d *decision) checkAction(a *routev3.RouteAction) Reason {
+	if d.fate == mirrored || d.fate == swapped {
+		return ""
+	}
+	switch c := a.GetClusterSpecifier().(type) {
+	case *routev3.RouteAction_Cluster:
+		if !d.known(c.Cluster) {
+			return Patched
+		}
+	case *routev3.RouteAction_WeightedClusters:
+		if d.fate == single && len(d.kept(c.WeightedClusters)) > 0 {
+			// Envoy Gateway knows of backends that the snapshot lacks.
+			return Stale
+		}
+	default:
+		return Patched
+	}
+	return ""
+}
+
+// known tells whether a cluster is one that Envoy Gateway or we make for the rule.
+func (d *decision) known(cluster string) bool {
+	return cluster == d.use.key.cluster() || d.ours(cluster)
+}
+
+// ours tells whether a cluster is that of one of our backends.
+func (d *decision) ours(cluster string) bool {
+	for _, p := range d.parts {
+		if cluster == p.own || cluster == p.cluster || cluster == p.key.ClusterName() {
+			return true
+		}
+	}
+	return false
+}
+
+// kept entries of Envoy Gateway: those of backends that are not ours.
+func (d *decision) kept(w *routev3.WeightedCluster) []weighted {
+	var out []weighted
+	for _, c := range w.GetClusters() {
+		if c.GetName() == invalidCluster || d.ours(c.GetName()) {
+			continue
+		}
+		out = append(out, weighted{name: c.GetName(), weight: c.GetWeight().GetValue(), kept: c})
+	}
+	return out
+}
+
+// invalidWeight is what Envoy Gateway lets fail.
+func invalidWeight(w *routev3.WeightedCluster) uint32 {
+	for _, c := range w.GetClusters() {
+		if c.GetName() == invalidCluster {
+			return c.GetWeight().GetValue()
+		}
+	}
+	return 0
+}
+
+// clusters of the rule by weight: what cannot be resolved first, as Envoy Gateway
+// has it, then the kept ones, then ours by name. The weights are those of the route.
+// What is left of them fails, as far as Envoy Gateway or we know of references that
+// must: a snapshot with other weights than the message must not fail requests.
+func (d *decision) clusters(kept []weighted, invalid uint32) []weighted {
+	var ours []weighted
+	left := d.total
+	for _, p := range d.parts {
+		left -= min(left, uint64(p.ref.Weight))
+		i := slices.IndexFunc(ours, func(w weighted) bool { return w.name == p.cluster })
+		if i >= 0 {
+			ours[i].weight = clamp(uint64(ours[i].weight) + uint64(p.ref.Weight))
+			continue
+		}
+		ours = append(ours, weighted{name: p.cluster, weight: p.ref.Weight})
+	}
+	slices.SortFunc(ours, func(a, b weighted) int { return cmp.Compare(a.name, b.name) })
+	for _, k := range kept {
+		left -= min(left, uint64(k.weight))
+	}
+	left = min(left, max(uint64(invalid), d.unresolved))
+	out := make([]weighted, 0, 1+len(kept)+len(ours))
+	if left > 0 {
+		out = append(out, weighted{name: invalidCluster, weight: clamp(left)})
+	}
+	out = append(out, kept...)
+	return append(out, ours...)
+}
+
+// pooled is Envoy Gateway's one cluster for all backends of the rule. Ours have no
+// endpoints in it, so it serves the others, by their weights.
+func (d *decision) pooled() []weighted {
+	if d.siblings == 0 {
+		return nil
+	}
+	return []weighted{{name: d.use.key.cluster(), weight: clamp(d.siblings)}}
+}
+
+// rewrite what the message does with the rule.
+func (d *decision) rewrite() error {
+	for _, a := range d.use.actions {
+		d.rewriteAction(a)
+		d.rewriteMirrors(a)
+	}
+	if d.fate != single && d.fate != split {
+		return nil
+	}
+	to := d.clusters(d.pooled(), 0)
+	for _, f := range d.use.tcp {
+		if err := f.send(to); err != nil {
+			return err
+		}
+	}
+	for _, f := range d.use.udp {
+		if err := f.send(to[0].name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *decision) rewriteAction(a *routev3.RouteAction) {
+	switch d.fate {
+	case single:
+		a.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: d.parts[0].cluster}
+	case split:
+		d.splitAction(a)
+	case swapped, mirrored:
+	}
+}
+
+func (d *decision) splitAction(a *routev3.RouteAction) {
+	kept, invalid := d.pooled(), uint32(0)
+	was := a.GetWeightedClusters()
+	if was != nil {
+		kept, invalid = d.kept(was), invalidWeight(was)
+	}
+	to := d.clusters(kept, invalid)
+	if len(to) == 1 && to[0].kept == nil && to[0].name != invalidCluster {
+		a.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: to[0].name}
+		return
+	}
+	w := &routev3.WeightedCluster{}
+	if was != nil {
+		w = was
+		w.Clusters = nil
+	}
+	for _, c := range to {
+		entry := c.kept
+		if entry == nil {
+			entry = &routev3.WeightedCluster_ClusterWeight{Name: c.name, Weight: wrapperspb.UInt32(c.weight)}
+		}
+		w.Clusters = append(w.Clusters, entry)
+	}
+	if len(a.GetHashPolicy()) > 0 {
+		// As Envoy Gateway does: else the choice of a cluster would be by chance.
+		w.RandomValueSpecifier = &routev3.WeightedCluster_UseHashPolicy{UseHashPolicy: wrapperspb.Bool(true)}
+	}
+	if was == nil && to[0].name == invalidCluster {
+		// What Gateway API wants for a reference that cannot be resolved. Envoy
+		// Gateway's own choice stays where it has made one.
+		a.ClusterNotFoundResponseCode = routev3.RouteAction_INTERNAL_SERVER_ERROR
+	}
+	a.ClusterSpecifier = &routev3.RouteAction_WeightedClusters{WeightedClusters: w}
+}
+
+func (d *decision) rewriteMirrors(a *routev3.RouteAction) {
+	for _, m := range a.GetRequestMirrorPolicies() {
+		for _, p := range d.mirrors {
+			if p.cluster != "" && m.GetCluster() == p.own {
+				m.Cluster = p.cluster
+			}
+		}
+	}
+}
+
+// referenced clusters of routes. L4 filters are decoded only where a rule of ours is
+// behind them, and those no longer refer to an idle cluster.
+func referenced(r Resources) map[string]bool {
+	out := map[string]bool{}
+	for _, c := range r.Routes {
+		for _, v := range c.GetVirtualHosts() {
+			for _, route := range v.GetRoutes() {
+				reference(out, route.GetRoute())
+			}
+		}
+	}
+	return out
+}
+
+func reference(out map[string]bool, a *routev3.RouteAction) {
+	if a == nil {
+		return
+	}
+	out[a.GetCluster()] = true
+	for _, c := range a.GetWeightedClusters().GetClusters() {
+		out[c.GetName()] = true
+	}
+	for _, m := range a.GetRequestMirrorPolicies() {
+		out[m.GetCluster()] = true
+	}
+}
+
+func clamp(n uint64) uint32 {
+	return uint32(min(n, math.MaxUint32))
+}
+
+// gatewayOf is whom a message is for, by the metadata of its virtual hosts: a
+// Gateway's namespace and name. Listeners' names tell it when there is no virtual
+// host, except with Envoy Gateway's second scheme of names. Empty if neither does.
+func gatewayOf(r Resources) string {
+	for _, c := range r.Routes {
+		for _, v := range c.GetVirtualHosts() {
+			for _, m := range v.GetMetadata().GetFilterMetadata()["envoy-gateway"].GetFields()["resources"].GetListValue().GetValues() {
+				f := m.GetStructValue().GetFields()
+				if f["kind"].GetStringValue() == "Gateway" {
+					return f["namespace"].GetStringValue() + "/" + f["name"].GetStringValue()
+				}
+			}
+		}
+	}
+	for _, l := range r.Listeners {
+		if p := strings.Split(l.GetName(), "/"); len(p) >= 3 {
+			return p[0] + "/" + p[1]
+		}
+	}
+	return ""
+}

@@ -1,0 +1,74 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"testing"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+// TestKept checks that what a split does not decide stays: filters of a sibling's
+// reference, the code for a missing cluster, and the rest of the route.
+func TestKept(t *testing.T) {
+	entry := &routev3.WeightedCluster_ClusterWeight{
+		Name:                rule0 + "/backend/0",
+		RequestHeadersToAdd: []*corev3.HeaderValueOption{{Header: &corev3.HeaderValue{Key: "x-from", Value: "filter"}}},
+	}
+	a := to(rule0+"/backend/0=3", rule0+"/backend/1=0")
+	entry.Weight = a.GetWeightedClusters().GetClusters()[0].GetWeight()
+	a.GetWeightedClusters().Clusters[0] = entry
+	a.ClusterNotFoundResponseCode = routev3.RouteAction_NOT_FOUND
+	a.Timeout = durationpb.New(7)
+	r := egRoute(match0, prefix("/"), a)
+	r.StatPrefix = "kept"
+	want, ok := proto.Clone(r).(*routev3.Route)
+	if !ok {
+		t.Fatal("a clone is of another type")
+	}
+	w := want.GetRoute().GetWeightedClusters()
+	w.Clusters = append(w.Clusters[:1], to("x=1", webHTTP+"=1").GetWeightedClusters().GetClusters()[1])
+
+	in := Resources{Clusters: egClusters(rule0+"/backend/0", rule0+"/backend/1"), Routes: egRoutes(r)}
+	out, _ := Translate(index.NewSnapshot(index.Contents{
+		Routes:  []*index.Route{route(index.KindHTTPRoute, "app", rule(svc(0, 3), ours(1, "web", 1)))},
+		Targets: targets("web"),
+	}), testSource, in)
+	if got := out.Routes[0].GetVirtualHosts()[0].GetRoutes()[0]; !proto.Equal(want, got) {
+		t.Errorf("Translate(...): want %v, got %v", want, got)
+	}
+}
+
+// TestElection checks who gives the shared cluster its settings.
+func TestElection(t *testing.T) {
+	a, b, c := &candidate{print: "a"}, &candidate{print: "b"}, &candidate{print: "c"}
+	cases := map[string]struct {
+		reason string
+		votes  []*candidate
+		weight int
+		want   string
+	}{
+		"Most":  {"Most votes win.", []*candidate{a, b, c, c}, 1, "c"},
+		"Tie":   {"Of equals the first by bytes wins.", []*candidate{c, b, b, c}, 1, "b"},
+		"Zero":  {"Mirrors alone elect the first by bytes.", []*candidate{c, b}, 0, "b"},
+		"Alone": {"One candidate wins.", []*candidate{a}, 1, "a"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			ballot := ballots{}.of(index.TargetKey{})
+			for _, v := range tc.votes {
+				ballot.vote(&candidate{print: v.print}, tc.weight)
+			}
+			ballot.elect()
+			if got := ballot.chosen.print; got != tc.want {
+				t.Errorf("\n%s\nelect(): want %q, got %q", tc.reason, tc.want, got)
+			}
+		})
+	}
+}

@@ -1,0 +1,112 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"context"
+	"time"
+
+	pb "github.com/envoyproxy/gateway/proto/extension"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
+)
+
+// Snapshots is where a server reads what it knows, such as an index.Store.
+type Snapshots interface {
+	// Snapshot is the newest. It is never nil, and reading it never waits.
+	Snapshot() *index.Snapshot
+}
+
+// A Recorder is told what each translation did. It must not wait: Envoy Gateway does
+// so meanwhile, for all its Gateways.
+type Recorder interface {
+	RecordTranslation(t Translation)
+}
+
+// A Translation is what a PostTranslateModify did.
+type Translation struct {
+	// Gateway that it was for, as namespace/name: the first of those that are
+	// merged, empty if the message does not tell.
+	Gateway string
+
+	Start    time.Time
+	Duration time.Duration
+
+	// Revision of the snapshot that it read.
+	Revision uint64
+
+	Summary
+}
+
+// A RecorderFn is a function that is a Recorder.
+type RecorderFn func(t Translation)
+
+// RecordTranslation calls the function.
+func (fn RecorderFn) RecordTranslation(t Translation) { fn(t) }
+
+// A Server answers Envoy Gateway's hooks. It never fails, for Envoy Gateway would
+// publish nothing of that Gateway then: what cannot be served is left as Envoy
+// Gateway made it, and counted.
+type Server struct {
+	pb.UnimplementedEnvoyGatewayExtensionServer
+
+	snapshots Snapshots
+	source    xds.Source
+	log       logging.Logger
+	recorder  Recorder
+}
+
+var _ pb.EnvoyGatewayExtensionServer = &Server{}
+
+// A ServerOption changes a Server.
+type ServerOption func(s *Server)
+
+// WithLogger sets where a server logs. The default is nowhere.
+func WithLogger(l logging.Logger) ServerOption { return func(s *Server) { s.log = l } }
+
+// WithRecorder sets who is told of translations. The default is nobody.
+func WithRecorder(r Recorder) ServerOption { return func(s *Server) { s.recorder = r } }
+
+// NewServer returns a server that sends Envoy to the source for endpoints.
+func NewServer(s Snapshots, src xds.Source, o ...ServerOption) *Server {
+	out := &Server{
+		snapshots: s,
+		source:    src,
+		log:       logging.NewNopLogger(),
+		recorder:  RecorderFn(func(Translation) {}),
+	}
+	for _, fn := range o {
+		fn(out)
+	}
+	return out
+}
+
+// PostTranslateModify puts our kinds in. What it returns is all that Envoy gets, so
+// everything else is returned as it came.
+func (s *Server) PostTranslateModify(_ context.Context, req *pb.PostTranslateModifyRequest) (*pb.PostTranslateModifyResponse, error) {
+	start := time.Now()
+	snapshot := s.snapshots.Snapshot()
+	in := Resources{Clusters: req.GetClusters(), Listeners: req.GetListeners(), Routes: req.GetRoutes()}
+	out, summary := Translate(snapshot, s.source, in)
+
+	t := Translation{
+		Gateway:  gatewayOf(in),
+		Start:    start,
+		Duration: time.Since(start),
+		Revision: snapshot.Revision,
+		Summary:  summary,
+	}
+	s.recorder.RecordTranslation(t)
+	s.log.Debug("Translated", "hook", "PostTranslateModify", "gateway", t.Gateway, "duration", t.Duration,
+		"revision", t.Revision, "rules", t.Rules, "shared", t.Shared, "own", t.Own, "dropped", t.Dropped, "left", t.Left)
+	return &pb.PostTranslateModifyResponse{
+		Clusters:  out.Clusters,
+		Secrets:   req.GetSecrets(),
+		Listeners: out.Listeners,
+		Routes:    out.Routes,
+	}, nil
+}

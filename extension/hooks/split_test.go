@@ -1,0 +1,176 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+// one HTTP rule, its clusters, and where its route goes.
+func one(r index.Rule, a *routev3.RouteAction, clusters ...*clusterv3.Cluster) (index.Contents, Resources) {
+	return index.Contents{Routes: []*index.Route{route(index.KindHTTPRoute, "app", r)}, Targets: targets("web", "db")},
+		Resources{Clusters: clusters, Routes: egRoutes(egRoute(match0, prefix("/"), a))}
+}
+
+func oneCase(reason string, r index.Rule, a *routev3.RouteAction, clusters []*clusterv3.Cluster, want view) translateCase {
+	c, in := one(r, a, clusters...)
+	return translateCase{reason: reason, contents: c, in: in, want: want}
+}
+
+func egClusters(names ...string) []*clusterv3.Cluster {
+	out := make([]*clusterv3.Cluster, 0, len(names))
+	for _, n := range names {
+		out = append(out, egCluster(n))
+	}
+	return out
+}
+
+const dbHTTP = "tailscale/services/default/db/80/http"
+
+func splitCases() map[string]translateCase {
+	foreign := ours(1, "web", 4)
+	foreign.Namespace = "secret"
+	return map[string]translateCase{
+		"SplitOurs": oneCase("Two of ours should split by weight, and Envoy Gateway's cluster should go.",
+			rule(ours(0, "web", 9), ours(1, "db", 1)), to(rule0), egClusters(rule0),
+			view{
+				Clusters: []string{dbHTTP + " < " + dbHTTP, webHTTP + " < " + webHTTP},
+				Sends:    []string{match0 + " > " + dbHTTP + "=1 " + webHTTP + "=9"},
+			}),
+		"SplitTwice": oneCase("One target that is named twice should get both weights.",
+			rule(ours(0, "web", 9), ours(1, "web", 1)), to(rule0), egClusters(rule0),
+			view{Clusters: []string{webHTTP + " < " + webHTTP}, Sends: []string{match0 + " > " + webHTTP}}),
+		"SplitPooled": oneCase("Siblings in one cluster should keep it, by the sum of their weights.",
+			rule(svc(0, 70), ours(1, "web", 25), other(2, 5)), to(rule0), egClusters(rule0),
+			view{
+				Clusters: []string{rule0, webHTTP + " < " + webHTTP},
+				Sends:    []string{match0 + " > " + rule0 + "=75 " + webHTTP + "=25"},
+			}),
+		"SplitPerBackend": oneCase("Siblings with clusters of their own should keep them, and ours, which no route used, should go.",
+			rule(svc(0, 70), ours(1, "web", 25), other(2, 5)),
+			to(rule0+"/backend/0=70", rule0+"/backend/2=5"), egClusters(rule0+"/backend/0", rule0+"/backend/1", rule0+"/backend/2"),
+			view{
+				Clusters: []string{rule0 + "/backend/0", rule0 + "/backend/2", webHTTP + " < " + webHTTP},
+				Sends:    []string{match0 + " > " + rule0 + "/backend/0=70 " + rule0 + "/backend/2=5 " + webHTTP + "=25 else INTERNAL_SERVER_ERROR"},
+			}),
+		"SplitInvalidSibling": oneCase("What siblings without endpoints fail with should stay their weight.",
+			rule(svc(0, 70), ours(1, "web", 25), svc(2, 5)),
+			to("invalid-backend-cluster=5", rule0+"/backend/0=70"), egClusters(rule0+"/backend/0", rule0+"/backend/1", rule0+"/backend/2"),
+			view{
+				Clusters: []string{rule0 + "/backend/0", rule0 + "/backend/2", webHTTP + " < " + webHTTP},
+				Sends:    []string{match0 + " > invalid-backend-cluster=5 " + rule0 + "/backend/0=70 " + webHTTP + "=25 else INTERNAL_SERVER_ERROR"},
+			}),
+		"SplitNotPermitted": oneCase("A reference without a grant should fail with its weight.",
+			rule(ours(0, "web", 6), foreign), to(rule0), egClusters(rule0),
+			view{
+				Clusters: []string{webHTTP + " < " + webHTTP},
+				Sends:    []string{match0 + " > invalid-backend-cluster=4 " + webHTTP + "=6 else INTERNAL_SERVER_ERROR"},
+			}),
+		"SplitUnknown": oneCase("A target that is not known should fail with its weight, and Services go on.",
+			rule(svc(0, 6), ours(1, "gone", 4)), to(rule0), egClusters(rule0),
+			view{
+				Clusters: []string{rule0},
+				Sends:    []string{match0 + " > invalid-backend-cluster=4 " + rule0 + "=6 else INTERNAL_SERVER_ERROR"},
+			}),
+		"SplitOtherWeights": oneCase("Weights that the snapshot has not heard of must not fail requests.",
+			rule(svc(0, 50), ours(1, "web", 50)), to(rule0+"/backend/0=10"), egClusters(rule0+"/backend/0", rule0+"/backend/1"),
+			view{
+				Clusters: []string{rule0 + "/backend/0", webHTTP + " < " + webHTTP},
+				Sends:    []string{match0 + " > " + rule0 + "/backend/0=10 " + webHTTP + "=50 else INTERNAL_SERVER_ERROR"},
+			}),
+		"SplitMerged": oneCase("Siblings that Envoy Gateway merged with other routes' should stay so.",
+			rule(svc(0, 3), ours(1, "web", 1)), to("service/default/plain/8080=3"), egClusters(rule0+"/backend/1", "service/default/plain/8080"),
+			view{
+				Clusters: []string{"service/default/plain/8080", webHTTP + " < " + webHTTP},
+				Sends:    []string{match0 + " > service/default/plain/8080=3 " + webHTTP + "=1 else INTERNAL_SERVER_ERROR"},
+			}),
+		"ZeroWeight": oneCase("A backend of no weight should be as if it were not there.",
+			rule(svc(0, 0), ours(1, "web", 1), ours(2, "db", 0)), to(rule0), egClusters(rule0),
+			view{Clusters: []string{webHTTP + " < " + webHTTP}, Sends: []string{match0 + " > " + webHTTP}}),
+	}
+}
+
+func keptCases() map[string]translateCase {
+	filtered := ours(1, "web", 1)
+	filtered.Filters = true
+	cases := map[string]translateCase{
+		"SessionPersistence": oneCase("A rule that keeps clients with a backend should keep its one cluster.",
+			owned(rule(ours(0, "web", 1), svc(1, 1))), to(rule0), egClusters(rule0),
+			view{Clusters: []string{rule0 + " < tailscale/rule/" + rule0}, Sends: []string{match0 + " > " + rule0}}),
+		"SessionPersistenceWithOther": oneCase("It should split where we cannot know all endpoints.",
+			owned(rule(ours(0, "web", 1), other(1, 1))), to(rule0), egClusters(rule0),
+			view{
+				Clusters: []string{rule0, rule0 + "/backend/0 < tailscale/rule/" + rule0 + "/backend/0"},
+				Sends:    []string{match0 + " > " + rule0 + "=1 " + rule0 + "/backend/0=1"},
+			}),
+		"ConsistentHash": oneCase("A rule whose cluster hashes should keep it, for one ring over all.",
+			rule(ours(0, "web", 1), svc(1, 1)), hashed(to(rule0)), []*clusterv3.Cluster{egCluster(rule0, maglev)},
+			view{Clusters: []string{rule0 + " < tailscale/rule/" + rule0}, Sends: []string{match0 + " > " + rule0}}),
+		"HashedSplit": oneCase("A split should choose its cluster by the hash, as Envoy Gateway's do.",
+			rule(ours(0, "web", 1), svc(1, 1)), hashed(to(rule0)), egClusters(rule0),
+			view{
+				Clusters: []string{rule0, webHTTP + " < " + webHTTP},
+				Sends:    []string{match0 + " > " + rule0 + "=1 " + webHTTP + "=1 by hash"},
+			}),
+		"FilterOnReference": oneCase("A reference with filters should not share.",
+			rule(svc(0, 1), filtered), to(rule0), egClusters(rule0),
+			view{
+				Clusters: []string{rule0, rule0 + "/backend/1 < tailscale/rule/" + rule0 + "/backend/1"},
+				Sends:    []string{match0 + " > " + rule0 + "=1 " + rule0 + "/backend/1=1"},
+			}),
+		"Single": oneCase("A rule with settings of its own should keep its cluster.",
+			owned(rule(ours(0, "web", 1))), to(rule0), egClusters(rule0),
+			view{Clusters: []string{rule0 + " < tailscale/rule/" + rule0}, Sends: []string{match0 + " > " + rule0}}),
+	}
+	pinned, in := one(rule(svc(0, 1), ours(1, "web", 1)), to(rule0), egClusters(rule0)...)
+	pinned.Pinned = map[index.RouteKey][]string{routeKey(index.KindHTTPRoute, "app"): {""}}
+	cases["PinnedSplit"] = translateCase{
+		reason: "A split with a policy of its own should have that policy for ours, too.", contents: pinned, in: in,
+		want: view{
+			Clusters: []string{rule0, rule0 + "/backend/1 < tailscale/rule/" + rule0 + "/backend/1"},
+			Sends:    []string{match0 + " > " + rule0 + "=1 " + rule0 + "/backend/1=1"},
+		},
+	}
+	granted, in := one(rule(index.BackendRef{Kind: index.BackendServices, NamespacedName: nn("secret", "web"), Port: 80, Weight: 1}), to(rule0), egClusters(rule0)...)
+	granted.Targets = []*index.Target{{Key: index.TargetKey{Kind: index.TargetServices, Namespace: "secret", Name: "web", Port: 80, Protocol: index.ProtocolHTTP}}}
+	granted.Grants = []index.Grant{{Kind: index.KindHTTPRoute, Namespace: "default", To: index.BackendServices, Object: nn("secret", "")}}
+	cases["Granted"] = translateCase{
+		reason: "A ReferenceGrant should open another namespace.", contents: granted, in: in,
+		want: view{
+			Clusters: []string{"tailscale/services/secret/web/80/http < tailscale/services/secret/web/80/http"},
+			Sends:    []string{match0 + " > tailscale/services/secret/web/80/http"},
+		},
+	}
+	return cases
+}
+
+func mirrorCases() map[string]translateCase {
+	const mirror = rule0 + "-mirror-2"
+	unknown := oneCase("A mirror that is not known should stay as it is.",
+		withMirrors(rule(svc(0, 1)), ours(2, "gone", 1)), mirrorTo(to(rule0), mirror), egClusters(rule0, mirror),
+		view{Clusters: []string{rule0, mirror}, Sends: []string{match0 + " > " + rule0 + " mirror " + mirror}})
+	unknown.left = map[Reason]int{Unresolved: 1}
+	return map[string]translateCase{
+		"MirrorUnknown": unknown,
+		"OnlyZeroWeight": oneCase("A rule that sends nothing to ours should not be touched, nor counted.",
+			rule(svc(0, 1), ours(1, "web", 0)), to(rule0), egClusters(rule0),
+			view{Clusters: []string{rule0}, Sends: []string{match0 + " > " + rule0}}),
+		"Mirror": oneCase("A mirror of a Service's requests should go to the shared cluster.",
+			withMirrors(rule(svc(0, 1)), ours(2, "web", 1)), mirrorTo(to(rule0), mirror), egClusters(rule0, mirror),
+			view{
+				Clusters: []string{rule0, webHTTP + " < " + webHTTP},
+				Sends:    []string{match0 + " > " + rule0 + " mirror " + webHTTP},
+			}),
+		"MirrorBeside": oneCase("A mirror should share with a rule's backend, whose settings count.",
+			withMirrors(rule(ours(0, "web", 1)), ours(2, "web", 1)), mirrorTo(to(rule0), mirror),
+			[]*clusterv3.Cluster{egCluster(rule0, slowConnect), egCluster(mirror)},
+			view{
+				Clusters: []string{webHTTP + " < " + webHTTP},
+				Sends:    []string{match0 + " > " + webHTTP + " mirror " + webHTTP},
+			}),
+	}
+}

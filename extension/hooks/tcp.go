@@ -1,0 +1,60 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	tcpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// A tcpFilter is a filter that sends connections to a rule's cluster.
+type tcpFilter struct {
+	filter *listenerv3.Filter
+	proxy  *tcpproxyv3.TcpProxy
+}
+
+// tcpFilter notes a filter that sends connections to the cluster of a rule of ours.
+// One that another hook has split is left as it is.
+func (g *gatherer) tcpFilter(f *listenerv3.Filter) {
+	a := f.GetTypedConfig()
+	if !a.MessageIs((*tcpproxyv3.TcpProxy)(nil)) {
+		return
+	}
+	p := &tcpproxyv3.TcpProxy{}
+	if err := a.UnmarshalTo(p); err != nil {
+		// What cannot be read is not ours to change.
+		return
+	}
+	k, rest, ok := parseRule(p.GetCluster())
+	if !ok || rest != "" || k.http() {
+		return
+	}
+	if u := g.use(k); u != nil {
+		u.tcp = append(u.tcp, &tcpFilter{filter: f, proxy: p})
+	}
+}
+
+// send connections to the clusters, by weight.
+func (t *tcpFilter) send(clusters []weighted) error {
+	if len(clusters) == 1 {
+		t.proxy.ClusterSpecifier = &tcpproxyv3.TcpProxy_Cluster{Cluster: clusters[0].name}
+		return repack(t.filter.GetTypedConfig(), t.proxy)
+	}
+	w := &tcpproxyv3.TcpProxy_WeightedCluster{}
+	for _, c := range clusters {
+		w.Clusters = append(w.Clusters, &tcpproxyv3.TcpProxy_WeightedCluster_ClusterWeight{Name: c.name, Weight: c.weight})
+	}
+	t.proxy.ClusterSpecifier = &tcpproxyv3.TcpProxy_WeightedClusters{WeightedClusters: w}
+	return repack(t.filter.GetTypedConfig(), t.proxy)
+}
+
+// repack a message so that equal ones have equal bytes: Envoy Gateway hashes them,
+// and a listener whose bytes change drains.
+func repack(a *anypb.Any, m proto.Message) error {
+	return errors.Wrap(anypb.MarshalFrom(a, m, proto.MarshalOptions{Deterministic: true}), "cannot marshal filter")
+}

@@ -1,0 +1,277 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"slices"
+	"strings"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
+)
+
+// Resources of one translation.
+type Resources struct {
+	Clusters  []*clusterv3.Cluster
+	Listeners []*listenerv3.Listener
+	Routes    []*routev3.RouteConfiguration
+}
+
+// A Summary counts what a translation did to rules that name ours.
+type Summary struct {
+	// Shared and Own are clusters that were made, and Dropped those that nobody
+	// uses any more.
+	Shared, Own, Dropped int
+
+	// Rules that were changed, and of them those that send to several clusters.
+	Rules, Split int
+
+	// Left are rules that stay as Envoy Gateway made them.
+	Left map[Reason]int
+}
+
+// Translate changes resources in place where a rule names one of our kinds, and
+// nothing else. It is pure but for that: the same snapshot and resources give the
+// same bytes, and its own output is left as it is.
+func Translate(s *index.Snapshot, src xds.Source, r Resources) (Resources, Summary) {
+	t := &translation{
+		snapshot: s,
+		source:   src,
+		clusters: make(map[string]*clusterv3.Cluster, len(r.Clusters)),
+		ballots:  ballots{},
+		variants: map[variant]*candidate{},
+		replaced: map[string]*clusterv3.Cluster{},
+		idle:     map[string]bool{},
+		summary:  Summary{Left: map[Reason]int{}},
+	}
+	for _, c := range r.Clusters {
+		if t.clusters[c.GetName()] == nil && c != nil {
+			t.clusters[c.GetName()] = c
+		}
+	}
+	decisions := t.decide(uses(s, r.Listeners, r.Routes))
+	if len(decisions) == 0 {
+		return r, t.summary
+	}
+	t.share(decisions)
+	for _, d := range decisions {
+		t.apply(d)
+	}
+	r.Clusters = t.list(r)
+	return r, t.summary
+}
+
+// A translation in the making.
+type translation struct {
+	snapshot *index.Snapshot
+	source   xds.Source
+
+	// clusters of the message, by name.
+	clusters map[string]*clusterv3.Cluster
+
+	ballots  ballots
+	variants map[variant]*candidate
+
+	// replaced and new clusters, by name.
+	replaced map[string]*clusterv3.Cluster
+
+	// idle clusters may go, unless something still uses them.
+	idle map[string]bool
+
+	summary Summary
+}
+
+// decide about all uses.
+func (t *translation) decide(us []*use) []*decision {
+	out := make([]*decision, 0, len(us))
+	for _, u := range us {
+		d, reason := decide(t.snapshot, t.clusters, u)
+		switch {
+		case d != nil:
+			out = append(out, d)
+		case reason != "":
+			t.summary.Left[reason]++
+		}
+	}
+	return out
+}
+
+// share lets all parts that may share vote, and tells each its cluster.
+func (t *translation) share(ds []*decision) {
+	prints := map[*part]*candidate{}
+	for _, d := range ds {
+		for _, p := range d.parts {
+			t.vote(d, p, 1, prints)
+		}
+		for _, p := range d.mirrors {
+			t.vote(d, p, 0, prints)
+		}
+	}
+	for _, b := range t.ballots {
+		b.elect()
+	}
+	for _, d := range ds {
+		for _, p := range d.parts {
+			p.cluster = p.own
+			if t.shares(p, prints[p]) {
+				p.cluster = p.key.ClusterName()
+			}
+		}
+		for _, p := range d.mirrors {
+			if t.ballots.of(p.key).chosen != nil {
+				p.cluster = p.key.ClusterName()
+			}
+		}
+	}
+}
+
+func (t *translation) vote(d *decision, p *part, weight int, prints map[*part]*candidate) {
+	if !p.mayShare {
+		return
+	}
+	b := t.ballots.of(p.key)
+	if c := t.clusters[p.key.ClusterName()]; c != nil && b.chosen == nil {
+		if now, err := newCandidate(c); err == nil {
+			b.chosen, b.present = now, true
+		}
+	}
+	if p.template == nil {
+		return
+	}
+	c := t.candidate(d, p)
+	if c == nil {
+		return
+	}
+	prints[p] = c
+	b.vote(c, weight)
+}
+
+// candidate of a part, made once for all that are alike. Nil if Envoy would refuse
+// it.
+func (t *translation) candidate(d *decision, p *part) *candidate {
+	v, cached := variantOf(p)
+	if c, ok := t.variants[v]; cached && ok {
+		return c
+	}
+	c, err := sharedCluster(t.source, p, d.use.hosts)
+	if err != nil {
+		c = nil
+	}
+	if cached {
+		t.variants[v] = c
+	}
+	return c
+}
+
+// shares tells whether a part gets the shared cluster.
+func (t *translation) shares(p *part, c *candidate) bool {
+	if !p.mayShare {
+		return false
+	}
+	b := t.ballots.of(p.key)
+	switch {
+	case b.chosen == nil:
+		return false
+	case p.template == nil:
+		return b.present
+	case c == nil:
+		return false
+	}
+	return c.print == b.chosen.print
+}
+
+// apply a decision to the message.
+func (t *translation) apply(d *decision) {
+	own, err := t.owned(d)
+	if err != nil {
+		t.summary.Left[Malformed]++
+		return
+	}
+	if reason := d.check(); reason != "" {
+		t.summary.Left[reason]++
+		return
+	}
+	if err := d.rewrite(); err != nil {
+		t.summary.Left[Malformed]++
+		return
+	}
+	for _, c := range own {
+		t.replaced[c.GetName()] = c
+	}
+	for _, p := range slices.Concat(d.parts, d.mirrors) {
+		if p.cluster == "" || p.cluster == p.own {
+			continue
+		}
+		t.idle[p.own] = true
+		if b := t.ballots.of(p.key); !b.present {
+			t.replaced[p.cluster] = b.chosen.cluster
+		}
+	}
+	if d.siblings == 0 && d.fate == split {
+		t.idle[d.use.key.cluster()] = true
+	}
+	t.summary.Rules++
+	if d.fate == split {
+		t.summary.Split++
+	}
+}
+
+// owned are the clusters that a rule's backends have for themselves.
+func (t *translation) owned(d *decision) ([]*clusterv3.Cluster, error) {
+	var out []*clusterv3.Cluster
+	for _, p := range d.parts {
+		if p.cluster != p.own {
+			continue
+		}
+		c, err := ownCluster(t.source, p, d.use.rule)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// list of clusters: Envoy Gateway's in their order without those that nobody uses
+// any more, then ours by name.
+func (t *translation) list(r Resources) []*clusterv3.Cluster {
+	for name := range referenced(r) {
+		delete(t.idle, name)
+	}
+	out := make([]*clusterv3.Cluster, 0, len(r.Clusters)+len(t.replaced))
+	for _, c := range r.Clusters {
+		n := t.replaced[c.GetName()]
+		switch {
+		case n != nil:
+			out = append(out, n)
+			t.count(n)
+			t.replaced[c.GetName()] = nil
+		case t.idle[c.GetName()]:
+			t.summary.Dropped++
+		default:
+			out = append(out, c)
+		}
+	}
+	first := len(out)
+	for _, c := range t.replaced {
+		if c != nil {
+			out = append(out, c)
+			t.count(c)
+		}
+	}
+	slices.SortFunc(out[first:], func(a, b *clusterv3.Cluster) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return out
+}
+
+func (t *translation) count(c *clusterv3.Cluster) {
+	if strings.HasPrefix(c.GetName(), oursPrefix) {
+		t.summary.Shared++
+		return
+	}
+	t.summary.Own++
+}

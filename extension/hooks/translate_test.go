@@ -1,0 +1,420 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+const (
+	webHTTP = "tailscale/services/default/web/80/http"
+	rule0   = "httproute/default/app/rule/0"
+	match0  = rule0 + "/match/0/www_example_com"
+)
+
+func nn(namespace, name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
+func routeKey(k index.RouteKind, name string) index.RouteKey {
+	return index.RouteKey{Kind: k, NamespacedName: nn("default", name)}
+}
+
+// ours is a TailscaleServices of the namespace, port 80.
+func ours(i int, name string, weight uint32) index.BackendRef {
+	return index.BackendRef{Kind: index.BackendServices, NamespacedName: nn("default", name), Port: 80, Weight: weight, Index: i}
+}
+
+func svc(i int, weight uint32) index.BackendRef {
+	return index.BackendRef{Kind: index.BackendService, NamespacedName: nn("default", "plain"), Port: 8080, Weight: weight, Index: i}
+}
+
+func other(i int, weight uint32) index.BackendRef {
+	return index.BackendRef{Kind: index.BackendOther, NamespacedName: nn("default", "fqdn"), Port: 443, Weight: weight, Index: i}
+}
+
+func rule(backends ...index.BackendRef) index.Rule { return index.Rule{Backends: backends} }
+
+func withMatch(r index.Rule, m ...index.Match) index.Rule {
+	r.Matches = m
+	return r
+}
+
+func owned(r index.Rule) index.Rule {
+	r.Own = true
+	return r
+}
+
+func withMirrors(r index.Rule, m ...index.BackendRef) index.Rule {
+	r.Mirrors = m
+	return r
+}
+
+func route(k index.RouteKind, name string, rules ...index.Rule) *index.Route {
+	return &index.Route{Key: routeKey(k, name), Rules: rules}
+}
+
+// targets of that name in all protocols, both kinds.
+func targets(names ...string) []*index.Target {
+	var out []*index.Target
+	for _, n := range names {
+		for _, k := range []index.TargetKind{index.TargetServices, index.TargetEndpoints} {
+			for _, p := range []index.Protocol{index.ProtocolHTTP, index.ProtocolGRPC, index.ProtocolTCP, index.ProtocolUDP} {
+				out = append(out, &index.Target{
+					Key:   index.TargetKey{Kind: k, Namespace: "default", Name: n, Port: 80, Protocol: p},
+					Shape: index.Shape{LoadBalancer: index.LeastRequest, HealthThreshold: 70},
+				})
+			}
+		}
+	}
+	return out
+}
+
+// missing are targets whose objects are not there.
+func missing(ts []*index.Target) []*index.Target {
+	for _, t := range ts {
+		t.Missing = true
+	}
+	return ts
+}
+
+type translateCase struct {
+	reason   string
+	contents index.Contents
+	in       Resources
+	want     view
+	left     map[Reason]int
+}
+
+func translateCases() map[string]translateCase {
+	cases := map[string]translateCase{}
+	for _, group := range []map[string]translateCase{httpCases(), splitCases(), keptCases(), mirrorCases(), l4Cases()} {
+		for name, tc := range group {
+			cases[name] = tc
+		}
+	}
+	return cases
+}
+
+func TestTranslate(t *testing.T) {
+	for name, tc := range translateCases() {
+		t.Run(name, func(t *testing.T) {
+			out, summary := Translate(index.NewSnapshot(tc.contents), testSource, clone(tc.in))
+			if diff := cmp.Diff(tc.want, viewOf(t, out)); diff != "" {
+				t.Errorf("\n%s\nTranslate(...): -want, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.left, summary.Left, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("\n%s\nTranslate(...): rules left: -want, +got:\n%s", tc.reason, diff)
+			}
+			if err := validate(out); err != nil {
+				t.Errorf("\n%s\nTranslate(...): Envoy Gateway would refuse it: %v", tc.reason, err)
+			}
+		})
+	}
+}
+
+// TestIdempotent feeds output again.
+func TestIdempotent(t *testing.T) {
+	for name, tc := range translateCases() {
+		t.Run(name, func(t *testing.T) {
+			s := index.NewSnapshot(tc.contents)
+			once, _ := Translate(s, testSource, clone(tc.in))
+			want := marshal(t, once)
+			twice, _ := Translate(s, testSource, clone(once))
+			if diff := cmp.Diff(want, marshal(t, twice)); diff != "" {
+				t.Errorf("\n%s\nTranslate(Translate(...)): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestDeterministic shuffles what a snapshot is made of.
+func TestDeterministic(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for name, tc := range translateCases() {
+		t.Run(name, func(t *testing.T) {
+			first, _ := Translate(index.NewSnapshot(tc.contents), testSource, clone(tc.in))
+			want := marshal(t, first)
+			for range 10 {
+				c := tc.contents
+				c.Routes = append([]*index.Route(nil), c.Routes...)
+				c.Targets = append([]*index.Target(nil), c.Targets...)
+				r.Shuffle(len(c.Routes), func(i, j int) { c.Routes[i], c.Routes[j] = c.Routes[j], c.Routes[i] })
+				r.Shuffle(len(c.Targets), func(i, j int) { c.Targets[i], c.Targets[j] = c.Targets[j], c.Targets[i] })
+				got, _ := Translate(index.NewSnapshot(c), testSource, clone(tc.in))
+				if diff := cmp.Diff(want, marshal(t, got)); diff != "" {
+					t.Fatalf("\n%s\nTranslate(...) of a shuffled snapshot: -want, +got:\n%s", tc.reason, diff)
+				}
+			}
+		})
+	}
+}
+
+func httpCases() map[string]translateCase {
+	two := []*index.Route{
+		route(index.KindHTTPRoute, "app", rule(ours(0, "web", 1))),
+		route(index.KindHTTPRoute, "other", rule(ours(0, "web", 1))),
+		route(index.KindHTTPRoute, "third", rule(ours(0, "web", 1))),
+	}
+	clusters := func(change ...func(*clusterv3.Cluster)) []*clusterv3.Cluster {
+		return []*clusterv3.Cluster{
+			egCluster("httproute/default/other/rule/0"), egCluster("plain"), egCluster(rule0, change...), egCluster("httproute/default/third/rule/0"),
+		}
+	}
+	routes := egRoutes(
+		egRoute(match0, prefix("/"), to(rule0)),
+		egRoute("httproute/default/other/rule/0/match/0/*", prefix("/"), to("httproute/default/other/rule/0")),
+		egRoute("httproute/default/third/rule/0/match/0/*", prefix("/"), to("httproute/default/third/rule/0")),
+		egRoute("httproute/default/none/rule/0/match/0/*", prefix("/"), to("plain")),
+	)
+	return map[string]translateCase{
+		"Shared": {
+			reason:   "Routes to one target should share its cluster, and the rest should stay in place.",
+			contents: index.Contents{Routes: two, Targets: targets("web")},
+			in:       Resources{Clusters: clusters(), Routes: routes},
+			want: view{
+				Clusters: []string{"plain", webHTTP + " < " + webHTTP},
+				Sends: []string{
+					match0 + " > " + webHTTP,
+					"httproute/default/other/rule/0/match/0/* > " + webHTTP,
+					"httproute/default/third/rule/0/match/0/* > " + webHTTP,
+					"httproute/default/none/rule/0/match/0/* > plain",
+				},
+			},
+		},
+		"OneDiffers": {
+			reason:   "A rule whose cluster somebody patched should keep it, with our endpoints.",
+			contents: index.Contents{Routes: two, Targets: targets("web")},
+			in:       Resources{Clusters: clusters(slowConnect), Routes: routes},
+			want: view{
+				Clusters: []string{"plain", rule0 + " < tailscale/rule/" + rule0, webHTTP + " < " + webHTTP},
+				Sends: []string{
+					match0 + " > " + rule0,
+					"httproute/default/other/rule/0/match/0/* > " + webHTTP,
+					"httproute/default/third/rule/0/match/0/* > " + webHTTP,
+					"httproute/default/none/rule/0/match/0/* > plain",
+				},
+			},
+		},
+		"Pinned": {
+			reason: "A rule with a policy of its own should keep its cluster.",
+			contents: index.Contents{
+				Routes: two, Targets: targets("web"),
+				Pinned: map[index.RouteKey][]string{routeKey(index.KindHTTPRoute, "app"): {""}},
+			},
+			in: Resources{Clusters: clusters(), Routes: routes},
+			want: view{
+				Clusters: []string{"plain", rule0 + " < tailscale/rule/" + rule0, webHTTP + " < " + webHTTP},
+				Sends: []string{
+					match0 + " > " + rule0,
+					"httproute/default/other/rule/0/match/0/* > " + webHTTP,
+					"httproute/default/third/rule/0/match/0/* > " + webHTTP,
+					"httproute/default/none/rule/0/match/0/* > plain",
+				},
+			},
+		},
+		"GRPC": {
+			reason:   "A GRPCRoute should have a cluster of its own protocol.",
+			contents: index.Contents{Routes: []*index.Route{route(index.KindGRPCRoute, "app", rule(ours(0, "web", 1)))}, Targets: targets("web")},
+			in: Resources{
+				Clusters: []*clusterv3.Cluster{egCluster("grpcroute/default/app/rule/0")},
+				Routes:   egRoutes(egRoute("grpcroute/default/app/rule/0/match/-1/www_example_com", prefix("/"), to("grpcroute/default/app/rule/0"))),
+			},
+			want: view{
+				Clusters: []string{"tailscale/services/default/web/80/grpc < tailscale/services/default/web/80/grpc"},
+				Sends:    []string{"grpcroute/default/app/rule/0/match/-1/www_example_com > tailscale/services/default/web/80/grpc"},
+			},
+		},
+		"Endpoints": {
+			reason: "A TailscaleEndpoints should have a cluster of its kind, also under the second scheme of names.",
+			contents: index.Contents{
+				Routes: []*index.Route{route(index.KindHTTPRoute, "app", rule(index.BackendRef{
+					Kind: index.BackendEndpoints, NamespacedName: nn("default", "web"), Port: 80, Weight: 1,
+				}))},
+				Targets: targets("web"),
+			},
+			in: Resources{
+				Clusters: []*clusterv3.Cluster{egCluster(rule0)},
+				Routes: []*routev3.RouteConfiguration{{Name: "http-80", VirtualHosts: []*routev3.VirtualHost{{
+					Name: "*", Domains: []string{"*"}, Routes: []*routev3.Route{egRoute(match0, prefix("/"), to(rule0))},
+				}}}},
+			},
+			want: view{
+				Clusters: []string{"tailscale/endpoints/default/web/80/http < tailscale/endpoints/default/web/80/http"},
+				Sends:    []string{match0 + " > tailscale/endpoints/default/web/80/http"},
+			},
+		},
+		"ZoneAware": {
+			reason:   "A rule with a cluster for each backend, which no route uses, should get the shared one.",
+			contents: index.Contents{Routes: two[:1], Targets: targets("web")},
+			in: Resources{
+				Clusters: []*clusterv3.Cluster{egCluster(rule0 + "/backend/0")},
+				Routes:   egRoutes(egRoute(match0, prefix("/"), to())),
+			},
+			want: view{
+				Clusters: []string{webHTTP + " < " + webHTTP},
+				Sends:    []string{match0 + " > " + webHTTP + " else INTERNAL_SERVER_ERROR"},
+			},
+		},
+		"OtherBackends": {
+			reason:   "A rule that has more backends in the message than in the snapshot should be left alone.",
+			contents: index.Contents{Routes: two[:1], Targets: targets("web")},
+			in: Resources{
+				Clusters: []*clusterv3.Cluster{egCluster(rule0 + "/backend/0"), egCluster(rule0 + "/backend/1")},
+				Routes:   egRoutes(egRoute(match0, prefix("/"), to(rule0+"/backend/1=1"))),
+			},
+			want: view{
+				Clusters: []string{rule0 + "/backend/0", rule0 + "/backend/1"},
+				Sends:    []string{match0 + " > " + rule0 + "/backend/1=1 else INTERNAL_SERVER_ERROR"},
+			},
+			left: map[Reason]int{Stale: 1},
+		},
+		"CORS": {
+			reason: "The route that Envoy Gateway adds for preflights should go where the rule does.",
+			contents: index.Contents{
+				Routes:  []*index.Route{route(index.KindHTTPRoute, "app", withMatch(rule(ours(0, "web", 1)), index.Match{Method: "GET"}))},
+				Targets: targets("web"),
+			},
+			in: Resources{
+				Clusters: []*clusterv3.Cluster{egCluster(rule0)},
+				Routes: egRoutes(
+					egRoute(match0, header(prefix("/"), ":method", "GET"), to(rule0)),
+					egRoute(rule0+"/match/0/cors-preflight/www_example_com", header(prefix("/"), ":method", "OPTIONS"), to(rule0)),
+				),
+			},
+			want: view{
+				Clusters: []string{webHTTP + " < " + webHTTP},
+				Sends:    []string{match0 + " > " + webHTTP, rule0 + "/match/0/cors-preflight/www_example_com > " + webHTTP},
+			},
+		},
+		"Inserted": {
+			reason: "A rule that stands where the snapshot has another one should be left alone.",
+			contents: index.Contents{
+				Routes:  []*index.Route{route(index.KindHTTPRoute, "app", withMatch(rule(ours(0, "web", 1)), index.Match{Path: "/a", PathType: "PathPrefix"}))},
+				Targets: targets("web"),
+			},
+			in: Resources{
+				Clusters: []*clusterv3.Cluster{egCluster(rule0), egCluster("httproute/default/app/rule/1")},
+				Routes: egRoutes(
+					egRoute(match0, prefix("/new"), to(rule0)),
+					egRoute("httproute/default/app/rule/1/match/0/*", prefix("/a"), to("httproute/default/app/rule/1")),
+				),
+			},
+			want: view{
+				Clusters: []string{rule0, "httproute/default/app/rule/1"},
+				Sends:    []string{match0 + " > " + rule0, "httproute/default/app/rule/1/match/0/* > httproute/default/app/rule/1"},
+			},
+			left: map[Reason]int{Stale: 1},
+		},
+		"Unknown": {
+			reason:   "A target that the snapshot lacks should leave the rule as it is: it answers 503.",
+			contents: index.Contents{Routes: two[:1]},
+			in:       Resources{Clusters: []*clusterv3.Cluster{egCluster(rule0)}, Routes: egRoutes(egRoute(match0, prefix("/"), to(rule0)))},
+			want:     view{Clusters: []string{rule0}, Sends: []string{match0 + " > " + rule0}},
+			left:     map[Reason]int{Unresolved: 1},
+		},
+		"Missing": {
+			reason:   "An object that is not there should leave the rule as it is: Envoy Gateway answers 500 by itself.",
+			contents: index.Contents{Routes: two[:1], Targets: missing(targets("web"))},
+			in:       Resources{Clusters: []*clusterv3.Cluster{egCluster(rule0)}, Routes: egRoutes(egRoute(match0, prefix("/"), to(rule0)))},
+			want:     view{Clusters: []string{rule0}, Sends: []string{match0 + " > " + rule0}},
+			left:     map[Reason]int{Unresolved: 1},
+		},
+		"Patched": {
+			reason:   "A route that somebody sent elsewhere should stay so.",
+			contents: index.Contents{Routes: two[:1], Targets: targets("web")},
+			in:       Resources{Clusters: []*clusterv3.Cluster{egCluster(rule0)}, Routes: egRoutes(egRoute(match0, prefix("/"), to("elsewhere")))},
+			want:     view{Clusters: []string{rule0}, Sends: []string{match0 + " > elsewhere"}},
+			left:     map[Reason]int{Patched: 1},
+		},
+	}
+}
+
+func l4Cases() map[string]translateCase {
+	const tcp, udp, tls = "tcproute/default/db/rule/-1", "udproute/default/dns/rule/-1", "tlsroute/default/sni/rule/-1"
+	const webTCP, webUDP = "tailscale/services/default/web/80/tcp", "tailscale/services/default/web/80/udp"
+	l4 := func(l *listenerv3.Listener, clusters ...*clusterv3.Cluster) Resources {
+		return Resources{Listeners: []*listenerv3.Listener{l}, Clusters: clusters}
+	}
+	return map[string]translateCase{
+		"TCP": {
+			reason:   "A TCPRoute to one target should use its shared cluster.",
+			contents: index.Contents{Routes: []*index.Route{route(index.KindTCPRoute, "db", rule(ours(0, "web", 1)))}, Targets: targets("web")},
+			in:       l4(egTCP("tcproute/default/db", tcp), egCluster(tcp)),
+			want:     view{Clusters: []string{webTCP + " < " + webTCP}, Sends: []string{"tcproute/default/db > " + webTCP}},
+		},
+		"TCPSplit": {
+			reason: "A TCPRoute beside a Service should keep Envoy Gateway's cluster for it, by the route's weights.",
+			contents: index.Contents{
+				Routes:  []*index.Route{route(index.KindTCPRoute, "db", rule(svc(0, 3), ours(1, "web", 5), ours(2, "db", 2)))},
+				Targets: targets("web", "db"),
+			},
+			in: l4(egTCP("tcproute/default/db", tcp), egCluster(tcp)),
+			want: view{
+				Clusters: []string{tcp, "tailscale/services/default/db/80/tcp < tailscale/services/default/db/80/tcp", webTCP + " < " + webTCP},
+				Sends:    []string{"tcproute/default/db > " + tcp + "=3 tailscale/services/default/db/80/tcp=2 " + webTCP + "=5"},
+			},
+		},
+		"TCPOtherNamespace": {
+			reason: "A TCPRoute must not reach into another namespace: Envoy Gateway drops the reference.",
+			contents: index.Contents{
+				Routes: []*index.Route{route(index.KindTCPRoute, "db", rule(index.BackendRef{
+					Kind: index.BackendServices, NamespacedName: nn("secret", "web"), Port: 80, Weight: 1,
+				}))},
+				Targets: []*index.Target{{Key: index.TargetKey{Kind: index.TargetServices, Namespace: "secret", Name: "web", Port: 80, Protocol: index.ProtocolTCP}}},
+			},
+			in:   l4(egTCP("tcproute/default/db", tcp), egCluster(tcp)),
+			want: view{Clusters: []string{tcp}, Sends: []string{"tcproute/default/db > " + tcp}},
+			left: map[Reason]int{Unresolved: 1},
+		},
+		"TLS": {
+			reason:   "A TLSRoute should use the cluster of TCP.",
+			contents: index.Contents{Routes: []*index.Route{route(index.KindTLSRoute, "sni", rule(ours(0, "web", 1)))}, Targets: targets("web")},
+			in:       l4(egTCP("tlsroute/default/sni", tls), egCluster(tls)),
+			want:     view{Clusters: []string{webTCP + " < " + webTCP}, Sends: []string{"tlsroute/default/sni > " + webTCP}},
+		},
+		"TLSManyRules": {
+			reason:   "A TLSRoute whose rules are pooled should keep their one cluster.",
+			contents: index.Contents{Routes: []*index.Route{route(index.KindTLSRoute, "sni", owned(rule(ours(0, "web", 1), svc(1, 1))))}, Targets: targets("web")},
+			in:       l4(egTCP("tlsroute/default/sni", tls), egCluster(tls)),
+			want:     view{Clusters: []string{tls + " < tailscale/rule/" + tls}, Sends: []string{"tlsroute/default/sni > " + tls}},
+		},
+		"UDP": {
+			reason:   "A UDPRoute to one target should use its shared cluster.",
+			contents: index.Contents{Routes: []*index.Route{route(index.KindUDPRoute, "dns", rule(ours(0, "web", 1)))}, Targets: targets("web")},
+			in:       l4(egUDP(udp), egCluster(udp)),
+			want:     view{Clusters: []string{webUDP + " < " + webUDP}, Sends: []string{"udp > " + webUDP}},
+		},
+		"UDPSplit": {
+			reason:   "UDP has no weighted clusters: one should hold all endpoints.",
+			contents: index.Contents{Routes: []*index.Route{route(index.KindUDPRoute, "dns", rule(ours(0, "web", 1), svc(1, 3)))}, Targets: targets("web")},
+			in:       l4(egUDP(udp), egCluster(udp)),
+			want:     view{Clusters: []string{udp + " < tailscale/rule/" + udp}, Sends: []string{"udp > " + udp}},
+		},
+		"UDPUnsupported": {
+			reason:   "A backend whose endpoints only Envoy Gateway knows cannot be in our list.",
+			contents: index.Contents{Routes: []*index.Route{route(index.KindUDPRoute, "dns", rule(ours(0, "web", 1), other(1, 3)))}, Targets: targets("web")},
+			in:       l4(egUDP(udp), egCluster(udp)),
+			want:     view{Clusters: []string{udp}, Sends: []string{"udp > " + udp}},
+			left:     map[Reason]int{Unsupported: 1},
+		},
+	}
+}
+
+// sortedCases are their names, so that runs are alike.
+func sortedCases() []string {
+	return slices.Sorted(maps.Keys(translateCases()))
+}

@@ -1,0 +1,102 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package xds
+
+import (
+	"bytes"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/common/v3"
+	leastrequestv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/least_request/v3"
+	roundrobinv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/round_robin/v3"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+// Names of load balancers whose clusters keep a client with an endpoint.
+var sticky = map[string]bool{
+	"envoy.load_balancing_policies.maglev":        true,
+	"envoy.load_balancing_policies.ring_hash":     true,
+	"envoy.load_balancing_policies.override_host": true,
+}
+
+// Sticky tells whether a cluster keeps a client with one endpoint, so that splitting
+// it by weight before would tear them apart.
+func Sticky(c *clusterv3.Cluster) bool {
+	for _, p := range c.GetLoadBalancingPolicy().GetPolicies() {
+		if sticky[p.GetTypedExtensionConfig().GetName()] {
+			return true
+		}
+	}
+	return false
+}
+
+// balance as the shape says, unless a policy chose something else than Envoy
+// Gateway's default.
+func balance(c *clusterv3.Cluster, lb index.LoadBalancer) error {
+	if lb == "" || !unbalanced(c.GetLoadBalancingPolicy()) {
+		return nil
+	}
+	name, policy := string(index.LeastRequest), proto.Message(leastRequest())
+	if lb == index.RoundRobin {
+		name, policy = string(lb), &roundrobinv3.RoundRobin{LocalityLbConfig: byWeight()}
+	}
+	if lb != index.RoundRobin && len(c.GetLoadBalancingPolicy().GetPolicies()) > 0 {
+		// It is what Envoy Gateway has set by default.
+		return nil
+	}
+	a, err := packAny(policy)
+	if err != nil {
+		return errors.Wrap(err, "cannot marshal load balancer")
+	}
+	c.LoadBalancingPolicy = &clusterv3.LoadBalancingPolicy{Policies: []*clusterv3.LoadBalancingPolicy_Policy{{
+		TypedExtensionConfig: &corev3.TypedExtensionConfig{Name: "envoy.load_balancing_policies." + name, TypedConfig: a},
+	}}}
+	return nil
+}
+
+// unbalanced tells whether the policy is Envoy Gateway's default: nobody chose it
+// (internal/xds/translator/cluster.go).
+func unbalanced(p *clusterv3.LoadBalancingPolicy) bool {
+	if len(p.GetPolicies()) == 0 {
+		return true
+	}
+	if len(p.GetPolicies()) > 1 {
+		return false
+	}
+	a := p.GetPolicies()[0].GetTypedExtensionConfig().GetTypedConfig()
+	if !a.MessageIs((*leastrequestv3.LeastRequest)(nil)) {
+		return false
+	}
+	// The usual case, without decoding.
+	if bytes.Equal(a.GetValue(), defaultLeastRequest) {
+		return true
+	}
+	got := &leastrequestv3.LeastRequest{}
+	return a.UnmarshalTo(got) == nil && proto.Equal(got, leastRequest())
+}
+
+// defaultLeastRequest is Envoy Gateway's default as bytes. Messages with other bytes
+// may still be equal to it.
+var defaultLeastRequest = func() []byte {
+	a, err := packAny(leastRequest())
+	if err != nil {
+		return nil
+	}
+	return a.GetValue()
+}()
+
+func leastRequest() *leastrequestv3.LeastRequest {
+	return &leastrequestv3.LeastRequest{LocalityLbConfig: byWeight()}
+}
+
+func byWeight() *commonv3.LocalityLbConfig {
+	return &commonv3.LocalityLbConfig{LocalityConfigSpecifier: &commonv3.LocalityLbConfig_LocalityWeightedLbConfig_{
+		LocalityWeightedLbConfig: &commonv3.LocalityLbConfig_LocalityWeightedLbConfig{},
+	}}
+}

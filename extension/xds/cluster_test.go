@@ -1,0 +1,339 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package xds
+
+import (
+	"testing"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+// template is what Envoy Gateway makes of a rule with one backend of ours.
+const template = `
+altStatName: per-route
+circuitBreakers: {thresholds: [{maxRetries: 1024}]}
+commonLbConfig: {}
+connectTimeout: 10s
+dnsLookupFamily: V4_PREFERRED
+edsClusterConfig: {edsConfig: {ads: {}, resourceApiVersion: V3}, serviceName: httproute/default/app/rule/0}
+ignoreHealthOnHostRemoval: true
+loadBalancingPolicy:
+  policies:
+  - typedExtensionConfig:
+      name: envoy.load_balancing_policies.least_request
+      typedConfig:
+        '@type': type.googleapis.com/envoy.extensions.load_balancing_policies.least_request.v3.LeastRequest
+        localityLbConfig: {localityWeightedLbConfig: {}}
+metadata: {filterMetadata: {envoy-gateway: {resources: [{kind: HTTPRoute, name: app}]}}}
+name: httproute/default/app/rule/0
+perConnectionBufferLimitBytes: 32768
+type: EDS
+`
+
+const name = "tailscale/services/default/web/80/http"
+
+func TestCluster(t *testing.T) {
+	cases := map[string]struct {
+		reason   string
+		template string
+		o        ClusterOptions
+		want     string
+	}{
+		"Shared": {
+			reason: "A shared cluster should lose what names one route, and have limits for all.",
+			o:      ClusterOptions{Name: name, List: name, Shape: &index.Shape{LoadBalancer: index.LeastRequest}, Shared: true},
+			want: `
+circuitBreakers: {thresholds: [{maxConnections: 16384, maxPendingRequests: 16384, maxRequests: 16384, maxRetries: 1024}]}
+commonLbConfig: {healthyPanicThreshold: {}}
+connectTimeout: 10s
+dnsLookupFamily: V4_PREFERRED
+edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/tailscale/services/default/web/80/http"}
+ignoreHealthOnHostRemoval: true
+loadBalancingPolicy:
+  policies:
+  - typedExtensionConfig:
+      name: envoy.load_balancing_policies.least_request
+      typedConfig:
+        '@type': type.googleapis.com/envoy.extensions.load_balancing_policies.least_request.v3.LeastRequest
+        localityLbConfig: {localityWeightedLbConfig: {}}
+name: tailscale/services/default/web/80/http
+perConnectionBufferLimitBytes: 32768
+type: EDS
+`,
+		},
+		"Own": {
+			reason: "A cluster without a shape should get endpoints from us, and stay as it is.",
+			o:      ClusterOptions{Name: "own", List: "tailscale/rule/own"},
+			want: `
+altStatName: per-route
+circuitBreakers: {thresholds: [{maxRetries: 1024}]}
+commonLbConfig: {}
+connectTimeout: 10s
+dnsLookupFamily: V4_PREFERRED
+edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/tailscale/rule/own"}
+ignoreHealthOnHostRemoval: true
+loadBalancingPolicy:
+  policies:
+  - typedExtensionConfig:
+      name: envoy.load_balancing_policies.least_request
+      typedConfig:
+        '@type': type.googleapis.com/envoy.extensions.load_balancing_policies.least_request.v3.LeastRequest
+        localityLbConfig: {localityWeightedLbConfig: {}}
+metadata: {filterMetadata: {envoy-gateway: {resources: [{kind: HTTPRoute, name: app}]}}}
+name: own
+perConnectionBufferLimitBytes: 32768
+type: EDS
+`,
+		},
+		"Shape": {
+			reason:   "A shape should become health checks, outlier detection, balancing and TLS.",
+			template: "name: a\ntype: EDS\n",
+			o: ClusterOptions{Name: "own", List: "l", CheckHost: "web", Shape: &index.Shape{
+				LoadBalancer:     index.RoundRobin,
+				HealthCheck:      &index.HealthCheck{Path: "/health", Interval: 5 * time.Second, Timeout: time.Second, Healthy: 2, Unhealthy: 4},
+				OutlierDetection: &index.OutlierDetection{Consecutive5xx: 3, ConsecutiveGatewayFailure: 4, Interval: 30 * time.Second, BaseEjectionTime: 31 * time.Second, MaxEjectionPercent: 50, SplitLocalOriginErrors: true},
+				TLS:              &index.UpstreamTLS{ServerName: "web.example.com"},
+			}},
+			want: `
+commonLbConfig: {healthyPanicThreshold: {}}
+edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
+healthChecks:
+- timeout: 1s
+  interval: 5s
+  healthyThreshold: 2
+  unhealthyThreshold: 4
+  noTrafficInterval: 5s
+  noTrafficHealthyInterval: 5s
+  httpHealthCheck: {host: web, path: /health, expectedStatuses: [{start: 200, end: 400}]}
+loadBalancingPolicy:
+  policies:
+  - typedExtensionConfig:
+      name: envoy.load_balancing_policies.round_robin
+      typedConfig:
+        '@type': type.googleapis.com/envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin
+        localityLbConfig: {localityWeightedLbConfig: {}}
+name: own
+outlierDetection:
+  consecutive5xx: 3
+  enforcingConsecutive5xx: 100
+  consecutiveGatewayFailure: 4
+  enforcingConsecutiveGatewayFailure: 100
+  enforcingSuccessRate: 0
+  interval: 30s
+  baseEjectionTime: 31s
+  maxEjectionPercent: 50
+  splitExternalLocalOriginErrors: true
+transportSocket:
+  name: envoy.transport_sockets.tls
+  typedConfig:
+    '@type': type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext
+    sni: web.example.com
+    commonTlsContext:
+      validationContext:
+        trustedCa: {filename: /etc/ssl/certs/ca-certificates.crt}
+        matchTypedSubjectAltNames: [{sanType: DNS, matcher: {exact: web.example.com}}]
+type: EDS
+`,
+		},
+		"GRPC": {
+			reason:   "gRPC should be spoken in HTTP/2, by health checks too, and other options stay.",
+			template: "name: a\ntype: EDS\ntypedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {'@type': type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, commonHttpProtocolOptions: {idleTimeout: 5s}, explicitHttpConfig: {httpProtocolOptions: {}}}}\n",
+			o:        ClusterOptions{Name: "own", List: "l", Protocol: index.ProtocolGRPC, Shape: &index.Shape{HealthCheck: &index.HealthCheck{Path: "/health", Host: "web.example.com"}}},
+			want: `
+commonLbConfig: {healthyPanicThreshold: {}}
+edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
+healthChecks:
+- timeout: 3s
+  interval: 10s
+  healthyThreshold: 2
+  unhealthyThreshold: 3
+  noTrafficInterval: 10s
+  noTrafficHealthyInterval: 10s
+  httpHealthCheck: {host: web.example.com, path: /health, codecClientType: HTTP2, expectedStatuses: [{start: 200, end: 400}]}
+name: own
+type: EDS
+typedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {'@type': type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, commonHttpProtocolOptions: {idleTimeout: 5s}, explicitHttpConfig: {http2ProtocolOptions: {}}}}
+`,
+		},
+		"ClientProtocol": {
+			reason:   "A policy that follows the client's protocol should stay.",
+			template: "name: a\ntype: EDS\ntypedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {'@type': type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, useDownstreamProtocolConfig: {}}}\n",
+			o:        ClusterOptions{Name: "own", List: "l", Protocol: index.ProtocolGRPC},
+			want: `
+edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
+name: own
+type: EDS
+typedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {'@type': type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, useDownstreamProtocolConfig: {}}}
+`,
+		},
+		"TCP": {
+			reason:   "Over TCP a connection should be enough, whatever the path.",
+			template: "name: a\ntype: EDS\n",
+			o:        ClusterOptions{Name: "own", List: "l", Protocol: index.ProtocolTCP, Shape: &index.Shape{HealthCheck: &index.HealthCheck{Path: "/health", Healthy: 1, Unhealthy: 1}}},
+			want: `
+commonLbConfig: {healthyPanicThreshold: {}}
+edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
+healthChecks: [{timeout: 3s, interval: 10s, healthyThreshold: 1, unhealthyThreshold: 1, noTrafficInterval: 10s, noTrafficHealthyInterval: 10s, tcpHealthCheck: {}}]
+name: own
+type: EDS
+`,
+		},
+		"UDP": {
+			reason:   "A datagram's receiver need not answer, so none is checked.",
+			template: "name: a\ntype: EDS\n",
+			o:        ClusterOptions{Name: "own", List: "l", Protocol: index.ProtocolUDP, Shape: &index.Shape{HealthCheck: &index.HealthCheck{}}},
+			want: `
+commonLbConfig: {healthyPanicThreshold: {}}
+edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
+name: own
+type: EDS
+`,
+		},
+		"Policy": {
+			reason: "What a policy set should win over the shape, but for a host that was only a route's.",
+			template: `
+name: a
+type: EDS
+commonLbConfig: {healthyPanicThreshold: {value: 20}}
+circuitBreakers: {thresholds: [{maxConnections: 7}]}
+healthChecks:
+- {timeout: 1s, interval: 1s, healthyThreshold: 1, unhealthyThreshold: 1, httpHealthCheck: {host: www.example.com, path: /policy}}
+- {timeout: 1s, interval: 1s, healthyThreshold: 1, unhealthyThreshold: 1, httpHealthCheck: {host: explicit.example.com, path: /policy}}
+outlierDetection: {consecutive5xx: 9}
+loadBalancingPolicy: {policies: [{typedExtensionConfig: {name: envoy.load_balancing_policies.maglev}}]}
+transportSocket: {name: policy}
+`,
+			o: ClusterOptions{
+				Name: "s", List: "l", Shared: true, CheckHost: "web", RouteHosts: map[string]bool{"www.example.com": true},
+				Shape: &index.Shape{
+					LoadBalancer: index.RoundRobin, HealthCheck: &index.HealthCheck{Path: "/shape"},
+					OutlierDetection: &index.OutlierDetection{Consecutive5xx: 3}, TLS: &index.UpstreamTLS{ServerName: "x"},
+				},
+			},
+			want: `
+circuitBreakers: {thresholds: [{maxConnections: 7, maxPendingRequests: 16384, maxRequests: 16384}]}
+commonLbConfig: {healthyPanicThreshold: {value: 20}}
+edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
+healthChecks:
+- {timeout: 1s, interval: 1s, healthyThreshold: 1, unhealthyThreshold: 1, httpHealthCheck: {host: web, path: /policy}}
+- {timeout: 1s, interval: 1s, healthyThreshold: 1, unhealthyThreshold: 1, httpHealthCheck: {host: explicit.example.com, path: /policy}}
+loadBalancingPolicy: {policies: [{typedExtensionConfig: {name: envoy.load_balancing_policies.maglev}}]}
+name: s
+outlierDetection: {consecutive5xx: 9}
+transportSocket: {name: policy}
+type: EDS
+`,
+		},
+		"DNS": {
+			reason:   "A cluster whose first backend is a name should become one of endpoints.",
+			template: "name: a\nclusterType: {name: envoy.cluster.dns}\nloadAssignment: {clusterName: a}\ntransportSocketMatches: [{name: a}]\n",
+			o:        ClusterOptions{Name: "own", List: "l"},
+			want: `
+edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
+name: own
+type: EDS
+`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if tc.template == "" {
+				tc.template = template
+			}
+			in := read(t, tc.template)
+			before := read(t, tc.template)
+			tc.o.Source = XDSTP("tailscale")
+			got, err := Cluster(in, tc.o)
+			if err != nil {
+				t.Fatalf("\n%s\nCluster(...): %v", tc.reason, err)
+			}
+			if diff := cmp.Diff(show(t, read(t, tc.want)), show(t, got)); diff != "" {
+				t.Errorf("\n%s\nCluster(...): -want, +got:\n%s", tc.reason, diff)
+			}
+			if !proto.Equal(before, in) {
+				t.Errorf("\n%s\nCluster(...) changed its template", tc.reason)
+			}
+			again, err := Cluster(got, tc.o)
+			if err != nil {
+				t.Fatalf("\n%s\nCluster(Cluster(...)): %v", tc.reason, err)
+			}
+			if diff := cmp.Diff(show(t, got), show(t, again)); diff != "" {
+				t.Errorf("\n%s\nCluster(Cluster(...)): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestSource(t *testing.T) {
+	want := &clusterv3.Cluster_EdsClusterConfig{
+		ServiceName: name,
+		EdsConfig: &corev3.ConfigSource{
+			ResourceApiVersion:  corev3.ApiVersion_V3,
+			InitialFetchTimeout: durationpb.New(2 * time.Second),
+			ConfigSourceSpecifier: &corev3.ConfigSource_ApiConfigSource{ApiConfigSource: &corev3.ApiConfigSource{
+				ApiType: corev3.ApiConfigSource_DELTA_GRPC, TransportApiVersion: corev3.ApiVersion_V3, SetNodeOnFirstMessageOnly: true,
+				GrpcServices: []*corev3.GrpcService{{TargetSpecifier: &corev3.GrpcService_GoogleGrpc_{GoogleGrpc: &corev3.GrpcService_GoogleGrpc{
+					TargetUri: "ipv4:10.96.0.7:5006", StatPrefix: "tailscale_eds",
+					ChannelCredentials: &corev3.GrpcService_GoogleGrpc_ChannelCredentials{
+						CredentialSpecifier: &corev3.GrpcService_GoogleGrpc_ChannelCredentials_SslCredentials{
+							SslCredentials: &corev3.GrpcService_GoogleGrpc_SslCredentials{
+								RootCerts: &corev3.DataSource{Specifier: &corev3.DataSource_InlineBytes{InlineBytes: []byte("PEM")}},
+							},
+						},
+					},
+					ChannelArgs: &corev3.GrpcService_GoogleGrpc_ChannelArgs{Args: map[string]*corev3.GrpcService_GoogleGrpc_ChannelArgs_Value{
+						"grpc.keepalive_time_ms":        {ValueSpecifier: &corev3.GrpcService_GoogleGrpc_ChannelArgs_Value_IntValue{IntValue: 10_000}},
+						"grpc.keepalive_timeout_ms":     {ValueSpecifier: &corev3.GrpcService_GoogleGrpc_ChannelArgs_Value_IntValue{IntValue: 5_000}},
+						"grpc.max_reconnect_backoff_ms": {ValueSpecifier: &corev3.GrpcService_GoogleGrpc_ChannelArgs_Value_IntValue{IntValue: 5_000}},
+					}},
+				}}}},
+			}},
+		},
+	}
+	got := GoogleGRPC("ipv4:10.96.0.7:5006", []byte("PEM")).EDS(name)
+	if !proto.Equal(want, got) {
+		t.Errorf("GoogleGRPC(...).EDS(...): want %v, got %v", want, got)
+	}
+	c := &clusterv3.Cluster{Name: name, ConnectTimeout: durationpb.New(time.Second), PerConnectionBufferLimitBytes: wrapperspb.UInt32(1), EdsClusterConfig: got}
+	if err := c.ValidateAll(); err != nil {
+		t.Errorf("GoogleGRPC(...).EDS(...): Envoy would refuse it: %v", err)
+	}
+}
+
+func read(t *testing.T, y string) *clusterv3.Cluster {
+	t.Helper()
+	j, err := yaml.YAMLToJSON([]byte(y))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &clusterv3.Cluster{}
+	if err := protojson.Unmarshal(j, c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// show a cluster as YAML, for people to compare.
+func show(t *testing.T, c *clusterv3.Cluster) string {
+	t.Helper()
+	j, err := protojson.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, err := yaml.JSONToYAML(j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(y)
+}

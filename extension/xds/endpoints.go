@@ -1,0 +1,119 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package xds
+
+import (
+	"cmp"
+	"slices"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+// Assignment is the endpoint list of that name. Localities of the same name, zone and
+// priority become one, and priorities are packed: Envoy wants them without gaps. One
+// without endpoints stays, for it holds its priority's place. Each locality has a
+// weight, for Envoy Gateway's clusters send nothing to one that has none; where the
+// index gives none, it is the number of endpoints.
+//
+// HealthThreshold is the percentage of healthy endpoints of a priority below which
+// traffic begins to go to the next. Zero leaves Envoy's default, 72.
+func Assignment(name string, ls []index.Locality, healthThreshold uint32) *endpointv3.ClusterLoadAssignment {
+	a := &endpointv3.ClusterLoadAssignment{ClusterName: name}
+	if healthThreshold > 0 {
+		a.Policy = &endpointv3.ClusterLoadAssignment_Policy{OverprovisioningFactor: wrapperspb.UInt32(max(10_000/healthThreshold, 100))}
+	}
+
+	ls = merge(ls)
+	var priority uint32
+	for i, l := range ls {
+		if i > 0 && l.Priority != ls[i-1].Priority {
+			priority++
+		}
+		a.Endpoints = append(a.Endpoints, locality(l, priority))
+	}
+	return a
+}
+
+// merge returns localities by priority, name and zone, each once and with a weight.
+func merge(ls []index.Locality) []index.Locality {
+	out := slices.Clone(ls)
+	for i, l := range out {
+		if l.Weight == 0 {
+			out[i].Weight = uint32(max(len(l.Endpoints), 1))
+		}
+	}
+	slices.SortStableFunc(out, compareLocalities)
+
+	merged := out[:0]
+	for _, l := range out {
+		if n := len(merged); n > 0 && compareLocalities(merged[n-1], l) == 0 {
+			merged[n-1].Weight += l.Weight
+			merged[n-1].Endpoints = slices.Concat(merged[n-1].Endpoints, l.Endpoints)
+			continue
+		}
+		merged = append(merged, l)
+	}
+	return merged
+}
+
+func compareLocalities(a, b index.Locality) int {
+	return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Zone, b.Zone))
+}
+
+func locality(l index.Locality, priority uint32) *endpointv3.LocalityLbEndpoints {
+	eps := slices.Clone(l.Endpoints)
+	slices.SortStableFunc(eps, compareEndpoints)
+	// Envoy would take the first of those with one address, too.
+	eps = slices.CompactFunc(eps, func(a, b index.Endpoint) bool { return compareEndpoints(a, b) == 0 })
+
+	out := &endpointv3.LocalityLbEndpoints{
+		Locality:            &corev3.Locality{Region: l.Name, Zone: l.Zone},
+		LoadBalancingWeight: wrapperspb.UInt32(l.Weight),
+		Priority:            priority,
+		LbEndpoints:         make([]*endpointv3.LbEndpoint, 0, len(eps)),
+	}
+	for _, e := range eps {
+		out.LbEndpoints = append(out.LbEndpoints, endpoint(e))
+	}
+	return out
+}
+
+func compareEndpoints(a, b index.Endpoint) int {
+	return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.Port, b.Port))
+}
+
+func endpoint(e index.Endpoint) *endpointv3.LbEndpoint {
+	out := &endpointv3.LbEndpoint{
+		HealthStatus: healthStatus(e.Health),
+		HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{
+			Hostname: e.Hostname,
+			Address: &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
+				Address:       e.Address,
+				PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: uint32(e.Port)},
+			}}},
+		}},
+	}
+	if e.Weight > 0 {
+		out.LoadBalancingWeight = wrapperspb.UInt32(e.Weight)
+	}
+	return out
+}
+
+func healthStatus(h index.Health) corev3.HealthStatus {
+	switch h {
+	case index.Healthy:
+		return corev3.HealthStatus_HEALTHY
+	case index.Unhealthy:
+		return corev3.HealthStatus_UNHEALTHY
+	case index.Draining:
+		return corev3.HealthStatus_DRAINING
+	case index.HealthUnknown:
+		return corev3.HealthStatus_UNKNOWN
+	}
+	return corev3.HealthStatus_UNKNOWN
+}

@@ -1,0 +1,207 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package xds
+
+import (
+	"testing"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+func endpoints(addresses ...string) []index.Endpoint {
+	out := make([]index.Endpoint, 0, len(addresses))
+	for _, a := range addresses {
+		out = append(out, index.Endpoint{Address: a, Port: 80})
+	}
+	return out
+}
+
+func TestAssignment(t *testing.T) {
+	type args struct {
+		localities      []index.Locality
+		healthThreshold uint32
+	}
+	cases := map[string]struct {
+		reason string
+		args   args
+		want   string
+	}{
+		"Empty": {
+			reason: "Nothing to answer should be an empty list, which Envoy takes for an answer.",
+			want:   `{"clusterName": "a"}`,
+		},
+		"Full": {
+			reason: "All that is known of an endpoint should be in the list.",
+			args: args{
+				localities: []index.Locality{
+					{Name: "east", Zone: "a", Weight: 7, Endpoints: []index.Endpoint{
+						{Address: "10.0.0.2", Port: 80, Health: index.Draining},
+						{Address: "10.0.0.1", Port: 81, Hostname: "a.example", Health: index.Healthy, Weight: 5},
+						{Address: "10.0.0.1", Port: 80, Health: index.Unhealthy},
+					}},
+				},
+				healthThreshold: 70,
+			},
+			want: `{"clusterName": "a", "policy": {"overprovisioningFactor": 142}, "endpoints": [
+				{"locality": {"region": "east", "zone": "a"}, "loadBalancingWeight": 7, "lbEndpoints": [
+					{"endpoint": {"address": {"socketAddress": {"address": "10.0.0.1", "portValue": 80}}}, "healthStatus": "UNHEALTHY"},
+					{"endpoint": {"hostname": "a.example", "address": {"socketAddress": {"address": "10.0.0.1", "portValue": 81}}}, "healthStatus": "HEALTHY", "loadBalancingWeight": 5},
+					{"endpoint": {"address": {"socketAddress": {"address": "10.0.0.2", "portValue": 80}}}, "healthStatus": "DRAINING"}
+				]}
+			]}`,
+		},
+		"PackedPriorities": {
+			reason: "Envoy wants priorities without gaps. A locality without endpoints holds its place.",
+			args: args{localities: []index.Locality{
+				{Name: "none", Priority: 0, Weight: 1},
+				{Name: "last", Priority: 4, Weight: 1, Endpoints: endpoints("10.0.0.2")},
+				{Name: "far", Priority: 2, Weight: 1, Endpoints: endpoints("10.0.0.1")},
+			}},
+			want: `{"clusterName": "a", "endpoints": [
+				{"locality": {"region": "none"}, "loadBalancingWeight": 1},
+				{"locality": {"region": "far"}, "loadBalancingWeight": 1, "priority": 1, "lbEndpoints": [{"endpoint": {"address": {"socketAddress": {"address": "10.0.0.1", "portValue": 80}}}}]},
+				{"locality": {"region": "last"}, "loadBalancingWeight": 1, "priority": 2, "lbEndpoints": [{"endpoint": {"address": {"socketAddress": {"address": "10.0.0.2", "portValue": 80}}}}]}
+			]}`,
+		},
+		"SameLocality": {
+			reason: "A locality may be in the list once only, and an address, too. Without a weight it weighs what it has.",
+			args: args{localities: []index.Locality{
+				{Name: "east", Endpoints: endpoints("10.0.0.2", "10.0.0.1")},
+				{Name: "east", Endpoints: endpoints("10.0.0.1")},
+			}},
+			want: `{"clusterName": "a", "endpoints": [
+				{"locality": {"region": "east"}, "loadBalancingWeight": 3, "lbEndpoints": [
+					{"endpoint": {"address": {"socketAddress": {"address": "10.0.0.1", "portValue": 80}}}},
+					{"endpoint": {"address": {"socketAddress": {"address": "10.0.0.2", "portValue": 80}}}}
+				]}
+			]}`,
+		},
+		"AllMustBeHealthy": {
+			reason: "A threshold of all should send traffic on with the first that fails: Envoy's factor has a least value.",
+			args:   args{healthThreshold: 100},
+			want:   `{"clusterName": "a", "policy": {"overprovisioningFactor": 100}}`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			want := &endpointv3.ClusterLoadAssignment{}
+			if err := protojson.Unmarshal([]byte(tc.want), want); err != nil {
+				t.Fatal(err)
+			}
+			got := Assignment("a", tc.args.localities, tc.args.healthThreshold)
+			if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
+				t.Errorf("\n%s\nAssignment(...): -want, +got:\n%s", tc.reason, diff)
+			}
+			if err := got.ValidateAll(); err != nil {
+				t.Errorf("\n%s\nAssignment(...): Envoy would refuse it: %v", tc.reason, err)
+			}
+		})
+	}
+}
+
+func TestJoin(t *testing.T) {
+	type want struct {
+		localities []index.Locality
+		threshold  uint32
+	}
+	one := []index.Locality{{Name: "local", Priority: 1, Weight: 9, Endpoints: endpoints("10.0.0.1")}}
+	cases := map[string]struct {
+		reason string
+		shares []index.Share
+		want   want
+	}{
+		"None": {
+			reason: "No shares should be no localities.",
+		},
+		"One": {
+			reason: "A single share should be left as it is.",
+			shares: []index.Share{{Weight: 3, HealthThreshold: 70, Localities: one}},
+			want:   want{localities: one, threshold: 70},
+		},
+		"ExactWeights": {
+			reason: "Each share should have its part at the first priority, whatever its own is, divided by zones as they weigh.",
+			shares: []index.Share{
+				{Weight: 70, HealthThreshold: 60, Localities: one},
+				{Weight: 30, HealthThreshold: 80, Localities: []index.Locality{
+					{Name: "a", Weight: 1, Endpoints: endpoints("10.0.0.2")},
+					{Name: "b", Weight: 2, Endpoints: endpoints("10.0.0.3")},
+					{Name: "c", Priority: 1, Weight: 2, Endpoints: endpoints("10.0.0.4")},
+				}},
+			},
+			want: want{
+				localities: []index.Locality{
+					{Name: "0/local", Weight: 70_000, Endpoints: endpoints("10.0.0.1")},
+					{Name: "1/a", Weight: 10_000, Endpoints: endpoints("10.0.0.2")},
+					{Name: "1/b", Weight: 20_000, Endpoints: endpoints("10.0.0.3")},
+					{Name: "1/c", Priority: 1, Weight: 30_000, Endpoints: endpoints("10.0.0.4")},
+				},
+				threshold: 80,
+			},
+		},
+		"Rounding": {
+			reason: "What rounding leaves should go to zones, so that the share keeps its weight.",
+			shares: []index.Share{
+				{Weight: 1, Localities: one},
+				{Weight: 1, Localities: []index.Locality{
+					{Name: "a", Weight: 1, Endpoints: endpoints("10.0.0.2")},
+					{Name: "b", Weight: 1, Endpoints: endpoints("10.0.0.3")},
+					{Name: "c", Weight: 1, Endpoints: endpoints("10.0.0.4")},
+				}},
+			},
+			want: want{localities: []index.Locality{
+				{Name: "0/local", Weight: 1000, Endpoints: endpoints("10.0.0.1")},
+				{Name: "1/a", Weight: 334, Endpoints: endpoints("10.0.0.2")},
+				{Name: "1/b", Weight: 333, Endpoints: endpoints("10.0.0.3")},
+				{Name: "1/c", Weight: 333, Endpoints: endpoints("10.0.0.4")},
+			}},
+		},
+		"GreatWeights": {
+			reason: "Gateway API's greatest weights should stay within what Envoy can add up.",
+			shares: []index.Share{
+				{Weight: 1_000_000_000, Localities: one},
+				{Weight: 1_000_000_000, Localities: one},
+			},
+			want: want{localities: []index.Locality{
+				{Name: "0/local", Weight: 1_000_000_000, Endpoints: endpoints("10.0.0.1")},
+				{Name: "1/local", Weight: 1_000_000_000, Endpoints: endpoints("10.0.0.1")},
+			}},
+		},
+		"Draining": {
+			reason: "A share whose near endpoints only finish what they have should have its part further away.",
+			shares: []index.Share{
+				{Weight: 1, Localities: one},
+				{Weight: 1, Localities: []index.Locality{
+					{Name: "near", Weight: 1, Endpoints: []index.Endpoint{{Address: "10.0.0.2", Port: 80, Health: index.Draining}}},
+					{Name: "far", Priority: 1, Weight: 1, Endpoints: endpoints("10.0.0.3")},
+				}},
+			},
+			want: want{localities: []index.Locality{
+				{Name: "0/local", Weight: 1000, Endpoints: endpoints("10.0.0.1")},
+				{Name: "1/near", Weight: 1, Endpoints: []index.Endpoint{{Address: "10.0.0.2", Port: 80, Health: index.Draining}}},
+				{Name: "1/far", Weight: 1000, Endpoints: endpoints("10.0.0.3")},
+			}},
+		},
+		"NothingThere": {
+			reason: "A share without endpoints should leave its part to the others.",
+			shares: []index.Share{{Weight: 9}, {Weight: 1, Localities: one}},
+			want: want{localities: []index.Locality{
+				{Name: "1/local", Weight: 1000, Endpoints: endpoints("10.0.0.1")},
+			}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			localities, threshold := Join(tc.shares)
+			got := want{localities: localities, threshold: threshold}
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {
+				t.Errorf("\n%s\nJoin(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,98 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package xds
+
+import (
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+const (
+	// fetchTimeout is how long a new Envoy waits for endpoints before it opens its
+	// listeners without them. Envoy's default of 15 s would hold back all traffic
+	// while we are down.
+	fetchTimeout = 2 * time.Second
+
+	// A connection to a node that went away without a word is noticed after these
+	// two together. The endpoint server allows pings as frequent.
+	keepaliveTime    = 10 * time.Second
+	keepaliveTimeout = 5 * time.Second
+
+	// reconnectBackoff is the longest pause between attempts. gRPC's own is 120 s.
+	reconnectBackoff = 5 * time.Second
+
+	statPrefix = "tailscale_eds"
+
+	// xdstpType is the type in names of endpoint lists by authority.
+	xdstpType = "envoy.config.endpoint.v3.ClusterLoadAssignment"
+)
+
+// A Source tells Envoy where endpoints come from. The zero value is none.
+type Source struct {
+	config    *corev3.ConfigSource
+	authority string
+}
+
+// GoogleGRPC is our endpoint server, dialled by Envoy's own gRPC library: nothing of
+// it needs to be in an Envoy's bootstrap. Each cluster opens a stream, all on one
+// connection.
+//
+// Target is gRPC's name of the server, such as ipv4:10.96.0.7:5006 (a Service's
+// address needs no DNS, which proxies on the host's network do not have). Roots are
+// PEM certificates of the authority that the server's own is checked against; none
+// means no TLS.
+func GoogleGRPC(target string, roots []byte) Source {
+	g := &corev3.GrpcService_GoogleGrpc{
+		TargetUri:  target,
+		StatPrefix: statPrefix,
+		ChannelArgs: &corev3.GrpcService_GoogleGrpc_ChannelArgs{Args: map[string]*corev3.GrpcService_GoogleGrpc_ChannelArgs_Value{
+			"grpc.keepalive_time_ms":        millis(keepaliveTime),
+			"grpc.keepalive_timeout_ms":     millis(keepaliveTimeout),
+			"grpc.max_reconnect_backoff_ms": millis(reconnectBackoff),
+		}},
+	}
+	if len(roots) > 0 {
+		g.ChannelCredentials = &corev3.GrpcService_GoogleGrpc_ChannelCredentials{
+			CredentialSpecifier: &corev3.GrpcService_GoogleGrpc_ChannelCredentials_SslCredentials{
+				SslCredentials: &corev3.GrpcService_GoogleGrpc_SslCredentials{
+					RootCerts: &corev3.DataSource{Specifier: &corev3.DataSource_InlineBytes{InlineBytes: roots}},
+				},
+			},
+		}
+	}
+	return Source{config: &corev3.ConfigSource{
+		ResourceApiVersion:  corev3.ApiVersion_V3,
+		InitialFetchTimeout: durationpb.New(fetchTimeout),
+		ConfigSourceSpecifier: &corev3.ConfigSource_ApiConfigSource{ApiConfigSource: &corev3.ApiConfigSource{
+			ApiType:                   corev3.ApiConfigSource_DELTA_GRPC,
+			TransportApiVersion:       corev3.ApiVersion_V3,
+			SetNodeOnFirstMessageOnly: true,
+			GrpcServices: []*corev3.GrpcService{{
+				TargetSpecifier: &corev3.GrpcService_GoogleGrpc_{GoogleGrpc: g},
+			}},
+		}},
+	}}
+}
+
+// XDSTP is our endpoint server as an authority in the Envoy's bootstrap: one stream
+// carries all clusters. An Envoy whose bootstrap lacks the authority refuses the
+// clusters.
+func XDSTP(authority string) Source { return Source{authority: authority} }
+
+// EDS is where a cluster gets the endpoint list of that name from.
+func (s Source) EDS(list string) *clusterv3.Cluster_EdsClusterConfig {
+	if s.authority != "" {
+		return &clusterv3.Cluster_EdsClusterConfig{ServiceName: "xdstp://" + s.authority + "/" + xdstpType + "/" + list}
+	}
+	return &clusterv3.Cluster_EdsClusterConfig{ServiceName: list, EdsConfig: s.config}
+}
+
+func millis(d time.Duration) *corev3.GrpcService_GoogleGrpc_ChannelArgs_Value {
+	return &corev3.GrpcService_GoogleGrpc_ChannelArgs_Value{
+		ValueSpecifier: &corev3.GrpcService_GoogleGrpc_ChannelArgs_Value_IntValue{IntValue: d.Milliseconds()},
+	}
+}

@@ -1,0 +1,131 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package xds
+
+import (
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+const (
+	httpOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+
+	// systemRoots is the file of Envoy's image that Envoy Gateway itself uses.
+	systemRoots = "/etc/ssl/certs/ca-certificates.crt"
+)
+
+// speakHTTP2 to endpoints: Envoy Gateway sets it for Services by their appProtocol,
+// and has none for our kinds. A policy that follows the client's protocol stays.
+func speakHTTP2(c *clusterv3.Cluster) error {
+	return editHTTP(c, func(o *httpv3.HttpProtocolOptions) bool {
+		switch u := o.GetUpstreamProtocolOptions().(type) {
+		case *httpv3.HttpProtocolOptions_UseDownstreamProtocolConfig, *httpv3.HttpProtocolOptions_AutoConfig:
+			return false
+		case *httpv3.HttpProtocolOptions_ExplicitHttpConfig_:
+			if u.ExplicitHttpConfig.GetHttp2ProtocolOptions() != nil {
+				return false
+			}
+		}
+		o.UpstreamProtocolOptions = explicit(&httpv3.HttpProtocolOptions_ExplicitHttpConfig{
+			ProtocolConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{
+				Http2ProtocolOptions: &corev3.Http2ProtocolOptions{},
+			},
+		})
+		return true
+	})
+}
+
+// followName has endpoints asked, and checked, by the name that the request carries.
+func followName(c *clusterv3.Cluster) error {
+	return editHTTP(c, func(o *httpv3.HttpProtocolOptions) bool {
+		if o.GetUpstreamProtocolOptions() == nil {
+			// One must be set; this is what Envoy does without any.
+			o.UpstreamProtocolOptions = explicit(&httpv3.HttpProtocolOptions_ExplicitHttpConfig{
+				ProtocolConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_HttpProtocolOptions{
+					HttpProtocolOptions: &corev3.Http1ProtocolOptions{},
+				},
+			})
+		}
+		if o.UpstreamHttpProtocolOptions == nil {
+			o.UpstreamHttpProtocolOptions = &corev3.UpstreamHttpProtocolOptions{}
+		}
+		o.UpstreamHttpProtocolOptions.AutoSni = true
+		o.UpstreamHttpProtocolOptions.AutoSanValidation = true
+		return true
+	})
+}
+
+func explicit(c *httpv3.HttpProtocolOptions_ExplicitHttpConfig) *httpv3.HttpProtocolOptions_ExplicitHttpConfig_ {
+	return &httpv3.HttpProtocolOptions_ExplicitHttpConfig_{ExplicitHttpConfig: c}
+}
+
+// editHTTP options of a cluster. They are as they were unless edit says that it has
+// changed them.
+func editHTTP(c *clusterv3.Cluster, edit func(*httpv3.HttpProtocolOptions) bool) error {
+	o := &httpv3.HttpProtocolOptions{}
+	if a := c.GetTypedExtensionProtocolOptions()[httpOptions]; a != nil {
+		if err := a.UnmarshalTo(o); err != nil {
+			return errors.Wrap(err, "cannot decode HTTP options")
+		}
+	}
+	if !edit(o) {
+		return nil
+	}
+	a, err := packAny(o)
+	if err != nil {
+		return errors.Wrap(err, "cannot marshal HTTP options")
+	}
+	if c.TypedExtensionProtocolOptions == nil {
+		c.TypedExtensionProtocolOptions = map[string]*anypb.Any{}
+	}
+	c.TypedExtensionProtocolOptions[httpOptions] = a
+	return nil
+}
+
+// speakTLS to endpoints, and check that they answer to the server's name. What a
+// policy has set up stays.
+func speakTLS(c *clusterv3.Cluster, t *index.UpstreamTLS) error {
+	if t == nil || c.GetTransportSocket() != nil {
+		return nil
+	}
+	if t.ServerName == "" {
+		if err := followName(c); err != nil {
+			return err
+		}
+	}
+	validation := &tlsv3.CertificateValidationContext{
+		TrustedCa: &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: systemRoots}},
+	}
+	if t.CA != "" {
+		validation.TrustedCa = &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: t.CA}}
+	}
+	if t.ServerName != "" {
+		validation.MatchTypedSubjectAltNames = []*tlsv3.SubjectAltNameMatcher{{
+			SanType: tlsv3.SubjectAltNameMatcher_DNS,
+			Matcher: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: t.ServerName}},
+		}}
+	}
+	a, err := packAny(&tlsv3.UpstreamTlsContext{
+		Sni: t.ServerName,
+		CommonTlsContext: &tlsv3.CommonTlsContext{
+			ValidationContextType: &tlsv3.CommonTlsContext_ValidationContext{ValidationContext: validation},
+		},
+	})
+	if err != nil {
+		return errors.Wrap(err, "cannot marshal TLS context")
+	}
+	c.TransportSocket = &corev3.TransportSocket{
+		Name:       "envoy.transport_sockets.tls",
+		ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: a},
+	}
+	return nil
+}
