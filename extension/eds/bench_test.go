@@ -1,0 +1,195 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package eds
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	endpointservice "github.com/envoyproxy/go-control-plane/envoy/service/endpoint/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+// distinct is how many targets, and so streams, an Envoy has in the worst case.
+const distinct = 5000
+
+// benchClient holds the address of a server, in a process that is to be its Envoy:
+// so the memory of one is told from the other's.
+const benchClient = "EDS_BENCH_CLIENT"
+
+func TestMain(m *testing.M) {
+	if address := os.Getenv(benchClient); address != "" {
+		if err := actEnvoy(address); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// actEnvoy opens a stream for each target on one connection, says when all are
+// answered, and stays until its input ends.
+func actEnvoy(address string) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return err
+	}
+	for i := range distinct {
+		s, err := endpointservice.NewEndpointDiscoveryServiceClient(conn).DeltaEndpoints(ctx)
+		if err != nil {
+			return err
+		}
+		if err := s.Send(&discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: []string{benchKey(i).ClusterName()}}); err != nil {
+			return err
+		}
+		r, err := s.Recv()
+		if err != nil {
+			return err
+		}
+		if err := s.Send(&discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResponseNonce: r.GetNonce()}); err != nil {
+			return err
+		}
+	}
+	fmt.Println("ready")
+	_, err = bufio.NewReader(os.Stdin).ReadString('\n')
+	if err != nil && !strings.Contains(err.Error(), "EOF") {
+		return err
+	}
+	return conn.Close()
+}
+
+func benchKey(i int) index.TargetKey { return key("web-" + strconv.Itoa(i)) }
+
+func benchContents() index.Contents {
+	var c index.Contents
+	for i := range distinct {
+		c.Targets = append(c.Targets, &index.Target{Key: benchKey(i), Localities: localities("10.0.0.1", "10.0.0.2", "10.0.0.3")})
+	}
+	return c
+}
+
+func memory() uint64 {
+	// The first collection moves what pools hold, the second frees it.
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapInuse + m.StackInuse
+}
+
+// BenchmarkStreams tells what a stream costs here, in kB: extension.stream_kb.
+func BenchmarkStreams(b *testing.B) {
+	snapshot := index.NewSnapshot(benchContents())
+	for range b.N {
+		s := NewServer(func() *index.Snapshot { return snapshot }, Options{})
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			b.Fatal(err)
+		}
+		srv := grpc.NewServer()
+		s.Register(srv)
+		done := make(chan error, 1)
+		go func() { done <- srv.Serve(l) }()
+
+		before := memory()
+		client := exec.CommandContext(b.Context(), os.Args[0])
+		client.Env = append(os.Environ(), benchClient+"="+l.Addr().String())
+		client.Stderr = os.Stderr
+		in, err := client.StdinPipe()
+		if err != nil {
+			b.Fatal(err)
+		}
+		out, err := client.StdoutPipe()
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := client.Start(); err != nil {
+			b.Fatal(err)
+		}
+		if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
+			b.Fatalf("the client is not ready: %q, %v", line, err)
+		}
+		b.ReportMetric(float64(memory()-before)/distinct/1000, "stream_kb")
+
+		if err := in.Close(); err != nil {
+			b.Fatal(err)
+		}
+		if err := client.Wait(); err != nil {
+			b.Fatal(err)
+		}
+		srv.Stop()
+		if err := <-done; err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkChange is the time from a change of one target of 5000 until it is handed
+// to its stream, without the wait for further changes.
+func BenchmarkChange(b *testing.B) {
+	for name, of := range map[string]func(i int) string{
+		"targets": func(i int) string { return benchKey(i).ClusterName() },
+		"rules": func(i int) string {
+			return index.RuleName("httproute/shop/r/rule/"+strconv.Itoa(i), &index.Rule{Backends: benchBackends(i)})
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			c := benchContents()
+			route := &index.Route{Key: index.RouteKey{Kind: index.KindHTTPRoute, NamespacedName: named("r")}}
+			for i := range distinct {
+				route.Rules = append(route.Rules, index.Rule{Backends: benchBackends(i)})
+			}
+			c.Routes = []*index.Route{route}
+			var snapshot atomic.Pointer[index.Snapshot]
+			snapshot.Store(index.NewSnapshot(c))
+			s := NewServer(snapshot.Load, Options{})
+			sent := make(chan struct{}, distinct)
+			for i := range distinct {
+				st := s.open(func(*discovery.DeltaDiscoveryResponse) error {
+					sent <- struct{}{}
+					return nil
+				})
+				if err := s.subscribe(st, []string{of(i)}, nil); err != nil {
+					b.Fatal(err)
+				}
+				<-sent
+			}
+			var worst time.Duration
+			for i := 0; b.Loop(); i++ {
+				b.StopTimer()
+				c.Targets[i%distinct] = &index.Target{Key: benchKey(i % distinct), Localities: localities(fmt.Sprintf("10.1.%d.%d", i/250%250, i%250))}
+				snapshot.Store(index.NewSnapshot(c))
+				b.StartTimer()
+				start := time.Now()
+				s.refresh()
+				<-sent
+				worst = max(worst, time.Since(start))
+			}
+			b.ReportMetric(float64(worst.Microseconds())/1000, "worst_ms")
+		})
+	}
+}
+
+func benchBackends(i int) []index.BackendRef {
+	a, b := ours("web-"+strconv.Itoa(i), 1), ours("none", 0)
+	b.Index = 1
+	return []index.BackendRef{a, b}
+}

@@ -1,0 +1,196 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package eds
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	endpointservice "github.com/envoyproxy/go-control-plane/envoy/service/endpoint/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+// A harness is a server, and a real client of it, in a bubble of synctest.
+type harness struct {
+	t        *testing.T
+	server   *Server
+	conn     *grpc.ClientConn
+	snapshot atomic.Pointer[index.Snapshot]
+}
+
+// run f with a server that knows what contents say.
+func run(t *testing.T, c index.Contents, f func(*harness)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		h := &harness{t: t}
+		h.snapshot.Store(index.NewSnapshot(c))
+		h.server = NewServer(h.snapshot.Load, Options{})
+
+		l := bufconn.Listen(1 << 16)
+		srv := grpc.NewServer()
+		h.server.Register(srv)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 2)
+		go func() { done <- srv.Serve(l) }()
+		go func() { done <- h.server.Run(ctx) }()
+
+		conn, err := grpc.NewClient("passthrough:///eds", grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.conn = conn
+
+		f(h)
+
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+		srv.Stop()
+		cancel()
+		for range 2 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		synctest.Wait()
+		h.server.mu.Lock()
+		defer h.server.mu.Unlock()
+		if n := len(h.server.entries); n != 0 {
+			t.Errorf("%d lists are kept when no stream is left", n)
+		}
+	})
+}
+
+// change the snapshot.
+func (h *harness) change(c index.Contents) {
+	h.snapshot.Store(index.NewSnapshot(c))
+	h.server.Changed()
+}
+
+// A client is one stream.
+type client struct {
+	t         *testing.T
+	stream    grpc.BidiStreamingClient[discovery.DeltaDiscoveryRequest, discovery.DeltaDiscoveryResponse]
+	responses chan *discovery.DeltaDiscoveryResponse
+	failed    chan error
+}
+
+func (h *harness) endpoints() *client {
+	s, err := endpointservice.NewEndpointDiscoveryServiceClient(h.conn).DeltaEndpoints(h.t.Context())
+	return h.client(s, err)
+}
+
+func (h *harness) aggregated() *client {
+	s, err := discovery.NewAggregatedDiscoveryServiceClient(h.conn).DeltaAggregatedResources(h.t.Context())
+	return h.client(s, err)
+}
+
+func (h *harness) client(s grpc.BidiStreamingClient[discovery.DeltaDiscoveryRequest, discovery.DeltaDiscoveryResponse], err error) *client {
+	h.t.Helper()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	c := &client{t: h.t, stream: s, responses: make(chan *discovery.DeltaDiscoveryResponse, 10000), failed: make(chan error, 1)}
+	go func() {
+		for {
+			r, err := s.Recv()
+			if err != nil {
+				c.failed <- err
+				return
+			}
+			c.responses <- r
+		}
+	}()
+	return c
+}
+
+func (c *client) request(r *discovery.DeltaDiscoveryRequest) {
+	c.t.Helper()
+	if err := c.stream.Send(r); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *client) subscribe(names ...string) {
+	c.t.Helper()
+	c.request(&discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: names})
+}
+
+// received is what has come once all is at rest, acknowledged, by name.
+func (c *client) received() map[string]*discovery.Resource {
+	c.t.Helper()
+	synctest.Wait()
+	out := map[string]*discovery.Resource{}
+	for {
+		select {
+		case r := <-c.responses:
+			for _, res := range r.GetResources() {
+				out[res.GetName()] = res
+			}
+			c.request(&discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResponseNonce: r.GetNonce()})
+		default:
+			return out
+		}
+	}
+}
+
+// addresses of all endpoints that have come, by name of the list.
+func (c *client) addresses() map[string][]string {
+	c.t.Helper()
+	out := map[string][]string{}
+	for name, r := range c.received() {
+		a := &endpointv3.ClusterLoadAssignment{}
+		if err := r.GetResource().UnmarshalTo(a); err != nil {
+			c.t.Fatal(err)
+		}
+		if a.GetClusterName() != name {
+			c.t.Errorf("list %q is called %q inside", name, a.GetClusterName())
+		}
+		addresses := []string{}
+		for _, l := range a.GetEndpoints() {
+			for _, e := range l.GetLbEndpoints() {
+				addresses = append(addresses, e.GetEndpoint().GetAddress().GetSocketAddress().GetAddress())
+			}
+		}
+		out[name] = addresses
+	}
+	return out
+}
+
+func key(name string) index.TargetKey {
+	return index.TargetKey{Kind: index.TargetServices, Namespace: "shop", Name: name, Port: 80, Protocol: index.ProtocolHTTP}
+}
+
+func localities(addresses ...string) []index.Locality {
+	l := index.Locality{Name: "local", Weight: 1}
+	for _, a := range addresses {
+		l.Endpoints = append(l.Endpoints, index.Endpoint{Address: a, Port: 8080})
+	}
+	return []index.Locality{l}
+}
+
+func target(name string, addresses ...string) *index.Target {
+	return &index.Target{Key: key(name), Localities: localities(addresses...)}
+}
+
+func targets(ts ...*index.Target) index.Contents { return index.Contents{Targets: ts} }
+
+func named(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: "shop", Name: name}
+}
+
+func ours(name string, weight uint32) index.BackendRef {
+	return index.BackendRef{Kind: index.BackendServices, NamespacedName: named(name), Port: 80, Weight: weight}
+}

@@ -1,0 +1,71 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package eds
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metrics of a server. They are a collector, to be registered.
+type Metrics struct {
+	streams       prometheus.Gauge
+	subscriptions prometheus.Gauge
+	lists         prometheus.Gauge
+	sent          prometheus.Counter
+	refused       prometheus.Counter
+	unknown       prometheus.Counter
+	refreshed     prometheus.Histogram
+}
+
+func newMetrics() *Metrics {
+	return &Metrics{
+		streams: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "tailscale_gateway_eds_streams",
+			Help: "Streams of Envoys that ask for endpoints.",
+		}),
+		subscriptions: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "tailscale_gateway_eds_subscriptions",
+			Help: "Endpoint lists that streams ask for, counted for each stream.",
+		}),
+		lists: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "tailscale_gateway_eds_lists",
+			Help: "Endpoint lists that any stream asks for.",
+		}),
+		sent: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "tailscale_gateway_eds_sent_total",
+			Help: "Endpoint lists sent to Envoys.",
+		}),
+		refused: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "tailscale_gateway_eds_refused_total",
+			Help: "Responses that Envoys refused. The log says why.",
+		}),
+		unknown: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "tailscale_gateway_eds_unknown_total",
+			Help: "Names that no route asked for in time. Envoys that have nothing for them get an empty list.",
+		}),
+		refreshed: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "tailscale_gateway_eds_refresh_seconds",
+			Help:    "Time from a new snapshot until all that changed was handed to the streams.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 12),
+		}),
+	}
+}
+
+func (m *Metrics) collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.streams, m.subscriptions, m.lists, m.sent, m.refused, m.unknown, m.refreshed}
+}
+
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
+	for _, c := range m.collectors() {
+		c.Describe(ch)
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
+	for _, c := range m.collectors() {
+		c.Collect(ch)
+	}
+}

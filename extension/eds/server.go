@@ -1,0 +1,290 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package eds
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	endpointservice "github.com/envoyproxy/go-control-plane/envoy/service/endpoint/v3"
+	"google.golang.org/grpc"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+const (
+	// defaultDebounce is how long further changes are waited for after one. A
+	// rollout changes many endpoints at once.
+	defaultDebounce = 3 * time.Millisecond
+
+	// defaultPatience is how long a name may be unknown before it is answered
+	// with nothing. Envoy Gateway may have asked a replica that is ahead of us.
+	// Envoy itself waits two seconds before it goes on without.
+	defaultPatience = 500 * time.Millisecond
+)
+
+// Options of a Server.
+type Options struct {
+	// Debounce is how long further changes are waited for after one. Zero means
+	// 3 milliseconds.
+	Debounce time.Duration
+
+	// Patience is how long a name may be unknown before it is answered with an
+	// empty list. Zero means half a second.
+	Patience time.Duration
+
+	// Log may be nil.
+	Log logging.Logger
+}
+
+// A Server answers Envoys that ask for endpoints. Register it, have Run running,
+// and call Changed when there is a new snapshot. It must not be asked before the
+// snapshot is complete: what is missing from it counts as unknown.
+type Server struct {
+	endpointservice.UnimplementedEndpointDiscoveryServiceServer
+
+	snapshot func() *index.Snapshot
+	opts     Options
+	metrics  *Metrics
+
+	// changed holds one token while a new snapshot waits to be looked at.
+	changed chan struct{}
+
+	mu      sync.Mutex
+	entries map[string]*entry
+}
+
+// NewServer returns one that answers from the newest snapshot.
+func NewServer(snapshot func() *index.Snapshot, o Options) *Server {
+	if o.Debounce == 0 {
+		o.Debounce = defaultDebounce
+	}
+	if o.Patience == 0 {
+		o.Patience = defaultPatience
+	}
+	if o.Log == nil {
+		o.Log = logging.NewNopLogger()
+	}
+	return &Server{
+		snapshot: snapshot,
+		opts:     o,
+		metrics:  newMetrics(),
+		changed:  make(chan struct{}, 1),
+		entries:  map[string]*entry{},
+	}
+}
+
+// Register the server for both ways to ask: for endpoints alone, and for all that an
+// authority of xdstp names has.
+func (s *Server) Register(r grpc.ServiceRegistrar) {
+	endpointservice.RegisterEndpointDiscoveryServiceServer(r, s)
+	discovery.RegisterAggregatedDiscoveryServiceServer(r, aggregated{server: s})
+}
+
+// Metrics of the server, to be registered.
+func (s *Server) Metrics() *Metrics { return s.metrics }
+
+// Changed tells that there is a new snapshot. It never blocks.
+func (s *Server) Changed() {
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Run sends what changed until ctx ends.
+func (s *Server) Run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.changed:
+		}
+		start := time.Now()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(s.opts.Debounce):
+		}
+		// What comes from here on is in the snapshot, or has a token of its own.
+		select {
+		case <-s.changed:
+		default:
+		}
+		s.refresh()
+		s.metrics.refreshed.Observe(time.Since(start).Seconds())
+	}
+}
+
+// refresh looks at all that is subscribed: comparing costs little, as snapshots share
+// what did not change.
+func (s *Server) refresh() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	snap := s.snapshot()
+	for _, e := range s.entries {
+		changed, err := e.refresh(snap)
+		if err != nil {
+			s.opts.Log.Info("Cannot serve endpoints", "xds-cluster", e.list, "error", err)
+			continue
+		}
+		if changed {
+			s.publish(e)
+		}
+	}
+}
+
+// publish sends the entry to all streams that do not have it. The lock is held.
+func (s *Server) publish(e *entry) {
+	for _, st := range e.streams {
+		st.mark(e)
+		s.start(st)
+	}
+}
+
+// start has somebody send what is due on the stream. The lock is held.
+func (s *Server) start(st *stream) {
+	if st.sending || st.closed || len(st.due) == 0 {
+		return
+	}
+	st.sending = true
+	st.senders.Add(1)
+	go s.deliver(st)
+}
+
+// deliver sends what is due, and ends when nothing is.
+func (s *Server) deliver(st *stream) {
+	defer st.senders.Done()
+	for {
+		s.mu.Lock()
+		r := st.next()
+		if r == nil {
+			st.sending = false
+			s.mu.Unlock()
+			return
+		}
+		s.mu.Unlock()
+
+		if err := st.send(r); err != nil {
+			// The stream is broken, and its receiver will hear so too. It stays
+			// marked as sending, so that nobody tries again.
+			s.opts.Log.Debug("Cannot send endpoints", "error", err)
+			return
+		}
+		s.metrics.sent.Add(float64(len(r.GetResources())))
+	}
+}
+
+// open returns a stream that sends so.
+func (s *Server) open(send func(*discovery.DeltaDiscoveryResponse) error) *stream {
+	s.metrics.streams.Inc()
+	return &stream{send: send, subscriptions: map[*entry]subscription{}}
+}
+
+// close drops what the stream asked for, and waits for its sender.
+func (s *Server) close(st *stream) {
+	s.mu.Lock()
+	st.closed = true
+	for e := range st.subscriptions {
+		s.drop(st, e)
+	}
+	s.mu.Unlock()
+	st.senders.Wait()
+	s.metrics.streams.Dec()
+}
+
+// subscribe the stream to the names. Versions are those that the client has from
+// before, by name.
+func (s *Server) subscribe(st *stream, names []string, versions map[string]string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range names {
+		e, err := s.entry(name)
+		if err != nil {
+			return err
+		}
+		old, ok := st.subscriptions[e]
+		if !ok {
+			e.streams = append(e.streams, st)
+			s.metrics.subscriptions.Inc()
+		}
+		// Who asks anew wants it sent anew.
+		old.version = versions[name]
+		st.subscriptions[e] = old
+		st.mark(e)
+	}
+	s.start(st)
+	return nil
+}
+
+func (s *Server) unsubscribe(st *stream, names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range names {
+		if e := s.entries[name]; e != nil {
+			s.drop(st, e)
+		}
+	}
+}
+
+// drop the stream's subscription, and the entry with its last one. The lock is held.
+func (s *Server) drop(st *stream, e *entry) {
+	if _, ok := st.subscriptions[e]; !ok {
+		return
+	}
+	delete(st.subscriptions, e)
+	s.metrics.subscriptions.Dec()
+	if i := slices.Index(e.streams, st); i >= 0 {
+		e.streams = slices.Delete(e.streams, i, i+1)
+	}
+	if len(e.streams) == 0 {
+		delete(s.entries, e.name)
+		s.metrics.lists.Dec()
+	}
+}
+
+// entry of the name, which is made when it is asked for first. The lock is held.
+func (s *Server) entry(name string) (*entry, error) {
+	if e := s.entries[name]; e != nil {
+		return e, nil
+	}
+	list, err := listName(name)
+	if err != nil {
+		return nil, err
+	}
+	e := &entry{name: name, list: list}
+	if _, err := e.refresh(s.snapshot()); err != nil {
+		return nil, err
+	}
+	s.entries[name] = e
+	s.metrics.lists.Inc()
+	if !e.known {
+		time.AfterFunc(s.opts.Patience, func() { s.giveUp(e) })
+	}
+	return e, nil
+}
+
+// giveUp answers those that have nothing with an empty list, unless the name has
+// become known.
+func (s *Server) giveUp(e *entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e.resource != nil || s.entries[e.name] != e {
+		return
+	}
+	r, err := newResource(e.name, nil)
+	if err != nil {
+		s.opts.Log.Info("Cannot serve endpoints", "xds-cluster", e.list, "error", err)
+		return
+	}
+	s.metrics.unknown.Inc()
+	s.opts.Log.Debug("No route asks for these endpoints", "xds-cluster", e.list)
+	e.resource = r
+	s.publish(e)
+}

@@ -1,0 +1,426 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package eds
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	endpointservice "github.com/envoyproxy/go-control-plane/envoy/service/endpoint/v3"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+func TestAnswer(t *testing.T) {
+	web, api := key("web").ClusterName(), key("api").ClusterName()
+	gone := key("gone").ClusterName()
+	both := targets(target("web", "10.0.0.1"), target("api", "10.0.0.2", "10.0.0.3"))
+
+	cases := map[string]struct {
+		reason   string
+		contents index.Contents
+		request  *discovery.DeltaDiscoveryRequest
+		now      map[string][]string
+		later    map[string][]string
+	}{
+		"Known": {
+			reason:   "A name that is known should be answered at once, and only that.",
+			contents: both,
+			request:  &discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: []string{api}},
+			now:      map[string][]string{api: {"10.0.0.2", "10.0.0.3"}},
+			later:    map[string][]string{},
+		},
+		"Several": {
+			reason:   "A stream may ask for several names.",
+			contents: both,
+			request:  &discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: []string{api, web}},
+			now:      map[string][]string{api: {"10.0.0.2", "10.0.0.3"}, web: {"10.0.0.1"}},
+			later:    map[string][]string{},
+		},
+		"NoEndpoints": {
+			reason:   "A target without endpoints should be answered at once, for nothing is to be waited for.",
+			contents: targets(target("web")),
+			request:  &discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: []string{web}},
+			now:      map[string][]string{web: {}},
+			later:    map[string][]string{},
+		},
+		"Unknown": {
+			reason:   "A name that is unknown should be answered with nothing after a while, so that Envoy goes on.",
+			contents: both,
+			request:  &discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: []string{gone}},
+			now:      map[string][]string{},
+			later:    map[string][]string{gone: {}},
+		},
+		"UnknownButHeld": {
+			reason:   "An Envoy that has endpoints which we have not heard of should keep them: we may be behind.",
+			contents: both,
+			request: &discovery.DeltaDiscoveryRequest{
+				TypeUrl:                 TypeURL,
+				ResourceNamesSubscribe:  []string{gone},
+				InitialResourceVersions: map[string]string{gone: "0011"},
+			},
+			now:   map[string][]string{},
+			later: map[string][]string{},
+		},
+		"OldVersion": {
+			reason:   "An Envoy that comes back with an old version should get the new one.",
+			contents: both,
+			request: &discovery.DeltaDiscoveryRequest{
+				TypeUrl:                 TypeURL,
+				ResourceNamesSubscribe:  []string{web},
+				InitialResourceVersions: map[string]string{web: "0011"},
+			},
+			now:   map[string][]string{web: {"10.0.0.1"}},
+			later: map[string][]string{},
+		},
+		"NoType": {
+			reason:   "The service has but one type, so a request need not name it.",
+			contents: both,
+			request:  &discovery.DeltaDiscoveryRequest{ResourceNamesSubscribe: []string{web}},
+			now:      map[string][]string{web: {"10.0.0.1"}},
+			later:    map[string][]string{},
+		},
+		"Nothing": {
+			reason:   "A first request without names asks for nothing. It is no wildcard here.",
+			contents: both,
+			request:  &discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL},
+			now:      map[string][]string{},
+			later:    map[string][]string{},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			run(t, tc.contents, func(h *harness) {
+				c := h.endpoints()
+				c.request(tc.request)
+				if diff := cmp.Diff(tc.now, c.addresses()); diff != "" {
+					t.Errorf("\n%s\nat once: -want, +got:\n%s", tc.reason, diff)
+				}
+				<-time.After(2 * defaultPatience)
+				if diff := cmp.Diff(tc.later, c.addresses()); diff != "" {
+					t.Errorf("\n%s\nlater: -want, +got:\n%s", tc.reason, diff)
+				}
+			})
+		})
+	}
+}
+
+func TestRefuse(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		request *discovery.DeltaDiscoveryRequest
+	}{
+		"Wildcard": {
+			reason:  "Nobody should get all lists.",
+			request: &discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: []string{"*"}},
+		},
+		"Glob": {
+			reason:  "A collection of xdstp names is a wildcard, too.",
+			request: &discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: []string{XDSTPName("tailscale/*")}},
+		},
+		"Authority": {
+			reason:  "Names of other authorities are not ours to answer.",
+			request: &discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: []string{"xdstp://other/envoy.config.endpoint.v3.ClusterLoadAssignment/a"}},
+		},
+		"Type": {
+			reason:  "Other types are not served.",
+			request: &discovery.DeltaDiscoveryRequest{TypeUrl: "type.googleapis.com/envoy.config.cluster.v3.Cluster", ResourceNamesSubscribe: []string{"a"}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			run(t, index.Contents{}, func(h *harness) {
+				c := h.aggregated()
+				c.request(tc.request)
+				if got := grpcstatus.Code(<-c.failed); got != codes.InvalidArgument {
+					t.Errorf("\n%s\nwant %s, got %s", tc.reason, codes.InvalidArgument, got)
+				}
+			})
+		})
+	}
+}
+
+func TestChange(t *testing.T) {
+	web, api := key("web").ClusterName(), key("api").ClusterName()
+	apiTarget := target("api", "10.0.0.9")
+	run(t, targets(target("web", "10.0.0.1"), apiTarget), func(h *harness) {
+		one, two, other := h.endpoints(), h.endpoints(), h.endpoints()
+		one.subscribe(web)
+		two.subscribe(web, api)
+		other.subscribe(api)
+		one.received()
+		two.received()
+		other.received()
+
+		// Several changes at once are sent once, and only to whom they concern.
+		h.change(targets(target("web", "10.0.0.1", "10.0.0.2"), apiTarget))
+		h.change(targets(target("web", "10.0.0.2"), apiTarget))
+		start := time.Now()
+		<-time.After(2 * defaultDebounce)
+		want := map[string][]string{web: {"10.0.0.2"}}
+		if diff := cmp.Diff(want, one.addresses()); diff != "" {
+			t.Errorf("first stream: -want, +got:\n%s", diff)
+		}
+		if diff := cmp.Diff(want, two.addresses()); diff != "" {
+			t.Errorf("second stream: -want, +got:\n%s", diff)
+		}
+		if diff := cmp.Diff(map[string][]string{}, other.addresses()); diff != "" {
+			t.Errorf("other stream: -want, +got:\n%s", diff)
+		}
+		if d := time.Since(start); d > 10*time.Millisecond {
+			t.Errorf("the change came after %s", d)
+		}
+
+		// Equal contents in other objects are no change.
+		h.change(targets(target("web", "10.0.0.2"), target("api", "10.0.0.9")))
+		<-time.After(time.Minute)
+		if got := two.received(); len(got) != 0 {
+			t.Errorf("what did not change was sent again: %v", got)
+		}
+
+		// What vanishes stays as it was: Envoy's routes go first.
+		h.change(targets(apiTarget))
+		<-time.After(time.Minute)
+		if got := one.received(); len(got) != 0 {
+			t.Errorf("a target that no route names any more was sent: %v", got)
+		}
+		// A newcomer gets what the others have.
+		late := h.endpoints()
+		late.subscribe(web)
+		if diff := cmp.Diff(want, late.addresses()); diff != "" {
+			t.Errorf("late stream: -want, +got:\n%s", diff)
+		}
+
+		if got := testutil.ToFloat64(h.server.metrics.streams); got != 4 {
+			t.Errorf("want 4 streams, got %v", got)
+		}
+		if got := testutil.ToFloat64(h.server.metrics.lists); got != 2 {
+			t.Errorf("want 2 lists, got %v", got)
+		}
+	})
+}
+
+func TestLateKnowledge(t *testing.T) {
+	web := key("web").ClusterName()
+	run(t, index.Contents{}, func(h *harness) {
+		c := h.endpoints()
+		c.subscribe(web)
+		// Another replica was ahead of us: we hear in time, and no empty list is sent.
+		<-time.After(defaultPatience / 2)
+		h.change(targets(target("web", "10.0.0.1")))
+		<-time.After(defaultPatience)
+		if got := len(c.responses); got != 1 {
+			t.Errorf("want one response, got %d", got)
+		}
+		if diff := cmp.Diff(map[string][]string{web: {"10.0.0.1"}}, c.addresses()); diff != "" {
+			t.Errorf("-want, +got:\n%s", diff)
+		}
+	})
+}
+
+func TestAcknowledge(t *testing.T) {
+	web := key("web").ClusterName()
+	run(t, targets(target("web", "10.0.0.1")), func(h *harness) {
+		c := h.endpoints()
+		c.subscribe(web)
+		synctest.Wait()
+		r := <-c.responses
+		c.request(&discovery.DeltaDiscoveryRequest{
+			TypeUrl:       TypeURL,
+			ResponseNonce: r.GetNonce(),
+			ErrorDetail:   &status.Status{Code: int32(codes.Internal), Message: "no"},
+		})
+		<-time.After(time.Minute)
+		if got := c.received(); len(got) != 0 {
+			t.Errorf("what was refused was sent again unchanged: %v", got)
+		}
+		if got := testutil.ToFloat64(h.server.metrics.refused); got != 1 {
+			t.Errorf("want 1 refusal counted, got %v", got)
+		}
+		h.change(targets(target("web", "10.0.0.2")))
+		<-time.After(time.Minute)
+		if diff := cmp.Diff(map[string][]string{web: {"10.0.0.2"}}, c.addresses()); diff != "" {
+			t.Errorf("the next change was not sent after a refusal: -want, +got:\n%s", diff)
+		}
+	})
+}
+
+func TestResubscribe(t *testing.T) {
+	web := key("web").ClusterName()
+	run(t, targets(target("web", "10.0.0.1")), func(h *harness) {
+		c := h.endpoints()
+		c.subscribe(web)
+		version := c.received()[web].GetVersion()
+
+		c.subscribe(web)
+		if diff := cmp.Diff(map[string][]string{web: {"10.0.0.1"}}, c.addresses()); diff != "" {
+			t.Errorf("who asks anew should be answered anew: -want, +got:\n%s", diff)
+		}
+		c.request(&discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesUnsubscribe: []string{web}})
+		synctest.Wait()
+		h.change(targets(target("web", "10.0.0.2")))
+		<-time.After(time.Minute)
+		if got := c.received(); len(got) != 0 {
+			t.Errorf("what nobody asks for any more was sent: %v", got)
+		}
+		h.change(targets(target("web", "10.0.0.1")))
+
+		// A client that comes back with what it has is not sent it again, even by
+		// another replica: versions are made of contents alone.
+		back := h.endpoints()
+		back.request(&discovery.DeltaDiscoveryRequest{
+			TypeUrl:                 TypeURL,
+			ResourceNamesSubscribe:  []string{web},
+			InitialResourceVersions: map[string]string{web: version},
+		})
+		if got := back.received(); len(got) != 0 {
+			t.Errorf("a client was sent what it has: %v", got)
+		}
+		if err := back.stream.CloseSend(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-back.failed; !errors.Is(err, io.EOF) {
+			t.Errorf("want an orderly end, got %v", err)
+		}
+	})
+}
+
+func TestXDSTP(t *testing.T) {
+	web := key("web").ClusterName()
+	run(t, targets(target("web", "10.0.0.1")), func(h *harness) {
+		c := h.aggregated()
+		name, encoded := XDSTPName(web), XDSTPName("tailscale/services/shop/w%65b/80/http?xds.node.cluster=a")
+		c.subscribe(name, encoded)
+		want := map[string][]string{name: {"10.0.0.1"}, encoded: {"10.0.0.1"}}
+		if diff := cmp.Diff(want, c.addresses()); diff != "" {
+			t.Errorf("-want, +got:\n%s", diff)
+		}
+	})
+}
+
+func TestRuleOfMovedIndex(t *testing.T) {
+	cluster := "httproute/shop/web/rule/0"
+	old := index.Rule{Backends: []index.BackendRef{ours("web", 1), ours("api", 3)}}
+	inserted := index.Rule{Backends: []index.BackendRef{ours("admin", 1)}}
+	contents := func(rules ...index.Rule) index.Contents {
+		c := targets(target("web", "10.0.0.1"), target("api", "10.0.0.2"), target("admin", "10.0.0.3"))
+		c.Routes = []*index.Route{{Key: index.RouteKey{Kind: index.KindHTTPRoute, NamespacedName: named("web")}, Rules: rules}}
+		return c
+	}
+	name := index.RuleName(cluster, &old)
+	run(t, contents(old), func(h *harness) {
+		c := h.endpoints()
+		c.subscribe(name)
+		if diff := cmp.Diff(map[string][]string{name: {"10.0.0.1", "10.0.0.2"}}, c.addresses()); diff != "" {
+			t.Errorf("-want, +got:\n%s", diff)
+		}
+		h.change(contents(inserted, old))
+		<-time.After(time.Minute)
+		if got := c.received(); len(got) != 0 {
+			t.Errorf("a rule's list should not become that of another one which took its place: %v", got)
+		}
+		h.change(contents(inserted))
+		<-time.After(time.Minute)
+		if got := c.received(); len(got) != 0 {
+			t.Errorf("the list of a rule that is gone should stay while Envoy's routes still lead to it: %v", got)
+		}
+	})
+}
+
+func TestManyNames(t *testing.T) {
+	const n = 3000
+	var c index.Contents
+	names := make([]string, 0, n)
+	for i := range n {
+		name := fmt.Sprintf("web-%d", i)
+		// Some 700 bytes each.
+		ts := target(name)
+		for j := range 20 {
+			ts.Localities[0].Endpoints = append(ts.Localities[0].Endpoints, index.Endpoint{Address: fmt.Sprintf("10.0.1.%d", j), Port: 80})
+		}
+		c.Targets = append(c.Targets, ts)
+		names = append(names, XDSTPName(key(name).ClusterName()))
+	}
+	run(t, c, func(h *harness) {
+		cl := h.aggregated()
+		cl.subscribe(names...)
+		synctest.Wait()
+		if got := len(cl.responses); got < 2 {
+			t.Errorf("want several responses, each within what clients take, got %d", got)
+		}
+		if got := len(cl.received()); got != n {
+			t.Errorf("want %d lists, got %d", n, got)
+		}
+	})
+}
+
+func TestReplicasAgree(t *testing.T) {
+	web := key("web").ClusterName()
+	answers := []map[string]*discovery.Resource{}
+	for range 2 {
+		run(t, targets(target("web", "10.0.0.2", "10.0.0.1")), func(h *harness) {
+			c := h.endpoints()
+			c.subscribe(web)
+			answers = append(answers, c.received())
+		})
+	}
+	if diff := cmp.Diff(answers[0], answers[1], protocmp.Transform()); diff != "" {
+		t.Errorf("two replicas should answer alike: -first, +second:\n%s", diff)
+	}
+}
+
+// TestSlowEnvoy has an Envoy that reads nothing: it must not hold up the others, and
+// is spared what is old by the time it reads.
+func TestSlowEnvoy(t *testing.T) {
+	const changes = 30
+	web := key("web").ClusterName()
+	contents := func(i int) index.Contents {
+		// Some 70 kB: more than is sent ahead to who does not read.
+		c := targets(target("web", fmt.Sprintf("10.0.0.%d", i)))
+		for j := range 2500 {
+			c.Targets[0].Localities[0].Endpoints = append(c.Targets[0].Localities[0].Endpoints,
+				index.Endpoint{Address: fmt.Sprintf("10.1.%d.%d", j/250, j%250), Port: 80})
+		}
+		return c
+	}
+	run(t, contents(0), func(h *harness) {
+		slow, err := endpointservice.NewEndpointDiscoveryServiceClient(h.conn).DeltaEndpoints(h.t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := slow.Send(&discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: []string{web}}); err != nil {
+			t.Fatal(err)
+		}
+		fast := h.endpoints()
+		fast.subscribe(web)
+		fast.received()
+		for i := 1; i <= changes; i++ {
+			h.change(contents(i))
+			<-time.After(2 * defaultDebounce)
+			if got, want := fast.addresses()[web], fmt.Sprintf("10.0.0.%d", i); len(got) == 0 || got[0] != want {
+				t.Fatalf("an Envoy that reads should have change %d", i)
+			}
+		}
+
+		late := h.client(slow, nil)
+		synctest.Wait()
+		if n := len(late.responses); n >= changes/2 {
+			t.Errorf("an Envoy that did not read was sent %d of %d changes", n, changes)
+		}
+		if got, want := late.addresses()[web], fmt.Sprintf("10.0.0.%d", changes); len(got) == 0 || got[0] != want {
+			t.Error("an Envoy that reads again should have the newest")
+		}
+	})
+}
