@@ -1,0 +1,48 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apiversion "k8s.io/apimachinery/pkg/version"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+)
+
+func TestContact(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lost error
+		c := newContact(func() (*apiversion.Info, error) { return nil, lost }, logging.NewNopLogger())
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- c.keep(ctx) }()
+
+		<-time.After(time.Hour + time.Second)
+		synctest.Wait()
+		if got := c.Silence(); got != 0 {
+			t.Errorf("an API server that answers is not silent: got %s", got)
+		}
+		lost = errors.New("boom")
+		<-time.After(10 * time.Minute)
+		synctest.Wait()
+		if got, want := c.Silence(), 10*time.Minute-contactInterval+time.Second; got != want {
+			t.Errorf("one that does not answer is silent since it did: want %s, got %s", want, got)
+		}
+		lost = nil
+		<-time.After(contactInterval)
+		synctest.Wait()
+		if got := c.Silence(); got != 0 {
+			t.Errorf("one that answers again is not silent: got %s", got)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,233 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package files reads Kubernetes objects from a folder of YAML, for an Envoy Gateway
+// that does the same: with both, routes can be tried without a cluster. What becomes
+// of the objects is the index's business.
+package files
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+)
+
+const (
+	// interval between looks at the folder. Looking beats being told: editors
+	// replace files in many ways.
+	interval = 200 * time.Millisecond
+
+	// defaultNamespace of objects that name none, as kubectl has it.
+	defaultNamespace = "default"
+
+	// buffer is how much of a document is looked at to tell JSON from YAML.
+	buffer = 4096
+)
+
+// Apply takes objects that are new or changed, and such that are gone.
+type Apply func(changed, gone []client.Object)
+
+// A Source reads the .yaml and .yml files of a folder, but not of its subfolders.
+type Source struct {
+	dir    string
+	scheme *runtime.Scheme
+	kinds  map[schema.GroupKind]bool
+	apply  Apply
+	log    logging.Logger
+
+	synced  chan struct{}
+	looks   string
+	objects map[id]client.Object
+}
+
+// An id of an object.
+type id struct {
+	schema.GroupKind
+	client.ObjectKey
+}
+
+// NewSource of a folder. Objects of other than the given kinds are passed over. Kinds
+// that the scheme knows become its types, and all others are unstructured.
+func NewSource(dir string, s *runtime.Scheme, kinds map[schema.GroupKind]bool, a Apply, log logging.Logger) *Source {
+	return &Source{dir: dir, scheme: s, kinds: kinds, apply: a, log: log, synced: make(chan struct{}), objects: map[id]client.Object{}}
+}
+
+// Synced is closed when the folder was read once.
+func (s *Source) Synced() <-chan struct{} { return s.synced }
+
+// Start reads the folder whenever it changes, until ctx ends. What cannot be read is
+// logged, and counts when it has been corrected; it is an error at the start alone.
+func (s *Source) Start(ctx context.Context) error {
+	if err := s.read(); err != nil {
+		return err
+	}
+	close(s.synced)
+	t := time.NewTicker(interval)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.C:
+		}
+		if err := s.read(); err != nil {
+			s.log.Info("Cannot read files", "error", err)
+		}
+	}
+}
+
+// read the folder if it looks different from last time.
+func (s *Source) read() error {
+	names, looks, err := s.look()
+	if err != nil {
+		return err
+	}
+	if looks == s.looks {
+		return nil
+	}
+	// Once said is enough: it is tried again when a file changes.
+	s.looks = looks
+
+	objects := map[id]client.Object{}
+	for _, name := range names {
+		b, err := os.ReadFile(filepath.Join(s.dir, name))
+		if err != nil {
+			return errors.Wrapf(err, "cannot read %q", name)
+		}
+		read, err := s.decode(b)
+		if err != nil {
+			return errors.Wrapf(err, "cannot read %q", name)
+		}
+		for _, o := range read {
+			objects[s.id(o)] = o
+		}
+	}
+	s.update(objects)
+	return nil
+}
+
+// look at the folder: which files there are, and how they look from outside.
+func (s *Source) look() ([]string, string, error) {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return nil, "", errors.Wrapf(err, "cannot read folder %q", s.dir)
+	}
+	var names []string
+	var looks strings.Builder
+	for _, e := range entries {
+		if ext := filepath.Ext(e.Name()); e.IsDir() || ext != ".yaml" && ext != ".yml" {
+			continue
+		}
+		// The file behind a link counts.
+		info, err := os.Stat(filepath.Join(s.dir, e.Name()))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, "", errors.Wrapf(err, "cannot look at %q", e.Name())
+		}
+		names = append(names, e.Name())
+		looks.WriteString(e.Name() + "\x00" + info.ModTime().UTC().Format(time.RFC3339Nano) + "\x00" + info.Mode().String() + "\x00")
+		looks.WriteString(strconv.FormatInt(info.Size(), 10) + "\n")
+	}
+	return names, looks.String(), nil
+}
+
+// update tells what changed since the last time.
+func (s *Source) update(objects map[id]client.Object) {
+	var changed, gone []client.Object
+	for k, o := range objects {
+		if old, ok := s.objects[k]; !ok || !equality.Semantic.DeepEqual(old, o) {
+			changed = append(changed, o)
+		}
+	}
+	for k, o := range s.objects {
+		if _, ok := objects[k]; !ok {
+			gone = append(gone, o)
+		}
+	}
+	s.objects = objects
+	if len(changed)+len(gone) == 0 {
+		return
+	}
+	slices.SortFunc(changed, s.compare)
+	slices.SortFunc(gone, s.compare)
+	s.apply(changed, gone)
+}
+
+func (s *Source) id(o client.Object) id {
+	return id{GroupKind: o.GetObjectKind().GroupVersionKind().GroupKind(), ObjectKey: client.ObjectKeyFromObject(o)}
+}
+
+func (s *Source) compare(a, b client.Object) int {
+	x, y := s.id(a), s.id(b)
+	return cmp.Or(cmp.Compare(x.Group, y.Group), cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name))
+}
+
+// decode the documents of a file.
+func (s *Source) decode(b []byte) ([]client.Object, error) {
+	d := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(b), buffer)
+	var out []client.Object
+	for {
+		u := &unstructured.Unstructured{}
+		err := d.Decode(&u.Object)
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, errors.Wrap(err, "cannot decode YAML")
+		}
+		if !s.kinds[u.GroupVersionKind().GroupKind()] {
+			continue
+		}
+		o, err := s.typed(u)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, o)
+	}
+}
+
+// typed is the object as the scheme has it.
+func (s *Source) typed(u *unstructured.Unstructured) (client.Object, error) {
+	gvk := u.GroupVersionKind()
+	if u.GetName() == "" {
+		return nil, errors.Errorf("a %s has no name", gvk.Kind)
+	}
+	if u.GetNamespace() == "" {
+		u.SetNamespace(defaultNamespace)
+	}
+	if !s.scheme.Recognizes(gvk) {
+		return u, nil
+	}
+	o, err := s.scheme.New(gvk)
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot make a %s", gvk.Kind)
+	}
+	typed, ok := o.(client.Object)
+	if !ok {
+		return u, nil
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, typed); err != nil {
+		return nil, errors.Wrapf(err, "cannot read %s %s/%s", gvk.Kind, u.GetNamespace(), u.GetName())
+	}
+	typed.GetObjectKind().SetGroupVersionKind(gvk)
+	return typed, nil
+}

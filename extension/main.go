@@ -1,0 +1,100 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The extension teaches Envoy Gateway TailscaleServices and TailscaleEndpoints as
+// backends of routes. Here are its flags and its wiring; all it does is in the
+// packages below.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"go.uber.org/zap/zapcore"
+	"k8s.io/klog/v2"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
+)
+
+const description = `Lets routes of Envoy Gateway name TailscaleServices and TailscaleEndpoints as their backends.
+
+Envoy Gateway asks it, on --hooks-address, whenever it has translated a Gateway, and it fills in the clusters of such backends. Envoys ask it, on --eds-address, for the endpoints of these clusters, and hear of changes within milliseconds. It answers both from memory; routes, services and endpoints are watched in the Kubernetes API, or read from a folder.
+
+Run at least two: Envoy Gateway waits while none answers, and an Envoy that starts meanwhile has no endpoints. Envoys that run keep theirs.
+
+HTTP, on --observe-address: /metrics is for Prometheus, or JSON on request; /healthz and /ready are for kubelet; /health tells what is wrong.`
+
+// modeXDSTP is the way to ask for endpoints that is not the default.
+const modeXDSTP = "XDSTP"
+
+// CLI of the extension. Every flag can be set by environment variable.
+type CLI struct {
+	Version kong.VersionFlag `help:"Print the version and exit."`
+	Debug   bool             `help:"Log more: each name that no route asks for, and each broken stream." env:"DEBUG"`
+
+	HooksAddress  string `help:"Address to serve Envoy Gateway's hooks on: HOST:PORT, or unix:PATH for a socket. Its extensionManager.service must lead here." default:":5005" env:"HOOKS_ADDRESS" group:"Hooks"`
+	HooksTLS      string `help:"Folder with tls.crt and tls.key to show to Envoy Gateway, such as a mounted Secret; read again when they change. Without it there is no TLS." name:"hooks-tls" env:"HOOKS_TLS" placeholder:"DIR" group:"Hooks"`
+	HooksClientCA string `help:"File of the certificates that Envoy Gateway's own must chain to. Without it any client is answered." name:"hooks-client-ca" env:"HOOKS_CLIENT_CA" placeholder:"FILE" group:"Hooks"`
+
+	EDSAddress  string `help:"Address to serve endpoints to Envoys on: HOST:PORT, or unix:PATH for Envoys of the same machine." name:"eds-address" default:":5006" env:"EDS_ADDRESS" group:"Endpoints"`
+	EDSTLS      string `help:"Folder with tls.crt, tls.key, and in ca.crt what they chain to: Envoys are told to trust that alone. Without it there is no TLS." name:"eds-tls" env:"EDS_TLS" placeholder:"DIR" group:"Endpoints"`
+	EDSClientCA string `help:"File of the certificates that Envoys' own must chain to. Envoys have one where Envoy Gateway runs them beside itself, and none in namespaces of Gateways. Without it any client is answered." name:"eds-client-ca" env:"EDS_CLIENT_CA" placeholder:"FILE" group:"Endpoints"`
+	EDSTarget   string `help:"What Envoys dial for endpoints, as a gRPC target such as ipv4:10.96.0.7:5006, the Service of all replicas. An address rather than a name: Envoys on the host's network cannot resolve names of the cluster." name:"eds-target" default:"ipv4:127.0.0.1:5006" env:"EDS_TARGET" group:"Endpoints"`
+	XDSMode     string `help:"How Envoys ask: GoogleGRPC needs nothing in an EnvoyProxy, and takes a stream for each target. XDSTP takes one stream for each Envoy, for thousands of targets, and needs the authority tailscale in each EnvoyProxy's bootstrap." name:"xds-mode" enum:"GoogleGRPC,XDSTP" default:"GoogleGRPC" env:"XDS_MODE" group:"Endpoints"`
+
+	Kubeconfig string `help:"File that says how to reach the Kubernetes API. Without it the extension must run in a pod." env:"KUBECONFIG" placeholder:"FILE" group:"Objects" xor:"source"`
+	FromFiles  string `help:"Folder of YAML files to read objects from, again when they change, instead of the Kubernetes API. Point an Envoy Gateway in standalone mode at the same folder, and routes can be tried without a cluster." env:"FROM_FILES" type:"existingdir" placeholder:"DIR" group:"Objects" xor:"source"`
+
+	ObserveAddress string        `help:"Address to serve metrics and probes on." default:":8080" env:"OBSERVE_ADDRESS" group:"Operation"`
+	Pprof          bool          `help:"Serve profiles of the process under /debug/pprof on the same address. Who reaches it can read memory." env:"PPROF" group:"Operation"`
+	Drain          time.Duration `help:"How long calls are still answered when the extension is told to end, until nobody is sent to it any more." default:"5s" env:"DRAIN" group:"Operation"`
+}
+
+// newLogger returns the logger of the process, and of libraries that have their own.
+func newLogger(debug bool) logging.Logger {
+	level := zapcore.InfoLevel
+	if debug {
+		level = zapcore.DebugLevel
+	}
+	zl := zap.New(zap.UseDevMode(false), zap.Level(level), zap.StacktraceLevel(zapcore.PanicLevel))
+	ctrllog.SetLogger(zl)
+	klog.SetLogger(zl.WithName("kubernetes"))
+	return logging.NewLogrLogger(zl)
+}
+
+// Validate what flags mean together.
+func (c *CLI) Validate() error {
+	if c.HooksClientCA != "" && c.HooksTLS == "" {
+		return errors.New("--hooks-client-ca needs --hooks-tls")
+	}
+	if c.EDSClientCA != "" && c.EDSTLS == "" {
+		return errors.New("--eds-client-ca needs --eds-tls")
+	}
+	return nil
+}
+
+// Run the extension until it is told to end.
+func (c *CLI) Run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return run(ctx, c, newLogger(c.Debug))
+}
+
+func main() {
+	ctx := kong.Parse(&CLI{},
+		kong.Name("extension"),
+		kong.Description(description),
+		kong.UsageOnError(),
+		kong.Vars{"version": version.Version},
+	)
+	ctx.FatalIfErrorf(ctx.Run())
+}

@@ -1,0 +1,71 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"runtime"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+)
+
+var (
+	buildInfo = prometheus.NewDesc("tailscale_gateway_extension_build_info",
+		"Always 1. The labels tell which build this is.", []string{"version", "go_version"}, nil)
+	readyInfo = prometheus.NewDesc("tailscale_gateway_extension_ready",
+		"Whether everything is known and served.", nil, nil)
+	degradedInfo = prometheus.NewDesc("tailscale_gateway_extension_degraded",
+		"How many things are wrong although the extension serves. /ready says which.", nil, nil)
+	silenceInfo = prometheus.NewDesc("tailscale_gateway_extension_source_silence_seconds",
+		"How long the source of objects has been out of touch.", nil, nil)
+	resourcesInfo = prometheus.NewDesc("tailscale_gateway_extension_resources",
+		"Objects that are known, by kind.", []string{"kind"}, nil)
+	translatedInfo = prometheus.NewDesc("tailscale_gateway_extension_last_translation_timestamp_seconds",
+		"When Envoy Gateway last had a Gateway's configuration go through the hooks.", []string{"gateway"}, nil)
+)
+
+// standard are the collectors of every process.
+func standard() []prometheus.Collector {
+	return []prometheus.Collector{
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	}
+}
+
+// A stateCollector makes metrics of an Observer's state when they are asked for.
+type stateCollector struct{ o *Observer }
+
+// Describe implements prometheus.Collector.
+func (c stateCollector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{buildInfo, readyInfo, degradedInfo, silenceInfo, resourcesInfo, translatedInfo} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c stateCollector) Collect(ch chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	gauge(buildInfo, 1, c.o.opts.Version, runtime.Version())
+	ready := 0.0
+	if c.o.unready() == "" {
+		ready = 1
+	}
+	gauge(readyInfo, ready)
+	gauge(degradedInfo, float64(len(c.o.degraded())))
+	if c.o.opts.Silence != nil {
+		gauge(silenceInfo, c.o.opts.Silence().Seconds())
+	}
+	if c.o.opts.Resources != nil {
+		for kind, n := range c.o.opts.Resources() {
+			gauge(resourcesInfo, float64(n), kind)
+		}
+	}
+	c.o.mu.Lock()
+	defer c.o.mu.Unlock()
+	for gateway, of := range c.o.gateways {
+		gauge(translatedInfo, float64(of.at.UnixMilli())/1000, gateway)
+	}
+}

@@ -1,0 +1,206 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"cmp"
+	"context"
+	"path"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+)
+
+const (
+	// window is how many of the last hooks count for the failure rate, and fewest
+	// how many there must be for it to say anything.
+	window = 100
+	fewest = 10
+
+	// maxFailures is the share of failed hooks above which the extension is
+	// degraded.
+	maxFailures = 0.1
+
+	// maxSilence is how long the source of objects may be out of touch before the
+	// extension is degraded.
+	maxSilence = 10 * time.Minute
+
+	// maxGateways is how many Gateways are remembered. Those that were heard of
+	// longest ago are forgotten.
+	maxGateways = 1000
+)
+
+// Options of an Observer.
+type Options struct {
+	// Version of this build.
+	Version string
+
+	// Silence is how long the source of objects has been out of touch. Nil means
+	// that it never is.
+	Silence func() time.Duration
+
+	// Waiting says what keeps the extension from knowing all objects, at the start.
+	// May be nil.
+	Waiting func() []string
+
+	// Resources counts what is known, by kind. May be nil.
+	Resources func() map[string]int
+
+	// Log may be nil.
+	Log logging.Logger
+}
+
+// A hook is what is known of one kind of hook.
+type hook struct {
+	total, failed uint64
+	last, sum     time.Duration
+}
+
+// A translation of a Gateway.
+type translation struct {
+	at       time.Time
+	outcomes map[string]int
+}
+
+// An Observer collects how the extension fares.
+type Observer struct {
+	opts     Options
+	started  time.Time
+	registry *prometheus.Registry
+	hooks    *prometheus.HistogramVec
+	failures *prometheus.CounterVec
+	outcomes *prometheus.CounterVec
+
+	mu       sync.Mutex
+	state    state
+	byHook   map[string]hook
+	gateways map[string]translation
+
+	// recent tells which of the last hooks failed, and next where the next goes.
+	recent []bool
+	next   int
+}
+
+// NewObserver returns one that has seen nothing yet. Collectors are those of the
+// parts that it is to show.
+func NewObserver(o Options, cs ...prometheus.Collector) *Observer {
+	if o.Log == nil {
+		o.Log = logging.NewNopLogger()
+	}
+	ob := &Observer{
+		opts:     o,
+		started:  time.Now(),
+		registry: prometheus.NewRegistry(),
+		hooks: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "tailscale_gateway_extension_hook_seconds",
+			Help:    "Time to answer a hook of Envoy Gateway.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
+		}, []string{"hook"}),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tailscale_gateway_extension_hook_failures_total",
+			Help: "Hooks that were answered with an error. Envoy Gateway then keeps what the Gateway's Envoys have.",
+		}, []string{"hook"}),
+		outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tailscale_gateway_extension_outcomes_total",
+			Help: "What became of rules and clusters, added up over all translations.",
+		}, []string{"outcome"}),
+		byHook:   map[string]hook{},
+		gateways: map[string]translation{},
+	}
+	ob.registry.MustRegister(ob.hooks, ob.failures, ob.outcomes, stateCollector{ob})
+	ob.registry.MustRegister(standard()...)
+	ob.registry.MustRegister(cs...)
+	return ob
+}
+
+// Interceptor measures hooks. One that panics is answered with an error: Envoy
+// Gateway waits without limit for a process that has gone.
+func (o *Observer) Interceptor(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
+	name := path.Base(info.FullMethod)
+	if path.Dir(info.FullMethod) == "/grpc.health.v1.Health" {
+		return next(ctx, req)
+	}
+	start := time.Now()
+	defer func() {
+		if p := recover(); p != nil {
+			o.opts.Log.Info("A hook panicked", "hook", name, "panic", p, "stack", string(debug.Stack()))
+			resp, err = nil, status.Errorf(codes.Internal, "hook %s panicked", name)
+		}
+		o.hooked(name, time.Since(start), err)
+	}()
+	return next(ctx, req)
+}
+
+func (o *Observer) hooked(name string, took time.Duration, err error) {
+	o.hooks.WithLabelValues(name).Observe(took.Seconds())
+	failures := o.failures.WithLabelValues(name)
+	if err != nil {
+		failures.Inc()
+		o.opts.Log.Info("A hook failed", "hook", name, "error", err)
+	}
+
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	h := o.byHook[name]
+	h.total++
+	h.last = took
+	h.sum += took
+	if err != nil {
+		h.failed++
+	}
+	o.byHook[name] = h
+
+	if len(o.recent) < window {
+		o.recent = append(o.recent, err != nil)
+		return
+	}
+	o.recent[o.next] = err != nil
+	o.next = (o.next + 1) % window
+}
+
+// Translated notes that a Gateway's configuration went through the hooks, and how many
+// rules and clusters became what. The Gateway is NAMESPACE/NAME, or empty if nothing
+// told which it was.
+func (o *Observer) Translated(gateway string, outcomes map[string]int) {
+	for name, n := range outcomes {
+		o.outcomes.WithLabelValues(name).Add(float64(n))
+	}
+	if gateway == "" {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.gateways[gateway] = translation{at: time.Now(), outcomes: outcomes}
+	if len(o.gateways) <= maxGateways {
+		return
+	}
+	eldest := gateway
+	for name, of := range o.gateways {
+		if cmp.Or(of.at.Compare(o.gateways[eldest].at), cmp.Compare(name, eldest)) < 0 {
+			eldest = name
+		}
+	}
+	delete(o.gateways, eldest)
+}
+
+// failureRate of the last hooks. The lock is held.
+func (o *Observer) failureRate() float64 {
+	if len(o.recent) < fewest {
+		return 0
+	}
+	n := 0
+	for _, failed := range o.recent {
+		if failed {
+			n++
+		}
+	}
+	return float64(n) / float64(len(o.recent))
+}

@@ -1,0 +1,156 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"net"
+
+	pb "github.com/envoyproxy/gateway/proto/extension"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/eds"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/hooks"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/observe"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/serve"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
+)
+
+// listeners that are open before anything is served: a port that is taken is told
+// at once.
+type listeners struct {
+	hooks, eds, observe net.Listener
+}
+
+func listen(ctx context.Context, c *CLI) (*listeners, error) {
+	l := &listeners{}
+	for _, of := range []struct {
+		to      *net.Listener
+		address string
+	}{
+		{&l.observe, c.ObserveAddress},
+		{&l.hooks, c.HooksAddress},
+		{&l.eds, c.EDSAddress},
+	} {
+		var err error
+		if *of.to, err = serve.Listen(ctx, of.address); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// run the extension until ctx ends. Clients connect from the start, but nobody is
+// answered before all objects are known: to be asked too early is to tell Envoys
+// that there are no endpoints.
+func run(ctx context.Context, c *CLI, log logging.Logger) error {
+	certs, err := newCertificates(c)
+	if err != nil {
+		return err
+	}
+	store := index.NewStore()
+	src, err := newSource(c, store, log)
+	if err != nil {
+		return err
+	}
+	endpoints := eds.NewServer(store.Snapshot, eds.Options{Log: log})
+	obs := observe.NewObserver(observe.Options{
+		Version:   version.Version,
+		Silence:   src.Silence,
+		Waiting:   src.Waiting,
+		Resources: func() map[string]int { return store.Snapshot().Counts() },
+		Log:       log,
+	}, endpoints.Metrics())
+
+	hooksServer := serve.NewServer(serve.Options{Credentials: certs.hooks.Credentials(), Interceptor: obs.Interceptor})
+	pb.RegisterEnvoyGatewayExtensionServer(hooksServer, hooks.NewServer(store, certs.source(c),
+		hooks.WithLogger(log),
+		hooks.WithRecorder(hooks.RecorderFn(func(t hooks.Translation) { obs.Translated(t.Gateway, outcomes(t.Summary)) })),
+	))
+	edsServer := serve.NewServer(serve.Options{Credentials: certs.eds.Credentials()})
+	endpoints.Register(edsServer)
+
+	l, err := listen(ctx, c)
+	if err != nil {
+		return err
+	}
+	log.Info("Starting", "version", version.Version, "hooks", c.HooksAddress, "eds", c.EDSAddress, "observe", c.ObserveAddress)
+
+	// What others rest on ends last.
+	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	below, base := errgroup.WithContext(base)
+	below.Go(func() error { return observe.Run(base, l.observe, obs.Handler(c.Pprof)) })
+	below.Go(func() error { return src.Start(base) })
+	below.Go(func() error { return follow(base, store, endpoints) })
+	below.Go(func() error { return certs.run(base) })
+
+	above, ctx := errgroup.WithContext(ctx)
+	above.Go(func() error {
+		select {
+		case <-base.Done():
+			// Below has failed, and says why.
+			return base.Err()
+		case <-ctx.Done():
+			return nil
+		}
+	})
+	above.Go(func() error {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-src.Synced():
+		}
+		obs.Serving()
+		log.Info("Serving")
+		above.Go(func() error { return hooksServer.Run(ctx, l.hooks, c.Drain) })
+		above.Go(func() error { return edsServer.Run(ctx, l.eds, c.Drain) })
+		<-ctx.Done()
+		obs.Stopping()
+		log.Info("Stopping")
+		return nil
+	})
+	failed := above.Wait()
+	cancel()
+	if err := below.Wait(); err != nil {
+		return err
+	}
+	return failed
+}
+
+// follow has Envoys hear of each new snapshot.
+func follow(ctx context.Context, store *index.Store, s *eds.Server) error {
+	changes := store.Subscribe()
+	defer changes.Close()
+	// What came before the subscription.
+	s.Changed()
+
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return s.Run(ctx) })
+	g.Go(func() error {
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-changes.Changed():
+				// The server compares all that anybody asks for.
+				changes.Take()
+				s.Changed()
+			}
+		}
+	})
+	return g.Wait()
+}
+
+// outcomes of a translation, as metrics have them.
+func outcomes(s hooks.Summary) map[string]int {
+	out := map[string]int{"shared": s.Shared, "own": s.Own, "dropped": s.Dropped, "rules": s.Rules, "split": s.Split}
+	for reason, n := range s.Left {
+		out["left-"+string(reason)] += n
+	}
+	return out
+}

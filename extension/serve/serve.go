@@ -1,0 +1,126 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package serve runs gRPC servers: their address, credentials, keepalives, health
+// service, and how they end. What they answer lives in packages hooks and eds.
+package serve
+
+import (
+	"context"
+	"io/fs"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+const (
+	// maxMessage is how much of a Gateway fits into one hook, in bytes: some 800 a
+	// route, beside certificates. Envoy Gateway's side is its
+	// extensionManager.maxMessageSize.
+	maxMessage = 256 << 20
+
+	// minPing is how often clients may ping without being sent away, with or
+	// without a call. Envoys are told to do so every 10 s; gRPC's own limit is 5
+	// minutes.
+	minPing = 5 * time.Second
+
+	// A client that went away without a word is noticed after these two together.
+	pingTime    = 20 * time.Second
+	pingTimeout = 10 * time.Second
+
+	// stopTimeout is for calls that run when all else has ended. Streams of
+	// endpoints never end by themselves: Envoys keep what they have, and go to
+	// another replica.
+	stopTimeout = 2 * time.Second
+
+	unixPrefix = "unix:"
+)
+
+// Options of a Server.
+type Options struct {
+	// Credentials that clients are met with, from a Certificate.
+	Credentials credentials.TransportCredentials
+
+	// Interceptor of calls. May be nil.
+	Interceptor grpc.UnaryServerInterceptor
+}
+
+// A Server is a gRPC server with the health service.
+type Server struct {
+	*grpc.Server
+
+	health *health.Server
+}
+
+// NewServer returns one that serves nothing yet but health.
+func NewServer(o Options) *Server {
+	opts := []grpc.ServerOption{
+		grpc.Creds(o.Credentials),
+		grpc.MaxRecvMsgSize(maxMessage),
+		grpc.MaxSendMsgSize(maxMessage),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingTime, Timeout: pingTimeout}),
+	}
+	if o.Interceptor != nil {
+		opts = append(opts, grpc.UnaryInterceptor(o.Interceptor))
+	}
+	s := &Server{Server: grpc.NewServer(opts...), health: health.NewServer()}
+	healthpb.RegisterHealthServer(s.Server, s.health)
+	return s
+}
+
+// Run serves until ctx ends. From then on health is not serving, but calls are
+// answered for the time of drain, until clients have heard of it.
+func (s *Server) Run(ctx context.Context, l net.Listener, drain time.Duration) error {
+	failed := make(chan error, 1)
+	go func() { failed <- s.Serve(l) }()
+
+	select {
+	case err := <-failed:
+		return errors.Wrapf(err, "cannot serve gRPC on %q", l.Addr())
+	case <-ctx.Done():
+	}
+	s.health.Shutdown()
+	select {
+	case err := <-failed:
+		return errors.Wrapf(err, "cannot serve gRPC on %q", l.Addr())
+	case <-time.After(drain):
+	}
+
+	stop := time.AfterFunc(stopTimeout, s.Stop)
+	defer stop.Stop()
+	s.GracefulStop()
+	return nil
+}
+
+// Listen on HOST:PORT, or on a socket as unix:PATH. A socket that an earlier process
+// left is replaced.
+func Listen(ctx context.Context, address string) (net.Listener, error) {
+	path, ok := strings.CutPrefix(address, unixPrefix)
+	if !ok {
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+		return l, errors.Wrapf(err, "cannot listen on %q", address)
+	}
+	info, err := os.Lstat(path)
+	switch {
+	case err == nil && info.Mode().Type() == fs.ModeSocket:
+		if err := os.Remove(path); err != nil {
+			return nil, errors.Wrapf(err, "cannot remove socket %q", path)
+		}
+	case err == nil:
+		return nil, errors.Errorf("cannot listen on %q: it is there, and is no socket", path)
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, errors.Wrapf(err, "cannot look at %q", path)
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
+	return l, errors.Wrapf(err, "cannot listen on %q", address)
+}

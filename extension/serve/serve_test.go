@@ -1,0 +1,341 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/test/bufconn"
+)
+
+const patience = 10 * time.Second
+
+// An authority signs certificates.
+type authority struct {
+	t    *testing.T
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pem  []byte
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	a := &authority{t: t}
+	a.cert, a.key, a.pem = a.issue(&x509.Certificate{Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, nil, nil)
+	return a
+}
+
+func (a *authority) issue(template, parent *x509.Certificate, signer *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey, []byte) {
+	a.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	template.SerialNumber = big.NewInt(time.Now().UnixNano())
+	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	if parent == nil {
+		parent, signer = template, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+// write a certificate of that name as a Secret is mounted.
+func (a *authority) write(dir, name string) tls.Certificate {
+	a.t.Helper()
+	_, key, crt := a.issue(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: name},
+		DNSNames:    []string{"extension"},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}, a.cert, a.key)
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+	for file, b := range map[string][]byte{certFile: crt, keyFile: keyPEM, caFile: a.pem} {
+		// As one change: a key must not be read with another certificate.
+		if err := os.WriteFile(filepath.Join(dir, "."+file), b, 0o600); err != nil {
+			a.t.Fatal(err)
+		}
+	}
+	for _, file := range []string{certFile, keyFile, caFile} {
+		if err := os.Rename(filepath.Join(dir, "."+file), filepath.Join(dir, file)); err != nil {
+			a.t.Fatal(err)
+		}
+	}
+	pair, err := tls.X509KeyPair(crt, keyPEM)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return pair
+}
+
+// start a server on loopback, and return its address.
+func start(t *testing.T, o Options) string {
+	t.Helper()
+	l, err := Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- NewServer(o).Run(ctx, l, 0) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return l.Addr().String()
+}
+
+// check asks for health over a connection of its own, and returns who answered.
+func check(t *testing.T, address string, creds credentials.TransportCredentials) error {
+	t.Helper()
+	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(creds))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	_, err = healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{})
+	return err
+}
+
+func TestTLS(t *testing.T) {
+	own, foreign := newAuthority(t), newAuthority(t)
+	dir := t.TempDir()
+	own.write(dir, "server")
+	client, stranger := own.write(t.TempDir(), "client"), foreign.write(t.TempDir(), "stranger")
+	roots := x509.NewCertPool()
+	roots.AddCert(own.cert)
+
+	cases := map[string]struct {
+		reason   string
+		clientCA string
+		creds    credentials.TransportCredentials
+		ok       bool
+	}{
+		"Roots": {
+			reason: "Whoever trusts the authority should be answered.",
+			creds:  credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: "extension"}),
+			ok:     true,
+		},
+		"NoRoots": {
+			reason: "Whoever does not should not be.",
+			creds:  credentials.NewTLS(&tls.Config{ServerName: "extension"}),
+		},
+		"NoTLS": {
+			reason: "Without TLS nobody should be answered.",
+			creds:  insecure.NewCredentials(),
+		},
+		"Client": {
+			reason:   "A client that shows a certificate should be answered where one is asked for.",
+			clientCA: filepath.Join(dir, caFile),
+			creds:    credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: "extension", Certificates: []tls.Certificate{client}}),
+			ok:       true,
+		},
+		"Stranger": {
+			reason:   "One of another authority should not be.",
+			clientCA: filepath.Join(dir, caFile),
+			creds:    credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: "extension", Certificates: []tls.Certificate{stranger}}),
+		},
+		"Anonymous": {
+			reason:   "One without any should not be.",
+			clientCA: filepath.Join(dir, caFile),
+			creds:    credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: "extension"}),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c, err := NewCertificate(dir, tc.clientCA)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = check(t, start(t, Options{Credentials: c.Credentials()}), tc.creds)
+			if (err == nil) != tc.ok {
+				t.Errorf("\n%s\nwant an answer: %t, got %v", tc.reason, tc.ok, err)
+			}
+		})
+	}
+}
+
+func TestReload(t *testing.T) {
+	first, second := newAuthority(t), newAuthority(t)
+	dir := t.TempDir()
+	first.write(dir, "server")
+	c, err := NewCertificate(dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	address := start(t, Options{Credentials: c.Credentials()})
+
+	roots := x509.NewCertPool()
+	roots.AddCert(second.cert)
+	creds := credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: "extension"})
+	if err := check(t, address, creds); err == nil {
+		t.Fatal("the first certificate should not be of the second authority")
+	}
+	second.write(dir, "server")
+	deadline := time.Now().Add(2 * patience)
+	for err := check(t, address, creds); err != nil; err = check(t, address, creds) {
+		if time.Now().After(deadline) {
+			t.Fatalf("a new certificate should be shown without a restart: %v", err)
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCertificateFails(t *testing.T) {
+	dir := t.TempDir()
+	newAuthority(t).write(dir, "server")
+	empty := filepath.Join(dir, "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct {
+		reason        string
+		dir, clientCA string
+	}{
+		"NoCertificate": {reason: "A folder without a certificate should be told.", dir: t.TempDir()},
+		"NoClientCA":    {reason: "A client authority that is not there should be told.", dir: dir, clientCA: filepath.Join(dir, "none")},
+		"EmptyClientCA": {reason: "One that holds nothing would refuse everybody, and should be told.", dir: dir, clientCA: empty},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if _, err := NewCertificate(tc.dir, tc.clientCA); err == nil {
+				t.Errorf("\n%s\nNewCertificate(...): want an error", tc.reason)
+			}
+		})
+	}
+}
+
+// TestPings has a client ping as often as Envoys are told to, with no call open: it
+// must not be sent away.
+func TestPings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := bufconn.Listen(1 << 16)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		s := NewServer(Options{Credentials: insecure.NewCredentials()})
+		go func() { done <- s.Run(ctx, l, 5*time.Second) }()
+
+		dials := 0
+		conn, err := grpc.NewClient("passthrough:///extension",
+			grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second, PermitWithoutStream: true}),
+			grpc.WithIdleTimeout(0),
+			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+				dials++
+				return l.DialContext(ctx)
+			}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		health := healthpb.NewHealthClient(conn)
+		if _, err := health.Check(t.Context(), &healthpb.HealthCheckRequest{}); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(time.Hour)
+		if state := conn.GetState(); dials != 1 || state != connectivity.Ready {
+			t.Errorf("after an hour of pings: %d connections, and the last is %s", dials, state)
+		}
+
+		// At the end health changes first, and calls are still answered.
+		cancel()
+		synctest.Wait()
+		r, err := health.Check(t.Context(), &healthpb.HealthCheckRequest{})
+		if err != nil || r.GetStatus() != healthpb.HealthCheckResponse_NOT_SERVING {
+			t.Errorf("at the end: want NOT_SERVING, got %s, %v", r.GetStatus(), err)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestListen(t *testing.T) {
+	dir := t.TempDir()
+	socket, file := filepath.Join(dir, "s"), filepath.Join(dir, "f")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// A process that was killed leaves its socket.
+	left, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unix, ok := left.(*net.UnixListener)
+	if !ok {
+		t.Fatalf("%T is no socket", left)
+	}
+	unix.SetUnlinkOnClose(false)
+	if err := left.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	cases := map[string]struct {
+		reason  string
+		address string
+		ok      bool
+	}{
+		"TCP":        {reason: "A port should be listened on.", address: "127.0.0.1:0", ok: true},
+		"LeftSocket": {reason: "A socket that was left should be replaced.", address: "unix:" + socket, ok: true},
+		"File":       {reason: "A file that is no socket should not be touched.", address: "unix:" + file},
+		"NoFolder":   {reason: "A folder that is not there should be told.", address: "unix:" + filepath.Join(dir, "none", "s")},
+		"NoPort":     {reason: "An address that makes no sense should be told.", address: "nonsense"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			l, err := Listen(t.Context(), tc.address)
+			if (err == nil) != tc.ok {
+				t.Fatalf("\n%s\nListen(%q): want success: %t, got %v", tc.reason, tc.address, tc.ok, err)
+			}
+			if l == nil {
+				return
+			}
+			if err := l.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
