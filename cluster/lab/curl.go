@@ -4,10 +4,13 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"time"
@@ -15,6 +18,8 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/daemon"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/netns"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/plan"
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/tailnet"
 )
 
@@ -58,23 +63,60 @@ func (c *tailnetUDPCmd) Run(r runtime) error {
 	return nil
 }
 
+type curlCmd struct {
+	getFlags
+
+	URL  string `arg:"" help:"URL to get."`
+	From string `default:"cluster" enum:"cluster,outside" help:"Who asks: the cluster's node, which finds Services by name, or a host outside of all clusters, which knows addresses only."`
+}
+
+func (c *curlCmd) Run(r runtime) error {
+	t := &http.Transport{}
+	switch c.From {
+	case "cluster":
+		p, err := planned(r)
+		if err != nil {
+			return err
+		}
+		t.DialContext = inCluster(p)
+	default:
+		t.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return netns.Dial(ctx, plan.ClientNamespace, network, addr)
+		}
+	}
+	return c.get(r, c.URL, t)
+}
+
 type tailnetCurlCmd struct {
-	URL     string        `arg:"" help:"URL to get. Names of machines and services of the tailnet are resolved by MagicDNS."`
-	As      string        `default:"client" help:"Name of the tailnet client that asks. One that does not exist joins first, with tag:client."`
-	Headers bool          `short:"i" help:"Print status and headers too, and the serial number of the certificate."`
-	CACert  string        `name:"cacert" help:"File of the certificates to trust, instead of this machine's." type:"existingfile"`
-	Timeout time.Duration `default:"30s" help:"How long to wait for the answer. The first connection takes some seconds to find its way."`
+	getFlags
+
+	URL string `arg:"" help:"URL to get. Names of machines and services of the tailnet are resolved by MagicDNS."`
+	As  string `default:"client" help:"Name of the tailnet client that asks. One that does not exist joins first, with tag:client."`
 }
 
 func (c *tailnetCurlCmd) Run(r runtime) error {
 	if err := r.daemon().EnsureClient(r, c.As); err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(r, http.MethodGet, c.URL, nil)
+	return c.get(r, c.URL, tailnet.Transport(daemon.ClientSocket(r.paths, c.As)))
+}
+
+// getFlags are what all commands have that get a URL.
+type getFlags struct {
+	Headers bool          `short:"i" help:"Print status and headers too, and the serial number of the certificate."`
+	Host    string        `short:"H" help:"Name to ask for, in the Host header and in TLS, instead of the URL's."`
+	CACert  string        `name:"cacert" help:"File of the certificates to trust, instead of this machine's." type:"existingfile"`
+	Timeout time.Duration `default:"30s" help:"How long to wait for the answer. The first connection over the tailnet takes some seconds to find its way."`
+}
+
+// get prints what the URL answers. A status of 400 and above is an error.
+func (c *getFlags) get(r runtime, url string, t *http.Transport) error {
+	req, err := http.NewRequestWithContext(r, http.MethodGet, url, nil)
 	if err != nil {
-		return errors.Wrapf(err, "cannot make request for %q", c.URL)
+		return errors.Wrapf(err, "cannot make request for %q", url)
 	}
-	t := tailnet.Transport(daemon.ClientSocket(r.paths, c.As))
+	req.Host = cmp.Or(c.Host, req.URL.Host)
+	t.TLSClientConfig = &tls.Config{ServerName: c.Host, MinVersion: tls.VersionTLS12}
 	if c.CACert != "" {
 		pem, err := os.ReadFile(c.CACert)
 		if err != nil {
@@ -84,12 +126,12 @@ func (c *tailnetCurlCmd) Run(r runtime) error {
 		if !pool.AppendCertsFromPEM(pem) {
 			return errors.Errorf("no certificate in %q", c.CACert)
 		}
-		t.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+		t.TLSClientConfig.RootCAs = pool
 	}
 	h := &http.Client{Transport: t, Timeout: c.Timeout}
 	rsp, err := h.Do(req)
 	if err != nil {
-		return errors.Wrap(err, "cannot get by the tailnet")
+		return errors.Wrap(err, "cannot get")
 	}
 	defer rsp.Body.Close() // Only read.
 	if c.Headers {
@@ -106,7 +148,7 @@ func (c *tailnetCurlCmd) Run(r runtime) error {
 		return errors.Wrap(err, "cannot read the answer")
 	}
 	if rsp.StatusCode >= http.StatusBadRequest {
-		return errors.Errorf("%q answered %s", c.URL, rsp.Status)
+		return errors.Errorf("%q answered %s", url, rsp.Status)
 	}
 	return nil
 }

@@ -45,17 +45,19 @@ type cli struct {
 	Kubeconfig    kubeconfigCmd    `cmd:"" help:"Print the path of a cluster's kubeconfig, for use on this machine."`
 	Helm          helmCmd          `cmd:"" passthrough:"" help:"Run Helm against a cluster: lab helm list -A."`
 	Crossplane    crossplaneCmd    `cmd:"" passthrough:"" help:"Run Crossplane's command line against a cluster: lab crossplane resource trace ..."`
+	Curl          curlCmd          `cmd:"" help:"GET a URL as the cluster's node does, by name or by address, or from outside of all clusters by the address of a LoadBalancer."`
 	TailnetClient tailnetClientCmd `cmd:"" help:"Make a client of the tailnet that is called NAME, and answers HTTP at port 8080 and UDP at 8081."`
 	TailnetUDP    tailnetUDPCmd    `cmd:"" name:"tailnet-udp" help:"Send a datagram as a client of the tailnet does, and print the answer."`
 	TailnetCurl   tailnetCurlCmd   `cmd:"" help:"GET a URL as a client of the tailnet does: lab tailnet-curl http://web.tail1234.ts.net/. It never goes another way."`
 	Tailscale     tailscaleCmd     `cmd:"" help:"Run the tailscale command line of a tailnet client of the lab: lab tailscale status."`
 	Load          loadCmd          `cmd:"" help:"Ask a URL again and again, from the tailnet or from the cluster, and print how that went as JSON."`
 	Operator      operatorCmd      `cmd:"" help:"Build Tailscale's own operator, push it to the lab's registry, and print where its images and manifests are."`
+	EnvoyGateway  envoyGatewayCmd  `cmd:"" help:"Install Envoy Gateway, or upgrade it: build it, get Envoy, push both, and run Helm. Gateways of the class 'envoy' work after it."`
 	LoadImage     loadImageCmd     `cmd:"" help:"Push an image archive to the lab's registry, under the name that pods use for it."`
 	PushXpkg      pushXpkgCmd      `cmd:"" help:"Push a Crossplane package to the lab's registry, under its public name."`
 	Build         buildCmd         `cmd:"" help:"Build the foreign programs into the cache, and nothing else."`
 	Bin           binCmd           `cmd:"" help:"Print the path of a built program: kubectl, helm, crossplane, etcd, ..."`
-	Chart         chartCmd         `cmd:"" help:"Print the folder of a Helm chart from the module cache: crossplane."`
+	Chart         chartCmd         `cmd:"" help:"Print the folder of a Helm chart from the module cache: crossplane, envoy-gateway."`
 	DaemonServer  daemonServerCmd  `cmd:"" name:"daemon" hidden:"" help:"The process that owns a lab. 'up' starts it."`
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/daemon"
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/images"
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/tools"
 )
@@ -21,12 +20,12 @@ func (c *operatorCmd) Run(r runtime) error {
 		return err
 	}
 	defer unlock()
-	t, err := tools.Find(tools.Operator)
-	if err != nil {
+	b := builder(r.paths)
+	if err := ensure(r, b, tools.Operator); err != nil {
 		return err
 	}
-	b := builder(r.paths)
-	if err := b.Ensure(r, t); err != nil {
+	t, err := tools.Find(tools.Operator)
+	if err != nil {
 		return err
 	}
 	bin, err := b.Binaries()
@@ -37,23 +36,9 @@ func (c *operatorCmd) Run(r runtime) error {
 	if err != nil {
 		return err
 	}
-	st, err := r.daemon().Status(r, false)
-	if err != nil {
-		return err
-	}
-	registry, err := st.Forward(daemon.ForwardRegistry)
-	if err != nil {
-		return err
-	}
 	operator, proxy := images.Operator(bin)
-	for _, i := range []images.Image{operator, proxy} {
-		img, err := i.Build()
-		if err != nil {
-			return err
-		}
-		if err := images.Push(r, registry, i.Name, img); err != nil {
-			return err
-		}
+	if err := pushAll(r, operator, proxy); err != nil {
+		return err
 	}
 	for _, kv := range [][2]string{
 		{"OPERATOR_IMAGE", operator.Name},

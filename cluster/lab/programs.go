@@ -7,9 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"regexp"
-	"strings"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
@@ -28,7 +25,7 @@ func program(r runtime, name string) (string, error) {
 		return "", errors.Errorf("cannot find program %q: the lab has none of that name", name)
 	}
 	if _, err := os.Stat(path); err != nil {
-		return "", errors.Wrapf(err, "cannot find program %q: run `lab build`", name)
+		return "", errors.Wrapf(err, "cannot find program %q: run `lab build %s`", name, tools.Of(name))
 	}
 	return path, nil
 }
@@ -86,50 +83,6 @@ func (c *binCmd) Run(r runtime) error {
 		return err
 	}
 	fmt.Println(path)
-	return nil
-}
-
-type chartCmd struct {
-	Name string `arg:"" enum:"crossplane" help:"Name of the chart: crossplane."`
-}
-
-// versionLine matches the placeholders of a chart in its source tree.
-var versionLine = regexp.MustCompile(`(?m)^(appVersion|version): .*$`)
-
-// Run prints a copy of the chart with the release's version in it, which
-// upstream stamps when it publishes: the image's tag follows from it.
-func (c *chartCmd) Run(r runtime) error {
-	t, err := tools.Find(c.Name)
-	if err != nil {
-		return err
-	}
-	b := builder(r.paths)
-	mod, err := b.ModuleDir(r, t)
-	if err != nil {
-		return err
-	}
-	src := filepath.Join(mod, "cluster", "charts", "crossplane")
-	dst := filepath.Join(r.paths.Cache, "charts", c.Name+"-"+t.Version)
-	if err := os.RemoveAll(dst); err != nil {
-		return errors.Wrap(err, "cannot remove old copy of the chart")
-	}
-	if err := os.CopyFS(dst, os.DirFS(src)); err != nil {
-		return errors.Wrap(err, "cannot copy chart")
-	}
-	meta := filepath.Join(dst, "Chart.yaml")
-	body, err := os.ReadFile(meta)
-	if err != nil {
-		return errors.Wrap(err, "cannot read chart")
-	}
-	body = versionLine.ReplaceAll(body, []byte("$1: "+strings.TrimPrefix(t.Version, "v")))
-	// Files of the module cache are read-only, and so are their copies.
-	if err := os.Remove(meta); err != nil {
-		return errors.Wrap(err, "cannot replace chart")
-	}
-	if err := os.WriteFile(meta, body, 0o644); err != nil { // No secret.
-		return errors.Wrap(err, "cannot write chart")
-	}
-	fmt.Println(dst)
 	return nil
 }
 

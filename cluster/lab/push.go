@@ -11,13 +11,36 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/plan"
 )
 
-// push puts an archive into the lab's registry by the registry's forward.
-func push(r runtime, name, file string) error {
+// registry is where this machine reaches the lab's registry.
+func registry(r runtime) (string, error) {
 	st, err := r.daemon().Status(r, false)
+	if err != nil {
+		return "", err
+	}
+	return st.Forward(daemon.ForwardRegistry)
+}
+
+// pushAll makes images and puts them into the lab's registry.
+func pushAll(r runtime, all ...images.Image) error {
+	to, err := registry(r)
 	if err != nil {
 		return err
 	}
-	registry, err := st.Forward(daemon.ForwardRegistry)
+	for _, i := range all {
+		img, err := i.Build()
+		if err != nil {
+			return err
+		}
+		if err := images.Push(r, to, i.Name, img); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// push puts an archive into the lab's registry by the registry's forward.
+func push(r runtime, name, file string) error {
+	to, err := registry(r)
 	if err != nil {
 		return err
 	}
@@ -25,7 +48,7 @@ func push(r runtime, name, file string) error {
 	if err != nil {
 		return err
 	}
-	if err := images.Push(r, registry, name, img); err != nil {
+	if err := images.Push(r, to, name, img); err != nil {
 		return err
 	}
 	ref, err := images.In(plan.Registry, name)

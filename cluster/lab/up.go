@@ -264,7 +264,9 @@ func stopAndSweep(r runtime, keepRegistry bool) error {
 	return host.Sweep(r, r.paths, keepRegistry)
 }
 
-type buildCmd struct{}
+type buildCmd struct {
+	Tools []string `arg:"" optional:"" help:"Tools to build, as folders of cluster/tools are named: envoy-gateway, envoy, ... By default what every lab needs."`
+}
 
 func (c *buildCmd) Run(r runtime) error {
 	unlock, err := lock(r)
@@ -272,7 +274,22 @@ func (c *buildCmd) Run(r runtime) error {
 		return err
 	}
 	defer unlock()
-	return builder(r.paths).BuildAll(r)
+	if len(c.Tools) == 0 {
+		return builder(r.paths).BuildAll(r)
+	}
+	return ensure(r, builder(r.paths), c.Tools...)
+}
+
+// ensure builds tools by their names.
+func ensure(r runtime, b *tools.Builder, names ...string) error {
+	needed := make([]tools.Tool, len(names))
+	for i, n := range names {
+		var err error
+		if needed[i], err = tools.Find(n); err != nil {
+			return err
+		}
+	}
+	return b.Ensure(r, needed...)
 }
 
 type daemonServerCmd struct {

@@ -164,10 +164,7 @@ func (d *Daemon) status(ctx context.Context, components bool) Status {
 
 // start supervises a component and waits until its check succeeds.
 func (d *Daemon) start(ctx context.Context, c component.Component, limit time.Duration, say func(string)) error {
-	d.mu.Lock()
-	ns := d.namespaces[c.Namespace]
-	d.mu.Unlock()
-	s, err := supervise(ctx, c, ns, d.cfg.Paths.Logs())
+	s, err := supervise(ctx, c, d.madeNamespace(c.Namespace), d.cfg.Paths.Logs())
 	if err != nil {
 		return err
 	}

@@ -5,9 +5,11 @@ package daemon
 
 import (
 	"context"
+	"log"
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"os/exec"
 	"strings"
 	"time"
@@ -23,6 +25,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/cluster"
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/host"
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/images"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/loadbalancer"
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/netns"
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/plan"
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/registry"
@@ -87,6 +90,25 @@ func (d *Daemon) networks(ctx context.Context) error {
 			return errors.Wrapf(err, "cannot make network of cluster %q", p.Name)
 		}
 	}
+	return d.loadBalancerRoutes(client)
+}
+
+// loadBalancerRoutes lets clusters and clients find each cluster's LoadBalancers
+// at its address on the hub, as a cloud's network does.
+func (d *Daemon) loadBalancerRoutes(client *netns.Namespace) error {
+	for _, to := range d.plans {
+		from := []*netns.Namespace{client}
+		for _, p := range d.plans {
+			if p.Name != to.Name {
+				from = append(from, d.madeNamespace(p.Namespace))
+			}
+		}
+		for _, ns := range from {
+			if err := ns.RouteVia(to.LoadBalancers, to.WAN); err != nil {
+				return errors.Wrapf(err, "cannot lead %q to LoadBalancers of cluster %q", ns.Name, to.Name)
+			}
+		}
+	}
 	return nil
 }
 
@@ -101,6 +123,12 @@ func (d *Daemon) namespace(name string) (*netns.Namespace, error) {
 	return ns, nil
 }
 
+func (d *Daemon) madeNamespace(name string) *netns.Namespace {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.namespaces[name]
+}
+
 func (d *Daemon) clusterNetwork(ctx context.Context, p plan.Cluster, hub *netns.Namespace, wan netip.Prefix) error {
 	ns, err := d.namespace(p.Namespace)
 	if err != nil {
@@ -112,8 +140,10 @@ func (d *Daemon) clusterNetwork(ctx context.Context, p plan.Cluster, hub *netns.
 	if err := ns.Bridge(cluster.Bridge, netip.PrefixFrom(p.Node, p.Pods.Bits())); err != nil {
 		return err
 	}
-	if err := ns.Route(p.Services, cluster.Bridge); err != nil {
-		return err
+	for _, r := range []netip.Prefix{p.Services, p.LoadBalancers} {
+		if err := ns.Route(r, cluster.Bridge); err != nil {
+			return err
+		}
 	}
 	if err := ns.Join(cluster.WAN, wan, hub, plan.HubBridge, p.Name); err != nil {
 		return err
@@ -238,9 +268,19 @@ func (d *Daemon) cluster(ctx context.Context, p plan.Cluster) error {
 	}); err != nil {
 		return err
 	}
+	go d.loadBalancers(context.WithoutCancel(ctx), k, p)
 	return d.progress.run(name+"node ready", func(say func(string)) error {
 		return until(ctx, componentLimit, say, func(ctx context.Context) error { return nodeReady(ctx, k, p.Name) })
 	})
+}
+
+// loadBalancers gives Services of type LoadBalancer their addresses, as long as
+// this process lives.
+func (d *Daemon) loadBalancers(ctx context.Context, k kubernetes.Interface, p plan.Cluster) {
+	l := log.New(os.Stderr, "cluster "+p.Name+": LoadBalancers: ", log.LstdFlags)
+	if err := loadbalancer.Run(ctx, k, p.LoadBalancers, l); err != nil {
+		l.Print(err)
+	}
 }
 
 func (d *Daemon) kube(name string) (kubernetes.Interface, error) {

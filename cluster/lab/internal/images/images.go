@@ -124,6 +124,40 @@ func Operator(bin map[string]string) (operator, proxy Image) {
 	return operator, proxy
 }
 
+// EnvoyGatewayName is the image of Envoy Gateway, which is its shutdown manager
+// too.
+func EnvoyGatewayName() string {
+	return "docker.io/envoyproxy/gateway:" + version(tools.EnvoyGateway)
+}
+
+// EnvoyName is the image of Envoy as Envoy Gateway names it, without the digest
+// that it adds: only upstream's own image has that.
+func EnvoyName() string {
+	return "docker.io/envoyproxy/envoy:distroless-" + version(tools.Envoy)
+}
+
+// EnvoyGateway returns the images of Envoy Gateway and of its proxies. Envoy needs
+// a C library, which is this machine's.
+func EnvoyGateway(bin map[string]string) (control, proxy Image, err error) {
+	control = Image{
+		Name:   EnvoyGatewayName(),
+		Files:  map[string]string{"/usr/local/bin/envoy-gateway": bin[tools.EnvoyGateway], Bundle: Bundle},
+		Config: v1.Config{Entrypoint: []string{"/usr/local/bin/envoy-gateway"}, User: nonRoot + ":" + nonRoot, Env: []string{searchPath}},
+	}
+	files, err := libraries(bin[tools.Envoy])
+	if err != nil {
+		return Image{}, Image{}, err
+	}
+	files["/usr/local/bin/envoy"] = bin[tools.Envoy]
+	files[Bundle] = Bundle
+	proxy = Image{
+		Name:   EnvoyName(),
+		Files:  files,
+		Config: v1.Config{Entrypoint: []string{"/usr/local/bin/envoy"}, User: nonRoot + ":" + nonRoot, Env: []string{searchPath}},
+	}
+	return control, proxy, nil
+}
+
 // Build makes the image. The same files make the same bytes.
 func (i Image) Build() (v1.Image, error) {
 	body, err := i.layer()

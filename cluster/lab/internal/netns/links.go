@@ -92,6 +92,14 @@ func (n *Namespace) Route(dst netip.Prefix, link string) error {
 	})
 }
 
+// RouteVia sends a range to a neighbour.
+func (n *Namespace) RouteVia(dst netip.Prefix, via netip.Addr) error {
+	return n.Do(func() error {
+		r := &netlink.Route{Dst: ipNet(dst), Gw: via.AsSlice()}
+		return errors.Wrapf(netlink.RouteAdd(r), "cannot add route to %s by %s", dst, via)
+	})
+}
+
 // Sysctl sets a kernel setting of the namespace, named as in sysctl(8).
 func (n *Namespace) Sysctl(name, value string) error {
 	path := "/proc/sys/" + strings.ReplaceAll(name, ".", "/")

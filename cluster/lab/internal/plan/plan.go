@@ -78,6 +78,9 @@ type Cluster struct {
 	// Pods and Services are its ranges.
 	Pods     netip.Prefix `json:"pods"`
 	Services netip.Prefix `json:"services"`
+	// LoadBalancers is the range of the addresses that Services of type
+	// LoadBalancer get. Everyone but the tailnet simulator has a route to it.
+	LoadBalancers netip.Prefix `json:"loadBalancers"`
 	// Node is the address of the node, on the bridge of the pods.
 	Node netip.Addr `json:"node"`
 	// API and DNS are the Service addresses of the API server and of CoreDNS.
@@ -95,15 +98,16 @@ func Clusters(n int) ([]Cluster, error) {
 	out := make([]Cluster, n)
 	for i := range out {
 		out[i] = Cluster{
-			Name:      names[i],
-			Index:     i,
-			Namespace: "tsgw-" + names[i],
-			Pods:      netip.MustParsePrefix(fmt.Sprintf("10.%d.0.0/16", 64+i)),
-			Services:  netip.MustParsePrefix(fmt.Sprintf("10.%d.0.0/16", 96+i)),
-			Node:      netip.MustParseAddr(fmt.Sprintf("10.%d.0.1", 64+i)),
-			API:       netip.MustParseAddr(fmt.Sprintf("10.%d.0.1", 96+i)),
-			DNS:       netip.MustParseAddr(fmt.Sprintf("10.%d.0.10", 96+i)),
-			WAN:       netip.MustParseAddr(fmt.Sprintf("10.200.0.%d", 10+i)),
+			Name:          names[i],
+			Index:         i,
+			Namespace:     "tsgw-" + names[i],
+			Pods:          netip.MustParsePrefix(fmt.Sprintf("10.%d.0.0/16", 64+i)),
+			Services:      netip.MustParsePrefix(fmt.Sprintf("10.%d.0.0/16", 96+i)),
+			LoadBalancers: netip.MustParsePrefix(fmt.Sprintf("10.201.%d.0/24", i)),
+			Node:          netip.MustParseAddr(fmt.Sprintf("10.%d.0.1", 64+i)),
+			API:           netip.MustParseAddr(fmt.Sprintf("10.%d.0.1", 96+i)),
+			DNS:           netip.MustParseAddr(fmt.Sprintf("10.%d.0.10", 96+i)),
+			WAN:           netip.MustParseAddr(fmt.Sprintf("10.200.0.%d", 10+i)),
 		}
 	}
 	return out, nil

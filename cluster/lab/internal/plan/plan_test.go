@@ -68,7 +68,7 @@ func TestClustersShareNothing(t *testing.T) {
 	ranges := []netip.Prefix{hub, netip.MustParsePrefix("100.64.0.0/10")}
 	wans := map[netip.Addr]bool{netip.MustParseAddr(HubAddress): true, netip.MustParseAddr(ClientAddress): true}
 	for _, c := range all {
-		for _, r := range []netip.Prefix{c.Pods, c.Services} {
+		for _, r := range []netip.Prefix{c.Pods, c.Services, c.LoadBalancers} {
 			for _, other := range ranges {
 				if r.Overlaps(other) {
 					t.Errorf("cluster %q: %s overlaps %s", c.Name, r, other)

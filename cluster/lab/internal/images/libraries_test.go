@@ -1,0 +1,51 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package images
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The lab's machines have a shell that is linked with the C library.
+func TestLibraries(t *testing.T) {
+	got, err := libraries("/bin/sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var loader, libc bool
+	for in, on := range got {
+		if in != on {
+			t.Errorf("libraries(...): %q is not at its own path in the image: %q", on, in)
+		}
+		loader = loader || strings.HasPrefix(filepath.Base(in), "ld-linux")
+		libc = libc || filepath.Base(in) == "libc.so.6"
+	}
+	if !loader || !libc {
+		t.Errorf("libraries(...): want the loader and the C library, got %v", got)
+	}
+}
+
+func TestLibrariesStatic(t *testing.T) {
+	// This test is built without cgo, so that nothing is linked.
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := libraries(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 0 {
+		t.Errorf("libraries(...): want nothing for a static program, got %v", got)
+	}
+}
+
+func TestLibrariesErr(t *testing.T) {
+	if _, err := libraries(filepath.Join(t.TempDir(), "none")); err == nil {
+		t.Error("libraries(...): want an error for a program that is not there")
+	}
+}

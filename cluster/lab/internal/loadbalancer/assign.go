@@ -1,0 +1,79 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package loadbalancer gives Services of type LoadBalancer an address, as a
+// cloud's controller does. It does no more than that: kube-proxy serves the
+// addresses that a Service's status has, and the lab's networks have a route to
+// their range.
+package loadbalancer
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Assign returns the Services whose status must change, as they are to be, sorted
+// by age and name. A Service keeps the address it has; a new one gets the lowest
+// free address of pool, but not the range's own. Services with a class are
+// another controller's. When the pool is used up, the youngest get none.
+func Assign(pool netip.Prefix, all []*corev1.Service) []*corev1.Service {
+	sorted := slices.Clone(all)
+	slices.SortFunc(sorted, func(a, b *corev1.Service) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	has := map[*corev1.Service]netip.Addr{}
+	taken := map[netip.Addr]bool{}
+	for _, s := range sorted {
+		a, ok := current(s)
+		if ok && wants(s) && pool.Contains(a) && !taken[a] {
+			has[s], taken[a] = a, true
+		}
+	}
+	var changed []*corev1.Service
+	next := pool.Masked().Addr().Next()
+	for _, s := range sorted {
+		old, had := current(s)
+		if !wants(s) {
+			// An address of another range is not ours to take away.
+			if had && pool.Contains(old) {
+				changed = append(changed, with(s, nil))
+			}
+			continue
+		}
+		if _, ok := has[s]; ok {
+			continue
+		}
+		for taken[next] {
+			next = next.Next()
+		}
+		if !pool.Contains(next) {
+			continue
+		}
+		taken[next] = true
+		mode := corev1.LoadBalancerIPModeVIP
+		changed = append(changed, with(s, []corev1.LoadBalancerIngress{{IP: next.String(), IPMode: &mode}}))
+	}
+	return changed
+}
+
+func wants(s *corev1.Service) bool {
+	return s.Spec.Type == corev1.ServiceTypeLoadBalancer && s.Spec.LoadBalancerClass == nil && s.DeletionTimestamp == nil
+}
+
+// current is the only address that s has.
+func current(s *corev1.Service) (netip.Addr, bool) {
+	if len(s.Status.LoadBalancer.Ingress) != 1 {
+		return netip.Addr{}, false
+	}
+	a, err := netip.ParseAddr(s.Status.LoadBalancer.Ingress[0].IP)
+	return a, err == nil
+}
+
+func with(s *corev1.Service, ingress []corev1.LoadBalancerIngress) *corev1.Service {
+	s = s.DeepCopy()
+	s.Status.LoadBalancer.Ingress = ingress
+	return s
+}

