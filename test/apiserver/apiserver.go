@@ -31,6 +31,10 @@ type Options struct {
 	// kube-controller-manager's --controllers takes. None by default: then a
 	// namespace under deletion stays, and nothing is garbage collected.
 	Controllers []string
+	// CRDs are files, or folders of files, of CRDs to install beside the provider's.
+	CRDs []string
+	// Composites installs the CRDs of users' kinds too, as Crossplane makes them.
+	Composites bool
 	// APIServerFlags are added to kube-apiserver's, without the leading dashes.
 	APIServerFlags map[string]string
 	// Log receives what the components print. It is dropped by default.
@@ -87,11 +91,16 @@ func (s *Server) start(ctx context.Context, root string, o Options) error {
 			Etcd:      &envtest.Etcd{Path: etcd, Out: o.Log, Err: o.Log},
 			APIServer: &envtest.APIServer{Path: server, Out: o.Log, Err: o.Log},
 		},
-		CRDDirectoryPaths:        []string{filepath.Join(root, "package", "provider", "crds")},
+		CRDDirectoryPaths:        append([]string{filepath.Join(root, "package", "provider", "crds")}, o.CRDs...),
 		ErrorIfCRDPathMissing:    true,
 		ControlPlaneStartTimeout: startLimit,
 		ControlPlaneStopTimeout:  stopLimit,
 		CRDInstallOptions:        envtest.CRDInstallOptions{MaxTime: startLimit},
+	}
+	if o.Composites {
+		if s.env.CRDs, err = composites(root); err != nil {
+			return err
+		}
 	}
 	for k, v := range o.APIServerFlags {
 		s.env.ControlPlane.APIServer.Configure().Set(k, v)

@@ -20,9 +20,9 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
-// TestStart shows that the CRDs are served and that deleted namespaces go.
+// TestStart shows that the CRDs, and those of XRDs, are served and that deleted namespaces go.
 func TestStart(t *testing.T) {
-	s, err := apiserver.Start(t.Context(), apiserver.Options{Controllers: apiserver.DeletionControllers()})
+	s, err := apiserver.Start(t.Context(), apiserver.Options{Controllers: apiserver.DeletionControllers(), Composites: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,9 +35,11 @@ func TestStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "tailnet.gateway.tailscale.com/v1alpha1", "kind": "VIPServiceList"}}
-	if err := c.List(t.Context(), l); err != nil {
-		t.Errorf("VIPServices are not served: %v", err)
+	for _, k := range [][2]string{{"tailnet.gateway.tailscale.com/v1alpha1", "VIPService"}, {"gateway.tailscale.com/v1alpha1", "TailscaleServices"}} {
+		l := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": k[0], "kind": k[1] + "List"}}
+		if err := c.List(t.Context(), l); err != nil {
+			t.Errorf("%s is not served: %v", k[1], err)
+		}
 	}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "short-lived"}}
 	if err := c.Create(t.Context(), ns); err != nil {

@@ -60,6 +60,9 @@ type ProcessOptions struct {
 	Dir string
 	// Log receives what the process prints. It is dropped by default.
 	Log io.Writer
+	// Enter is called on the thread that then starts the process, which is used
+	// for nothing else: it may, for instance, enter a network namespace.
+	Enter func() error
 }
 
 // A Process is one that dies with this process.
@@ -82,19 +85,29 @@ func StartProcess(o ProcessOptions, program string, args ...string) (*Process, e
 		// The kernel takes the thread that started a process for its parent:
 		// this one is kept until the process has ended.
 		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
+		err := enter(o)
+		if err == nil {
+			err = cmd.Start()
+		}
 		started <- err
 		if err != nil {
 			return
 		}
 		p.err = cmd.Wait()
 		close(p.exited)
+		// Not unlocked: the thread may be changed, and ends with the goroutine.
 	}()
 	if err := <-started; err != nil {
 		return nil, errors.Wrapf(err, "cannot start %s", filepath.Base(program))
 	}
 	return p, nil
+}
+
+func enter(o ProcessOptions) error {
+	if o.Enter == nil {
+		return nil
+	}
+	return o.Enter()
 }
 
 // PID of the process.

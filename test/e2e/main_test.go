@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -29,8 +30,7 @@ var (
 // whether it must be built, and tests poll with it.
 var lab string
 
-// TestMain brings the demo up once for all tests, and takes it down after them,
-// passing or failing.
+// TestMain takes down after all tests what they brought up, passing or failing.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	// Tests wait more than they work: some may run at once. More would starve the
@@ -40,8 +40,9 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	os.Exit(func() int {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-		defer stop()
+		// An interrupt ends what a test has started, and so the test, but not this
+		// process, which is to take the lab down.
+		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 
 		if err := os.Chdir("../.."); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -54,22 +55,16 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(dir) // Nothing but the program.
 		lab = filepath.Join(dir, "lab")
-		if err := stream(ctx, "go", "build", "-o", lab, "./cluster/lab"); err != nil {
+		if err := stream(context.Background(), "go", "build", "-o", lab, "./cluster/lab"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
 		if !*keep {
 			defer func() {
-				// The context may be done; taking the lab down must not be.
 				if err := stream(context.Background(), "go", "run", "./cluster/demo", "down"); err != nil {
 					fmt.Fprintln(os.Stderr, err)
 				}
 			}()
-		}
-		if err := stream(ctx, "go", "run", "./cluster/demo", "up", "--version="+*version, "--flavour="+*flavour); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			dump()
-			return 1
 		}
 		code := m.Run()
 		if code != 0 {
@@ -77,6 +72,20 @@ func TestMain(m *testing.M) {
 		}
 		return code
 	}())
+}
+
+// demo brings up the lab with Crossplane and our packages.
+func demo(t *testing.T) {
+	t.Helper()
+	goRun(t, "./cluster/demo", "up", "--version="+*version, "--flavour="+*flavour)
+}
+
+// goRun runs a program of this tree, and shows what it prints.
+func goRun(t *testing.T, args ...string) {
+	t.Helper()
+	if err := stream(t.Context(), "go", append([]string{"run"}, args...)...); err != nil {
+		t.Fatalf("go run %s: %v", strings.Join(args, " "), err)
+	}
 }
 
 func stream(ctx context.Context, name string, args ...string) error {
@@ -94,6 +103,8 @@ func dump() {
 		{"describe", "tailscaletailnets,tailscaleproxygroups,tailscaleendpoints,tailscaleservices", "-A"},
 		{"logs", "-n", "crossplane-system", "-l", "pkg.crossplane.io/provider", "--tail=60"},
 		{"logs", "-n", "crossplane-system", "-l", "app=crossplane", "--tail=60"},
+		{"get", "gatewayclasses,gateways,httproutes", "-A", "-o", "yaml"},
+		{"logs", "-n", "envoy-gateway-system", "-l", "control-plane=envoy-gateway", "--tail=60"},
 	} {
 		out, err := exec.CommandContext(context.Background(), lab, append([]string{"kubectl"}, args...)...).CombinedOutput()
 		fmt.Printf("--- kubectl %v (%v)\n%s\n", args, err, out)

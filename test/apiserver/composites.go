@@ -1,0 +1,44 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"os"
+	"path/filepath"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/xcrd"
+	xpv1 "github.com/crossplane/crossplane/apis/v2/apiextensions/v1"
+)
+
+// composites returns the CRDs that Crossplane makes of our XRDs, those of kinds in
+// a namespace.
+func composites(root string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	files, err := filepath.Glob(filepath.Join(root, "package", "configuration", "xrds", "*.yaml"))
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot list XRDs")
+	}
+	var out []*apiextensionsv1.CustomResourceDefinition
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			return nil, errors.Wrap(err, "cannot read XRD")
+		}
+		xrd := &xpv1.CompositeResourceDefinition{}
+		if err := yaml.Unmarshal(b, xrd); err != nil {
+			return nil, errors.Wrapf(err, "cannot decode XRD %q", filepath.Base(f))
+		}
+		crd, err := xcrd.ForCompositeResource(xrd)
+		if err != nil {
+			return nil, errors.Wrapf(err, "cannot make a CRD of XRD %q", filepath.Base(f))
+		}
+		// There is no XRD that could own it.
+		crd.SetOwnerReferences(nil)
+		out = append(out, crd)
+	}
+	return out, nil
+}

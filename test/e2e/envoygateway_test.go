@@ -1,0 +1,178 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	gatewayNamespace = "plain-gateway"
+	gatewayHost      = "www.example.com"
+
+	// plainGateway is a Gateway to a plain Service, without anything of ours.
+	plainGateway = `apiVersion: v1
+kind: Namespace
+metadata:
+  name: plain-gateway
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  namespace: plain-gateway
+spec:
+  selector:
+    matchLabels:
+      app: web
+  template:
+    metadata:
+      labels:
+        app: web
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers:
+      - name: web
+        image: registry.k8s.io/e2e-test-images/agnhost:2.53
+        args: [netexec]
+        readinessProbe:
+          httpGet:
+            port: 8080
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: web
+  namespace: plain-gateway
+spec:
+  selector:
+    app: web
+  ports:
+  - port: 80
+    targetPort: 8080
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata:
+  name: gw
+  namespace: plain-gateway
+spec:
+  gatewayClassName: envoy
+  listeners:
+  - name: http
+    protocol: HTTP
+    port: 80
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata:
+  name: web
+  namespace: plain-gateway
+spec:
+  parentRefs:
+  - name: gw
+  hostnames:
+  - www.example.com
+  rules:
+  - backendRefs:
+    - name: web
+      port: 80
+`
+)
+
+// TestEnvoyGateway shows that the lab has all that the extension builds on: Envoy
+// Gateway by its own chart, proxy pods with a real Envoy, and addresses for their
+// LoadBalancers. Crossplane and our packages have no part in it.
+func TestEnvoyGateway(t *testing.T) {
+	goRun(t, "./cluster/lab", "up")
+	goRun(t, "./cluster/lab", "envoy-gateway")
+	if !*keep {
+		t.Cleanup(removeEnvoyGateway)
+	}
+	apply(t, plainGateway)
+	var address string
+	took := eventually(t, 3*time.Minute, "the Gateway has an address", func() string {
+		address = programmed(t)
+		if address == "" {
+			return "it is not Programmed: " + jsonpathIn(t, gatewayNamespace, "gateway", "gw", "{.status}")
+		}
+		return ""
+	})
+	t.Logf("Programmed with address %s after %s", address, took.Round(time.Second))
+	for _, from := range []string{"cluster", "outside"} {
+		// Only Envoy gives requests a number.
+		took := eventually(t, time.Minute, "the page is served to "+from, func() string {
+			said, err := labCurl(t, from, "http://"+address+"/header?key=X-Request-Id", gatewayHost)
+			if err != nil {
+				return err.Error() + ": " + said
+			}
+			if said == "" {
+				return "the request came without a number: it did not pass Envoy"
+			}
+			return ""
+		})
+		t.Logf("served to %s after %s", from, took.Round(100*time.Millisecond))
+	}
+	if said, err := labCurl(t, "cluster", "http://"+address+"/hostname", "other.example.com"); err == nil {
+		t.Errorf("a host without a route is served: %s", said)
+	}
+	image := strings.TrimSpace(kubectl(t, "get", "pods", "-n", "envoy-gateway-system", "-l", "gateway.envoyproxy.io/owning-gateway-name=gw",
+		"-o=jsonpath={.items[0].spec.containers[?(@.name==\"envoy\")].image}"))
+	if !strings.HasPrefix(image, "docker.io/envoyproxy/envoy:") {
+		t.Errorf("the proxy's image is %q", image)
+	}
+}
+
+// programmed returns the Gateway's address once it is Programmed.
+func programmed(t *testing.T) string {
+	t.Helper()
+	gw := struct {
+		Status struct {
+			Addresses []struct {
+				Value string `json:"value"`
+			} `json:"addresses"`
+			Conditions []struct {
+				Type   string `json:"type"`
+				Status string `json:"status"`
+			} `json:"conditions"`
+		} `json:"status"`
+	}{}
+	if err := json.Unmarshal([]byte(kubectl(t, "get", "gateway", "gw", "-n", gatewayNamespace, "-o=json")), &gw); err != nil {
+		t.Fatalf("cannot parse the Gateway: %v", err)
+	}
+	for _, c := range gw.Status.Conditions {
+		if c.Type == "Programmed" && c.Status == "True" && len(gw.Status.Addresses) == 1 {
+			return gw.Status.Addresses[0].Value
+		}
+	}
+	return ""
+}
+
+// labCurl asks a URL for a host from the cluster's node, or from outside of all
+// clusters. It returns what was printed, complaints included.
+func labCurl(t *testing.T, from, url, host string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "go", "run", "./cluster/lab", "curl", "--from="+from, "--host="+host, "--timeout=5s", url).CombinedOutput()
+	return strings.TrimSpace(string(out)), err
+}
+
+// removeEnvoyGateway leaves the lab as the other tests expect it.
+func removeEnvoyGateway() {
+	for _, args := range [][]string{
+		{"kubectl", "delete", "namespace", gatewayNamespace},
+		{"helm", "uninstall", "eg", "-n", "envoy-gateway-system", "--wait"},
+	} {
+		// The lab is taken down in any case.
+		_ = stream(context.Background(), "go", append([]string{"run", "./cluster/lab"}, args...)...)
+	}
+}

@@ -1,0 +1,281 @@
+//go:build integration
+
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package extension_test
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+const gateway = "http://127.0.0.1:8888/"
+
+// TestRoutes shows that a route of each kind answers through a real Envoy by
+// backends of ours, and that Envoy follows them.
+func TestRoutes(t *testing.T) {
+	w := newWorld(t)
+	w.apply(t, "backends.yaml")
+	w.apply(t, "routes.yaml")
+
+	t.Run("HTTPRouteToServices", func(t *testing.T) { w.answers(t, "services.example.com", "192.0.2.10:8000") })
+	t.Run("HTTPRouteToEndpoints", func(t *testing.T) { w.answers(t, "endpoints.example.com", "192.0.2.20:10007") })
+	t.Run("Split", func(t *testing.T) { splits(t, w) })
+	t.Run("GRPCRoute", func(t *testing.T) { answersGRPC(t, w) })
+	t.Run("TCPRoute", func(t *testing.T) { answersTCP(t, w) })
+	t.Run("UDPRoute", func(t *testing.T) { answersUDP(t, w) })
+	t.Run("TLSRoute", func(t *testing.T) { answersTLS(t, w) })
+	t.Run("FollowsEndpoints", func(t *testing.T) { follows(t, w) })
+	t.Run("OutlivesExtension", func(t *testing.T) { outlives(t, w) })
+	t.Run("FailsOver", func(t *testing.T) { failsOver(t, w) })
+}
+
+// get what a host answers.
+func (w *world) get(ctx context.Context, host string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, gateway, nil)
+	if err != nil {
+		return "", err
+	}
+	req.Host = host
+	c := w.Client()
+	defer c.CloseIdleConnections()
+	rsp, err := c.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer rsp.Body.Close() // Only read.
+	b, err := io.ReadAll(rsp.Body)
+	if err == nil && rsp.StatusCode != http.StatusOK {
+		err = errors.Errorf("%s: %s", rsp.Status, b)
+	}
+	return string(b), err
+}
+
+// answers waits until a host is answered by a backend.
+func (w *world) answers(t *testing.T, host, want string) {
+	t.Helper()
+	err := w.Until(within(t), func(ctx context.Context) error {
+		got, err := w.get(ctx, host)
+		if err == nil && got != want {
+			err = errors.Errorf("%q answers, not %q", got, want)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// splits has a quarter go to services and the rest to endpoints.
+func splits(t *testing.T, w *world) {
+	const total = 1000
+	if err := w.Until(within(t), func(ctx context.Context) error { _, err := w.get(ctx, "split.example.com"); return err }); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	ctx := within(t)
+	for range total {
+		who, err := w.get(ctx, "split.example.com")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[who]++
+	}
+	// Four standard deviations of a thousand fair choices.
+	if n := got["192.0.2.10:8000"]; n < 195 || n > 305 || n+got["192.0.2.20:10007"] != total {
+		t.Errorf("want a quarter of %d at 192.0.2.10:8000, got %v", total, got)
+	}
+}
+
+func answersGRPC(t *testing.T, w *world) {
+	c, err := grpc.NewClient("passthrough:///127.0.0.1:8888", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("grpc.example.com"),
+		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) { return w.Dial(ctx, "tcp", addr) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { check(t, c.Close()) })
+	err = w.Until(within(t), func(ctx context.Context) error {
+		_, err := grpc_health_v1.NewHealthClient(c).Check(ctx, &grpc_health_v1.HealthCheckRequest{})
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func answersTCP(t *testing.T, w *world) {
+	err := w.Until(within(t), func(ctx context.Context) error {
+		c, err := w.Dial(ctx, "tcp", "127.0.0.1:8900")
+		if err != nil {
+			return err
+		}
+		defer c.Close() // Only read.
+		b, err := io.ReadAll(c)
+		if err == nil && string(b) != "tcp" {
+			err = errors.Errorf("it says %q", b)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func answersUDP(t *testing.T, w *world) {
+	err := w.Until(within(t), func(ctx context.Context) error {
+		c, err := w.Dial(ctx, "udp", "127.0.0.1:8901")
+		if err != nil {
+			return err
+		}
+		defer c.Close() // Only read.
+		if err := c.SetDeadline(time.Now().Add(time.Second)); err != nil {
+			return err
+		}
+		if _, err := c.Write([]byte("udp")); err != nil {
+			return err
+		}
+		b := make([]byte, 1500)
+		n, err := c.Read(b)
+		if err == nil && string(b[:n]) != "udp" {
+			err = errors.Errorf("it says %q", b[:n])
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// answersTLS passes TLS through to the backend, whose certificate it is.
+func answersTLS(t *testing.T, w *world) {
+	trusts, ok := w.tls.Client().Transport.(*http.Transport)
+	if !ok {
+		t.Fatal("the backend's client is of another kind")
+	}
+	c := w.Client()
+	own, ok := c.Transport.(*http.Transport)
+	if !ok {
+		t.Fatal("the namespace's client is of another kind")
+	}
+	own.TLSClientConfig = &tls.Config{RootCAs: trusts.TLSClientConfig.RootCAs, ServerName: "example.com", MinVersion: tls.VersionTLS12}
+	defer c.CloseIdleConnections()
+	err := w.Until(within(t), func(ctx context.Context) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://127.0.0.1:8902/", nil)
+		if err != nil {
+			return err
+		}
+		rsp, err := c.Do(req)
+		if err != nil {
+			return err
+		}
+		return rsp.Body.Close()
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// follows moves the backend: no translation is needed for that. Requests may fail
+// until Envoy has found the new one healthy, for none is left beside it.
+func follows(t *testing.T, w *world) {
+	slice := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice"}}
+	slice.SetNamespace("default")
+	slice.SetName("app")
+	patch := `{"endpoints":[{"addresses":["192.0.2.11"],"conditions":{"ready":true}}]}`
+	began := time.Now()
+	if err := w.kube.Patch(t.Context(), slice, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		t.Fatal(err)
+	}
+	failed := 0
+	ctx := within(t)
+	for {
+		got, err := w.get(ctx, "services.example.com")
+		if got == "192.0.2.11:8000" && err == nil {
+			break
+		}
+		if err != nil {
+			failed++
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("the new backend does not answer: %q, %v", got, err)
+		}
+	}
+	took := time.Since(began)
+	t.Logf("the new backend answers after %s; %d requests failed meanwhile", took.Round(time.Millisecond), failed)
+	// Envoy's own window for changes of health is a second, when it has one.
+	if took > 900*time.Millisecond {
+		t.Errorf("the new backend answers only after %s", took)
+	}
+}
+
+// outlives shows that traffic goes on without the extension, and that what changed
+// meanwhile arrives after.
+func outlives(t *testing.T, w *world) {
+	if err := w.extension.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute"}}
+	u.SetNamespace("default")
+	u.SetName("endpoints")
+	patch := `{"spec":{"hostnames":["endpoints.example.com","new.example.com"]}}`
+	if err := w.kube.Patch(t.Context(), u, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		t.Fatal(err)
+	}
+	for range 200 {
+		if _, err := w.get(within(t), "services.example.com"); err != nil {
+			t.Fatalf("without the extension: %v", err)
+		}
+	}
+	w.startExtension(t)
+	began := time.Now()
+	w.answers(t, "new.example.com", "192.0.2.20:10007")
+	t.Logf("the new hostname answers %s after the extension serves again", time.Since(began).Round(time.Millisecond))
+	w.answers(t, "services.example.com", "192.0.2.11:8000")
+}
+
+// failsOver has the only local backend die, so that the other cluster's answers,
+// and come back.
+func failsOver(t *testing.T, w *world) {
+	const local, remote = "192.0.2.11:8000", "192.0.2.20:10008"
+	w.answers(t, "services.example.com", local)
+	w.http[local].CloseClientConnections()
+	w.http[local].Close()
+	began := time.Now()
+	failed := 0
+	ctx := within(t)
+	for {
+		got, err := w.get(ctx, "services.example.com")
+		if err == nil && got == remote {
+			break
+		}
+		failed++
+		if ctx.Err() != nil {
+			t.Fatalf("the other cluster does not answer: %q, %v", got, err)
+		}
+	}
+	t.Logf("the other cluster answers after %s; %d requests failed meanwhile", time.Since(began).Round(time.Millisecond), failed)
+
+	s := httptest.NewUnstartedServer(says(local))
+	s.Listener = w.listen(t, local)
+	s.Start()
+	t.Cleanup(s.Close)
+	began = time.Now()
+	w.answers(t, "services.example.com", local)
+	t.Logf("the local backend answers again %s after it is back", time.Since(began).Round(time.Millisecond))
+}

@@ -1,0 +1,239 @@
+//go:build integration
+
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package extension_test
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
+	"github.com/tailscale-gateway/tailscale-gateway/test/standalone"
+)
+
+const (
+	// ready is where the extension says that it serves.
+	ready = "http://127.0.0.1:5007/ready"
+	// limit is how long anything may take on a busy machine.
+	limit = time.Minute
+)
+
+// A world is all that runs.
+type world struct {
+	*standalone.Gateway
+
+	kube client.Client
+	// log is what Envoy Gateway, Envoy and the extension print.
+	log *log
+	// tls is the backend behind the TLSRoute, and http those that answer with their
+	// own address, by address.
+	tls  *httptest.Server
+	http map[string]*httptest.Server
+
+	extension *apiserver.Process
+	// command starts the extension.
+	command []string
+}
+
+// newWorld starts all, and its backends.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{log: &log{}, http: map[string]*httptest.Server{}}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(w.log)
+		}
+	})
+	crds, err := standalone.CRDs(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := apiserver.Start(t.Context(), apiserver.Options{CRDs: crds, Composites: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { check(t, api.Stop()) })
+	if w.kube, err = client.New(api.Config, client.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	socket := filepath.Join(t.TempDir(), "hooks.sock")
+	kinds := []schema.GroupVersionKind{}
+	for _, k := range []string{"TailscaleServices", "TailscaleEndpoints"} {
+		kinds = append(kinds, schema.GroupVersionKind{Group: "gateway.tailscale.com", Version: "v1alpha1", Kind: k})
+	}
+	w.Gateway, err = standalone.Start(t.Context(), standalone.Options{Extension: socket, Backends: kinds, Kubeconfig: api.Kubeconfig, Log: w.log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { check(t, w.Stop()) })
+	kubeconfig, err := api.WriteKubeconfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.command = []string{
+		build(t), "--hooks-address=unix:" + socket, "--eds-address=127.0.0.1:5006", "--eds-target=ipv4:127.0.0.1:5006",
+		"--observe-address=127.0.0.1:5007", "--kubeconfig=" + kubeconfig,
+	}
+	w.startExtension(t)
+	t.Cleanup(func() { check(t, w.extension.Stop(20*time.Second)) })
+	w.backends(t)
+	return w
+}
+
+// startExtension and wait until it serves.
+func (w *world) startExtension(t *testing.T) {
+	t.Helper()
+	var err error
+	if w.extension, err = w.Run(w.log, w.command[0], w.command[1:]...); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Answers(within(t), ready, ""); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// build the extension.
+func build(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "extension")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../extension")
+	if said, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("cannot build the extension: %v\n%s", err, said)
+	}
+	return program
+}
+
+// backends answer with their own address.
+func (w *world) backends(t *testing.T) {
+	t.Helper()
+	for _, addr := range []string{"192.0.2.10:8000", "192.0.2.11:8000", "192.0.2.20:10007", "192.0.2.20:10008"} {
+		s := httptest.NewUnstartedServer(says(addr))
+		s.Listener = w.listen(t, addr)
+		s.Start()
+		t.Cleanup(s.Close)
+		w.http[addr] = s
+	}
+	w.tls = httptest.NewUnstartedServer(says("tls"))
+	w.tls.Listener = w.listen(t, "192.0.2.10:9444")
+	w.tls.StartTLS()
+	t.Cleanup(w.tls.Close)
+
+	s := grpc.NewServer()
+	grpc_health_v1.RegisterHealthServer(s, health.NewServer())
+	l := w.listen(t, "192.0.2.10:8001")
+	go s.Serve(l) // Ends by Stop.
+	t.Cleanup(s.Stop)
+
+	tcp := w.listen(t, "192.0.2.10:9000")
+	t.Cleanup(func() { _ = tcp.Close() })
+	go func() {
+		for {
+			c, err := tcp.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Write([]byte("tcp")) // Who is gone needs no answer.
+			_ = c.Close()
+		}
+	}()
+
+	udp, err := w.ListenPacket(t.Context(), "udp", "192.0.2.10:9001")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = udp.Close() })
+	go func() {
+		b := make([]byte, 1500)
+		for {
+			n, from, err := udp.ReadFrom(b)
+			if err != nil {
+				return
+			}
+			_, _ = udp.WriteTo(b[:n], from) // A datagram may be lost.
+		}
+	}()
+}
+
+func (w *world) listen(t *testing.T, addr string) net.Listener {
+	t.Helper()
+	l, err := w.Listen(t.Context(), "tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func says(what string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(what)) // Who is gone needs no answer.
+	})
+}
+
+// apply the objects of a file.
+func (w *world) apply(t *testing.T, file string) {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("testdata", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, doc := range bytes.Split(b, []byte("---\n")) {
+		u := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(doc, u); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.kube.Create(t.Context(), u); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// A log may be read while processes write into it.
+type log struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

@@ -1,0 +1,126 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package standalone
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// systemNamespace is where Envoy Gateway looks for its own Secrets.
+const systemNamespace = "envoy-gateway-system"
+
+// CRDs returns the folders of the CRDs that an API server must have for Envoy
+// Gateway: Gateway API's and its own.
+func CRDs(ctx context.Context) ([]string, error) {
+	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/envoyproxy/gateway").Output()
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot find Envoy Gateway's module")
+	}
+	crds := filepath.Join(strings.TrimSpace(string(out)), "charts", "gateway-helm", "charts", "crds", "crds")
+	return []string{crds, filepath.Join(crds, "generated")}, nil
+}
+
+// useAPIServer prepares the API server for Envoy Gateway, as its chart would, and
+// lets the API server be reached from the namespace at the address that it has
+// outside.
+func (g *Gateway) useAPIServer(ctx context.Context, o Options, program string) error {
+	cfg, err := clientcmd.RESTConfigFromKubeConfig(o.Kubeconfig)
+	if err != nil {
+		return errors.Wrap(err, "cannot read kubeconfig")
+	}
+	kubeconfig := g.path("kubeconfig")
+	if err := os.WriteFile(kubeconfig, o.Kubeconfig, 0o600); err != nil {
+		return errors.Wrap(err, "cannot write kubeconfig")
+	}
+	kube, err := client.New(cfg, client.Options{})
+	if err != nil {
+		return errors.Wrap(err, "cannot make a client")
+	}
+	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: systemNamespace}}}
+	manifest, err := class(o)
+	if err != nil {
+		return err
+	}
+	for _, doc := range bytes.Split(manifest, []byte("---\n")) {
+		u := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(doc, u); err != nil {
+			return errors.Wrap(err, "cannot decode GatewayClass")
+		}
+		objects = append(objects, u)
+	}
+	for _, obj := range objects {
+		if err := kube.Create(ctx, obj); client.IgnoreAlreadyExists(err) != nil {
+			return errors.Wrapf(err, "cannot create %q", obj.GetName())
+		}
+	}
+	cmd := exec.CommandContext(ctx, program, "certgen", "--disable-topology-injector")
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return errors.Wrapf(err, "cannot make Secrets: %s", strings.TrimSpace(string(said)))
+	}
+	at, err := url.Parse(cfg.Host)
+	if err != nil {
+		return errors.Wrap(err, "cannot find the API server")
+	}
+	return g.lead(ctx, at.Host)
+}
+
+// lead connections in the namespace to the same address outside of it, until the
+// Gateway is stopped.
+func (g *Gateway) lead(ctx context.Context, addr string) error {
+	l, err := g.Listen(ctx, "tcp", addr)
+	if err != nil {
+		return errors.Wrapf(err, "cannot lead to %s", addr)
+	}
+	g.listeners = append(g.listeners, l)
+	// ctx is for the start only.
+	ctx = context.WithoutCancel(ctx)
+	go func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+			if err != nil {
+				_ = in.Close() // The client sees that.
+				continue
+			}
+			go join(in, out)
+		}
+	}()
+	return nil
+}
+
+// join copies both ways until either end is done.
+func join(a, b net.Conn) {
+	var once sync.Once
+	done := func() {
+		_, _ = a.Close(), b.Close() // Both ends see it.
+	}
+	for _, p := range [][2]net.Conn{{a, b}, {b, a}} {
+		go func() {
+			_, _ = io.Copy(p[0], p[1]) // The other end sees it.
+			once.Do(done)
+		}()
+	}
+}

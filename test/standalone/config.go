@@ -1,0 +1,126 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package standalone
+
+import (
+	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// Class is the GatewayClass that Gateways name, the same as in the lab.
+const Class = "envoy"
+
+// envoyVersion is the folder in which Envoy Gateway looks for Envoy. It is told
+// so: by itself it would look for the newest version on the internet.
+const envoyVersion = "1.39.1"
+
+// maxMessageSize is what an extension server should take and send at least.
+const maxMessageSize = "256Mi"
+
+// A layout is where a Gateway keeps its files.
+type layout struct{ dir string }
+
+func (l layout) path(elem ...string) string {
+	return filepath.Join(append([]string{l.dir}, elem...)...)
+}
+
+// config is Envoy Gateway's.
+func (l layout) config(o Options) ([]byte, error) {
+	c := map[string]any{
+		"apiVersion": "gateway.envoyproxy.io/v1alpha1",
+		"kind":       "EnvoyGateway",
+		"gateway":    map[string]any{"controllerName": "gateway.envoyproxy.io/gatewayclass-controller"},
+		"provider": map[string]any{
+			"type": "Custom",
+			"custom": map[string]any{
+				"resource": l.resource(o),
+				"infrastructure": map[string]any{
+					"type": "Host",
+					"host": map[string]any{
+						"configHome": l.path("config"),
+						"dataHome":   l.path("data"),
+						"stateHome":  l.path("state"),
+						"runtimeDir": l.path("run"),
+					},
+				},
+			},
+		},
+		"logging": map[string]any{"level": map[string]any{"default": "info"}},
+		// It wants pods of Envoy.
+		"proxyTopologyInjector": map[string]any{"disabled": true},
+		"extensionApis":         map[string]any{"enableBackend": true, "enableEnvoyPatchPolicy": true},
+	}
+	if o.Extension != "" {
+		all := map[string]any{"includeAll": true}
+		// The list of several managers would do too, but files of kinds that are
+		// named there are not read.
+		c["extensionManager"] = map[string]any{
+			"backendResources": kinds(o.Backends),
+			"policyResources":  kinds(o.Policies),
+			"hooks": map[string]any{"xdsTranslator": map[string]any{
+				"post":        []string{"Translation"},
+				"translation": map[string]any{"listener": all, "route": all, "cluster": all, "secret": all},
+			}},
+			"service":        map[string]any{"unix": map[string]any{"path": o.Extension}},
+			"maxMessageSize": maxMessageSize,
+		}
+	}
+	b, err := yaml.Marshal(c)
+	return b, errors.Wrap(err, "cannot encode configuration")
+}
+
+// resource is where objects come from.
+func (l layout) resource(o Options) map[string]any {
+	if o.Kubeconfig != nil {
+		return map[string]any{
+			"type":       "Kubernetes",
+			"kubernetes": map[string]any{"leaderElection": map[string]any{"disable": true}},
+		}
+	}
+	return map[string]any{"type": "File", "file": map[string]any{"paths": []string{l.path("manifests")}}}
+}
+
+func kinds(all []schema.GroupVersionKind) []map[string]any {
+	out := make([]map[string]any, len(all))
+	for i, k := range all {
+		out[i] = map[string]any{"group": k.Group, "version": k.Version, "kind": k.Kind}
+	}
+	return out
+}
+
+// class is the GatewayClass, and what its Envoys are.
+func class(o Options) ([]byte, error) {
+	spec := map[string]any{
+		"provider": map[string]any{"type": "Host", "host": map[string]any{"envoyVersion": envoyVersion}},
+	}
+	if o.Bootstrap != "" {
+		spec["bootstrap"] = map[string]any{"type": "Merge", "value": o.Bootstrap}
+	}
+	proxy, err := yaml.Marshal(map[string]any{
+		"apiVersion": "gateway.envoyproxy.io/v1alpha1",
+		"kind":       "EnvoyProxy",
+		"metadata":   map[string]any{"name": Class, "namespace": "default"},
+		"spec":       spec,
+	})
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot encode EnvoyProxy")
+	}
+	return append([]byte(`apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata:
+  name: `+Class+`
+spec:
+  controllerName: gateway.envoyproxy.io/gatewayclass-controller
+  parametersRef:
+    group: gateway.envoyproxy.io
+    kind: EnvoyProxy
+    name: `+Class+`
+    namespace: default
+---
+`), proxy...), nil
+}
