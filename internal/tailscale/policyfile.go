@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	tsclient "tailscale.com/client/tailscale/v2"
 )
 
@@ -19,7 +20,13 @@ const (
 	mediaHuJSON = "application/hujson"
 
 	// maxPolicyTries of an edit, if others change the policy file meanwhile.
-	maxPolicyTries = 5
+	maxPolicyTries = 10
+
+	// policyPause is how long to wait before the second try, at most. Each further
+	// pause may be twice as long, up to maxPolicyPause, so that one of those who
+	// write at the same time gets ahead of the others.
+	policyPause    = 20 * time.Millisecond
+	maxPolicyPause = time.Second
 )
 
 // A PolicyFile is a tailnet's policy file.
@@ -54,13 +61,18 @@ func (c *Client) EditPolicyFile(ctx context.Context, edit func(text string) (str
 	case <-ctx.Done():
 		return classify(ctx.Err(), scopePolicy, false)
 	}
-	var err error
-	for range maxPolicyTries {
-		if err = c.editPolicyOnce(ctx, edit); ClassOf(err) != ClassPreconditionFailed {
+	pause := wait.Backoff{Duration: policyPause / 2, Factor: 2, Jitter: 1, Steps: maxPolicyTries, Cap: maxPolicyPause}
+	for {
+		err := c.editPolicyOnce(ctx, edit)
+		if ClassOf(err) != ClassPreconditionFailed || pause.Steps <= 1 {
 			return err
 		}
+		select {
+		case <-time.After(pause.Step()):
+		case <-ctx.Done():
+			return classify(ctx.Err(), scopePolicy, false)
+		}
 	}
-	return err
 }
 
 func (c *Client) editPolicyOnce(ctx context.Context, edit func(string) (string, error)) error {
