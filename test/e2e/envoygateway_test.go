@@ -92,8 +92,8 @@ spec:
 // Gateway by its own chart, proxy pods with a real Envoy, and addresses for their
 // LoadBalancers. Crossplane and our packages have no part in it.
 func TestEnvoyGateway(t *testing.T) {
-	goRun(t, "./cluster/lab", "up")
-	goRun(t, "./cluster/lab", "envoy-gateway")
+	labRun(t, "up")
+	labRun(t, "envoy-gateway")
 	if !*keep {
 		t.Cleanup(removeEnvoyGateway)
 	}
@@ -162,7 +162,7 @@ func labCurl(t *testing.T, from, url, host string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, "go", "run", "./cluster/lab", "curl", "--from="+from, "--host="+host, "--timeout=5s", url).CombinedOutput()
+	out, err := exec.CommandContext(ctx, lab, "curl", "--from="+from, "--host="+host, "--timeout=5s", url).CombinedOutput()
 	return strings.TrimSpace(string(out)), err
 }
 
@@ -173,6 +173,6 @@ func removeEnvoyGateway() {
 		{"helm", "uninstall", "eg", "-n", "envoy-gateway-system", "--wait"},
 	} {
 		// The lab is taken down in any case.
-		_ = stream(context.Background(), "go", append([]string{"run", "./cluster/lab"}, args...)...)
+		_ = stream(context.Background(), lab, args...)
 	}
 }

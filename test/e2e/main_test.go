@@ -77,14 +77,16 @@ func TestMain(m *testing.M) {
 // demo brings up the lab with Crossplane and our packages.
 func demo(t *testing.T) {
 	t.Helper()
-	goRun(t, "./cluster/demo", "up", "--version="+*version, "--flavour="+*flavour)
+	if err := stream(t.Context(), "go", "run", "./cluster/demo", "up", "--version="+*version, "--flavour="+*flavour); err != nil {
+		t.Fatalf("cannot bring up the demo: %v", err)
+	}
 }
 
-// goRun runs a program of this tree, and shows what it prints.
-func goRun(t *testing.T, args ...string) {
+// labRun runs the lab's command line, and shows what it prints.
+func labRun(t *testing.T, args ...string) {
 	t.Helper()
-	if err := stream(t.Context(), "go", append([]string{"run"}, args...)...); err != nil {
-		t.Fatalf("go run %s: %v", strings.Join(args, " "), err)
+	if err := stream(t.Context(), lab, args...); err != nil {
+		t.Fatalf("lab %s: %v", strings.Join(args, " "), err)
 	}
 }
 
