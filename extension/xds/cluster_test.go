@@ -55,7 +55,7 @@ func TestCluster(t *testing.T) {
 			o:      ClusterOptions{Name: name, List: name, Shape: &index.Shape{LoadBalancer: index.LeastRequest}, Shared: true},
 			want: `
 circuitBreakers: {thresholds: [{maxConnections: 16384, maxPendingRequests: 16384, maxRequests: 16384, maxRetries: 1024}]}
-commonLbConfig: {healthyPanicThreshold: {}}
+commonLbConfig: {healthyPanicThreshold: {}, updateMergeWindow: 0s}
 connectTimeout: 10s
 dnsLookupFamily: V4_PREFERRED
 edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/tailscale/services/default/web/80/http"}
@@ -106,7 +106,7 @@ type: EDS
 				TLS:              &index.UpstreamTLS{ServerName: "web.example.com"},
 			}},
 			want: `
-commonLbConfig: {healthyPanicThreshold: {}}
+commonLbConfig: {healthyPanicThreshold: {}, updateMergeWindow: 0s}
 edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
 healthChecks:
 - timeout: 1s
@@ -151,7 +151,7 @@ type: EDS
 			template: "name: a\ntype: EDS\ntypedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {'@type': type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, commonHttpProtocolOptions: {idleTimeout: 5s}, explicitHttpConfig: {httpProtocolOptions: {}}}}\n",
 			o:        ClusterOptions{Name: "own", List: "l", Protocol: index.ProtocolGRPC, Shape: &index.Shape{HealthCheck: &index.HealthCheck{Path: "/health", Host: "web.example.com"}}},
 			want: `
-commonLbConfig: {healthyPanicThreshold: {}}
+commonLbConfig: {healthyPanicThreshold: {}, updateMergeWindow: 0s}
 edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
 healthChecks:
 - timeout: 3s
@@ -182,7 +182,7 @@ typedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolO
 			template: "name: a\ntype: EDS\n",
 			o:        ClusterOptions{Name: "own", List: "l", Protocol: index.ProtocolTCP, Shape: &index.Shape{HealthCheck: &index.HealthCheck{Path: "/health", Healthy: 1, Unhealthy: 1}}},
 			want: `
-commonLbConfig: {healthyPanicThreshold: {}}
+commonLbConfig: {healthyPanicThreshold: {}, updateMergeWindow: 0s}
 edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
 healthChecks: [{timeout: 3s, interval: 10s, healthyThreshold: 1, unhealthyThreshold: 1, noTrafficInterval: 10s, noTrafficHealthyInterval: 10s, tcpHealthCheck: {}}]
 name: own
@@ -194,7 +194,7 @@ type: EDS
 			template: "name: a\ntype: EDS\n",
 			o:        ClusterOptions{Name: "own", List: "l", Protocol: index.ProtocolUDP, Shape: &index.Shape{HealthCheck: &index.HealthCheck{}}},
 			want: `
-commonLbConfig: {healthyPanicThreshold: {}}
+commonLbConfig: {healthyPanicThreshold: {}, updateMergeWindow: 0s}
 edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
 name: own
 type: EDS
@@ -223,7 +223,7 @@ transportSocket: {name: policy}
 			},
 			want: `
 circuitBreakers: {thresholds: [{maxConnections: 7, maxPendingRequests: 16384, maxRequests: 16384}]}
-commonLbConfig: {healthyPanicThreshold: {value: 20}}
+commonLbConfig: {healthyPanicThreshold: {value: 20}, updateMergeWindow: 0s}
 edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
 healthChecks:
 - {timeout: 1s, interval: 1s, healthyThreshold: 1, unhealthyThreshold: 1, httpHealthCheck: {host: web, path: /policy}}
