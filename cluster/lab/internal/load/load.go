@@ -112,8 +112,34 @@ type answer struct {
 
 func (o Options) client() *http.Client {
 	return &http.Client{
-		Transport: &http.Transport{DialContext: o.Dial, DisableKeepAlives: o.NewConnections, MaxIdleConnsPerHost: 1},
+		Transport: &http.Transport{DialContext: o.Dial, MaxIdleConnsPerHost: 1},
 		Timeout:   cmp.Or(o.Timeout, 10*time.Second),
+	}
+}
+
+// closing returns a client for one request, and what ends its connection. It is
+// this side that ends it: who does remembers the connection's ports for a minute,
+// and a tailscaled in userspace, which picks ports at random, would else meet ports
+// again that one in userspace on the other side has not forgotten.
+func (o Options) closing() (*http.Client, func()) {
+	var mu sync.Mutex
+	var conns []net.Conn
+	dial := o.Dial
+	o.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := dial(ctx, network, addr)
+		if err == nil {
+			mu.Lock()
+			defer mu.Unlock()
+			conns = append(conns, c)
+		}
+		return c, err
+	}
+	return o.client(), func() {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, c := range conns {
+			_ = c.Close() // It is done with.
+		}
 	}
 }
 
@@ -121,6 +147,11 @@ func (o Options) client() *http.Client {
 // none.
 func (o Options) ask(ctx context.Context, c *http.Client) answer {
 	began := time.Now()
+	if o.NewConnections {
+		var end func()
+		c, end = o.closing()
+		defer end()
+	}
 	err := get(context.WithoutCancel(ctx), c, o.URL)
 	now := time.Now()
 	return answer{at: now, took: now.Sub(began), err: err}
