@@ -186,22 +186,25 @@ func agentOf(t *testing.T, pod string) int {
 // the test if the pod sent nothing.
 func cutOff(t *testing.T, pod string) (heal func()) {
 	t.Helper()
-	nft := func(stdin string, args ...string) string {
-		cmd := exec.Command("ip", append([]string{"netns", "exec", "tsgw-one", "nft"}, args...)...)
-		cmd.Stdin = strings.NewReader(stdin)
-		out, err := cmd.CombinedOutput()
+	iptables := func(args ...string) string {
+		out, err := exec.Command("ip", append([]string{"netns", "exec", "tsgw-one", "iptables", "--table=raw"}, args...)...).CombinedOutput()
 		if err != nil {
-			t.Fatalf("nft %s: %v\n%s", strings.Join(args, " "), err, out)
+			t.Fatalf("iptables %s: %v\n%s", strings.Join(args, " "), err, out)
 		}
 		return string(out)
 	}
-	nft(fmt.Sprintf("table ip cutoff { chain in { type filter hook input priority -10; ip saddr %s tcp dport 6443 counter drop; }; }", jsonpath(t, "pod", pod, "{.status.podIP}")), "-f", "-")
+	ip := jsonpath(t, "pod", pod, "{.status.podIP}")
+	rule := []string{"--source=" + ip, "--destination=" + jsonpathIn(t, "default", "service", "kubernetes", "{.spec.clusterIP}"), "--protocol=tcp", "--jump=DROP"}
+	iptables(append([]string{"--insert", "PREROUTING"}, rule...)...)
 	return func() {
 		t.Helper()
-		counted := nft("", "list", "table", "ip", "cutoff")
-		nft("", "delete", "table", "ip", "cutoff")
-		if strings.Contains(counted, "counter packets 0 ") {
-			t.Errorf("the pod did not try to reach the API server: nothing was cut off\n%s", counted)
+		counted := iptables("--list", "PREROUTING", "--verbose", "--numeric", "--exact")
+		iptables(append([]string{"--delete", "PREROUTING"}, rule...)...)
+		for line := range strings.Lines(counted) {
+			if f := strings.Fields(line); slices.Contains(f, ip) && f[0] != "0" {
+				return
+			}
 		}
+		t.Errorf("the pod did not try to reach the API server: nothing was cut off\n%s", counted)
 	}
 }

@@ -92,7 +92,7 @@ spec:
 // Gateway by its own chart, proxy pods with a real Envoy, and addresses for their
 // LoadBalancers. Crossplane and our packages have no part in it.
 func TestEnvoyGateway(t *testing.T) {
-	labRun(t, "up")
+	labRun(t, "up", "--install")
 	labRun(t, "envoy-gateway")
 	if !*keep {
 		t.Cleanup(removeEnvoyGateway)
