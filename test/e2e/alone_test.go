@@ -194,7 +194,7 @@ func cutOff(t *testing.T, pod string) (heal func()) {
 		return string(out)
 	}
 	ip := jsonpath(t, "pod", pod, "{.status.podIP}")
-	rule := []string{"--source=" + ip, "--destination=" + jsonpathIn(t, "default", "service", "kubernetes", "{.spec.clusterIP}"), "--protocol=tcp", "--jump=DROP"}
+	rule := []string{"--source", ip, "--destination", jsonpathIn(t, "default", "service", "kubernetes", "{.spec.clusterIP}"), "--protocol", "tcp", "--jump", "DROP"}
 	iptables(append([]string{"--insert", "PREROUTING"}, rule...)...)
 	return func() {
 		t.Helper()
