@@ -130,6 +130,10 @@ bench-operator: ## Measure us beside Tailscale's own operator in a lab of its ow
 test-e2e: ## Run end-to-end tests in the lab, and take it down after. FLAVOUR=claims for claims.
 	go test -tags=e2e -count=1 -timeout=60m -v ./test/e2e/... -args -version=$(VERSION) -flavour=$(FLAVOUR)
 
+.PHONY: test-clusters
+test-clusters: ## Join two real clusters by one tailnet, and have each answer for the other; takes ten minutes.
+	go test -tags=e2e,clusters -count=1 -timeout=60m -v -run TestTwoClusters ./test/e2e -args -version=$(VERSION) -flavour=$(FLAVOUR)
+
 .PHONY: tidy
 tidy: ## Tidy every go.mod.
 	go mod tidy

@@ -8,6 +8,7 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
+	"iter"
 	"fmt"
 	"os"
 	"os/exec"
@@ -93,14 +94,35 @@ func mainContainer(t *testing.T, pod string) string {
 // an answer to each request.
 func losesNothing(t *testing.T, do func()) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), lab, "load", "--rate=20", "--new-connections", vipURL(t, "web"))
+	r := underLoad(t, func() {
+		// By then it is asked, too.
+		answered(t, "web", "web", patience)
+		do()
+	}, "--rate=20", "--new-connections", vipURL(t, "web"))
+	if r.Failed > 0 {
+		t.Errorf("%d of %d requests were lost: %s", r.Failed, r.Requests+r.Failed, strings.Join(r.Errors, "; "))
+	}
+}
+
+// A report is how requests went.
+type report struct {
+	Requests, Failed int
+
+	// P99 in seconds.
+	P99    float64
+	Errors []string
+}
+
+// underLoad has the lab ask a URL, as the arguments of `lab load` say, while
+// something is done.
+func underLoad(t *testing.T, do func(), args ...string) report {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), lab, append([]string{"load"}, args...)...)
 	out, complaints := &bytes.Buffer{}, &bytes.Buffer{}
 	cmd.Stdout, cmd.Stderr = out, complaints
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("cannot ask: %v", err)
 	}
-	// By then it asks, too.
-	answered(t, "web", "web", patience)
 	do()
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatalf("cannot stop asking: %v", err)
@@ -108,17 +130,15 @@ func losesNothing(t *testing.T, do func()) {
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("cannot ask: %v\n%s", err, complaints)
 	}
-	report := struct {
-		Requests, Failed int
-		Errors           []string
-	}{}
-	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
+	r := report{}
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 		t.Fatalf("cannot parse the report: %v\n%s%s", err, out, complaints)
 	}
-	t.Logf("%d requests", report.Requests)
-	if report.Requests == 0 || report.Failed > 0 {
-		t.Errorf("%d of %d requests were lost: %s", report.Failed, report.Requests+report.Failed, strings.Join(report.Errors, "; "))
+	t.Logf("%d requests, %d lost", r.Requests, r.Failed)
+	if r.Requests == 0 {
+		t.Error("nothing was answered")
 	}
+	return r
 }
 
 // killAgent ends the agent of a pod of the quickstart as a crash does, and waits
@@ -157,29 +177,42 @@ func agentReady(t *testing.T, pod string) bool {
 	return jsonpath(t, "pod", pod, "{.status.initContainerStatuses[?(@.name=='"+proxy.ContainerAgent+"')].ready}") == "true"
 }
 
-// agentOf is the process of a pod's agent: those of the lab's containers are this
-// machine's. It is 0 if there is none.
+// agentOf is the process of a pod's agent. It is 0 if there is none.
 func agentOf(t *testing.T, pod string) int {
+	t.Helper()
+	for pid := range processes(t, proxy.EnvPodName+"="+pod, proxy.EnvPodNamespace+"="+namespace, proxy.EnvEndpoints+"=proxies") {
+		return pid
+	}
+	return 0
+}
+
+// processes that have all of these in their environment. Those of the lab's
+// containers are this machine's.
+func processes(t *testing.T, env ...string) iter.Seq[int] {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range files {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			continue // It ended meanwhile.
-		}
-		env := strings.Split(string(b), "\x00")
-		if slices.Contains(env, proxy.EnvPodName+"="+pod) && slices.Contains(env, proxy.EnvPodNamespace+"="+namespace) && slices.Contains(env, proxy.EnvEndpoints+"=proxies") {
+	return func(yield func(int) bool) {
+		for _, f := range files {
+			b, err := os.ReadFile(f)
+			if err != nil {
+				continue // It ended meanwhile.
+			}
+			has := strings.Split(string(b), "\x00")
+			if slices.ContainsFunc(env, func(e string) bool { return !slices.Contains(has, e) }) {
+				continue
+			}
 			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f)))
 			if err != nil {
 				t.Fatal(err)
 			}
-			return pid
+			if !yield(pid) {
+				return
+			}
 		}
 	}
-	return 0
 }
 
 // cutOff drops what a pod sends to the API server, until heal is called. That fails

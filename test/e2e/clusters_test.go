@@ -1,0 +1,202 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e && clusters
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	// second is the lab's other cluster. Its pods are called far-, those of the
+	// first one web-.
+	second    = "two"
+	farPrefix = "far"
+
+	// sharedRoutes lead to the service of examples/shared.yaml by the address of
+	// the Gateway, whatever host is asked for.
+	sharedRoutes = `apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata:
+  name: shared
+  namespace: quickstart
+spec:
+  gatewayClassName: envoy
+  listeners:
+  - name: http
+    protocol: HTTP
+    port: 80
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata:
+  name: shared
+  namespace: quickstart
+spec:
+  parentRefs:
+  - name: shared
+  rules:
+  - backendRefs:
+    - group: gateway.tailscale.com
+      kind: TailscaleServices
+      name: shared
+      port: 80
+`
+)
+
+// TestTwoClusters shares a service between two real clusters of one tailnet. A
+// Gateway of the first one sends requests to its own pods while there are any, and
+// to those of the second one while there are none.
+func TestTwoClusters(t *testing.T) {
+	labRun(t, "up", "--install", "--clusters=2")
+	demo(t)
+	install(t, second)
+
+	kubectl(t, "apply", "-f", "examples/shared.yaml")
+	inSecond(t, readFile(t, "examples/shared.yaml"), "apply", "--server-side", "-f", "-")
+	for cluster, status := range map[string]func() string{
+		"one":  func() string { return jsonpath(t, "tailscaleservices", "shared", "{.status.clusterCount}") },
+		second: func() string { return inSecond(t, "", "get", "tailscaleservices", "shared", "-n", namespace, "-o=jsonpath={.status.clusterCount}") },
+	} {
+		took := eventually(t, patience, "members of the service, as cluster "+cluster+" sees them", func() string {
+			if got := status(); got != "2" {
+				return "status.clusterCount is " + got
+			}
+			return ""
+		})
+		t.Logf("cluster %s knows both after %s", cluster, took.Round(time.Second))
+	}
+
+	apply(t, sharedRoutes)
+	u := ""
+	eventually(t, patience, "address of the Gateway", func() string {
+		a := jsonpath(t, "gateway", "shared", "{.status.addresses[0].value}")
+		if a == "" {
+			return jsonpath(t, "gateway", "shared", "{.status.conditions}")
+		}
+		u = "http://" + a + "/"
+		return ""
+	})
+	answeredFrom(t, u, "web")
+	eventually(t, patience, "the way to the other cluster", func() string {
+		if got := jsonpath(t, "tailscaleendpoints", "shared", "{.status.egressTargets[*].readyProxies}"); got != "1" {
+			return "ready proxies of egress: " + got
+		}
+		return ""
+	})
+
+	t.Run("LosesNothingWhenScaledAway", func(t *testing.T) {
+		r := underLoad(t, func() {
+			answeredFrom(t, u, "web")
+			kubectl(t, "scale", "deployment", "web", "-n", namespace, "--replicas=0")
+			took := answeredFrom(t, u, farPrefix)
+			t.Logf("the other cluster answers after %s", took.Round(100*time.Millisecond))
+			kubectl(t, "scale", "deployment", "web", "-n", namespace, "--replicas=2")
+			took = answeredFrom(t, u, "web")
+			t.Logf("this cluster answers again after %s", took.Round(100*time.Millisecond))
+		}, "--from=cluster", "--workers=4", "--rate=50", u)
+		if r.Failed > 0 {
+			t.Errorf("%d of %d requests were lost: %s", r.Failed, r.Requests+r.Failed, strings.Join(r.Errors, "; "))
+		}
+	})
+
+	t.Run("LosesWhatIsUnderWayWhenKilled", func(t *testing.T) {
+		const workers = 4
+		r := underLoad(t, func() {
+			answeredFrom(t, u, "web")
+			// Kubernetes is not told, and does not start it again so fast.
+			began := time.Now()
+			for range 3 {
+				killWeb(t)
+			}
+			answeredFrom(t, u, "web")
+			t.Logf("this cluster answers again %s after its pods were killed", time.Since(began).Round(100*time.Millisecond))
+		}, "--from=cluster", fmt.Sprintf("--workers=%d", workers), "--rate=50", u)
+		if r.Failed > workers {
+			t.Errorf("%d of %d requests were lost, more than were under way: %s", r.Failed, r.Requests+r.Failed, strings.Join(r.Errors, "; "))
+		}
+	})
+}
+
+// answeredFrom waits until requests are answered by pods of this name alone, ten in a
+// row.
+func answeredFrom(t *testing.T, u, prefix string) time.Duration {
+	t.Helper()
+	return eventually(t, patience, "answers of pods "+prefix, func() string {
+		for range 10 {
+			got, err := labOutput(t, "curl", "--timeout=5s", u)
+			if err != nil {
+				return err.Error() + ": " + got
+			}
+			if !strings.HasPrefix(got, prefix+"-") {
+				return "answered by " + got
+			}
+		}
+		return ""
+	})
+}
+
+// install our packages on another cluster, and what examples/shared.yaml needs there.
+func install(t *testing.T, cluster string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "run", "./cluster/demo", "install", "--version="+*version, "--flavour="+*flavour)
+	cmd.Env = append(os.Environ(), "TSGW_CLUSTER="+cluster)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("cannot install on cluster %s: %v", cluster, err)
+	}
+	inSecond(t, readFile(t, "examples/quickstart/namespace.yaml"), "apply", "--server-side", "-f", "-")
+	secret := inSecond(t, "", "create", "secret", "generic", "tailscale-oauth", "-n", namespace, "--dry-run=client", "-o=yaml",
+		"--from-literal=client_id="+fromLab(t, "TAILNET_CLIENT_ID"), "--from-file=client_secret="+fromLab(t, "TAILNET_CLIENT_SECRET_FILE"))
+	inSecond(t, secret, "apply", "--server-side", "-f", "-")
+	api := fromLab(t, "TAILNET_API_IN_CLUSTER")
+	tailnet := inSecond(t, "", "patch", "--local", "-f", "examples/quickstart/tailnet.yaml", "--type=merge", "-o=yaml",
+		fmt.Sprintf(`--patch={"spec":{"apiURL":%q,"controlURL":%q}}`, api, api))
+	inSecond(t, tailnet, "apply", "--server-side", "-f", "-")
+	web := readFile(t, "examples/quickstart/web.yaml")
+	const deployment = "kind: Deployment\nmetadata:\n  name: "
+	if !strings.Contains(web, deployment+"web\n") {
+		t.Fatal("examples/quickstart/web.yaml has no Deployment web")
+	}
+	inSecond(t, strings.Replace(web, deployment+"web\n", deployment+farPrefix+"\n", 1), "apply", "--server-side", "-f", "-")
+}
+
+// inSecond runs kubectl on the second cluster.
+func inSecond(t *testing.T, stdin string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, lab, append([]string{"--cluster=" + second, "kubectl"}, args...)...)
+	cmd.Stdin = strings.NewReader(stdin)
+	complaints := &strings.Builder{}
+	cmd.Stderr = complaints
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("kubectl %s on cluster %s: %v\n%s", strings.Join(args, " "), second, err, complaints)
+	}
+	return string(out)
+}
+
+// killWeb ends what answers in the pods of this cluster as a crash does.
+func killWeb(t *testing.T) {
+	t.Helper()
+	for _, pod := range strings.Fields(kubectl(t, "get", "pods", "-n", namespace, "-l=app=web", "-o=jsonpath={.items[*].metadata.name}")) {
+		pids := slices.Collect(processes(t, "HOSTNAME="+pod, "KUBERNETES_SERVICE_PORT=443"))
+		for _, pid := range pids {
+			// It may be the pause container's, or have ended.
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Logf("cannot kill process %d of %s: %v", pid, pod, err)
+			}
+		}
+	}
+}
