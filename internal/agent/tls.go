@@ -56,13 +56,13 @@ func (a *Agent) newIssuer(ctx context.Context) *issue.Issuer {
 	if a.opts.PodName != a.opts.issuer() || a.opts.Egress.ConfigMap != "" {
 		return nil
 	}
-	return issue.New(a.local, func() { a.do(ctx, func(*loop) {}) }, a.log)
+	return issue.New(ctx, a.local, func() { a.do(ctx, func(*loop) {}) }, a.log)
 }
 
 // getCertificates has tailscaled get the certificates that services want of
-// Tailscale, while it can.
+// Tailscale, while it can. While that is not known it goes on with what it was asked.
 func (l *loop) getCertificates(ctx context.Context, now time.Time, services []plan.Service) {
-	if l.issuer == nil {
+	if l.issuer == nil || l.https() == plan.HTTPSUnknown {
 		return
 	}
 	var domains []string

@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -13,16 +14,22 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"tailscale.com/client/local"
 	"tailscale.com/ipn"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/issue"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
@@ -104,4 +111,73 @@ func TestCertificate(t *testing.T) {
 	if strings.Contains(p.logged.String(), "PRIVATE KEY") {
 		t.Error("No log may hold a private key")
 	}
+}
+
+// TestCertificatesGoOn has tailscaled be away for a moment while it gets a
+// certificate.
+func TestCertificatesGoOn(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		states []localapi.State
+		want   []string
+	}{
+		"NotRunning": {
+			reason: "A tailscaled that stops to run for a moment gets no other certificate.",
+			states: []localapi.State{
+				{Session: 1, Running: true, HTTPS: true, HTTPSKnown: true},
+				{Session: 1, HTTPS: true, HTTPSKnown: true},
+				{Session: 1, Running: true, HTTPS: true, HTTPSKnown: true},
+			},
+			want: []string{"web.example.ts.net"},
+		},
+		"NewSession": {
+			reason: "What a new tailscaled may not have is asked for once, when it runs.",
+			states: []localapi.State{
+				{Session: 1, Running: true, HTTPS: true, HTTPSKnown: true},
+				{Session: 1},
+				{Session: 2},
+				{Session: 2, Running: true},
+				{Session: 2, Running: true, HTTPS: true, HTTPSKnown: true},
+			},
+			want: []string{"web.example.ts.net", "web.example.ts.net"},
+		},
+		"Off": {
+			reason: "Where HTTPS is off nothing is asked for.",
+			states: []localapi.State{{Session: 1, Running: true, HTTPSKnown: true}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				l, _ := newLoop(t, t.TempDir())
+				c := &certifier{}
+				l.issuer = issue.New(ctx, c, func() {}, logging.NewNopLogger())
+				services := []plan.Service{{Name: "svc:web", Terminations: []plan.Termination{{Domain: "web.example.ts.net"}}}}
+				for _, s := range tc.states {
+					l.setTailnet(s)
+					l.getCertificates(ctx, time.Now(), services)
+					synctest.Wait()
+				}
+				if diff := cmp.Diff(tc.want, c.asked); diff != "" {
+					t.Errorf("\n%s\n-want, +got:\n%s", tc.reason, diff)
+				}
+			})
+		})
+	}
+}
+
+// A certifier notes what it is asked for. Its bus is away.
+type certifier struct{ asked []string }
+
+func (c *certifier) WatchIPNBus(context.Context, ipn.NotifyWatchOpt) (*local.IPNBusWatcher, error) {
+	return nil, errBoom
+}
+
+func (c *certifier) CertDomains(context.Context) ([]string, error) { return nil, errBoom }
+
+func (c *certifier) CertPair(_ context.Context, domain string) (cert, key []byte, err error) {
+	c.asked = append(c.asked, domain)
+	return nil, nil, nil
 }

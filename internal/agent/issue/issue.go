@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"tailscale.com/client/local"
 	"tailscale.com/ipn"
@@ -27,6 +28,10 @@ import (
 // maxProblem is how much of an error is told, in bytes.
 const maxProblem = 300
 
+// attemptTimeout bounds one attempt. It is CertManager's own
+// (tailscale.com/kube/certs, runCertLoop).
+const attemptTimeout = 30 * time.Minute
+
 // A Client is what of tailscaled's LocalAPI is needed.
 type Client interface {
 	WatchIPNBus(ctx context.Context, mask ipn.NotifyWatchOpt) (*local.IPNBusWatcher, error)
@@ -37,25 +42,57 @@ type Client interface {
 // An Issuer asks for certificates, each as soon as control lets the machine have it
 // and then once a day, for tailscaled to renew what is due. After a failure it asks
 // again by the schedule that Let's Encrypt recommends, of minutes to a day.
+//
+// An attempt under way is never broken off, whatever becomes of its name: tailscaled
+// gives an order up when its client goes, and if the certificate was issued by then
+// the next attempt has another one issued.
 type Issuer struct {
 	manager *certs.CertManager
+	get     func(domain string) error
 	changed func()
 	log     logging.Logger
 
-	// session of tailscaled that is asked, and the names that it is asked for. Only
-	// Set touches them.
-	session int
+	// domains that tailscaled is asked for. Only Set touches them.
 	domains []string
 
-	// mu guards problems: why names have no certificate, or no new one.
-	mu       sync.Mutex
+	// mu guards what is below.
+	mu sync.Mutex
+
+	// session of tailscaled that is asked.
+	session int
+
+	// problems are why names have no certificate, or no new one. Names that are
+	// not in it are not wanted, and those with none have an empty one.
 	problems map[string]string
+
+	// attempts under way, by name.
+	attempts map[string]*attempt
 }
 
-// New returns an Issuer that asks for nothing. It calls changed, from goroutines of
-// its own, when what Problems returns has changed.
-func New(c Client, changed func(), log logging.Logger) *Issuer {
-	i := &Issuer{changed: changed, log: log, problems: map[string]string{}}
+// An attempt to get a certificate.
+type attempt struct {
+	// session of tailscaled that was known when it began.
+	session int
+
+	// done is closed at its end, when err tells how it ended.
+	done chan struct{}
+	err  error
+}
+
+// New returns an Issuer that asks for nothing. What it asks for is given up when ctx
+// ends. It calls changed, from goroutines of its own, when what Problems returns has
+// changed.
+func New(ctx context.Context, c Client, changed func(), log logging.Logger) *Issuer {
+	i := &Issuer{changed: changed, log: log, problems: map[string]string{}, attempts: map[string]*attempt{}}
+	i.get = func(domain string) error {
+		ctxT, cancel := context.WithTimeout(ctx, attemptTimeout)
+		defer cancel()
+		_, _, err := c.CertPair(ctxT, domain)
+		if ctx.Err() == nil {
+			i.note(domain, err)
+		}
+		return err
+	}
 	i.manager = certs.NewCertManager(asked{Client: c, issuer: i}, func(format string, args ...any) {
 		log.Debug("Getting certificates", "message", strings.TrimSpace(fmt.Sprintf(format, args...)))
 	})
@@ -67,13 +104,11 @@ func New(c Client, changed func(), log logging.Logger) *Issuer {
 // must not be called from several goroutines.
 func (i *Issuer) Set(ctx context.Context, session int, domains []string) error {
 	domains = slices.Compact(slices.Sorted(slices.Values(domains)))
-	if session == i.session && slices.Equal(domains, i.domains) {
+	same := session == i.begin(session, domains)
+	if same && slices.Equal(domains, i.domains) {
 		return nil
 	}
-	i.mu.Lock()
-	maps.DeleteFunc(i.problems, func(name, _ string) bool { return !slices.Contains(domains, name) })
-	i.mu.Unlock()
-	if session != i.session {
+	if !same {
 		if err := i.manager.EnsureCertLoops(ctx, serveConfig(nil)); err != nil {
 			return err
 		}
@@ -81,15 +116,31 @@ func (i *Issuer) Set(ctx context.Context, session int, domains []string) error {
 	if err := i.manager.EnsureCertLoops(ctx, serveConfig(domains)); err != nil {
 		return err
 	}
-	i.session, i.domains = session, domains
+	i.domains = domains
 	return nil
+}
+
+// begin a session, in which domains are wanted. It returns the one before.
+func (i *Issuer) begin(session int, domains []string) int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	before := i.session
+	i.session = session
+	problems := make(map[string]string, len(domains))
+	for _, d := range domains {
+		problems[d] = i.problems[d]
+	}
+	i.problems = problems
+	return before
 }
 
 // Problems returns, by name, why the last attempt has failed.
 func (i *Issuer) Problems() map[string]string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return maps.Clone(i.problems)
+	out := maps.Clone(i.problems)
+	maps.DeleteFunc(out, func(_, problem string) bool { return problem == "" })
+	return out
 }
 
 // note how an attempt has ended.
@@ -101,16 +152,40 @@ func (i *Issuer) note(domain string, err error) {
 		i.log.Info("Cannot get certificate", "domain", domain, "error", problem)
 	}
 	i.mu.Lock()
-	before := i.problems[domain]
-	if problem == "" {
-		delete(i.problems, domain)
-	} else {
+	before, wanted := i.problems[domain]
+	if wanted {
 		i.problems[domain] = problem
 	}
 	i.mu.Unlock()
-	if before != problem {
+	if wanted && before != problem {
 		i.changed()
 	}
+}
+
+// attempt returns the attempt for domain that is under way, or begins one.
+func (i *Issuer) attempt(domain string) *attempt {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if a := i.attempts[domain]; a != nil {
+		return a
+	}
+	a := &attempt{session: i.session, done: make(chan struct{})}
+	i.attempts[domain] = a
+	go func() {
+		defer close(a.done)
+		a.err = i.get(domain)
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		delete(i.attempts, domain)
+	}()
+	return a
+}
+
+// outdated tells whether tailscaled may be another one since a began.
+func (i *Issuer) outdated(a *attempt) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return a.session != i.session
 }
 
 // serveConfig that tells a CertManager of domains. Tailscaled never sees it.
@@ -122,8 +197,8 @@ func serveConfig(domains []string) *ipn.ServeConfig {
 	return &ipn.ServeConfig{Services: map[tailcfg.ServiceName]*ipn.ServiceConfig{"svc:certificates": svc}}
 }
 
-// asked notes what comes of the questions to tailscaled. A CertManager uses no
-// method but those below.
+// asked has a CertManager's questions put to tailscaled. It uses no method but those
+// below.
 type asked struct {
 	localclient.LocalClient
 	Client
@@ -139,11 +214,20 @@ func (a asked) WatchIPNBus(ctx context.Context, mask ipn.NotifyWatchOpt) (localc
 // CertDomains are the names that the machine may have certificates for.
 func (a asked) CertDomains(ctx context.Context) ([]string, error) { return a.Client.CertDomains(ctx) }
 
-// CertPair has tailscaled get, or renew, a certificate.
+// CertPair waits until tailscaled has got, or renewed, a certificate, which it does not
+// return: it is in the state Secret. It may be an attempt that was begun for who asked
+// before, and that goes on when ctx ends.
 func (a asked) CertPair(ctx context.Context, domain string) (cert, key []byte, err error) {
-	cert, key, err = a.Client.CertPair(ctx, domain)
-	if ctx.Err() == nil {
-		a.issuer.note(domain, err)
+	for {
+		t := a.issuer.attempt(domain)
+		select {
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		case <-t.done:
+		}
+		// What ended with the tailscaled before says nothing of this one.
+		if t.err == nil || !a.issuer.outdated(t) {
+			return nil, nil, t.err
+		}
 	}
-	return cert, key, err
 }

@@ -21,9 +21,13 @@ import (
 
 // A tailscaled answers for certificates. Its bus is away, so nobody waits for names.
 type tailscaled struct {
-	mu    sync.Mutex
-	fails error
-	asked map[string]int
+	// takes is how long an attempt takes.
+	takes time.Duration
+
+	mu     sync.Mutex
+	fails  error
+	asked  map[string]int
+	broken int
 }
 
 func (f *tailscaled) WatchIPNBus(context.Context, ipn.NotifyWatchOpt) (*local.IPNBusWatcher, error) {
@@ -32,10 +36,22 @@ func (f *tailscaled) WatchIPNBus(context.Context, ipn.NotifyWatchOpt) (*local.IP
 
 func (f *tailscaled) CertDomains(context.Context) ([]string, error) { return nil, nil }
 
-func (f *tailscaled) CertPair(_ context.Context, domain string) ([]byte, []byte, error) {
+func (f *tailscaled) CertPair(ctx context.Context, domain string) ([]byte, []byte, error) {
+	f.mu.Lock()
+	f.asked[domain]++
+	f.mu.Unlock()
+	if f.takes > 0 {
+		select {
+		case <-ctx.Done():
+		case <-time.After(f.takes):
+		}
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.asked[domain]++
+	if ctx.Err() != nil {
+		f.broken++
+		return nil, nil, ctx.Err()
+	}
 	return nil, nil, f.fails
 }
 
@@ -59,7 +75,7 @@ func TestIssuer(t *testing.T) {
 		defer cancel()
 		f := &tailscaled{asked: map[string]int{}}
 		changes := 0
-		i := New(f, func() { changes++ }, logging.NewNopLogger())
+		i := New(ctx, f, func() { changes++ }, logging.NewNopLogger())
 		set := func(session int, domains ...string) {
 			t.Helper()
 			if err := i.Set(ctx, session, domains); err != nil {
@@ -110,4 +126,89 @@ func TestIssuer(t *testing.T) {
 		set(2)
 		problems("What nobody wants has no problem.", map[string]string{})
 	})
+}
+
+// TestUnderWay changes what is wanted while tailscaled is at it.
+func TestUnderWay(t *testing.T) {
+	boom := errors.New("boom")
+	type step struct {
+		// after is how long after the step before.
+		after   time.Duration
+		session int
+		domains []string
+	}
+	type want struct {
+		Asked    map[string]int
+		Broken   int
+		Problems map[string]string
+	}
+	a := []string{"a.ts.net"}
+	cases := map[string]struct {
+		reason string
+		fails  error
+		steps  []step
+		ends   time.Duration
+		want   want
+	}{
+		"NameFlaps": {
+			reason: "A name that goes for a moment has one certificate ordered.",
+			steps:  []step{{session: 1, domains: a}, {after: time.Second, session: 1}, {after: time.Second, session: 1, domains: a}},
+			want:   want{Asked: map[string]int{"a.ts.net": 1}, Problems: map[string]string{}},
+		},
+		"BusEnds": {
+			reason: "A new session with the same tailscaled orders no other certificate.",
+			steps:  []step{{session: 1, domains: a}, {after: time.Second, session: 2, domains: a}, {after: time.Second, session: 3, domains: a}},
+			want:   want{Asked: map[string]int{"a.ts.net": 1}, Problems: map[string]string{}},
+		},
+		"Gone": {
+			reason: "What nobody wants any more is finished, and then not asked for again.",
+			fails:  boom,
+			steps:  []step{{session: 1, domains: a}, {after: time.Second, session: 1}, {after: time.Hour, session: 1}},
+			want:   want{Asked: map[string]int{"a.ts.net": 1}, Problems: map[string]string{}},
+		},
+		"FailsForWhoCameBack": {
+			reason: "A failure is not repeated at once because a name went for a moment.",
+			fails:  boom,
+			steps:  []step{{session: 1, domains: a}, {after: time.Second, session: 1}, {after: time.Second, session: 1, domains: a}},
+			want:   want{Asked: map[string]int{"a.ts.net": 1}, Problems: map[string]string{"a.ts.net": "boom"}},
+		},
+		"FailsWithTheOldSession": {
+			reason: "What was begun with the tailscaled before is asked of the new one when it fails.",
+			fails:  boom,
+			steps:  []step{{session: 1, domains: a}, {after: time.Second, session: 2, domains: a}, {after: 20 * time.Second, session: 2, domains: a}},
+			want:   want{Asked: map[string]int{"a.ts.net": 2}, Problems: map[string]string{"a.ts.net": "boom"}},
+		},
+		"PodEnds": {
+			reason: "With the agent all attempts end, and nothing is told of them.",
+			steps:  []step{{session: 1, domains: a}},
+			ends:   time.Second,
+			want:   want{Asked: map[string]int{"a.ts.net": 1}, Broken: 1, Problems: map[string]string{}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				f := &tailscaled{asked: map[string]int{}, takes: 10 * time.Second, fails: tc.fails}
+				i := New(ctx, f, func() {}, logging.NewNopLogger())
+				for _, s := range tc.steps {
+					<-time.After(s.after)
+					if err := i.Set(ctx, s.session, s.domains); err != nil {
+						t.Fatalf("\n%s\nSet(...): %v", tc.reason, err)
+					}
+				}
+				if tc.ends > 0 {
+					<-time.After(tc.ends)
+					cancel()
+				}
+				<-time.After(30 * time.Second)
+				synctest.Wait()
+				got := want{Asked: f.count(), Broken: f.broken, Problems: i.Problems()}
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Errorf("\n%s\n-want, +got:\n%s", tc.reason, diff)
+				}
+			})
+		})
+	}
 }
