@@ -8,6 +8,7 @@ import (
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
@@ -86,6 +87,11 @@ func (e *endpoints) machinesReady() compose.Condition {
 		// cost one write of the composite.
 		waiting = waiting || !g.podsReady() || len(g.machines) == 0 && g.count > 0
 	}
+	if name, m := e.stuck(); m != nil {
+		c.Reason = meta.ReasonCannotDeleteMachine
+		c.Message = fmt.Sprintf("Machine %s is not wanted any more: %s", name, m.Message)
+		return c
+	}
 	if waiting {
 		c.Reason = meta.ReasonMachinesNotReady
 		c.Message = "Waiting for machines to join the tailnet; status.endpointStatus says what each waits for"
@@ -94,6 +100,19 @@ func (e *endpoints) machinesReady() compose.Condition {
 	c.Status, c.Reason = compose.True, meta.ReasonAllMachinesReady
 	c.Message = "All machines are in the tailnet"
 	return c
+}
+
+// stuck is the first machine that is to go and cannot, and its name. Nil if there is
+// none.
+func (e *endpoints) stuck() (string, *tailnetv1alpha1.MachineSummary) {
+	for _, g := range e.groups() {
+		for _, i := range g.condemned() {
+			if m := g.machines[i]; m.Failed && g.seen() {
+				return compose.MachineName(g.set, i), m
+			}
+		}
+	}
+	return "", nil
 }
 
 func (e *endpoints) statefulSetsReady() compose.Condition {

@@ -151,13 +151,20 @@ func (g *group) pods() tailnetv1alpha1.StatefulSetSummary {
 	return *g.machineSet.Status.StatefulSet
 }
 
+// shrinks tells whether the provider has yet to act on a MachineSet that asks for
+// fewer replicas. What its status says of those that stay still holds: no pod is
+// started for them to go.
+func (g *group) shrinks() bool {
+	return g.machineSet != nil && !g.seen() && g.pods().Replicas > g.count
+}
+
 // podsReady tells whether all pods that the StatefulSet asks for are ready and of
 // its template. A run that scales it does not judge by what it asks for itself:
 // Crossplane writes the composite's references in that run, and conditions that
 // change with them cost twice.
 func (g *group) podsReady() bool {
 	p := g.pods()
-	return g.seen() && p.Observed && p.Message == "" && p.ReadyReplicas >= p.Replicas && p.UpdatedReplicas >= p.Replicas
+	return (g.seen() || g.shrinks()) && p.Observed && p.Message == "" && p.ReadyReplicas >= p.Replicas && p.UpdatedReplicas >= p.Replicas
 }
 
 // readyReplicas are the pods that are ready, as far as they are wanted: what is

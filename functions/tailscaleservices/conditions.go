@@ -87,6 +87,9 @@ func (s *service) vipServiceReady() compose.Condition {
 		c.Message = fmt.Sprintf("%s has the address %s", s.serviceName(), s.addresses()[0])
 	default:
 		c.Message = fmt.Sprintf("Waiting for %s to get an address", s.serviceName())
+		if len(s.addresses()) > 0 && s.dnsName() == "" {
+			c.Message = fmt.Sprintf("Waiting for the DNS name of %s, which is known once the tailnet has a machine", s.serviceName())
+		}
 		if p := vipProblem(s.vip); p != nil {
 			c.Reason, c.Message = p.Reason, p.Message
 		}

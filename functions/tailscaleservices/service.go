@@ -180,9 +180,18 @@ func (s *service) remotes() []tailnetv1alpha1.ServiceConsumer {
 	})
 }
 
-// vipReady tells whether the service is in the tailnet, and as it is wanted.
+// dnsName of the service. Empty until the tailnet's name is known.
+func (s *service) dnsName() string {
+	if s.vip == nil || s.moving() {
+		return ""
+	}
+	return s.vip.Status.AtProvider.DNSName
+}
+
+// vipReady tells whether the service is in the tailnet, where it can be found by
+// address and by name, and as it is wanted.
 func (s *service) vipReady() bool {
-	return s.vip != nil && len(s.addresses()) > 0 &&
+	return s.vip != nil && len(s.addresses()) > 0 && s.dnsName() != "" &&
 		s.vip.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue &&
 		s.vip.GetCondition(xpv2.TypeSynced).Status != corev1.ConditionFalse
 }

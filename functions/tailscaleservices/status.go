@@ -59,13 +59,11 @@ func (s *service) status() gatewayv1alpha1.TailscaleServicesStatus {
 		VIPServiceStatus: &gatewayv1alpha1.ServiceVIPStatus{
 			Created:             len(s.addresses()) > 0,
 			ServiceName:         s.serviceName(),
+			DNSName:             s.dnsName(),
 			Addresses:           s.addresses(),
 			BackendCount:        total,
 			HealthyBackendCount: healthy,
 		},
-	}
-	if s.vip != nil && !s.moving() {
-		out.VIPServiceStatus.DNSName = s.vip.Status.AtProvider.DNSName
 	}
 	if s.shared() && s.vip != nil && !s.moving() {
 		out.ClusterCount = s.vip.Status.AtProvider.ConsumerCount

@@ -19,6 +19,10 @@ const (
 	// TypeStatefulSetsReady tells whether all wanted proxy pods are ready.
 	TypeStatefulSetsReady xpv2.ConditionType = "StatefulSetsReady"
 
+	// TypeDeletable is set to False on a Machine that its set does not want any
+	// more and cannot delete.
+	TypeDeletable xpv2.ConditionType = "Deletable"
+
 	// TypeMachinesReady tells whether all wanted machines are in the tailnet.
 	TypeMachinesReady xpv2.ConditionType = "MachinesReady"
 
@@ -73,6 +77,10 @@ const (
 	ReasonAllMachinesReady     xpv2.ConditionReason = "AllMachinesReady"
 	ReasonMachinesNotReady     xpv2.ConditionReason = "MachinesNotReady"
 	ReasonCannotPrepareMachine xpv2.ConditionReason = "CannotPrepareMachine"
+
+	// ReasonCannotDeleteMachine means that a machine that is not wanted any more
+	// stays, with its device: the provider may not delete it, or Tailscale refuses.
+	ReasonCannotDeleteMachine xpv2.ConditionReason = "CannotDeleteMachine"
 
 	// ReasonCannotApplyStatefulSet means that the API server refuses the
 	// StatefulSet, or that the provider may not make it.

@@ -5,6 +5,7 @@ package tailscale
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -320,6 +321,51 @@ func TestScrub(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, scrub(tc.in)); diff != "" {
 				t.Errorf("\n%s\nscrub(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestPutServiceAnswers writes a service of which the answer does not tell all.
+func TestPutServiceAnswers(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		answer string
+		gets   int
+	}{
+		"Whole":       {reason: "What is told need not be asked for.", answer: `{"name":"svc:a","addrs":["100.64.0.1"]}`},
+		"NoAddresses": {reason: "A list must not lose the addresses that a service has.", answer: `{"name":"svc:a"}`, gets: 1},
+		"Nothing":     {reason: "An empty answer says nothing.", answer: `{}`, gets: 1},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			gets := 0
+			c := answering(t, Options{ListMaxAge: time.Hour}, func(w http.ResponseWriter, r *http.Request) {
+				body := tc.answer
+				switch {
+				case strings.HasSuffix(r.URL.Path, "/vip-services"):
+					body = `{"vipServices":[{"name":"svc:a","addrs":["100.64.0.1"]}]}`
+				case r.Method == http.MethodGet:
+					gets++
+					body = `{"name":"svc:a","addrs":["100.64.0.1"]}`
+				}
+				_, _ = w.Write([]byte(body))
+			})
+			if _, err := c.Services(t.Context(), 0); err != nil {
+				t.Fatalf("Services(...): %v", err)
+			}
+			if _, err := c.PutService(t.Context(), Service{Name: "svc:a", Addrs: []string{"100.64.0.1"}}); err != nil {
+				t.Fatalf("PutService(...): %v", err)
+			}
+			got, err := c.Services(t.Context(), 0)
+			if err != nil {
+				t.Fatalf("Services(...): %v", err)
+			}
+			if diff := cmp.Diff([]Service{{Name: "svc:a", Addrs: []string{"100.64.0.1"}}}, got); diff != "" {
+				t.Errorf("\n%s\nServices(...): -want, +got:\n%s", tc.reason, diff)
+			}
+			if gets != tc.gets {
+				t.Errorf("\n%s\nwant the service asked for %d times, got %d", tc.reason, tc.gets, gets)
 			}
 		})
 	}

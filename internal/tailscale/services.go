@@ -85,8 +85,9 @@ func (c *Client) PutService(ctx context.Context, s Service) (*Service, error) {
 		if _, err := c.rawJSON(ctx, r, out); err != nil {
 			return nil, err
 		}
-		// The documents promise the service in the answer, for /services.
-		if out.Name != s.Name {
+		// The documents promise the service in the answer, for /services. A list
+		// without its addresses would take them from it.
+		if out.Name != s.Name || len(out.Addrs) == 0 {
 			if out, err = c.Service(ctx, s.Name); err != nil {
 				return nil, err
 			}

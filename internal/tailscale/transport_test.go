@@ -110,7 +110,7 @@ func TestRetryAfter(t *testing.T) {
 			w.WriteHeader(http.StatusTooManyRequests)
 			return
 		}
-		_, _ = w.Write([]byte(`{"name":"svc:a"}`))
+		_, _ = w.Write([]byte(`{"name":"svc:a","addrs":["100.64.0.1"]}`))
 	})
 	// Even a write: one that was turned away did nothing.
 	if _, err := c.PutService(t.Context(), Service{Name: "svc:a"}); err != nil {

@@ -9,9 +9,11 @@ package machineset
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,8 +26,10 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
 // How long a change of Machines and pods must have lasted before the status tells of
@@ -39,8 +43,8 @@ const (
 )
 
 const (
-	reasonCannotDelete event.Reason = "CannotDeleteMachine"
-	reasonCannotApply  event.Reason = "CannotApplyStatefulSet"
+	reasonCannotDelete = event.Reason(meta.ReasonCannotDeleteMachine)
+	reasonCannotApply  = event.Reason(meta.ReasonCannotApplyStatefulSet)
 )
 
 type reconciler struct {
@@ -87,14 +91,14 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 
-	taken := map[string]string{}
+	problems := map[string]string{}
 	for _, m := range set.Spec.Machines {
 		problem, err := r.ensure(ctx, set, owned[m.Name], m)
 		if err != nil {
 			return reconcile.Result{}, err
 		}
 		if problem != "" {
-			taken[m.Name] = problem
+			problems[m.Name] = problem
 		}
 	}
 	pods, err := r.pods(ctx, set)
@@ -106,10 +110,10 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	// A Machine that went before its pod would leave it with a key that was
 	// revoked.
 	if !pods.shrinking() {
-		refused = errors.Join(refused, r.removeSurplus(ctx, set, owned))
+		refused = errors.Join(refused, r.removeSurplus(ctx, set, owned, problems))
 	}
 
-	status := Summarize(set, owned, taken, pods)
+	status := Summarize(set, owned, problems, pods)
 	wait := r.settle(req.NamespacedName, set.Status, status)
 	if wait > 0 && refused == nil {
 		return reconcile.Result{RequeueAfter: wait}, nil
@@ -151,16 +155,44 @@ func (r *reconciler) tell(set *v1alpha1.MachineSet, pods Pods) error {
 	return err
 }
 
-// removeSurplus deletes the Machines that are not wanted.
-func (r *reconciler) removeSurplus(ctx context.Context, set *v1alpha1.MachineSet, owned map[string]*v1alpha1.Machine) error {
+// removeSurplus deletes the Machines that are not wanted. Why one cannot be deleted
+// is told by an event, by a condition of the Machine, and in problems, by name.
+func (r *reconciler) removeSurplus(ctx context.Context, set *v1alpha1.MachineSet, owned map[string]*v1alpha1.Machine, problems map[string]string) error {
 	var refused error
 	for _, m := range surplus(set, owned) {
-		if err := r.remove(ctx, m); err != nil {
-			r.record.Event(set, event.Warning(reasonCannotDelete, err))
-			refused = err
+		err := r.remove(ctx, m)
+		if err == nil {
+			continue
+		}
+		r.record.Event(set, event.Warning(reasonCannotDelete, err))
+		refused = err
+		if !told(err) {
+			continue
+		}
+		problems[m.GetName()] = sentence(err.Error())
+		if err := r.setDeletable(ctx, m, problems[m.GetName()]); err != nil {
+			return err
 		}
 	}
 	return refused
+}
+
+// setDeletable has a Machine tell why it cannot be deleted. An empty problem takes
+// back what was told.
+func (r *reconciler) setDeletable(ctx context.Context, m *v1alpha1.Machine, problem string) error {
+	have := m.GetCondition(meta.TypeDeletable)
+	if (have.Status == corev1.ConditionFalse) == (problem != "") && have.Message == problem {
+		return nil
+	}
+	if problem == "" {
+		m.Status.Conditions = slices.DeleteFunc(m.Status.Conditions, func(c xpv2.Condition) bool { return c.Type == meta.TypeDeletable })
+	} else {
+		m.SetConditions(xpv2.Condition{
+			Type: meta.TypeDeletable, Status: corev1.ConditionFalse, Reason: meta.ReasonCannotDeleteMachine,
+			Message: problem, LastTransitionTime: metav1.NewTime(r.now()),
+		})
+	}
+	return errors.Wrapf(r.kube.Status().Update(ctx, m), "cannot update the status of Machine %q", m.GetName())
 }
 
 // remove a Machine. The roles that Crossplane gives a provider do not let it
@@ -193,6 +225,9 @@ func (r *reconciler) ensure(ctx context.Context, set *v1alpha1.MachineSet, m *v1
 	}
 	if m.GetDeletionTimestamp() != nil {
 		return "", nil
+	}
+	if err := r.setDeletable(ctx, m, ""); err != nil {
+		return "", err
 	}
 	old := m.DeepCopy()
 	apply(set, member, m)

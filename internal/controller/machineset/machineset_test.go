@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -269,8 +270,43 @@ func TestForbidden(t *testing.T) {
 		}
 		h.clock.SetTime(h.clock.Now().Add(settleAtMost))
 	}
-	if got := h.status(t).ReadyMachines; got != 1 {
-		t.Errorf("want the status to tell of the machine that stays, got %d ready", got)
+	st := h.status(t)
+	if st.ReadyMachines != 1 {
+		t.Errorf("want the status to tell of the machine that stays, got %d ready", st.ReadyMachines)
+	}
+	const what = `Cannot delete Machine "web-ingress-1"; let the provider's service account delete machines, as cluster/manifests/rbac.yaml does: `
+	if len(st.Machines) != 2 || !st.Machines[1].Failed || !strings.HasPrefix(st.Machines[1].Message, what) {
+		t.Errorf("want the status to say what to do about the machine that is to go, got %v", st.Machines)
+	}
+	deletable := func() xpv2.Condition {
+		m := &v1alpha1.Machine{}
+		if err := h.kube.Get(t.Context(), types.NamespacedName{Namespace: key.Namespace, Name: "web-ingress-1"}, m); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range m.Status.Conditions {
+			if c.Type == meta.TypeDeletable {
+				return c
+			}
+		}
+		return xpv2.Condition{}
+	}
+	if c := deletable(); c.Status != corev1.ConditionFalse || c.Reason != meta.ReasonCannotDeleteMachine || c.Message != st.Machines[1].Message {
+		t.Errorf("want the machine itself to say so, got %v", c)
+	}
+
+	if err := h.kube.Get(t.Context(), key, s); err != nil {
+		t.Fatal(err)
+	}
+	s.Spec.Machines = machineSet("web-ingress-0", "web-ingress-1").Spec.Machines
+	if err := h.kube.Update(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	h.run(t)
+	if diff := cmp.Diff(xpv2.Condition{}, deletable()); diff != "" {
+		t.Errorf("A machine that is wanted again need not be deletable: -want, +got:\n%s", diff)
+	}
+	if h.status(t).Machines[1].Failed {
+		t.Error("and has not failed")
 	}
 }
 

@@ -65,35 +65,37 @@ func surplus(set *v1alpha1.MachineSet, owned map[string]*v1alpha1.Machine) []*v1
 	return out
 }
 
-// Summarize the Machines that a set owns, by name, and its pods. taken tells of
-// names that belong to somebody else.
-func Summarize(set *v1alpha1.MachineSet, owned map[string]*v1alpha1.Machine, taken map[string]string, pods Pods) v1alpha1.MachineSetStatus {
+// Summarize the Machines that a set owns, by name, and its pods. problems tells of
+// names that belong to somebody else, and of Machines that cannot be deleted.
+func Summarize(set *v1alpha1.MachineSet, owned map[string]*v1alpha1.Machine, problems map[string]string, pods Pods) v1alpha1.MachineSetStatus {
 	s := v1alpha1.MachineSetStatus{ObservedGeneration: set.GetGeneration(), StatefulSet: pods.summary()}
 	for _, member := range set.Spec.Machines {
-		m := summary(member.Name, owned[member.Name])
-		if t, ok := taken[member.Name]; ok {
-			m.Failed, m.Message = true, t
-		}
+		m := summary(member.Name, owned[member.Name], problems[member.Name])
 		if m.Ready {
 			s.ReadyMachines++
 		}
 		s.Machines = append(s.Machines, m)
 	}
 	for _, m := range surplus(set, owned) {
-		s.Machines = append(s.Machines, summary(m.GetName(), m))
+		sum := summary(m.GetName(), m, problems[m.GetName()])
+		// What kept it from being prepared does not matter any more.
+		sum.Failed = sum.Failed && (m.GetDeletionTimestamp() != nil || problems[m.GetName()] != "")
+		s.Machines = append(s.Machines, sum)
 	}
 	slices.SortFunc(s.Machines, func(a, b v1alpha1.MachineSummary) int { return cmp.Compare(a.Name, b.Name) })
 	return s
 }
 
-func summary(name string, m *v1alpha1.Machine) v1alpha1.MachineSummary {
-	out := v1alpha1.MachineSummary{Name: name, Message: problem(m)}
+// summary of a Machine, which may be nil, with the set's own problem with it. Empty
+// is none.
+func summary(name string, m *v1alpha1.Machine, failed string) v1alpha1.MachineSummary {
+	out := v1alpha1.MachineSummary{Name: name, Failed: failed != "", Message: cmp.Or(failed, problem(m))}
 	if m == nil {
 		return out
 	}
 	o := m.Status.AtProvider
 	out.Ready = out.Message == ""
-	out.Failed = m.GetCondition(xpv2.TypeSynced).Status == corev1.ConditionFalse
+	out.Failed = out.Failed || m.GetCondition(xpv2.TypeSynced).Status == corev1.ConditionFalse
 	out.NodeID, out.DNSName, out.Hostname, out.Addresses, out.Tags = o.NodeID, o.Name, o.Hostname, o.Addresses, o.Tags
 	out.Online = ptr.Deref(o.Online, false)
 	if a := m.Status.Agent; a != nil {
@@ -105,10 +107,10 @@ func summary(name string, m *v1alpha1.Machine) v1alpha1.MachineSummary {
 // problem tells why a machine is not in the tailnet, for the user. Empty if it is.
 func problem(m *v1alpha1.Machine) string {
 	switch {
-	case m != nil && m.GetDeletionTimestamp() != nil:
-		return "The machine is being deleted"
 	case m != nil && m.GetCondition(xpv2.TypeSynced).Status == corev1.ConditionFalse:
 		return m.GetCondition(xpv2.TypeSynced).Message
+	case m != nil && m.GetDeletionTimestamp() != nil:
+		return "The machine is being deleted"
 	case m == nil || m.Status.AtProvider.NodeID == "":
 		return "Waiting for the pod to log in to the tailnet with the auth key that the provider issues"
 	case !ptr.Deref(m.Status.AtProvider.Authorized, true):

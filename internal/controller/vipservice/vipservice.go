@@ -175,7 +175,10 @@ func (e *external) observe(ctx context.Context, mg *v1alpha1.VIPService, s *tail
 	if err != nil {
 		return errors.Wrap(err, "cannot learn the tailnet's domain")
 	}
-	o.DNSName = dnsName(s.Name, domain)
+	// It stays known when the last device goes, which told it.
+	if n := dnsName(s.Name, domain); n != "" {
+		o.DNSName = n
+	}
 	if len(o.Addresses) == 0 {
 		mg.SetConditions(xpv2.Creating().WithMessage("Tailscale has given the service no address yet"))
 		return nil

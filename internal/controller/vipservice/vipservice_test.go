@@ -38,6 +38,7 @@ type fakeAPI struct {
 	devices  []tailscale.Device
 	fresh    []tailscale.Device // What a list of a stated age says, if it differs.
 	err      error
+	nameless bool // No device tells the tailnet's name.
 
 	freshLists int
 	forbid     bool // No host may be approved.
@@ -101,7 +102,12 @@ func (f *fakeAPI) DevicesAt(_ context.Context, maxAge time.Duration) ([]tailscal
 	return f.devices, apiTime, f.err
 }
 
-func (f *fakeAPI) Domain(context.Context) (string, error) { return "tail1234.ts.net", f.err }
+func (f *fakeAPI) Domain(context.Context) (string, error) {
+	if f.nameless {
+		return "", f.err
+	}
+	return "tail1234.ts.net", f.err
+}
 
 const owner = "cluster/default/web"
 
@@ -189,8 +195,10 @@ func TestObserve(t *testing.T) {
 		reason  string
 		mg      *v1alpha1.VIPService
 		service *tailscale.Service
-		err     error
-		want    want
+		// nameless tells that no device tells the tailnet's name.
+		nameless bool
+		err      error
+		want     want
 	}{
 		"Absent": {
 			reason: "A service that is not in the list does not exist.",
@@ -216,6 +224,23 @@ func TestObserve(t *testing.T) {
 				o: managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, reason: xpv2.ReasonCreating,
 				status: v1alpha1.VIPServiceObservation{Name: "svc:web", DNSName: "web.tail1234.ts.net"},
 			},
+		},
+		"NoDevice": {
+			reason:   "Without a device nobody knows the tailnet's name, nor the service's.",
+			mg:       object(),
+			service:  ptr(service()),
+			nameless: true,
+			want: want{
+				o: managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, reason: xpv2.ReasonAvailable,
+				status: v1alpha1.VIPServiceObservation{Name: up.Name, Addresses: up.Addresses},
+			},
+		},
+		"LastDeviceGone": {
+			reason:   "A name that is known stays known.",
+			mg:       object(func(v *v1alpha1.VIPService) { v.Status.AtProvider = up }),
+			service:  ptr(service()),
+			nameless: true,
+			want:     want{o: managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, reason: xpv2.ReasonAvailable, status: up},
 		},
 		"ForeignServiceRefused": {
 			reason:  "A service without our annotation is refused.",
@@ -276,7 +301,7 @@ func TestObserve(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			f := &fakeAPI{services: map[string]tailscale.Service{}, err: tc.err}
+			f := &fakeAPI{services: map[string]tailscale.Service{}, err: tc.err, nameless: tc.nameless}
 			if tc.service != nil {
 				f.services[tc.service.Name] = *tc.service
 			}
