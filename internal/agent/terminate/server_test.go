@@ -5,13 +5,6 @@ package terminate
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"io"
 	"math/big"
 	"net"
@@ -37,62 +30,6 @@ import (
 const deadline = 20 * time.Second
 
 const host = "web.example.com"
-
-// An authority signs certificates.
-type authority struct {
-	t    *testing.T
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	pool *x509.CertPool
-}
-
-func newAuthority(t *testing.T) *authority {
-	t.Helper()
-	a := &authority{t: t, key: newKey(t), pool: x509.NewCertPool()}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, a.key.Public(), a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a.cert, err = x509.ParseCertificate(der); err != nil {
-		t.Fatal(err)
-	}
-	a.pool.AddCert(a.cert)
-	return a
-}
-
-func newKey(t *testing.T) *ecdsa.PrivateKey {
-	t.Helper()
-	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k
-}
-
-// secret with a certificate of that serial number.
-func (a *authority) secret(serial int64) *corev1.Secret {
-	a.t.Helper()
-	key := newKey(a.t)
-	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(serial), DNSNames: []string{host},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}, a.cert, key.Public(), a.key)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return &corev1.Secret{Data: map[string][]byte{
-		corev1.TLSCertKey:       pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		corev1.TLSPrivateKeyKey: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}),
-	}}
-}
 
 // A cluster tells of Secrets.
 type cluster struct {
@@ -169,19 +106,6 @@ const (
 	headerVersion = 2
 	someone       = "100.64.0.7:40000"
 )
-
-// handshake as a client that trusts an authority, and return the serial number of
-// the certificate.
-func (a *authority) handshake(conn net.Conn) (*tls.Conn, int64, error) {
-	c := tls.Client(conn, &tls.Config{RootCAs: a.pool, ServerName: host, MinVersion: tls.VersionTLS12})
-	if err := c.SetDeadline(time.Now().Add(deadline)); err != nil {
-		return nil, 0, err
-	}
-	if err := c.Handshake(); err != nil {
-		return nil, 0, err
-	}
-	return c, c.ConnectionState().PeerCertificates[0].SerialNumber.Int64(), nil
-}
 
 // backend of bytes: what each connection sends until it ends is told, and answered
 // with pong.
@@ -362,77 +286,6 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestState reads certificates of Tailscale from a machine's state.
-func TestState(t *testing.T) {
-	ca := newAuthority(t)
-	c := newCluster()
-	dir := t.TempDir()
-	s, changed := newServer(t, c, dir)
-	to, _ := backend(t)
-	web := plan.Termination{Listen: freeAddress(t), Secret: "set-0", Domain: host, Backend: to}
-	other := plan.Termination{Listen: freeAddress(t), Secret: "set-0", Domain: "other.example.com", Backend: to}
-	set(t, s, web)
-
-	// state of a machine with certificates of those serial numbers.
-	state := func(serials map[string]int64) *corev1.Secret {
-		out := &corev1.Secret{Data: map[string][]byte{"_machinekey": []byte("garbage")}}
-		for domain, n := range serials {
-			got := ca.secret(n)
-			out.Data[domain+".crt"] = got.Data[corev1.TLSCertKey]
-			out.Data[domain+".key"] = got.Data[corev1.TLSPrivateKeyKey]
-		}
-		return out
-	}
-	is := func(reason string, want map[plan.CertificateRef]plan.Certificate, serial int64) {
-		t.Helper()
-		if diff := cmp.Diff(want, s.Certificates()); diff != "" {
-			t.Errorf("\n%s\nCertificates(): -want, +got:\n%s", reason, diff)
-		}
-		if serial == 0 {
-			return
-		}
-		if _, got, err := ca.handshake(dial(t, web.Listen, someone)); err != nil || got != serial {
-			t.Errorf("\n%s\nwant certificate %d, got %d, %v", reason, serial, got, err)
-		}
-	}
-	ref, otherRef := web.Certificate(), other.Certificate()
-	missing := "key " + host + ".crt is missing or empty"
-
-	c.tell(t, "set-0", state(nil))
-	is("A certificate that was not issued yet is missing.", map[plan.CertificateRef]plan.Certificate{ref: {Problem: missing}}, 0)
-	issued := state(map[string]int64{host: 1})
-	c.tell(t, "set-0", issued)
-	is("One that was is used.", map[plan.CertificateRef]plan.Certificate{ref: {Usable: true}}, 1)
-
-	for len(changed) > 0 {
-		<-changed
-	}
-	set(t, s, web, other)
-	select {
-	case <-changed:
-	case <-time.After(deadline):
-		t.Error("What is known of a second name at once must be told")
-	}
-	is("Another name of the same Secret is looked for in what was read.",
-		map[plan.CertificateRef]plan.Certificate{ref: {Usable: true}, otherRef: {Problem: "key other.example.com.crt is missing or empty"}}, 1)
-	set(t, s, web)
-
-	c.tell(t, "set-0", state(map[string]int64{host: 2}))
-	is("A renewed one is used at once.", map[plan.CertificateRef]plan.Certificate{ref: {Usable: true}}, 2)
-	c.tell(t, "set-0", state(nil))
-	is("A machine that lost its state takes no certificate from the others.", map[plan.CertificateRef]plan.Certificate{ref: {Usable: true, Problem: missing}}, 2)
-	c.tell(t, "set-0", nil)
-	is("Neither does one that is gone.", map[plan.CertificateRef]plan.Certificate{ref: {Usable: true, Problem: "there is no such Secret"}}, 2)
-
-	again, _ := newServer(t, newCluster(), dir)
-	if err := again.Restore(t.Context()); err != nil {
-		t.Fatalf("Restore(...): %v", err)
-	}
-	if diff := cmp.Diff(map[plan.CertificateRef]plan.Certificate{ref: {Usable: true}}, again.Certificates()); diff != "" {
-		t.Errorf("A restarted agent must have it, too: -want, +got:\n%s", diff)
-	}
-}
-
 func TestStrangers(t *testing.T) {
 	ca := newAuthority(t)
 	c := newCluster()
@@ -485,56 +338,5 @@ func TestSet(t *testing.T) {
 	set(t, s)
 	if got := s.Certificates(); len(got) != 0 {
 		t.Errorf("A Secret that nobody wants is forgotten, got %v", got)
-	}
-}
-
-func TestRestore(t *testing.T) {
-	ca := newAuthority(t)
-	dir := t.TempDir()
-	to, _ := backend(t)
-	at := freeAddress(t)
-	term := plan.Termination{Listen: at, Secret: "web-tls", Backend: to}
-
-	ctx, cancel := context.WithCancel(t.Context())
-	c := newCluster()
-	s, _ := newServer(t, c, dir)
-	if err := s.Set(ctx, map[string][]plan.Termination{"svc:web": {term}}); err != nil {
-		t.Fatal(err)
-	}
-	c.tell(t, "web-tls", ca.secret(5))
-	cancel()
-
-	// The API server is away: nothing tells of the Secret.
-	again, _ := newServer(t, newCluster(), dir)
-	if err := again.Restore(t.Context()); err != nil {
-		t.Fatalf("Restore(...): %v", err)
-	}
-	if diff := cmp.Diff(map[plan.CertificateRef]plan.Certificate{{Secret: "web-tls"}: {Usable: true}}, again.Certificates()); diff != "" {
-		t.Errorf("Certificates(): -want, +got:\n%s", diff)
-	}
-	if diff := cmp.Diff(map[string][]plan.Termination{"svc:web": {term}}, again.Serving(), cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
-		t.Errorf("Serving(): -want, +got:\n%s", diff)
-	}
-	timeout := time.Now().Add(deadline)
-	for {
-		_, serial, err := ca.handshake(dial(t, at, someone))
-		if err == nil && serial == 5 {
-			break
-		}
-		// The listener before may still be closing.
-		if time.Now().After(timeout) {
-			t.Fatalf("want certificate 5, got %d, %v", serial, err)
-		}
-	}
-}
-
-func TestRestoreGarbage(t *testing.T) {
-	dir := t.TempDir()
-	if _, err := atomicdir.New(filepath.Join(dir, "tls"), "tls.json").Write([]byte("garbage")); err != nil {
-		t.Fatal(err)
-	}
-	s, _ := newServer(t, newCluster(), dir)
-	if err := s.Restore(t.Context()); err != nil {
-		t.Errorf("Restore(...): want no error for what cannot be read, got %v", err)
 	}
 }

@@ -1,0 +1,351 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/kube"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi/localapitest"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
+)
+
+// What the files say.
+const (
+	configNone = `{"AuthKey":"tskey-auth-1","Version":"alpha0"}`
+	configWeb  = `{"AdvertiseServices":["svc:web"],"AuthKey":"tskey-auth-1","Version":"alpha0"}`
+	serveNone  = `{}`
+	serveWeb   = `{"Services":{"svc:web":{"TCP":{"80":{"TCPForward":"web.default.svc:8080"}}}}}`
+)
+
+// drainTime is long enough to tell a drain from none.
+const drainTime = time.Second
+
+// spreadTime is for clients of an egress pod.
+const spreadTime = time.Second
+
+// A pod is an agent and all that it deals with. Tests of pods run side by side,
+// for they wait more than they work.
+type pod struct {
+	t       *testing.T
+	dir     string
+	kube    client.WithWatch
+	local   *localapitest.Server
+	healthy atomic.Bool
+	away    atomic.Bool
+	logged  logs
+
+	// egress is the ConfigMap of a pod for egress.
+	egress string
+
+	// kernel tells that the pod has Kernel networking.
+	kernel bool
+
+	// statePatience is a minute, unless a test sets it.
+	statePatience time.Duration
+
+	url, hooks string
+	stop       func()
+}
+
+func byName(o client.Object) []string { return []string{o.GetName()} }
+
+// newPod returns a pod whose agent does not run yet.
+func newPod(t *testing.T, objs ...client.Object) *pod {
+	t.Helper()
+	s, err := kube.NewScheme()
+	if err != nil {
+		t.Fatalf("NewScheme(): %v", err)
+	}
+	p := &pod{t: t, dir: t.TempDir(), statePatience: time.Minute}
+	c := fake.NewClientBuilder().WithScheme(s).WithObjects(objs...).WithStatusSubresource(&v1alpha1.Machine{}).
+		WithIndex(&corev1.Secret{}, "metadata.name", byName).WithIndex(&corev1.ConfigMap{}, "metadata.name", byName).Build()
+	p.kube = &apiServer{WithWatch: c, away: &p.away}
+	p.local = localapitest.New(t, func() {})
+	p.healthy.Store(true)
+	t.Cleanup(func() {
+		if p.stop != nil {
+			p.stop()
+		}
+	})
+	return p
+}
+
+// An apiServer can be away. It has no watch-list, like all fakes.
+type apiServer struct {
+	client.WithWatch
+	away *atomic.Bool
+}
+
+func (a *apiServer) IsWatchListSemanticsUnSupported() bool { return true }
+
+func (a *apiServer) Get(ctx context.Context, key client.ObjectKey, obj client.Object, o ...client.GetOption) error {
+	if a.away.Load() {
+		return errors.New("connection refused")
+	}
+	return a.WithWatch.Get(ctx, key, obj, o...)
+}
+
+func (a *apiServer) List(ctx context.Context, l client.ObjectList, o ...client.ListOption) error {
+	if a.away.Load() {
+		return errors.New("connection refused")
+	}
+	return a.WithWatch.List(ctx, l, o...)
+}
+
+// Watch begins with what there is: the fake forgets what happened since the list
+// that an API server would begin from.
+func (a *apiServer) Watch(ctx context.Context, l client.ObjectList, o ...client.ListOption) (watch.Interface, error) {
+	w, err := a.WithWatch.Watch(ctx, l, o...)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.WithWatch.List(ctx, l, o...); err != nil {
+		w.Stop()
+		return nil, err
+	}
+	items, err := apimeta.ExtractList(l)
+	if err != nil {
+		w.Stop()
+		return nil, err
+	}
+	events := make(chan watch.Event)
+	out := watch.NewProxyWatcher(events)
+	go func() {
+		defer close(events)
+		defer w.Stop()
+		send := func(e watch.Event) bool {
+			select {
+			case events <- e:
+				return true
+			case <-out.StopChan():
+				return false
+			}
+		}
+		for _, o := range items {
+			if !send(watch.Event{Type: watch.Modified, Object: o}) {
+				return
+			}
+		}
+		for {
+			select {
+			case e, ok := <-w.ResultChan():
+				if !ok || !send(e) {
+					return
+				}
+			case <-out.StopChan():
+				return
+			}
+		}
+	}()
+	return out, nil
+}
+
+// Logs are what an agent said.
+type logs struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *logs) logger() logging.Logger {
+	return logging.NewLogrLogger(funcr.NewJSON(func(line string) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.b.WriteString(line + "\n")
+	}, funcr.Options{Verbosity: 10}))
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// start runs an agent.
+func (p *pod) start() {
+	p.t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		p.t.Fatalf("net.Listen(...): %v", err)
+	}
+	hooks, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		p.t.Fatalf("net.Listen(...): %v", err)
+	}
+	checker := probe.CheckerFn(func(context.Context, probe.Target) error {
+		if p.healthy.Load() {
+			return nil
+		}
+		return errors.New("boom")
+	})
+	a := New(Options{
+		PodName:             "set-0",
+		PodNamespace:        "default",
+		PodIP:               "10.0.0.7",
+		Endpoints:           "set",
+		TailscaledConfigDir: filepath.Join(p.dir, "tsconfig", "set-0"),
+		ServeConfigPath:     filepath.Join(p.dir, "proxies", "serve-config.json"),
+		Drain:               drainTime,
+		StatePatience:       p.statePatience,
+		Pauses:              Pauses{Retry: 50 * time.Millisecond, Report: 10 * time.Millisecond, Settle: 50 * time.Millisecond},
+		Kernel:              p.kernel,
+		Egress: EgressOptions{
+			ConfigMap: p.egress,
+			Dir:       filepath.Join(p.dir, "egress"),
+			Spread:    spreadTime,
+			Drain:     time.Minute,
+		},
+	}, p.kube, localapi.NewClient(p.local.Socket), localapi.NewDialer(p.local.Socket), checker, NewMetrics(), p.logged.logger())
+
+	ctx, cancel := context.WithCancel(p.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx, l, hooks) }()
+	p.url, p.hooks = "http://"+l.Addr().String(), "http://"+hooks.Addr().String()
+	p.stop = func() {
+		cancel()
+		if err := <-done; err != nil {
+			p.t.Errorf("Run(...): %v", err)
+		}
+		p.stop = nil
+		if strings.Contains(p.logged.String(), "tskey") {
+			p.t.Errorf("No log may hold a key:\n%s", p.logged.String())
+		}
+	}
+}
+
+// get returns status and body of an answer of the agent.
+func (p *pod) get(path string) (int, string) {
+	p.t.Helper()
+	url := p.url
+	if path == proxy.PathPreStop {
+		url = p.hooks
+	}
+	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, url+path, nil)
+	if err != nil {
+		p.t.Fatalf("NewRequest(...): %v", err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		p.t.Fatalf("GET %s: %v", path, err)
+	}
+	b, err := io.ReadAll(res.Body)
+	if err := errors.Join(err, res.Body.Close()); err != nil {
+		p.t.Fatalf("GET %s: %v", path, err)
+	}
+	return res.StatusCode, string(b)
+}
+
+// files returns config and serve config. Empty means that there is none.
+func (p *pod) files() [2]string {
+	p.t.Helper()
+	var out [2]string
+	for i, name := range []string{filepath.Join("tsconfig", "set-0", meta.ConfigKey), filepath.Join("proxies", "serve-config.json")} {
+		b, err := os.ReadFile(filepath.Join(p.dir, name))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			p.t.Fatalf("ReadFile(...): %v", err)
+		}
+		out[i] = string(b)
+	}
+	return out
+}
+
+// service returns what the Machine's status says of svc:web.
+func (p *pod) service() v1alpha1.HostedService {
+	p.t.Helper()
+	m := &v1alpha1.Machine{}
+	if err := p.kube.Get(p.t.Context(), client.ObjectKey{Namespace: "default", Name: "set-0"}, m); err != nil {
+		p.t.Fatalf("Get(...): %v", err)
+	}
+	if m.Status.Agent == nil {
+		return v1alpha1.HostedService{}
+	}
+	for _, s := range m.Status.Agent.Services {
+		if s.Name == "svc:web" {
+			return s
+		}
+	}
+	return v1alpha1.HostedService{}
+}
+
+// eventually waits for got to return what is wanted.
+func eventually[T any](t *testing.T, reason string, want T, got func() T) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(20 * time.Second)
+	for {
+		have := got()
+		if cmp.Equal(want, have) {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("\n%s\n-want, +got:\n%s", reason, cmp.Diff(want, have))
+		}
+	}
+}
+
+func secret() *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "set-0-config"},
+		Data:       map[string][]byte{meta.ConfigKey: []byte(`{"Version":"alpha0","AuthKey":"tskey-auth-1"}`)},
+	}
+}
+
+func machine() *v1alpha1.Machine {
+	return &v1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "set-0"},
+		Spec: v1alpha1.MachineSpec{
+			ForProvider:    v1alpha1.MachineParameters{Hostname: "set-0"},
+			ReportInterval: &metav1.Duration{Duration: time.Millisecond},
+		},
+	}
+}
+
+func attachment() *v1alpha1.ServiceAttachment {
+	return &v1alpha1.ServiceAttachment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-set", Labels: map[string]string{meta.LabelEndpoints: "set"}},
+		Spec: v1alpha1.ServiceAttachmentSpec{
+			Endpoints:   "set",
+			Services:    "web",
+			Direction:   v1alpha1.DirectionIngress,
+			ServiceName: "svc:web",
+			Addresses:   []string{"100.100.0.1"},
+			Ports:       []v1alpha1.AttachmentPort{{Port: 80, Backend: &v1alpha1.AttachmentBackend{Host: "web.default.svc", Port: 8080}}},
+			HealthCheck: v1alpha1.AttachmentHealthCheck{
+				Interval:           metav1.Duration{Duration: 10 * time.Millisecond},
+				Timeout:            metav1.Duration{Duration: time.Second},
+				HealthyThreshold:   2,
+				UnhealthyThreshold: 2,
+			},
+		},
+	}
+}

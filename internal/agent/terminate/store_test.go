@@ -1,0 +1,140 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package terminate
+
+import (
+	"context"
+	"net/netip"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/atomicdir"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
+)
+
+// TestState reads certificates of Tailscale from a machine's state.
+func TestState(t *testing.T) {
+	ca := newAuthority(t)
+	c := newCluster()
+	dir := t.TempDir()
+	s, changed := newServer(t, c, dir)
+	to, _ := backend(t)
+	web := plan.Termination{Listen: freeAddress(t), Secret: "set-0", Domain: host, Backend: to}
+	other := plan.Termination{Listen: freeAddress(t), Secret: "set-0", Domain: "other.example.com", Backend: to}
+	set(t, s, web)
+
+	// state of a machine with certificates of those serial numbers.
+	state := func(serials map[string]int64) *corev1.Secret {
+		out := &corev1.Secret{Data: map[string][]byte{"_machinekey": []byte("garbage")}}
+		for domain, n := range serials {
+			got := ca.secret(n)
+			out.Data[domain+".crt"] = got.Data[corev1.TLSCertKey]
+			out.Data[domain+".key"] = got.Data[corev1.TLSPrivateKeyKey]
+		}
+		return out
+	}
+	is := func(reason string, want map[plan.CertificateRef]plan.Certificate, serial int64) {
+		t.Helper()
+		if diff := cmp.Diff(want, s.Certificates()); diff != "" {
+			t.Errorf("\n%s\nCertificates(): -want, +got:\n%s", reason, diff)
+		}
+		if serial == 0 {
+			return
+		}
+		if _, got, err := ca.handshake(dial(t, web.Listen, someone)); err != nil || got != serial {
+			t.Errorf("\n%s\nwant certificate %d, got %d, %v", reason, serial, got, err)
+		}
+	}
+	ref, otherRef := web.Certificate(), other.Certificate()
+	missing := "key " + host + ".crt is missing or empty"
+
+	c.tell(t, "set-0", state(nil))
+	is("A certificate that was not issued yet is missing.", map[plan.CertificateRef]plan.Certificate{ref: {Problem: missing}}, 0)
+	issued := state(map[string]int64{host: 1})
+	c.tell(t, "set-0", issued)
+	is("One that was is used.", map[plan.CertificateRef]plan.Certificate{ref: {Usable: true}}, 1)
+
+	for len(changed) > 0 {
+		<-changed
+	}
+	set(t, s, web, other)
+	select {
+	case <-changed:
+	case <-time.After(deadline):
+		t.Error("What is known of a second name at once must be told")
+	}
+	is("Another name of the same Secret is looked for in what was read.",
+		map[plan.CertificateRef]plan.Certificate{ref: {Usable: true}, otherRef: {Problem: "key other.example.com.crt is missing or empty"}}, 1)
+	set(t, s, web)
+
+	c.tell(t, "set-0", state(map[string]int64{host: 2}))
+	is("A renewed one is used at once.", map[plan.CertificateRef]plan.Certificate{ref: {Usable: true}}, 2)
+	c.tell(t, "set-0", state(nil))
+	is("A machine that lost its state takes no certificate from the others.", map[plan.CertificateRef]plan.Certificate{ref: {Usable: true, Problem: missing}}, 2)
+	c.tell(t, "set-0", nil)
+	is("Neither does one that is gone.", map[plan.CertificateRef]plan.Certificate{ref: {Usable: true, Problem: "there is no such Secret"}}, 2)
+
+	again, _ := newServer(t, newCluster(), dir)
+	if err := again.Restore(t.Context()); err != nil {
+		t.Fatalf("Restore(...): %v", err)
+	}
+	if diff := cmp.Diff(map[plan.CertificateRef]plan.Certificate{ref: {Usable: true}}, again.Certificates()); diff != "" {
+		t.Errorf("A restarted agent must have it, too: -want, +got:\n%s", diff)
+	}
+}
+
+func TestRestore(t *testing.T) {
+	ca := newAuthority(t)
+	dir := t.TempDir()
+	to, _ := backend(t)
+	at := freeAddress(t)
+	term := plan.Termination{Listen: at, Secret: "web-tls", Backend: to}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	c := newCluster()
+	s, _ := newServer(t, c, dir)
+	if err := s.Set(ctx, map[string][]plan.Termination{"svc:web": {term}}); err != nil {
+		t.Fatal(err)
+	}
+	c.tell(t, "web-tls", ca.secret(5))
+	cancel()
+
+	// The API server is away: nothing tells of the Secret.
+	again, _ := newServer(t, newCluster(), dir)
+	if err := again.Restore(t.Context()); err != nil {
+		t.Fatalf("Restore(...): %v", err)
+	}
+	if diff := cmp.Diff(map[plan.CertificateRef]plan.Certificate{{Secret: "web-tls"}: {Usable: true}}, again.Certificates()); diff != "" {
+		t.Errorf("Certificates(): -want, +got:\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string][]plan.Termination{"svc:web": {term}}, again.Serving(), cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
+		t.Errorf("Serving(): -want, +got:\n%s", diff)
+	}
+	timeout := time.Now().Add(deadline)
+	for {
+		_, serial, err := ca.handshake(dial(t, at, someone))
+		if err == nil && serial == 5 {
+			break
+		}
+		// The listener before may still be closing.
+		if time.Now().After(timeout) {
+			t.Fatalf("want certificate 5, got %d, %v", serial, err)
+		}
+	}
+}
+
+func TestRestoreGarbage(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := atomicdir.New(filepath.Join(dir, "tls"), "tls.json").Write([]byte("garbage")); err != nil {
+		t.Fatal(err)
+	}
+	s, _ := newServer(t, newCluster(), dir)
+	if err := s.Restore(t.Context()); err != nil {
+		t.Errorf("Restore(...): want no error for what cannot be read, got %v", err)
+	}
+}
