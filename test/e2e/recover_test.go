@@ -60,44 +60,51 @@ func expireKey(t *testing.T, nodeID string) {
 	post(t, "device/"+nodeID+"/expire", "")
 }
 
-// recovers takes from a proxy what makes it a node of its tailnet. Each time it must
-// come back by itself, as another device, and leave nothing behind.
+// recovers takes from proxies what makes them nodes of their tailnet, from each
+// something else. Each must come back by itself, as another device, and leave nothing
+// behind. They are several machines, for kubelet waits longer before each restart of a
+// container.
 func recovers(t *testing.T) {
-	const machine = "proxies-ingress-0"
-	for _, loss := range []struct {
+	losses := []struct {
 		name string
-		lose func(t *testing.T, nodeID string)
+		lose func(t *testing.T, machine, nodeID string)
 	}{
-		{"DeletedDevice", func(t *testing.T, nodeID string) {
+		{"DeletedDevice", func(t *testing.T, _, nodeID string) {
 			t.Helper()
 			if err := tailnetClient(t).Devices().Delete(t.Context(), nodeID); err != nil {
 				t.Fatalf("cannot delete the device: %v", err)
 			}
 		}},
-		{"ExpiredKey", expireKey},
-		{"LostState", func(t *testing.T, _ string) {
+		{"ExpiredKey", func(t *testing.T, _, nodeID string) {
+			t.Helper()
+			expireKey(t, nodeID)
+		}},
+		{"LostState", func(t *testing.T, machine, _ string) {
 			t.Helper()
 			kubectl(t, "delete", "secret", machine, "-n", namespace, "--wait=false")
 		}},
-	} {
-		t.Run(loss.name, func(t *testing.T) {
-			// Kubelet waits longer before each restart of a container; those of a
-			// new pod start over.
-			kubectl(t, "delete", "pod", machine, "-n", namespace, "--force", "--grace-period=0")
-			answered(t, "web", "web", 2*time.Minute)
-			before := jsonpath(t, "machines", machine, "{.status.atProvider.nodeID}")
-			loss.lose(t, before)
-			took := eventually(t, 4*time.Minute, "another device in place of "+before, func() string {
-				now := jsonpath(t, "machines", machine, "{.status.atProvider.nodeID}")
-				ready := jsonpath(t, "machines", machine, "{.status.conditions[?(@.type=='Ready')].status}")
-				d, k, _ := tailnetState(t).ours()
-				if now == before || ready != "True" || d != 1 || k != 0 {
-					return fmt.Sprintf("node %s, Ready %s, %d devices, %d keys", now, ready, d, k)
-				}
-				return ""
-			})
-			answered(t, "web", "web", 2*time.Minute)
-			t.Logf("back after %s", took.Round(time.Second))
-		})
 	}
+	scale(t, len(losses))
+	t.Run("SideBySide", func(t *testing.T) {
+		for i, loss := range losses {
+			t.Run(loss.name, func(t *testing.T) {
+				t.Parallel()
+				machine := fmt.Sprintf("proxies-ingress-%d", i)
+				before := jsonpath(t, "machines", machine, "{.status.atProvider.nodeID}")
+				loss.lose(t, machine, before)
+				took := eventually(t, 4*time.Minute, "another device in place of "+before, func() string {
+					now := jsonpath(t, "machines", machine, "{.status.atProvider.nodeID}")
+					ready := jsonpath(t, "machines", machine, "{.status.conditions[?(@.type=='Ready')].status}")
+					if now == before || ready != "True" {
+						return fmt.Sprintf("node %s, Ready %s", now, ready)
+					}
+					return ""
+				})
+				t.Logf("back after %s", took.Round(time.Second))
+			})
+		}
+	})
+	// All serve again, and no device and no key is left of those that they were.
+	scale(t, len(losses))
+	answered(t, "web", "web", 2*time.Minute)
 }
