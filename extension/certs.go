@@ -54,9 +54,10 @@ func (c *certificates) run(ctx context.Context) error {
 }
 
 // source that clusters get their endpoints from.
-func (c *certificates) source(cli *CLI) xds.Source {
+func (c *certificates) source(cli *CLI) (xds.Source, error) {
 	if cli.XDSMode == modeXDSTP {
-		return xds.XDSTP(authority)
+		return xds.XDSTP(authority), nil
 	}
-	return xds.GoogleGRPC(cli.EDSTarget, c.roots)
+	target, err := dialTarget(cli.EDSTarget)
+	return xds.GoogleGRPC(target, cli.EDSServer, c.roots), err
 }

@@ -48,7 +48,8 @@ type CLI struct {
 	EDSAddress  string `help:"Address to serve endpoints to Envoys on: HOST:PORT, or unix:PATH for Envoys of the same machine." name:"eds-address" default:":5006" env:"EDS_ADDRESS" group:"Endpoints"`
 	EDSTLS      string `help:"Folder with tls.crt, tls.key, and in ca.crt what they chain to: Envoys are told to trust that alone. Without it there is no TLS." name:"eds-tls" env:"EDS_TLS" placeholder:"DIR" group:"Endpoints"`
 	EDSClientCA string `help:"File of the certificates that Envoys' own must chain to. Envoys have one where Envoy Gateway runs them beside itself, and none in namespaces of Gateways. Without it any client is answered." name:"eds-client-ca" env:"EDS_CLIENT_CA" placeholder:"FILE" group:"Endpoints"`
-	EDSTarget   string `help:"What Envoys dial for endpoints, as a gRPC target such as ipv4:10.96.0.7:5006, the Service of all replicas. An address rather than a name: Envoys on the host's network cannot resolve names of the cluster." name:"eds-target" default:"ipv4:127.0.0.1:5006" env:"EDS_TARGET" group:"Endpoints"`
+	EDSTarget   string `help:"What Envoys dial for endpoints: ADDRESS:PORT, or any gRPC target. The Service of all replicas, by its address rather than by its name: Envoys on the host's network cannot resolve names of the cluster." name:"eds-target" default:"127.0.0.1:5006" env:"EDS_TARGET" group:"Endpoints"`
+	EDSServer   string `help:"Name in the certificate that Envoys check, if it is not what they dial. They cannot check the address of a Service, which no certificate is made for." name:"eds-server-name" env:"EDS_SERVER_NAME" placeholder:"NAME" group:"Endpoints"`
 	XDSMode     string `help:"How Envoys ask: GoogleGRPC needs nothing in an EnvoyProxy, and takes a stream for each target. XDSTP takes one stream for each Envoy, for thousands of targets, and needs the authority tailscale in each EnvoyProxy's bootstrap." name:"xds-mode" enum:"GoogleGRPC,XDSTP" default:"GoogleGRPC" env:"XDS_MODE" group:"Endpoints"`
 
 	Kubeconfig string `help:"File that says how to reach the Kubernetes API. Without it the extension must run in a pod." env:"KUBECONFIG" placeholder:"FILE" group:"Objects" xor:"source"`
@@ -79,7 +80,8 @@ func (c *CLI) Validate() error {
 	if c.EDSClientCA != "" && c.EDSTLS == "" {
 		return errors.New("--eds-client-ca needs --eds-tls")
 	}
-	return nil
+	_, err := dialTarget(c.EDSTarget)
+	return err
 }
 
 // Run the extension until it is told to end.

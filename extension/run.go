@@ -52,6 +52,10 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 	if err != nil {
 		return err
 	}
+	from, err := certs.source(c)
+	if err != nil {
+		return err
+	}
 	store := index.NewStore()
 	src, err := newSource(c, store, log)
 	if err != nil {
@@ -67,7 +71,7 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 	}, endpoints.Metrics())
 
 	hooksServer := serve.NewServer(serve.Options{Credentials: certs.hooks.Credentials(), Interceptor: obs.Interceptor})
-	pb.RegisterEnvoyGatewayExtensionServer(hooksServer, hooks.NewServer(store, certs.source(c),
+	pb.RegisterEnvoyGatewayExtensionServer(hooksServer, hooks.NewServer(store, from,
 		hooks.WithLogger(log),
 		hooks.WithRecorder(hooks.RecorderFn(func(t hooks.Translation) { obs.Translated(t.Gateway, outcomes(t.Summary)) })),
 	))

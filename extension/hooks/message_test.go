@@ -30,7 +30,7 @@ import (
 )
 
 // testSource of endpoints.
-var testSource = xds.GoogleGRPC("ipv4:10.96.0.7:5006", nil)
+var testSource = xds.GoogleGRPC("ipv4:10.96.0.7:5006", "", nil)
 
 func toAny(m proto.Message) *anypb.Any {
 	a := &anypb.Any{}

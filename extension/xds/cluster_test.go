@@ -296,12 +296,13 @@ func TestSource(t *testing.T) {
 						"grpc.keepalive_time_ms":        {ValueSpecifier: &corev3.GrpcService_GoogleGrpc_ChannelArgs_Value_IntValue{IntValue: 10_000}},
 						"grpc.keepalive_timeout_ms":     {ValueSpecifier: &corev3.GrpcService_GoogleGrpc_ChannelArgs_Value_IntValue{IntValue: 5_000}},
 						"grpc.max_reconnect_backoff_ms": {ValueSpecifier: &corev3.GrpcService_GoogleGrpc_ChannelArgs_Value_IntValue{IntValue: 5_000}},
+						"grpc.ssl_target_name_override": {ValueSpecifier: &corev3.GrpcService_GoogleGrpc_ChannelArgs_Value_StringValue{StringValue: "eds.example.svc"}},
 					}},
 				}}}},
 			}},
 		},
 	}
-	got := GoogleGRPC("ipv4:10.96.0.7:5006", []byte("PEM")).EDS(name)
+	got := GoogleGRPC("ipv4:10.96.0.7:5006", "eds.example.svc", []byte("PEM")).EDS(name)
 	if !proto.Equal(want, got) {
 		t.Errorf("GoogleGRPC(...).EDS(...): want %v, got %v", want, got)
 	}

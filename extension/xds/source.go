@@ -44,8 +44,9 @@ type Source struct {
 // Target is gRPC's name of the server, such as ipv4:10.96.0.7:5006 (a Service's
 // address needs no DNS, which proxies on the host's network do not have). Roots are
 // PEM certificates of the authority that the server's own is checked against; none
-// means no TLS.
-func GoogleGRPC(target string, roots []byte) Source {
+// means no TLS. Name is what the server's certificate must be for; empty means what
+// is dialled.
+func GoogleGRPC(target, name string, roots []byte) Source {
 	g := &corev3.GrpcService_GoogleGrpc{
 		TargetUri:  target,
 		StatPrefix: statPrefix,
@@ -54,6 +55,12 @@ func GoogleGRPC(target string, roots []byte) Source {
 			"grpc.keepalive_timeout_ms":     millis(keepaliveTimeout),
 			"grpc.max_reconnect_backoff_ms": millis(reconnectBackoff),
 		}},
+	}
+	if name != "" {
+		// What is dialled is an address, and the certificate is for the Service.
+		g.ChannelArgs.Args["grpc.ssl_target_name_override"] = &corev3.GrpcService_GoogleGrpc_ChannelArgs_Value{
+			ValueSpecifier: &corev3.GrpcService_GoogleGrpc_ChannelArgs_Value_StringValue{StringValue: name},
+		}
 	}
 	if len(roots) > 0 {
 		g.ChannelCredentials = &corev3.GrpcService_GoogleGrpc_ChannelCredentials{

@@ -1,8 +1,8 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command xpkg builds our Crossplane packages and the agent's image without a
-// container engine, and pushes them to a registry.
+// Command xpkg builds our Crossplane packages and our images without a container
+// engine, and pushes them to a registry.
 package main
 
 import (

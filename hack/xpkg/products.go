@@ -23,6 +23,7 @@ const organization = "ghcr.io/tailscale-gateway"
 func products() []product {
 	return []product{
 		{Name: "agent", Main: "./cmd/agent"},
+		{Name: "extension", Main: "./extension"},
 		{Name: "provider-tailscale", Main: "./cmd/provider", Package: "package/provider"},
 		{Name: "function-tailscaletailnet", Main: "./functions/tailscaletailnet", Package: "functions/tailscaletailnet/package"},
 		{Name: "function-tailscaleendpoints", Main: "./functions/tailscaleendpoints", Package: "functions/tailscaleendpoints/package"},

@@ -1,0 +1,22 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package charts carries what of our Helm charts others need to know. The charts
+// themselves are the folders beside it.
+package charts
+
+import _ "embed"
+
+// Name of the extension's chart, of its Deployment, and of the Service for hooks.
+const Name = "tailscale-gateway-extension"
+
+// Extension are the RBAC rules of the extension's service account.
+//
+//go:embed tailscale-gateway-extension/files/extension-rules.yaml
+var Extension []byte
+
+// EnvoyGateway are the RBAC rules that Envoy Gateway's service account needs beside
+// those of its own chart.
+//
+//go:embed tailscale-gateway-extension/files/envoy-gateway-rules.yaml
+var EnvoyGateway []byte

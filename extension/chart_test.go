@@ -1,0 +1,337 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package main
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+var update = flag.Bool("update", false, "Rewrite the chart's goldens.")
+
+const (
+	chartDir  = "../cluster/charts/tailscale-gateway-extension"
+	chartName = "tailscale-gateway-extension"
+	// chartNamespace is where our documentation installs it.
+	chartNamespace = "envoy-gateway-system"
+)
+
+// helm runs the lab's Helm, which the Makefile names.
+func helm(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	bin := os.Getenv("TEST_ASSET_HELM")
+	if bin == "" {
+		t.Fatal("TEST_ASSET_HELM must name Helm's binary: make test-integration sets it")
+	}
+	cmd := exec.CommandContext(t.Context(), bin, args...)
+	// No cluster that this machine happens to know.
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+os.DevNull)
+	out, complaint := &bytes.Buffer{}, &bytes.Buffer{}
+	cmd.Stdout, cmd.Stderr = out, complaint
+	err := cmd.Run()
+	return out.String() + complaint.String(), err
+}
+
+func render(t *testing.T, values ...string) string {
+	t.Helper()
+	out, err := tryRender(t, values...)
+	if err != nil {
+		t.Fatalf("cannot render the chart with %v: %v: %s", values, err, out)
+	}
+	return out
+}
+
+func tryRender(t *testing.T, values ...string) (string, error) {
+	t.Helper()
+	args := []string{"template", chartName, chartDir, "--namespace=" + chartNamespace, "--kube-version=1.35.4"}
+	for _, v := range values {
+		args = append(args, "--set="+v)
+	}
+	return helm(t, args...)
+}
+
+// objects of a kind, by name.
+func objects[T any](t *testing.T, rendered, kind string) map[string]T {
+	t.Helper()
+	out := map[string]T{}
+	for doc := range strings.SplitSeq(rendered, "\n---\n") {
+		m := metav1.PartialObjectMetadata{}
+		if err := yaml.Unmarshal([]byte(doc), &m); err != nil {
+			t.Fatal(err)
+		}
+		if m.Kind != kind {
+			continue
+		}
+		var o T
+		if err := yaml.UnmarshalStrict([]byte(doc), &o); err != nil {
+			t.Fatalf("the API server would refuse %s %s: %v", kind, m.Name, err)
+		}
+		out[m.Name] = o
+	}
+	if len(out) == 0 {
+		t.Fatalf("the chart has no %s", kind)
+	}
+	return out
+}
+
+// variants of the chart that are all to be valid.
+var variants = map[string][]string{
+	"default":      {"certificates.mode=Existing"},
+	"cert-manager": {"certificates.mode=CertManager"},
+	"everything": {
+		"certificates.mode=Existing", "eds.mode=XDSTP", "eds.clientCASecret=envoy-ca", "hooks.clientCASecret=envoy-gateway",
+		"hooks.trafficPolicy=Cluster", "replicas=3", "debug=true", "pprof=true", "drainSeconds=20", "image.tag=v1.2.3", "extraArgs[0]=--drain=7s",
+		"envoyGateway.namespace=gateways", "networkPolicy.extraEnvoys[0].ipBlock.cidr=10.0.0.0/8", "podAnnotations.team=edge",
+		"podLabels.team=edge", "priorityClassName=system-cluster-critical", "imagePullSecrets[0].name=registry", "nodeSelector.zone=a",
+		"tolerations[0].operator=Exists", "fullnameOverride=ts",
+	},
+	"bare": {"certificates.mode=Existing", "networkPolicy.enabled=false", "replicas=1", "eds.target=dns:///eds.example:5006"},
+}
+
+// TestChartGolden shows what a change of the chart changes.
+func TestChartGolden(t *testing.T) {
+	for name, values := range variants {
+		t.Run(name, func(t *testing.T) {
+			got := render(t, values...)
+			if again := render(t, values...); again != got {
+				t.Errorf("the same values render to other bytes: -first, +second:\n%s", cmp.Diff(got, again))
+			}
+			file := filepath.Join("testdata", "chart", name+".yaml")
+			if *update {
+				if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("-want, +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestChartLint(t *testing.T) {
+	if out, err := helm(t, "lint", "--strict", "--kube-version=1.35.4", chartDir); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestChartRefuses what cannot work, before anything is installed.
+func TestChartRefuses(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		values []string
+	}{
+		"UnknownValue":     {reason: "A misspelt value must not be ignored.", values: []string{"replica=3"}},
+		"NoReplicas":       {reason: "Envoy Gateway would wait for ever.", values: []string{"replicas=0"}},
+		"LongName":         {reason: "Names of Services have room for a suffix.", values: []string{"fullnameOverride=" + strings.Repeat("a", 60)}},
+		"EnvoysWithoutKey": {reason: "Envoys show a certificate in mode XDSTP alone.", values: []string{"eds.clientCASecret=envoy-ca"}},
+		"OtherPolicy":      {reason: "Kubernetes knows two.", values: []string{"hooks.trafficPolicy=local"}},
+		"NoPodLabels":      {reason: "All pods could call hooks.", values: []string{"envoyGateway.podLabels.control-plane=null"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if out, err := tryRender(t, tc.values...); err == nil {
+				t.Errorf("%s\nthe chart renders with %v:\n%s", tc.reason, tc.values, out)
+			}
+		})
+	}
+}
+
+// TestChartFlags has the binary parse what the chart starts it with.
+func TestChartFlags(t *testing.T) {
+	for name, values := range variants {
+		t.Run(name, func(t *testing.T) {
+			for _, d := range objects[appsv1.Deployment](t, render(t, values...), "Deployment") {
+				c := d.Spec.Template.Spec.Containers[0]
+				// What kubelet puts in for the Service.
+				in := strings.NewReplacer(
+					"$("+variable(d.GetName())+"_SERVICE_HOST)", "10.96.0.7", "$("+variable(d.GetName())+"_SERVICE_PORT)", "5006")
+				args := make([]string, len(c.Args))
+				for i, a := range c.Args {
+					args[i] = in.Replace(a)
+				}
+				cli := &CLI{}
+				parser, err := kong.New(cli, kong.Vars{"version": "v0.0.0"}, kong.Exit(func(int) { t.Error("the binary would end") }))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := parser.Parse(args); err != nil {
+					t.Fatalf("the binary refuses %v: %v", args, err)
+				}
+				if target, err := dialTarget(cli.EDSTarget); err != nil || !strings.Contains(target, ":") {
+					t.Errorf("Envoys would dial %q: %v", target, err)
+				}
+			}
+		})
+	}
+}
+
+// variable that Kubernetes makes from the name of the Service for endpoints.
+func variable(name string) string {
+	return strings.ReplaceAll(strings.ToUpper(name+"-eds"), "-", "_")
+}
+
+// TestChartRoles holds the roles against what is watched: nothing less, or the
+// extension never becomes ready, and nothing more.
+func TestChartRoles(t *testing.T) {
+	s, err := index.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]bool{}
+	for _, o := range index.Kinds() {
+		gvk, err := apiutil.GVKForObject(o, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[resource(gvk)] = true
+	}
+	roles := objects[rbacv1.ClusterRole](t, render(t, "certificates.mode=Existing"), "ClusterRole")
+	got := map[string]bool{}
+	for _, r := range roles[chartName].Rules {
+		if !slices.Equal(r.Verbs, []string{"get", "list", "watch"}) {
+			continue
+		}
+		for _, g := range r.APIGroups {
+			for _, res := range r.Resources {
+				got[res+"."+g] = true
+			}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("what the extension watches: -want allowed, +allowed:\n%s", diff)
+	}
+
+	for name, role := range roles {
+		for _, r := range role.Rules {
+			for _, s := range slices.Concat(r.APIGroups, r.Resources, r.Verbs, r.NonResourceURLs) {
+				if strings.Contains(s, "*") {
+					t.Errorf("ClusterRole %s grants more than it names: %v", name, r)
+				}
+			}
+		}
+	}
+}
+
+// resource of a kind, as CRDs name it. Ours are plurals already.
+func resource(k schema.GroupVersionKind) string {
+	if strings.HasPrefix(k.Kind, "Tailscale") {
+		return strings.ToLower(k.Kind) + "." + k.Group
+	}
+	r, _ := meta.UnsafeGuessKindToResource(k)
+	return r.Resource + "." + r.Group
+}
+
+// TestChartCertificates checks what Helm makes as Envoy Gateway and Envoy do.
+func TestChartCertificates(t *testing.T) {
+	rendered := render(t)
+	secrets := objects[corev1.Secret](t, rendered, "Secret")
+	server, ca := secrets[chartName+"-tls"], secrets[chartName+"-ca"]
+	if diff := cmp.Diff(server.Data["ca.crt"], ca.Data["tls.crt"]); diff != "" {
+		t.Errorf("what Envoys and Envoy Gateway trust differs:\n%s", diff)
+	}
+	if len(ca.Data) != 1 {
+		t.Errorf("the authority's Secret holds more than its certificate")
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(ca.Data["tls.crt"]) {
+		t.Fatal("the authority's Secret holds no certificate")
+	}
+	block, _ := pem.Decode(server.Data["tls.crt"])
+	if block == nil {
+		t.Fatal("the server's Secret holds no certificate")
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{
+		// As cluster/envoy-gateway/values.yaml names it.
+		chartName + ".envoy-gateway-system.svc.cluster.local",
+		// As Envoys are told.
+		strings.TrimPrefix(arg(t, rendered, "--eds-server-name="), "--eds-server-name="),
+	} {
+		if _, err := cert.Verify(x509.VerifyOptions{DNSName: name, Roots: roots}); err != nil {
+			t.Errorf("the server's certificate is refused under the name %s: %v", name, err)
+		}
+	}
+}
+
+func arg(t *testing.T, rendered, prefix string) string {
+	t.Helper()
+	for _, d := range objects[appsv1.Deployment](t, rendered, "Deployment") {
+		for _, a := range d.Spec.Template.Spec.Containers[0].Args {
+			if strings.HasPrefix(a, prefix) {
+				return a
+			}
+		}
+	}
+	t.Fatalf("the Deployment has no %s", prefix)
+	return ""
+}
+
+// TestChartPorts has Services and the NetworkPolicy name ports that the pod has.
+func TestChartPorts(t *testing.T) {
+	rendered := render(t)
+	ports := map[string]bool{}
+	for _, d := range objects[appsv1.Deployment](t, rendered, "Deployment") {
+		for _, p := range d.Spec.Template.Spec.Containers[0].Ports {
+			ports[p.Name] = true
+		}
+	}
+	named := map[string]bool{}
+	for _, s := range objects[corev1.Service](t, rendered, "Service") {
+		for _, p := range s.Spec.Ports {
+			named[p.TargetPort.String()] = true
+		}
+	}
+	allowed := map[string]bool{}
+	for _, n := range objects[networkingv1.NetworkPolicy](t, rendered, "NetworkPolicy") {
+		for _, r := range n.Spec.Ingress {
+			if len(r.From) == 0 {
+				t.Errorf("anybody may reach %v", r.Ports)
+			}
+			for _, p := range r.Ports {
+				allowed[p.Port.String()] = true
+			}
+		}
+	}
+	if diff := cmp.Diff(ports, named); diff != "" {
+		t.Errorf("Services: -ports of the pod, +named:\n%s", diff)
+	}
+	if diff := cmp.Diff(ports, allowed); diff != "" {
+		t.Errorf("NetworkPolicy: -ports of the pod, +named:\n%s", diff)
+	}
+}
