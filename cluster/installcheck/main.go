@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command installcheck tells what a cluster lacks to run Tailscale Gateway:
-// Crossplane, its permissions, our packages. It only reads.
+// Crossplane and its permissions, and on request what routes need. It only reads.
 package main
 
 import (
@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 
 	"github.com/alecthomas/kong"
 	authv1 "k8s.io/api/authorization/v1"
@@ -32,6 +33,10 @@ type cli struct {
 	Namespace      string `default:"crossplane-system" help:"Namespace that Crossplane runs in."`
 	ServiceAccount string `default:"crossplane"        help:"Service account that Crossplane runs as."`
 	Provider       string `default:"provider-tailscale" help:"Service account that the provider runs as."`
+
+	EnvoyGateway          bool   `help:"Check too what routes to our kinds need: Envoy Gateway, and our extension beside it."`
+	EnvoyGatewayNamespace string `default:"envoy-gateway-system" help:"Namespace that Envoy Gateway runs in."`
+	ExtensionNamespace    string `default:"envoy-gateway-system" help:"Namespace that our extension runs in."`
 }
 
 // Roles of the manifest whose permissions are checked.
@@ -62,28 +67,50 @@ func (c *cli) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return errors.Wrap(err, "cannot make client")
 	}
-	return check(ctx, kube, c.Namespace, c.ServiceAccount, c.Provider, out)
+	r := &report{out: out}
+	if err := check(ctx, kube, c.Namespace, c.ServiceAccount, c.Provider, r); err != nil {
+		return err
+	}
+	if c.EnvoyGateway {
+		if err := checkRoutes(ctx, kube, c.EnvoyGatewayNamespace, c.ExtensionNamespace, r); err != nil {
+			return err
+		}
+	}
+	return r.result()
 }
 
-// check prints a line for each thing that is checked, and returns an error when
-// any is missing.
-func check(ctx context.Context, kube kubernetes.Interface, namespace, account, provider string, out io.Writer) error {
-	missing := 0
-	report := func(ok bool, what, fix string) error {
-		line := "ok       " + what
-		if !ok {
-			missing++
-			line = "missing  " + what + "\n         " + fix
-		}
-		_, err := fmt.Fprintln(out, line)
-		return errors.Wrap(err, "cannot print")
-	}
+// A report prints a line for each thing that is checked.
+type report struct {
+	out     io.Writer
+	missing int
+}
 
+// add a thing, with what to do if it is missing.
+func (r *report) add(ok bool, what, fix string) error {
+	line := "ok       " + what
+	if !ok {
+		r.missing++
+		line = "missing  " + what + "\n         " + fix
+	}
+	_, err := fmt.Fprintln(r.out, line)
+	return errors.Wrap(err, "cannot print")
+}
+
+// result is an error when anything is missing.
+func (r *report) result() error {
+	if r.missing > 0 {
+		return errors.Errorf("%d things are missing", r.missing)
+	}
+	return nil
+}
+
+// check what all of us needs.
+func check(ctx context.Context, kube kubernetes.Interface, namespace, account, provider string, r *report) error {
 	sa, err := kube.CoreV1().ServiceAccounts(namespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + account})
 	if err != nil {
 		return errors.Wrapf(err, "cannot look up service account %s/%s", namespace, account)
 	}
-	if err := report(hasServiceAccount(sa, account), fmt.Sprintf("Crossplane's service account %s/%s", namespace, account), "Install Crossplane v2.4 or newer by its chart, or name its namespace by --namespace."); err != nil {
+	if err := r.add(hasServiceAccount(sa, account), fmt.Sprintf("Crossplane's service account %s/%s", namespace, account), "Install Crossplane v2.4 or newer by its chart, or name its namespace by --namespace."); err != nil {
 		return err
 	}
 
@@ -95,19 +122,23 @@ func check(ctx context.Context, kube kubernetes.Interface, namespace, account, p
 		if err != nil {
 			return err
 		}
-		for _, p := range wanted {
-			allowed, err := may(ctx, kube, namespace, who.account, p)
-			if err != nil {
-				return err
-			}
-			if err := report(allowed, fmt.Sprintf("%s may %s %s", who.name, p.Verb, resource(p)), "kubectl apply -f cluster/manifests/rbac.yaml"); err != nil {
-				return err
-			}
+		if err := checkPermissions(ctx, kube, namespace, who.account, who.name, wanted, "kubectl apply -f cluster/manifests/rbac.yaml", r); err != nil {
+			return err
 		}
 	}
+	return nil
+}
 
-	if missing > 0 {
-		return errors.Errorf("%d things are missing", missing)
+// checkPermissions that a service account should have.
+func checkPermissions(ctx context.Context, kube kubernetes.Interface, namespace, account, name string, wanted []authv1.ResourceAttributes, fix string, r *report) error {
+	for _, p := range wanted {
+		allowed, err := may(ctx, kube, namespace, account, p)
+		if err != nil {
+			return err
+		}
+		if err := r.add(allowed, fmt.Sprintf("%s may %s %s", name, p.Verb, resource(p)), fix); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -134,11 +165,16 @@ func hasServiceAccount(l *corev1.ServiceAccountList, name string) bool {
 	return false
 }
 
+// resource as kubectl names it.
 func resource(p authv1.ResourceAttributes) string {
-	if p.Group == "" {
-		return p.Resource
+	out := p.Resource
+	if p.Group != "" {
+		out += "." + p.Group
 	}
-	return p.Resource + "." + p.Group
+	if p.Subresource != "" {
+		out += "/" + p.Subresource
+	}
+	return out
 }
 
 // permissions are the single permissions of a ClusterRole of a manifest, in its
@@ -154,18 +190,25 @@ func permissions(manifest []byte, name string) ([]authv1.ResourceAttributes, err
 			cr = found
 		}
 	}
-	var out []authv1.ResourceAttributes
-	for _, r := range cr.Rules {
-		for _, g := range r.APIGroups {
-			for _, res := range r.Resources {
-				for _, v := range r.Verbs {
-					out = append(out, authv1.ResourceAttributes{Group: g, Resource: res, Verb: v})
-				}
-			}
-		}
-	}
+	out := single(cr.Rules)
 	if len(out) == 0 {
 		return nil, errors.Errorf("ClusterRole %q grants nothing", name)
 	}
 	return out, nil
+}
+
+// single permissions of rules, in their order.
+func single(rules []rbacv1.PolicyRule) []authv1.ResourceAttributes {
+	var out []authv1.ResourceAttributes
+	for _, r := range rules {
+		for _, g := range r.APIGroups {
+			for _, res := range r.Resources {
+				name, sub, _ := strings.Cut(res, "/")
+				for _, v := range r.Verbs {
+					out = append(out, authv1.ResourceAttributes{Group: g, Resource: name, Subresource: sub, Verb: v})
+				}
+			}
+		}
+	}
+	return out
 }

@@ -95,7 +95,11 @@ func TestCheck(t *testing.T) {
 				return true, r, err
 			})
 			out := &bytes.Buffer{}
-			err := check(t.Context(), kube, "crossplane-system", "crossplane", "provider-tailscale", out)
+			r := &report{out: out}
+			err := check(t.Context(), kube, "crossplane-system", "crossplane", "provider-tailscale", r)
+			if err == nil {
+				err = r.result()
+			}
 			if diff := cmp.Diff(tc.want.err, err, cmpopts.EquateErrors()); diff != "" {
 				t.Errorf("%s\ncheck(...): -want error, +got error:\n%s", tc.reason, diff)
 			}
