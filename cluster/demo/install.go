@@ -225,6 +225,9 @@ type object struct {
 	Status struct {
 		CurrentIdentifier string      `json:"currentIdentifier"`
 		Conditions        []condition `json:"conditions"`
+		Addresses         []struct {
+			Value string `json:"value"`
+		} `json:"addresses"`
 		VIPServiceStatus  struct {
 			DNSName   string   `json:"dnsName"`
 			Addresses []string `json:"addresses"`

@@ -3,23 +3,25 @@
 
 // Command demo shows Tailscale Gateway at work on one machine: it brings the lab
 // up, installs Crossplane and our packages as anyone would, applies
-// examples/quickstart, and reaches a pod from the tailnet. It drives the lab and
-// the installed tools by their commands alone.
+// examples/quickstart, and reaches a pod from the tailnet, and then through a Gateway
+// of Envoy Gateway. It drives the lab and the installed tools by their commands alone.
 package main
 
 import (
 	"context"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 )
 
 type cli struct {
-	Up         upCmd         `cmd:"" help:"Do all: lab, Crossplane, packages, quickstart, and the proof. Safe to run again."`
+	Up         upCmd         `cmd:"" help:"Do all: lab, Crossplane, packages, quickstart, Envoy Gateway, and the proof of both ways. Safe to run again."`
 	Install    installCmd    `cmd:"" help:"Do what up does, but stop before the quickstart."`
 	Quickstart quickstartCmd `cmd:"" help:"Apply the quickstart to a lab that install has prepared, and prove that it works."`
+	Routes     routesCmd     `cmd:"" help:"Install Envoy Gateway and our extension where the quickstart runs, and reach its page through a Gateway."`
 	Down       downCmd       `cmd:"" help:"Take everything down. Only the cache of built programs stays."`
 }
 
@@ -29,7 +31,7 @@ func main() {
 
 	k := kong.Parse(&cli{},
 		kong.Name("demo"),
-		kong.Description("Bring up a cluster and a tailnet on this machine, and reach a pod through a Tailscale Service. Needs root, on Debian."),
+		kong.Description("Bring up a cluster and a tailnet on this machine, and reach a pod through a Tailscale Service and through a Gateway. Needs root, on Debian."),
 		kong.UsageOnError(),
 		kong.BindTo(ctx, (*context.Context)(nil)))
 	k.FatalIfErrorf(k.Run())
@@ -42,7 +44,7 @@ type upCmd struct {
 // Run brings everything up and ends with the proof.
 func (c *upCmd) Run(ctx context.Context) error {
 	d := newDemo(c.options)
-	return run(ctx, os.Stdout, append(d.installSteps(), d.quickstartSteps()...))
+	return run(ctx, os.Stdout, slices.Concat(d.installSteps(), d.quickstartSteps(), d.routeSteps()))
 }
 
 type installCmd struct {
@@ -63,6 +65,21 @@ func (c *quickstartCmd) Run(ctx context.Context) error {
 		return err
 	}
 	return run(ctx, os.Stdout, (&demo{lab: l}).quickstartSteps())
+}
+
+type routesCmd struct {
+	options
+}
+
+// Run adds routes to a lab where the quickstart runs.
+func (c *routesCmd) Run(ctx context.Context) error {
+	l, err := findLab(ctx)
+	if err != nil {
+		return err
+	}
+	d := newDemo(c.options)
+	d.lab = l
+	return run(ctx, os.Stdout, d.routeSteps())
 }
 
 type downCmd struct{}

@@ -107,6 +107,7 @@ func dump() {
 		{"logs", "-n", "crossplane-system", "-l", "app=crossplane", "--tail=60"},
 		{"get", "gatewayclasses,gateways,httproutes", "-A", "-o", "yaml"},
 		{"logs", "-n", "envoy-gateway-system", "-l", "control-plane=envoy-gateway", "--tail=60"},
+		{"logs", "-n", "envoy-gateway-system", "-l", "app.kubernetes.io/name=tailscale-gateway-extension", "--prefix", "--tail=60"},
 	} {
 		out, err := exec.CommandContext(context.Background(), lab, append([]string{"kubectl"}, args...)...).CombinedOutput()
 		fmt.Printf("--- kubectl %v (%v)\n%s\n", args, err, out)

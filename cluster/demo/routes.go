@@ -1,0 +1,80 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+)
+
+const (
+	// extensionChart is both a release and a folder.
+	extensionChart        = "tailscale-gateway-extension"
+	envoyGatewayNamespace = "envoy-gateway-system"
+
+	gateways   = "gateways.gateway.networking.k8s.io"
+	routeHost  = "web.example.com"
+	routesFile = "examples/gateway.yaml"
+)
+
+// routeSteps end with the quickstart's page through a Gateway.
+func (d *demo) routeSteps() []step {
+	return []step{
+		{name: "install our extension by its chart", do: d.extension},
+		{name: "install Envoy Gateway by its chart, with our values", do: d.envoyGateway},
+		{name: "check that nothing is missing", do: d.checkRoutes},
+		{name: "apply " + routesFile, do: d.routes},
+		{name: "reach the same page through the Gateway", do: d.proofOfRoutes},
+	}
+}
+
+// extension does not wait for its pods: Envoy Gateway's pods do.
+func (d *demo) extension(ctx context.Context, _ *progress) error {
+	_, err := d.lab.helm(ctx, "upgrade", "--install", extensionChart, "cluster/charts/"+extensionChart,
+		"--namespace", envoyGatewayNamespace, "--create-namespace", "--set=image.tag="+d.version)
+	return err
+}
+
+func (d *demo) envoyGateway(ctx context.Context, _ *progress) error {
+	return goRun(ctx, "./cluster/lab", "envoy-gateway", "--values", "cluster/envoy-gateway/values.yaml")
+}
+
+func (d *demo) checkRoutes(ctx context.Context, p *progress) error {
+	return p.until(ctx, 3*time.Minute, func(ctx context.Context) (string, error) {
+		_, err := output(ctx, nil, d.lab.env(), "go", "run", "./cluster/installcheck", "--envoy-gateway")
+		return "", err
+	})
+}
+
+func (d *demo) routes(ctx context.Context, _ *progress) error {
+	_, err := d.lab.kubectl(ctx, nil, "apply", "--server-side", "-f", routesFile)
+	return err
+}
+
+func (d *demo) proofOfRoutes(ctx context.Context, p *progress) error {
+	url, answer := "", ""
+	err := p.until(ctx, 3*time.Minute, func(ctx context.Context) (string, error) {
+		o, err := d.lab.get(ctx, gateways, "web", quickstart)
+		if err != nil {
+			return "", err
+		}
+		if o == nil || o.condition("Programmed").Status != "True" || len(o.Status.Addresses) == 0 {
+			return "the Gateway is not Programmed", nil
+		}
+		url = "http://" + o.Status.Addresses[0].Value + "/"
+		answer, err = output(ctx, nil, nil, "go", "run", "./cluster/lab", "curl", "--host="+routeHost, url)
+		return "", err
+	})
+	if err != nil {
+		return err
+	}
+
+	p.printf("\nThe Gateway was asked for http://%s/ at %s, and pod %s answered through Envoy.\n", routeHost, url, strings.TrimSpace(answer))
+	p.printf("From the tailnet the same service is http://web.<tailnet domain>/, as above.\n\n")
+	p.printf("Look around:\n")
+	p.printf("  go run ./cluster/lab kubectl get gateways,httproutes -A\n")
+	p.printf("  go run ./cluster/lab curl --host=%s %s\n\n", routeHost, url)
+	return nil
+}

@@ -1,0 +1,75 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	extension          = "tailscale-gateway-extension"
+	extensionNamespace = "envoy-gateway-system"
+
+	// addHost has the route of examples/gateway.yaml serve one more host.
+	addHost = `[{"op":"add","path":"/spec/hostnames/-","value":"more.example.com"}]`
+)
+
+// routesToServices asks for the quickstart's page through the Gateway that the demo
+// made: a real Envoy, told by the extension that our chart installed.
+func routesToServices(t *testing.T) {
+	var address string
+	eventually(t, time.Minute, "the Gateway has an address", func() string {
+		address = jsonpath(t, "gateways.gateway.networking.k8s.io", "web", "{.status.addresses[0].value}")
+		if address == "" {
+			return "none yet"
+		}
+		return ""
+	})
+	for _, from := range []string{"cluster", "outside"} {
+		routed(t, from, address, "web.example.com", time.Minute)
+	}
+	if said, err := labCurl(t, "cluster", "http://"+address+"/", "other.example.com"); err == nil {
+		t.Errorf("a host without a route is served: %s", said)
+	}
+	const resolved = `{.status.parents[*].conditions[?(@.type=="ResolvedRefs")].status}`
+	if got := jsonpath(t, "httproutes.gateway.networking.k8s.io", "web", resolved); got != "True" {
+		t.Errorf("ResolvedRefs of the route is %q", got)
+	}
+
+	// Envoys keep what they have while all pods of the extension change, and what
+	// changes after arrives.
+	kubectl(t, "rollout", "restart", "deployment/"+extension, "-n", extensionNamespace)
+	kubectl(t, "rollout", "status", "deployment/"+extension, "-n", extensionNamespace, "--timeout=3m")
+	if said, err := labCurl(t, "cluster", "http://"+address+"/", "web.example.com"); err != nil {
+		t.Errorf("a route fails after the extension was rolled: %v: %s", err, said)
+	}
+	kubectl(t, "patch", "httproutes.gateway.networking.k8s.io", "web", "-n", namespace, "--type=json", "--patch="+addHost)
+	t.Logf("a new host is served %s after it was added", routed(t, "cluster", address, "more.example.com", time.Minute).Round(100*time.Millisecond))
+
+	// Endpoints follow the pods without anybody's help: Envoy asks the new extension.
+	kubectl(t, "delete", "pods", "-n", namespace, "-l", "app=web", "--wait")
+	t.Logf("new pods are asked %s after the old ones went", routed(t, "cluster", address, "web.example.com", time.Minute).Round(100*time.Millisecond))
+}
+
+// routed waits until a pod of the quickstart answers through the Gateway.
+func routed(t *testing.T, from, address, host string, timeout time.Duration) time.Duration {
+	t.Helper()
+	return eventually(t, timeout, host+" is served to "+from, func() string {
+		said, err := labCurl(t, from, "http://"+address+"/", host)
+		if err != nil {
+			return err.Error() + ": " + said
+		}
+		pods := strings.Fields(kubectl(t, "get", "pods", "-n", namespace, "-l", "app=web", "-o=jsonpath={.items[*].metadata.name}"))
+		for _, p := range pods {
+			if said == p {
+				return ""
+			}
+		}
+		return said + " answered, which is none of " + strings.Join(pods, ", ")
+	})
+}
