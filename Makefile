@@ -35,7 +35,7 @@ help: ## Show this help.
 	@awk 'BEGIN {FS = ":.*##"} /^[a-zA-Z0-9_-]+:.*?##/ {printf "  \033[36m%-16s\033[0m %s\n", $$1, $$2} /^##@/ {printf "\n\033[1m%s\033[0m\n", substr($$0, 5)}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## Bring up a cluster and a tailnet on this machine, and reach a pod through a VIP.
+demo: ## Bring up a cluster and a tailnet on this machine, and reach a pod through a VIP and through a Gateway.
 	$(DEMO) up --version=$(VERSION) --flavour=$(FLAVOUR)
 
 .PHONY: demo-down
@@ -83,8 +83,8 @@ test-unit: ## Run unit tests.
 test-integration: ## Run controllers against a real API server and a simulated Tailscale, and render examples.
 	$(LAB) build
 	TEST_ASSET_ETCD=$$($(LAB) bin etcd) TEST_ASSET_KUBE_APISERVER=$$($(LAB) bin kube-apiserver) \
-	TEST_ASSET_KUBE_CONTROLLER_MANAGER=$$($(LAB) bin kube-controller-manager) \
-	go test -tags=integration -count=1 -parallel=48 -timeout=20m ./test/apiserver/ ./test/integration/ ./extension/index/
+	TEST_ASSET_KUBE_CONTROLLER_MANAGER=$$($(LAB) bin kube-controller-manager) TEST_ASSET_HELM=$$($(LAB) bin helm) \
+	go test -tags=integration -count=1 -parallel=48 -timeout=20m ./test/apiserver/ ./test/integration/ ./extension/ ./extension/index/
 	$(RENDER)
 	$(MAKE) --no-print-directory test-standalone
 
@@ -103,6 +103,11 @@ RENDER = TEST_ASSET_CROSSPLANE=$$($(LAB) bin crossplane) TEST_ASSET_CROSSPLANE_C
 test-render: ## Render every example with Crossplane's command line, and compare with goldens.
 	$(LAB) build
 	$(RENDER)
+
+.PHONY: chart-goldens
+chart-goldens: ## Rewrite what the extension's chart renders to.
+	$(LAB) build helm
+	TEST_ASSET_HELM=$$($(LAB) bin helm) go test -tags=integration ./extension/ -run TestChart -update
 
 .PHONY: render-goldens
 render-goldens: ## Rewrite the goldens of examples from what they render to.
@@ -143,11 +148,16 @@ tidy: ## Tidy every go.mod.
 
 .PHONY: build
 build: ## Build every binary of ours.
-	go build -trimpath -o $(OUT)/bin/ ./cmd/... ./functions/...
+	go build -trimpath -o $(OUT)/bin/ ./cmd/... ./functions/... ./extension
 
 .PHONY: xpkg
 xpkg: ## Build all packages and images into _out/xpkg. ARCH=amd64,arm64 for both.
 	go run ./hack/xpkg build --out=$(OUT)/xpkg --arch=$(ARCH) --version=$(VERSION)
+
+.PHONY: chart
+chart: ## Package the extension's chart into _out/charts, at VERSION.
+	$(LAB) build helm
+	$$($(LAB) bin helm) package cluster/charts/tailscale-gateway-extension --version=$(VERSION:v%=%) --app-version=$(VERSION:v%=%) --destination=$(OUT)/charts
 
 .PHONY: push
 push: xpkg ## Push what xpkg built to REGISTRY, such as ghcr.io/tailscale-gateway.
