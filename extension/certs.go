@@ -12,9 +12,6 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
-// authority of names in mode XDSTP. The bootstraps that we ship have it.
-const authority = "tailscale"
-
 // certificates of both servers. Each may be nil: then there is no TLS.
 type certificates struct {
 	hooks, eds *serve.Certificate
@@ -56,7 +53,7 @@ func (c *certificates) run(ctx context.Context) error {
 // source that clusters get their endpoints from.
 func (c *certificates) source(cli *CLI) (xds.Source, error) {
 	if cli.XDSMode == modeXDSTP {
-		return xds.XDSTP(authority), nil
+		return xds.XDSTP(), nil
 	}
 	target, err := dialTarget(cli.EDSTarget)
 	return xds.GoogleGRPC(target, cli.EDSServer, c.roots), err

@@ -8,23 +8,17 @@ import (
 	"strings"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
 const (
 	// TypeURL of the one type of resource that is served here.
 	TypeURL = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 
-	// xdstpPrefix is what names begin with when Envoy asks for all over one stream:
-	// our authority, and the type.
-	xdstpPrefix = "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/"
-
 	xdstpScheme = "xdstp:"
 	wildcard    = "*"
 )
-
-// XDSTPName is how an endpoint list is called in Envoy's bootstrap-wide
-// configuration source.
-func XDSTPName(list string) string { return xdstpPrefix + list }
 
 // listName returns which endpoint list a subscription is for. A wildcard is refused:
 // no Envoy needs the lists of all others.
@@ -35,9 +29,9 @@ func listName(name string) (string, error) {
 	if !strings.HasPrefix(name, xdstpScheme) {
 		return name, nil
 	}
-	list, ok := strings.CutPrefix(name, xdstpPrefix)
+	list, ok := strings.CutPrefix(name, xds.XDSTPPrefix)
 	if !ok {
-		return "", errors.Errorf("%q is not of the authority and type that are served here: %q", name, xdstpPrefix)
+		return "", errors.Errorf("%q is not of the authority and type that are served here: %q", name, xds.XDSTPPrefix)
 	}
 	// Envoy may add parameters of its node, and directives.
 	list, _, _ = strings.Cut(list, "#")

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
 func TestAnswer(t *testing.T) {
@@ -128,7 +129,7 @@ func TestRefuse(t *testing.T) {
 		},
 		"Glob": {
 			reason:  "A collection of xdstp names is a wildcard, too.",
-			request: &discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: []string{XDSTPName("tailscale/*")}},
+			request: &discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: []string{xds.XDSTPName("tailscale/*")}},
 		},
 		"Authority": {
 			reason:  "Names of other authorities are not ours to answer.",
@@ -301,7 +302,7 @@ func TestXDSTP(t *testing.T) {
 	web := key("web").ClusterName()
 	run(t, targets(target("web", "10.0.0.1")), func(h *harness) {
 		c := h.aggregated()
-		name, encoded := XDSTPName(web), XDSTPName("tailscale/services/shop/w%65b/80/http?xds.node.cluster=a")
+		name, encoded := xds.XDSTPName(web), xds.XDSTPName("tailscale/services/shop/w%65b/80/http?xds.node.cluster=a")
 		c.subscribe(name, encoded)
 		want := map[string][]string{name: {"10.0.0.1"}, encoded: {"10.0.0.1"}}
 		if diff := cmp.Diff(want, c.addresses()); diff != "" {
@@ -351,7 +352,7 @@ func TestManyNames(t *testing.T) {
 			ts.Localities[0].Endpoints = append(ts.Localities[0].Endpoints, index.Endpoint{Address: fmt.Sprintf("10.0.1.%d", j), Port: 80})
 		}
 		c.Targets = append(c.Targets, ts)
-		names = append(names, XDSTPName(key(name).ClusterName()))
+		names = append(names, xds.XDSTPName(key(name).ClusterName()))
 	}
 	run(t, c, func(h *harness) {
 		cl := h.aggregated()

@@ -113,8 +113,8 @@ func decide(s *index.Snapshot, clusters map[string]*clusterv3.Cluster, u *use) (
 		d.fate = single
 	case needsOne(u, whole):
 		d.fate = swapped
-		if whole != nil && servable(refs) {
-			d.parts = []*part{swap(s, u, whole, refs)}
+		if p := swap(s, u, whole, refs); p != nil {
+			d.parts = []*part{p}
 			return d, ""
 		}
 		if u.key.route.Kind == index.KindUDPRoute {
@@ -167,16 +167,26 @@ func servable(refs []index.BackendRef) bool {
 }
 
 // swap the source of endpoints of the rule's own cluster. It has the shape of the
-// targets if all are alike; else what Envoy Gateway made of the rule counts.
+// targets if all are alike; else what Envoy Gateway made of the rule counts. Nil if
+// one cluster cannot hold them all: of some only Envoy Gateway knows the endpoints,
+// or some speak TLS, and others do not or do it in another way.
 func swap(s *index.Snapshot, u *use, whole *clusterv3.Cluster, refs []index.BackendRef) *part {
+	if whole == nil || !servable(refs) {
+		return nil
+	}
 	p := &part{template: whole, own: whole.GetName(), key: refs[0].Target(u.key.route.Kind)}
+	alike, tls := true, false
 	for i, b := range refs {
 		t := s.Target(b.Target(u.key.route.Kind))
-		if !b.Ours() || t == nil || i > 0 && !reflect.DeepEqual(t.Shape, p.target.Shape) {
-			p.target = nil
-			return p
-		}
+		tls = tls || b.Ours() && t != nil && (t.Shape.TLS != nil || t.Shape.RemoteTLS != nil)
+		alike = alike && b.Ours() && t != nil && (i == 0 || reflect.DeepEqual(t.Shape, p.target.Shape))
 		p.target = t
+	}
+	if !alike {
+		p.target = nil
+	}
+	if tls && !alike {
+		return nil
 	}
 	return p
 }

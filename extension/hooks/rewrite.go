@@ -11,6 +11,8 @@ import (
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
 // A weighted cluster gets its weight's part of what a rule gets.
@@ -26,7 +28,7 @@ type weighted struct {
 // changed all or not at all.
 func (d *decision) check() Reason {
 	for _, a := range d.use.actions {
-		if reason := d.checkAction(a); reason != "" {
+		if reason := d.checkAction(a.RouteAction); reason != "" {
 			return reason
 		}
 	}
@@ -131,8 +133,14 @@ func (d *decision) pooled() []weighted {
 // rewrite what the message does with the rule.
 func (d *decision) rewrite() error {
 	for _, a := range d.use.actions {
-		d.rewriteAction(a)
-		d.rewriteMirrors(a)
+		d.rewriteAction(a.RouteAction)
+		d.rewriteMirrors(a.RouteAction)
+		if len(d.parts) == 0 {
+			continue
+		}
+		if err := xds.Retry(a.RouteAction, a.safe); err != nil {
+			return err
+		}
 	}
 	if d.fate != single && d.fate != split {
 		return nil

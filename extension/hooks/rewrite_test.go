@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
 // TestKept checks that what a split does not decide stays: filters of a sibling's
@@ -31,6 +32,9 @@ func TestKept(t *testing.T) {
 	want, ok := proto.Clone(r).(*routev3.Route)
 	if !ok {
 		t.Fatal("a clone is of another type")
+	}
+	if err := xds.Retry(want.GetRoute(), false); err != nil {
+		t.Fatal(err)
 	}
 	w := want.GetRoute().GetWeightedClusters()
 	w.Clusters = append(w.Clusters[:1], to("x=1", webHTTP+"=1").GetWeightedClusters().GetClusters()[1])

@@ -126,6 +126,18 @@ func keptCases() map[string]translateCase {
 			owned(rule(ours(0, "web", 1))), to(rule0), egClusters(rule0),
 			view{Clusters: []string{rule0 + " < tailscale/rule/" + rule0}, Sends: []string{match0 + " > " + rule0}}),
 	}
+	tls, in := one(owned(rule(ours(0, "web", 1), svc(1, 1))), to(rule0), egClusters(rule0)...)
+	tls.Targets = targets("web")
+	for _, of := range tls.Targets {
+		of.Shape.TLS = &index.UpstreamTLS{ServerName: "web.example.com"}
+	}
+	cases["TLSBesidePlain"] = translateCase{
+		reason: "A cluster cannot speak TLS to some alone, and ours must not be sent in clear.", contents: tls, in: in,
+		want: view{
+			Clusters: []string{rule0, rule0 + "/backend/0 < tailscale/rule/" + rule0 + "/backend/0"},
+			Sends:    []string{match0 + " > " + rule0 + "=1 " + rule0 + "/backend/0=1"},
+		},
+	}
 	pinned, in := one(rule(svc(0, 1), ours(1, "web", 1)), to(rule0), egClusters(rule0)...)
 	pinned.Pinned = map[index.RouteKey][]string{routeKey(index.KindHTTPRoute, "app"): {""}}
 	cases["PinnedSplit"] = translateCase{

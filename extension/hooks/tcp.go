@@ -8,9 +8,14 @@ import (
 	tcpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
+
+// connectAttempts is how many endpoints of a cluster are asked for a connection.
+// Envoy's default is one.
+const connectAttempts = 3
 
 // A tcpFilter is a filter that sends connections to a rule's cluster.
 type tcpFilter struct {
@@ -41,6 +46,10 @@ func (g *gatherer) tcpFilter(f *listenerv3.Filter) {
 
 // send connections to the clusters, by weight.
 func (t *tcpFilter) send(clusters []weighted) error {
+	if t.proxy.GetMaxConnectAttempts() == nil {
+		// An endpoint that refuses has seen nothing: another may be asked.
+		t.proxy.MaxConnectAttempts = wrapperspb.UInt32(connectAttempts)
+	}
 	if len(clusters) == 1 {
 		t.proxy.ClusterSpecifier = &tcpproxyv3.TcpProxy_Cluster{Cluster: clusters[0].name}
 		return repack(t.filter.GetTypedConfig(), t.proxy)

@@ -11,6 +11,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
 // corsPreflight is in names of routes that Envoy Gateway adds beside a match, with
@@ -28,9 +29,17 @@ type use struct {
 	// hosts that the routes are for.
 	hosts map[string]bool
 
-	actions []*routev3.RouteAction
+	actions []action
 	tcp     []*tcpFilter
 	udp     []*udpFilter
+}
+
+// An action of a route.
+type action struct {
+	*routev3.RouteAction
+
+	// safe tells that all of its requests may be repeated.
+	safe bool
 }
 
 // uses of our kinds in a message, in the order of their keys.
@@ -87,7 +96,7 @@ func (g *gatherer) route(v *routev3.VirtualHost, r *routev3.Route) {
 	if u == nil {
 		return
 	}
-	u.actions = append(u.actions, a)
+	u.actions = append(u.actions, action{RouteAction: a, safe: xds.Safe(r.GetMatch())})
 	for _, d := range v.GetDomains() {
 		u.hosts[d] = true
 	}

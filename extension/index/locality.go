@@ -14,6 +14,7 @@ import (
 type source struct {
 	name      string
 	priority  uint32
+	remote    bool
 	weight    uint64
 	endpoints []zoned
 }
@@ -43,6 +44,7 @@ func localities(sources []source) []Locality {
 				Name:      s.name,
 				Zone:      z,
 				Priority:  s.priority,
+				Remote:    s.remote,
 				Weight:    uint32(min(max(w, 1), math.MaxUint32)),
 				Endpoints: zones[z],
 			})

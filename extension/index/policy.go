@@ -190,8 +190,12 @@ func (v *view) upstreamTLS(p *gwapiv1.BackendTLSPolicy) (*UpstreamTLS, string) {
 	name := "BackendTLSPolicy " + p.Namespace + "/" + p.Name
 	val := p.Spec.Validation
 	out := &UpstreamTLS{ServerName: string(val.Hostname)}
-	if len(val.SubjectAltNames) > 0 {
-		return nil, name + " has validation.subjectAltNames, which are not known for this kind; remove them"
+	for _, n := range val.SubjectAltNames {
+		if n.Type == gwapiv1.URISubjectAltNameType {
+			out.AltNames = append(out.AltNames, AltName{URI: true, Value: string(n.URI)})
+			continue
+		}
+		out.AltNames = append(out.AltNames, AltName{Value: string(n.Hostname)})
 	}
 	for _, r := range val.CACertificateRefs {
 		if r.Group != "" || r.Kind != kindConfigMap {

@@ -40,7 +40,8 @@ func (v *view) build(k TargetKey) *Target {
 		return t
 	}
 	if tls != nil {
-		t.Shape.TLS = tls
+		// It is for all endpoints: who ends TLS elsewhere has the same certificate.
+		t.Shape.TLS, t.Shape.RemoteTLS = tls, nil
 	}
 	return t
 }
@@ -59,7 +60,7 @@ func (v *view) buildServices(t *Target, n types.NamespacedName) {
 		return
 	}
 	sources, problem := v.localSources(t, n.Namespace, spec, backends)
-	sources, remote := v.remoteSources(t.Key, n, spec, sources)
+	sources, remote := v.remoteSources(t, n, spec, sources)
 	t.Localities = localities(sources)
 	if !empty(t.Localities) {
 		return
@@ -184,13 +185,18 @@ func priorities(lb *gatewayv1alpha1.LoadBalancing, backends []gatewayv1alpha1.Ba
 // remoteSources appends other clusters to local sources: behind them, or with
 // affinity Global beside them, each cluster with the weight that all of the local
 // ones have together. A cluster that several TailscaleEndpoints lead to counts once.
-func (v *view) remoteSources(k TargetKey, n types.NamespacedName, spec *gatewayv1alpha1.TailscaleServicesSpec, local []source) (out []source, problem string) {
+func (v *view) remoteSources(t *Target, n types.NamespacedName, spec *gatewayv1alpha1.TailscaleServicesSpec, local []source) (out []source, problem string) {
+	k := t.Key
 	attachments := v.attachments.sorted(v.saw(refAttachments, n))
 	if len(attachments) == 0 || k.Protocol == ProtocolUDP {
 		return local, ""
 	}
 	if terminated(spec, k.Port) {
-		return local, fmt.Sprintf("other clusters end TLS at port %d, which a Gateway does not speak to them", k.Port)
+		i := slices.IndexFunc(attachments, func(a *tailnetv1alpha1.ServiceAttachment) bool { return a.Spec.DNSName != "" })
+		if i < 0 {
+			return local, fmt.Sprintf("other clusters end TLS at port %d, and the service's DNS name, which their certificates are for, is not known yet; look at the conditions of TailscaleServices %s", k.Port, n)
+		}
+		t.Shape.RemoteTLS = &UpstreamTLS{ServerName: canonicalHost(attachments[i].Spec.DNSName)}
 	}
 	ways := map[tailnetv1alpha1.ServiceName]uint64{}
 	for _, a := range attachments {
@@ -220,7 +226,7 @@ func (v *view) remoteSources(k TargetKey, n types.NamespacedName, spec *gatewayv
 		behind, whole = max(behind, PriorityRemote), 1
 	}
 	for _, a := range attachments {
-		s := source{name: a.Name, priority: behind, weight: whole * multiple / ways[a.Spec.ServiceName]}
+		s := source{name: a.Name, priority: behind, remote: true, weight: whole * multiple / ways[a.Spec.ServiceName]}
 		p := v.proxySet(sibling(n, a.Spec.Endpoints))
 		i := -1
 		if p != nil {

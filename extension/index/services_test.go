@@ -141,27 +141,35 @@ func TestServicesLocalities(t *testing.T) {
 			want: []Locality{
 				{Name: "alt", Weight: 1, Endpoints: alt},
 				{Name: "app", Priority: 1, Weight: 1},
-				{Name: "web-edge-remote", Priority: 2, Weight: 1, Endpoints: edge},
+				{Name: "web-edge-remote", Remote: true, Priority: 2, Weight: 1, Endpoints: edge},
 			},
 		},
 		"Remote": {
 			reason:  "Another cluster is behind local backends, at its port of the egress pods that serve.",
 			objects: []string{servicesWeb, serviceApp, sliceApp, attachmentWeb, proxySetEdge, sliceEdge},
-			want:    append(append([]Locality{}, local...), Locality{Name: "web-edge-remote", Priority: PriorityRemote, Weight: 1, Endpoints: edge}),
+			want:    append(append([]Locality{}, local...), Locality{Name: "web-edge-remote", Remote: true, Priority: PriorityRemote, Weight: 1, Endpoints: edge}),
 		},
 		"RemoteAlone": {
 			reason:  "While nothing local answers its place is kept, so that the remote endpoints stay where they are.",
 			objects: []string{servicesWeb, serviceApp, attachmentWeb, proxySetEdge, sliceEdge},
-			want:    []Locality{{Name: "app", Weight: 1}, {Name: "web-edge-remote", Priority: PriorityRemote, Weight: 1, Endpoints: edge}},
+			want:    []Locality{{Name: "app", Weight: 1}, {Name: "web-edge-remote", Remote: true, Priority: PriorityRemote, Weight: 1, Endpoints: edge}},
 		},
 		"RemoteWithoutPort": {
 			reason:  "Endpoints that have given no port yet lead nowhere.",
 			objects: []string{servicesWeb, serviceApp, attachmentWeb},
-			want:    []Locality{{Name: "app", Weight: 1}, {Name: "web-edge-remote", Priority: PriorityRemote, Weight: 1}},
+			want:    []Locality{{Name: "app", Weight: 1}, {Name: "web-edge-remote", Remote: true, Priority: PriorityRemote, Weight: 1}},
 			problem: "Service shop/app has no pod that is ready",
 		},
 		"RemoteTLS": {
-			reason:  "What ends TLS in another cluster cannot be spoken to without.",
+			reason: "What ends TLS in another cluster is reached by its certificate's name.",
+			objects: []string{
+				services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080}], tls: {}}`), serviceApp, sliceApp, proxySetEdge, sliceEdge,
+				strings.ReplaceAll(attachmentWeb, "  ports:", "  dnsName: web.example.ts.net\n  ports:"),
+			},
+			want: append(append([]Locality{}, local...), Locality{Name: "web-edge-remote", Remote: true, Priority: PriorityRemote, Weight: 1, Endpoints: edge}),
+		},
+		"RemoteTLSWithoutName": {
+			reason:  "Whose certificate cannot be checked is not spoken to.",
 			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080}], tls: {}}`), serviceApp, sliceApp, attachmentWeb, proxySetEdge, sliceEdge},
 			want:    local,
 		},
@@ -173,14 +181,14 @@ func TestServicesLocalities(t *testing.T) {
 			},
 			want: []Locality{
 				{Name: "alt", Weight: 6, Endpoints: alt},
-				{Name: "web-edge-remote", Weight: 3, Endpoints: edge},
-				{Name: "web-edge2-remote", Weight: 3},
+				{Name: "web-edge-remote", Remote: true, Weight: 3, Endpoints: edge},
+				{Name: "web-edge2-remote", Remote: true, Weight: 3},
 			},
 		},
 		"NotPreferLocal": {
 			reason:  "failoverPolicy.preferLocal false is the same.",
 			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: alt, port: 8080}], loadBalancing: {failoverPolicy: {preferLocal: false}}}`), serviceAlt, sliceAlt, attachmentWeb, proxySetEdge, sliceEdge},
-			want:    []Locality{{Name: "alt", Weight: 1, Endpoints: alt}, {Name: "web-edge-remote", Weight: 1, Endpoints: edge}},
+			want:    []Locality{{Name: "alt", Weight: 1, Endpoints: alt}, {Name: "web-edge-remote", Remote: true, Weight: 1, Endpoints: edge}},
 		},
 		"ExternalAddress": {
 			reason:  "An address is an endpoint as it is.",

@@ -98,6 +98,29 @@ func TestServicesShape(t *testing.T) {
 			objects: []string{servicesWeb, serviceApp, sliceApp, tlsPolicy, strings.NewReplacer("name: web, creation", "name: aaa, creation", "2026-01-02", "2026-01-01", "web.example", "old.example").Replace(tlsPolicy)},
 			want:    Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers, TLS: &UpstreamTLS{ServerName: "old.example.com"}},
 		},
+		"TLSAltNames": {
+			reason:  "Other names of certificates are taken over.",
+			objects: []string{servicesWeb, serviceApp, sliceApp, strings.Replace(tlsPolicy, "System", "System, subjectAltNames: [{type: Hostname, hostname: a.example.com}, {type: URI, uri: \"spiffe://b\"}]", 1)},
+			want: Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers, TLS: &UpstreamTLS{
+				ServerName: "web.example.com", AltNames: []AltName{{Value: "a.example.com"}, {URI: true, Value: "spiffe://b"}},
+			}},
+		},
+		"RemoteTLS": {
+			reason: "Proxies of other clusters that end TLS have a certificate for the service's name.",
+			objects: []string{
+				services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080}], tls: {}}`), proxySetEdge, sliceEdge,
+				strings.ReplaceAll(attachmentWeb, "  ports:", "  dnsName: web.example.ts.net.\n  ports:"),
+			},
+			want: Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers, RemoteTLS: &UpstreamTLS{ServerName: "web.example.ts.net"}},
+		},
+		"RemoteTLSOfPolicy": {
+			reason: "A policy is for all endpoints.",
+			objects: []string{
+				services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080}], tls: {}}`), proxySetEdge, sliceEdge,
+				strings.ReplaceAll(attachmentWeb, "  ports:", "  dnsName: web.example.ts.net.\n  ports:"), tlsPolicy,
+			},
+			want: Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers, TLS: &UpstreamTLS{ServerName: "web.example.com"}},
+		},
 		"TLSWithoutCA": {
 			reason:  "Without its certificate nothing is sent, rather than in clear.",
 			objects: []string{servicesWeb, serviceApp, sliceApp, tlsPolicyOfPort},

@@ -114,6 +114,9 @@ type Locality struct {
 
 	Priority uint32
 
+	// Remote tells that the endpoints lead to proxies of another cluster.
+	Remote bool
+
 	// Weight among the localities of one priority. At least 1: a backend of weight
 	// 0 has no locality.
 	Weight uint32
@@ -167,6 +170,11 @@ type Shape struct {
 	// TLS tells that endpoints speak TLS, and to whom they answer.
 	TLS *UpstreamTLS
 
+	// RemoteTLS is the same for the endpoints of localities that are Remote, if it
+	// is another: proxies of other clusters may end TLS, which the backends behind
+	// them, and those here, do not speak.
+	RemoteTLS *UpstreamTLS
+
 	// HTTP2 tells that endpoints speak HTTP/2 without being asked.
 	HTTP2 bool
 }
@@ -177,9 +185,20 @@ type UpstreamTLS struct {
 	// the request carries.
 	ServerName string
 
+	// AltNames are what certificates may be for instead of ServerName: one must be
+	// among them. None means ServerName.
+	AltNames []AltName
+
 	// CA is the bundle, in PEM, that certificates must chain to. Empty means those
 	// that the system trusts.
 	CA string
+}
+
+// An AltName is a subject alternative name of a certificate.
+type AltName struct {
+	// URI tells that Value is a URI, such as a SPIFFE ID, and not a DNS name.
+	URI   bool
+	Value string
 }
 
 // A Target is what a route's backendRef to one of our objects means.

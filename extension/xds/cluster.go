@@ -15,10 +15,17 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// sharedLimit is how many connections, waiting requests and requests all routes to
-// one target may have together where no policy says so. Envoy's own 1024 is meant
-// for the cluster of one route.
-const sharedLimit = 16384
+const (
+	// sharedLimit is how many connections, waiting requests, requests and retries
+	// all routes to one target may have together where no policy says so. Envoy's
+	// own 1024 is meant for the cluster of one route.
+	sharedLimit = 16384
+
+	// routeRetries is how many retries Envoy Gateway allows a cluster at once, and
+	// all that it sets, when no policy says anything
+	// (buildXdsClusterCircuitBreaker in its internal/xds/translator/cluster.go).
+	routeRetries = 1024
+)
 
 // ClusterOptions say what becomes of a cluster that Envoy Gateway made.
 type ClusterOptions struct {
@@ -66,6 +73,9 @@ func Cluster(template *clusterv3.Cluster, o ClusterOptions) (*clusterv3.Cluster,
 		c.AltStatName = ""
 		raiseLimits(c)
 	}
+	if o.Protocol != index.ProtocolUDP {
+		noticeDeath(c)
+	}
 	if o.Protocol == index.ProtocolGRPC || o.Shape != nil && o.Shape.HTTP2 {
 		if err := speakHTTP2(c); err != nil {
 			return nil, err
@@ -98,7 +108,7 @@ func applyShape(c *clusterv3.Cluster, o ClusterOptions) error {
 	if c.OutlierDetection == nil {
 		c.OutlierDetection = outlierDetection(o.Shape.OutlierDetection)
 	}
-	return speakTLS(c, o.Shape.TLS)
+	return speakTLS(c, o.Shape.TLS, o.Shape.RemoteTLS)
 }
 
 // raiseLimits of circuit breakers that no policy set.
@@ -107,7 +117,10 @@ func raiseLimits(c *clusterv3.Cluster) {
 		c.CircuitBreakers = &clusterv3.CircuitBreakers{}
 	}
 	t := defaultThreshold(c.CircuitBreakers)
-	for _, limit := range []**wrapperspb.UInt32Value{&t.MaxConnections, &t.MaxPendingRequests, &t.MaxRequests} {
+	if proto.Equal(t, &clusterv3.CircuitBreakers_Thresholds{MaxRetries: wrapperspb.UInt32(routeRetries)}) {
+		t.MaxRetries = nil
+	}
+	for _, limit := range []**wrapperspb.UInt32Value{&t.MaxConnections, &t.MaxPendingRequests, &t.MaxRequests, &t.MaxRetries} {
 		if *limit == nil {
 			*limit = wrapperspb.UInt32(sharedLimit)
 		}

@@ -41,6 +41,11 @@ perConnectionBufferLimitBytes: 32768
 type: EDS
 `
 
+// deathWatch is what every cluster of TCP gets.
+const deathWatch = `
+upstreamBindConfig: {socketOptions: [{description: TCP_USER_TIMEOUT, level: 6, name: 18, intValue: 3000}]}
+`
+
 const name = "tailscale/services/default/web/80/http"
 
 func TestCluster(t *testing.T) {
@@ -54,7 +59,7 @@ func TestCluster(t *testing.T) {
 			reason: "A shared cluster should lose what names one route, and have limits for all.",
 			o:      ClusterOptions{Name: name, List: name, Shape: &index.Shape{LoadBalancer: index.LeastRequest}, Shared: true},
 			want: `
-circuitBreakers: {thresholds: [{maxConnections: 16384, maxPendingRequests: 16384, maxRequests: 16384, maxRetries: 1024}]}
+circuitBreakers: {thresholds: [{maxConnections: 16384, maxPendingRequests: 16384, maxRequests: 16384, maxRetries: 16384}]}
 commonLbConfig: {healthyPanicThreshold: {}, updateMergeWindow: 0s}
 connectTimeout: 10s
 dnsLookupFamily: V4_PREFERRED
@@ -206,7 +211,7 @@ type: EDS
 name: a
 type: EDS
 commonLbConfig: {healthyPanicThreshold: {value: 20}}
-circuitBreakers: {thresholds: [{maxConnections: 7}]}
+circuitBreakers: {thresholds: [{maxConnections: 7, maxRetries: 1024}]}
 healthChecks:
 - {timeout: 1s, interval: 1s, healthyThreshold: 1, unhealthyThreshold: 1, httpHealthCheck: {host: www.example.com, path: /policy}}
 - {timeout: 1s, interval: 1s, healthyThreshold: 1, unhealthyThreshold: 1, httpHealthCheck: {host: explicit.example.com, path: /policy}}
@@ -222,7 +227,7 @@ transportSocket: {name: policy}
 				},
 			},
 			want: `
-circuitBreakers: {thresholds: [{maxConnections: 7, maxPendingRequests: 16384, maxRequests: 16384}]}
+circuitBreakers: {thresholds: [{maxConnections: 7, maxPendingRequests: 16384, maxRequests: 16384, maxRetries: 1024}]}
 commonLbConfig: {healthyPanicThreshold: {value: 20}, updateMergeWindow: 0s}
 edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
 healthChecks:
@@ -233,6 +238,17 @@ name: s
 outlierDetection: {consecutive5xx: 9}
 transportSocket: {name: policy}
 type: EDS
+`,
+		},
+		"Bound": {
+			reason:   "Sockets that a patch binds should stay so.",
+			template: "name: a\ntype: EDS\nupstreamBindConfig: {sourceAddress: {address: 10.0.0.1, portValue: 0}}\n",
+			o:        ClusterOptions{Name: "own", List: "l", Protocol: index.ProtocolUDP},
+			want: `
+edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
+name: own
+type: EDS
+upstreamBindConfig: {sourceAddress: {address: 10.0.0.1, portValue: 0}}
 `,
 		},
 		"DNS": {
@@ -253,12 +269,16 @@ type: EDS
 			}
 			in := read(t, tc.template)
 			before := read(t, tc.template)
-			tc.o.Source = XDSTP("tailscale")
+			tc.o.Source = XDSTP()
 			got, err := Cluster(in, tc.o)
 			if err != nil {
 				t.Fatalf("\n%s\nCluster(...): %v", tc.reason, err)
 			}
-			if diff := cmp.Diff(show(t, read(t, tc.want)), show(t, got)); diff != "" {
+			want := tc.want
+			if tc.o.Protocol != index.ProtocolUDP {
+				want += deathWatch
+			}
+			if diff := cmp.Diff(show(t, read(t, want)), show(t, got)); diff != "" {
 				t.Errorf("\n%s\nCluster(...): -want, +got:\n%s", tc.reason, diff)
 			}
 			if !proto.Equal(before, in) {

@@ -9,6 +9,7 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
@@ -78,7 +79,11 @@ func locality(l index.Locality, priority uint32) *endpointv3.LocalityLbEndpoints
 		LbEndpoints:         make([]*endpointv3.LbEndpoint, 0, len(eps)),
 	}
 	for _, e := range eps {
-		out.LbEndpoints = append(out.LbEndpoints, endpoint(e))
+		of := endpoint(e)
+		if l.Remote {
+			of.Metadata = &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{socketMatch: remoteMark()}}
+		}
+		out.LbEndpoints = append(out.LbEndpoints, of)
 	}
 	return out
 }

@@ -27,14 +27,16 @@ const (
 
 	statPrefix = "tailscale_eds"
 
-	// xdstpType is the type in names of endpoint lists by authority.
-	xdstpType = "envoy.config.endpoint.v3.ClusterLoadAssignment"
+	// XDSTPPrefix is what names of endpoint lists begin with where they come from
+	// the authority of an Envoy's bootstrap: the authority, and the type. The
+	// bootstrap that we ship has it.
+	XDSTPPrefix = "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/"
 )
 
 // A Source tells Envoy where endpoints come from. The zero value is none.
 type Source struct {
-	config    *corev3.ConfigSource
-	authority string
+	config *corev3.ConfigSource
+	xdstp  bool
 }
 
 // GoogleGRPC is our endpoint server, dialled by Envoy's own gRPC library: nothing of
@@ -85,15 +87,18 @@ func GoogleGRPC(target, name string, roots []byte) Source {
 	}}
 }
 
-// XDSTP is our endpoint server as an authority in the Envoy's bootstrap: one stream
-// carries all clusters. An Envoy whose bootstrap lacks the authority refuses the
-// clusters.
-func XDSTP(authority string) Source { return Source{authority: authority} }
+// XDSTP is our endpoint server as the authority tailscale in the Envoy's bootstrap:
+// one stream carries all clusters. An Envoy whose bootstrap lacks the authority
+// refuses the clusters.
+func XDSTP() Source { return Source{xdstp: true} }
+
+// XDSTPName is what an endpoint list is called there.
+func XDSTPName(list string) string { return XDSTPPrefix + list }
 
 // EDS is where a cluster gets the endpoint list of that name from.
 func (s Source) EDS(list string) *clusterv3.Cluster_EdsClusterConfig {
-	if s.authority != "" {
-		return &clusterv3.Cluster_EdsClusterConfig{ServiceName: "xdstp://" + s.authority + "/" + xdstpType + "/" + list}
+	if s.xdstp {
+		return &clusterv3.Cluster_EdsClusterConfig{ServiceName: XDSTPName(list)}
 	}
 	return &clusterv3.Cluster_EdsClusterConfig{ServiceName: list, EdsConfig: s.config}
 }

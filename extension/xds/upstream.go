@@ -6,22 +6,13 @@ package xds
 import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
-	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-const (
-	httpOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
-
-	// systemRoots is the file of Envoy's image that Envoy Gateway itself uses.
-	systemRoots = "/etc/ssl/certs/ca-certificates.crt"
-)
+const httpOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
 // speakHTTP2 to endpoints: Envoy Gateway sets it for Services by their appProtocol,
 // and has none for our kinds. A policy that follows the client's protocol stays.
@@ -88,44 +79,5 @@ func editHTTP(c *clusterv3.Cluster, edit func(*httpv3.HttpProtocolOptions) bool)
 		c.TypedExtensionProtocolOptions = map[string]*anypb.Any{}
 	}
 	c.TypedExtensionProtocolOptions[httpOptions] = a
-	return nil
-}
-
-// speakTLS to endpoints, and check that they answer to the server's name. What a
-// policy has set up stays.
-func speakTLS(c *clusterv3.Cluster, t *index.UpstreamTLS) error {
-	if t == nil || c.GetTransportSocket() != nil {
-		return nil
-	}
-	if t.ServerName == "" {
-		if err := followName(c); err != nil {
-			return err
-		}
-	}
-	validation := &tlsv3.CertificateValidationContext{
-		TrustedCa: &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: systemRoots}},
-	}
-	if t.CA != "" {
-		validation.TrustedCa = &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: t.CA}}
-	}
-	if t.ServerName != "" {
-		validation.MatchTypedSubjectAltNames = []*tlsv3.SubjectAltNameMatcher{{
-			SanType: tlsv3.SubjectAltNameMatcher_DNS,
-			Matcher: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: t.ServerName}},
-		}}
-	}
-	a, err := packAny(&tlsv3.UpstreamTlsContext{
-		Sni: t.ServerName,
-		CommonTlsContext: &tlsv3.CommonTlsContext{
-			ValidationContextType: &tlsv3.CommonTlsContext_ValidationContext{ValidationContext: validation},
-		},
-	})
-	if err != nil {
-		return errors.Wrap(err, "cannot marshal TLS context")
-	}
-	c.TransportSocket = &corev3.TransportSocket{
-		Name:       "envoy.transport_sockets.tls",
-		ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: a},
-	}
 	return nil
 }

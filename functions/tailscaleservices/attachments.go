@@ -126,12 +126,14 @@ func (s *service) host(b gatewayv1alpha1.Backend) string {
 // that ends TLS would not know a plain request.
 func (s *service) composeRemote(name string, p tailnetv1alpha1.ProxySet, c tailnetv1alpha1.ServiceConsumer) *tailnetv1alpha1.ServiceAttachment {
 	ports := make([]tailnetv1alpha1.AttachmentPort, len(s.ports))
+	named := false
 	for i, a := range s.ports {
 		ports[i] = tailnetv1alpha1.AttachmentPort{Port: a.port}
+		named = named || a.tls != nil
 	}
 	check := healthCheck(s.xr.Spec.LoadBalancing)
 	check.Path = ""
-	return s.attachment(name, tailnetv1alpha1.ServiceAttachmentSpec{
+	spec := tailnetv1alpha1.ServiceAttachmentSpec{
 		Endpoints:   p.Spec.Endpoints,
 		Services:    s.owner.Name,
 		Direction:   tailnetv1alpha1.DirectionEgress,
@@ -139,7 +141,12 @@ func (s *service) composeRemote(name string, p tailnetv1alpha1.ProxySet, c tailn
 		Addresses:   c.Addresses,
 		Ports:       ports,
 		HealthCheck: check,
-	})
+	}
+	// Their certificates are for the shared service's name, which Gateways ask for.
+	if named && s.vip != nil {
+		spec.DNSName = s.vip.Status.AtProvider.DNSName
+	}
+	return s.attachment(name, spec)
 }
 
 // copyAttachment composes one that was observed as it is.

@@ -11,6 +11,7 @@ import (
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
@@ -28,7 +29,7 @@ func TestSpeakTLS(t *testing.T) {
 		tls    *index.UpstreamTLS
 		sni    string
 		ca     *corev3.DataSource
-		names  int
+		names  []string
 		http   *httpv3.HttpProtocolOptions
 	}{
 		"Name": {
@@ -36,14 +37,21 @@ func TestSpeakTLS(t *testing.T) {
 			tls:    &index.UpstreamTLS{ServerName: "api.example.com"},
 			sni:    "api.example.com",
 			ca:     &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: systemRoots}},
-			names:  1,
+			names:  []string{"DNS api.example.com"},
 		},
 		"CA": {
 			reason: "A bundle of one's own stands instead of what the system trusts.",
 			tls:    &index.UpstreamTLS{ServerName: "api.example.com", CA: "PEM"},
 			sni:    "api.example.com",
 			ca:     &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: "PEM"}},
-			names:  1,
+			names:  []string{"DNS api.example.com"},
+		},
+		"AltNames": {
+			reason: "Other names stand instead of the server's, which is still asked for.",
+			tls:    &index.UpstreamTLS{ServerName: "api.example.com", AltNames: []index.AltName{{Value: "a.example.com"}, {URI: true, Value: "spiffe://b"}}},
+			sni:    "api.example.com",
+			ca:     &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: systemRoots}},
+			names:  []string{"DNS a.example.com", "URI spiffe://b"},
 		},
 		"AnyName": {
 			reason: "Without a name the request's is asked for and checked: never none.",
@@ -55,7 +63,7 @@ func TestSpeakTLS(t *testing.T) {
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			c := &clusterv3.Cluster{Name: "c"}
-			if err := speakTLS(c, tc.tls); err != nil {
+			if err := speakTLS(c, tc.tls, nil); err != nil {
 				t.Fatal(err)
 			}
 			if err := c.ValidateAll(); err != nil {
@@ -69,8 +77,15 @@ func TestSpeakTLS(t *testing.T) {
 			if diff := cmp.Diff(tc.ca, v.GetTrustedCa(), protocmp.Transform()); diff != "" {
 				t.Errorf("%s\ncertificates: -want, +got\n%s", tc.reason, diff)
 			}
-			if got.GetSni() != tc.sni || len(v.GetMatchTypedSubjectAltNames()) != tc.names {
-				t.Errorf("%s\nwant SNI %q and %d names, got %q and %v", tc.reason, tc.sni, tc.names, got.GetSni(), v.GetMatchTypedSubjectAltNames())
+			if got.GetSni() != tc.sni {
+				t.Errorf("%s\nwant SNI %q, got %q", tc.reason, tc.sni, got.GetSni())
+			}
+			var names []string
+			for _, n := range v.GetMatchTypedSubjectAltNames() {
+				names = append(names, n.GetSanType().String()+" "+n.GetMatcher().GetExact())
+			}
+			if diff := cmp.Diff(tc.names, names); diff != "" {
+				t.Errorf("%s\nnames: -want, +got\n%s", tc.reason, diff)
 			}
 			var options *httpv3.HttpProtocolOptions
 			if a := c.GetTypedExtensionProtocolOptions()[httpOptions]; a != nil {
@@ -84,6 +99,48 @@ func TestSpeakTLS(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.http, options, protocmp.Transform()); diff != "" {
 				t.Errorf("%s\nHTTP options: -want, +got\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestRemoteTLS(t *testing.T) {
+	remote := &index.UpstreamTLS{ServerName: "web.example.ts.net"}
+	for n, tc := range map[string]struct {
+		reason string
+		local  *index.UpstreamTLS
+	}{
+		"PlainHere": {reason: "Only other clusters end TLS."},
+		"TLSHere":   {reason: "Both speak TLS, each in its way.", local: &index.UpstreamTLS{ServerName: "app.shop.svc"}},
+	} {
+		t.Run(n, func(t *testing.T) {
+			c := &clusterv3.Cluster{Name: "c"}
+			if err := speakTLS(c, tc.local, remote); err != nil {
+				t.Fatal(err)
+			}
+			if got := c.GetTransportSocket() != nil; got != (tc.local != nil) {
+				t.Errorf("%s\nTLS here: %t", tc.reason, got)
+			}
+			if len(c.GetTransportSocketMatches()) != 1 {
+				t.Fatalf("%s\nwant one socket by metadata, got %v", tc.reason, c.GetTransportSocketMatches())
+			}
+			got := &tlsv3.UpstreamTlsContext{}
+			if err := c.GetTransportSocketMatches()[0].GetTransportSocket().GetTypedConfig().UnmarshalTo(got); err != nil {
+				t.Fatal(err)
+			}
+			if got.GetSni() != remote.ServerName {
+				t.Errorf("%s\nwant SNI %q, got %q", tc.reason, remote.ServerName, got.GetSni())
+			}
+			// The endpoints that it is for are those marked so, and no others.
+			a := Assignment("a", []index.Locality{
+				{Name: "here", Endpoints: endpoints("10.0.0.1")},
+				{Name: "there", Priority: 1, Remote: true, Endpoints: endpoints("10.0.0.2")},
+			}, 0)
+			for i, of := range a.GetEndpoints() {
+				mark := of.GetLbEndpoints()[0].GetMetadata().GetFilterMetadata()[socketMatch]
+				if marked := proto.Equal(mark, c.GetTransportSocketMatches()[0].GetMatch()); marked != (i == 1) {
+					t.Errorf("%s\nendpoint of %s is marked: %t", tc.reason, of.GetLocality().GetRegion(), marked)
+				}
 			}
 		})
 	}

@@ -1,0 +1,102 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package xds
+
+import (
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+const (
+	// systemRoots is the file of Envoy's image that Envoy Gateway itself uses.
+	systemRoots = "/etc/ssl/certs/ca-certificates.crt"
+
+	// socketMatch is the metadata of an endpoint by which Envoy picks its socket.
+	socketMatch = "envoy.transport_socket_match"
+
+	// remoteKey is set in the metadata of endpoints that lead to other clusters.
+	remoteKey = "tailscale-remote"
+)
+
+// speakTLS to endpoints, and check that they answer to the server's name. What a
+// policy has set up stays. Endpoints that lead to other clusters may be spoken to in
+// another way, which nil leaves the same.
+func speakTLS(c *clusterv3.Cluster, t, remote *index.UpstreamTLS) error {
+	if t != nil && c.GetTransportSocket() == nil {
+		if t.ServerName == "" {
+			if err := followName(c); err != nil {
+				return err
+			}
+		}
+		s, err := tlsSocket(t)
+		if err != nil {
+			return err
+		}
+		c.TransportSocket = s
+	}
+	if remote == nil {
+		return nil
+	}
+	s, err := tlsSocket(remote)
+	c.TransportSocketMatches = []*clusterv3.Cluster_TransportSocketMatch{{
+		Name:            remoteKey,
+		Match:           remoteMark(),
+		TransportSocket: s,
+	}}
+	return err
+}
+
+// remoteMark is what the metadata of endpoints has that lead to other clusters.
+func remoteMark() *structpb.Struct {
+	return &structpb.Struct{Fields: map[string]*structpb.Value{remoteKey: structpb.NewBoolValue(true)}}
+}
+
+// tlsSocket that speaks TLS so.
+func tlsSocket(t *index.UpstreamTLS) (*corev3.TransportSocket, error) {
+	validation := &tlsv3.CertificateValidationContext{
+		TrustedCa:                 &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: systemRoots}},
+		MatchTypedSubjectAltNames: altNames(t),
+	}
+	if t.CA != "" {
+		validation.TrustedCa = &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: t.CA}}
+	}
+	a, err := packAny(&tlsv3.UpstreamTlsContext{
+		Sni: t.ServerName,
+		CommonTlsContext: &tlsv3.CommonTlsContext{
+			ValidationContextType: &tlsv3.CommonTlsContext_ValidationContext{ValidationContext: validation},
+		},
+	})
+	return &corev3.TransportSocket{
+		Name:       "envoy.transport_sockets.tls",
+		ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: a},
+	}, errors.Wrap(err, "cannot marshal TLS context")
+}
+
+// altNames of which a certificate must have one. None leaves it to the name that the
+// request carries.
+func altNames(t *index.UpstreamTLS) []*tlsv3.SubjectAltNameMatcher {
+	names := t.AltNames
+	if len(names) == 0 && t.ServerName != "" {
+		names = []index.AltName{{Value: t.ServerName}}
+	}
+	out := make([]*tlsv3.SubjectAltNameMatcher, 0, len(names))
+	for _, n := range names {
+		of := tlsv3.SubjectAltNameMatcher_DNS
+		if n.URI {
+			of = tlsv3.SubjectAltNameMatcher_URI
+		}
+		out = append(out, &tlsv3.SubjectAltNameMatcher{
+			SanType: of,
+			Matcher: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: n.Value}},
+		})
+	}
+	return out
+}
