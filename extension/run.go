@@ -16,6 +16,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/hooks"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/observe"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/resolve"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/serve"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
@@ -91,6 +92,7 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 	below.Go(func() error { return observe.Run(base, l.observe, obs.Handler(c.Pprof)) })
 	below.Go(func() error { return src.Start(base) })
 	below.Go(func() error { return follow(base, store, endpoints) })
+	below.Go(func() error { return resolve.New(store, resolve.Options{Log: log}).Run(base) })
 	below.Go(func() error { return certs.run(base) })
 
 	above, ctx := errgroup.WithContext(ctx)

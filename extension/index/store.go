@@ -56,6 +56,9 @@ type Store struct {
 	dependents map[ref]map[consumer]struct{}
 
 	subscriptions map[*Subscription]struct{}
+
+	// hosts is sent to when the DNS names that targets need are others.
+	hosts chan struct{}
 }
 
 // NewStore returns one with an empty Snapshot.
@@ -67,6 +70,7 @@ func NewStore() *Store {
 		deps:          map[consumer]map[ref]struct{}{},
 		dependents:    map[ref]map[consumer]struct{}{},
 		subscriptions: map[*Subscription]struct{}{},
+		hosts:         make(chan struct{}, 1),
 	}
 	s.snapshot.Store(&Snapshot{})
 	return s
@@ -120,6 +124,21 @@ func (s *Store) Hosts() []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// HostsChanged is sent to when Hosts may have others than before. It is for one
+// reader.
+func (s *Store) HostsChanged() <-chan struct{} { return s.hosts }
+
+// wanted tells the reader of HostsChanged if r is a DNS name, which comes or goes.
+func (s *Store) wanted(r ref) {
+	if r.kind != refHost {
+		return
+	}
+	select {
+	case s.hosts <- struct{}{}:
+	default:
+	}
 }
 
 // A change is a Snapshot in the making. Its maps are those of the one before until
@@ -314,6 +333,7 @@ func (s *Store) rebuild(c *change, of consumer) {
 	for r := range v.seen {
 		if s.dependents[r] == nil {
 			s.dependents[r] = map[consumer]struct{}{}
+			s.wanted(r)
 		}
 		s.dependents[r][of] = struct{}{}
 	}
@@ -324,6 +344,7 @@ func (s *Store) independent(of consumer, r ref) {
 	delete(s.dependents[r], of)
 	if len(s.dependents[r]) == 0 {
 		delete(s.dependents, r)
+		s.wanted(r)
 	}
 }
 

@@ -398,6 +398,22 @@ func TestSetHost(t *testing.T) {
 	if diff := cmp.Diff(want, s.Snapshot().Target(key).Localities); diff != "" {
 		t.Errorf("-want, +got\n%s", diff)
 	}
+	// Who resolves names hears of the first that is wanted, not of its addresses,
+	// and again when nobody wants it.
+	for _, wanted := range []string{"a name that is wanted", "a name that nobody wants"} {
+		select {
+		case <-s.HostsChanged():
+		default:
+			t.Errorf("%s is not told", wanted)
+		}
+		select {
+		case <-s.HostsChanged():
+			t.Errorf("%s is told twice", wanted)
+		default:
+		}
+		apply(t, s, true, routeToWeb)
+	}
+	apply(t, s, false, routeToWeb)
 	s.SetHost("old.example.com", nil)
 	if got := s.Snapshot().Target(key).Problem; got == "" {
 		t.Error("a host without addresses is no problem")
