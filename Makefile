@@ -54,14 +54,18 @@ generate: ## Generate code, CRDs, XRDs and reference pages from the Go types.
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./apis/...
 	$(CONTROLLER_GEN) crd paths=./apis/tailnet/... output:crd:dir=package/provider/crds
 	$(CONTROLLER_GEN) crd paths=./apis/gateway/... output:crd:dir=$(OUT)/crds
+	mkdir -p $(EXTENSION_CRDS) && rm -f $(EXTENSION_CRDS)/*.yaml && mv $(OUT)/crds/*_tailscalerevisions.yaml $(EXTENSION_CRDS)/
 	$(CONTROLLER_GEN) crd paths=./apis/function/... output:crd:dir=$(OUT)/inputs
 	for f in $(FUNCTIONS); do mkdir -p functions/$$f/package/input && cp $(OUT)/inputs/*_$${f}inputs.yaml functions/$$f/package/input/; done
 	$(ANGRYJET) generate-methodsets --header-file=hack/boilerplate.go.txt ./apis/tailnet/...
 	go run ./hack/xrdgen $(OUT)/crds package/configuration package/configuration-claims
-	go run ./hack/refgen --crds=package/provider/crds --crds=$(OUT)/crds --examples=examples/managed docs/reference
+	go run ./hack/refgen --crds=package/provider/crds --crds=$(OUT)/crds --crds=$(EXTENSION_CRDS) --examples=examples/managed docs/reference
+
+# What the extension brings along, which is no composite.
+EXTENSION_CRDS := cluster/charts/tailscale-gateway-extension/crds
 
 FUNCTIONS := tailscaletailnet tailscaleendpoints tailscaleservices tailscaleproxygroup
-GENERATED := apis/*/*/zz_generated.* package/provider/crds/* package/configuration/xrds/* package/configuration-claims/*.yaml package/configuration-claims/*/* docs/reference/* functions/*/package/input/*
+GENERATED := apis/*/*/zz_generated.* package/provider/crds/* package/configuration/xrds/* package/configuration-claims/*.yaml package/configuration-claims/*/* docs/reference/* functions/*/package/input/* $(EXTENSION_CRDS)/*
 
 .PHONY: check-generate
 check-generate: ## Fail when generated files are not what generate makes.

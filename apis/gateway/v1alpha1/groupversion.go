@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package v1alpha1 holds the kinds that users write. Their schemas become
-// CompositeResourceDefinitions: these types are their one source. Managed
+// CompositeResourceDefinitions: these types are their one source. TailscaleRevision
+// alone is the extension's own, and a plain CustomResourceDefinition. Managed
 // resources live in apis/tailnet.
 //
 // +kubebuilder:object:generate=true
@@ -39,6 +40,7 @@ const (
 	TailscaleEndpointsKind  = "TailscaleEndpoints"
 	TailscaleServicesKind   = "TailscaleServices"
 	TailscaleProxyGroupKind = "TailscaleProxyGroup"
+	TailscaleRevisionKind   = "TailscaleRevision"
 )
 
 func addKnownTypes(s *runtime.Scheme) error {
@@ -47,6 +49,7 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&TailscaleEndpoints{}, &TailscaleEndpointsList{},
 		&TailscaleServices{}, &TailscaleServicesList{},
 		&TailscaleProxyGroup{}, &TailscaleProxyGroupList{},
+		&TailscaleRevision{}, &TailscaleRevisionList{},
 	)
 	metav1.AddToGroupVersion(s, SchemeGroupVersion)
 	return nil
