@@ -104,7 +104,7 @@ func snapshotOf(t testing.TB, manifests ...string) *Snapshot {
 // compareSnapshots by all that they hold, but for the count of changes.
 func compareSnapshots() cmp.Options {
 	return cmp.Options{
-		cmp.AllowUnexported(Snapshot{}, reference{}),
+		cmp.AllowUnexported(Snapshot{}, digest{}, reference{}),
 		cmpopts.IgnoreFields(Snapshot{}, "Revision"),
 		cmpopts.EquateEmpty(),
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -58,6 +59,17 @@ func (k RouteKey) ClusterName(rule int) string {
 // RulePrefix is what the names of endpoints begin with that are given to a rule's
 // own cluster. Its name follows.
 const RulePrefix = targetPrefix + "/rule/"
+
+// AnchorLabel is on the routes that have Envoy Gateway load what L4 routes name
+// (package anchor). Its value is the name of their Gateway, cut to 63 characters.
+const AnchorLabel = "gateway.tailscale.com/anchor"
+
+// IsAnchor tells whether a route is such a one. It is passed over: nothing is served by
+// it.
+func IsAnchor(o metav1.Object) bool {
+	_, ok := o.GetLabels()[AnchorLabel]
+	return ok
+}
 
 // A BackendKind is a kind of backend that a route may name.
 type BackendKind int

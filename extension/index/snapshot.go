@@ -4,6 +4,9 @@
 package index
 
 import (
+	"iter"
+	"maps"
+
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -21,6 +24,9 @@ type Snapshot struct {
 
 	routes  map[RouteKey]*Route
 	targets map[TargetKey]*Target
+
+	// gateways are digests of what the routes of a Gateway rest on.
+	gateways map[types.NamespacedName]digest
 
 	// services are the endpoints of Kubernetes Services that rules name beside
 	// ours, by Service and port.
@@ -107,6 +113,9 @@ func NewSnapshot(c Contents) *Snapshot {
 
 // Route returns nil for one that is not known.
 func (s *Snapshot) Route(k RouteKey) *Route { return s.routes[k] }
+
+// Routes are all that are known, in no order.
+func (s *Snapshot) Routes() iter.Seq[*Route] { return maps.Values(s.routes) }
 
 // Target returns nil for one that no route names.
 func (s *Snapshot) Target(k TargetKey) *Target { return s.targets[k] }

@@ -55,10 +55,14 @@ type Store struct {
 	deps       map[consumer]map[ref]struct{}
 	dependents map[ref]map[consumer]struct{}
 
+	// parts of the digests of Gateways.
+	parts parts
+
 	subscriptions map[*Subscription]struct{}
 
 	// hosts is sent to when the DNS names that targets need are others.
-	hosts chan struct{}
+	hosts   chan struct{}
+	revised map[chan<- struct{}]struct{}
 }
 
 // NewStore returns one with an empty Snapshot.
@@ -69,8 +73,10 @@ func NewStore() *Store {
 		ruleNames:     map[RouteKey][]string{},
 		deps:          map[consumer]map[ref]struct{}{},
 		dependents:    map[ref]map[consumer]struct{}{},
+		parts:         newParts(),
 		subscriptions: map[*Subscription]struct{}{},
 		hosts:         make(chan struct{}, 1),
+		revised:       map[chan<- struct{}]struct{}{},
 	}
 	s.snapshot.Store(&Snapshot{})
 	return s
@@ -152,6 +158,14 @@ type change struct {
 	endpoints []consumer
 	routes    map[RouteKey][]string
 	shapes    bool
+
+	// pins are the routes whose policies are others, and granted tells that
+	// ReferenceGrants are.
+	pins    []RouteKey
+	granted bool
+
+	// reshaped are targets that changed for more than their endpoints.
+	reshaped []TargetKey
 }
 
 func clone[K comparable, V any](c *change, name string, m *map[K]V) map[K]V {
@@ -207,17 +221,21 @@ func (s *Store) advance(d *dirty) {
 	if d.grants {
 		if now := s.world.granted(); !maps.Equal(now, c.next.granted) {
 			c.digest(grantSum(c.next.granted), grantSum(now))
-			c.next.granted = now
+			c.next.granted, c.granted = now, true
 		}
 	}
 	if c.shapes {
 		c.next.Revision++
+		s.advanceGateways(c)
 	}
 	if len(c.cloned) == 0 && !c.shapes {
 		return
 	}
 	s.snapshot.Store(&c.next)
 	s.publish(c)
+	if c.shapes {
+		s.revise()
+	}
 }
 
 // grantSum is what grants are in a digest. Without any it is nothing.
@@ -314,6 +332,7 @@ func (s *Store) drop(c *change, of consumer) {
 		return
 	}
 	c.digest(shapeSum(c.next.targets[of.target]), nil)
+	c.reshaped = append(c.reshaped, of.target)
 	delete(clone(c, "targets", &c.next.targets), of.target)
 }
 
@@ -372,6 +391,7 @@ func (s *Store) rebuildTarget(c *change, v *view, of consumer) {
 	clone(c, "targets", &c.next.targets)[of.target] = now
 	if old == nil || old.Missing != now.Missing || !reflect.DeepEqual(old.Shape, now.Shape) {
 		c.digest(shapeSum(old), shapeSum(now))
+		c.reshaped = append(c.reshaped, of.target)
 	}
 	if old == nil || !reflect.DeepEqual(old.Localities, now.Localities) {
 		c.endpoints = append(c.endpoints, of)
@@ -396,6 +416,7 @@ func (s *Store) advancePins(c *change, k RouteKey) {
 		return
 	}
 	c.digest(pinSum(k, old), pinSum(k, now))
+	c.pins = append(c.pins, k)
 	pinned := clone(c, "pinned", &c.next.pinned)
 	if now == nil {
 		delete(pinned, k)

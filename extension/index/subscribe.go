@@ -85,6 +85,29 @@ func (s *Subscription) add(names []string) {
 	}
 }
 
+// Revised returns a channel that is sent to when the Revision is another one, and what
+// ends that. Who is sent to reads the Snapshot: several changes may be one send.
+func (s *Store) Revised() (changed <-chan struct{}, end func()) {
+	c := make(chan struct{}, 1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.revised[c] = struct{}{}
+	return c, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.revised, c)
+	}
+}
+
+func (s *Store) revise() {
+	for c := range s.revised {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}
+}
+
 // publish what changed.
 func (s *Store) publish(c *change) {
 	if len(s.subscriptions) == 0 || len(c.endpoints) == 0 && len(c.routes) == 0 {

@@ -111,6 +111,8 @@ func strip(in any) (any, error) {
 		o.Status = gatewayv1alpha1.TailscaleServicesStatus{}
 	case *gatewayv1alpha1.TailscaleEndpoints:
 		o.Status, o.Spec.Proxy = gatewayv1alpha1.TailscaleEndpointsStatus{}, gatewayv1alpha1.Proxy{}
+	case *gatewayv1alpha1.TailscaleRevision:
+		o.Status = gwapiv1.PolicyStatus{}
 	case *corev1.Service:
 		o.Status, o.Spec.Selector = corev1.ServiceStatus{}, nil
 	case *corev1.ConfigMap:

@@ -215,14 +215,15 @@ func file[T any](w *world, d *dirty, g group[T], k refKind, n types.NamespacedNa
 	}
 }
 
-// putRoute keeps a route that names one of ours. Others are nobody's business.
+// putRoute keeps a route that names one of ours. Others are nobody's business, and
+// anchors serve nothing.
 func (w *world) putRoute(c Change, d *dirty) error {
 	p := parseRoute(c.Object)
 	if p == nil {
 		return errors.Errorf("cannot keep a %T: nothing is made of it", c.Object)
 	}
 	k := p.route.Key
-	if c.Gone || !p.ours() {
+	if c.Gone || !p.ours() || IsAnchor(c.Object) {
 		if w.routes[k] != nil {
 			delete(w.routes, k)
 			d.routes[k], d.pins[k] = struct{}{}, struct{}{}
