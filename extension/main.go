@@ -55,6 +55,8 @@ type CLI struct {
 	Kubeconfig string `help:"File that says how to reach the Kubernetes API. Without it the extension must run in a pod." env:"KUBECONFIG" placeholder:"FILE" group:"Objects" xor:"source"`
 	FromFiles  string `help:"Folder of YAML files to read objects from, again when they change, instead of the Kubernetes API. Point an Envoy Gateway in standalone mode at the same folder, and routes can be tried without a cluster." env:"FROM_FILES" type:"existingdir" placeholder:"DIR" group:"Objects" xor:"source"`
 
+	Anchors bool `help:"Keep, for each Gateway with TCPRoutes, UDPRoutes or TLSRoutes that name a TailscaleServices or TailscaleEndpoints, an HTTPRoute in their namespace that names the same and attaches to no listener. Without it Envoy Gateway says BackendNotFound in the status of such routes, although their traffic flows." default:"true" negatable:"" env:"ANCHORS" group:"Objects"`
+
 	ObserveAddress string        `help:"Address to serve metrics and probes on." default:":8080" env:"OBSERVE_ADDRESS" group:"Operation"`
 	Pprof          bool          `help:"Serve profiles of the process under /debug/pprof on the same address. Who reaches it can read memory." env:"PPROF" group:"Operation"`
 	Drain          time.Duration `help:"How long calls are still answered when the extension is told to end, until nobody is sent to it any more." default:"5s" env:"DRAIN" group:"Operation"`

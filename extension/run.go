@@ -74,7 +74,10 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 	hooksServer := serve.NewServer(serve.Options{Credentials: certs.hooks.Credentials(), Interceptor: obs.Interceptor})
 	pb.RegisterEnvoyGatewayExtensionServer(hooksServer, hooks.NewServer(store, from,
 		hooks.WithLogger(log),
-		hooks.WithRecorder(hooks.RecorderFn(func(t hooks.Translation) { obs.Translated(t.Gateway, outcomes(t.Summary)) })),
+		hooks.WithRecorder(hooks.RecorderFn(func(t hooks.Translation) {
+			obs.Translated(t.Gateway, outcomes(t))
+			src.Answered(t.Answers)
+		})),
 	))
 	edsServer := serve.NewServer(serve.Options{Credentials: certs.eds.Credentials()})
 	endpoints.Register(edsServer)
@@ -125,6 +128,7 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 	if err := below.Wait(); err != nil {
 		return err
 	}
+	src.Farewell(log)
 	return failed
 }
 
@@ -153,10 +157,15 @@ func follow(ctx context.Context, store *index.Store, s *eds.Server) error {
 }
 
 // outcomes of a translation, as metrics have them.
-func outcomes(s hooks.Summary) map[string]int {
-	out := map[string]int{"shared": s.Shared, "own": s.Own, "dropped": s.Dropped, "rules": s.Rules, "split": s.Split}
-	for reason, n := range s.Left {
+func outcomes(t hooks.Translation) map[string]int {
+	out := map[string]int{"shared": t.Shared, "own": t.Own, "dropped": t.Dropped, "rules": t.Rules, "split": t.Split}
+	for reason, n := range t.Left {
 		out["left-"+string(reason)] += n
+	}
+	for _, a := range t.Answers {
+		if a.Stale() {
+			out["stale"]++
+		}
 	}
 	return out
 }

@@ -20,9 +20,15 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
+	"github.com/tailscale-gateway/tailscale-gateway/extension/anchor"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/files"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/hooks"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/trigger"
 )
+
+// farewellLimit is how long an end may wait for the API server.
+const farewellLimit = 2 * time.Second
 
 // A source keeps a store up to date.
 type source interface {
@@ -37,6 +43,13 @@ type source interface {
 
 	// Silence is how long what it reads from has been out of reach.
 	Silence() time.Duration
+
+	// Answered notes what a hook answered. It does not wait.
+	Answered(as []hooks.Answer)
+
+	// Farewell has others be asked in place of this process, which answers nothing
+	// any more.
+	Farewell(log logging.Logger)
 }
 
 func newSource(c *CLI, store *index.Store, log logging.Logger) (source, error) {
@@ -55,7 +68,24 @@ func newSource(c *CLI, store *index.Store, log logging.Logger) (source, error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make a client of the Kubernetes API")
 	}
-	return &kubeSource{Source: index.NewSource(informers, store, log), informers: informers, contact: newContact(d.ServerVersion, log)}, nil
+	scheme, err := index.Scheme()
+	if err != nil {
+		return nil, err
+	}
+	w, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot make a client that writes")
+	}
+	out := &kubeSource{
+		Source:    index.NewSource(informers, store, log),
+		contact:   newContact(d.ServerVersion, log),
+		informers: informers,
+		trigger:   trigger.New(w, store, log),
+	}
+	if c.Anchors {
+		out.anchors = anchor.New(w, store, log)
+	}
+	return out, nil
 }
 
 func restConfig(kubeconfig string) (*rest.Config, error) {
@@ -67,12 +97,17 @@ func restConfig(kubeconfig string) (*rest.Config, error) {
 	return cfg, errors.Wrapf(err, "cannot read kubeconfig %q", kubeconfig)
 }
 
-// A kubeSource has its informers run with it.
+// A kubeSource has its informers run with it, and what is written to the Kubernetes API
+// because of what they tell.
 type kubeSource struct {
 	*index.Source
 	*contact
 
 	informers cache.Cache
+	trigger   *trigger.Trigger
+
+	// anchors may be nil.
+	anchors *anchor.Anchors
 }
 
 // Start informers and source.
@@ -81,7 +116,41 @@ func (s *kubeSource) Start(ctx context.Context) error {
 	g.Go(func() error { return errors.Wrap(s.informers.Start(ctx), "cannot run informers") })
 	g.Go(func() error { return errors.Wrap(s.Source.Start(ctx), "cannot watch objects") })
 	g.Go(func() error { return s.keep(ctx) })
+	g.Go(func() error { return s.write(ctx) })
 	return g.Wait()
+}
+
+// write once all is known: half of it would be taken for all.
+func (s *kubeSource) write(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-s.Synced():
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		return errors.Wrap(s.trigger.Run(ctx, s.informers), "cannot keep TailscaleRevisions")
+	})
+	if s.anchors != nil {
+		g.Go(func() error { return errors.Wrap(s.anchors.Run(ctx, s.informers), "cannot keep anchors") })
+	}
+	return g.Wait()
+}
+
+// Answered implements source.
+func (s *kubeSource) Answered(as []hooks.Answer) {
+	for _, a := range as {
+		s.trigger.Answered(a.Gateway, a.Asked, a.Given)
+	}
+}
+
+// Farewell implements source. It is of no use when the API server is out of reach.
+func (s *kubeSource) Farewell(log logging.Logger) {
+	ctx, cancel := context.WithTimeout(context.Background(), farewellLimit)
+	defer cancel()
+	if err := s.trigger.Farewell(ctx); err != nil {
+		log.Info("Cannot have Envoy Gateway ask another replica; it will when something changes", "error", err)
+	}
 }
 
 // A fileSource reads a folder. It waits for nothing but its first look.
@@ -89,6 +158,12 @@ type fileSource struct{ *files.Source }
 
 // Waiting implements source.
 func (fileSource) Waiting() []string { return nil }
+
+// Answered implements source. There is nobody to write to.
+func (fileSource) Answered([]hooks.Answer) {}
+
+// Farewell implements source.
+func (fileSource) Farewell(logging.Logger) {}
 
 // Silence implements source.
 func (fileSource) Silence() time.Duration { return 0 }

@@ -7,6 +7,7 @@
 // A translation gathers what the message does with rules that name one of ours
 // (use.go), decides about each (decide.go), finds the cluster that routes to one
 // target share (share.go), and changes routes and filters (rewrite.go, tcp.go,
-// udp.go). What a cluster of ours is like lives in package xds; endpoints come from
+// udp.go). What is asked for may be newer than the snapshot: it is answered all the
+// same, and told (revision.go). What a cluster of ours is like lives in package xds; endpoints come from
 // package eds.
 package hooks

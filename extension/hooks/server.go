@@ -39,6 +39,9 @@ type Translation struct {
 	// Revision of the snapshot that it read.
 	Revision uint64
 
+	// Answers to the TailscaleRevisions that came along.
+	Answers []Answer
+
 	Summary
 }
 
@@ -98,6 +101,7 @@ func (s *Server) PostTranslateModify(_ context.Context, req *pb.PostTranslateMod
 		Start:    start,
 		Duration: time.Since(start),
 		Revision: snapshot.Revision,
+		Answers:  answers(snapshot, req.GetPostTranslateContext().GetExtensionResources()),
 		Summary:  summary,
 	}
 	s.recorder.RecordTranslation(t)

@@ -12,8 +12,14 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// owner of the fields that we write.
-const owner = client.FieldOwner("tailscale-gateway-extension")
+// ManagedBy says on objects, by ManagedByLabel, and as the owner of their fields, who
+// keeps them.
+const (
+	ManagedByLabel = "app.kubernetes.io/managed-by"
+	ManagedBy      = "tailscale-gateway-extension"
+
+	owner = client.FieldOwner(ManagedBy)
+)
 
 // Apply an object that says all that is ours to say. It is created if seen is nil, and
 // an error says AlreadyExists if there is one: it is somebody else's. Else it must

@@ -124,6 +124,25 @@ func (k *Keeper) Settled() []types.NamespacedName {
 	return out
 }
 
+// Touch writes each object that is as wanted once, and ends with ctx. Nothing else may
+// run the Keeper meanwhile.
+func (k *Keeper) Touch(ctx context.Context) error {
+	var errs []error
+	for _, n := range k.Settled() {
+		k.mu.Lock()
+		e := k.entry(n)
+		j := job{name: n, want: e.want, seen: e.seen}
+		k.mu.Unlock()
+		if _, err := k.write(ctx, j); err != nil && !apierrors.IsConflict(err) {
+			errs = append(errs, err)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // Run writes until ctx ends. All objects must have been seen before, and what is
 // wanted must be known: half of it would be taken for all.
 func (k *Keeper) Run(ctx context.Context) error {
