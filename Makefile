@@ -64,7 +64,7 @@ generate: ## Generate code, CRDs, XRDs and reference pages from the Go types.
 # What the extension brings along, which is no composite.
 EXTENSION_CRDS := cluster/charts/tailscale-gateway-extension/crds
 
-FUNCTIONS := tailscaletailnet tailscaleendpoints tailscaleservices tailscaleproxygroup
+FUNCTIONS := tailscaletailnet tailscaleendpoints tailscaleservices tailscaleproxygroup tailscalegateway
 GENERATED := apis/*/*/zz_generated.* package/provider/crds/* package/configuration/xrds/* package/configuration-claims/*.yaml package/configuration-claims/*/* docs/reference/* functions/*/package/input/* $(EXTENSION_CRDS)/*
 
 .PHONY: check-generate

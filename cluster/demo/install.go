@@ -39,6 +39,7 @@ func packages(configuration string) []installed {
 		{kind: "function", name: "function-tailscaleendpoints"},
 		{kind: "function", name: "function-tailscaleservices"},
 		{kind: "function", name: "function-tailscaleproxygroup"},
+		{kind: "function", name: "function-tailscalegateway"},
 		{kind: "configuration", name: configuration},
 	}
 }

@@ -55,6 +55,14 @@ func TestCheck(t *testing.T) {
 			},
 			want: want{err: cmpopts.AnyError, missing: []string{"missing  Crossplane may create podmonitors.monitoring.coreos.com"}},
 		},
+		"MissingGateways": {
+			reason:  "A Gateway must be read to find its Service.",
+			objects: []runtime.Object{account},
+			review: func(a authv1.ResourceAttributes) (bool, error) {
+				return a.Resource != "gateways" || a.Verb != "watch", nil
+			},
+			want: want{err: cmpopts.AnyError, missing: []string{"missing  Crossplane may watch gateways.gateway.networking.k8s.io"}},
+		},
 		"MissingProvider": {
 			reason:  "What the provider lacks is told of it.",
 			objects: []runtime.Object{account},

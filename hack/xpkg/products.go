@@ -29,6 +29,7 @@ func products() []product {
 		{Name: "function-tailscaleendpoints", Main: "./functions/tailscaleendpoints", Package: "functions/tailscaleendpoints/package"},
 		{Name: "function-tailscaleservices", Main: "./functions/tailscaleservices", Package: "functions/tailscaleservices/package"},
 		{Name: "function-tailscaleproxygroup", Main: "./functions/tailscaleproxygroup", Package: "functions/tailscaleproxygroup/package"},
+		{Name: "function-tailscalegateway", Main: "./functions/tailscalegateway", Package: "functions/tailscalegateway/package"},
 		{Name: "configuration-tailscale-gateway", Package: "package/configuration"},
 		{Name: "configuration-tailscale-gateway-claims", Package: "package/configuration-claims"},
 	}

@@ -35,6 +35,9 @@ const (
 	// TypeProxyGroupReady tells whether a group has all its devices.
 	TypeProxyGroupReady xpv2.ConditionType = "ProxyGroupReady"
 
+	// TypeGatewayValid tells whether the Service in front of a Gateway was found.
+	TypeGatewayValid xpv2.ConditionType = "GatewayValid"
+
 	// TypeAccepted tells whether what a spec asks for can be done at all.
 	TypeAccepted xpv2.ConditionType = "Accepted"
 
@@ -128,8 +131,26 @@ const (
 	ReasonProxyGroupCreating xpv2.ConditionReason = "ProxyGroupCreating"
 )
 
-// Reasons of Accepted, beside ReasonAccepted.
+// Reasons of GatewayValid.
 const (
+	ReasonServiceFound    xpv2.ConditionReason = "ServiceFound"
+	ReasonGatewayNotFound xpv2.ConditionReason = "GatewayNotFound"
+
+	// ReasonGatewayNotAccepted means that its controller refuses the Gateway.
+	ReasonGatewayNotAccepted xpv2.ConditionReason = "GatewayNotAccepted"
+
+	// ReasonServiceNotFound means that Envoy Gateway has made no Service for it.
+	ReasonServiceNotFound xpv2.ConditionReason = "ServiceNotFound"
+
+	// ReasonAmbiguous means that several Services say that they are its.
+	ReasonAmbiguous xpv2.ConditionReason = "Ambiguous"
+)
+
+// Reasons of Accepted, beside ReasonAccepted and ReasonGatewayNotFound.
+const (
+	// ReasonGatewayNotValid means that a TailscaleGateway has found no Service.
+	ReasonGatewayNotValid xpv2.ConditionReason = "GatewayNotValid"
+
 	ReasonInvalidBackends xpv2.ConditionReason = "InvalidBackends"
 	ReasonUnsupported     xpv2.ConditionReason = "Unsupported"
 )

@@ -4,7 +4,7 @@
 package v1alpha1
 
 // A BackendKind is the kind of a backend.
-// +kubebuilder:validation:Enum=Service;External
+// +kubebuilder:validation:Enum=Service;External;TailscaleGateway
 type BackendKind string
 
 // Kinds of backends.
@@ -13,6 +13,8 @@ const (
 	BackendKindService BackendKind = "Service"
 	// BackendKindExternal is a host that the proxies reach by the pod network.
 	BackendKindExternal BackendKind = "External"
+	// BackendKindGateway is a TailscaleGateway of the same namespace.
+	BackendKindGateway BackendKind = "TailscaleGateway"
 )
 
 // A BackendProtocol is what a backend is handed.
@@ -39,16 +41,17 @@ const (
 
 // A Backend answers one or more ports of the service.
 // +kubebuilder:validation:XValidation:rule="has(self.host) == (has(self.kind) && self.kind == 'External')",message="kind External needs host, and no other kind takes it"
+// +kubebuilder:validation:XValidation:rule="has(self.port) || has(self.kind) && self.kind == 'TailscaleGateway'",message="port is required unless kind is TailscaleGateway"
 // +kubebuilder:validation:XValidation:rule="!has(self.proxyProtocol) || !has(self.protocol) || self.protocol == 'TCP'",message="proxyProtocol needs protocol TCP; with HTTP the client is in the headers X-Forwarded-For and Tailscale-User-Login"
 type Backend struct {
-	// Kind of the backend: a Service of the same namespace, or an External host
-	// that the proxy pods reach by the cluster's network.
+	// Kind of the backend: a Service or a TailscaleGateway of the same namespace,
+	// or an External host that the proxy pods reach by the cluster's network.
 	// +kubebuilder:default=Service
 	// +optional
 	Kind BackendKind `json:"kind,omitempty"`
 
-	// Name of the backend: that of the Service, or one that stands for the
-	// external host in weights and messages.
+	// Name of the backend: that of the Service or TailscaleGateway, or one that
+	// stands for the external host in weights and messages.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
@@ -64,11 +67,14 @@ type Backend struct {
 	// +optional
 	Host string `json:"host,omitempty"`
 
-	// Port of the backend. When the service's ports are do-not-validate it is
-	// only the port that is probed: packets keep theirs.
+	// Port of the backend: of a TailscaleGateway, that of a listener. There it may
+	// be absent, which means the port of the service that is answered. When the
+	// service's ports are do-not-validate it is only the port that is probed:
+	// packets keep theirs.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
-	Port int32 `json:"port"`
+	// +optional
+	Port int32 `json:"port,omitempty"`
 
 	// VIPPort is the port of the Tailscale Service that this backend answers.
 	// Absent means every port that no other backend names.
@@ -77,15 +83,15 @@ type Backend struct {
 	// +optional
 	VIPPort *int32 `json:"vipPort,omitempty"`
 
-	// Weight among the backends of one port. Absent means 1. Any other needs a
-	// Gateway as the backend, and shows Accepted=False with the reason
-	// Unsupported until there is one.
+	// Weight among the backends of one port. Absent means 1. Proxies know no
+	// other: it shows Accepted=False with the reason Unsupported, but where the
+	// one backend is a TailscaleGateway, whose routes say how requests are spread.
 	// +optional
 	Weight *Weight `json:"weight,omitempty"`
 
 	// Priority among the backends of one port: the lowest that is healthy gets
-	// the traffic. Absent means 0. Any other needs a Gateway as the backend, and
-	// shows Accepted=False with the reason Unsupported until there is one.
+	// the traffic. Absent means 0. Proxies know no other: it shows Accepted=False
+	// with the reason Unsupported, but where the one backend is a TailscaleGateway.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=127
 	// +optional

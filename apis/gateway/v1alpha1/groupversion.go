@@ -41,6 +41,7 @@ const (
 	TailscaleServicesKind   = "TailscaleServices"
 	TailscaleProxyGroupKind = "TailscaleProxyGroup"
 	TailscaleRevisionKind   = "TailscaleRevision"
+	TailscaleGatewayKind    = "TailscaleGateway"
 )
 
 func addKnownTypes(s *runtime.Scheme) error {
@@ -50,6 +51,7 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&TailscaleServices{}, &TailscaleServicesList{},
 		&TailscaleProxyGroup{}, &TailscaleProxyGroupList{},
 		&TailscaleRevision{}, &TailscaleRevisionList{},
+		&TailscaleGateway{}, &TailscaleGatewayList{},
 	)
 	metav1.AddToGroupVersion(s, SchemeGroupVersion)
 	return nil

@@ -201,8 +201,9 @@ type FailoverPolicy struct {
 type LoadBalancing struct {
 	// Strategy says which backend of a port gets a connection. A proxy hands
 	// each port to one Service, whose pods Kubernetes balances: that is
-	// round-robin. Any other strategy needs a Gateway as the backend, and shows
-	// Accepted=False with the reason Unsupported until there is one.
+	// round-robin. Any other shows Accepted=False with the reason Unsupported, but
+	// where each backend is a TailscaleGateway: its Envoys spread requests as its
+	// routes and their policies say, whatever the strategy here.
 	// +kubebuilder:default=round-robin
 	// +optional
 	Strategy Strategy `json:"strategy,omitempty"`

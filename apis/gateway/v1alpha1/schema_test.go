@@ -238,7 +238,7 @@ func judge(t *testing.T, reason string, errs field.ErrorList, want ...string) {
 }
 
 func TestServed(t *testing.T) {
-	for _, plural := range []string{"tailscaleendpoints", "tailscaleproxygroups", "tailscaleservices", "tailscaletailnets"} {
+	for _, plural := range []string{"tailscaleendpoints", "tailscalegateways", "tailscaleproxygroups", "tailscaleservices", "tailscaletailnets"} {
 		t.Run(plural, func(t *testing.T) { load(t, plural) })
 	}
 }

@@ -270,7 +270,11 @@ func TestTailscaleServicesBackendSchema(t *testing.T) {
 		"ExternalIPv4":   {reason: "Hosts have addresses.", backend: "{kind: External, name: web, host: 192.0.2.1, port: 80}"},
 		"ExternalIPv6":   {reason: "Of both families.", backend: "{kind: External, name: web, host: '2001:db8::1', port: 80}"},
 		"LocalhostInfix": {reason: "A host may be called like it.", backend: "{kind: External, name: web, host: localhost.example.com, port: 80}"},
-		"Kind":           {reason: "There are two kinds.", backend: "{kind: TailscaleGateway, name: web, port: 80}", want: "kind: Unsupported value"},
+		"Gateway":        {reason: "A TailscaleGateway has the ports of the service.", backend: "{kind: TailscaleGateway, name: public}"},
+		"GatewayPort":    {reason: "Or it has others.", backend: "{kind: TailscaleGateway, name: public, port: 8080, vipPort: 80, proxyProtocol: v2}"},
+		"GatewayHost":    {reason: "A TailscaleGateway tells itself where it is.", backend: "{kind: TailscaleGateway, name: public, host: example.com}", want: "no other kind takes it"},
+		"Kind":           {reason: "There are three kinds.", backend: "{kind: Gateway, name: web, port: 80}", want: "kind: Unsupported value"},
+		"NoPort":         {reason: "A Service has ports of its own.", backend: "{name: web}", want: "port is required unless kind is TailscaleGateway"},
 		"NoHost":         {reason: "An external backend is somewhere.", backend: "{kind: External, name: web, port: 80}", want: "kind External needs host"},
 		"ServiceHost":    {reason: "A Service's host is known.", backend: "{name: web, host: example.com, port: 80}", want: "no other kind takes it"},
 		"HostPort":       {reason: "The port has a field.", backend: "{kind: External, name: web, host: 'example.com:80', port: 80}", want: "must be a DNS name or an address"},
@@ -296,6 +300,11 @@ func TestTailscaleServicesBackendSchema(t *testing.T) {
 			judge(t, tc.reason, c.create(t, "{selector: {matchLabels: {app: web}}, vipService: {ports: ['tcp:80']}, backends: ["+tc.backend+"]}"), tc.want)
 		})
 	}
+
+	t.Run("GatewayAllPorts", func(t *testing.T) {
+		judge(t, "There is no port to probe.", c.create(t, "{selector: {}, vipService: {ports: [do-not-validate]}, backends: [{kind: TailscaleGateway, name: public}]}"),
+			"needs the port of the backend, to probe it")
+	})
 
 	t.Run("WeightsTwice", func(t *testing.T) {
 		err := c.create(t, "{selector: {}, vipService: {ports: ['tcp:80']}, backends: [{name: web, port: 80, weight: 2}], loadBalancing: {strategy: weighted, weights: {web: 2}}}").ToAggregate()

@@ -154,6 +154,7 @@ type ServiceDiscovery struct {
 // +kubebuilder:validation:XValidation:rule="!('do-not-validate' in self.vipService.ports) || (size(self.backends) == 1 && !has(self.backends[0].vipPort))",message="vipService.ports do-not-validate takes one backend, without vipPort"
 // +kubebuilder:validation:XValidation:rule="!('do-not-validate' in self.vipService.ports) || (!has(self.tls) && self.backends.all(b, !has(b.proxyProtocol) && (!has(b.protocol) || b.protocol == 'TCP')))",message="vipService.ports do-not-validate hands on packets as they come: remove tls, proxyProtocol and protocol HTTP, or name ports"
 // +kubebuilder:validation:XValidation:rule="!('do-not-validate' in self.vipService.ports) || !has(self.endpointTemplate) || (has(self.endpointTemplate.proxy.networking) && self.endpointTemplate.proxy.networking == 'Kernel')",message="vipService.ports do-not-validate needs endpointTemplate.proxy.networking Kernel"
+// +kubebuilder:validation:XValidation:rule="!('do-not-validate' in self.vipService.ports) || self.backends.all(b, has(b.port))",message="vipService.ports do-not-validate needs the port of the backend, to probe it"
 // +kubebuilder:validation:XValidation:rule="!has(self.loadBalancing) || !has(self.loadBalancing.weights) || self.backends.all(b, !has(b.weight))",message="set weights either in backends or in loadBalancing.weights"
 type TailscaleServicesSpec struct {
 	// Selector picks TailscaleEndpoints of the same namespace by label.

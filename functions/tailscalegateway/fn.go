@@ -1,0 +1,148 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// Labels of the Services that Envoy Gateway makes, wherever it runs its proxies
+// (envoyproxy/gateway v1.9 internal/gatewayapi/translator.go and
+// internal/infrastructure/kubernetes/proxy/resource.go). One Service that several
+// Gateways of a class share has the class alone.
+const (
+	labelManagedBy        = "app.kubernetes.io/managed-by"
+	labelGatewayNamespace = "gateway.envoyproxy.io/owning-gateway-namespace"
+	labelGatewayName      = "gateway.envoyproxy.io/owning-gateway-name"
+	labelGatewayClass     = "gateway.envoyproxy.io/owning-gatewayclass"
+
+	managedBy = "envoy-gateway"
+)
+
+// Function composes TailscaleGateways.
+type Function struct {
+	fnv1.UnimplementedFunctionRunnerServiceServer
+
+	log logging.Logger
+}
+
+// RunFunction composes one TailscaleGateway.
+func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
+	log := f.log.WithValues("tag", req.GetMeta().GetTag())
+	r := compose.NewRun(req)
+	if err := run(r); err != nil {
+		log.Info("Cannot compose TailscaleGateway", "error", err)
+		return r.Fatal(err, meta.TypeGatewayValid), nil
+	}
+	log.Debug("Composed TailscaleGateway")
+	return r.Response(), nil
+}
+
+// requireGateway is the Gateway itself. Its status changes with each route that
+// comes or goes, and each change runs this function and counts against the
+// composite in Crossplane's circuit breaker. What comes out does not depend on
+// that, so a run writes nothing, and one that the breaker drops misses nothing but
+// a change of the Gateway's listeners, which the next run makes good.
+func requireGateway(ref gatewayv1alpha1.GatewayRef) compose.Requirement {
+	return compose.Requirement{
+		Key:        "gateway",
+		APIVersion: gwapiv1.GroupVersion.String(),
+		Kind:       ref.Kind,
+		Namespace:  ref.Namespace,
+		Name:       ref.Name,
+	}
+}
+
+// requireServices are those of one Gateway, in any namespace: that of the Gateway,
+// or that of Envoy Gateway.
+func requireServices(ref gatewayv1alpha1.GatewayRef) compose.Requirement {
+	return compose.Requirement{
+		Key:        "services",
+		APIVersion: corev1.SchemeGroupVersion.String(),
+		Kind:       "Service",
+		Labels:     map[string]string{labelManagedBy: managedBy, labelGatewayNamespace: ref.Namespace, labelGatewayName: ref.Name},
+	}
+}
+
+// requireMerged are those that all Gateways of a class share.
+func requireMerged(class gwapiv1.ObjectName) compose.Requirement {
+	return compose.Requirement{
+		Key:        "merged-services",
+		APIVersion: corev1.SchemeGroupVersion.String(),
+		Kind:       "Service",
+		Labels:     map[string]string{labelManagedBy: managedBy, labelGatewayClass: string(class)},
+	}
+}
+
+func run(r *compose.Run) error {
+	xr := &gatewayv1alpha1.TailscaleGateway{}
+	if err := r.Object(inputs, xr); err != nil {
+		return err
+	}
+	owner := compose.OwnerOf(xr)
+	if owner.Namespace == "" {
+		return errors.New("cannot find a Gateway for an object without a namespace")
+	}
+	ref := reference(xr.Spec.GatewayRef, owner.Namespace)
+	g, resolved, err := find(r, ref)
+	if err != nil {
+		return err
+	}
+	if !resolved {
+		r.SetWaiting("Waiting for Crossplane to read the Gateway and its Service", meta.TypeGatewayValid)
+		r.NotReady()
+		return nil
+	}
+	c := g.valid()
+	r.SetCondition(c)
+	if c.Status != compose.True {
+		r.NotReady()
+	}
+	return r.Status(gatewayv1alpha1.TailscaleGatewayStatus{Gateway: g.status()})
+}
+
+// reference with its defaults. A schema cannot give the namespace.
+func reference(ref gatewayv1alpha1.GatewayRef, namespace string) gatewayv1alpha1.GatewayRef {
+	ref.Kind = cmp.Or(ref.Kind, "Gateway")
+	ref.Namespace = cmp.Or(ref.Namespace, namespace)
+	return ref
+}
+
+// find what a reference leads to. It returns false while Crossplane has not looked
+// for all of it.
+func find(r *compose.Run, ref gatewayv1alpha1.GatewayRef) (*gateway, bool, error) {
+	needGateway, needServices := requireGateway(ref), requireServices(ref)
+	r.Require(needGateway)
+	r.Require(needServices)
+	gateways, looked, err := compose.Required[gwapiv1.Gateway](r, needGateway)
+	if err != nil || !looked {
+		return nil, false, err
+	}
+	own, looked, err := compose.Required[corev1.Service](r, needServices)
+	if err != nil || !looked {
+		return nil, false, err
+	}
+	if len(gateways) == 0 {
+		return newGateway(ref, nil, nil, nil), true, nil
+	}
+	needMerged := requireMerged(gateways[0].Spec.GatewayClassName)
+	r.Require(needMerged)
+	merged, looked, err := compose.Required[corev1.Service](r, needMerged)
+	if err != nil || !looked {
+		return nil, false, err
+	}
+	return newGateway(ref, &gateways[0], own, merged), true, nil
+}

@@ -1,0 +1,129 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// A gateway is what a reference leads to.
+type gateway struct {
+	ref gatewayv1alpha1.GatewayRef
+
+	// gateway is nil if there is none.
+	gateway *gwapiv1.Gateway
+
+	// services that say that they are the Gateway's.
+	services []corev1.Service
+}
+
+// newGateway prefers a Gateway's own Services to those that its class shares: they
+// are there both for a moment when that changes. What is being deleted is no more.
+func newGateway(ref gatewayv1alpha1.GatewayRef, g *gwapiv1.Gateway, own, merged []corev1.Service) *gateway {
+	stay := func(in []corev1.Service) []corev1.Service {
+		return slices.DeleteFunc(slices.Clone(in), func(s corev1.Service) bool { return s.GetDeletionTimestamp() != nil })
+	}
+	out := &gateway{ref: ref, gateway: g, services: stay(own)}
+	if len(out.services) == 0 {
+		out.services = stay(merged)
+	}
+	return out
+}
+
+// name of the Gateway, for messages.
+func (g *gateway) name() string { return g.ref.Namespace + "/" + g.ref.Name }
+
+// service of the Gateway. Nil unless there is exactly one.
+func (g *gateway) service() *corev1.Service {
+	if g.gateway == nil || len(g.services) != 1 {
+		return nil
+	}
+	return &g.services[0]
+}
+
+func (g *gateway) valid() compose.Condition {
+	c := compose.Condition{Type: meta.TypeGatewayValid, Status: compose.False}
+	switch {
+	case g.gateway == nil:
+		c.Reason = meta.ReasonGatewayNotFound
+		c.Message = fmt.Sprintf("There is no Gateway %s; create it, or correct spec.gatewayRef", g.name())
+	case len(g.services) > 1:
+		names := make([]string, len(g.services))
+		for i, s := range g.services {
+			names[i] = s.GetNamespace() + "/" + s.GetName()
+		}
+		c.Reason = meta.ReasonAmbiguous
+		c.Message = fmt.Sprintf("The Services %s have the labels of Gateway %s; delete those that Envoy Gateway did not make", compose.List(names...), g.name())
+	case len(g.services) == 1:
+		c.Status, c.Reason = compose.True, meta.ReasonServiceFound
+		c.Message = fmt.Sprintf("Service %s/%s is in front of Gateway %s", g.services[0].GetNamespace(), g.services[0].GetName(), g.name())
+	case g.refusal() != nil:
+		c.Reason = meta.ReasonGatewayNotAccepted
+		c.Message = fmt.Sprintf("The controller of Gateway %s refuses it: %s", g.name(), g.refusal().Message)
+	default:
+		c.Reason = meta.ReasonServiceNotFound
+		c.Message = fmt.Sprintf("Envoy Gateway has made no Service for Gateway %s; check that GatewayClass %q is one of Envoy Gateway's, and what the Gateway's conditions say",
+			g.name(), g.gateway.Spec.GatewayClassName)
+	}
+	return c
+}
+
+// refusal is why its controller does not take the Gateway. Nil if it does, or has
+// not said.
+func (g *gateway) refusal() *metav1.Condition {
+	c := apimeta.FindStatusCondition(g.gateway.Status.Conditions, string(gwapiv1.GatewayConditionAccepted))
+	if c == nil || c.Status != metav1.ConditionFalse {
+		return nil
+	}
+	return c
+}
+
+// status of what was found. Nil unless there is exactly one Service.
+func (g *gateway) status() *gatewayv1alpha1.GatewayStatus {
+	s := g.service()
+	if s == nil {
+		return nil
+	}
+	out := &gatewayv1alpha1.GatewayStatus{
+		Service: gatewayv1alpha1.GatewayService{Namespace: s.GetNamespace(), Name: s.GetName()},
+	}
+	if s.Spec.ClusterIP != corev1.ClusterIPNone {
+		out.ClusterIP = s.Spec.ClusterIP
+	}
+	for _, l := range g.gateway.Spec.Listeners {
+		if !serves(s, l) {
+			continue
+		}
+		out.Listeners = append(out.Listeners, gatewayv1alpha1.GatewayListener{
+			Name:     string(l.Name),
+			Port:     int32(l.Port),
+			Protocol: string(l.Protocol),
+			Hostname: string(ptr.Deref(l.Hostname, "")),
+		})
+	}
+	return out
+}
+
+// serves tells whether a Service has a port for a listener. Envoy Gateway opens
+// none for a listener that it refuses.
+func serves(s *corev1.Service, l gwapiv1.Listener) bool {
+	transport := corev1.ProtocolTCP
+	if l.Protocol == gwapiv1.UDPProtocolType {
+		transport = corev1.ProtocolUDP
+	}
+	return slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool {
+		return p.Port == int32(l.Port) && p.Protocol == transport
+	})
+}
