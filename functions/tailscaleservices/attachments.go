@@ -4,6 +4,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,6 +49,9 @@ func (s *service) wantedAttachments() map[string]*tailnetv1alpha1.ServiceAttachm
 		if !hasDirection(p, tailnetv1alpha1.DirectionEgress) || s.allPorts() {
 			continue
 		}
+		if s.portsErr == nil && len(s.remotePorts()) == 0 {
+			continue
+		}
 		for _, c := range s.remotes() {
 			name := compose.ChildName(s.owner.Name, p.Spec.Endpoints, "remote", c.ClusterID)
 			s.want(out, prefixRemote+name, len(c.Addresses) > 0, func() *tailnetv1alpha1.ServiceAttachment {
@@ -81,7 +85,7 @@ func (s *service) composeIngress(p tailnetv1alpha1.ProxySet) *tailnetv1alpha1.Se
 	for i, a := range s.ports {
 		ports[i] = tailnetv1alpha1.AttachmentPort{
 			Port:          a.port,
-			Backend:       &tailnetv1alpha1.AttachmentBackend{Host: s.host(a.backend), Port: a.backend.Port},
+			Backend:       &tailnetv1alpha1.AttachmentBackend{Host: a.at.Host, Port: a.at.Port},
 			TLS:           a.tls,
 			ProxyProtocol: proxyProtocols[a.backend.ProxyProtocol],
 		}
@@ -112,25 +116,10 @@ var proxyProtocols = map[gatewayv1alpha1.ProxyProtocol]int32{ //nolint:gocheckno
 	gatewayv1alpha1.ProxyProtocolV2: 2,
 }
 
-// host of a backend.
-func (s *service) host(b gatewayv1alpha1.Backend) string {
-	if b.Kind == gatewayv1alpha1.BackendKindExternal {
-		return b.Host
-	}
-	// Without the cluster's domain, which a pod's search list adds.
-	return b.Name + "." + s.owner.Namespace + ".svc"
-}
-
 // composeRemote has egress proxies reach another cluster's own service. Its proxies
 // are asked for a connection, whatever the backends behind them are asked: a proxy
 // that ends TLS would not know a plain request.
 func (s *service) composeRemote(name string, p tailnetv1alpha1.ProxySet, c tailnetv1alpha1.ServiceConsumer) *tailnetv1alpha1.ServiceAttachment {
-	ports := make([]tailnetv1alpha1.AttachmentPort, len(s.ports))
-	named := false
-	for i, a := range s.ports {
-		ports[i] = tailnetv1alpha1.AttachmentPort{Port: a.port}
-		named = named || a.tls != nil
-	}
 	check := healthCheck(s.xr.Spec.LoadBalancing)
 	check.Path = ""
 	spec := tailnetv1alpha1.ServiceAttachmentSpec{
@@ -139,11 +128,11 @@ func (s *service) composeRemote(name string, p tailnetv1alpha1.ProxySet, c tailn
 		Direction:   tailnetv1alpha1.DirectionEgress,
 		ServiceName: tailnetv1alpha1.ServiceName(c.ServiceName),
 		Addresses:   c.Addresses,
-		Ports:       ports,
+		Ports:       s.remotePorts(),
 		HealthCheck: check,
 	}
 	// Their certificates are for the shared service's name, which Gateways ask for.
-	if named && s.vip != nil {
+	if s.vip != nil && slices.ContainsFunc(s.ports, func(a assignment) bool { return a.tls != nil }) {
 		spec.DNSName = s.vip.Status.AtProvider.DNSName
 	}
 	return s.attachment(name, spec)

@@ -36,10 +36,14 @@ func (s *service) accepted() compose.Condition {
 			Message: fmt.Sprintf("%s cannot be served: %v", s.serviceName(), s.portsErr),
 		}
 	}
-	return compose.Condition{
+	c := compose.Condition{
 		Type: meta.TypeAccepted, Status: compose.True, Reason: meta.ReasonAccepted,
 		Message: "Every port of the service has a backend",
 	}
+	if lb := s.xr.Spec.LoadBalancing; lb != nil && lb.Strategy != "" && lb.Strategy != gatewayv1alpha1.StrategyRoundRobin {
+		c.Message += "; how requests are spread is for the Gateway's routes to say, and not for spec.loadBalancing.strategy"
+	}
+	return c
 }
 
 func (s *service) endpointsSelected() compose.Condition {
@@ -167,8 +171,12 @@ func (s *service) backends() string {
 	var names []string
 	for _, b := range s.xr.Spec.Backends {
 		n := "Service " + b.Name
-		if b.Kind == gatewayv1alpha1.BackendKindExternal {
+		switch b.Kind {
+		case gatewayv1alpha1.BackendKindExternal:
 			n = "host " + b.Host
+		case gatewayv1alpha1.BackendKindGateway:
+			n = "TailscaleGateway " + b.Name
+		case gatewayv1alpha1.BackendKindService:
 		}
 		if !seen[n] {
 			seen[n] = true

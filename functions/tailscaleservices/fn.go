@@ -87,8 +87,12 @@ func run(r *compose.Run) error {
 	if err != nil {
 		return err
 	}
-	if !resolved {
-		r.SetWaiting("Waiting for Crossplane to read the ProxySets", types...)
+	looked, err := s.requireGateways(r)
+	if err != nil {
+		return err
+	}
+	if !resolved || !looked {
+		r.SetWaiting("Waiting for Crossplane to read the ProxySets and TailscaleGateways", types...)
 		return r.CarryOver()
 	}
 	s.sel = selectEndpoints(owner, xr, sets)
@@ -108,6 +112,9 @@ func run(r *compose.Run) error {
 
 	if s.ports, s.portsErr = assignPorts(xr.Spec); s.portsErr == nil {
 		s.portsErr = s.checkNetworking()
+	}
+	if s.portsErr == nil {
+		s.portsErr = s.locate()
 	}
 	for _, c := range s.conditions() {
 		r.SetCondition(c)

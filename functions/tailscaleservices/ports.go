@@ -38,11 +38,11 @@ func invalidTLS(format string, args ...any) *specError {
 	return &specError{reason: meta.ReasonInvalidTLS, message: fmt.Sprintf(format, args...)}
 }
 
-// needsGateway is what a proxy cannot do: it hands each port to one Service.
+// needsGateway is what a proxy cannot do: it hands each port to one backend.
 func needsGateway(format string, args ...any) *specError {
 	return &specError{
 		reason:  meta.ReasonUnsupported,
-		message: fmt.Sprintf(format, args...) + ", or let a Gateway balance them and name its Service as the one backend",
+		message: fmt.Sprintf(format, args...) + ", or let a Gateway balance them and name its TailscaleGateway as the one backend",
 	}
 }
 
@@ -53,6 +53,9 @@ const portAll int32 = 0
 type assignment struct {
 	port    int32
 	backend gatewayv1alpha1.Backend
+
+	// at is where proxies reach the backend.
+	at tailnetv1alpha1.AttachmentBackend
 
 	// tls is how the proxy ends TLS. Nil if it does not.
 	tls *tailnetv1alpha1.AttachmentTLS
@@ -108,10 +111,13 @@ func assignPorts(spec gatewayv1alpha1.TailscaleServicesSpec) ([]assignment, *spe
 
 // checkBalancing refuses what only a Gateway can do.
 func checkBalancing(spec gatewayv1alpha1.TailscaleServicesSpec) *specError {
-	if lb := spec.LoadBalancing; lb != nil && lb.Strategy != "" && lb.Strategy != gatewayv1alpha1.StrategyRoundRobin {
+	if lb := spec.LoadBalancing; lb != nil && lb.Strategy != "" && lb.Strategy != gatewayv1alpha1.StrategyRoundRobin && !onlyGateways(spec) {
 		return needsGateway("proxies do not know spec.loadBalancing.strategy %s; set %s", lb.Strategy, gatewayv1alpha1.StrategyRoundRobin)
 	}
 	for i, b := range spec.Backends {
+		if b.Kind == gatewayv1alpha1.BackendKindGateway {
+			continue
+		}
 		if b.Weight != nil && *b.Weight != 1 {
 			return needsGateway("proxies do not know spec.backends[%d].weight %d; remove it", i, *b.Weight)
 		}

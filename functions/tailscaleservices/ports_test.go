@@ -66,7 +66,7 @@ func TestAssignPorts(t *testing.T) {
 			backends: []gatewayv1alpha1.Backend{web, web},
 			want: want{
 				reason: meta.ReasonUnsupported,
-				err:    "spec.backends[0], spec.backends[1] all answer port tcp:80; a port takes one backend, so give each a vipPort of its own, or let a Gateway balance them and name its Service as the one backend",
+				err:    "spec.backends[0], spec.backends[1] all answer port tcp:80; a port takes one backend, so give each a vipPort of its own, or let a Gateway balance them and name its TailscaleGateway as the one backend",
 			},
 		},
 		"Unknown": {
@@ -89,7 +89,7 @@ func TestAssignPorts(t *testing.T) {
 			strategy: gatewayv1alpha1.StrategyFailover,
 			want: want{
 				reason: meta.ReasonUnsupported,
-				err:    "proxies do not know spec.loadBalancing.strategy failover; set round-robin, or let a Gateway balance them and name its Service as the one backend",
+				err:    "proxies do not know spec.loadBalancing.strategy failover; set round-robin, or let a Gateway balance them and name its TailscaleGateway as the one backend",
 			},
 		},
 		"Weight": {
@@ -98,7 +98,7 @@ func TestAssignPorts(t *testing.T) {
 			backends: []gatewayv1alpha1.Backend{weighed},
 			want: want{
 				reason: meta.ReasonUnsupported,
-				err:    "proxies do not know spec.backends[0].weight 2; remove it, or let a Gateway balance them and name its Service as the one backend",
+				err:    "proxies do not know spec.backends[0].weight 2; remove it, or let a Gateway balance them and name its TailscaleGateway as the one backend",
 			},
 		},
 		"Priority": {
@@ -107,7 +107,7 @@ func TestAssignPorts(t *testing.T) {
 			backends: []gatewayv1alpha1.Backend{preferred},
 			want: want{
 				reason: meta.ReasonUnsupported,
-				err:    "proxies do not know spec.backends[0].priority 1; remove it, or let a Gateway balance them and name its Service as the one backend",
+				err:    "proxies do not know spec.backends[0].priority 1; remove it, or let a Gateway balance them and name its TailscaleGateway as the one backend",
 			},
 		},
 		"Usual": {

@@ -44,6 +44,9 @@ type service struct {
 	// attachments that were observed, by resource name.
 	attachments map[string]*tailnetv1alpha1.ServiceAttachment
 
+	// gateways that are backends, by name. One that is not there is not among them.
+	gateways map[string]*gatewayv1alpha1.TailscaleGateway
+
 	sel selection
 
 	// tailnetTags are the tags that the tailnet puts on every machine.

@@ -1,0 +1,153 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// protocolUDP is that of a listener which a Tailscale Service has no port for.
+const protocolUDP = "UDP"
+
+// requireGateway is a TailscaleGateway. Its status changes only when its Gateway's
+// Service or listeners do.
+func requireGateway(namespace, name string) compose.Requirement {
+	return compose.Requirement{
+		Key:        "gateway-" + name,
+		APIVersion: gatewayv1alpha1.SchemeGroupVersion.String(),
+		Kind:       gatewayv1alpha1.TailscaleGatewayKind,
+		Namespace:  namespace,
+		Name:       name,
+	}
+}
+
+// requireGateways that are backends. It returns false while Crossplane has not
+// looked for all of them.
+func (s *service) requireGateways(r *compose.Run) (bool, error) {
+	s.gateways = map[string]*gatewayv1alpha1.TailscaleGateway{}
+	all := true
+	for _, b := range s.xr.Spec.Backends {
+		if b.Kind != gatewayv1alpha1.BackendKindGateway {
+			continue
+		}
+		need := requireGateway(s.owner.Namespace, b.Name)
+		r.Require(need)
+		found, looked, err := compose.Required[gatewayv1alpha1.TailscaleGateway](r, need)
+		if err != nil {
+			return false, err
+		}
+		all = all && looked
+		if len(found) > 0 {
+			s.gateways[b.Name] = &found[0]
+		}
+	}
+	return all, nil
+}
+
+// locate the backend of each port: where proxies reach it.
+func (s *service) locate() *specError {
+	for i := range s.ports {
+		a := &s.ports[i]
+		b := a.backend
+		switch b.Kind {
+		case gatewayv1alpha1.BackendKindExternal:
+			a.at = tailnetv1alpha1.AttachmentBackend{Host: b.Host, Port: b.Port}
+		case gatewayv1alpha1.BackendKindGateway:
+			at, err := s.locateGateway(b, cmp.Or(b.Port, a.port))
+			if err != nil {
+				return err
+			}
+			a.at = at
+		case gatewayv1alpha1.BackendKindService:
+			fallthrough
+		default:
+			a.at = tailnetv1alpha1.AttachmentBackend{Host: serviceHost(s.owner.Namespace, b.Name), Port: b.Port}
+		}
+	}
+	return nil
+}
+
+// serviceHost is without the cluster's domain, which a pod's search list adds.
+func serviceHost(namespace, name string) string { return name + "." + namespace + ".svc" }
+
+// locateGateway at the port of one of its listeners.
+func (s *service) locateGateway(b gatewayv1alpha1.Backend, port int32) (tailnetv1alpha1.AttachmentBackend, *specError) {
+	none := tailnetv1alpha1.AttachmentBackend{}
+	g := s.gateways[b.Name]
+	if g == nil {
+		return none, &specError{
+			reason:  meta.ReasonGatewayNotFound,
+			message: fmt.Sprintf("there is no TailscaleGateway %q in namespace %q; create it, or correct the backend's name", b.Name, s.owner.Namespace),
+		}
+	}
+	found := g.Status.Gateway
+	if found == nil {
+		e := &specError{
+			reason:  meta.ReasonGatewayNotValid,
+			message: fmt.Sprintf("TailscaleGateway %q has not found its Gateway's Service yet; see its condition %s", b.Name, meta.TypeGatewayValid),
+		}
+		if c := g.Status.GetCondition(meta.TypeGatewayValid); c.Status == corev1.ConditionFalse {
+			e.message = fmt.Sprintf("TailscaleGateway %q: %s", b.Name, c.Message)
+		}
+		return none, e
+	}
+	if !slices.ContainsFunc(found.Listeners, func(l gatewayv1alpha1.GatewayListener) bool { return listens(l, port) }) {
+		return none, invalidBackends("TailscaleGateway %q has no listener at port %d%s; add one to its Gateway, or correct the backend's port", b.Name, port, others(found.Listeners))
+	}
+	return tailnetv1alpha1.AttachmentBackend{Host: serviceHost(found.Service.Namespace, found.Service.Name), Port: port}, nil
+}
+
+func listens(l gatewayv1alpha1.GatewayListener, port int32) bool {
+	return l.Port == port && l.Protocol != protocolUDP
+}
+
+// others are the ports that there are, for a message.
+func others(listeners []gatewayv1alpha1.GatewayListener) string {
+	var ports []int32
+	for _, l := range listeners {
+		if listens(l, l.Port) {
+			ports = append(ports, l.Port)
+		}
+	}
+	if len(ports) == 0 {
+		return ""
+	}
+	slices.Sort(ports)
+	ports = slices.Compact(ports)
+	names := make([]string, len(ports))
+	for i, p := range ports {
+		names[i] = strconv.Itoa(int(p))
+	}
+	return ", only at " + strings.Join(names, ", ")
+}
+
+// onlyGateways tells whether Gateways alone answer: how requests are spread is for
+// their routes to say.
+func onlyGateways(spec gatewayv1alpha1.TailscaleServicesSpec) bool {
+	return !slices.ContainsFunc(spec.Backends, func(b gatewayv1alpha1.Backend) bool { return b.Kind != gatewayv1alpha1.BackendKindGateway })
+}
+
+// remotePorts are those at which other clusters may take over. A Gateway's are not
+// among them: requests could go from cluster to cluster in a circle. What its routes
+// name has clusters of its own.
+func (s *service) remotePorts() []tailnetv1alpha1.AttachmentPort {
+	var out []tailnetv1alpha1.AttachmentPort
+	for _, a := range s.ports {
+		if a.backend.Kind != gatewayv1alpha1.BackendKindGateway {
+			out = append(out, tailnetv1alpha1.AttachmentPort{Port: a.port})
+		}
+	}
+	return out
+}
