@@ -117,6 +117,9 @@ func (v *view) localSources(t *Target, ns string, spec *gatewayv1alpha1.Tailscal
 		var wrong string
 		var h2 bool
 		switch {
+		case b.Kind == gatewayv1alpha1.BackendKindGateway:
+			// It may be the Gateway that asks.
+			wrong = fmt.Sprintf("backend %s is a TailscaleGateway, and a request could go in a circle; have the route name what the Gateway's routes name", b.Name)
 		case b.ProxyProtocol != "":
 			wrong = fmt.Sprintf("backend %s expects the PROXY protocol, which a Gateway does not send; remove proxyProtocol", b.Name)
 		case b.Kind == gatewayv1alpha1.BackendKindExternal:

@@ -201,6 +201,12 @@ func TestServicesLocalities(t *testing.T) {
 			want:    []Locality{{Name: "legacy", Weight: 1}},
 			problem: "the address of old.example.com is not known",
 		},
+		"Gateway": {
+			reason:  "A Gateway behind a Gateway could be the same, whatever Service has its name.",
+			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{kind: TailscaleGateway, name: app, port: 8080}]}`), serviceApp, sliceApp},
+			want:    []Locality{{Name: "app", Weight: 1}},
+			problem: "have the route name what the Gateway's routes name",
+		},
 		"ProxyProtocol": {
 			reason:  "A Gateway sends no PROXY protocol, so such a backend would not understand it.",
 			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080, proxyProtocol: v2}]}`), serviceApp, sliceApp},

@@ -108,7 +108,7 @@ func (g *gateway) status() *gatewayv1alpha1.GatewayStatus {
 		}
 		out.Listeners = append(out.Listeners, gatewayv1alpha1.GatewayListener{
 			Name:     string(l.Name),
-			Port:     int32(l.Port),
+			Port:     l.Port,
 			Protocol: string(l.Protocol),
 			Hostname: string(ptr.Deref(l.Hostname, "")),
 		})
@@ -124,6 +124,6 @@ func serves(s *corev1.Service, l gwapiv1.Listener) bool {
 		transport = corev1.ProtocolUDP
 	}
 	return slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool {
-		return p.Port == int32(l.Port) && p.Protocol == transport
+		return p.Port == l.Port && p.Protocol == transport
 	})
 }

@@ -88,15 +88,9 @@ spec:
 `
 )
 
-// TestEnvoyGateway shows that the lab has all that the extension builds on: Envoy
-// Gateway by its own chart, proxy pods with a real Envoy, and addresses for their
-// LoadBalancers. Crossplane and our packages have no part in it.
-func TestEnvoyGateway(t *testing.T) {
-	labRun(t, "up", "--install")
-	labRun(t, "envoy-gateway")
-	if !*keep {
-		t.Cleanup(removeEnvoyGateway)
-	}
+// servesPlainGateway shows that Gateways without anything of ours are as they are
+// without us: a proxy with a real Envoy, and an address for its LoadBalancer.
+func servesPlainGateway(t *testing.T) {
 	apply(t, plainGateway)
 	var address string
 	took := eventually(t, 3*time.Minute, "the Gateway has an address", func() string {
@@ -129,6 +123,7 @@ func TestEnvoyGateway(t *testing.T) {
 	if !strings.HasPrefix(image, "docker.io/envoyproxy/envoy:") {
 		t.Errorf("the proxy's image is %q", image)
 	}
+	kubectl(t, "delete", "namespace", gatewayNamespace, "--wait=false")
 }
 
 // programmed returns the Gateway's address once it is Programmed.
@@ -164,15 +159,4 @@ func labCurl(t *testing.T, from, url, host string) (string, error) {
 	defer cancel()
 	out, err := exec.CommandContext(ctx, lab, "curl", "--from="+from, "--host="+host, "--timeout=5s", url).CombinedOutput()
 	return strings.TrimSpace(string(out)), err
-}
-
-// removeEnvoyGateway leaves the lab as the other tests expect it.
-func removeEnvoyGateway() {
-	for _, args := range [][]string{
-		{"kubectl", "delete", "namespace", gatewayNamespace},
-		{"helm", "uninstall", "eg", "-n", "envoy-gateway-system", "--wait"},
-	} {
-		// The lab is taken down in any case.
-		_ = stream(context.Background(), lab, args...)
-	}
 }

@@ -99,10 +99,10 @@ func stream(ctx context.Context, name string, args ...string) error {
 // dump prints what one looks at first when a test failed.
 func dump() {
 	for _, args := range [][]string{
-		{"get", "tailscaletailnets,tailscaleproxygroups,tailscaleendpoints,tailscaleservices,vipservices,machines,tailnets,statefulsets,pods", "-A", "-o", "wide"},
+		{"get", "tailscaletailnets,tailscaleproxygroups,tailscaleendpoints,tailscaleservices,tailscalegateways,vipservices,machines,tailnets,statefulsets,pods", "-A", "-o", "wide"},
 		{"get", "events", "-A", "--sort-by=.lastTimestamp"},
 		{"get", "providers,functions,configurations", "-o", "yaml"},
-		{"describe", "tailscaletailnets,tailscaleproxygroups,tailscaleendpoints,tailscaleservices", "-A"},
+		{"describe", "tailscaletailnets,tailscaleproxygroups,tailscaleendpoints,tailscaleservices,tailscalegateways", "-A"},
 		{"logs", "-n", "crossplane-system", "-l", "pkg.crossplane.io/provider", "--tail=60"},
 		{"logs", "-n", "crossplane-system", "-l", "app=crossplane", "--tail=60"},
 		{"get", "gatewayclasses,gateways,httproutes", "-A", "-o", "yaml"},

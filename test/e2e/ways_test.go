@@ -23,6 +23,8 @@ func servesManyWays(t *testing.T) {
 			run  func(*testing.T)
 		}{
 			{"SharesService", sharesService},
+			{"SharesGateway", sharesGateway},
+			{"ServesPlainGateway", servesPlainGateway},
 			{"UsesKernel", usesKernel},
 			{"EndsTLS", endsTLS},
 			{"EndsHTTPS", endsHTTPS},
@@ -44,7 +46,7 @@ func servesManyWays(t *testing.T) {
 }
 
 // ourKinds are the namespaced kinds of what we make and of what people make of us.
-const ourKinds = "tailscaleproxygroups,tailscaleendpoints,tailscaleservices," +
+const ourKinds = "tailscaleproxygroups,tailscaleendpoints,tailscaleservices,tailscalegateways," +
 	"machinesets,machines,vipservices,discoveries,serviceattachments,proxysets," +
 	"statefulsets,pods,secrets,services,configmaps,serviceaccounts,roles,rolebindings,poddisruptionbudgets,networkpolicies"
 

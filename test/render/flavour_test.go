@@ -6,7 +6,9 @@
 package render
 
 import (
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -50,10 +52,10 @@ func flavours(t *testing.T) []*flavour {
 		t.Fatal(err)
 	}
 	var out []*flavour
-	inputs := glob(t, filepath.Join(root, "functions", "*", "package", "input"))
+	others := append(glob(t, filepath.Join(root, "functions", "*", "package", "input")), gatewayAPI(t))
 	for _, d := range dirs {
 		f := &flavour{name: filepath.Base(d), extensions: []string{filepath.Join(d, "xrds"), filepath.Join(root, "package", "provider", "crds")}}
-		f.extensions = append(f.extensions, inputs...)
+		f.extensions = append(f.extensions, others...)
 		f.add(t, glob(t, filepath.Join(d, "xrds", "*.yaml")), glob(t, filepath.Join(d, "compositions", "*.yaml")))
 		if len(f.kinds) == 0 {
 			t.Fatalf("%s defines nothing", d)
@@ -64,6 +66,16 @@ func flavours(t *testing.T) []*flavour {
 		t.Fatal("there is no flavour")
 	}
 	return out
+}
+
+// gatewayAPI is the folder that defines the kinds of Gateway API.
+func gatewayAPI(t *testing.T) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api").Output()
+	if err != nil {
+		t.Fatalf("cannot find Gateway API: %v", err)
+	}
+	return filepath.Join(strings.TrimSpace(string(out)), "config", "crd", "standard")
 }
 
 // with the definitions and compositions among an example's own files.
@@ -154,6 +166,19 @@ func (k *kind) claimed(claim *unstructured.Unstructured) *unstructured.Unstructu
 		panic(err) // Not reached: a claim's spec is a map.
 	}
 	return xr
+}
+
+// claimOf a composite, with its status, as Crossplane keeps it. Nil if there is none.
+func (k *kind) claimOf(xr *unstructured.Unstructured) *unstructured.Unstructured {
+	name := xr.GetLabels()["crossplane.io/claim-name"]
+	if k.claim == "" || name == "" {
+		return nil
+	}
+	claim := xr.DeepCopy()
+	claim.SetKind(k.claim)
+	claim.SetName(name)
+	claim.SetNamespace(xr.GetLabels()["crossplane.io/claim-namespace"])
+	return claim
 }
 
 // only object of a file.

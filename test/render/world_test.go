@@ -80,8 +80,8 @@ func newComposite(k *kind, xr *unstructured.Unstructured) *composite {
 // gives the same bytes for the same input in the opposite order.
 //
 // Other rounds pass over a composite whose children, and whose fellows' plain
-// objects, are as they were: functions require nothing of each other that has a
-// status.
+// objects, are as they were: functions require hardly anything of each other that
+// has a status, and the whole rounds are there for that.
 func (w *world) settle(t *testing.T) {
 	t.Helper()
 	var diff []string
@@ -209,6 +209,11 @@ func (w *world) cluster(t *testing.T) []*unstructured.Unstructured {
 			add(o)
 		}
 		add(w.composites[key].xr.DeepCopy())
+	}
+	for _, key := range sorted(w.composites) {
+		if claim := w.composites[key].kind.claimOf(w.composites[key].xr); claim != nil {
+			add(claim)
+		}
 	}
 	for _, o := range w.required {
 		add(o.DeepCopy())
