@@ -33,13 +33,10 @@ import (
 // audience that tokens must be for.
 const keyAudience = "audience"
 
-// fresh is how old the list may be that decides whether one is made or deleted.
-const fresh = 2 * time.Second
-
 // api is what this controller needs of a tailnet.
 type api interface {
-	TrustCredentials(ctx context.Context, maxAge time.Duration) ([]tailscale.Key, error)
-	TrustCredential(ctx context.Context, id string) (*tailscale.Key, error)
+	ownership.CredentialsAPI
+
 	CreateFederatedIdentity(ctx context.Context, r tailscale.FederatedIdentityRequest) (*tailscale.Key, error)
 	SetFederatedIdentity(ctx context.Context, id string, r tailscale.FederatedIdentityRequest) error
 	DeleteFederatedIdentity(ctx context.Context, id string) error
@@ -63,14 +60,14 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.FederatedIdentity) 
 		return managed.ExternalObservation{}, err
 	}
 	if xpmeta.WasDeleted(mg) {
-		left, err := e.left(ctx, mg)
+		left, err := e.identities().Left(ctx, mg)
 		return managed.ExternalObservation{ResourceExists: len(left) > 0, ResourceUpToDate: true}, err
 	}
 	details, err := secrets.Connection(ctx, e.kube, mg)
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
-	k, err := e.find(ctx, mg)
+	k, err := e.identities().Find(ctx, mg, mg.Status.AtProvider.ID)
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
@@ -87,37 +84,9 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.FederatedIdentity) 
 
 func externalName(mg resource.Managed) string { return xpmeta.GetExternalName(mg) }
 
-// lookup of identities in a list that is no older than maxAge.
-func (e *external) lookup(ctx context.Context, mg *v1alpha1.FederatedIdentity, maxAge time.Duration) (ownership.Lookup[tailscale.Key], error) {
-	all, err := e.api.TrustCredentials(ctx, maxAge)
-	return ownership.Lookup[tailscale.Key]{
-		What:     "federated identity",
-		All:      all,
-		ID:       func(k tailscale.Key) string { return k.ID },
-		Get:      e.api.TrustCredential,
-		Is:       func(k tailscale.Key) bool { return k.KeyType == tailscale.KeyTypeFederatedIdentity },
-		Recorded: mg.Status.AtProvider.ID,
-	}, errors.Wrap(err, "cannot list federated identities")
-}
-
-// find returns the identity with the object's external name, nil if there is
-// none.
-func (e *external) find(ctx context.Context, mg *v1alpha1.FederatedIdentity) (*tailscale.Key, error) {
-	l, err := e.lookup(ctx, mg, 0)
-	if err != nil {
-		return nil, err
-	}
-	return l.Find(ctx, mg)
-}
-
-// left returns all identities of the object, recorded or not.
-func (e *external) left(ctx context.Context, mg *v1alpha1.FederatedIdentity) ([]tailscale.Key, error) {
-	l, err := e.lookup(ctx, mg, fresh)
-	if err != nil {
-		return nil, err
-	}
-	marker := ownership.Marker(e.clusterID, mg)
-	return l.Left(ctx, mg, func(k tailscale.Key) bool { return ownership.Marked(k.Description, marker) })
+// identities of the tailnet.
+func (e *external) identities() ownership.Credentials {
+	return ownership.Credentials{API: e.api, ClusterID: e.clusterID, What: "federated identity", Type: tailscale.KeyTypeFederatedIdentity}
 }
 
 func observe(mg *v1alpha1.FederatedIdentity, k *tailscale.Key) {
@@ -127,8 +96,8 @@ func observe(mg *v1alpha1.FederatedIdentity, k *tailscale.Key) {
 		Issuer:      k.Issuer,
 		Subject:     k.Subject,
 		Audience:    k.Audience,
-		Scopes:      sorted(k.Scopes),
-		Tags:        sorted(k.Tags),
+		Scopes:      tailscale.Sorted(k.Scopes),
+		Tags:        tailscale.Sorted(k.Tags),
 		Created:     &metav1.Time{Time: k.Created.UTC().Truncate(time.Second)},
 	}
 }
@@ -146,8 +115,8 @@ func (e *external) wanted(mg *v1alpha1.FederatedIdentity, audience string) tails
 		Subject:          p.Subject,
 		Audience:         audience,
 		CustomClaimRules: p.CustomClaimRules,
-		Scopes:           sorted(p.Scopes),
-		Tags:             sorted(p.Tags),
+		Scopes:           tailscale.Sorted(p.Scopes),
+		Tags:             tailscale.Sorted(p.Tags),
 	}
 }
 
@@ -164,9 +133,9 @@ func diff(have *tailscale.Key, want tailscale.FederatedIdentityRequest) string {
 		return "audience"
 	case !maps.Equal(have.CustomClaimRules, want.CustomClaimRules):
 		return "customClaimRules"
-	case !slices.Equal(sorted(have.Scopes), want.Scopes):
+	case !slices.Equal(tailscale.Sorted(have.Scopes), want.Scopes):
 		return "scopes"
-	case !slices.Equal(sorted(have.Tags), want.Tags):
+	case !slices.Equal(tailscale.Sorted(have.Tags), want.Tags):
 		return "tags"
 	}
 	return ""
@@ -174,7 +143,7 @@ func diff(have *tailscale.Key, want tailscale.FederatedIdentityRequest) string {
 
 // Create an identity, or record the one that an earlier attempt made.
 func (e *external) Create(ctx context.Context, mg *v1alpha1.FederatedIdentity) (managed.ExternalCreation, error) {
-	ours, err := e.left(ctx, mg)
+	ours, err := e.identities().Left(ctx, mg)
 	if err != nil {
 		return managed.ExternalCreation{}, err
 	}
@@ -203,7 +172,7 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.FederatedIdentity) (
 // Delete every identity of the object.
 func (e *external) Delete(ctx context.Context, mg *v1alpha1.FederatedIdentity) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
-	ours, err := e.left(ctx, mg)
+	ours, err := e.identities().Left(ctx, mg)
 	if err != nil {
 		return managed.ExternalDelete{}, err
 	}
@@ -221,14 +190,4 @@ func (e *external) remove(ctx context.Context, ks []tailscale.Key) error {
 
 func connection(k *tailscale.Key) managed.ConnectionDetails {
 	return managed.ConnectionDetails{meta.SecretKeyClientID: []byte(k.ID), keyAudience: []byte(k.Audience)}
-}
-
-// sorted returns a sorted copy, as plain strings. Order means nothing to the API.
-func sorted[S ~string](in []S) []string {
-	out := make([]string, 0, len(in))
-	for _, s := range in {
-		out = append(out, string(s))
-	}
-	slices.Sort(out)
-	return out
 }

@@ -61,7 +61,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.LogstreamConfigurat
 	}
 	recorded := xpmeta.GetExternalName(mg) == t
 	if xpmeta.WasDeleted(mg) {
-		return managed.ExternalObservation{ResourceExists: l != nil && (recorded || ownership.Attempted(mg, t)), ResourceUpToDate: true}, nil
+		return managed.ExternalObservation{ResourceExists: l != nil && ownership.Made(mg, t), ResourceUpToDate: true}, nil
 	}
 	if l == nil {
 		mg.Status.AtProvider = v1alpha1.LogstreamConfigurationObservation{}

@@ -32,13 +32,10 @@ import (
 
 const reasonReplacing event.Reason = "ReplacingOAuthClient"
 
-// fresh is how old the list may be that decides whether one is made or deleted.
-const fresh = 2 * time.Second
-
 // api is what this controller needs of a tailnet.
 type api interface {
-	TrustCredentials(ctx context.Context, maxAge time.Duration) ([]tailscale.Key, error)
-	TrustCredential(ctx context.Context, id string) (*tailscale.Key, error)
+	ownership.CredentialsAPI
+
 	CreateOAuthClient(ctx context.Context, r tailscale.OAuthClientRequest) (*tailscale.Key, error)
 	SetOAuthClient(ctx context.Context, id string, r tailscale.OAuthClientRequest) error
 	DeleteOAuthClient(ctx context.Context, id string) error
@@ -64,14 +61,14 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.OAuthClient) (manag
 		return managed.ExternalObservation{}, err
 	}
 	if xpmeta.WasDeleted(mg) {
-		left, err := e.left(ctx, mg)
+		left, err := e.clients().Left(ctx, mg)
 		return managed.ExternalObservation{ResourceExists: len(left) > 0, ResourceUpToDate: true}, err
 	}
 	details, err := secrets.Connection(ctx, e.kube, mg)
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
-	k, err := e.find(ctx, mg)
+	k, err := e.clients().Find(ctx, mg, mg.Status.AtProvider.ID)
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
@@ -102,49 +99,17 @@ func (e *external) rival(ctx context.Context, mg *v1alpha1.OAuthClient) error {
 
 func externalName(mg resource.Managed) string { return xpmeta.GetExternalName(mg) }
 
-// lookup of clients in a list that is no older than maxAge.
-func (e *external) lookup(ctx context.Context, mg *v1alpha1.OAuthClient, maxAge time.Duration) (ownership.Lookup[tailscale.Key], error) {
-	all, err := e.api.TrustCredentials(ctx, maxAge)
-	return ownership.Lookup[tailscale.Key]{
-		What:     "OAuth client",
-		All:      all,
-		ID:       func(k tailscale.Key) string { return k.ID },
-		Get:      e.api.TrustCredential,
-		Is:       func(k tailscale.Key) bool { return k.KeyType == tailscale.KeyTypeOAuthClient },
-		Recorded: mg.Status.AtProvider.ID,
-	}, errors.Wrap(err, "cannot list OAuth clients")
-}
-
-// find returns the client with the object's external name, nil if there is none.
-func (e *external) find(ctx context.Context, mg *v1alpha1.OAuthClient) (*tailscale.Key, error) {
-	l, err := e.lookup(ctx, mg, 0)
-	if err != nil {
-		return nil, err
-	}
-	return l.Find(ctx, mg)
-}
-
-// left returns the ids of all clients of the object, recorded or not.
-func (e *external) left(ctx context.Context, mg *v1alpha1.OAuthClient) ([]string, error) {
-	l, err := e.lookup(ctx, mg, fresh)
-	if err != nil {
-		return nil, err
-	}
-	marker := ownership.Marker(e.clusterID, mg)
-	clients, err := l.Left(ctx, mg, func(k tailscale.Key) bool { return ownership.Marked(k.Description, marker) })
-	ids := make([]string, 0, len(clients))
-	for _, k := range clients {
-		ids = append(ids, k.ID)
-	}
-	return ids, err
+// clients of the tailnet.
+func (e *external) clients() ownership.Credentials {
+	return ownership.Credentials{API: e.api, ClusterID: e.clusterID, What: "OAuth client", Type: tailscale.KeyTypeOAuthClient}
 }
 
 func observe(mg *v1alpha1.OAuthClient, k *tailscale.Key) {
 	mg.Status.AtProvider = v1alpha1.OAuthClientObservation{
 		ID:          k.ID,
 		Description: k.Description,
-		Scopes:      sorted(k.Scopes),
-		Tags:        sorted(k.Tags),
+		Scopes:      tailscale.Sorted(k.Scopes),
+		Tags:        tailscale.Sorted(k.Tags),
 		Created:     &metav1.Time{Time: k.Created.UTC().Truncate(time.Second)},
 	}
 }
@@ -154,8 +119,8 @@ func (e *external) wanted(mg *v1alpha1.OAuthClient) tailscale.OAuthClientRequest
 	p := mg.Spec.ForProvider
 	return tailscale.OAuthClientRequest{
 		Description: ownership.Description(ownership.Marker(e.clusterID, mg), p.Description, mg),
-		Scopes:      sorted(p.Scopes),
-		Tags:        sorted(p.Tags),
+		Scopes:      tailscale.Sorted(p.Scopes),
+		Tags:        tailscale.Sorted(p.Tags),
 	}
 }
 
@@ -164,9 +129,9 @@ func diff(have *tailscale.Key, want tailscale.OAuthClientRequest) string {
 	switch {
 	case have.Description != want.Description:
 		return "description"
-	case !slices.Equal(sorted(have.Scopes), want.Scopes):
+	case !slices.Equal(tailscale.Sorted(have.Scopes), want.Scopes):
 		return "scopes"
-	case !slices.Equal(sorted(have.Tags), want.Tags):
+	case !slices.Equal(tailscale.Sorted(have.Tags), want.Tags):
 		return "tags"
 	}
 	return ""
@@ -209,24 +174,14 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.OAuthClient) (manage
 }
 
 func (e *external) deleteAll(ctx context.Context, mg *v1alpha1.OAuthClient) error {
-	ids, err := e.left(ctx, mg)
+	ours, err := e.clients().Left(ctx, mg)
 	if err != nil {
 		return err
 	}
-	for _, id := range ids {
-		if err := e.api.DeleteOAuthClient(ctx, id); err != nil {
-			return errors.Wrapf(err, "cannot delete OAuth client %q", id)
+	for _, k := range ours {
+		if err := e.api.DeleteOAuthClient(ctx, k.ID); err != nil {
+			return errors.Wrapf(err, "cannot delete OAuth client %q", k.ID)
 		}
 	}
 	return nil
-}
-
-// sorted returns a sorted copy, as plain strings. Order means nothing to the API.
-func sorted[S ~string](in []S) []string {
-	out := make([]string, 0, len(in))
-	for _, s := range in {
-		out = append(out, string(s))
-	}
-	slices.Sort(out)
-	return out
 }

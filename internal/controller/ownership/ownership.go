@@ -68,6 +68,12 @@ func Attempted(mg resource.Managed, id string) bool {
 	return Tried(mg) && xpmeta.GetExternalCreateSucceeded(mg).Before(xpmeta.GetExternalCreatePending(mg)) && mg.GetAnnotations()[annotationForeign] != id
 }
 
+// Made tells whether the object of the tailnet with the id is the managed object's to
+// delete.
+func Made(mg resource.Managed, id string) bool {
+	return xpmeta.GetExternalName(mg) == id || Attempted(mg, id)
+}
+
 // Manages tells whether an object's management policies let it make or change
 // anything. One that does not only observes.
 func Manages(mg resource.Managed) bool {

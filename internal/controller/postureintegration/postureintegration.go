@@ -27,9 +27,6 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// fresh is how old the list may be that decides whether one is made or deleted.
-const fresh = 2 * time.Second
-
 // maxError bounds what is shown of a provider's error, in bytes.
 const maxError = 200
 
@@ -60,11 +57,11 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.PostureIntegration)
 		return managed.ExternalObservation{}, err
 	}
 	if xpmeta.WasDeleted(mg) {
-		p, err := e.find(ctx, mg, fresh)
+		p, err := e.find(ctx, mg, ownership.Fresh)
 		if err != nil || p == nil {
 			return managed.ExternalObservation{}, err
 		}
-		return managed.ExternalObservation{ResourceExists: made(mg, p), ResourceUpToDate: true}, nil
+		return managed.ExternalObservation{ResourceExists: ownership.Made(mg, p.ID), ResourceUpToDate: true}, nil
 	}
 	p, err := e.find(ctx, mg, 0)
 	if err != nil {
@@ -136,11 +133,6 @@ func mayManage(mg *v1alpha1.PostureIntegration, p *tailscale.PostureIntegration)
 	return ownership.Foreign(mg, "integration %q with this provider exists and was not made for this object; delete it, or set adoptionPolicy to Adopt", p.ID)
 }
 
-// made tells whether an integration is the object's to delete.
-func made(mg *v1alpha1.PostureIntegration, p *tailscale.PostureIntegration) bool {
-	return xpmeta.GetExternalName(mg) == p.ID || ownership.Attempted(mg, p.ID)
-}
-
 // observe keeps what was sent last: Tailscale does not tell. When the last
 // synchronisation was is left out: it changes by time alone.
 func observe(mg *v1alpha1.PostureIntegration, p *tailscale.PostureIntegration) {
@@ -195,7 +187,7 @@ func (e *external) secret(ctx context.Context, mg *v1alpha1.PostureIntegration) 
 
 // Create an integration, or record the one that is ours already.
 func (e *external) Create(ctx context.Context, mg *v1alpha1.PostureIntegration) (managed.ExternalCreation, error) {
-	p, err := e.find(ctx, mg, fresh)
+	p, err := e.find(ctx, mg, ownership.Fresh)
 	if err != nil {
 		return managed.ExternalCreation{}, err
 	}
@@ -244,8 +236,8 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.PostureIntegration) 
 // Delete the integration.
 func (e *external) Delete(ctx context.Context, mg *v1alpha1.PostureIntegration) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
-	p, err := e.find(ctx, mg, fresh)
-	if err != nil || p == nil || !made(mg, p) {
+	p, err := e.find(ctx, mg, ownership.Fresh)
+	if err != nil || p == nil || !ownership.Made(mg, p.ID) {
 		return managed.ExternalDelete{}, err
 	}
 	return managed.ExternalDelete{}, errors.Wrapf(e.api.DeletePostureIntegration(ctx, p.ID), "cannot delete posture integration %q", p.ID)

@@ -26,8 +26,8 @@ func desired(mg *v1alpha1.VIPService, current *tailscale.Service, owner, cluster
 		DisplayName: p.DisplayName,
 		Comment:     p.Comment,
 		Annotations: map[string]string{},
-		Ports:       sorted(p.Ports),
-		Tags:        sorted(p.Tags),
+		Ports:       tailscale.Sorted(p.Ports),
+		Tags:        tailscale.Sorted(p.Tags),
 	}
 	if current != nil {
 		want.Addrs = current.Addrs
@@ -57,26 +57,16 @@ func diff(have *tailscale.Service, want tailscale.Service) string {
 	if have.Comment != want.Comment {
 		fields = append(fields, "comment")
 	}
-	if !slices.Equal(sorted(have.Ports), want.Ports) {
+	if !slices.Equal(tailscale.Sorted(have.Ports), want.Ports) {
 		fields = append(fields, fmt.Sprintf("ports %v -> %v", have.Ports, want.Ports))
 	}
-	if !slices.Equal(sorted(have.Tags), want.Tags) {
+	if !slices.Equal(tailscale.Sorted(have.Tags), want.Tags) {
 		fields = append(fields, fmt.Sprintf("tags %v -> %v", have.Tags, want.Tags))
 	}
 	if !maps.Equal(have.Annotations, want.Annotations) {
 		fields = append(fields, "annotations")
 	}
 	return strings.Join(fields, ", ")
-}
-
-// sorted returns a sorted copy without duplicates, as plain strings.
-func sorted[S ~string](in []S) []string {
-	out := make([]string, 0, len(in))
-	for _, s := range in {
-		out = append(out, string(s))
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
 }
 
 // sortAddresses puts IPv4 first, as the API promises but does not need to keep.

@@ -251,7 +251,7 @@ func approvalForbidden(p v1alpha1.VIPServiceParameters) xpv2.Condition {
 
 func quoted(tags []v1alpha1.Tag) string {
 	out := make([]string, len(tags))
-	for i, t := range sorted(tags) {
+	for i, t := range tailscale.Sorted(tags) {
 		out[i] = strconv.Quote(t)
 	}
 	return strings.Join(out, ", ")

@@ -36,9 +36,6 @@ const (
 
 const reasonRotated event.Reason = "RotatedWebhookSecret"
 
-// fresh is how old the list may be that decides whether one is made or deleted.
-const fresh = 2 * time.Second
-
 // api is what this controller needs of a tailnet.
 type api interface {
 	Webhooks(ctx context.Context, maxAge time.Duration) ([]tailscale.Webhook, error)
@@ -95,7 +92,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Webhook) (managed.E
 	mg.SetConditions(xpv2.Available())
 	e.rotate = ownership.Manages(mg) && secrets.Wanted(mg) && (len(details[keySecret]) == 0 || string(details[keyID]) != w.EndpointID)
 	diff := ""
-	if !slices.Equal(subscriptions(mg), sorted(w.Subscriptions)) {
+	if !slices.Equal(subscriptions(mg), tailscale.Sorted(w.Subscriptions)) {
 		diff = "subscriptions"
 	}
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: diff == "" && !e.rotate, ConnectionDetails: details, Diff: diff}, nil
@@ -108,16 +105,11 @@ func (e *external) observeDeleted(ctx context.Context, mg *v1alpha1.Webhook) (ma
 		}
 		return managed.ExternalObservation{}, err
 	}
-	w, err := e.find(ctx, mg, fresh)
+	w, err := e.find(ctx, mg, ownership.Fresh)
 	if err != nil || w == nil {
 		return managed.ExternalObservation{}, err
 	}
-	return managed.ExternalObservation{ResourceExists: made(mg, w), ResourceUpToDate: true}, nil
-}
-
-// made tells whether a webhook is the object's to delete.
-func made(mg *v1alpha1.Webhook, w *tailscale.Webhook) bool {
-	return xpmeta.GetExternalName(mg) == w.EndpointID || ownership.Attempted(mg, w.EndpointID)
+	return managed.ExternalObservation{ResourceExists: ownership.Made(mg, w.EndpointID), ResourceUpToDate: true}, nil
 }
 
 func (e *external) rival(ctx context.Context, mg *v1alpha1.Webhook) error {
@@ -170,7 +162,7 @@ func observe(mg *v1alpha1.Webhook, w *tailscale.Webhook) {
 		ID:            w.EndpointID,
 		EndpointURL:   w.EndpointURL,
 		ProviderType:  string(w.ProviderType),
-		Subscriptions: sorted(w.Subscriptions),
+		Subscriptions: tailscale.Sorted(w.Subscriptions),
 		Creator:       w.CreatorLoginName,
 		Created:       &metav1.Time{Time: w.Created.UTC().Truncate(time.Second)},
 	}
@@ -178,7 +170,7 @@ func observe(mg *v1alpha1.Webhook, w *tailscale.Webhook) {
 
 // Create a webhook, or record the one that is ours already.
 func (e *external) Create(ctx context.Context, mg *v1alpha1.Webhook) (managed.ExternalCreation, error) {
-	w, err := e.find(ctx, mg, fresh)
+	w, err := e.find(ctx, mg, ownership.Fresh)
 	if err != nil {
 		return managed.ExternalCreation{}, err
 	}
@@ -225,8 +217,8 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.Webhook) (managed.Ex
 // Delete the webhook.
 func (e *external) Delete(ctx context.Context, mg *v1alpha1.Webhook) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
-	w, err := e.find(ctx, mg, fresh)
-	if err != nil || w == nil || !made(mg, w) {
+	w, err := e.find(ctx, mg, ownership.Fresh)
+	if err != nil || w == nil || !ownership.Made(mg, w.EndpointID) {
 		return managed.ExternalDelete{}, err
 	}
 	return managed.ExternalDelete{}, errors.Wrapf(e.api.DeleteWebhook(ctx, w.EndpointID), "cannot delete webhook %q", w.EndpointID)
@@ -236,14 +228,6 @@ func connection(id, secret string) managed.ConnectionDetails {
 	return managed.ConnectionDetails{keyID: []byte(id), keySecret: []byte(secret)}
 }
 
-func subscriptions(mg *v1alpha1.Webhook) []string { return sorted(mg.Spec.ForProvider.Subscriptions) }
-
-// sorted returns a sorted copy, as plain strings. Order means nothing to the API.
-func sorted[S ~string](in []S) []string {
-	out := make([]string, 0, len(in))
-	for _, s := range in {
-		out = append(out, string(s))
-	}
-	slices.Sort(out)
-	return out
+func subscriptions(mg *v1alpha1.Webhook) []string {
+	return tailscale.Sorted(mg.Spec.ForProvider.Subscriptions)
 }

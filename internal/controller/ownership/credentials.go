@@ -1,0 +1,68 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ownership
+
+import (
+	"context"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+// Fresh is how old a list may be that decides whether an object is made or deleted.
+const Fresh = 2 * time.Second
+
+// A CredentialsAPI has a tailnet's OAuth clients and federated identities.
+type CredentialsAPI interface {
+	TrustCredentials(ctx context.Context, maxAge time.Duration) ([]tailscale.Key, error)
+	TrustCredential(ctx context.Context, id string) (*tailscale.Key, error)
+}
+
+// Credentials finds those of one type, which tell by a marker whose they are.
+type Credentials struct {
+	API       CredentialsAPI
+	ClusterID string
+
+	// What is looked for, for errors: OAuth client.
+	What string
+
+	// Type of key, such as tailscale.KeyTypeOAuthClient.
+	Type string
+}
+
+// lookup in a list that is no older than maxAge.
+func (c Credentials) lookup(ctx context.Context, maxAge time.Duration) (Lookup[tailscale.Key], error) {
+	all, err := c.API.TrustCredentials(ctx, maxAge)
+	return Lookup[tailscale.Key]{
+		What: c.What,
+		All:  all,
+		ID:   func(k tailscale.Key) string { return k.ID },
+		Get:  c.API.TrustCredential,
+		Is:   func(k tailscale.Key) bool { return k.KeyType == c.Type },
+	}, errors.Wrap(err, "cannot list trust credentials")
+}
+
+// Find the credential with the managed object's external name. Nil if there is none.
+// recorded is the id that the object's status tells.
+func (c Credentials) Find(ctx context.Context, mg resource.Managed, recorded string) (*tailscale.Key, error) {
+	l, err := c.lookup(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	l.Recorded = recorded
+	return l.Find(ctx, mg)
+}
+
+// Left returns all credentials of the managed object, recorded or not.
+func (c Credentials) Left(ctx context.Context, mg resource.Managed) ([]tailscale.Key, error) {
+	l, err := c.lookup(ctx, Fresh)
+	if err != nil {
+		return nil, err
+	}
+	marker := Marker(c.ClusterID, mg)
+	return l.Left(ctx, mg, func(k tailscale.Key) bool { return Marked(k.Description, marker) })
+}

@@ -1,0 +1,17 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tailscale
+
+import "slices"
+
+// Sorted returns a sorted copy without duplicates, as plain strings: neither order
+// nor duplicates mean anything to the API.
+func Sorted[S ~string](in []S) []string {
+	out := make([]string, 0, len(in))
+	for _, s := range in {
+		out = append(out, string(s))
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
