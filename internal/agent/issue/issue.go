@@ -109,6 +109,7 @@ func (i *Issuer) Set(ctx context.Context, session int, domains []string) error {
 		return nil
 	}
 	if !same {
+		i.domains = nil
 		if err := i.manager.EnsureCertLoops(ctx, serveConfig(nil)); err != nil {
 			return err
 		}
