@@ -41,6 +41,16 @@ func routesToServices(t *testing.T) {
 		t.Errorf("ResolvedRefs of the route is %q", got)
 	}
 
+	// An upgrade keeps certificates: pods that started anew with others would be
+	// refused by Envoys until these have heard of them.
+	made := certificate(t)
+	if out, err := tryRun(t, "", "helm", "upgrade", extension, "cluster/charts/"+extension, "-n", extensionNamespace, "--set=image.tag="+*version); err != nil {
+		t.Fatalf("cannot upgrade the chart: %v\n%s", err, out)
+	}
+	if certificate(t) != made {
+		t.Error("an upgrade changed the extension's certificate")
+	}
+
 	// Envoys keep what they have while all pods of the extension change, and what
 	// changes after arrives.
 	kubectl(t, "rollout", "restart", "deployment/"+extension, "-n", extensionNamespace)
@@ -54,6 +64,16 @@ func routesToServices(t *testing.T) {
 	// Endpoints follow the pods without anybody's help: Envoy asks the new extension.
 	kubectl(t, "delete", "pods", "-n", namespace, "-l", "app=web", "--wait")
 	t.Logf("new pods are asked %s after the old ones went", routed(t, "cluster", address, "web.example.com", time.Minute).Round(100*time.Millisecond))
+}
+
+// certificate that the extension shows.
+func certificate(t *testing.T) string {
+	t.Helper()
+	out := kubectl(t, "get", "secret", extension+"-tls", "-n", extensionNamespace, `-o=jsonpath={.data.tls\.crt}`)
+	if out == "" {
+		t.Fatal("the extension has no certificate")
+	}
+	return out
 }
 
 // routed waits until a pod of the quickstart answers through the Gateway.

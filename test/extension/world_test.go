@@ -90,7 +90,8 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w.command = []string{
-		build(t), "--hooks-address=unix:" + socket, "--eds-address=127.0.0.1:5006", "--eds-target=ipv4:127.0.0.1:5006",
+		build(t), "--hooks-address=unix:" + socket, "--eds-address=127.0.0.1:5006", "--eds-target=[127.0.0.1]:5006",
+		"--eds-tls=" + edsCertificate(t), "--eds-server-name=" + edsName,
 		"--observe-address=127.0.0.1:5007", "--kubeconfig=" + kubeconfig,
 	}
 	w.startExtension(t)
