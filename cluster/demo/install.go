@@ -229,7 +229,7 @@ type object struct {
 		Addresses         []struct {
 			Value string `json:"value"`
 		} `json:"addresses"`
-		VIPServiceStatus  struct {
+		VIPServiceStatus struct {
 			DNSName   string   `json:"dnsName"`
 			Addresses []string `json:"addresses"`
 		} `json:"vipServiceStatus"`
