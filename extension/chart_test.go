@@ -110,7 +110,7 @@ var variants = map[string][]string{
 		"podLabels.team=edge", "priorityClassName=system-cluster-critical", "imagePullSecrets[0].name=registry", "nodeSelector.zone=a",
 		"tolerations[0].operator=Exists", "fullnameOverride=ts",
 	},
-	"bare": {"certificates.mode=Existing", "networkPolicy.enabled=false", "replicas=1", "eds.target=dns:///eds.example:5006"},
+	"bare": {"certificates.mode=Existing", "anchors=false", "networkPolicy.enabled=false", "replicas=1", "eds.target=dns:///eds.example:5006"},
 }
 
 // TestChartGolden shows what a change of the chart changes.
@@ -210,30 +210,27 @@ func TestChartRoles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]bool{}
+	want := map[string][]string{
+		// What it writes.
+		"tailscalerevisions.gateway.tailscale.com": {"create", "delete", "get", "list", "patch", "watch"},
+	}
 	for _, o := range index.Kinds() {
 		gvk, err := apiutil.GVKForObject(o, s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want[resource(gvk)] = true
+		want[resource(gvk)] = []string{"get", "list", "watch"}
 	}
-	roles := objects[rbacv1.ClusterRole](t, render(t, "certificates.mode=Existing"), "ClusterRole")
-	got := map[string]bool{}
-	for _, r := range roles[chartName].Rules {
-		if !slices.Equal(r.Verbs, []string{"get", "list", "watch"}) {
-			continue
-		}
-		for _, g := range r.APIGroups {
-			for _, res := range r.Resources {
-				got[res+"."+g] = true
-			}
-		}
+	if diff := cmp.Diff(want, allowed(t, "anchors=false")); diff != "" {
+		t.Errorf("what the extension does without anchors: -want allowed, +allowed:\n%s", diff)
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("what the extension watches: -want allowed, +allowed:\n%s", diff)
+	routes := "httproutes.gateway.networking.k8s.io"
+	want[routes] = []string{"create", "delete", "get", "list", "patch", "watch"}
+	if diff := cmp.Diff(want, allowed(t)); diff != "" {
+		t.Errorf("what the extension does: -want allowed, +allowed:\n%s", diff)
 	}
 
+	roles := objects[rbacv1.ClusterRole](t, render(t, "certificates.mode=Existing"), "ClusterRole")
 	for name, role := range roles {
 		for _, r := range role.Rules {
 			for _, s := range slices.Concat(r.APIGroups, r.Resources, r.Verbs, r.NonResourceURLs) {
@@ -243,6 +240,22 @@ func TestChartRoles(t *testing.T) {
 			}
 		}
 	}
+}
+
+// allowed is what the extension may do, as sorted verbs by resource.
+func allowed(t *testing.T, values ...string) map[string][]string {
+	t.Helper()
+	out := map[string][]string{}
+	for _, r := range objects[rbacv1.ClusterRole](t, render(t, values...), "ClusterRole")[chartName].Rules {
+		for _, g := range r.APIGroups {
+			for _, res := range r.Resources {
+				of := append(out[res+"."+g], r.Verbs...)
+				slices.Sort(of)
+				out[res+"."+g] = of
+			}
+		}
+	}
+	return out
 }
 
 // resource of a kind, as CRDs name it. Ours are plurals already.

@@ -5,6 +5,7 @@ package envoygateway
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
 	egv1a1 "github.com/envoyproxy/gateway/api/v1alpha1"
@@ -60,7 +61,7 @@ func TestValues(t *testing.T) {
 	if got, want := string(m.Service.TLS.CertificateRef.Name), charts.Name+"-ca"; got != want {
 		t.Errorf("the authority is looked for in %q, our Secret is %q", got, want)
 	}
-	for _, of := range m.BackendResources {
+	for _, of := range slices.Concat(m.BackendResources, m.PolicyResources) {
 		if of.Group != gatewayv1alpha1.Group || of.Version != gatewayv1alpha1.Version {
 			t.Errorf("no kind of ours is %v", of)
 		}
