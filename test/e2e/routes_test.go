@@ -43,11 +43,11 @@ func routesToServices(t *testing.T) {
 
 	// An upgrade keeps certificates: pods that started anew with others would be
 	// refused by Envoys until these have heard of them.
-	made := certificate(t)
+	made := shownCertificate(t)
 	if out, err := tryRun(t, "", "helm", "upgrade", extension, "cluster/charts/"+extension, "-n", extensionNamespace, "--set=image.tag="+*version); err != nil {
 		t.Fatalf("cannot upgrade the chart: %v\n%s", err, out)
 	}
-	if certificate(t) != made {
+	if shownCertificate(t) != made {
 		t.Error("an upgrade changed the extension's certificate")
 	}
 
@@ -66,8 +66,8 @@ func routesToServices(t *testing.T) {
 	t.Logf("new pods are asked %s after the old ones went", routed(t, "cluster", address, "web.example.com", time.Minute).Round(100*time.Millisecond))
 }
 
-// certificate that the extension shows.
-func certificate(t *testing.T) string {
+// shownCertificate is what the extension shows.
+func shownCertificate(t *testing.T) string {
 	t.Helper()
 	out := kubectl(t, "get", "secret", extension+"-tls", "-n", extensionNamespace, `-o=jsonpath={.data.tls\.crt}`)
 	if out == "" {
