@@ -26,10 +26,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/yaml"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
 var update = flag.Bool("update", false, "Rewrite the chart's goldens.")
@@ -41,16 +44,21 @@ const (
 	chartNamespace = "envoy-gateway-system"
 )
 
-// helm runs the lab's Helm, which the Makefile names.
+// helm runs the lab's Helm, which the Makefile names, without any cluster that this
+// machine happens to know.
 func helm(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	return helmOn(t, os.DevNull, args...)
+}
+
+func helmOn(t *testing.T, kubeconfig string, args ...string) (string, error) {
 	t.Helper()
 	bin := os.Getenv("TEST_ASSET_HELM")
 	if bin == "" {
 		t.Fatal("TEST_ASSET_HELM must name Helm's binary: make test-integration sets it")
 	}
 	cmd := exec.CommandContext(t.Context(), bin, args...)
-	// No cluster that this machine happens to know.
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+os.DevNull)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 	out, complaint := &bytes.Buffer{}, &bytes.Buffer{}
 	cmd.Stdout, cmd.Stderr = out, complaint
 	err := cmd.Run()
@@ -299,6 +307,51 @@ func TestChartCertificates(t *testing.T) {
 		if _, err := cert.Verify(x509.VerifyOptions{DNSName: name, Roots: roots}); err != nil {
 			t.Errorf("the server's certificate is refused under the name %s: %v", name, err)
 		}
+	}
+}
+
+// TestChartInstall installs the chart on a real API server, which refuses what is not
+// valid, and upgrades it: Envoys would refuse a server whose authority has changed.
+func TestChartInstall(t *testing.T) {
+	api, err := apiserver.Start(t.Context(), apiserver.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := api.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	kubeconfig, err := api.WriteKubeconfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kube, err := client.New(api.Config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	upgrade := func(values ...string) *corev1.Secret {
+		t.Helper()
+		args := []string{"upgrade", "--install", chartName, chartDir, "--namespace=" + chartNamespace, "--create-namespace"}
+		for _, v := range values {
+			args = append(args, "--set="+v)
+		}
+		if out, err := helmOn(t, kubeconfig, args...); err != nil {
+			t.Fatalf("helm %v: %v: %s", args, err, out)
+		}
+		s := &corev1.Secret{}
+		if err := kube.Get(t.Context(), types.NamespacedName{Namespace: chartNamespace, Name: chartName + "-tls"}, s); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+
+	made := upgrade()
+	if diff := cmp.Diff(made.Data, upgrade("replicas=3").Data); diff != "" {
+		t.Errorf("an upgrade makes other certificates: -before, +after:\n%s", diff)
+	}
+	if cmp.Equal(made.Data, upgrade("certificates.clusterDomain=example.org").Data) {
+		t.Error("the certificate stays when the names change that it is for")
 	}
 }
 
