@@ -257,7 +257,7 @@ func allowed(t *testing.T, values ...string) map[string][]string {
 	for _, r := range objects[rbacv1.ClusterRole](t, render(t, values...), "ClusterRole")[chartName].Rules {
 		for _, g := range r.APIGroups {
 			for _, res := range r.Resources {
-				of := append(out[res+"."+g], r.Verbs...)
+				of := slices.Concat(out[res+"."+g], r.Verbs)
 				slices.Sort(of)
 				out[res+"."+g] = of
 			}
