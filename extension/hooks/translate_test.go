@@ -101,7 +101,7 @@ type translateCase struct {
 
 func translateCases() map[string]translateCase {
 	cases := map[string]translateCase{}
-	for _, group := range []map[string]translateCase{httpCases(), splitCases(), keptCases(), mirrorCases(), l4Cases()} {
+	for _, group := range []map[string]translateCase{httpCases(), splitCases(), keptCases(), mirrorCases(), l4Cases(), featureCases()} {
 		for name, tc := range group {
 			cases[name] = tc
 		}

@@ -139,6 +139,7 @@ outlierDetection:
   baseEjectionTime: 31s
   maxEjectionPercent: 50
   splitExternalLocalOriginErrors: true
+  consecutiveLocalOriginFailure: 4
 transportSocket:
   name: envoy.transport_sockets.tls
   typedConfig:

@@ -106,6 +106,11 @@ func outlierDetection(o *index.OutlierDetection) *clusterv3.OutlierDetection {
 		out.ConsecutiveGatewayFailure = wrapperspb.UInt32(o.ConsecutiveGatewayFailure)
 		// Counted, but not acted upon by default.
 		out.EnforcingConsecutiveGatewayFailure = wrapperspb.UInt32(maxPercent)
+		if o.SplitLocalOriginErrors {
+			// Failures of the way there are counted apart, and acted upon after
+			// five by default.
+			out.ConsecutiveLocalOriginFailure = wrapperspb.UInt32(o.ConsecutiveGatewayFailure)
+		}
 	}
 	return out
 }

@@ -97,6 +97,38 @@ func (g *Gateway) Dial(ctx context.Context, network, addr string) (net.Conn, err
 	return c, err
 }
 
+// Drop has all packets to an address of Backends or Tailnet vanish, without a word
+// to who sends them, until the Gateway stops. It is for one address.
+func (g *Gateway) Drop(addr netip.Addr) error {
+	const nowhere = "nowhere"
+	route := &netlink.Route{
+		Dst: &net.IPNet{IP: addr.AsSlice(), Mask: net.CIDRMask(addr.BitLen(), addr.BitLen())},
+		// It goes before the range's own, which says that the address is here.
+		Table: unix.RT_TABLE_LOCAL,
+		Scope: netlink.SCOPE_LINK,
+	}
+	return g.namespace.within(func() error {
+		l := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: nowhere}, PeerName: nowhere + "-end"}
+		if err := netlink.LinkAdd(l); err != nil {
+			return errors.Wrap(err, "cannot make a link that leads nowhere")
+		}
+		for _, name := range []string{l.Name, l.PeerName} {
+			of, err := netlink.LinkByName(name)
+			if err != nil {
+				return errors.Wrap(err, "cannot find the link that leads nowhere")
+			}
+			// Nobody would answer who has the address.
+			if err := errors.Join(netlink.LinkSetARPOff(of), netlink.LinkSetUp(of)); err != nil {
+				return errors.Wrap(err, "cannot bring up the link that leads nowhere")
+			}
+			if name == l.Name {
+				route.LinkIndex = of.Attrs().Index
+			}
+		}
+		return errors.Wrapf(netlink.RouteAdd(route), "cannot have packets to %s vanish", addr)
+	})
+}
+
 // Listen listens in the namespace, for instance on an address of Backends.
 func (g *Gateway) Listen(ctx context.Context, network, addr string) (net.Listener, error) {
 	var l net.Listener

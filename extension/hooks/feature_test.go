@@ -1,0 +1,143 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"testing"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
+)
+
+const httpOptionsName = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+
+// withHTTP options, as Envoy Gateway makes them of a ClientTrafficPolicy or of
+// useClientProtocol.
+func withHTTP(o *httpv3.HttpProtocolOptions) func(*clusterv3.Cluster) {
+	return func(c *clusterv3.Cluster) {
+		c.TypedExtensionProtocolOptions = map[string]*anypb.Any{httpOptionsName: toAny(o)}
+	}
+}
+
+// featureCases are features of Envoy Gateway that meet shared clusters.
+func featureCases() map[string]translateCase {
+	const (
+		second     = "httproute/default/other/rule/0"
+		secondTo   = "httproute/default/other/rule/0/match/0/*"
+		sni, sni2  = "tlsroute/default/sni", "tlsroute/default/sni/rule/-1"
+		webTCP     = "tailscale/services/default/web/80/tcp"
+		dbTCP      = "tailscale/services/default/db/80/tcp"
+		grpcRule   = "grpcroute/default/app/rule/0"
+		grpcRoute0 = grpcRule + "/match/-1/www_example_com"
+		webGRPC    = "tailscale/services/default/web/80/grpc"
+	)
+	both := index.Contents{
+		Routes: []*index.Route{
+			route(index.KindHTTPRoute, "app", rule(ours(0, "web", 1))), route(index.KindHTTPRoute, "other", rule(ours(0, "web", 1))),
+		},
+		Targets: targets("web"),
+	}
+	routes := func() []*routev3.RouteConfiguration {
+		return egRoutes(egRoute(match0, prefix("/"), to(rule0)), egRoute(secondTo, prefix("/"), to(second)))
+	}
+	sends := []string{match0 + " > " + webHTTP, secondTo + " > " + webHTTP}
+	// A setting of a policy for the whole Gateway is in the clusters of all routes.
+	everywhere := func(change func(*clusterv3.Cluster)) Resources {
+		return Resources{Clusters: []*clusterv3.Cluster{egCluster(rule0, change), egCluster(second, change)}, Routes: routes()}
+	}
+	shared := view{Clusters: []string{webHTTP + " < " + webHTTP}, Sends: sends}
+	trim := &httpv3.HttpProtocolOptions{UpstreamProtocolOptions: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_{
+		ExplicitHttpConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig{ProtocolConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_HttpProtocolOptions{
+			HttpProtocolOptions: &corev3.Http1ProtocolOptions{EnableTrailers: true},
+		}},
+	}}
+	follow := &httpv3.HttpProtocolOptions{UpstreamProtocolOptions: &httpv3.HttpProtocolOptions_UseDownstreamProtocolConfig{
+		UseDownstreamProtocolConfig: &httpv3.HttpProtocolOptions_UseDownstreamHttpConfig{},
+	}}
+	return map[string]translateCase{
+		"HTTP1OfOneListener": {
+			reason: "A route whose listener has settings of HTTP/1 should keep a cluster of its own.", contents: both,
+			in: Resources{Clusters: []*clusterv3.Cluster{egCluster(rule0), egCluster(second, withHTTP(trim))}, Routes: routes()},
+			// Of one vote each, the one whose bytes come first is shared.
+			want: view{Clusters: []string{rule0 + " < tailscale/rule/" + rule0, webHTTP + " < " + webHTTP}, Sends: []string{match0 + " > " + rule0, sends[1]}},
+		},
+		"HTTP1Everywhere":   {reason: "Where all listeners have them, routes should share.", contents: both, in: everywhere(withHTTP(trim)), want: shared},
+		"UseClientProtocol": {reason: "Routes that follow the client's protocol should share a cluster that does.", contents: both, in: everywhere(withHTTP(follow)), want: shared},
+		"CircuitBreaker": {
+			reason: "Limits of a policy for the Gateway should hold for all routes together.", contents: both, want: shared,
+			in: everywhere(func(c *clusterv3.Cluster) { c.CircuitBreakers.Thresholds[0].MaxConnections = wrapperspb.UInt32(7) }),
+		},
+		"MergedGateways": {
+			reason: "Gateways that are merged should share, each by its own routes.", contents: both,
+			in: Resources{
+				Clusters: egClusters(rule0, second),
+				Routes:   append(egRoutes(egRoute(match0, prefix("/"), to(rule0))), egRoutes(egRoute(secondTo, prefix("/"), to(second)))...),
+			},
+			want: shared,
+		},
+		"SeveralListeners": {
+			reason: "A route on several listeners should go to the same cluster everywhere.", contents: index.Contents{Routes: both.Routes[:1], Targets: both.Targets},
+			in: Resources{
+				Clusters: egClusters(rule0),
+				Routes:   append(egRoutes(egRoute(match0, prefix("/"), to(rule0))), egRoutes(egRoute(match0, prefix("/"), to(rule0)))...),
+			},
+			want: view{Clusters: shared.Clusters, Sends: []string{sends[0], sends[0]}},
+		},
+		"BothProtocols": {
+			reason:   "One target that is spoken to in two protocols should have two clusters.",
+			contents: index.Contents{Routes: []*index.Route{both.Routes[0], route(index.KindGRPCRoute, "app", rule(ours(0, "web", 1)))}, Targets: both.Targets},
+			in: Resources{
+				Clusters: egClusters(rule0, grpcRule),
+				Routes:   egRoutes(egRoute(match0, prefix("/"), to(rule0)), egRoute(grpcRoute0, prefix("/"), to(grpcRule))),
+			},
+			want: view{Clusters: []string{webGRPC + " < " + webGRPC, webHTTP + " < " + webHTTP}, Sends: []string{sends[0], grpcRoute0 + " > " + webGRPC}},
+		},
+		"TLSSplit": {
+			reason: "A TLSRoute should split connections by weight.",
+			contents: index.Contents{
+				Routes: []*index.Route{route(index.KindTLSRoute, "sni", rule(ours(0, "web", 3), ours(1, "db", 1)))}, Targets: targets("web", "db"),
+			},
+			in:   Resources{Clusters: egClusters(sni2), Listeners: []*listenerv3.Listener{egTCP(sni, sni2)}},
+			want: view{Clusters: []string{dbTCP + " < " + dbTCP, webTCP + " < " + webTCP}, Sends: []string{sni + " > " + dbTCP + "=1 " + webTCP + "=3"}},
+		},
+	}
+}
+
+// TestRouteKept checks that what a route does beside sending requests somewhere stays
+// as it is: rate limits, timeouts, tracing, filters.
+func TestRouteKept(t *testing.T) {
+	a := hashed(to(rule0))
+	a.Timeout, a.IdleTimeout = durationpb.New(7), durationpb.New(8)
+	a.UpgradeConfigs = []*routev3.RouteAction_UpgradeConfig{{UpgradeType: "websocket"}}
+	a.RateLimits = []*routev3.RateLimit{{Actions: []*routev3.RateLimit_Action{{ActionSpecifier: &routev3.RateLimit_Action_RemoteAddress_{}}}}}
+	a.HostRewriteSpecifier = &routev3.RouteAction_HostRewriteLiteral{HostRewriteLiteral: "app.example.com"}
+	r := egRoute(match0, prefix("/"), a)
+	r.Tracing = &routev3.Tracing{Operation: "get"}
+	r.TypedPerFilterConfig = map[string]*anypb.Any{"envoy.filters.http.ratelimit": toAny(&routev3.FilterConfig{})}
+	r.ResponseHeadersToRemove = []string{"server"}
+	want, ok := proto.Clone(r).(*routev3.Route)
+	if !ok {
+		t.Fatal("a clone is of another type")
+	}
+	want.GetRoute().ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: webHTTP}
+	if err := xds.Retry(want.GetRoute(), false); err != nil {
+		t.Fatal(err)
+	}
+	out, _ := Translate(index.NewSnapshot(index.Contents{
+		Routes: []*index.Route{route(index.KindHTTPRoute, "app", rule(ours(0, "web", 1)))}, Targets: targets("web"),
+	}), testSource, Resources{Clusters: egClusters(rule0), Routes: egRoutes(r)})
+	if got := out.Routes[0].GetVirtualHosts()[0].GetRoutes()[0]; !proto.Equal(want, got) {
+		t.Errorf("Translate(...): want %v, got %v", want, got)
+	}
+}

@@ -1,0 +1,236 @@
+//go:build integration
+
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package extension_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+const (
+	localBackend  = "192.0.2.10:8000"
+	remoteBackend = "192.0.2.20:10008"
+
+	// clients ask one request after the other, each by a connection of its own.
+	clients = 5
+	pause   = 5 * time.Millisecond
+)
+
+// A request of a load.
+type request struct {
+	began, ended time.Time
+	host, by     string
+	err          error
+}
+
+// A load of requests.
+type load struct {
+	stop context.CancelFunc
+	done sync.WaitGroup
+
+	mu  sync.Mutex
+	all []request
+}
+
+// load hosts until it is stopped, half of it each.
+func (w *world) load(t *testing.T, hosts ...string) *load {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	l := &load{stop: cancel}
+	for i := range clients * len(hosts) {
+		host := hosts[i%len(hosts)]
+		l.done.Go(func() {
+			c := w.Client()
+			defer c.CloseIdleConnections()
+			tick := time.NewTicker(pause)
+			defer tick.Stop()
+			for {
+				r := ask(t.Context(), c, host)
+				l.mu.Lock()
+				l.all = append(l.all, r)
+				l.mu.Unlock()
+				select {
+				case <-ctx.Done():
+					return
+				case <-tick.C:
+				}
+			}
+		})
+	}
+	t.Cleanup(func() { l.end() })
+	l.more(t, w)
+	return l
+}
+
+// more waits until there were many more requests.
+func (l *load) more(t *testing.T, w *world) {
+	t.Helper()
+	const many = 500
+	count := func() int {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.all)
+	}
+	enough := count() + many
+	err := w.Until(within(t), func(context.Context) error {
+		if n := count(); n < enough {
+			return errors.Errorf("%d requests, want %d", n, enough)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func ask(ctx context.Context, c *http.Client, host string) request {
+	out := request{began: time.Now(), host: host}
+	out.by, out.err = func() (string, error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, gateway, nil)
+		if err != nil {
+			return "", err
+		}
+		req.Host = host
+		rsp, err := c.Do(req)
+		if err != nil {
+			return "", err
+		}
+		defer rsp.Body.Close() // Only read.
+		b, err := io.ReadAll(rsp.Body)
+		if err == nil && rsp.StatusCode != http.StatusOK {
+			err = errors.Errorf("%s: %s", rsp.Status, b)
+		}
+		return string(b), err
+	}()
+	out.ended = time.Now()
+	return out
+}
+
+// end the load, and return all of its requests.
+func (l *load) end() []request {
+	l.stop()
+	l.done.Wait()
+	return l.all
+}
+
+// TestLosesNothing has the only local backend die in two ways under load: what it had
+// is lost, and nothing else.
+func TestLosesNothing(t *testing.T) {
+	w := newWorld(t)
+	for _, f := range []string{"backends.yaml", "routes.yaml", "lossless.yaml"} {
+		w.apply(t, f)
+	}
+	w.answers(t, "services.example.com", localBackend)
+	w.answers(t, "safe.example.com", localBackend)
+
+	t.Run("Killed", func(t *testing.T) {
+		w.healthy(t, remoteBackend)
+		w.healthy(t, localBackend)
+		l := w.load(t, "services.example.com", "safe.example.com")
+		w.http[localBackend].CloseClientConnections()
+		w.http[localBackend].Close()
+		dead := time.Now()
+		w.answers(t, "services.example.com", remoteBackend)
+		w.judge(t, l, dead, dead)
+
+		s := httptest.NewUnstartedServer(says(localBackend))
+		s.Listener = w.listen(t, localBackend)
+		s.Start()
+		t.Cleanup(s.Close)
+		w.answers(t, "services.example.com", localBackend)
+	})
+	t.Run("Dropped", func(t *testing.T) {
+		w.healthy(t, remoteBackend)
+		w.healthy(t, localBackend)
+		l := w.load(t, "services.example.com", "safe.example.com")
+		began := time.Now()
+		if err := w.Drop(netip.MustParseAddr("192.0.2.10")); err != nil {
+			t.Fatal(err)
+		}
+		w.answers(t, "services.example.com", remoteBackend)
+		w.judge(t, l, began, time.Now())
+	})
+}
+
+// judge a load. Requests that began before the backend was known to be gone may be
+// lost, unless they may be repeated.
+func (w *world) judge(t *testing.T, l *load, gone, known time.Time) {
+	t.Helper()
+	l.more(t, w)
+	lost, longest, before, after := 0, time.Duration(0), map[string]int{}, map[string]int{}
+	for _, r := range l.end() {
+		if r.ended.Before(gone) {
+			before[r.by]++
+		} else if r.began.After(known) {
+			after[r.by]++
+		}
+		longest = max(longest, r.ended.Sub(r.began))
+		if r.err == nil {
+			continue
+		}
+		lost++
+		switch {
+		case r.host == "safe.example.com":
+			t.Errorf("a request that may be repeated is lost, %s after the backend: %v", r.began.Sub(gone), r.err)
+		case r.began.After(known):
+			t.Errorf("a request that began %s after the backend was gone is lost: %v", r.began.Sub(gone), r.err)
+		}
+	}
+	// Else nothing was shown.
+	if before[localBackend] == 0 || after[remoteBackend] == 0 {
+		t.Errorf("want answers of %s before and of %s after, got %v and %v", localBackend, remoteBackend, before, after)
+	}
+	t.Logf("%d of %d requests lost, in flight all of them; the longest took %s", lost, len(l.all), longest.Round(time.Millisecond))
+}
+
+// healthy waits until Envoy has found a backend healthy.
+func (w *world) healthy(t *testing.T, addr string) {
+	t.Helper()
+	want := netip.MustParseAddrPort(addr)
+	err := w.Until(within(t), func(ctx context.Context) error {
+		b, err := w.Admin(ctx, "/clusters?format=json")
+		if err != nil {
+			return err
+		}
+		var all struct {
+			Clusters []struct {
+				Hosts []struct {
+					Address struct {
+						Socket struct {
+							Address string `json:"address"`
+							Port    uint16 `json:"port_value"`
+						} `json:"socket_address"`
+					} `json:"address"`
+					Health map[string]any `json:"health_status"`
+				} `json:"host_statuses"`
+			} `json:"cluster_statuses"`
+		}
+		if err := json.Unmarshal(b, &all); err != nil {
+			return errors.Wrap(err, "cannot read Envoy's clusters")
+		}
+		for _, c := range all.Clusters {
+			for _, h := range c.Hosts {
+				a := h.Address.Socket
+				if a.Address == want.Addr().String() && a.Port == want.Port() && h.Health["failed_active_health_check"] == nil && h.Health["failed_outlier_check"] == nil {
+					return nil
+				}
+			}
+		}
+		return errors.Errorf("Envoy has not found %s healthy", addr)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

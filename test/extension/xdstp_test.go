@@ -1,0 +1,229 @@
+//go:build integration
+
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package extension_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/test/standalone"
+)
+
+const (
+	// manyTargets are so many that a stream for each would be seen.
+	manyTargets = 200
+
+	// bootstrapFile is what users of the mode apply.
+	bootstrapFile = "../../cluster/envoy-gateway/envoyproxy-xdstp.yaml"
+
+	// bootstrapHost and bootstrapCA stand in it for what this machine has not.
+	bootstrapHost = "tailscale-gateway-extension-eds.envoy-gateway-system.svc"
+	bootstrapCA   = "/etc/tailscale-gateway/tls.crt"
+)
+
+// TestXDSTP shows that an Envoy gets the endpoints of many targets over one stream, by
+// the bootstrap that we ship. Objects come from files.
+func TestXDSTP(t *testing.T) {
+	certs, manifests := certificates(t), t.TempDir()
+	w := &world{log: &log{}, http: map[string]*httptest.Server{}}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(w.log)
+		}
+	})
+	socket := filepath.Join(t.TempDir(), "hooks.sock")
+	var err error
+	w.Gateway, err = standalone.Start(t.Context(), standalone.Options{
+		Extension: socket,
+		Backends:  []schema.GroupVersionKind{{Group: "gateway.tailscale.com", Version: "v1alpha1", Kind: "TailscaleServices"}},
+		Bootstrap: bootstrap(t, filepath.Join(certs, "ca.crt")),
+		Log:       w.log,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { check(t, w.Stop()) })
+
+	objects := many()
+	if err := os.WriteFile(filepath.Join(manifests, "all.yaml"), []byte(objects), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.command = []string{
+		build(t), "--hooks-address=unix:" + socket, "--eds-address=127.0.0.1:5006", "--eds-tls=" + certs, "--xds-mode=XDSTP",
+		"--observe-address=127.0.0.1:5007", "--from-files=" + manifests,
+	}
+	w.startExtension(t)
+	t.Cleanup(func() { check(t, w.extension.Stop(20*time.Second)) })
+	for _, addr := range []string{"192.0.2.10:8000", "127.0.0.1:8000"} {
+		s := httptest.NewUnstartedServer(says(addr))
+		s.Listener = w.listen(t, addr)
+		s.Start()
+		t.Cleanup(s.Close)
+	}
+	if err := w.Write("all", objects); err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range []int{0, manyTargets / 2, manyTargets - 1} {
+		w.answers(t, fmt.Sprintf("web-%d.example.com", i), "192.0.2.10:8000")
+	}
+	// Its only backend is a name.
+	w.answers(t, "named.example.com", "127.0.0.1:8000")
+
+	err = w.Until(within(t), func(ctx context.Context) error {
+		got, err := w.metrics(ctx, "tailscale_gateway_eds_streams", "tailscale_gateway_eds_subscriptions")
+		if want := fmt.Sprintf("1 %d", manyTargets+1); err == nil && got != want {
+			err = errors.Errorf("streams and lists: want %s, got %s", want, got)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// metrics of the extension, by name.
+func (w *world) metrics(ctx context.Context, names ...string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:5007/metrics", nil)
+	if err != nil {
+		return "", err
+	}
+	c := w.Client()
+	defer c.CloseIdleConnections()
+	rsp, err := c.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer rsp.Body.Close() // Only read.
+	b, err := io.ReadAll(rsp.Body)
+	if err != nil {
+		return "", err
+	}
+	out := make([]string, len(names))
+	for line := range strings.Lines(string(b)) {
+		for i, n := range names {
+			if v, ok := strings.CutPrefix(line, n+" "); ok {
+				out[i] = strings.TrimSpace(v)
+			}
+		}
+	}
+	return strings.Join(out, " "), nil
+}
+
+// bootstrap that we ship, but that the endpoint server is on this machine.
+func bootstrap(t *testing.T, ca string) string {
+	t.Helper()
+	b, err := os.ReadFile(bootstrapFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var proxy struct {
+		Spec struct {
+			Bootstrap struct{ Value string }
+		}
+	}
+	if err := yaml.Unmarshal(b, &proxy); err != nil {
+		t.Fatal(err)
+	}
+	out := proxy.Spec.Bootstrap.Value
+	for _, of := range [][2]string{{bootstrapHost + ".cluster.local", "127.0.0.1"}, {bootstrapCA, ca}} {
+		if !strings.Contains(out, of[0]) {
+			t.Fatalf("%s does not name %s", bootstrapFile, of[0])
+		}
+		out = strings.ReplaceAll(out, of[0], of[1])
+	}
+	return out
+}
+
+// certificates of the endpoint server, in a folder.
+func certificates(t *testing.T) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		DNSNames: []string{bootstrapHost}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, block := range map[string]*pem.Block{
+		"tls.crt": {Type: "CERTIFICATE", Bytes: cert},
+		"ca.crt":  {Type: "CERTIFICATE", Bytes: cert},
+		"tls.key": {Type: "PRIVATE KEY", Bytes: private},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// many services, with a route each.
+func many() string {
+	out := &strings.Builder{}
+	out.WriteString(`apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: gw, namespace: default}
+spec:
+  gatewayClassName: envoy
+  listeners: [{name: http, protocol: HTTP, port: 8888}]
+`)
+	for i := range manyTargets {
+		target(out, fmt.Sprintf("web-%d", i), "192.0.2.10")
+	}
+	// Every machine knows it without a server.
+	target(out, "named", "localhost")
+	return out.String()
+}
+
+func target(out io.Writer, name, host string) {
+	_, _ = fmt.Fprintf(out, `---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: %[1]s, namespace: default}
+spec:
+  parentRefs: [{name: gw}]
+  hostnames: [%[1]s.example.com]
+  rules:
+  - backendRefs: [{group: gateway.tailscale.com, kind: TailscaleServices, name: %[1]s, port: 80}]
+---
+apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleServices
+metadata: {name: %[1]s, namespace: default}
+spec:
+  selector: {matchLabels: {app: web}}
+  vipService: {ports: ["tcp:80"]}
+  backends: [{kind: External, name: app, host: %[2]s, port: 8000}]
+`, name, host) // A strings.Builder takes all.
+}
