@@ -19,6 +19,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -85,8 +86,10 @@ func TestXDSTP(t *testing.T) {
 	if err := w.Write("all", objects); err != nil {
 		t.Fatal(err)
 	}
-	for _, i := range []int{0, manyTargets / 2, manyTargets - 1} {
-		w.answers(t, fmt.Sprintf("web-%d.example.com", i), "192.0.2.10:8000")
+	for i := range manyTargets {
+		if err := w.Answers(within(t), gateway+strconv.Itoa(i), "many.example.com"); err != nil {
+			t.Fatal(err)
+		}
 	}
 	// Its only backend is a name.
 	w.answers(t, "named.example.com", "127.0.0.1:8000")
@@ -189,8 +192,10 @@ func certificates(t *testing.T) string {
 	return dir
 }
 
-// many services, with a route each.
+// many targets: ports of a few services, with a rule each. Envoy Gateway takes long to
+// read a file with many objects.
 func many() string {
+	const rules, ports = 16, 50
 	out := &strings.Builder{}
 	out.WriteString(`apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
@@ -200,30 +205,46 @@ spec:
   listeners: [{name: http, protocol: HTTP, port: 8888}]
 `)
 	for i := range manyTargets {
-		target(out, fmt.Sprintf("web-%d", i), "192.0.2.10")
+		if i%rules == 0 {
+			out.WriteString(route("web-"+strconv.Itoa(i), "many.example.com"))
+		}
+		fmt.Fprintf(out, "  - matches: [{path: {value: /%d}}]\n    backendRefs: [{group: gateway.tailscale.com, kind: TailscaleServices, name: web-%d, port: %d}]\n", i, i/ports, 1000+i)
 	}
-	// Every machine knows it without a server.
-	target(out, "named", "localhost")
+	for i := range manyTargets / ports {
+		var of []string
+		for p := range ports {
+			of = append(of, fmt.Sprintf("tcp:%d", 1000+i*ports+p))
+		}
+		out.WriteString(service("web-"+strconv.Itoa(i), "192.0.2.10", of...))
+	}
+	// Every machine knows this name without a server.
+	out.WriteString(route("named", "named.example.com") + "  - backendRefs: [{group: gateway.tailscale.com, kind: TailscaleServices, name: named, port: 80}]\n")
+	out.WriteString(service("named", "localhost", "tcp:80"))
 	return out.String()
 }
 
-func target(out io.Writer, name, host string) {
-	_, _ = fmt.Fprintf(out, `---
+// route whose rules follow.
+func route(name, hostname string) string {
+	return fmt.Sprintf(`---
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
-metadata: {name: %[1]s, namespace: default}
+metadata: {name: %s, namespace: default}
 spec:
   parentRefs: [{name: gw}]
-  hostnames: [%[1]s.example.com]
+  hostnames: [%s]
   rules:
-  - backendRefs: [{group: gateway.tailscale.com, kind: TailscaleServices, name: %[1]s, port: 80}]
----
+`, name, hostname)
+}
+
+// service with these ports, which one host answers.
+func service(name, host string, ports ...string) string {
+	return fmt.Sprintf(`---
 apiVersion: gateway.tailscale.com/v1alpha1
 kind: TailscaleServices
-metadata: {name: %[1]s, namespace: default}
+metadata: {name: %s, namespace: default}
 spec:
   selector: {matchLabels: {app: web}}
-  vipService: {ports: ["tcp:80"]}
-  backends: [{kind: External, name: app, host: %[2]s, port: 8000}]
-`, name, host) // A strings.Builder takes all.
+  vipService: {ports: ["%s"]}
+  backends: [{kind: External, name: app, host: %s, port: 8000}]
+`, name, strings.Join(ports, `", "`), host)
 }
