@@ -88,9 +88,9 @@ func respond(names map[string][]string, query []byte) ([]byte, error) {
 	}
 	q := m.Questions[0]
 	addresses, ok := names[q.Name.String()]
-	m.Header.Response, m.Header.RecursionAvailable, m.Additionals = true, true, nil
+	m.Response, m.RecursionAvailable, m.Additionals = true, true, nil
 	if !ok {
-		m.Header.RCode = dnsmessage.RCodeNameError
+		m.RCode = dnsmessage.RCodeNameError
 	}
 	for _, s := range addresses {
 		a := netip.MustParseAddr(s)

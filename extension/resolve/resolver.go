@@ -5,11 +5,12 @@ package resolve
 
 import (
 	"context"
-	"math/rand/v2"
 	"net"
 	"net/netip"
 	"slices"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 )
@@ -29,8 +30,8 @@ const (
 	// parallel looks at most: thousands of names are not asked for at once.
 	parallel = 16
 
-	// spread is the part of an interval by which looks are moved, so that they do
-	// not stay together.
+	// spread is the part of an interval by which looks come later, at most, so that
+	// they do not stay together.
 	spread = 0.1
 )
 
@@ -158,7 +159,7 @@ func (r *Resolver) follow(ctx context.Context, host string) {
 		if !n.take(r.hosts, addresses, err, r.opts.Log) {
 			pause = r.opts.Retry
 		}
-		t := time.NewTimer(moved(pause))
+		t := time.NewTimer(wait.Jitter(pause, spread))
 		select {
 		case <-ctx.Done():
 			t.Stop()
@@ -166,10 +167,6 @@ func (r *Resolver) follow(ctx context.Context, host string) {
 		case <-t.C:
 		}
 	}
-}
-
-func moved(d time.Duration) time.Duration {
-	return d - time.Duration(rand.Float64()*spread*float64(d))
 }
 
 // look once, when there is a slot.

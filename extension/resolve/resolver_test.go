@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -47,11 +48,7 @@ func (h *hosts) HostsChanged() <-chan struct{} { return h.changed }
 func (h *hosts) SetHost(host string, addresses []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	told := host
-	for _, a := range addresses {
-		told += " " + a
-	}
-	h.told = append(h.told, told)
+	h.told = append(h.told, strings.Join(append([]string{host}, addresses...), " "))
 }
 
 func (h *hosts) want(wanted ...string) {
@@ -104,14 +101,14 @@ func TestFollow(t *testing.T) {
 		"Same": {
 			reason:  "The same answer again is not told again, in whatever order.",
 			answers: []answer{{addresses: []string{"192.0.2.1", "192.0.2.2"}}, {addresses: []string{"192.0.2.2", "192.0.2.1"}}},
-			after:   31 * time.Second,
+			after:   34 * time.Second,
 			want:    []string{"old.example.com 192.0.2.1 192.0.2.2"},
 			asked:   2,
 		},
 		"Other": {
 			reason:  "Another answer is told within the interval.",
 			answers: []answer{{addresses: []string{"192.0.2.1"}}, {addresses: []string{"192.0.2.2"}}},
-			after:   31 * time.Second,
+			after:   34 * time.Second,
 			want:    []string{"old.example.com 192.0.2.1", "old.example.com 192.0.2.2"},
 			asked:   2,
 		},
@@ -130,21 +127,21 @@ func TestFollow(t *testing.T) {
 		"Failure": {
 			reason:  "What is known stays while no server answers, and it is tried again soon.",
 			answers: []answer{{addresses: []string{"192.0.2.1"}}, {err: errServer}, {err: errors.New("timeout")}, {addresses: []string{"192.0.2.2"}}},
-			after:   41 * time.Second,
+			after:   45 * time.Second,
 			want:    []string{"old.example.com 192.0.2.1", "old.example.com 192.0.2.2"},
 			asked:   4,
 		},
 		"Gone": {
 			reason:  "A name that is gone twice in a row has no address.",
 			answers: []answer{{addresses: []string{"192.0.2.1"}}, {err: errGone}},
-			after:   36 * time.Second,
+			after:   39 * time.Second,
 			want:    []string{"old.example.com 192.0.2.1", "old.example.com"},
 			asked:   3,
 		},
 		"GoneOnce": {
 			reason:  "A server that knows nothing for a moment takes nothing away.",
 			answers: []answer{{addresses: []string{"192.0.2.1"}}, {err: errGone}, {addresses: []string{"192.0.2.1"}}},
-			after:   36 * time.Second,
+			after:   39 * time.Second,
 			want:    []string{"old.example.com 192.0.2.1"},
 			asked:   3,
 		},
@@ -157,7 +154,7 @@ func TestFollow(t *testing.T) {
 		"Empty": {
 			reason:  "No address is as good as no name.",
 			answers: []answer{{addresses: []string{"192.0.2.1"}}, {}},
-			after:   36 * time.Second,
+			after:   39 * time.Second,
 			want:    []string{"old.example.com 192.0.2.1", "old.example.com"},
 			asked:   3,
 		},

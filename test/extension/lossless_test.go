@@ -135,6 +135,13 @@ func TestLosesNothing(t *testing.T) {
 	w.answers(t, "services.example.com", localBackend)
 	w.answers(t, "safe.example.com", localBackend)
 
+	// It is to live on after the step that revives it.
+	revive := func() {
+		s := httptest.NewUnstartedServer(says(localBackend))
+		s.Listener = w.listen(t, localBackend)
+		s.Start()
+		t.Cleanup(s.Close)
+	}
 	t.Run("Killed", func(t *testing.T) {
 		w.healthy(t, remoteBackend)
 		w.healthy(t, localBackend)
@@ -145,10 +152,7 @@ func TestLosesNothing(t *testing.T) {
 		w.answers(t, "services.example.com", remoteBackend)
 		w.judge(t, l, dead, dead)
 
-		s := httptest.NewUnstartedServer(says(localBackend))
-		s.Listener = w.listen(t, localBackend)
-		s.Start()
-		t.Cleanup(s.Close)
+		revive()
 		w.answers(t, "services.example.com", localBackend)
 	})
 	t.Run("Dropped", func(t *testing.T) {
