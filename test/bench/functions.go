@@ -24,7 +24,7 @@ const (
 // scaling proxies, and many services on them, ever opens a circuit breaker, and
 // how often functions are called when nothing changes.
 func (c *cli) functions(ctx context.Context, lab *sidebyside.Lab) ([]Result, error) {
-	ours := sidebyside.NewOurs(lab, c.Networking)
+	ours := sidebyside.NewOurs(lab, "ours", c.Networking)
 	if err := ours.Install(ctx); err != nil {
 		return nil, err
 	}

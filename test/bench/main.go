@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Bench measures the provider: the real process with its default flags, a real
-// API server and a simulated tailnet, all on this machine. When asked for it, it
+// API server and a simulated tailnet, all on this machine; and what the hops of a
+// connection into the tailnet cost. When asked for it, it
 // measures the whole beside Tailscale's own operator in a lab. It prints a table,
 // writes JSON, and fails when a goal is missed. This package holds what is
 // measured and the goals; what measurements share is in internal/harness, the
 // run of many clusters in internal/swarm, both sides of a comparison in
-// internal/sidebyside.
+// internal/sidebyside, a path into a tailnet in internal/hops.
 //
 // Ratios compare within one run only: other load on the machine moves both sides.
 package main
@@ -38,7 +39,7 @@ type cli struct {
 	Out     string        `default:"_out/bench.json" help:"File that results are written to."`
 	Logs    string        `default:"_out/bench-logs" help:"Folder for what the providers print."`
 	Bin     string        `help:"Folder with the programs provider and member. Built by default." type:"existingdir"`
-	Only    []string      `default:"create,rest,swarm" enum:"create,rest,swarm,functions,operator" help:"Which parts to run: ${enum}."`
+	Only    []string      `default:"create,rest,swarm,hops" enum:"create,rest,swarm,hops,functions,operator" help:"Which parts to run: ${enum}."`
 	Creates int           `default:"200" help:"How many VIPServices are created at once."`
 	Objects int           `default:"1000" help:"How many VIPServices, and how many Devices, are at rest."`
 	Polls   int           `default:"3" help:"Over how many polls calls are counted."`
@@ -90,6 +91,11 @@ func (c *cli) run(ctx context.Context) error {
 	rs, err := c.provider(ctx)
 	results = append(results, rs...)
 	errs = append(errs, err)
+	if slices.Contains(c.Only, "hops") && ctx.Err() == nil {
+		rs, err := c.hops(ctx)
+		results = append(results, rs...)
+		errs = append(errs, errors.Wrap(err, "cannot measure hops"))
+	}
 	if err := printTable(os.Stdout, results); err != nil {
 		return err
 	}

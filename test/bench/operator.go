@@ -29,6 +29,10 @@ const (
 	// ours need none, but carry each byte through a process.
 	slack = 2
 
+	// processorSlack is how much more processor time our proxies may take for a
+	// request. The kernel forwards for nobody's account.
+	processorSlack = 4
+
 	// controllerSlack is how much more memory our controllers may take: a provider
 	// and a process a function, where the operator is one.
 	controllerSlack = 4
@@ -63,7 +67,13 @@ func (c *cli) inLab(ctx context.Context, part string, measure func(context.Conte
 
 // operator measures us and Tailscale's own operator side by side.
 func (c *cli) operator(ctx context.Context, lab *sidebyside.Lab) ([]Result, error) {
-	m := &versus{lab: lab, ours: sidebyside.NewOurs(lab, c.Networking), theirs: sidebyside.NewTheirs(lab), rounds: c.Rounds, services: c.Services}
+	m := &versus{
+		lab:    lab,
+		ours:   sidebyside.NewOurs(lab, "ours", c.Networking),
+		kernel: sidebyside.NewOurs(lab, "kernel", "Kernel"),
+		theirs: sidebyside.NewTheirs(lab),
+		rounds: c.Rounds, services: c.Services,
+	}
 	var rs []Result
 	for _, s := range m.sides() {
 		progress("operator: installing the proxies of %s", s.Name())
@@ -71,7 +81,7 @@ func (c *cli) operator(ctx context.Context, lab *sidebyside.Lab) ([]Result, erro
 			return nil, err
 		}
 	}
-	for _, measure := range []func(context.Context) ([]Result, error){m.first, m.carry, m.roll, m.many} {
+	for _, measure := range []func(context.Context) ([]Result, error){m.first, m.carry, m.roll, m.many, m.alike} {
 		got, err := measure(ctx)
 		rs = append(rs, got...)
 		if err != nil {
@@ -85,6 +95,10 @@ func (c *cli) operator(ctx context.Context, lab *sidebyside.Lab) ([]Result, erro
 type versus struct {
 	lab          *sidebyside.Lab
 	ours, theirs sidebyside.Side
+
+	// kernel is us with the networking that the operator's proxies have. It comes
+	// last, so that its proxies are in nobody's way.
+	kernel sidebyside.Side
 
 	rounds   int
 	services int
@@ -134,37 +148,6 @@ func (v *versus) first(ctx context.Context) ([]Result, error) {
 		compared("operator.ingress_first_byte_ratio", median(ingress[v.ours.Name()]).Seconds(), median(ingress[v.theirs.Name()]).Seconds(), "s", 1),
 		compared("operator.egress_first_byte_ratio", median(egress[v.ours.Name()]).Seconds(), median(egress[v.theirs.Name()]).Seconds(), "s", 1),
 	), nil
-}
-
-// carry measures throughput and latency through proxies of both directions.
-func (v *versus) carry(ctx context.Context) ([]Result, error) {
-	var rs []Result
-	for _, d := range []struct {
-		name, from string
-		url        func(s sidebyside.Side) string
-	}{
-		{"ingress", "tailnet", func(s sidebyside.Side) string { return s.IngressURL(service(s, 0)) }},
-		{"egress", "cluster", func(s sidebyside.Side) string { return s.EgressURL(service(s, 0) + "-out") }},
-	} {
-		took, p50, p99 := map[string][]time.Duration{}, map[string][]time.Duration{}, map[string][]time.Duration{}
-		for range loadRounds {
-			for _, s := range v.sides() {
-				r, err := v.lab.Load(ctx, d.from, d.url(s), loadWorkers, loadTime)
-				if err != nil {
-					return rs, err
-				}
-				progress("operator: %s of %s: %.0f requests a second, p50 %.1f ms, p99 %.1f ms, %d failed", d.name, s.Name(), float64(r.Requests)/r.Seconds, r.P50*1000, r.P99*1000, r.Failed)
-				took[s.Name()] = append(took[s.Name()], seconds(r.Seconds/float64(r.Requests)))
-				p50[s.Name()], p99[s.Name()] = append(p50[s.Name()], seconds(r.P50)), append(p99[s.Name()], seconds(r.P99))
-			}
-		}
-		for name, m := range map[string]map[string][]time.Duration{"time_per_request": took, "latency_p50": p50, "latency_p99": p99} {
-			ms := func(s sidebyside.Side) float64 { return median(m[s.Name()]).Seconds() * 1000 }
-			rs = append(rs, compared("operator."+d.name+"_"+name, ms(v.ours), ms(v.theirs), "ms", slack))
-		}
-	}
-	slices.SortFunc(rs, func(a, b Result) int { return strings.Compare(a.Name, b.Name) })
-	return rs, nil
 }
 
 // roll measures what is lost while one proxy pod is replaced.
@@ -221,8 +204,6 @@ func (v *versus) memory(ctx context.Context, services int) ([]Result, error) {
 	}
 	return []Result{row("controllers", controllers, controllerSlack), row("proxies", proxies, slack)}, nil
 }
-
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // median of some times. It is 0 of none.
 func median(ds []time.Duration) time.Duration {

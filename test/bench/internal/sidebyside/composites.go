@@ -64,23 +64,9 @@ func counters(metrics string) (Counters, error) {
 // Big has proxies both ways, as many as replicas, and waits until all are ready
 // and no others are left.
 func (o *Ours) Big(ctx context.Context, replicas int) error {
-	err := o.lab.apply(ctx, fmt.Sprintf(`apiVersion: gateway.tailscale.com/v1alpha1
-kind: TailscaleEndpoints
-metadata:
-  name: %[1]s
-  namespace: %[2]s
-  labels: {app: %[1]s}
-spec:
-  tailnet: bench
-  proxy:
-    replicas: %[3]d
-    connectionType: bidirectional
-  endpoints:
-  - name: target
-    tailscaleFQDN: %[4]s
-    port: %[5]d
-`, big, Namespace, replicas, o.lab.target(), targetPort))
-	if err != nil {
+	p := o.proxies(big, "bidirectional", "target")
+	p.replicas = replicas
+	if err := o.lab.apply(ctx, p.manifest()); err != nil {
 		return err
 	}
 	want := fmt.Sprintf("%[1]d/%[1]d True True", 2*replicas)
@@ -105,23 +91,7 @@ spec:
 func (o *Ours) BigServices(ctx context.Context, n int) error {
 	var out strings.Builder
 	for i := range n {
-		fmt.Fprintf(&out, `---
-apiVersion: gateway.tailscale.com/v1alpha1
-kind: TailscaleServices
-metadata:
-  name: %[1]s-%[2]d
-  namespace: %[3]s
-  labels: {app: %[1]s}
-spec:
-  selector:
-    matchLabels: {app: %[1]s}
-  vipService:
-    ports: ["tcp:80"]
-    tags: [tag:k8s]
-  backends:
-  - name: web
-    port: 80
-`, big, i, Namespace)
+		out.WriteString(hosted(fmt.Sprintf("%s-%d", big, i), big))
 	}
 	if err := o.lab.apply(ctx, out.String()); err != nil {
 		return err

@@ -5,9 +5,6 @@ package sidebyside
 
 import (
 	"context"
-	"encoding/json"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -124,70 +121,4 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-t.C:
 		return nil
 	}
-}
-
-// Memory is the resident memory of all processes of the pods that a selector
-// finds, in MiB.
-func (l *Lab) Memory(ctx context.Context, selectors ...[2]string) (float64, error) {
-	total := 0.0
-	for _, s := range selectors {
-		out, err := l.kubectl(ctx, "get", "--namespace="+s[0], "pods", "--selector="+s[1], "-o=json")
-		if err != nil {
-			return 0, err
-		}
-		pods := struct {
-			Items []struct {
-				Metadata struct {
-					UID string `json:"uid"`
-				} `json:"metadata"`
-			} `json:"items"`
-		}{}
-		if err := json.Unmarshal([]byte(out), &pods); err != nil {
-			return 0, errors.Wrap(err, "cannot decode pods")
-		}
-		if len(pods.Items) == 0 {
-			return 0, errors.Errorf("no pod in namespace %q matches %q", s[0], s[1])
-		}
-		for _, p := range pods.Items {
-			kib, err := resident("/proc", p.Metadata.UID)
-			if err != nil {
-				return 0, err
-			}
-			total += kib / 1024
-		}
-	}
-	return total, nil
-}
-
-// resident memory of the processes of one pod, in KiB. Every container's cgroup is
-// below one that has the pod's UID in its name. A process that has ended meanwhile
-// counts nothing.
-func resident(proc, uid string) (float64, error) {
-	cgroups, err := filepath.Glob(filepath.Join(proc, "[0-9]*", "cgroup"))
-	if err != nil {
-		return 0, errors.Wrap(err, "cannot list processes")
-	}
-	sum := 0.0
-	for _, c := range cgroups {
-		b, err := os.ReadFile(c)
-		if err != nil || !strings.Contains(string(b), uid) {
-			continue
-		}
-		status, err := os.ReadFile(filepath.Join(filepath.Dir(c), "status"))
-		if err != nil {
-			continue
-		}
-		for line := range strings.Lines(string(status)) {
-			v, ok := strings.CutPrefix(line, "VmRSS:")
-			if !ok {
-				continue
-			}
-			kib, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(v), " kB"), 64)
-			if err != nil {
-				return 0, errors.Wrap(err, "cannot read a process's memory")
-			}
-			sum += kib
-		}
-	}
-	return sum, nil
 }

@@ -6,31 +6,32 @@ package sidebyside
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
-)
-
-// Names of our objects.
-const (
-	oursIngress = "ours-in"
-	oursEgress  = "ours-out"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
 // Ours is this project.
 type Ours struct {
 	lab        *Lab
+	name       string
 	networking string
-	endpoints  []string
+	targets    []string
 }
 
-// NewOurs returns our side, with proxies of a networking mode: Userspace or Kernel.
-func NewOurs(l *Lab, networking string) *Ours { return &Ours{lab: l, networking: networking} }
+// NewOurs returns our side under a name, with proxies of a networking mode:
+// Userspace or Kernel. Two of them may be in one lab.
+func NewOurs(l *Lab, name, networking string) *Ours {
+	return &Ours{lab: l, name: name, networking: networking}
+}
 
 // Name of the side.
-func (o *Ours) Name() string { return "ours" }
+func (o *Ours) Name() string { return o.name }
+
+func (o *Ours) ingress() string { return o.name + "-in" }
+func (o *Ours) egress() string  { return o.name + "-out" }
 
 // Install a tailnet and two sets of proxies.
 func (o *Ours) Install(ctx context.Context) error {
@@ -52,64 +53,34 @@ spec:
   controlURL: %[2]q
   tags: [tag:k8s]
 `, Namespace, o.lab.env["TAILNET_API_IN_CLUSTER"])
-	if err := o.lab.apply(ctx, secret+tailnet+"---\n"+o.proxies(oursIngress, "ingress")); err != nil {
+	if err := o.lab.apply(ctx, secret+tailnet+o.proxies(o.ingress(), "ingress").manifest()); err != nil {
 		return err
 	}
-	if err := o.lab.apply(ctx, o.proxies(oursEgress, "egress")); err != nil {
+	if err := o.lab.apply(ctx, o.proxies(o.egress(), "egress").manifest()); err != nil {
 		return err
 	}
 	return o.lab.until(ctx, "our proxies", func(ctx context.Context) error {
 		return errors.Join(
-			o.lab.condition(ctx, "tailscaleendpoints/"+oursIngress, "MachinesReady"),
-			o.lab.condition(ctx, "tailscaleendpoints/"+oursEgress, "MachinesReady"),
-			o.lab.condition(ctx, "tailscaleendpoints/"+oursIngress, "StatefulSetsReady"),
-			o.lab.condition(ctx, "tailscaleendpoints/"+oursEgress, "StatefulSetsReady"))
+			o.lab.condition(ctx, "tailscaleendpoints/"+o.ingress(), "MachinesReady"),
+			o.lab.condition(ctx, "tailscaleendpoints/"+o.egress(), "MachinesReady"),
+			o.lab.condition(ctx, "tailscaleendpoints/"+o.ingress(), "StatefulSetsReady"),
+			o.lab.condition(ctx, "tailscaleendpoints/"+o.egress(), "StatefulSetsReady"))
 	})
 }
 
-func (o *Ours) proxies(name, connectionType string) string {
-	out := fmt.Sprintf(`apiVersion: gateway.tailscale.com/v1alpha1
-kind: TailscaleEndpoints
-metadata:
-  name: %[1]s
-  namespace: %[2]s
-  labels: {app: %[1]s}
-spec:
-  tailnet: bench
-  proxy:
-    replicas: %[3]d
-    connectionType: %[4]s
-    networking: %[5]s
-`, name, Namespace, replicas, connectionType, o.networking)
-	if connectionType == "egress" && len(o.endpoints) > 0 {
-		out += "  endpoints:\n" + strings.Join(o.endpoints, "")
-	}
-	return out
+func (o *Ours) proxies(name, connectionType string, targets ...string) proxies {
+	return proxies{name: name, connectionType: connectionType, networking: o.networking, replicas: replicas, targets: targets, target: o.lab.target()}
 }
 
 // ApplyIngress makes a TailscaleServices.
 func (o *Ours) ApplyIngress(ctx context.Context, name string) error {
-	return o.lab.apply(ctx, fmt.Sprintf(`apiVersion: gateway.tailscale.com/v1alpha1
-kind: TailscaleServices
-metadata:
-  name: %s
-  namespace: %s
-spec:
-  selector:
-    matchLabels: {app: %s}
-  vipService:
-    ports: ["tcp:80"]
-    tags: [tag:k8s]
-  backends:
-  - name: web
-    port: 80
-`, name, Namespace, oursIngress))
+	return o.lab.apply(ctx, hosted(name, o.ingress()))
 }
 
 // ApplyEgress adds an endpoint to the egress proxies.
 func (o *Ours) ApplyEgress(ctx context.Context, name string) error {
-	o.endpoints = append(o.endpoints, fmt.Sprintf("  - name: %s\n    tailscaleFQDN: %s\n    port: %d\n", name, o.lab.target(), targetPort))
-	return o.lab.apply(ctx, o.proxies(oursEgress, "egress"))
+	o.targets = append(o.targets, name)
+	return o.lab.apply(ctx, o.proxies(o.egress(), "egress", o.targets...).manifest())
 }
 
 // IngressURL is by the service's name.
@@ -117,7 +88,7 @@ func (o *Ours) IngressURL(name string) string { return o.lab.ingressURL(name) }
 
 // EgressURL is by the endpoint's Service, whose name status.egressTargets tells.
 func (o *Ours) EgressURL(name string) string {
-	return egressURL(compose.ServiceName(compose.ChildName(oursEgress, name)))
+	return egressURL(compose.ServiceName(compose.ChildName(o.egress(), name)))
 }
 
 // Controllers are the provider and the functions, without Crossplane itself.
@@ -129,7 +100,9 @@ func (o *Ours) Controllers() [][2]string {
 }
 
 // Proxies of both directions.
-func (o *Ours) Proxies() [2]string { return [2]string{Namespace, "gateway.tailscale.com/direction"} }
+func (o *Ours) Proxies() [2]string {
+	return [2]string{Namespace, fmt.Sprintf("%s in (%s, %s)", meta.LabelEndpoints, o.ingress(), o.egress())}
+}
 
 // IngressPod is the first one.
-func (o *Ours) IngressPod() (namespace, name string) { return Namespace, oursIngress + "-ingress-0" }
+func (o *Ours) IngressPod() (namespace, name string) { return Namespace, o.ingress() + "-ingress-0" }

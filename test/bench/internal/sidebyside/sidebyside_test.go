@@ -4,9 +4,12 @@
 package sidebyside
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -24,13 +27,15 @@ func TestExports(t *testing.T) {
 	}
 }
 
-func TestResident(t *testing.T) {
+func TestUsage(t *testing.T) {
 	const uid = "0a1b-2c"
+	// The start of proc_pid_stat(5), with a name that is as odd as names may be.
+	const stat = "1 (tail) scaled) S 1 1 1 0 -1 4194560 1 2 3 4 %s 7 8 20 0 9 0 100"
 	proc := t.TempDir()
 	for pid, files := range map[string]map[string]string{
-		"1":  {"cgroup": "0::/tsgw-one/kubepods/pod" + uid + "/a\n", "status": "Name:\ta\nVmRSS:\t  1024 kB\n"},
-		"22": {"cgroup": "0::/tsgw-one/kubepods/pod" + uid + "/b\n", "status": "VmRSS:\t    10 kB\n"},
-		"33": {"cgroup": "0::/tsgw-one/kubepods/podother/b\n", "status": "VmRSS:\t    99 kB\n"},
+		"1":  {"cgroup": "0::/tsgw-one/kubepods/pod" + uid + "/a\n", "status": "Name:\ta\nVmRSS:\t  1024 kB\n", "stat": fmt.Sprintf(stat, "3 4")},
+		"22": {"cgroup": "0::/tsgw-one/kubepods/pod" + uid + "/b\n", "status": "VmRSS:\t    10 kB\n", "stat": fmt.Sprintf(stat, "0 100")},
+		"33": {"cgroup": "0::/tsgw-one/kubepods/podother/b\n", "status": "VmRSS:\t    99 kB\n", "stat": fmt.Sprintf(stat, "9 9")},
 		"44": {"cgroup": "0::/tsgw-one/kubepods/pod" + uid + "/c\n", "status": "Name:\tkernel\n"},
 		"55": {"cgroup": "0::/tsgw-one/kubepods/pod" + uid + "/d\n"},
 	} {
@@ -44,12 +49,57 @@ func TestResident(t *testing.T) {
 			}
 		}
 	}
-	got, err := resident(proc, uid)
+	dirs, err := processes(proc, []string{"another", uid})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got != 1034 {
-		t.Errorf("resident(...): want 1034 KiB, got %v", got)
+	if len(dirs) != 4 {
+		t.Errorf("processes(...): want the pod's 4, got %v", dirs)
+	}
+	memory, times := 0.0, map[string]time.Duration{}
+	for _, dir := range dirs {
+		kib, err := resident(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		memory += kib
+		program, took, err := processor(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		times[program] += took
+	}
+	if memory != 1034 {
+		t.Errorf("resident(...): want 1034 KiB, got %v", memory)
+	}
+	want := map[string]time.Duration{"tail) scaled": 1070 * time.Millisecond, "": 0}
+	if diff := cmp.Diff(want, times); diff != "" {
+		t.Errorf("processor(...): what has ended has no name and no time: -want, +got:\n%s", diff)
+	}
+}
+
+func TestManifests(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason   string
+		manifest string
+		want     string
+	}{
+		"Ingress": {
+			reason:   "Without targets there is no list of endpoints.",
+			manifest: proxies{name: "in", connectionType: "ingress", networking: "Kernel", replicas: 2}.manifest(),
+			want:     "tailnet: bench\n  proxy:\n    replicas: 2\n    connectionType: ingress\n    networking: Kernel\n",
+		},
+		"Egress": {
+			reason:   "Each target is an endpoint of the same host.",
+			manifest: proxies{name: "out", connectionType: "egress", networking: "Userspace", replicas: 1, targets: []string{"a", "b"}, target: "h.example"}.manifest(),
+			want:     "  endpoints:\n  - name: a\n    tailscaleFQDN: h.example\n    port: 8080\n  - name: b\n    tailscaleFQDN: h.example\n    port: 8080\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if !strings.HasSuffix(tc.manifest, tc.want) {
+				t.Errorf("%s\nwant the end:\n%s\ngot:\n%s", tc.reason, tc.want, tc.manifest)
+			}
+		})
 	}
 }
 

@@ -1,0 +1,142 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tailscale-gateway/tailscale-gateway/test/bench/internal/sidebyside"
+)
+
+// alikeSlack is how much longer a request may take through our proxies with Kernel
+// networking than through the operator's, which the kernel forwards as well.
+const alikeSlack = 1.1
+
+// A direction of traffic through proxies.
+type direction struct {
+	name, from string
+	url        func(s sidebyside.Side) string
+}
+
+func directions() []direction {
+	return []direction{
+		{"ingress", "tailnet", func(s sidebyside.Side) string { return s.IngressURL(service(s, 0)) }},
+		{"egress", "cluster", func(s sidebyside.Side) string { return s.EgressURL(service(s, 0) + "-out") }},
+	}
+}
+
+// carried is what requests through the proxies of a side took, a round each.
+type carried struct {
+	// each is the time between two answers.
+	each, p50, p99 []time.Duration
+
+	// processor is the processor time that all proxies took for one request.
+	processor []time.Duration
+}
+
+// carry measures throughput, latency and processor time through proxies of both
+// directions.
+func (v *versus) carry(ctx context.Context) ([]Result, error) {
+	var rs []Result
+	for _, d := range directions() {
+		got, err := v.load(ctx, d, v.ours, v.theirs)
+		if err != nil {
+			return rs, err
+		}
+		row := func(what string, unit time.Duration, name string, goal float64, of func(carried) []time.Duration) Result {
+			in := func(s sidebyside.Side) float64 { return float64(median(of(got[s.Name()]))) / float64(unit) }
+			return compared("operator."+d.name+"_"+what, in(v.ours), in(v.theirs), name, goal)
+		}
+		rs = append(rs,
+			row("latency_p50", time.Millisecond, "ms", slack, func(c carried) []time.Duration { return c.p50 }),
+			row("latency_p99", time.Millisecond, "ms", slack, func(c carried) []time.Duration { return c.p99 }),
+			row("processor_per_request", time.Microsecond, "us", processorSlack, func(c carried) []time.Duration { return c.processor }),
+			row("time_per_request", time.Millisecond, "ms", slack, func(c carried) []time.Duration { return c.each }))
+	}
+	return rs, nil
+}
+
+// alike measures the latency with Kernel networking on both sides.
+func (v *versus) alike(ctx context.Context) ([]Result, error) {
+	progress("operator: installing the proxies of %s", v.kernel.Name())
+	if err := v.kernel.Install(ctx); err != nil {
+		return nil, err
+	}
+	if _, err := v.lab.Ingress(ctx, v.kernel, service(v.kernel, 0)); err != nil {
+		return nil, err
+	}
+	if _, err := v.lab.Egress(ctx, v.kernel, service(v.kernel, 0)+"-out"); err != nil {
+		return nil, err
+	}
+	var rs []Result
+	for _, d := range directions() {
+		got, err := v.load(ctx, d, v.kernel, v.theirs)
+		if err != nil {
+			return rs, err
+		}
+		ms := func(s sidebyside.Side) float64 { return median(got[s.Name()].p50).Seconds() * 1000 }
+		rs = append(rs, compared("operator."+d.name+"_p50_kernel_ratio", ms(v.kernel), ms(v.theirs), "ms", alikeSlack))
+	}
+	return rs, nil
+}
+
+// load asks through the proxies of sides, in turns, so that other load on the
+// machine meets all of them.
+func (v *versus) load(ctx context.Context, d direction, sides ...sidebyside.Side) (map[string]carried, error) {
+	out := map[string]carried{}
+	for range loadRounds {
+		for _, s := range sides {
+			before, err := v.lab.Processor(ctx, s.Proxies())
+			if err != nil {
+				return nil, err
+			}
+			r, err := v.lab.Load(ctx, d.from, d.url(s), loadWorkers, loadTime)
+			if err != nil {
+				return nil, err
+			}
+			after, err := v.lab.Processor(ctx, s.Proxies())
+			if err != nil {
+				return nil, err
+			}
+			total, byProgram := perRequest(before, after, r.Requests)
+			progress("operator: %s of %s: %.0f requests a second, p50 %.1f ms, p99 %.1f ms, %d failed; processor time of each: %s",
+				d.name, s.Name(), float64(r.Requests)/r.Seconds, r.P50*1000, r.P99*1000, r.Failed, byProgram)
+			c := out[s.Name()]
+			c.each = append(c.each, seconds(r.Seconds/float64(r.Requests)))
+			c.p50, c.p99 = append(c.p50, seconds(r.P50)), append(c.p99, seconds(r.P99))
+			c.processor = append(c.processor, total)
+			out[s.Name()] = c
+		}
+	}
+	return out, nil
+}
+
+// perRequest is how much processor time was taken for each of some requests: in
+// all, and by program, the dearest first. What took none is left out.
+func perRequest(before, after map[string]time.Duration, requests int) (time.Duration, string) {
+	var total time.Duration
+	each := map[string]time.Duration{}
+	for program, t := range after {
+		if d := (t - before[program]) / time.Duration(requests); d > 0 {
+			each[program] = d
+			total += d
+		}
+	}
+	programs := slices.SortedFunc(maps.Keys(each), func(a, b string) int {
+		return cmp.Or(cmp.Compare(each[b], each[a]), cmp.Compare(a, b))
+	})
+	said := make([]string, 0, len(programs))
+	for _, p := range programs {
+		said = append(said, fmt.Sprintf("%s %s", p, each[p].Round(time.Microsecond)))
+	}
+	return total, strings.Join(said, ", ")
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

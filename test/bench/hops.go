@@ -1,0 +1,90 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
+	"github.com/tailscale-gateway/tailscale-gateway/test/bench/internal/harness"
+	"github.com/tailscale-gateway/tailscale-gateway/test/bench/internal/hops"
+)
+
+const (
+	// hopRounds of each way in turns, with so many requests and connections.
+	hopRounds      = 9
+	hopRequests    = 4000
+	hopConnections = 100
+
+	// hopSlack is how much longer a request may take because of the agent.
+	hopSlack = 1.6
+)
+
+// hops measures what the hops of egress cost, without a cluster.
+func (c *cli) hops(ctx context.Context) ([]Result, error) {
+	root, err := apiserver.Root()
+	if err != nil {
+		return nil, err
+	}
+	tailscaled, err := apiserver.Program(ctx, root, "tailscaled", "TEST_ASSET_TAILSCALED")
+	if err != nil {
+		return nil, err
+	}
+	bin, err := os.MkdirTemp("", "tailscale-gateway-bench-")
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot make a folder for programs")
+	}
+	defer os.RemoveAll(bin) // It is in a temporary folder.
+	if err := harness.Build(ctx, bin, "./test/bench/carrier"); err != nil {
+		return nil, err
+	}
+	progress("hops: two nodes join a tailnet; %s", load())
+	p, err := hops.Open(ctx, tailscaled, filepath.Join(bin, "carrier"))
+	if err != nil {
+		return nil, err
+	}
+	costs, err := p.Measure(ctx, hops.Amount{Rounds: hopRounds, Requests: hopRequests, Connections: hopConnections, Workers: loadWorkers})
+	if err := errors.Join(err, p.Close()); err != nil {
+		return nil, err
+	}
+	progress("hops: done; %s", load())
+	if err := printHops(os.Stdout, costs); err != nil {
+		return nil, err
+	}
+	us := func(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+	return []Result{
+		compared("hops.agent_request", us(costs.Agent.Kept), us(costs.Tailnet.Kept), "us", hopSlack),
+		compared("hops.agent_connect", us(costs.Agent.Connect), us(costs.Tailnet.Connect), "us", hopSlack),
+		compared("hops.agent_processor", us(costs.Agent.Agent), us(costs.Agent.Proxy), "us", 1),
+	}, nil
+}
+
+// printHops tells what each hop adds to a request that waits for its answer, and
+// what it costs.
+func printHops(w io.Writer, c hops.Costs) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	us := func(d time.Duration) string { return fmt.Sprint(d.Round(time.Microsecond).Microseconds()) }
+	row := func(name string, kept, connect time.Duration, busy string) string {
+		return strings.Join([]string{name, us(kept), us(connect), busy}, "\t")
+	}
+	lines := []string{
+		"HOP\tADDS TO A REQUEST (us)\tADDS TO A CONNECTION (us)\tPROCESSOR TIME OF A REQUEST (us)",
+		row("client and target, on the loopback", c.Direct.Kept, c.Direct.Connect, "-"),
+		row("tailscaled of proxy and peer", c.Tailnet.Kept-c.Direct.Kept, c.Tailnet.Connect-c.Direct.Connect, us(c.Agent.Proxy)+", "+us(c.Agent.Peer)),
+		row("agent", c.Agent.Kept-c.Tailnet.Kept, c.Agent.Connect-c.Tailnet.Connect, us(c.Agent.Agent)),
+	}
+	if _, err := fmt.Fprintln(t, strings.Join(lines, "\n")); err != nil {
+		return errors.Wrap(err, "cannot print hops")
+	}
+	return errors.Wrap(t.Flush(), "cannot print hops")
+}

@@ -1,0 +1,198 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hops
+
+import (
+	"context"
+	"io"
+	"net"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
+)
+
+// messageBytes is how long a request is, and its answer.
+const messageBytes = 256
+
+// A Cost is what a way to the target costs. All are medians of rounds.
+type Cost struct {
+	// Kept is the time of a request and its answer on a connection that stays.
+	Kept time.Duration
+
+	// Connect is the time until a connection is there and has brought an answer.
+	Connect time.Duration
+
+	// Agent, Proxy and Peer are the processor time that each takes for a request
+	// when several connections are busy.
+	Agent, Proxy, Peer time.Duration
+}
+
+// An Amount says how much is measured.
+type Amount struct {
+	// Rounds of all ways in turns, so that other load on the machine meets all.
+	Rounds int
+
+	// Requests of one round, one after another, and as many again by all Workers.
+	Requests int
+
+	// Connections of one round, one after another.
+	Connections int
+
+	// Workers ask side by side, each on a connection of its own.
+	Workers int
+}
+
+// Costs are those of ways to one target, each a hop longer than the one before.
+type Costs struct {
+	// Direct goes to the target over the loopback.
+	Direct Cost
+
+	// Tailnet goes through both tailscaled: the client dials as the agent does.
+	Tailnet Cost
+
+	// Agent goes through the agent, too.
+	Agent Cost
+}
+
+// Measure asks each way.
+func (p *Path) Measure(ctx context.Context, a Amount) (Costs, error) {
+	dials := []dialFn{p.dialTarget, p.dialProxy, p.dialAgent}
+	costs := make([][]Cost, len(dials))
+	for range a.Rounds {
+		for i, dial := range dials {
+			c, err := p.cost(ctx, dial, a)
+			if err != nil {
+				return Costs{}, err
+			}
+			costs[i] = append(costs[i], c)
+		}
+	}
+	return Costs{Direct: middle(costs[0]), Tailnet: middle(costs[1]), Agent: middle(costs[2])}, nil
+}
+
+type dialFn func(context.Context) (net.Conn, error)
+
+// cost of one way, in one round.
+func (p *Path) cost(ctx context.Context, dial dialFn, a Amount) (Cost, error) {
+	kept, err := keep(ctx, dial, a.Requests)
+	if err != nil {
+		return Cost{}, err
+	}
+	connect, err := times(a.Connections, func() error {
+		c, err := dial(ctx)
+		if err != nil {
+			return err
+		}
+		return errors.Join(ask(ctx, c), c.Close())
+	})
+	if err != nil {
+		return Cost{}, err
+	}
+	processes := []*apiserver.Process{p.agent, p.proxy, p.peer}
+	before, err := used(processes)
+	if err != nil {
+		return Cost{}, err
+	}
+	workers, workersCtx := errgroup.WithContext(ctx)
+	for range a.Workers {
+		workers.Go(func() error {
+			_, err := keep(workersCtx, dial, a.Requests/a.Workers)
+			return err
+		})
+	}
+	if err := workers.Wait(); err != nil {
+		return Cost{}, err
+	}
+	after, err := used(processes)
+	if err != nil {
+		return Cost{}, err
+	}
+	each := func(i int) time.Duration { return (after[i] - before[i]) / time.Duration(a.Requests) }
+	return Cost{Kept: median(kept), Connect: median(connect), Agent: each(0), Proxy: each(1), Peer: each(2)}, nil
+}
+
+// keep asks so many times on one connection, and tells how long each took.
+func keep(ctx context.Context, dial dialFn, n int) ([]time.Duration, error) {
+	c, err := dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out, err := times(n, func() error { return ask(ctx, c) })
+	return out, errors.Join(err, c.Close())
+}
+
+// times runs a function so many times, and tells how long each took.
+func times(n int, fn func() error) ([]time.Duration, error) {
+	out := make([]time.Duration, 0, n)
+	for range n {
+		began := time.Now()
+		if err := fn(); err != nil {
+			return out, err
+		}
+		out = append(out, time.Since(began))
+	}
+	return out, nil
+}
+
+// ask once.
+func ask(ctx context.Context, c net.Conn) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	var b [messageBytes]byte
+	if err := c.SetDeadline(time.Now().Add(upLimit)); err != nil {
+		return errors.Wrap(err, "cannot set a deadline")
+	}
+	if _, err := c.Write(b[:]); err != nil {
+		return errors.Wrap(err, "cannot ask the target")
+	}
+	_, err := io.ReadFull(c, b[:])
+	return errors.Wrap(err, "cannot read the target's answer")
+}
+
+// used is the processor time that processes have taken.
+func used(ps []*apiserver.Process) ([]time.Duration, error) {
+	out := make([]time.Duration, 0, len(ps))
+	for _, p := range ps {
+		// The clock of a process has the complement of its number, and 2 for what
+		// the scheduler counts (clock_getcpuclockid(3)).
+		var ts unix.Timespec
+		if err := unix.ClockGettime(int32(^p.PID()<<3|2), &ts); err != nil {
+			return nil, errors.Wrapf(err, "cannot read the processor time of process %d", p.PID())
+		}
+		out = append(out, time.Duration(ts.Nano()))
+	}
+	return out, nil
+}
+
+func middle(cs []Cost) Cost {
+	of := func(fn func(Cost) time.Duration) time.Duration {
+		ds := make([]time.Duration, 0, len(cs))
+		for _, c := range cs {
+			ds = append(ds, fn(c))
+		}
+		return median(ds)
+	}
+	return Cost{
+		Kept:    of(func(c Cost) time.Duration { return c.Kept }),
+		Connect: of(func(c Cost) time.Duration { return c.Connect }),
+		Agent:   of(func(c Cost) time.Duration { return c.Agent }),
+		Proxy:   of(func(c Cost) time.Duration { return c.Proxy }),
+		Peer:    of(func(c Cost) time.Duration { return c.Peer }),
+	}
+}
+
+// median of some times. It is 0 of none.
+func median(ds []time.Duration) time.Duration {
+	if len(ds) == 0 {
+		return 0
+	}
+	return slices.Sorted(slices.Values(ds))[len(ds)/2]
+}

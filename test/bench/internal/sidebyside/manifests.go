@@ -1,0 +1,68 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sidebyside
+
+import (
+	"fmt"
+	"strings"
+)
+
+// proxies say what a TailscaleEndpoints is to be. It has its name as label app.
+type proxies struct {
+	name           string
+	connectionType string
+	networking     string
+	replicas       int
+
+	// targets are names of endpoints that lead to target, a name of the tailnet.
+	targets []string
+	target  string
+}
+
+func (p proxies) manifest() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, `---
+apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleEndpoints
+metadata:
+  name: %[1]s
+  namespace: %[2]s
+  labels: {app: %[1]s}
+spec:
+  tailnet: bench
+  proxy:
+    replicas: %[3]d
+    connectionType: %[4]s
+    networking: %[5]s
+`, p.name, Namespace, p.replicas, p.connectionType, p.networking)
+	for i, name := range p.targets {
+		if i == 0 {
+			out.WriteString("  endpoints:\n")
+		}
+		fmt.Fprintf(&out, "  - name: %s\n    tailscaleFQDN: %s\n    port: %d\n", name, p.target, targetPort)
+	}
+	return out.String()
+}
+
+// hosted is a TailscaleServices that the proxies of a name host. It has their name
+// as label app.
+func hosted(name, proxies string) string {
+	return fmt.Sprintf(`---
+apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleServices
+metadata:
+  name: %[1]s
+  namespace: %[2]s
+  labels: {app: %[3]s}
+spec:
+  selector:
+    matchLabels: {app: %[3]s}
+  vipService:
+    ports: ["tcp:80"]
+    tags: [tag:k8s]
+  backends:
+  - name: web
+    port: 80
+`, name, Namespace, proxies)
+}

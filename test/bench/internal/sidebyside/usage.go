@@ -1,0 +1,141 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sidebyside
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// clockTick is the unit of processor times in /proc (proc_pid_stat(5)).
+const clockTick = 10 * time.Millisecond
+
+// Memory is the resident memory of all processes of the pods that selectors find,
+// in MiB.
+func (l *Lab) Memory(ctx context.Context, selectors ...[2]string) (float64, error) {
+	total := 0.0
+	err := l.eachProcess(ctx, selectors, func(dir string) error {
+		kib, err := resident(dir)
+		total += kib / 1024
+		return err
+	})
+	return total, err
+}
+
+// Processor is the processor time that the processes of the pods that selectors
+// find have taken since they began, by program. What the kernel forwards on its own
+// counts for nobody.
+func (l *Lab) Processor(ctx context.Context, selectors ...[2]string) (map[string]time.Duration, error) {
+	out := map[string]time.Duration{}
+	return out, l.eachProcess(ctx, selectors, func(dir string) error {
+		program, d, err := processor(dir)
+		if program != "" {
+			out[program] += d
+		}
+		return err
+	})
+}
+
+// eachProcess calls a function with the folder in /proc of each process.
+func (l *Lab) eachProcess(ctx context.Context, selectors [][2]string, fn func(dir string) error) error {
+	for _, s := range selectors {
+		out, err := l.kubectl(ctx, "get", "--namespace="+s[0], "pods", "--selector="+s[1], "-o=jsonpath={.items[*].metadata.uid}")
+		if err != nil {
+			return err
+		}
+		uids := strings.Fields(out)
+		if len(uids) == 0 {
+			return errors.Errorf("no pod in namespace %q matches %q", s[0], s[1])
+		}
+		dirs, err := processes("/proc", uids)
+		if err != nil {
+			return err
+		}
+		for _, dir := range dirs {
+			if err := fn(dir); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// processes returns the folders of the processes of pods. Every container's cgroup
+// is below one that has the pod's UID in its name.
+func processes(proc string, uids []string) ([]string, error) {
+	cgroups, err := filepath.Glob(filepath.Join(proc, "[0-9]*", "cgroup"))
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot list processes")
+	}
+	var out []string
+	for _, c := range cgroups {
+		b, err := read(filepath.Dir(c), "cgroup")
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(uids, func(uid string) bool { return strings.Contains(b, uid) }) {
+			out = append(out, filepath.Dir(c))
+		}
+	}
+	return out, nil
+}
+
+// read a file of a process. It is empty when the process has ended.
+func read(dir, file string) (string, error) {
+	b, err := os.ReadFile(filepath.Join(dir, file))
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+		return "", nil
+	}
+	return string(b), errors.Wrap(err, "cannot read of a process")
+}
+
+// resident memory of a process, in KiB.
+func resident(dir string) (float64, error) {
+	status, err := read(dir, "status")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(status) {
+		if v, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kib, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(v), " kB"), 64)
+			return kib, errors.Wrap(err, "cannot read a process's memory")
+		}
+	}
+	return 0, nil
+}
+
+// processor time of a process, and the name of its program, which is empty when it
+// has ended.
+func processor(dir string) (string, time.Duration, error) {
+	stat, err := read(dir, "stat")
+	if err != nil || stat == "" {
+		return "", 0, err
+	}
+	// The name is in parentheses, and may have some itself.
+	open, end := strings.IndexByte(stat, '('), strings.LastIndexByte(stat, ')')
+	// What follows begins with the third field; times in user and kernel mode are
+	// the 14th and 15th.
+	const user, kernel = 14 - 3, 15 - 3
+	fields := strings.Fields(stat[end+1:])
+	if open < 0 || end < open || len(fields) <= kernel {
+		return "", 0, errors.Errorf("cannot understand %q", stat)
+	}
+	var ticks time.Duration
+	for _, f := range []string{fields[user], fields[kernel]} {
+		n, err := strconv.ParseInt(f, 10, 64)
+		if err != nil {
+			return "", 0, errors.Wrap(err, "cannot read a process's processor time")
+		}
+		ticks += time.Duration(n)
+	}
+	return stat[open+1 : end], ticks * clockTick, nil
+}
