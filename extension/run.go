@@ -75,8 +75,7 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 	pb.RegisterEnvoyGatewayExtensionServer(hooksServer, hooks.NewServer(store, from,
 		hooks.WithLogger(log),
 		hooks.WithRecorder(hooks.RecorderFn(func(t hooks.Translation) {
-			obs.Translated(t.Gateway, outcomes(t))
-			src.Answered(t.Answers)
+			obs.Translated(t.Gateway, outcomes(t.Summary, src.Answered(t.Answers)))
 		})),
 	))
 	edsServer := serve.NewServer(serve.Options{Credentials: certs.eds.Credentials()})
@@ -157,15 +156,10 @@ func follow(ctx context.Context, store *index.Store, s *eds.Server) error {
 }
 
 // outcomes of a translation, as metrics have them.
-func outcomes(t hooks.Translation) map[string]int {
-	out := map[string]int{"shared": t.Shared, "own": t.Own, "dropped": t.Dropped, "rules": t.Rules, "split": t.Split}
-	for reason, n := range t.Left {
+func outcomes(s hooks.Summary, stale int) map[string]int {
+	out := map[string]int{"shared": s.Shared, "own": s.Own, "dropped": s.Dropped, "rules": s.Rules, "split": s.Split, "stale": stale}
+	for reason, n := range s.Left {
 		out["left-"+string(reason)] += n
-	}
-	for _, a := range t.Answers {
-		if a.Stale() {
-			out["stale"]++
-		}
 	}
 	return out
 }

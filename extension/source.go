@@ -44,8 +44,9 @@ type source interface {
 	// Silence is how long what it reads from has been out of reach.
 	Silence() time.Duration
 
-	// Answered notes what a hook answered. It does not wait.
-	Answered(as []hooks.Answer)
+	// Answered notes what a hook answered, and counts the answers that were from older
+	// objects than asked for, each once. It does not wait.
+	Answered(as []hooks.Answer) int
 
 	// Farewell has others be asked in place of this process, which answers nothing
 	// any more.
@@ -138,10 +139,14 @@ func (s *kubeSource) write(ctx context.Context) error {
 }
 
 // Answered implements source.
-func (s *kubeSource) Answered(as []hooks.Answer) {
+func (s *kubeSource) Answered(as []hooks.Answer) int {
+	stale := 0
 	for _, a := range as {
-		s.trigger.Answered(a.Gateway, a.Asked, a.Given)
+		if s.trigger.Answered(a.Gateway, a.Asked, a.Given) {
+			stale++
+		}
 	}
+	return stale
 }
 
 // Farewell implements source. It is of no use when the API server is out of reach.
@@ -160,7 +165,7 @@ type fileSource struct{ *files.Source }
 func (fileSource) Waiting() []string { return nil }
 
 // Answered implements source. There is nobody to write to.
-func (fileSource) Answered([]hooks.Answer) {}
+func (fileSource) Answered([]hooks.Answer) int { return 0 }
 
 // Farewell implements source.
 func (fileSource) Farewell(logging.Logger) {}

@@ -23,9 +23,6 @@ type Answer struct {
 	Asked, Given string
 }
 
-// Stale tells whether an answer was from other objects than asked for.
-func (a Answer) Stale() bool { return a.Asked != a.Given }
-
 // answers to the TailscaleRevisions of a message: of merged Gateways there are several.
 // What cannot be read asks for nothing.
 func answers(s *index.Snapshot, rs []*pb.ExtensionResource) []Answer {

@@ -47,7 +47,8 @@ type entry struct {
 	written time.Time
 	wait    time.Duration
 
-	// fresh tells that another state is wanted than at the last write.
+	// fresh tells that the state has been neither written here nor seen since it is
+	// wanted.
 	fresh bool
 
 	// failure of the last write.
@@ -63,7 +64,7 @@ func (e *entry) wants(want string) {
 		e.past = append(slices.DeleteFunc(e.past, func(s string) bool { return s == old }), old)
 		e.past = e.past[max(0, len(e.past)-memory):]
 	}
-	e.want, e.fresh, e.wait = want, true, 0
+	e.want, e.fresh, e.wait = want, e.have() != want, 0
 }
 
 // sees notes the object as it is.
@@ -72,6 +73,7 @@ func (e *entry) sees(s *Seen, now time.Time) {
 		e.since = now
 	}
 	e.seen = s
+	e.fresh = e.fresh && e.have() != e.want
 }
 
 func (e *entry) have() string { return e.seen.state() }
@@ -103,8 +105,14 @@ func later(a, b time.Time) time.Time {
 }
 
 // known tells whether a state is older than what is wanted: nobody writes a state that
-// was wanted here before but who lags. That there is no object says nothing.
-func (e *entry) known(state string) bool { return state == "" || slices.Contains(e.past, state) }
+// was wanted here before but who lags. That there is no object is older than a state
+// that there never was, and may be newer than one that there was.
+func (e *entry) known(state string) bool {
+	if state == "" {
+		return e.fresh
+	}
+	return slices.Contains(e.past, state)
+}
 
 // grow the wait: the same is written again. What was long ago is forgotten.
 func (e *entry) grow(now time.Time) {

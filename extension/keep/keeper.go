@@ -110,6 +110,14 @@ func (k *Keeper) Again(n types.NamespacedName) {
 	}
 }
 
+// Wanted tells whether a state is wanted here, or was.
+func (k *Keeper) Wanted(n types.NamespacedName, state string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	e := k.entries[n]
+	return e != nil && (e.want == state || slices.Contains(e.past, state))
+}
+
 // Settled are the objects that are as wanted, sorted by name.
 func (k *Keeper) Settled() []types.NamespacedName {
 	k.mu.Lock()

@@ -216,6 +216,20 @@ func TestKeeper(t *testing.T) {
 			},
 			want: []string{"1", ""},
 		},
+		"LaggingBehindTheLast": {
+			reason: "A replica that lags should not bring back what is rightly gone.",
+			do: func(_ *cluster, replica func() *Keeper) {
+				a, b := replica(), replica()
+				want(a, "1")
+				want(b, "1")
+				after(time.Second)
+				want(a, "")
+				after(time.Second)
+				want(b, "")
+				after(time.Hour)
+			},
+			want: []string{"1", ""},
+		},
 		"Again": {
 			reason: "An object should change on request, once for requests at a time.",
 			do: func(_ *cluster, replica func() *Keeper) {
@@ -229,12 +243,12 @@ func TestKeeper(t *testing.T) {
 			want: []string{"1", "1"},
 		},
 		"Tampered": {
-			reason: "An object that somebody else deleted should come back.",
+			reason: "An object that somebody else deleted should come back, unless it was with reason.",
 			do: func(c *cluster, replica func() *Keeper) {
 				want(replica(), "1")
 				after(time.Second)
 				c.set("")
-				after(time.Second)
+				after(3 * time.Second)
 			},
 			want: []string{"1", "", "1"},
 		},

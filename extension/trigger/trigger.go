@@ -95,24 +95,37 @@ func (t *Trigger) want() {
 }
 
 // Answered notes that a hook of this replica answered about a Gateway, for which a
-// revision was asked, from what it knew as another one. It does not wait.
-func (t *Trigger) Answered(gateway types.NamespacedName, asked, given string) {
-	t.mu.Lock()
-	if asked == given {
-		delete(t.stale, gateway)
-		t.mu.Unlock()
-		return
+// revision was asked, from what it knew as another one. It tells whether that was for
+// lack of what the revision stands for, and does not wait: Envoy Gateway may as well have
+// asked for less than there is.
+func (t *Trigger) Answered(gateway types.NamespacedName, asked, given string) bool {
+	if !t.differs(gateway, asked, given) {
+		return false
 	}
-	told := t.stale[gateway] == asked
-	t.stale[gateway] = asked
-	t.mu.Unlock()
-	if !told {
-		t.log.Info("Answered Envoy Gateway from other objects than it asked for, and will have it ask again", "gateway", gateway, "asked", asked, "given", given)
+	lagged := !t.keeper.Wanted(gateway, asked)
+	if lagged {
+		t.log.Info("Answered Envoy Gateway from older objects than it asked for; it will be had to ask again", "gateway", gateway, "asked", asked, "given", given)
 	}
 	// It may have come meanwhile.
 	if t.store.Snapshot().GatewayDigest(gateway) == asked {
 		t.want()
 	}
+	return lagged
+}
+
+// differs notes an answer that is not what was asked for, and tells whether that is new.
+func (t *Trigger) differs(gateway types.NamespacedName, asked, given string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if asked == given {
+		delete(t.stale, gateway)
+		return false
+	}
+	if t.stale[gateway] == asked {
+		return false
+	}
+	t.stale[gateway] = asked
+	return true
 }
 
 // Farewell has Envoy Gateway ask another replica, once this one answers no more.

@@ -41,9 +41,13 @@ func TestRoutes(t *testing.T) {
 	t.Run("TCPRoute", func(t *testing.T) { answersTCP(t, w) })
 	t.Run("UDPRoute", func(t *testing.T) { answersUDP(t, w) })
 	t.Run("TLSRoute", func(t *testing.T) { answersTLS(t, w) })
+	t.Run("Status", func(t *testing.T) { statuses(t, w) })
+	t.Run("TakesShape", func(t *testing.T) { takesShape(t, w) })
 	t.Run("FollowsEndpoints", func(t *testing.T) { follows(t, w) })
 	t.Run("OutlivesExtension", func(t *testing.T) { outlives(t, w) })
 	t.Run("FailsOver", func(t *testing.T) { failsOver(t, w) })
+	t.Run("AsksAgain", func(t *testing.T) { asksAgain(t, w) })
+	t.Run("LetsGo", func(t *testing.T) { letsGo(t, w) })
 }
 
 // get what a host answers.

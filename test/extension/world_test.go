@@ -67,6 +67,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
+	crds = append(crds, filepath.Join("..", "..", "cluster", "charts", "tailscale-gateway-extension", "crds"))
 	api, err := apiserver.Start(t.Context(), apiserver.Options{CRDs: crds, Composites: true})
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +81,8 @@ func newWorld(t *testing.T) *world {
 	for _, k := range []string{"TailscaleServices", "TailscaleEndpoints"} {
 		kinds = append(kinds, schema.GroupVersionKind{Group: "gateway.tailscale.com", Version: "v1alpha1", Kind: k})
 	}
-	w.Gateway, err = standalone.Start(t.Context(), standalone.Options{Extension: socket, Backends: kinds, Kubeconfig: api.Kubeconfig, Log: w.log})
+	policies := []schema.GroupVersionKind{{Group: "gateway.tailscale.com", Version: "v1alpha1", Kind: "TailscaleRevision"}}
+	w.Gateway, err = standalone.Start(t.Context(), standalone.Options{Extension: socket, Backends: kinds, Policies: policies, Kubeconfig: api.Kubeconfig, Log: w.log})
 	if err != nil {
 		t.Fatal(err)
 	}

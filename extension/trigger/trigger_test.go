@@ -1,0 +1,244 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package trigger
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/keep"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/keep/keeptest"
+)
+
+var gw = types.NamespacedName{Namespace: "infra", Name: "gw"}
+
+func route() *gwapiv1.TCPRoute {
+	return &gwapiv1.TCPRoute{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"},
+		Spec: gwapiv1.TCPRouteSpec{
+			CommonRouteSpec: gwapiv1.CommonRouteSpec{ParentRefs: []gwapiv1.ParentReference{{Namespace: ptr.To[gwapiv1.Namespace]("infra"), Name: "gw"}}},
+			Rules: []gwapiv1.TCPRouteRule{{BackendRefs: []gwapiv1.BackendRef{{BackendObjectReference: gwapiv1.BackendObjectReference{
+				Group: ptr.To[gwapiv1.Group](v1alpha1.Group), Kind: ptr.To[gwapiv1.Kind](v1alpha1.TailscaleServicesKind), Name: "db", Port: ptr.To[int32](5432),
+			}}}}},
+		},
+	}
+}
+
+// services with a health check of so many seconds.
+func services(interval int) *v1alpha1.TailscaleServices {
+	return &v1alpha1.TailscaleServices{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"},
+		Spec: v1alpha1.TailscaleServicesSpec{LoadBalancing: &v1alpha1.LoadBalancing{HealthCheck: &v1alpha1.HealthCheck{
+			Interval: metav1.Duration{Duration: time.Duration(interval) * time.Second},
+		}}},
+	}
+}
+
+func apply(t *testing.T, s *index.Store, cs ...index.Change) {
+	t.Helper()
+	if err := s.Apply(cs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A written TailscaleRevision.
+type written struct {
+	Revision string
+	Attempt  int64
+}
+
+func get(t *testing.T, a *keeptest.API) *written {
+	t.Helper()
+	r := &v1alpha1.TailscaleRevision{}
+	err := a.Get(t.Context(), gw, r)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Spec.TargetRefs) != 1 || r.Spec.TargetRefs[0].Name != "gw" || r.Spec.TargetRefs[0].Kind != "Gateway" {
+		t.Errorf("it should target its Gateway, got %v", r.Spec.TargetRefs)
+	}
+	return &written{Revision: r.Spec.Revision, Attempt: r.Spec.Attempt}
+}
+
+func after(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// TestTrigger follows the TailscaleRevision of a Gateway through what may happen.
+func TestTrigger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := keeptest.New(t, &v1alpha1.TailscaleRevision{})
+		ctx, stop := context.WithCancel(t.Context())
+		s := index.NewStore()
+		apply(t, s, index.Change{Object: route()}, index.Change{Object: services(5)})
+		tr := New(api, s, logging.NewNopLogger())
+		done := make(chan error, 1)
+		go func() { done <- tr.Run(ctx, api) }()
+
+		check := func(reason string, want *written) {
+			t.Helper()
+			if diff := cmp.Diff(want, get(t, api)); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s", reason, diff)
+			}
+		}
+		digest := func() string { return s.Snapshot().GatewayDigest(gw) }
+
+		after(time.Millisecond)
+		first := digest()
+		check("A Gateway with a route to ours should have one", &written{Revision: first})
+
+		after(time.Second)
+		apply(t, s, index.Change{Object: services(6)})
+		after(time.Millisecond)
+		second := digest()
+		if first == second {
+			t.Fatal("a shape should be part of the digest")
+		}
+		check("A change should be written at once", &written{Revision: second})
+
+		if tr.Answered(gw, first, second) {
+			t.Error("an answer from newer objects than asked for lacks nothing")
+		}
+		after(time.Hour)
+		check("Nothing should be written at rest", &written{Revision: second})
+
+		// Another replica is ahead, and this one is asked.
+		apply(t, s, index.Change{Object: services(7)})
+		third := digest()
+		apply(t, s, index.Change{Object: services(6)})
+		after(time.Second)
+		lag := index.NewStore()
+		apply(t, lag, index.Change{Object: route()}, index.Change{Object: services(6)})
+		behind := New(api, lag, logging.NewNopLogger())
+		over := make(chan error, 1)
+		go func() { over <- behind.Run(ctx, api) }()
+		if err := api.Tell(ctx, gw); err != nil {
+			t.Fatal(err)
+		}
+		after(time.Second)
+		before := get(t, api)
+		apply(t, s, index.Change{Object: services(7)})
+		after(time.Millisecond)
+		check("Who hears of it first should write", &written{Revision: third})
+		if !behind.Answered(gw, third, second) {
+			t.Error("an answer from older objects than asked for should be told")
+		}
+		if behind.Answered(gw, third, second) {
+			t.Error("the same should be told once")
+		}
+		after(time.Second)
+		check("Who lags should write nothing", &written{Revision: third})
+		apply(t, lag, index.Change{Object: services(7)})
+		after(time.Second)
+		check("Who lagged should have Envoy Gateway ask again", &written{Revision: third, Attempt: 1})
+		if before.Revision != second {
+			t.Errorf("want %s before, got %v", second, before)
+		}
+		behind.Answered(gw, third, third)
+		after(time.Hour)
+		check("Who answered as asked should be content", &written{Revision: third, Attempt: 1})
+
+		// The last route goes.
+		apply(t, s, index.Change{Object: route(), Gone: true})
+		after(time.Millisecond)
+		check("A Gateway without such a route should have none", nil)
+		apply(t, lag, index.Change{Object: route(), Gone: true})
+		after(time.Hour)
+		check("Nor should it get one again", nil)
+
+		stop()
+		for _, c := range []chan error{done, over} {
+			if err := <-c; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// TestStartAndEnd have Envoy Gateway ask again, for what was answered before is not
+// known, and another one answers after.
+func TestStartAndEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := index.NewStore()
+		apply(t, s, index.Change{Object: route()}, index.Change{Object: services(5)})
+		digest := s.Snapshot().GatewayDigest(gw)
+		api := keeptest.New(t, &v1alpha1.TailscaleRevision{}, &v1alpha1.TailscaleRevision{
+			ObjectMeta: metav1.ObjectMeta{Namespace: gw.Namespace, Name: gw.Name},
+			Spec: v1alpha1.TailscaleRevisionSpec{
+				TargetRefs: []gwapiv1.LocalPolicyTargetReference{{Group: gwapiv1.GroupName, Kind: "Gateway", Name: "gw"}},
+				Revision:   digest, Attempt: 7,
+			},
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		tr := New(api, s, logging.NewNopLogger())
+		see(ctx, t, tr, api)
+		done := make(chan error, 1)
+		go func() { done <- tr.Run(ctx, api) }()
+		after(time.Hour)
+		if diff := cmp.Diff(&written{Revision: digest, Attempt: 8}, get(t, api)); diff != "" {
+			t.Errorf("a start should ask once more: -want, +got:\n%s", diff)
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if err := tr.Farewell(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff(&written{Revision: digest, Attempt: 9}, get(t, api)); diff != "" {
+			t.Errorf("an end should ask once more: -want, +got:\n%s", diff)
+		}
+	})
+}
+
+// see what is there, as an informer tells when it is listed.
+func see(ctx context.Context, t *testing.T, tr *Trigger, api *keeptest.API) {
+	t.Helper()
+	r := &v1alpha1.TailscaleRevision{}
+	if err := api.Get(ctx, gw, r); err != nil {
+		t.Fatal(err)
+	}
+	tr.keeper.Saw(gw, keep.See(r, state(r)))
+}
+
+func TestState(t *testing.T) {
+	named := func(name string) *v1alpha1.TailscaleRevision {
+		return &v1alpha1.TailscaleRevision{ObjectMeta: metav1.ObjectMeta{Name: "gw"}, Spec: v1alpha1.TailscaleRevisionSpec{
+			TargetRefs: []gwapiv1.LocalPolicyTargetReference{{Name: gwapiv1.ObjectName(name)}}, Revision: "0123456789abcdef",
+		}}
+	}
+	cases := map[string]struct {
+		reason string
+		object *v1alpha1.TailscaleRevision
+		want   string
+	}{
+		"Ours":   {reason: "It should be the revision.", object: named("gw"), want: "0123456789abcdef"},
+		"Others": {reason: "One of another Gateway is somebody else's.", object: named("other")},
+		"Empty":  {reason: "One of no Gateway is somebody else's.", object: &v1alpha1.TailscaleRevision{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := state(tc.object); got != tc.want {
+				t.Errorf("\n%s\nstate(...): want %q, got %q", tc.reason, tc.want, got)
+			}
+		})
+	}
+}

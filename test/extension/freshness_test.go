@@ -1,0 +1,186 @@
+//go:build integration
+
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package extension_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+)
+
+// clusters that Envoy has, by name, with the interval of their first health check.
+func (w *world) clusters(ctx context.Context) (map[string]string, error) {
+	dump, err := w.Admin(ctx, "/config_dump?resource=dynamic_active_clusters")
+	if err != nil {
+		return nil, err
+	}
+	var said struct {
+		Configs []struct {
+			Cluster struct {
+				Name         string `json:"name"`
+				HealthChecks []struct {
+					Interval string `json:"interval"`
+				} `json:"health_checks"`
+			} `json:"cluster"`
+		} `json:"configs"`
+	}
+	if err := json.Unmarshal(dump, &said); err != nil {
+		return nil, errors.Wrap(err, "cannot read Envoy's clusters")
+	}
+	out := map[string]string{}
+	for _, c := range said.Configs {
+		out[c.Cluster.Name] = ""
+		if len(c.Cluster.HealthChecks) > 0 {
+			out[c.Cluster.Name] = c.Cluster.HealthChecks[0].Interval
+		}
+	}
+	return out, nil
+}
+
+// takesShape shows that a setting of a target reaches Envoy although Envoy Gateway
+// does not watch the target for such routes, and that nothing is written at rest.
+func takesShape(t *testing.T, w *world) {
+	for _, tc := range []struct{ name, cluster, interval string }{
+		{name: "grpc", cluster: "tailscale/services/default/grpc/80/grpc", interval: "7s"},
+		{name: "tcp", cluster: "tailscale/services/default/tcp/9000/tcp", interval: "8s"},
+		{name: "tls", cluster: "tailscale/services/default/tls/9443/tcp", interval: "9s"},
+	} {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(gatewayv1alpha1.SchemeGroupVersion.WithKind(gatewayv1alpha1.TailscaleServicesKind))
+		u.SetNamespace("default")
+		u.SetName(tc.name)
+		began := time.Now()
+		w.patch(t, u, `{"spec":{"loadBalancing":{"healthCheck":{"interval":"`+tc.interval+`"}}}}`)
+		err := w.Until(within(t), func(ctx context.Context) error {
+			got, err := w.clusters(ctx)
+			if err == nil && got[tc.cluster] != tc.interval {
+				err = errors.Errorf("Envoy checks %s each %q, not %s", tc.cluster, got[tc.cluster], tc.interval)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("a setting of %s is Envoy's after %s", tc.name, time.Since(began).Round(time.Millisecond))
+	}
+	answersTCP(t, w)
+	answersGRPC(t, w)
+
+	err := w.Until(within(t), func(ctx context.Context) error {
+		r, err := w.revision(ctx)
+		if err != nil {
+			return err
+		}
+		ancestors, _, err := unstructured.NestedSlice(r.Object, "status", "ancestors")
+		if err == nil && len(ancestors) != 1 {
+			err = errors.Errorf("Envoy Gateway says nothing of the TailscaleRevision: %v", r.Object["status"])
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What is written a moment later is not at rest.
+	pause(t, time.Second)
+	before, err := w.revision(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Longer than any wait between two writes.
+	pause(t, 5*time.Second)
+	after, err := w.revision(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if before.GetGeneration() != after.GetGeneration() {
+		t.Errorf("the TailscaleRevision is written at rest: generation %d after %d", after.GetGeneration(), before.GetGeneration())
+	}
+	t.Logf("generation %d of the TailscaleRevision after three settings and all that came before", after.GetGeneration())
+}
+
+// pause for what must not happen.
+func pause(t *testing.T, d time.Duration) {
+	t.Helper()
+	select {
+	case <-time.After(d):
+	case <-t.Context().Done():
+	}
+}
+
+// asksAgain shows that what changed while no extension ran arrives when one does, and
+// that one which ends has Envoy Gateway ask the next.
+func asksAgain(t *testing.T, w *world) {
+	before, err := w.revision(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.extension.Stop(20 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	gone, err := w.revision(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if gone.GetGeneration() != before.GetGeneration()+1 {
+		t.Errorf("an extension that ends should have Envoy Gateway ask again: generation %d after %d", gone.GetGeneration(), before.GetGeneration())
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(gatewayv1alpha1.SchemeGroupVersion.WithKind(gatewayv1alpha1.TailscaleServicesKind))
+	u.SetNamespace("default")
+	u.SetName("tcp")
+	w.patch(t, u, `{"spec":{"loadBalancing":{"healthCheck":{"interval":"11s"}}}}`)
+	w.startExtension(t)
+	began := time.Now()
+	err = w.Until(within(t), func(ctx context.Context) error {
+		got, err := w.clusters(ctx)
+		if is := got["tailscale/services/default/tcp/9000/tcp"]; err == nil && is != "11s" {
+			err = errors.Errorf("Envoy checks each %q, not 11s", is)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	t.Logf("a setting that changed without an extension is Envoy's %s after it serves again", time.Since(began).Round(time.Millisecond))
+}
+
+// letsGo shows that a Gateway without routes to ours has no TailscaleRevision, and
+// leaves no anchor behind.
+func letsGo(t *testing.T, w *world) {
+	for _, kind := range []string{"HTTPRoute", "GRPCRoute", "TCPRoute", "UDPRoute", "TLSRoute"} {
+		w.remove(t, objectOf(kind, "services"))
+	}
+	w.remove(t, objectOf("HTTPRoute", "endpoints"))
+	w.remove(t, objectOf("HTTPRoute", "split"))
+	err := w.Until(within(t), func(ctx context.Context) error {
+		if n := len(w.anchors(t)); n > 0 {
+			return errors.Errorf("there are %d anchors", n)
+		}
+		if _, err := w.revision(ctx); !apierrors.IsNotFound(err) {
+			return errors.Errorf("the TailscaleRevision is still there: %v", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// revision of the Gateway.
+func (w *world) revision(ctx context.Context) (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(gatewayv1alpha1.SchemeGroupVersion.WithKind(gatewayv1alpha1.TailscaleRevisionKind))
+	return u, w.kube.Get(ctx, client.ObjectKey{Namespace: "default", Name: "gw"}, u)
+}

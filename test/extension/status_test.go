@@ -1,0 +1,202 @@
+//go:build integration
+
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package extension_test
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+// objectOf a kind of Gateway API's.
+func objectOf(kind, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(gwapiv1.SchemeGroupVersion.WithKind(kind))
+	u.SetNamespace("default")
+	u.SetName(name)
+	return u
+}
+
+// statusOf tells how a route stands, as TYPE=STATUS/REASON of both conditions.
+func (w *world) statusOf(ctx context.Context, kind, name string) (string, error) {
+	u := objectOf(kind, name)
+	if err := w.kube.Get(ctx, client.ObjectKeyFromObject(u), u); err != nil {
+		return "", err
+	}
+	parents, _, err := unstructured.NestedSlice(u.Object, "status", "parents")
+	if err != nil || len(parents) != 1 {
+		return "", errors.Errorf("%s %s has no status of one parent: %v", kind, name, u.Object["status"])
+	}
+	said := map[string]string{}
+	parent, _ := parents[0].(map[string]any)
+	conditions, _, err := unstructured.NestedSlice(parent, "conditions")
+	if err != nil {
+		return "", err
+	}
+	for _, in := range conditions {
+		c, _ := in.(map[string]any)
+		typ, _, _ := unstructured.NestedString(c, "type")
+		status, _, _ := unstructured.NestedString(c, "status")
+		reason, _, _ := unstructured.NestedString(c, "reason")
+		said[typ] = status + "/" + reason
+	}
+	return "Accepted=" + said["Accepted"] + " ResolvedRefs=" + said["ResolvedRefs"], nil
+}
+
+// stands waits until a route has a status.
+func (w *world) stands(t *testing.T, kind, name, want string) {
+	t.Helper()
+	err := w.Until(within(t), func(ctx context.Context) error {
+		got, err := w.statusOf(context.WithoutCancel(ctx), kind, name)
+		if err == nil && got != want {
+			err = errors.Errorf("%s %s says %s, not %s", kind, name, got, want)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+const (
+	good     = "Accepted=True/Accepted ResolvedRefs=True/ResolvedRefs"
+	notFound = "Accepted=True/Accepted ResolvedRefs=False/BackendNotFound"
+	refused  = "Accepted=True/Accepted ResolvedRefs=False/RefNotPermitted"
+)
+
+// statuses shows that routes of all kinds say what is so, and that anchors change
+// nothing else.
+func statuses(t *testing.T, w *world) {
+	for _, kind := range []string{"HTTPRoute", "GRPCRoute", "TCPRoute", "UDPRoute", "TLSRoute"} {
+		w.stands(t, kind, "services", good)
+	}
+	before := w.attached(t)
+	if diff := cmp.Diff(map[string]int64{"http": 4, "tcp": 1, "udp": 1, "tls": 1}, before); diff != "" {
+		t.Errorf("attached routes: -want, +got:\n%s", diff)
+	}
+	w.apply(t, "status.yaml")
+	w.stands(t, "HTTPRoute", "granted", good)
+	w.stands(t, "GRPCRoute", "refused", refused)
+	w.stands(t, "TCPRoute", "refused", refused)
+	w.stands(t, "HTTPRoute", "missing", notFound)
+	w.stands(t, "TLSRoute", "missing", notFound)
+	w.stands(t, "TCPRoute", "services", good)
+
+	late := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "gateway.tailscale.com/v1alpha1",
+		"kind":       "TailscaleServices",
+		"metadata":   map[string]any{"name": "late", "namespace": "default"},
+		"spec": map[string]any{
+			"selector":   map[string]any{"matchLabels": map[string]any{"app": "web"}},
+			"vipService": map[string]any{"ports": []any{"tcp:80"}},
+			"backends":   []any{map[string]any{"name": "app", "port": int64(80)}},
+		},
+	}}
+	if err := w.kube.Create(t.Context(), late); err != nil {
+		t.Fatal(err)
+	}
+	w.stands(t, "HTTPRoute", "missing", good)
+	w.stands(t, "TLSRoute", "missing", good)
+
+	anchors := w.anchors(t)
+	if len(anchors) != 1 {
+		t.Fatalf("want one anchor for the Gateway's L4 routes, got %d", len(anchors))
+	}
+	w.stands(t, "HTTPRoute", anchors[0].GetName(), "Accepted=False/NoMatchingParent ResolvedRefs=True/ResolvedRefs")
+	dump, err := w.Admin(t.Context(), "/config_dump?include_eds")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(dump, []byte("anchor")) {
+		t.Error("Envoy knows of the anchor")
+	}
+	for _, name := range []string{"granted", "missing"} {
+		w.remove(t, objectOf("HTTPRoute", name))
+	}
+	w.remove(t, objectOf("GRPCRoute", "refused"))
+	w.remove(t, objectOf("TCPRoute", "refused"))
+	w.remove(t, objectOf("TLSRoute", "missing"))
+	err = w.Until(within(t), func(context.Context) error {
+		if diff := cmp.Diff(before, w.attached(t)); diff != "" {
+			return errors.Errorf("attached routes: -want, +got:\n%s", diff)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	// What nobody names any more is let go.
+	err = w.Until(within(t), func(context.Context) error {
+		for _, a := range w.anchors(t) {
+			spec, err := a.MarshalJSON()
+			if err != nil {
+				return err
+			}
+			if strings.Contains(string(spec), `"late"`) {
+				return errors.New("the anchor still names what no route does")
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// attached routes of the Gateway's listeners.
+func (w *world) attached(t *testing.T) map[string]int64 {
+	t.Helper()
+	u := objectOf("Gateway", "gw")
+	if err := w.kube.Get(t.Context(), client.ObjectKeyFromObject(u), u); err != nil {
+		t.Fatal(err)
+	}
+	listeners, _, err := unstructured.NestedSlice(u.Object, "status", "listeners")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]int64{}
+	for _, in := range listeners {
+		l, _ := in.(map[string]any)
+		name, _, _ := unstructured.NestedString(l, "name")
+		out[name], _, _ = unstructured.NestedInt64(l, "attachedRoutes")
+	}
+	return out
+}
+
+func (w *world) anchors(t *testing.T) []unstructured.Unstructured {
+	t.Helper()
+	l := &unstructured.UnstructuredList{}
+	l.SetGroupVersionKind(gwapiv1.SchemeGroupVersion.WithKind("HTTPRouteList"))
+	if err := w.kube.List(t.Context(), l, client.InNamespace("default"), client.HasLabels{index.AnchorLabel}); err != nil {
+		t.Fatal(err)
+	}
+	return l.Items
+}
+
+func (w *world) remove(t *testing.T, u *unstructured.Unstructured) {
+	t.Helper()
+	if err := w.kube.Delete(t.Context(), u); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) patch(t *testing.T, u *unstructured.Unstructured, patch string) {
+	t.Helper()
+	if err := w.kube.Patch(t.Context(), u, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		t.Fatal(err)
+	}
+}
