@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -33,6 +34,13 @@ import (
 
 // retryInterval between two attempts to watch kinds that are not there yet.
 const retryInterval = 10 * time.Second
+
+// outlast is how long a route is known after it was deleted. Envoy Gateway hears of that
+// too, and has it no more soon after. If it translated the route once more while it is
+// unknown here, it would give Envoy a cluster of its own for it, and take it away with
+// the next translation: Envoy then waits 15 seconds for that cluster's endpoints, and
+// takes no other change of clusters meanwhile (seen with Envoy 1.39.1).
+const outlast = 3 * time.Second
 
 // Scheme of all kinds that a Store takes, but for BackendTrafficPolicy, which is
 // unstructured.
@@ -153,8 +161,24 @@ type Source struct {
 	listing map[string]struct{}
 
 	pending []Change
+
+	// leaving are routes that were deleted, with when they are to be forgotten.
+	leaving map[routeID]leave
+
 	wake    chan struct{}
 	synced  chan struct{}
+}
+
+// A routeID is kind and name of a route.
+type routeID struct {
+	kind reflect.Type
+	client.ObjectKey
+}
+
+// A leave is a deletion to be applied later.
+type leave struct {
+	change Change
+	at     time.Time
 }
 
 // NewSource returns one that feeds a store once it is started.
@@ -165,6 +189,7 @@ func NewSource(i Informers, s *Store, log logging.Logger) *Source {
 		log:       log,
 		kinds:     map[string]error{},
 		listing:   map[string]struct{}{},
+		leaving:   map[routeID]leave{},
 		wake:      make(chan struct{}, 1),
 		synced:    make(chan struct{}),
 	}
@@ -296,9 +321,47 @@ func (s *Source) changed(in any, gone bool) {
 		return
 	}
 	s.mu.Lock()
-	s.pending = append(s.pending, Change{Object: o, Gone: gone})
+	s.take(Change{Object: o, Gone: gone})
 	s.mu.Unlock()
 	s.wakeUp()
+}
+
+// take a change, but let deleted routes be for a moment. The lock is held.
+func (s *Source) take(c Change) {
+	if !isRoute(c.Object) {
+		s.pending = append(s.pending, c)
+		return
+	}
+	id := routeID{kind: reflect.TypeOf(c.Object), ObjectKey: client.ObjectKeyFromObject(c.Object)}
+	if !c.Gone {
+		// It is back.
+		delete(s.leaving, id)
+		s.pending = append(s.pending, c)
+		return
+	}
+	s.leaving[id] = leave{change: c, at: time.Now().Add(outlast)}
+	time.AfterFunc(outlast, s.wakeUp)
+}
+
+func isRoute(o client.Object) bool {
+	switch o.(type) {
+	case *gwapiv1.HTTPRoute, *gwapiv1.GRPCRoute, *gwapiv1.TCPRoute, *gwapiv1.UDPRoute, *gwapiv1.TLSRoute:
+		return true
+	}
+	return false
+}
+
+// left are the deletions whose time has come. The lock is held.
+func (s *Source) left() []Change {
+	var out []Change
+	now := time.Now()
+	for id, l := range s.leaving {
+		if !l.at.After(now) {
+			out = append(out, l.change)
+			delete(s.leaving, id)
+		}
+	}
+	return out
 }
 
 func (s *Source) wakeUp() {
@@ -315,7 +378,7 @@ func (s *Source) flush() {
 		s.mu.Unlock()
 		return
 	}
-	changes := s.pending
+	changes := append(s.pending, s.left()...)
 	s.pending = nil
 	s.mu.Unlock()
 	if len(changes) > 0 {

@@ -142,9 +142,26 @@ func TestSource(t *testing.T) {
 		for _, h := range []any{toolscache.DeletedFinalStateUnknown{Key: "shop/web", Obj: route}} {
 			src.changed(h, true)
 		}
+		key := RouteKey{Kind: KindHTTPRoute, NamespacedName: name("web")}
 		synctest.Wait()
-		if st.Snapshot().Route(RouteKey{Kind: KindHTTPRoute, NamespacedName: name("web")}) != nil {
+		if st.Snapshot().Route(key) == nil {
+			t.Error("a deleted route is gone before Envoy Gateway can know")
+		}
+		<-time.After(outlast)
+		synctest.Wait()
+		if st.Snapshot().Route(key) != nil {
 			t.Error("a route that is gone is still there")
+		}
+
+		// One that comes back stays.
+		f.of["HTTPRoute"].Add(route)
+		f.of["HTTPRoute"].Delete(route)
+		<-time.After(outlast / 2)
+		f.of["HTTPRoute"].Add(route)
+		<-time.After(outlast)
+		synctest.Wait()
+		if st.Snapshot().Route(key) == nil {
+			t.Error("a route that was deleted and made again is not there")
 		}
 
 		// A CRD that comes later is found.
