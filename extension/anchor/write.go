@@ -73,7 +73,8 @@ func build(n types.NamespacedName, want string) (*unstructured.Unstructured, err
 		"hostnames":  []any{string(hostname)},
 		"rules":      rules,
 	}}}
-	u.SetGroupVersionKind(gwapiv1.SchemeGroupVersion.WithKind("HTTPRoute"))
+	u.SetAPIVersion(gwapiv1.GroupVersion.String())
+	u.SetKind("HTTPRoute")
 	u.SetNamespace(n.Namespace)
 	u.SetName(n.Name)
 	u.SetLabels(map[string]string{keep.ManagedByLabel: keep.ManagedBy, index.AnchorLabel: labelOf(g)})

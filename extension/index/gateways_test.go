@@ -4,9 +4,9 @@
 package index
 
 import (
-	"fmt"
 	"maps"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -35,7 +35,7 @@ func TestGatewayDigestsFollowState(t *testing.T) {
 		t.Fatalf("want digests of three Gateways at least, got %v", want)
 	}
 	for seed := range uint64(20) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 0))
 			s := NewStore()
 			shuffled := append([]string(nil), docs...)

@@ -165,8 +165,8 @@ type Source struct {
 	// leaving are routes that were deleted, with when they are to be forgotten.
 	leaving map[routeID]leave
 
-	wake    chan struct{}
-	synced  chan struct{}
+	wake   chan struct{}
+	synced chan struct{}
 }
 
 // A routeID is kind and name of a route.
@@ -378,7 +378,7 @@ func (s *Source) flush() {
 		s.mu.Unlock()
 		return
 	}
-	changes := append(s.pending, s.left()...)
+	changes := slices.Concat(s.pending, s.left())
 	s.pending = nil
 	s.mu.Unlock()
 	if len(changes) > 0 {

@@ -165,7 +165,7 @@ func letsGo(t *testing.T, w *world) {
 	w.remove(t, objectOf("HTTPRoute", "endpoints"))
 	w.remove(t, objectOf("HTTPRoute", "split"))
 	err := w.Until(within(t), func(ctx context.Context) error {
-		if n := len(w.anchors(t)); n > 0 {
+		if n := len(w.anchors(ctx, t)); n > 0 {
 			return errors.Errorf("there are %d anchors", n)
 		}
 		if _, err := w.revision(ctx); !apierrors.IsNotFound(err) {

@@ -25,7 +25,8 @@ import (
 // objectOf a kind of Gateway API's.
 func objectOf(kind, name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(gwapiv1.SchemeGroupVersion.WithKind(kind))
+	u.SetAPIVersion(gwapiv1.GroupVersion.String())
+	u.SetKind(kind)
 	u.SetNamespace("default")
 	u.SetName(name)
 	return u
@@ -84,7 +85,7 @@ func statuses(t *testing.T, w *world) {
 	for _, kind := range []string{"HTTPRoute", "GRPCRoute", "TCPRoute", "UDPRoute", "TLSRoute"} {
 		w.stands(t, kind, "services", good)
 	}
-	before := w.attached(t)
+	before := w.attached(t.Context(), t)
 	if diff := cmp.Diff(map[string]int64{"http": 4, "tcp": 1, "udp": 1, "tls": 1}, before); diff != "" {
 		t.Errorf("attached routes: -want, +got:\n%s", diff)
 	}
@@ -112,7 +113,7 @@ func statuses(t *testing.T, w *world) {
 	w.stands(t, "HTTPRoute", "missing", good)
 	w.stands(t, "TLSRoute", "missing", good)
 
-	anchors := w.anchors(t)
+	anchors := w.anchors(t.Context(), t)
 	if len(anchors) != 1 {
 		t.Fatalf("want one anchor for the Gateway's L4 routes, got %d", len(anchors))
 	}
@@ -130,8 +131,8 @@ func statuses(t *testing.T, w *world) {
 	w.remove(t, objectOf("GRPCRoute", "refused"))
 	w.remove(t, objectOf("TCPRoute", "refused"))
 	w.remove(t, objectOf("TLSRoute", "missing"))
-	err = w.Until(within(t), func(context.Context) error {
-		if diff := cmp.Diff(before, w.attached(t)); diff != "" {
+	err = w.Until(within(t), func(ctx context.Context) error {
+		if diff := cmp.Diff(before, w.attached(ctx, t)); diff != "" {
 			return errors.Errorf("attached routes: -want, +got:\n%s", diff)
 		}
 		return nil
@@ -140,8 +141,8 @@ func statuses(t *testing.T, w *world) {
 		t.Error(err)
 	}
 	// What nobody names any more is let go.
-	err = w.Until(within(t), func(context.Context) error {
-		for _, a := range w.anchors(t) {
+	err = w.Until(within(t), func(ctx context.Context) error {
+		for _, a := range w.anchors(ctx, t) {
 			spec, err := a.MarshalJSON()
 			if err != nil {
 				return err
@@ -158,10 +159,10 @@ func statuses(t *testing.T, w *world) {
 }
 
 // attached routes of the Gateway's listeners.
-func (w *world) attached(t *testing.T) map[string]int64 {
+func (w *world) attached(ctx context.Context, t *testing.T) map[string]int64 {
 	t.Helper()
 	u := objectOf("Gateway", "gw")
-	if err := w.kube.Get(t.Context(), client.ObjectKeyFromObject(u), u); err != nil {
+	if err := w.kube.Get(ctx, client.ObjectKeyFromObject(u), u); err != nil {
 		t.Fatal(err)
 	}
 	listeners, _, err := unstructured.NestedSlice(u.Object, "status", "listeners")
@@ -177,11 +178,12 @@ func (w *world) attached(t *testing.T) map[string]int64 {
 	return out
 }
 
-func (w *world) anchors(t *testing.T) []unstructured.Unstructured {
+func (w *world) anchors(ctx context.Context, t *testing.T) []unstructured.Unstructured {
 	t.Helper()
 	l := &unstructured.UnstructuredList{}
-	l.SetGroupVersionKind(gwapiv1.SchemeGroupVersion.WithKind("HTTPRouteList"))
-	if err := w.kube.List(t.Context(), l, client.InNamespace("default"), client.HasLabels{index.AnchorLabel}); err != nil {
+	l.SetAPIVersion(gwapiv1.GroupVersion.String())
+	l.SetKind("HTTPRouteList")
+	if err := w.kube.List(ctx, l, client.InNamespace("default"), client.HasLabels{index.AnchorLabel}); err != nil {
 		t.Fatal(err)
 	}
 	return l.Items

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -76,17 +77,15 @@ func (a *API) Writes() int64 { return a.writes.Load() }
 func (a *API) Tell(ctx context.Context, key client.ObjectKey) error {
 	o := a.empty()
 	err := a.Get(ctx, key, o)
-	if client.IgnoreNotFound(err) != nil {
-		return err
-	}
-	if err != nil {
+	switch {
+	case err == nil:
+		a.informer.Update(o, o)
+	case apierrors.IsNotFound(err):
 		o.SetName(key.Name)
 		o.SetNamespace(key.Namespace)
 		a.informer.Delete(o)
-		return nil
 	}
-	a.informer.Update(o, o)
-	return nil
+	return client.IgnoreNotFound(err)
 }
 
 func (a *API) wrote(ctx context.Context, o client.Object, err error) error {
