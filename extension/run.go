@@ -63,13 +63,14 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 		return err
 	}
 	endpoints := eds.NewServer(store.Snapshot, eds.Options{Log: log})
+	prober := newProber(c, store, log)
 	obs := observe.NewObserver(observe.Options{
 		Version:   version.Version,
 		Silence:   src.Silence,
 		Waiting:   src.Waiting,
 		Resources: func() map[string]int { return store.Snapshot().Counts() },
 		Log:       log,
-	}, endpoints.Metrics())
+	}, endpoints.Metrics(), prober.Metrics())
 
 	hooksServer := serve.NewServer(serve.Options{Credentials: certs.hooks.Credentials(), Interceptor: obs.Interceptor})
 	pb.RegisterEnvoyGatewayExtensionServer(hooksServer, hooks.NewServer(store, from,
@@ -91,11 +92,14 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	below, base := errgroup.WithContext(base)
-	below.Go(func() error { return observe.Run(base, l.observe, obs.Handler(c.Pprof)) })
+	below.Go(func() error { return observe.Run(base, l.observe, withHealth(obs.Handler(c.Pprof), prober)) })
 	below.Go(func() error { return src.Start(base) })
 	below.Go(func() error { return follow(base, store, endpoints) })
 	below.Go(func() error { return resolve.New(store, resolve.Options{Log: log}).Run(base) })
 	below.Go(func() error { return certs.run(base) })
+	if c.Probe {
+		below.Go(func() error { return probe(base, store, prober) })
+	}
 
 	above, ctx := errgroup.WithContext(ctx)
 	above.Go(func() error {
@@ -140,19 +144,21 @@ func follow(ctx context.Context, store *index.Store, s *eds.Server) error {
 
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.Run(ctx) })
-	g.Go(func() error {
-		for {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-changes.Changed():
-				// The server compares all that anybody asks for.
-				changes.Take()
-				s.Changed()
-			}
-		}
-	})
+	g.Go(func() error { return each(ctx, changes, s.Changed) })
 	return g.Wait()
+}
+
+// each change calls fn, which itself looks at what changed, until ctx ends.
+func each(ctx context.Context, changes *index.Subscription, fn func()) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changes.Changed():
+			changes.Take()
+			fn()
+		}
+	}
 }
 
 // outcomes of a translation, as metrics have them.

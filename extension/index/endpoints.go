@@ -49,6 +49,8 @@ func (v *view) buildEndpoints(t *Target, n types.NamespacedName) {
 	sources := make([]source, 0, len(targets))
 	for _, of := range targets {
 		s := source{name: of.Name, priority: PriorityLocal, weight: uint64(max(of.Weight, 1))}
+		name, _, _ := strings.Cut(of.Name, "/")
+		s.offline = v.offline[n][name]
 		wrong := ""
 		if of.Address != "" {
 			s.endpoints, wrong = v.directEndpoints(of.Address)
@@ -61,7 +63,7 @@ func (v *view) buildEndpoints(t *Target, n types.NamespacedName) {
 	if problem = cmp.Or(endpointsShape(t, spec, targets), problem); t.Problem != "" {
 		return
 	}
-	if t.Localities = localities(sources); empty(t.Localities) {
+	if v.locate(t, sources); empty(t.Localities) {
 		t.Problem = fmt.Sprintf("TailscaleEndpoints %s: %s", n, cmp.Or(problem, "no egress proxy is ready; look at its conditions"))
 	}
 }

@@ -48,6 +48,10 @@ func TestEndpoints(t *testing.T) {
 					{Name: "db/5432", Weight: 3, Endpoints: at(10001)},
 					{Name: "db2/5432", Weight: 1, Endpoints: at(10002)},
 				},
+				Candidates: []Candidate{
+					{Source: "db/5432", Address: Address{Host: "10.1.0.1", Port: 10001}, Weight: 1},
+					{Source: "db2/5432", Address: Address{Host: "10.1.0.1", Port: 10002}, Weight: 1},
+				},
 			},
 		},
 		"UDP": {

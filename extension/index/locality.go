@@ -14,9 +14,12 @@ import (
 type source struct {
 	name      string
 	priority  uint32
-	remote    bool
 	weight    uint64
 	endpoints []zoned
+
+	// remote tells that it leads to another cluster, and offline that the tailnet
+	// reports the device behind it as offline.
+	remote, offline bool
 }
 
 // localities of sources: one a zone, which together have the weight of the source.

@@ -61,7 +61,8 @@ func (v *view) buildServices(t *Target, n types.NamespacedName) {
 	}
 	sources, problem := v.localSources(t, n.Namespace, spec, backends)
 	sources, remote := v.remoteSources(t, n, spec, sources)
-	t.Localities = localities(sources)
+	t.Delays = delays(spec.LoadBalancing)
+	v.locate(t, sources)
 	if !empty(t.Localities) {
 		return
 	}

@@ -120,6 +120,9 @@ func (s *Snapshot) Routes() iter.Seq[*Route] { return maps.Values(s.routes) }
 // Target returns nil for one that no route names.
 func (s *Snapshot) Target(k TargetKey) *Target { return s.targets[k] }
 
+// Targets are all that routes name, in no order.
+func (s *Snapshot) Targets() iter.Seq[*Target] { return maps.Values(s.targets) }
+
 // Service returns the endpoints of a Kubernetes Service that a rule names beside
 // one of ours.
 func (s *Snapshot) Service(p ServicePort) []Locality { return s.services[p] }

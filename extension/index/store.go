@@ -208,6 +208,9 @@ func (s *Store) advance(d *dirty) {
 			todo[of] = struct{}{}
 		}
 	}
+	for k := range d.targets {
+		todo[consumer{target: k}] = struct{}{}
+	}
 	for of := range todo {
 		if len(s.namedBy[of]) == 0 {
 			s.drop(c, of)
@@ -331,6 +334,7 @@ func (s *Store) drop(c *change, of consumer) {
 		delete(clone(c, "services", &c.next.services), of.service)
 		return
 	}
+	delete(s.world.placements, of.target)
 	c.digest(shapeSum(c.next.targets[of.target]), nil)
 	c.reshaped = append(c.reshaped, of.target)
 	delete(clone(c, "targets", &c.next.targets), of.target)

@@ -77,6 +77,8 @@ const (
 	Unhealthy
 	// Draining endpoints finish what they have, and get nothing new.
 	Draining
+	// Degraded endpoints are for when no other is left.
+	Degraded
 )
 
 // An Endpoint is one address that answers.
@@ -208,6 +210,11 @@ type Target struct {
 
 	// Localities in the order of priority, then name.
 	Localities []Locality
+
+	// Candidates are the endpoints that probes tell the health of, and Delays what is
+	// waited for before traffic moves. None where the Shape has no HealthCheck.
+	Candidates []Candidate
+	Delays     Delays
 
 	// Problem says why nothing can answer, for people. Empty when something can.
 	Problem string

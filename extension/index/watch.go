@@ -118,7 +118,7 @@ func strip(in any) (any, error) {
 	case *gatewayv1alpha1.TailscaleServices:
 		o.Status = gatewayv1alpha1.TailscaleServicesStatus{}
 	case *gatewayv1alpha1.TailscaleEndpoints:
-		o.Status, o.Spec.Proxy = gatewayv1alpha1.TailscaleEndpointsStatus{}, gatewayv1alpha1.Proxy{}
+		o.Status, o.Spec.Proxy = stripHealth(&o.Status), gatewayv1alpha1.Proxy{}
 	case *gatewayv1alpha1.TailscaleRevision:
 		o.Status = gwapiv1.PolicyStatus{}
 	case *corev1.Service:
@@ -308,6 +308,13 @@ func (s *Source) watchKind(ctx context.Context, kind string, o client.Object) er
 func same(old, now any) bool {
 	a, ok := old.(client.Object)
 	b, also := now.(client.Object)
+	if e, ok := now.(*gatewayv1alpha1.TailscaleEndpoints); ok {
+		// The one status that is read.
+		was, isOne := old.(*gatewayv1alpha1.TailscaleEndpoints)
+		if !isOne || !maps.Equal(offline(was), offline(e)) {
+			return false
+		}
+	}
 	return ok && also && a.GetUID() == b.GetUID() && b.GetGeneration() != 0 && a.GetGeneration() == b.GetGeneration() && maps.Equal(a.GetLabels(), b.GetLabels())
 }
 

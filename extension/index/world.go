@@ -99,6 +99,12 @@ type world struct {
 	configMaps  map[types.NamespacedName]string
 	hosts       map[string][]string
 
+	// offline are the endpoints of a TailscaleEndpoints whose devices are.
+	offline map[types.NamespacedName]map[string]bool
+
+	// placements of targets, by what probes found out.
+	placements map[TargetKey]Placement
+
 	// shared is what an object was filed under when it came: that may change.
 	shared map[filed][]types.NamespacedName
 }
@@ -124,6 +130,8 @@ func newWorld() *world {
 		tls:          [2]group[*gwapiv1.BackendTLSPolicy]{{}, {}},
 		configMaps:   map[types.NamespacedName]string{},
 		hosts:        map[string][]string{},
+		offline:      map[types.NamespacedName]map[string]bool{},
+		placements:   map[TargetKey]Placement{},
 		shared:       map[filed][]types.NamespacedName{},
 	}
 }
@@ -133,13 +141,16 @@ type dirty struct {
 	refs   map[ref]struct{}
 	routes map[RouteKey]struct{}
 
+	// targets whose endpoints have another health.
+	targets map[TargetKey]struct{}
+
 	// pins are the routes whose policies may be others.
 	pins   map[RouteKey]struct{}
 	grants bool
 }
 
 func newDirty() *dirty {
-	return &dirty{refs: map[ref]struct{}{}, routes: map[RouteKey]struct{}{}, pins: map[RouteKey]struct{}{}}
+	return &dirty{refs: map[ref]struct{}{}, routes: map[RouteKey]struct{}{}, targets: map[TargetKey]struct{}{}, pins: map[RouteKey]struct{}{}}
 }
 
 func (d *dirty) ref(k refKind, n types.NamespacedName) {
@@ -155,6 +166,8 @@ func (w *world) put(c Change, d *dirty) error {
 		d.ref(refServices, n)
 	case *gatewayv1alpha1.TailscaleEndpoints:
 		put(w.endpoints, n, &o.Spec, c.Gone)
+		off := offline(o)
+		put(w.offline, n, off, c.Gone || off == nil)
 		d.ref(refEndpoints, n)
 	case *tailnetv1alpha1.ProxySet:
 		file(w, d, w.proxySets, refProxySet, n, &o.Spec, c.Gone, sibling(n, o.Spec.Endpoints))

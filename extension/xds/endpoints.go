@@ -117,6 +117,8 @@ func healthStatus(h index.Health) corev3.HealthStatus {
 		return corev3.HealthStatus_UNHEALTHY
 	case index.Draining:
 		return corev3.HealthStatus_DRAINING
+	case index.Degraded:
+		return corev3.HealthStatus_DEGRADED
 	case index.HealthUnknown:
 		return corev3.HealthStatus_UNKNOWN
 	}

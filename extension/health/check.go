@@ -1,0 +1,174 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
+)
+
+// A Check is how one endpoint is probed. It is comparable: endpoints of several targets
+// whose checks are equal are probed once.
+type Check struct {
+	index.Address
+
+	// Path of an HTTP GET. Empty means that a connection is enough.
+	Path string
+
+	// Name that requests carry. Empty means the address.
+	Name string
+
+	// HTTP2 without being asked.
+	HTTP2 bool
+
+	// TLS, with the server's name, and the bundle in PEM that certificates must chain
+	// to, or none for those that the system trusts.
+	TLS            bool
+	ServerName, CA string
+
+	Interval, Timeout  time.Duration
+	Healthy, Unhealthy uint32
+}
+
+// NewCheck of a target's endpoint: that of its Envoy clusters. False means that it has
+// none.
+func NewCheck(t *index.Target, c index.Candidate) (Check, bool) {
+	hc := t.Shape.HealthCheck
+	if hc == nil || t.Key.Protocol == index.ProtocolUDP || hc.Interval <= 0 || hc.Timeout <= 0 {
+		return Check{}, false
+	}
+	out := Check{Address: c.Address, Interval: hc.Interval, Timeout: hc.Timeout, Healthy: hc.Healthy, Unhealthy: hc.Unhealthy}
+	name := hc.Host
+	if name == "" {
+		name = c.Hostname
+	}
+	if t.Key.Protocol != index.ProtocolTCP && hc.Path != "" {
+		out.Path, out.Name = hc.Path, name
+		out.HTTP2 = t.Shape.HTTP2 || t.Key.Protocol == index.ProtocolGRPC
+	}
+	u := t.Shape.TLS
+	if u == nil {
+		return out, true
+	}
+	out.TLS, out.ServerName, out.CA = true, u.ServerName, u.CA
+	if out.ServerName == "" {
+		out.ServerName, _, _ = strings.Cut(name, ":")
+	}
+	if out.ServerName == "" {
+		// Requests carry the name, and a probe has none: a certificate cannot be judged.
+		out.TLS, out.CA, out.Path, out.HTTP2 = false, "", "", false
+	}
+	return out, true
+}
+
+// A Checker probes an endpoint once, within ctx.
+type Checker interface {
+	Check(ctx context.Context, c Check) Result
+}
+
+// A CheckerFn is a function that is a Checker.
+type CheckerFn func(ctx context.Context, c Check) Result
+
+// Check calls the function.
+func (fn CheckerFn) Check(ctx context.Context, c Check) Result { return fn(ctx, c) }
+
+// NetCheck probes over the network. Each probe has a connection of its own, no proxy is
+// used, and redirects are answers, not followed.
+func NetCheck(ctx context.Context, c Check) Result {
+	err := check(ctx, c)
+	status := probe.StatusError{}
+	return Result{OK: err == nil, Answered: errors.As(err, &status), Reason: reason(err)}
+}
+
+// reason of a failure in a few words.
+func reason(err error) string {
+	var cert *tls.CertificateVerificationError
+	if errors.As(err, &cert) {
+		return "its certificate cannot be verified"
+	}
+	return probe.Reason(err)
+}
+
+func check(ctx context.Context, c Check) error {
+	t, err := newTransport(c)
+	if err != nil {
+		return err
+	}
+	if c.Path == "" {
+		return connect(ctx, c, t.TLSClientConfig)
+	}
+	defer t.CloseIdleConnections()
+	return get(ctx, c, t)
+}
+
+func newTransport(c Check) (*http.Transport, error) {
+	t := &http.Transport{DisableKeepAlives: !c.HTTP2, Protocols: &http.Protocols{}}
+	t.Protocols.SetHTTP1(!c.HTTP2)
+	t.Protocols.SetHTTP2(c.HTTP2 && c.TLS)
+	t.Protocols.SetUnencryptedHTTP2(c.HTTP2 && !c.TLS)
+	if !c.TLS {
+		return t, nil
+	}
+	t.TLSClientConfig = &tls.Config{ServerName: c.ServerName, MinVersion: tls.VersionTLS12}
+	if c.CA != "" {
+		t.TLSClientConfig.RootCAs = x509.NewCertPool()
+		if !t.TLSClientConfig.RootCAs.AppendCertsFromPEM([]byte(c.CA)) {
+			return nil, errors.New("cannot read any certificate to trust")
+		}
+	}
+	return t, nil
+}
+
+func (c Check) hostPort() string { return net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))) }
+
+func connect(ctx context.Context, c Check, secure *tls.Config) error {
+	var conn net.Conn
+	var err error
+	if secure != nil {
+		conn, err = (&tls.Dialer{Config: secure}).DialContext(ctx, "tcp", c.hostPort())
+	} else {
+		conn, err = (&net.Dialer{}).DialContext(ctx, "tcp", c.hostPort())
+	}
+	if err != nil {
+		return errors.Wrapf(err, "cannot connect to %q", c.hostPort())
+	}
+	return errors.Wrapf(conn.Close(), "cannot close connection to %q", c.hostPort())
+}
+
+func get(ctx context.Context, c Check, t *http.Transport) error {
+	scheme := "http://"
+	if c.TLS {
+		scheme = "https://"
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+c.hostPort()+c.Path, nil)
+	if err != nil {
+		return errors.Wrapf(err, "cannot make request to %q", c.hostPort())
+	}
+	req.Host = c.Name
+	req.Header.Set("User-Agent", version.UserAgent())
+	res, err := t.RoundTrip(req)
+	if err != nil {
+		return errors.Wrapf(err, "cannot get %q", req.URL)
+	}
+	// The status is the answer; a body may never end.
+	if err := res.Body.Close(); err != nil {
+		return errors.Wrapf(err, "cannot close answer of %q", req.URL)
+	}
+	if res.StatusCode < http.StatusOK || res.StatusCode >= http.StatusBadRequest {
+		return probe.StatusError{Code: res.StatusCode}
+	}
+	return nil
+}

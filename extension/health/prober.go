@@ -1,0 +1,227 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"container/heap"
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+const (
+	// spread is how long the first probes of endpoints are spread over.
+	spread = 2 * time.Second
+
+	// jitter is the part of an interval by which probes are sooner or later.
+	jitter = 0.1
+
+	// unsettled is the pause before the next probe while a verdict is open.
+	unsettled = time.Second
+
+	// settle is how long further changes of the snapshot are waited for after one.
+	settle = 200 * time.Millisecond
+
+	// atOnce is how many probes run at a time. Further ones wait for their turn.
+	atOnce = 128
+)
+
+// A Store has targets, and takes what is found out about them. index.Store is one.
+type Store interface {
+	Snapshot() *index.Snapshot
+	SetHealth(of map[index.TargetKey]index.Placement)
+}
+
+// Options of a Prober.
+type Options struct {
+	// Checker probes. Nil means NetCheck.
+	Checker Checker
+
+	// Random is a number from 0 up to 1. Nil means a random one.
+	Random func() float64
+
+	// Transition is told, without a pause for others, which targets have endpoints of
+	// another status. May be nil.
+	Transition func(of []index.TargetKey)
+
+	// Log may be nil.
+	Log logging.Logger
+}
+
+// A Prober probes the endpoints of all targets, and tells the store. One goroutine, that
+// of Run, decides; probes have their own.
+type Prober struct {
+	store   Store
+	opts    Options
+	metrics *Metrics
+
+	changed chan struct{}
+	done    chan outcome
+	running int
+
+	// mu guards what follows, for those who read it. Only Run writes.
+	mu      sync.Mutex
+	checks  map[Check]*endpoint
+	due     queue
+	targets map[index.TargetKey]*target
+
+	// waiting are the targets that are to be looked at though nothing happens.
+	waiting map[index.TargetKey]*target
+
+	// answered is when any host answered last, and by whom; other is the same for the
+	// last one that is not that host.
+	answered, other time.Time
+	by              string
+}
+
+// An endpoint is one check and what came of it.
+type endpoint struct {
+	check Check
+	facts Facts
+	Record
+
+	// of are the targets that have it.
+	of map[index.TargetKey]struct{}
+
+	// next probe, and the endpoint's place among all that are due; -1 while it is
+	// probed, or is gone.
+	next time.Time
+	at   int
+	gone bool
+
+	// last probe, and since when it fails. Zero if there was none, or it does not.
+	last, failing time.Time
+}
+
+// An outcome of a probe.
+type outcome struct {
+	of     *endpoint
+	result Result
+}
+
+// NewProber returns one that probes nothing until it runs.
+func NewProber(s Store, o Options) *Prober {
+	if o.Checker == nil {
+		o.Checker = CheckerFn(NetCheck)
+	}
+	if o.Random == nil {
+		o.Random = rand.Float64
+	}
+	if o.Transition == nil {
+		o.Transition = func([]index.TargetKey) {}
+	}
+	if o.Log == nil {
+		o.Log = logging.NewNopLogger()
+	}
+	p := &Prober{
+		store:   s,
+		opts:    o,
+		changed: make(chan struct{}, 1),
+		done:    make(chan outcome),
+		checks:  map[Check]*endpoint{},
+		targets: map[index.TargetKey]*target{},
+		waiting: map[index.TargetKey]*target{},
+	}
+	p.metrics = newMetrics(p)
+	return p
+}
+
+// Metrics of the prober, to be registered.
+func (p *Prober) Metrics() *Metrics { return p.metrics }
+
+// Changed tells that there is a new snapshot. It never blocks.
+func (p *Prober) Changed() {
+	select {
+	case p.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Run until ctx ends.
+func (p *Prober) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var probes sync.WaitGroup
+	defer probes.Wait()
+	defer cancel()
+	p.sync(time.Now())
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var stale <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-p.changed:
+			if stale == nil {
+				stale = time.After(settle)
+			}
+		case <-stale:
+			stale = nil
+			p.sync(time.Now())
+		case o := <-p.done:
+			p.running--
+			p.finish(time.Now(), o)
+		case <-timer.C:
+		}
+		for e := p.start(time.Now()); e != nil; e = p.start(time.Now()) {
+			probes.Go(func() { p.probe(ctx, e) })
+		}
+		timer.Reset(p.wait(time.Now()))
+	}
+}
+
+// probe an endpoint once.
+func (p *Prober) probe(ctx context.Context, e *endpoint) {
+	cctx, cancel := context.WithTimeout(ctx, e.check.Timeout)
+	defer cancel()
+	r := p.opts.Checker.Check(cctx, e.check)
+	select {
+	case p.done <- outcome{of: e, result: r}:
+	case <-ctx.Done():
+	}
+}
+
+// start returns an endpoint whose probe is due, nil if there is none or enough run.
+func (p *Prober) start(now time.Time) *endpoint {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.running >= atOnce || len(p.due) == 0 || p.due[0].next.After(now) {
+		return nil
+	}
+	e, ok := heap.Pop(&p.due).(*endpoint)
+	if !ok {
+		return nil
+	}
+	p.running++
+	return e
+}
+
+// wait is how long nothing is due.
+func (p *Prober) wait(now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	next := now.Add(time.Hour)
+	if len(p.due) > 0 && p.running < atOnce && p.due[0].next.Before(next) {
+		next = p.due[0].next
+	}
+	var over []index.TargetKey
+	for k, t := range p.waiting {
+		switch {
+		case !t.again.After(now):
+			over = append(over, k)
+		case t.again.Before(next):
+			next = t.again
+		}
+	}
+	if len(over) > 0 {
+		p.place(now, over)
+		return 0
+	}
+	return max(next.Sub(now), 0)
+}

@@ -1,0 +1,337 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+// A fakeStore has the targets that a test gives it, and notes what it is told.
+type fakeStore struct {
+	mu       sync.Mutex
+	snapshot *index.Snapshot
+	placed   map[index.TargetKey]index.Placement
+	told     int
+}
+
+func (s *fakeStore) Snapshot() *index.Snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.snapshot
+}
+
+func (s *fakeStore) SetHealth(of map[index.TargetKey]index.Placement) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.told++
+	for k, p := range of {
+		s.placed[k] = p
+	}
+}
+
+func (s *fakeStore) of(k index.TargetKey) index.Placement {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.placed[k]
+}
+
+func (s *fakeStore) set(ts ...*index.Target) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.snapshot = index.NewSnapshot(index.Contents{Targets: ts})
+}
+
+// A network of hosts that answer, answer with errors, or do not.
+type network struct {
+	mu     sync.Mutex
+	result map[string]Result
+	probes map[string]int
+}
+
+func (n *network) Check(_ context.Context, c Check) Result {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.probes[c.Host]++
+	return n.result[c.Host]
+}
+
+func (n *network) set(host string, r Result) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.result[host] = r
+}
+
+func (n *network) count(host string) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.probes[host]
+}
+
+func results() (ok, sick, dead Result) {
+	return Result{OK: true, Answered: true}, Result{Answered: true, Reason: "HTTP status 500"}, Result{Reason: "connection refused"}
+}
+
+func key(name string) index.TargetKey {
+	return index.TargetKey{Kind: index.TargetServices, Namespace: "shop", Name: name, Port: 80, Protocol: index.ProtocolHTTP}
+}
+
+// targetOf a name, with endpoints at hosts; those that begin with an x are of another
+// cluster.
+func targetOf(name string, d index.Delays, hosts ...string) *index.Target {
+	t := &index.Target{Key: key(name), Delays: d, Shape: index.Shape{
+		HealthThreshold: 70,
+		HealthCheck:     &index.HealthCheck{Path: "/health", Interval: 10 * time.Second, Timeout: time.Second, Healthy: 2, Unhealthy: 3},
+	}}
+	for _, h := range hosts {
+		t.Candidates = append(t.Candidates, index.Candidate{Source: h[:1], Remote: h[0] == 'x', Address: index.Address{Host: h, Port: 80}, Weight: 1})
+	}
+	return t
+}
+
+// A lab is a running prober.
+type lab struct {
+	store *fakeStore
+	net   *network
+	p     *Prober
+	stop  func()
+}
+
+func newLab(t *testing.T, ts ...*index.Target) *lab {
+	t.Helper()
+	ok, _, _ := results()
+	l := &lab{store: &fakeStore{placed: map[index.TargetKey]index.Placement{}}, net: &network{result: map[string]Result{}, probes: map[string]int{}}}
+	for _, of := range ts {
+		for _, c := range of.Candidates {
+			l.net.result[c.Address.Host] = ok
+		}
+	}
+	l.store.set(ts...)
+	l.p = NewProber(l.store, Options{Checker: l.net, Random: func() float64 { return 0.5 }})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- l.p.Run(ctx) }()
+	l.stop = func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	return l
+}
+
+// after a while, that takes no time.
+func after(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func sick(hosts ...string) map[index.Address]bool {
+	out := map[index.Address]bool{}
+	for _, h := range hosts {
+		out[index.Address{Host: h, Port: 80}] = true
+	}
+	return out
+}
+
+func (l *lab) want(t *testing.T, reason string, want index.Placement) {
+	t.Helper()
+	if got := l.store.of(key("web")); !got.Equal(want) {
+		t.Fatalf("%s\n-want, +got\n%s", reason, cmp.Diff(want, got))
+	}
+}
+
+func TestTransitions(t *testing.T) {
+	_, bad, dead := results()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, targetOf("web", index.Delays{}, "a", "b", "x"))
+		defer l.stop()
+		after(time.Minute)
+		if l.store.told != 0 {
+			t.Errorf("the store was told %d times, want never: nothing happened", l.store.told)
+		}
+		n := l.net.count("a")
+		if n < 5 || n > 9 {
+			t.Errorf("%d probes in a minute, want one each 10 seconds, and a few at the start", n)
+		}
+		l.net.set("a", bad)
+		after(15 * time.Second)
+		l.want(t, "three errors in a row make an endpoint sick", index.Placement{Sick: sick("a")})
+		l.net.set("b", dead)
+		after(30 * time.Second)
+		l.want(t, "so do failures to connect, while others are reached", index.Placement{Sick: sick("a", "b")})
+		got, _ := l.p.Target(key("web"))
+		if got.Tier != TierRemote {
+			t.Errorf("%s answers, want other clusters", got.Tier)
+		}
+		ok, _, _ := results()
+		l.net.set("a", ok)
+		l.net.set("b", ok)
+		after(15 * time.Second)
+		l.want(t, "two answers in a row make them well", index.Placement{})
+		if l.store.told > 4 {
+			t.Errorf("the store was told %d times, want once each transition", l.store.told)
+		}
+	})
+}
+
+func TestBlind(t *testing.T) {
+	_, _, dead := results()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, targetOf("web", index.Delays{}, "a", "b"))
+		defer l.stop()
+		after(30 * time.Second)
+		l.net.set("a", dead)
+		l.net.set("b", dead)
+		after(5 * time.Minute)
+		l.want(t, "who reaches nobody at all blames nobody", index.Placement{})
+	})
+}
+
+func TestFailoverTimeout(t *testing.T) {
+	ok, bad, _ := results()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, targetOf("web", index.Delays{Failover: time.Minute, Failback: 2 * time.Minute}, "a", "x"))
+		defer l.stop()
+		l.want(t, "at the start others may stand in", index.Placement{})
+		after(30 * time.Second)
+		l.want(t, "once local backends are well they do not", index.Placement{LocalOnly: true})
+		l.net.set("a", bad)
+		after(30 * time.Second)
+		l.want(t, "nor while these have failed for less than the timeout", index.Placement{LocalOnly: true, Sick: sick("a")})
+		after(time.Minute)
+		l.want(t, "then they do", index.Placement{Sick: sick("a")})
+		l.net.set("a", ok)
+		after(30 * time.Second)
+		l.want(t, "who is well again waits", index.Placement{Local: true})
+		after(2 * time.Minute)
+		l.want(t, "and takes over after the delay", index.Placement{LocalOnly: true})
+	})
+}
+
+func TestPrimary(t *testing.T) {
+	ok, bad, _ := results()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, targetOf("web", index.Delays{Primary: "p", PrimaryFailback: time.Minute}, "p", "s"))
+		defer l.stop()
+		after(30 * time.Second)
+		l.net.set("p", bad)
+		after(30 * time.Second)
+		l.want(t, "the primary is sick", index.Placement{Sick: sick("p")})
+		l.net.set("p", ok)
+		after(30 * time.Second)
+		l.want(t, "it is well, and waits", index.Placement{Waiting: map[string]bool{"p": true}})
+		after(time.Minute)
+		l.want(t, "it takes over", index.Placement{})
+	})
+}
+
+func TestTargetsComeAndGo(t *testing.T) {
+	_, bad, _ := results()
+	synctest.Test(t, func(t *testing.T) {
+		web, api := targetOf("web", index.Delays{}, "a", "b"), targetOf("api", index.Delays{}, "a")
+		l := newLab(t, web, api)
+		defer l.stop()
+		after(100 * time.Second)
+		one := l.net.count("b")
+		if n := l.net.count("a"); n != one {
+			t.Errorf("an endpoint of two targets is probed %d times, one of one %d times", n, one)
+		}
+		l.store.set(web)
+		l.p.Changed()
+		after(100 * time.Second)
+		if n := l.net.count("a"); n < one+9 {
+			t.Errorf("an endpoint that one target still has was probed %d times more", n-one)
+		}
+		l.net.set("a", bad)
+		after(20 * time.Second)
+		if p := l.store.of(key("api")); !p.Equal(index.Placement{}) {
+			t.Errorf("a target that is gone was told of: %+v", p)
+		}
+		l.want(t, "the other is", index.Placement{Sick: sick("a")})
+		l.store.set()
+		l.p.Changed()
+		after(20 * time.Second)
+		n := l.net.count("a")
+		after(100 * time.Second)
+		if l.net.count("a") != n || len(l.p.checks)+len(l.p.due)+len(l.p.targets)+len(l.p.waiting) > 0 {
+			t.Error("nothing is to be probed any more")
+		}
+		// The store has forgotten what it was told, so it is told anew.
+		l.store.placed = map[index.TargetKey]index.Placement{}
+		l.store.set(web)
+		l.p.Changed()
+		after(time.Minute)
+		l.want(t, "who comes back is judged anew", index.Placement{Sick: sick("a")})
+	})
+}
+
+func TestOfflineDevice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		web := targetOf("web", index.Delays{}, "a", "b")
+		l := newLab(t, web)
+		defer l.stop()
+		after(time.Minute)
+		off := *web
+		off.Candidates = append([]index.Candidate{}, web.Candidates...)
+		off.Candidates[0].Offline = true
+		l.store.set(&off)
+		l.p.Changed()
+		after(time.Second)
+		l.want(t, "a device that is offline in the tailnet is sick before any probe fails", index.Placement{Sick: sick("a")})
+		l.store.set(web)
+		l.p.Changed()
+		after(time.Second)
+		l.want(t, "and well when it is online", index.Placement{})
+	})
+}
+
+// TestAtOnce has a thousand endpoints that answer late.
+func TestAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ts []*index.Target
+		for i := range 1000 {
+			ts = append(ts, targetOf(fmt.Sprint(i), index.Delays{}, fmt.Sprintf("h%d", i)))
+		}
+		s := &fakeStore{placed: map[index.TargetKey]index.Placement{}}
+		s.set(ts...)
+		var mu sync.Mutex
+		running, highest, total := 0, 0, 0
+		p := NewProber(s, Options{Checker: CheckerFn(func(ctx context.Context, _ Check) Result {
+			mu.Lock()
+			running++
+			highest, total = max(highest, running), total+1
+			mu.Unlock()
+			<-ctx.Done()
+			mu.Lock()
+			running--
+			mu.Unlock()
+			return Result{Reason: "timed out"}
+		})})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- p.Run(ctx) }()
+		after(time.Minute)
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if highest != atOnce || running != 0 {
+			t.Errorf("%d probes ran at once, want %d; %d still run", highest, atOnce, running)
+		}
+		if total < 3000 {
+			t.Errorf("%d probes in a minute", total)
+		}
+	})
+}

@@ -1,0 +1,85 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"math/bits"
+)
+
+const (
+	// window is how many results of the past the ratio is made of.
+	window = 20
+
+	// penalty for each failure in a row.
+	penalty = 10
+
+	// Each success in a row adds bonus from the one numbered steady on, up to
+	// maxBonus.
+	steady   = 6
+	bonus    = 2
+	maxBonus = 20
+
+	// best is the highest score, and doubtful the highest of an endpoint whose device
+	// the tailnet reports as offline.
+	best     = 100
+	doubtful = 50
+)
+
+// A History is what is remembered of an endpoint's probes. The zero value has none.
+type History struct {
+	// results are the last ones, the newest lowest, 1 for a success. A run of failures
+	// is there once: how long it is, is what the penalty is for, and who has recovered
+	// is not held to how long it was away.
+	results uint32
+	count   int
+
+	// successes and failures in a row. One of them is zero.
+	successes, failures int
+}
+
+// Add a result.
+func (h History) Add(ok bool) History {
+	if !ok {
+		h.successes = 0
+		if h.failures++; h.failures > 1 {
+			return h
+		}
+	} else {
+		h.successes, h.failures = h.successes+1, 0
+	}
+	h.results = h.results << 1 & (1<<window - 1)
+	if ok {
+		h.results |= 1
+	}
+	h.count = min(h.count+1, window)
+	return h
+}
+
+// Facts that others tell of an endpoint.
+type Facts struct {
+	// Disabled endpoints are not to be used.
+	Disabled bool
+
+	// Offline tells that the tailnet reports the device as offline.
+	Offline bool
+}
+
+// Score of an endpoint, from 0 to 100: the percentage of successes, less 10 for each
+// failure in a row, more 2 for each success in a row from the sixth on, up to 20. What
+// nobody has asked yet counts as a success, so without any result it is 100. It is 50 at
+// most for a device that is offline, and 0 for who is disabled.
+func Score(h History, f Facts) int {
+	if f.Disabled {
+		return 0
+	}
+	wins := bits.OnesCount32(h.results) + window - h.count
+	s := wins*best/window - penalty*min(h.failures, best)
+	if h.successes >= steady {
+		s += min(bonus*(h.successes-steady+1), maxBonus)
+	}
+	if f.Offline {
+		s = min(s, doubtful)
+	}
+	return min(max(s, 0), best)
+}

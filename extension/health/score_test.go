@@ -1,0 +1,185 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// history of results, S for a success and F for a failure.
+func history(results string) History {
+	h := History{}
+	for _, r := range results {
+		h = h.Add(r == 'S')
+	}
+	return h
+}
+
+func TestScore(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		results string
+		facts   Facts
+		want    int
+	}{
+		"NoData":        {reason: "Nothing speaks against it.", want: 100},
+		"NoDataOffline": {reason: "The tailnet does.", facts: Facts{Offline: true}, want: 50},
+		"Disabled":      {reason: "It is not to be used.", results: "SSS", facts: Facts{Disabled: true}, want: 0},
+		"OneFailure":    {reason: "A twentieth, and the penalty.", results: "F", want: 85},
+		"Run":           {reason: "A run counts once in the ratio, and each of it in the penalty.", results: "FFF", want: 65},
+		"LongRun":       {reason: "It is never below 0.", results: "FFFFFFFFFFFFFFFFFFFFFFFFF", want: 0},
+		"Back":          {reason: "How long it was away does not matter any more.", results: "FFFFFFFFFFFFFFFFFFFFFFFFFSS", want: 95},
+		"Flaps":         {reason: "Every other failed.", results: "SFSFSFSFSFSFSFSFSFSF", want: 40},
+		"FiveGood":      {reason: "Five in a row are not steady.", results: "FSFSFSFSSSSS", want: 80},
+		"SixGood":       {reason: "Six are.", results: "FSFSFSFSSSSSS", want: 82},
+		"Steady":        {reason: "The bonus has an end, as the score has.", results: "FSFSFSFSFSFSFSSSSSSSSSSSSSSS", want: 100},
+		"OfflineGood":   {reason: "Who is offline is doubtful, whatever he answers.", results: "SSSSSSSSSS", facts: Facts{Offline: true}, want: 50},
+	}
+	for n, tc := range cases {
+		t.Run(n, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, Score(history(tc.results), tc.facts)); diff != "" {
+				t.Errorf("%s\nScore(%s): -want, +got\n%s", tc.reason, tc.results, diff)
+			}
+		})
+	}
+}
+
+// TestScoreProperties shows for any history that scores are between 0 and 100, that a
+// failure never raises one, and that enough successes make it whole.
+func TestScoreProperties(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 2000 {
+		h := History{}
+		for range r.IntN(60) {
+			before := Score(h, Facts{})
+			ok := r.IntN(3) > 0
+			h = h.Add(ok)
+			s := Score(h, Facts{})
+			switch {
+			case s < 0 || s > 100:
+				t.Fatalf("score %d of %+v", s, h)
+			case !ok && s > before:
+				t.Fatalf("a failure raised the score from %d to %d: %+v", before, s, h)
+			}
+		}
+		for range window {
+			h = h.Add(true)
+		}
+		if s := Score(h, Facts{}); s != best {
+			t.Fatalf("score %d after %d successes", s, window)
+		}
+	}
+}
+
+func TestRecord(t *testing.T) {
+	th := Thresholds{Score: ScoreThreshold, Healthy: 2, Unhealthy: 3}
+	type want struct {
+		Status  Status
+		Reason  string
+		Failing bool
+	}
+	cases := map[string]struct {
+		reason string
+		// results: S answers, E answers with an error, F cannot be reached.
+		results string
+		facts   Facts
+		th      Thresholds
+		blind   bool
+		want    want
+	}{
+		"New":         {reason: "One answer is not enough.", results: "S", th: th, want: want{Status: Unknown}},
+		"Healthy":     {reason: "Two are.", results: "SS", th: th, want: want{Status: Healthy}},
+		"TwoErrors":   {reason: "Two errors are not enough.", results: "SSEE", th: th, want: want{Status: Healthy, Reason: "e"}},
+		"Unhealthy":   {reason: "Three are.", results: "SSEEE", th: th, want: want{Status: Unhealthy, Reason: "e", Failing: true}},
+		"Unreachable": {reason: "Who was reached and is no more is unhealthy.", results: "SSFFF", th: th, want: want{Status: Unhealthy, Reason: "f", Failing: true}},
+		"Blind":       {reason: "But not while nobody else is reached.", results: "SSFFFF", th: th, blind: true, want: want{Status: Healthy, Reason: "f", Failing: true}},
+		"BlindErrors": {reason: "An answer is an answer.", results: "SSEEE", th: th, blind: true, want: want{Status: Unhealthy, Reason: "e", Failing: true}},
+		"Never":       {reason: "Who was never reached is for Envoy to judge.", results: "FFFFF", th: th, want: want{Status: Unknown, Reason: "f", Failing: true}},
+		"FirstErrors": {reason: "Errors are evidence from the start.", results: "EEE", th: th, want: want{Status: Unhealthy, Reason: "e", Failing: true}},
+		"Recovering":  {reason: "One answer is not enough to come back.", results: "SSEEES", th: th, want: want{Status: Unhealthy, Reason: "e", Failing: true}},
+		"Recovered":   {reason: "Two are.", results: "SSEEESS", th: th, want: want{Status: Healthy}},
+		"Flaps":       {reason: "Who answers now and then never fails often enough in a row, but his score tells.", results: "SSESESESESESESESES", th: th, want: want{Status: Unhealthy, Reason: reasonFlaps, Failing: true}},
+		"Patient":     {reason: "The threshold says how many are too many, not the penalty for each.", results: "SSEEEEEE", th: Thresholds{Score: ScoreThreshold, Healthy: 1, Unhealthy: 7}, want: want{Status: Healthy, Reason: "e"}},
+		"Offline":     {reason: "A device that is offline is unhealthy, whoever answers in its place.", results: "SSSS", facts: Facts{Offline: true}, th: th, want: want{Status: Unhealthy, Reason: reasonOffline, Failing: true}},
+		"Disabled":    {reason: "So is who is not to be used.", results: "SSSS", facts: Facts{Disabled: true}, th: th, want: want{Status: Unhealthy, Reason: reasonDisabled, Failing: true}},
+		"NoThreshold": {reason: "A threshold of zero is one.", results: "SE", want: want{Status: Unhealthy, Reason: "e", Failing: true}},
+	}
+	for n, tc := range cases {
+		t.Run(n, func(t *testing.T) {
+			r := Record{}
+			for _, of := range tc.results {
+				r = r.Next(map[rune]Result{'S': {OK: true, Answered: true}, 'E': {Answered: true, Reason: "e"}, 'F': {Reason: "f"}}[of], tc.facts, tc.th, tc.blind)
+			}
+			if diff := cmp.Diff(tc.want, want{Status: r.Status, Reason: r.Reason, Failing: r.Failing(tc.th)}); diff != "" {
+				t.Errorf("%s\n-want, +got\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestLearn(t *testing.T) {
+	th := Thresholds{Score: ScoreThreshold, Healthy: 1, Unhealthy: 1}
+	r := Record{Status: Unknown}.Learn(Facts{Offline: true}, th)
+	if r.Status != Unhealthy || r.Score != doubtful {
+		t.Errorf("a device that is offline: %+v", r)
+	}
+	if r = r.Learn(Facts{}, th); r.Status != Unknown || r.Score != best {
+		t.Errorf("one that is online again, and that nobody has asked: %+v", r)
+	}
+	r = Record{}.Next(Result{OK: true}, Facts{}, th, false).Learn(Facts{Offline: true}, th).Learn(Facts{}, th)
+	if r.Status != Healthy {
+		t.Errorf("one that is online again, and answered before: %+v", r)
+	}
+}
+
+func TestShift(t *testing.T) {
+	const away, back = 20 * time.Second, 60 * time.Second
+	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
+	type step struct {
+		at      int
+		failing bool
+		over    bool
+		again   int
+	}
+	cases := map[string]struct {
+		reason string
+		steps  []step
+	}{
+		"Away": {reason: "Others stand in after the time away.", steps: []step{{at: 0}, {at: 10, failing: true, again: 30}, {at: 29, failing: true, again: 30}, {at: 30, failing: true, over: true}}},
+		"Short": {
+			reason: "Who is well again in time starts anew.",
+			steps:  []step{{at: 10, failing: true, again: 30}, {at: 20}, {at: 25, failing: true, again: 45}, {at: 44, failing: true, again: 45}},
+		},
+		"Back": {
+			reason: "They go after the time back, which starts anew with each failure.",
+			steps: []step{
+				{at: 0, failing: true, again: 20}, {at: 20, failing: true, over: true}, {at: 30, over: true, again: 90},
+				{at: 40, failing: true, over: true}, {at: 50, over: true, again: 110}, {at: 110},
+			},
+		},
+	}
+	for n, tc := range cases {
+		t.Run(n, func(t *testing.T) {
+			s := Shift{}
+			for _, st := range tc.steps {
+				var again time.Time
+				s, again = s.Next(at(st.at), st.failing, away, back)
+				want := time.Time{}
+				if st.again > 0 {
+					want = at(st.again)
+				}
+				if s.Over != st.over || !again.Equal(want) {
+					t.Fatalf("%s\nat %d: over %v, again %v; want %v, %v", tc.reason, st.at, s.Over, again, st.over, want)
+				}
+			}
+		})
+	}
+	if s, again := (Shift{}).Next(at(0), true, 0, 0); !s.Over || !again.IsZero() {
+		t.Errorf("without a delay others stand in at once: %+v, %v", s, again)
+	}
+}

@@ -1,0 +1,137 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+// An Endpoint is what is held of an endpoint of one target, for people.
+type Endpoint struct {
+	// Name is that of the backend, of the endpoint of a TailscaleEndpoints, or of the
+	// ServiceAttachment that leads to another cluster.
+	Name    string `json:"name"`
+	Address string `json:"address"`
+	Port    int32  `json:"port"`
+
+	Status      Status `json:"status"`
+	IsHealthy   bool   `json:"isHealthy"`
+	IsLocal     bool   `json:"isLocal"`
+	HealthScore int    `json:"healthScore"`
+
+	// Reason why it is unhealthy.
+	Reason string `json:"reason,omitempty"`
+
+	SuccessiveSuccesses int `json:"successiveSuccesses"`
+	SuccessiveFailures  int `json:"successiveFailures"`
+
+	// LastHealthCheck is absent before the first one.
+	LastHealthCheck *time.Time `json:"lastHealthCheck,omitempty"`
+
+	Zone     string         `json:"zone,omitempty"`
+	Weight   uint32         `json:"weight"`
+	Protocol index.Protocol `json:"protocol"`
+}
+
+// A Target is what is held of a target and its endpoints.
+type Target struct {
+	Key     index.TargetKey `json:"-"`
+	Cluster string          `json:"cluster"`
+
+	// Tier that answers: Local, Remote, or LastResort where nothing is well.
+	Tier Tier `json:"tier"`
+
+	Endpoints []Endpoint `json:"endpoints"`
+}
+
+// A Tier is which endpoints of a target answer.
+type Tier string
+
+// Tiers.
+const (
+	TierLocal      Tier = "Local"
+	TierRemote     Tier = "Remote"
+	TierLastResort Tier = "LastResort"
+)
+
+// Target returns what is held of one, and false if it is not probed.
+func (p *Prober) Target(k index.TargetKey) (Target, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t := p.targets[k]
+	if t == nil {
+		return Target{}, false
+	}
+	return p.show(k, t), true
+}
+
+// Targets that are probed, sorted.
+func (p *Prober) Targets() []Target {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := make([]Target, 0, len(p.targets))
+	for k, t := range p.targets {
+		out = append(out, p.show(k, t))
+	}
+	slices.SortFunc(out, func(a, b Target) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	return out
+}
+
+func (p *Prober) show(k index.TargetKey, t *target) Target {
+	out := Target{Key: k, Cluster: k.ClusterName(), Tier: TierLastResort, Endpoints: []Endpoint{}}
+	for i, c := range t.checks {
+		of, e := t.of.Candidates[i], p.checks[c]
+		n := Endpoint{
+			Name: of.Source, Address: of.Address.Host, Port: of.Address.Port,
+			Status: e.Status, IsHealthy: e.Status != Unhealthy, IsLocal: !of.Remote, HealthScore: e.Score,
+			SuccessiveSuccesses: e.History.successes, SuccessiveFailures: e.History.failures,
+			Zone: of.Zone, Weight: of.Weight, Protocol: k.Protocol,
+		}
+		if e.Status == Unhealthy {
+			n.Reason = e.Reason
+		}
+		if !e.last.IsZero() {
+			at := e.last.UTC()
+			n.LastHealthCheck = &at
+		}
+		out.Endpoints = append(out.Endpoints, n)
+		switch {
+		case !n.IsHealthy || out.Tier == TierLocal:
+		case of.Remote || t.placed.Local:
+			out.Tier = TierRemote
+		default:
+			out.Tier = TierLocal
+		}
+	}
+	return out
+}
+
+// each endpoint that is probed, under the lock. It returns how long the one that waits
+// longest has been due.
+func (p *Prober) each(fn func(*endpoint)) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range p.checks {
+		fn(e)
+	}
+	if len(p.due) == 0 {
+		return 0
+	}
+	return max(time.Since(p.due[0].next), 0)
+}
+
+// ServeHTTP answers with all targets as JSON.
+func (p *Prober) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(p.Targets()); err != nil {
+		// Whoever asked has gone.
+		p.opts.Log.Debug("Cannot answer", "error", err)
+	}
+}
