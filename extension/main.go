@@ -56,7 +56,9 @@ type CLI struct {
 	FromFiles  string `help:"Folder of YAML files to read objects from, again when they change, instead of the Kubernetes API. Point an Envoy Gateway in standalone mode at the same folder, and routes can be tried without a cluster." env:"FROM_FILES" type:"existingdir" placeholder:"DIR" group:"Objects" xor:"source"`
 
 	Anchors bool `help:"Keep, for each Gateway with TCPRoutes, UDPRoutes or TLSRoutes that name a TailscaleServices or TailscaleEndpoints, an HTTPRoute in their namespace that names the same and attaches to no listener. Without it Envoy Gateway says BackendNotFound in the status of such routes, although their traffic flows." default:"true" negatable:"" env:"ANCHORS" group:"Objects"`
-	Probe   bool `help:"Probe endpoints as Envoys do, and have those that fail come after all others. Envoys check them by themselves too: without it they go by that alone, failoverTimeout and failback delays mean nothing, and status tells nothing of backends." default:"true" negatable:"" env:"PROBE" group:"Health"`
+
+	Probe     bool   `help:"Probe endpoints as Envoys do, and have those that fail come after all others. Envoys check them by themselves too: without it they go by that alone, failoverTimeout and failback delays mean nothing, and status tells nothing of endpoints." default:"true" negatable:"" env:"PROBE" group:"Health"`
+	Namespace string `help:"Namespace that this pod runs in, for the Lease by which replicas settle who writes HealthReports. Without it none are written, and status tells nothing of endpoints." env:"POD_NAMESPACE" group:"Health"`
 
 	ObserveAddress string        `help:"Address to serve metrics and probes on." default:":8080" env:"OBSERVE_ADDRESS" group:"Operation"`
 	Pprof          bool          `help:"Serve profiles of the process under /debug/pprof on the same address. Who reaches it can read memory." env:"PPROF" group:"Operation"`

@@ -63,7 +63,10 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 		return err
 	}
 	endpoints := eds.NewServer(store.Snapshot, eds.Options{Log: log})
-	prober := newProber(c, store, log)
+	prober, err := newProber(c, src, store, log)
+	if err != nil {
+		return err
+	}
 	obs := observe.NewObserver(observe.Options{
 		Version:   version.Version,
 		Silence:   src.Silence,
@@ -98,7 +101,7 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 	below.Go(func() error { return resolve.New(store, resolve.Options{Log: log}).Run(base) })
 	below.Go(func() error { return certs.run(base) })
 	if c.Probe {
-		below.Go(func() error { return probe(base, store, prober) })
+		below.Go(func() error { return prober.run(base, src.Synced()) })
 	}
 
 	above, ctx := errgroup.WithContext(ctx)

@@ -78,6 +78,7 @@ func newSource(c *CLI, store *index.Store, log logging.Logger) (source, error) {
 		return nil, errors.Wrap(err, "cannot make a client that writes")
 	}
 	out := &kubeSource{
+		cfg:       cfg,
 		Source:    index.NewSource(informers, store, log),
 		contact:   newContact(d.ServerVersion, log),
 		informers: informers,
@@ -104,6 +105,7 @@ type kubeSource struct {
 	*index.Source
 	*contact
 
+	cfg       *rest.Config
 	informers cache.Cache
 	trigger   *trigger.Trigger
 

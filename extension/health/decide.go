@@ -18,12 +18,17 @@ func (p *Prober) sync(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.store.Snapshot()
+	var gone []index.TargetKey
 	for k, t := range p.targets {
 		if s.Target(k) == nil {
 			p.leave(k, t)
 			delete(p.targets, k)
 			delete(p.waiting, k)
+			gone = append(gone, k)
 		}
+	}
+	if len(gone) > 0 {
+		p.opts.Transition(gone)
 	}
 	var changed []index.TargetKey
 	for of := range s.Targets() {

@@ -46,8 +46,8 @@ type Options struct {
 	// Random is a number from 0 up to 1. Nil means a random one.
 	Random func() float64
 
-	// Transition is told, without a pause for others, which targets have endpoints of
-	// another status. May be nil.
+	// Transition is told which targets have endpoints of another status, or other
+	// endpoints, or are gone. It must not block. May be nil.
 	Transition func(of []index.TargetKey)
 
 	// Log may be nil.

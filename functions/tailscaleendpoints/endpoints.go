@@ -46,6 +46,9 @@ type endpoints struct {
 	// is none.
 	egressConfig map[string]string
 
+	// health of what Gateways reach through the proxies. Nil unless it is reported.
+	health *tailnetv1alpha1.HealthReportSpec
+
 	// children were observed, of any kind.
 	children bool
 

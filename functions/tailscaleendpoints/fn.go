@@ -60,6 +60,9 @@ func run(r *compose.Run, img images) error {
 		}
 	}
 
+	if err := e.readHealth(r); err != nil {
+		return err
+	}
 	// Whatever is waited for, all is asked for at once.
 	reading, err := e.require(r)
 	if err != nil {

@@ -123,6 +123,7 @@ func (g *group) endpoint(i int32) gatewayv1alpha1.EndpointStatus {
 	if m.Ready {
 		e.HealthStatus = healthy
 		e.PodIP, e.Ports = podAddress(m)
+		e.SickTargets = g.sickTargets(e.PodIP)
 	}
 	return e
 }

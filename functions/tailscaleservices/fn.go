@@ -81,6 +81,9 @@ func run(r *compose.Run) error {
 		}
 	}
 
+	if err := s.readHealth(r); err != nil {
+		return err
+	}
 	need := requireProxySets(owner.Namespace)
 	r.Require(need)
 	sets, resolved, err := compose.Required[tailnetv1alpha1.ProxySet](r, need)

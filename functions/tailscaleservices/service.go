@@ -49,6 +49,9 @@ type service struct {
 
 	sel selection
 
+	// health of what Gateways reach through the service. Nil unless it is reported.
+	health *tailnetv1alpha1.HealthReportSpec
+
 	// tailnetTags are the tags that the tailnet puts on every machine.
 	tailnetTags []tailnetv1alpha1.Tag
 

@@ -72,6 +72,7 @@ func (s *service) status() gatewayv1alpha1.TailscaleServicesStatus {
 		out.RemoteClusters = append(out.RemoteClusters, remoteCluster(c))
 	}
 	out.DiscoveredServices = s.discovered()
+	out.LoadBalancingStatus = s.loadBalancing()
 	for _, p := range s.sel.sets {
 		out.SelectedEndpoints = append(out.SelectedEndpoints, s.selected(p))
 	}
@@ -102,6 +103,7 @@ func (s *service) selected(p tailnetv1alpha1.ProxySet) gatewayv1alpha1.SelectedE
 		HealthStatus: gatewayv1alpha1.SelectedHealth{
 			HealthyMachines:   healthy,
 			UnhealthyMachines: max(machines(p)-healthy, 0),
+			SickWays:          s.sickWays(p),
 		},
 	}
 	if healthy > 0 {

@@ -61,6 +61,9 @@ func Service(name string) string {
 	return Child("ts", name)
 }
 
+// HealthReport is the name of the HealthReport of an object of ours.
+func HealthReport(kind, name string) string { return Child(strings.ToLower(kind), name) }
+
 func join(limit int, hash bool, parts []string) string {
 	joined := strings.Join(parts, "-")
 	name := strings.Map(dnsLabelRune, strings.ToLower(joined))

@@ -322,6 +322,14 @@ type EndpointStatus struct {
 	// Message tells what is missing when the proxy is not healthy.
 	// +optional
 	Message string `json:"message,omitempty"`
+
+	// SickTargets are the targets that Gateways reach through this pod only when no
+	// other way is left, by name. Absent unless routes name them. At most 64 are
+	// listed.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	SickTargets []string `json:"sickTargets,omitempty"`
 }
 
 // An EndpointPort is a port of a proxy pod.

@@ -200,6 +200,11 @@ type TailscaleServicesSpec struct {
 type SelectedHealth struct {
 	HealthyMachines   int32 `json:"healthyMachines"`
 	UnhealthyMachines int32 `json:"unhealthyMachines"`
+
+	// SickWays is how many ways of the TailscaleEndpoints to other clusters Gateways
+	// use only when no other is left.
+	// +optional
+	SickWays int32 `json:"sickWays,omitempty"`
 }
 
 // A SelectedEndpoints is a TailscaleEndpoints that the selector picked.
@@ -302,6 +307,40 @@ type DiscoveredService struct {
 	Tags []string `json:"tags,omitempty"`
 }
 
+// A SickEndpoint is one that Gateways use only when no other is left.
+type SickEndpoint struct {
+	// Name of its backend, or of the ServiceAttachment that leads to another cluster.
+	Name string `json:"name"`
+
+	// Address is host:port.
+	Address string `json:"address"`
+
+	// Reason in a few words.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+}
+
+// A LoadBalancingStatus is how the endpoints fare that Gateways send requests to, as
+// their extension finds out by probes. It changes when one becomes sick or well.
+type LoadBalancingStatus struct {
+	// ActiveTier is who answers: Local backends, Remote clusters, or whoever is left
+	// as the LastResort. Of several ports it is the worst.
+	ActiveTier string `json:"activeTier"`
+
+	// Endpoints is how many there are, pods and ways to other clusters, added up over
+	// ports that routes name.
+	Endpoints int32 `json:"endpoints"`
+
+	// HealthyEndpoints is how many of them are not sick.
+	HealthyEndpoints int32 `json:"healthyEndpoints"`
+
+	// SickEndpoints by name and address. At most 16 are listed.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	SickEndpoints []SickEndpoint `json:"sickEndpoints,omitempty"`
+}
+
 // A TailscaleServicesStatus is the observed state of a TailscaleServices.
 type TailscaleServicesStatus struct {
 	xpv2.ConditionedStatus `json:",inline"`
@@ -321,6 +360,10 @@ type TailscaleServicesStatus struct {
 	// HealthyBackends is how many machines host it now.
 	// +optional
 	HealthyBackends *int32 `json:"healthyBackends,omitempty"`
+
+	// LoadBalancingStatus is absent unless routes name the object.
+	// +optional
+	LoadBalancingStatus *LoadBalancingStatus `json:"loadBalancingStatus,omitempty"`
 
 	// ClusterCount is how many clusters share the service, this one included.
 	// Absent unless sharing is Shared.

@@ -44,6 +44,7 @@ const (
 	MachineSetKind             = "MachineSet"
 	ProxySetKind               = "ProxySet"
 	ServiceAttachmentKind      = "ServiceAttachment"
+	HealthReportKind           = "HealthReport"
 	AuthKeyKind                = "AuthKey"
 	DeviceKind                 = "Device"
 	DiscoveryKind              = "Discovery"
@@ -91,6 +92,7 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&MachineSet{}, &MachineSetList{},
 		&ProxySet{}, &ProxySetList{},
 		&ServiceAttachment{}, &ServiceAttachmentList{},
+		&HealthReport{}, &HealthReportList{},
 		&AuthKey{}, &AuthKeyList{},
 		&Device{}, &DeviceList{},
 		&Discovery{}, &DiscoveryList{},

@@ -1,0 +1,250 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"context"
+	"reflect"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/health"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+const (
+	// pause between two writes of one report: each has a function run, and counts
+	// against its composite in Crossplane's circuit breaker.
+	pause = 5 * time.Second
+
+	// retry after a write that failed.
+	retry = 30 * time.Second
+
+	// warmUp is how long probes go on before anything is reported: at first all look
+	// well to who has just started.
+	warmUp = 20 * time.Second
+
+	// timeout of a request.
+	timeout = 10 * time.Second
+
+	// manager of the fields that are applied.
+	manager = client.FieldOwner("tailscale-gateway-extension")
+)
+
+// Targets that are probed. A health.Prober has them.
+type Targets interface {
+	Targets() []health.Target
+}
+
+// A Writer keeps HealthReports up to date while it runs.
+type Writer struct {
+	targets Targets
+	kube    client.Client
+	objects client.Reader
+	log     logging.Logger
+
+	wake chan struct{}
+
+	// mu guards pending, the objects to look at.
+	mu      sync.Mutex
+	pending map[Object]struct{}
+}
+
+// A report that was written, or is to be.
+type report struct {
+	spec tailnetv1alpha1.HealthReportSpec
+
+	// next is when it may be written again.
+	next time.Time
+}
+
+// NewWriter returns one that writes nothing until it runs. Kube writes reports, and lists
+// them once each time the Writer runs; objects has our kinds, from a cache.
+func NewWriter(t Targets, kube client.Client, objects client.Reader, log logging.Logger) *Writer {
+	return &Writer{targets: t, kube: kube, objects: objects, log: log, wake: make(chan struct{}, 1), pending: map[Object]struct{}{}}
+}
+
+// Scheme of what a Writer reads and writes.
+func Scheme() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+	b := runtime.NewSchemeBuilder(corev1.AddToScheme, gatewayv1alpha1.AddToScheme, tailnetv1alpha1.AddToScheme)
+	return s, errors.Wrap(b.AddToScheme(s), "cannot make a scheme")
+}
+
+// Changed tells which targets have endpoints of another health, or are others, or are
+// gone. It never blocks.
+func (w *Writer) Changed(of []index.TargetKey) {
+	w.mu.Lock()
+	for _, k := range of {
+		w.pending[ObjectOf(k)] = struct{}{}
+	}
+	w.mu.Unlock()
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take what is pending.
+func (w *Writer) take() map[Object]struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := w.pending
+	w.pending = map[Object]struct{}{}
+	return out
+}
+
+// Run until ctx ends. Reports that are there already are listed, and those of objects
+// that no route names any more are deleted.
+func (w *Writer) Run(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-time.After(warmUp):
+	}
+	known, err := w.list(ctx)
+	if err != nil {
+		return err
+	}
+	w.take()
+	due := map[Object]struct{}{}
+	for o := range known {
+		due[o] = struct{}{}
+	}
+	for _, t := range w.targets.Targets() {
+		due[ObjectOf(t.Key)] = struct{}{}
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.wake:
+		case <-timer.C:
+		}
+		for o := range w.take() {
+			due[o] = struct{}{}
+		}
+		timer.Reset(w.write(ctx, due, known))
+	}
+}
+
+// list reports that are there.
+func (w *Writer) list(ctx context.Context) (map[Object]*report, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	l := &tailnetv1alpha1.HealthReportList{}
+	if err := w.kube.List(ctx, l); err != nil {
+		return nil, errors.Wrap(err, "cannot list HealthReports")
+	}
+	out := map[Object]*report{}
+	for i := range l.Items {
+		if o, ok := objectOf(&l.Items[i]); ok {
+			out[o] = &report{spec: l.Items[i].Spec}
+		}
+	}
+	return out, nil
+}
+
+// write what is due and may be written, and return how long to wait for the rest.
+func (w *Writer) write(ctx context.Context, due map[Object]struct{}, known map[Object]*report) time.Duration {
+	wait := time.Hour
+	if len(due) == 0 {
+		return wait
+	}
+	by := map[Object][]health.Target{}
+	for _, t := range w.targets.Targets() {
+		o := ObjectOf(t.Key)
+		by[o] = append(by[o], t)
+	}
+	for o := range due {
+		now := time.Now()
+		if r := known[o]; r != nil && now.Before(r.next) {
+			wait = min(wait, r.next.Sub(now))
+			continue
+		}
+		if err := w.settle(ctx, o, by[o], known); err != nil {
+			w.log.Info("Cannot report health", "kind", o.kind(), "object", o.NamespacedName.String(), "error", err)
+			if known[o] == nil {
+				known[o] = &report{}
+			}
+			known[o].next = now.Add(retry)
+			wait = min(wait, retry)
+			continue
+		}
+		delete(due, o)
+	}
+	return wait
+}
+
+// settle the report of one object.
+func (w *Writer) settle(ctx context.Context, o Object, of []health.Target, known map[Object]*report) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if len(of) == 0 {
+		if known[o] == nil {
+			return nil
+		}
+		n := o.report()
+		r := &tailnetv1alpha1.HealthReport{ObjectMeta: metav1.ObjectMeta{Namespace: n.Namespace, Name: n.Name}}
+		if err := client.IgnoreNotFound(w.kube.Delete(ctx, r)); err != nil {
+			return errors.Wrap(err, "cannot delete HealthReport")
+		}
+		delete(known, o)
+		return nil
+	}
+	spec := build(o, of)
+	if r := known[o]; r != nil && reflect.DeepEqual(r.spec, spec) {
+		return nil
+	}
+	owner, err := w.owner(ctx, o)
+	if kerrors.IsNotFound(err) {
+		// It goes, and its report with it.
+		delete(known, o)
+		return nil
+	}
+	if err != nil {
+		return errors.Wrap(err, "cannot get the object")
+	}
+	n := o.report()
+	u := &tailnetv1alpha1.HealthReport{
+		TypeMeta:   metav1.TypeMeta{APIVersion: tailnetv1alpha1.SchemeGroupVersion.String(), Kind: tailnetv1alpha1.HealthReportKind},
+		ObjectMeta: metav1.ObjectMeta{Namespace: n.Namespace, Name: n.Name, OwnerReferences: []metav1.OwnerReference{owner}},
+		Spec:       spec,
+	}
+	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(u)
+	if err != nil {
+		return errors.Wrap(err, "cannot convert HealthReport")
+	}
+	if err := w.kube.Apply(ctx, client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: raw}), manager, client.ForceOwnership); err != nil {
+		return errors.Wrap(err, "cannot apply HealthReport")
+	}
+	known[o] = &report{spec: spec, next: time.Now().Add(pause)}
+	return nil
+}
+
+// owner that the report goes with.
+func (w *Writer) owner(ctx context.Context, o Object) (metav1.OwnerReference, error) {
+	var obj client.Object = &gatewayv1alpha1.TailscaleServices{}
+	if o.Kind == index.TargetEndpoints {
+		obj = &gatewayv1alpha1.TailscaleEndpoints{}
+	}
+	if err := w.objects.Get(ctx, o.NamespacedName, obj); err != nil {
+		return metav1.OwnerReference{}, err
+	}
+	return metav1.OwnerReference{APIVersion: gatewayv1alpha1.SchemeGroupVersion.String(), Kind: o.kind(), Name: o.Name, UID: obj.GetUID()}, nil
+}

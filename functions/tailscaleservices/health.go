@@ -1,0 +1,84 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+)
+
+// maxSick endpoints are listed in the status.
+const maxSick = 16
+
+// tiers from the best to the worst.
+var tiers = []tailnetv1alpha1.HealthTier{ //nolint:gochecknoglobals // A constant list.
+	tailnetv1alpha1.HealthTierLocal, tailnetv1alpha1.HealthTierRemote, tailnetv1alpha1.HealthTierLastResort,
+}
+
+// readHealth of what Gateways reach. Routes cannot name what a step of a pipeline makes.
+func (s *service) readHealth(r *compose.Run) error {
+	if r.HasInput() {
+		return nil
+	}
+	var err error
+	s.health, err = r.Health("TailscaleServices", s.owner)
+	return err
+}
+
+// sickWays is how many ways of an endpoints to other clusters are sick.
+func (s *service) sickWays(p tailnetv1alpha1.ProxySet) int32 {
+	if s.health == nil {
+		return 0
+	}
+	ours := map[string]bool{}
+	for _, a := range s.attachments {
+		if a.Spec.Direction == tailnetv1alpha1.DirectionEgress && a.Spec.Endpoints == p.Spec.Endpoints {
+			ours[a.GetName()] = true
+		}
+	}
+	n := int32(0)
+	for _, port := range s.health.Ports {
+		for _, e := range port.Sick {
+			if ours[e.Name] {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// loadBalancing adds up what is reported of the service's ports.
+func (s *service) loadBalancing() *gatewayv1alpha1.LoadBalancingStatus {
+	if s.health == nil || len(s.health.Ports) == 0 {
+		return nil
+	}
+	out := &gatewayv1alpha1.LoadBalancingStatus{}
+	worst := 0
+	for _, p := range s.health.Ports {
+		worst = max(worst, slices.Index(tiers, p.Tier))
+		out.Endpoints += p.Endpoints
+		out.HealthyEndpoints += p.Healthy
+		for _, e := range p.Sick {
+			out.SickEndpoints = append(out.SickEndpoints, gatewayv1alpha1.SickEndpoint{
+				Name:    e.Name,
+				Address: net.JoinHostPort(e.Address, strconv.Itoa(int(e.EndpointPort))),
+				Reason:  e.Reason,
+			})
+		}
+	}
+	out.ActiveTier = string(tiers[worst])
+	slices.SortFunc(out.SickEndpoints, func(a, b gatewayv1alpha1.SickEndpoint) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Address, b.Address), strings.Compare(a.Reason, b.Reason))
+	})
+	out.SickEndpoints = slices.Compact(out.SickEndpoints)
+	out.SickEndpoints = out.SickEndpoints[:min(len(out.SickEndpoints), maxSick)]
+	return out
+}

@@ -1,0 +1,31 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package compose
+
+import (
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
+)
+
+// Health of what Gateways reach through an object of ours, as their extension reports
+// it. Nil if it does not: there may be no extension, or no route that names the object,
+// so nobody waits for it. Its report changes only when an endpoint becomes sick or well.
+func (r *Run) Health(kind string, o Owner) (*tailnetv1alpha1.HealthReportSpec, error) {
+	q := Requirement{
+		Key:        "health",
+		APIVersion: tailnetv1alpha1.SchemeGroupVersion.String(),
+		Kind:       tailnetv1alpha1.HealthReportKind,
+		Namespace:  o.Namespace,
+		Name:       names.HealthReport(kind, o.Name),
+	}
+	r.Require(q)
+	found, _, err := Required[tailnetv1alpha1.HealthReport](r, q)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	if s := found[0].Spec; s.For.Kind == kind && s.For.Name == o.Name {
+		return &s, nil
+	}
+	return nil, nil
+}

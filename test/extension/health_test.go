@@ -1,0 +1,147 @@
+//go:build integration
+
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package extension_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// checked is the cluster whose endpoints TestHealth looks at.
+const checked = "tailscale/services/default/checked/80/http"
+
+// A patient answers requests with its own address. Sick, it still does, but tells
+// others than Envoy that it is not well: so what Envoy does then is by the extension's
+// probes alone.
+type patient struct {
+	address string
+	sick    atomic.Bool
+}
+
+func (p *patient) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/health" && p.sick.Load() && !strings.HasPrefix(r.UserAgent(), "Envoy/") {
+		http.Error(w, "sick", http.StatusInternalServerError)
+		return
+	}
+	_, _ = w.Write([]byte(p.address)) // Who is gone needs no answer.
+}
+
+// TestHealth shows in a real Envoy that an endpoint which accepts connections, and
+// answers its health path with errors, becomes the last resort, and comes back.
+func TestHealth(t *testing.T) {
+	w := newWorld(t)
+	a, b := &patient{address: "192.0.2.10:8010"}, &patient{address: "192.0.2.11:8010"}
+	for _, p := range []*patient{a, b} {
+		s := httptest.NewUnstartedServer(p)
+		s.Listener = w.listen(t, p.address)
+		s.Start()
+		t.Cleanup(s.Close)
+	}
+	w.apply(t, "health.yaml")
+	w.stand(t, map[string]string{a.address: "0 HEALTHY", b.address: "0 HEALTHY"})
+	w.spread(t, a.address, b.address)
+
+	a.sick.Store(true)
+	w.stand(t, map[string]string{a.address: "1 DEGRADED", b.address: "0 HEALTHY"})
+	w.spread(t, b.address)
+
+	b.sick.Store(true)
+	w.stand(t, map[string]string{a.address: "0 HEALTHY", b.address: "0 HEALTHY"})
+	w.spread(t, a.address, b.address)
+
+	b.sick.Store(false)
+	w.stand(t, map[string]string{a.address: "1 DEGRADED", b.address: "0 HEALTHY"})
+	a.sick.Store(false)
+	w.stand(t, map[string]string{a.address: "0 HEALTHY", b.address: "0 HEALTHY"})
+	w.spread(t, a.address, b.address)
+}
+
+// stand waits until the cluster's endpoints have these priorities and healths in Envoy.
+func (w *world) stand(t *testing.T, want map[string]string) {
+	t.Helper()
+	err := w.Until(within(t), func(ctx context.Context) error {
+		got, err := w.standing(ctx)
+		if err == nil && !cmp.Equal(want, got) {
+			err = errors.Errorf("endpoints stand at %v, not %v", got, want)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) standing(ctx context.Context) (map[string]string, error) {
+	b, err := w.Admin(ctx, "/clusters?format=json")
+	if err != nil {
+		return nil, err
+	}
+	var said struct {
+		Clusters []struct {
+			Name  string `json:"name"`
+			Hosts []struct {
+				Priority int `json:"priority"`
+				Address  struct {
+					Socket struct {
+						Address string      `json:"address"`
+						Port    json.Number `json:"port_value"`
+					} `json:"socket_address"`
+				} `json:"address"`
+				Health struct {
+					EDS     string `json:"eds_health_status"`
+					Failing bool   `json:"failed_active_health_check"`
+				} `json:"health_status"`
+			} `json:"host_statuses"`
+		} `json:"cluster_statuses"`
+	}
+	if err := json.Unmarshal(b, &said); err != nil {
+		return nil, errors.Wrap(err, "cannot read what Envoy says of its clusters")
+	}
+	out := map[string]string{}
+	for _, c := range said.Clusters {
+		if c.Name != checked {
+			continue
+		}
+		for _, h := range c.Hosts {
+			health := h.Health.EDS
+			if h.Health.Failing {
+				health = "FAILING"
+			}
+			out[h.Address.Socket.Address+":"+h.Address.Socket.Port.String()] = string(rune('0'+h.Priority)) + " " + health
+		}
+	}
+	return out, nil
+}
+
+// spread wants requests to be answered by these, and by no other.
+func (w *world) spread(t *testing.T, want ...string) {
+	t.Helper()
+	const total = 100
+	got, wanted := map[string]bool{}, map[string]bool{}
+	ctx := within(t)
+	for range total {
+		who, err := w.get(ctx, "checked.example.com")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[who] = true
+	}
+	for _, a := range want {
+		wanted[a] = true
+	}
+	if diff := cmp.Diff(wanted, got); diff != "" {
+		t.Errorf("who answers: -want, +got\n%s", diff)
+	}
+}
