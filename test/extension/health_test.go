@@ -8,6 +8,7 @@ package extension_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -15,8 +16,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
 // checked is the cluster whose endpoints TestHealth looks at.
@@ -56,6 +63,7 @@ func TestHealth(t *testing.T) {
 	a.sick.Store(true)
 	w.stand(t, map[string]string{a.address: "1 DEGRADED", b.address: "0 HEALTHY"})
 	w.spread(t, b.address)
+	w.reported(t, "Local 1 of 2: checked 192.0.2.10 HTTP status 500")
 
 	b.sick.Store(true)
 	w.stand(t, map[string]string{a.address: "0 HEALTHY", b.address: "0 HEALTHY"})
@@ -66,6 +74,36 @@ func TestHealth(t *testing.T) {
 	a.sick.Store(false)
 	w.stand(t, map[string]string{a.address: "0 HEALTHY", b.address: "0 HEALTHY"})
 	w.spread(t, a.address, b.address)
+}
+
+// reported waits until the HealthReport says so.
+func (w *world) reported(t *testing.T, want string) {
+	t.Helper()
+	err := w.Until(within(t), func(ctx context.Context) error {
+		r := &tailnetv1alpha1.HealthReport{}
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(tailnetv1alpha1.SchemeGroupVersion.WithKind(tailnetv1alpha1.HealthReportKind))
+		if err := w.kube.Get(ctx, types.NamespacedName{Namespace: "default", Name: names.HealthReport("TailscaleServices", "checked")}, u); err != nil {
+			return err
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, r); err != nil {
+			return err
+		}
+		got := ""
+		for _, p := range r.Spec.Ports {
+			got += fmt.Sprintf("%s %d of %d:", p.Tier, p.Healthy, p.Endpoints)
+			for _, e := range p.Sick {
+				got += fmt.Sprintf(" %s %s %s", e.Name, e.Address, e.Reason)
+			}
+		}
+		if len(r.OwnerReferences) != 1 || got != want {
+			return errors.Errorf("the report says %q with %d owners, not %q", got, len(r.OwnerReferences), want)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 // stand waits until the cluster's endpoints have these priorities and healths in Envoy.

@@ -94,7 +94,7 @@ func newWorld(t *testing.T) *world {
 	w.command = []string{
 		build(t), "--hooks-address=unix:" + socket, "--eds-address=127.0.0.1:5006", "--eds-target=[127.0.0.1]:5006",
 		"--eds-tls=" + edsCertificate(t), "--eds-server-name=" + edsName,
-		"--observe-address=127.0.0.1:5007", "--kubeconfig=" + kubeconfig,
+		"--observe-address=127.0.0.1:5007", "--kubeconfig=" + kubeconfig, "--namespace=default",
 	}
 	w.startExtension(t)
 	t.Cleanup(func() { check(t, w.extension.Stop(20*time.Second)) })

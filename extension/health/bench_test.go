@@ -1,0 +1,49 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+// benchProber has 5000 targets with two endpoints each.
+func benchProber() (*Prober, []*endpoint) {
+	var ts []*index.Target
+	for i := range 5000 {
+		ts = append(ts, targetOf(fmt.Sprint(i), index.Delays{}, fmt.Sprintf("a%d", i), fmt.Sprintf("b%d", i)))
+	}
+	s := &fakeStore{placed: map[index.TargetKey]index.Placement{}}
+	s.set(ts...)
+	p := NewProber(s, Options{})
+	p.sync(time.Now())
+	all := make([]*endpoint, 0, len(p.checks))
+	for _, e := range p.checks {
+		p.due.remove(e)
+		all = append(all, e)
+	}
+	return p, all
+}
+
+// BenchmarkFinish is what one probe costs beside the network.
+func BenchmarkFinish(b *testing.B) {
+	p, all := benchProber()
+	ok, _, _ := results()
+	for i := 0; b.Loop(); i++ {
+		e := all[i%len(all)]
+		p.due.remove(e)
+		p.finish(time.Now(), outcome{of: e, result: ok})
+	}
+}
+
+// BenchmarkSync is what a new snapshot costs in which no target is another.
+func BenchmarkSync(b *testing.B) {
+	p, _ := benchProber()
+	for b.Loop() {
+		p.sync(time.Now())
+	}
+}

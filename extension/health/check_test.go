@@ -1,0 +1,147 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"context"
+	"encoding/pem"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+// addressOf a listener.
+func addressOf(t *testing.T, l net.Listener) index.Address {
+	t.Helper()
+	host, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return index.Address{Host: host, Port: int32(p)}
+}
+
+func TestNetCheck(t *testing.T) {
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/ok":
+		case r.URL.Path == "/named" && r.Host == "web.shop.svc":
+		case r.URL.Path == "/h2" && r.ProtoMajor == 2:
+		case r.URL.Path == "/moved":
+			http.Redirect(w, r, "/sick", http.StatusFound)
+		case r.URL.Path == "/hangs":
+			<-r.Context().Done()
+		default:
+			http.Error(w, "sick", http.StatusServiceUnavailable)
+		}
+	})
+	plain := httptest.NewUnstartedServer(h)
+	plain.Config.Protocols = &http.Protocols{}
+	plain.Config.Protocols.SetHTTP1(true)
+	plain.Config.Protocols.SetUnencryptedHTTP2(true)
+	plain.Start()
+	defer plain.Close()
+	secure := httptest.NewUnstartedServer(h)
+	secure.EnableHTTP2 = true
+	secure.StartTLS()
+	defer secure.Close()
+	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}))
+	up, tls := addressOf(t, plain.Listener), addressOf(t, secure.Listener)
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	down := addressOf(t, l)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	ok := Result{OK: true}
+	cases := map[string]struct {
+		reason string
+		check  Check
+		want   Result
+	}{
+		"Connects":    {reason: "Without a path a connection is enough.", check: Check{Address: up}, want: ok},
+		"Refused":     {reason: "Nobody answered.", check: Check{Address: down}, want: Result{Reason: "connection refused"}},
+		"HTTPRefused": {reason: "Nor did he here.", check: Check{Address: down, Path: "/ok"}, want: Result{Reason: "connection refused"}},
+		"OK":          {reason: "2xx is well.", check: Check{Address: up, Path: "/ok"}, want: ok},
+		"Redirect":    {reason: "3xx is, and is not followed.", check: Check{Address: up, Path: "/moved"}, want: ok},
+		"Sick":        {reason: "5xx is an answer.", check: Check{Address: up, Path: "/sick"}, want: Result{Answered: true, Reason: "HTTP status 503"}},
+		"Named":       {reason: "Requests carry the name.", check: Check{Address: up, Path: "/named", Name: "web.shop.svc"}, want: ok},
+		"HTTP2":       {reason: "gRPC backends speak HTTP/2 alone.", check: Check{Address: up, Path: "/h2", HTTP2: true}, want: ok},
+		"Hangs":       {reason: "Who takes too long did not answer.", check: Check{Address: up, Path: "/hangs", Timeout: 50 * time.Millisecond}, want: Result{Reason: "timed out"}},
+		"TLS":         {reason: "The certificate chains to the bundle.", check: Check{Address: tls, Path: "/ok", TLS: true, ServerName: "example.com", CA: ca}, want: ok},
+		"TLSHTTP2":    {reason: "HTTP/2 over TLS.", check: Check{Address: tls, Path: "/h2", HTTP2: true, TLS: true, ServerName: "example.com", CA: ca}, want: ok},
+		"TLSConnects": {reason: "A handshake is a connection.", check: Check{Address: tls, TLS: true, ServerName: "example.com", CA: ca}, want: ok},
+		"WrongName":   {reason: "A certificate of another is not trusted.", check: Check{Address: tls, TLS: true, ServerName: "other.test", CA: ca}, want: Result{Reason: "its certificate cannot be verified"}},
+		"NoBundle":    {reason: "Nor is one of nobody.", check: Check{Address: tls, TLS: true, ServerName: "example.com"}, want: Result{Reason: "its certificate cannot be verified"}},
+	}
+	for n, tc := range cases {
+		t.Run(n, func(t *testing.T) {
+			d := tc.check.Timeout
+			if d == 0 {
+				d = 30 * time.Second
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), d)
+			defer cancel()
+			if diff := cmp.Diff(tc.want, NetCheck(ctx, tc.check)); diff != "" {
+				t.Errorf("%s\n-want, +got\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestNewCheck(t *testing.T) {
+	hc := &index.HealthCheck{Path: "/health", Host: "web.shop.svc", Interval: time.Second, Timeout: time.Second, Healthy: 2, Unhealthy: 3}
+	c := index.Candidate{Address: index.Address{Host: "10.0.0.1", Port: 80}, Hostname: "a.example"}
+	plain := Check{Address: c.Address, Interval: time.Second, Timeout: time.Second, Healthy: 2, Unhealthy: 3}
+	with := func(fn func(*Check)) Check {
+		out := plain
+		fn(&out)
+		return out
+	}
+	unnamed := *hc
+	unnamed.Host = ""
+	cases := map[string]struct {
+		reason   string
+		protocol index.Protocol
+		shape    index.Shape
+		want     Check
+		ok       bool
+	}{
+		"None":   {reason: "Who asks for no check has none.", protocol: index.ProtocolHTTP},
+		"UDP":    {reason: "Nothing is known that a datagram's receiver must answer.", protocol: index.ProtocolUDP, shape: index.Shape{HealthCheck: hc}},
+		"HTTP":   {reason: "As Envoy does.", protocol: index.ProtocolHTTP, shape: index.Shape{HealthCheck: hc}, want: with(func(c *Check) { c.Path, c.Name = "/health", "web.shop.svc" }), ok: true},
+		"TCP":    {reason: "Envoy asks for a connection where it speaks no HTTP.", protocol: index.ProtocolTCP, shape: index.Shape{HealthCheck: hc}, want: plain, ok: true},
+		"GRPC":   {reason: "gRPC is HTTP/2.", protocol: index.ProtocolGRPC, shape: index.Shape{HealthCheck: hc}, want: with(func(c *Check) { c.Path, c.Name, c.HTTP2 = "/health", "web.shop.svc", true }), ok: true},
+		"Hosted": {reason: "Without a host the endpoint's is used.", protocol: index.ProtocolHTTP, shape: index.Shape{HealthCheck: &unnamed}, want: with(func(c *Check) { c.Path, c.Name = "/health", "a.example" }), ok: true},
+		"TLS": {
+			reason: "The server is named for its certificate.", protocol: index.ProtocolHTTP, shape: index.Shape{HealthCheck: hc, TLS: &index.UpstreamTLS{CA: "pem"}},
+			want: with(func(c *Check) {
+				c.Path, c.Name, c.TLS, c.ServerName, c.CA = "/health", "web.shop.svc", true, "web.shop.svc", "pem"
+			}), ok: true,
+		},
+	}
+	for n, tc := range cases {
+		t.Run(n, func(t *testing.T) {
+			k := key("web")
+			k.Protocol = tc.protocol
+			got, ok := NewCheck(&index.Target{Key: k, Shape: tc.shape}, c)
+			if diff := cmp.Diff(tc.want, got); diff != "" || ok != tc.ok {
+				t.Errorf("%s\n%v, want %v; -want, +got\n%s", tc.reason, ok, tc.ok, diff)
+			}
+		})
+	}
+}

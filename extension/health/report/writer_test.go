@@ -1,0 +1,265 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/health"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+// probed is what a prober says.
+type probed struct {
+	mu sync.Mutex
+	of []health.Target
+}
+
+func (p *probed) Targets() []health.Target {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.of)
+}
+
+func (p *probed) set(of ...health.Target) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.of = of
+}
+
+func keyOf(name string, port int32) index.TargetKey {
+	return index.TargetKey{Kind: index.TargetServices, Namespace: "shop", Name: name, Port: port, Protocol: index.ProtocolHTTP}
+}
+
+// targetOf a service with two endpoints, of which those that are named are sick.
+func targetOf(name string, port int32, sick ...string) health.Target {
+	t := health.Target{Key: keyOf(name, port), Tier: health.TierLocal}
+	for _, a := range []string{"10.0.0.2", "10.0.0.1"} {
+		e := health.Endpoint{Name: "app", Address: a, Port: 8080, IsHealthy: true}
+		if slices.Contains(sick, a) {
+			e.IsHealthy, e.Reason = false, "HTTP status 500"
+		}
+		t.Endpoints = append(t.Endpoints, e)
+	}
+	return t
+}
+
+func TestBuild(t *testing.T) {
+	o := ObjectOf(keyOf("web", 80))
+	got := build(o, []health.Target{targetOf("web", 443), targetOf("web", 80, "10.0.0.1", "10.0.0.2")})
+	sick := func(a string) tailnetv1alpha1.SickEndpoint {
+		return tailnetv1alpha1.SickEndpoint{Name: "app", Address: a, EndpointPort: 8080, Reason: "HTTP status 500"}
+	}
+	want := tailnetv1alpha1.HealthReportSpec{
+		For: tailnetv1alpha1.HealthReportTarget{Kind: "TailscaleServices", Name: "web"},
+		Ports: []tailnetv1alpha1.HealthReportPort{
+			{Port: 80, Protocol: "http", Tier: "Local", Endpoints: 2, Sick: []tailnetv1alpha1.SickEndpoint{sick("10.0.0.1"), sick("10.0.0.2")}},
+			{Port: 443, Protocol: "http", Tier: "Local", Endpoints: 2, Healthy: 2},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want, +got\n%s", diff)
+	}
+	e := ObjectOf(index.TargetKey{Kind: index.TargetEndpoints, Namespace: "shop", Name: "web"})
+	if e.report() == o.report() {
+		t.Error("objects of two kinds and one name have one report")
+	}
+	for _, o := range []Object{o, e} {
+		n := o.report()
+		r := &tailnetv1alpha1.HealthReport{ObjectMeta: metav1.ObjectMeta{Namespace: n.Namespace, Name: n.Name}, Spec: build(o, nil)}
+		if got, ok := objectOf(r); !ok || got != o {
+			t.Errorf("the report of %v is of %v", o, got)
+		}
+		r.Name = "another"
+		if _, ok := objectOf(r); ok {
+			t.Error("a report that is not called as ours are is not ours")
+		}
+	}
+}
+
+// A desk is a running writer, and what it writes.
+type desk struct {
+	kube   client.Client
+	probed *probed
+	w      *Writer
+
+	mu      sync.Mutex
+	applied int
+	fail    error
+	stop    func()
+}
+
+func (d *desk) writes() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.applied
+}
+
+func newDesk(t *testing.T, objects ...client.Object) *desk {
+	t.Helper()
+	s, err := Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &desk{probed: &probed{}}
+	d.kube = fake.NewClientBuilder().WithScheme(s).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			d.mu.Lock()
+			d.applied++
+			err := d.fail
+			d.mu.Unlock()
+			if err != nil {
+				return err
+			}
+			return c.Apply(ctx, o, opts...)
+		},
+	}).Build()
+	d.w = NewWriter(d.probed, d.kube, d.kube, logging.NewNopLogger())
+	return d
+}
+
+func (d *desk) start(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- d.w.Run(ctx) }()
+	d.stop = func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// healthy is how many endpoints the report of web says are; -1 if there is none.
+func (d *desk) healthy(t *testing.T) int32 {
+	t.Helper()
+	r := &tailnetv1alpha1.HealthReport{}
+	err := d.kube.Get(t.Context(), ObjectOf(keyOf("web", 80)).report(), r)
+	if client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	if err != nil {
+		return -1
+	}
+	if len(r.OwnerReferences) != 1 || r.OwnerReferences[0].UID != "1" {
+		t.Errorf("owners %v, want the object", r.OwnerReferences)
+	}
+	return r.Spec.Ports[0].Healthy
+}
+
+func after(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func web() client.Object {
+	return &gatewayv1alpha1.TailscaleServices{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: types.UID("1")}}
+}
+
+func TestWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, web())
+		d.probed.set(targetOf("web", 80))
+		d.start(t)
+		defer d.stop()
+		after(warmUp - time.Second)
+		if n := d.writes(); n != 0 {
+			t.Fatalf("%d writes before endpoints have been probed", n)
+		}
+		after(2 * time.Second)
+		if h := d.healthy(t); h != 2 || d.writes() != 1 {
+			t.Fatalf("%d healthy after %d writes, want 2 after one", h, d.writes())
+		}
+		changed := []index.TargetKey{keyOf("web", 80), keyOf("unknown", 80)}
+		after(time.Minute)
+		d.w.Changed(changed)
+		after(time.Minute)
+		if n := d.writes(); n != 1 {
+			t.Fatalf("%d writes, want none for what has not changed", n)
+		}
+		for _, sick := range [][]string{{"10.0.0.1"}, {}, {"10.0.0.1", "10.0.0.2"}} {
+			d.probed.set(targetOf("web", 80, sick...))
+			d.w.Changed(changed)
+			after(time.Second)
+		}
+		if h := d.healthy(t); h != 1 || d.writes() != 2 {
+			t.Fatalf("%d healthy after %d writes, want the first transition at once, and no other yet", h, d.writes())
+		}
+		after(pause)
+		if h := d.healthy(t); h != 0 || d.writes() != 3 {
+			t.Fatalf("%d healthy after %d writes, want the last transition, in one", h, d.writes())
+		}
+		d.probed.set()
+		d.w.Changed(changed)
+		after(pause)
+		if h := d.healthy(t); h != -1 {
+			t.Errorf("%d healthy, want no report for what no route names", h)
+		}
+	})
+}
+
+func TestWriterTakesOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		report := func(o Object, of ...health.Target) client.Object {
+			n := o.report()
+			return &tailnetv1alpha1.HealthReport{
+				ObjectMeta: metav1.ObjectMeta{Namespace: n.Namespace, Name: n.Name, OwnerReferences: []metav1.OwnerReference{{UID: "1"}}},
+				Spec:       build(o, of),
+			}
+		}
+		gone := ObjectOf(keyOf("gone", 80))
+		d := newDesk(t, web(), report(ObjectOf(keyOf("web", 80)), targetOf("web", 80)), report(gone))
+		d.probed.set(targetOf("web", 80), targetOf("ownerless", 80))
+		d.start(t)
+		defer d.stop()
+		after(warmUp + time.Second)
+		if n := d.writes(); n != 0 {
+			t.Errorf("%d writes, want none: what is there is right, and who has no object has no report", n)
+		}
+		r := &tailnetv1alpha1.HealthReport{}
+		if err := d.kube.Get(t.Context(), gone.report(), r); client.IgnoreNotFound(err) != nil || err == nil {
+			t.Errorf("a report that nobody needs is there still: %v", err)
+		}
+	})
+}
+
+func TestWriterTriesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, web())
+		d.fail = errors.New("boom")
+		d.probed.set(targetOf("web", 80))
+		d.start(t)
+		defer d.stop()
+		after(warmUp + retry + retry/2)
+		if n := d.writes(); n != 2 {
+			t.Errorf("%d writes, want one each %s", n, retry)
+		}
+		d.mu.Lock()
+		d.fail = nil
+		d.mu.Unlock()
+		after(retry)
+		if h := d.healthy(t); h != 2 {
+			t.Errorf("%d healthy, want 2", h)
+		}
+	})
+}
