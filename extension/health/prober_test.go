@@ -5,13 +5,17 @@ package health
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
@@ -208,6 +212,9 @@ func TestFailoverTimeout(t *testing.T) {
 		l.net.set("a", bad)
 		after(30 * time.Second)
 		l.want(t, "nor while these have failed for less than the timeout", index.Placement{LocalOnly: true, Sick: sick("a")})
+		if got, _ := l.p.Target(key("web")); got.Tier != TierLastResort {
+			t.Errorf("%s answers, want who is left", got.Tier)
+		}
 		after(time.Minute)
 		l.want(t, "then they do", index.Placement{Sick: sick("a")})
 		l.net.set("a", ok)
@@ -332,6 +339,70 @@ func TestAtOnce(t *testing.T) {
 		}
 		if total < 3000 {
 			t.Errorf("%d probes in a minute", total)
+		}
+	})
+}
+
+func TestShow(t *testing.T) {
+	_, bad, _ := results()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, targetOf("web", index.Delays{}, "a", "x"))
+		defer l.stop()
+		after(30 * time.Second)
+		l.net.set("a", bad)
+		after(30 * time.Second)
+
+		r := prometheus.NewPedanticRegistry()
+		if err := r.Register(l.p.Metrics()); err != nil {
+			t.Fatal(err)
+		}
+		families, err := r.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]float64{}
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				name := f.GetName()
+				for _, lb := range m.GetLabel() {
+					name += " " + lb.GetValue()
+				}
+				got[name] = m.GetGauge().GetValue() + m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			}
+		}
+		for name, want := range map[string]float64{
+			"tailscale_gateway_health_endpoints Healthy":           1,
+			"tailscale_gateway_health_endpoints Unhealthy":         1,
+			"tailscale_gateway_health_endpoints Unknown":           0,
+			"tailscale_gateway_health_scores":                      2,
+			"tailscale_gateway_health_transitions_total Healthy":   2,
+			"tailscale_gateway_health_transitions_total Unhealthy": 1,
+		} {
+			if v, ok := got[name]; !ok || v != want {
+				t.Errorf("%s is %v, want %v", name, v, want)
+			}
+		}
+		if got["tailscale_gateway_health_probes_total error"] < 3 {
+			t.Errorf("%v probes answered with errors, want 3 at least", got["tailscale_gateway_health_probes_total error"])
+		}
+
+		w := httptest.NewRecorder()
+		l.p.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/endpoints", nil))
+		var said []Target
+		if err := json.Unmarshal(w.Body.Bytes(), &said); err != nil {
+			t.Fatal(err)
+		}
+		if len(said) != 1 || said[0].Tier != TierRemote || len(said[0].Endpoints) != 2 {
+			t.Fatalf("/endpoints says %+v", said)
+		}
+		e := said[0].Endpoints[0]
+		if e.LastHealthCheck == nil || time.Since(*e.LastHealthCheck) > 11*time.Second || e.SuccessiveFailures < 3 || e.HealthScore >= ScoreThreshold {
+			t.Errorf("last check, failures or score: %+v", e)
+		}
+		e.LastHealthCheck, e.SuccessiveFailures, e.HealthScore = nil, 0, 0
+		want := Endpoint{Name: "a", Address: "a", Port: 80, Status: Unhealthy, IsLocal: true, Reason: "HTTP status 500", Weight: 1, Protocol: index.ProtocolHTTP}
+		if diff := cmp.Diff(want, e); diff != "" {
+			t.Errorf("-want, +got\n%s", diff)
 		}
 	})
 }

@@ -86,6 +86,7 @@ func (p *Prober) Targets() []Target {
 
 func (p *Prober) show(k index.TargetKey, t *target) Target {
 	out := Target{Key: k, Cluster: k.ClusterName(), Tier: TierLastResort, Endpoints: []Endpoint{}}
+	kept := t.placed.LocalOnly && slices.ContainsFunc(t.of.Candidates, func(c index.Candidate) bool { return !c.Remote })
 	for i, c := range t.checks {
 		of, e := t.of.Candidates[i], p.checks[c]
 		n := Endpoint{
@@ -103,7 +104,7 @@ func (p *Prober) show(k index.TargetKey, t *target) Target {
 		}
 		out.Endpoints = append(out.Endpoints, n)
 		switch {
-		case !n.IsHealthy || out.Tier == TierLocal:
+		case !n.IsHealthy || out.Tier == TierLocal || of.Remote && kept:
 		case of.Remote || t.placed.Local:
 			out.Tier = TierRemote
 		default:

@@ -179,7 +179,8 @@ type FailoverPolicy struct {
 	HealthyThreshold *int32 `json:"healthyThreshold,omitempty"`
 
 	// FailoverTimeout is how long local backends must fail before traffic
-	// shifts.
+	// shifts. At 0s Envoy decides alone; above, the extension must run for
+	// traffic to shift.
 	// +kubebuilder:default="0s"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must not be negative"
 	// +optional
