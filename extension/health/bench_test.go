@@ -5,6 +5,7 @@ package health
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 func benchProber() (*Prober, []*endpoint) {
 	var ts []*index.Target
 	for i := range 5000 {
-		ts = append(ts, targetOf(fmt.Sprint(i), index.Delays{}, fmt.Sprintf("a%d", i), fmt.Sprintf("b%d", i)))
+		ts = append(ts, targetOf(strconv.Itoa(i), index.Delays{}, fmt.Sprintf("a%d", i), fmt.Sprintf("b%d", i)))
 	}
 	s := &fakeStore{placed: map[index.TargetKey]index.Placement{}}
 	s.set(ts...)

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -307,7 +309,7 @@ func TestAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ts []*index.Target
 		for i := range 1000 {
-			ts = append(ts, targetOf(fmt.Sprint(i), index.Delays{}, fmt.Sprintf("h%d", i)))
+			ts = append(ts, targetOf(strconv.Itoa(i), index.Delays{}, fmt.Sprintf("h%d", i)))
 		}
 		s := &fakeStore{placed: map[index.TargetKey]index.Placement{}}
 		s.set(ts...)
@@ -363,11 +365,11 @@ func TestShow(t *testing.T) {
 		got := map[string]float64{}
 		for _, f := range families {
 			for _, m := range f.GetMetric() {
-				name := f.GetName()
+				name := []string{f.GetName()}
 				for _, lb := range m.GetLabel() {
-					name += " " + lb.GetValue()
+					name = append(name, lb.GetValue())
 				}
-				got[name] = m.GetGauge().GetValue() + m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+				got[strings.Join(name, " ")] = m.GetGauge().GetValue() + m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
 			}
 		}
 		for name, want := range map[string]float64{

@@ -6,6 +6,7 @@ package index
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 	"time"
 
@@ -110,7 +111,7 @@ func TestPlaceLosesNobody(t *testing.T) {
 		p := Placement{LocalOnly: r.IntN(4) == 0, Local: r.IntN(4) == 0, Sick: map[Address]bool{}}
 		count := map[string]int{}
 		for i := range 1 + r.IntN(4) {
-			s := source{name: fmt.Sprint(i), weight: uint64(r.IntN(3)), priority: uint32(r.IntN(3)), remote: r.IntN(2) == 0}
+			s := source{name: strconv.Itoa(i), weight: uint64(r.IntN(3)), priority: uint32(r.IntN(3)), remote: r.IntN(2) == 0}
 			for j := range r.IntN(4) {
 				a := fmt.Sprintf("%d.%d", i, j)
 				s.endpoints = append(s.endpoints, hosts(a)...)

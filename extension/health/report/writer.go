@@ -178,7 +178,7 @@ func (w *Writer) write(ctx context.Context, due map[Object]struct{}, known map[O
 			continue
 		}
 		if err := w.settle(ctx, o, by[o], known); err != nil {
-			w.log.Info("Cannot report health", "kind", o.kind(), "object", o.NamespacedName.String(), "error", err)
+			w.log.Info("Cannot report health", "kind", o.kind(), "object", o.String(), "error", err)
 			if known[o] == nil {
 				known[o] = &report{}
 			}
