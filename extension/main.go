@@ -31,7 +31,7 @@ Envoy Gateway asks it, on --hooks-address, whenever it has translated a Gateway,
 
 Run at least two: Envoy Gateway waits while none answers, and an Envoy that starts meanwhile has no endpoints. Envoys that run keep theirs.
 
-HTTP, on --observe-address: /metrics is for Prometheus, or JSON on request; /healthz and /ready are for kubelet; /health tells what is wrong, and /endpoints how each endpoint fares.`
+HTTP, on --observe-address: /metrics is for Prometheus, or JSON on request; /healthz and /ready are for kubelet; /health tells what is wrong, and /endpoints how each endpoint fares. / is a page that tells where a request goes, and why; /explain has the same as JSON.`
 
 // modeXDSTP is the way to ask for endpoints that is not the default.
 const modeXDSTP = "XDSTP"
@@ -60,7 +60,7 @@ type CLI struct {
 	Probe     bool   `help:"Probe endpoints as Envoys do, and have those that fail come after all others. Envoys check them by themselves too: without it they go by that alone, failoverTimeout and failback delays mean nothing, and status tells nothing of endpoints." default:"true" negatable:"" env:"PROBE" group:"Health"`
 	Namespace string `help:"Namespace that this pod runs in, for the Lease by which replicas settle who writes HealthReports. Without it none are written, and status tells nothing of endpoints." env:"POD_NAMESPACE" group:"Health"`
 
-	ObserveAddress string        `help:"Address to serve metrics and probes on." default:":8080" env:"OBSERVE_ADDRESS" group:"Operation"`
+	ObserveAddress string        `help:"Address to serve metrics, probes and the page on. Who reaches it sees hosts, paths and endpoints of routes, and can change nothing." default:":8080" env:"OBSERVE_ADDRESS" group:"Operation"`
 	Pprof          bool          `help:"Serve profiles of the process under /debug/pprof on the same address. Who reaches it can read memory." env:"PPROF" group:"Operation"`
 	Drain          time.Duration `help:"How long calls are still answered when the extension is told to end, until nobody is sent to it any more." default:"5s" env:"DRAIN" group:"Operation"`
 }

@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"net"
+	"net/http"
 
 	pb "github.com/envoyproxy/gateway/proto/extension"
 	"golang.org/x/sync/errgroup"
@@ -13,6 +14,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/eds"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/explain"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/hooks"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/observe"
@@ -72,8 +74,9 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 		Silence:   src.Silence,
 		Waiting:   src.Waiting,
 		Resources: func() map[string]int { return store.Snapshot().Counts() },
+		Pages:     []func(*http.ServeMux){explain.NewPage(store.Snapshot, log).Register},
 		Log:       log,
-	}, endpoints.Metrics(), prober.Metrics())
+	}, endpoints.Metrics(), prober.Metrics(), store.Metrics())
 
 	hooksServer := serve.NewServer(serve.Options{Credentials: certs.hooks.Credentials(), Interceptor: obs.Interceptor})
 	pb.RegisterEnvoyGatewayExtensionServer(hooksServer, hooks.NewServer(store, from,

@@ -4,7 +4,9 @@
 package index
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -63,17 +65,19 @@ func parseRoute(o client.Object) *parsedRoute {
 	p := &parsedRoute{labels: o.GetLabels(), route: Route{
 		Key:        RouteKey{NamespacedName: client.ObjectKeyFromObject(o)},
 		Generation: o.GetGeneration(),
+		About:      About{Created: o.GetCreationTimestamp().UTC()},
 	}}
 	ns := o.GetNamespace()
 	var parents []gwapiv1.ParentReference
+	var hosts []gwapiv1.Hostname
 	switch r := o.(type) {
 	case *gwapiv1.HTTPRoute:
-		p.route.Key.Kind, parents = KindHTTPRoute, r.Spec.ParentRefs
+		p.route.Key.Kind, parents, hosts = KindHTTPRoute, r.Spec.ParentRefs, r.Spec.Hostnames
 		for _, rule := range r.Spec.Rules {
 			p.route.Rules = append(p.route.Rules, parseHTTPRule(ns, rule))
 		}
 	case *gwapiv1.GRPCRoute:
-		p.route.Key.Kind, parents = KindGRPCRoute, r.Spec.ParentRefs
+		p.route.Key.Kind, parents, hosts = KindGRPCRoute, r.Spec.ParentRefs, r.Spec.Hostnames
 		for _, rule := range r.Spec.Rules {
 			p.route.Rules = append(p.route.Rules, parseGRPCRule(ns, rule))
 		}
@@ -88,7 +92,7 @@ func parseRoute(o client.Object) *parsedRoute {
 			p.addL4(ns, rule.Name, rule.BackendRefs)
 		}
 	case *gwapiv1.TLSRoute:
-		p.route.Key.Kind, parents = KindTLSRoute, r.Spec.ParentRefs
+		p.route.Key.Kind, parents, hosts = KindTLSRoute, r.Spec.ParentRefs, r.Spec.Hostnames
 		for _, rule := range r.Spec.Rules {
 			p.addL4(ns, rule.Name, rule.BackendRefs)
 		}
@@ -96,7 +100,31 @@ func parseRoute(o client.Object) *parsedRoute {
 		return nil
 	}
 	p.parents = parseParents(ns, parents)
+	for _, h := range hosts {
+		p.route.About.Hostnames = append(p.route.About.Hostnames, string(h))
+	}
+	p.route.About.Listeners = listenerNames(ns, parents)
 	return p
+}
+
+// listenerNames are what people call the listeners that a route attaches to.
+func listenerNames(ns string, refs []gwapiv1.ParentReference) []string {
+	var out []string
+	for _, r := range refs {
+		if ptr.Deref(r.Group, gwapiv1.GroupName) != gwapiv1.GroupName {
+			continue
+		}
+		name := fmt.Sprintf("%s %s/%s", ptr.Deref(r.Kind, kindGateway), ptr.Deref(r.Namespace, gwapiv1.Namespace(ns)), r.Name)
+		if r.SectionName != nil {
+			name += " " + string(*r.SectionName)
+		}
+		if r.Port != nil {
+			name += " port " + strconv.Itoa(int(*r.Port))
+		}
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
 }
 
 // addL4 adds the backends of a rule to the one that an L4 route has. Several rules have

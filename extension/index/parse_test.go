@@ -32,7 +32,7 @@ apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
 metadata: {name: web, generation: 7}
 spec:
-  parentRefs: [{name: gw, namespace: infra}, {name: gw}, {kind: ListenerSet, name: more}, {kind: ListenerSet, name: unknown}, {group: "", kind: Service, name: mesh}]
+  parentRefs: [{name: gw, namespace: infra, sectionName: https, port: 8443}, {name: gw}, {kind: ListenerSet, name: more}, {kind: ListenerSet, name: unknown}, {group: "", kind: Service, name: mesh}]
   rules:
   - name: first
     matches:
@@ -53,6 +53,7 @@ spec:
 			want: &Route{
 				Generation: 7,
 				Gateways:   []types.NamespacedName{{Namespace: "infra", Name: "gw"}, {Namespace: "infra", Name: "gw2"}, name("gw")},
+				About:      About{Listeners: []string{"Gateway infra/gw https port 8443", "Gateway shop/gw", "ListenerSet shop/more", "ListenerSet shop/unknown"}},
 				Rules: []Rule{
 					{
 						Name: "first",
@@ -116,7 +117,7 @@ spec:
   - backendRefs: [{group: gateway.tailscale.com, kind: TailscaleServices, name: web, port: 80}]
 `,
 			key: RouteKey{Kind: KindTLSRoute, NamespacedName: name("web")},
-			want: &Route{Rules: []Rule{{Own: true, Backends: []BackendRef{
+			want: &Route{About: About{Hostnames: []string{"a.example.com"}}, Rules: []Rule{{Own: true, Backends: []BackendRef{
 				{Kind: BackendService, NamespacedName: name("app"), Port: 8080, Weight: 1},
 				{Kind: BackendServices, NamespacedName: name("web"), Port: 80, Weight: 1, Index: 1},
 			}}}},

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -159,6 +160,19 @@ func (r Rule) OursBackend() bool {
 	return slices.ContainsFunc(r.Backends, BackendRef.Ours)
 }
 
+// An About is what people want to know of a route beside what is made of it.
+type About struct {
+	// Created is when the route was made: of two that match alike, the older counts.
+	Created time.Time
+
+	// Hostnames that requests must have. None means those of the listeners.
+	Hostnames []string
+
+	// Listeners that it attaches to, sorted: KIND NAMESPACE/NAME, with a section's
+	// name or a port if it says so.
+	Listeners []string
+}
+
 // A Route is what hooks need of a Gateway API route.
 type Route struct {
 	Key        RouteKey
@@ -166,6 +180,9 @@ type Route struct {
 
 	// Gateways that the route attaches to.
 	Gateways []types.NamespacedName
+
+	// About is for people alone: nothing that Envoy gets is made of it.
+	About About
 
 	// Rules in order. L4 routes have one that holds the backends of all: Envoy
 	// Gateway makes one cluster of them.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -63,6 +64,8 @@ type Store struct {
 	// hosts is sent to when the DNS names that targets need are others.
 	hosts   chan struct{}
 	revised map[chan<- struct{}]struct{}
+
+	metrics *Metrics
 }
 
 // NewStore returns one with an empty Snapshot.
@@ -77,6 +80,7 @@ func NewStore() *Store {
 		subscriptions: map[*Subscription]struct{}{},
 		hosts:         make(chan struct{}, 1),
 		revised:       map[chan<- struct{}]struct{}{},
+		metrics:       newMetrics(),
 	}
 	s.snapshot.Store(&Snapshot{})
 	return s
@@ -90,6 +94,7 @@ func (s *Store) Snapshot() *Snapshot { return s.snapshot.Load() }
 func (s *Store) Apply(changes ...Change) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	began := time.Now()
 	d := newDirty()
 	var errs []error
 	for _, c := range changes {
@@ -97,7 +102,8 @@ func (s *Store) Apply(changes ...Change) error {
 			errs = append(errs, err)
 		}
 	}
-	s.advance(d)
+	s.advance(d, began)
+	s.metrics.unusable.Add(float64(len(errs)))
 	return errors.Join(errs...)
 }
 
@@ -106,6 +112,7 @@ func (s *Store) Apply(changes ...Change) error {
 func (s *Store) SetHost(host string, addresses []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	began := time.Now()
 	host = canonicalHost(host)
 	addresses = slices.Compact(slices.Sorted(slices.Values(addresses)))
 	if len(addresses) == 0 {
@@ -115,7 +122,7 @@ func (s *Store) SetHost(host string, addresses []string) {
 	}
 	d := newDirty()
 	d.ref(refHost, types.NamespacedName{Name: host})
-	s.advance(d)
+	s.advance(d, began)
 }
 
 // Hosts are the DNS names whose addresses targets need, sorted.
@@ -196,8 +203,8 @@ func sum(v any) uint64 {
 	return binary.BigEndian.Uint64(h[:])
 }
 
-// advance to the next Snapshot.
-func (s *Store) advance(d *dirty) {
+// advance to the next Snapshot, whose making began then.
+func (s *Store) advance(d *dirty, began time.Time) {
 	c := &change{next: *s.snapshot.Load(), cloned: map[string]bool{}, routes: map[RouteKey][]string{}}
 	todo := map[consumer]struct{}{}
 	for k := range d.routes {
@@ -239,6 +246,7 @@ func (s *Store) advance(d *dirty) {
 	if c.shapes {
 		s.revise()
 	}
+	s.metrics.made(&c.next, c.shapes, time.Since(began))
 }
 
 // grantSum is what grants are in a digest. Without any it is nothing.
@@ -287,14 +295,14 @@ func (s *Store) advanceRoute(c *change, k RouteKey, todo map[consumer]struct{}) 
 	}
 }
 
-// routeSum leaves out the generation: a change of status or of what nobody here reads
-// is none.
+// routeSum leaves out the generation and what is for people: a change of what nothing
+// is made of is none.
 func routeSum(r *Route) any {
 	if r == nil {
 		return nil
 	}
 	out := *r
-	out.Generation = 0
+	out.Generation, out.About = 0, About{}
 	return out
 }
 

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
@@ -417,6 +418,28 @@ func TestSetHost(t *testing.T) {
 	s.SetHost("old.example.com", nil)
 	if got := s.Snapshot().Target(key).Problem; got == "" {
 		t.Error("a host without addresses is no problem")
+	}
+}
+
+// What is for people alone is renewed, and neither revision nor digest moves: else
+// Envoy Gateway would translate for it.
+func TestApplyAbout(t *testing.T) {
+	s := NewStore()
+	if err := s.Apply(Change{Object: objects(t, routeToWeb)[0]}); err != nil {
+		t.Fatal(err)
+	}
+	before := s.Snapshot()
+	o := objects(t, routeToWeb)[0].(*gwapiv1.HTTPRoute)
+	o.Spec.Hostnames = []gwapiv1.Hostname{"new.example.com"}
+	if err := s.Apply(Change{Object: o}); err != nil {
+		t.Fatal(err)
+	}
+	now := s.Snapshot()
+	if diff := cmp.Diff([]string{"new.example.com"}, now.Route(RouteKey{Kind: KindHTTPRoute, NamespacedName: name("web")}).About.Hostnames); diff != "" {
+		t.Errorf("-want hostnames, +got:\n%s", diff)
+	}
+	if now.Revision != before.Revision || now.Digest != before.Digest {
+		t.Errorf("revision %d -> %d, digest %x -> %x", before.Revision, now.Revision, before.Digest, now.Digest)
 	}
 }
 

@@ -58,6 +58,9 @@ func (o *Observer) Handler(profiles bool) http.Handler {
 	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { o.writeText(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /ready", o.ready)
+	for _, register := range o.opts.Pages {
+		register(mux)
+	}
 	if profiles {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)

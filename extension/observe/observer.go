@@ -6,6 +6,7 @@ package observe
 import (
 	"cmp"
 	"context"
+	"net/http"
 	"path"
 	"runtime/debug"
 	"sync"
@@ -53,6 +54,9 @@ type Options struct {
 
 	// Resources counts what is known, by kind. May be nil.
 	Resources func() map[string]int
+
+	// Pages add what they have to the server of metrics and probes, beside those.
+	Pages []func(mux *http.ServeMux)
 
 	// Log may be nil.
 	Log logging.Logger

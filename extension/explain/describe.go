@@ -1,0 +1,180 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"net"
+	"strconv"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+// kindNames as people write them.
+var kindNames = map[index.RouteKind]string{ //nolint:gochecknoglobals // A constant map.
+	index.KindHTTPRoute: "HTTPRoute",
+	index.KindGRPCRoute: "GRPCRoute",
+	index.KindTCPRoute:  "TCPRoute",
+	index.KindUDPRoute:  "UDPRoute",
+	index.KindTLSRoute:  "TLSRoute",
+}
+
+// A Rule of a route.
+type Rule struct {
+	// Route is KIND NAMESPACE/NAME.
+	Route string `json:"route"`
+
+	// Index of the rule, from 0, and its name if it has one.
+	Index int    `json:"index"`
+	Name  string `json:"name,omitempty"`
+
+	// Listeners that the route attaches to.
+	Listeners []string `json:"listeners"`
+
+	Matches  []string  `json:"matches"`
+	Backends []Backend `json:"backends"`
+	Mirrors  []Backend `json:"mirrors,omitempty"`
+
+	// Why its clusters are its own, if the rule or a policy asks for that.
+	Own string `json:"own,omitempty"`
+}
+
+// A Backend of a rule.
+type Backend struct {
+	// Name is KIND NAMESPACE/NAME:PORT.
+	Name string `json:"name"`
+
+	// Percent of the rule's requests, rounded to a tenth. Those of a backend that
+	// has a problem fail.
+	Percent float64 `json:"percent"`
+
+	// Cluster that all rules share which ask for nothing of their own. Empty if the
+	// backend is not of our kinds.
+	Cluster string `json:"cluster,omitempty"`
+
+	// Problem says why nothing answers. Empty when something can.
+	Problem string `json:"problem,omitempty"`
+
+	Check      string     `json:"check,omitempty"`
+	Localities []Locality `json:"localities,omitempty"`
+}
+
+// A Locality is endpoints that get requests together.
+type Locality struct {
+	// Name of the backend, endpoint or attachment that they are of.
+	Name     string `json:"name"`
+	Zone     string `json:"zone,omitempty"`
+	Priority uint32 `json:"priority"`
+
+	// Meaning of the priority, in words.
+	Meaning   string     `json:"meaning"`
+	Weight    uint32     `json:"weight"`
+	Endpoints []Endpoint `json:"endpoints"`
+}
+
+// An Endpoint is one address.
+type Endpoint struct {
+	Address string `json:"address"`
+
+	// Health as we tell Envoy, which checks for itself.
+	Health string `json:"health"`
+}
+
+func routeName(k index.RouteKey) string {
+	return fmt.Sprintf("%s %s", kindNames[k.Kind], k.NamespacedName)
+}
+
+func describeRule(s *index.Snapshot, r *index.Route, i int) Rule {
+	rule := &r.Rules[i]
+	out := Rule{Route: routeName(r.Key), Index: i, Name: rule.Name, Listeners: r.About.Listeners, Backends: []Backend{}, Matches: []string{}}
+	if len(rule.Matches) == 0 {
+		out.Matches = append(out.Matches, words(index.Match{}, r.Key.Kind))
+	}
+	for _, m := range rule.Matches {
+		out.Matches = append(out.Matches, words(m, r.Key.Kind))
+	}
+	total := uint64(0)
+	for _, b := range rule.Backends {
+		total += uint64(b.Weight)
+	}
+	for _, b := range rule.Backends {
+		out.Backends = append(out.Backends, describeBackend(s, r.Key, b, total))
+	}
+	for _, b := range rule.Mirrors {
+		b.Weight = 1
+		out.Mirrors = append(out.Mirrors, describeBackend(s, r.Key, b, 1))
+	}
+	switch {
+	case rule.Own:
+		out.Own = "the rule asks for something that a shared cluster cannot give, such as session persistence, or shares an L4 route with other rules"
+	case s.Pinned(r.Key, rule.Name):
+		out.Own = "a BackendTrafficPolicy is attached to the route or to this rule"
+	}
+	return out
+}
+
+func describeBackend(s *index.Snapshot, k index.RouteKey, b index.BackendRef, total uint64) Backend {
+	kind := map[index.BackendKind]string{
+		index.BackendService: "Service", index.BackendServices: "TailscaleServices", index.BackendEndpoints: "TailscaleEndpoints",
+	}[b.Kind]
+	out := Backend{Name: fmt.Sprintf("%s %s:%d", cmp.Or(kind, "Other"), b.NamespacedName, b.Port)}
+	if total > 0 {
+		out.Percent = math.Round(float64(b.Weight)/float64(total)*1000) / 10
+	}
+	if !b.Ours() {
+		return out
+	}
+	key := b.Target(k.Kind)
+	out.Cluster = key.ClusterName()
+	t := s.Target(key)
+	switch {
+	case !s.Permitted(k, b):
+		out.Problem = fmt.Sprintf("No ReferenceGrant in namespace %s lets the route name it; L4 routes can name only what is in their own namespace", b.Namespace)
+	case t == nil:
+		out.Problem = "It is not known yet"
+	default:
+		describeTarget(&out, t)
+	}
+	return out
+}
+
+func describeTarget(out *Backend, t *index.Target) {
+	out.Problem = t.Problem
+	if h := t.Shape.HealthCheck; h != nil {
+		what := "a TCP connection"
+		if h.Path != "" {
+			what = "GET " + h.Path
+		}
+		out.Check = fmt.Sprintf("%s each %s, at most %s; well after %d, sick after %d", what, h.Interval, h.Timeout, h.Healthy, h.Unhealthy)
+	}
+	for _, l := range t.Localities {
+		v := Locality{Name: l.Name, Zone: l.Zone, Priority: l.Priority, Meaning: meaning(l.Priority), Weight: l.Weight, Endpoints: []Endpoint{}}
+		for _, e := range l.Endpoints {
+			v.Endpoints = append(v.Endpoints, Endpoint{Address: net.JoinHostPort(e.Address, strconv.Itoa(int(e.Port))), Health: healthName(e.Health)})
+		}
+		out.Localities = append(out.Localities, v)
+	}
+}
+
+func meaning(priority uint32) string {
+	if priority == index.PriorityLocal {
+		return "first"
+	}
+	return fmt.Sprintf("only as far as priorities below %d have too few healthy endpoints", priority)
+}
+
+func healthName(h index.Health) string {
+	switch h {
+	case index.Healthy:
+		return "healthy"
+	case index.Unhealthy:
+		return "unhealthy"
+	case index.Draining:
+		return "draining"
+	case index.HealthUnknown:
+	}
+	return "left to Envoy's own checks"
+}

@@ -1,0 +1,232 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+func named(n string) types.NamespacedName { return types.NamespacedName{Namespace: "shop", Name: n} }
+
+func ours(n string, weight uint32) index.BackendRef {
+	return index.BackendRef{Kind: index.BackendServices, NamespacedName: named(n), Port: 80, Weight: weight}
+}
+
+func route(k index.RouteKind, n string, hosts []string, rules ...index.Rule) *index.Route {
+	return &index.Route{
+		Key:      index.RouteKey{Kind: k, NamespacedName: named(n)},
+		Gateways: []types.NamespacedName{named("gw")},
+		About:    index.About{Hostnames: hosts, Listeners: []string{"Gateway shop/gw"}},
+		Rules:    rules,
+	}
+}
+
+func rule(b string, ms ...index.Match) index.Rule {
+	return index.Rule{Matches: ms, Backends: []index.BackendRef{ours(b, 1)}}
+}
+
+func prefix(p string) index.Match { return index.Match{PathType: "PathPrefix", Path: p} }
+
+func TestExplainOrder(t *testing.T) {
+	old, young := time.Unix(1, 0), time.Unix(2, 0)
+	aged := func(r *index.Route, at time.Time) *index.Route {
+		r.About.Created = at
+		return r
+	}
+	web := []string{"web.example.com"}
+	type found struct {
+		Route string
+		Index int
+		Only  []string
+	}
+	cases := map[string]struct {
+		reason string
+		routes []*index.Route
+		query  Query
+		want   []found
+		note   string
+	}{
+		"ExactHost": {
+			reason: "An exact hostname goes before a wildcard, though the wildcard's path is longer: Envoy looks at no other host.",
+			routes: []*index.Route{
+				route(index.KindHTTPRoute, "a", []string{"*.example.com"}, rule("web", prefix("/long"))),
+				route(index.KindHTTPRoute, "b", web, rule("web", prefix("/"))),
+			},
+			query: Query{Host: "web.example.com", Path: "/long/x"},
+			want:  []found{{Route: "HTTPRoute shop/b"}},
+			note:  noteRest,
+		},
+		"NoOtherHost": {
+			reason: "When the most specific host has no rule for the path, less specific ones do not step in.",
+			routes: []*index.Route{
+				route(index.KindHTTPRoute, "a", []string{"*.example.com"}, rule("web", prefix("/"))),
+				route(index.KindHTTPRoute, "b", web, rule("web", prefix("/b"))),
+			},
+			query: Query{Host: "web.example.com", Path: "/a"},
+			want:  []found{},
+			note:  noteNone,
+		},
+		"LongerWildcard": {
+			reason: "Of two wildcards the longer counts, and one never stands for the bare domain.",
+			routes: []*index.Route{
+				route(index.KindHTTPRoute, "a", []string{"*.example.com"}, rule("web")),
+				route(index.KindHTTPRoute, "b", []string{"*.eu.example.com"}, rule("web")),
+			},
+			query: Query{Host: "Shop.EU.example.com", Path: "/"},
+			want:  []found{{Route: "HTTPRoute shop/b"}},
+			note:  noteRest,
+		},
+		"PathTypes": {
+			reason: "Exact goes before a regular expression, and that before a prefix, in one route or several.",
+			routes: []*index.Route{
+				route(index.KindHTTPRoute, "a", web, rule("web", prefix("/buy")), rule("web", index.Match{PathType: "RegularExpression", Path: "/b.*"})),
+				route(index.KindHTTPRoute, "b", web, rule("web", index.Match{PathType: "Exact", Path: "/buy"})),
+			},
+			query: Query{Host: "web.example.com", Path: "/buy"},
+			want:  []found{{Route: "HTTPRoute shop/b"}},
+			note:  noteRest,
+		},
+		"Segments": {
+			reason: "A prefix ends at a slash.",
+			routes: []*index.Route{route(index.KindHTTPRoute, "a", web, rule("web", prefix("/buy")), rule("web", prefix("/")))},
+			query:  Query{Host: "web.example.com", Path: "/buyer"},
+			want:   []found{{Route: "HTTPRoute shop/a", Index: 1}},
+			note:   noteRest,
+		},
+		"Conditions": {
+			reason: "What the query does not tell is a condition, and what counts without it comes after.",
+			routes: []*index.Route{route(index.KindHTTPRoute, "a", web,
+				rule("web", prefix("/")),
+				rule("web", index.Match{PathType: "PathPrefix", Path: "/", Headers: []string{"x-canary=yes"}}),
+				rule("web", index.Match{PathType: "PathPrefix", Path: "/", Query: []string{"v=2"}}),
+			)},
+			query: Query{Host: "web.example.com", Path: "/"},
+			want: []found{
+				{Route: "HTTPRoute shop/a", Index: 1, Only: []string{"x-canary=yes"}},
+				{Route: "HTTPRoute shop/a", Index: 2, Only: []string{"?v=2"}},
+				{Route: "HTTPRoute shop/a"},
+			},
+			note: noteOnly,
+		},
+		"Method": {
+			reason: "A rule for a method goes before one for all, and not for another method.",
+			routes: []*index.Route{route(index.KindHTTPRoute, "a", web,
+				rule("web"), rule("web", index.Match{Method: "GET"}), rule("web", index.Match{Method: "POST"}))},
+			query: Query{Host: "web.example.com", Path: "/"},
+			want:  []found{{Route: "HTTPRoute shop/a", Index: 1}},
+			note:  noteRest,
+		},
+		"Older": {
+			reason: "Of equals the older route counts, then the first by name.",
+			routes: []*index.Route{
+				aged(route(index.KindHTTPRoute, "a", web, rule("web")), young),
+				aged(route(index.KindHTTPRoute, "b", web, rule("web")), old),
+			},
+			query: Query{Host: "web.example.com", Path: "/"},
+			want:  []found{{Route: "HTTPRoute shop/b"}},
+			note:  noteRest,
+		},
+		"GRPC": {
+			reason: "A GRPCRoute's rules are paths.",
+			routes: []*index.Route{route(index.KindGRPCRoute, "a", web, rule("web", index.Match{PathType: "Exact", Path: "/shop.Cart/Add"}))},
+			query:  Query{Host: "web.example.com", Path: "/shop.Cart/Add", Method: "POST"},
+			want:   []found{{Route: "GRPCRoute shop/a"}},
+			note:   noteRest,
+		},
+		"TLS": {
+			reason: "Without a path it is TLS passthrough, by host alone.",
+			routes: []*index.Route{
+				route(index.KindHTTPRoute, "a", web, rule("web")),
+				route(index.KindTLSRoute, "b", web, rule("web")),
+			},
+			query: Query{Host: "web.example.com"},
+			want:  []found{{Route: "TLSRoute shop/b"}},
+			note:  noteRest,
+		},
+		"AnyHost": {
+			reason: "A route without hostnames takes those that no other route has.",
+			routes: []*index.Route{route(index.KindHTTPRoute, "a", nil, rule("web")), route(index.KindHTTPRoute, "b", web, rule("web"))},
+			query:  Query{Host: "other.example.com", Path: "/"},
+			want:   []found{{Route: "HTTPRoute shop/a"}},
+			note:   noteRest,
+		},
+		"BadExpression": {
+			reason: "An expression that cannot be read matches nothing.",
+			routes: []*index.Route{route(index.KindHTTPRoute, "a", web, rule("web", index.Match{PathType: "RegularExpression", Path: "("}))},
+			query:  Query{Host: "web.example.com", Path: "/("},
+			want:   []found{},
+			note:   noteNone,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			a := Explain(index.NewSnapshot(index.Contents{Routes: tc.routes}), tc.query)
+			got := []found{}
+			for _, f := range a.Rules {
+				got = append(got, found{Route: f.Route, Index: f.Index, Only: f.Only})
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("\n%s\nExplain(...): -want rules, +got rules:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.note, a.Note); diff != "" {
+				t.Errorf("\n%s\nExplain(...): -want note, +got note:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestExplainBackends(t *testing.T) {
+	web := index.TargetKey{Kind: index.TargetServices, Namespace: "shop", Name: "web", Port: 80, Protocol: index.ProtocolHTTP}
+	none := web
+	none.Name = "none"
+	mixed := index.Rule{Backends: []index.BackendRef{
+		ours("web", 2), ours("none", 1),
+		{Kind: index.BackendServices, NamespacedName: types.NamespacedName{Namespace: "other", Name: "web"}, Port: 80},
+		{Kind: index.BackendService, NamespacedName: named("plain"), Port: 8080, Weight: 1},
+	}, Own: true}
+	a := Explain(index.NewSnapshot(index.Contents{
+		Revision: 7,
+		Routes:   []*index.Route{route(index.KindHTTPRoute, "a", nil, mixed)},
+		Targets: []*index.Target{
+			{Key: none, Missing: true, Problem: "it does not exist"},
+			{
+				Key:   web,
+				Shape: index.Shape{HealthCheck: &index.HealthCheck{Path: "/health", Interval: 5 * time.Second, Timeout: time.Second, Healthy: 1, Unhealthy: 2}},
+				Localities: []index.Locality{
+					{Name: "web", Zone: "a", Weight: 1, Endpoints: []index.Endpoint{{Address: "10.0.0.1", Port: 8080, Health: index.Healthy}}},
+					{Name: "far", Priority: index.PriorityRemote, Weight: 1, Endpoints: []index.Endpoint{{Address: "fd00::1", Port: 10007}}},
+				},
+			},
+		},
+	}), Query{Host: "web.example.com", Path: "/"})
+	want := Answer{Query: Query{Host: "web.example.com", Path: "/"}, Revision: 7, Note: noteRest, Rules: []Found{{
+		Match: "any path",
+		Rule: Rule{
+			Route: "HTTPRoute shop/a", Listeners: []string{"Gateway shop/gw"}, Matches: []string{"any path"},
+			Own: "the rule asks for something that a shared cluster cannot give, such as session persistence, or shares an L4 route with other rules",
+			Backends: []Backend{
+				{
+					Name: "TailscaleServices shop/web:80", Percent: 50, Cluster: "tailscale/services/shop/web/80/http",
+					Check: "GET /health each 5s, at most 1s; well after 1, sick after 2",
+					Localities: []Locality{
+						{Name: "web", Zone: "a", Meaning: "first", Weight: 1, Endpoints: []Endpoint{{Address: "10.0.0.1:8080", Health: "healthy"}}},
+						{Name: "far", Priority: 1, Meaning: "only as far as priorities below 1 have too few healthy endpoints", Weight: 1, Endpoints: []Endpoint{{Address: "[fd00::1]:10007", Health: "left to Envoy's own checks"}}},
+					},
+				},
+				{Name: "TailscaleServices shop/none:80", Percent: 25, Cluster: "tailscale/services/shop/none/80/http", Problem: "it does not exist"},
+				{Name: "TailscaleServices other/web:80", Cluster: "tailscale/services/other/web/80/http", Problem: "No ReferenceGrant in namespace other lets the route name it; L4 routes can name only what is in their own namespace"},
+				{Name: "Service shop/plain:8080", Percent: 25},
+			},
+		},
+	}}}
+	if diff := cmp.Diff(want, a, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".rank" }, cmp.Ignore())); diff != "" {
+		t.Errorf("Explain(...): -want, +got:\n%s", diff)
+	}
+}

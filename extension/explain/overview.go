@@ -1,0 +1,165 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+const (
+	// pageSize is how many rules, and how many targets, one page has.
+	pageSize = 50
+
+	// maxTrouble is how many targets without an answer are listed.
+	maxTrouble = 50
+)
+
+// An Overview is a page of all that is known.
+type Overview struct {
+	Revision uint64 `json:"revision"`
+
+	// Gateways that routes attach to, sorted.
+	Gateways []Gateway `json:"gateways"`
+
+	// Filter keeps rules in which it occurs: in the name of the route or of a
+	// backend, in a hostname or a listener. Empty keeps all.
+	Filter string `json:"filter,omitempty"`
+
+	// Rules of this page, and how many there are on all.
+	Rules []Listed `json:"rules"`
+	Total int      `json:"total"`
+
+	// Page from 1, of Pages.
+	Page  int `json:"page"`
+	Pages int `json:"pages"`
+
+	// Trouble is what no request is answered by, at most 50 targets of them.
+	Trouble []Backend `json:"trouble"`
+	Targets int       `json:"targets"`
+}
+
+// A Gateway that routes attach to.
+type Gateway struct {
+	Name      string   `json:"name"`
+	Routes    int      `json:"routes"`
+	Listeners []string `json:"listeners"`
+}
+
+// A Listed rule.
+type Listed struct {
+	Rule
+
+	Hostnames []string `json:"hostnames,omitempty"`
+	Gateways  []string `json:"gateways"`
+}
+
+// Describe a page of a snapshot. Pages that there are not are the nearest that is.
+func Describe(s *index.Snapshot, filter string, page int) Overview {
+	type entry struct {
+		route *index.Route
+		rule  int
+	}
+	routes := sortedRoutes(s)
+	var all []entry
+	for _, r := range routes {
+		for i := range r.Rules {
+			if holds(r, &r.Rules[i], filter) {
+				all = append(all, entry{route: r, rule: i})
+			}
+		}
+	}
+	o := Overview{
+		Revision: s.Revision,
+		Gateways: gateways(routes),
+		Filter:   filter,
+		Rules:    []Listed{},
+		Total:    len(all),
+		Pages:    max(1, (len(all)+pageSize-1)/pageSize),
+		Trouble:  []Backend{},
+	}
+	o.Page = min(max(page, 1), o.Pages)
+	first := (o.Page - 1) * pageSize
+	for _, e := range all[first:min(first+pageSize, len(all))] {
+		l := Listed{Rule: describeRule(s, e.route, e.rule), Hostnames: e.route.About.Hostnames, Gateways: []string{}}
+		for _, g := range e.route.Gateways {
+			l.Gateways = append(l.Gateways, g.String())
+		}
+		o.Rules = append(o.Rules, l)
+	}
+	targets := sortedTargets(s)
+	o.Targets = len(targets)
+	for _, t := range targets {
+		if t.Problem == "" || len(o.Trouble) == maxTrouble {
+			continue
+		}
+		b := Backend{Name: t.Key.ClusterName(), Cluster: t.Key.ClusterName()}
+		describeTarget(&b, t)
+		o.Trouble = append(o.Trouble, b)
+	}
+	return o
+}
+
+// holds tells whether the filter's text occurs in what people know a rule by.
+func holds(r *index.Route, rule *index.Rule, filter string) bool {
+	if filter == "" || strings.Contains(routeName(r.Key), filter) {
+		return true
+	}
+	has := func(s string) bool { return strings.Contains(s, filter) }
+	return slices.ContainsFunc(r.About.Hostnames, has) || slices.ContainsFunc(r.About.Listeners, has) ||
+		slices.ContainsFunc(append(slices.Clone(rule.Backends), rule.Mirrors...), func(b index.BackendRef) bool { return has(b.String()) })
+}
+
+func gateways(routes []*index.Route) []Gateway {
+	by := map[string]*Gateway{}
+	for _, r := range routes {
+		for _, n := range r.Gateways {
+			g := by[n.String()]
+			if g == nil {
+				g = &Gateway{Name: n.String(), Listeners: []string{}}
+				by[g.Name] = g
+			}
+			g.Routes++
+			for _, l := range r.About.Listeners {
+				if !slices.Contains(g.Listeners, l) {
+					g.Listeners = append(g.Listeners, l)
+				}
+			}
+		}
+	}
+	out := []Gateway{}
+	for _, g := range by {
+		slices.Sort(g.Listeners)
+		out = append(out, *g)
+	}
+	slices.SortFunc(out, func(a, b Gateway) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// Previous page, or 0.
+func (o Overview) Previous() int { return o.Page - 1 }
+
+// Next page, or 0.
+func (o Overview) Next() int {
+	if o.Page >= o.Pages {
+		return 0
+	}
+	return o.Page + 1
+}
+
+func sortedRoutes(s *index.Snapshot) []*index.Route {
+	return slices.SortedFunc(s.Routes(), func(a, b *index.Route) int {
+		return cmp.Or(cmp.Compare(a.Key.Kind, b.Key.Kind), cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
+	})
+}
+
+func sortedTargets(s *index.Snapshot) []*index.Target {
+	return slices.SortedFunc(s.Targets(), func(a, b *index.Target) int {
+		return cmp.Or(cmp.Compare(a.Key.Kind, b.Key.Kind), cmp.Compare(a.Key.Namespace, b.Key.Namespace),
+			cmp.Compare(a.Key.Name, b.Key.Name), cmp.Compare(a.Key.Port, b.Key.Port), cmp.Compare(a.Key.Protocol, b.Key.Protocol))
+	})
+}

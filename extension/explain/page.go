@@ -1,0 +1,118 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"html/template"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+const (
+	contentType = "Content-Type"
+	mediaHTML   = "text/html; charset=utf-8"
+	mediaJSON   = "application/json"
+
+	// policy of the page: it has no script, and loads nothing.
+	policy = "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+
+//go:embed page.html
+var pageHTML string
+
+var pageTemplate = template.Must(template.New("page").Parse(pageHTML)) //nolint:gochecknoglobals // Parsed once.
+
+// A Page serves what is explained.
+type Page struct {
+	snapshot func() *index.Snapshot
+	log      logging.Logger
+}
+
+// NewPage returns one that reads snapshots where they are made.
+func NewPage(snapshot func() *index.Snapshot, log logging.Logger) *Page {
+	return &Page{snapshot: snapshot, log: log}
+}
+
+// Register the page at / and the same as JSON at /explain.
+//
+// /explain?host=HOST&path=PATH&method=METHOD answers with an Answer; without any of
+// them with an Overview, as ?page=N&filter=TEXT say. / takes the same parameters.
+func (p *Page) Register(mux *http.ServeMux) {
+	mux.HandleFunc("GET /{$}", p.html)
+	mux.HandleFunc("GET /explain", p.json)
+}
+
+// A view is what the page shows.
+type view struct {
+	Overview
+	Answer *Answer
+	Query  Query
+}
+
+// read a request: its query, if there is any.
+func read(r *http.Request) (q Query, asked bool) {
+	v := r.URL.Query()
+	q = Query{Host: v.Get("host"), Path: v.Get("path"), Method: strings.ToUpper(v.Get("method"))}
+	q.Path, _, _ = strings.Cut(q.Path, "?")
+	return q, v.Has("host") || v.Has("path")
+}
+
+// overview as a request asks for it.
+func overview(s *index.Snapshot, r *http.Request) Overview {
+	n, err := strconv.Atoi(r.URL.Query().Get("page"))
+	if err != nil {
+		n = 1
+	}
+	return Describe(s, r.URL.Query().Get("filter"), n)
+}
+
+func (p *Page) html(w http.ResponseWriter, r *http.Request) {
+	s := p.snapshot()
+	v := view{Overview: overview(s, r), Query: Query{Path: "/", Method: http.MethodGet}}
+	if q, asked := read(r); asked {
+		a := Explain(s, q)
+		v.Query, v.Answer = q, &a
+	}
+	// All of it first: half a page is worse than an error.
+	var b bytes.Buffer
+	if err := pageTemplate.Execute(&b, v); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	p.write(w, mediaHTML, b.Bytes())
+}
+
+func (p *Page) json(w http.ResponseWriter, r *http.Request) {
+	s := p.snapshot()
+	var v any = overview(s, r)
+	if q, asked := read(r); asked {
+		v = Explain(s, q)
+	}
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	p.write(w, mediaJSON, append(b, '\n'))
+}
+
+func (p *Page) write(w http.ResponseWriter, media string, b []byte) {
+	h := w.Header()
+	h.Set(contentType, media)
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	if _, err := w.Write(b); err != nil {
+		// Whoever asked has gone.
+		p.log.Debug("Cannot answer", "error", err)
+	}
+}

@@ -1,0 +1,165 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+func get(t *testing.T, s *index.Snapshot, url string) *httptest.ResponseRecorder {
+	t.Helper()
+	mux := http.NewServeMux()
+	NewPage(func() *index.Snapshot { return s }, logging.NewNopLogger()).Register(mux)
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, url, nil))
+	return w
+}
+
+// many routes, over one target each.
+func many(n int) *index.Snapshot {
+	var c index.Contents
+	for i := range n {
+		name := fmt.Sprintf("r-%04d", i)
+		c.Routes = append(c.Routes, route(index.KindHTTPRoute, name, []string{name + ".example.com"}, rule(name, prefix("/"))))
+		c.Targets = append(c.Targets, &index.Target{
+			Key:     index.TargetKey{Kind: index.TargetServices, Namespace: "shop", Name: name, Port: 80, Protocol: index.ProtocolHTTP},
+			Problem: "nothing is there",
+		})
+	}
+	return index.NewSnapshot(c)
+}
+
+func TestPage(t *testing.T) {
+	evil := route(index.KindHTTPRoute, "evil", []string{"evil.example.com"}, rule("web", index.Match{PathType: "RegularExpression", Path: `/<script>alert("x")</script>.*`}))
+	cases := map[string]struct {
+		reason   string
+		snapshot *index.Snapshot
+		url      string
+		want     []string
+		not      []string
+	}{
+		"Empty": {
+			reason:   "Without any route it says so.",
+			snapshot: &index.Snapshot{},
+			url:      "/",
+			want:     []string{"No route names one of our kinds.", "page 1 of 1"},
+		},
+		"Asked": {
+			reason:   "A query is answered above all else.",
+			snapshot: many(3),
+			url:      "/?host=r-0001.example.com&path=/a%3Fb=c&method=get",
+			want:     []string{"First: <code>HTTPRoute shop/r-0001</code>", "path begins with /", "nothing is there", `value="/a"`, `value="GET"`},
+		},
+		"First": {
+			reason:   "Thousands of routes come in pages, and trouble is cut short.",
+			snapshot: many(5000),
+			url:      "/",
+			want:     []string{"5000 rules, 5000 targets", "page 1 of 100", "shop/r-0049</code>, rule", `href="/?page=2&amp;filter="`},
+			not:      []string{"shop/r-0050</code>, rule", "previous", "services/shop/r-0050/"},
+		},
+		"Last": {
+			reason:   "A page after the last is the last.",
+			snapshot: many(5000),
+			url:      "/?page=1000",
+			want:     []string{"page 100 of 100", "shop/r-4999</code>, rule", "previous"},
+			not:      []string{">next<"},
+		},
+		"NoPage": {
+			reason:   "What is no number is the first page.",
+			snapshot: many(60),
+			url:      "/?page=-1%22",
+			want:     []string{"page 1 of 2"},
+		},
+		"Filter": {
+			reason:   "A filter keeps what it names, and stays in the links.",
+			snapshot: many(1000),
+			url:      "/?filter=r-00%26",
+			want:     []string{"0 rules"},
+		},
+		"FilterLinks": {
+			reason:   "A filter stays in the links.",
+			snapshot: many(1000),
+			url:      "/?filter=r-0",
+			want:     []string{"1000 rules", `href="/?page=2&amp;filter=r-0"`},
+		},
+		"Escaped": {
+			reason:   "Nothing that others write becomes markup.",
+			snapshot: index.NewSnapshot(index.Contents{Routes: []*index.Route{evil}}),
+			url:      "/?host=%22%3E%3Cscript%3E&path=%3Cscript%3E&filter=",
+			want:     []string{"&lt;script&gt;"},
+			not:      []string{"<script"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := get(t, tc.snapshot, tc.url)
+			if w.Code != http.StatusOK || !strings.HasPrefix(w.Header().Get(contentType), "text/html") || w.Header().Get("Content-Security-Policy") == "" {
+				t.Fatalf("\n%s\nGET %s: %d, %v", tc.reason, tc.url, w.Code, w.Header())
+			}
+			for _, s := range tc.want {
+				if !strings.Contains(w.Body.String(), s) {
+					t.Errorf("\n%s\nGET %s: no %q", tc.reason, tc.url, s)
+				}
+			}
+			for _, s := range tc.not {
+				if strings.Contains(w.Body.String(), s) {
+					t.Errorf("\n%s\nGET %s: has %q", tc.reason, tc.url, s)
+				}
+			}
+		})
+	}
+}
+
+func TestJSON(t *testing.T) {
+	s := many(60)
+	var a Answer
+	w := get(t, s, "/explain?host=r-0001.example.com&path=/")
+	if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil {
+		t.Fatal(err)
+	}
+	if len(a.Rules) != 1 || a.Rules[0].Route != "HTTPRoute shop/r-0001" || a.Rules[0].Backends[0].Problem != "nothing is there" {
+		t.Errorf("GET /explain?host=...: %s", w.Body)
+	}
+	var o Overview
+	if err := json.Unmarshal(get(t, s, "/explain?page=2").Body.Bytes(), &o); err != nil {
+		t.Fatal(err)
+	}
+	got := []int{len(o.Rules), o.Total, o.Page, o.Pages, len(o.Trouble), o.Targets, len(o.Gateways), o.Gateways[0].Routes}
+	if diff := cmp.Diff([]int{10, 60, 2, 2, 50, 60, 1, 60}, got); diff != "" {
+		t.Errorf("GET /explain?page=2: -want, +got:\n%s", diff)
+	}
+}
+
+func TestReadOnly(t *testing.T) {
+	mux := http.NewServeMux()
+	NewPage(func() *index.Snapshot { return &index.Snapshot{} }, logging.NewNopLogger()).Register(mux)
+	for _, url := range []string{"/", "/explain"} {
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, url, nil))
+		if w.Code != http.StatusMethodNotAllowed {
+			t.Errorf("POST %s: %d", url, w.Code)
+		}
+	}
+}
+
+// BenchmarkPage tells what a look costs at 5000 routes.
+func BenchmarkPage(b *testing.B) {
+	s := many(5000)
+	mux := http.NewServeMux()
+	NewPage(func() *index.Snapshot { return s }, logging.NewNopLogger()).Register(mux)
+	for b.Loop() {
+		mux.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/?host=r-2500.example.com&path=/", nil))
+	}
+}
