@@ -119,13 +119,21 @@ render-goldens: ## Rewrite the goldens of examples from what they render to.
 	$(RENDER) -update
 
 .PHONY: bench
-bench: ## Measure against the goals: the provider alone and among twenty, what functions cost Crossplane, all beside Tailscale's operator; takes an hour.
+bench: ## Measure against the goals: the provider alone and among twenty, the extension with real Envoy, what functions cost Crossplane, all beside Tailscale's operator; takes an hour.
 	$(LAB) build
 	TEST_ASSET_ETCD=$$($(LAB) bin etcd) TEST_ASSET_KUBE_APISERVER=$$($(LAB) bin kube-apiserver) \
 	TEST_ASSET_KUBE_CONTROLLER_MANAGER=$$($(LAB) bin kube-controller-manager) \
 	go run ./test/bench --out=$(OUT)/bench.json --logs=$(OUT)/bench-logs --swarm=5m
+	$(MAKE) --no-print-directory bench-extension
 	$(MAKE) --no-print-directory bench-functions
 	$(MAKE) --no-print-directory bench-operator
+
+.PHONY: bench-extension
+bench-extension: ## Measure the extension with real Envoy Gateway and Envoy at 1000 and 5000 routes; takes 15 minutes.
+	$(LAB) build envoy-gateway envoy etcd kubernetes
+	TEST_ASSET_ENVOY_GATEWAY=$$($(LAB) bin envoy-gateway) TEST_ASSET_ENVOY=$$($(LAB) bin envoy) \
+	TEST_ASSET_ETCD=$$($(LAB) bin etcd) TEST_ASSET_KUBE_APISERVER=$$($(LAB) bin kube-apiserver) \
+	go run ./test/bench --only=extension --out=$(OUT)/bench.json --logs=$(OUT)/bench-logs
 
 .PHONY: bench-functions
 bench-functions: ## Count what our functions cost Crossplane, in a lab of its own; takes 20 minutes.

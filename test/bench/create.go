@@ -84,7 +84,7 @@ func (c *cli) create(ctx context.Context, env *harness.Env) (rs []Result, err er
 		return nil, err
 	}
 	progress("create: calls of the bare client: %v", tailnet.Calls())
-	return []Result{compared("provider.create200_p95_ratio", p95(took).Seconds(), p95(bare).Seconds(), "s", goalCreateRatio)}, nil
+	return []Result{compared("provider.create200_p95_ratio", percentile(took, 95).Seconds(), percentile(bare, 95).Seconds(), "s", goalCreateRatio)}, nil
 }
 
 // warm waits until the provider works, and leaves its budget of calls full.

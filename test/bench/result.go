@@ -50,13 +50,13 @@ func compared(name string, value, baseline float64, unit string, goal float64) R
 
 func rounded(v float64) float64 { return math.Round(v*1000) / 1000 }
 
-// p95 is the time that 95 of 100 stay within.
-func p95(ds []time.Duration) time.Duration {
+// percentile is the time that so many of 100 stay within.
+func percentile(ds []time.Duration, of int) time.Duration {
 	if len(ds) == 0 {
 		return 0
 	}
 	ds = slices.Sorted(slices.Values(ds))
-	return ds[(len(ds)*95+99)/100-1]
+	return ds[(len(ds)*of+99)/100-1]
 }
 
 func printTable(w io.Writer, rs []Result) error {

@@ -29,7 +29,7 @@ func TestP95(t *testing.T) {
 		"Twenty":  {reason: "One of twenty may be slow", in: append(make([]time.Duration, 19), 9), want: 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := p95(tc.in); got != tc.want {
+			if got := percentile(tc.in, 95); got != tc.want {
 				t.Errorf("%s: got %d, want %d", tc.reason, got, tc.want)
 			}
 		})

@@ -79,7 +79,12 @@ func (l layout) resource(o Options) map[string]any {
 	if o.Kubeconfig != nil {
 		return map[string]any{
 			"type":       "Kubernetes",
-			"kubernetes": map[string]any{"leaderElection": map[string]any{"disable": true}},
+			"kubernetes": map[string]any{
+				"leaderElection": map[string]any{"disable": true},
+				// Its own limit of 50 a second takes minutes to write the status of
+				// thousands of routes.
+				"client": map[string]any{"rateLimit": map[string]any{"qps": 1000, "burst": 1000}},
+			},
 		}
 	}
 	return map[string]any{"type": "File", "file": map[string]any{"paths": []string{l.path("manifests")}}}

@@ -1,0 +1,291 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+const (
+	// translateLimit is how long one translation may take, with all that comes
+	// before it.
+	translateLimit = 2 * time.Minute
+
+	// liveLimit is how long an endpoint may take until it serves.
+	liveLimit = 20 * time.Second
+
+	// updatesLimit is how long all of them may take.
+	updatesLimit = 2 * time.Minute
+
+	// settled memory changes less than this part within settleInterval.
+	settled        = 0.005
+	settleInterval = 2 * time.Second
+	settleLimit    = time.Minute
+
+	// translations is Envoy Gateway's own measure of the time it takes from a new
+	// intermediate representation to the snapshot for Envoy, hooks among it.
+	translations = "watchable_subscribe_duration_seconds"
+	xdsRunner    = "xds"
+
+	// updates is the extension's measure of the time a new snapshot takes.
+	updates = "tailscale_gateway_extension_index_update_seconds"
+)
+
+// Translations has Envoy Gateway translate so often, and returns how long each took.
+// One more comes before them and does not count.
+func (w *World) Translations(ctx context.Context, n int) ([]time.Duration, error) {
+	var out []time.Duration
+	for i := range n + 1 {
+		took, err := w.translate(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			out = append(out, took)
+		}
+	}
+	return out, nil
+}
+
+// translate once, and wait until it is done.
+func (w *World) translate(ctx context.Context) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, translateLimit)
+	defer cancel()
+	sum, count, err := w.histogram(ctx, envoyGateway, translations, xdsRunner)
+	if err != nil {
+		return 0, err
+	}
+	now := redirectRoute(0)
+	if err := w.kube.Get(ctx, client.ObjectKeyFromObject(now), now); err != nil {
+		return 0, errors.Wrap(err, "cannot get the redirect route")
+	}
+	w.redirects++
+	now.Spec = redirectRoute(w.redirects).Spec
+	if err := w.kube.Update(ctx, now); err != nil {
+		return 0, errors.Wrap(err, "cannot change the redirect route")
+	}
+	var took time.Duration
+	err = w.gateway.Until(ctx, func(ctx context.Context) error {
+		s, c, err := w.histogram(ctx, envoyGateway, translations, xdsRunner)
+		if err != nil {
+			return err
+		}
+		if c == count {
+			return errors.New("Envoy Gateway does not translate")
+		}
+		took = time.Duration((s - sum) / float64(c-count) * float64(time.Second))
+		return nil
+	})
+	return took, err
+}
+
+// histogram returns sum and count of a process' histogram; a runner is that of Envoy
+// Gateway which is meant.
+func (w *World) histogram(ctx context.Context, url, name, runner string) (float64, uint64, error) {
+	b, err := w.get(ctx, url+"/metrics")
+	if err != nil {
+		return 0, 0, err
+	}
+	p := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := p.TextToMetricFamilies(bytes.NewReader(b))
+	if err != nil {
+		return 0, 0, errors.Wrap(err, "cannot read metrics")
+	}
+	for _, m := range families[name].GetMetric() {
+		if runner == "" || label(m, "runner") == runner {
+			return m.GetHistogram().GetSampleSum(), m.GetHistogram().GetSampleCount(), nil
+		}
+	}
+	return 0, 0, errors.Errorf("%s has no metric %s %s", url, name, runner)
+}
+
+func label(m *dto.Metric, name string) string {
+	for _, l := range m.GetLabel() {
+		if l.GetName() == name {
+			return l.GetValue()
+		}
+	}
+	return ""
+}
+
+func (w *World) get(ctx context.Context, url string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot make request for %q", url)
+	}
+	c := w.gateway.Client()
+	defer c.CloseIdleConnections()
+	rsp, err := c.Do(req)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot get")
+	}
+	b, err := io.ReadAll(rsp.Body)
+	return b, errors.Join(err, rsp.Body.Close())
+}
+
+// EnvoyMemory that Envoy has allocated, in MiB, once it does not change any more.
+func (w *World) EnvoyMemory(ctx context.Context) (float64, error) {
+	ctx, cancel := context.WithTimeout(ctx, settleLimit)
+	defer cancel()
+	tick := time.NewTicker(settleInterval)
+	defer tick.Stop()
+	for last := 0.0; ; {
+		b, err := w.gateway.Admin(ctx, "/memory")
+		if err != nil {
+			return 0, err
+		}
+		var m struct {
+			Allocated string `json:"allocated"`
+		}
+		if err := json.Unmarshal(b, &m); err != nil {
+			return 0, errors.Wrap(err, "cannot read Envoy's memory")
+		}
+		now, err := strconv.ParseFloat(m.Allocated, 64)
+		if err != nil {
+			return 0, errors.Wrap(err, "cannot read Envoy's memory")
+		}
+		if math.Abs(now-last) < settled*now {
+			return now / (1 << 20), nil
+		}
+		last = now
+		select {
+		case <-ctx.Done():
+			return 0, errors.Wrap(ctx.Err(), "Envoy's memory does not settle")
+		case <-tick.C:
+		}
+	}
+}
+
+// ExtensionMemory is what the extension has resident, in MB.
+func (w *World) ExtensionMemory() (float64, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", w.extension.PID()))
+	if err != nil {
+		return 0, errors.Wrap(err, "cannot read the extension's memory")
+	}
+	for _, line := range strings.Split(string(b), "\n") {
+		f := strings.Fields(line)
+		if len(f) != 3 || f[0] != "VmRSS:" {
+			continue
+		}
+		kib, err := strconv.ParseFloat(f[1], 64)
+		return kib * 1024 / 1e6, errors.Wrap(err, "cannot read the extension's memory")
+	}
+	return 0, errors.New("the extension has no memory")
+}
+
+// Updates is the mean time that a new snapshot of the extension's index took, in
+// milliseconds, over so many changes of endpoints.
+func (w *World) Updates(ctx context.Context, n int) (float64, error) {
+	ctx, cancel := context.WithTimeout(ctx, updatesLimit)
+	defer cancel()
+	url := "http://" + observeAddress
+	sum, count, err := w.histogram(ctx, url, updates, "")
+	if err != nil {
+		return 0, err
+	}
+	mean := 0.0
+	for i := range n {
+		if _, _, err := w.change(ctx, i); err != nil {
+			return 0, err
+		}
+		// One at a time: changes that come together make one snapshot.
+		err := w.gateway.Until(ctx, func(ctx context.Context) error {
+			s, c, err := w.histogram(ctx, url, updates, "")
+			if err != nil {
+				return err
+			}
+			if c < count+uint64(i)+1 {
+				return errors.Errorf("the extension has heard of %d changes, not %d", c-count, i+1)
+			}
+			mean = (s - sum) / float64(c-count) * 1000
+			return nil
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	return mean, nil
+}
+
+// change the endpoints of a route's target: one is new. It returns the new one.
+func (w *World) change(ctx context.Context, i int) (route int, address string, err error) {
+	route = i % w.options.Routes
+	// Not one that it had a moment ago: Envoy keeps what is well for a while.
+	address = fmt.Sprintf("192.0.2.%d", 20+i%200)
+	s := slice(w.options.target(route), firstBackend, address)
+	return route, address, errors.Wrap(w.kube.Update(ctx, s), "cannot change endpoints")
+}
+
+// Live gives targets a new endpoint so often, one after the other, and returns how
+// long each took from just before it was written until it served a request.
+func (w *World) Live(ctx context.Context, n int) ([]time.Duration, error) {
+	c := w.gateway.Client()
+	defer c.CloseIdleConnections()
+	out := make([]time.Duration, 0, n)
+	for i := range n {
+		took, err := w.live(ctx, c, i)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, took)
+	}
+	return out, nil
+}
+
+func (w *World) live(ctx context.Context, c *http.Client, i int) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, liveLimit)
+	defer cancel()
+	began := time.Now()
+	route, address, err := w.change(ctx, i)
+	if err != nil {
+		return 0, err
+	}
+	for {
+		said, err := w.ask(ctx, c, host(route))
+		if err != nil {
+			return 0, errors.Wrapf(err, "endpoint %s of route %d does not serve", address, route)
+		}
+		if said == address {
+			return time.Since(began), nil
+		}
+	}
+}
+
+// ask a host once, on a connection that stays.
+func (w *World) ask(ctx context.Context, c *http.Client, host string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/", listener), nil)
+	if err != nil {
+		return "", errors.Wrap(err, "cannot make request")
+	}
+	req.Host = host
+	rsp, err := c.Do(req)
+	if err != nil {
+		return "", errors.Wrap(err, "cannot get")
+	}
+	b, err := io.ReadAll(rsp.Body)
+	if err = errors.Join(err, rsp.Body.Close()); err != nil {
+		return "", errors.Wrap(err, "cannot read an answer")
+	}
+	if rsp.StatusCode != http.StatusOK {
+		return "", errors.Errorf("%s: %s", rsp.Status, b)
+	}
+	return string(b), nil
+}

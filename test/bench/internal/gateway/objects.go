@@ -1,0 +1,164 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/test/standalone"
+)
+
+const (
+	namespace   = "default"
+	gatewayName = "gw"
+	// listener is the port on which Envoy takes requests.
+	listener = 8888
+
+	// backendPort is that of all endpoints, of Services, and of services of ours.
+	backendPort = 8000
+	// firstBackend answers always.
+	firstBackend = "192.0.2.10"
+
+	// redirect is a route to nothing. To change it has Envoy Gateway translate, and
+	// nobody else do anything.
+	redirect = "redirect"
+)
+
+// Options of a world.
+type Options struct {
+	// Routes are so many HTTPRoutes, each with a host of its own.
+	Routes int
+	// Distinct gives each route a target of its own. Else all have the same.
+	Distinct bool
+	// Plain has routes name Services. Else they name TailscaleServices, each over
+	// such a Service.
+	Plain bool
+}
+
+// host of a route.
+func host(i int) string { return fmt.Sprintf("r-%d.example.com", i) }
+
+// target of a route: a Service, and a TailscaleServices of the same name.
+func (o Options) target(route int) string {
+	if !o.Distinct {
+		return "app-0"
+	}
+	return "app-" + strconv.Itoa(route)
+}
+
+// objects of a world, but for its Gateway.
+func (o Options) objects() []client.Object {
+	out := []client.Object{redirectRoute(0)}
+	targets := 1
+	if o.Distinct {
+		targets = o.Routes
+	}
+	for i := range targets {
+		name := o.target(i)
+		out = append(out, service(name), slice(name, firstBackend))
+		if !o.Plain {
+			out = append(out, services(name))
+		}
+	}
+	for i := range o.Routes {
+		out = append(out, o.route(i))
+	}
+	return out
+}
+
+func meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name}
+}
+
+func gateway() client.Object {
+	return &gwapiv1.Gateway{
+		ObjectMeta: meta(gatewayName),
+		Spec: gwapiv1.GatewaySpec{
+			GatewayClassName: standalone.Class,
+			Listeners:        []gwapiv1.Listener{{Name: "http", Port: listener, Protocol: gwapiv1.HTTPProtocolType}},
+		},
+	}
+}
+
+func parents() gwapiv1.CommonRouteSpec {
+	return gwapiv1.CommonRouteSpec{ParentRefs: []gwapiv1.ParentReference{{Name: gatewayName}}}
+}
+
+func (o Options) route(i int) client.Object {
+	ref := gwapiv1.BackendObjectReference{Name: gwapiv1.ObjectName(o.target(i)), Port: ptr.To[gwapiv1.PortNumber](backendPort)}
+	if !o.Plain {
+		ref.Group, ref.Kind = ptr.To[gwapiv1.Group](gatewayv1alpha1.Group), ptr.To[gwapiv1.Kind]("TailscaleServices")
+	}
+	return &gwapiv1.HTTPRoute{
+		ObjectMeta: meta("r-" + strconv.Itoa(i)),
+		Spec: gwapiv1.HTTPRouteSpec{
+			CommonRouteSpec: parents(),
+			Hostnames:       []gwapiv1.Hostname{gwapiv1.Hostname(host(i))},
+			Rules:           []gwapiv1.HTTPRouteRule{{BackendRefs: []gwapiv1.HTTPBackendRef{{BackendRef: gwapiv1.BackendRef{BackendObjectReference: ref}}}}},
+		},
+	}
+}
+
+// redirectRoute differs by i.
+func redirectRoute(i int) *gwapiv1.HTTPRoute {
+	return &gwapiv1.HTTPRoute{
+		ObjectMeta: meta(redirect),
+		Spec: gwapiv1.HTTPRouteSpec{
+			CommonRouteSpec: parents(),
+			Hostnames:       []gwapiv1.Hostname{redirect + ".example.com"},
+			Rules: []gwapiv1.HTTPRouteRule{{
+				Matches: []gwapiv1.HTTPRouteMatch{{Path: &gwapiv1.HTTPPathMatch{
+					Type: ptr.To(gwapiv1.PathMatchPathPrefix), Value: ptr.To("/" + strconv.Itoa(i)),
+				}}},
+				Filters: []gwapiv1.HTTPRouteFilter{{
+					Type:            gwapiv1.HTTPRouteFilterRequestRedirect,
+					RequestRedirect: &gwapiv1.HTTPRequestRedirectFilter{Hostname: ptr.To[gwapiv1.PreciseHostname]("elsewhere.example.com")},
+				}},
+			}},
+		},
+	}
+}
+
+func service(name string) client.Object {
+	return &corev1.Service{
+		ObjectMeta: meta(name),
+		// Nobody counts cluster addresses here, and there are fewer than Services.
+		Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{{Name: "http", Port: backendPort, TargetPort: intstr.FromInt32(backendPort)}}},
+	}
+}
+
+// slice of a Service's endpoints.
+func slice(name string, addresses ...string) *discoveryv1.EndpointSlice {
+	s := &discoveryv1.EndpointSlice{
+		ObjectMeta:  meta(name),
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Ports:       []discoveryv1.EndpointPort{{Name: ptr.To("http"), Port: ptr.To[int32](backendPort), Protocol: ptr.To(corev1.ProtocolTCP)}},
+	}
+	s.Labels = map[string]string{discoveryv1.LabelServiceName: name}
+	for _, a := range addresses {
+		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{a}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)}})
+	}
+	return s
+}
+
+func services(name string) client.Object {
+	return &gatewayv1alpha1.TailscaleServices{
+		ObjectMeta: meta(name),
+		Spec: gatewayv1alpha1.TailscaleServicesSpec{
+			Selector:   metav1.LabelSelector{MatchLabels: map[string]string{"app": name}},
+			VIPService: gatewayv1alpha1.VIPServiceTemplate{Ports: []gatewayv1alpha1.ServicePort{gatewayv1alpha1.ServicePort("tcp:" + strconv.Itoa(backendPort))}},
+			Backends:   []gatewayv1alpha1.Backend{{Name: name, Port: backendPort}},
+		},
+	}
+}

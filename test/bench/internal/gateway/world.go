@@ -1,0 +1,245 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	pb "github.com/envoyproxy/gateway/proto/extension"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
+	"github.com/tailscale-gateway/tailscale-gateway/test/standalone"
+)
+
+const (
+	// Addresses in the world's own network namespace.
+	edsAddress     = "127.0.0.1:5006"
+	observeAddress = "127.0.0.1:5007"
+	envoyGateway   = "http://127.0.0.1:19001"
+
+	// creators write objects at once.
+	creators = 32
+	// maxMessage is what Envoy Gateway sends and takes at most (test/standalone).
+	maxMessage = 256 << 20
+
+	// startLimit is how long all routes may take to answer on a busy machine.
+	startLimit = 5 * time.Minute
+	stopLimit  = 20 * time.Second
+)
+
+// A World is an API server, an Envoy Gateway and an Envoy with routes, and an
+// extension unless routes are plain.
+type World struct {
+	options Options
+	program string
+
+	kube       client.Client
+	kubeconfig string
+	socket     string
+	log        *os.File
+
+	api       *apiserver.Server
+	gateway   *standalone.Gateway
+	backend   *http.Server
+	extension *apiserver.Process
+	echo      *grpc.Server
+	// redirects counts changes of the redirect route.
+	redirects int
+}
+
+// Start a world, and wait until its routes answer. Program is the extension's, and
+// what all print goes to a file of the folder logs.
+func Start(ctx context.Context, o Options, program, logs string) (*World, error) {
+	w := &World{options: o, program: program}
+	if err := w.start(ctx, logs); err != nil {
+		return nil, errors.Join(err, w.Stop())
+	}
+	return w, nil
+}
+
+func (w *World) start(ctx context.Context, logs string) error {
+	if err := os.MkdirAll(logs, 0o755); err != nil {
+		return errors.Wrap(err, "cannot make the folder of logs")
+	}
+	var err error
+	name := fmt.Sprintf("%d-distinct-%t-plain-%t.log", w.options.Routes, w.options.Distinct, w.options.Plain)
+	if w.log, err = os.Create(filepath.Join(logs, name)); err != nil {
+		return errors.Wrap(err, "cannot make a log file")
+	}
+	crds, err := standalone.CRDs(ctx)
+	if err != nil {
+		return err
+	}
+	if w.api, err = apiserver.Start(ctx, apiserver.Options{CRDs: crds, Composites: true}); err != nil {
+		return err
+	}
+	if w.kubeconfig, err = w.api.WriteKubeconfig(); err != nil {
+		return err
+	}
+	scheme, err := index.Scheme()
+	if err != nil {
+		return err
+	}
+	if w.kube, err = client.New(w.api.Config, client.Options{Scheme: scheme}); err != nil {
+		return errors.Wrap(err, "cannot make a client of the API server")
+	}
+	if err := w.create(ctx, w.options.objects()); err != nil {
+		return err
+	}
+	so := standalone.Options{Kubeconfig: w.api.Kubeconfig, Log: w.log}
+	if !w.options.Plain {
+		w.socket = filepath.Join(filepath.Dir(w.kubeconfig), "hooks.sock")
+		so.Extension = w.socket
+		so.Backends = []schema.GroupVersionKind{{Group: gatewayv1alpha1.Group, Version: "v1alpha1", Kind: "TailscaleServices"}}
+	}
+	if w.gateway, err = standalone.Start(ctx, so); err != nil {
+		return err
+	}
+	if err := w.serveBackend(ctx); err != nil {
+		return err
+	}
+	if !w.options.Plain {
+		if err := w.StartExtension(ctx); err != nil {
+			return err
+		}
+	}
+	if err := w.kube.Create(ctx, gateway()); err != nil {
+		return errors.Wrap(err, "cannot create the Gateway")
+	}
+	return w.answers(ctx)
+}
+
+func (w *World) create(ctx context.Context, objects []client.Object) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(creators)
+	for _, o := range objects {
+		g.Go(func() error { return errors.Wrapf(w.kube.Create(ctx, o), "cannot create %T %s", o, o.GetName()) })
+	}
+	return g.Wait()
+}
+
+// serveBackend answers on all addresses, each with itself.
+func (w *World) serveBackend(ctx context.Context) error {
+	l, err := w.gateway.Listen(ctx, "tcp", fmt.Sprintf("0.0.0.0:%d", backendPort))
+	if err != nil {
+		return errors.Wrap(err, "cannot listen for the backend")
+	}
+	w.backend = &http.Server{
+		ReadHeaderTimeout: time.Minute,
+		Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			a, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+			if !ok {
+				return
+			}
+			_, _ = io.WriteString(rw, a.IP.String()) // Who is gone needs no answer.
+		}),
+	}
+	go func() { _ = w.backend.Serve(l) }() // Ends by Close.
+	return nil
+}
+
+// answers waits until routes do: the first, one amid, and the last.
+func (w *World) answers(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	for _, i := range []int{0, w.options.Routes / 2, w.options.Routes - 1} {
+		if err := w.gateway.Answers(ctx, fmt.Sprintf("http://127.0.0.1:%d/", listener), host(i)); err != nil {
+			return errors.Wrapf(err, "route %d does not answer", i)
+		}
+	}
+	return nil
+}
+
+// StartExtension in place of the echo, and wait until it serves.
+func (w *World) StartExtension(ctx context.Context) error {
+	w.stopEcho()
+	var err error
+	w.extension, err = w.gateway.Run(w.log, w.program,
+		"--hooks-address=unix:"+w.socket, "--eds-address="+edsAddress, "--eds-target=ipv4:"+edsAddress,
+		"--observe-address="+observeAddress, "--kubeconfig="+w.kubeconfig, "--drain=0s")
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	return errors.Wrap(w.gateway.Answers(ctx, "http://"+observeAddress+"/ready", ""), "the extension does not get ready")
+}
+
+// StartEcho in place of the extension: it gives back what comes.
+func (w *World) StartEcho(ctx context.Context) error {
+	if err := w.stopExtension(); err != nil {
+		return err
+	}
+	if err := os.Remove(w.socket); err != nil && !os.IsNotExist(err) {
+		return errors.Wrap(err, "cannot remove the socket of hooks")
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", w.socket)
+	if err != nil {
+		return errors.Wrap(err, "cannot listen for hooks")
+	}
+	w.echo = grpc.NewServer(grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage))
+	pb.RegisterEnvoyGatewayExtensionServer(w.echo, echo{})
+	go func(s *grpc.Server) { _ = s.Serve(l) }(w.echo) // Ends by Stop.
+	return nil
+}
+
+func (w *World) stopEcho() {
+	if w.echo != nil {
+		w.echo.Stop()
+		w.echo = nil
+	}
+}
+
+func (w *World) stopExtension() error {
+	if w.extension == nil {
+		return nil
+	}
+	p := w.extension
+	w.extension = nil
+	return p.Stop(stopLimit)
+}
+
+// Stop all.
+func (w *World) Stop() error {
+	w.stopEcho()
+	errs := []error{w.stopExtension()}
+	if w.gateway != nil {
+		errs = append(errs, w.gateway.Stop())
+	}
+	if w.backend != nil {
+		errs = append(errs, errors.Wrap(w.backend.Close(), "cannot stop the backend"))
+	}
+	if w.api != nil {
+		errs = append(errs, w.api.Stop())
+	}
+	if w.log != nil {
+		errs = append(errs, errors.Wrap(w.log.Close(), "cannot close the log file"))
+	}
+	return errors.Join(errs...)
+}
+
+// An echo is an extension that does nothing.
+type echo struct {
+	pb.UnimplementedEnvoyGatewayExtensionServer
+}
+
+// PostTranslateModify returns what came.
+func (echo) PostTranslateModify(_ context.Context, r *pb.PostTranslateModifyRequest) (*pb.PostTranslateModifyResponse, error) {
+	return &pb.PostTranslateModifyResponse{Clusters: r.GetClusters(), Secrets: r.GetSecrets(), Listeners: r.GetListeners(), Routes: r.GetRoutes()}, nil
+}
