@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -37,6 +38,17 @@ func newCertificates(c *CLI) (*certificates, error) {
 	}
 	out.roots, err = out.eds.Roots()
 	return out, err
+}
+
+// expiry of each certificate, by the server that shows it.
+func (c *certificates) expiry() map[string]func() (time.Time, error) {
+	out := map[string]func() (time.Time, error){}
+	for name, of := range map[string]*serve.Certificate{"hooks": c.hooks, "eds": c.eds} {
+		if of != nil {
+			out[name] = of.NotAfter
+		}
+	}
+	return out
 }
 
 // run watches the files until ctx ends.

@@ -68,6 +68,7 @@ type CLI struct {
 
 	ObserveAddress string        `help:"Address to serve metrics, probes and the page on. Who reaches it sees hosts, paths and endpoints of routes, and can change nothing." default:":8080" env:"OBSERVE_ADDRESS" group:"Operation"`
 	Pprof          bool          `help:"Serve profiles of the process under /debug/pprof on the same address. Who reaches it can read memory." env:"PPROF" group:"Operation"`
+	OTLPEndpoint   string        `help:"Where to send traces of hooks and of pushes of endpoints, by OTLP over gRPC: HOST:PORT without TLS, or https://HOST:PORT. Without it there are none." name:"otlp-endpoint" env:"OTLP_ENDPOINT" placeholder:"HOST:PORT" group:"Operation"`
 	Drain          time.Duration `help:"How long calls are still answered when the extension is told to end, until nobody is sent to it any more." default:"5s" env:"DRAIN" group:"Operation"`
 }
 

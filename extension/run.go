@@ -20,6 +20,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/observe"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/resolve"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/serve"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/trace"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
 
@@ -64,7 +65,11 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 	if err != nil {
 		return err
 	}
-	endpoints := eds.NewServer(store.Snapshot, eds.Options{Log: log})
+	traces, err := trace.New(ctx, c.OTLPEndpoint, version.Version)
+	if err != nil {
+		return err
+	}
+	endpoints := eds.NewServer(store.Snapshot, eds.Options{Log: log, Tracer: traces.Tracer()})
 	prober, err := newProber(c, src, store, log)
 	if err != nil {
 		return err
@@ -74,11 +79,12 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 		Silence:   src.Silence,
 		Waiting:   src.Waiting,
 		Resources: func() map[string]int { return store.Snapshot().Counts() },
+		Expiry:    certs.expiry(),
 		Pages:     []func(*http.ServeMux){explain.NewPage(store.Snapshot, log).Register},
 		Log:       log,
 	}, endpoints.Metrics(), prober.Metrics(), store.Metrics())
 
-	hooksServer := serve.NewServer(serve.Options{Credentials: certs.hooks.Credentials(), Interceptor: obs.Interceptor})
+	hooksServer := serve.NewServer(serve.Options{Credentials: certs.hooks.Credentials(), Interceptor: obs.Interceptor, Stats: traces.Calls()})
 	pb.RegisterEnvoyGatewayExtensionServer(hooksServer, hooks.NewServer(store, from,
 		hooks.WithLogger(log),
 		hooks.WithRecorder(hooks.RecorderFn(func(t hooks.Translation) {
@@ -106,6 +112,7 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 	if c.Probe {
 		below.Go(func() error { return prober.run(base, src.Synced()) })
 	}
+	below.Go(func() error { return traces.Run(base) })
 
 	above, ctx := errgroup.WithContext(ctx)
 	above.Go(func() error {

@@ -11,6 +11,9 @@ import (
 
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	endpointservice "github.com/envoyproxy/go-control-plane/envoy/service/endpoint/v3"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 	"google.golang.org/grpc"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
@@ -41,6 +44,9 @@ type Options struct {
 
 	// Log may be nil.
 	Log logging.Logger
+
+	// Tracer makes a span of each push of endpoints. May be nil.
+	Tracer trace.Tracer
 }
 
 // A Server answers Envoys that ask for endpoints. Register it, have Run running,
@@ -70,6 +76,9 @@ func NewServer(snapshot func() *index.Snapshot, o Options) *Server {
 	}
 	if o.Log == nil {
 		o.Log = logging.NewNopLogger()
+	}
+	if o.Tracer == nil {
+		o.Tracer = noop.NewTracerProvider().Tracer("")
 	}
 	return &Server{
 		snapshot: snapshot,
@@ -117,14 +126,20 @@ func (s *Server) Run(ctx context.Context) error {
 		case <-s.changed:
 		default:
 		}
-		s.refresh()
+		lists, streams := s.refresh()
 		s.metrics.refreshed.Observe(time.Since(start).Seconds())
+		if lists > 0 {
+			_, span := s.opts.Tracer.Start(ctx, "PushEndpoints", trace.WithTimestamp(start), trace.WithAttributes(
+				attribute.Int("lists", lists), attribute.Int("streams", streams)))
+			span.End()
+		}
 	}
 }
 
 // refresh looks at all that is subscribed: comparing costs little, as snapshots share
-// what did not change.
-func (s *Server) refresh() {
+// what did not change. It returns how many lists changed, and to how many streams they
+// were handed.
+func (s *Server) refresh() (lists, streams int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	snap := s.snapshot()
@@ -135,9 +150,12 @@ func (s *Server) refresh() {
 			continue
 		}
 		if changed {
+			lists++
+			streams += len(e.streams)
 			s.publish(e)
 		}
 	}
+	return lists, streams
 }
 
 // publish sends the entry to all streams that do not have it. The lock is held.

@@ -5,9 +5,13 @@ package hooks
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	pb "github.com/envoyproxy/gateway/proto/extension"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
@@ -90,7 +94,7 @@ func NewServer(s Snapshots, src xds.Source, o ...ServerOption) *Server {
 
 // PostTranslateModify puts our kinds in. What it returns is all that Envoy gets, so
 // everything else is returned as it came.
-func (s *Server) PostTranslateModify(_ context.Context, req *pb.PostTranslateModifyRequest) (*pb.PostTranslateModifyResponse, error) {
+func (s *Server) PostTranslateModify(ctx context.Context, req *pb.PostTranslateModifyRequest) (*pb.PostTranslateModifyResponse, error) {
 	start := time.Now()
 	snapshot := s.snapshots.Snapshot()
 	in := Resources{Clusters: req.GetClusters(), Listeners: req.GetListeners(), Routes: req.GetRoutes()}
@@ -105,6 +109,7 @@ func (s *Server) PostTranslateModify(_ context.Context, req *pb.PostTranslateMod
 		Summary:  summary,
 	}
 	s.recorder.RecordTranslation(t)
+	describe(trace.SpanFromContext(ctx), t)
 	s.log.Debug("Translated", "hook", "PostTranslateModify", "gateway", t.Gateway, "duration", t.Duration,
 		"revision", t.Revision, "rules", t.Rules, "shared", t.Shared, "own", t.Own, "dropped", t.Dropped, "left", t.Left)
 	return &pb.PostTranslateModifyResponse{
@@ -113,4 +118,24 @@ func (s *Server) PostTranslateModify(_ context.Context, req *pb.PostTranslateMod
 		Listeners: out.Listeners,
 		Routes:    out.Routes,
 	}, nil
+}
+
+// describe a translation on the span of its call, if somebody wants one.
+func describe(span trace.Span, t Translation) {
+	if !span.IsRecording() {
+		return
+	}
+	span.SetAttributes(
+		attribute.String("gateway", t.Gateway),
+		attribute.Int64("revision", int64(t.Revision)),
+		attribute.Int64("translate_us", t.Duration.Microseconds()),
+		attribute.Int("rules", t.Rules),
+		attribute.Int("rules.split", t.Split),
+		attribute.Int("clusters.shared", t.Shared),
+		attribute.Int("clusters.own", t.Own),
+		attribute.Int("clusters.dropped", t.Dropped),
+	)
+	for _, reason := range slices.Sorted(maps.Keys(t.Left)) {
+		span.SetAttributes(attribute.Int("left."+string(reason), t.Left[reason]))
+	}
 }

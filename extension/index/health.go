@@ -83,6 +83,7 @@ func (p Placement) zero() bool { return p.Equal(Placement{}) }
 func (s *Store) SetHealth(of map[TargetKey]Placement) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	began := time.Now()
 	d := newDirty()
 	for k, p := range of {
 		if len(s.namedBy[consumer{target: k}]) == 0 || s.world.placements[k].Equal(p) {
@@ -95,7 +96,7 @@ func (s *Store) SetHealth(of map[TargetKey]Placement) {
 		}
 		d.targets[k] = struct{}{}
 	}
-	s.advance(d)
+	s.advance(d, began)
 }
 
 // locate the endpoints of sources, as far as probes allow, and remember who is to be

@@ -23,6 +23,10 @@ var (
 		"Objects that are known, by kind.", []string{"kind"}, nil)
 	translatedInfo = prometheus.NewDesc("tailscale_gateway_extension_last_translation_timestamp_seconds",
 		"When Envoy Gateway last had a Gateway's configuration go through the hooks.", []string{"gateway"}, nil)
+	outcomeInfo = prometheus.NewDesc("tailscale_gateway_extension_rules",
+		"What became of rules and clusters in a Gateway's last translation.", []string{"gateway", "outcome"}, nil)
+	expiryInfo = prometheus.NewDesc("tailscale_gateway_extension_certificate_expiry_timestamp_seconds",
+		"When the certificate ends that a server shows.", []string{"server"}, nil)
 )
 
 // standard are the collectors of every process.
@@ -38,7 +42,7 @@ type stateCollector struct{ o *Observer }
 
 // Describe implements prometheus.Collector.
 func (c stateCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{buildInfo, readyInfo, degradedInfo, silenceInfo, resourcesInfo, translatedInfo} {
+	for _, d := range []*prometheus.Desc{buildInfo, readyInfo, degradedInfo, silenceInfo, resourcesInfo, translatedInfo, outcomeInfo, expiryInfo} {
 		ch <- d
 	}
 }
@@ -63,9 +67,18 @@ func (c stateCollector) Collect(ch chan<- prometheus.Metric) {
 			gauge(resourcesInfo, float64(n), kind)
 		}
 	}
+	for server, expiry := range c.o.opts.Expiry {
+		// A certificate that cannot be read is told where it is used.
+		if at, err := expiry(); err == nil {
+			gauge(expiryInfo, float64(at.Unix()), server)
+		}
+	}
 	c.o.mu.Lock()
 	defer c.o.mu.Unlock()
 	for gateway, of := range c.o.gateways {
 		gauge(translatedInfo, float64(of.at.UnixMilli())/1000, gateway)
+		for outcome, n := range of.outcomes {
+			gauge(outcomeInfo, float64(n), gateway, outcome)
+		}
 	}
 }

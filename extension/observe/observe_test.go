@@ -144,7 +144,14 @@ func TestProbes(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := NewObserver(Options{Version: "v1", Resources: func() map[string]int { return map[string]int{"targets": 3} }})
+		o := NewObserver(Options{
+			Version:   "v1",
+			Resources: func() map[string]int { return map[string]int{"targets": 3} },
+			Expiry: map[string]func() (time.Time, error){
+				"eds":   func() (time.Time, error) { return time.Unix(60, 0), nil },
+				"hooks": func() (time.Time, error) { return time.Time{}, errBoom },
+			},
+		})
 		o.Serving()
 		_ = call(t, o, time.Second, nil)
 		_ = call(t, o, 3*time.Second, errBoom)
@@ -169,6 +176,9 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("JSON: -want, +got:\n%s", diff)
 		}
 		if err := testutil.GatherAndCompare(o.registry, strings.NewReader(`
+# HELP tailscale_gateway_extension_certificate_expiry_timestamp_seconds When the certificate ends that a server shows.
+# TYPE tailscale_gateway_extension_certificate_expiry_timestamp_seconds gauge
+tailscale_gateway_extension_certificate_expiry_timestamp_seconds{server="eds"} 60
 # HELP tailscale_gateway_extension_hook_failures_total Hooks that were answered with an error. Envoy Gateway then keeps what the Gateway's Envoys have.
 # TYPE tailscale_gateway_extension_hook_failures_total counter
 tailscale_gateway_extension_hook_failures_total{hook="PostTranslateModify"} 1
@@ -184,7 +194,11 @@ tailscale_gateway_extension_ready 1
 # HELP tailscale_gateway_extension_resources Objects that are known, by kind.
 # TYPE tailscale_gateway_extension_resources gauge
 tailscale_gateway_extension_resources{kind="targets"} 3
-`), "tailscale_gateway_extension_hook_failures_total", "tailscale_gateway_extension_last_translation_timestamp_seconds",
+# HELP tailscale_gateway_extension_rules What became of rules and clusters in a Gateway's last translation.
+# TYPE tailscale_gateway_extension_rules gauge
+tailscale_gateway_extension_rules{gateway="shop/gw",outcome="shared"} 2
+`), "tailscale_gateway_extension_certificate_expiry_timestamp_seconds", "tailscale_gateway_extension_rules",
+			"tailscale_gateway_extension_hook_failures_total", "tailscale_gateway_extension_last_translation_timestamp_seconds",
 			"tailscale_gateway_extension_outcomes_total", "tailscale_gateway_extension_ready", "tailscale_gateway_extension_resources"); err != nil {
 			t.Error(err)
 		}

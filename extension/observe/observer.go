@@ -55,6 +55,9 @@ type Options struct {
 	// Resources counts what is known, by kind. May be nil.
 	Resources func() map[string]int
 
+	// Expiry tells when certificates end, by the server that shows them.
+	Expiry map[string]func() (time.Time, error)
+
 	// Pages add what they have to the server of metrics and probes, beside those.
 	Pages []func(mux *http.ServeMux)
 
@@ -124,6 +127,9 @@ func NewObserver(o Options, cs ...prometheus.Collector) *Observer {
 	ob.registry.MustRegister(cs...)
 	return ob
 }
+
+// Metrics are all that /metrics shows.
+func (o *Observer) Metrics() prometheus.Collector { return o.registry }
 
 // Interceptor measures hooks. One that panics is answered with an error: Envoy
 // Gateway waits without limit for a process that has gone.

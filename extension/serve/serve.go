@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/stats"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
@@ -52,6 +53,9 @@ type Options struct {
 
 	// Interceptor of calls. May be nil.
 	Interceptor grpc.UnaryServerInterceptor
+
+	// Stats hears of all calls. May be nil.
+	Stats stats.Handler
 }
 
 // A Server is a gRPC server with the health service.
@@ -72,6 +76,9 @@ func NewServer(o Options) *Server {
 	}
 	if o.Interceptor != nil {
 		opts = append(opts, grpc.UnaryInterceptor(o.Interceptor))
+	}
+	if o.Stats != nil {
+		opts = append(opts, grpc.StatsHandler(o.Stats))
 	}
 	s := &Server{Server: grpc.NewServer(opts...), health: health.NewServer()}
 	healthpb.RegisterHealthServer(s.Server, s.health)

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"os"
 	"path/filepath"
+	"time"
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
@@ -58,6 +59,21 @@ func (c *Certificate) Run(ctx context.Context) error {
 func (c *Certificate) Roots() ([]byte, error) {
 	b, err := os.ReadFile(filepath.Join(c.dir, caFile))
 	return b, errors.Wrapf(err, "cannot read what the certificate in %q chains to", c.dir)
+}
+
+// NotAfter is when the certificate ends. It is an error if there is none.
+func (c *Certificate) NotAfter() (time.Time, error) {
+	of, err := c.watcher.GetCertificate(nil)
+	if err != nil {
+		return time.Time{}, errors.Wrapf(err, "cannot get certificate in %q", c.dir)
+	}
+	leaf := of.Leaf
+	if leaf == nil {
+		if leaf, err = x509.ParseCertificate(of.Certificate[0]); err != nil {
+			return time.Time{}, errors.Wrapf(err, "cannot read certificate in %q", c.dir)
+		}
+	}
+	return leaf.NotAfter, nil
 }
 
 // Credentials that show the certificate. Those of none are none.

@@ -78,7 +78,7 @@ func (l layout) config(o Options) ([]byte, error) {
 func (l layout) resource(o Options) map[string]any {
 	if o.Kubeconfig != nil {
 		return map[string]any{
-			"type":       "Kubernetes",
+			"type": "Kubernetes",
 			"kubernetes": map[string]any{
 				"leaderElection": map[string]any{"disable": true},
 				// Its own limit of 50 a second takes minutes to write the status of

@@ -1,0 +1,55 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package eds
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/attribute"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+// TestPushSpans has one span for a push, and none for a snapshot in which nothing
+// changed that anybody asks for.
+func TestPushSpans(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		spans := tracetest.NewInMemoryExporter()
+		var snapshot atomic.Pointer[index.Snapshot]
+		set := func(address string) {
+			snapshot.Store(index.NewSnapshot(index.Contents{Targets: []*index.Target{{Key: key("web"), Localities: localities(address)}}}))
+		}
+		set("10.0.0.1")
+		s := NewServer(snapshot.Load, Options{Tracer: sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans)).Tracer("")})
+		for range 2 {
+			st := s.open(func(*discovery.DeltaDiscoveryResponse) error { return nil })
+			defer s.close(st)
+			if err := s.subscribe(st, []string{key("web").ClusterName()}, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		go func() { _ = s.Run(t.Context()) }() // Ends with the context, without an error.
+		for range 2 {
+			set("10.0.0.2")
+			s.Changed()
+			// Past the wait for further changes.
+			<-time.After(time.Second)
+			synctest.Wait()
+		}
+		got := spans.GetSpans()
+		if len(got) != 1 || got[0].Name != "PushEndpoints" {
+			t.Fatalf("want one span PushEndpoints, got %v", got)
+		}
+		if diff := cmp.Diff([]attribute.KeyValue{attribute.Int("lists", 1), attribute.Int("streams", 2)}, got[0].Attributes, cmp.AllowUnexported(attribute.Value{})); diff != "" {
+			t.Errorf("-want attributes, +got:\n%s", diff)
+		}
+	})
+}

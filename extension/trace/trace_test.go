@@ -1,0 +1,156 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package trace
+
+import (
+	"context"
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	pb "github.com/envoyproxy/gateway/proto/extension"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/attribute"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/hooks"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/serve"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
+)
+
+const (
+	patience = 10 * time.Second
+
+	// parent is a span of a client's, as W3C's traceparent.
+	parentTrace = "0af7651916cd43dd8448eb211c80319c"
+	parent      = "00-" + parentTrace + "-b7ad6b7169203331-01"
+)
+
+// hook calls a server of hooks with these traces, and its health, as Envoy Gateway
+// does.
+func hook(t *testing.T, p *Provider) {
+	t.Helper()
+	l, err := serve.Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var none *serve.Certificate
+	s := serve.NewServer(serve.Options{Credentials: none.Credentials(), Stats: p.Calls()})
+	pb.RegisterEnvoyGatewayExtensionServer(s, hooks.NewServer(index.NewStore(), xds.XDSTP("tailscale")))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx, l, 0) }()
+	defer func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+
+	conn, err := grpc.NewClient("passthrough:///"+l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	call, stop := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), "traceparent", parent), patience)
+	defer stop()
+	if _, err := healthpb.NewHealthClient(conn).Check(call, &healthpb.HealthCheckRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pb.NewEnvoyGatewayExtensionClient(conn).PostTranslateModify(call, &pb.PostTranslateModifyRequest{Clusters: []*clusterv3.Cluster{{Name: "a"}}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestHook has one span for a hook, below that of Envoy Gateway, and none for health.
+func TestHook(t *testing.T) {
+	spans := tracetest.NewInMemoryExporter()
+	hook(t, newProvider(sdktrace.WithSyncer(spans)))
+	got := spans.GetSpans()
+	if len(got) != 1 {
+		t.Fatalf("want one span, got %d", len(got))
+	}
+	if diff := cmp.Diff("envoygateway.extension.EnvoyGatewayExtension/PostTranslateModify", got[0].Name); diff != "" {
+		t.Errorf("-want name, +got:\n%s", diff)
+	}
+	if diff := cmp.Diff(parentTrace, got[0].Parent.TraceID().String()); diff != "" {
+		t.Errorf("-want parent, +got:\n%s", diff)
+	}
+	if !slices.ContainsFunc(got[0].Attributes, func(kv attribute.KeyValue) bool { return kv.Key == "rules" }) {
+		t.Errorf("the span does not tell of the translation: %v", got[0].Attributes)
+	}
+}
+
+// TestOff makes no span, and nothing that could.
+func TestOff(t *testing.T) {
+	p, err := New(t.Context(), "", "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Calls() != nil {
+		t.Error("calls are looked at though nobody wants traces")
+	}
+	_, span := p.Tracer().Start(t.Context(), "x")
+	if span.IsRecording() {
+		t.Error("a span is recorded though nobody wants traces")
+	}
+	hook(t, p)
+}
+
+// A sink is a collector.
+type sink struct {
+	collector.UnimplementedTraceServiceServer
+
+	got chan *collector.ExportTraceServiceRequest
+}
+
+func (s sink) Export(_ context.Context, r *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
+	s.got <- r
+	return &collector.ExportTraceServiceResponse{}, nil
+}
+
+// TestExport sends spans to a collector, the last ones at the end.
+func TestExport(t *testing.T) {
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := sink{got: make(chan *collector.ExportTraceServiceRequest, 1)}
+	srv := grpc.NewServer()
+	collector.RegisterTraceServiceServer(srv, s)
+	go func() { _ = srv.Serve(l) }() // Ends by Stop.
+	t.Cleanup(srv.Stop)
+
+	for name, endpoint := range map[string]string{"HostPort": l.Addr().String(), "URL": "http://" + l.Addr().String()} {
+		t.Run(name, func(t *testing.T) {
+			p, err := New(t.Context(), endpoint, "v1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			hook(t, p)
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if err := p.Run(ctx); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case r := <-s.got:
+				if got := len(r.GetResourceSpans()[0].GetScopeSpans()[0].GetSpans()); got != 1 {
+					t.Errorf("want one span, got %d", got)
+				}
+			case <-time.After(patience):
+				t.Error("the collector has got nothing")
+			}
+		})
+	}
+}
