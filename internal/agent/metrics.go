@@ -64,6 +64,9 @@ func NewMetrics() *Metrics {
 	return m
 }
 
+// Collector of all of them, for who wants to know what there is.
+func (m *Metrics) Collector() prometheus.Collector { return m.registry }
+
 func (m *Metrics) probed(ok bool) { m.probes.WithLabelValues(result(ok)).Inc() }
 
 func (m *Metrics) reported(err error) { m.reports.WithLabelValues(result(err == nil)).Inc() }
