@@ -37,18 +37,18 @@ type request struct {
 
 // A load of requests.
 type load struct {
-	stop context.CancelFunc
+	stop func()
 	done sync.WaitGroup
 
 	mu  sync.Mutex
 	all []request
 }
 
-// load hosts until it is stopped, half of it each.
+// load hosts until it is stopped, each by as many clients.
 func (w *world) load(t *testing.T, hosts ...string) *load {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	l := &load{stop: cancel}
+	ctx, stopped := t.Context(), make(chan struct{})
+	l := &load{stop: sync.OnceFunc(func() { close(stopped) })}
 	for i := range clients * len(hosts) {
 		host := hosts[i%len(hosts)]
 		l.done.Go(func() {
@@ -57,12 +57,12 @@ func (w *world) load(t *testing.T, hosts ...string) *load {
 			tick := time.NewTicker(pause)
 			defer tick.Stop()
 			for {
-				r := ask(t.Context(), c, host)
+				r := ask(ctx, c, host)
 				l.mu.Lock()
 				l.all = append(l.all, r)
 				l.mu.Unlock()
 				select {
-				case <-ctx.Done():
+				case <-stopped:
 					return
 				case <-tick.C:
 				}
