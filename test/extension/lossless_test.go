@@ -25,7 +25,7 @@ const (
 
 	// clients ask one request after the other, each by a connection of its own.
 	clients = 5
-	pause   = 5 * time.Millisecond
+	rest    = 5 * time.Millisecond
 )
 
 // A request of a load.
@@ -54,7 +54,7 @@ func (w *world) load(t *testing.T, hosts ...string) *load {
 		l.done.Go(func() {
 			c := w.Client()
 			defer c.CloseIdleConnections()
-			tick := time.NewTicker(pause)
+			tick := time.NewTicker(rest)
 			defer tick.Stop()
 			for {
 				r := ask(ctx, c, host)
