@@ -59,17 +59,9 @@ func (a *Anchors) Run(ctx context.Context, from index.Informers) error {
 	}
 	changed, end := a.store.Revised()
 	defer end()
-	a.keeper.Want(wanted(a.store.Snapshot()))
-	done := make(chan error, 1)
-	go func() { done <- a.keeper.Run(ctx) }()
-	for {
-		select {
-		case err := <-done:
-			return err
-		case <-changed:
-			a.keeper.Want(wanted(a.store.Snapshot()))
-		}
-	}
+	want := func() { a.keeper.Want(wanted(a.store.Snapshot())) }
+	want()
+	return a.keeper.Follow(ctx, changed, want)
 }
 
 // An anchored object, as KIND/NAME.

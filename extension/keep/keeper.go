@@ -172,6 +172,20 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
+// Follow runs the Keeper, and calls want whenever something has changed, until ctx ends.
+func (k *Keeper) Follow(ctx context.Context, changed <-chan struct{}, want func()) error {
+	done := make(chan error, 1)
+	go func() { done <- k.Run(ctx) }()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-changed:
+			want()
+		}
+	}
+}
+
 // A job is one write.
 type job struct {
 	name types.NamespacedName

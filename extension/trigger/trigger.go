@@ -56,8 +56,8 @@ func New(c client.Client, s *index.Store, log logging.Logger) *Trigger {
 	}
 }
 
-// Run until ctx ends. The store must be complete. On the way out each Gateway is
-// triggered once more: call Farewell for that, when nothing is answered any more.
+// Run until ctx ends. The store must be complete. Call Farewell after, when nothing is
+// answered any more.
 func (t *Trigger) Run(ctx context.Context, from index.Informers) error {
 	if err := t.keeper.Watch(ctx, from, &v1alpha1.TailscaleRevision{}, state); err != nil || ctx.Err() != nil {
 		return err
@@ -68,16 +68,7 @@ func (t *Trigger) Run(ctx context.Context, from index.Informers) error {
 	for _, n := range t.keeper.Settled() {
 		t.keeper.Again(n)
 	}
-	done := make(chan error, 1)
-	go func() { done <- t.keeper.Run(ctx) }()
-	for {
-		select {
-		case err := <-done:
-			return err
-		case <-changed:
-			t.want()
-		}
-	}
+	return t.keeper.Follow(ctx, changed, t.want)
 }
 
 // want what the snapshot says.

@@ -8,6 +8,8 @@ package extension_test
 import (
 	"context"
 	"encoding/json"
+	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -108,6 +110,42 @@ func takesShape(t *testing.T, w *world) {
 		t.Errorf("the TailscaleRevision is written at rest: generation %d after %d", after.GetGeneration(), before.GetGeneration())
 	}
 	t.Logf("generation %d of the TailscaleRevision after three settings and all that came before", after.GetGeneration())
+}
+
+// agrees shows that two replicas write a change once between them, and nothing at rest.
+func agrees(t *testing.T, w *world) {
+	args := append(slices.Clone(w.command[1:]), "--hooks-address=unix:"+filepath.Join(t.TempDir(), "hooks.sock"), "--eds-address=127.0.0.1:5008", "--observe-address=127.0.0.1:5009")
+	second, err := w.Run(w.log, w.command[0], args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { check(t, second.Stop(20*time.Second)) })
+	if err := w.Answers(within(t), "http://127.0.0.1:5009/ready", ""); err != nil {
+		t.Fatal(err)
+	}
+	// It asks once more when it starts.
+	pause(t, time.Second)
+	before, err := w.revision(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(gatewayv1alpha1.SchemeGroupVersion.WithKind(gatewayv1alpha1.TailscaleServicesKind))
+	u.SetNamespace("default")
+	u.SetName("tcp")
+	w.patch(t, u, `{"spec":{"loadBalancing":{"healthCheck":{"interval":"12s"}}}}`)
+	pause(t, 5*time.Second)
+	after, err := w.revision(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The hooks' replica may have lagged, and asked again.
+	if n := after.GetGeneration() - before.GetGeneration(); n < 1 || n > 2 {
+		t.Errorf("two replicas wrote %d times for one change", n)
+	}
+	if n := len(w.anchors(t.Context(), t)); n != 1 {
+		t.Errorf("two replicas keep %d anchors, not one", n)
+	}
 }
 
 // pause for what must not happen.

@@ -47,6 +47,7 @@ func TestRoutes(t *testing.T) {
 	t.Run("OutlivesExtension", func(t *testing.T) { outlives(t, w) })
 	t.Run("FailsOver", func(t *testing.T) { failsOver(t, w) })
 	t.Run("AsksAgain", func(t *testing.T) { asksAgain(t, w) })
+	t.Run("Agrees", func(t *testing.T) { agrees(t, w) })
 	t.Run("LetsGo", func(t *testing.T) { letsGo(t, w) })
 }
 
