@@ -119,10 +119,11 @@ render-goldens: ## Rewrite the goldens of examples from what they render to.
 	$(RENDER) -update
 
 .PHONY: bench
-bench: ## Measure against the goals: the provider alone and among twenty, the extension with real Envoy, what functions cost Crossplane, all beside Tailscale's operator; takes an hour.
+bench: ## Measure against the goals: the provider alone and among twenty, the extension with real Envoy, the hops of egress, what functions cost Crossplane, all beside Tailscale's operator; takes an hour.
 	$(LAB) build
 	TEST_ASSET_ETCD=$$($(LAB) bin etcd) TEST_ASSET_KUBE_APISERVER=$$($(LAB) bin kube-apiserver) \
 	TEST_ASSET_KUBE_CONTROLLER_MANAGER=$$($(LAB) bin kube-controller-manager) \
+	TEST_ASSET_TAILSCALED=$$($(LAB) bin tailscaled) \
 	go run ./test/bench --out=$(OUT)/bench.json --logs=$(OUT)/bench-logs --swarm=5m
 	$(MAKE) --no-print-directory bench-extension
 	$(MAKE) --no-print-directory bench-functions

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -28,6 +29,10 @@ const (
 
 	// hopSlack is how much longer a request may take because of the agent.
 	hopSlack = 1.6
+
+	// agentShare is how much processor time the agent may take of what the proxy's
+	// tailscaled takes.
+	agentShare = 0.75
 )
 
 // hops measures what the hops of egress cost, without a cluster.
@@ -65,7 +70,7 @@ func (c *cli) hops(ctx context.Context) ([]Result, error) {
 	return []Result{
 		compared("hops.agent_request", us(costs.Agent.Kept), us(costs.Tailnet.Kept), "us", hopSlack),
 		compared("hops.agent_connect", us(costs.Agent.Connect), us(costs.Tailnet.Connect), "us", hopSlack),
-		compared("hops.agent_processor", us(costs.Agent.Agent), us(costs.Agent.Proxy), "us", 1),
+		compared("hops.agent_processor", us(costs.Agent.Agent), us(costs.Agent.Proxy), "us", agentShare),
 	}, nil
 }
 
@@ -73,7 +78,7 @@ func (c *cli) hops(ctx context.Context) ([]Result, error) {
 // what it costs.
 func printHops(w io.Writer, c hops.Costs) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	us := func(d time.Duration) string { return fmt.Sprint(d.Round(time.Microsecond).Microseconds()) }
+	us := func(d time.Duration) string { return strconv.FormatInt(d.Round(time.Microsecond).Microseconds(), 10) }
 	row := func(name string, kept, connect time.Duration, busy string) string {
 		return strings.Join([]string{name, us(kept), us(connect), busy}, "\t")
 	}

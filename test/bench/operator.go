@@ -31,7 +31,7 @@ const (
 
 	// processorSlack is how much more processor time our proxies may take for a
 	// request. The kernel forwards for nobody's account.
-	processorSlack = 4
+	processorSlack = 3
 
 	// controllerSlack is how much more memory our controllers may take: a provider
 	// and a process a function, where the operator is one.

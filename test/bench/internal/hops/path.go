@@ -148,8 +148,10 @@ func (p *Path) join(ctx context.Context, tailscaled, name string) (*apiserver.Pr
 	if err != nil {
 		return nil, err
 	}
-	server := p.sim.URL()
-	b, err := json.Marshal(ipn.ConfigVAlpha{Version: "alpha0", Locked: "false", ServerURL: &server, AuthKey: &key, Hostname: &name, AcceptDNS: "false"})
+	// Fields of ipn.ConfigVAlpha.
+	b, err := json.Marshal(map[string]any{
+		"Version": "alpha0", "Locked": false, "ServerURL": p.sim.URL(), "AuthKey": key, "Hostname": name, "acceptDNS": false,
+	})
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot encode tailscaled's config")
 	}
@@ -175,6 +177,11 @@ func (p *Path) join(ctx context.Context, tailscaled, name string) (*apiserver.Pr
 	}
 	lc := p.local(name)
 	return proc, harness.Eventually(ctx, upLimit, "node "+name, func(ctx context.Context) error {
+		select {
+		case <-proc.Exited():
+			return errors.Errorf("tailscaled has ended: %v", proc.Err())
+		default:
+		}
 		st, err := lc.StatusWithoutPeers(ctx)
 		if err == nil && st.BackendState != ipn.Running.String() {
 			err = errors.Errorf("it is in state %s", st.BackendState)

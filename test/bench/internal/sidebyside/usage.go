@@ -129,13 +129,13 @@ func processor(dir string) (string, time.Duration, error) {
 	if open < 0 || end < open || len(fields) <= kernel {
 		return "", 0, errors.Errorf("cannot understand %q", stat)
 	}
-	var ticks time.Duration
+	var took time.Duration
 	for _, f := range []string{fields[user], fields[kernel]} {
 		n, err := strconv.ParseInt(f, 10, 64)
 		if err != nil {
 			return "", 0, errors.Wrap(err, "cannot read a process's processor time")
 		}
-		ticks += time.Duration(n)
+		took += clockTick * time.Duration(n)
 	}
-	return stat[open+1 : end], ticks * clockTick, nil
+	return stat[open+1 : end], took, nil
 }
