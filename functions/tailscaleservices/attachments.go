@@ -132,7 +132,8 @@ func (s *service) composeRemote(name string, p tailnetv1alpha1.ProxySet, c tailn
 		HealthCheck: check,
 	}
 	// Their certificates are for the shared service's name, which Gateways ask for.
-	if s.vip != nil && slices.ContainsFunc(s.ports, func(a assignment) bool { return a.tls != nil }) {
+	named := slices.ContainsFunc(s.ports, func(a assignment) bool { return a.remote() && a.tls != nil })
+	if named && s.vip != nil {
 		spec.DNSName = s.vip.Status.AtProvider.DNSName
 	}
 	return s.attachment(name, spec)

@@ -139,13 +139,16 @@ func onlyGateways(spec gatewayv1alpha1.TailscaleServicesSpec) bool {
 	return !slices.ContainsFunc(spec.Backends, func(b gatewayv1alpha1.Backend) bool { return b.Kind != gatewayv1alpha1.BackendKindGateway })
 }
 
-// remotePorts are those at which other clusters may take over. A Gateway's are not
-// among them: requests could go from cluster to cluster in a circle. What its routes
-// name has clusters of its own.
+// remote tells whether other clusters may take over at a port. At a Gateway's they may
+// not: requests could go from cluster to cluster in a circle. What its routes name has
+// clusters of its own.
+func (a assignment) remote() bool { return a.backend.Kind != gatewayv1alpha1.BackendKindGateway }
+
+// remotePorts are those at which other clusters may take over.
 func (s *service) remotePorts() []tailnetv1alpha1.AttachmentPort {
 	var out []tailnetv1alpha1.AttachmentPort
 	for _, a := range s.ports {
-		if a.backend.Kind != gatewayv1alpha1.BackendKindGateway {
+		if a.remote() {
 			out = append(out, tailnetv1alpha1.AttachmentPort{Port: a.port})
 		}
 	}

@@ -8,6 +8,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -124,6 +125,9 @@ spec:
     proxyProtocol: v2
 `
 
+// howMany routes come and go at once.
+const howMany = 15
+
 // manyRoutes is one of many routes.
 const manyRoutes = `---
 apiVersion: gateway.networking.k8s.io/v1
@@ -201,13 +205,14 @@ func followsRoutes(t *testing.T) {
 		}
 		return ""
 	})
+	before := jsonpath(t, "tailscalegateways", "public", "{.metadata.resourceVersion}")
 	var routes strings.Builder
-	for i := range 40 {
+	for i := range howMany {
 		fmt.Fprintf(&routes, manyRoutes, i, i)
 	}
 	apply(t, routes.String())
 	eventually(t, patience, "routes attached", func() string {
-		if n := jsonpath(t, "gateway", "eg", "{.status.listeners[0].attachedRoutes}"); n != "40" {
+		if n := jsonpath(t, "gateway", "eg", "{.status.listeners[0].attachedRoutes}"); n != strconv.Itoa(howMany) {
 			return n + " are attached"
 		}
 		return ""
@@ -215,6 +220,9 @@ func followsRoutes(t *testing.T) {
 	kubectl(t, "delete", "httproutes", "-n", namespace, "-l", "app=many")
 	kubectl(t, "apply", "-f", "examples/shared-gateway.yaml")
 	answered(t, "gateway", "web", patience)
+	if after := jsonpath(t, "tailscalegateways", "public", "{.metadata.resourceVersion}"); after != before {
+		t.Errorf("the TailscaleGateway was written while routes came and went: version %s, then %s", before, after)
+	}
 	breakerStaysClosed(t)
 }
 
