@@ -269,7 +269,7 @@ func (w *World) live(ctx context.Context, c *http.Client, i int) (time.Duration,
 	}
 }
 
-// ask a host once, on a connection that stays.
+// ask a host once, on a connection that stays, and return which address answered.
 func (w *World) ask(ctx context.Context, c *http.Client, host string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/", listener), nil)
 	if err != nil {
@@ -287,5 +287,5 @@ func (w *World) ask(ctx context.Context, c *http.Client, host string) (string, e
 	if rsp.StatusCode != http.StatusOK {
 		return "", errors.Errorf("%s: %s", rsp.Status, b)
 	}
-	return string(b), nil
+	return rsp.Header.Get(addressHeader), nil
 }

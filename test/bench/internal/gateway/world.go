@@ -6,7 +6,6 @@ package gateway
 import (
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -32,6 +31,9 @@ const (
 	edsAddress     = "127.0.0.1:5006"
 	observeAddress = "127.0.0.1:5007"
 	envoyGateway   = "http://127.0.0.1:19001"
+
+	// addressHeader has the address of the backend that answers.
+	addressHeader = "X-Backend-Address"
 
 	// creators write objects at once.
 	creators = 32
@@ -86,6 +88,11 @@ func (w *World) start(ctx context.Context, logs string) error {
 	if err != nil {
 		return err
 	}
+	root, err := apiserver.Root()
+	if err != nil {
+		return err
+	}
+	crds = append(crds, filepath.Join(root, "cluster", "charts", "tailscale-gateway-extension", "crds"))
 	if w.api, err = apiserver.Start(ctx, apiserver.Options{CRDs: crds, Composites: true}); err != nil {
 		return err
 	}
@@ -107,6 +114,7 @@ func (w *World) start(ctx context.Context, logs string) error {
 		w.socket = filepath.Join(filepath.Dir(w.kubeconfig), "hooks.sock")
 		so.Extension = w.socket
 		so.Backends = []schema.GroupVersionKind{{Group: gatewayv1alpha1.Group, Version: "v1alpha1", Kind: "TailscaleServices"}}
+		so.Policies = []schema.GroupVersionKind{{Group: gatewayv1alpha1.Group, Version: "v1alpha1", Kind: "TailscaleRevision"}}
 	}
 	if w.gateway, err = standalone.Start(ctx, so); err != nil {
 		return err
@@ -147,7 +155,7 @@ func (w *World) serveBackend(ctx context.Context) error {
 			if !ok {
 				return
 			}
-			_, _ = io.WriteString(rw, a.IP.String()) // Who is gone needs no answer.
+			rw.Header().Set(addressHeader, a.IP.String())
 		}),
 	}
 	go func() { _ = w.backend.Serve(l) }() // Ends by Close.
@@ -171,8 +179,8 @@ func (w *World) StartExtension(ctx context.Context) error {
 	w.stopEcho()
 	var err error
 	w.extension, err = w.gateway.Run(w.log, w.program,
-		"--hooks-address=unix:"+w.socket, "--eds-address="+edsAddress, "--eds-target=ipv4:"+edsAddress,
-		"--observe-address="+observeAddress, "--kubeconfig="+w.kubeconfig, "--drain=0s")
+		"--hooks-address=unix:"+w.socket, "--eds-address="+edsAddress, "--eds-target="+edsAddress,
+		"--observe-address="+observeAddress, "--kubeconfig="+w.kubeconfig, "--namespace="+namespace, "--drain=0s")
 	if err != nil {
 		return err
 	}
