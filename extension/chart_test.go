@@ -220,7 +220,8 @@ func TestChartRoles(t *testing.T) {
 	}
 	want := map[string][]string{
 		// What it writes.
-		"tailscalerevisions.gateway.tailscale.com": {"create", "delete", "get", "list", "patch", "watch"},
+		"tailscalerevisions.gateway.tailscale.com":    {"create", "delete", "get", "list", "patch", "watch"},
+		"healthreports.tailnet.gateway.tailscale.com": {"create", "delete", "list", "patch"},
 	}
 	for _, o := range index.Kinds() {
 		gvk, err := apiutil.GVKForObject(o, s)

@@ -8,8 +8,8 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
-	"iter"
 	"fmt"
+	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"

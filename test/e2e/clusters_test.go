@@ -65,8 +65,10 @@ func TestTwoClusters(t *testing.T) {
 	kubectl(t, "apply", "-f", "examples/shared.yaml")
 	inSecond(t, readFile(t, "examples/shared.yaml"), "apply", "--server-side", "-f", "-")
 	for cluster, status := range map[string]func() string{
-		"one":  func() string { return jsonpath(t, "tailscaleservices", "shared", "{.status.clusterCount}") },
-		second: func() string { return inSecond(t, "", "get", "tailscaleservices", "shared", "-n", namespace, "-o=jsonpath={.status.clusterCount}") },
+		"one": func() string { return jsonpath(t, "tailscaleservices", "shared", "{.status.clusterCount}") },
+		second: func() string {
+			return inSecond(t, "", "get", "tailscaleservices", "shared", "-n", namespace, "-o=jsonpath={.status.clusterCount}")
+		},
 	} {
 		took := eventually(t, patience, "members of the service, as cluster "+cluster+" sees them", func() string {
 			if got := status(); got != "2" {

@@ -89,14 +89,14 @@ func (w *world) reported(t *testing.T, want string) {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, r); err != nil {
 			return err
 		}
-		got := ""
+		said := &strings.Builder{}
 		for _, p := range r.Spec.Ports {
-			got += fmt.Sprintf("%s %d of %d:", p.Tier, p.Healthy, p.Endpoints)
+			fmt.Fprintf(said, "%s %d of %d:", p.Tier, p.Healthy, p.Endpoints)
 			for _, e := range p.Sick {
-				got += fmt.Sprintf(" %s %s %s", e.Name, e.Address, e.Reason)
+				fmt.Fprintf(said, " %s %s %s", e.Name, e.Address, e.Reason)
 			}
 		}
-		if len(r.OwnerReferences) != 1 || got != want {
+		if got := said.String(); len(r.OwnerReferences) != 1 || got != want {
 			return errors.Errorf("the report says %q with %d owners, not %q", got, len(r.OwnerReferences), want)
 		}
 		return nil
