@@ -115,7 +115,7 @@ func (d *demo) permissions(ctx context.Context, p *progress) error {
 	}
 	// The RBAC manager aggregates the role a moment later.
 	return p.until(ctx, time.Minute, func(ctx context.Context) (string, error) {
-		_, err := output(ctx, nil, d.lab.env(), "go", "run", "./cluster/installcheck")
+		_, err := output(ctx, nil, d.lab.env(), d.lab.installcheckBin)
 		return "", err
 	})
 }

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -21,6 +22,9 @@ type lab struct {
 	clientID         string
 	clientSecretFile string
 	crossplaneChart  string // a folder
+
+	labBin          string
+	installcheckBin string
 
 	kubectlBin    string
 	helmBin       string
@@ -46,17 +50,23 @@ func findLab(ctx context.Context) (*lab, error) {
 		clientID:         env["TAILNET_CLIENT_ID"],
 		clientSecretFile: env["TAILNET_CLIENT_SECRET_FILE"],
 	}
+	// Waits ask again and again: what they run is built once, where it is found again.
+	dir := filepath.Join(l.cache, "demo")
+	if _, err := output(ctx, nil, nil, "go", "build", "-o", dir+string(filepath.Separator), "./cluster/lab", "./cluster/installcheck"); err != nil {
+		return nil, errors.Wrap(err, "cannot build the lab's command line")
+	}
+	l.labBin, l.installcheckBin = filepath.Join(dir, "lab"), filepath.Join(dir, "installcheck")
 	for _, b := range []struct {
 		name string
 		path *string
 	}{{"kubectl", &l.kubectlBin}, {"helm", &l.helmBin}, {"crossplane", &l.crossplaneBin}} {
-		p, err := output(ctx, nil, nil, "go", "run", "./cluster/lab", "bin", b.name)
+		p, err := output(ctx, nil, nil, l.labBin, "bin", b.name)
 		if err != nil {
 			return nil, errors.Wrapf(err, "cannot find %s", b.name)
 		}
 		*b.path = strings.TrimSpace(p)
 	}
-	chart, err := output(ctx, nil, nil, "go", "run", "./cluster/lab", "chart", "crossplane")
+	chart, err := output(ctx, nil, nil, l.labBin, "chart", "crossplane")
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot find Crossplane's chart")
 	}

@@ -88,7 +88,7 @@ func (d *demo) proof(ctx context.Context, p *progress) error {
 			return "the service has no DNS name yet: the tailnet's domain is known once a device joined", nil
 		}
 		url = "http://" + o.Status.VIPServiceStatus.DNSName + "/"
-		answer, err = output(ctx, nil, nil, "go", "run", "./cluster/lab", "tailnet-curl", url)
+		answer, err = output(ctx, nil, nil, d.lab.labBin, "tailnet-curl", url)
 		return "", err
 	})
 	if err != nil {

@@ -43,7 +43,7 @@ func (d *demo) envoyGateway(ctx context.Context, _ *progress) error {
 
 func (d *demo) checkRoutes(ctx context.Context, p *progress) error {
 	return p.until(ctx, 3*time.Minute, func(ctx context.Context) (string, error) {
-		_, err := output(ctx, nil, d.lab.env(), "go", "run", "./cluster/installcheck", "--envoy-gateway")
+		_, err := output(ctx, nil, d.lab.env(), d.lab.installcheckBin, "--envoy-gateway")
 		return "", err
 	})
 }
@@ -64,7 +64,7 @@ func (d *demo) proofOfRoutes(ctx context.Context, p *progress) error {
 			return "the Gateway is not Programmed", nil
 		}
 		url = "http://" + o.Status.Addresses[0].Value + "/"
-		answer, err = output(ctx, nil, nil, "go", "run", "./cluster/lab", "curl", "--host="+routeHost, url)
+		answer, err = output(ctx, nil, nil, d.lab.labBin, "curl", "--host="+routeHost, url)
 		return "", err
 	})
 	if err != nil {

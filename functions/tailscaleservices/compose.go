@@ -57,7 +57,10 @@ func (s *service) desireVIPService(r *compose.Run) error {
 	if s.vip == nil && !mayMake {
 		return nil
 	}
-	return r.Desire(nameVIPService, s.composeVIPService(), s.vipReady())
+	// Who waits for Ready reads the name in the status next, and a run that changes
+	// conditions leaves the status for the one after it.
+	told := r.HasInput() || s.xr.Status.VIPServiceStatus != nil && s.xr.Status.VIPServiceStatus.DNSName != ""
+	return r.Desire(nameVIPService, s.composeVIPService(), s.vipReady() && told)
 }
 
 func (s *service) labels() map[string]string {
