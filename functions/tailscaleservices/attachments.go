@@ -45,6 +45,7 @@ func (s *service) wantedAttachments() map[string]*tailnetv1alpha1.ServiceAttachm
 			s.want(out, prefixAttachment+p.Spec.Endpoints, len(s.addresses()) > 0, func() *tailnetv1alpha1.ServiceAttachment {
 				return s.composeIngress(p)
 			})
+			s.wantOwn(out, p)
 		}
 		if !hasDirection(p, tailnetv1alpha1.DirectionEgress) || s.allPorts() {
 			continue
@@ -73,6 +74,17 @@ func (s *service) want(out map[string]*tailnetv1alpha1.ServiceAttachment, name s
 	}
 }
 
+// wantOwn has this cluster's own service hosted, by which other clusters reach what
+// is here and nowhere else. There is none where they could reach nothing.
+func (s *service) wantOwn(out map[string]*tailnetv1alpha1.ServiceAttachment, p tailnetv1alpha1.ProxySet) {
+	if !s.shared() || s.portsErr == nil && (s.allPorts() || len(s.remotePorts()) == 0) {
+		return
+	}
+	s.want(out, prefixOwn+p.Spec.Endpoints, len(s.ownAddresses()) > 0, func() *tailnetv1alpha1.ServiceAttachment {
+		return s.composeOwn(p)
+	})
+}
+
 // allPorts tells that the service has all ports, and not some by number. Those of
 // another cluster cannot be reached then: an egress proxy has a port for each.
 func (s *service) allPorts() bool {
@@ -80,9 +92,25 @@ func (s *service) allPorts() bool {
 }
 
 func (s *service) composeIngress(p tailnetv1alpha1.ProxySet) *tailnetv1alpha1.ServiceAttachment {
-	ports := make([]tailnetv1alpha1.AttachmentPort, len(s.ports))
+	spec := s.hosted(p, s.ports)
+	spec.ServiceName, spec.Addresses = tailnetv1alpha1.ServiceName(s.serviceName()), s.addresses()
+	return s.attachment(compose.ChildName(s.owner.Name, p.Spec.Endpoints), spec)
+}
+
+// composeOwn has proxies host this cluster's own service as they do the shared one,
+// but for the ports of Gateways. Clients ask for the shared service's name, so that
+// is what certificates are for.
+func (s *service) composeOwn(p tailnetv1alpha1.ProxySet) *tailnetv1alpha1.ServiceAttachment {
+	spec := s.hosted(p, slices.DeleteFunc(slices.Clone(s.ports), func(a assignment) bool { return !a.remote() }))
+	spec.ServiceName, spec.Addresses = tailnetv1alpha1.ServiceName(s.vip.Status.AtProvider.OwnServiceName), s.ownAddresses()
+	return s.attachment(compose.ChildName(s.owner.Name, p.Spec.Endpoints, suffixOwn), spec)
+}
+
+// hosted is what proxies serve at some ports, but for the service that has them.
+func (s *service) hosted(p tailnetv1alpha1.ProxySet, assigned []assignment) tailnetv1alpha1.ServiceAttachmentSpec {
+	ports := make([]tailnetv1alpha1.AttachmentPort, len(assigned))
 	named := false
-	for i, a := range s.ports {
+	for i, a := range assigned {
 		ports[i] = tailnetv1alpha1.AttachmentPort{
 			Port:          a.port,
 			Backend:       &tailnetv1alpha1.AttachmentBackend{Host: a.at.Host, Port: a.at.Port},
@@ -98,8 +126,6 @@ func (s *service) composeIngress(p tailnetv1alpha1.ProxySet) *tailnetv1alpha1.Se
 		Endpoints:   p.Spec.Endpoints,
 		Services:    s.owner.Name,
 		Direction:   tailnetv1alpha1.DirectionIngress,
-		ServiceName: tailnetv1alpha1.ServiceName(s.serviceName()),
-		Addresses:   s.addresses(),
 		Ports:       ports,
 		HealthCheck: healthCheck(s.xr.Spec.LoadBalancing),
 	}
@@ -107,7 +133,7 @@ func (s *service) composeIngress(p tailnetv1alpha1.ProxySet) *tailnetv1alpha1.Se
 	if named {
 		spec.DNSName = s.vip.Status.AtProvider.DNSName
 	}
-	return s.attachment(compose.ChildName(s.owner.Name, p.Spec.Endpoints), spec)
+	return spec
 }
 
 // proxyProtocols are the versions by name. That of none is 0.

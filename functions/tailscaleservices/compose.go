@@ -85,9 +85,10 @@ func (s *service) composeVIPService() *tailnetv1alpha1.VIPService {
 	for i, p := range t.Ports {
 		ports[i] = tailnetv1alpha1.ServicePort(p)
 	}
+	recordPorts := s.recordPorts()
 	// A port that no proxy serves would make all of them unfit as hosts.
 	if s.portsErr != nil && s.vip != nil {
-		ports = s.vip.Spec.ForProvider.Ports
+		ports, recordPorts = s.vip.Spec.ForProvider.Ports, s.vip.Spec.ForProvider.RecordPorts
 	}
 	l := s.labels()
 	l[meta.LabelTailnet] = s.tailnet()
@@ -104,6 +105,7 @@ func (s *service) composeVIPService() *tailnetv1alpha1.VIPService {
 				Annotations: t.Annotations,
 				Sharing:     tailnetv1alpha1.Sharing(s.xr.Spec.Sharing),
 				RecordTags:  compose.Tags(t.RecordTags),
+				RecordPorts: recordPorts,
 				AutoApprove: t.AutoApprove,
 				HostTags:    s.hostTags(),
 			},

@@ -144,6 +144,20 @@ func onlyGateways(spec gatewayv1alpha1.TailscaleServicesSpec) bool {
 // clusters of its own.
 func (a assignment) remote() bool { return a.backend.Kind != gatewayv1alpha1.BackendKindGateway }
 
+// recordPorts are those of this cluster's own service, where they are not all that the
+// shared one has: its proxies serve those at which other clusters may take over.
+func (s *service) recordPorts() []tailnetv1alpha1.ServicePort {
+	remote := s.remotePorts()
+	if !s.shared() || len(remote) == len(s.ports) {
+		return nil
+	}
+	var out []tailnetv1alpha1.ServicePort
+	for _, p := range remote {
+		out = append(out, tailnetv1alpha1.ServicePort(fmt.Sprintf("tcp:%d", p.Port)))
+	}
+	return out
+}
+
 // remotePorts are those at which other clusters may take over.
 func (s *service) remotePorts() []tailnetv1alpha1.AttachmentPort {
 	var out []tailnetv1alpha1.AttachmentPort

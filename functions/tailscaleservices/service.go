@@ -18,14 +18,20 @@ import (
 )
 
 // Resource names of children. That of a ServiceAttachment for ingress ends in the
-// name of its endpoints, that of one for egress in its own.
+// name of its endpoints, that of one for egress in its own. One for ingress is of the
+// service, or of this cluster's own beside a shared one.
 const (
 	nameVIPService   = "vipservice"
 	nameEndpoints    = "endpoints"
 	nameDiscovery    = "discovery"
 	prefixAttachment = "attachment-"
+	prefixOwn        = "own-"
 	prefixRemote     = "remote-"
 )
+
+// suffixOwn ends the names of attachments of this cluster's own service. Its dash has
+// them end in a hash: no other child, of any service, has such a name.
+const suffixOwn = "own-service"
 
 // A service is what is wanted of a TailscaleServices, and what was seen.
 type service struct {
@@ -85,7 +91,7 @@ func (s *service) observe(r *compose.Run) error {
 	}
 	s.attachments = map[string]*tailnetv1alpha1.ServiceAttachment{}
 	for _, name := range r.ObservedNames() {
-		if !strings.HasPrefix(name, prefixAttachment) && !strings.HasPrefix(name, prefixRemote) {
+		if !slices.ContainsFunc([]string{prefixAttachment, prefixOwn, prefixRemote}, func(p string) bool { return strings.HasPrefix(name, p) }) {
 			continue
 		}
 		a := &tailnetv1alpha1.ServiceAttachment{}
@@ -156,6 +162,15 @@ func (s *service) addresses() []string {
 		return nil
 	}
 	return s.vip.Status.AtProvider.Addresses
+}
+
+// ownAddresses are those of this cluster's own service, beside the shared one. Empty
+// until it has some.
+func (s *service) ownAddresses() []string {
+	if s.vip == nil || s.moving() || s.vip.Status.AtProvider.OwnServiceName == "" {
+		return nil
+	}
+	return s.vip.Status.AtProvider.OwnAddresses
 }
 
 // hosts of this cluster that offer the service. Those of other clusters, which

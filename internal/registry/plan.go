@@ -286,7 +286,10 @@ func ownRecord(v View, self Self, want Want, current *tailscale.Service) (tailsc
 	s.Annotations = annotations
 	s.Name = RecordName(want.Service, self.Cluster)
 	s.Comment = fmt.Sprintf("Stands for cluster %s in %s. Kept by Tailscale Gateway.", self.Cluster, want.Service)
-	s.Ports = listed(want.Ports)
+	s.Ports = listed(want.RecordPorts)
+	if len(want.RecordPorts) == 0 {
+		s.Ports = listed(want.Ports)
+	}
 	s.Tags = listed(want.RecordTags)
 	if len(want.RecordTags) == 0 {
 		s.Tags = listed(want.Tags)

@@ -50,6 +50,9 @@ type Want struct {
 	// RecordTags of the cluster's own service; Tags if there are none.
 	RecordTags []string
 
+	// RecordPorts of the cluster's own service; Ports if there are none.
+	RecordPorts []string
+
 	// Adopt what is not ours.
 	Adopt bool
 

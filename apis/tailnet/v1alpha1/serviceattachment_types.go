@@ -122,7 +122,8 @@ type ServiceAttachmentSpec struct {
 	// +kubebuilder:validation:MinItems=1
 	Ports []AttachmentPort `json:"ports"`
 
-	// DNSName of the service, whose certificate Tailscale provides.
+	// DNSName that Tailscale provides the certificate for: the service's, or, for
+	// a cluster's own service beside a shared one, that of the shared one.
 	// +optional
 	DNSName string `json:"dnsName,omitempty"`
 

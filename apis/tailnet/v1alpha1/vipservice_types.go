@@ -104,6 +104,14 @@ type VIPServiceParameters struct {
 	// +optional
 	RecordTags []Tag `json:"recordTags,omitempty"`
 
+	// RecordPorts are the ports of the cluster's own service: those at which
+	// other clusters may reach this one. The ports of the service where there
+	// are none.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	RecordPorts []ServicePort `json:"recordPorts,omitempty"`
+
 	// AutoApprove approves hosts that carry one of hostTags through the API.
 	// +kubebuilder:default=true
 	// +optional

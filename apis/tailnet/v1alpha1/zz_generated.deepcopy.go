@@ -3518,6 +3518,11 @@ func (in *VIPServiceParameters) DeepCopyInto(out *VIPServiceParameters) {
 		*out = make([]Tag, len(*in))
 		copy(*out, *in)
 	}
+	if in.RecordPorts != nil {
+		in, out := &in.RecordPorts, &out.RecordPorts
+		*out = make([]ServicePort, len(*in))
+		copy(*out, *in)
+	}
 	if in.AutoApprove != nil {
 		in, out := &in.AutoApprove, &out.AutoApprove
 		*out = new(bool)

@@ -132,7 +132,7 @@ func handler(spec v1alpha1.ServiceAttachmentSpec, p v1alpha1.AttachmentPort, bac
 	}
 	if p.TLS == nil {
 		if http {
-			h.DNSName = spec.DNSName
+			h.DNSName = hostName(spec)
 		}
 		return h, nil
 	}
@@ -152,7 +152,20 @@ func handler(spec v1alpha1.ServiceAttachmentSpec, p v1alpha1.AttachmentPort, bac
 	return &Handler{Forward: t.Listen.String(), ProxyProtocol: headerInside}, t
 }
 
+// hostName is the service's own name. A certificate may be for another's: clients of
+// a cluster's own service ask for the name of the one that clusters share.
+func hostName(spec v1alpha1.ServiceAttachmentSpec) string {
+	_, domain, ok := strings.Cut(spec.DNSName, ".")
+	if !ok {
+		return spec.DNSName
+	}
+	return strings.TrimPrefix(string(spec.ServiceName), prefixService) + "." + domain
+}
+
 const (
+	// prefixService begins the names of services, but not their DNS names.
+	prefixService = "svc:"
+
 	// portBits are those of a service's port that are told by the loopback port.
 	// The two others are told by the address.
 	portBits = 14

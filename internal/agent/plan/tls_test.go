@@ -136,6 +136,14 @@ func TestTLS(t *testing.T) {
 			in:   Input{HTTPS: HTTPSOff},
 			want: want{Handlers: Handlers{443: {Forward: "web.default.svc:8080", HTTP: true, DNSName: "web.tail1234.ts.net"}}, Advertise: true},
 		},
+		"HTTPOfAnotherName": {
+			reason: "Tailscaled looks for requests of the service by its own name, whatever the certificate is for.",
+			fn: func(s *v1alpha1.ServiceAttachmentSpec, p *v1alpha1.AttachmentPort) {
+				p.Protocol, s.DNSName = v1alpha1.AttachmentProtocolHTTP, "shared.tail1234.ts.net"
+			},
+			in:   Input{HTTPS: HTTPSOff},
+			want: want{Handlers: Handlers{443: {Forward: "web.default.svc:8080", HTTP: true, DNSName: "web.tail1234.ts.net"}}, Advertise: true},
+		},
 		"HTTPS": {
 			reason: "Requests are handed on from TLS.",
 			fn: func(_ *v1alpha1.ServiceAttachmentSpec, p *v1alpha1.AttachmentPort) {

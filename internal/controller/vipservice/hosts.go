@@ -140,7 +140,7 @@ func (e *external) observeHosts(ctx context.Context, mg *v1alpha1.VIPService) er
 		e.record.Event(mg, ev)
 	}
 	e.approve = toApprove(mg.Spec.ForProvider, hosts, devices)
-	if len(e.approve) == 0 && mg.GetCondition(meta.TypeApproved).Status == corev1.ConditionFalse {
+	if len(e.approve) == 0 && len(e.approveOwn) == 0 && mg.GetCondition(meta.TypeApproved).Status == corev1.ConditionFalse {
 		mg.SetConditions(xpv2.Condition{Type: meta.TypeApproved, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now(), Reason: meta.ReasonHostsApproved})
 	}
 	return nil
@@ -193,7 +193,7 @@ func serviceHosts(hosts []tailscale.Host, devices []tailscale.Device, cl claims)
 // toApprove returns the hosts that wait for an approval that the object may
 // give: those with one of its host tags.
 func toApprove(p v1alpha1.VIPServiceParameters, hosts []tailscale.Host, devices []tailscale.Device) []string {
-	if p.AutoApprove != nil && !*p.AutoApprove {
+	if !mayApprove(p) {
 		return nil
 	}
 	byID := index(devices)
@@ -207,6 +207,11 @@ func toApprove(p v1alpha1.VIPServiceParameters, hosts []tailscale.Host, devices 
 	return out
 }
 
+// mayApprove tells whether an object may approve any host.
+func mayApprove(p v1alpha1.VIPServiceParameters) bool {
+	return (p.AutoApprove == nil || *p.AutoApprove) && len(p.HostTags) > 0
+}
+
 func index(devices []tailscale.Device) map[string]tailscale.Device {
 	out := make(map[string]tailscale.Device, len(devices))
 	for _, d := range devices {
@@ -217,35 +222,42 @@ func index(devices []tailscale.Device) map[string]tailscale.Device {
 
 // approveHosts lets the hosts in that Observe found waiting.
 func (e *external) approveHosts(ctx context.Context, mg *v1alpha1.VIPService) error {
-	name := string(mg.Spec.ForProvider.Name)
 	for _, id := range e.approve {
-		ok, err := e.api.ApproveHost(ctx, name, id)
-		if forbidden := tailscale.ClassOf(err) == tailscale.ClassForbidden || tailscale.ClassOf(err) == tailscale.ClassInvalid; forbidden || err == nil && !ok {
-			c := approvalForbidden(mg.Spec.ForProvider)
-			mg.SetConditions(c)
-			return errors.Errorf("device %q may not host the service: %s", id, c.Message)
+		if err := e.approveHost(ctx, mg, string(mg.Spec.ForProvider.Name), id); err != nil {
+			return err
 		}
-		if err != nil {
-			return errors.Wrapf(err, "cannot approve device %q as a host", id)
-		}
-		e.record.Event(mg, event.Normal(reasonHostApproved, fmt.Sprintf("Approved device %s as a host of %s", id, name)))
 		// The next observation would say the same, some seconds later.
 		for i := range mg.Status.AtProvider.Hosts {
 			if h := &mg.Status.AtProvider.Hosts[i]; h.NodeID == id {
-				h.Approval = "approved:manual"
+				h.Approval = approvedByUs
 			}
 		}
 	}
 	return nil
 }
 
+// approveHost lets one host of a service in.
+func (e *external) approveHost(ctx context.Context, mg *v1alpha1.VIPService, service, id string) error {
+	ok, err := e.api.ApproveHost(ctx, service, id)
+	if forbidden := tailscale.ClassOf(err) == tailscale.ClassForbidden || tailscale.ClassOf(err) == tailscale.ClassInvalid; forbidden || err == nil && !ok {
+		c := approvalForbidden(service, mg.Spec.ForProvider.HostTags)
+		mg.SetConditions(c)
+		return errors.Errorf("device %q may not host the service: %s", id, c.Message)
+	}
+	if err != nil {
+		return errors.Wrapf(err, "cannot approve device %q as a host", id)
+	}
+	e.record.Event(mg, event.Normal(reasonHostApproved, fmt.Sprintf("Approved device %s as a host of %s", id, service)))
+	return nil
+}
+
 // approvalForbidden tells what to put into the policy file when Tailscale does not
 // let us approve hosts.
-func approvalForbidden(p v1alpha1.VIPServiceParameters) xpv2.Condition {
+func approvalForbidden(service string, tags []v1alpha1.Tag) xpv2.Condition {
 	return xpv2.Condition{
 		Type: meta.TypeApproved, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Now(), Reason: meta.ReasonApprovalForbidden,
 		Message: fmt.Sprintf("Tailscale does not let the provider approve hosts of %s; give its credential the scopes services and devices:core, or add to the policy file: \"autoApprovers\": {\"services\": {%q: [%s]}}",
-			p.Name, p.Name, quoted(p.HostTags)),
+			service, service, quoted(tags)),
 	}
 }
 

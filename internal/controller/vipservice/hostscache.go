@@ -5,6 +5,7 @@ package vipservice
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,6 +25,9 @@ const (
 	// nothing lets expect others. The API tells hosts per service only, so asking
 	// for each at each poll would cost a call each.
 	inTurn = 3
+
+	// approvedByUs is how the API calls an approval that it was asked for.
+	approvedByUs = "approved:manual"
 )
 
 // A hostsCache decides when the API is asked for the hosts of a service.
@@ -41,7 +45,8 @@ type hostsCache struct {
 type asking struct {
 	at     time.Time // Zero if they were never.
 	claims claims
-	again  time.Duration // Zero if nothing else is expected.
+	hosts  []tailscale.Host // What the last answer said.
+	again  time.Duration    // Zero if nothing else is expected.
 }
 
 func newHostsCache(interval time.Duration, c clock.PassiveClock) *hostsCache {
@@ -115,7 +120,32 @@ func (c *hostsCache) asked(uid types.UID, cl claims, hosts []tailscale.Host) {
 	default:
 		a.again = min(2*a.again, lastAsk)
 	}
-	a.at, a.claims = c.clock.Now(), maps.Clone(cl)
+	a.at, a.claims, a.hosts = c.clock.Now(), maps.Clone(cl), slices.Clone(hosts)
+}
+
+// known are the hosts of the last answer. Nil if there was none.
+func (c *hostsCache) known(uid types.UID) []tailscale.Host {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if a := c.by[uid]; a != nil {
+		return slices.Clone(a.hosts)
+	}
+	return nil
+}
+
+// approved notes that a host was approved since.
+func (c *hostsCache) approved(uid types.UID, node string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := c.by[uid]
+	if a == nil {
+		return
+	}
+	for i := range a.hosts {
+		if a.hosts[i].NodeID == node {
+			a.hosts[i].Approval = approvedByUs
+		}
+	}
 }
 
 // next is how long it takes until hosts are asked for again; otherwise if nothing
@@ -130,7 +160,7 @@ func (c *hostsCache) next(uid types.UID, otherwise time.Duration) time.Duration 
 	return max(a.again-c.clock.Since(a.at), time.Second)
 }
 
-// forget a service that is gone.
+// forget a service that is gone, or that nothing is expected of.
 func (c *hostsCache) forget(uid types.UID) {
 	if c == nil {
 		return

@@ -97,7 +97,7 @@ func poll(hosts *hostsCache) managed.PollIntervalHook {
 		if v.GetCondition(xpv2.TypeReady).Status != corev1.ConditionTrue || v.Status.AtProvider.DNSName == "" {
 			return min(interval, pollUnsettled)
 		}
-		return min(interval, hosts.next(v.GetUID(), interval))
+		return min(interval, hosts.next(v.GetUID(), interval), hosts.next(ownUID(v.GetUID()), interval))
 	}
 }
 

@@ -64,6 +64,11 @@ func (e *sharing) Observe(ctx context.Context, mg *v1alpha1.VIPService) (managed
 	self, name := e.self(mg), string(mg.Spec.ForProvider.Name)
 	s, only := v.Service(name), observeOnly(mg)
 	before := mg.Status.AtProvider.Addresses
+	if !only {
+		if err := e.observeOwnHosts(ctx, mg, v); err != nil {
+			return managed.ExternalObservation{}, err
+		}
+	}
 	if s != nil {
 		if err := e.observe(ctx, mg, s); err != nil {
 			return managed.ExternalObservation{}, err
@@ -95,7 +100,7 @@ func (e *sharing) Observe(ctx context.Context, mg *v1alpha1.VIPService) (managed
 	}
 	return managed.ExternalObservation{
 		ResourceExists:   v.Service(registry.RecordName(name, self.Cluster)) != nil,
-		ResourceUpToDate: len(actions) == 0 && len(e.approve) == 0,
+		ResourceUpToDate: len(actions) == 0 && len(e.approve) == 0 && len(e.approveOwn) == 0,
 		Diff:             strings.Join(told, ", "),
 	}, nil
 }
@@ -118,7 +123,7 @@ func (e *sharing) observeMembers(mg *v1alpha1.VIPService, v registry.View, s *ta
 	if only {
 		return
 	}
-	o.OwnServiceName = registry.RecordName(string(mg.Spec.ForProvider.Name), e.clusterID)
+	o.OwnServiceName = e.ownService(mg)
 	if own := v.Service(o.OwnServiceName); own != nil {
 		o.OwnAddresses = sortAddresses(own.Addrs)
 	}
@@ -186,6 +191,7 @@ func (e *sharing) want(ctx context.Context, mg *v1alpha1.VIPService) (registry.W
 		Tags:         tailscale.Sorted(p.Tags),
 		Annotations:  p.Annotations,
 		RecordTags:   tailscale.Sorted(p.RecordTags),
+		RecordPorts:  tailscale.Sorted(p.RecordPorts),
 		Adopt:        p.AdoptionPolicy == v1alpha1.AdoptionPolicyAdopt,
 		Tailnet:      e.tailnet,
 		Domain:       domain,
@@ -215,7 +221,10 @@ func (e *sharing) Update(ctx context.Context, mg *v1alpha1.VIPService) (managed.
 	if err := e.attach(ctx, mg); err != nil {
 		return managed.ExternalUpdate{}, err
 	}
-	return managed.ExternalUpdate{}, e.approveHosts(ctx, mg)
+	if err := e.approveHosts(ctx, mg); err != nil {
+		return managed.ExternalUpdate{}, err
+	}
+	return managed.ExternalUpdate{}, e.approveOwnHosts(ctx, mg)
 }
 
 func (e *sharing) attach(ctx context.Context, mg *v1alpha1.VIPService) error {
@@ -252,6 +261,7 @@ func (e *sharing) observeDetaching(ctx context.Context, mg *v1alpha1.VIPService)
 	if len(actions) == 0 {
 		e.detaching.set(mg.GetUID(), time.Time{})
 		e.hosts.forget(mg.GetUID())
+		e.hosts.forget(ownUID(mg.GetUID()))
 	}
 	return managed.ExternalObservation{ResourceExists: len(actions) > 0, ResourceUpToDate: true}, nil
 }

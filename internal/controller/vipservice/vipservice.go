@@ -79,6 +79,7 @@ func (c *connector) Connect(ctx context.Context, mg *v1alpha1.VIPService) (manag
 	if mg.Spec.ForProvider.Sharing == v1alpha1.SharingShared {
 		return &sharing{external: e, detaching: c.detaching}, nil
 	}
+	c.hosts.forget(ownUID(mg.GetUID()))
 	return e, nil
 }
 
@@ -101,7 +102,9 @@ type external struct {
 	hosts  *hostsCache
 	record event.Recorder
 
-	approve []string // Node IDs that Observe found to be approved by Update.
+	// Node IDs that Observe found to be approved by Update: as hosts of the service,
+	// and of the cluster's own beside a shared one.
+	approve, approveOwn []string
 }
 
 // Observe the service in the shared list, and its hosts.

@@ -1,0 +1,82 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package vipservice
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/registry"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+// ownUID is that by which a hostsCache knows the own service of an object.
+func ownUID(uid types.UID) types.UID { return uid + "/own" }
+
+// observeOwnHosts notes which hosts of the cluster's own service Update must approve.
+// Nothing of them is told: who hosts it hosts the shared one, too. So the API is
+// asked only while an agent offers the service and control has not accepted that.
+func (e *sharing) observeOwnHosts(ctx context.Context, mg *v1alpha1.VIPService, v registry.View) error {
+	name, uid := e.ownService(mg), ownUID(mg.GetUID())
+	if v.Service(name) == nil || !mayApprove(mg.Spec.ForProvider) {
+		e.hosts.forget(uid)
+		return nil
+	}
+	cl, err := e.claims(ctx, mg.GetNamespace(), name)
+	if err != nil {
+		return errors.Wrap(err, "cannot list machines")
+	}
+	if cl.accepted() {
+		e.hosts.forget(uid)
+		return nil
+	}
+	hosts, age := e.hosts.known(uid), time.Duration(0)
+	if e.hosts.due(uid, cl, hosts) {
+		if hosts, err = e.api.Hosts(ctx, name); err != nil {
+			return errors.Wrap(err, "cannot list hosts of the cluster's own service")
+		}
+		e.hosts.asked(uid, cl, hosts)
+		age = freshDevices
+	}
+	devices, _, err := e.api.DevicesAt(ctx, age)
+	if err != nil {
+		return errors.Wrap(err, "cannot list devices")
+	}
+	// Nobody else is to host it, whatever tags they have.
+	ours := slices.DeleteFunc(slices.Clone(hosts), func(h tailscale.Host) bool { return !cl[h.NodeID].Advertised })
+	e.approveOwn = toApprove(mg.Spec.ForProvider, ours, devices)
+	return nil
+}
+
+// approveOwnHosts lets the hosts in that observeOwnHosts found waiting.
+func (e *sharing) approveOwnHosts(ctx context.Context, mg *v1alpha1.VIPService) error {
+	for _, id := range e.approveOwn {
+		if err := e.approveHost(ctx, mg, e.ownService(mg), id); err != nil {
+			return err
+		}
+		e.hosts.approved(ownUID(mg.GetUID()), id)
+	}
+	return nil
+}
+
+// ownService is the name of the cluster's own service.
+func (e *sharing) ownService(mg *v1alpha1.VIPService) string {
+	return registry.RecordName(string(mg.Spec.ForProvider.Name), e.clusterID)
+}
+
+// accepted tells whether control has accepted all hosts whose agents offer a service.
+func (c claims) accepted() bool {
+	for _, cl := range c {
+		if cl.Advertised && !cl.Accepted {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,243 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package vipservice
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/registry"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+const (
+	sharedName = "svc:web"
+	ownCluster = "a"
+)
+
+var ownName = registry.RecordName(sharedName, ownCluster)
+
+// ownAPI is a tailnet in which the hosts of services wait for approvals.
+type ownAPI struct {
+	api
+
+	waiting  map[string][]string // Nodes, by service.
+	devices  []tailscale.Device
+	forbid   bool
+	asked    []string
+	approved []string
+}
+
+func (f *ownAPI) Hosts(_ context.Context, service string) ([]tailscale.Host, error) {
+	f.asked = append(f.asked, service)
+	var out []tailscale.Host
+	for _, id := range f.waiting[service] {
+		h := tailscale.Host{NodeID: id, Configured: true, Approval: "not-approved"}
+		if slices.Contains(f.approved, service+" "+id) {
+			h.Approval = approvedByUs
+		}
+		out = append(out, h)
+	}
+	return out, nil
+}
+
+func (f *ownAPI) ApproveHost(_ context.Context, service, id string) (bool, error) {
+	if f.forbid {
+		return false, nil
+	}
+	f.approved = append(f.approved, service+" "+id)
+	return true, nil
+}
+
+func (f *ownAPI) DevicesAt(context.Context, time.Duration) ([]tailscale.Device, time.Time, error) {
+	return f.devices, apiTime, nil
+}
+
+// ownSharing is a cluster's share of a service, at a time.
+func ownSharing(f *ownAPI, cl claims, hosts *hostsCache) *sharing {
+	return &sharing{external: &external{
+		connection: connection{api: f, clusterID: ownCluster},
+		claims: func(_ context.Context, _, service string) (claims, error) {
+			if service != ownName {
+				return nil, errors.Errorf("asked for the claims about %s", service)
+			}
+			return cl, nil
+		},
+		hosts:  hosts,
+		record: &recorder{},
+	}}
+}
+
+func shareObject(change ...func(*v1alpha1.VIPService)) *v1alpha1.VIPService {
+	return object(append([]func(*v1alpha1.VIPService){func(v *v1alpha1.VIPService) {
+		v.Spec.ForProvider.Sharing = v1alpha1.SharingShared
+	}}, change...)...)
+}
+
+func TestOwnHosts(t *testing.T) {
+	record := registry.View{Services: []tailscale.Service{{Name: ownName}}}
+	offered := claims{"n1": {Advertised: true}}
+	no := false
+	cases := map[string]struct {
+		reason   string
+		mg       *v1alpha1.VIPService
+		view     registry.View
+		claims   claims
+		asked    []string
+		approved []string
+	}{
+		"Offered": {
+			reason: "A host that control has not accepted is approved, by the name of the own service, and nobody else's.",
+			mg:     shareObject(), view: record, claims: offered,
+			asked: []string{ownName}, approved: []string{ownName + " n1"},
+		},
+		"Accepted": {
+			reason: "Who is accepted is not asked for.",
+			mg:     shareObject(), view: record, claims: claims{"n1": {Advertised: true, Accepted: true}},
+		},
+		"Withdrawn": {
+			reason: "Who offers nothing is not asked for.",
+			mg:     shareObject(), view: record, claims: claims{"n1": {}},
+		},
+		"NoRecord": {
+			reason: "A service that is not there yet has no hosts.",
+			mg:     shareObject(), claims: offered,
+		},
+		"NoAutoApprove": {
+			reason: "Who approves by hand needs no question.",
+			mg:     shareObject(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.AutoApprove = &no }), view: record, claims: offered,
+		},
+		"NoHostTags": {
+			reason: "Without host tags nobody may be approved.",
+			mg:     shareObject(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.HostTags = nil }), view: record, claims: offered,
+		},
+		"OtherTags": {
+			reason: "A host without one of the host tags is not approved.",
+			mg:     shareObject(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.HostTags = []v1alpha1.Tag{"tag:other"} }), view: record, claims: offered,
+			asked: []string{ownName},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			f := &ownAPI{
+				waiting: map[string][]string{ownName: {"n1", "n2"}},
+				devices: []tailscale.Device{{NodeID: "n1", Tags: []string{"tag:k8s"}}, {NodeID: "n2", Tags: []string{"tag:k8s"}}},
+			}
+			e := ownSharing(f, tc.claims, newHostsCache(time.Minute, clocktesting.NewFakePassiveClock(apiTime)))
+			if err := e.observeOwnHosts(t.Context(), tc.mg, tc.view); err != nil {
+				t.Fatalf("\n%s\nobserveOwnHosts(...): %v", tc.reason, err)
+			}
+			if err := e.approveOwnHosts(t.Context(), tc.mg); err != nil {
+				t.Fatalf("\n%s\napproveOwnHosts(...): %v", tc.reason, err)
+			}
+			if diff := cmp.Diff(tc.asked, f.asked); diff != "" {
+				t.Errorf("\n%s\nasked: -want, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.approved, f.approved); diff != "" {
+				t.Errorf("\n%s\napproved: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestOwnHostsAreAskedWhileUnsettled(t *testing.T) {
+	now := clocktesting.NewFakePassiveClock(apiTime)
+	hosts := newHostsCache(time.Minute, now)
+	f := &ownAPI{waiting: map[string][]string{ownName: {"n1"}}, devices: []tailscale.Device{{NodeID: "n1", Tags: []string{"tag:k8s"}}}}
+	mg := shareObject()
+	view := registry.View{Services: []tailscale.Service{{Name: ownName}}}
+	steps := []struct {
+		reason   string
+		after    time.Duration
+		claim    claim
+		asked    int
+		approved int
+		next     time.Duration
+	}{
+		{reason: "It is approved at once.", claim: claim{Advertised: true}, asked: 1, approved: 1, next: firstAsk},
+		{reason: "It is not approved again before control has said so.", claim: claim{Advertised: true}, asked: 1, approved: 1, next: firstAsk},
+		{reason: "It is asked again after some seconds.", after: firstAsk, claim: claim{Advertised: true}, asked: 2, approved: 1, next: 2 * firstAsk},
+		{reason: "Once control accepts it nothing is asked, and nothing waited for.", claim: claim{Advertised: true, Accepted: true}, asked: 2, approved: 1, next: time.Hour},
+		{reason: "Not in turn either.", after: 10 * time.Minute, claim: claim{Advertised: true, Accepted: true}, asked: 2, approved: 1, next: time.Hour},
+	}
+	for _, s := range steps {
+		now.SetTime(now.Now().Add(s.after))
+		e := ownSharing(f, claims{"n1": s.claim}, hosts)
+		if err := e.observeOwnHosts(t.Context(), mg, view); err != nil {
+			t.Fatalf("%s\nobserveOwnHosts(...): %v", s.reason, err)
+		}
+		if err := e.approveOwnHosts(t.Context(), mg); err != nil {
+			t.Fatalf("%s\napproveOwnHosts(...): %v", s.reason, err)
+		}
+		if got := hosts.next(ownUID(mg.GetUID()), time.Hour); len(f.asked) != s.asked || len(f.approved) != s.approved || got != s.next {
+			t.Errorf("%s\nwant %d questions, %d approvals, next in %s; got %d, %d and %s", s.reason, s.asked, s.approved, s.next, len(f.asked), len(f.approved), got)
+		}
+	}
+}
+
+func TestOwnApprovalForbidden(t *testing.T) {
+	f := &fakeAPI{
+		services: map[string]tailscale.Service{},
+		hosts:    []tailscale.Host{{NodeID: "n1", Configured: true, Approval: "not-approved"}},
+		devices:  []tailscale.Device{{NodeID: "n1", Tags: []string{"tag:k8s"}, ConnectedToControl: true}},
+		forbid:   true,
+	}
+	mg := shareObject()
+	_, c := connect(t, f, nil, mg)
+	own := registry.RecordName(sharedName, "cluster")
+	accepted := false
+	c.claims = func(_ context.Context, _, service string) (claims, error) {
+		return claims{"n1": {Advertised: true, Accepted: accepted || service == sharedName}}, nil
+	}
+	connected := func() *sharing {
+		e, err := c.Connect(t.Context(), mg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, ok := e.(*sharing)
+		if !ok {
+			t.Fatalf("Connect(...): got %T", e)
+		}
+		return s
+	}
+	if _, err := connected().Create(t.Context(), mg); err != nil {
+		t.Fatal(err)
+	}
+	// The shared service's hosts are well: only its own has one that waits.
+	mg.Status.AtProvider.Hosts = []v1alpha1.ServiceHost{{NodeID: "n1", Name: "n1", Local: true, Online: true, Configured: true, Approval: approvedByUs}}
+	c.hosts.asked(mg.GetUID(), claims{"n1": {Advertised: true, Accepted: true}}, remembered(mg.Status.AtProvider.Hosts))
+	for range 3 {
+		e := connected()
+		o, err := e.Observe(t.Context(), mg)
+		if err != nil || o.ResourceUpToDate {
+			t.Fatalf("Observe(...): want an approval to be due, got %+v, %v", o, err)
+		}
+		_, err = e.Update(t.Context(), mg)
+		got := mg.GetCondition(meta.TypeApproved)
+		if err == nil || got.Reason != meta.ReasonApprovalForbidden || !strings.Contains(got.Message, `{"`+own+`": ["tag:k8s"]}`) {
+			t.Fatalf("Update(...): want what to put into the policy file for %s, got %v, %+v", own, err, got)
+		}
+	}
+	if got := mg.Status.AtProvider.Hosts[0].Approval; got != approvedByUs {
+		t.Errorf("the shared service's host is %s", got)
+	}
+	accepted = true
+	if o, err := connected().Observe(t.Context(), mg); err != nil || !o.ResourceUpToDate {
+		t.Errorf("Observe(...): want nothing to do once control accepts it, got %+v, %v", o, err)
+	}
+	if got := mg.GetCondition(meta.TypeApproved); got.Status != corev1.ConditionTrue {
+		t.Errorf("want the condition to be mended, got %+v", got)
+	}
+}
