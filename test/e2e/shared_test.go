@@ -44,6 +44,10 @@ func sharesService(t *testing.T) {
 		}
 		return ""
 	})
+	// Others reach this cluster alone by the address of its own service.
+	own := jsonpath(t, "vipservices", "shared", "{.status.atProvider.ownServiceName}")
+	domain := strings.TrimPrefix(vipURL(t, "shared"), "http://"+strings.TrimPrefix(sharedService, "svc:"))
+	answeredAt(t, "http://"+strings.TrimPrefix(own, "svc:")+domain, "web", patience)
 	conditionOf(t, "tailscaleservices", "shared", "Conflict", "False", "SettingsAgree", patience)
 
 	// The target is for Gateways, which find its port in the ProxySet: no Service

@@ -28,7 +28,12 @@ func vipURL(t *testing.T, service string) string {
 // answered waits until a pod of the Deployment answers through the VIP.
 func answered(t *testing.T, service, deployment string, timeout time.Duration) time.Duration {
 	t.Helper()
-	u := vipURL(t, service)
+	return answeredAt(t, vipURL(t, service), deployment, timeout)
+}
+
+// answeredAt waits until a pod of the Deployment answers at a URL in the tailnet.
+func answeredAt(t *testing.T, u, deployment string, timeout time.Duration) time.Duration {
+	t.Helper()
 	return eventually(t, timeout, "answer of "+u, func() string {
 		got, err := curl(t, u)
 		if err != nil {
