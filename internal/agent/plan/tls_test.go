@@ -304,3 +304,32 @@ func TestLoopback(t *testing.T) {
 		t.Error("Services without IPv4 must differ by name")
 	}
 }
+
+func TestOwnServiceBesideSharedOne(t *testing.T) {
+	tailscales := func(_ *v1alpha1.ServiceAttachmentSpec, p *v1alpha1.AttachmentPort) { p.TLS = &v1alpha1.AttachmentTLS{} }
+	shared, own := tlsAttachment(tailscales), tlsAttachment(tailscales)
+	own.Name, own.Spec.ServiceName, own.Spec.Addresses = "web-own", "svc:web-0a1b2c3d4e", []string{"100.100.1.3"}
+	ref := CertificateRef{Secret: "set-0", Domain: "web.tail1234.ts.net"}
+	services := Services(Input{
+		Attachments:  []v1alpha1.ServiceAttachment{own, shared},
+		Issuer:       "set-0",
+		HTTPS:        HTTPSOn,
+		Certificates: map[CertificateRef]Certificate{ref: {Usable: true}},
+		Health:       map[probe.Target]probe.Status{target(*shared.Spec.Ports[0].Backend, shared.Spec.HealthCheck): {Health: probe.Healthy}},
+	})
+	if diff := cmp.Diff([]string{"svc:web", "svc:web-0a1b2c3d4e"}, Advertised(services)); diff != "" {
+		t.Errorf("Advertised(...): -want, +got:\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"web.tail1234.ts.net"}, Domains(services)); diff != "" {
+		t.Errorf("Domains(...): one certificate does for both: -want, +got:\n%s", diff)
+	}
+	var listen []string
+	for _, s := range services {
+		for _, end := range s.Terminations {
+			listen = append(listen, end.Listen.String())
+		}
+	}
+	if diff := cmp.Diff([]string{"127.36.1.2:16827", "127.36.1.3:16827"}, listen); diff != "" {
+		t.Errorf("terminations: each service has its own: -want, +got:\n%s", diff)
+	}
+}

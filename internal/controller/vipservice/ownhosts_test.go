@@ -241,3 +241,52 @@ func TestOwnApprovalForbidden(t *testing.T) {
 		t.Errorf("want the condition to be mended, got %+v", got)
 	}
 }
+
+func TestExclusiveExpectsNoOwnHosts(t *testing.T) {
+	mg := object()
+	_, c := connect(t, &fakeAPI{}, nil, mg)
+	c.hosts.asked(ownUID(mg.GetUID()), claims{"n1": {Advertised: true}}, nil)
+	if got := c.hosts.next(ownUID(mg.GetUID()), time.Hour); got == time.Hour {
+		t.Fatal("want an own service whose hosts are waited for")
+	}
+	if _, err := c.Connect(t.Context(), mg); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.hosts.next(ownUID(mg.GetUID()), time.Hour); got != time.Hour {
+		t.Errorf("want nothing to wait for once the service is exclusive, got %s", got)
+	}
+}
+
+func TestRecordPorts(t *testing.T) {
+	n := newTailnet(t)
+	a, b := n.provider("a"), n.provider("b")
+	two := func(v *v1alpha1.VIPService) { v.Spec.ForProvider.Ports = []v1alpha1.ServicePort{"tcp:443", "tcp:5432"} }
+	ma := a.share(two, func(v *v1alpha1.VIPService) { v.Spec.ForProvider.RecordPorts = []v1alpha1.ServicePort{"tcp:5432"} })
+	mb := b.share(two)
+	a.settle(ma)
+	b.settle(mb)
+	n.later(2 * time.Minute)
+	a.settle(ma)
+	for name, want := range map[string][]string{
+		sharedName:                           {"tcp:443", "tcp:5432"},
+		registry.RecordName(sharedName, "a"): {"tcp:5432"},
+		registry.RecordName(sharedName, "b"): {"tcp:443", "tcp:5432"},
+	} {
+		s := n.find(name)
+		if s == nil {
+			t.Fatalf("there is no service %s", name)
+		}
+		if diff := cmp.Diff(want, s.Ports); diff != "" {
+			t.Errorf("ports of %s: -want, +got:\n%s", name, diff)
+		}
+	}
+	if c := ma.GetCondition(meta.TypeConflict); c.Status != corev1.ConditionFalse {
+		t.Errorf("want no conflict for the ports of own services, got %+v", c)
+	}
+	// What was the record's alone is so no longer.
+	ma.Spec.ForProvider.RecordPorts = nil
+	a.settle(ma)
+	if diff := cmp.Diff([]string{"tcp:443", "tcp:5432"}, n.find(registry.RecordName(sharedName, "a")).Ports); diff != "" {
+		t.Errorf("ports: -want, +got:\n%s", diff)
+	}
+}
