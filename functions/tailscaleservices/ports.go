@@ -72,6 +72,12 @@ func assignPorts(spec gatewayv1alpha1.TailscaleServicesSpec) ([]assignment, *spe
 	if err := checkBalancing(spec); err != nil {
 		return nil, err
 	}
+	// The schema of an input does not ask for it (see generate in the Makefile).
+	for i, b := range spec.Backends {
+		if b.Port == 0 && b.Kind != gatewayv1alpha1.BackendKindGateway {
+			return nil, invalidBackends("spec.backends[%d].port is required unless kind is %s", i, gatewayv1alpha1.BackendKindGateway)
+		}
+	}
 	if slices.Contains(spec.VIPService.Ports, gatewayv1alpha1.ServicePortAll) {
 		return assignAll(spec)
 	}

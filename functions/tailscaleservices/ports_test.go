@@ -24,7 +24,8 @@ func TestAssignPorts(t *testing.T) {
 		reason xpv2.ConditionReason
 		err    string
 	}
-	weighed, preferred, all := web, web, web
+	weighed, preferred, all, portless := web, web, web, web
+	portless.Port = 0
 	weighed.Weight, preferred.Priority = ptr.To[gatewayv1alpha1.Weight](2), ptr.To[int32](1)
 	usual := web
 	usual.Weight, usual.Priority = ptr.To[gatewayv1alpha1.Weight](1), ptr.To[int32](0)
@@ -53,6 +54,12 @@ func TestAssignPorts(t *testing.T) {
 			ports:    []gatewayv1alpha1.ServicePort{"tcp:443"},
 			backends: []gatewayv1alpha1.Backend{web, tls},
 			want:     want{ports: map[int32]string{443: "tls"}},
+		},
+		"NoPort": {
+			reason:   "Only a TailscaleGateway has a port for each of the service",
+			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
+			backends: []gatewayv1alpha1.Backend{portless},
+			want:     want{reason: meta.ReasonInvalidBackends, err: "spec.backends[0].port is required unless kind is TailscaleGateway"},
 		},
 		"None": {
 			reason:   "A port without a backend cannot be served",
