@@ -77,8 +77,8 @@ func takesShape(t *testing.T, w *world) {
 		}
 		t.Logf("a setting of %s is Envoy's after %s", tc.name, time.Since(began).Round(time.Millisecond))
 	}
-	answersTCP(t, w)
-	answersGRPC(t, w)
+	w.answersTCP(t, "127.0.0.1:8900", "192.0.2.10:9000")
+	w.answersGRPC(t, "grpc.example.com", "192.0.2.10:8001")
 
 	err := w.Until(within(t), func(ctx context.Context) error {
 		r, err := w.revision(ctx)

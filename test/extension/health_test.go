@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -51,10 +50,7 @@ func TestHealth(t *testing.T) {
 	w := newWorld(t)
 	a, b := &patient{address: "192.0.2.10:8010"}, &patient{address: "192.0.2.11:8010"}
 	for _, p := range []*patient{a, b} {
-		s := httptest.NewUnstartedServer(p)
-		s.Listener = w.listen(t, p.address)
-		s.Start()
-		t.Cleanup(s.Close)
+		w.serve(t, p.address, p)
 	}
 	w.apply(t, "health.yaml")
 	w.stand(t, map[string]string{a.address: "0 HEALTHY", b.address: "0 HEALTHY"})

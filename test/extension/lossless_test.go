@@ -8,10 +8,9 @@ package extension_test
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -31,8 +30,11 @@ const (
 // A request of a load.
 type request struct {
 	began, ended time.Time
-	host, by     string
-	err          error
+	// host that was asked for, path that was, and who answered.
+	host, path, by string
+	// spoken to the client, and behind Envoy.
+	spoken, behind string
+	err            error
 }
 
 // A load of requests.
@@ -44,20 +46,20 @@ type load struct {
 	all []request
 }
 
-// load hosts until it is stopped, each by as many clients.
-func (w *world) load(t *testing.T, hosts ...string) *load {
+// load targets until it is stopped, each by as many clients.
+func (w *world) load(t *testing.T, targets ...string) *load {
 	t.Helper()
 	ctx, stopped := t.Context(), make(chan struct{})
 	l := &load{stop: sync.OnceFunc(func() { close(stopped) })}
-	for i := range clients * len(hosts) {
-		host := hosts[i%len(hosts)]
+	for i := range clients * len(targets) {
+		target := targets[i%len(targets)]
 		l.done.Go(func() {
 			c := w.Client()
 			defer c.CloseIdleConnections()
 			tick := time.NewTicker(rest)
 			defer tick.Stop()
 			for {
-				r := ask(ctx, c, host)
+				r := ask(ctx, c, target)
 				l.mu.Lock()
 				l.all = append(l.all, r)
 				l.mu.Unlock()
@@ -95,26 +97,12 @@ func (l *load) more(t *testing.T, w *world) {
 	}
 }
 
-func ask(ctx context.Context, c *http.Client, host string) request {
-	out := request{began: time.Now(), host: host}
-	out.by, out.err = func() (string, error) {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, gateway, nil)
-		if err != nil {
-			return "", err
-		}
-		req.Host = host
-		rsp, err := c.Do(req)
-		if err != nil {
-			return "", err
-		}
-		defer rsp.Body.Close() // Only read.
-		b, err := io.ReadAll(rsp.Body)
-		if err == nil && rsp.StatusCode != http.StatusOK {
-			err = errors.Errorf("%s: %s", rsp.Status, b)
-		}
-		return string(b), err
-	}()
-	out.ended = time.Now()
+// ask HOST or HOST/PATH.
+func ask(ctx context.Context, c *http.Client, target string) request {
+	host, path, _ := strings.Cut(target, "/")
+	began := time.Now()
+	out, err := fetch(ctx, c, gateway+path, host)
+	out.began, out.ended, out.host, out.path, out.err = began, time.Now(), host, path, err
 	return out
 }
 
@@ -136,12 +124,7 @@ func TestLosesNothing(t *testing.T) {
 	w.answers(t, "safe.example.com", localBackend)
 
 	// It is to live on after the step that revives it.
-	revive := func() {
-		s := httptest.NewUnstartedServer(says(localBackend))
-		s.Listener = w.listen(t, localBackend)
-		s.Start()
-		t.Cleanup(s.Close)
-	}
+	revive := func() { w.serve(t, localBackend, says(localBackend)) }
 	t.Run("Killed", func(t *testing.T) {
 		w.healthy(t, remoteBackend)
 		w.healthy(t, localBackend)

@@ -7,17 +7,11 @@ package extension_test
 
 import (
 	"context"
-	"crypto/tls"
 	"io"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/health/grpc_health_v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,10 +31,10 @@ func TestRoutes(t *testing.T) {
 	t.Run("HTTPRouteToServices", func(t *testing.T) { w.answers(t, "services.example.com", "192.0.2.10:8000") })
 	t.Run("HTTPRouteToEndpoints", func(t *testing.T) { w.answers(t, "endpoints.example.com", "192.0.2.20:10007") })
 	t.Run("Split", func(t *testing.T) { splits(t, w) })
-	t.Run("GRPCRoute", func(t *testing.T) { answersGRPC(t, w) })
-	t.Run("TCPRoute", func(t *testing.T) { answersTCP(t, w) })
-	t.Run("UDPRoute", func(t *testing.T) { answersUDP(t, w) })
-	t.Run("TLSRoute", func(t *testing.T) { answersTLS(t, w) })
+	t.Run("GRPCRoute", func(t *testing.T) { w.answersGRPC(t, "grpc.example.com", "192.0.2.10:8001") })
+	t.Run("TCPRoute", func(t *testing.T) { w.answersTCP(t, "127.0.0.1:8900", "192.0.2.10:9000") })
+	t.Run("UDPRoute", func(t *testing.T) { w.answersUDP(t, "127.0.0.1:8901", "192.0.2.10:9001") })
+	t.Run("TLSRoute", func(t *testing.T) { w.answersTLS(t, "example.com", "192.0.2.10:9444") })
 	t.Run("Status", func(t *testing.T) { statuses(t, w) })
 	t.Run("TakesShape", func(t *testing.T) { takesShape(t, w) })
 	t.Run("FollowsEndpoints", func(t *testing.T) { follows(t, w) })
@@ -51,32 +45,38 @@ func TestRoutes(t *testing.T) {
 	t.Run("LetsGo", func(t *testing.T) { letsGo(t, w) })
 }
 
-// get what a host answers.
-func (w *world) get(ctx context.Context, host string) (string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, gateway, nil)
-	if err != nil {
-		return "", err
-	}
-	req.Host = host
+// get what HOST or HOST/PATH answers, by a connection of its own.
+func (w *world) get(ctx context.Context, target string) (string, error) {
 	c := w.Client()
 	defer c.CloseIdleConnections()
+	got := ask(ctx, c, target)
+	return got.by, got.err
+}
+
+// fetch who answers, and how. An answer that is not 200 is an error.
+func fetch(ctx context.Context, c *http.Client, url, host string) (request, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return request{}, err
+	}
+	req.Host = host
 	rsp, err := c.Do(req)
 	if err != nil {
-		return "", err
+		return request{}, err
 	}
 	defer rsp.Body.Close() // Only read.
 	b, err := io.ReadAll(rsp.Body)
 	if err == nil && rsp.StatusCode != http.StatusOK {
 		err = errors.Errorf("%s: %s", rsp.Status, b)
 	}
-	return string(b), err
+	return request{by: string(b), spoken: rsp.Proto, behind: rsp.Header.Get(behindHeader)}, err
 }
 
-// answers waits until a host is answered by a backend.
-func (w *world) answers(t *testing.T, host, want string) {
+// answers waits until HOST or HOST/PATH is answered by a backend.
+func (w *world) answers(t *testing.T, target, want string) {
 	t.Helper()
 	err := w.Until(within(t), func(ctx context.Context) error {
-		got, err := w.get(ctx, host)
+		got, err := w.get(ctx, target)
 		if err == nil && got != want {
 			err = errors.Errorf("%q answers, not %q", got, want)
 		}
@@ -105,94 +105,6 @@ func splits(t *testing.T, w *world) {
 	// Four standard deviations of a thousand fair choices.
 	if n := got["192.0.2.10:8000"]; n < 195 || n > 305 || n+got["192.0.2.20:10007"] != total {
 		t.Errorf("want a quarter of %d at 192.0.2.10:8000, got %v", total, got)
-	}
-}
-
-func answersGRPC(t *testing.T, w *world) {
-	c, err := grpc.NewClient("passthrough:///127.0.0.1:8888", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("grpc.example.com"),
-		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) { return w.Dial(ctx, "tcp", addr) }))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { check(t, c.Close()) })
-	err = w.Until(within(t), func(ctx context.Context) error {
-		_, err := grpc_health_v1.NewHealthClient(c).Check(ctx, &grpc_health_v1.HealthCheckRequest{})
-		return err
-	})
-	if err != nil {
-		t.Error(err)
-	}
-}
-
-func answersTCP(t *testing.T, w *world) {
-	err := w.Until(within(t), func(ctx context.Context) error {
-		c, err := w.Dial(ctx, "tcp", "127.0.0.1:8900")
-		if err != nil {
-			return err
-		}
-		defer c.Close() // Only read.
-		b, err := io.ReadAll(c)
-		if err == nil && string(b) != "tcp" {
-			err = errors.Errorf("it says %q", b)
-		}
-		return err
-	})
-	if err != nil {
-		t.Error(err)
-	}
-}
-
-func answersUDP(t *testing.T, w *world) {
-	err := w.Until(within(t), func(ctx context.Context) error {
-		c, err := w.Dial(ctx, "udp", "127.0.0.1:8901")
-		if err != nil {
-			return err
-		}
-		defer c.Close() // Only read.
-		if err := c.SetDeadline(time.Now().Add(time.Second)); err != nil {
-			return err
-		}
-		if _, err := c.Write([]byte("udp")); err != nil {
-			return err
-		}
-		b := make([]byte, 1500)
-		n, err := c.Read(b)
-		if err == nil && string(b[:n]) != "udp" {
-			err = errors.Errorf("it says %q", b[:n])
-		}
-		return err
-	})
-	if err != nil {
-		t.Error(err)
-	}
-}
-
-// answersTLS passes TLS through to the backend, whose certificate it is.
-func answersTLS(t *testing.T, w *world) {
-	trusts, ok := w.tls.Client().Transport.(*http.Transport)
-	if !ok {
-		t.Fatal("the backend's client is of another kind")
-	}
-	c := w.Client()
-	own, ok := c.Transport.(*http.Transport)
-	if !ok {
-		t.Fatal("the namespace's client is of another kind")
-	}
-	own.TLSClientConfig = &tls.Config{RootCAs: trusts.TLSClientConfig.RootCAs, ServerName: "example.com", MinVersion: tls.VersionTLS12}
-	defer c.CloseIdleConnections()
-	err := w.Until(within(t), func(ctx context.Context) error {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://127.0.0.1:8902/", nil)
-		if err != nil {
-			return err
-		}
-		rsp, err := c.Do(req)
-		if err != nil {
-			return err
-		}
-		return rsp.Body.Close()
-	})
-	if err != nil {
-		t.Error(err)
 	}
 }
 
@@ -271,10 +183,7 @@ func failsOver(t *testing.T, w *world) {
 	}
 	t.Logf("the other cluster answers after %s; %d requests failed meanwhile", time.Since(began).Round(time.Millisecond), failed)
 
-	s := httptest.NewUnstartedServer(says(local))
-	s.Listener = w.listen(t, local)
-	s.Start()
-	t.Cleanup(s.Close)
+	w.serve(t, local, says(local))
 	began = time.Now()
 	w.answers(t, "services.example.com", local)
 	t.Logf("the local backend answers again %s after it is back", time.Since(began).Round(time.Millisecond))

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,6 +34,12 @@ import (
 const (
 	// ready is where the extension says that it serves.
 	ready = "http://127.0.0.1:5007/ready"
+	// answeredBy is the trailer that names who answered.
+	answeredBy = "answered-by"
+	// behindHeader names the protocol that a backend was asked by.
+	behindHeader = "Asked-By"
+	// messages of a stream.
+	messages = 3
 	// limit is how long anything may take on a busy machine.
 	limit = time.Minute
 )
@@ -42,22 +49,25 @@ type world struct {
 	*standalone.Gateway
 
 	kube client.Client
+	api  *apiserver.Server
+	// socket is where Envoy Gateway looks for hooks.
+	socket string
 	// log is what Envoy Gateway, Envoy and the extension print.
 	log *log
-	// tls is the backend behind the TLSRoute, and http those that answer with their
-	// own address, by address.
-	tls  *httptest.Server
-	http map[string]*httptest.Server
+	// tls are the backends behind TLSRoutes, and http the others that speak HTTP, by
+	// address. All answer with their own address.
+	tls, http map[string]*httptest.Server
 
 	extension *apiserver.Process
 	// command starts the extension.
 	command []string
 }
 
-// newWorld starts all, and its backends.
-func newWorld(t *testing.T) *world {
+// newWorld starts all, and its backends. Flags are added to the extension's, and go
+// before them.
+func newWorld(t *testing.T, flags ...string) *world {
 	t.Helper()
-	w := &world{log: &log{}, http: map[string]*httptest.Server{}}
+	w := &world{log: &log{}, tls: map[string]*httptest.Server{}, http: map[string]*httptest.Server{}}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Log(w.log)
@@ -68,34 +78,35 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	crds = append(crds, filepath.Join("..", "..", "cluster", "charts", "tailscale-gateway-extension", "crds"))
-	api, err := apiserver.Start(t.Context(), apiserver.Options{CRDs: crds, Composites: true})
+	w.api, err = apiserver.Start(t.Context(), apiserver.Options{CRDs: crds, Composites: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { check(t, api.Stop()) })
-	if w.kube, err = client.New(api.Config, client.Options{}); err != nil {
+	t.Cleanup(func() { check(t, w.api.Stop()) })
+	if w.kube, err = client.New(w.api.Config, client.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	socket := filepath.Join(t.TempDir(), "hooks.sock")
+	w.socket = filepath.Join(t.TempDir(), "hooks.sock")
 	kinds := []schema.GroupVersionKind{}
 	for _, k := range []string{"TailscaleServices", "TailscaleEndpoints"} {
 		kinds = append(kinds, schema.GroupVersionKind{Group: "gateway.tailscale.com", Version: "v1alpha1", Kind: k})
 	}
 	policies := []schema.GroupVersionKind{{Group: "gateway.tailscale.com", Version: "v1alpha1", Kind: "TailscaleRevision"}}
-	w.Gateway, err = standalone.Start(t.Context(), standalone.Options{Extension: socket, Backends: kinds, Policies: policies, Kubeconfig: api.Kubeconfig, Log: w.log})
+	w.Gateway, err = standalone.Start(t.Context(), standalone.Options{Extension: w.socket, Backends: kinds, Policies: policies, Kubeconfig: w.api.Kubeconfig, Log: w.log})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { check(t, w.Stop()) })
-	kubeconfig, err := api.WriteKubeconfig()
+	kubeconfig, err := w.api.WriteKubeconfig()
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.command = []string{
-		build(t), "--hooks-address=unix:" + socket, "--eds-address=127.0.0.1:5006", "--eds-target=[127.0.0.1]:5006",
+		build(t), "--hooks-address=unix:" + w.socket, "--eds-address=127.0.0.1:5006", "--eds-target=[127.0.0.1]:5006",
 		"--eds-tls=" + edsCertificate(t), "--eds-server-name=" + edsName,
 		"--observe-address=127.0.0.1:5007", "--kubeconfig=" + kubeconfig, "--namespace=default",
 	}
+	w.command = append(w.command, flags...)
 	w.startExtension(t)
 	t.Cleanup(func() { check(t, w.extension.Stop(20*time.Second)) })
 	w.backends(t)
@@ -125,28 +136,77 @@ func build(t *testing.T) string {
 	return program
 }
 
-// backends answer with their own address.
+// backends answer with their own address: pods of a Service, and ports of an egress pod.
 func (w *world) backends(t *testing.T) {
 	t.Helper()
 	for _, addr := range []string{"192.0.2.10:8000", "192.0.2.11:8000", "192.0.2.20:10007", "192.0.2.20:10008"} {
+		w.serve(t, addr, says(addr))
+	}
+	for _, addr := range []string{"192.0.2.10:9444", "192.0.2.20:10014"} {
 		s := httptest.NewUnstartedServer(says(addr))
 		s.Listener = w.listen(t, addr)
-		s.Start()
+		s.StartTLS()
 		t.Cleanup(s.Close)
-		w.http[addr] = s
+		w.tls[addr] = s
 	}
-	w.tls = httptest.NewUnstartedServer(says("tls"))
-	w.tls.Listener = w.listen(t, "192.0.2.10:9444")
-	w.tls.StartTLS()
-	t.Cleanup(w.tls.Close)
+	for _, addr := range []string{"192.0.2.10:8001", "192.0.2.20:10011"} {
+		w.serveGRPC(t, addr)
+	}
+	for _, addr := range []string{"192.0.2.10:9000", "192.0.2.20:10012"} {
+		w.serveTCP(t, addr)
+	}
+	for _, addr := range []string{"192.0.2.10:9001", "192.0.2.20:10013"} {
+		w.serveUDP(t, addr)
+	}
+}
 
-	s := grpc.NewServer()
+// serve HTTP, and HTTP/2 to those that know beforehand.
+func (w *world) serve(t *testing.T, addr string, h http.Handler) {
+	t.Helper()
+	s := httptest.NewUnstartedServer(h)
+	s.Listener = w.listen(t, addr)
+	s.Config.Protocols = &http.Protocols{}
+	s.Config.Protocols.SetHTTP1(true)
+	s.Config.Protocols.SetUnencryptedHTTP2(true)
+	s.Start()
+	t.Cleanup(s.Close)
+	w.http[addr] = s
+}
+
+// serveGRPC serves gRPC's health, and names the address in a trailer.
+func (w *world) serveGRPC(t *testing.T, addr string) {
+	t.Helper()
+	s := grpc.NewServer(
+		grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+			if err := grpc.SetTrailer(ctx, metadata.Pairs(answeredBy, addr)); err != nil {
+				return nil, err
+			}
+			return next(ctx, req)
+		}),
+		// The real one would go on for ever.
+		grpc.StreamInterceptor(func(_ any, s grpc.ServerStream, _ *grpc.StreamServerInfo, _ grpc.StreamHandler) error {
+			s.SetTrailer(metadata.Pairs(answeredBy, addr))
+			if err := s.RecvMsg(&grpc_health_v1.HealthCheckRequest{}); err != nil {
+				return err
+			}
+			for range messages {
+				if err := s.SendMsg(&grpc_health_v1.HealthCheckResponse{Status: grpc_health_v1.HealthCheckResponse_SERVING}); err != nil {
+					return err
+				}
+			}
+			return nil
+		}),
+	)
 	grpc_health_v1.RegisterHealthServer(s, health.NewServer())
-	l := w.listen(t, "192.0.2.10:8001")
+	l := w.listen(t, addr)
 	go s.Serve(l) // Ends by Stop.
 	t.Cleanup(s.Stop)
+}
 
-	tcp := w.listen(t, "192.0.2.10:9000")
+// serveTCP says the address to who connects.
+func (w *world) serveTCP(t *testing.T, addr string) {
+	t.Helper()
+	tcp := w.listen(t, addr)
 	t.Cleanup(func() { _ = tcp.Close() })
 	go func() {
 		for {
@@ -154,12 +214,16 @@ func (w *world) backends(t *testing.T) {
 			if err != nil {
 				return
 			}
-			_, _ = c.Write([]byte("tcp")) // Who is gone needs no answer.
+			_, _ = c.Write([]byte(addr)) // Who is gone needs no answer.
 			_ = c.Close()
 		}
 	}()
+}
 
-	udp, err := w.ListenPacket(t.Context(), "udp", "192.0.2.10:9001")
+// serveUDP says the address after what it was asked.
+func (w *world) serveUDP(t *testing.T, addr string) {
+	t.Helper()
+	udp, err := w.ListenPacket(t.Context(), "udp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +235,7 @@ func (w *world) backends(t *testing.T) {
 			if err != nil {
 				return
 			}
-			_, _ = udp.WriteTo(b[:n], from) // A datagram may be lost.
+			_, _ = udp.WriteTo(append(b[:n:n], addr...), from) // A datagram may be lost.
 		}
 	}()
 }
@@ -186,7 +250,8 @@ func (w *world) listen(t *testing.T, addr string) net.Listener {
 }
 
 func says(what string) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(behindHeader, r.Proto)
 		_, _ = w.Write([]byte(what)) // Who is gone needs no answer.
 	})
 }
@@ -206,6 +271,14 @@ func (w *world) apply(t *testing.T, file string) {
 		if err := w.kube.Create(t.Context(), u); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// until a check is content.
+func (w *world) until(t *testing.T, check func(context.Context) error) {
+	t.Helper()
+	if err := w.Until(within(t), check); err != nil {
+		t.Fatal(err)
 	}
 }
 

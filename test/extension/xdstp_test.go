@@ -78,10 +78,7 @@ func TestXDSTP(t *testing.T) {
 	w.startExtension(t)
 	t.Cleanup(func() { check(t, w.extension.Stop(20*time.Second)) })
 	for _, addr := range []string{"192.0.2.10:8000", "127.0.0.1:8000"} {
-		s := httptest.NewUnstartedServer(says(addr))
-		s.Listener = w.listen(t, addr)
-		s.Start()
-		t.Cleanup(s.Close)
+		w.serve(t, addr, says(addr))
 	}
 	if err := w.Write("all", objects); err != nil {
 		t.Fatal(err)

@@ -6,14 +6,12 @@ package standalone
 import (
 	"bytes"
 	"context"
-	"io"
 	"net"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,36 +89,8 @@ func (g *Gateway) lead(ctx context.Context, addr string) error {
 	if err != nil {
 		return errors.Wrapf(err, "cannot lead to %s", addr)
 	}
-	g.listeners = append(g.listeners, l)
-	// ctx is for the start only.
-	ctx = context.WithoutCancel(ctx)
-	go func() {
-		for {
-			in, err := l.Accept()
-			if err != nil {
-				return
-			}
-			out, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
-			if err != nil {
-				_ = in.Close() // The client sees that.
-				continue
-			}
-			go join(in, out)
-		}
-	}()
+	g.passages = append(g.passages, NewPassage(ctx, l, func(ctx context.Context) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	}))
 	return nil
-}
-
-// join copies both ways until either end is done.
-func join(a, b net.Conn) {
-	var once sync.Once
-	done := func() {
-		_, _ = a.Close(), b.Close() // Both ends see it.
-	}
-	for _, p := range [][2]net.Conn{{a, b}, {b, a}} {
-		go func() {
-			_, _ = io.Copy(p[0], p[1]) // The other end sees it.
-			once.Do(done)
-		}()
-	}
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -59,7 +58,7 @@ type Gateway struct {
 	layout
 
 	namespace *namespace
-	listeners []net.Listener
+	passages  []*Passage
 	process   *apiserver.Process
 }
 
@@ -260,8 +259,8 @@ func (g *Gateway) Stop() error {
 	if g.process != nil {
 		errs = append(errs, g.process.Stop(stopLimit))
 	}
-	for _, l := range g.listeners {
-		errs = append(errs, errors.Wrap(l.Close(), "cannot close a listener"))
+	for _, p := range g.passages {
+		errs = append(errs, p.Close())
 	}
 	if g.namespace != nil && g.namespace.file != nil {
 		errs = append(errs, errors.Wrap(g.namespace.file.Close(), "cannot let go of the network namespace"))

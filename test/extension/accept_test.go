@@ -1,0 +1,181 @@
+//go:build integration
+
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package extension_test
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+)
+
+// TestAccepts shows that routes carry all that they may, in the shares that they ask
+// for, and that editing them disturbs nobody.
+func TestAccepts(t *testing.T) {
+	w := newWorld(t)
+	for _, addr := range []string{"192.0.2.10:8003", "192.0.2.10:8004", "192.0.2.10:8005"} {
+		w.serve(t, addr, says(addr))
+	}
+	for _, addr := range []string{"192.0.2.10:8002", "192.0.2.20:10015"} {
+		w.serveWebSocket(t, addr)
+	}
+	for _, f := range []string{"backends.yaml", "routes.yaml", "accept.yaml"} {
+		w.apply(t, f)
+	}
+	t.Run("Speaks", func(t *testing.T) { speaks(t, w) })
+	t.Run("Shares", func(t *testing.T) { shares(t, w) })
+	t.Run("Edits", func(t *testing.T) { edits(t, w) })
+}
+
+// shares are as exact as weights are.
+func shares(t *testing.T, w *world) {
+	const total, askers, tolerance = 10000, 4, 0.02
+	cases := map[string]map[string]float64{
+		"split.example.com": {"192.0.2.10:8000": 0.25, "192.0.2.20:10007": 0.75},
+		"ours.example.com":  {"192.0.2.10:8000": 0.3, "192.0.2.20:10007": 0.7},
+		"mixed.example.com": {"192.0.2.10:8000": 0.5, "192.0.2.10:8004": 0.3, "192.0.2.10:8005": 0.2},
+	}
+	for host, want := range cases {
+		t.Run(host, func(t *testing.T) {
+			// Each must have been found healthy.
+			for by := range want {
+				w.answers(t, host, by)
+			}
+			var mu sync.Mutex
+			var done sync.WaitGroup
+			got, failed := map[string]int{}, error(nil)
+			ctx := within(t)
+			for range askers {
+				done.Go(func() {
+					c := w.Client()
+					defer c.CloseIdleConnections()
+					for range total / askers {
+						r := ask(ctx, c, host)
+						mu.Lock()
+						got[r.by]++
+						failed = errors.Join(failed, r.err)
+						mu.Unlock()
+						if r.err != nil {
+							return
+						}
+					}
+				})
+			}
+			done.Wait()
+			if failed != nil {
+				t.Fatal(failed)
+			}
+			for by, n := range got {
+				if is := float64(n) / total; want[by] == 0 || math.Abs(is-want[by]) > tolerance {
+					t.Errorf("%s answers %.3f of the requests, want %.3f", by, is, want[by])
+				}
+			}
+			t.Logf("of %d requests: %v", total, got)
+		})
+	}
+}
+
+// edits under load lose nothing: a timeout of a route, and health checks of shared
+// clusters and of a route's own.
+func edits(t *testing.T, w *world) {
+	w.apply(t, "edits.yaml")
+	hosts := []string{"services.example.com", "endpoints.example.com", "own.example.com"}
+	w.answers(t, hosts[0], "192.0.2.10:8000")
+	w.answers(t, hosts[1], "192.0.2.20:10007")
+	w.answers(t, hosts[2], "192.0.2.10:8000")
+
+	web := objectOf(v1alpha1.TailscaleServicesKind, "web")
+	web.SetAPIVersion(v1alpha1.SchemeGroupVersion.String())
+	policy := objectOf("BackendTrafficPolicy", "own")
+	policy.SetAPIVersion("gateway.envoyproxy.io/v1alpha1")
+	interval := func(cluster, want string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			got, err := w.clusters(ctx)
+			if err == nil && got[cluster] != want {
+				err = errors.Errorf("Envoy checks %s each %q, not %s", cluster, got[cluster], want)
+			}
+			return err
+		}
+	}
+	l := w.load(t, hosts...)
+	began := time.Now()
+	w.patch(t, objectOf("HTTPRoute", "services"), `{"spec":{"rules":[{"timeouts":{"request":"12s"},"backendRefs":[{"group":"gateway.tailscale.com","kind":"TailscaleServices","name":"web","port":80}]}]}}`)
+	w.until(t, func(ctx context.Context) error {
+		got, err := w.timeouts(ctx)
+		if err == nil && got["services.example.com"] != "12s" {
+			err = errors.Errorf("Envoy's timeouts are %v, not 12s for services.example.com", got)
+		}
+		return err
+	})
+	w.patch(t, web, `{"spec":{"loadBalancing":{"healthCheck":{"interval":"7s"}}}}`)
+	w.until(t, interval("tailscale/services/default/web/80/http", "7s"))
+	w.patch(t, policy, `{"spec":{"healthCheck":{"active":{"interval":"4s"}}}}`)
+	w.until(t, interval("httproute/default/own/rule/0", "4s"))
+	took := time.Since(began)
+	// What comes late is seen too.
+	l.more(t, w)
+	all := l.end()
+	for _, r := range all {
+		if r.err != nil {
+			t.Errorf("a request to %s is lost %s after the first edit: %v", r.host, r.began.Sub(began), r.err)
+		}
+	}
+	t.Logf("no loss in %d requests while three settings were edited within %s", len(all), took.Round(time.Millisecond))
+}
+
+// timeouts of Envoy's routes, by domain.
+func (w *world) timeouts(ctx context.Context) (map[string]string, error) {
+	out := map[string]string{}
+	return out, w.routes(ctx, func(domain string, r envoyRoute) { out[domain] = r.Route.Timeout })
+}
+
+// An envoyRoute is what tests look at of a route of Envoy's.
+type envoyRoute struct {
+	Match struct {
+		Prefix    string `json:"prefix"`
+		Separated string `json:"path_separated_prefix"`
+	} `json:"match"`
+	Route struct {
+		Timeout string `json:"timeout"`
+	} `json:"route"`
+}
+
+// routes that Envoy has, one after the other.
+func (w *world) routes(ctx context.Context, each func(domain string, r envoyRoute)) error {
+	dump, err := w.Admin(ctx, "/config_dump?resource=dynamic_route_configs")
+	if err != nil {
+		return err
+	}
+	var said struct {
+		Configs []struct {
+			RouteConfig struct {
+				VirtualHosts []struct {
+					Domains []string     `json:"domains"`
+					Routes  []envoyRoute `json:"routes"`
+				} `json:"virtual_hosts"`
+			} `json:"route_config"`
+		} `json:"configs"`
+	}
+	if err := json.Unmarshal(dump, &said); err != nil {
+		return errors.Wrap(err, "cannot read Envoy's routes")
+	}
+	for _, c := range said.Configs {
+		for _, h := range c.RouteConfig.VirtualHosts {
+			for _, d := range h.Domains {
+				for _, r := range h.Routes {
+					each(d, r)
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,239 @@
+//go:build integration
+
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package extension_test
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"testing"
+	"time"
+
+	"golang.org/x/net/websocket"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// speaks all that routes carry, to backends of both kinds. What is as simple for
+// services is in TestRoutes.
+func speaks(t *testing.T, w *world) {
+	for name, addr := range map[string]string{"Services": "192.0.2.10:8000", "Endpoints": "192.0.2.20:10007"} {
+		host := map[string]string{"Services": "services.example.com", "Endpoints": "endpoints.example.com"}[name]
+		t.Run("HTTP1To"+name, func(t *testing.T) { t.Parallel(); w.answers(t, host, addr) })
+		t.Run("HTTP2To"+name, func(t *testing.T) { t.Parallel(); w.answersHTTP2(t, host, addr, "HTTP/1.1") })
+	}
+	// Its port asks for HTTP/2 behind Envoy too.
+	t.Run("HTTP2Throughout", func(t *testing.T) {
+		t.Parallel()
+		w.answersHTTP2(t, "h2.example.com", "192.0.2.10:8003", "HTTP/2.0")
+	})
+	t.Run("WebSocketToServices", func(t *testing.T) { t.Parallel(); w.answersWebSocket(t, "ws.example.com", "192.0.2.10:8002") })
+	t.Run("WebSocketToEndpoints", func(t *testing.T) {
+		t.Parallel()
+		w.answersWebSocket(t, "ws-endpoints.example.com", "192.0.2.20:10015")
+	})
+	t.Run("GRPCToServices", func(t *testing.T) { t.Parallel(); w.answersGRPC(t, "grpc.example.com", "192.0.2.10:8001") })
+	t.Run("GRPCToEndpoints", func(t *testing.T) { t.Parallel(); w.answersGRPC(t, "grpc-endpoints.example.com", "192.0.2.20:10011") })
+	t.Run("TCPToEndpoints", func(t *testing.T) { t.Parallel(); w.answersTCP(t, "127.0.0.1:8903", "192.0.2.20:10012") })
+	t.Run("UDPToEndpoints", func(t *testing.T) { t.Parallel(); w.answersUDP(t, "127.0.0.1:8904", "192.0.2.20:10013") })
+	// Two names on one port.
+	t.Run("TLSToServices", func(t *testing.T) { t.Parallel(); w.answersTLS(t, "example.com", "192.0.2.10:9444") })
+	t.Run("TLSToEndpoints", func(t *testing.T) { t.Parallel(); w.answersTLS(t, "endpoints.example.com", "192.0.2.20:10014") })
+}
+
+// answersHTTP2 to a client that speaks nothing else, from a backend to which Envoy
+// speaks the protocol.
+func (w *world) answersHTTP2(t *testing.T, host, by, behind string) {
+	t.Helper()
+	p := &http.Protocols{}
+	p.SetUnencryptedHTTP2(true)
+	tr := &http.Transport{DialContext: w.Dial, Protocols: p}
+	defer tr.CloseIdleConnections()
+	err := w.Until(within(t), func(ctx context.Context) error {
+		r := ask(ctx, &http.Client{Transport: tr}, host)
+		if r.err == nil && (r.by != by || r.spoken != "HTTP/2.0" || r.behind != behind) {
+			r.err = errors.Errorf("%q answers by %s after %s, not %q by HTTP/2.0 after %s", r.by, r.spoken, r.behind, by, behind)
+		}
+		return r.err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// answersWebSocket after an upgrade, more than once.
+func (w *world) answersWebSocket(t *testing.T, host, by string) {
+	t.Helper()
+	err := w.Until(within(t), func(ctx context.Context) error {
+		raw, err := w.Dial(ctx, "tcp", "127.0.0.1:8888")
+		if err != nil {
+			return err
+		}
+		defer raw.Close() // All was said.
+		if err := raw.SetDeadline(time.Now().Add(limit)); err != nil {
+			return err
+		}
+		at := &url.URL{Scheme: "ws", Host: host, Path: "/"}
+		c, err := websocket.NewClient(&websocket.Config{Location: at, Origin: at, Version: websocket.ProtocolVersionHybi13}, raw)
+		if err != nil {
+			return err
+		}
+		for _, says := range []string{"one ", "two "} {
+			if err := websocket.Message.Send(c, says); err != nil {
+				return err
+			}
+			got := ""
+			if err := websocket.Message.Receive(c, &got); err != nil {
+				return err
+			}
+			if got != says+by {
+				return errors.Errorf("it says %q, not %q", got, says+by)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// serveWebSocket says its address after what it was told.
+func (w *world) serveWebSocket(t *testing.T, addr string) {
+	t.Helper()
+	w.serve(t, addr, websocket.Server{Handler: func(c *websocket.Conn) {
+		for said := ""; websocket.Message.Receive(c, &said) == nil; {
+			if websocket.Message.Send(c, said+addr) != nil {
+				return
+			}
+		}
+	}})
+}
+
+// answersGRPC: a call, one that fails, and a stream, each with its trailers.
+func (w *world) answersGRPC(t *testing.T, host, by string) {
+	t.Helper()
+	conn, err := grpc.NewClient("passthrough:///127.0.0.1:8888", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority(host),
+		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) { return w.Dial(ctx, "tcp", addr) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { check(t, conn.Close()) })
+	c := grpc_health_v1.NewHealthClient(conn)
+	named := func(trailer metadata.MD) error {
+		if got := trailer.Get(answeredBy); len(got) != 1 || got[0] != by {
+			return errors.Errorf("the trailer names %q, not %q", got, by)
+		}
+		return nil
+	}
+	err = w.Until(within(t), func(ctx context.Context) error {
+		trailer := metadata.MD{}
+		if _, err := c.Check(ctx, &grpc_health_v1.HealthCheckRequest{}, grpc.Trailer(&trailer)); err != nil {
+			return err
+		}
+		if err := named(trailer); err != nil {
+			return err
+		}
+		trailer = metadata.MD{}
+		_, err := c.Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: "unknown"}, grpc.Trailer(&trailer))
+		if got := status.Code(err); got != codes.NotFound {
+			return errors.Errorf("the call ends with %s, not %s", got, codes.NotFound)
+		}
+		return named(trailer)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	stream, err := c.Watch(within(t), &grpc_health_v1.HealthCheckRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := 0
+	for ; err == nil; said++ {
+		_, err = stream.Recv()
+	}
+	// The last was its end.
+	if said--; !errors.Is(err, io.EOF) || said != messages {
+		t.Errorf("the stream ends after %d messages with %v, want %d and its end", said, err, messages)
+	}
+	check(t, named(stream.Trailer()))
+}
+
+// answersTCP with its address.
+func (w *world) answersTCP(t *testing.T, addr, by string) {
+	t.Helper()
+	err := w.Until(within(t), func(ctx context.Context) error {
+		c, err := w.Dial(ctx, "tcp", addr)
+		if err != nil {
+			return err
+		}
+		defer c.Close() // Only read.
+		b, err := io.ReadAll(c)
+		if err == nil && string(b) != by {
+			err = errors.Errorf("it says %q", b)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// answersUDP with what it was asked, and its address.
+func (w *world) answersUDP(t *testing.T, addr, by string) {
+	t.Helper()
+	err := w.Until(within(t), func(ctx context.Context) error {
+		c, err := w.Dial(ctx, "udp", addr)
+		if err != nil {
+			return err
+		}
+		defer c.Close() // Only read.
+		if err := c.SetDeadline(time.Now().Add(time.Second)); err != nil {
+			return err
+		}
+		if _, err := c.Write([]byte("udp ")); err != nil {
+			return err
+		}
+		b := make([]byte, 1500)
+		n, err := c.Read(b)
+		if err == nil && string(b[:n]) != "udp "+by {
+			err = errors.Errorf("it says %q", b[:n])
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// answersTLS passes TLS through to the backend, whose certificate it is.
+func (w *world) answersTLS(t *testing.T, name, by string) {
+	t.Helper()
+	trusts, ok := w.tls[by].Client().Transport.(*http.Transport)
+	if !ok {
+		t.Fatal("the backend's client is of another kind")
+	}
+	tr := &http.Transport{DialContext: w.Dial, TLSClientConfig: &tls.Config{RootCAs: trusts.TLSClientConfig.RootCAs, ServerName: name, MinVersion: tls.VersionTLS12}}
+	defer tr.CloseIdleConnections()
+	err := w.Until(within(t), func(ctx context.Context) error {
+		got, err := fetch(ctx, &http.Client{Transport: tr}, "https://127.0.0.1:8902/", "")
+		if err == nil && got.by != by {
+			err = errors.Errorf("%q answers, not %q", got.by, by)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
