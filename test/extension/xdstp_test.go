@@ -92,7 +92,7 @@ func TestXDSTP(t *testing.T) {
 	w.answers(t, "named.example.com", "127.0.0.1:8000")
 
 	err = w.Until(within(t), func(ctx context.Context) error {
-		got, err := w.metrics(ctx, "tailscale_gateway_eds_streams", "tailscale_gateway_eds_subscriptions")
+		got, err := w.metrics(ctx, "127.0.0.1:5007", "tailscale_gateway_eds_streams", "tailscale_gateway_eds_subscriptions")
 		if want := fmt.Sprintf("1 %d", manyTargets+1); err == nil && got != want {
 			err = errors.Errorf("streams and lists: want %s, got %s", want, got)
 		}
@@ -103,9 +103,9 @@ func TestXDSTP(t *testing.T) {
 	}
 }
 
-// metrics of the extension, by name.
-func (w *world) metrics(ctx context.Context, names ...string) (string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:5007/metrics", nil)
+// metrics of the extension that shows them at an address, by name.
+func (w *world) metrics(ctx context.Context, addr string, names ...string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/metrics", nil)
 	if err != nil {
 		return "", err
 	}

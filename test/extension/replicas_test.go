@@ -1,0 +1,341 @@
+//go:build integration
+
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package extension_test
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
+	"github.com/tailscale-gateway/tailscale-gateway/test/standalone"
+)
+
+const (
+	// outage is how long what must not stop traffic lasts.
+	outage = 3 * time.Second
+
+	// observe2 is where the second replica tells how it fares.
+	observe2 = "127.0.0.1:5009"
+
+	// moved is where two goes in the end.
+	moved = "192.0.2.34:8000"
+)
+
+// targets of rules.yaml, by name.
+var targets = map[string]string{"one": "192.0.2.31:8000", "two": "192.0.2.32:8000", "new": "192.0.2.33:8000"}
+
+// Replicas are two of the extension. Envoys dial both, each replica names the other
+// first; Envoy Gateway asks one of them.
+type replicas struct {
+	*world
+
+	// second runs beside the world's own, and watches the API through watch.
+	second *apiserver.Process
+	watch  *standalone.Passage
+
+	// hooks lead Envoy Gateway to the socket that asked names.
+	hooks            *standalone.Passage
+	asked            atomic.Pointer[string]
+	socket1, socket2 string
+}
+
+// TestReplicas has one of two replicas of the extension lag, freeze and die while routes
+// change.
+func TestReplicas(t *testing.T) {
+	t.Parallel()
+	r := newReplicas(t)
+	for _, addr := range append(slices.Collect(maps.Values(targets)), moved) {
+		r.serve(t, addr, says(addr))
+	}
+	r.apply(t, "rules.yaml")
+	for _, host := range []string{"shared.example.com", "own.example.com"} {
+		r.answers(t, host+"/one", targets["one"])
+		r.answers(t, host+"/two", targets["two"])
+	}
+
+	t.Run("HooksLag", r.hooksLag)
+	t.Run("EndpointsLag", r.endpointsLag)
+	t.Run("Frozen", r.frozen)
+	t.Run("FrozenAndKilled", r.frozenAndKilled)
+	t.Run("PacketsDropped", r.packetsDropped)
+	t.Run("EndpointsKilled", r.endpointsKilled)
+	t.Run("OneDown", r.oneDown)
+}
+
+func newReplicas(t *testing.T) *replicas {
+	t.Helper()
+	dir := t.TempDir()
+	r := &replicas{socket1: filepath.Join(dir, "1.sock"), socket2: filepath.Join(dir, "2.sock")}
+	r.world = newWorld(t, "--hooks-address=unix:"+r.socket1, "--eds-target=ipv4:127.0.0.1:5008,127.0.0.1:5006")
+
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", r.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.asked.Store(&r.socket2)
+	r.hooks = standalone.NewPassage(t.Context(), l, func(ctx context.Context) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", *r.asked.Load())
+	})
+	t.Cleanup(func() { check(t, r.hooks.Close()) })
+
+	at, err := url.Parse(r.api.Config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lagging := r.listen(t, "127.0.0.1:0")
+	r.watch = standalone.NewPassage(t.Context(), lagging, func(ctx context.Context) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", at.Host)
+	})
+	t.Cleanup(func() { check(t, r.watch.Close()) })
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	if err := os.WriteFile(kubeconfig, bytes.ReplaceAll(r.api.Kubeconfig, []byte(at.Host), []byte(lagging.Addr().String())), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	flags := append(slices.Clone(r.command[1:]), "--hooks-address=unix:"+r.socket2, "--eds-address=127.0.0.1:5008",
+		"--eds-target=ipv4:127.0.0.1:5006,127.0.0.1:5008", "--observe-address="+observe2, "--kubeconfig="+kubeconfig)
+	if r.second, err = r.Run(r.log, r.command[0], flags...); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { check(t, r.second.Kill()) })
+	if err := r.Answers(within(t), "http://"+observe2+"/ready", ""); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// hooksLag inserts rules while the replica that answers hooks does not hear of it, and
+// Envoy has its endpoints from the other.
+func (r *replicas) hooksLag(t *testing.T) {
+	r.inserts(t)
+}
+
+// endpointsLag is the other way around.
+func (r *replicas) endpointsLag(t *testing.T) {
+	r.turn(t, r.socket1)
+	r.inserts(t)
+}
+
+// turn hooks to the replica with that socket, from the next change on.
+func (r *replicas) turn(t *testing.T, socket string) {
+	t.Helper()
+	r.asked.Store(&socket)
+	r.hooks.Cut()
+}
+
+// inserts a rule before the others of each route while the second replica lags, and
+// takes it away again: no request may reach another rule's target.
+//
+// That holds at every moment for rules that share their target's cluster. A rule with
+// settings of its own has a cluster that is named by the rule's index. Envoy takes new
+// routes at once and new clusters when they have endpoints, so a few requests still
+// reach what had the index before, as they do with Envoy Gateway's own backends. There
+// it holds from when each rule answers.
+func (r *replicas) inserts(t *testing.T) {
+	const shared, own = "shared.example.com", "own.example.com"
+	l := r.load(t, shared+"/one", shared+"/two", shared+"/new")
+	for _, rules := range [][]string{{"new", "one", "two"}, {"one", "two"}} {
+		r.watch.Hold()
+		for _, name := range []string{"shared", "own"} {
+			r.patch(t, objectOf("HTTPRoute", name), rulesPatch(rules...))
+		}
+		r.until(t, func(ctx context.Context) error {
+			got, err := r.paths(ctx)
+			if err == nil && (len(got[shared]) != len(rules) || len(got[own]) != len(rules)) {
+				err = errors.Errorf("Envoy has the paths %v, not %v", got, rules)
+			}
+			return err
+		})
+		// While it lags.
+		l.more(t, r.world)
+		r.watch.Release()
+		var settled []string
+		for _, name := range rules {
+			r.answers(t, shared+"/"+name, targets[name])
+			r.answers(t, own+"/"+name, targets[name])
+			settled = append(settled, own+"/"+name)
+		}
+		after := r.load(t, settled...)
+		if failed := reach(t, after.end()); failed > 0 {
+			t.Errorf("%d requests fail although all rules of %s answer", failed, own)
+		}
+	}
+	l.more(t, r.world)
+	all := l.end()
+	// Those to the new rule, as long as it is not there, and those to rules that a lagging
+	// replica does not recognise.
+	t.Logf("of %d requests %d were not answered", len(all), reach(t, all))
+}
+
+// reach checks that no request was answered by another target than its path's, and
+// returns how many were not answered at all.
+func reach(t *testing.T, all []request) int {
+	t.Helper()
+	failed, by := 0, map[string]int{}
+	for _, q := range all {
+		switch {
+		case q.err != nil:
+			failed++
+		case q.by != targets[q.path]:
+			t.Errorf("%s/%s is answered by %s", q.host, q.path, q.by)
+		default:
+			by[q.path]++
+		}
+	}
+	// Else nothing was shown.
+	if by["one"] == 0 || by["two"] == 0 {
+		t.Errorf("want answers of one and two, got %v", by)
+	}
+	return failed
+}
+
+// rulesPatch is the list of rules of a route: each goes by its target's name.
+func rulesPatch(names ...string) string {
+	rules := make([]string, len(names))
+	for i, n := range names {
+		rules[i] = `{"matches":[{"path":{"type":"PathPrefix","value":"/` + n + `"}}],"backendRefs":[{"group":"gateway.tailscale.com","kind":"TailscaleServices","name":"` + n + `","port":80}]}`
+	}
+	return `{"spec":{"rules":[` + strings.Join(rules, ",") + `]}}`
+}
+
+// renames the first route's host while something is done to the replica that answers
+// hooks. Traffic must not stop at all, and the name must answer in the end.
+func (r *replicas) renames(t *testing.T, host string, meanwhile func()) {
+	t.Helper()
+	l := r.load(t, "own.example.com/one")
+	meanwhile()
+	began := time.Now()
+	r.answers(t, host+"/one", targets["one"])
+	t.Logf("what changed answers %s after the replica does again", time.Since(began).Round(time.Millisecond))
+	r.undisturbed(t, l)
+}
+
+// rename the first route's host, which Envoy Gateway cannot translate now. What it has
+// not noticed yet would show nothing.
+func (r *replicas) rename(t *testing.T, host string) {
+	t.Helper()
+	r.patch(t, objectOf("HTTPRoute", "shared"), `{"spec":{"hostnames":["`+host+`"]}}`)
+	pause(t, outage)
+	if _, err := r.get(t.Context(), host+"/one"); err == nil {
+		t.Errorf("%s answers although nobody can have been asked", host)
+	}
+}
+
+// frozen, a replica keeps its connections and says nothing. Envoy Gateway waits for it.
+func (r *replicas) frozen(t *testing.T) {
+	r.renames(t, "frozen.example.com", func() {
+		signal(t, r.extension, syscall.SIGSTOP)
+		r.rename(t, "frozen.example.com")
+		signal(t, r.extension, syscall.SIGCONT)
+	})
+}
+
+// frozenAndKilled is what kubelet does to a replica that its liveness probe finds frozen.
+// The call that Envoy Gateway waits for is lost.
+func (r *replicas) frozenAndKilled(t *testing.T) {
+	r.renames(t, "killed.example.com", func() {
+		signal(t, r.extension, syscall.SIGSTOP)
+		r.rename(t, "killed.example.com")
+		if err := r.extension.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		r.startExtension(t)
+	})
+}
+
+// packetsDropped between Envoy Gateway and the replica, until they pass again.
+func (r *replicas) packetsDropped(t *testing.T) {
+	r.renames(t, "dropped.example.com", func() {
+		r.hooks.Hold()
+		r.rename(t, "dropped.example.com")
+		r.hooks.Release()
+	})
+}
+
+func signal(t *testing.T, p *apiserver.Process, s syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(p.PID(), s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// endpointsKilled has the replica die that Envoy has its endpoints from.
+func (r *replicas) endpointsKilled(t *testing.T) {
+	if n, err := r.metrics(t.Context(), observe2, "tailscale_gateway_eds_streams"); err != nil || n == "0" {
+		t.Fatalf("Envoy has no stream to the second replica: %q, %v", n, err)
+	}
+	if err := r.second.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	r.moves(t, "192.0.2.34", moved)
+}
+
+// moves a target, of which Envoy hears by the replica that is left. Traffic must not stop.
+func (r *replicas) moves(t *testing.T, host, by string) {
+	t.Helper()
+	l := r.load(t, "own.example.com/one")
+	u := objectOf(v1alpha1.TailscaleServicesKind, "two")
+	u.SetAPIVersion(v1alpha1.SchemeGroupVersion.String())
+	began := time.Now()
+	r.patch(t, u, `{"spec":{"backends":[{"kind":"External","name":"two","host":"`+host+`","port":8000}]}}`)
+	r.answers(t, "own.example.com/two", by)
+	t.Logf("new endpoints answer after %s, by the replica that is left", time.Since(began).Round(time.Millisecond))
+	r.undisturbed(t, l)
+}
+
+// undisturbed load has lost nothing, and goes to the one target.
+func (r *replicas) undisturbed(t *testing.T, l *load) {
+	t.Helper()
+	l.more(t, r.world)
+	all := l.end()
+	for _, q := range all {
+		if q.err != nil || q.by != targets["one"] {
+			t.Errorf("a request is answered by %q: %v", q.by, q.err)
+		}
+	}
+	t.Logf("no loss in %d requests", len(all))
+}
+
+// oneDown has an Envoy start while the replica is down that it is to dial first.
+func (r *replicas) oneDown(t *testing.T) {
+	// One network has room for one Envoy.
+	r.remove(t, objectOf("Gateway", "gw"))
+	r.until(t, func(ctx context.Context) error {
+		if c, err := r.Dial(ctx, "tcp", "127.0.0.1:8888"); err == nil {
+			return errors.Join(errors.New("Envoy is still there"), c.Close())
+		}
+		return nil
+	})
+	began := time.Now()
+	r.apply(t, "second.yaml")
+	if err := r.Answers(within(t), "http://127.0.0.1:8889/", ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("an Envoy that starts meanwhile answers %s after its Gateway was made", time.Since(began).Round(time.Millisecond))
+}
+
+// paths of Envoy's routes, by domain.
+func (w *world) paths(ctx context.Context) (map[string][]string, error) {
+	out := map[string][]string{}
+	return out, w.routes(ctx, func(domain string, r envoyRoute) {
+		if p := r.Match.Prefix + r.Match.Separated; !slices.Contains(out[domain], p) {
+			out[domain] = append(out[domain], p)
+		}
+	})
+}
