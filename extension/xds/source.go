@@ -56,6 +56,12 @@ func GoogleGRPC(target, name string, roots []byte) Source {
 			"grpc.keepalive_time_ms":        millis(keepaliveTime),
 			"grpc.keepalive_timeout_ms":     millis(keepaliveTimeout),
 			"grpc.max_reconnect_backoff_ms": millis(reconnectBackoff),
+			// gRPC waits a minute for the answer to a ping by default, however short
+			// the keepalive's own timeout is.
+			"grpc.http2.ping_timeout_ms": millis(keepaliveTimeout),
+			// By default gRPC stops after two pings, or goes on once a minute, while
+			// there is no data, and a stream at rest has none (its doc/keepalive.md).
+			"grpc.http2.max_pings_without_data": integer(0),
 		}},
 	}
 	if name != "" {
@@ -104,7 +110,11 @@ func (s Source) EDS(list string) *clusterv3.Cluster_EdsClusterConfig {
 }
 
 func millis(d time.Duration) *corev3.GrpcService_GoogleGrpc_ChannelArgs_Value {
+	return integer(d.Milliseconds())
+}
+
+func integer(n int64) *corev3.GrpcService_GoogleGrpc_ChannelArgs_Value {
 	return &corev3.GrpcService_GoogleGrpc_ChannelArgs_Value{
-		ValueSpecifier: &corev3.GrpcService_GoogleGrpc_ChannelArgs_Value_IntValue{IntValue: d.Milliseconds()},
+		ValueSpecifier: &corev3.GrpcService_GoogleGrpc_ChannelArgs_Value_IntValue{IntValue: n},
 	}
 }

@@ -34,7 +34,7 @@ const (
 	// observe2 is where the second replica tells how it fares.
 	observe2 = "127.0.0.1:5009"
 
-	// moved is where two goes in the end.
+	// moved is where two goes meanwhile.
 	moved = "192.0.2.34:8000"
 )
 
@@ -75,6 +75,7 @@ func TestReplicas(t *testing.T) {
 	t.Run("Frozen", r.frozen)
 	t.Run("FrozenAndKilled", r.frozenAndKilled)
 	t.Run("PacketsDropped", r.packetsDropped)
+	t.Run("EndpointsFrozen", r.endpointsFrozen)
 	t.Run("EndpointsKilled", r.endpointsKilled)
 	t.Run("OneDown", r.oneDown)
 }
@@ -275,15 +276,24 @@ func signal(t *testing.T, p *apiserver.Process, s syscall.Signal) {
 	}
 }
 
-// endpointsKilled has the replica die that Envoy has its endpoints from.
-func (r *replicas) endpointsKilled(t *testing.T) {
-	if n, err := r.metrics(t.Context(), observe2, "tailscale_gateway_eds_streams"); err != nil || n == "0" {
+// endpointsFrozen has the replica freeze that Envoy has its endpoints from, so that no
+// end of a connection tells: its pings do.
+func (r *replicas) endpointsFrozen(t *testing.T) {
+	if n, err := r.metrics(t.Context(), observe2, "tailscale_gateway_eds_streams"); err != nil || n == "" || n == "0" {
 		t.Fatalf("Envoy has no stream to the second replica: %q, %v", n, err)
 	}
-	if err := r.second.Kill(); err != nil {
+	signal(t, r.second, syscall.SIGSTOP)
+	r.moves(t, "192.0.2.34", moved)
+	signal(t, r.second, syscall.SIGCONT)
+}
+
+// endpointsKilled has the other die, where Envoy has gone.
+func (r *replicas) endpointsKilled(t *testing.T) {
+	if err := r.extension.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	r.moves(t, "192.0.2.34", moved)
+	r.moves(t, "192.0.2.32", targets["two"])
+	r.startExtension(t)
 }
 
 // moves a target, of which Envoy hears by the replica that is left. Traffic must not stop.
@@ -309,11 +319,14 @@ func (r *replicas) undisturbed(t *testing.T, l *load) {
 			t.Errorf("a request is answered by %q: %v", q.by, q.err)
 		}
 	}
-	t.Logf("no loss in %d requests", len(all))
+	t.Logf("%d requests meanwhile", len(all))
 }
 
 // oneDown has an Envoy start while the replica is down that it is to dial first.
 func (r *replicas) oneDown(t *testing.T) {
+	if err := r.second.Kill(); err != nil {
+		t.Fatal(err)
+	}
 	// One network has room for one Envoy.
 	r.remove(t, objectOf("Gateway", "gw"))
 	r.until(t, func(ctx context.Context) error {
