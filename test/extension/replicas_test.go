@@ -59,7 +59,6 @@ type replicas struct {
 // TestReplicas has one of two replicas of the extension lag, freeze and die while routes
 // change.
 func TestReplicas(t *testing.T) {
-	t.Parallel()
 	r := newReplicas(t)
 	for _, addr := range append(slices.Collect(maps.Values(targets)), moved) {
 		r.serve(t, addr, says(addr))
