@@ -86,7 +86,7 @@ func statuses(t *testing.T, w *world) {
 		w.stands(t, kind, "services", good)
 	}
 	before := w.attached(t.Context(), t)
-	if diff := cmp.Diff(map[string]int64{"http": 4, "tcp": 1, "udp": 1, "tls": 1}, before); diff != "" {
+	if diff := cmp.Diff(map[string]int64{"http": 4, "tcp": 1, "tcp-endpoints": 0, "udp": 1, "udp-endpoints": 0, "tls": 1}, before); diff != "" {
 		t.Errorf("attached routes: -want, +got:\n%s", diff)
 	}
 	w.apply(t, "status.yaml")
