@@ -9,10 +9,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -299,12 +301,17 @@ func TestMachineSetDrift(t *testing.T) {
 		}
 		return s.runs(2)
 	})
-	rest := s.statefulSet().GetResourceVersion()
+	rest := written(s.statefulSet())
 	s.scale(2)
 	s.eventually("all is at rest", func() error { return s.runs(2) })
-	if got := s.statefulSet().GetResourceVersion(); got != rest {
-		t.Errorf("a StatefulSet that is as it should be was written: %s, then %s", rest, got)
+	if diff := cmp.Diff(rest, written(s.statefulSet())); diff != "" {
+		t.Errorf("a StatefulSet that is as it should be was written: -before, +after:\n%s", diff)
 	}
+}
+
+// written tells who wrote an object, but for its status, and when.
+func written(o client.Object) []metav1.ManagedFieldsEntry {
+	return slices.DeleteFunc(slices.Clone(o.GetManagedFields()), func(e metav1.ManagedFieldsEntry) bool { return e.Subresource != "" })
 }
 
 // TestMachineSetTaken leaves a StatefulSet of somebody else alone.
