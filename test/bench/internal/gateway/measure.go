@@ -78,8 +78,10 @@ func (w *World) translate(ctx context.Context) (time.Duration, error) {
 		return 0, errors.Wrap(err, "cannot get the redirect route")
 	}
 	w.redirects++
+	// Envoy Gateway writes the status meanwhile: an update would meet conflicts.
+	change := client.MergeFrom(now.DeepCopy())
 	now.Spec = redirectRoute(w.redirects).Spec
-	if err := w.kube.Update(ctx, now); err != nil {
+	if err := w.kube.Patch(ctx, now, change); err != nil {
 		return 0, errors.Wrap(err, "cannot change the redirect route")
 	}
 	var took time.Duration
