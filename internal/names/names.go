@@ -64,6 +64,9 @@ func Service(name string) string {
 // HealthReport is the name of the HealthReport of an object of ours.
 func HealthReport(kind, name string) string { return Child(strings.ToLower(kind), name) }
 
+// GatewayReport is the name of the GatewayReport of a TailscaleGateway.
+func GatewayReport(name string) string { return Child("tailscalegateway", name) }
+
 func join(limit int, hash bool, parts []string) string {
 	joined := strings.Join(parts, "-")
 	name := strings.Map(dnsLabelRune, strings.ToLower(joined))

@@ -4,9 +4,8 @@
 package v1alpha1
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
 // A GatewayRef names a Gateway.
@@ -37,58 +36,92 @@ type GatewayRef struct {
 	Name string `json:"name"`
 }
 
-// A TailscaleGatewaySpec says which Gateway to share.
+// RouteSharing is what of a Gateway becomes a Tailscale Service.
+// +kubebuilder:validation:Enum=Gateway;Route;None
+type RouteSharing string
+
+// Ways to share routes.
+const (
+	// RouteSharingGateway makes one Tailscale Service of the Gateway, at which all
+	// its routes answer.
+	RouteSharingGateway RouteSharing = "Gateway"
+	// RouteSharingRoute makes one of each route.
+	RouteSharingRoute RouteSharing = "Route"
+	// RouteSharingNone makes none.
+	RouteSharingNone RouteSharing = "None"
+)
+
+// PublishBackends is which backends of routes become Tailscale Services.
+// +kubebuilder:validation:Enum=All;None
+type PublishBackends string
+
+// Which backends become Tailscale Services.
+const (
+	PublishBackendsAll  PublishBackends = "All"
+	PublishBackendsNone PublishBackends = "None"
+)
+
+// An ExtensionServer is the extension of Envoy Gateway, for one Gateway alone.
+type ExtensionServer struct {
+	// Image of the extension. Absent means that of this version.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Image string `json:"image,omitempty"`
+
+	// Replicas of the extension.
+	// +kubebuilder:default=2
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=16
+	// +optional
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// Resources of the extension. Requests of 100m CPU and 128Mi memory, and a
+	// limit of 512Mi memory, by default.
+	// +optional
+	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+
+	// TLS of the extension's hooks.
+	// +optional
+	TLS *ExtensionServerTLS `json:"tls,omitempty"`
+}
+
+// ExtensionServerTLS is the certificate that the extension shows Envoy Gateway.
+type ExtensionServerTLS struct {
+	// CertificateRef names the Secret that holds it.
+	CertificateRef CertificateRef `json:"certificateRef"`
+}
+
+// A TailscaleGatewaySpec says which Gateway to share, and with which tailnets.
 type TailscaleGatewaySpec struct {
 	// GatewayRef names a Gateway that Envoy Gateway runs.
 	GatewayRef GatewayRef `json:"gatewayRef"`
-}
 
-// A GatewayService is the Service in front of a Gateway's proxies.
-type GatewayService struct {
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-}
-
-// A GatewayListener is a listener of a Gateway.
-type GatewayListener struct {
-	Name string `json:"name"`
-
-	// Port of the listener, which is that of the Service too.
-	Port int32 `json:"port"`
-
-	// Protocol of the listener, such as HTTP, HTTPS, TLS, TCP or UDP.
-	Protocol string `json:"protocol"`
-
-	// Hostname that the listener is for. Absent means any.
-	// +optional
-	Hostname string `json:"hostname,omitempty"`
-}
-
-// A GatewayStatus is what was found of a Gateway.
-type GatewayStatus struct {
-	// Service that Envoy Gateway made in front of the Gateway's proxies.
-	Service GatewayService `json:"service"`
-
-	// ClusterIP of the Service, if it has one.
-	// +optional
-	ClusterIP string `json:"clusterIP,omitempty"`
-
-	// Listeners of the Gateway that the Service has a port for, in the Gateway's
-	// order. Those of ListenerSets are not among them.
+	// Tailnets that the Gateway is joined to. None only finds the Gateway, for
+	// TailscaleServices that have this object as their backend.
 	// +listType=map
 	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:MaxItems=16
 	// +optional
-	Listeners []GatewayListener `json:"listeners,omitempty"`
-}
+	Tailnets []GatewayTailnet `json:"tailnets,omitempty"`
 
-// A TailscaleGatewayStatus is the observed state of a TailscaleGateway.
-type TailscaleGatewayStatus struct {
-	xpv2.ConditionedStatus `json:",inline"`
-
-	// Gateway is what was found. Absent unless the condition GatewayValid is True.
+	// RouteSharing is what becomes a Tailscale Service in each tailnet: the
+	// Gateway, each of its routes, or nothing.
+	// +kubebuilder:default=Gateway
 	// +optional
-	Gateway *GatewayStatus `json:"gateway,omitempty"`
+	RouteSharing RouteSharing `json:"routeSharing,omitempty"`
+
+	// PublishBackends says whether the Services behind the Gateway's routes become
+	// Tailscale Services, too, called svc:SERVICE-NAMESPACE. With routeSharing None
+	// they do not.
+	// +kubebuilder:default=All
+	// +optional
+	PublishBackends PublishBackends `json:"publishBackends,omitempty"`
+
+	// ExtensionServer runs an extension for this Gateway alone, in this namespace.
+	// Envoy Gateway's configuration must name its Service. Absent uses the one that
+	// is installed for the cluster.
+	// +optional
+	ExtensionServer *ExtensionServer `json:"extensionServer,omitempty"`
 }
 
 // +kubebuilder:object:root=true
@@ -96,13 +129,17 @@ type TailscaleGatewayStatus struct {
 // +kubebuilder:storageversion
 // +kubebuilder:printcolumn:name="GATEWAY",type="string",JSONPath=".spec.gatewayRef.name"
 // +kubebuilder:printcolumn:name="SERVICE",type="string",JSONPath=".status.gateway.service.name"
+// +kubebuilder:printcolumn:name="TAILNETS",type="string",JSONPath=".spec.tailnets[*].name"
+// +kubebuilder:printcolumn:name="VIP",type="string",JSONPath=".status.services[0].addresses[0]"
+// +kubebuilder:printcolumn:name="READY",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].status"
 // +kubebuilder:printcolumn:name="VALID",type="string",JSONPath=".status.conditions[?(@.type=='GatewayValid')].status"
 // +kubebuilder:printcolumn:name="REASON",type="string",JSONPath=".status.conditions[?(@.type=='GatewayValid')].reason"
 // +kubebuilder:resource:scope=Namespaced,path=tailscalegateways,singular=tailscalegateway,categories={tailscale,crossplane},shortName=tsgw
 
-// A TailscaleGateway is a Gateway of Envoy Gateway that TailscaleServices of the
-// same namespace may have as their backend: it finds the Service in front of the
-// Gateway's proxies.
+// A TailscaleGateway joins a Gateway of Envoy Gateway to tailnets: its routes answer
+// there, and what is found there answers through it. It finds the Service in front of
+// the Gateway's proxies, and TailscaleServices of the same namespace may have it as
+// their backend.
 type TailscaleGateway struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

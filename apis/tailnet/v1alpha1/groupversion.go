@@ -45,6 +45,7 @@ const (
 	ProxySetKind               = "ProxySet"
 	ServiceAttachmentKind      = "ServiceAttachment"
 	HealthReportKind           = "HealthReport"
+	GatewayReportKind          = "GatewayReport"
 	AuthKeyKind                = "AuthKey"
 	DeviceKind                 = "Device"
 	DiscoveryKind              = "Discovery"
@@ -93,6 +94,7 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&ProxySet{}, &ProxySetList{},
 		&ServiceAttachment{}, &ServiceAttachmentList{},
 		&HealthReport{}, &HealthReportList{},
+		&GatewayReport{}, &GatewayReportList{},
 		&AuthKey{}, &AuthKeyList{},
 		&Device{}, &DeviceList{},
 		&Discovery{}, &DiscoveryList{},

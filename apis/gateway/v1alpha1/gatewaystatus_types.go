@@ -1,0 +1,216 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+)
+
+// A GatewayService is the Service in front of a Gateway's proxies.
+type GatewayService struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+// A GatewayListener is a listener of a Gateway.
+type GatewayListener struct {
+	Name string `json:"name"`
+
+	// Port of the listener, which is that of the Service too.
+	Port int32 `json:"port"`
+
+	// Protocol of the listener, such as HTTP, HTTPS, TLS, TCP or UDP.
+	Protocol string `json:"protocol"`
+
+	// Hostname that the listener is for. Absent means any.
+	// +optional
+	Hostname string `json:"hostname,omitempty"`
+}
+
+// A GatewayStatus is what was found of a Gateway.
+type GatewayStatus struct {
+	// Service that Envoy Gateway made in front of the Gateway's proxies.
+	Service GatewayService `json:"service"`
+
+	// ClusterIP of the Service, if it has one.
+	// +optional
+	ClusterIP string `json:"clusterIP,omitempty"`
+
+	// Listeners of the Gateway that the Service has a port for, in the Gateway's
+	// order. Those of ListenerSets are not among them.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Listeners []GatewayListener `json:"listeners,omitempty"`
+}
+
+// A GatewayServiceInfo is a Tailscale Service that was made for a Gateway.
+type GatewayServiceInfo struct {
+	// Name of the TailscaleServices.
+	Name string `json:"name"`
+
+	// Tailnet, by its name in spec.tailnets.
+	Tailnet string `json:"tailnet"`
+
+	// For is what it leads to: Gateway/NAMESPACE/NAME, the kind of a route and its
+	// namespace and name, or Service/NAMESPACE/NAME.
+	For string `json:"for"`
+
+	// ServiceName is the Tailscale Service.
+	// +optional
+	ServiceName string `json:"serviceName,omitempty"`
+
+	// DNSName of the service in the tailnet.
+	// +optional
+	DNSName string `json:"dnsName,omitempty"`
+
+	// Addresses of the service, IPv4 first.
+	// +listType=atomic
+	// +optional
+	Addresses []string `json:"addresses,omitempty"`
+
+	// Ready tells whether a proxy hosts the service.
+	Ready bool `json:"ready"`
+
+	// Message tells what is missing when the service is not ready.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// A GatewayTailnetStatus is how a tailnet of a Gateway does.
+type GatewayTailnetStatus struct {
+	// Name of the tailnet in spec.tailnets.
+	Name string `json:"name"`
+
+	// Ready tells whether the tailnet may be used and its proxies are in it.
+	Ready bool `json:"ready"`
+
+	// Message tells what is missing when the tailnet is not ready.
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// Endpoints are the TailscaleEndpoints whose proxies carry its traffic.
+	// +listType=atomic
+	// +optional
+	Endpoints []string `json:"endpoints,omitempty"`
+
+	// DiscoveredServices is how many services and devices were found.
+	// +optional
+	DiscoveredServices *int32 `json:"discoveredServices,omitempty"`
+
+	// LastSync is when what was found last changed, by the clock of Tailscale's API.
+	// +optional
+	LastSync *metav1.Time `json:"lastSync,omitempty"`
+}
+
+// A GeneratedRoute is an HTTPRoute that was made for a service.
+type GeneratedRoute struct {
+	// Namespace and name of the HTTPRoute. The name is empty when none was made.
+	Namespace string `json:"namespace"`
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// Tailnet, by its name in spec.tailnets.
+	Tailnet string `json:"tailnet"`
+
+	// Direction is Ingress or Egress.
+	Direction string `json:"direction"`
+
+	// Service that the route leads to.
+	Service string `json:"service"`
+
+	// Hostname and path prefix of the route.
+	Hostname   string `json:"hostname"`
+	PathPrefix string `json:"pathPrefix"`
+
+	// State is Accepted, Pending, Refused by the Gateway, or Conflict.
+	State string `json:"state"`
+
+	// Message says why the route does not answer.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// HookCallMetrics count what Envoy Gateway asked the extension of the Gateway.
+type HookCallMetrics struct {
+	Total      int64 `json:"total"`
+	Successful int64 `json:"successful"`
+	Failed     int64 `json:"failed"`
+
+	// LastCall is when it asked last.
+	// +optional
+	LastCall *metav1.Time `json:"lastCall,omitempty"`
+}
+
+// An ExtensionServerStatus is how the extension does.
+type ExtensionServerStatus struct {
+	// Version of the extension.
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// HookCallMetrics of the replica that reports, at most each 30 seconds.
+	// +optional
+	HookCallMetrics *HookCallMetrics `json:"hookCallMetrics,omitempty"`
+}
+
+// A DependencyStatus is how an object does that a TailscaleGateway rests on.
+type DependencyStatus struct {
+	Kind string `json:"kind"`
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Ready     bool   `json:"ready"`
+
+	// Message tells what is missing when it is not ready.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// A TailscaleGatewayStatus is the observed state of a TailscaleGateway.
+type TailscaleGatewayStatus struct {
+	xpv2.ConditionedStatus `json:",inline"`
+
+	// Gateway is what was found. Absent unless the condition GatewayValid is True.
+	// +optional
+	Gateway *GatewayStatus `json:"gateway,omitempty"`
+
+	// Services are the Tailscale Services of the Gateway, by name. At most 256 are
+	// listed.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=256
+	// +optional
+	Services []GatewayServiceInfo `json:"services,omitempty"`
+
+	// TailnetStatus is how each tailnet does.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	TailnetStatus []GatewayTailnetStatus `json:"tailnetStatus,omitempty"`
+
+	// GeneratedRouteCount is how many HTTPRoutes were made.
+	// +optional
+	GeneratedRouteCount *int32 `json:"generatedRouteCount,omitempty"`
+
+	// GeneratedRoutes are the HTTPRoutes that were made, and those that could not be,
+	// which come first. At most 256 are listed.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	// +optional
+	GeneratedRoutes []GeneratedRoute `json:"generatedRoutes,omitempty"`
+
+	// ExtensionServerStatus is absent until the extension has reported.
+	// +optional
+	ExtensionServerStatus *ExtensionServerStatus `json:"extensionServerStatus,omitempty"`
+
+	// DependencyStatus is how what this object rests on does, by kind and name.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	DependencyStatus []DependencyStatus `json:"dependencyStatus,omitempty"`
+}
