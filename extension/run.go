@@ -88,7 +88,7 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 	pb.RegisterEnvoyGatewayExtensionServer(hooksServer, hooks.NewServer(store, from,
 		hooks.WithLogger(log),
 		hooks.WithRecorder(hooks.RecorderFn(func(t hooks.Translation) {
-			obs.Translated(t.Gateway, outcomes(t.Summary, src.Answered(t.Answers)))
+			obs.Translated(t.Gateway, outcomes(t.Summary, src.Translated(t)))
 		})),
 	))
 	edsServer := serve.NewServer(serve.Options{Credentials: certs.eds.Credentials()})

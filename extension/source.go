@@ -24,6 +24,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/files"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/hooks"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/notice"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/trigger"
 )
 
@@ -44,9 +45,9 @@ type source interface {
 	// Silence is how long what it reads from has been out of reach.
 	Silence() time.Duration
 
-	// Answered notes what a hook answered, and counts the answers that were from older
+	// Translated notes what a hook did, and counts the answers that were from older
 	// objects than asked for, each once. It does not wait.
-	Answered(as []hooks.Answer) int
+	Translated(t hooks.Translation) int
 
 	// Farewell has others be asked in place of this process, which answers nothing
 	// any more.
@@ -83,6 +84,7 @@ func newSource(c *CLI, store *index.Store, log logging.Logger) (source, error) {
 		contact:   newContact(d.ServerVersion, log),
 		informers: informers,
 		trigger:   trigger.New(w, store, log),
+		notices:   notice.New(store, notice.NewEvents(w, informers), log),
 	}
 	if c.Anchors {
 		out.anchors = anchor.New(w, store, log)
@@ -108,6 +110,7 @@ type kubeSource struct {
 	cfg       *rest.Config
 	informers cache.Cache
 	trigger   *trigger.Trigger
+	notices   *notice.Notices
 
 	// anchors may be nil.
 	anchors *anchor.Anchors
@@ -134,16 +137,18 @@ func (s *kubeSource) write(ctx context.Context) error {
 	g.Go(func() error {
 		return errors.Wrap(s.trigger.Run(ctx, s.informers), "cannot keep TailscaleRevisions")
 	})
+	g.Go(func() error { return errors.Wrap(s.notices.Run(ctx), "cannot tell of routes") })
 	if s.anchors != nil {
 		g.Go(func() error { return errors.Wrap(s.anchors.Run(ctx, s.informers), "cannot keep anchors") })
 	}
 	return g.Wait()
 }
 
-// Answered implements source.
-func (s *kubeSource) Answered(as []hooks.Answer) int {
+// Translated implements source.
+func (s *kubeSource) Translated(t hooks.Translation) int {
+	s.notices.Translated(t.Gateway, t.LeftRules)
 	stale := 0
-	for _, a := range as {
+	for _, a := range t.Answers {
 		if s.trigger.Answered(a.Gateway, a.Asked, a.Given) {
 			stale++
 		}
@@ -166,8 +171,8 @@ type fileSource struct{ *files.Source }
 // Waiting implements source.
 func (fileSource) Waiting() []string { return nil }
 
-// Answered implements source. There is nobody to write to.
-func (fileSource) Answered([]hooks.Answer) int { return 0 }
+// Translated implements source. There is nobody to write to.
+func (fileSource) Translated(hooks.Translation) int { return 0 }
 
 // Farewell implements source.
 func (fileSource) Farewell(logging.Logger) {}

@@ -31,8 +31,16 @@ type Summary struct {
 	// Rules that were changed, and of them those that send to several clusters.
 	Rules, Split int
 
-	// Left are rules that stay as Envoy Gateway made them.
-	Left map[Reason]int
+	// Left are rules that stay as Envoy Gateway made them, and LeftRules which.
+	Left      map[Reason]int
+	LeftRules []LeftRule
+}
+
+// A LeftRule is a rule that stays as Envoy Gateway made it.
+type LeftRule struct {
+	Route  index.RouteKey
+	Rule   int
+	Reason Reason
 }
 
 // Translate changes resources in place where a rule names one of our kinds, and
@@ -95,10 +103,16 @@ func (t *translation) decide(us []*use) []*decision {
 		case d != nil:
 			out = append(out, d)
 		case reason != "":
-			t.summary.Left[reason]++
+			t.leave(u, reason)
 		}
 	}
 	return out
+}
+
+// leave a rule as it is.
+func (t *translation) leave(u *use, reason Reason) {
+	t.summary.Left[reason]++
+	t.summary.LeftRules = append(t.summary.LeftRules, LeftRule{Route: u.key.route, Rule: max(u.key.rule, 0), Reason: reason})
 }
 
 // share lets all parts that may share vote, and tells each its cluster.
@@ -189,15 +203,15 @@ func (t *translation) shares(p *part, c *candidate) bool {
 func (t *translation) apply(d *decision) {
 	own, err := t.owned(d)
 	if err != nil {
-		t.summary.Left[Malformed]++
+		t.leave(d.use, Malformed)
 		return
 	}
 	if reason := d.check(); reason != "" {
-		t.summary.Left[reason]++
+		t.leave(d.use, reason)
 		return
 	}
 	if err := d.rewrite(); err != nil {
-		t.summary.Left[Malformed]++
+		t.leave(d.use, Malformed)
 		return
 	}
 	for _, c := range own {

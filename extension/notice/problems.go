@@ -1,0 +1,64 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package notice
+
+import (
+	"fmt"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/hooks"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+// A problem of a route, for people. It does not change while the cause does not.
+type problem struct {
+	route   index.RouteKey
+	message string
+}
+
+// remedies of rules that were left as Envoy Gateway made them. The others are told in
+// the status of the route, or pass by themselves.
+var remedies = map[hooks.Reason]string{ //nolint:gochecknoglobals // A constant map.
+	hooks.Unsupported: "all its backends must be in one cluster of Envoy, and of some only Envoy Gateway knows the endpoints; name Services beside Tailscale backends, or give these a rule of their own",
+	hooks.Patched:     "it sends requests to a cluster that an EnvoyPatchPolicy or another extension has put there; take that away, or the Tailscale backends",
+	hooks.Malformed:   "Envoy would refuse what was made of it; the extension's log says more",
+}
+
+// problems that there are: backends that nothing answers for, and rules that were left.
+// What is not permitted, the route's own status says.
+func problems(s *index.Snapshot, left map[string][]hooks.LeftRule) map[problem]struct{} {
+	out := map[problem]struct{}{}
+	for r := range s.Routes() {
+		for i := range r.Rules {
+			for _, b := range r.Rules[i].Backends {
+				if !b.Ours() || b.Weight == 0 || !s.Permitted(r.Key, b) {
+					continue
+				}
+				t := s.Target(b.Target(r.Key.Kind))
+				if t == nil || t.Problem == "" {
+					continue
+				}
+				out[problem{route: r.Key, message: fmt.Sprintf("%s: port %d is not served: %s", rule(r, i), b.Port, t.Problem)}] = struct{}{}
+			}
+		}
+	}
+	for _, of := range left {
+		for _, l := range of {
+			why, ok := remedies[l.Reason]
+			r := s.Route(l.Route)
+			if !ok || r == nil || l.Rule >= len(r.Rules) {
+				continue
+			}
+			out[problem{route: l.Route, message: fmt.Sprintf("%s is not served: %s", rule(r, l.Rule), why)}] = struct{}{}
+		}
+	}
+	return out
+}
+
+// rule of a route, by its name if it has one.
+func rule(r *index.Route, i int) string {
+	if name := r.Rules[i].Name; name != "" {
+		return fmt.Sprintf("Rule %q", name)
+	}
+	return fmt.Sprintf("Rule %d", i)
+}
