@@ -147,17 +147,13 @@ func BenchmarkStreams(b *testing.B) {
 func BenchmarkChange(b *testing.B) {
 	for name, of := range map[string]func(i int) string{
 		"targets": func(i int) string { return benchKey(i).ClusterName() },
-		"rules": func(i int) string {
-			return index.RuleName("httproute/shop/r/rule/"+strconv.Itoa(i), &index.Rule{Backends: benchBackends(i)})
-		},
+		"rules":   func(i int) string { return benchRoute(i).RuleName(0) },
 	} {
 		b.Run(name, func(b *testing.B) {
 			c := benchContents()
-			route := &index.Route{Key: index.RouteKey{Kind: index.KindHTTPRoute, NamespacedName: named("r")}}
 			for i := range distinct {
-				route.Rules = append(route.Rules, index.Rule{Backends: benchBackends(i)})
+				c.Routes = append(c.Routes, benchRoute(i))
 			}
-			c.Routes = []*index.Route{route}
 			var snapshot atomic.Pointer[index.Snapshot]
 			snapshot.Store(index.NewSnapshot(c))
 			s := NewServer(snapshot.Load, Options{})
@@ -188,8 +184,13 @@ func BenchmarkChange(b *testing.B) {
 	}
 }
 
-func benchBackends(i int) []index.BackendRef {
-	a, b := ours("web-"+strconv.Itoa(i), 1), ours("none", 0)
+// benchRoute has a rule with two backends.
+func benchRoute(i int) *index.Route {
+	n := strconv.Itoa(i)
+	a, b := ours("web-"+n, 1), ours("none", 0)
 	b.Index = 1
-	return []index.BackendRef{a, b}
+	return &index.Route{
+		Key:   index.RouteKey{Kind: index.KindHTTPRoute, NamespacedName: named("r-" + n)},
+		Rules: []index.Rule{{Backends: []index.BackendRef{a, b}}},
+	}
 }

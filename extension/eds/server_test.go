@@ -312,15 +312,17 @@ func TestXDSTP(t *testing.T) {
 }
 
 func TestRuleOfMovedIndex(t *testing.T) {
-	cluster := "httproute/shop/web/rule/0"
 	old := index.Rule{Backends: []index.BackendRef{ours("web", 1), ours("api", 3)}}
 	inserted := index.Rule{Backends: []index.BackendRef{ours("admin", 1)}}
+	route := func(rules ...index.Rule) *index.Route {
+		return &index.Route{Key: index.RouteKey{Kind: index.KindHTTPRoute, NamespacedName: named("web")}, Rules: rules}
+	}
 	contents := func(rules ...index.Rule) index.Contents {
 		c := targets(target("web", "10.0.0.1"), target("api", "10.0.0.2"), target("admin", "10.0.0.3"))
-		c.Routes = []*index.Route{{Key: index.RouteKey{Kind: index.KindHTTPRoute, NamespacedName: named("web")}, Rules: rules}}
+		c.Routes = []*index.Route{route(rules...)}
 		return c
 	}
-	name := index.RuleName(cluster, &old)
+	name := route(old).RuleName(0)
 	run(t, contents(old), func(h *harness) {
 		c := h.endpoints()
 		c.subscribe(name)

@@ -51,8 +51,8 @@ type Backend struct {
 	// has a problem fail.
 	Percent float64 `json:"percent"`
 
-	// Cluster that all rules share which ask for nothing of their own. Empty if the
-	// backend is not of our kinds.
+	// Cluster that requests go to. Empty if the backend is not of our kinds. Patches, and
+	// settings of one listener, may give the rule another, which only Envoy tells.
 	Cluster string `json:"cluster,omitempty"`
 
 	// Problem says why nothing answers. Empty when something can.
@@ -100,20 +100,47 @@ func describeRule(s *index.Snapshot, r *index.Route, i int) Rule {
 	for _, b := range rule.Backends {
 		total += uint64(b.Weight)
 	}
+	switch {
+	case rule.Own:
+		out.Own = "the rule asks for something that a shared cluster cannot give, such as session persistence, or shares an L4 route with other rules"
+	case s.Pinned(r.Key, rule.Name):
+		out.Own = "a BackendTrafficPolicy with settings of clusters is attached to the route or to this rule"
+	}
 	for _, b := range rule.Backends {
-		out.Backends = append(out.Backends, describeBackend(s, r.Key, b, total))
+		d := describeBackend(s, r.Key, b, total)
+		if d.Cluster != "" && out.Own != "" {
+			d.Cluster = ownCluster(s, r, i, b)
+		}
+		out.Backends = append(out.Backends, d)
 	}
 	for _, b := range rule.Mirrors {
 		b.Weight = 1
 		out.Mirrors = append(out.Mirrors, describeBackend(s, r.Key, b, 1))
 	}
-	switch {
-	case rule.Own:
-		out.Own = "the rule asks for something that a shared cluster cannot give, such as session persistence, or shares an L4 route with other rules"
-	case s.Pinned(r.Key, rule.Name):
-		out.Own = "a BackendTrafficPolicy is attached to the route or to this rule"
-	}
 	return out
+}
+
+// ownCluster of a backend, as package hooks makes it: one for all backends of a rule that
+// asks for that, where we have the endpoints of all, else one for each.
+func ownCluster(s *index.Snapshot, r *index.Route, i int, b index.BackendRef) string {
+	rule, kind := &r.Rules[i], r.Key.Kind
+	several, together := 0, rule.Own || kind == index.KindUDPRoute
+	for _, of := range rule.Backends {
+		if of.Weight > 0 {
+			several++
+			together = together && of.Kind != index.BackendOther
+		}
+	}
+	http := kind == index.KindHTTPRoute || kind == index.KindGRPCRoute
+	switch {
+	case http && several > 1 && together:
+		return r.RuleName(i)
+	case http:
+		return s.OwnName(r.Key, rule.Name, b.Target(kind))
+	case several > 1 && !together:
+		return r.Key.ClusterName(i) + "/backend/" + strconv.Itoa(b.Index)
+	}
+	return r.Key.ClusterName(i)
 }
 
 func describeBackend(s *index.Snapshot, k index.RouteKey, b index.BackendRef, total uint64) Backend {

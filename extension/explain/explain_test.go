@@ -191,9 +191,10 @@ func TestExplainBackends(t *testing.T) {
 		{Kind: index.BackendServices, NamespacedName: types.NamespacedName{Namespace: "other", Name: "web"}, Port: 80},
 		{Kind: index.BackendService, NamespacedName: named("plain"), Port: 8080, Weight: 1},
 	}, Own: true}
+	r := route(index.KindHTTPRoute, "a", nil, mixed)
 	a := Explain(index.NewSnapshot(index.Contents{
 		Revision: 7,
-		Routes:   []*index.Route{route(index.KindHTTPRoute, "a", nil, mixed)},
+		Routes:   []*index.Route{r},
 		Targets: []*index.Target{
 			{Key: none, Missing: true, Problem: "it does not exist"},
 			{
@@ -213,20 +214,53 @@ func TestExplainBackends(t *testing.T) {
 			Own: "the rule asks for something that a shared cluster cannot give, such as session persistence, or shares an L4 route with other rules",
 			Backends: []Backend{
 				{
-					Name: "TailscaleServices shop/web:80", Percent: 50, Cluster: "tailscale/services/shop/web/80/http",
+					Name: "TailscaleServices shop/web:80", Percent: 50, Cluster: r.RuleName(0),
 					Check: "GET /health each 5s, at most 1s; well after 1, sick after 2",
 					Localities: []Locality{
 						{Name: "web", Zone: "a", Meaning: "first", Weight: 1, Endpoints: []Endpoint{{Address: "10.0.0.1:8080", Health: "healthy"}}},
 						{Name: "far", Priority: 1, Meaning: "only as far as priorities below 1 have too few healthy endpoints", Weight: 1, Endpoints: []Endpoint{{Address: "[fd00::1]:10007", Health: "left to Envoy's own checks"}}},
 					},
 				},
-				{Name: "TailscaleServices shop/none:80", Percent: 25, Cluster: "tailscale/services/shop/none/80/http", Problem: "it does not exist"},
-				{Name: "TailscaleServices other/web:80", Cluster: "tailscale/services/other/web/80/http", Problem: "No ReferenceGrant in namespace other lets the route name it; L4 routes can name only what is in their own namespace"},
+				{Name: "TailscaleServices shop/none:80", Percent: 25, Cluster: r.RuleName(0), Problem: "it does not exist"},
+				{Name: "TailscaleServices other/web:80", Cluster: r.RuleName(0), Problem: "No ReferenceGrant in namespace other lets the route name it; L4 routes can name only what is in their own namespace"},
 				{Name: "Service shop/plain:8080", Percent: 25},
 			},
 		},
 	}}}
 	if diff := cmp.Diff(want, a, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".rank" }, cmp.Ignore())); diff != "" {
 		t.Errorf("Explain(...): -want, +got:\n%s", diff)
+	}
+}
+
+// TestExplainCluster wants the names that package hooks gives clusters.
+func TestExplainCluster(t *testing.T) {
+	const web = "tailscale/services/shop/web/80/"
+	other := index.BackendRef{Kind: index.BackendOther, NamespacedName: named("bucket"), Weight: 1, Index: 1}
+	own := index.Rule{Name: "called", Own: true, Backends: []index.BackendRef{ours("web", 1)}}
+	mixed := own
+	mixed.Backends = append(mixed.Backends[:1:1], other)
+	cases := map[string]struct {
+		reason string
+		kind   index.RouteKind
+		rule   index.Rule
+		pinned []string
+		want   string
+	}{
+		"Shared":  {reason: "A rule that asks for nothing shares.", kind: index.KindHTTPRoute, rule: rule("web"), want: web + "http"},
+		"Own":     {reason: "One that asks for something has its route's.", kind: index.KindHTTPRoute, rule: own, want: web + "http/httproute/shop/a"},
+		"Pinned":  {reason: "So has one with a policy of the route.", kind: index.KindGRPCRoute, rule: rule("web"), pinned: []string{""}, want: web + "grpc/grpcroute/shop/a"},
+		"OfRule":  {reason: "A policy of the rule makes the cluster the rule's.", kind: index.KindHTTPRoute, rule: own, pinned: []string{"called"}, want: web + "http/httproute/shop/a/rule/called"},
+		"Mixed":   {reason: "Beside what only Envoy Gateway knows ours is apart.", kind: index.KindHTTPRoute, rule: mixed, want: web + "http/httproute/shop/a"},
+		"L4":      {reason: "An L4 route has Envoy Gateway's.", kind: index.KindTCPRoute, rule: own, want: "tcproute/shop/a/rule/-1"},
+		"L4Mixed": {reason: "And one for each backend where it splits.", kind: index.KindTCPRoute, rule: mixed, want: "tcproute/shop/a/rule/-1/backend/0"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := route(tc.kind, "a", nil, tc.rule)
+			s := index.NewSnapshot(index.Contents{Routes: []*index.Route{r}, Pinned: map[index.RouteKey][]string{r.Key: tc.pinned}})
+			if got := describeRule(s, r, 0).Backends[0].Cluster; got != tc.want {
+				t.Errorf("%s\nwant cluster %s, got %s", tc.reason, tc.want, got)
+			}
+		})
 	}
 }

@@ -19,8 +19,8 @@ type Reason string
 // Reasons to leave a rule alone. Its requests then fail with 503, or go to what else
 // it names.
 const (
-	// Stale rules have other matches or backends in the message than in the
-	// snapshot: one of the two lags behind, and a new translation follows.
+	// Stale rules have matches in the message that no rule of the snapshot's route has,
+	// or other backends: one of the two lags behind, and a new translation follows.
 	Stale Reason = "Stale"
 	// Unresolved rules name only what is not known, or not permitted.
 	Unresolved Reason = "Unresolved"
@@ -41,7 +41,7 @@ type fate int
 const (
 	// single rules send all to one backend of ours.
 	single fate = iota
-	// swapped rules keep their cluster, and it gets all endpoints from us. Their
+	// swapped rules have one cluster, and it gets all endpoints from us. Their
 	// priorities then count over all backends together: endpoints of priority 1 get
 	// something only when too few of priority 0 are well, whichever backend's.
 	swapped
@@ -57,12 +57,14 @@ type part struct {
 	key    index.TargetKey
 	target *index.Target
 
-	// template is Envoy Gateway's own cluster for it. Nil when an earlier hook has
-	// left the shared one alone.
+	// template is Envoy Gateway's own cluster for it, or what an earlier hook made of
+	// that. Nil when it has left the shared one alone.
 	template *clusterv3.Cluster
 
-	// own is the name of its cluster if it shares none.
-	own string
+	// own is the name of its cluster if it shares none, and list that of the endpoints.
+	// Those of L4 routes are called as Envoy Gateway does: there are no rules to be
+	// mistaken for each other, and a listener with another cluster closes connections.
+	own, list string
 
 	// mayShare tells that no setting is the rule's own.
 	mayShare bool
@@ -87,7 +89,7 @@ type decision struct {
 // decide what becomes of a rule. Without a decision the rule stays as it is, for
 // that reason; without a reason, because nothing goes to ours.
 func decide(s *index.Snapshot, clusters map[string]*clusterv3.Cluster, u *use) (*decision, Reason) {
-	if u.key.http() && !sameMatches(u.matches, u.rule.Matches) {
+	if u.rule == nil {
 		return nil, Stale
 	}
 	d := &decision{use: u, fate: mirrored, mirrors: mirrors(s, clusters, u)}
@@ -101,7 +103,7 @@ func decide(s *index.Snapshot, clusters map[string]*clusterv3.Cluster, u *use) (
 		}
 		d.siblings += uint64(b.Weight)
 	}
-	whole := clusters[u.key.cluster()]
+	whole := u.whole(clusters)
 	switch {
 	case ours == 0 && len(d.mirrors) > 0:
 		return d, ""
@@ -139,6 +141,14 @@ func decide(s *index.Snapshot, clusters map[string]*clusterv3.Cluster, u *use) (
 	return d, ""
 }
 
+// whole is the message's cluster for all backends of the rule.
+func (u *use) whole(clusters map[string]*clusterv3.Cluster) *clusterv3.Cluster {
+	if c := clusters[u.key.cluster()]; c != nil || !u.key.http() {
+		return c
+	}
+	return clusters[u.route.RuleName(u.at)]
+}
+
 // effective backends: those that get anything.
 func effective(r *index.Rule) []index.BackendRef {
 	out := make([]index.BackendRef, 0, len(r.Backends))
@@ -174,7 +184,10 @@ func swap(s *index.Snapshot, u *use, whole *clusterv3.Cluster, refs []index.Back
 	if whole == nil || !servable(refs) {
 		return nil
 	}
-	p := &part{template: whole, own: whole.GetName(), key: refs[0].Target(u.key.route.Kind)}
+	p := &part{template: whole, own: u.key.cluster(), list: u.route.RuleName(u.at), key: refs[0].Target(u.key.route.Kind)}
+	if u.key.http() {
+		p.own = p.list
+	}
 	alike, tls := true, false
 	for i, b := range refs {
 		t := s.Target(b.Target(u.key.route.Kind))
@@ -201,12 +214,20 @@ func newPart(s *index.Snapshot, clusters map[string]*clusterv3.Cluster, u *use, 
 		return nil
 	}
 	p.mayShare = !u.rule.Own && !b.Filters && !s.Pinned(u.key.route, u.rule.Name)
-	p.own = u.key.backend(b.Index)
-	p.template = clusters[p.own]
-	if p.template == nil {
-		p.template = clusters[u.key.cluster()]
-		if p.template != nil && len(effective(u.rule)) == 1 {
-			p.own = u.key.cluster()
+	p.own, p.list = s.OwnName(u.key.route, u.rule.Name, p.key), p.key.ClusterName()
+	each, whole := u.key.backend(b.Index), u.key.cluster()
+	switch {
+	case clusters[each] != nil:
+		p.template = clusters[each]
+	case clusters[whole] != nil:
+		p.template = clusters[whole]
+	default:
+		p.template = clusters[u.sends(func(c string) bool { return isNth(c, p.own) })]
+	}
+	if !u.key.http() {
+		p.own = each
+		if clusters[each] == nil && len(effective(u.rule)) == 1 {
+			p.own = whole
 		}
 	}
 	if p.template == nil && (!p.mayShare || clusters[p.key.ClusterName()] == nil) {

@@ -70,7 +70,7 @@ func featureCases() map[string]translateCase {
 			reason: "A route whose listener has settings of HTTP/1 should keep a cluster of its own.", contents: both,
 			in: Resources{Clusters: []*clusterv3.Cluster{egCluster(rule0), egCluster(second, withHTTP(trim))}, Routes: routes()},
 			// Of one vote each, the one whose bytes come first is shared.
-			want: view{Clusters: []string{rule0 + " < tailscale/rule/" + rule0, webHTTP + " < " + webHTTP}, Sends: []string{match0 + " > " + rule0, sends[1]}},
+			want: view{Clusters: []string{webHTTP + " < " + webHTTP, webOwn + " < " + webHTTP}, Sends: []string{match0 + " > " + webOwn, sends[1]}},
 		},
 		"HTTP1Everywhere":   {reason: "Where all listeners have them, routes should share.", contents: both, in: everywhere(withHTTP(trim)), want: shared},
 		"UseClientProtocol": {reason: "Routes that follow the client's protocol should share a cluster that does.", contents: both, in: everywhere(withHTTP(follow)), want: shared},

@@ -5,6 +5,7 @@ package hooks
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -254,12 +255,15 @@ func validate(r Resources) error {
 // A view is what a message does, in short.
 type view struct {
 	// Clusters, each with where its endpoints come from: "NAME" with Envoy
-	// Gateway's own source, "NAME < LIST" with ours.
+	// Gateway's own source, "NAME < LIST" with ours. Hashes in names are #.
 	Clusters []string
 
 	// Sends is where routes and filters send to: "ROUTE > CLUSTER", or by weight.
 	Sends []string
 }
+
+// hash of a rule's name and backends.
+var hash = regexp.MustCompile(`\b[0-9a-f]{16}\b`)
 
 func viewOf(t testing.TB, r Resources) view {
 	t.Helper()
@@ -267,15 +271,14 @@ func viewOf(t testing.TB, r Resources) view {
 	for _, c := range r.Clusters {
 		s := c.GetName()
 		if c.GetEdsClusterConfig().GetEdsConfig().GetApiConfigSource() != nil {
-			list, _, _ := strings.Cut(c.GetEdsClusterConfig().GetServiceName(), "@")
-			s += " < " + list
+			s += " < " + c.GetEdsClusterConfig().GetServiceName()
 		}
-		v.Clusters = append(v.Clusters, s)
+		v.Clusters = append(v.Clusters, hash.ReplaceAllString(s, "#"))
 	}
 	for _, c := range r.Routes {
 		for _, h := range c.GetVirtualHosts() {
 			for _, route := range h.GetRoutes() {
-				v.Sends = append(v.Sends, route.GetName()+" > "+actionView(route.GetRoute()))
+				v.Sends = append(v.Sends, hash.ReplaceAllString(route.GetName()+" > "+actionView(route.GetRoute()), "#"))
 			}
 		}
 	}

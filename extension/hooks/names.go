@@ -20,9 +20,6 @@ const (
 	// invalidCluster does not exist: requests that it gets fail with a status code
 	// of the route's (Envoy Gateway's internal/xds/translator/route.go).
 	invalidCluster = "invalid-backend-cluster"
-
-	// oursPrefix is what names of shared clusters begin with.
-	oursPrefix = "tailscale/"
 )
 
 // A ruleKey names a rule as Envoy Gateway does: by its route, and by its index there
@@ -43,14 +40,22 @@ func (k ruleKey) backend(i int) string { return k.cluster() + "/backend/" + strc
 // mirror is the cluster of the RequestMirror filter with that index.
 func (k ruleKey) mirror(i int) string { return k.cluster() + "-mirror-" + strconv.Itoa(i) }
 
-// rule of a snapshot. Nil if there is none.
-func (k ruleKey) in(s *index.Snapshot) *index.Rule {
-	r := s.Route(k.route)
-	i := max(k.rule, 0)
-	if r == nil || i >= len(r.Rules) {
-		return nil
+// nth name of several clusters: the first is called by the name alone.
+func nth(name string, n int) string {
+	if n == 0 {
+		return name
 	}
-	return &r.Rules[i]
+	return name + "/" + strconv.Itoa(n)
+}
+
+// isNth tells whether a name is one of several.
+func isNth(name, first string) bool {
+	if name == first {
+		return true
+	}
+	rest, ok := strings.CutPrefix(name, first+"/")
+	n, err := strconv.Atoi(rest)
+	return ok && err == nil && n > 0 && name == nth(first, n)
 }
 
 // parseRule returns the rule that a name begins with, and what comes after it, such

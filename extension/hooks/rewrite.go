@@ -36,7 +36,7 @@ func (d *decision) check() Reason {
 }
 
 func (d *decision) checkAction(a *routev3.RouteAction) Reason {
-	if d.fate == mirrored || d.fate == swapped {
+	if d.fate == mirrored {
 		return ""
 	}
 	switch c := a.GetClusterSpecifier().(type) {
@@ -45,7 +45,7 @@ func (d *decision) checkAction(a *routev3.RouteAction) Reason {
 			return Patched
 		}
 	case *routev3.RouteAction_WeightedClusters:
-		if d.fate == single && len(d.kept(c.WeightedClusters)) > 0 {
+		if d.fate != split && len(d.kept(c.WeightedClusters)) > 0 {
 			// Envoy Gateway knows of backends that the snapshot lacks.
 			return Stale
 		}
@@ -60,10 +60,10 @@ func (d *decision) known(cluster string) bool {
 	return cluster == d.use.key.cluster() || d.ours(cluster)
 }
 
-// ours tells whether a cluster is that of one of our backends.
+// ours tells whether a cluster is that of one of our backends, before or after.
 func (d *decision) ours(cluster string) bool {
 	for _, p := range d.parts {
-		if cluster == p.own || cluster == p.cluster || cluster == p.key.ClusterName() {
+		if isNth(cluster, p.own) || cluster == p.key.ClusterName() || cluster == p.template.GetName() && !d.pools(cluster) {
 			return true
 		}
 	}
@@ -121,6 +121,11 @@ func (d *decision) clusters(kept []weighted, invalid uint32) []weighted {
 	return append(out, ours...)
 }
 
+// pools tells whether a cluster holds the rule's backends that are not ours.
+func (d *decision) pools(cluster string) bool {
+	return d.fate == split && d.siblings > 0 && cluster == d.use.key.cluster()
+}
+
 // pooled is Envoy Gateway's one cluster for all backends of the rule. Ours have no
 // endpoints in it, so it serves the others, by their weights.
 func (d *decision) pooled() []weighted {
@@ -161,11 +166,11 @@ func (d *decision) rewrite() error {
 
 func (d *decision) rewriteAction(a *routev3.RouteAction) {
 	switch d.fate {
-	case single:
+	case single, swapped:
 		a.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: d.parts[0].cluster}
 	case split:
 		d.splitAction(a)
-	case swapped, mirrored:
+	case mirrored:
 	}
 }
 

@@ -129,10 +129,10 @@ func newCandidate(c *clusterv3.Cluster) (*candidate, error) {
 }
 
 // ownCluster that a part has for itself.
-func ownCluster(src xds.Source, p *part, rule *index.Rule) (*clusterv3.Cluster, error) {
+func ownCluster(src xds.Source, p *part) (*clusterv3.Cluster, error) {
 	o := xds.ClusterOptions{
 		Name:      p.own,
-		List:      index.RuleName(p.own, rule),
+		List:      p.list,
 		Source:    src,
 		Protocol:  p.key.Protocol,
 		CheckHost: p.key.Name,
@@ -145,4 +145,14 @@ func ownCluster(src xds.Source, p *part, rule *index.Rule) (*clusterv3.Cluster, 
 		return nil, err
 	}
 	return c, errors.Wrapf(c.ValidateAll(), "cannot make cluster %q", p.own)
+}
+
+// alike tells whether two clusters of one name do the same. What only tells of which rule
+// they are, or looks at names, does not count.
+func alike(a, b *clusterv3.Cluster) bool {
+	alt, metadata, family := b.AltStatName, b.Metadata, b.DnsLookupFamily
+	b.AltStatName, b.Metadata, b.DnsLookupFamily = a.AltStatName, a.Metadata, a.DnsLookupFamily
+	same := proto.Equal(a, b)
+	b.AltStatName, b.Metadata, b.DnsLookupFamily = alt, metadata, family
+	return same
 }

@@ -98,18 +98,18 @@ func keptCases() map[string]translateCase {
 	filtered := ours(1, "web", 1)
 	filtered.Filters = true
 	cases := map[string]translateCase{
-		"SessionPersistence": oneCase("A rule that keeps clients with a backend should keep its one cluster.",
+		"SessionPersistence": oneCase("A rule that keeps clients with a backend should have one cluster for all.",
 			owned(rule(ours(0, "web", 1), svc(1, 1))), to(rule0), egClusters(rule0),
-			view{Clusters: []string{rule0 + " < tailscale/rule/" + rule0}, Sends: []string{match0 + " > " + rule0}}),
+			view{Clusters: []string{ruleOwn + " < " + ruleOwn}, Sends: []string{match0 + " > " + ruleOwn}}),
 		"SessionPersistenceWithOther": oneCase("It should split where we cannot know all endpoints.",
 			owned(rule(ours(0, "web", 1), other(1, 1))), to(rule0), egClusters(rule0),
 			view{
-				Clusters: []string{rule0, rule0 + "/backend/0 < tailscale/rule/" + rule0 + "/backend/0"},
-				Sends:    []string{match0 + " > " + rule0 + "=1 " + rule0 + "/backend/0=1"},
+				Clusters: []string{rule0, webOwn + " < " + webHTTP},
+				Sends:    []string{match0 + " > " + rule0 + "=1 " + webOwn + "=1"},
 			}),
-		"ConsistentHash": oneCase("A rule whose cluster hashes should keep it, for one ring over all.",
+		"ConsistentHash": oneCase("A rule whose cluster hashes should have one cluster, for one ring over all.",
 			rule(ours(0, "web", 1), svc(1, 1)), hashed(to(rule0)), []*clusterv3.Cluster{egCluster(rule0, maglev)},
-			view{Clusters: []string{rule0 + " < tailscale/rule/" + rule0}, Sends: []string{match0 + " > " + rule0}}),
+			view{Clusters: []string{ruleOwn + " < " + ruleOwn}, Sends: []string{match0 + " > " + ruleOwn}}),
 		"HashedSplit": oneCase("A split should choose its cluster by the hash, as Envoy Gateway's do.",
 			rule(ours(0, "web", 1), svc(1, 1)), hashed(to(rule0)), egClusters(rule0),
 			view{
@@ -119,12 +119,12 @@ func keptCases() map[string]translateCase {
 		"FilterOnReference": oneCase("A reference with filters should not share.",
 			rule(svc(0, 1), filtered), to(rule0), egClusters(rule0),
 			view{
-				Clusters: []string{rule0, rule0 + "/backend/1 < tailscale/rule/" + rule0 + "/backend/1"},
-				Sends:    []string{match0 + " > " + rule0 + "=1 " + rule0 + "/backend/1=1"},
+				Clusters: []string{rule0, webOwn + " < " + webHTTP},
+				Sends:    []string{match0 + " > " + rule0 + "=1 " + webOwn + "=1"},
 			}),
-		"Single": oneCase("A rule with settings of its own should keep its cluster.",
+		"Single": oneCase("A rule with settings of its own should have a cluster of its own.",
 			owned(rule(ours(0, "web", 1))), to(rule0), egClusters(rule0),
-			view{Clusters: []string{rule0 + " < tailscale/rule/" + rule0}, Sends: []string{match0 + " > " + rule0}}),
+			view{Clusters: []string{webOwn + " < " + webHTTP}, Sends: []string{match0 + " > " + webOwn}}),
 	}
 	tls, in := one(owned(rule(ours(0, "web", 1), svc(1, 1))), to(rule0), egClusters(rule0)...)
 	tls.Targets = targets("web")
@@ -134,8 +134,8 @@ func keptCases() map[string]translateCase {
 	cases["TLSBesidePlain"] = translateCase{
 		reason: "A cluster cannot speak TLS to some alone, and ours must not be sent in clear.", contents: tls, in: in,
 		want: view{
-			Clusters: []string{rule0, rule0 + "/backend/0 < tailscale/rule/" + rule0 + "/backend/0"},
-			Sends:    []string{match0 + " > " + rule0 + "=1 " + rule0 + "/backend/0=1"},
+			Clusters: []string{rule0, webOwn + " < " + webHTTP},
+			Sends:    []string{match0 + " > " + rule0 + "=1 " + webOwn + "=1"},
 		},
 	}
 	pinned, in := one(rule(svc(0, 1), ours(1, "web", 1)), to(rule0), egClusters(rule0)...)
@@ -143,8 +143,8 @@ func keptCases() map[string]translateCase {
 	cases["PinnedSplit"] = translateCase{
 		reason: "A split with a policy of its own should have that policy for ours, too.", contents: pinned, in: in,
 		want: view{
-			Clusters: []string{rule0, rule0 + "/backend/1 < tailscale/rule/" + rule0 + "/backend/1"},
-			Sends:    []string{match0 + " > " + rule0 + "=1 " + rule0 + "/backend/1=1"},
+			Clusters: []string{rule0, webOwn + " < " + webHTTP},
+			Sends:    []string{match0 + " > " + rule0 + "=1 " + webOwn + "=1"},
 		},
 	}
 	granted, in := one(rule(index.BackendRef{Kind: index.BackendServices, NamespacedName: nn("secret", "web"), Port: 80, Weight: 1}), to(rule0), egClusters(rule0)...)

@@ -31,7 +31,8 @@ type Summary struct {
 	// Rules that were changed, and of them those that send to several clusters.
 	Rules, Split int
 
-	// Left are rules that stay as Envoy Gateway made them, and LeftRules which.
+	// Left are rules that stay as Envoy Gateway made them, and LeftRules those of them
+	// that the snapshot has.
 	Left      map[Reason]int
 	LeftRules []LeftRule
 }
@@ -112,7 +113,9 @@ func (t *translation) decide(us []*use) []*decision {
 // leave a rule as it is.
 func (t *translation) leave(u *use, reason Reason) {
 	t.summary.Left[reason]++
-	t.summary.LeftRules = append(t.summary.LeftRules, LeftRule{Route: u.key.route, Rule: max(u.key.rule, 0), Reason: reason})
+	if u.rule != nil {
+		t.summary.LeftRules = append(t.summary.LeftRules, LeftRule{Route: u.key.route, Rule: u.at, Reason: reason})
+	}
 }
 
 // share lets all parts that may share vote, and tells each its cluster.
@@ -201,29 +204,24 @@ func (t *translation) shares(p *part, c *candidate) bool {
 
 // apply a decision to the message.
 func (t *translation) apply(d *decision) {
-	own, err := t.owned(d)
-	if err != nil {
-		t.leave(d.use, Malformed)
-		return
-	}
 	if reason := d.check(); reason != "" {
 		t.leave(d.use, reason)
+		return
+	}
+	if err := t.own(d); err != nil {
+		t.leave(d.use, Malformed)
 		return
 	}
 	if err := d.rewrite(); err != nil {
 		t.leave(d.use, Malformed)
 		return
 	}
-	for _, c := range own {
-		t.replaced[c.GetName()] = c
-	}
 	for _, p := range slices.Concat(d.parts, d.mirrors) {
-		if p.cluster == "" || p.cluster == p.own {
-			continue
+		if p.cluster == p.key.ClusterName() && !t.ballots.of(p.key).present {
+			t.replaced[p.cluster] = t.ballots.of(p.key).chosen.cluster
 		}
-		t.idle[p.own] = true
-		if b := t.ballots.of(p.key); !b.present {
-			t.replaced[p.cluster] = b.chosen.cluster
+		if name := p.template.GetName(); p.cluster != "" && name != p.cluster && !d.pools(name) {
+			t.idle[name] = true
 		}
 	}
 	if d.siblings == 0 && d.fate == split {
@@ -235,20 +233,42 @@ func (t *translation) apply(d *decision) {
 	}
 }
 
-// owned are the clusters that a rule's backends have for themselves.
-func (t *translation) owned(d *decision) ([]*clusterv3.Cluster, error) {
-	var out []*clusterv3.Cluster
+// own makes the clusters that a rule's backends have for themselves.
+func (t *translation) own(d *decision) error {
+	made := map[*part]*clusterv3.Cluster{}
 	for _, p := range d.parts {
 		if p.cluster != p.own {
 			continue
 		}
-		c, err := ownCluster(t.source, p, d.use.rule)
+		c, err := ownCluster(t.source, p)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		out = append(out, c)
+		made[p] = c
 	}
-	return out, nil
+	for _, p := range d.parts {
+		if c := made[p]; c != nil {
+			t.place(p, c)
+		}
+	}
+	return nil
+}
+
+// place a cluster among those that a route has for one target. Rules with the same
+// settings have one together, so that it stays theirs whichever of them come and go.
+func (t *translation) place(p *part, c *clusterv3.Cluster) {
+	for n := 0; ; n++ {
+		c.Name = nth(p.own, n)
+		was := t.replaced[c.GetName()]
+		if was != nil && !alike(was, c) {
+			continue
+		}
+		if was == nil {
+			t.replaced[c.GetName()] = c
+		}
+		p.cluster = c.GetName()
+		return
+	}
 }
 
 // list of clusters: Envoy Gateway's in their order without those that nobody uses
@@ -283,7 +303,7 @@ func (t *translation) list(r Resources) []*clusterv3.Cluster {
 }
 
 func (t *translation) count(c *clusterv3.Cluster) {
-	if strings.HasPrefix(c.GetName(), oursPrefix) {
+	if _, err := index.ParseClusterName(c.GetName()); err == nil {
 		t.summary.Shared++
 		return
 	}

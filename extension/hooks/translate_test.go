@@ -21,6 +21,8 @@ import (
 
 const (
 	webHTTP = "tailscale/services/default/web/80/http"
+	webOwn  = webHTTP + "/httproute/default/app"
+	ruleOwn = "tailscale/rule/httproute/default/app/#"
 	rule0   = "httproute/default/app/rule/0"
 	match0  = rule0 + "/match/0/www_example_com"
 )
@@ -101,7 +103,7 @@ type translateCase struct {
 
 func translateCases() map[string]translateCase {
 	cases := map[string]translateCase{}
-	for _, group := range []map[string]translateCase{httpCases(), splitCases(), keptCases(), mirrorCases(), l4Cases(), featureCases()} {
+	for _, group := range []map[string]translateCase{httpCases(), splitCases(), keptCases(), mirrorCases(), movedCases(), l4Cases(), featureCases()} {
 		for name, tc := range group {
 			cases[name] = tc
 		}
@@ -196,13 +198,13 @@ func httpCases() map[string]translateCase {
 			},
 		},
 		"OneDiffers": {
-			reason:   "A rule whose cluster somebody patched should keep it, with our endpoints.",
+			reason:   "A rule whose cluster somebody patched should have one of its own, with our endpoints.",
 			contents: index.Contents{Routes: two, Targets: targets("web")},
 			in:       Resources{Clusters: clusters(slowConnect), Routes: routes},
 			want: view{
-				Clusters: []string{"plain", rule0 + " < tailscale/rule/" + rule0, webHTTP + " < " + webHTTP},
+				Clusters: []string{"plain", webHTTP + " < " + webHTTP, webOwn + " < " + webHTTP},
 				Sends: []string{
-					match0 + " > " + rule0,
+					match0 + " > " + webOwn,
 					"httproute/default/other/rule/0/match/0/* > " + webHTTP,
 					"httproute/default/third/rule/0/match/0/* > " + webHTTP,
 					"httproute/default/none/rule/0/match/0/* > plain",
@@ -210,16 +212,16 @@ func httpCases() map[string]translateCase {
 			},
 		},
 		"Pinned": {
-			reason: "A rule with a policy of its own should keep its cluster.",
+			reason: "A rule with a policy of its own should have a cluster of its own.",
 			contents: index.Contents{
 				Routes: two, Targets: targets("web"),
 				Pinned: map[index.RouteKey][]string{routeKey(index.KindHTTPRoute, "app"): {""}},
 			},
 			in: Resources{Clusters: clusters(), Routes: routes},
 			want: view{
-				Clusters: []string{"plain", rule0 + " < tailscale/rule/" + rule0, webHTTP + " < " + webHTTP},
+				Clusters: []string{"plain", webHTTP + " < " + webHTTP, webOwn + " < " + webHTTP},
 				Sends: []string{
-					match0 + " > " + rule0,
+					match0 + " > " + webOwn,
 					"httproute/default/other/rule/0/match/0/* > " + webHTTP,
 					"httproute/default/third/rule/0/match/0/* > " + webHTTP,
 					"httproute/default/none/rule/0/match/0/* > plain",
@@ -300,25 +302,6 @@ func httpCases() map[string]translateCase {
 				Sends:    []string{match0 + " > " + webHTTP, rule0 + "/match/0/cors-preflight/www_example_com > " + webHTTP},
 			},
 		},
-		"Inserted": {
-			reason: "A rule that stands where the snapshot has another one should be left alone.",
-			contents: index.Contents{
-				Routes:  []*index.Route{route(index.KindHTTPRoute, "app", withMatch(rule(ours(0, "web", 1)), index.Match{Path: "/a", PathType: "PathPrefix"}))},
-				Targets: targets("web"),
-			},
-			in: Resources{
-				Clusters: []*clusterv3.Cluster{egCluster(rule0), egCluster("httproute/default/app/rule/1")},
-				Routes: egRoutes(
-					egRoute(match0, prefix("/new"), to(rule0)),
-					egRoute("httproute/default/app/rule/1/match/0/*", prefix("/a"), to("httproute/default/app/rule/1")),
-				),
-			},
-			want: view{
-				Clusters: []string{rule0, "httproute/default/app/rule/1"},
-				Sends:    []string{match0 + " > " + rule0, "httproute/default/app/rule/1/match/0/* > httproute/default/app/rule/1"},
-			},
-			left: map[Reason]int{Stale: 1},
-		},
 		"Unknown": {
 			reason:   "A target that the snapshot lacks should leave the rule as it is: it answers 503.",
 			contents: index.Contents{Routes: two[:1]},
@@ -390,7 +373,7 @@ func l4Cases() map[string]translateCase {
 			reason:   "A TLSRoute whose rules are pooled should keep their one cluster.",
 			contents: index.Contents{Routes: []*index.Route{route(index.KindTLSRoute, "sni", owned(rule(ours(0, "web", 1), svc(1, 1))))}, Targets: targets("web")},
 			in:       l4(egTCP("tlsroute/default/sni", tls), egCluster(tls)),
-			want:     view{Clusters: []string{tls + " < tailscale/rule/" + tls}, Sends: []string{"tlsroute/default/sni > " + tls}},
+			want:     view{Clusters: []string{tls + " < tailscale/rule/tlsroute/default/sni/#"}, Sends: []string{"tlsroute/default/sni > " + tls}},
 		},
 		"UDP": {
 			reason:   "A UDPRoute to one target should use its shared cluster.",
@@ -402,7 +385,7 @@ func l4Cases() map[string]translateCase {
 			reason:   "UDP has no weighted clusters: one should hold all endpoints.",
 			contents: index.Contents{Routes: []*index.Route{route(index.KindUDPRoute, "dns", rule(ours(0, "web", 1), svc(1, 3)))}, Targets: targets("web")},
 			in:       l4(egUDP(udp), egCluster(udp)),
-			want:     view{Clusters: []string{udp + " < tailscale/rule/" + udp}, Sends: []string{"udp > " + udp}},
+			want:     view{Clusters: []string{udp + " < tailscale/rule/udproute/default/dns/#"}, Sends: []string{"udp > " + udp}},
 		},
 		"UDPUnsupported": {
 			reason:   "A backend whose endpoints only Envoy Gateway knows cannot be in our list.",

@@ -20,8 +20,13 @@ const corsPreflight = "/cors-preflight"
 
 // A use is all that a message does with a rule which names one of ours.
 type use struct {
-	key  ruleKey
-	rule *index.Rule
+	key ruleKey
+
+	// route of the snapshot, and its rule that is meant. Nil when it has none such. The
+	// rule's index there, at, may be another than in the message.
+	route *index.Route
+	rule  *index.Rule
+	at    int
 
 	// matches of the rule's HTTP routes in the message, each once.
 	matches []index.Match
@@ -42,7 +47,8 @@ type action struct {
 	safe bool
 }
 
-// uses of our kinds in a message, in the order of their keys.
+// uses of our kinds in a message, in the order of their keys. A rule of a route with ours
+// which the snapshot does not have counts, for it may name one of ours.
 func uses(s *index.Snapshot, listeners []*listenerv3.Listener, routes []*routev3.RouteConfiguration) []*use {
 	g := &gatherer{snapshot: s, uses: map[ruleKey]*use{}}
 	for _, c := range routes {
@@ -57,7 +63,10 @@ func uses(s *index.Snapshot, listeners []*listenerv3.Listener, routes []*routev3
 	}
 	out := make([]*use, 0, len(g.uses))
 	for _, u := range g.uses {
-		out = append(out, u)
+		u.find()
+		if u.rule == nil || u.rule.Ours() {
+			out = append(out, u)
+		}
 	}
 	slices.SortFunc(out, func(a, b *use) int { return compareKeys(a.key, b.key) })
 	return out
@@ -68,18 +77,50 @@ type gatherer struct {
 	uses     map[ruleKey]*use
 }
 
-// use of the rule. Nil if nothing of ours is named by it.
+// use of the rule. Nil if nothing of ours is named by its route.
 func (g *gatherer) use(k ruleKey) *use {
 	if u := g.uses[k]; u != nil {
 		return u
 	}
-	rule := k.in(g.snapshot)
-	if rule == nil || !rule.Ours() {
+	route := g.snapshot.Route(k.route)
+	if route == nil || !slices.ContainsFunc(route.Rules, index.Rule.Ours) {
 		return nil
 	}
-	u := &use{key: k, rule: rule, hosts: map[string]bool{}}
+	u := &use{key: k, route: route, hosts: map[string]bool{}}
 	g.uses[k] = u
 	return u
+}
+
+// find the rule that the message means: the one at its index, or, where rules were
+// inserted or taken away that one of the two has not heard of, the one with its matches.
+func (u *use) find() {
+	u.at = max(u.key.rule, 0)
+	if u.key.http() && !u.means(u.at) {
+		u.at = slices.IndexFunc(u.route.Rules, func(r index.Rule) bool { return sameMatches(u.matches, r.Matches) })
+	}
+	if u.at >= 0 && u.at < len(u.route.Rules) {
+		u.rule = &u.route.Rules[u.at]
+	}
+}
+
+// means tells whether the message means the rule of the snapshot with that index.
+func (u *use) means(i int) bool {
+	return i < len(u.route.Rules) && sameMatches(u.matches, u.route.Rules[i].Matches)
+}
+
+// sends returns the first cluster that the rule sends to and that is as asked for.
+func (u *use) sends(is func(cluster string) bool) string {
+	for _, a := range u.actions {
+		if is(a.GetCluster()) {
+			return a.GetCluster()
+		}
+		for _, c := range a.GetWeightedClusters().GetClusters() {
+			if is(c.GetName()) {
+				return c.GetName()
+			}
+		}
+	}
+	return ""
 }
 
 func (g *gatherer) route(v *routev3.VirtualHost, r *routev3.Route) {

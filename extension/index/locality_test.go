@@ -79,7 +79,7 @@ func TestClusterNames(t *testing.T) {
 	if err != nil || got != k {
 		t.Errorf("want %v back, got %v and %v", k, got, err)
 	}
-	for _, n := range []string{"", "tailscale/rule/httproute/shop/web/rule/0", "tailscale/services/shop/web/http/http", "x/services/shop/web/80/http"} {
+	for _, n := range []string{"", "tailscale/rule/httproute/shop/80/0123456789abcdef", "tailscale/services/shop/web/http/http", "x/services/shop/web/80/http"} {
 		if got, err := ParseClusterName(n); err == nil {
 			t.Errorf("%q is %v", n, got)
 		}

@@ -5,14 +5,9 @@ package index
 
 import (
 	"hash/fnv"
-	"slices"
 	"strconv"
 	"strings"
 )
-
-// identitySeparator comes before the hash of a rule's backends. Envoy keeps it as it is
-// in an xdstp name.
-const identitySeparator = "@"
 
 // A Share is a backend's part of an endpoint list.
 type Share struct {
@@ -26,19 +21,40 @@ type Share struct {
 	Localities []Locality
 }
 
-// RuleName of the endpoint list of a cluster that Envoy Gateway made for a rule, or
-// for one of its backends. The name carries a hash of the rule's backends beside the
-// rule's index: a rule that is inserted before it moves the index, and the list must
-// not turn into another rule's before Envoy's routes have moved too. Weights are not
-// part of it, so they change in place.
-func RuleName(cluster string, r *Rule) string {
-	return RulePrefix + cluster + identitySeparator + r.identity()
+// OwnName of the cluster that a route's rules have for a target where their settings keep
+// them from the shared one: TARGET/KIND/NAMESPACE/NAME, and /rule/RULE if a policy is
+// attached to the rule by its name. TARGET is the shared cluster's name, which the
+// endpoint list has as well. It has no index, which another rule may take, and nothing of
+// the settings, which change in place.
+func (s *Snapshot) OwnName(k RouteKey, rule string, t TargetKey) string {
+	name := strings.Join([]string{t.ClusterName(), string(k.Kind), k.Namespace, k.Name}, "/")
+	if rule != "" && s.pinned[k][rule] {
+		name += "/rule/" + rule
+	}
+	return name
 }
 
-// identity of the rule's backends.
-func (r *Rule) identity() string {
+// RuleName of the cluster, and of its endpoint list, that holds all backends of the
+// route's rule with that index: tailscale/rule/KIND/NAMESPACE/NAME/HASH, and /N for the
+// N-th further rule of the same hash. It carries a hash of the rule's name and backends
+// and not the index: a rule that is inserted before it moves that, and neither cluster
+// nor list may turn into another rule's before Envoy's routes have moved too. Weights are
+// not part of it, so they change in place.
+func (r *Route) RuleName(i int) string {
+	n := ruleName{route: r.Key, identity: r.Rules[i].identity()}
+	for _, before := range r.Rules[:i] {
+		if before.identity() == n.identity {
+			n.further++
+		}
+	}
+	return n.String()
+}
+
+// identity of the rule's name and backends.
+func (r Rule) identity() string {
 	const digits = 16
 	buf := make([]byte, 0, 128)
+	buf = append(append(buf, r.Name...), '\n')
 	for _, b := range r.Backends {
 		buf = strconv.AppendInt(buf, int64(b.Kind), 10)
 		buf = append(append(buf, '/'), b.Namespace...)
@@ -55,42 +71,40 @@ func (r *Rule) identity() string {
 
 // A ruleName is the parsed name of a rule's endpoint list.
 type ruleName struct {
-	route RouteKey
-
-	// rule is its index, and backend that of the one backend that is meant, or -1.
-	rule, backend int
-
-	// identity of the rule's backends. Empty takes what stands at the index.
+	route    RouteKey
 	identity string
+
+	// further tells how many rules of that identity come before.
+	further int
 }
 
-// parseRuleName reads tailscale/rule/KIND/NAMESPACE/NAME/rule/R[/backend/I][@HASH].
-// R is -1 for routes whose rules have one cluster together.
+// String is what RuleName describes.
+func (n ruleName) String() string {
+	out := RulePrefix + strings.Join([]string{string(n.route.Kind), n.route.Namespace, n.route.Name, n.identity}, "/")
+	if n.further > 0 {
+		out += "/" + strconv.Itoa(n.further)
+	}
+	return out
+}
+
+// parseRuleName is the reverse of String.
 func parseRuleName(name string) (ruleName, bool) {
-	name, ok := strings.CutPrefix(name, RulePrefix)
+	rest, ok := strings.CutPrefix(name, RulePrefix)
 	if !ok {
 		return ruleName{}, false
 	}
-	name, identity, _ := strings.Cut(name, identitySeparator)
-	p := strings.Split(name, "/")
-	if len(p) != 5 && len(p) != 7 || p[3] != "rule" {
+	p := strings.Split(rest, "/")
+	if len(p) != 4 && len(p) != 5 {
 		return ruleName{}, false
 	}
-	out := ruleName{route: RouteKey{Kind: RouteKind(p[0])}, backend: -1, identity: identity}
+	out := ruleName{route: RouteKey{Kind: RouteKind(p[0])}, identity: p[3]}
 	out.route.Namespace, out.route.Name = p[1], p[2]
-
-	var err error
-	if out.rule, err = strconv.Atoi(p[4]); err != nil {
-		return ruleName{}, false
-	}
-	out.rule = max(out.rule, 0)
-	if len(p) == 5 {
+	if len(p) == 4 {
 		return out, true
 	}
-	if out.backend, err = strconv.Atoi(p[6]); err != nil || p[5] != "backend" || out.backend < 0 {
-		return ruleName{}, false
-	}
-	return out, true
+	var err error
+	out.further, err = strconv.Atoi(p[4])
+	return out, err == nil && out.further > 0
 }
 
 // Shares resolves the name of an endpoint list, of a target or of a rule. It is the
@@ -116,15 +130,6 @@ func (s *Snapshot) ruleShares(n ruleName) ([]Share, bool) {
 	if rule == nil {
 		return nil, false
 	}
-	if n.backend >= 0 {
-		i := slices.IndexFunc(rule.Backends, func(b BackendRef) bool { return b.Index == n.backend })
-		if i < 0 {
-			return nil, false
-		}
-		b := rule.Backends[i]
-		b.Weight = 1
-		return s.backendShare(nil, n.route, b), true
-	}
 	shares := make([]Share, 0, len(rule.Backends))
 	for _, b := range rule.Backends {
 		shares = s.backendShare(shares, n.route, b)
@@ -132,24 +137,21 @@ func (s *Snapshot) ruleShares(n ruleName) ([]Share, bool) {
 	return shares, true
 }
 
-// findRule looks where the name says, then among the route's other rules.
+// findRule by its identity, wherever in the route it stands.
 func (s *Snapshot) findRule(n ruleName) *Rule {
 	route := s.Route(n.route)
 	if route == nil {
 		return nil
 	}
-	if n.rule < len(route.Rules) {
-		if r := &route.Rules[n.rule]; n.identity == "" || r.identity() == n.identity {
-			return r
-		}
-	}
-	if n.identity == "" {
-		return nil
-	}
 	for i := range route.Rules {
-		if r := &route.Rules[i]; r.identity() == n.identity {
+		r := &route.Rules[i]
+		if r.identity() != n.identity {
+			continue
+		}
+		if n.further == 0 {
 			return r
 		}
+		n.further--
 	}
 	return nil
 }

@@ -30,6 +30,13 @@ func TestShares(t *testing.T) {
 	}}
 	second := Rule{Backends: []BackendRef{ref(BackendServices, "web", 1, 0), far}}
 	twin := Rule{Backends: []BackendRef{ref(BackendServices, "web", 2, 0), far}}
+	called := twin
+	called.Name = "called"
+	name := func(i int, rules ...Rule) string {
+		r := &Route{Key: RouteKey{Kind: KindHTTPRoute, NamespacedName: named("shop", "r")}, Rules: rules}
+		return r.RuleName(i)
+	}
+	l4 := &Route{Key: RouteKey{Kind: KindTCPRoute, NamespacedName: named("shop", "l4")}, Rules: []Rule{{Backends: []BackendRef{ref(BackendServices, "web", 1, 0), far}}}}
 
 	target := func(ns, name string, p Protocol, address string) *Target {
 		return &Target{
@@ -40,8 +47,8 @@ func TestShares(t *testing.T) {
 	}
 	s := NewSnapshot(Contents{
 		Routes: []*Route{
-			{Key: RouteKey{Kind: KindHTTPRoute, NamespacedName: named("shop", "r")}, Rules: []Rule{mixed, second}},
-			{Key: RouteKey{Kind: KindTCPRoute, NamespacedName: named("shop", "l4")}, Rules: []Rule{{Backends: []BackendRef{ref(BackendServices, "web", 1, 0), far}}}},
+			{Key: RouteKey{Kind: KindHTTPRoute, NamespacedName: named("shop", "r")}, Rules: []Rule{mixed, second, twin}},
+			l4,
 		},
 		Targets: []*Target{
 			target("shop", "web", ProtocolHTTP, "10.0.0.1"),
@@ -79,57 +86,53 @@ func TestShares(t *testing.T) {
 		},
 		"Rule": {
 			reason: "A rule should be all of its backends that have a weight and that we have endpoints for.",
-			name:   RuleName("httproute/shop/r/rule/0", &mixed),
+			name:   name(0, mixed),
 			want:   want{shares: []Share{web, plain}, known: true},
-		},
-		"RuleByIndex": {
-			reason: "A name without a hash should be what stands there.",
-			name:   "tailscale/rule/httproute/shop/r/rule/0",
-			want:   want{shares: []Share{web, plain}, known: true},
-		},
-		"Backend": {
-			reason: "A cluster of one backend should have that one's endpoints, and no part of anything.",
-			name:   RuleName("httproute/shop/r/rule/0/backend/1", &mixed),
-			want:   want{shares: []Share{weigh(1, plain)}, known: true},
-		},
-		"BackendNotThere": {
-			reason: "A backend that the rule does not have should be unknown.",
-			name:   RuleName("httproute/shop/r/rule/0/backend/9", &mixed),
 		},
 		"MovedRule": {
 			reason: "A rule should be found by its backends when another one stands at its index.",
-			name:   RuleName("httproute/shop/r/rule/0", &second),
+			name:   name(0, second),
 			want:   want{shares: []Share{weigh(1, web), {Weight: 5, HealthThreshold: 70, Localities: at("10.0.0.3")}}, known: true},
 		},
 		"NewWeights": {
 			reason: "Weights should not be part of a rule's identity, so that they change in place.",
-			name:   RuleName("httproute/shop/r/rule/1", &twin),
+			name:   name(1, mixed, twin),
 			want:   want{shares: []Share{weigh(1, web), {Weight: 5, HealthThreshold: 70, Localities: at("10.0.0.3")}}, known: true},
+		},
+		"Twin": {
+			reason: "Of two rules with the same backends each should have its own weights.",
+			name:   name(1, second, twin),
+			want:   want{shares: []Share{weigh(2, web), {Weight: 5, HealthThreshold: 70, Localities: at("10.0.0.3")}}, known: true},
+		},
+		"NoTwin": {
+			reason: "One more than there are should be unknown.",
+			name:   name(2, second, twin, twin),
+		},
+		"OtherName": {
+			reason: "A rule of another name should be another one.",
+			name:   name(0, called),
 		},
 		"OtherRule": {
 			reason: "A rule that is gone should be unknown, and not what took its place.",
-			name:   RuleName("httproute/shop/r/rule/0", &Rule{Backends: []BackendRef{far}}),
+			name:   name(0, Rule{Backends: []BackendRef{far}}),
 		},
 		"L4": {
 			reason: "Routes of L4 have one cluster, and refer to nothing in other namespaces.",
-			name:   "tailscale/rule/tcproute/shop/l4/rule/-1",
+			name:   l4.RuleName(0),
 			want:   want{shares: []Share{{Weight: 1, HealthThreshold: 70, Localities: at("10.0.0.2")}}, known: true},
 		},
 		"NoRoute": {
 			reason: "A route that we have not heard of should be unknown.",
-			name:   "tailscale/rule/httproute/shop/none/rule/0",
-		},
-		"NoRule": {
-			reason: "A rule that the route does not have should be unknown.",
-			name:   "tailscale/rule/httproute/shop/r/rule/7",
+			name:   "tailscale/rule/httproute/shop/none/0123456789abcdef",
 		},
 		"NotOurs": {
 			reason: "Names that we did not give should be unknown.",
 			name:   "httproute/shop/r/rule/0",
 		},
-		"Malformed":        {reason: "Nonsense should be unknown.", name: "tailscale/rule/httproute/shop/r/rule/x"},
-		"MalformedBackend": {reason: "Nonsense should be unknown.", name: "tailscale/rule/httproute/shop/r/rule/0/backend/-2"},
-		"Short":            {reason: "Nonsense should be unknown.", name: "tailscale/rule/httproute/shop"},
+		"Malformed": {reason: "Nonsense should be unknown.", name: name(0, mixed) + "/x"},
+		"First":     {reason: "The first should have one name only.", name: name(0, mixed) + "/0"},
+		"Long":      {reason: "Nonsense should be unknown.", name: name(0, mixed) + "/1/1"},
+		"Short":     {reason: "Nonsense should be unknown.", name: "tailscale/rule/httproute/shop"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -142,12 +145,24 @@ func TestShares(t *testing.T) {
 	}
 }
 
+func TestOwnName(t *testing.T) {
+	k := RouteKey{Kind: KindHTTPRoute, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "r"}}
+	web := TargetKey{Kind: TargetServices, Namespace: "shop", Name: "web", Port: 80, Protocol: ProtocolHTTP}
+	s := NewSnapshot(Contents{Pinned: map[RouteKey][]string{k: {"", "pinned"}}})
+	const name = "tailscale/services/shop/web/80/http/httproute/shop/r"
+	for rule, want := range map[string]string{"": name, "other": name, "pinned": name + "/rule/pinned"} {
+		if got := s.OwnName(k, rule, web); got != want {
+			t.Errorf("OwnName of rule %q: want %s, got %s", rule, want, got)
+		}
+	}
+}
+
 func FuzzShares(f *testing.F) {
 	s := NewSnapshot(Contents{Routes: []*Route{{
 		Key:   RouteKey{Kind: KindHTTPRoute, NamespacedName: types.NamespacedName{Namespace: "a", Name: "b"}},
 		Rules: []Rule{{}},
 	}}})
-	f.Add("tailscale/rule/httproute/a/b/rule/0/backend/0@00")
+	f.Add("tailscale/rule/httproute/a/b/0123456789abcdef/1")
 	f.Add("tailscale/services/a/b/80/http")
 	f.Fuzz(func(t *testing.T, name string) {
 		if _, known := s.Shares(name); known && !strings.HasPrefix(name, "tailscale/") {

@@ -57,8 +57,7 @@ func (k RouteKey) ClusterName(rule int) string {
 	return strings.Join([]string{string(k.Kind), k.Namespace, k.Name, "rule", strconv.Itoa(rule)}, "/")
 }
 
-// RulePrefix is what the names of endpoints begin with that are given to a rule's
-// own cluster. Its name follows.
+// RulePrefix is what the names of clusters begin with that hold all backends of a rule.
 const RulePrefix = targetPrefix + "/rule/"
 
 // AnchorLabel is on the routes that have Envoy Gateway load what L4 routes name

@@ -52,13 +52,13 @@ spec:
 apiVersion: gateway.envoyproxy.io/v1alpha1
 kind: BackendTrafficPolicy
 metadata: {name: rule}
-spec: {targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, name: mixed, sectionName: split}]}
+spec: {targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, name: mixed, sectionName: split}], circuitBreaker: {maxConnections: 7}}
 `
 	pinLabels = `
 apiVersion: gateway.envoyproxy.io/v1alpha1
 kind: BackendTrafficPolicy
 metadata: {name: labels}
-spec: {targetSelectors: [{kind: HTTPRoute, matchLabels: {team: shop}}]}
+spec: {targetSelectors: [{kind: HTTPRoute, matchLabels: {team: shop}}], loadBalancer: {type: RoundRobin}}
 `
 )
 
@@ -158,26 +158,16 @@ func TestRevision(t *testing.T) {
 		"Status": {
 			reason: "Nor does a newer generation of a route with the same rules.",
 			change: strings.Replace(routeToWeb, "generation: 1", "generation: 2", 1),
-			names:  []string{"tailscale/rule/httproute/shop/web/rule/0"},
 		},
 		"Endpoints": {
 			reason: "A pod that is ready is an endpoint more, and no other shape. Rules that name the Service beside ours have it too.",
 			change: strings.ReplaceAll(sliceApp, "ready: false}", "ready: true}"),
-			names: []string{
-				"tailscale/rule/httproute/shop/mixed/rule/0", "tailscale/rule/httproute/shop/mixed/rule/0/backend/0",
-				"tailscale/rule/httproute/shop/mixed/rule/0/backend/1", "tailscale/rule/httproute/shop/mixed/rule/0/backend/2",
-				"tailscale/rule/httproute/shop/web/rule/0", "tailscale/services/shop/web/80/http",
-			},
+			names:  []string{"tailscale/rule/httproute/shop/mixed", "tailscale/services/shop/web/80/http"},
 		},
 		"Proxies": {
 			reason: "An egress pod is an endpoint of all that goes through it.",
 			change: strings.Replace(sliceEdge, "serving: false", "serving: true", 1),
-			names: []string{
-				"tailscale/endpoints/shop/edge/5432/http", "tailscale/rule/httproute/shop/mixed/rule/0",
-				"tailscale/rule/httproute/shop/mixed/rule/0/backend/0", "tailscale/rule/httproute/shop/mixed/rule/0/backend/1",
-				"tailscale/rule/httproute/shop/mixed/rule/0/backend/2",
-				"tailscale/rule/httproute/shop/web/rule/0", "tailscale/services/shop/web/80/http",
-			},
+			names:  []string{"tailscale/endpoints/shop/edge/5432/http", "tailscale/rule/httproute/shop/mixed", "tailscale/services/shop/web/80/http"},
 		},
 		"Shape": {
 			reason:  "A threshold is part of the shape, and no endpoint.",
@@ -189,13 +179,13 @@ func TestRevision(t *testing.T) {
 			change:  servicesWeb,
 			gone:    true,
 			greater: true,
-			names:   []string{"tailscale/rule/httproute/shop/web/rule/0", "tailscale/services/shop/web/80/http"},
+			names:   []string{"tailscale/services/shop/web/80/http"},
 		},
 		"Route": {
 			reason:  "A route names another port.",
 			change:  strings.Replace(routeToWeb, "port: 80", "port: 81", 1),
 			greater: true,
-			names:   []string{"tailscale/rule/httproute/shop/web/rule/0", "tailscale/services/shop/web/80/http", "tailscale/services/shop/web/81/http"},
+			names:   []string{"tailscale/services/shop/web/80/http", "tailscale/services/shop/web/81/http"},
 		},
 		"Grant": {
 			reason:  "A reference became permitted.",
@@ -252,7 +242,9 @@ func TestRevision(t *testing.T) {
 func plain(names []string) []string {
 	var out []string
 	for _, n := range names {
-		n, _, _ = strings.Cut(n, identitySeparator)
+		if r, ok := parseRuleName(n); ok {
+			n = strings.TrimSuffix(n, "/"+r.identity)
+		}
 		out = append(out, n)
 	}
 	slices.Sort(out)
@@ -272,11 +264,8 @@ func TestNamesAreKnown(t *testing.T) {
 	}
 	mixed := s.Snapshot().Route(RouteKey{Kind: KindHTTPRoute, NamespacedName: name("mixed")})
 	apply(t, s, true, sliceApp)
-	names := sub.Take()
-	for _, n := range []string{RuleName("httproute/shop/mixed/rule/0", &mixed.Rules[0]), RuleName("httproute/shop/mixed/rule/0/backend/1", &mixed.Rules[0])} {
-		if !slices.Contains(names, n) {
-			t.Errorf("%q has changed, and is not told: %v", n, names)
-		}
+	if n, names := mixed.RuleName(0), sub.Take(); !slices.Contains(names, n) {
+		t.Errorf("%q has changed, and is not told: %v", n, names)
 	}
 }
 
@@ -296,9 +285,7 @@ func TestSubscriptionCollects(t *testing.T) {
 	apply(t, s, false, routeToWeb)
 	apply(t, s, false, mixedRoute)
 	want := []string{
-		"tailscale/endpoints/shop/edge/5432/http", "tailscale/rule/httproute/shop/mixed/rule/0",
-		"tailscale/rule/httproute/shop/mixed/rule/0/backend/0", "tailscale/rule/httproute/shop/mixed/rule/0/backend/1",
-		"tailscale/rule/httproute/shop/mixed/rule/0/backend/2", "tailscale/rule/httproute/shop/web/rule/0",
+		"tailscale/endpoints/shop/edge/5432/http", "tailscale/rule/httproute/shop/mixed",
 		"tailscale/services/other/web/80/http", "tailscale/services/shop/web/80/http",
 	}
 	if diff := cmp.Diff(want, plain(sub.Take())); diff != "" {
@@ -352,7 +339,7 @@ func TestPinned(t *testing.T) {
 		"None":          {reason: "No policy pins nothing."},
 		"Rule":          {reason: "A policy on a rule pins that rule.", policies: []string{pinRule}, rule: true},
 		"Route":         {reason: "One on the route pins all.", policies: []string{strings.Replace(pinRule, ", sectionName: split", "", 1)}, rule: true, other: true},
-		"TargetRef":     {reason: "So does the older targetRef.", policies: []string{strings.NewReplacer("targetRefs: [{", "targetRef: {", ", sectionName: split}]", "}").Replace(pinRule)}, rule: true, other: true},
+		"TargetRef":     {reason: "So does the older targetRef.", policies: []string{strings.NewReplacer("targetRefs: [{", "targetRef: {", ", sectionName: split}],", "},").Replace(pinRule)}, rule: true, other: true},
 		"Labels":        {reason: "And a selector.", policies: []string{pinLabels}, rule: true, other: true},
 		"OtherLabels":   {reason: "But one of other labels.", policies: []string{strings.Replace(pinLabels, "team: shop", "team: x", 1)}},
 		"Gateway":       {reason: "A policy on the Gateway is in the template of all clusters.", policies: []string{strings.Replace(pinRule, "kind: HTTPRoute, name: mixed", "kind: Gateway, name: mixed", 1)}},

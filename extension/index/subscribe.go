@@ -6,7 +6,6 @@ package index
 import (
 	"maps"
 	"slices"
-	"strconv"
 	"sync"
 )
 
@@ -36,9 +35,8 @@ func (s *Store) Subscribe() *Subscription {
 // Changed is sent to when names may be taken.
 func (s *Subscription) Changed() <-chan struct{} { return s.wake }
 
-// Take the names whose endpoints changed since they were last taken: of shared
-// clusters, and of rules as RuleName has them, with /backend/INDEX for each backend of
-// a rule with several. A rule's names are there whether or not its cluster is swapped.
+// Take the names whose endpoints changed since they were last taken: of targets, and of
+// rules with several backends as RuleName has them, whether or not one cluster holds these.
 // They are in no order, each once, and not to be changed. The Snapshot has the changes
 // already.
 func (s *Subscription) Take() []string {
@@ -110,7 +108,7 @@ func (s *Store) revise() {
 
 // publish what changed.
 func (s *Store) publish(c *change) {
-	if len(s.subscriptions) == 0 || len(c.endpoints) == 0 && len(c.routes) == 0 {
+	if len(s.subscriptions) == 0 {
 		return
 	}
 	most := 0
@@ -146,6 +144,9 @@ func (s *Store) publish(c *change) {
 			}
 		}
 	}
+	if len(names) == 0 {
+		return
+	}
 	for sub := range s.subscriptions {
 		sub.add(names)
 	}
@@ -155,16 +156,8 @@ func (s *Store) publish(c *change) {
 func ruleNames(r *Route) []string {
 	var out []string
 	for i, rule := range r.Rules {
-		if !rule.Ours() {
-			continue
-		}
-		n := r.Key.ClusterName(i)
-		out = append(out, RuleName(n, &rule))
-		if len(rule.Backends) < 2 {
-			continue
-		}
-		for _, b := range rule.Backends {
-			out = append(out, RuleName(n+"/backend/"+strconv.Itoa(b.Index), &rule))
+		if rule.Ours() && len(rule.Backends) > 1 {
+			out = append(out, r.RuleName(i))
 		}
 	}
 	return out

@@ -57,7 +57,7 @@ func (k TargetKey) ClusterName() string {
 // ParseClusterName is the reverse of ClusterName.
 func ParseClusterName(name string) (TargetKey, error) {
 	p := strings.Split(name, "/")
-	if len(p) != 6 || p[0] != targetPrefix {
+	if len(p) != 6 || p[0] != targetPrefix || TargetKind(p[1]) != TargetServices && TargetKind(p[1]) != TargetEndpoints {
 		return TargetKey{}, fmt.Errorf("%q is no name of a shared cluster", name)
 	}
 	port, err := strconv.ParseUint(p[4], 10, 16)

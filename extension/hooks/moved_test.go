@@ -1,0 +1,194 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"slices"
+	"strconv"
+	"testing"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+// at is a rule for a path.
+func at(path string, r index.Rule) index.Rule {
+	return withMatch(r, index.Match{Path: path, PathType: "PathPrefix"})
+}
+
+func called(name string, r index.Rule) index.Rule {
+	r.Name = name
+	return r
+}
+
+// message that Envoy Gateway makes of a route whose rules are for these paths. Clusters
+// are changed by the rule's index.
+func message(change map[int]func(*clusterv3.Cluster), paths ...string) Resources {
+	var clusters []*clusterv3.Cluster
+	var routes []*routev3.Route
+	for i, p := range paths {
+		name := "httproute/default/app/rule/" + strconv.Itoa(i)
+		c := egCluster(name)
+		if fn := change[i]; fn != nil {
+			fn(c)
+		}
+		clusters = append(clusters, c)
+		routes = append(routes, egRoute(name+"/match/0/*", prefix(p), to(name)))
+	}
+	return Resources{Clusters: clusters, Routes: egRoutes(routes...)}
+}
+
+// sendsOf a message as made by it: to which cluster each index goes.
+func sendsOf(clusters ...string) []string {
+	var out []string
+	for i, c := range clusters {
+		out = append(out, "httproute/default/app/rule/"+strconv.Itoa(i)+"/match/0/* > "+c)
+	}
+	return out
+}
+
+// movedCases are of rules that stand elsewhere in the message than in the snapshot, and
+// of several rules of one route to one target.
+func movedCases() map[string]translateCase {
+	web, db := at("/web", rule(ours(0, "web", 1))), at("/db", rule(ours(0, "db", 1)))
+	of := func(rules ...index.Rule) index.Contents {
+		return index.Contents{Routes: []*index.Route{route(index.KindHTTPRoute, "app", rules...)}, Targets: targets("web", "db")}
+	}
+	pinned := func(name string, c index.Contents) index.Contents {
+		c.Pinned = map[index.RouteKey][]string{routeKey(index.KindHTTPRoute, "app"): {name}}
+		return c
+	}
+	const rule1, dbOwn = "httproute/default/app/rule/1", dbHTTP + "/httproute/default/app"
+	return map[string]translateCase{
+		"Inserted": {
+			reason:   "A rule that the snapshot lacks should be left alone, and those after it be known by their matches.",
+			contents: of(web, db), in: message(nil, "/new", "/web", "/db"),
+			want: view{
+				Clusters: []string{rule0, dbHTTP + " < " + dbHTTP, webHTTP + " < " + webHTTP},
+				Sends:    sendsOf(rule0, webHTTP, dbHTTP),
+			},
+			left: map[Reason]int{Stale: 1},
+		},
+		"InsertedOwn": {
+			reason:   "Clusters of their own should be called as they were.",
+			contents: pinned("", of(web, db)), in: message(nil, "/new", "/web", "/db"),
+			want: view{
+				Clusters: []string{rule0, dbOwn + " < " + dbHTTP, webOwn + " < " + webHTTP},
+				Sends:    sendsOf(rule0, webOwn, dbOwn),
+			},
+			left: map[Reason]int{Stale: 1},
+		},
+		"TakenAway": {
+			reason:   "So it should be with a rule that only the snapshot still has.",
+			contents: pinned("", of(at("/old", rule(ours(0, "web", 1))), web, db)), in: message(nil, "/web", "/db"),
+			want: view{
+				Clusters: []string{dbOwn + " < " + dbHTTP, webOwn + " < " + webHTTP},
+				Sends:    sendsOf(webOwn, dbOwn),
+			},
+		},
+		"MovedToService": {
+			reason:   "Where a rule of a Service stands now, nothing should be changed.",
+			contents: of(web, at("/plain", rule(svc(0, 1)))), in: message(nil, "/plain", "/web"),
+			want: view{Clusters: []string{rule0, webHTTP + " < " + webHTTP}, Sends: sendsOf(rule0, webHTTP)},
+		},
+		"OwnTogether": {
+			reason:   "Rules of one route with the same settings should have one cluster for a target.",
+			contents: pinned("", of(web, at("/too", rule(ours(0, "web", 1))))), in: message(nil, "/web", "/too"),
+			want: view{Clusters: []string{webOwn + " < " + webHTTP}, Sends: sendsOf(webOwn, webOwn)},
+		},
+		"OwnApart": {
+			reason:   "Rules with other settings should have clusters apart.",
+			contents: pinned("", of(web, at("/too", rule(ours(0, "web", 1))), at("/three", rule(ours(0, "web", 1))))),
+			in:       message(map[int]func(*clusterv3.Cluster){1: slowConnect}, "/web", "/too", "/three"),
+			want: view{
+				Clusters: []string{webOwn + " < " + webHTTP, webOwn + "/1 < " + webHTTP},
+				Sends:    sendsOf(webOwn, webOwn+"/1", webOwn),
+			},
+		},
+		"OwnOfRule": {
+			reason:   "A policy for one rule should give that one a cluster, and leave the others theirs.",
+			contents: pinned("slow", of(called("slow", web), at("/too", owned(rule(ours(0, "web", 1)))))), in: message(nil, "/web", "/too"),
+			want: view{
+				Clusters: []string{webOwn + " < " + webHTTP, webOwn + "/rule/slow < " + webHTTP},
+				Sends:    sendsOf(webOwn+"/rule/slow", webOwn),
+			},
+		},
+		"SwappedTwice": {
+			reason: "Two rules whose backends are in one cluster each may have the same backends by other weights.",
+			contents: of(
+				at("/web", owned(rule(ours(0, "web", 9), ours(1, "db", 1)))), at("/too", owned(rule(ours(0, "web", 1), ours(1, "db", 9)))),
+			),
+			in: message(nil, "/web", "/too"),
+			want: view{
+				Clusters: []string{ruleOwn + " < " + ruleOwn, ruleOwn + "/1 < " + ruleOwn + "/1"},
+				Sends:    sendsOf(ruleOwn, ruleOwn+"/1"),
+			},
+		},
+	}
+}
+
+// TestMovedRulesKeepClusters inserts rules before others, in all orders. Those that were
+// there must go on with the very clusters that they had.
+func TestMovedRulesKeepClusters(t *testing.T) {
+	contents := func(rules ...index.Rule) index.Contents {
+		return index.Contents{
+			Routes: []*index.Route{route(index.KindHTTPRoute, "app", rules...)}, Targets: targets("web", "db", "new"),
+			Pinned: map[index.RouteKey][]string{routeKey(index.KindHTTPRoute, "app"): {""}},
+		}
+	}
+	rules := map[string]index.Rule{
+		"/web":    at("/web", rule(ours(0, "web", 1))),
+		"/too":    at("/too", rule(ours(0, "web", 1))),
+		"/split":  at("/split", rule(ours(0, "web", 9), ours(1, "db", 1))),
+		"/mixed":  at("/mixed", rule(svc(0, 1), ours(1, "db", 1))),
+		"/sticky": at("/sticky", owned(rule(ours(0, "db", 1), ours(1, "web", 1)))),
+	}
+	before := []string{"/web", "/too", "/split", "/mixed", "/sticky"}
+	added := map[string]index.Rule{
+		"/new":  at("/new", rule(ours(0, "new", 1))),
+		"/also": at("/also", rule(ours(0, "web", 1))),
+		"/both": at("/both", rule(ours(0, "new", 1), ours(1, "web", 1))),
+	}
+	for path, r := range rules {
+		added[path] = r
+	}
+	run := func(paths []string) (map[string]string, map[string]string) {
+		var rs []index.Rule
+		for _, p := range paths {
+			rs = append(rs, added[p])
+		}
+		out, _ := Translate(index.NewSnapshot(contents(rs...)), testSource, message(nil, paths...))
+		sends, clusters := map[string]string{}, map[string]string{}
+		for i, r := range out.Routes[0].GetVirtualHosts()[0].GetRoutes() {
+			sends[paths[i]] = actionView(r.GetRoute())
+		}
+		for i, b := range marshalAll(t, out.Clusters) {
+			clusters[out.Clusters[i].GetName()] = b
+		}
+		return sends, clusters
+	}
+	was, had := run(before)
+	for _, n := range []string{"/new", "/also", "/both"} {
+		for i := range len(before) + 1 {
+			now, have := run(slices.Insert(slices.Clone(before), i, n))
+			for _, p := range before {
+				if p == "/mixed" {
+					// What Envoy Gateway made of the Service is its own to name.
+					continue
+				}
+				if diff := cmp.Diff(was[p], now[p]); diff != "" {
+					t.Errorf("%s inserted at %d: rule %s: -want, +got:\n%s", n, i, p, diff)
+				}
+			}
+			for name, b := range had {
+				if _, _, plain := parseRule(name); !plain && have[name] != b {
+					t.Errorf("%s inserted at %d: cluster %s is another one", n, i, name)
+				}
+			}
+		}
+	}
+}
