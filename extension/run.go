@@ -84,7 +84,13 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 		Log:       log,
 	}, endpoints.Metrics(), prober.Metrics(), store.Metrics())
 
-	hooksServer := serve.NewServer(serve.Options{Credentials: certs.hooks.Credentials(), Interceptor: obs.Interceptor, Stats: traces.Calls()})
+	hooksServer := serve.NewServer(serve.Options{
+		Credentials: certs.hooks.Credentials(),
+		Interceptor: obs.Interceptor,
+		Stats:       traces.Calls(),
+		// Envoy Gateway has neither keepalive nor deadline.
+		Patient: true,
+	})
 	pb.RegisterEnvoyGatewayExtensionServer(hooksServer, hooks.NewServer(store, from,
 		hooks.WithLogger(log),
 		hooks.WithRecorder(hooks.RecorderFn(func(t hooks.Translation) {

@@ -8,6 +8,7 @@ package serve
 import (
 	"context"
 	"io/fs"
+	"math"
 	"net"
 	"os"
 	"strings"
@@ -38,6 +39,9 @@ const (
 	pingTime    = 20 * time.Second
 	pingTimeout = 10 * time.Second
 
+	// never is how gRPC is told to leave connections alone.
+	never = time.Duration(math.MaxInt64)
+
 	// stopTimeout is for calls that run when all else has ended. Streams of
 	// endpoints never end by themselves: Envoys keep what they have, and go to
 	// another replica.
@@ -56,6 +60,11 @@ type Options struct {
 
 	// Stats hears of all calls. May be nil.
 	Stats stats.Handler
+
+	// Patient is for clients that have no keepalive of their own. When packets to one are
+	// dropped, the server is not to forget the connection, and with it an answer that is
+	// on its way: the client would hear of neither, and wait for hours.
+	Patient bool
 }
 
 // A Server is a gRPC server with the health service.
@@ -72,7 +81,7 @@ func NewServer(o Options) *Server {
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxSendMsgSize(maxMessage),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingTime, Timeout: pingTimeout}),
+		grpc.KeepaliveParams(o.keepalive()),
 	}
 	if o.Interceptor != nil {
 		opts = append(opts, grpc.UnaryInterceptor(o.Interceptor))
@@ -83,6 +92,15 @@ func NewServer(o Options) *Server {
 	s := &Server{Server: grpc.NewServer(opts...), health: health.NewServer()}
 	healthpb.RegisterHealthServer(s.Server, s.health)
 	return s
+}
+
+// keepalive of connections. With any, gRPC also has the kernel give up what a client does
+// not acknowledge in time.
+func (o Options) keepalive() keepalive.ServerParameters {
+	if o.Patient {
+		return keepalive.ServerParameters{Time: never}
+	}
+	return keepalive.ServerParameters{Time: pingTime, Timeout: pingTimeout}
 }
 
 // Run serves until ctx ends. From then on health is not serving, but calls are

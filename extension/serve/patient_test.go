@@ -1,0 +1,92 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"net"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+)
+
+// A tellingListener tells of each connection.
+type tellingListener struct {
+	net.Listener
+
+	accepted chan net.Conn
+}
+
+func (l tellingListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err == nil {
+		l.accepted <- c
+	}
+	return c, err
+}
+
+// TestPatient shows for how long the kernel sends again what a client does not
+// acknowledge.
+func TestPatient(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason  string
+		patient bool
+		want    time.Duration
+	}{
+		"Patient":   {reason: "An answer to a client that waits without end must not be forgotten", patient: true},
+		"Impatient": {reason: "A client that is gone without a word must be noticed", want: pingTimeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := Listen(t.Context(), "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			telling := tellingListener{Listener: l, accepted: make(chan net.Conn, 1)}
+			s := NewServer(Options{Credentials: insecure.NewCredentials(), Patient: tc.patient})
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- s.Run(ctx, telling, 0) }()
+			t.Cleanup(func() {
+				cancel()
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+			})
+			c, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = c.Close() })
+			// Once it has answered, all is set.
+			if _, err := healthpb.NewHealthClient(c).Check(t.Context(), &healthpb.HealthCheckRequest{}); err != nil {
+				t.Fatal(err)
+			}
+			if got := userTimeout(t, <-telling.accepted); got != tc.want {
+				t.Errorf("%s: it is sent again for %s, want %s; 0 leaves it to the kernel", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+func userTimeout(t *testing.T, c net.Conn) time.Duration {
+	t.Helper()
+	sc, ok := c.(syscall.Conn)
+	if !ok {
+		t.Fatalf("%T has no socket", c)
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ms, failed := 0, error(nil)
+	if err := raw.Control(func(fd uintptr) { ms, failed = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT) }); err != nil || failed != nil {
+		t.Fatal(err, failed)
+	}
+	return time.Duration(ms) * time.Millisecond
+}
