@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -56,7 +57,12 @@ type Server struct {
 
 	env         *envtest.Environment
 	controllers *Process
-	dir         string
+	// restarted is kube-apiserver once it has crashed and come back.
+	restarted *Process
+	// ended is closed when what env started may go.
+	ended chan struct{}
+	dir   string
+	log   io.Writer
 }
 
 // Start a server and wait until it serves and the CRDs are established. What was
@@ -70,7 +76,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make a folder for the API server")
 	}
-	s := &Server{dir: dir}
+	s := &Server{dir: dir, log: o.Log}
 	if err := s.start(ctx, root, o); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
@@ -82,7 +88,7 @@ func (s *Server) start(ctx context.Context, root string, o Options) error {
 	if err != nil {
 		return err
 	}
-	server, err := s.mortal(ctx, root, "kube-apiserver", "TEST_ASSET_KUBE_APISERVER")
+	server, err := s.mortal(ctx, root, kubeAPIServer, "TEST_ASSET_KUBE_APISERVER")
 	if err != nil {
 		return err
 	}
@@ -105,8 +111,7 @@ func (s *Server) start(ctx context.Context, root string, o Options) error {
 	for k, v := range o.APIServerFlags {
 		s.env.ControlPlane.APIServer.Configure().Set(k, v)
 	}
-	s.Config, err = s.env.Start()
-	if err != nil {
+	if s.Config, err = s.startEnv(); err != nil {
 		return errors.Wrap(err, "cannot start the API server")
 	}
 	// Tests are not to wait for their own client.
@@ -116,6 +121,24 @@ func (s *Server) start(ctx context.Context, root string, o Options) error {
 		return nil
 	}
 	return s.startControllers(ctx, root, o)
+}
+
+// startEnv on a thread of its own, which is kept until the server stops: the kernel takes
+// it for the parent of what it started, and any other thread may end before.
+func (s *Server) startEnv() (*rest.Config, error) {
+	var cfg *rest.Config
+	s.ended = make(chan struct{})
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		var err error
+		cfg, err = s.env.Start()
+		started <- err
+		<-s.ended
+		// Not unlocked: the thread ends with the goroutine.
+	}()
+	err := <-started
+	return cfg, err //nolint:wrapcheck // The caller does.
 }
 
 func (s *Server) startControllers(ctx context.Context, root string, o Options) error {
@@ -149,22 +172,30 @@ func (s *Server) Stop() error {
 	if s.controllers != nil {
 		errs = append(errs, s.controllers.Stop(10*time.Second))
 	}
+	if s.restarted != nil {
+		errs = append(errs, s.restarted.Stop(stopLimit))
+	}
 	if s.env != nil {
 		errs = append(errs, errors.Wrap(s.env.Stop(), "cannot stop the API server"))
+	}
+	if s.ended != nil {
+		close(s.ended)
 	}
 	errs = append(errs, errors.Wrap(os.RemoveAll(s.dir), "cannot delete the API server's folder"))
 	return errors.Join(errs...)
 }
 
 // mortal returns the path of a script that runs the program and lets it die with
-// this process: envtest has no setting for that.
+// this process: envtest has no setting for that. It leaves number and arguments of the
+// process beside itself.
 func (s *Server) mortal(ctx context.Context, root, name, env string) (string, error) {
 	program, err := Program(ctx, root, name, env)
 	if err != nil {
 		return "", err
 	}
-	script := "#!/bin/sh\n# A single process: the shell is replaced twice.\nexec setpriv --pdeathsig KILL '" + program + "' \"$@\"\n"
 	path := filepath.Join(s.dir, name)
+	script := "#!/bin/sh\necho $$ >'" + path + ".pid'\nprintf '%s\\0' \"$@\" >'" + path + ".args'\n" +
+		"# A single process: the shell is replaced twice.\nexec setpriv --pdeathsig KILL '" + program + "' \"$@\"\n"
 	// The script must be executable for its owner.
 	return path, errors.Wrapf(os.WriteFile(path, []byte(script), 0o700), "cannot write a script for %s", name)
 }

@@ -1,0 +1,108 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+const (
+	kubeAPIServer = "kube-apiserver"
+
+	// readyPoll is the pause between two looks at a server that starts.
+	readyPoll = 200 * time.Millisecond
+)
+
+// Crash kills kube-apiserver without notice. What etcd has stays.
+func (s *Server) Crash() error {
+	if s.restarted != nil {
+		return s.restarted.Kill()
+	}
+	b, err := os.ReadFile(filepath.Join(s.dir, kubeAPIServer+".pid"))
+	if err != nil {
+		return errors.Wrap(err, "cannot find kube-apiserver")
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		return errors.Wrap(err, "cannot find kube-apiserver")
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		return errors.Wrap(err, "cannot kill kube-apiserver")
+	}
+	// Its address is taken until it is gone.
+	for range time.NewTicker(readyPoll).C {
+		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			break
+		}
+	}
+	return nil
+}
+
+// Restart a kube-apiserver that has crashed, at the same address and with the same
+// certificates, and wait until it is ready.
+func (s *Server) Restart(ctx context.Context) error {
+	b, err := os.ReadFile(filepath.Join(s.dir, kubeAPIServer+".args"))
+	if err != nil {
+		return errors.Wrap(err, "cannot read kube-apiserver's arguments")
+	}
+	args := strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")
+	if s.restarted, err = StartProcess(ProcessOptions{Log: s.log}, filepath.Join(s.dir, kubeAPIServer), args...); err != nil {
+		return err
+	}
+	return s.ready(ctx)
+}
+
+func (s *Server) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	c, err := rest.HTTPClientFor(s.Config)
+	if err != nil {
+		return errors.Wrap(err, "cannot make a client of kube-apiserver")
+	}
+	defer c.CloseIdleConnections()
+	tick := time.NewTicker(readyPoll)
+	defer tick.Stop()
+	for {
+		err := isReady(ctx, c, s.Config.Host)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Wrap(err, "kube-apiserver does not get ready")
+		case <-s.restarted.Exited():
+			return errors.Wrap(errors.Join(err, s.restarted.Err()), "kube-apiserver ended")
+		case <-tick.C:
+		}
+	}
+}
+
+func isReady(ctx context.Context, c *http.Client, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(url, "/")+"/readyz", nil)
+	if err != nil {
+		return errors.Wrap(err, "cannot make request")
+	}
+	rsp, err := c.Do(req)
+	if err != nil {
+		return errors.Wrap(err, "cannot get")
+	}
+	if err := rsp.Body.Close(); err != nil {
+		return errors.Wrap(err, "cannot end an answer")
+	}
+	if rsp.StatusCode != http.StatusOK {
+		return errors.Errorf("it answers %s", rsp.Status)
+	}
+	return nil
+}
