@@ -11,6 +11,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/daemon"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/netns"
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/tools"
 )
 
@@ -71,6 +72,25 @@ type tailscaleCmd struct {
 
 func (c *tailscaleCmd) Run(r runtime) error {
 	return pass(r, "tailscale", append([]string{"--socket", daemon.ClientSocket(r.paths, c.As)}, c.Args...))
+}
+
+type execCmd struct {
+	Args []string `arg:"" passthrough:"" help:"Program and its arguments."`
+}
+
+// Run runs a program of this machine where the cluster's addresses are reached.
+func (c *execCmd) Run(r runtime) error {
+	p, err := planned(r)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(r, c.Args[0], c.Args[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+r.paths.KubeconfigInside(r.cluster))
+	if err := netns.Start(p.Namespace, cmd); err != nil {
+		return errors.Wrapf(err, "cannot start %q", c.Args[0])
+	}
+	return cmd.Wait() //nolint:wrapcheck // main passes its exit code on.
 }
 
 type binCmd struct {

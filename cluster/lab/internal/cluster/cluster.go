@@ -119,6 +119,7 @@ func (c Cluster) credentials(now time.Time) error {
 		req          pki.Request
 	}{
 		{c.path("kubeconfig"), "https://" + c.Forward, pki.Request{Name: "admin", Groups: []string{"system:masters"}}},
+		{c.path("pki", "admin.kubeconfig"), c.Local(), pki.Request{Name: "admin", Groups: []string{"system:masters"}}},
 		{c.path("pki", "kubelet.kubeconfig"), c.Local(), pki.Request{Name: "system:node:" + c.Name, Groups: []string{"system:nodes"}}},
 		{c.path("pki", "controller-manager.kubeconfig"), c.Local(), pki.Request{Name: "system:kube-controller-manager"}},
 		{c.path("pki", "scheduler.kubeconfig"), c.Local(), pki.Request{Name: "system:kube-scheduler"}},

@@ -75,6 +75,11 @@ func (p Paths) Kubeconfig(cluster string) string {
 	return filepath.Join(p.Cluster(cluster), "kubeconfig")
 }
 
+// KubeconfigInside is the administrator's kubeconfig for use in the cluster's network.
+func (p Paths) KubeconfigInside(cluster string) string {
+	return filepath.Join(p.Cluster(cluster), "pki", "admin.kubeconfig")
+}
+
 // Logs is the folder of all components' logs.
 func (p Paths) Logs() string { return filepath.Join(p.State, "logs") }
 

@@ -158,6 +158,25 @@ func EnvoyGateway(bin map[string]string) (control, proxy Image, err error) {
 	return control, proxy, nil
 }
 
+// Conformance returns the images that the manifests of Gateway API's conformance
+// tests name. All their tags are of one program: the tests' own version of it.
+func Conformance(bin map[string]string) []Image {
+	out := []Image{{
+		// The cluster's own DNS server stands in for the older one.
+		Name:   "registry.k8s.io/coredns/coredns:v1.12.2",
+		Files:  map[string]string{"/coredns": bin["coredns"], Bundle: Bundle},
+		Config: v1.Config{Entrypoint: []string{"/coredns"}, Env: []string{searchPath}},
+	}}
+	for _, tag := range []string{"v1.5.1", "v1.6.0-dev.2", "v1.6.0-dev.3"} {
+		out = append(out, Image{
+			Name:   "registry.k8s.io/gateway-api/echo-basic:" + tag,
+			Files:  map[string]string{"/echo-basic": bin["echo-basic"], Bundle: Bundle},
+			Config: v1.Config{Entrypoint: []string{"/echo-basic"}, User: nonRoot + ":" + nonRoot, Env: []string{searchPath}},
+		})
+	}
+	return out
+}
+
 // Build makes the image. The same files make the same bytes.
 func (i Image) Build() (v1.Image, error) {
 	body, err := i.layer()

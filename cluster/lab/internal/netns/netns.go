@@ -10,6 +10,7 @@ import (
 	"context"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 
@@ -113,6 +114,11 @@ func Listen(ctx context.Context, name, network, addr string) (net.Listener, erro
 		return err
 	})
 	return l, err
+}
+
+// Start starts a command inside a namespace.
+func Start(name string, cmd *exec.Cmd) error {
+	return within(name, cmd.Start)
 }
 
 // Delete removes a named namespace. Deleting what is not there succeeds.

@@ -213,7 +213,11 @@ func (b *Builder) build(ctx context.Context, t Tool, dir string) error {
 // compile builds t's binaries from its module.
 func (b *Builder) compile(ctx context.Context, t Tool, dir string) error {
 	for _, o := range t.Outputs {
-		args := []string{"build", "-trimpath", "-ldflags", strings.TrimSpace("-s -w " + t.LDFlags), "-o", filepath.Join(dir, o.Name)}
+		args := []string{"build"}
+		if strings.HasSuffix(o.Name, ".test") {
+			args = []string{"test", "-c"}
+		}
+		args = append(args, "-trimpath", "-ldflags", strings.TrimSpace("-s -w "+t.LDFlags), "-o", filepath.Join(dir, o.Name))
 		if t.Tags != "" {
 			args = append(args, "-tags", t.Tags)
 		}

