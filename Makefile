@@ -155,6 +155,10 @@ test-e2e: ## Run end-to-end tests in the lab, and take it down after. FLAVOUR=cl
 test-clusters: ## Join two real clusters by one tailnet, and have each answer for the other; takes ten minutes.
 	go test -tags=e2e,clusters -count=1 -timeout=60m -v -run TestTwoClusters ./test/e2e -args -version=$(VERSION) -flavour=$(FLAVOUR)
 
+.PHONY: conformance
+conformance: ## Run Gateway API's conformance tests in the lab, without us and with us, and compare. RUN=NAME for one of them.
+	go run ./test/conformance --version=$(VERSION) --out=$(OUT) $(if $(RUN),--run=$(RUN))
+
 .PHONY: tidy
 tidy: ## Tidy every go.mod.
 	go mod tidy

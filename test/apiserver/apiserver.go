@@ -104,7 +104,7 @@ func (s *Server) start(ctx context.Context, root string, o Options) error {
 		CRDInstallOptions:        envtest.CRDInstallOptions{MaxTime: startLimit},
 	}
 	if o.Composites {
-		if s.env.CRDs, err = composites(root); err != nil {
+		if s.env.CRDs, err = Composites(root); err != nil {
 			return err
 		}
 	}

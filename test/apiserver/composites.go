@@ -15,9 +15,9 @@ import (
 	xpv1 "github.com/crossplane/crossplane/apis/v2/apiextensions/v1"
 )
 
-// composites returns the CRDs that Crossplane makes of our XRDs, those of kinds in
+// Composites returns the CRDs that Crossplane makes of our XRDs, those of kinds in
 // a namespace.
-func composites(root string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+func Composites(root string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	files, err := filepath.Glob(filepath.Join(root, "package", "configuration", "xrds", "*.yaml"))
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot list XRDs")

@@ -1,0 +1,172 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// A row is one test, or a part of one, in both runs.
+type row struct {
+	Name           string  `json:"name"`
+	Without        outcome `json:"without"`
+	With           outcome `json:"with"`
+	WithoutSeconds float64 `json:"withoutSeconds"`
+	WithSeconds    float64 `json:"withSeconds"`
+	// Reason why it may fail in both, of known.yaml.
+	Reason string `json:"reason,omitempty"`
+}
+
+// A result is what both runs say.
+type result struct {
+	// Version of the extension.
+	Version string `json:"version"`
+	// Hooks that the extension answered in the run with it.
+	Hooks int `json:"hooks"`
+	// Tests, without their parts, by name.
+	Tests []row `json:"tests"`
+	// Differences are the tests and parts that ended differently.
+	Differences []row `json:"differences"`
+	// Failures are the tests that fail in both without a known reason.
+	Failures []row `json:"failures"`
+	// Known failures, with their reasons.
+	Known []row `json:"known"`
+	// Stale are names of known.yaml that fail in neither.
+	Stale []string `json:"stale"`
+}
+
+// readKnown reads which tests may fail in both runs, and why, by name.
+func readKnown(file string) (map[string]string, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot read known failures")
+	}
+	known := map[string]string{}
+	if err := yaml.UnmarshalStrict(b, &known); err != nil {
+		return nil, errors.Wrap(err, "cannot decode known failures")
+	}
+	for name, reason := range known {
+		if reason == "" {
+			return nil, errors.Errorf("known failure %q has no reason", name)
+		}
+	}
+	return known, nil
+}
+
+// compare both runs. Where only some tests were run, what is known of others is not
+// looked at.
+func compare(without, with ends, known map[string]string, some bool) result {
+	all := maps.Clone(without)
+	maps.Copy(all, with)
+	r := result{Tests: []row{}, Differences: []row{}, Failures: []row{}, Known: []row{}, Stale: []string{}}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		w := row{
+			Name: name, Without: of(without, name), With: of(with, name),
+			WithoutSeconds: without[name].seconds, WithSeconds: with[name].seconds,
+		}
+		part := strings.Contains(name, "/")
+		if !part {
+			w.Reason = known[name]
+			r.Tests = append(r.Tests, w)
+		}
+		switch {
+		case w.Without != w.With:
+			r.Differences = append(r.Differences, w)
+		case part || w.With != failed:
+		case w.Reason != "":
+			r.Known = append(r.Known, w)
+		default:
+			r.Failures = append(r.Failures, w)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		if !some && of(without, name) != failed && of(with, name) != failed {
+			r.Stale = append(r.Stale, name)
+		}
+	}
+	return r
+}
+
+func of(e ends, name string) outcome {
+	if got, ok := e[name]; ok {
+		return got.outcome
+	}
+	return absent
+}
+
+// count the tests that ended so in both runs.
+func (r result) count(o outcome) int {
+	n := 0
+	for _, t := range r.Tests {
+		if t.Without == o && t.With == o {
+			n++
+		}
+	}
+	return n
+}
+
+// verdict is an error unless both runs agree, and no test fails for no known reason.
+func (r result) verdict() error {
+	switch {
+	case r.Hooks == 0:
+		return errors.New("the extension was never asked: the second run was not with us")
+	case len(r.Differences) > 0:
+		return errors.Errorf("%d tests and parts of tests end differently with us", len(r.Differences))
+	case len(r.Failures) > 0:
+		return errors.Errorf("%d tests fail in both runs for no known reason", len(r.Failures))
+	case len(r.Stale) > 0:
+		return errors.Errorf("known.yaml names tests that do not fail: %s", strings.Join(r.Stale, ", "))
+	case r.count(passed) == 0:
+		return errors.New("no test passed")
+	}
+	return nil
+}
+
+// print the numbers, and all that deserves a look.
+func (r result) print(to io.Writer) error {
+	t := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	lines := []string{
+		"\nBOTH RUNS\tTESTS",
+		fmt.Sprintf("passed\t%d", r.count(passed)),
+		fmt.Sprintf("failed\t%d", r.count(failed)),
+		fmt.Sprintf("not supported, or left out\t%d", r.count(left)),
+		fmt.Sprintf("differ, parts of tests too\t%d", len(r.Differences)),
+		fmt.Sprintf("hooks that the extension answered\t%d", r.Hooks),
+	}
+	for _, part := range []struct {
+		title string
+		rows  []row
+	}{{"DIFFERENCES", r.Differences}, {"FAIL IN BOTH", r.Failures}, {"FAIL IN BOTH, AS IS KNOWN", r.Known}} {
+		if len(part.rows) == 0 {
+			continue
+		}
+		lines = append(lines, "\n"+part.title+"\tWITHOUT US\tWITH US\tREASON")
+		for _, w := range part.rows {
+			lines = append(lines, fmt.Sprintf("%s\t%s\t%s\t%s", w.Name, w.Without, w.With, w.Reason))
+		}
+	}
+	if _, err := fmt.Fprintln(t, strings.Join(lines, "\n")); err != nil {
+		return errors.Wrap(err, "cannot print results")
+	}
+	return errors.Wrap(t.Flush(), "cannot print results")
+}
+
+func (r result) write(file string) error {
+	b, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return errors.Wrap(err, "cannot encode results")
+	}
+	return errors.Wrap(os.WriteFile(file, append(b, '\n'), 0o644), "cannot write results")
+}

@@ -1,0 +1,265 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func TestCompare(t *testing.T) {
+	pass, fail, skip := end{outcome: passed}, end{outcome: failed}, end{outcome: left}
+	type want struct {
+		result result
+		err    string
+	}
+	cases := map[string]struct {
+		reason  string
+		without ends
+		with    ends
+		known   map[string]string
+		some    bool
+		hooks   int
+		want    want
+	}{
+		"Same": {
+			reason:  "Tests that end the same, and well, should be all right.",
+			without: ends{"B": pass, "A": skip, "B/one": pass},
+			with:    ends{"A": skip, "B": pass, "B/one": pass},
+			hooks:   1,
+			want: want{result: result{Tests: []row{
+				{Name: "A", Without: left, With: left},
+				{Name: "B", Without: passed, With: passed},
+			}}},
+		},
+		"NeverAsked": {
+			reason:  "A run in which the extension had no part should prove nothing.",
+			without: ends{"A": pass},
+			with:    ends{"A": pass},
+			want: want{
+				result: result{Tests: []row{{Name: "A", Without: passed, With: passed}}},
+				err:    "the extension was never asked: the second run was not with us",
+			},
+		},
+		"Worse": {
+			reason:  "What fails with us alone should be a difference, part and whole.",
+			without: ends{"A": pass, "A/one": pass},
+			with:    ends{"A": fail, "A/one": fail},
+			hooks:   1,
+			want: want{
+				result: result{
+					Tests:       []row{{Name: "A", Without: passed, With: failed}},
+					Differences: []row{{Name: "A", Without: passed, With: failed}, {Name: "A/one", Without: passed, With: failed}},
+				},
+				err: "2 tests and parts of tests end differently with us",
+			},
+		},
+		"KnownButWorse": {
+			reason:  "What is known to fail should be a difference when it fails with us alone.",
+			without: ends{"A": pass},
+			with:    ends{"A": fail},
+			known:   map[string]string{"A": "because"},
+			hooks:   1,
+			want: want{
+				result: result{
+					Tests:       []row{{Name: "A", Without: passed, With: failed, Reason: "because"}},
+					Differences: []row{{Name: "A", Without: passed, With: failed, Reason: "because"}},
+				},
+				err: "1 tests and parts of tests end differently with us",
+			},
+		},
+		"OtherPart": {
+			reason:  "Two failures of one test should be told apart by its parts.",
+			without: ends{"A": fail, "A/one": fail},
+			with:    ends{"A": fail, "A/one": pass, "A/two": fail},
+			known:   map[string]string{"A": "because"},
+			hooks:   1,
+			want: want{
+				result: result{
+					Tests:       []row{{Name: "A", Without: failed, With: failed, Reason: "because"}},
+					Differences: []row{{Name: "A/one", Without: failed, With: passed}, {Name: "A/two", Without: absent, With: failed}},
+					Known:       []row{{Name: "A", Without: failed, With: failed, Reason: "because"}},
+				},
+				err: "2 tests and parts of tests end differently with us",
+			},
+		},
+		"FailsInBoth": {
+			reason:  "A failure in both runs should need a reason, once for a test.",
+			without: ends{"A": fail, "A/one": fail},
+			with:    ends{"A": fail, "A/one": fail},
+			hooks:   1,
+			want: want{
+				result: result{
+					Tests:    []row{{Name: "A", Without: failed, With: failed}},
+					Failures: []row{{Name: "A", Without: failed, With: failed}},
+				},
+				err: "1 tests fail in both runs for no known reason",
+			},
+		},
+		"Stale": {
+			reason:  "What is known to fail and does not should be said.",
+			without: ends{"A": pass},
+			with:    ends{"A": pass},
+			known:   map[string]string{"A": "because", "Gone": "because"},
+			hooks:   1,
+			want: want{
+				result: result{
+					Tests: []row{{Name: "A", Without: passed, With: passed, Reason: "because"}},
+					Stale: []string{"A", "Gone"},
+				},
+				err: "known.yaml names tests that do not fail: A, Gone",
+			},
+		},
+		"Some": {
+			reason:  "Where some tests are run, others should not be missed.",
+			without: ends{"A": pass, "B": skip},
+			with:    ends{"A": pass, "B": skip},
+			known:   map[string]string{"B": "because"},
+			some:    true,
+			hooks:   1,
+			want: want{result: result{Tests: []row{
+				{Name: "A", Without: passed, With: passed},
+				{Name: "B", Without: left, With: left, Reason: "because"},
+			}}},
+		},
+		"NonePassed": {
+			reason:  "Runs that left out all tests should prove nothing.",
+			without: ends{"A": skip},
+			with:    ends{"A": skip},
+			hooks:   1,
+			want: want{
+				result: result{Tests: []row{{Name: "A", Without: left, With: left}}},
+				err:    "no test passed",
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := compare(tc.without, tc.with, tc.known, tc.some)
+			if diff := cmp.Diff(tc.want.result, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("\n%s\ncompare(...): -want, +got:\n%s", tc.reason, diff)
+			}
+			got.Hooks = tc.hooks
+			said := ""
+			if err := got.verdict(); err != nil {
+				said = err.Error()
+			}
+			if diff := cmp.Diff(tc.want.err, said); diff != "" {
+				t.Errorf("\n%s\nverdict(): -want error, +got error:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestPrint(t *testing.T) {
+	r := compare(
+		ends{"A": {outcome: passed}, "B": {outcome: failed}, "C": {outcome: failed}},
+		ends{"A": {outcome: failed}, "B": {outcome: failed}, "C": {outcome: failed}},
+		map[string]string{"C": "because"}, false)
+	r.Hooks = 7
+	out := &bytes.Buffer{}
+	if err := r.print(out); err != nil {
+		t.Fatal(err)
+	}
+	want := `
+BOTH RUNS                          TESTS
+passed                             0
+failed                             2
+not supported, or left out         0
+differ, parts of tests too         1
+hooks that the extension answered  7
+
+DIFFERENCES  WITHOUT US  WITH US  REASON
+A            pass        fail     
+
+FAIL IN BOTH  WITHOUT US  WITH US  REASON
+B             fail        fail     
+
+FAIL IN BOTH, AS IS KNOWN  WITHOUT US  WITH US  REASON
+C                          fail        fail     because
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("print(...): -want, +got:\n%s", diff)
+	}
+}
+
+func TestReadKnown(t *testing.T) {
+	type want struct {
+		known map[string]string
+		err   error
+	}
+	cases := map[string]struct {
+		reason string
+		body   string
+		want   want
+	}{
+		"Reasons":      {reason: "Each name has a reason.", body: "A: because\n", want: want{known: map[string]string{"A": "because"}}},
+		"None":         {reason: "There may be none.", body: "# Nothing\n{}\n", want: want{known: map[string]string{}}},
+		"ErrNoReason":  {reason: "What has no reason is not known.", body: "A:\n", want: want{err: cmpopts.AnyError}},
+		"ErrMalformed": {reason: "A list is no names with reasons.", body: "- A\n", want: want{err: cmpopts.AnyError}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "known.yaml")
+			if err := os.WriteFile(file, []byte(tc.body), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			got, err := readKnown(file)
+			if diff := cmp.Diff(tc.want.err, err, cmpopts.EquateErrors()); diff != "" {
+				t.Errorf("\n%s\nreadKnown(...): -want error, +got error:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.want.known, got); diff != "" {
+				t.Errorf("\n%s\nreadKnown(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// The file of this tree should be readable.
+func TestKnown(t *testing.T) {
+	if _, err := readKnown("known.yaml"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCountHooks(t *testing.T) {
+	metrics := strings.Join([]string{
+		`# TYPE tailscale_gateway_extension_hook_seconds histogram`,
+		`tailscale_gateway_extension_hook_seconds_bucket{hook="PostTranslateModify",le="+Inf"} 41`,
+		`tailscale_gateway_extension_hook_seconds_sum{hook="PostTranslateModify"} 0.5`,
+		`tailscale_gateway_extension_hook_seconds_count{hook="PostTranslateModify"} 41`,
+		`tailscale_gateway_extension_hook_seconds_count{hook="PostRouteModify"} 1`,
+	}, "\n")
+	got, err := countHooks(metrics)
+	if err != nil || got != 42 {
+		t.Errorf("countHooks(...): want 42, got %d, %v", got, err)
+	}
+}
+
+func TestSuiteFlags(t *testing.T) {
+	flags := suiteFlags("report.yaml", "p", "v1", "")
+	for _, want := range []string{
+		"-skip-tests=GatewayInfrastructure",
+		"-report-output=report.yaml",
+	} {
+		if !slices.Contains(flags, want) {
+			t.Errorf("suiteFlags(...): no %s in %v", want, flags)
+		}
+	}
+	for _, f := range []string{"Mesh", "MeshConsumerRoute", "GatewayInfrastructurePropagation", "GatewayHTTPSListenerDetectMisdirectedRequests"} {
+		if !slices.Contains(exempt(), f) {
+			t.Errorf("exempt(): no %s in %v", f, exempt())
+		}
+	}
+	if flags := suiteFlags("report.yaml", "p", "v1", "GatewayInfrastructure"); slices.Contains(flags, "-skip-tests=GatewayInfrastructure") {
+		t.Errorf("suiteFlags(...): a test that is run alone is left out: %v", flags)
+	}
+}

@@ -1,0 +1,220 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
+)
+
+const (
+	extension             = "tailscale-gateway-extension"
+	envoyGatewayNamespace = "envoy-gateway-system"
+	image                 = "ghcr.io/tailscale-gateway/extension"
+
+	// hookMetric counts what the extension answered.
+	hookMetric = "tailscale_gateway_extension_hook_seconds_count"
+)
+
+// A lab is the lab that is up, and how this run uses it.
+type lab struct {
+	// bin is the lab's command line.
+	bin string
+	// suite is upstream's program of tests.
+	suite string
+	// version of the extension.
+	version string
+	// out is the folder for what the runs leave.
+	out string
+}
+
+// labUp brings up the lab with all that both runs use.
+func labUp(ctx context.Context, version, out string) (*lab, error) {
+	l := &lab{bin: filepath.Join(out, "bin", "lab"), version: version, out: out}
+	if err := stream(ctx, "go", "build", "-o", l.bin, "./cluster/lab"); err != nil {
+		return nil, err
+	}
+	packages := filepath.Join(out, "xpkg")
+	for _, args := range [][]string{
+		{l.bin, "up", "--install"},
+		{l.bin, "gateway-api"},
+		{"go", "run", "./hack/xpkg", "build", "--only=extension", "--out=" + packages, "--version=" + version},
+		{l.bin, "load-image", image + ":" + version, filepath.Join(packages, "extension-"+runtime.GOARCH+".tar")},
+	} {
+		if err := stream(ctx, args[0], args[1:]...); err != nil {
+			return nil, err
+		}
+	}
+	suite, err := output(ctx, nil, l.bin, "bin", "conformance.test")
+	l.suite = strings.TrimSpace(suite)
+	return l, err
+}
+
+// without has Envoy Gateway run as its chart has it.
+func (l *lab) without(ctx context.Context) error {
+	if err := l.envoyGateway(ctx); err != nil {
+		return err
+	}
+	_, err := l.run(ctx, nil, "helm", "uninstall", extension, "--namespace="+envoyGatewayNamespace, "--ignore-not-found", "--wait")
+	return err
+}
+
+// with has it ask our extension, and know our kinds. Nothing makes objects of those,
+// so Crossplane is not needed.
+func (l *lab) with(ctx context.Context) error {
+	crds, err := apiserver.Composites(".")
+	if err != nil {
+		return err
+	}
+	for _, crd := range crds {
+		b, err := yaml.Marshal(crd)
+		if err != nil {
+			return errors.Wrapf(err, "cannot encode CRD %q", crd.GetName())
+		}
+		if _, err := l.run(ctx, b, "kubectl", "apply", "--server-side", "-f", "-"); err != nil {
+			return err
+		}
+	}
+	for _, args := range [][]string{
+		{"kubectl", "apply", "--server-side", "-f", "package/provider/crds"},
+		{"kubectl", "wait", "crds", "--all", "--for=condition=Established", "--timeout=2m"},
+		{"helm", "upgrade", "--install", extension, "cluster/charts/" + extension, "--namespace=" + envoyGatewayNamespace, "--set=image.tag=" + l.version},
+	} {
+		if _, err := l.run(ctx, nil, args...); err != nil {
+			return err
+		}
+	}
+	return l.envoyGateway(ctx, "--values=cluster/envoy-gateway/values.yaml")
+}
+
+func (l *lab) envoyGateway(ctx context.Context, args ...string) error {
+	if err := stream(ctx, l.bin, append([]string{"envoy-gateway"}, args...)...); err != nil {
+		return err
+	}
+	for _, args := range [][]string{
+		{"kubectl", "apply", "--server-side", "-f", "test/conformance/gatewayclass.yaml"},
+		{"kubectl", "wait", "gatewayclass/" + gatewayClass, "--for=condition=Accepted", "--timeout=2m"},
+	} {
+		if _, err := l.run(ctx, nil, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// test runs the suite in the network of the cluster's node, and waits until nothing is
+// left of it. Tests that fail are no error.
+func (l *lab) test(ctx context.Context, name, only string) (ends, error) {
+	log, err := os.Create(filepath.Join(l.out, "conformance-"+name+".log"))
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot make the tests' log")
+	}
+	defer log.Close() // Whoever reads it sees where it ends.
+	running, err := l.run(ctx, nil, "kubectl", "get", "deployment/envoy-gateway", "--namespace="+envoyGatewayNamespace, "-o=jsonpath={.spec.template.spec.containers[0].image}")
+	if err != nil {
+		return nil, err
+	}
+	project, version := "envoy-gateway", running[strings.LastIndexByte(running, ':')+1:]
+	if name == "with" {
+		project, version = project+"-with-"+extension, version+"+"+l.version
+	}
+	args := append([]string{"tool", "test2json", "-t", l.bin, "exec", l.suite},
+		suiteFlags(filepath.Join(l.out, "conformance-"+name+".yaml"), project, version, only)...)
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Stderr = log
+	events, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot read the tests' events")
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, errors.Wrap(err, "cannot start the tests")
+	}
+	got, err := parse(events, log)
+	if err != nil {
+		_ = cmd.Process.Kill() // It may still write to a pipe that nobody reads.
+	}
+	var exit *exec.ExitError
+	if werr := cmd.Wait(); err == nil && werr != nil && !errors.As(werr, &exit) {
+		err = errors.Wrap(werr, "cannot run the tests")
+	}
+	if err != nil {
+		return nil, errors.Wrapf(err, "see %s", log.Name())
+	}
+	// The next run makes them anew.
+	_, err = l.run(ctx, nil, append([]string{"kubectl", "wait", "--for=delete", "--timeout=5m", "namespace"}, namespaces...)...)
+	return got, err
+}
+
+// hooks counts what all pods of the extension have answered.
+func (l *lab) hooks(ctx context.Context) (int, error) {
+	pods, err := l.run(ctx, nil, "kubectl", "get", "pods", "--namespace="+envoyGatewayNamespace,
+		"--selector=app.kubernetes.io/name="+extension, "-o=jsonpath={.items[*].metadata.name}")
+	if err != nil {
+		return 0, err
+	}
+	sum := 0
+	for _, pod := range strings.Fields(pods) {
+		metrics, err := l.run(ctx, nil, "kubectl", "get", "--raw", "/api/v1/namespaces/"+envoyGatewayNamespace+"/pods/"+pod+":8080/proxy/metrics")
+		if err != nil {
+			return 0, err
+		}
+		n, err := countHooks(metrics)
+		if err != nil {
+			return 0, err
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
+func countHooks(metrics string) (int, error) {
+	sum := 0
+	for line := range strings.Lines(metrics) {
+		if name, _, _ := strings.Cut(line, "{"); name != hookMetric {
+			continue
+		}
+		n, err := strconv.Atoi(strings.TrimSpace(line[strings.LastIndexByte(line, ' ')+1:]))
+		if err != nil {
+			return 0, errors.Wrapf(err, "cannot read %s", hookMetric)
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
+// run a program of the lab on its cluster.
+func (l *lab) run(ctx context.Context, stdin []byte, args ...string) (string, error) {
+	return output(ctx, stdin, l.bin, args...)
+}
+
+// output runs a program, and returns what it printed. Its complaint becomes the error.
+func output(ctx context.Context, stdin []byte, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Stdin = bytes.NewReader(stdin)
+	out, complaint := &bytes.Buffer{}, &bytes.Buffer{}
+	cmd.Stdout, cmd.Stderr = out, complaint
+	if err := cmd.Run(); err != nil {
+		return "", errors.Wrapf(err, "cannot run %s: %s", strings.Join(args, " "), strings.TrimSpace(complaint.String()))
+	}
+	return out.String(), nil
+}
+
+// stream runs a program, and shows what it prints.
+func stream(ctx context.Context, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	return errors.Wrapf(cmd.Run(), "cannot run %s %s", name, strings.Join(args, " "))
+}

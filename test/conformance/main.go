@@ -1,0 +1,103 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Conformance runs Gateway API's own conformance tests against Envoy Gateway in the
+// lab, once without us and once with our extension installed, and fails when any test
+// or part of a test ends differently: who installs us must lose nothing. What fails in
+// both is Envoy Gateway's or the lab's; it fails here too, unless known.yaml says why.
+//
+// The tests are upstream's program, unchanged; which features they try and which tests
+// they leave out is what Envoy Gateway's own repository says. suite.go holds that,
+// lab.go what is installed, events.go what the program prints, compare.go the verdict.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+type cli struct {
+	Version string `default:"v0.1.0-dev" help:"Version of the extension to build and install."`
+	Out     string `default:"_out" help:"Folder for conformance.json, and for the reports and logs of both runs."`
+	Run     string `help:"Run one test alone, such as HTTPRouteSimpleSameNamespace."`
+	Keep    bool   `help:"Leave the lab up at the end, to look at it or to run again."`
+}
+
+func main() {
+	c := &cli{}
+	k := kong.Parse(c, kong.Name("conformance"), kong.Description("Compares Envoy Gateway with and without us, by Gateway API's conformance tests."))
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	k.FatalIfErrorf(c.run(ctx))
+}
+
+func (c *cli) run(ctx context.Context) (err error) {
+	known, err := readKnown("test/conformance/known.yaml")
+	if err != nil {
+		return err
+	}
+	out, err := filepath.Abs(c.Out)
+	if err != nil {
+		return errors.Wrapf(err, "cannot find folder %q", c.Out)
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return errors.Wrap(err, "cannot make folder for results")
+	}
+	if !c.Keep {
+		defer func() {
+			err = errors.Join(err, stream(context.WithoutCancel(ctx), "go", "run", "./cluster/lab", "down"))
+		}()
+	}
+	progress("bringing up the lab")
+	l, err := labUp(ctx, c.Version, out)
+	if err != nil {
+		return err
+	}
+
+	progress("running all tests without us")
+	if err := l.without(ctx); err != nil {
+		return err
+	}
+	without, err := l.test(ctx, "without", c.Run)
+	if err != nil {
+		return err
+	}
+
+	progress("running all tests with us")
+	if err := l.with(ctx); err != nil {
+		return err
+	}
+	with, err := l.test(ctx, "with", c.Run)
+	if err != nil {
+		return err
+	}
+	hooks, err := l.hooks(ctx)
+	if err != nil {
+		return err
+	}
+
+	r := compare(without, with, known, c.Run != "")
+	r.Version, r.Hooks = c.Version, hooks
+	if err := r.write(filepath.Join(out, "conformance.json")); err != nil {
+		return err
+	}
+	if err := r.print(os.Stdout); err != nil {
+		return err
+	}
+	return r.verdict()
+}
+
+var began = time.Now() //nolint:gochecknoglobals // Of this process.
+
+func progress(format string, a ...any) {
+	fmt.Printf("%6s  %s\n", time.Since(began).Round(time.Second), fmt.Sprintf(format, a...))
+}

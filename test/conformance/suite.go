@@ -1,0 +1,79 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/gateway-api/pkg/features"
+)
+
+const (
+	// gatewayClass is that of gatewayclass.yaml.
+	gatewayClass = "envoy-gateway"
+
+	// usableAddress is one of the lab's LoadBalancers that is never given out, as
+	// they are given out from the lowest.
+	usableAddress = "10.201.0.250"
+
+	// unusableAddress is no address, so Envoy Gateway cannot use it.
+	unusableAddress = "unusable.example.com"
+
+	// timeouts of what has no limit in conformant implementations: both runs share a
+	// small machine. How long a route may take to answer stays as it is.
+	timeouts = "CreateTimeout:120;DeleteTimeout:120;GetTimeout:30;GatewayMustHaveAddress:300;GatewayMustHaveCondition:300;" +
+		"GatewayStatusMustHaveListeners:180;GatewayListenersMustHaveConditions:180;ListenerSetMustHaveCondition:300;" +
+		"ListenerSetListenersMustHaveConditions:180;HTTPRouteMustNotHaveParents:180;HTTPRouteMustHaveCondition:180;" +
+		"TLSRouteMustHaveCondition:180;TCPRouteMustHaveCondition:180;UDPRouteMustHaveCondition:180;RouteMustHaveParents:180;" +
+		"NamespacesMustBeReady:900;LatestObservedGenerationSet:180;DefaultTestTimeout:180"
+)
+
+// Namespaces that the tests make, and remove at the end.
+var namespaces = []string{"gateway-conformance-infra", "gateway-conformance-app-backend", "gateway-conformance-web-backend"} //nolint:gochecknoglobals // A constant.
+
+// exempt are the features that Envoy Gateway does not claim: those of meshes, and what
+// EnvoyGatewaySuite of its test/conformance/suite.go leaves out at v1.9.0 for its
+// default mode.
+func exempt() []string {
+	out := []string{
+		string(features.GatewayHTTPSListenerDetectMisdirectedRequestsFeature.Name),
+		string(features.GatewayInfrastructurePropagationFeature.Name),
+	}
+	for _, f := range slices.Concat(features.MeshCoreFeatures.UnsortedList(), features.MeshExtendedFeatures.UnsortedList()) {
+		out = append(out, string(f.Name))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// skipped are the tests that Envoy Gateway leaves out, by the same file.
+func skipped() []string { return []string{"GatewayInfrastructure"} }
+
+// suiteFlags of upstream's program. With a test to run alone, nothing is left out, as
+// Envoy Gateway has it.
+func suiteFlags(report, project, version, only string) []string {
+	out := []string{
+		"-test.v=test2json",
+		"-test.run=^TestConformance$",
+		"-test.timeout=4h",
+		"-gateway-class=" + gatewayClass,
+		"-all-features",
+		"-exempt-features=" + strings.Join(exempt(), ","),
+		"-conformance-profiles=GATEWAY-HTTP,GATEWAY-TLS,GATEWAY-GRPC",
+		"-usable-address=" + usableAddress,
+		"-unusable-address=" + unusableAddress,
+		"-timeout-config-overrides=" + timeouts,
+		"-report-output=" + report,
+		"-organization=tailscale-gateway",
+		"-project=" + project,
+		"-version=" + version,
+		"-url=https://github.com/tailscale-gateway/tailscale-gateway",
+		"-contact=https://github.com/tailscale-gateway/tailscale-gateway/issues",
+	}
+	if only != "" {
+		return append(out, "-run-test="+only)
+	}
+	return append(out, "-skip-tests="+strings.Join(skipped(), ","))
+}
