@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -31,9 +32,10 @@ type lab struct {
 	crossplaneBin string
 }
 
-// findLab asks the lab that is up where its parts are.
-func findLab(ctx context.Context) (*lab, error) {
-	out, err := output(ctx, nil, nil, "go", "run", "./cluster/lab", "env")
+// findLab asks the lab that is up where its parts are. Flags are those of the lab's
+// command line that say what it is about.
+func findLab(ctx context.Context, flags ...string) (*lab, error) {
+	out, err := output(ctx, nil, nil, "go", slices.Concat([]string{"run", "./cluster/lab"}, flags, []string{"env"})...)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot read the lab's environment")
 	}

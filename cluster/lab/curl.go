@@ -17,7 +17,6 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/daemon"
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/netns"
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/plan"
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/tailnet"
@@ -29,7 +28,7 @@ type tailnetClientCmd struct {
 }
 
 func (c *tailnetClientCmd) Run(r runtime) error {
-	return r.daemon().EnsureClient(r, c.Name, c.Route...)
+	return r.daemon().EnsureClient(r, r.tailnet.Name, c.Name, c.Route...)
 }
 
 type tailnetUDPCmd struct {
@@ -40,10 +39,10 @@ type tailnetUDPCmd struct {
 }
 
 func (c *tailnetUDPCmd) Run(r runtime) error {
-	if err := r.daemon().EnsureClient(r, c.As); err != nil {
+	if err := r.daemon().EnsureClient(r, r.tailnet.Name, c.As); err != nil {
 		return err
 	}
-	conn, err := tailnet.Dial(r, daemon.ClientSocket(r.paths, c.As), "udp", c.Address)
+	conn, err := tailnet.Dial(r, r.paths.ClientSocket(r.tailnet.Name, c.As), "udp", c.Address)
 	if err != nil {
 		return err
 	}
@@ -95,10 +94,10 @@ type tailnetCurlCmd struct {
 }
 
 func (c *tailnetCurlCmd) Run(r runtime) error {
-	if err := r.daemon().EnsureClient(r, c.As); err != nil {
+	if err := r.daemon().EnsureClient(r, r.tailnet.Name, c.As); err != nil {
 		return err
 	}
-	return c.get(r, c.URL, tailnet.Transport(daemon.ClientSocket(r.paths, c.As)))
+	return c.get(r, c.URL, tailnet.Transport(r.paths.ClientSocket(r.tailnet.Name, c.As)))
 }
 
 // getFlags are what all commands have that get a URL.

@@ -42,10 +42,10 @@ func (c *loadCmd) Run(r runtime) error {
 		}
 		o.Dial = inCluster(p)
 	default:
-		if err := r.daemon().EnsureClient(r, daemon.DefaultClient); err != nil {
+		if err := r.daemon().EnsureClient(r, r.tailnet.Name, daemon.DefaultClient); err != nil {
 			return err
 		}
-		socket := daemon.ClientSocket(r.paths, daemon.DefaultClient)
+		socket := r.paths.ClientSocket(r.tailnet.Name, daemon.DefaultClient)
 		o.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			return tailnet.Dial(ctx, socket, network, addr)
 		}

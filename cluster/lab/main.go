@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command lab brings up real Kubernetes clusters and a simulated tailnet on one
+// Command lab brings up real Kubernetes clusters and simulated tailnets on one
 // Linux machine, as root, with nothing but the Go module proxy and Debian's
 // packages. Start with `go run ./cluster/lab --help`.
 //
@@ -23,6 +23,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/daemon"
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/host"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/plan"
 )
 
 const description = `A real cluster on this machine: etcd, Kubernetes, containerd, kube-router, which
@@ -35,12 +36,13 @@ for built programs (default ~/.cache), which "down" keeps.`
 
 type cli struct {
 	Cluster string `default:"one" env:"TSGW_CLUSTER" help:"Cluster that the command is about: one, two, ... as 'status' lists them."`
+	Tailnet string `default:"one" env:"TSGW_TAILNET" help:"Tailnet that the command is about: one, two, ... as 'status' lists them."`
 
 	Up            upCmd            `cmd:"" help:"Build what is missing and bring up the lab. Does nothing when it is up. After a crash or a reboot it starts anew."`
 	Down          downCmd          `cmd:"" help:"Remove the lab: every process, mount, network namespace, cgroup and file, but for the cache."`
 	Status        statusCmd        `cmd:"" help:"Show components, their health, and the ports on 127.0.0.1 that lead into the lab."`
 	Env           envCmd           `cmd:"" help:"Print shell exports for scripts: eval \"$(go run ./cluster/lab env)\"."`
-	Logs          logsCmd          `cmd:"" help:"Show the log of a component, for instance kubelet-one, tailnetsim or daemon."`
+	Logs          logsCmd          `cmd:"" help:"Show the log of a component, for instance kubelet-one, tailnetsim-one or daemon."`
 	Kubectl       kubectlCmd       `cmd:"" passthrough:"" help:"Run kubectl against a cluster: lab kubectl get pods -A. Another cluster: lab --cluster two kubectl ..."`
 	Kubeconfig    kubeconfigCmd    `cmd:"" help:"Print the path of a cluster's kubeconfig, for use on this machine."`
 	Helm          helmCmd          `cmd:"" passthrough:"" help:"Run Helm against a cluster: lab helm list -A."`
@@ -48,7 +50,8 @@ type cli struct {
 	Curl          curlCmd          `cmd:"" help:"GET a URL as the cluster's node does, by name or by address, or from outside of all clusters by the address of a LoadBalancer."`
 	TailnetClient tailnetClientCmd `cmd:"" help:"Make a client of the tailnet that is called NAME, and answers HTTP at port 8080 and UDP at 8081."`
 	TailnetUDP    tailnetUDPCmd    `cmd:"" name:"tailnet-udp" help:"Send a datagram as a client of the tailnet does, and print the answer."`
-	TailnetCurl   tailnetCurlCmd   `cmd:"" help:"GET a URL as a client of the tailnet does: lab tailnet-curl http://web.tail1234.ts.net/. It never goes another way."`
+	TailnetFault  tailnetFaultCmd  `cmd:"" help:"Have the tailnet's API answer errors, until --clear: lab --tailnet two tailnet-fault. Its machines stay connected."`
+	TailnetCurl   tailnetCurlCmd   `cmd:"" help:"GET a URL as a client of the tailnet does: lab tailnet-curl http://web.tail1234.ts.net/. It never goes another way. Another tailnet: lab --tailnet two tailnet-curl ..."`
 	Tailscale     tailscaleCmd     `cmd:"" help:"Run the tailscale command line of a tailnet client of the lab: lab tailscale status."`
 	Load          loadCmd          `cmd:"" help:"Ask a URL again and again, from the tailnet or from the cluster, and print how that went as JSON."`
 	Operator      operatorCmd      `cmd:"" help:"Build Tailscale's own operator, push it to the lab's registry, and print where its images and manifests are."`
@@ -69,6 +72,7 @@ type runtime struct {
 
 	paths   host.Paths
 	cluster string
+	tailnet plan.Tailnet
 }
 
 func (r runtime) daemon() daemon.Client { return daemon.Client{Paths: r.paths} }
@@ -97,6 +101,9 @@ func run(args []string) error {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	r := runtime{Context: ctx, cluster: c.Cluster}
+	if r.tailnet, err = plan.FindTailnet(c.Tailnet); err != nil {
+		return err
+	}
 	if k.Command() != "daemon <file>" {
 		if r.paths, err = host.FindPaths(os.Getenv); err != nil {
 			return err

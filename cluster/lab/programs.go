@@ -10,7 +10,6 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/daemon"
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/netns"
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/tools"
 )
@@ -71,7 +70,7 @@ type tailscaleCmd struct {
 }
 
 func (c *tailscaleCmd) Run(r runtime) error {
-	return pass(r, "tailscale", append([]string{"--socket", daemon.ClientSocket(r.paths, c.As)}, c.Args...))
+	return pass(r, "tailscale", append([]string{"--socket", r.paths.ClientSocket(r.tailnet.Name, c.As)}, c.Args...))
 }
 
 type execCmd struct {

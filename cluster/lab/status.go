@@ -85,7 +85,7 @@ func (c *envCmd) Run(r runtime) error {
 	if err != nil {
 		return err
 	}
-	tailnet, err := st.Forward(daemon.ForwardTailnet)
+	tailnet, err := tailnetAPI(r, st)
 	if err != nil {
 		return err
 	}
@@ -93,18 +93,27 @@ func (c *envCmd) Run(r runtime) error {
 		{"KUBECONFIG", r.paths.Kubeconfig(r.cluster)},
 		{"REGISTRY", registry},
 		{"REGISTRY_IN_CLUSTER", plan.Registry},
-		{"TAILNET_API", "http://" + tailnet},
-		{"TAILNET_API_IN_CLUSTER", plan.TailnetURL},
+		{"TAILNET_API", tailnet},
+		{"TAILNET_API_IN_CLUSTER", r.tailnet.URL},
 		{"CACHE", r.paths.Cache},
-		{"TAILNET_DOMAIN", plan.TailnetDomain},
+		{"TAILNET_DOMAIN", r.tailnet.Domain},
 		{"ACME_ROOT", daemon.ACMERoot(r.paths)},
 		{"WHOAMI", plan.Whoami},
-		{"TAILNET_CLIENT_ID", daemon.ClientID},
-		{"TAILNET_CLIENT_SECRET_FILE", daemon.SecretFile(r.paths)},
+		{"TAILNET_CLIENT_ID", r.tailnet.ClientID},
+		{"TAILNET_CLIENT_SECRET_FILE", daemon.SecretFile(r.paths, r.tailnet)},
 	} {
 		fmt.Printf("export %s=%q\n", kv[0], kv[1])
 	}
 	return nil
+}
+
+// tailnetAPI is the URL of a tailnet's API on the host's loopback.
+func tailnetAPI(r runtime, st daemon.Status) (string, error) {
+	if r.tailnet.Index >= st.Tailnets {
+		return "", errors.Errorf("cannot find tailnet %q: the lab was brought up with --tailnets=%d", r.tailnet.Name, st.Tailnets)
+	}
+	from, err := st.Forward(daemon.ForwardTailnet + r.tailnet.Name)
+	return "http://" + from, err
 }
 
 type logsCmd struct {

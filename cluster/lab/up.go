@@ -25,8 +25,9 @@ import (
 
 type upCmd struct {
 	Clusters int           `help:"How many clusters to make. One by default; a lab that is up keeps those it has."`
+	Tailnets int           `help:"How many tailnets to make, which know nothing of each other. One by default. Only machines of the first get certificates."`
 	Install  bool          `help:"Install what is missing with apt-get."`
-	Policy   string        `type:"existingfile" help:"HuJSON file with the tailnet's policy. By default tag:k8s may host services, and everyone reaches everyone."`
+	Policy   string        `type:"existingfile" help:"HuJSON file with the policy of each tailnet at first. By default tag:k8s may host services, and everyone reaches everyone."`
 	Timeout  time.Duration `default:"10m" help:"How long to wait for the lab, once everything is built."`
 }
 
@@ -77,6 +78,9 @@ func lock(r runtime) (func(), error) {
 func (c *upCmd) already(st daemon.Status) error {
 	if c.Clusters != 0 && st.Clusters != c.Clusters {
 		return errors.Errorf("a lab with %d clusters is up: run `lab down` first", st.Clusters)
+	}
+	if c.Tailnets != 0 && st.Tailnets != c.Tailnets {
+		return errors.Errorf("a lab with %d tailnets is up: run `lab down` first", st.Tailnets)
 	}
 	fmt.Println("the lab is up already")
 	hints()
@@ -152,7 +156,7 @@ func (c *upCmd) start(r runtime, b *tools.Builder) error {
 			return errors.Wrap(err, "cannot find policy")
 		}
 	}
-	cfg, err := json.MarshalIndent(daemon.Config{Paths: p, Clusters: max(c.Clusters, 1), Bin: bin, Crossplane: crossplane, Policy: policy}, "", "  ")
+	cfg, err := json.MarshalIndent(daemon.Config{Paths: p, Clusters: max(c.Clusters, 1), Tailnets: max(c.Tailnets, 1), Bin: bin, Crossplane: crossplane, Policy: policy}, "", "  ")
 	if err != nil {
 		return errors.Wrap(err, "cannot encode configuration")
 	}

@@ -36,19 +36,19 @@ const (
 
 // ACMERoot is the file of the root that the lab's ACME server signs by. The server
 // makes it anew each time it starts.
-func ACMERoot(p host.Paths) string { return filepath.Join(p.Tailnet(), "acme-root.pem") }
+func ACMERoot(p host.Paths) string { return filepath.Join(p.ACME(), "root.pem") }
 
 // acmeFile is a file of the ACME server.
-func acmeFile(p host.Paths, name string) string { return filepath.Join(p.Tailnet(), acme+name) }
+func acmeFile(p host.Paths, name string) string { return filepath.Join(p.ACME(), acme+name) }
 
 // trusted is the bundle of certificates that the lab's tailscaled trust: this
 // machine's, and the one that the ACME server's own HTTPS is signed by.
-func trusted(p host.Paths) string { return filepath.Join(p.Tailnet(), "ca-certificates.crt") }
+func trusted(p host.Paths) string { return filepath.Join(p.ACME(), "ca-certificates.crt") }
 
 // writeACME writes the files of the ACME server, and the bundle for images.
 func writeACME(p host.Paths, now time.Time) error {
-	if err := os.MkdirAll(p.Tailnet(), 0o700); err != nil {
-		return errors.Wrap(err, "cannot make the tailnet's folder")
+	if err := os.MkdirAll(p.ACME(), 0o700); err != nil {
+		return errors.Wrap(err, "cannot make the ACME server's folder")
 	}
 	ca, err := pki.NewAuthority("lab ACME server", now)
 	if err != nil {
@@ -58,7 +58,7 @@ func writeACME(p host.Paths, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if err := pki.WritePair(p.Tailnet(), acme, cert, key); err != nil {
+	if err := pki.WritePair(p.ACME(), acme, cert, key); err != nil {
 		return err
 	}
 	if err := os.WriteFile(acmeFile(p, "-ca.crt"), ca.PEM(), 0o644); err != nil { // A certificate is public.
@@ -88,7 +88,7 @@ func writeACME(p host.Paths, now time.Time) error {
 }
 
 // acmeServer is the process that plays Let's Encrypt. It validates by the records
-// that nodes have control set.
+// that nodes of the first tailnet have control set: there is one public DNS.
 func acmeServer(p host.Paths, binary string) component.Component {
 	return component.Component{
 		Name: acme, Program: acme, Namespace: plan.TailnetNamespace,

@@ -78,10 +78,10 @@ func (c Client) Status(ctx context.Context, components bool) (Status, error) {
 	return st, errors.Wrap(json.Unmarshal(b, &st), "cannot decode the lab's status")
 }
 
-// EnsureClient makes a tailnet client of that name, which is a router for the
+// EnsureClient makes a client of that name in a tailnet, which is a router for the
 // routes, unless there is one.
-func (c Client) EnsureClient(ctx context.Context, name string, routes ...string) error {
-	_, err := c.do(ctx, http.MethodPost, "/clients/"+url.PathEscape(name)+"?"+url.Values{"route": routes}.Encode())
+func (c Client) EnsureClient(ctx context.Context, tailnet, name string, routes ...string) error {
+	_, err := c.do(ctx, http.MethodPost, "/tailnets/"+url.PathEscape(tailnet)+"/clients/"+url.PathEscape(name)+"?"+url.Values{"route": routes}.Encode())
 	return err
 }
 

@@ -31,13 +31,14 @@ import (
 // A Config is what the command line tells the daemon, in a file.
 type Config struct {
 	Paths host.Paths `json:"paths"`
-	// Clusters counts the clusters to make.
+	// Clusters and Tailnets count what to make.
 	Clusters int `json:"clusters"`
+	Tailnets int `json:"tailnets"`
 	// Bin are the paths of built binaries by name, with the simulator's.
 	Bin map[string]string `json:"bin"`
 	// Crossplane is the folder of Crossplane's module.
 	Crossplane string `json:"crossplane"`
-	// Policy is a file with the tailnet's policy. Empty for the default one.
+	// Policy is a file with the policy of each tailnet at first. Empty for the default one.
 	Policy string `json:"policy,omitempty"`
 }
 
@@ -48,6 +49,7 @@ func ConfigFile(p host.Paths) string { return filepath.Join(p.State, "lab.json")
 type Daemon struct {
 	cfg      Config
 	plans    []plan.Cluster
+	tailnets []plan.Tailnet
 	progress *progress
 
 	// mu guards what follows.
@@ -76,7 +78,11 @@ func Run(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	d := &Daemon{cfg: cfg, plans: plans, progress: &progress{now: time.Now}, namespaces: map[string]*netns.Namespace{}}
+	tailnets, err := plan.Tailnets(cfg.Tailnets)
+	if err != nil {
+		return err
+	}
+	d := &Daemon{cfg: cfg, plans: plans, tailnets: tailnets, progress: &progress{now: time.Now}, namespaces: map[string]*netns.Namespace{}}
 	ctx, cancel := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer cancel()
 	for _, dir := range []string{cfg.Paths.Run, cfg.Paths.Logs()} {
@@ -135,8 +141,13 @@ func (d *Daemon) serve(ctx context.Context) (func(), error) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(d.status(r.Context(), r.URL.Query().Has("components"))) // The asker is gone else.
 	})
-	mux.HandleFunc("POST /clients/{name}", func(w http.ResponseWriter, r *http.Request) {
-		if err := d.ensureClient(r.Context(), r.PathValue("name"), r.URL.Query()["route"], func(string) {}); err != nil {
+	mux.HandleFunc("POST /tailnets/{tailnet}/clients/{name}", func(w http.ResponseWriter, r *http.Request) {
+		t, err := d.findTailnet(r.PathValue("tailnet"))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusNotFound)
+			return
+		}
+		if err := d.ensureClient(r.Context(), t, r.PathValue("name"), r.URL.Query()["route"], func(string) {}); err != nil {
 			http.Error(w, err.Error(), http.StatusBadGateway)
 		}
 	})
@@ -147,7 +158,7 @@ func (d *Daemon) serve(ctx context.Context) (func(), error) {
 
 func (d *Daemon) status(ctx context.Context, components bool) Status {
 	d.mu.Lock()
-	st := Status{Clusters: d.cfg.Clusters, Ready: d.ready, Failed: d.failed, Steps: d.progress.list(), Forwards: append([]Forward(nil), d.forwards...)}
+	st := Status{Clusters: d.cfg.Clusters, Tailnets: d.cfg.Tailnets, Ready: d.ready, Failed: d.failed, Steps: d.progress.list(), Forwards: append([]Forward(nil), d.forwards...)}
 	all := append([]*supervised(nil), d.components...)
 	d.mu.Unlock()
 	if !components {
@@ -204,16 +215,26 @@ func (d *Daemon) forwardTo(name string) string {
 	return ""
 }
 
-// ensureClient makes a tailnet client of that name, which advertises the routes,
+// findTailnet returns one of the lab's tailnets.
+func (d *Daemon) findTailnet(name string) (plan.Tailnet, error) {
+	for _, t := range d.tailnets {
+		if t.Name == name {
+			return t, nil
+		}
+	}
+	return plan.Tailnet{}, errors.Errorf("cannot find tailnet %q: the lab was brought up with --tailnets=%d", name, len(d.tailnets))
+}
+
+// ensureClient makes a client of that name in a tailnet, which advertises the routes,
 // unless there is one, and waits until it joined.
-func (d *Daemon) ensureClient(ctx context.Context, name string, routes []string, say func(string)) error {
+func (d *Daemon) ensureClient(ctx context.Context, t plan.Tailnet, name string, routes []string, say func(string)) error {
 	if !clientName.MatchString(name) {
 		return errors.Errorf("cannot make tailnet client %q: the name must be a DNS label", name)
 	}
 	d.clients.Lock()
 	defer d.clients.Unlock()
 	p := d.cfg.Paths
-	c := client(p, d.cfg.Bin, name)
+	c := client(p, t, d.cfg.Bin, name)
 	d.mu.Lock()
 	known := false
 	for _, s := range d.components {
@@ -221,21 +242,21 @@ func (d *Daemon) ensureClient(ctx context.Context, name string, routes []string,
 	}
 	d.mu.Unlock()
 	if !known {
-		key, err := mintKey(ctx, d.forwardTo(ForwardTailnet), SecretFile(p), name)
+		key, err := d.mintKey(ctx, t, name)
 		if err != nil {
 			return err
 		}
-		if err := writeClient(p, name, key, routes); err != nil {
+		if err := writeClient(p, t, name, key, routes); err != nil {
 			return err
 		}
 		if err := d.start(ctx, c, time.Minute, say); err != nil {
 			return err
 		}
 	}
-	if err := joined(ctx, p, name, say); err != nil || len(routes) == 0 {
+	if err := joined(ctx, p.ClientSocket(t.Name, name), name, say); err != nil || len(routes) == 0 {
 		return err
 	}
-	return enableRoutes(ctx, d.forwardTo(ForwardTailnet), SecretFile(p), name, routes)
+	return d.enableRoutes(ctx, t, name, routes)
 }
 
 // Log is where a component's log is; name may also be "daemon".

@@ -55,8 +55,9 @@ type Forward struct {
 
 // A Status is all that the daemon tells.
 type Status struct {
-	// Clusters counts the lab's clusters.
+	// Clusters and Tailnets count those of the lab.
 	Clusters int `json:"clusters"`
+	Tailnets int `json:"tailnets"`
 	// Ready is true once all steps are done; Failed when one failed.
 	Ready      bool              `json:"ready"`
 	Failed     bool              `json:"failed"`

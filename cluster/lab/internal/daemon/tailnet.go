@@ -27,20 +27,16 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/plan"
 )
 
-const (
-	// ClientID is the simulated tailnet's OAuth client.
-	ClientID = "lab"
-	// DefaultClient is the tailnet client that every lab has.
-	DefaultClient = "client"
-)
+// DefaultClient is the client that every tailnet of a lab has.
+const DefaultClient = "client"
 
 // clientName is what a machine of the tailnet may be called.
 var clientName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// policy of the simulated tailnet unless another is given: proxies may host any
+// policy of a simulated tailnet unless another is given: proxies may host any
 // service of their tag, and everyone reaches everyone.
 const policy = `{
-  // The policy of the lab's tailnet.
+  // The policy of a tailnet of the lab.
   "tagOwners": {
     "tag:k8s-operator": [], // The OAuth client's own tag.
     "tag:k8s":          ["tag:k8s-operator"],
@@ -59,17 +55,13 @@ const policy = `{
 `
 
 // SecretFile holds the OAuth client's secret.
-func SecretFile(p host.Paths) string { return filepath.Join(p.Tailnet(), "client-secret") }
-
-// ClientSocket is where a tailnet client's LocalAPI is reached.
-func ClientSocket(p host.Paths, name string) string {
-	return filepath.Join(p.Run, "client-"+name+".sock")
+func SecretFile(p host.Paths, t plan.Tailnet) string {
+	return filepath.Join(p.Tailnet(t.Name), "client-secret")
 }
 
-// writeTailnet writes the files that the simulator reads. A secret that is
-// there stays, as users may have put it into a cluster.
-func writeTailnet(p host.Paths, policyFile string) error {
-	if err := os.MkdirAll(p.Tailnet(), 0o700); err != nil {
+// writeTailnet writes the files that a tailnet's simulator reads.
+func writeTailnet(p host.Paths, t plan.Tailnet, policyFile string) error {
+	if err := os.MkdirAll(p.Tailnet(t.Name), 0o700); err != nil {
 		return errors.Wrap(err, "cannot make the tailnet's folder")
 	}
 	body := []byte(policy)
@@ -79,49 +71,54 @@ func writeTailnet(p host.Paths, policyFile string) error {
 			return errors.Wrap(err, "cannot read policy")
 		}
 	}
-	if err := os.WriteFile(filepath.Join(p.Tailnet(), "policy.hujson"), body, 0o644); err != nil { // No secret.
+	if err := os.WriteFile(filepath.Join(p.Tailnet(t.Name), "policy.hujson"), body, 0o644); err != nil { // No secret.
 		return errors.Wrap(err, "cannot write policy")
 	}
-	secret := "tskey-client-" + ClientID + "-" + rand.Text()
-	return errors.Wrap(os.WriteFile(SecretFile(p), []byte(secret), 0o600), "cannot write secret of OAuth client")
+	secret := "tskey-client-" + t.ClientID + "-" + rand.Text()
+	return errors.Wrap(os.WriteFile(SecretFile(p, t), []byte(secret), 0o600), "cannot write secret of OAuth client")
 }
 
-// simulator is the process that is the tailnet.
-func simulator(p host.Paths, binary string) component.Component {
-	return component.Component{
-		Name: "tailnetsim", Program: "tailnetsim", Namespace: plan.TailnetNamespace,
+// simulator is the process that is a tailnet.
+func simulator(p host.Paths, t plan.Tailnet, binary string) component.Component {
+	c := component.Component{
+		Name: "tailnetsim-" + t.Name, Program: "tailnetsim", Namespace: plan.TailnetNamespace,
 		Command: []string{
 			binary,
-			"--listen", plan.HubAddress + ":80",
-			"--stun", plan.HubAddress + ":3478",
-			"--dns", plan.PublicDNS,
-			"--domain", plan.TailnetDomain,
-			"--client-id", ClientID,
-			"--client-secret-file", SecretFile(p),
-			"--policy", filepath.Join(p.Tailnet(), "policy.hujson"),
-			"--state", filepath.Join(p.Tailnet(), "state.json"),
+			"--listen", t.HostPort(),
+			"--stun", net.JoinHostPort(t.Address.String(), "3478"),
+			"--domain", t.Domain,
+			"--tailnet", t.Organization,
+			"--client-id", t.ClientID,
+			"--client-secret-file", SecretFile(p, t),
+			"--policy", filepath.Join(p.Tailnet(t.Name), "policy.hujson"),
+			"--state", filepath.Join(p.Tailnet(t.Name), "state.json"),
 			"--sim-admin",
 		},
-		Ready: component.Check{URL: plan.TailnetURL + "/key?v=100"},
+		Ready: component.Check{URL: t.URL + "/key?v=100"},
 	}
+	if t.Index == 0 {
+		c.Command = append(c.Command, "--dns", plan.PublicDNS)
+	}
+	return c
 }
 
-func apiClient(api, secretFile string) (*tsclient.Client, error) {
-	secret, err := os.ReadFile(secretFile)
+// apiClient asks a tailnet's API by its forward, as the OAuth library dials on its
+// own.
+func (d *Daemon) apiClient(t plan.Tailnet) (*tsclient.Client, error) {
+	secret, err := os.ReadFile(SecretFile(d.cfg.Paths, t))
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot read secret of OAuth client")
 	}
-	u, err := url.Parse("http://" + api)
+	u, err := url.Parse("http://" + d.forwardTo(ForwardTailnet+t.Name))
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot parse the API's address")
 	}
-	return &tsclient.Client{BaseURL: u, Tailnet: "-", Auth: &tsclient.OAuth{ClientID: ClientID, ClientSecret: string(secret)}}, nil
+	return &tsclient.Client{BaseURL: u, Tailnet: "-", Auth: &tsclient.OAuth{ClientID: t.ClientID, ClientSecret: string(secret)}}, nil
 }
 
-// mintKey makes a key for one client of the lab. The API is reached by its
-// forward, as the OAuth library dials on its own.
-func mintKey(ctx context.Context, api, secretFile, name string) (string, error) {
-	c, err := apiClient(api, secretFile)
+// mintKey makes a key for one client of a tailnet.
+func (d *Daemon) mintKey(ctx context.Context, t plan.Tailnet, name string) (string, error) {
+	c, err := d.apiClient(t)
 	if err != nil {
 		return "", err
 	}
@@ -135,22 +132,22 @@ func mintKey(ctx context.Context, api, secretFile, name string) (string, error) 
 	return key.Key, nil
 }
 
-// client is a real tailscaled in userspace mode that joined the tailnet.
-func client(p host.Paths, bin map[string]string, name string) component.Component {
-	dir := p.Client(name)
+// client is a real tailscaled in userspace mode that joined a tailnet.
+func client(p host.Paths, t plan.Tailnet, bin map[string]string, name string) component.Component {
+	dir, socket := p.Client(t.Name, name), p.ClientSocket(t.Name, name)
 	return component.Component{
-		Name: "client-" + name, Program: "tailscaled", Namespace: plan.ClientNamespace,
+		Name: "client-" + t.Name + "-" + name, Program: "tailscaled", Namespace: plan.ClientNamespace,
 		Command: []string{
 			bin["tailscaled"],
 			"--config", filepath.Join(dir, "config.json"),
 			"--no-logs-no-support",
 			"--port", "0",
-			"--socket", ClientSocket(p, name),
+			"--socket", socket,
 			"--statedir", dir,
 			"--tun", "userspace-networking",
 		},
 		Env:   []string{"TS_DISABLE_PORTMAPPER=1", "TS_ASSUME_NETWORK_UP_FOR_TEST=1", "TS_PANIC_IF_HIT_MAIN_CONTROL=1"},
-		Ready: component.Check{Socket: ClientSocket(p, name)},
+		Ready: component.Check{Socket: socket},
 	}
 }
 
@@ -170,8 +167,8 @@ func clientServer(bin map[string]string) component.Component {
 
 // enableRoutes lets peers use all routes that a client advertises, as an admin
 // does.
-func enableRoutes(ctx context.Context, api, secretFile, name string, routes []string) error {
-	c, err := apiClient(api, secretFile)
+func (d *Daemon) enableRoutes(ctx context.Context, t plan.Tailnet, name string, routes []string) error {
+	c, err := d.apiClient(t)
 	if err != nil {
 		return err
 	}
@@ -188,9 +185,8 @@ func enableRoutes(ctx context.Context, api, secretFile, name string, routes []st
 }
 
 // writeClient writes the configuration that makes a tailscaled join.
-func writeClient(p host.Paths, name, key string, routes []string) error {
-	server, hostname := plan.TailnetURL, name
-	cfg := ipn.ConfigVAlpha{Version: "alpha0", Locked: "false", ServerURL: &server, AuthKey: &key, Hostname: &hostname, AcceptDNS: "false"}
+func writeClient(p host.Paths, t plan.Tailnet, name, key string, routes []string) error {
+	cfg := ipn.ConfigVAlpha{Version: "alpha0", Locked: "false", ServerURL: &t.URL, AuthKey: &key, Hostname: &name, AcceptDNS: "false"}
 	for _, r := range routes {
 		prefix, err := netip.ParsePrefix(r)
 		if err != nil {
@@ -202,15 +198,16 @@ func writeClient(p host.Paths, name, key string, routes []string) error {
 	if err != nil {
 		return errors.Wrap(err, "cannot encode client's configuration")
 	}
-	if err := os.MkdirAll(p.Client(name), 0o700); err != nil {
+	dir := p.Client(t.Name, name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return errors.Wrap(err, "cannot make client's folder")
 	}
-	return errors.Wrap(os.WriteFile(filepath.Join(p.Client(name), "config.json"), b, 0o600), "cannot write client's configuration")
+	return errors.Wrap(os.WriteFile(filepath.Join(dir, "config.json"), b, 0o600), "cannot write client's configuration")
 }
 
-// joined waits until a client is part of the tailnet.
-func joined(ctx context.Context, p host.Paths, name string, say func(string)) error {
-	lc := &local.Client{Socket: ClientSocket(p, name), UseSocketOnly: true}
+// joined waits until a client is part of its tailnet.
+func joined(ctx context.Context, socket, name string, say func(string)) error {
+	lc := &local.Client{Socket: socket, UseSocketOnly: true}
 	return until(ctx, time.Minute, say, func(ctx context.Context) error {
 		st, err := lc.StatusWithoutPeers(ctx)
 		if err != nil {

@@ -31,10 +31,10 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/registry"
 )
 
-// Names of forwards. A cluster's is ForwardAPIServer and its name.
+// Names of forwards. A tailnet's and a cluster's end with its name.
 const (
 	ForwardRegistry  = "registry"
-	ForwardTailnet   = "tailnet"
+	ForwardTailnet   = "tailnet-"
 	ForwardAPIServer = "kube-apiserver-"
 )
 
@@ -58,7 +58,10 @@ func (d *Daemon) up(ctx context.Context) error {
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.images(ctx) })
-	g.Go(func() error { return d.tailnet(ctx) })
+	g.Go(func() error { return d.outside(ctx) })
+	for _, t := range d.tailnets {
+		g.Go(func() error { return d.tailnet(ctx, t) })
+	}
 	for _, p := range d.plans {
 		g.Go(func() error { return d.cluster(ctx, p) })
 	}
@@ -74,6 +77,11 @@ func (d *Daemon) networks(ctx context.Context) error {
 	onHub := func(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, plan.HubBits) }
 	if err := hub.Bridge(plan.HubBridge, onHub(netip.MustParseAddr(plan.HubAddress))); err != nil {
 		return err
+	}
+	for _, t := range d.tailnets[1:] {
+		if err := hub.Loopback(netip.PrefixFrom(t.Address, t.Address.BitLen())); err != nil {
+			return errors.Wrapf(err, "cannot give tailnet %q its address", t.Name)
+		}
 	}
 	client, err := d.namespace(plan.ClientNamespace)
 	if err != nil {
@@ -187,21 +195,10 @@ func (d *Daemon) images(ctx context.Context) error {
 	})
 }
 
-func (d *Daemon) tailnet(ctx context.Context) error {
-	err := d.progress.run("tailnet simulator", func(say func(string)) error {
-		if err := writeTailnet(d.cfg.Paths, d.cfg.Policy); err != nil {
-			return err
-		}
-		if err := d.start(ctx, simulator(d.cfg.Paths, d.cfg.Bin["tailnetsim"]), componentLimit, say); err != nil {
-			return err
-		}
-		_, err := d.addForward(ctx, ForwardTailnet, plan.TailnetPort, plan.TailnetNamespace, plan.HubAddress+":80")
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	err = d.progress.run("ACME server", func(say func(string)) error {
+// outside starts what is there once, however many tailnets and clusters there are:
+// the ACME server, and what answers behind the tailnets' clients.
+func (d *Daemon) outside(ctx context.Context) error {
+	err := d.progress.run("ACME server", func(say func(string)) error {
 		if err := d.start(ctx, acmeServer(d.cfg.Paths, d.cfg.Bin[acme]), componentLimit, say); err != nil {
 			return err
 		}
@@ -210,12 +207,28 @@ func (d *Daemon) tailnet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return d.progress.run("tailnet client", func(say func(string)) error {
-		if err := d.start(ctx, clientServer(d.cfg.Bin), componentLimit, say); err != nil {
+	return d.progress.run("server behind tailnet clients", func(say func(string)) error {
+		return d.start(ctx, clientServer(d.cfg.Bin), componentLimit, say)
+	})
+}
+
+// tailnet brings up one tailnet, with a client in it.
+func (d *Daemon) tailnet(ctx context.Context, t plan.Tailnet) error {
+	name := "tailnet " + t.Name + ": "
+	err := d.progress.run(name+"simulator", func(say func(string)) error {
+		if err := writeTailnet(d.cfg.Paths, t, d.cfg.Policy); err != nil {
 			return err
 		}
-		return d.ensureClient(ctx, DefaultClient, nil, say)
+		if err := d.start(ctx, simulator(d.cfg.Paths, t, d.cfg.Bin["tailnetsim"]), componentLimit, say); err != nil {
+			return err
+		}
+		_, err := d.addForward(ctx, ForwardTailnet+t.Name, plan.TailnetPort+t.Index, plan.TailnetNamespace, t.HostPort())
+		return err
 	})
+	if err != nil {
+		return err
+	}
+	return d.progress.run(name+"client", func(say func(string)) error { return d.ensureClient(ctx, t, DefaultClient, nil, say) })
 }
 
 // cluster brings up one cluster, and ends when its node is ready and its DNS

@@ -92,8 +92,19 @@ func (p Paths) PIDFile() string { return filepath.Join(p.State, "daemon.pid") }
 // Registry is the folder of the registry's content.
 func (p Paths) Registry() string { return filepath.Join(p.State, "registry") }
 
-// Tailnet is the folder of the simulator's files.
-func (p Paths) Tailnet() string { return filepath.Join(p.State, "tailnet") }
+// ACME is the folder of the ACME server's files.
+func (p Paths) ACME() string { return filepath.Join(p.State, "acme") }
 
-// Client is the folder of a tailnet client's files.
-func (p Paths) Client(name string) string { return filepath.Join(p.State, "clients", name) }
+// Tailnet is the folder of one tailnet's files.
+func (p Paths) Tailnet(name string) string { return filepath.Join(p.State, "tailnets", name) }
+
+// Client is the folder of the files of a tailnet's client.
+func (p Paths) Client(tailnet, name string) string {
+	return filepath.Join(p.Tailnet(tailnet), "clients", name)
+}
+
+// ClientSocket is where the LocalAPI of a tailnet's client is reached. No tailnet's
+// name has a dash.
+func (p Paths) ClientSocket(tailnet, name string) string {
+	return filepath.Join(p.Run, tailnet+"-"+name+".sock")
+}

@@ -12,14 +12,15 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// The network that joins clusters, clients and the tailnet simulator. It plays
+// The network that joins clusters, clients and the tailnets' simulators. It plays
 // the internet's part: clusters reach it by masquerading, as behind any NAT.
 const (
-	// TailnetNamespace holds the simulator and the registry.
+	// TailnetNamespace holds the simulators and the registry.
 	TailnetNamespace = "tsgw-tailnet"
 	// ClientNamespace holds the tailnet clients of the lab itself.
 	ClientNamespace = "tsgw-client"
-	// HubAddress is where simulator and registry are reached by everyone.
+	// HubAddress is where the registry and the first tailnet are reached by
+	// everyone. Other tailnets have addresses beside it.
 	HubAddress = "10.200.0.1"
 	// ClientAddress is the address of ClientNamespace on the hub's network.
 	ClientAddress = "10.200.0.200"
@@ -40,9 +41,8 @@ const (
 
 	// Registry is the lab's registry as nodes and pods see it.
 	Registry = HubAddress + ":5000"
-	// TailnetURL is API and control server of the simulated tailnet.
-	TailnetURL = "http://" + HubAddress
-	// PublicDNS is where the records that nodes have control set are asked for.
+	// PublicDNS is where the records that nodes of the first tailnet have control
+	// set are asked for.
 	PublicDNS = HubAddress + ":53"
 	// ACMEDirectory is where tailscaled in the lab gets certificates: the server
 	// that listens on ACMEAddress plays Let's Encrypt.
@@ -50,21 +50,23 @@ const (
 	ACMEAddress   = HubAddress + ":14000"
 	// ACMEManagementAddress is where the ACME server tells its root.
 	ACMEManagementAddress = HubAddress + ":15000"
-	// TailnetDomain is the tailnet's MagicDNS suffix.
-	TailnetDomain = "tail1234.ts.net"
 
 	// RegistryPort, TailnetPort and APIServerPort are the ports on the host's
 	// loopback that are forwarded into the lab, when they are free. Cluster i's
-	// API server has APIServerPort+i.
+	// API server has APIServerPort+i, tailnet i has TailnetPort+i.
 	RegistryPort  = 15000
 	TailnetPort   = 15080
 	APIServerPort = 16443
 )
 
-// MaxClusters is how many clusters a lab can have.
-const MaxClusters = 8
+// MaxClusters and MaxTailnets are how many clusters and tailnets a lab can have.
+const (
+	MaxClusters = 8
+	MaxTailnets = 8
+)
 
-var names = [MaxClusters]string{"one", "two", "three", "four", "five", "six", "seven", "eight"}
+// names of clusters, and of tailnets.
+var names = [...]string{"one", "two", "three", "four", "five", "six", "seven", "eight"}
 
 // A Cluster is the names and addresses of one cluster. No two clusters share any
 // of them.

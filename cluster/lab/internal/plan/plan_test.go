@@ -29,7 +29,7 @@ func TestClusters(t *testing.T) {
 		"All": {
 			reason: "As many clusters as there are names should be planned.",
 			n:      MaxClusters,
-			want:   want{names: names[:]},
+			want:   want{names: names[:MaxClusters]},
 		},
 		"ErrNone": {
 			reason: "A lab without a cluster should be refused.",
@@ -66,7 +66,14 @@ func TestClustersShareNothing(t *testing.T) {
 	}
 	hub := netip.PrefixFrom(netip.MustParseAddr(HubAddress), HubBits).Masked()
 	ranges := []netip.Prefix{hub, netip.MustParsePrefix("100.64.0.0/10")}
-	wans := map[netip.Addr]bool{netip.MustParseAddr(HubAddress): true, netip.MustParseAddr(ClientAddress): true}
+	wans := map[netip.Addr]bool{netip.MustParseAddr(ClientAddress): true}
+	tailnets, err := Tailnets(MaxTailnets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range tailnets {
+		wans[n.Address] = true
+	}
 	for _, c := range all {
 		for _, r := range []netip.Prefix{c.Pods, c.Services, c.LoadBalancers} {
 			for _, other := range ranges {
