@@ -34,7 +34,10 @@ func provisions(t *testing.T) {
 // leaksNoSecret looks for the credential and for auth keys wherever a person or
 // a collector reads: objects but Secrets, events, and every pod's log.
 func leaksNoSecret(t *testing.T) {
-	secret := strings.TrimSpace(readFile(t, fromLab(t, "TAILNET_CLIENT_SECRET_FILE")))
+	secrets := []string{"tskey-auth-", "tskey-client-wrong"}
+	for _, n := range []tailnet{tailnetOne, tailnetTwo} {
+		secrets = append(secrets, strings.TrimSpace(readFile(t, n.env(t, "TAILNET_CLIENT_SECRET_FILE"))))
+	}
 	kinds := strings.Fields(kubectl(t, "api-resources", "--verbs=list", "-o=name"))
 	var readable []string
 	for _, k := range kinds {
@@ -52,7 +55,7 @@ func leaksNoSecret(t *testing.T) {
 		t.Fatalf("only %d places to look at", len(texts))
 	}
 	for where, text := range texts {
-		for _, s := range []string{secret, "tskey-auth-", "tskey-client-wrong"} {
+		for _, s := range secrets {
 			if strings.Contains(text, s) {
 				t.Errorf("%s holds %q", where, s[:min(len(s), 16)]+"...")
 			}

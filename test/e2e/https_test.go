@@ -8,7 +8,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -35,15 +34,7 @@ spec:
 // setHTTPS turns HTTPS in the tailnet on or off, as an admin does.
 func setHTTPS(t *testing.T, on bool) {
 	t.Helper()
-	u, err := url.Parse(fromLab(t, "TAILNET_API"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &tsclient.Client{BaseURL: u, Auth: &tsclient.OAuth{
-		ClientID:     fromLab(t, "TAILNET_CLIENT_ID"),
-		ClientSecret: strings.TrimSpace(readFile(t, fromLab(t, "TAILNET_CLIENT_SECRET_FILE"))),
-	}}
-	if err := c.TailnetSettings().Update(t.Context(), tsclient.UpdateTailnetSettingsRequest{HTTPSEnabled: &on}); err != nil {
+	if err := tailnetClient(t).TailnetSettings().Update(t.Context(), tsclient.UpdateTailnetSettingsRequest{HTTPSEnabled: &on}); err != nil {
 		t.Fatalf("cannot change the tailnet's settings: %v", err)
 	}
 }

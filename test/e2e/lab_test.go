@@ -9,10 +9,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"net/http"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,32 +19,10 @@ import (
 
 const namespace = "quickstart"
 
-// labEnv are the lab's addresses and files, as `lab env` prints them.
-var labEnv = sync.OnceValues(func() (map[string]string, error) {
-	out, err := exec.Command(lab, "env").Output()
-	if err != nil {
-		return nil, err
-	}
-	env := map[string]string{}
-	for line := range strings.Lines(string(out)) {
-		name, quoted, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "export "), "=")
-		if env[name], err = strconv.Unquote(quoted); err != nil {
-			return nil, err
-		}
-	}
-	return env, nil
-})
-
+// fromLab is an address or a file of the lab.
 func fromLab(t *testing.T, key string) string {
 	t.Helper()
-	env, err := labEnv()
-	if err != nil {
-		t.Fatalf("cannot read the lab's environment: %v", err)
-	}
-	if env[key] == "" {
-		t.Fatalf("the lab has no %s", key)
-	}
-	return env[key]
+	return tailnetOne.env(t, key)
 }
 
 // labBin is the path of a program that the lab built.
@@ -124,61 +100,6 @@ func eventually(t *testing.T, timeout time.Duration, what string, check func() s
 		case <-tick.C:
 		}
 	}
-}
-
-// A state is what the simulated tailnet holds.
-type state struct {
-	Devices []struct {
-		NodeID   string   `json:"nodeId"`
-		Hostname string   `json:"hostname"`
-		Online   bool     `json:"online"`
-		Tags     []string `json:"tags"`
-	} `json:"devices"`
-	Keys []struct {
-		ID          string `json:"id"`
-		Description string `json:"description"`
-		Invalid     bool   `json:"invalid"`
-	} `json:"keys"`
-	Services []struct {
-		Name string `json:"name"`
-
-		// Primary is the node that has the service's addresses now.
-		Primary string `json:"primary"`
-	} `json:"services"`
-}
-
-func tailnetState(t *testing.T) state {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fromLab(t, "TAILNET_API")+"/sim/state", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rsp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatalf("cannot read the tailnet's state: %v", err)
-	}
-	defer rsp.Body.Close()
-	s := state{}
-	if err := json.NewDecoder(rsp.Body).Decode(&s); err != nil {
-		t.Fatalf("cannot parse the tailnet's state: %v", err)
-	}
-	return s
-}
-
-// ours counts what of the tailnet this cluster made: machines of the quickstart,
-// their keys, and the services.
-func (s state) ours() (devices, keys, services int) {
-	for _, d := range s.Devices {
-		if strings.HasPrefix(d.Hostname, namespace+"-") {
-			devices++
-		}
-	}
-	for _, k := range s.Keys {
-		if strings.Contains(k.Description, namespace) && !k.Invalid {
-			keys++
-		}
-	}
-	return devices, keys, len(s.Services)
 }
 
 // curl asks a URL as a client of the tailnet.

@@ -7,57 +7,14 @@ package e2e
 
 import (
 	"fmt"
-	"net/http"
-	neturl "net/url"
-	"os"
-	"strings"
 	"testing"
 	"time"
-
-	"tailscale.com/client/tailscale/v2"
 )
-
-// tailnetClient is the official client, with the lab's credential.
-func tailnetClient(t *testing.T) *tailscale.Client {
-	t.Helper()
-	base, err := neturl.Parse(fromLab(t, "TAILNET_API"))
-	if err != nil {
-		t.Fatalf("cannot parse the tailnet's address: %v", err)
-	}
-	secret, err := os.ReadFile(fromLab(t, "TAILNET_CLIENT_SECRET_FILE"))
-	if err != nil {
-		t.Fatalf("cannot read the tailnet's credential: %v", err)
-	}
-	return &tailscale.Client{
-		BaseURL: base,
-		HTTP:    &http.Client{Timeout: 20 * time.Second},
-		Auth:    &tailscale.OAuth{ClientID: fromLab(t, "TAILNET_CLIENT_ID"), ClientSecret: strings.TrimSpace(string(secret))},
-	}
-}
-
-// post asks the tailnet's API for what its client has no call for.
-func post(t *testing.T, path, body string) {
-	t.Helper()
-	c := tailnetClient(t)
-	hc := c.Auth.HTTPClient(c.HTTP, c.BaseURL.String())
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.BaseURL.JoinPath("api/v2", path).String(), strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	rsp, err := hc.Do(req)
-	if err != nil {
-		t.Fatalf("cannot post to %s: %v", path, err)
-	}
-	if err := rsp.Body.Close(); err != nil || rsp.StatusCode != http.StatusOK {
-		t.Fatalf("cannot post to %s: %s, %v", path, rsp.Status, err)
-	}
-}
 
 // expireKey makes a device log in anew, as its key's end does.
 func expireKey(t *testing.T, nodeID string) {
 	t.Helper()
-	post(t, "device/"+nodeID+"/expire", "")
+	tailnetOne.post(t, "device/"+nodeID+"/expire", "")
 }
 
 // recovers takes from proxies what makes them nodes of their tailnet, from each

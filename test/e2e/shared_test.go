@@ -106,7 +106,7 @@ func sharesService(t *testing.T) {
 func joinsOtherCluster(t *testing.T) {
 	t.Helper()
 	labCommand(t, "tailnet-client", otherHost)
-	id := nodeOf(t, otherHost)
+	id := tailnetOne.node(t, otherHost)
 	now := time.Now().UTC()
 	record, err := json.Marshal(registry.Record{
 		Service:  sharedService,
@@ -135,6 +135,5 @@ func joinsOtherCluster(t *testing.T) {
 	}); err != nil {
 		t.Fatalf("cannot write the other cluster's record: %v", err)
 	}
-	labCommand(t, "tailscale", "--as="+otherHost, "serve", "--yes", "--service="+otherService, "--tcp=80", "tcp://127.0.0.1:8080")
-	post(t, "tailnet/-/services/"+otherService+"/device/"+id+"/approved", `{"approved":true}`)
+	tailnetOne.hostedBy(t, otherHost, otherService)
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 )
 
 // servesManyWays runs side by side what is mostly waiting, and must not harm each
@@ -137,7 +136,7 @@ const sensor = "attic"
 func discovers(t *testing.T) {
 	labCommand(t, "tailnet-client", sensor)
 	kubectl(t, "apply", "-f", "examples/discovery.yaml")
-	id := nodeOf(t, sensor)
+	id := tailnetOne.node(t, sensor)
 	conditionOf(t, "tailscaleendpoints", "sensors", "DiscoverySuccessful", "True", "Discovered", patience)
 	found := func(want string) (changed string) {
 		eventually(t, patience, "status.discoveredEndpoints "+want, func() string {
@@ -170,19 +169,4 @@ func discovers(t *testing.T) {
 	})
 	kubectl(t, "delete", "-f", "examples/discovery.yaml", "--timeout=3m")
 	goneFrom(t, namespace, "sensors")
-}
-
-// nodeOf a device, once it is in the tailnet.
-func nodeOf(t *testing.T, hostname string) (id string) {
-	t.Helper()
-	eventually(t, 30*time.Second, "device "+hostname, func() string {
-		for _, d := range tailnetState(t).Devices {
-			if d.Hostname == hostname {
-				id = d.NodeID
-				return ""
-			}
-		}
-		return "it is not there"
-	})
-	return id
 }
