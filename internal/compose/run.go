@@ -7,7 +7,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -43,9 +45,9 @@ type Run struct {
 	step *step
 }
 
-// NewRun starts a response to a request. The response never expires: Crossplane
-// watches all that our functions read (2.4 and later), and calls again when some
-// of it changes.
+// NewRun starts a response to a request. The response never expires, unless the run
+// says LookAgain: Crossplane watches all that our functions read (2.4 and later), and
+// calls again when some of it changes.
 func NewRun(req *fnv1.RunFunctionRequest) *Run {
 	return &Run{req: req, rsp: response.To(req, 0)}
 }
@@ -72,6 +74,14 @@ func (r *Run) Fatal(err error, types ...xpv2.ConditionType) *fnv1.RunFunctionRes
 	response.Fatal(r.rsp, err)
 	return r.Response()
 }
+
+// lookAgainAfter is when Crossplane calls again for what it may not have told.
+const lookAgainAfter = time.Minute
+
+// LookAgain has Crossplane call again after a minute, whatever changes. It is for a
+// composite of which more children come up at a time than the circuit breaker lets
+// tell of themselves: what that drops is not told again.
+func (r *Run) LookAgain() { r.rsp.Meta.Ttl = durationpb.New(lookAgainAfter) }
 
 // Composite decodes the observed composite.
 func (r *Run) Composite(into any) error {

@@ -39,7 +39,18 @@ func requireNamespace(name string) Requirement {
 // may use it. The provider config is nil when there is none. What Crossplane has
 // not read yet is told by waiting, for the user; it is empty when all is known.
 func (r *Run) Tailnet(name, namespace string) (c *tailnetv1alpha1.ClusterProviderConfig, v TailnetVerdict, waiting string, err error) {
+	return r.tailnet(RequireTailnet(name), namespace)
+}
+
+// TailnetOf is Tailnet for one of several, which a key tells from the others.
+func (r *Run) TailnetOf(key, name, namespace string) (c *tailnetv1alpha1.ClusterProviderConfig, v TailnetVerdict, waiting string, err error) {
 	need := RequireTailnet(name)
+	need.Key += "-" + key
+	return r.tailnet(need, namespace)
+}
+
+func (r *Run) tailnet(need Requirement, namespace string) (c *tailnetv1alpha1.ClusterProviderConfig, v TailnetVerdict, waiting string, err error) {
+	name := need.Name
 	r.Require(need)
 	configs, resolved, err := Required[tailnetv1alpha1.ClusterProviderConfig](r, need)
 	if err != nil {

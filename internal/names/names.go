@@ -61,6 +61,15 @@ func Service(name string) string {
 	return Child("ts", name)
 }
 
+// TailscaleService joins parts into the DNS label that a Tailscale Service is called
+// by, without svc:, with a hash only when that is too long. Others may give the same
+// one: a-b,c and a,b-c do.
+func TailscaleService(parts ...string) string { return join(maxDNSLabel, false, parts) }
+
+// OtherTailscaleService is for when TailscaleService gives a name that another has. It
+// always has a hash.
+func OtherTailscaleService(parts ...string) string { return join(maxDNSLabel, true, parts) }
+
 // HealthReport is the name of the HealthReport of an object of ours.
 func HealthReport(kind, name string) string { return Child(strings.ToLower(kind), name) }
 

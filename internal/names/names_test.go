@@ -128,3 +128,42 @@ func TestHostName(t *testing.T) {
 		})
 	}
 }
+
+func TestTailscaleService(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		name   func(parts ...string) string
+		parts  []string
+		want   string
+	}{
+		"Plain": {
+			reason: "People type it, so a dash costs no hash",
+			name:   TailscaleService,
+			parts:  []string{"route-web", "team-a"},
+			want:   "route-web-team-a",
+		},
+		"Long": {
+			reason: "A DNS label has 63 characters",
+			name:   TailscaleService,
+			parts:  []string{strings.Repeat("r", 63), "shop"},
+			want:   strings.Repeat("r", 54) + "-0f5a7bc6",
+		},
+		"Other": {
+			reason: "What has a hash is nobody else's",
+			name:   OtherTailscaleService,
+			parts:  []string{"route-web", "shop", "grpcroute"},
+			want:   "route-web-shop-grpcroute-ac6ff381",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := tc.name(tc.parts...)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+			if errs := validation.IsDNS1123Label(got); len(errs) > 0 {
+				t.Errorf("%q: %v", got, errs)
+			}
+		})
+	}
+}

@@ -1,0 +1,84 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package meta
+
+import (
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+)
+
+// Labels of what is composed for a TailscaleGateway. The extension finds what was
+// discovered for a Gateway by them.
+const (
+	// LabelGateway names the TailscaleGateway that an object belongs to.
+	LabelGateway = "gateway.tailscale.com/gateway"
+
+	// LabelGatewayTailnet is the tailnet that an object is for, by its name in the
+	// TailscaleGateway.
+	LabelGatewayTailnet = "gateway.tailscale.com/gateway-tailnet"
+)
+
+// Condition types of a TailscaleGateway, beside TypeGatewayValid.
+const (
+	// TypeTailnetsValid tells whether all its tailnets may be used.
+	TypeTailnetsValid xpv2.ConditionType = "TailnetsValid"
+
+	// TypeEndpointsReady tells whether all its proxies are in their tailnets.
+	TypeEndpointsReady xpv2.ConditionType = "EndpointsReady"
+
+	// TypeGatewayVIPReady tells whether the Gateway's Tailscale Service is hosted in
+	// each tailnet.
+	TypeGatewayVIPReady xpv2.ConditionType = "GatewayVIPReady"
+
+	// TypeServicesReady tells whether all Tailscale Services are as they are wanted.
+	TypeServicesReady xpv2.ConditionType = "ServicesReady"
+
+	// TypeRoutesReady tells whether all generated routes answer.
+	TypeRoutesReady xpv2.ConditionType = "RoutesReady"
+
+	// TypeExtensionServerReady tells whether an extension reports of the Gateway.
+	TypeExtensionServerReady xpv2.ConditionType = "ExtensionServerReady"
+)
+
+// Reasons of EndpointsReady.
+const (
+	ReasonEndpointsReady    xpv2.ConditionReason = "EndpointsReady"
+	ReasonEndpointsNotReady xpv2.ConditionReason = "EndpointsNotReady"
+)
+
+// Reasons of ServicesReady and GatewayVIPReady, beside ReasonVIPServiceCreating.
+const (
+	ReasonServicesConfigured xpv2.ConditionReason = "ServicesConfigured"
+	ReasonServicesCreating   xpv2.ConditionReason = "ServicesCreating"
+
+	// ReasonServiceError means that there is something for the user to mend.
+	ReasonServiceError xpv2.ConditionReason = "ServiceError"
+
+	// ReasonGatewayVIPHosted means that proxies host the Gateway's Tailscale Service.
+	ReasonGatewayVIPHosted xpv2.ConditionReason = "GatewayVIPHosted"
+
+	// ReasonGatewayVIPNotHosted means that no proxy does, in some tailnet.
+	ReasonGatewayVIPNotHosted xpv2.ConditionReason = "GatewayVIPNotHosted"
+)
+
+// Reasons of RoutesReady.
+const (
+	ReasonRoutesAccepted xpv2.ConditionReason = "RoutesAccepted"
+	ReasonRoutesPending  xpv2.ConditionReason = "RoutesPending"
+
+	// ReasonHostCollision means that two services are to have one host and path.
+	ReasonHostCollision xpv2.ConditionReason = "HostCollision"
+
+	// ReasonRouteConflict means that a route which somebody wrote has the host and
+	// path of a service.
+	ReasonRouteConflict xpv2.ConditionReason = "RouteConflict"
+
+	// ReasonRouteRefused means that the Gateway does not take a route.
+	ReasonRouteRefused xpv2.ConditionReason = "RouteRefused"
+)
+
+// Reasons of ExtensionServerReady.
+const (
+	ReasonExtensionReports xpv2.ConditionReason = "ExtensionReports"
+	ReasonNoExtension      xpv2.ConditionReason = "NoExtension"
+)
