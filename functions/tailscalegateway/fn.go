@@ -101,17 +101,36 @@ func run(r *compose.Run) error {
 	if err != nil {
 		return err
 	}
+	s, err := newShare(r, owner, xr, g)
+	if err != nil {
+		return err
+	}
+	waiting, err := s.read(r)
+	if err != nil {
+		return err
+	}
 	if !resolved {
-		r.SetWaiting("Waiting for Crossplane to read the Gateway and its Service", meta.TypeGatewayValid)
-		r.NotReady()
-		return nil
+		waiting = "Waiting for Crossplane to read the Gateway and its Service"
 	}
-	c := g.valid()
-	r.SetCondition(c)
-	if c.Status != compose.True {
+	if waiting != "" {
+		r.SetWaiting(waiting, s.conditionTypes()...)
+		r.NotReady()
+		return r.CarryOver()
+	}
+	if err := s.plan(r); err != nil {
+		return err
+	}
+	s.setConditions(r)
+	if s.problem() {
 		r.NotReady()
 	}
-	return r.Status(gatewayv1alpha1.TailscaleGatewayStatus{Gateway: g.status()})
+	if err := r.Status(s.status()); err != nil {
+		return err
+	}
+	if err := s.desireProxies(r); err != nil {
+		return err
+	}
+	return s.desireServices(r)
 }
 
 // reference with its defaults. A schema cannot give the namespace.

@@ -3,8 +3,9 @@
 
 // Command tailscalegateway is the composition function of TailscaleGateway: it
 // finds the Service that Envoy Gateway made in front of a Gateway, and tells which
-// listeners it serves. It composes nothing: what is published of a Gateway is a
-// TailscaleServices' to say.
+// listeners it serves. For each tailnet it composes TailscaleEndpoints, and
+// TailscaleServices for what the tailnet is to reach. What those are made of is their
+// functions' to say; which routes there are, the extension reports.
 package main
 
 import (
@@ -28,6 +29,6 @@ func (c *CLI) Run() error {
 }
 
 func main() {
-	ctx := kong.Parse(&CLI{}, kong.Description("Composes TailscaleGateways: finds the Services in front of Gateways."))
+	ctx := kong.Parse(&CLI{}, kong.Description("Composes TailscaleGateways: joins Gateways to tailnets."))
 	ctx.FatalIfErrorf(ctx.Run())
 }

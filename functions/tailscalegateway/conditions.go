@@ -1,0 +1,213 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// optionalTypes are of what a spec need not ask for.
+var optionalTypes = []xpv2.ConditionType{ //nolint:gochecknoglobals // A constant list.
+	meta.TypeTailnetsValid, meta.TypeEndpointsReady, meta.TypeGatewayVIPReady, meta.TypeServicesReady,
+	meta.TypeRoutesReady, meta.TypeExtensionServerReady,
+}
+
+// setConditions of what is asked for. One that was set before, for what is not any
+// more, says so: Crossplane would keep the last.
+func (s *share) setConditions(r *compose.Run) {
+	set := map[xpv2.ConditionType]bool{}
+	for _, t := range s.conditionTypes() {
+		set[t] = true
+		r.SetCondition(s.condition(t))
+	}
+	for _, t := range optionalTypes {
+		if !set[t] && r.HasCondition(t) {
+			r.SetCondition(compose.Condition{Type: t, Reason: meta.ReasonNotAskedFor, Message: "The spec does not ask for it"})
+		}
+	}
+}
+
+func (s *share) condition(t xpv2.ConditionType) compose.Condition {
+	conditions := map[xpv2.ConditionType]func() compose.Condition{
+		meta.TypeGatewayValid:         s.gateway.valid,
+		meta.TypeTailnetsValid:        s.tailnetsValid,
+		meta.TypeEndpointsReady:       s.endpointsReady,
+		meta.TypeGatewayVIPReady:      s.gatewayVIPReady,
+		meta.TypeServicesReady:        s.servicesReady,
+		meta.TypeRoutesReady:          s.routesReady,
+		meta.TypeExtensionServerReady: s.extensionServerReady,
+	}
+	c := conditions[t]()
+	c.Type = t
+	return c
+}
+
+func (s *share) tailnetsValid() compose.Condition {
+	for _, t := range s.tailnets {
+		if !t.verdict.Accepted {
+			return compose.Condition{Status: compose.False, Reason: t.verdict.Reason, Message: t.verdict.Message}
+		}
+	}
+	return compose.Condition{Status: compose.True, Reason: meta.ReasonAccepted, Message: "All tailnets may be used"}
+}
+
+// endpointsReady is True if all proxies are in their tailnets. Its message does not
+// count: each write of the composite counts against it in Crossplane's circuit breaker,
+// and status.tailnetStatus tells more anyway.
+func (s *share) endpointsReady() compose.Condition {
+	c := compose.Condition{Status: compose.True, Reason: meta.ReasonEndpointsReady, Message: "All proxies are in their tailnets"}
+	for _, p := range s.proxies {
+		if p.complete() {
+			continue
+		}
+		c.Status, c.Reason = compose.False, meta.ReasonEndpointsNotReady
+		// What a person must mend is told before what comes by itself.
+		if m := p.problem(); m != "" {
+			c.Message = fmt.Sprintf("TailscaleEndpoints %s: %s", p.name, m)
+			return c
+		}
+		c.Message = "Waiting for proxies; each TailscaleEndpoints in status.tailnetStatus says what it waits for"
+	}
+	return c
+}
+
+// gatewayVIPReady is True if the Gateway answers in each tailnet.
+func (s *share) gatewayVIPReady() compose.Condition {
+	c := compose.Condition{Status: compose.True, Reason: meta.ReasonGatewayVIPHosted, Message: "Proxies host the Gateway's Tailscale Service in each tailnet"}
+	for _, v := range s.services {
+		if !v.isGateway() || v.hosted() && v.mistake == "" {
+			continue
+		}
+		c.Status, c.Reason = compose.False, meta.ReasonGatewayVIPNotHosted
+		c.Message = fmt.Sprintf("Waiting for proxies to host %s in tailnet %q; see TailscaleServices %s", v.vip, v.tailnet.ref, s.childName(v))
+		if p := v.problem(); p != "" {
+			c.Message = fmt.Sprintf("%s in tailnet %q: %s", v.vip, v.tailnet.ref, p)
+		}
+		return c
+	}
+	return c
+}
+
+// servicesReady is True if all services are as they are wanted. Whether a backend
+// answers is for status.services to say.
+func (s *share) servicesReady() compose.Condition {
+	c := compose.Condition{Status: compose.False, Reason: meta.ReasonServiceError}
+	for _, t := range s.tailnets {
+		if t.mistake != "" {
+			c.Message = fmt.Sprintf("spec.tailnets[%s].listeners: %s", t.Name, t.mistake)
+			return c
+		}
+	}
+	waiting := s.found == nil || s.report == nil && s.servesRoutes()
+	for _, v := range s.services {
+		if p := v.problem(); p != "" {
+			c.Message = fmt.Sprintf("%s in tailnet %q: %s", cmp.Or(v.vip, v.target), v.tailnet.ref, p)
+			return c
+		}
+		waiting = waiting || v.omitted == "" && !v.ready()
+	}
+	if waiting {
+		c.Reason, c.Message = meta.ReasonServicesCreating, "Waiting for Tailscale Services; status.services tells of each"
+		return c
+	}
+	return compose.Condition{Status: compose.True, Reason: meta.ReasonServicesConfigured, Message: "All Tailscale Services are configured"}
+}
+
+// routesReady is True if all generated routes answer. What is worst is told first.
+func (s *share) routesReady() compose.Condition {
+	if s.report == nil {
+		return compose.Condition{Reason: compose.ReasonWaiting, Message: "Waiting for the extension to tell of the routes that it makes"}
+	}
+	for _, state := range []tailnetv1alpha1.GeneratedRouteState{
+		tailnetv1alpha1.GeneratedRouteConflict, tailnetv1alpha1.GeneratedRouteRefused, tailnetv1alpha1.GeneratedRoutePending,
+	} {
+		if in := s.routesIn(state); len(in) > 0 {
+			return s.routesNotReady(in)
+		}
+	}
+	return compose.Condition{Status: compose.True, Reason: meta.ReasonRoutesAccepted, Message: "The Gateway has accepted all generated routes"}
+}
+
+// routesNotReady tells of the first of some routes in one state, and how many more
+// there are.
+func (s *share) routesNotReady(in []tailnetv1alpha1.ReportedGeneratedRoute) compose.Condition {
+	first := in[0]
+	c := compose.Condition{Status: compose.False, Message: fmt.Sprintf("%s of tailnet %q: %s", first.Service, first.Tailnet, first.Message)}
+	switch {
+	case first.State == tailnetv1alpha1.GeneratedRoutePending:
+		c.Reason, c.Message = meta.ReasonRoutesPending, "Waiting for the Gateway to accept generated routes; status.generatedRoutes tells which"
+		return c
+	case first.State == tailnetv1alpha1.GeneratedRouteRefused:
+		c.Reason = meta.ReasonRouteRefused
+	case s.collides(first):
+		c.Reason = meta.ReasonHostCollision
+	default:
+		c.Reason = meta.ReasonRouteConflict
+	}
+	if n := len(in) - 1; n > 0 {
+		c.Message += fmt.Sprintf(" (and %d more)", n)
+	}
+	return c
+}
+
+// collides tells whether the address that a route is to have is that of another
+// service. If it is not, somebody wrote a route that has it.
+func (s *share) collides(g tailnetv1alpha1.ReportedGeneratedRoute) bool {
+	for _, o := range s.report.GeneratedRoutes {
+		same := o.Tailnet == g.Tailnet && o.Direction == g.Direction && o.Service == g.Service && o.Namespace == g.Namespace
+		if !same && o.Hostname == g.Hostname && o.PathPrefix == g.PathPrefix {
+			return true
+		}
+	}
+	return false
+}
+
+// extensionServerReady tells whether there is an extension that serves the Gateway.
+func (s *share) extensionServerReady() compose.Condition {
+	if s.report == nil {
+		return compose.Condition{
+			Status: compose.False, Reason: meta.ReasonNoExtension,
+			Message: "No extension reports of the Gateway, without which " + s.withoutReport() + "; install the chart tailscale-gateway-extension beside Envoy Gateway",
+		}
+	}
+	return compose.Condition{Status: compose.True, Reason: meta.ReasonExtensionReports, Message: "The extension reports of the Gateway"}
+}
+
+// withoutReport is what there cannot be.
+func (s *share) withoutReport() string {
+	var out []string
+	if s.sharing() == gatewayv1alpha1.RouteSharingRoute {
+		out = append(out, "no route is shared")
+	}
+	if s.publishes() {
+		out = append(out, "no backend is published (publishBackends None asks for none)")
+	}
+	if s.generates() {
+		out = append(out, "no route is generated")
+	}
+	return strings.Join(out, " and ")
+}
+
+// problem tells that there is something to mend or to wait for, whatever the children
+// say of themselves. Routes that collide are none: the others answer.
+func (s *share) problem() bool {
+	if s.gateway.valid().Status != compose.True || s.report == nil && s.needsReport() {
+		return true
+	}
+	for _, t := range s.tailnets {
+		if !t.verdict.Accepted || t.mistake != "" {
+			return true
+		}
+	}
+	return false
+}

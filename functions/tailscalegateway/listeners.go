@@ -1,0 +1,99 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/utils/ptr"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+)
+
+// A sharedListener is a port of the Gateway that a tailnet reaches. Listeners of one
+// port share it.
+type sharedListener struct {
+	// port of the listener, and that of the Tailscale Service that leads to it.
+	port, vipPort int32
+
+	identity gatewayv1alpha1.ClientIdentity
+}
+
+// shareListeners that were chosen, or all that a Tailscale Service can have a port for,
+// by port. A mistake in what was chosen is told for the user; the other listeners are
+// shared nevertheless.
+func shareListeners(name string, chosen []gatewayv1alpha1.SharedListener, found *gatewayv1alpha1.GatewayStatus) (out []sharedListener, mistake string) {
+	if found == nil {
+		return nil, ""
+	}
+	if len(chosen) == 0 {
+		for _, l := range found.Listeners {
+			if l.Protocol != string(gwapiv1.UDPProtocolType) {
+				out = append(out, sharedListener{port: l.Port, vipPort: l.Port})
+			}
+		}
+		return sortListeners(out), ""
+	}
+	takes := map[int32]sharedListener{}
+	for _, c := range chosen {
+		l, m := shareListener(name, c, found.Listeners)
+		if other, taken := takes[l.vipPort]; m == "" && taken && other != l {
+			m = fmt.Sprintf("listener %q would have port %d of the Tailscale Service, which leads elsewhere; give it another vipPort", c.Name, l.vipPort)
+		}
+		if m != "" {
+			mistake = cmp.Or(mistake, m)
+			continue
+		}
+		takes[l.vipPort] = l
+		out = append(out, l)
+	}
+	return sortListeners(out), mistake
+}
+
+func shareListener(name string, c gatewayv1alpha1.SharedListener, listeners []gatewayv1alpha1.GatewayListener) (sharedListener, string) {
+	i := slices.IndexFunc(listeners, func(l gatewayv1alpha1.GatewayListener) bool { return l.Name == c.Name })
+	if i < 0 {
+		return sharedListener{}, fmt.Sprintf("Gateway %s serves no listener %q; add it there, or correct the name", name, c.Name)
+	}
+	l := listeners[i]
+	switch {
+	case l.Protocol == string(gwapiv1.UDPProtocolType):
+		return sharedListener{}, fmt.Sprintf("listener %q is of UDP, which a Tailscale Service has no port for; remove it", c.Name)
+	case c.Identity == gatewayv1alpha1.ClientIdentityHeaders && l.Protocol != string(gwapiv1.HTTPProtocolType):
+		return sharedListener{}, fmt.Sprintf("listener %q is of %s, and identity Headers needs HTTP; set ProxyProtocol, or name another listener", c.Name, l.Protocol)
+	}
+	return sharedListener{port: l.Port, vipPort: ptr.Deref(c.VIPPort, l.Port), identity: c.Identity}, ""
+}
+
+// sortListeners by port, each once.
+func sortListeners(in []sharedListener) []sharedListener {
+	slices.SortFunc(in, func(a, b sharedListener) int { return cmp.Compare(a.vipPort, b.vipPort) })
+	return slices.Compact(in)
+}
+
+// backend of a Tailscale Service that leads to a listener. In a step there is no
+// TailscaleGateway to name, but the Service in front of the Gateway is known.
+func (s *share) backend(l sharedListener) gatewayv1alpha1.Backend {
+	b := gatewayv1alpha1.Backend{
+		Kind: gatewayv1alpha1.BackendKindGateway, Name: s.owner.Name,
+		Port: l.port, VIPPort: ptr.To(l.vipPort),
+	}
+	if s.step {
+		b.Kind, b.Name, b.Host = gatewayv1alpha1.BackendKindExternal, "gateway", serviceHost(s.found.Service.Namespace, s.found.Service.Name)
+	}
+	switch l.identity {
+	case gatewayv1alpha1.ClientIdentityProxyProtocol:
+		b.ProxyProtocol = gatewayv1alpha1.ProxyProtocolV2
+	case gatewayv1alpha1.ClientIdentityHeaders:
+		b.Protocol = gatewayv1alpha1.BackendProtocolHTTP
+	case gatewayv1alpha1.ClientIdentityNone:
+	}
+	return b
+}
+
+// serviceHost is without the cluster's domain, which a pod's search list adds.
+func serviceHost(namespace, name string) string { return name + "." + namespace + ".svc" }

@@ -1,0 +1,236 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+const (
+	// prefixIngress and prefixEgress start the resource names of proxies. The name of
+	// a tailnet follows.
+	prefixIngress = "ingress-"
+	prefixEgress  = "egress-"
+
+	// suffixEgress ends the names of egress proxies.
+	suffixEgress = "egress"
+
+	// defaultReplicas is the schema's default, for who calls the function without it.
+	defaultReplicas = 2
+
+	// startAtOnce is how many proxies are on their way to their first devices at one
+	// time. Each changes a dozen times until it is there, and Crossplane's circuit
+	// breaker counts each change twice against the TailscaleGateway: a budget of 100,
+	// and one more a second. Proxies that wait for a person do not count.
+	startAtOnce = 2
+
+	// portName is that of the one port at which what is discovered is asked.
+	portName = "http"
+
+	defaultDiscoveryPort = 80
+
+	// maxPatterns is how many a schema takes.
+	maxPatterns = 64
+)
+
+// proxies are one TailscaleEndpoints, of one direction.
+type proxies struct {
+	tailnet   *tailnet
+	direction gatewayv1alpha1.ConnectionType
+
+	// key is the resource name.
+	key string
+
+	// name of the TailscaleEndpoints.
+	name string
+
+	// devices that are wanted.
+	devices int32
+
+	// observed TailscaleEndpoints. Nil when there is none.
+	observed *gatewayv1alpha1.TailscaleEndpoints
+}
+
+// planProxies has ingress first: what was shared before is shared again first.
+func (s *share) planProxies() {
+	for _, t := range s.tailnets {
+		if !s.ingress() {
+			continue
+		}
+		t.ingress = &proxies{
+			tailnet: t, direction: gatewayv1alpha1.ConnectionTypeIngress, key: prefixIngress + t.Name,
+			name: compose.ChildName(s.owner.Name, t.Name), devices: t.replicas(),
+		}
+		s.proxies = append(s.proxies, t.ingress)
+	}
+	for _, t := range s.tailnets {
+		if !t.discovers() {
+			continue
+		}
+		t.egress = &proxies{
+			tailnet: t, direction: gatewayv1alpha1.ConnectionTypeEgress, key: prefixEgress + t.Name,
+			name: compose.ChildName(s.owner.Name, t.Name, suffixEgress), devices: t.replicas(),
+		}
+		s.proxies = append(s.proxies, t.egress)
+	}
+}
+
+func (t *tailnet) replicas() int32 { return ptr.Deref(t.Proxy.Replicas, defaultReplicas) }
+
+func (p *proxies) observe(r *compose.Run) error {
+	e := &gatewayv1alpha1.TailscaleEndpoints{}
+	ok, err := r.Observed(p.key, e)
+	if ok {
+		p.observed = e
+	}
+	return err
+}
+
+// moving tells that the proxies are in another tailnet than they are to be in. A
+// TailscaleEndpoints cannot change its tailnet, so those must go first.
+func (p *proxies) moving() bool { return p.observed != nil && p.observed.Spec.Tailnet != p.tailnet.ref }
+
+// complete tells whether there are exactly the devices that are wanted, and all are in
+// the tailnet.
+func (p *proxies) complete() bool {
+	if p.observed == nil || p.moving() {
+		return false
+	}
+	online := 0
+	for _, d := range p.observed.Status.Devices {
+		if d.Online {
+			online++
+		}
+	}
+	return len(p.observed.Status.Devices) == int(p.devices) && online == int(p.devices)
+}
+
+// settled tells whether the proxies are complete, and ready in all else.
+func (p *proxies) settled() bool {
+	return p.complete() && p.observed.Status.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue
+}
+
+// accepted tells that the TailscaleEndpoints may use its tailnet, and so that others
+// can select it.
+func (p *proxies) accepted() bool {
+	return p.observed != nil && !p.moving() &&
+		p.observed.Status.GetCondition(meta.TypeTailnetAccepted).Status == corev1.ConditionTrue
+}
+
+// problem that a person must mend before the proxies can have their devices. Empty if
+// there is none.
+func (p *proxies) problem() string {
+	if p.observed == nil {
+		return ""
+	}
+	if c := p.observed.Status.GetCondition(meta.TypeTailnetAccepted); c.Status == corev1.ConditionFalse {
+		return c.Message
+	}
+	if c := p.observed.Status.GetCondition(meta.TypeMachinesReady); c.Status == corev1.ConditionFalse && c.Reason == meta.ReasonCannotPrepareMachine {
+		return c.Message
+	}
+	return ""
+}
+
+// starting tells whether the proxies are still on their way to their first devices.
+// Those that have lost them are not: they must not keep others from their place.
+func (p *proxies) starting() bool {
+	return p.observed != nil && p.problem() == "" && len(p.observed.Status.Devices) < int(p.devices)
+}
+
+// desireProxies that are there, and of the others as many as may start. A tailnet that
+// may not be used gets none; what those that are there become is theirs to say.
+func (s *share) desireProxies(r *compose.Run) error {
+	starting := 0
+	for _, p := range s.proxies {
+		if p.starting() {
+			starting++
+		}
+	}
+	for _, p := range s.proxies {
+		if p.moving() || p.observed == nil && (!p.tailnet.verdict.Accepted || starting >= startAtOnce) {
+			// What is ready is not all that is wanted.
+			r.NotReady()
+			continue
+		}
+		if p.observed == nil {
+			starting++
+		}
+		if err := r.Desire(p.key, s.composeEndpoints(p), p.settled()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *share) composeEndpoints(p *proxies) *gatewayv1alpha1.TailscaleEndpoints {
+	t := p.tailnet
+	e := &gatewayv1alpha1.TailscaleEndpoints{
+		ObjectMeta: metav1.ObjectMeta{Name: p.name, Namespace: s.owner.Namespace, Labels: s.labels(t)},
+		Spec: gatewayv1alpha1.TailscaleEndpointsSpec{
+			Tailnet: t.ref,
+			Tags:    t.Tags,
+			Proxy: gatewayv1alpha1.Proxy{
+				Replicas:       ptr.To(p.devices),
+				ConnectionType: p.direction,
+				ProxyPods:      t.Proxy.ProxyPods,
+			},
+		},
+	}
+	e.Labels[meta.LabelDirection] = string(p.direction)
+	if p.direction == gatewayv1alpha1.ConnectionTypeEgress {
+		discover(&e.Spec, t.ServiceDiscovery)
+		s.excludeItself(t, e.Spec.AutoDiscovery)
+	}
+	return e
+}
+
+// excludeItself from what a Gateway finds in a tailnet: a route to its own Tailscale
+// Service would lead in a circle.
+func (s *share) excludeItself(t *tailnet, d *gatewayv1alpha1.AutoDiscovery) {
+	own := s.gatewayServiceName(t)
+	if s.sharing() == gatewayv1alpha1.RouteSharingGateway && len(d.ExcludeNames) < maxPatterns && !slices.Contains(d.ExcludeNames, own) {
+		d.ExcludeNames = append(slices.Clone(d.ExcludeNames), own)
+	}
+}
+
+// discover has a TailscaleEndpoints look for what a Gateway's clients are to reach.
+func discover(spec *gatewayv1alpha1.TailscaleEndpointsSpec, d *gatewayv1alpha1.GatewayDiscovery) {
+	port := gatewayv1alpha1.EndpointsPort{Name: portName, Port: d.Port, Protocol: d.Protocol}
+	if port.Port == 0 {
+		port.Port = defaultDiscoveryPort
+	}
+	spec.Ports = []gatewayv1alpha1.EndpointsPort{port}
+	spec.AutoDiscovery = &gatewayv1alpha1.AutoDiscovery{
+		Sources:      d.Sources,
+		Names:        d.Patterns,
+		ExcludeNames: d.ExcludePatterns,
+		Interval:     d.Interval,
+	}
+	if len(d.Patterns) == 0 {
+		spec.AutoDiscovery.Names = []string{"*"}
+	}
+	if len(d.Tags) > 0 {
+		spec.AutoDiscovery.TagSelectors = []gatewayv1alpha1.EndpointTagSelector{{Operator: "In", Values: d.Tags}}
+	}
+}
+
+// labels of all that is composed for a tailnet.
+func (s *share) labels(t *tailnet) map[string]string {
+	return map[string]string{
+		meta.LabelTailnet:        t.ref,
+		meta.LabelGateway:        s.owner.Name,
+		meta.LabelGatewayTailnet: t.Name,
+	}
+}

@@ -1,0 +1,97 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/utils/ptr"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+)
+
+// Kinds that a service leads to, beside those of routes.
+const (
+	kindGateway = "Gateway"
+	kindService = "Service"
+)
+
+// kindUDPRoute is that of routes which no Tailscale Service can lead to.
+const kindUDPRoute = "UDPRoute"
+
+// routeServices of a tailnet: of each route where routes are shared, and of each
+// Service behind them where those are published.
+func (s *share) routeServices(t *tailnet) []*service {
+	routes := slices.SortedFunc(slices.Values(s.report.Routes), func(a, b tailnetv1alpha1.ReportedRoute) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	var out []*service
+	if s.sharing() == gatewayv1alpha1.RouteSharingRoute {
+		for _, r := range routes {
+			out = append(out, s.routeService(t, r))
+		}
+	}
+	if s.publishes() {
+		out = append(out, s.backendServices(t, routes)...)
+	}
+	return out
+}
+
+func (s *share) routeService(t *tailnet, r tailnetv1alpha1.ReportedRoute) *service {
+	v := &service{tailnet: t, target: r.Kind + "/" + r.Namespace + "/" + r.Name}
+	v.parts = []string{"route-" + r.Name, r.Namespace}
+	if r.Kind == kindUDPRoute {
+		v.omitted = "A Tailscale Service has no ports of UDP; reach the route's backends by proxies with Kernel networking"
+		return v
+	}
+	s.answer(v, slices.DeleteFunc(slices.Clone(t.shared), func(l sharedListener) bool { return !slices.Contains(r.Ports, l.port) }))
+	if len(v.backends) == 0 && v.mistake == "" {
+		v.lost = !s.serves(r.Ports)
+		v.omitted = "None of its listeners is shared with the tailnet; those of ListenerSets are not"
+	}
+	return v
+}
+
+// serves tells whether the Gateway has a listener at one of these ports.
+func (s *share) serves(ports []int32) bool {
+	return slices.ContainsFunc(s.found.Listeners, func(l gatewayv1alpha1.GatewayListener) bool { return slices.Contains(ports, l.Port) })
+}
+
+// backendServices of a tailnet, by namespace and name. One has the ports at which any
+// route asks for it.
+func (s *share) backendServices(t *tailnet, routes []tailnetv1alpha1.ReportedRoute) []*service {
+	var backends []tailnetv1alpha1.ReportedBackend
+	for _, r := range routes {
+		if r.Kind != kindUDPRoute {
+			backends = append(backends, r.Backends...)
+		}
+	}
+	slices.SortFunc(backends, func(a, b tailnetv1alpha1.ReportedBackend) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Port, b.Port))
+	})
+	var out []*service
+	for _, b := range slices.Compact(backends) {
+		target := kindService + "/" + b.Namespace + "/" + b.Name
+		if len(out) == 0 || out[len(out)-1].target != target {
+			out = append(out, &service{tailnet: t, target: target, parts: []string{b.Name, b.Namespace}})
+		}
+		v := out[len(out)-1]
+		v.backends = append(v.backends, s.published(b))
+	}
+	for _, v := range out {
+		v.limit()
+	}
+	return out
+}
+
+// published is a backend of a route as one of a Tailscale Service.
+func (s *share) published(b tailnetv1alpha1.ReportedBackend) gatewayv1alpha1.Backend {
+	out := gatewayv1alpha1.Backend{Kind: gatewayv1alpha1.BackendKindService, Name: b.Name, Port: b.Port, VIPPort: ptr.To(b.Port)}
+	if b.Namespace != s.owner.Namespace {
+		out.Kind, out.Host = gatewayv1alpha1.BackendKindExternal, serviceHost(b.Namespace, b.Name)
+	}
+	return out
+}

@@ -1,0 +1,347 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
+)
+
+const (
+	// prefixGateway starts the resource names of the Gateway's Tailscale Services. The
+	// name of a tailnet follows.
+	prefixGateway = "gateway-"
+
+	// prefixService starts those of others. The name of a tailnet follows, and after
+	// a slash what the service leads to.
+	prefixService = "service-"
+
+	// servicePrefix starts the names of Tailscale Services.
+	servicePrefix = "svc:"
+
+	// maxPorts is how many a Tailscale Service may have.
+	maxPorts = 64
+
+	// maxServices of a TailscaleGateway: Crossplane takes no more than 4 MiB of what a
+	// function composes.
+	maxServices = 1000
+)
+
+// A service is one TailscaleServices.
+type service struct {
+	tailnet *tailnet
+
+	// target is what it leads to: a kind, a namespace and a name, with slashes.
+	target string
+
+	// parts of the name that it has in the tailnet.
+	parts []string
+
+	// fixed is the whole name. Empty where it is made of parts.
+	fixed string
+
+	// backends that answer, each at one port.
+	backends []gatewayv1alpha1.Backend
+
+	// omitted tells why there is none, which is no mistake. Empty if there is one.
+	omitted string
+
+	// lost tells that there is none for want of listeners that were there. One that
+	// was made before stays: its address is not to be lost, too.
+	lost bool
+
+	// mistake is why there can be none. It is for the user.
+	mistake string
+
+	// keep what was observed: what it is to become is not known.
+	keep bool
+
+	// vip is the name in the tailnet.
+	vip string
+
+	// observed TailscaleServices. Nil when there is none.
+	observed *gatewayv1alpha1.TailscaleServices
+}
+
+// key is the resource name. That of the Gateway's service does not say which Gateway:
+// another one takes its place.
+func (v *service) key() string {
+	if v.isGateway() {
+		return prefixGateway + v.tailnet.Name
+	}
+	return prefixService + v.tailnet.Name + "/" + v.target
+}
+
+// isGateway tells whether a service leads to the Gateway as a whole.
+func (v *service) isGateway() bool { return strings.HasPrefix(v.target, kindGateway+"/") }
+
+// name of the TailscaleServices. The slashes of what it leads to bring a hash into it,
+// but that of the Gateway has a plain one.
+func (s *share) childName(v *service) string {
+	if v.observed != nil {
+		return v.observed.GetName()
+	}
+	if v.isGateway() {
+		return compose.ChildName(s.owner.Name, v.tailnet.Name)
+	}
+	return compose.ChildName(s.owner.Name, v.tailnet.Name, v.target)
+}
+
+// gatewayServiceName is the name of the Gateway's own Tailscale Service.
+func (s *share) gatewayServiceName(t *tailnet) string {
+	if n := t.VIPService.Name; n != "" {
+		return string(n)
+	}
+	return servicePrefix + names.TailscaleService(s.owner.Name)
+}
+
+// observedServices by resource name.
+func observedServices(r *compose.Run) (map[string]*gatewayv1alpha1.TailscaleServices, error) {
+	out := map[string]*gatewayv1alpha1.TailscaleServices{}
+	for _, name := range r.ObservedNames() {
+		if !strings.HasPrefix(name, prefixGateway) && !strings.HasPrefix(name, prefixService) {
+			continue
+		}
+		o := &gatewayv1alpha1.TailscaleServices{}
+		if _, err := r.Observed(name, o); err != nil {
+			return nil, err
+		}
+		out[name] = o
+	}
+	return out, nil
+}
+
+// planServices of each tailnet: that of the Gateway, those of its routes, and those of
+// what is behind them.
+func (s *share) planServices(observed map[string]*gatewayv1alpha1.TailscaleServices) {
+	if s.sharing() == gatewayv1alpha1.RouteSharingGateway {
+		for _, t := range s.tailnets {
+			s.services = append(s.services, s.gatewayService(t))
+		}
+	}
+	for _, t := range s.tailnets {
+		if s.knowsRoutes() {
+			s.services = append(s.services, s.routeServices(t)...)
+			continue
+		}
+		s.services = append(s.services, s.keptServices(t, observed)...)
+	}
+	for i, v := range s.services {
+		v.observed = observed[v.key()]
+		if v.lost && v.observed != nil {
+			v.omitted, v.keep = "", true
+		}
+		if i >= maxServices {
+			v.omitted = fmt.Sprintf("A TailscaleGateway has no more than %d services; split its routes over several Gateways", maxServices)
+		}
+	}
+	s.nameServices()
+}
+
+// knowsRoutes tells whether the routes of the Gateway are known. What was made for
+// them stays as it is while they are not.
+func (s *share) knowsRoutes() bool { return s.report != nil && s.found != nil }
+
+// keptServices are those of routes and backends that were made before.
+func (s *share) keptServices(t *tailnet, observed map[string]*gatewayv1alpha1.TailscaleServices) []*service {
+	var out []*service
+	for _, key := range slices.Sorted(maps.Keys(observed)) {
+		target, ok := strings.CutPrefix(key, prefixService+t.Name+"/")
+		if !ok {
+			continue
+		}
+		kind, _, _ := strings.Cut(target, "/")
+		if kind == kindService && s.publishes() || kind != kindService && s.sharing() == gatewayv1alpha1.RouteSharingRoute {
+			out = append(out, &service{tailnet: t, target: target, keep: true})
+		}
+	}
+	return out
+}
+
+func (s *share) gatewayService(t *tailnet) *service {
+	v := &service{tailnet: t, target: kindGateway + "/" + s.gateway.name(), fixed: s.gatewayServiceName(t)}
+	if s.found == nil {
+		v.keep = true
+		return v
+	}
+	s.answer(v, t.shared)
+	if len(v.backends) == 0 {
+		v.mistake = cmp.Or(t.mistake, fmt.Sprintf("Gateway %s serves no listener that a Tailscale Service can have a port for; add one", s.gateway.name()))
+	}
+	return v
+}
+
+// answer a service by listeners.
+func (s *share) answer(v *service, listeners []sharedListener) {
+	for _, l := range listeners {
+		v.backends = append(v.backends, s.backend(l))
+	}
+	v.limit()
+}
+
+// limit the ports of a service to those that it can have.
+func (v *service) limit() {
+	if len(v.backends) > maxPorts {
+		v.backends = nil
+		v.mistake = fmt.Sprintf("%s has more than %d ports, which no Tailscale Service can have", v.target, maxPorts)
+	}
+}
+
+// nameServices gives each the first of its names that no other of its tailnet has.
+// One that is there keeps its own.
+func (s *share) nameServices() {
+	taken := map[string]bool{}
+	id := func(v *service, name string) string { return v.tailnet.ref + "/" + name }
+	for _, v := range s.services {
+		if v.observed != nil {
+			v.vip = string(v.observed.Spec.VIPService.Name)
+			taken[id(v, v.vip)] = true
+		}
+	}
+	for _, v := range s.services {
+		if v.observed != nil || v.omitted != "" {
+			continue
+		}
+		for _, n := range v.names() {
+			v.vip = n
+			if !taken[id(v, n)] {
+				break
+			}
+		}
+		if taken[id(v, v.vip)] {
+			v.mistake = cmp.Or(v.mistake, "another entry of spec.tailnets has this name in the same tailnet; set vipService.name, or name the tailnet once")
+		}
+		taken[id(v, v.vip)] = true
+	}
+}
+
+// names that a service may have, the best first.
+func (v *service) names() []string {
+	if v.fixed != "" {
+		return []string{v.fixed}
+	}
+	return []string{
+		servicePrefix + names.TailscaleService(v.parts...),
+		servicePrefix + names.OtherTailscaleService(append(slices.Clone(v.parts), v.kind())...),
+	}
+}
+
+// kind of what a service leads to, in lower case.
+func (v *service) kind() string {
+	kind, _, _ := strings.Cut(v.target, "/")
+	return strings.ToLower(kind)
+}
+
+// wanted tells whether there is to be a TailscaleServices.
+func (v *service) wanted() bool { return v.omitted == "" && v.mistake == "" }
+
+// ready tells whether Crossplane says so.
+func (v *service) ready() bool {
+	return v.observed != nil && v.observed.Status.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue
+}
+
+// hosted tells whether a proxy hosts the service.
+func (v *service) hosted() bool {
+	return v.ready() && v.observed.Status.GetCondition(meta.TypeAdvertised).Status == corev1.ConditionTrue
+}
+
+// problem is something for the user to mend. Empty if there is nothing.
+func (v *service) problem() string {
+	if v.mistake != "" || v.observed == nil {
+		return v.mistake
+	}
+	if c := v.observed.Status.GetCondition(meta.TypeAccepted); c.Status == corev1.ConditionFalse {
+		return c.Message
+	}
+	if c := v.observed.Status.GetCondition(meta.TypeVIPServiceReady); c.Status == corev1.ConditionFalse && c.Reason != meta.ReasonVIPServiceCreating {
+		return c.Message
+	}
+	if c := v.observed.Status.GetCondition(meta.TypeApproved); c.Status == corev1.ConditionFalse {
+		return c.Message
+	}
+	return ""
+}
+
+// desireServices that can be. A new one has to wait for proxies that it can select,
+// and for the status that tells it of the Gateway: it would be refused before. They
+// start all at once: unlike proxies each is a few writes, and the first is to answer
+// before the last is made.
+func (s *share) desireServices(r *compose.Run) error {
+	told := s.step || s.xr.Status.Gateway != nil
+	unready := 0
+	for _, v := range s.services {
+		if !v.wanted() {
+			if v.mistake != "" {
+				r.NotReady()
+			}
+			// A mistake does not take away what is served.
+			if v.observed == nil || v.omitted != "" {
+				continue
+			}
+			v.keep = true
+		}
+		if v.observed == nil && (v.keep || !told || !v.tailnet.ingress.accepted()) {
+			r.NotReady()
+			continue
+		}
+		if !v.ready() {
+			unready++
+		}
+		if err := r.Desire(v.key(), s.composeService(v), v.ready()); err != nil {
+			return err
+		}
+	}
+	if unready > manyServices {
+		r.LookAgain()
+	}
+	return nil
+}
+
+// manyServices are more than Crossplane's circuit breaker lets come up in silence. What
+// it drops is not told again.
+const manyServices = 4
+
+func (s *share) composeService(v *service) *gatewayv1alpha1.TailscaleServices {
+	o := &gatewayv1alpha1.TailscaleServices{
+		ObjectMeta: metav1.ObjectMeta{Name: s.childName(v), Namespace: s.owner.Namespace, Labels: s.labels(v.tailnet)},
+	}
+	if v.keep {
+		o.Spec = v.observed.Spec
+		return o
+	}
+	vip := v.tailnet.VIPService
+	o.Spec = gatewayv1alpha1.TailscaleServicesSpec{
+		Selector: metav1.LabelSelector{MatchLabels: map[string]string{
+			meta.LabelGateway:        s.owner.Name,
+			meta.LabelGatewayTailnet: v.tailnet.Name,
+			meta.LabelDirection:      string(gatewayv1alpha1.ConnectionTypeIngress),
+		}},
+		VIPService: gatewayv1alpha1.VIPServiceTemplate{
+			Name:        gatewayv1alpha1.ServiceName(v.vip),
+			Tags:        vip.Tags,
+			Comment:     vip.Comment,
+			AutoApprove: ptr.To(ptr.Deref(vip.AutoApprove, true)),
+		},
+		Backends: v.backends,
+		Sharing:  cmp.Or(vip.Sharing, gatewayv1alpha1.SharingExclusive),
+	}
+	for _, b := range v.backends {
+		o.Spec.VIPService.Ports = append(o.Spec.VIPService.Ports, gatewayv1alpha1.ServicePort(fmt.Sprintf("tcp:%d", *b.VIPPort)))
+	}
+	return o
+}

@@ -1,0 +1,153 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// maxListed is how many services, and how many routes, the status lists.
+const maxListed = 256
+
+func (s *share) status() gatewayv1alpha1.TailscaleGatewayStatus {
+	out := gatewayv1alpha1.TailscaleGatewayStatus{Gateway: s.found}
+	if len(s.tailnets) == 0 {
+		return out
+	}
+	for _, v := range s.services {
+		out.Services = append(out.Services, s.serviceInfo(v))
+	}
+	out.Services = out.Services[:min(len(out.Services), maxListed)]
+	for _, t := range s.tailnets {
+		out.TailnetStatus = append(out.TailnetStatus, t.status())
+	}
+	out.DependencyStatus = s.dependencies()
+	if s.report == nil {
+		return out
+	}
+	out.ExtensionServerStatus = extensionServer(s.report.Extension)
+	if s.generates() {
+		out.GeneratedRouteCount, out.GeneratedRoutes = s.generatedRoutes()
+	}
+	return out
+}
+
+func (s *share) serviceInfo(v *service) gatewayv1alpha1.GatewayServiceInfo {
+	out := gatewayv1alpha1.GatewayServiceInfo{Name: s.childName(v), Tailnet: v.tailnet.Name, For: v.target, Message: v.omitted}
+	if v.omitted != "" {
+		return out
+	}
+	out.ServiceName, out.Ready, out.Message = v.vip, v.hosted(), v.problem()
+	if v.observed == nil {
+		return out
+	}
+	if vip := v.observed.Status.VIPServiceStatus; vip != nil {
+		out.DNSName, out.Addresses = vip.DNSName, vip.Addresses
+	}
+	if c := v.observed.Status.GetCondition(meta.TypeAdvertised); !out.Ready && out.Message == "" && c.Status == corev1.ConditionFalse {
+		out.Message = c.Message
+	}
+	return out
+}
+
+func (t *tailnet) status() gatewayv1alpha1.GatewayTailnetStatus {
+	out := gatewayv1alpha1.GatewayTailnetStatus{Name: t.Name, Ready: t.verdict.Accepted}
+	if !t.verdict.Accepted {
+		out.Message = t.verdict.Message
+	}
+	for _, p := range []*proxies{t.ingress, t.egress} {
+		if p == nil {
+			continue
+		}
+		out.Endpoints = append(out.Endpoints, p.name)
+		if p.complete() {
+			continue
+		}
+		out.Ready = false
+		out.Message = cmp.Or(out.Message, p.problem(), "Waiting for the proxies of TailscaleEndpoints "+p.name)
+	}
+	if t.egress == nil || t.egress.observed == nil {
+		return out
+	}
+	found := t.egress.observed.Status
+	if c := found.GetCondition(meta.TypeDiscoverySuccessful); c.Status == corev1.ConditionFalse {
+		out.Message = cmp.Or(out.Message, c.Message)
+	}
+	out.DiscoveredServices = ptr.To(int32(len(found.DiscoveredEndpoints))) //nolint:gosec // The schema bounds the list.
+	out.LastSync = found.LastSync
+	return out
+}
+
+// dependencies by kind and name: the Gateway, and the tailnets, each once.
+func (s *share) dependencies() []gatewayv1alpha1.DependencyStatus {
+	valid := s.gateway.valid()
+	g := gatewayv1alpha1.DependencyStatus{
+		Kind: s.gateway.ref.Kind, Namespace: s.gateway.ref.Namespace, Name: s.gateway.ref.Name,
+		Ready: valid.Status == compose.True,
+	}
+	if !g.Ready {
+		g.Message = valid.Message
+	}
+	out := []gatewayv1alpha1.DependencyStatus{g}
+	for _, t := range s.tailnets {
+		d := gatewayv1alpha1.DependencyStatus{Kind: gatewayv1alpha1.TailscaleTailnetKind, Name: t.ref, Ready: t.verdict.Accepted}
+		if !d.Ready {
+			d.Message = t.verdict.Message
+		}
+		out = append(out, d)
+	}
+	slices.SortFunc(out, func(a, b gatewayv1alpha1.DependencyStatus) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	return slices.Compact(out)
+}
+
+func extensionServer(e tailnetv1alpha1.ReportedExtension) *gatewayv1alpha1.ExtensionServerStatus {
+	out := &gatewayv1alpha1.ExtensionServerStatus{Version: e.Version}
+	if h := e.Hooks; h != nil {
+		out.HookCallMetrics = &gatewayv1alpha1.HookCallMetrics{Total: h.Total, Successful: h.Total - h.Failed, Failed: h.Failed, LastCall: h.Last}
+	}
+	return out
+}
+
+// generatedRoutes by how bad their state is, and how many were made.
+func (s *share) generatedRoutes() (*int32, []gatewayv1alpha1.GeneratedRoute) {
+	made := int32(0)
+	var out []gatewayv1alpha1.GeneratedRoute
+	for _, state := range []tailnetv1alpha1.GeneratedRouteState{
+		tailnetv1alpha1.GeneratedRouteConflict, tailnetv1alpha1.GeneratedRouteRefused,
+		tailnetv1alpha1.GeneratedRoutePending, tailnetv1alpha1.GeneratedRouteAccepted,
+	} {
+		for _, g := range s.routesIn(state) {
+			if g.Name != "" {
+				made++
+			}
+			out = append(out, gatewayv1alpha1.GeneratedRoute{
+				Namespace: g.Namespace, Name: g.Name, Tailnet: g.Tailnet, Direction: string(g.Direction), Service: g.Service,
+				Hostname: g.Hostname, PathPrefix: g.PathPrefix, State: string(g.State), Message: g.Message,
+			})
+		}
+	}
+	return &made, out[:min(len(out), maxListed)]
+}
+
+// routesIn a state, in the order of the report.
+func (s *share) routesIn(state tailnetv1alpha1.GeneratedRouteState) []tailnetv1alpha1.ReportedGeneratedRoute {
+	var out []tailnetv1alpha1.ReportedGeneratedRoute
+	for _, g := range s.report.GeneratedRoutes {
+		if g.State == state {
+			out = append(out, g)
+		}
+	}
+	return out
+}
