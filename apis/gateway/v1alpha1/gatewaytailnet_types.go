@@ -184,7 +184,7 @@ type PathPattern string
 
 // IngressRoutes are generated for the Services behind the Gateway's routes, so that
 // clients in the tailnet ask for them by a name of their own.
-// +kubebuilder:validation:XValidation:rule="self.hostPattern.contains('{service}') || self.pathPrefix.contains('{service}')",message="hostPattern or pathPrefix must have {service}: else all services would have one address"
+// +kubebuilder:validation:XValidation:rule="!has(self.hostPattern) || self.hostPattern.contains('{service}') || has(self.pathPrefix) && self.pathPrefix.contains('{service}')",message="hostPattern or pathPrefix must have {service}: else all services would have one address"
 type IngressRoutes struct {
 	// HostPattern is the host of the route of a service.
 	// +kubebuilder:default="{service}.{tailnet}.gateway.local"
@@ -204,7 +204,7 @@ type IngressRoutes struct {
 }
 
 // EgressRoutes are generated for what serviceDiscovery finds in the tailnet.
-// +kubebuilder:validation:XValidation:rule="self.hostPattern.contains('{service}') || self.pathPrefix.contains('{service}')",message="hostPattern or pathPrefix must have {service}: else all services would have one address"
+// +kubebuilder:validation:XValidation:rule="!has(self.hostPattern) || self.hostPattern.contains('{service}') || has(self.pathPrefix) && self.pathPrefix.contains('{service}')",message="hostPattern or pathPrefix must have {service}: else all services would have one address"
 type EgressRoutes struct {
 	// HostPattern is the host of the route of a service.
 	// +kubebuilder:default="{service}.tailscale.local"
