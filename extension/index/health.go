@@ -10,9 +10,13 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
 // An Address is where an endpoint listens.
@@ -262,13 +266,36 @@ func offline(o *gatewayv1alpha1.TailscaleEndpoints) map[string]bool {
 	return out
 }
 
-// stripHealth of all but who is offline.
-func stripHealth(s *gatewayv1alpha1.TailscaleEndpointsStatus) gatewayv1alpha1.TailscaleEndpointsStatus {
-	out := gatewayv1alpha1.TailscaleEndpointsStatus{}
-	for _, d := range s.DiscoveredEndpoints {
-		if d.Health == healthOffline {
-			out.DiscoveredEndpoints = append(out.DiscoveredEndpoints, gatewayv1alpha1.DiscoveredEndpoint{Name: d.Name, Health: d.Health})
+// stripEndpointsStatus of all but who is offline. Of those that a Gateway discovers with,
+// what was found stays, and whether it could be looked for.
+func stripEndpointsStatus(o *gatewayv1alpha1.TailscaleEndpoints) {
+	in := o.Status
+	o.Status = gatewayv1alpha1.TailscaleEndpointsStatus{}
+	_, discovers := o.Labels[meta.LabelGateway]
+	for _, d := range in.DiscoveredEndpoints {
+		switch {
+		case discovers:
+			o.Status.DiscoveredEndpoints = append(o.Status.DiscoveredEndpoints, gatewayv1alpha1.DiscoveredEndpoint{
+				Name: d.Name, Source: d.Source, TailscaleFQDN: d.TailscaleFQDN, Health: d.Health,
+			})
+		case d.Health == healthOffline:
+			o.Status.DiscoveredEndpoints = append(o.Status.DiscoveredEndpoints, gatewayv1alpha1.DiscoveredEndpoint{Name: d.Name, Health: d.Health})
 		}
 	}
-	return out
+	if !discovers {
+		return
+	}
+	for _, t := range in.EgressTargets {
+		o.Status.EgressTargets = append(o.Status.EgressTargets, gatewayv1alpha1.EgressTargetStatus{Name: t.Name, Service: t.Service})
+	}
+	for _, d := range in.Devices {
+		// One tells the tailnet's domain.
+		if d.TailscaleFQDN != "" {
+			o.Status.Devices = []gatewayv1alpha1.DeviceStatus{{TailscaleFQDN: d.TailscaleFQDN}}
+			break
+		}
+	}
+	if c := in.GetCondition(meta.TypeDiscoverySuccessful); c.Status == corev1.ConditionFalse {
+		o.Status.SetConditions(xpv2.Condition{Type: c.Type, Status: c.Status})
+	}
 }

@@ -60,6 +60,16 @@ type parsedRoute struct {
 // ours tells whether a rule names one of our kinds.
 func (p *parsedRoute) ours() bool { return slices.ContainsFunc(p.route.Rules, Rule.Ours) }
 
+// ParseRoute of any kind, without its Gateways: only a Store knows those of ListenerSets.
+// It returns nil for what is no route.
+func ParseRoute(o client.Object) *Route {
+	p := parseRoute(o)
+	if p == nil {
+		return nil
+	}
+	return &p.route
+}
+
 // parseRoute returns nil for what is no route.
 func parseRoute(o client.Object) *parsedRoute {
 	p := &parsedRoute{labels: o.GetLabels(), route: Route{

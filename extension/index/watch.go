@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -102,23 +103,28 @@ func strip(in any) (any, error) {
 	o.SetOwnerReferences(nil)
 	switch o := o.(type) {
 	case *gwapiv1.HTTPRoute:
-		o.Status = gwapiv1.HTTPRouteStatus{}
+		stripRouteStatus(&o.Status.RouteStatus)
 	case *gwapiv1.GRPCRoute:
-		o.Status = gwapiv1.GRPCRouteStatus{}
+		stripRouteStatus(&o.Status.RouteStatus)
 	case *gwapiv1.TCPRoute:
-		o.Status = gwapiv1.TCPRouteStatus{}
+		stripRouteStatus(&o.Status.RouteStatus)
 	case *gwapiv1.UDPRoute:
-		o.Status = gwapiv1.UDPRouteStatus{}
+		stripRouteStatus(&o.Status.RouteStatus)
 	case *gwapiv1.TLSRoute:
-		o.Status = gwapiv1.TLSRouteStatus{}
+		stripRouteStatus(&o.Status.RouteStatus)
+	case *gwapiv1.Gateway:
+		o.Status = gwapiv1.GatewayStatus{}
 	case *gwapiv1.ListenerSet:
-		o.Status, o.Spec.Listeners = gwapiv1.ListenerSetStatus{}, nil
+		o.Status = gwapiv1.ListenerSetStatus{}
 	case *gwapiv1.BackendTLSPolicy:
 		o.Status = gwapiv1.PolicyStatus{}
 	case *gatewayv1alpha1.TailscaleServices:
 		o.Status = gatewayv1alpha1.TailscaleServicesStatus{}
 	case *gatewayv1alpha1.TailscaleEndpoints:
-		o.Status, o.Spec.Proxy = stripHealth(&o.Status), gatewayv1alpha1.Proxy{}
+		o.Spec.Proxy = gatewayv1alpha1.Proxy{}
+		stripEndpointsStatus(o)
+	case *gatewayv1alpha1.TailscaleGateway:
+		o.Status = gatewayv1alpha1.TailscaleGatewayStatus{}
 	case *gatewayv1alpha1.TailscaleRevision:
 		o.Status = gwapiv1.PolicyStatus{}
 	case *corev1.Service:
@@ -129,6 +135,25 @@ func strip(in any) (any, error) {
 		unstructured.RemoveNestedField(o.Object, "status")
 	}
 	return o, nil
+}
+
+// stripRouteStatus of all but what each parent says of the route as a whole, and why
+// if that is not well. Nothing of it changes while that does not.
+func stripRouteStatus(s *gwapiv1.RouteStatus) {
+	for i := range s.Parents {
+		var of []metav1.Condition
+		for _, c := range s.Parents[i].Conditions {
+			if c.Type != string(gwapiv1.RouteConditionAccepted) && c.Type != string(gwapiv1.RouteConditionResolvedRefs) {
+				continue
+			}
+			kept := metav1.Condition{Type: c.Type, Status: c.Status}
+			if c.Status != metav1.ConditionTrue {
+				kept.Reason, kept.Message = c.Reason, c.Message
+			}
+			of = append(of, kept)
+		}
+		s.Parents[i].Conditions = of
+	}
 }
 
 // stripConfigMap of all but the certificates that a BackendTLSPolicy may name.

@@ -46,6 +46,21 @@ const (
 	// LabelProxyGroup names the TailscaleProxyGroup that an object belongs to.
 	LabelProxyGroup = "gateway.tailscale.com/proxy-group"
 
+	// LabelGateway names the TailscaleGateway that an object belongs to.
+	LabelGateway = "gateway.tailscale.com/gateway"
+
+	// LabelGatewayNamespace is that of the TailscaleGateway that a generated route
+	// belongs to: such routes may be in another one.
+	LabelGatewayNamespace = "gateway.tailscale.com/gateway-namespace"
+
+	// LabelGatewayTailnet names the tailnet, among those of a TailscaleGateway, that
+	// an object is for.
+	LabelGatewayTailnet = "gateway.tailscale.com/gateway-tailnet"
+
+	// LabelGenerated marks what the extension made for a TailscaleGateway. Its value
+	// is ingress or egress.
+	LabelGenerated = "gateway.tailscale.com/generated"
+
 	// LabelEndpoint names the endpoint, among those of a TailscaleEndpoints, that
 	// an object is for.
 	LabelEndpoint = "gateway.tailscale.com/endpoint"
