@@ -120,6 +120,15 @@ func (s *Server) PostTranslateModify(ctx context.Context, req *pb.PostTranslateM
 	}, nil
 }
 
+// Gateway that a hook's request is for, as namespace/name. Empty if it does not tell.
+func Gateway(req any) string {
+	r, ok := req.(*pb.PostTranslateModifyRequest)
+	if !ok {
+		return ""
+	}
+	return gatewayOf(Resources{Listeners: r.GetListeners(), Routes: r.GetRoutes()})
+}
+
 // describe a translation on the span of its call, if somebody wants one.
 func describe(span trace.Span, t Translation) {
 	if !span.IsRecording() {

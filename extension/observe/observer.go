@@ -6,9 +6,11 @@ package observe
 import (
 	"cmp"
 	"context"
+	"maps"
 	"net/http"
 	"path"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -58,6 +60,10 @@ type Options struct {
 	// Expiry tells when certificates end, by the server that shows them.
 	Expiry map[string]func() (time.Time, error)
 
+	// Gateway that the request of a hook is for, as NAMESPACE/NAME. Nil, or an empty
+	// one, means that nothing tells.
+	Gateway func(req any) string
+
 	// Pages add what they have to the server of metrics and probes, beside those.
 	Pages []func(mux *http.ServeMux)
 
@@ -69,6 +75,14 @@ type Options struct {
 type hook struct {
 	total, failed uint64
 	last, sum     time.Duration
+}
+
+// Hooks are what was asked for one Gateway.
+type Hooks struct {
+	Total, Failed uint64
+
+	// Last is when it was asked last.
+	Last time.Time
 }
 
 // A translation of a Gateway.
@@ -90,6 +104,9 @@ type Observer struct {
 	state    state
 	byHook   map[string]hook
 	gateways map[string]translation
+
+	// asked for Gateways, while they are remembered.
+	asked map[string]Hooks
 
 	// recent tells which of the last hooks failed, and next where the next goes.
 	recent []bool
@@ -121,6 +138,7 @@ func NewObserver(o Options, cs ...prometheus.Collector) *Observer {
 		}, []string{"outcome"}),
 		byHook:   map[string]hook{},
 		gateways: map[string]translation{},
+		asked:    map[string]Hooks{},
 	}
 	ob.registry.MustRegister(ob.hooks, ob.failures, ob.outcomes, stateCollector{ob})
 	ob.registry.MustRegister(standard()...)
@@ -144,12 +162,16 @@ func (o *Observer) Interceptor(ctx context.Context, req any, info *grpc.UnarySer
 			o.opts.Log.Info("A hook panicked", "hook", name, "panic", p, "stack", string(debug.Stack()))
 			resp, err = nil, status.Errorf(codes.Internal, "hook %s panicked", name)
 		}
-		o.hooked(name, time.Since(start), err)
+		gateway := ""
+		if o.opts.Gateway != nil {
+			gateway = o.opts.Gateway(req)
+		}
+		o.hooked(name, gateway, time.Since(start), err)
 	}()
 	return next(ctx, req)
 }
 
-func (o *Observer) hooked(name string, took time.Duration, err error) {
+func (o *Observer) hooked(name, gateway string, took time.Duration, err error) {
 	o.hooks.WithLabelValues(name).Observe(took.Seconds())
 	failures := o.failures.WithLabelValues(name)
 	if err != nil {
@@ -167,6 +189,9 @@ func (o *Observer) hooked(name string, took time.Duration, err error) {
 		h.failed++
 	}
 	o.byHook[name] = h
+	if gateway != "" {
+		o.askedFor(gateway, err != nil)
+	}
 
 	if len(o.recent) < window {
 		o.recent = append(o.recent, err != nil)
@@ -174,6 +199,34 @@ func (o *Observer) hooked(name string, took time.Duration, err error) {
 	}
 	o.recent[o.next] = err != nil
 	o.next = (o.next + 1) % window
+}
+
+// askedFor a Gateway. The lock is held.
+func (o *Observer) askedFor(gateway string, failed bool) {
+	of := o.asked[gateway]
+	of.Total++
+	if failed {
+		of.Failed++
+	}
+	of.Last = time.Now()
+	o.asked[gateway] = of
+	if len(o.asked) > maxGateways {
+		delete(o.asked, eldest(o.asked, func(h Hooks) time.Time { return h.Last }))
+	}
+}
+
+// Hooks that were asked for a Gateway, NAMESPACE/NAME.
+func (o *Observer) Hooks(gateway string) Hooks {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.asked[gateway]
+}
+
+// eldest of what is remembered of Gateways.
+func eldest[T any](of map[string]T, at func(T) time.Time) string {
+	return slices.MinFunc(slices.Collect(maps.Keys(of)), func(a, b string) int {
+		return cmp.Or(at(of[a]).Compare(at(of[b])), cmp.Compare(a, b))
+	})
 }
 
 // Translated notes that a Gateway's configuration went through the hooks, and how many
@@ -189,16 +242,9 @@ func (o *Observer) Translated(gateway string, outcomes map[string]int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.gateways[gateway] = translation{at: time.Now(), outcomes: outcomes}
-	if len(o.gateways) <= maxGateways {
-		return
+	if len(o.gateways) > maxGateways {
+		delete(o.gateways, eldest(o.gateways, func(t translation) time.Time { return t.at }))
 	}
-	eldest := gateway
-	for name, of := range o.gateways {
-		if cmp.Or(of.at.Compare(o.gateways[eldest].at), cmp.Compare(name, eldest)) < 0 {
-			eldest = name
-		}
-	}
-	delete(o.gateways, eldest)
 }
 
 // failureRate of the last hooks. The lock is held.
