@@ -118,7 +118,7 @@ var variants = map[string][]string{
 		"podLabels.team=edge", "priorityClassName=system-cluster-critical", "imagePullSecrets[0].name=registry", "nodeSelector.zone=a",
 		"tolerations[0].operator=Exists", "fullnameOverride=ts",
 	},
-	"bare": {"certificates.mode=Existing", "anchors=false", "networkPolicy.enabled=false", "replicas=1", "eds.target=dns:///eds.example:5006"},
+	"bare": {"certificates.mode=Existing", "anchors=false", "gateways=false", "networkPolicy.enabled=false", "replicas=1", "eds.target=dns:///eds.example:5006"},
 }
 
 // TestChartGolden shows what a change of the chart changes.
@@ -230,11 +230,18 @@ func TestChartRoles(t *testing.T) {
 		}
 		want[resource(gvk)] = []string{"get", "list", "watch"}
 	}
-	if diff := cmp.Diff(want, allowed(t, "anchors=false")); diff != "" {
-		t.Errorf("what the extension does without anchors: -want allowed, +allowed:\n%s", diff)
+	if diff := cmp.Diff(want, allowed(t, "anchors=false", "gateways=false")); diff != "" {
+		t.Errorf("what the extension does without anchors and TailscaleGateways: -want allowed, +allowed:\n%s", diff)
 	}
-	routes := "httproutes.gateway.networking.k8s.io"
-	want[routes] = []string{"create", "delete", "get", "list", "patch", "watch"}
+	written := []string{"create", "delete", "get", "list", "patch", "watch"}
+	want["httproutes.gateway.networking.k8s.io"] = written
+	if diff := cmp.Diff(want, allowed(t, "gateways=false")); diff != "" {
+		t.Errorf("what the extension does without TailscaleGateways: -want allowed, +allowed:\n%s", diff)
+	}
+	want["backendtlspolicies.gateway.networking.k8s.io"] = written
+	want["gatewayreports.tailnet.gateway.tailscale.com"] = written
+	want["gateways.gateway.networking.k8s.io"] = []string{"get", "list", "watch"}
+	want["tailscalegateways.gateway.tailscale.com"] = []string{"get", "list", "watch"}
 	if diff := cmp.Diff(want, allowed(t)); diff != "" {
 		t.Errorf("what the extension does: -want allowed, +allowed:\n%s", diff)
 	}
@@ -260,7 +267,7 @@ func allowed(t *testing.T, values ...string) map[string][]string {
 			for _, res := range r.Resources {
 				of := slices.Concat(out[res+"."+g], r.Verbs)
 				slices.Sort(of)
-				out[res+"."+g] = of
+				out[res+"."+g] = slices.Compact(of)
 			}
 		}
 	}

@@ -63,8 +63,10 @@ type CLI struct {
 
 	Anchors bool `help:"Keep, for each Gateway with TCPRoutes, UDPRoutes or TLSRoutes that name a TailscaleServices or TailscaleEndpoints, an HTTPRoute in their namespace that names the same and attaches to no listener. Without it Envoy Gateway says BackendNotFound in the status of such routes, although their traffic flows." default:"true" negatable:"" env:"ANCHORS" group:"Objects"`
 
+	Gateways bool `help:"Write, for each TailscaleGateway with tailnets, a GatewayReport of the routes that its Gateway has accepted, and the HTTPRoutes that it asks to be generated. One replica does, as with HealthReports. Without it its routes are not shared." default:"true" negatable:"" env:"GATEWAYS" group:"Objects"`
+
 	Probe     bool   `help:"Probe endpoints as Envoys do, and have those that fail come after all others. Envoys check them by themselves too: without it they go by that alone, failoverTimeout and failback delays mean nothing, and status tells nothing of endpoints." default:"true" negatable:"" env:"PROBE" group:"Health"`
-	Namespace string `help:"Namespace that this pod runs in, for the Lease by which replicas settle who writes HealthReports. Without it none are written, and status tells nothing of endpoints." env:"POD_NAMESPACE" group:"Health"`
+	Namespace string `help:"Namespace that this pod runs in, for the Lease by which replicas settle who writes HealthReports, GatewayReports and generated routes. Without it none are written, and status tells nothing of endpoints and routes." env:"POD_NAMESPACE" group:"Health"`
 
 	ObserveAddress string        `help:"Address to serve metrics, probes and the page on. Who reaches it sees hosts, paths and endpoints of routes, and can change nothing." default:":8080" env:"OBSERVE_ADDRESS" group:"Operation"`
 	Pprof          bool          `help:"Serve profiles of the process under /debug/pprof on the same address. Who reaches it can read memory." env:"PPROF" group:"Operation"`

@@ -9,12 +9,14 @@ import (
 	"net/http"
 
 	pb "github.com/envoyproxy/gateway/proto/extension"
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/eds"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/explain"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/gateways"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/hooks"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/observe"
@@ -70,19 +72,34 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 		return err
 	}
 	endpoints := eds.NewServer(store.Snapshot, eds.Options{Log: log, Tracer: traces.Tracer()})
-	prober, err := newProber(c, src, store, log)
+	one, kube, err := leaderOf(c, src)
 	if err != nil {
 		return err
 	}
-	obs := observe.NewObserver(observe.Options{
+	prober, err := newProber(c, kube, one, store, log)
+	if err != nil {
+		return err
+	}
+	var obs *observe.Observer
+	collectors := []prometheus.Collector{endpoints.Metrics(), prober.Metrics(), store.Metrics()}
+	var shared *gateways.Controller
+	if one != nil && c.Gateways {
+		shared, err = newGateways(kube, one, store, func(gateway string) observe.Hooks { return obs.Hooks(gateway) }, log)
+		if err != nil {
+			return err
+		}
+		collectors = append(collectors, shared.Metrics())
+	}
+	obs = observe.NewObserver(observe.Options{
 		Version:   version.Version,
 		Silence:   src.Silence,
 		Waiting:   src.Waiting,
 		Resources: func() map[string]int { return store.Snapshot().Counts() },
 		Expiry:    certs.expiry(),
+		Gateway:   hooks.Gateway,
 		Pages:     []func(*http.ServeMux){explain.NewPage(store.Snapshot, log).Register},
 		Log:       log,
-	}, endpoints.Metrics(), prober.Metrics(), store.Metrics())
+	}, collectors...)
 
 	hooksServer := serve.NewServer(serve.Options{
 		Credentials: certs.hooks.Credentials(),
@@ -118,6 +135,12 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 	if c.Probe {
 		below.Go(func() error { return prober.run(base, src.Synced()) })
 	}
+	if one != nil {
+		below.Go(func() error { return one.run(base, src.Synced()) })
+	}
+	if shared != nil {
+		below.Go(func() error { return shared.Watch(base) })
+	}
 	below.Go(func() error { return traces.Run(base) })
 
 	above, ctx := errgroup.WithContext(ctx)
@@ -152,6 +175,17 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 	}
 	src.Farewell(log)
 	return failed
+}
+
+// leaderOf the replicas, and the source that it is told by. Both are nil if there is
+// nothing to write to, or nowhere to settle who does.
+func leaderOf(c *CLI, src source) (*leader, *kubeSource, error) {
+	k, ok := src.(*kubeSource)
+	if !ok || c.Namespace == "" {
+		return nil, nil, nil
+	}
+	l, err := newLeader(k.cfg, c.Namespace)
+	return l, k, err
 }
 
 // follow has Envoys hear of each new snapshot.

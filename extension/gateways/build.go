@@ -1,0 +1,122 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateways
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/keep"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// descriptionKey of the annotation that people read.
+const descriptionKey = "gateway.tailscale.com/description"
+
+// directionLabel is a direction as a label has it.
+func directionLabel(d tailnetv1alpha1.Direction) string { return strings.ToLower(string(d)) }
+
+// metaOf what is made for a wanted route. In another namespace nothing can own it: it
+// goes when the extension sees that the TailscaleGateway has.
+func metaOf(o *gatewayv1alpha1.TailscaleGateway, w *wanted) metav1.ObjectMeta {
+	out := metav1.ObjectMeta{
+		Namespace: w.Namespace,
+		Name:      w.Name,
+		Labels: map[string]string{
+			keep.ManagedByLabel:        keep.ManagedBy,
+			meta.LabelGateway:          o.Name,
+			meta.LabelGatewayNamespace: o.Namespace,
+			meta.LabelGatewayTailnet:   w.Tailnet,
+			meta.LabelGenerated:        directionLabel(w.Direction),
+		},
+		Annotations: map[string]string{
+			descriptionKey: "Generated for TailscaleGateway " + o.Namespace + "/" + o.Name + ", which sends " + w.Hostname + w.PathPrefix + " to " + w.what + ". Change routeGeneration of tailnet " + w.Tailnet + " there: what is changed here is undone.",
+		},
+	}
+	if w.endpoint != "" {
+		out.Labels[meta.LabelEndpoint] = w.endpoint
+	}
+	if w.Namespace == o.Namespace {
+		out.OwnerReferences = []metav1.OwnerReference{ownerOf(o)}
+	}
+	return out
+}
+
+// httpRoute of a wanted route, with all defaults of the API, so that it is equal to what
+// is there.
+func httpRoute(o *gatewayv1alpha1.TailscaleGateway, w *wanted) *gwapiv1.HTTPRoute {
+	gw := gatewayOf(o)
+	var parents []gwapiv1.ParentReference
+	for _, l := range w.listeners {
+		parents = append(parents, gwapiv1.ParentReference{
+			Group:       ptr.To[gwapiv1.Group](gwapiv1.GroupName),
+			Kind:        ptr.To[gwapiv1.Kind](kindGateway),
+			Namespace:   ptr.To(gwapiv1.Namespace(gw.Namespace)),
+			Name:        gwapiv1.ObjectName(gw.Name),
+			SectionName: ptr.To(l.name),
+		})
+	}
+	rule := gwapiv1.HTTPRouteRule{
+		Matches: []gwapiv1.HTTPRouteMatch{{Path: &gwapiv1.HTTPPathMatch{Type: ptr.To(gwapiv1.PathMatchPathPrefix), Value: ptr.To(w.PathPrefix)}}},
+		BackendRefs: []gwapiv1.HTTPBackendRef{{BackendRef: gwapiv1.BackendRef{
+			BackendObjectReference: gwapiv1.BackendObjectReference{
+				Group:     ptr.To[gwapiv1.Group](""),
+				Kind:      ptr.To[gwapiv1.Kind]("Service"),
+				Namespace: ptr.To(gwapiv1.Namespace(w.backend.Namespace)),
+				Name:      gwapiv1.ObjectName(w.backend.Name),
+				Port:      ptr.To(w.backend.Port),
+			},
+			Weight: ptr.To[int32](1),
+		}}},
+	}
+	if f := rewrite(w); f != nil {
+		rule.Filters = []gwapiv1.HTTPRouteFilter{{Type: gwapiv1.HTTPRouteFilterURLRewrite, URLRewrite: f}}
+	}
+	return &gwapiv1.HTTPRoute{
+		TypeMeta:   metav1.TypeMeta{APIVersion: gwapiv1.GroupVersion.String(), Kind: kindHTTPRoute},
+		ObjectMeta: metaOf(o, w),
+		Spec: gwapiv1.HTTPRouteSpec{
+			CommonRouteSpec: gwapiv1.CommonRouteSpec{ParentRefs: parents},
+			Hostnames:       []gwapiv1.Hostname{gwapiv1.Hostname(w.Hostname)},
+			Rules:           []gwapiv1.HTTPRouteRule{rule},
+		},
+	}
+}
+
+// rewrite what is asked for, so that the backend sees its own name and paths.
+func rewrite(w *wanted) *gwapiv1.HTTPURLRewriteFilter {
+	f := &gwapiv1.HTTPURLRewriteFilter{}
+	if w.PathPrefix != "/" {
+		f.Path = &gwapiv1.HTTPPathModifier{Type: gwapiv1.PrefixMatchHTTPPathModifier, ReplacePrefixMatch: ptr.To("/")}
+	}
+	if w.fqdn != "" {
+		f.Hostname = ptr.To(gwapiv1.PreciseHostname(w.fqdn))
+	}
+	if f.Path == nil && f.Hostname == nil {
+		return nil
+	}
+	return f
+}
+
+// tlsPolicy of a wanted route whose backend speaks TLS.
+func tlsPolicy(o *gatewayv1alpha1.TailscaleGateway, w *wanted) *gwapiv1.BackendTLSPolicy {
+	return &gwapiv1.BackendTLSPolicy{
+		TypeMeta:   metav1.TypeMeta{APIVersion: gwapiv1.GroupVersion.String(), Kind: kindTLSPolicy},
+		ObjectMeta: metaOf(o, w),
+		Spec: gwapiv1.BackendTLSPolicySpec{
+			TargetRefs: []gwapiv1.LocalPolicyTargetReferenceWithSectionName{{
+				LocalPolicyTargetReference: gwapiv1.LocalPolicyTargetReference{Kind: "Service", Name: gwapiv1.ObjectName(w.backend.Name)},
+			}},
+			Validation: gwapiv1.BackendTLSPolicyValidation{
+				Hostname:                gwapiv1.PreciseHostname(w.fqdn),
+				WellKnownCACertificates: ptr.To(gwapiv1.WellKnownCACertificatesSystem),
+			},
+		},
+	}
+}

@@ -1,0 +1,228 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateways
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+const (
+	// debounce is how long a change waits for others: fifty routes at once are one
+	// report or two.
+	debounce = 300 * time.Millisecond
+
+	// hooksInterval is how often a report may change because of hooks alone.
+	hooksInterval = 30 * time.Second
+
+	// firstRetry after a failure, and the longest that waits grow to.
+	firstRetry = time.Second
+	lastRetry  = time.Minute
+
+	// timeout of a request.
+	timeout = 10 * time.Second
+)
+
+// Options of a Controller.
+type Options struct {
+	// Version of this build.
+	Version string
+
+	// Permitted tells whether a route may name a backend.
+	Permitted func(r index.RouteKey, b index.BackendRef) bool
+
+	// Hooks that were asked for a Gateway, NAMESPACE/NAME. It returns nil for none.
+	Hooks func(gateway string) *tailnetv1alpha1.ReportedHooks
+
+	// Log may be nil.
+	Log logging.Logger
+}
+
+// A Controller keeps what TailscaleGateways need. Make one by NewController.
+type Controller struct {
+	cache   cache.Cache
+	client  client.Client
+	options Options
+	log     logging.Logger
+	metrics *metrics
+
+	// ready is closed once all kinds that are there are watched.
+	ready  chan struct{}
+	looked func()
+
+	// writing is held by who does: the next time may begin before the last has ended.
+	writing sync.Mutex
+
+	// mu guards what follows.
+	mu      sync.Mutex
+	watched map[string]bool
+
+	// queue of what is to be looked at. Nil while another replica writes.
+	queue workqueue.TypedRateLimitingInterface[types.NamespacedName]
+
+	// hooks as they were last told, by Gateway.
+	hooks map[types.NamespacedName]*tailnetv1alpha1.ReportedHooks
+}
+
+// NewController returns one that reads from a cache, and writes by a client.
+func NewController(from cache.Cache, to client.Client, o Options) *Controller {
+	if o.Log == nil {
+		o.Log = logging.NewNopLogger()
+	}
+	c := &Controller{
+		cache:   from,
+		client:  to,
+		options: o,
+		log:     o.Log,
+		metrics: newMetrics(),
+		ready:   make(chan struct{}),
+		watched: map[string]bool{},
+		hooks:   map[types.NamespacedName]*tailnetv1alpha1.ReportedHooks{},
+	}
+	c.looked = sync.OnceFunc(func() { close(c.ready) })
+	return c
+}
+
+// Write what is to be there, until ctx ends. No other replica may meanwhile.
+func (c *Controller) Write(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-c.ready:
+	}
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetry, lastRetry))
+	defer context.AfterFunc(ctx, q.ShutDown)()
+	c.setQueue(q)
+	defer c.metrics.reset()
+	defer c.setQueue(nil)
+
+	// What comes from here on is told of. What was written for those that are gone
+	// meanwhile goes.
+	c.enqueue(c.all(ctx)...)
+	c.enqueue(c.written(ctx)...)
+	go c.followHooks(ctx)
+	for {
+		n, down := q.Get()
+		if down || ctx.Err() != nil {
+			return
+		}
+		if err := c.reconcile(ctx, n); err != nil && ctx.Err() == nil {
+			c.log.Info("Cannot keep what a TailscaleGateway needs, and will try again", "name", n, "error", err)
+			q.AddRateLimited(n)
+		} else {
+			q.Forget(n)
+		}
+		q.Done(n)
+	}
+}
+
+// reconcile one TailscaleGateway.
+func (c *Controller) reconcile(ctx context.Context, n types.NamespacedName) error {
+	v, err := c.read(ctx, n)
+	if err != nil {
+		return err
+	}
+	if v.object == nil {
+		return errors.Join(c.writeRoutes(ctx, v, nil), c.removeReport(ctx, v))
+	}
+	r := plan(v.input)
+	failed := c.writeRoutes(ctx, v, r.routes)
+	r.tell()
+	c.metrics.set(n, r.report.GeneratedRoutes)
+	return errors.Join(failed, c.writeReport(ctx, v, r.report))
+}
+
+// followHooks has reports tell of hooks, at most each 30 seconds, and not while there
+// are none.
+func (c *Controller) followHooks(ctx context.Context) {
+	t := time.NewTicker(hooksInterval)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		for _, g := range c.moved() {
+			c.enqueue(c.joined(ctx, keyOf(kindGateway, g))...)
+		}
+	}
+}
+
+// moved are the Gateways of which more hooks were asked for than was told.
+func (c *Controller) moved() []types.NamespacedName {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []types.NamespacedName
+	for g, told := range c.hooks {
+		if now := c.options.Hooks(g.String()); !equality.Semantic.DeepEqual(told, now) {
+			c.hooks[g] = now
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// extension is what a report tells of this process.
+func (c *Controller) extension(g types.NamespacedName) tailnetv1alpha1.ReportedExtension {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.hooks[g]; !ok {
+		c.hooks[g] = c.options.Hooks(g.String())
+	}
+	return tailnetv1alpha1.ReportedExtension{Version: c.options.Version, Hooks: c.hooks[g]}
+}
+
+// enqueue TailscaleGateways to be looked at soon.
+func (c *Controller) enqueue(of ...types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.queue == nil {
+		return
+	}
+	for _, n := range of {
+		c.queue.AddAfter(n, debounce)
+	}
+}
+
+func (c *Controller) setQueue(q workqueue.TypedRateLimitingInterface[types.NamespacedName]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queue = q
+}
+
+// writes tells whether this replica does.
+func (c *Controller) writes() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.queue != nil
+}
+
+// has tells whether a kind is watched, so that looking it up is no request.
+func (c *Controller) has(kind string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.watched[kind]
+}
+
+func (c *Controller) knows(kind string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.watched[kind] = true
+}

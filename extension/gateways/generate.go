@@ -1,0 +1,261 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateways
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
+)
+
+// servicePrefix is what the names of endpoints begin with that are services, and not
+// devices.
+const servicePrefix = "svc-"
+
+// A wanted route.
+type wanted struct {
+	// what is told of it. Its name is that of the HTTPRoute even where none is made.
+	tailnetv1alpha1.ReportedGeneratedRoute
+
+	// what it leads to, for people.
+	what string
+
+	// protocol of the listeners, and those that there are for its host.
+	protocol  gwapiv1.ProtocolType
+	listeners []listener
+
+	// backend is a Service. Its name is empty while it is not there.
+	backend tailnetv1alpha1.ReportedBackend
+
+	// endpoint that was discovered, as the TailscaleEndpoints calls it.
+	endpoint string
+
+	// fqdn that the backend is asked by, and whether by TLS.
+	fqdn string
+	tls  bool
+
+	// made tells that there is to be an HTTPRoute.
+	made bool
+
+	// kept is there already and stays as it is, for nobody can tell whether its
+	// service is still there.
+	kept bool
+}
+
+func (w *wanted) key() types.NamespacedName {
+	return types.NamespacedName{Namespace: w.Namespace, Name: w.Name}
+}
+
+// fail tells why no route is made. The first reason counts.
+func (w *wanted) fail(s tailnetv1alpha1.GeneratedRouteState, format string, args ...any) {
+	if w.State == "" {
+		w.State, w.Message = s, fmt.Sprintf(format, args...)
+	}
+}
+
+// place a route by patterns.
+func (w *wanted) place(v variables, host gatewayv1alpha1.HostPattern, prefix gatewayv1alpha1.PathPattern) {
+	var err error
+	if w.Hostname, err = v.host(string(host)); err != nil {
+		w.fail(tailnetv1alpha1.GeneratedRouteRefused, "%s", err)
+	}
+	if w.PathPrefix, err = v.path(string(prefix)); err != nil {
+		w.fail(tailnetv1alpha1.GeneratedRouteRefused, "%s", err)
+	}
+}
+
+// generated routes that are wanted, in the order in which they take hosts and paths.
+func generated(in input, people []*route) []*wanted {
+	var out []*wanted
+	for _, t := range in.object.Spec.Tailnets {
+		of := in.of(t.Name)
+		if g := t.RouteGeneration.Ingress; g != nil {
+			out = append(out, ingress(in, t.Name, g, of, people)...)
+		}
+		if g := t.RouteGeneration.Egress; g != nil && t.ServiceDiscovery != nil && ptr.Deref(t.ServiceDiscovery.Enabled, true) {
+			out = append(out, egress(in, t, g, of)...)
+		}
+	}
+	return out
+}
+
+// of a tailnet are the TailscaleEndpoints that discover in it, by name.
+func (in input) of(tailnet string) []*gatewayv1alpha1.TailscaleEndpoints {
+	var out []*gatewayv1alpha1.TailscaleEndpoints
+	for _, e := range in.endpoints {
+		if e.Labels[meta.LabelGatewayTailnet] == tailnet {
+			out = append(out, e)
+		}
+	}
+	slices.SortFunc(out, func(a, b *gatewayv1alpha1.TailscaleEndpoints) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// domain of the tailnet that TailscaleEndpoints are in.
+func domain(of []*gatewayv1alpha1.TailscaleEndpoints) string {
+	for _, e := range of {
+		for _, d := range e.Status.Devices {
+			if n := domainOf(d.TailscaleFQDN); n != "" {
+				return n
+			}
+		}
+		for _, d := range e.Status.DiscoveredEndpoints {
+			if n := domainOf(d.TailscaleFQDN); n != "" {
+				return n
+			}
+		}
+	}
+	return ""
+}
+
+// egress routes to what was discovered in a tailnet.
+func egress(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.EgressRoutes, of []*gatewayv1alpha1.TailscaleEndpoints) []*wanted {
+	found := map[string]*wanted{}
+	failing := false
+	for _, e := range of {
+		failing = failing || e.Status.GetCondition(meta.TypeDiscoverySuccessful).Status == corev1.ConditionFalse
+		targets := map[string]string{}
+		for _, s := range e.Status.EgressTargets {
+			targets[s.Name] = s.Service
+		}
+		for _, d := range e.Status.DiscoveredEndpoints {
+			w := discovered(in, t, g, d, domain(of))
+			to := targets[d.Name+"/"+strconv.Itoa(int(t.ServiceDiscovery.Port))]
+			if !w.leadTo(in.object.Namespace, to) {
+				w.fail(tailnetv1alpha1.GeneratedRoutePending, "Waiting for proxies to carry traffic to it")
+			}
+			if w.tls && w.fqdn == "" {
+				w.fail(tailnetv1alpha1.GeneratedRoutePending, "Waiting for its name in the tailnet, which its certificate is for")
+			}
+			// Of one that several TailscaleEndpoints found, the first that leads there.
+			if was := found[d.Name]; was == nil || was.State != "" && w.State == "" {
+				found[d.Name] = w
+			}
+		}
+	}
+	if failing {
+		for _, r := range in.generated {
+			if w := kept(in, t, g, r, domain(of)); w != nil && (found[w.endpoint] == nil || found[w.endpoint].backend.Name == "") {
+				found[w.endpoint] = w
+			}
+		}
+	}
+	out := make([]*wanted, 0, len(found))
+	for _, w := range found {
+		out = append(out, w)
+	}
+	slices.SortFunc(out, func(a, b *wanted) int { return cmp.Compare(a.endpoint, b.endpoint) })
+	return out
+}
+
+// discovered is the route to a service or a device.
+func discovered(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.EgressRoutes, d gatewayv1alpha1.DiscoveredEndpoint, domain string) *wanted {
+	service, kind := d.Name, "the device"
+	if d.Source == string(tailnetv1alpha1.DiscoverServices) {
+		service, kind = strings.TrimPrefix(d.Name, servicePrefix), "the service"
+	}
+	w := &wanted{
+		ReportedGeneratedRoute: tailnetv1alpha1.ReportedGeneratedRoute{
+			Namespace: in.object.Namespace,
+			Name:      names.Child(in.object.Name, t.Name, "egress", d.Name),
+			Tailnet:   t.Name, Direction: tailnetv1alpha1.DirectionEgress, Service: service,
+		},
+		what:     fmt.Sprintf("%s %s of tailnet %s", kind, service, t.Name),
+		protocol: gwapiv1.ProtocolType(cmp.Or(g.Protocol, gatewayv1alpha1.EndpointProtocolHTTP)),
+		endpoint: d.Name,
+		fqdn:     strings.TrimSuffix(d.TailscaleFQDN, "."),
+		tls:      t.ServiceDiscovery.Protocol == gatewayv1alpha1.EndpointProtocolHTTPS,
+	}
+	w.place(variables{service: service, tailnet: t.Name, namespace: in.object.Namespace, domain: domain}, g.HostPattern, g.PathPrefix)
+	return w
+}
+
+// leadTo a Service, NAME:PORT. False if that is none.
+func (w *wanted) leadTo(namespace, service string) bool {
+	name, p, ok := strings.Cut(service, ":")
+	port, err := strconv.ParseUint(p, 10, 16)
+	if !ok || err != nil {
+		return false
+	}
+	w.backend = tailnetv1alpha1.ReportedBackend{Namespace: namespace, Name: name, Port: int32(port)}
+	return true
+}
+
+// kept is a route that is there already. Nil if it is none of the tailnet's.
+func kept(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.EgressRoutes, r *gwapiv1.HTTPRoute, domain string) *wanted {
+	if r.Labels[meta.LabelGenerated] != directionLabel(tailnetv1alpha1.DirectionEgress) || r.Labels[meta.LabelGatewayTailnet] != t.Name {
+		return nil
+	}
+	d := gatewayv1alpha1.DiscoveredEndpoint{Name: r.Labels[meta.LabelEndpoint]}
+	if strings.HasPrefix(d.Name, servicePrefix) {
+		d.Source = string(tailnetv1alpha1.DiscoverServices)
+	}
+	w := discovered(in, t, g, d, domain)
+	if w.Name != r.Name {
+		return nil
+	}
+	w.kept = true
+	return w
+}
+
+// ingress routes to the Services behind people's routes.
+func ingress(in input, tailnet string, g *gatewayv1alpha1.IngressRoutes, of []*gatewayv1alpha1.TailscaleEndpoints, people []*route) []*wanted {
+	found := map[types.NamespacedName]*wanted{}
+	for _, r := range people {
+		if r.Key.Kind != index.KindHTTPRoute && r.Key.Kind != index.KindGRPCRoute {
+			continue
+		}
+		as := index.RouteKey{Kind: index.KindHTTPRoute, NamespacedName: r.Key.NamespacedName}
+		for _, b := range r.backends(in.permitted) {
+			if !in.permitted(as, b) {
+				continue
+			}
+			w := &wanted{
+				ReportedGeneratedRoute: tailnetv1alpha1.ReportedGeneratedRoute{
+					Namespace: r.Key.Namespace,
+					Name:      names.Child(in.object.Name, in.object.Namespace, tailnet, "ingress", b.Namespace, b.Name),
+					Tailnet:   tailnet, Direction: tailnetv1alpha1.DirectionIngress, Service: b.Name,
+				},
+				what:     fmt.Sprintf("Service %s", b.NamespacedName),
+				protocol: gwapiv1.ProtocolType(cmp.Or(g.Protocol, gatewayv1alpha1.EndpointProtocolHTTPS)),
+				backend:  tailnetv1alpha1.ReportedBackend{Namespace: b.Namespace, Name: b.Name, Port: b.Port},
+			}
+			if was := found[b.NamespacedName]; was == nil || w.rank() < was.rank() {
+				found[b.NamespacedName] = w
+			}
+		}
+	}
+	out := make([]*wanted, 0, len(found))
+	for n, w := range found {
+		w.place(variables{service: n.Name, tailnet: tailnet, namespace: n.Namespace, domain: domain(of)}, g.HostPattern, g.PathPrefix)
+		if gw := gatewayOf(in.object).Namespace; in.object.Namespace != gw && w.Namespace != in.object.Namespace {
+			// Who may make a TailscaleGateway here may not make routes there.
+			w.fail(tailnetv1alpha1.GeneratedRouteRefused, "Routes of namespace %s are generated for TailscaleGateways of namespace %s or %s alone", w.Namespace, gw, w.Namespace)
+		}
+		out = append(out, w)
+	}
+	slices.SortFunc(out, func(a, b *wanted) int {
+		return cmp.Or(cmp.Compare(a.backend.Namespace, b.backend.Namespace), cmp.Compare(a.backend.Name, b.backend.Name))
+	})
+	return out
+}
+
+// rank of the routes that could be made for one Service: that in its own namespace comes
+// first, and the lowest port.
+func (w *wanted) rank() string {
+	return fmt.Sprintf("%t %s %05d", w.Namespace != w.backend.Namespace, w.Namespace, w.backend.Port)
+}

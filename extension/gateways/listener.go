@@ -1,0 +1,141 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateways
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+// Kinds that are looked up by themselves.
+const (
+	kindGateway          = "Gateway"
+	kindListenerSet      = "ListenerSet"
+	kindTailscaleGateway = "TailscaleGateway"
+	kindReport           = tailnetv1alpha1.GatewayReportKind
+	kindHTTPRoute        = "HTTPRoute"
+	kindTLSPolicy        = "BackendTLSPolicy"
+	kindEndpoints        = "TailscaleEndpoints"
+)
+
+// A parentKey is what routes attach to: KIND/NAMESPACE/NAME.
+type parentKey string
+
+func keyOf(kind string, n types.NamespacedName) parentKey {
+	return parentKey(kind + "/" + n.String())
+}
+
+// parentOf a route's reference. False for what is neither a Gateway nor a ListenerSet.
+func parentOf(r gwapiv1.ParentReference, namespace string) (parentKey, bool) {
+	if ptr.Deref(r.Group, gwapiv1.GroupName) != gwapiv1.GroupName {
+		return "", false
+	}
+	n := types.NamespacedName{Namespace: string(ptr.Deref(r.Namespace, gwapiv1.Namespace(namespace))), Name: string(r.Name)}
+	switch k := string(ptr.Deref(r.Kind, kindGateway)); k {
+	case kindGateway, kindListenerSet:
+		return keyOf(k, n), true
+	}
+	return "", false
+}
+
+// A listener of a Gateway, or of one of its ListenerSets.
+type listener struct {
+	parent    parentKey
+	namespace string
+
+	name     gwapiv1.SectionName
+	port     int32
+	protocol gwapiv1.ProtocolType
+	hostname string
+	allowed  *gwapiv1.AllowedRoutes
+}
+
+// listenersOf a Gateway come before those of its ListenerSets.
+func listenersOf(g *gwapiv1.Gateway, sets []*gwapiv1.ListenerSet) []listener {
+	if g == nil {
+		return nil
+	}
+	var out []listener
+	for _, l := range g.Spec.Listeners {
+		out = append(out, listener{
+			parent: keyOf(kindGateway, types.NamespacedName{Namespace: g.Namespace, Name: g.Name}), namespace: g.Namespace,
+			name: l.Name, port: l.Port, protocol: l.Protocol, hostname: string(ptr.Deref(l.Hostname, "")), allowed: l.AllowedRoutes,
+		})
+	}
+	for _, s := range sets {
+		for _, l := range s.Spec.Listeners {
+			out = append(out, listener{
+				parent: keyOf(kindListenerSet, types.NamespacedName{Namespace: s.Namespace, Name: s.Name}), namespace: s.Namespace,
+				name: l.Name, port: l.Port, protocol: l.Protocol, hostname: string(ptr.Deref(l.Hostname, "")), allowed: l.AllowedRoutes,
+			})
+		}
+	}
+	return out
+}
+
+// protocols of listeners that take a kind of routes.
+func protocols(k index.RouteKind) []gwapiv1.ProtocolType {
+	switch k {
+	case index.KindHTTPRoute, index.KindGRPCRoute:
+		return []gwapiv1.ProtocolType{gwapiv1.HTTPProtocolType, gwapiv1.HTTPSProtocolType}
+	case index.KindTLSRoute:
+		return []gwapiv1.ProtocolType{gwapiv1.TLSProtocolType}
+	case index.KindTCPRoute:
+		return []gwapiv1.ProtocolType{gwapiv1.TCPProtocolType, gwapiv1.TLSProtocolType}
+	case index.KindUDPRoute:
+		return []gwapiv1.ProtocolType{gwapiv1.UDPProtocolType}
+	}
+	return nil
+}
+
+// takes tells whether a listener takes a route that its Gateway has accepted. Labels of
+// namespaces are not known here: one that selects namespaces is taken to have accepted.
+func (l listener) takes(r *route) bool {
+	if !slices.Contains(protocols(r.Key.Kind), l.protocol) || !l.meets(r.About.Hostnames) {
+		return false
+	}
+	if l.allowed == nil {
+		return l.namespace == r.Key.Namespace
+	}
+	if k := l.allowed.Kinds; len(k) > 0 && !slices.ContainsFunc(k, func(k gwapiv1.RouteGroupKind) bool {
+		return ptr.Deref(k.Group, gwapiv1.GroupName) == gwapiv1.GroupName && string(k.Kind) == r.kind
+	}) {
+		return false
+	}
+	from := gwapiv1.NamespacesFromSame
+	if n := l.allowed.Namespaces; n != nil {
+		from = ptr.Deref(n.From, from)
+	}
+	switch from {
+	case gwapiv1.NamespacesFromSame:
+		return l.namespace == r.Key.Namespace
+	case gwapiv1.NamespacesFromNone:
+		return false
+	case gwapiv1.NamespacesFromAll, gwapiv1.NamespacesFromSelector:
+	}
+	return true
+}
+
+// meets tells whether requests for one of the hosts may come in. None stands for all.
+func (l listener) meets(hosts []string) bool {
+	return len(hosts) == 0 || slices.ContainsFunc(hosts, func(h string) bool { return hostsMeet(l.hostname, h) })
+}
+
+// hostsMeet tells whether two patterns have a host in common. An empty one has all.
+func hostsMeet(a, b string) bool {
+	a, b = strings.ToLower(a), strings.ToLower(b)
+	if a == "" || b == "" || a == b {
+		return true
+	}
+	_, suffixA, wildA := strings.Cut(a, "*")
+	_, suffixB, wildB := strings.Cut(b, "*")
+	return wildA && strings.HasSuffix(b, suffixA) || wildB && strings.HasSuffix(a, suffixB)
+}

@@ -1,0 +1,97 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateways
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+// An input is all that is known of one TailscaleGateway. Nothing of it is changed.
+type input struct {
+	object *gatewayv1alpha1.TailscaleGateway
+
+	// gateway is nil if there is none.
+	gateway *gwapiv1.Gateway
+	sets    []*gwapiv1.ListenerSet
+
+	// routes to the Gateway and its ListenerSets, in any order.
+	routes []client.Object
+
+	// endpoints that discover for it.
+	endpoints []*gatewayv1alpha1.TailscaleEndpoints
+
+	// generated routes that are there.
+	generated []*gwapiv1.HTTPRoute
+
+	// permitted tells whether a route may name a Service.
+	permitted func(index.RouteKey, index.BackendRef) bool
+
+	// extension that reports.
+	extension tailnetv1alpha1.ReportedExtension
+}
+
+// gatewayOf a TailscaleGateway.
+func gatewayOf(o *gatewayv1alpha1.TailscaleGateway) types.NamespacedName {
+	n := types.NamespacedName{Namespace: o.Spec.GatewayRef.Namespace, Name: o.Spec.GatewayRef.Name}
+	if n.Namespace == "" {
+		n.Namespace = o.Namespace
+	}
+	return n
+}
+
+// A result is what is to be there.
+type result struct {
+	routes []*wanted
+	report tailnetv1alpha1.GatewayReportSpec
+}
+
+// plan what is to be there for a TailscaleGateway with tailnets. The same input, in
+// whatever order, has the same result.
+func plan(in input) result {
+	ls := listenersOf(in.gateway, in.sets)
+	people := accepted(in.routes, ls)
+	out := result{routes: generated(in, people)}
+	settle(out.routes, ls, gatewayOf(in.object), people)
+	there := map[types.NamespacedName]*gwapiv1.HTTPRoute{}
+	for _, r := range in.generated {
+		there[client.ObjectKeyFromObject(r)] = r
+	}
+	for _, w := range out.routes {
+		if w.made = w.State == ""; w.made {
+			w.State, w.Message = stand(there[w.key()])
+		}
+	}
+	out.report = tailnetv1alpha1.GatewayReportSpec{
+		Gateway:   in.object.Name,
+		Extension: in.extension,
+		Routes:    reported(people, in.permitted),
+	}
+	out.tell()
+	return out
+}
+
+// tell of the wanted routes in the report.
+func (r *result) tell() {
+	r.report.GeneratedRoutes = nil
+	for _, w := range r.routes {
+		of := w.ReportedGeneratedRoute
+		if !w.made {
+			of.Name = ""
+		}
+		r.report.GeneratedRoutes = append(r.report.GeneratedRoutes, of)
+	}
+	slices.SortStableFunc(r.report.GeneratedRoutes, func(a, b tailnetv1alpha1.ReportedGeneratedRoute) int {
+		return cmp.Or(cmp.Compare(a.Tailnet, b.Tailnet), cmp.Compare(a.Direction, b.Direction), cmp.Compare(a.Service, b.Service), cmp.Compare(a.Namespace, b.Namespace))
+	})
+	r.report.GeneratedRoutes = r.report.GeneratedRoutes[:min(len(r.report.GeneratedRoutes), maxRoutes)]
+}

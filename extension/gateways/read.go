@@ -1,0 +1,193 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateways
+
+import (
+	"context"
+	"strings"
+
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	kmeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
+)
+
+// split a key into kind and name.
+func (k parentKey) split() (string, types.NamespacedName) {
+	kind, rest, _ := strings.Cut(string(k), "/")
+	ns, name, _ := strings.Cut(rest, "/")
+	return kind, types.NamespacedName{Namespace: ns, Name: name}
+}
+
+// list from the cache what nobody here changes.
+func (c *Controller) list(ctx context.Context, l client.ObjectList, opts ...client.ListOption) error {
+	return c.cache.List(ctx, l, append(opts, client.UnsafeDisableDeepCopy)...)
+}
+
+// get from the cache what nobody here changes. False if there is none.
+func (c *Controller) get(ctx context.Context, n types.NamespacedName, o client.Object) (bool, error) {
+	err := c.cache.Get(ctx, n, o, client.UnsafeDisableDeepCopy)
+	if kerrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// A view of a TailscaleGateway.
+type view struct {
+	// input of the plan. Nothing is to be there if its object is nil.
+	input
+
+	// policies that were generated.
+	policies []*gwapiv1.BackendTLSPolicy
+
+	// report that is there. Nil if there is none.
+	report *tailnetv1alpha1.GatewayReport
+}
+
+// read all that concerns one TailscaleGateway.
+func (c *Controller) read(ctx context.Context, n types.NamespacedName) (*view, error) {
+	v := &view{}
+	if !c.has(kindReport) || !c.has(kindTailscaleGateway) {
+		return v, nil
+	}
+	report := &tailnetv1alpha1.GatewayReport{}
+	found, err := c.get(ctx, types.NamespacedName{Namespace: n.Namespace, Name: names.GatewayReport(n.Name)}, report)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot get GatewayReport")
+	}
+	if found {
+		v.report = report
+	}
+	if err := c.readGenerated(ctx, v, n); err != nil {
+		return nil, err
+	}
+	o := &gatewayv1alpha1.TailscaleGateway{}
+	found, err = c.get(ctx, n, o)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot get TailscaleGateway")
+	}
+	if !found || o.GetDeletionTimestamp() != nil || len(o.Spec.Tailnets) == 0 {
+		return v, nil
+	}
+	v.object, v.permitted, v.extension = o, c.options.Permitted, c.extension(gatewayOf(o))
+	if err := c.readEndpoints(ctx, v, n); err != nil {
+		return nil, err
+	}
+	return v, c.readGateway(ctx, v)
+}
+
+// readGenerated reads what was generated.
+func (c *Controller) readGenerated(ctx context.Context, v *view, n types.NamespacedName) error {
+	match := client.MatchingFields{byOwner: n.String()}
+	if c.has(kindHTTPRoute) {
+		l := &gwapiv1.HTTPRouteList{}
+		if err := c.list(ctx, l, match); err != nil {
+			return errors.Wrap(err, "cannot list generated HTTPRoutes")
+		}
+		for i := range l.Items {
+			v.generated = append(v.generated, &l.Items[i])
+		}
+	}
+	if c.has(kindTLSPolicy) {
+		l := &gwapiv1.BackendTLSPolicyList{}
+		if err := c.list(ctx, l, match); err != nil {
+			return errors.Wrap(err, "cannot list generated BackendTLSPolicies")
+		}
+		for i := range l.Items {
+			v.policies = append(v.policies, &l.Items[i])
+		}
+	}
+	return nil
+}
+
+// readEndpoints reads the TailscaleEndpoints that discover for it.
+func (c *Controller) readEndpoints(ctx context.Context, v *view, n types.NamespacedName) error {
+	if !c.has(kindEndpoints) {
+		return nil
+	}
+	l := &gatewayv1alpha1.TailscaleEndpointsList{}
+	if err := c.list(ctx, l, client.InNamespace(n.Namespace), client.MatchingFields{byOwner: n.String()}); err != nil {
+		return errors.Wrap(err, "cannot list TailscaleEndpoints")
+	}
+	for i := range l.Items {
+		v.endpoints = append(v.endpoints, &l.Items[i])
+	}
+	return nil
+}
+
+// readGateway reads the Gateway and what attaches to it.
+func (c *Controller) readGateway(ctx context.Context, v *view) error {
+	if !c.has(kindGateway) {
+		return nil
+	}
+	g := &gwapiv1.Gateway{}
+	found, err := c.get(ctx, gatewayOf(v.object), g)
+	if err != nil {
+		return errors.Wrap(err, "cannot get Gateway")
+	}
+	if !found {
+		return nil
+	}
+	v.gateway = g
+	at := []parentKey{keyOf(kindGateway, gatewayOf(v.object))}
+	if c.has(kindListenerSet) {
+		sets := &gwapiv1.ListenerSetList{}
+		if err := c.list(ctx, sets, client.MatchingFields{byParent: string(at[0])}); err != nil {
+			return errors.Wrap(err, "cannot list ListenerSets")
+		}
+		for i := range sets.Items {
+			v.sets = append(v.sets, &sets.Items[i])
+			at = append(at, keyOf(kindListenerSet, client.ObjectKeyFromObject(&sets.Items[i])))
+		}
+	}
+	for _, k := range at {
+		if err := c.readRoutes(ctx, v, k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readRoutes that attach to a Gateway or a ListenerSet. One that attaches to several is
+// read once.
+func (c *Controller) readRoutes(ctx context.Context, v *view, at parentKey) error {
+	known := map[types.UID]bool{}
+	for _, r := range v.routes {
+		known[r.GetUID()] = true
+	}
+	for kind, l := range routeLists() {
+		if !c.has(kind) {
+			continue
+		}
+		if err := c.list(ctx, l, client.MatchingFields{byParent: string(at)}); err != nil {
+			return errors.Wrapf(err, "cannot list %ss", kind)
+		}
+		err := kmeta.EachListItem(l, func(o runtime.Object) error {
+			if r, ok := o.(client.Object); ok && !known[r.GetUID()] {
+				v.routes = append(v.routes, r)
+			}
+			return nil
+		})
+		if err != nil {
+			return errors.Wrapf(err, "cannot go through %ss", kind)
+		}
+	}
+	return nil
+}
+
+func routeLists() map[string]client.ObjectList {
+	return map[string]client.ObjectList{
+		"HTTPRoute": &gwapiv1.HTTPRouteList{}, "GRPCRoute": &gwapiv1.GRPCRouteList{}, "TCPRoute": &gwapiv1.TCPRouteList{},
+		"TLSRoute": &gwapiv1.TLSRouteList{}, "UDPRoute": &gwapiv1.UDPRouteList{},
+	}
+}

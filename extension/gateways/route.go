@@ -1,0 +1,150 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateways
+
+import (
+	"cmp"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+const (
+	// maxRoutes, and maxBackends of a route, are reported. The schema has no more.
+	maxRoutes   = 2048
+	maxBackends = 256
+	maxPorts    = 64
+)
+
+// A route that a Gateway has accepted.
+type route struct {
+	*index.Route
+
+	// kind in the API.
+	kind string
+
+	// listeners that it is attached to.
+	listeners []listener
+}
+
+// statusOf a route of any kind, and what the kind is called.
+func statusOf(o client.Object) (string, *gwapiv1.RouteStatus) {
+	switch r := o.(type) {
+	case *gwapiv1.HTTPRoute:
+		return "HTTPRoute", &r.Status.RouteStatus
+	case *gwapiv1.GRPCRoute:
+		return "GRPCRoute", &r.Status.RouteStatus
+	case *gwapiv1.TCPRoute:
+		return "TCPRoute", &r.Status.RouteStatus
+	case *gwapiv1.TLSRoute:
+		return "TLSRoute", &r.Status.RouteStatus
+	case *gwapiv1.UDPRoute:
+		return "UDPRoute", &r.Status.RouteStatus
+	}
+	return "", nil
+}
+
+// isGenerated tells whether the extension made an object for a TailscaleGateway.
+func isGenerated(o metav1.Object) bool {
+	_, ok := o.GetLabels()[meta.LabelGenerated]
+	return ok
+}
+
+// accepted are the routes that people made and the Gateway has accepted, sorted.
+func accepted(of []client.Object, ls []listener) []*route {
+	var out []*route
+	for _, o := range of {
+		if index.IsAnchor(o) || isGenerated(o) {
+			continue
+		}
+		kind, status := statusOf(o)
+		if status == nil {
+			continue
+		}
+		r := &route{Route: index.ParseRoute(o), kind: kind}
+		if r.attach(status.Parents, ls) {
+			out = append(out, r)
+		}
+	}
+	slices.SortFunc(out, func(a, b *route) int {
+		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
+	})
+	return out
+}
+
+// attach a route to the listeners that accepted it. False if none did.
+func (r *route) attach(parents []gwapiv1.RouteParentStatus, ls []listener) bool {
+	found := false
+	on := make([]bool, len(ls))
+	for _, p := range parents {
+		k, ok := parentOf(p.ParentRef, r.Key.Namespace)
+		if !ok || !conditionIs(p.Conditions, gwapiv1.RouteConditionAccepted, metav1.ConditionTrue) {
+			continue
+		}
+		for i, l := range ls {
+			if l.parent != k {
+				continue
+			}
+			found = true
+			ref := p.ParentRef
+			if ptr.Deref(ref.SectionName, l.name) == l.name && ptr.Deref(ref.Port, l.port) == l.port && l.takes(r) {
+				on[i] = true
+			}
+		}
+	}
+	for i, l := range ls {
+		if on[i] {
+			r.listeners = append(r.listeners, l)
+		}
+	}
+	return found
+}
+
+func conditionIs(of []metav1.Condition, t gwapiv1.RouteConditionType, s metav1.ConditionStatus) bool {
+	return slices.ContainsFunc(of, func(c metav1.Condition) bool { return c.Type == string(t) && c.Status == s })
+}
+
+// backends of a route that are Services which it may name.
+func (r *route) backends(permitted func(index.RouteKey, index.BackendRef) bool) []index.BackendRef {
+	var out []index.BackendRef
+	for _, rule := range r.Rules {
+		for _, b := range rule.Backends {
+			if b.Kind == index.BackendService && b.Port != 0 && permitted(r.Key, b) {
+				out = append(out, b)
+			}
+		}
+	}
+	return out
+}
+
+// reported is what a report tells of routes.
+func reported(of []*route, permitted func(index.RouteKey, index.BackendRef) bool) []tailnetv1alpha1.ReportedRoute {
+	var out []tailnetv1alpha1.ReportedRoute
+	for _, r := range of[:min(len(of), maxRoutes)] {
+		to := tailnetv1alpha1.ReportedRoute{Kind: r.kind, Namespace: r.Key.Namespace, Name: r.Key.Name}
+		for _, l := range r.listeners {
+			to.Ports = append(to.Ports, l.port)
+		}
+		slices.Sort(to.Ports)
+		to.Ports = slices.Compact(to.Ports)
+		to.Ports = to.Ports[:min(len(to.Ports), maxPorts)]
+		for _, b := range r.backends(permitted) {
+			to.Backends = append(to.Backends, tailnetv1alpha1.ReportedBackend{Namespace: b.Namespace, Name: b.Name, Port: b.Port})
+		}
+		slices.SortFunc(to.Backends, func(a, b tailnetv1alpha1.ReportedBackend) int {
+			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Port, b.Port))
+		})
+		to.Backends = slices.Compact(to.Backends)
+		to.Backends = to.Backends[:min(len(to.Backends), maxBackends)]
+		out = append(out, to)
+	}
+	return out
+}

@@ -1,0 +1,103 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateways
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	kmeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/keep"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
+)
+
+// writeReport if it tells anything new.
+func (c *Controller) writeReport(ctx context.Context, v *view, spec tailnetv1alpha1.GatewayReportSpec) error {
+	if v.report != nil && equality.Semantic.DeepEqual(v.report.Spec, spec) {
+		return nil
+	}
+	u, err := unstructuredOf(&tailnetv1alpha1.GatewayReport{
+		TypeMeta: metav1.TypeMeta{APIVersion: tailnetv1alpha1.SchemeGroupVersion.String(), Kind: tailnetv1alpha1.GatewayReportKind},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: v.object.Namespace, Name: names.GatewayReport(v.object.Name),
+			OwnerReferences: []metav1.OwnerReference{ownerOf(v.object)},
+		},
+		Spec: spec,
+	})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	err = c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(keep.ManagedBy), client.ForceOwnership)
+	return errors.Wrap(err, "cannot apply GatewayReport")
+}
+
+// removeReport of a TailscaleGateway that needs none.
+func (c *Controller) removeReport(ctx context.Context, v *view) error {
+	if v.report == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return errors.Wrap(client.IgnoreNotFound(c.client.Delete(ctx, v.report)), "cannot delete GatewayReport")
+}
+
+// written is for whom something was written.
+func (c *Controller) written(ctx context.Context) []types.NamespacedName {
+	var out []types.NamespacedName
+	for kind, of := range map[string]struct {
+		list  client.ObjectList
+		owner func(context.Context, client.Object) []types.NamespacedName
+	}{
+		kindReport:    {&tailnetv1alpha1.GatewayReportList{}, owner},
+		kindHTTPRoute: {&gwapiv1.HTTPRouteList{}, generatedFor},
+		kindTLSPolicy: {&gwapiv1.BackendTLSPolicyList{}, generatedFor},
+	} {
+		if !c.has(kind) || c.list(ctx, of.list) != nil {
+			// The cache fails only when it ends.
+			continue
+		}
+		_ = kmeta.EachListItem(of.list, func(o runtime.Object) error { // It fails for what is no list.
+			if o, ok := o.(client.Object); ok {
+				out = append(out, of.owner(ctx, o)...)
+			}
+			return nil
+		})
+	}
+	return out
+}
+
+func generatedFor(ctx context.Context, o client.Object) []types.NamespacedName {
+	if !isOurs(o) {
+		return nil
+	}
+	return labelled(ctx, o)
+}
+
+// ownerOf what is made for a TailscaleGateway in its namespace: that goes with it.
+func ownerOf(o *gatewayv1alpha1.TailscaleGateway) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: gatewayv1alpha1.SchemeGroupVersion.String(), Kind: kindTailscaleGateway, Name: o.Name, UID: o.UID}
+}
+
+// unstructuredOf an object without what only the API server says.
+func unstructuredOf(o client.Object) (*unstructured.Unstructured, error) {
+	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot convert %T", o)
+	}
+	delete(raw, "status")
+	return &unstructured.Unstructured{Object: raw}, nil
+}

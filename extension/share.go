@@ -1,0 +1,53 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/gateways"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/observe"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
+)
+
+// newGateways returns who does the extension's part of TailscaleGateways, as one of the
+// leader's duties.
+func newGateways(src *kubeSource, l *leader, store *index.Store, hooks func(gateway string) observe.Hooks, log logging.Logger) (*gateways.Controller, error) {
+	s, err := index.Scheme()
+	if err != nil {
+		return nil, err
+	}
+	cfg := rest.CopyConfig(src.cfg)
+	// Hundreds of routes may be due at once. The API server has priorities of its own.
+	cfg.QPS = -1
+	kube, err := client.New(cfg, client.Options{Scheme: s})
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot make a client of the Kubernetes API")
+	}
+	c := gateways.NewController(src.informers, kube, gateways.Options{
+		Version: version.Version,
+		Permitted: func(r index.RouteKey, b index.BackendRef) bool {
+			return store.Snapshot().Permitted(r, b)
+		},
+		Hooks: func(gateway string) *tailnetv1alpha1.ReportedHooks { return reportedHooks(hooks(gateway)) },
+		Log:   log,
+	})
+	l.duties = append(l.duties, c.Write)
+	return c, nil
+}
+
+func reportedHooks(h observe.Hooks) *tailnetv1alpha1.ReportedHooks {
+	if h.Total == 0 {
+		return nil
+	}
+	last := metav1.NewTime(h.Last).Rfc3339Copy()
+	return &tailnetv1alpha1.ReportedHooks{Total: int64(h.Total), Failed: int64(h.Failed), Last: &last}
+}
