@@ -7,17 +7,6 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// Labels of what is composed for a TailscaleGateway. The extension finds what was
-// discovered for a Gateway by them.
-const (
-	// LabelGateway names the TailscaleGateway that an object belongs to.
-	LabelGateway = "gateway.tailscale.com/gateway"
-
-	// LabelGatewayTailnet is the tailnet that an object is for, by its name in the
-	// TailscaleGateway.
-	LabelGatewayTailnet = "gateway.tailscale.com/gateway-tailnet"
-)
-
 // Condition types of a TailscaleGateway, beside TypeGatewayValid.
 const (
 	// TypeTailnetsValid tells whether all its tailnets may be used.
