@@ -41,10 +41,49 @@ type policySelector struct {
 	} `json:"namespaces,omitempty"`
 }
 
+// routeSettings are the parts of a BackendTrafficPolicy that no cluster is made of: what
+// it is attached to, and what Envoy does with a request before it picks an endpoint
+// (envoyproxy/gateway internal/ir/xds.go: TrafficFeatures without ClusterTrafficFeatures).
+// One that is missing here only costs a cluster.
+var routeSettings = map[string]bool{ //nolint:gochecknoglobals // A constant map.
+	"targetRef": true, "targetRefs": true, "targetSelectors": true, "mergeType": true,
+	"retry": true, "rateLimit": true, "bandwidthLimit": true, "faultInjection": true, "compression": true, "compressor": true,
+	"responseOverride": true, "httpUpgrade": true, "requestBuffer": true, "telemetry": true,
+}
+
+// routeTimeouts are those of timeout.http that are a route's.
+var routeTimeouts = map[string]bool{ //nolint:gochecknoglobals // A constant map.
+	"requestTimeout": true, "streamIdleTimeout": true, "maxStreamDuration": true,
+}
+
+// clusterSettings tells whether a policy has any.
+func clusterSettings(o *unstructured.Unstructured) bool {
+	spec, _ := o.Object["spec"].(map[string]any)
+	timeout, _ := spec["timeout"].(map[string]any)
+	http, _ := timeout["http"].(map[string]any)
+	for k := range spec {
+		if k != "timeout" && !routeSettings[k] {
+			return true
+		}
+	}
+	for k := range timeout {
+		if k != "http" {
+			return true
+		}
+	}
+	for k := range http {
+		if !routeTimeouts[k] {
+			return true
+		}
+	}
+	return false
+}
+
 // sameNamespace is what a selector's namespaces are when it does not say.
 const sameNamespace = "Same"
 
-// A trafficPolicy is a BackendTrafficPolicy, as far as it is attached to routes.
+// A trafficPolicy is a BackendTrafficPolicy, as far as it is attached to routes and has
+// settings of their clusters.
 type trafficPolicy struct {
 	// refs are the rules of routes, by name. The empty one stands for all.
 	refs      map[RouteKey][]string
@@ -66,6 +105,9 @@ func parseTrafficPolicy(o *unstructured.Unstructured) (*trafficPolicy, error) {
 		return nil, errors.Wrap(err, "cannot decode")
 	}
 	p := &trafficPolicy{refs: map[RouteKey][]string{}}
+	if !clusterSettings(o) {
+		return p, nil
+	}
 	refs := t.Spec.TargetRefs
 	if t.Spec.TargetRef != nil {
 		refs = []gwapiv1.LocalPolicyTargetReferenceWithSectionName{*t.Spec.TargetRef}
@@ -98,8 +140,8 @@ func parseTrafficPolicy(o *unstructured.Unstructured) (*trafficPolicy, error) {
 	return p, nil
 }
 
-// pins are the rules of a route that the policy is attached to. Nil means none, and
-// so it is for no policy.
+// pins are the rules of a route whose clusters the policy has settings of. Nil means
+// none, and so it is for no policy.
 func (p *trafficPolicy) pins(r *parsedRoute) []string {
 	if p == nil {
 		return nil
@@ -114,7 +156,7 @@ func (p *trafficPolicy) pins(r *parsedRoute) []string {
 	return out
 }
 
-// pinned are the rules of a route that any policy is attached to. Nil means none.
+// pinned are the rules of a route that any policy pins. Nil means none.
 func (w *world) pinned(r *parsedRoute) map[string]bool {
 	var out map[string]bool
 	for _, p := range w.policies {

@@ -32,8 +32,8 @@ type Snapshot struct {
 	// ours, by Service and port.
 	services map[ServicePort][]Locality
 
-	// pinned are the routes that a policy below Gateway level is attached to. A
-	// rule's name stands for one rule, the empty one for all.
+	// pinned are the routes whose clusters a policy below Gateway level has settings
+	// of. A rule's name stands for one rule, the empty one for all.
 	pinned map[RouteKey]map[string]bool
 
 	// granted are the references across namespaces that a ReferenceGrant allows.
@@ -75,8 +75,8 @@ type Contents struct {
 	Targets  []*Target
 	Services map[ServicePort][]Locality
 
-	// Pinned are names of rules with a policy below Gateway level by route, the
-	// empty name for the whole route.
+	// Pinned are names of rules with a policy of clusters below Gateway level by route,
+	// the empty name for the whole route.
 	Pinned map[RouteKey][]string
 
 	Grants []Grant
@@ -127,8 +127,9 @@ func (s *Snapshot) Targets() iter.Seq[*Target] { return maps.Values(s.targets) }
 // one of ours.
 func (s *Snapshot) Service(p ServicePort) []Locality { return s.services[p] }
 
-// Pinned tells whether a policy is attached to the route, or to the rule: then its
-// cluster has settings of its own.
+// Pinned tells whether a policy with settings of clusters is attached to the route, or
+// to the rule: then its clusters are its own. One that only tells how requests are
+// treated, such as by timeouts and retries, pins nothing.
 func (s *Snapshot) Pinned(k RouteKey, rule string) bool {
 	p := s.pinned[k]
 	return p[""] || rule != "" && p[rule]

@@ -331,6 +331,9 @@ func TestPermitted(t *testing.T) {
 
 func TestPinned(t *testing.T) {
 	mixed := RouteKey{Kind: KindHTTPRoute, NamespacedName: name("mixed")}
+	with := func(settings string) []string {
+		return []string{strings.Replace(pinRule, "circuitBreaker: {maxConnections: 7}", settings, 1)}
+	}
 	cases := map[string]struct {
 		reason      string
 		policies    []string
@@ -345,6 +348,10 @@ func TestPinned(t *testing.T) {
 		"Gateway":       {reason: "A policy on the Gateway is in the template of all clusters.", policies: []string{strings.Replace(pinRule, "kind: HTTPRoute, name: mixed", "kind: Gateway, name: mixed", 1)}},
 		"Namespace":     {reason: "A policy is for its own namespace.", policies: []string{strings.Replace(pinLabels, "name: labels", "name: labels, namespace: other", 1)}},
 		"AllNamespaces": {reason: "Unless it says otherwise: better a route too many.", policies: []string{strings.NewReplacer("name: labels", "name: labels, namespace: other", "kind: HTTPRoute,", "kind: HTTPRoute, namespaces: {from: All},").Replace(pinLabels)}, rule: true, other: true},
+		"RouteSettings": {reason: "What no cluster is made of pins nothing.", policies: with("retry: {numRetries: 3}, faultInjection: {abort: {httpStatus: 500}}, timeout: {http: {requestTimeout: 3s, streamIdleTimeout: 2s}}, mergeType: StrategicMerge")},
+		"HTTPTimeout":   {reason: "A timeout of connections is the cluster's.", policies: with("timeout: {http: {requestTimeout: 3s, connectionIdleTimeout: 1h}}"), rule: true},
+		"TCPTimeout":    {reason: "So is one of TCP.", policies: with("timeout: {tcp: {connectTimeout: 1s}}"), rule: true},
+		"Unknown":       {reason: "What is not known may be.", policies: with("retry: {}, surprise: {}"), rule: true},
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {

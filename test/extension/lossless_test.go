@@ -123,6 +123,7 @@ func TestLosesNothing(t *testing.T) {
 	w.answers(t, "services.example.com", localBackend)
 	w.answers(t, "safe.example.com", localBackend)
 
+	t.Run("PolicyOfRoute", func(t *testing.T) { w.attaches(t) })
 	// It is to live on after the step that revives it.
 	revive := func() { w.serve(t, localBackend, says(localBackend)) }
 	t.Run("Killed", func(t *testing.T) {
@@ -149,6 +150,37 @@ func TestLosesNothing(t *testing.T) {
 		w.answers(t, "services.example.com", remoteBackend)
 		w.judge(t, l, began, time.Now())
 	})
+}
+
+// attaches a policy to a route under load that no cluster is made of: it goes on sharing,
+// and loses nothing.
+func (w *world) attaches(t *testing.T) {
+	const host = "services.example.com"
+	l := w.load(t, host)
+	for _, timeout := range []string{"11s", "13s"} {
+		if timeout == "11s" {
+			w.apply(t, "policy.yaml")
+		} else {
+			policy := objectOf("BackendTrafficPolicy", "route")
+			policy.SetAPIVersion("gateway.envoyproxy.io/v1alpha1")
+			w.patch(t, policy, `{"spec":{"timeout":{"http":{"requestTimeout":"13s"}}}}`)
+		}
+		w.until(t, func(ctx context.Context) error {
+			got, err := w.timeouts(ctx)
+			if err == nil && got[host] != timeout {
+				err = errors.Errorf("Envoy's timeouts are %v, not %s for %s", got, timeout, host)
+			}
+			return err
+		})
+		l.more(t, w)
+	}
+	all := l.end()
+	for _, r := range all {
+		if r.err != nil || r.by != localBackend {
+			t.Errorf("a request is answered by %q: %v", r.by, r.err)
+		}
+	}
+	t.Logf("%d requests meanwhile", len(all))
 }
 
 // judge a load. Requests that began before the backend was known to be gone may be
