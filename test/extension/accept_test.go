@@ -106,7 +106,8 @@ func edits(t *testing.T, w *world) {
 		}
 	}
 	// Until the policy is known the route shares a cluster, and leaves it then.
-	w.until(t, interval("httproute/default/own/rule/0", "3s"))
+	const own = "tailscale/services/default/web/80/http/httproute/default/own"
+	w.until(t, interval(own, "3s"))
 	w.answers(t, hosts[2], "192.0.2.10:8000")
 
 	l := w.load(t, hosts...)
@@ -122,7 +123,7 @@ func edits(t *testing.T, w *world) {
 	w.patch(t, web, `{"spec":{"loadBalancing":{"healthCheck":{"interval":"7s"}}}}`)
 	w.until(t, interval("tailscale/services/default/web/80/http", "7s"))
 	w.patch(t, policy, `{"spec":{"healthCheck":{"active":{"interval":"4s"}}}}`)
-	w.until(t, interval("httproute/default/own/rule/0", "4s"))
+	w.until(t, interval(own, "4s"))
 	took := time.Since(began)
 	// What comes late is seen too.
 	l.more(t, w)

@@ -38,6 +38,9 @@ const (
 	moved = "192.0.2.34:8000"
 )
 
+// routes of rules.yaml.
+var routes = []string{"shared", "own", "split", "sticky"}
+
 // targets of rules.yaml, by name.
 var targets = map[string]string{"one": "192.0.2.31:8000", "two": "192.0.2.32:8000", "new": "192.0.2.33:8000"}
 
@@ -64,9 +67,9 @@ func TestReplicas(t *testing.T) {
 		r.serve(t, addr, says(addr))
 	}
 	r.apply(t, "rules.yaml")
-	for _, host := range []string{"shared.example.com", "own.example.com"} {
-		r.answers(t, host+"/one", targets["one"])
-		r.answers(t, host+"/two", targets["two"])
+	for _, route := range routes {
+		r.answers(t, route+".example.com/one", targets["one"])
+		r.answers(t, route+".example.com/two", targets["two"])
 	}
 
 	t.Run("HooksLag", r.hooksLag)
@@ -140,58 +143,44 @@ func (r *replicas) turn(t *testing.T, socket string) {
 }
 
 // inserts a rule before the others of each route while the second replica lags, and
-// takes it away again: no request may reach another rule's target.
-//
-// That holds at every moment for rules that share their target's cluster. A rule with
-// settings of its own has a cluster that is named by the rule's index. Envoy takes new
-// routes at once and new clusters when they have endpoints, so a few requests still
-// reach what had the index before, as they do with Envoy Gateway's own backends. There
-// it holds from when each rule answers.
+// takes it away again: no request may reach another rule's target, and none to the rules
+// that were there may be lost.
 func (r *replicas) inserts(t *testing.T) {
-	const shared, own = "shared.example.com", "own.example.com"
-	l := r.load(t, shared+"/one", shared+"/two", shared+"/new")
+	for _, route := range routes {
+		t.Run(route, func(t *testing.T) { r.insertsInto(t, route) })
+	}
+}
+
+func (r *replicas) insertsInto(t *testing.T, route string) {
+	host := route + ".example.com"
+	l := r.load(t, host+"/one", host+"/two", host+"/new")
 	for _, rules := range [][]string{{"new", "one", "two"}, {"one", "two"}} {
 		r.watch.Hold()
-		for _, name := range []string{"shared", "own"} {
-			r.patch(t, objectOf("HTTPRoute", name), rulesPatch(rules...))
-		}
+		r.patch(t, objectOf("HTTPRoute", route), rulesPatch(route, rules...))
 		r.until(t, func(ctx context.Context) error {
 			got, err := r.paths(ctx)
-			if err == nil && (len(got[shared]) != len(rules) || len(got[own]) != len(rules)) {
-				err = errors.Errorf("Envoy has the paths %v, not %v", got, rules)
+			if err == nil && len(got[host]) != len(rules) {
+				err = errors.Errorf("Envoy has the paths %v of %s, not %v", got[host], host, rules)
 			}
 			return err
 		})
 		// While it lags.
 		l.more(t, r.world)
 		r.watch.Release()
-		var settled []string
 		for _, name := range rules {
-			r.answers(t, shared+"/"+name, targets[name])
-			r.answers(t, own+"/"+name, targets[name])
-			settled = append(settled, own+"/"+name)
-		}
-		after := r.load(t, settled...)
-		if failed := reach(t, after.end()); failed > 0 {
-			t.Errorf("%d requests fail although all rules of %s answer", failed, own)
+			r.answers(t, host+"/"+name, targets[name])
 		}
 	}
 	l.more(t, r.world)
 	all := l.end()
-	// Those to the new rule, as long as it is not there, and those to rules that a lagging
-	// replica does not recognise.
-	t.Logf("of %d requests %d were not answered", len(all), reach(t, all))
-}
-
-// reach checks that no request was answered by another target than its path's, and
-// returns how many were not answered at all.
-func reach(t *testing.T, all []request) int {
-	t.Helper()
 	failed, by := 0, map[string]int{}
 	for _, q := range all {
 		switch {
-		case q.err != nil:
+		case q.err != nil && q.path == "new":
+			// As long as it is not there.
 			failed++
+		case q.err != nil:
+			t.Errorf("a request to %s/%s is lost: %v", q.host, q.path, q.err)
 		case q.by != targets[q.path]:
 			t.Errorf("%s/%s is answered by %s", q.host, q.path, q.by)
 		default:
@@ -199,17 +188,27 @@ func reach(t *testing.T, all []request) int {
 		}
 	}
 	// Else nothing was shown.
-	if by["one"] == 0 || by["two"] == 0 {
-		t.Errorf("want answers of one and two, got %v", by)
+	if by["one"] == 0 || by["two"] == 0 || by["new"] == 0 {
+		t.Errorf("want answers of all targets, got %v", by)
 	}
-	return failed
+	t.Logf("of %d requests %d to the new rule were not answered", len(all), failed)
 }
 
-// rulesPatch is the list of rules of a route: each goes by its target's name.
-func rulesPatch(names ...string) string {
+// rulesPatch is the list of rules of a route: each goes by its target's name. Rules that
+// split name their target twice.
+func rulesPatch(route string, names ...string) string {
 	rules := make([]string, len(names))
 	for i, n := range names {
-		rules[i] = `{"matches":[{"path":{"type":"PathPrefix","value":"/` + n + `"}}],"backendRefs":[{"group":"gateway.tailscale.com","kind":"TailscaleServices","name":"` + n + `","port":80}]}`
+		refs := `{"group":"gateway.tailscale.com","kind":"TailscaleServices","name":"` + n + `","port":80}`
+		rules[i] = `{"matches":[{"path":{"type":"PathPrefix","value":"/` + n + `"}}],"backendRefs":[` + refs
+		if route == "split" || route == "sticky" {
+			rules[i] += `,` + refs
+		}
+		rules[i] += `]`
+		if route == "sticky" {
+			rules[i] += `,"sessionPersistence":{"sessionName":"sticky"}`
+		}
+		rules[i] += `}`
 	}
 	return `{"spec":{"rules":[` + strings.Join(rules, ",") + `]}}`
 }
