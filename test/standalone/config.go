@@ -55,7 +55,7 @@ func (l layout) config(o Options) ([]byte, error) {
 		"proxyTopologyInjector": map[string]any{"disabled": true},
 		"extensionApis":         map[string]any{"enableBackend": true, "enableEnvoyPatchPolicy": true},
 	}
-	if o.Extension != "" {
+	if o.Extension != "" || o.ExtensionAddress.IsValid() {
 		all := map[string]any{"includeAll": true}
 		// The list of several managers would do too, but files of kinds that are
 		// named there are not read.
@@ -66,12 +66,20 @@ func (l layout) config(o Options) ([]byte, error) {
 				"post":        []string{"Translation"},
 				"translation": map[string]any{"listener": all, "route": all, "cluster": all, "secret": all},
 			}},
-			"service":        map[string]any{"unix": map[string]any{"path": o.Extension}},
+			"service":        service(o),
 			"maxMessageSize": maxMessageSize,
 		}
 	}
 	b, err := yaml.Marshal(c)
 	return b, errors.Wrap(err, "cannot encode configuration")
+}
+
+// service is where the extension answers hooks.
+func service(o Options) map[string]any {
+	if a := o.ExtensionAddress; a.IsValid() {
+		return map[string]any{"ip": map[string]any{"address": a.Addr().String(), "port": a.Port()}}
+	}
+	return map[string]any{"unix": map[string]any{"path": o.Extension}}
 }
 
 // resource is where objects come from.

@@ -30,19 +30,20 @@ const (
 // it any more.
 type namespace struct{ file *os.File }
 
-func newNamespace() (*namespace, error) {
+// newNamespace whose own addresses are those of the ranges.
+func newNamespace(ranges ...string) (*namespace, error) {
 	n := &namespace{}
 	done := make(chan error)
 	go func() {
 		// Not unlocked: the thread ends with the goroutine.
 		runtime.LockOSThread()
-		done <- n.make()
+		done <- n.make(ranges)
 	}()
 	return n, <-done
 }
 
 // make leaves the calling thread in the new namespace.
-func (n *namespace) make() error {
+func (n *namespace) make(ranges []string) error {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		return errors.Wrap(err, "cannot make a network namespace: run as root")
 	}
@@ -54,7 +55,7 @@ func (n *namespace) make() error {
 	if err != nil {
 		return errors.Wrap(err, "cannot find lo")
 	}
-	for _, r := range []string{Backends, Tailnet} {
+	for _, r := range ranges {
 		p := netip.MustParsePrefix(r)
 		// A range on lo is local as a whole, as 127.0.0.0/8 is.
 		a := &netlink.Addr{IPNet: &net.IPNet{IP: p.Addr().Next().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,6 +40,9 @@ type Options struct {
 	// hooks. It must listen before the first Gateway is written: Envoy Gateway
 	// waits for it without end.
 	Extension string
+	// ExtensionAddress is where the extension answers hooks instead, such as that of a
+	// Service.
+	ExtensionAddress netip.AddrPort
 	// Backends and Policies are the extension's kinds: those that routes may name
 	// in backendRefs, and those that attach to Gateways by targetRefs.
 	Backends, Policies []schema.GroupVersionKind
@@ -49,6 +53,10 @@ type Options struct {
 	Kubeconfig []byte
 	// Bootstrap is YAML that is merged into Envoy's bootstrap.
 	Bootstrap string
+	// OwnEnvoy has Envoy be nobody's child, as in a cluster: StartEnvoy starts it and
+	// KillEnvoy ends it, and it outlives a restart of Envoy Gateway. It is for one
+	// Gateway object.
+	OwnEnvoy bool
 	// Log receives what Envoy Gateway and Envoy print. It is dropped by default.
 	Log io.Writer
 }
@@ -60,6 +68,10 @@ type Gateway struct {
 	namespace *namespace
 	passages  []*Passage
 	process   *apiserver.Process
+	// command starts process.
+	command func() (*apiserver.Process, error)
+	// proxy is what OwnEnvoy makes of Envoy.
+	proxy *ownEnvoy
 }
 
 // Start Envoy Gateway and wait until it has read its files. What was started is
@@ -92,7 +104,7 @@ func (g *Gateway) start(ctx context.Context, o Options) error {
 	if err := g.prepare(ctx, o, program, envoy); err != nil {
 		return err
 	}
-	if g.namespace, err = newNamespace(); err != nil {
+	if g.namespace, err = newNamespace(Backends, Tailnet); err != nil {
 		return err
 	}
 	p := apiserver.ProcessOptions{Dir: g.dir, Log: o.Log, Enter: g.namespace.enter}
@@ -105,12 +117,30 @@ func (g *Gateway) start(ctx context.Context, o Options) error {
 			return errors.Join(g.namespace.enter(), withCerts(g.path("root"), g.path("config", "certs", "envoy-gateway")))
 		}
 	}
-	if g.process, err = apiserver.StartProcess(p, program, "server", "--config-path", g.path("envoy-gateway.yaml")); err != nil {
+	g.command = func() (*apiserver.Process, error) {
+		return apiserver.StartProcess(p, program, "server", "--config-path", g.path("envoy-gateway.yaml"))
+	}
+	return g.run(ctx)
+}
+
+// run Envoy Gateway, and wait until it has read its files.
+func (g *Gateway) run(ctx context.Context) error {
+	var err error
+	if g.process, err = g.command(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	return errors.Wrap(g.Answers(ctx, "http://127.0.0.1:8081/readyz", ""), "cannot start Envoy Gateway")
+}
+
+// Restart Envoy Gateway as after a crash, and with it Envoys that are its own. Nobody may be in Until or
+// Answers meanwhile.
+func (g *Gateway) Restart(ctx context.Context) error {
+	if err := g.process.Kill(); err != nil {
+		return err
+	}
+	return g.run(ctx)
 }
 
 // prepare writes all that Envoy Gateway reads at its start.
@@ -121,7 +151,7 @@ func (g *Gateway) prepare(ctx context.Context, o Options, program, envoy string)
 			return errors.Wrap(err, "cannot make Envoy Gateway's folders")
 		}
 	}
-	if err := os.Symlink(envoy, filepath.Join(bin, "envoy")); err != nil {
+	if err := g.putEnvoy(o, envoy, filepath.Join(bin, "envoy")); err != nil {
 		return errors.Wrap(err, "cannot put Envoy where Envoy Gateway looks for it")
 	}
 	config, err := g.config(o)
@@ -255,7 +285,7 @@ func (g *Gateway) Admin(ctx context.Context, path string) ([]byte, error) {
 
 // Stop Envoy Gateway and its Envoys, and delete their files.
 func (g *Gateway) Stop() error {
-	var errs []error
+	errs := []error{g.KillEnvoy()}
 	if g.process != nil {
 		errs = append(errs, g.process.Stop(stopLimit))
 	}

@@ -1,0 +1,121 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package standalone
+
+import (
+	"io"
+	"net"
+	"net/netip"
+	"strconv"
+
+	"github.com/google/nftables"
+	"github.com/vishvananda/netlink"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
+)
+
+const (
+	// podLinks has a link of four addresses for each pod.
+	podLinks = "198.51.100.0/24"
+
+	// podInterface is what a pod calls its end of the link.
+	podInterface = "eth0"
+
+	dropTable = "drop"
+)
+
+// NodeAddress is one by which pods reach the Gateway's namespace.
+func NodeAddress() netip.Addr { return netip.MustParsePrefix(Backends).Addr().Next() }
+
+// A Pod is a network namespace beside a Gateway's, linked to it as a pod is to its node.
+// It reaches nothing else.
+type Pod struct {
+	// Address of the pod.
+	Address netip.Addr
+
+	namespace *namespace
+	dir       string
+}
+
+// NewPod number i, of up to 64.
+func (g *Gateway) NewPod(i int) (*Pod, error) {
+	base := netip.MustParsePrefix(podLinks).Addr().As4()
+	base[3] += byte(4 * i)
+	node := netip.AddrFrom4(base).Next()
+	p := &Pod{Address: node.Next(), dir: g.dir}
+	var err error
+	if p.namespace, err = newNamespace(); err != nil {
+		return nil, err
+	}
+	name := "pod" + strconv.Itoa(i)
+	err = g.namespace.within(func() error {
+		l := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name}, PeerName: podInterface, PeerNamespace: netlink.NsFd(int(p.namespace.file.Fd()))}
+		return errors.Join(errors.Wrap(netlink.LinkAdd(l), "cannot link a pod"), address(name, node))
+	})
+	if err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	err = p.namespace.within(func() error {
+		if err := address(podInterface, p.Address); err != nil {
+			return err
+		}
+		return errors.Wrap(netlink.RouteAdd(&netlink.Route{Gw: node.AsSlice()}), "cannot give a pod its route")
+	})
+	if err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+// address of one end of a link.
+func address(link string, a netip.Addr) error {
+	l, err := netlink.LinkByName(link)
+	if err != nil {
+		return errors.Wrap(err, "cannot find a pod's link")
+	}
+	if err := netlink.AddrAdd(l, &netlink.Addr{IPNet: &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(30, 32)}}); err != nil {
+		return errors.Wrap(err, "cannot give a pod's link its address")
+	}
+	return errors.Wrap(netlink.LinkSetUp(l), "cannot bring up a pod's link")
+}
+
+// Run starts a program in the pod. Who starts it stops it.
+func (p *Pod) Run(log io.Writer, program string, args ...string) (*apiserver.Process, error) {
+	return apiserver.StartProcess(apiserver.ProcessOptions{Dir: p.dir, Log: log, Enter: p.namespace.enter}, program, args...)
+}
+
+// Drop all packets from and to the pod, without a word to who sends them, until Pass.
+func (p *Pod) Drop() error {
+	return p.namespace.within(func() error {
+		c, err := nftables.New()
+		if err != nil {
+			return errors.Wrap(err, "cannot talk to nftables")
+		}
+		t := c.AddTable(&nftables.Table{Name: dropTable, Family: nftables.TableFamilyINet})
+		drop := nftables.ChainPolicyDrop
+		for name, hook := range map[string]*nftables.ChainHook{"input": nftables.ChainHookInput, "output": nftables.ChainHookOutput} {
+			c.AddChain(&nftables.Chain{Name: name, Table: t, Type: nftables.ChainTypeFilter, Hooknum: hook, Priority: nftables.ChainPriorityFilter, Policy: &drop})
+		}
+		return errors.Wrap(c.Flush(), "cannot drop packets")
+	})
+}
+
+// Pass packets again.
+func (p *Pod) Pass() error {
+	return p.namespace.within(func() error {
+		c, err := nftables.New()
+		if err != nil {
+			return errors.Wrap(err, "cannot talk to nftables")
+		}
+		c.DelTable(&nftables.Table{Name: dropTable, Family: nftables.TableFamilyINet})
+		return errors.Wrap(c.Flush(), "cannot let packets pass")
+	})
+}
+
+// Close lets go of the namespace. It is gone when nothing runs in it any more.
+func (p *Pod) Close() error {
+	return errors.Wrap(p.namespace.file.Close(), "cannot let go of a pod's network namespace")
+}
