@@ -59,23 +59,7 @@ func takesShape(t *testing.T, w *world) {
 		{name: "tcp", cluster: "tailscale/services/default/tcp/9000/tcp", interval: "8s"},
 		{name: "tls", cluster: "tailscale/services/default/tls/9443/tcp", interval: "9s"},
 	} {
-		u := &unstructured.Unstructured{}
-		u.SetGroupVersionKind(gatewayv1alpha1.SchemeGroupVersion.WithKind(gatewayv1alpha1.TailscaleServicesKind))
-		u.SetNamespace("default")
-		u.SetName(tc.name)
-		began := time.Now()
-		w.patch(t, u, `{"spec":{"loadBalancing":{"healthCheck":{"interval":"`+tc.interval+`"}}}}`)
-		err := w.Until(within(t), func(ctx context.Context) error {
-			got, err := w.clusters(ctx)
-			if err == nil && got[tc.cluster] != tc.interval {
-				err = errors.Errorf("Envoy checks %s each %q, not %s", tc.cluster, got[tc.cluster], tc.interval)
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Logf("a setting of %s is Envoy's after %s", tc.name, time.Since(began).Round(time.Millisecond))
+		w.reshapes(t, tc.name, tc.cluster, tc.interval)
 	}
 	w.answersTCP(t, "127.0.0.1:8900", "192.0.2.10:9000")
 	w.answersGRPC(t, "grpc.example.com", "192.0.2.10:8001")
@@ -110,6 +94,25 @@ func takesShape(t *testing.T, w *world) {
 		t.Errorf("the TailscaleRevision is written at rest: generation %d after %d", after.GetGeneration(), before.GetGeneration())
 	}
 	t.Logf("generation %d of the TailscaleRevision after three settings and all that came before", after.GetGeneration())
+}
+
+// reshapes a TailscaleServices, and waits until its cluster has the new interval.
+func (w *world) reshapes(t *testing.T, name, cluster, interval string) {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(gatewayv1alpha1.SchemeGroupVersion.WithKind(gatewayv1alpha1.TailscaleServicesKind))
+	u.SetNamespace("default")
+	u.SetName(name)
+	began := time.Now()
+	w.patch(t, u, `{"spec":{"loadBalancing":{"healthCheck":{"interval":"`+interval+`"}}}}`)
+	w.until(t, func(ctx context.Context) error {
+		got, err := w.clusters(ctx)
+		if err == nil && got[cluster] != interval {
+			err = errors.Errorf("Envoy checks %s each %q, not %s", cluster, got[cluster], interval)
+		}
+		return err
+	})
+	t.Logf("a setting of %s is Envoy's after %s", name, time.Since(began).Round(time.Millisecond))
 }
 
 // agrees shows that two replicas write a change once between them, and nothing at rest.

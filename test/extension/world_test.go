@@ -67,6 +67,13 @@ type world struct {
 // before them.
 func newWorld(t *testing.T, flags ...string) *world {
 	t.Helper()
+	return newWorldOf(t, standalone.Options{}, flags...)
+}
+
+// newWorldOf starts all, with an Envoy Gateway of these options beside those that all
+// worlds have.
+func newWorldOf(t *testing.T, o standalone.Options, flags ...string) *world {
+	t.Helper()
 	w := &world{log: &log{}, tls: map[string]*httptest.Server{}, http: map[string]*httptest.Server{}}
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -91,8 +98,9 @@ func newWorld(t *testing.T, flags ...string) *world {
 	for _, k := range []string{"TailscaleServices", "TailscaleEndpoints"} {
 		kinds = append(kinds, schema.GroupVersionKind{Group: "gateway.tailscale.com", Version: "v1alpha1", Kind: k})
 	}
-	policies := []schema.GroupVersionKind{{Group: "gateway.tailscale.com", Version: "v1alpha1", Kind: "TailscaleRevision"}}
-	w.Gateway, err = standalone.Start(t.Context(), standalone.Options{Extension: w.socket, Backends: kinds, Policies: policies, Kubeconfig: w.api.Kubeconfig, Log: w.log})
+	o.Policies = []schema.GroupVersionKind{{Group: "gateway.tailscale.com", Version: "v1alpha1", Kind: "TailscaleRevision"}}
+	o.Extension, o.Backends, o.Kubeconfig, o.Log = w.socket, kinds, w.api.Kubeconfig, w.log
+	w.Gateway, err = standalone.Start(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,11 +151,7 @@ func (w *world) backends(t *testing.T) {
 		w.serve(t, addr, says(addr))
 	}
 	for _, addr := range []string{"192.0.2.10:9444", "192.0.2.20:10014"} {
-		s := httptest.NewUnstartedServer(says(addr))
-		s.Listener = w.listen(t, addr)
-		s.StartTLS()
-		t.Cleanup(s.Close)
-		w.tls[addr] = s
+		w.serveTLS(t, addr)
 	}
 	for _, addr := range []string{"192.0.2.10:8001", "192.0.2.20:10011"} {
 		w.serveGRPC(t, addr)
@@ -171,6 +175,16 @@ func (w *world) serve(t *testing.T, addr string, h http.Handler) {
 	s.Start()
 	t.Cleanup(s.Close)
 	w.http[addr] = s
+}
+
+// serveTLS with a certificate for example.com, which is its own authority.
+func (w *world) serveTLS(t *testing.T, addr string) {
+	t.Helper()
+	s := httptest.NewUnstartedServer(says(addr))
+	s.Listener = w.listen(t, addr)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	w.tls[addr] = s
 }
 
 // serveGRPC serves gRPC's health, and names the address in a trailer.

@@ -55,6 +55,9 @@ func (l layout) config(o Options) ([]byte, error) {
 		"proxyTopologyInjector": map[string]any{"disabled": true},
 		"extensionApis":         map[string]any{"enableBackend": true, "enableEnvoyPatchPolicy": true},
 	}
+	if len(o.Flags) > 0 {
+		c["runtimeFlags"] = map[string]any{"enabled": o.Flags}
+	}
 	if o.Extension != "" || o.ExtensionAddress.IsValid() {
 		all := map[string]any{"includeAll": true}
 		// The list of several managers would do too, but files of kinds that are
@@ -110,6 +113,9 @@ func kinds(all []schema.GroupVersionKind) []map[string]any {
 func class(o Options) ([]byte, error) {
 	spec := map[string]any{
 		"provider": map[string]any{"type": "Host", "host": map[string]any{"envoyVersion": envoyVersion}},
+	}
+	if o.Merge {
+		spec["mergeGateways"] = true
 	}
 	if o.Bootstrap != "" {
 		spec["bootstrap"] = map[string]any{"type": "Merge", "value": o.Bootstrap}

@@ -57,11 +57,16 @@ type Options struct {
 	// KillEnvoy ends it, and it outlives a restart of Envoy Gateway. It is for one
 	// Gateway object.
 	OwnEnvoy bool
+	// Merge has one Envoy serve all Gateways.
+	Merge bool
+	// Flags are Envoy Gateway's runtime flags that are on.
+	Flags []string
 	// Log receives what Envoy Gateway and Envoy print. It is dropped by default.
 	Log io.Writer
 }
 
-// A Gateway is a running Envoy Gateway, with one Envoy for each Gateway object.
+// A Gateway is a running Envoy Gateway, with one Envoy for each Gateway object, or for
+// all of them.
 type Gateway struct {
 	layout
 
