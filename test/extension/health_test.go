@@ -25,7 +25,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
-// checked is the cluster whose endpoints TestHealth looks at.
+// checked is the cluster whose endpoints lastResort looks at.
 const checked = "tailscale/services/default/checked/80/http"
 
 // A patient answers requests with its own address. Sick, it still does, but tells
@@ -44,32 +44,45 @@ func (p *patient) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(p.address)) // Who is gone needs no answer.
 }
 
-// TestHealth shows in a real Envoy that an endpoint which accepts connections, and
-// answers its health path with errors, becomes the last resort, and comes back.
+// TestHealth shows in a real Envoy what health does to traffic.
 func TestHealth(t *testing.T) {
 	w := newWorld(t)
-	a, b := &patient{address: "192.0.2.10:8010"}, &patient{address: "192.0.2.11:8010"}
-	for _, p := range []*patient{a, b} {
-		w.serve(t, p.address, p)
-	}
 	w.apply(t, "health.yaml")
-	w.stand(t, map[string]string{a.address: "0 HEALTHY", b.address: "0 HEALTHY"})
-	w.spread(t, a.address, b.address)
+	w.apply(t, "failover.yaml")
+	t.Run("LastResort", func(t *testing.T) { t.Parallel(); lastResort(t, w) })
+	t.Run("Delays", func(t *testing.T) { t.Parallel(); delays(t, w) })
+	t.Run("Threshold", func(t *testing.T) { t.Parallel(); threshold(t, w) })
+}
+
+// patient that is served.
+func (w *world) patient(t *testing.T, address string) *patient {
+	t.Helper()
+	p := &patient{address: address}
+	w.serve(t, address, p)
+	return p
+}
+
+// lastResort is what an endpoint becomes that accepts connections, and answers its
+// health path with errors. It comes back.
+func lastResort(t *testing.T, w *world) {
+	a, b := w.patient(t, "192.0.2.10:8010"), w.patient(t, "192.0.2.11:8010")
+	w.stand(t, checked, map[string]string{a.address: "0 HEALTHY", b.address: "0 HEALTHY"})
+	w.spread(t, "checked", a.address, b.address)
 
 	a.sick.Store(true)
-	w.stand(t, map[string]string{a.address: "1 DEGRADED", b.address: "0 HEALTHY"})
-	w.spread(t, b.address)
+	w.stand(t, checked, map[string]string{a.address: "1 DEGRADED", b.address: "0 HEALTHY"})
+	w.spread(t, "checked", b.address)
 	w.reported(t, "Local 1 of 2: checked 192.0.2.10 HTTP status 500")
 
 	b.sick.Store(true)
-	w.stand(t, map[string]string{a.address: "0 HEALTHY", b.address: "0 HEALTHY"})
-	w.spread(t, a.address, b.address)
+	w.stand(t, checked, map[string]string{a.address: "0 HEALTHY", b.address: "0 HEALTHY"})
+	w.spread(t, "checked", a.address, b.address)
 
 	b.sick.Store(false)
-	w.stand(t, map[string]string{a.address: "1 DEGRADED", b.address: "0 HEALTHY"})
+	w.stand(t, checked, map[string]string{a.address: "1 DEGRADED", b.address: "0 HEALTHY"})
 	a.sick.Store(false)
-	w.stand(t, map[string]string{a.address: "0 HEALTHY", b.address: "0 HEALTHY"})
-	w.spread(t, a.address, b.address)
+	w.stand(t, checked, map[string]string{a.address: "0 HEALTHY", b.address: "0 HEALTHY"})
+	w.spread(t, "checked", a.address, b.address)
 }
 
 // reported waits until the HealthReport says so.
@@ -102,11 +115,11 @@ func (w *world) reported(t *testing.T, want string) {
 	}
 }
 
-// stand waits until the cluster's endpoints have these priorities and healths in Envoy.
-func (w *world) stand(t *testing.T, want map[string]string) {
+// stand waits until a cluster's endpoints have these priorities and healths in Envoy.
+func (w *world) stand(t *testing.T, cluster string, want map[string]string) {
 	t.Helper()
 	err := w.Until(within(t), func(ctx context.Context) error {
-		got, err := w.standing(ctx)
+		got, err := w.standing(ctx, cluster)
 		if err == nil && !cmp.Equal(want, got) {
 			err = errors.Errorf("endpoints stand at %v, not %v", got, want)
 		}
@@ -117,7 +130,7 @@ func (w *world) stand(t *testing.T, want map[string]string) {
 	}
 }
 
-func (w *world) standing(ctx context.Context) (map[string]string, error) {
+func (w *world) standing(ctx context.Context, cluster string) (map[string]string, error) {
 	b, err := w.Admin(ctx, "/clusters?format=json")
 	if err != nil {
 		return nil, err
@@ -145,7 +158,7 @@ func (w *world) standing(ctx context.Context) (map[string]string, error) {
 	}
 	out := map[string]string{}
 	for _, c := range said.Clusters {
-		if c.Name != checked {
+		if c.Name != cluster {
 			continue
 		}
 		for _, h := range c.Hosts {
@@ -159,14 +172,15 @@ func (w *world) standing(ctx context.Context) (map[string]string, error) {
 	return out, nil
 }
 
-// spread wants requests to be answered by these, and by no other.
-func (w *world) spread(t *testing.T, want ...string) {
+// spread wants requests to a host of example.com to be answered by these, and by no
+// other.
+func (w *world) spread(t *testing.T, host string, want ...string) {
 	t.Helper()
 	const total = 100
 	got, wanted := map[string]bool{}, map[string]bool{}
 	ctx := within(t)
 	for range total {
-		who, err := w.get(ctx, "checked.example.com")
+		who, err := w.get(ctx, host+".example.com")
 		if err != nil {
 			t.Fatal(err)
 		}
