@@ -21,8 +21,9 @@ import (
 // An entry is an endpoint list that some stream asks for. It is marshalled once for
 // all of them. Entries are guarded by their server's lock; resources never change.
 type entry struct {
-	// name as Envoy asks for it, and list that it stands for.
+	// name as Envoy asks for it, and list that it stands for, tuned so.
 	name, list string
+	tuning     index.Tuning
 
 	// shares that the resource was made of.
 	shares []index.Share
@@ -44,7 +45,7 @@ func (e *entry) refresh(s *index.Snapshot) (bool, error) {
 	if !known || e.known && slices.EqualFunc(e.shares, shares, sameShare) {
 		return false, nil
 	}
-	r, err := newResource(e.name, shares)
+	r, err := newResource(e.name, shares, e.tuning)
 	if err != nil {
 		return false, err
 	}
@@ -67,9 +68,9 @@ func sameShare(a, b index.Share) bool {
 
 // newResource is pure. The version is a hash of the bytes, so it is the same in
 // every replica.
-func newResource(name string, shares []index.Share) (*discovery.Resource, error) {
+func newResource(name string, shares []index.Share, t index.Tuning) (*discovery.Resource, error) {
 	ls, threshold := xds.Join(shares)
-	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(xds.Assignment(name, ls, threshold))
+	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(xds.Assignment(name, ls, threshold, t))
 	if err != nil {
 		return nil, errors.Wrapf(err, "cannot marshal endpoints of %q", name)
 	}

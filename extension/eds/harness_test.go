@@ -5,6 +5,7 @@ package eds
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -161,7 +162,11 @@ func (c *client) addresses() map[string][]string {
 		addresses := []string{}
 		for _, l := range a.GetEndpoints() {
 			for _, e := range l.GetLbEndpoints() {
-				addresses = append(addresses, e.GetEndpoint().GetAddress().GetSocketAddress().GetAddress())
+				a := e.GetEndpoint().GetAddress().GetSocketAddress().GetAddress()
+				if port := e.GetEndpoint().GetHealthCheckConfig().GetPortValue(); port != 0 {
+					a = fmt.Sprintf("%s checked at %d", a, port)
+				}
+				addresses = append(addresses, a)
 			}
 		}
 		out[name] = addresses

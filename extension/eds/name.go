@@ -9,6 +9,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
@@ -20,22 +21,29 @@ const (
 	wildcard    = "*"
 )
 
-// listName returns which endpoint list a subscription is for. A wildcard is refused:
-// no Envoy needs the lists of all others.
-func listName(name string) (string, error) {
+// listName returns which endpoint list a subscription is for, and how it is tuned. A
+// wildcard is refused: no Envoy needs the lists of all others.
+func listName(name string) (string, index.Tuning, error) {
 	if name == wildcard || strings.HasSuffix(name, "/"+wildcard) {
-		return "", errors.New("endpoints are served by name only, never all by a wildcard")
+		return "", index.Tuning{}, errors.New("endpoints are served by name only, never all by a wildcard")
 	}
-	if !strings.HasPrefix(name, xdstpScheme) {
-		return name, nil
+	list := name
+	if strings.HasPrefix(name, xdstpScheme) {
+		path, ok := strings.CutPrefix(name, xds.XDSTPPrefix)
+		if !ok {
+			return "", index.Tuning{}, errors.Errorf("%q is not of the authority and type that are served here: %q", name, xds.XDSTPPrefix)
+		}
+		// Envoy may add parameters of its node, and directives.
+		path, _, _ = strings.Cut(path, "#")
+		path, _, _ = strings.Cut(path, "?")
+		var err error
+		if list, err = url.PathUnescape(path); err != nil {
+			return "", index.Tuning{}, errors.Wrapf(err, "cannot decode %q", name)
+		}
 	}
-	list, ok := strings.CutPrefix(name, xds.XDSTPPrefix)
-	if !ok {
-		return "", errors.Errorf("%q is not of the authority and type that are served here: %q", name, xds.XDSTPPrefix)
+	if of, tuning, ok := index.ParseTuning(list); ok {
+		return of, tuning, nil
 	}
-	// Envoy may add parameters of its node, and directives.
-	list, _, _ = strings.Cut(list, "#")
-	list, _, _ = strings.Cut(list, "?")
-	list, err := url.PathUnescape(list)
-	return list, errors.Wrapf(err, "cannot decode %q", name)
+	// A newer replica may know what it means. Here it is a list that nobody knows.
+	return list, index.Tuning{}, nil
 }

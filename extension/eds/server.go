@@ -272,11 +272,11 @@ func (s *Server) entry(name string) (*entry, error) {
 	if e := s.entries[name]; e != nil {
 		return e, nil
 	}
-	list, err := listName(name)
+	list, tuning, err := listName(name)
 	if err != nil {
 		return nil, err
 	}
-	e := &entry{name: name, list: list}
+	e := &entry{name: name, list: list, tuning: tuning}
 	if _, err := e.refresh(s.snapshot()); err != nil {
 		return nil, err
 	}
@@ -296,7 +296,7 @@ func (s *Server) giveUp(e *entry) {
 	if e.resource != nil || s.entries[e.name] != e {
 		return
 	}
-	r, err := newResource(e.name, nil)
+	r, err := newResource(e.name, nil, e.tuning)
 	if err != nil {
 		s.opts.Log.Info("Cannot serve endpoints", "xds-cluster", e.list, "error", err)
 		return

@@ -50,6 +50,20 @@ func TestAnswer(t *testing.T) {
 			now:      map[string][]string{api: {"10.0.0.2", "10.0.0.3"}, web: {"10.0.0.1"}},
 			later:    map[string][]string{},
 		},
+		"Tuned": {
+			reason:   "Lists that differ in what a policy asks of them should each have their own bytes.",
+			contents: both,
+			request:  &discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: []string{web, web + "+health=9090"}},
+			now:      map[string][]string{web: {"10.0.0.1"}, web + "+health=9090": {"10.0.0.1 checked at 9090"}},
+			later:    map[string][]string{},
+		},
+		"TunedOtherwise": {
+			reason:   "What a newer replica may know should be unknown here.",
+			contents: both,
+			request:  &discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: []string{web + "+other"}},
+			now:      map[string][]string{},
+			later:    map[string][]string{web + "+other": {}},
+		},
 		"NoEndpoints": {
 			reason:   "A target without endpoints should be answered at once, for nothing is to be waited for.",
 			contents: targets(target("web")),

@@ -69,6 +69,9 @@ type part struct {
 	// mayShare tells that no setting is the rule's own.
 	mayShare bool
 
+	// tuning of the cluster's endpoint list.
+	tuning index.Tuning
+
 	// cluster that it has in the end.
 	cluster string
 }
@@ -184,7 +187,7 @@ func swap(s *index.Snapshot, u *use, whole *clusterv3.Cluster, refs []index.Back
 	if whole == nil || !servable(refs) {
 		return nil
 	}
-	p := &part{template: whole, own: u.key.cluster(), list: u.route.RuleName(u.at), key: refs[0].Target(u.key.route.Kind)}
+	p := &part{template: whole, own: u.key.cluster(), list: u.route.RuleName(u.at), key: refs[0].Target(u.key.route.Kind), tuning: tuned(s, u, whole)}
 	if u.key.http() {
 		p.own = p.list
 	}
@@ -233,7 +236,13 @@ func newPart(s *index.Snapshot, clusters map[string]*clusterv3.Cluster, u *use, 
 	if p.template == nil && (!p.mayShare || clusters[p.key.ClusterName()] == nil) {
 		return nil
 	}
+	p.tuning = tuned(s, u, p.template)
 	return p
+}
+
+// tuned is how the endpoint list of a rule's cluster is to be.
+func tuned(s *index.Snapshot, u *use, c *clusterv3.Cluster) index.Tuning {
+	return xds.Tuned(c, s.Tuning(u.key.route, u.rule.Name))
 }
 
 // mirrors of the rule that are of ours. They always share: Envoy Gateway gives their

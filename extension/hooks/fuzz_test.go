@@ -94,6 +94,9 @@ func vary(c index.Contents, seed uint64) index.Contents {
 		if r.IntN(4) == 0 {
 			c.Pinned = map[index.RouteKey][]string{o.Key: {""}}
 		}
+		if r.IntN(4) == 0 {
+			c.Tunings = map[index.RouteKey]map[string]index.Tuning{o.Key: {"": {HealthPort: r.Uint32N(2) * 9090, Zones: []index.ZoneWeight{{Zone: "a", Weight: r.Uint32()}}[:r.IntN(2)]}}}
+		}
 	}
 	targets := c.Targets
 	c.Targets = nil

@@ -77,6 +77,9 @@ type variant struct {
 	// template is the bytes of Envoy Gateway's cluster without what a shared cluster
 	// does not keep.
 	template string
+
+	// list is the name of its endpoint list.
+	list string
 }
 
 // variantOf a part. False if hosts of its routes matter, too.
@@ -90,7 +93,7 @@ func variantOf(p *part) (variant, bool) {
 	c.Name, c.AltStatName, c.Metadata, c.EdsClusterConfig = "", "", nil, nil
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(c)
 	c.Name, c.AltStatName, c.Metadata, c.EdsClusterConfig = name, alt, metadata, eds
-	return variant{target: p.key, template: string(b)}, err == nil
+	return variant{target: p.key, template: string(b), list: p.tuning.Name("")}, err == nil
 }
 
 // sharedCluster that would be made of a part's template.
@@ -98,7 +101,7 @@ func sharedCluster(src xds.Source, p *part, hosts map[string]bool) (*candidate, 
 	name := p.key.ClusterName()
 	c, err := xds.Cluster(p.template, xds.ClusterOptions{
 		Name:       name,
-		List:       name,
+		List:       p.tuning.Name(name),
 		Source:     src,
 		Shape:      &p.target.Shape,
 		Protocol:   p.key.Protocol,
@@ -132,7 +135,7 @@ func newCandidate(c *clusterv3.Cluster) (*candidate, error) {
 func ownCluster(src xds.Source, p *part) (*clusterv3.Cluster, error) {
 	o := xds.ClusterOptions{
 		Name:      p.own,
-		List:      p.list,
+		List:      p.tuning.Name(p.list),
 		Source:    src,
 		Protocol:  p.key.Protocol,
 		CheckHost: p.key.Name,

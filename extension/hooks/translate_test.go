@@ -103,7 +103,7 @@ type translateCase struct {
 
 func translateCases() map[string]translateCase {
 	cases := map[string]translateCase{}
-	for _, group := range []map[string]translateCase{httpCases(), splitCases(), keptCases(), mirrorCases(), movedCases(), l4Cases(), featureCases()} {
+	for _, group := range []map[string]translateCase{httpCases(), splitCases(), keptCases(), mirrorCases(), movedCases(), l4Cases(), featureCases(), tuningCases()} {
 		for name, tc := range group {
 			cases[name] = tc
 		}

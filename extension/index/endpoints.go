@@ -55,7 +55,7 @@ func (v *view) buildEndpoints(t *Target, n types.NamespacedName) {
 		if of.Address != "" {
 			s.endpoints, wrong = v.directEndpoints(of.Address)
 		} else {
-			s.endpoints = v.egressPods(n.Namespace, set, of.ProxyPort)
+			s.endpoints, s.proxied = v.egressPods(n.Namespace, set, of.ProxyPort), true
 		}
 		problem = cmp.Or(problem, wrong)
 		sources = append(sources, s)

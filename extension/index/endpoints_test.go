@@ -45,8 +45,8 @@ func TestEndpoints(t *testing.T) {
 			want: Target{
 				Shape: Shape{HealthThreshold: 70, OutlierDetection: outliers, HealthCheck: &HealthCheck{Interval: 7 * time.Second, Timeout: 3 * time.Second, Healthy: 2, Unhealthy: 3}},
 				Localities: []Locality{
-					{Name: "db/5432", Weight: 3, Endpoints: at(10001)},
-					{Name: "db2/5432", Weight: 1, Endpoints: at(10002)},
+					{Name: "db/5432", Proxied: true, Weight: 3, Endpoints: at(10001)},
+					{Name: "db2/5432", Proxied: true, Weight: 1, Endpoints: at(10002)},
 				},
 				Candidates: []Candidate{
 					{Source: "db/5432", Address: Address{Host: "10.1.0.1", Port: 10001}, Weight: 1},
@@ -59,14 +59,14 @@ func TestEndpoints(t *testing.T) {
 			kind:    "UDPRoute",
 			port:    53,
 			objects: all,
-			want:    Target{Shape: Shape{HealthThreshold: 70}, Localities: []Locality{{Name: "dns/53/udp", Weight: 1, Endpoints: at(10003)}}},
+			want:    Target{Shape: Shape{HealthThreshold: 70}, Localities: []Locality{{Name: "dns/53/udp", Proxied: true, Weight: 1, Endpoints: at(10003)}}},
 		},
 		"TCPBesideUDP": {
 			reason:  "And the one of TCP is not that of UDP.",
 			kind:    "TLSRoute",
 			port:    53,
 			objects: all,
-			want:    Target{Shape: Shape{HealthThreshold: 70, OutlierDetection: outliers}, Localities: []Locality{{Name: "dns/53", Weight: 1, Endpoints: at(10004)}}},
+			want:    Target{Shape: Shape{HealthThreshold: 70, OutlierDetection: outliers}, Localities: []Locality{{Name: "dns/53", Proxied: true, Weight: 1, Endpoints: at(10004)}}},
 		},
 		"HTTPS": {
 			reason:  "What speaks HTTPS is spoken to so, by its name in the tailnet.",
@@ -75,7 +75,7 @@ func TestEndpoints(t *testing.T) {
 			objects: all,
 			want: Target{
 				Shape:      Shape{HealthThreshold: 70, OutlierDetection: outliers, TLS: &UpstreamTLS{ServerName: "api.tail1.ts.net"}},
-				Localities: []Locality{{Name: "api/443", Weight: 1, Endpoints: at(10005)}},
+				Localities: []Locality{{Name: "api/443", Proxied: true, Weight: 1, Endpoints: at(10005)}},
 			},
 		},
 		"HTTPSOnL4": {
@@ -83,7 +83,7 @@ func TestEndpoints(t *testing.T) {
 			kind:    "TCPRoute",
 			port:    443,
 			objects: all,
-			want:    Target{Shape: Shape{HealthThreshold: 70, OutlierDetection: outliers}, Localities: []Locality{{Name: "api/443", Weight: 1, Endpoints: at(10005)}}},
+			want:    Target{Shape: Shape{HealthThreshold: 70, OutlierDetection: outliers}, Localities: []Locality{{Name: "api/443", Proxied: true, Weight: 1, Endpoints: at(10005)}}},
 		},
 		"GRPCRoute": {
 			reason:  "gRPC is HTTP/2.",
@@ -92,7 +92,7 @@ func TestEndpoints(t *testing.T) {
 			objects: []string{strings.ReplaceAll(endpointsEdge, ", healthCheck: {interval: 7s}", ""), proxySetEdge},
 			want: Target{
 				Shape:      Shape{HealthThreshold: 70, OutlierDetection: outliers, HTTP2: true},
-				Localities: []Locality{{Name: "db/5432", Weight: 3}, {Name: "db2/5432", Weight: 1}},
+				Localities: []Locality{{Name: "db/5432", Proxied: true, Weight: 3}, {Name: "db2/5432", Proxied: true, Weight: 1}},
 			},
 			problem: "no egress proxy is ready",
 		},

@@ -104,7 +104,7 @@ func (s *Store) part(c *change, k RouteKey) part {
 	if r == nil {
 		return part{}
 	}
-	p := part{gateways: r.Gateways, sum: sum(routeSum(r)) + sum(pinSum(k, c.next.pinned[k]))}
+	p := part{gateways: r.Gateways, sum: sum(routeSum(r)) + sum(c.next.pinSum(k))}
 	for of := range consumers(r) {
 		p.sum += s.parts.targets[of.target]
 	}

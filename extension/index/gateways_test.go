@@ -83,6 +83,7 @@ func TestGatewayDigests(t *testing.T) {
 		},
 		"Route":  {reason: "A route should concern its own Gateway.", doc: tcpOfOther, gone: true, want: map[types.NamespacedName]bool{other: true}},
 		"Policy": {reason: "A policy should concern the Gateways of the routes that it pins.", doc: pinRule, gone: true, want: map[types.NamespacedName]bool{gw2: true}},
+		"Tuning": {reason: "One for endpoint lists should concern the Gateway that it is of, though no route.", doc: tuneGateway, gone: true, want: map[types.NamespacedName]bool{gw2: true}},
 		"Grant":  {reason: "A grant should concern the Gateways of the routes that need it.", doc: grant, gone: true, want: map[types.NamespacedName]bool{gw2: true}},
 		"ListenerSet": {
 			reason: "A route that attaches elsewhere should concern both.",

@@ -17,9 +17,10 @@ type source struct {
 	weight    uint64
 	endpoints []zoned
 
-	// remote tells that it leads to another cluster, and offline that the tailnet
-	// reports the device behind it as offline.
-	remote, offline bool
+	// remote tells that it leads to another cluster, proxied that its endpoints are
+	// egress proxies all the same, and offline that the tailnet reports the device
+	// behind it as offline.
+	remote, proxied, offline bool
 }
 
 // localities of sources: one a zone, which together have the weight of the source.
@@ -48,6 +49,7 @@ func localities(sources []source) []Locality {
 				Zone:      z,
 				Priority:  s.priority,
 				Remote:    s.remote,
+				Proxied:   s.proxied,
 				Weight:    uint32(min(max(w, 1), math.MaxUint32)),
 				Endpoints: zones[z],
 			})

@@ -48,6 +48,9 @@ const (
 type parent struct {
 	listenerSet bool
 	types.NamespacedName
+
+	// section is one listener of it. Empty means all.
+	section string
 }
 
 // A parsedRoute is what is kept of a route.
@@ -159,9 +162,9 @@ func parseParents(ns string, refs []gwapiv1.ParentReference) []parent {
 		n := types.NamespacedName{Namespace: string(ptr.Deref(r.Namespace, gwapiv1.Namespace(ns))), Name: string(r.Name)}
 		switch ptr.Deref(r.Kind, kindGateway) {
 		case kindGateway:
-			out = append(out, parent{NamespacedName: n})
+			out = append(out, parent{NamespacedName: n, section: string(ptr.Deref(r.SectionName, ""))})
 		case kindListenerSet:
-			out = append(out, parent{NamespacedName: n, listenerSet: true})
+			out = append(out, parent{NamespacedName: n, section: string(ptr.Deref(r.SectionName, "")), listenerSet: true})
 		}
 	}
 	return out

@@ -6,6 +6,7 @@ package index
 import (
 	"slices"
 	"strconv"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -82,12 +83,26 @@ func clusterSettings(o *unstructured.Unstructured) bool {
 // sameNamespace is what a selector's namespaces are when it does not say.
 const sameNamespace = "Same"
 
-// A trafficPolicy is a BackendTrafficPolicy, as far as it is attached to routes and has
-// settings of their clusters.
+// A trafficPolicy is a BackendTrafficPolicy, as far as anything here needs it.
 type trafficPolicy struct {
+	name    types.NamespacedName
+	created time.Time
+
 	// refs are the rules of routes, by name. The empty one stands for all.
 	refs      map[RouteKey][]string
 	selectors []routeSelector
+
+	// places are the Gateways, ListenerSets and listeners that it is attached to. Those
+	// that it picks by label are not known: Gateways are not watched.
+	places map[parent]bool
+
+	tuning Tuning
+
+	// shapes tells that it has settings of clusters.
+	shapes bool
+
+	// merges tells that what it does not say is taken from the policy above.
+	merges bool
 }
 
 // A routeSelector picks routes by label.
@@ -100,25 +115,37 @@ type routeSelector struct {
 }
 
 func parseTrafficPolicy(o *unstructured.Unstructured) (*trafficPolicy, error) {
-	t := policyTargets{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &t); err != nil {
-		return nil, errors.Wrap(err, "cannot decode")
+	t, spec := policyTargets{}, policySpec{}
+	for _, into := range []any{&t, &spec} {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into); err != nil {
+			return nil, errors.Wrap(err, "cannot decode")
+		}
 	}
-	p := &trafficPolicy{refs: map[RouteKey][]string{}}
-	if !clusterSettings(o) {
-		return p, nil
+	p := &trafficPolicy{
+		name:    types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()},
+		created: o.GetCreationTimestamp().Time,
+		refs:    map[RouteKey][]string{},
+		places:  map[parent]bool{},
+		tuning:  spec.tuning(),
+		merges:  spec.Spec.MergeType != "",
+		shapes:  clusterSettings(o),
 	}
 	refs := t.Spec.TargetRefs
 	if t.Spec.TargetRef != nil {
 		refs = []gwapiv1.LocalPolicyTargetReferenceWithSectionName{*t.Spec.TargetRef}
 	}
 	for _, r := range refs {
-		kind, ok := routeKinds[string(r.Kind)]
-		if !ok || r.Group != gwapiv1.GroupName {
+		if r.Group != gwapiv1.GroupName {
 			continue
 		}
-		k := RouteKey{Kind: kind, NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: string(r.Name)}}
-		p.refs[k] = append(p.refs[k], string(ptr.Deref(r.SectionName, "")))
+		n, section := types.NamespacedName{Namespace: o.GetNamespace(), Name: string(r.Name)}, string(ptr.Deref(r.SectionName, ""))
+		if r.Kind == kindGateway || r.Kind == kindListenerSet {
+			p.places[parent{listenerSet: r.Kind == kindListenerSet, NamespacedName: n, section: section}] = true
+		}
+		if kind, ok := routeKinds[string(r.Kind)]; ok {
+			k := RouteKey{Kind: kind, NamespacedName: n}
+			p.refs[k] = append(p.refs[k], section)
+		}
 	}
 	for _, s := range t.Spec.TargetSelectors {
 		kind, ok := routeKinds[string(s.Kind)]
@@ -143,9 +170,14 @@ func parseTrafficPolicy(o *unstructured.Unstructured) (*trafficPolicy, error) {
 // pins are the rules of a route whose clusters the policy has settings of. Nil means
 // none, and so it is for no policy.
 func (p *trafficPolicy) pins(r *parsedRoute) []string {
-	if p == nil {
+	if p == nil || !p.shapes {
 		return nil
 	}
+	return p.rules(r)
+}
+
+// rules of a route that the policy is attached to. Nil means none.
+func (p *trafficPolicy) rules(r *parsedRoute) []string {
 	k := r.route.Key
 	out := p.refs[k]
 	for _, s := range p.selectors {

@@ -36,6 +36,9 @@ type Snapshot struct {
 	// of. A rule's name stands for one rule, the empty one for all.
 	pinned map[RouteKey]map[string]bool
 
+	// tunings of endpoint lists, by route and by rule's name.
+	tunings map[RouteKey]map[string]Tuning
+
 	// granted are the references across namespaces that a ReferenceGrant allows.
 	granted map[reference]bool
 }
@@ -79,6 +82,10 @@ type Contents struct {
 	// the empty name for the whole route.
 	Pinned map[RouteKey][]string
 
+	// Tunings of endpoint lists by route and by rule's name, the empty name for rules
+	// that have none.
+	Tunings map[RouteKey]map[string]Tuning
+
 	Grants []Grant
 }
 
@@ -91,6 +98,7 @@ func NewSnapshot(c Contents) *Snapshot {
 		targets:  make(map[TargetKey]*Target, len(c.Targets)),
 		services: c.Services,
 		pinned:   make(map[RouteKey]map[string]bool, len(c.Pinned)),
+		tunings:  c.Tunings,
 		granted:  make(map[reference]bool, len(c.Grants)),
 	}
 	for _, r := range c.Routes {
@@ -134,6 +142,9 @@ func (s *Snapshot) Pinned(k RouteKey, rule string) bool {
 	p := s.pinned[k]
 	return p[""] || rule != "" && p[rule]
 }
+
+// Tuning that policies ask of the endpoint lists of a rule.
+func (s *Snapshot) Tuning(k RouteKey, rule string) Tuning { return s.tunings[k][rule] }
 
 // Permitted tells whether a route may refer to an object: in its own namespace
 // always, in others if a ReferenceGrant says so. L4 routes may never refer to one of

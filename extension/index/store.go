@@ -419,30 +419,38 @@ func shapeSum(t *Target) any {
 }
 
 func (s *Store) advancePins(c *change, k RouteKey) {
-	var now map[string]bool
+	var rules map[string]bool
+	var tunings map[string]Tuning
 	if p := s.world.routes[k]; p != nil {
-		now = s.world.pinned(p)
+		rules, tunings = s.world.pinned(p), s.world.tunings(p)
 	}
-	old := c.next.pinned[k]
-	if maps.Equal(old, now) {
+	if maps.Equal(c.next.pinned[k], rules) && maps.EqualFunc(c.next.tunings[k], tunings, Tuning.Equal) {
 		return
 	}
-	c.digest(pinSum(k, old), pinSum(k, now))
+	old := c.next.pinSum(k)
+	replace(clone(c, "pinned", &c.next.pinned), k, rules)
+	replace(clone(c, "tunings", &c.next.tunings), k, tunings)
+	c.digest(old, c.next.pinSum(k))
 	c.pins = append(c.pins, k)
-	pinned := clone(c, "pinned", &c.next.pinned)
-	if now == nil {
-		delete(pinned, k)
-	} else {
-		pinned[k] = now
-	}
 }
 
-func pinSum(k RouteKey, rules map[string]bool) any {
-	if rules == nil {
+// replace what a route has of its policies. Nil is nothing.
+func replace[T any](m map[RouteKey]map[string]T, k RouteKey, v map[string]T) {
+	if v == nil {
+		delete(m, k)
+		return
+	}
+	m[k] = v
+}
+
+// pinSum is what a route's policies are in a digest.
+func (s *Snapshot) pinSum(k RouteKey) any {
+	if s.pinned[k] == nil && s.tunings[k] == nil {
 		return nil
 	}
 	return struct {
-		Route RouteKey
-		Rules map[string]bool
-	}{k, rules}
+		Route   RouteKey
+		Rules   map[string]bool
+		Tunings map[string]Tuning
+	}{k, s.pinned[k], s.tunings[k]}
 }

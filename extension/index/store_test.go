@@ -65,7 +65,7 @@ spec: {targetSelectors: [{kind: HTTPRoute, matchLabels: {team: shop}}], loadBala
 // everything that tests have, by kind.
 func everything() []string {
 	return []string{
-		routeToWeb, mixedRoute, routeTo("UDPRoute", 53), listenerSet, grant, pinRule, tlsPolicy, tlsPolicyOfPort, configMapCA,
+		routeToWeb, mixedRoute, routeTo("UDPRoute", 53), listenerSet, grant, pinRule, tuneGateway, tlsPolicy, tlsPolicyOfPort, configMapCA,
 		servicesWeb, serviceApp, sliceApp, serviceAlt, sliceAlt, attachmentWeb, proxySetEdge, sliceEdge, endpointsEdge,
 		"apiVersion: v1\nkind: Service\nmetadata: {name: edge-out}\nspec: {clusterIP: None, ipFamilies: [IPv4]}\n",
 	}

@@ -35,8 +35,12 @@ const (
 	ProtocolUDP Protocol = "udp"
 )
 
-// targetPrefix is what all names of shared clusters begin with.
-const targetPrefix = "tailscale"
+// targetPrefix is what all names of shared clusters begin with, and OursPrefix those of
+// endpoint lists too.
+const (
+	targetPrefix = "tailscale"
+	OursPrefix   = targetPrefix + "/"
+)
 
 // A TargetKey names one port of one of our objects, and how it is spoken to.
 type TargetKey struct {
@@ -118,6 +122,10 @@ type Locality struct {
 
 	// Remote tells that the endpoints lead to proxies of another cluster.
 	Remote bool
+
+	// Proxied tells that the endpoints are egress proxies, each port of which leads
+	// elsewhere. Remote ones always are.
+	Proxied bool
 
 	// Weight among the localities of one priority. At least 1: a backend of weight
 	// 0 has no locality.

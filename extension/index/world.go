@@ -256,8 +256,8 @@ func (w *world) putListenerSet(o *gwapiv1.ListenerSet, n types.NamespacedName, g
 	}
 	put(w.listenerSets, n, g, gone)
 	for k, p := range w.routes {
-		if slices.Contains(p.parents, parent{listenerSet: true, NamespacedName: n}) {
-			d.routes[k] = struct{}{}
+		if slices.ContainsFunc(p.parents, func(of parent) bool { return of.listenerSet && of.NamespacedName == n }) {
+			d.routes[k], d.pins[k] = struct{}{}, struct{}{}
 		}
 	}
 }
@@ -277,7 +277,7 @@ func (w *world) putUnstructured(o *unstructured.Unstructured, n types.Namespaced
 		}
 	}
 	for k, r := range w.routes {
-		if old.pins(r) != nil || w.policies[n].pins(r) != nil {
+		if w.concerns(old, r) || w.concerns(w.policies[n], r) {
 			d.pins[k] = struct{}{}
 		}
 	}

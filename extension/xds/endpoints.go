@@ -23,19 +23,26 @@ import (
 //
 // HealthThreshold is the percentage of healthy endpoints of a priority below which
 // traffic begins to go to the next. Zero leaves Envoy's default, 72.
-func Assignment(name string, ls []index.Locality, healthThreshold uint32) *endpointv3.ClusterLoadAssignment {
+func Assignment(name string, ls []index.Locality, healthThreshold uint32, t index.Tuning) *endpointv3.ClusterLoadAssignment {
 	a := &endpointv3.ClusterLoadAssignment{ClusterName: name}
 	if healthThreshold > 0 {
 		a.Policy = &endpointv3.ClusterLoadAssignment_Policy{OverprovisioningFactor: wrapperspb.UInt32(max(10_000/healthThreshold, 100))}
 	}
 
-	ls = merge(ls)
+	ls = weighZones(merge(ls), t.Zones)
 	var priority uint32
 	for i, l := range ls {
 		if i > 0 && l.Priority != ls[i-1].Priority {
 			priority++
 		}
-		a.Endpoints = append(a.Endpoints, locality(l, priority))
+		of := locality(l, priority)
+		if t.HealthPort != 0 && !l.Proxied && !l.Remote {
+			checkAt(of, t.HealthPort)
+		}
+		a.Endpoints = append(a.Endpoints, of)
+	}
+	if t.PreferLocal {
+		a.Endpoints = byZone(a.Endpoints)
 	}
 	return a
 }
@@ -73,10 +80,13 @@ func locality(l index.Locality, priority uint32) *endpointv3.LocalityLbEndpoints
 	eps = slices.CompactFunc(eps, func(a, b index.Endpoint) bool { return compareEndpoints(a, b) == 0 })
 
 	out := &endpointv3.LocalityLbEndpoints{
-		Locality:            &corev3.Locality{Region: l.Name, Zone: l.Zone},
-		LoadBalancingWeight: wrapperspb.UInt32(l.Weight),
-		Priority:            priority,
-		LbEndpoints:         make([]*endpointv3.LbEndpoint, 0, len(eps)),
+		Locality:    &corev3.Locality{Region: l.Name, Zone: l.Zone},
+		Priority:    priority,
+		LbEndpoints: make([]*endpointv3.LbEndpoint, 0, len(eps)),
+	}
+	if l.Weight > 0 {
+		// None is how Envoy is told of 0.
+		out.LoadBalancingWeight = wrapperspb.UInt32(l.Weight)
 	}
 	for _, e := range eps {
 		of := endpoint(e)

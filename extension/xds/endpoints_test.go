@@ -26,6 +26,7 @@ func TestAssignment(t *testing.T) {
 	type args struct {
 		localities      []index.Locality
 		healthThreshold uint32
+		tuning          index.Tuning
 	}
 	cases := map[string]struct {
 		reason string
@@ -82,6 +83,60 @@ func TestAssignment(t *testing.T) {
 				]}
 			]}`,
 		},
+		"HealthPort": {
+			reason: "Envoy should check backends where a policy says, and egress proxies where they serve.",
+			args: args{tuning: index.Tuning{HealthPort: 9090}, localities: []index.Locality{
+				{Name: "app", Weight: 1, Endpoints: endpoints("10.0.0.1")},
+				{Name: "far", Priority: 1, Weight: 1, Proxied: true, Endpoints: endpoints("10.0.0.2")},
+			}},
+			want: `{"clusterName": "a", "endpoints": [
+				{"locality": {"region": "app"}, "loadBalancingWeight": 1, "lbEndpoints": [{"endpoint": {"address": {"socketAddress": {"address": "10.0.0.1", "portValue": 80}}, "healthCheckConfig": {"portValue": 9090}}}]},
+				{"locality": {"region": "far"}, "loadBalancingWeight": 1, "priority": 1, "lbEndpoints": [{"endpoint": {"address": {"socketAddress": {"address": "10.0.0.2", "portValue": 80}}}}]}
+			]}`,
+		},
+		"WeightedZones": {
+			reason: "Zones should weigh what a policy says, 1 else, and backends share what their zone weighs.",
+			args: args{tuning: index.Tuning{Zones: []index.ZoneWeight{{Zone: "a", Weight: 3}, {Zone: "c", Weight: 0}}}, localities: []index.Locality{
+				{Name: "one", Zone: "a", Weight: 2, Endpoints: endpoints("10.0.0.1")},
+				{Name: "two", Zone: "a", Weight: 1, Endpoints: endpoints("10.0.0.2")},
+				{Name: "two", Zone: "b", Weight: 9, Endpoints: endpoints("10.0.0.3")},
+				{Name: "two", Zone: "c", Weight: 9, Endpoints: endpoints("10.0.0.4")},
+			}},
+			want: `{"clusterName": "a", "endpoints": [
+				{"locality": {"region": "one", "zone": "a"}, "loadBalancingWeight": 2000, "lbEndpoints": [{"endpoint": {"address": {"socketAddress": {"address": "10.0.0.1", "portValue": 80}}}}]},
+				{"locality": {"region": "two", "zone": "a"}, "loadBalancingWeight": 1000, "lbEndpoints": [{"endpoint": {"address": {"socketAddress": {"address": "10.0.0.2", "portValue": 80}}}}]},
+				{"locality": {"region": "two", "zone": "b"}, "loadBalancingWeight": 1000, "lbEndpoints": [{"endpoint": {"address": {"socketAddress": {"address": "10.0.0.3", "portValue": 80}}}}]},
+				{"locality": {"region": "two", "zone": "c"}, "lbEndpoints": [{"endpoint": {"address": {"socketAddress": {"address": "10.0.0.4", "portValue": 80}}}}]}
+			]}`,
+		},
+		"HeavyZones": {
+			reason: "However much zones weigh, Envoy adds them up in 32 bits.",
+			args: args{tuning: index.Tuning{Zones: []index.ZoneWeight{{Zone: "a", Weight: 1<<32 - 1}, {Zone: "b", Weight: 1<<32 - 1}}}, localities: []index.Locality{
+				{Name: "one", Zone: "a", Weight: 1}, {Name: "one", Zone: "b", Weight: 1},
+			}},
+			want: `{"clusterName": "a", "endpoints": [
+				{"locality": {"region": "one", "zone": "a"}, "loadBalancingWeight": 1073741824},
+				{"locality": {"region": "one", "zone": "b"}, "loadBalancingWeight": 1073741824}
+			]}`,
+		},
+		"PreferLocal": {
+			reason: "Localities should be zones alone, each priority's for itself, and endpoints weigh what their backends did.",
+			args: args{tuning: index.Tuning{PreferLocal: true}, localities: []index.Locality{
+				{Name: "one", Zone: "a", Weight: 3, Endpoints: endpoints("10.0.0.1")},
+				{Name: "one", Zone: "b", Weight: 3, Endpoints: endpoints("10.0.0.3")},
+				{Name: "two", Zone: "a", Weight: 1, Endpoints: endpoints("10.0.0.2", "10.0.0.4")},
+				{Name: "two", Zone: "a", Weight: 1, Priority: 1, Endpoints: endpoints("10.0.0.5")},
+			}},
+			want: `{"clusterName": "a", "endpoints": [
+				{"locality": {"zone": "a"}, "loadBalancingWeight": 4, "lbEndpoints": [
+					{"endpoint": {"address": {"socketAddress": {"address": "10.0.0.1", "portValue": 80}}}, "loadBalancingWeight": 3000},
+					{"endpoint": {"address": {"socketAddress": {"address": "10.0.0.2", "portValue": 80}}}, "loadBalancingWeight": 500},
+					{"endpoint": {"address": {"socketAddress": {"address": "10.0.0.4", "portValue": 80}}}, "loadBalancingWeight": 500}
+				]},
+				{"locality": {"zone": "b"}, "loadBalancingWeight": 3, "lbEndpoints": [{"endpoint": {"address": {"socketAddress": {"address": "10.0.0.3", "portValue": 80}}}}]},
+				{"locality": {"zone": "a"}, "loadBalancingWeight": 1, "priority": 1, "lbEndpoints": [{"endpoint": {"address": {"socketAddress": {"address": "10.0.0.5", "portValue": 80}}}}]}
+			]}`,
+		},
 		"AllMustBeHealthy": {
 			reason: "A threshold of all should send traffic on with the first that fails: Envoy's factor has a least value.",
 			args:   args{healthThreshold: 100},
@@ -94,7 +149,7 @@ func TestAssignment(t *testing.T) {
 			if err := protojson.Unmarshal([]byte(tc.want), want); err != nil {
 				t.Fatal(err)
 			}
-			got := Assignment("a", tc.args.localities, tc.args.healthThreshold)
+			got := Assignment("a", tc.args.localities, tc.args.healthThreshold, tc.args.tuning)
 			if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 				t.Errorf("\n%s\nAssignment(...): -want, +got:\n%s", tc.reason, diff)
 			}

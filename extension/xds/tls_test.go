@@ -135,7 +135,7 @@ func TestRemoteTLS(t *testing.T) {
 			a := Assignment("a", []index.Locality{
 				{Name: "here", Endpoints: endpoints("10.0.0.1")},
 				{Name: "there", Priority: 1, Remote: true, Endpoints: endpoints("10.0.0.2")},
-			}, 0)
+			}, 0, index.Tuning{})
 			for i, of := range a.GetEndpoints() {
 				mark := of.GetLbEndpoints()[0].GetMetadata().GetFilterMetadata()[socketMatch]
 				if marked := proto.Equal(mark, c.GetTransportSocketMatches()[0].GetMatch()); marked != (i == 1) {

@@ -1,0 +1,105 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/common/v3"
+	randomv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/random/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+// checked is a cluster whose policy has a health check.
+func checked(c *clusterv3.Cluster) {
+	c.HealthChecks = []*corev3.HealthCheck{{
+		Interval: durationpb.New(time.Second), Timeout: durationpb.New(time.Second),
+		HealthyThreshold: wrapperspb.UInt32(1), UnhealthyThreshold: wrapperspb.UInt32(1),
+		HealthChecker: &corev3.HealthCheck_TcpHealthCheck_{TcpHealthCheck: &corev3.HealthCheck_TcpHealthCheck{}},
+	}}
+}
+
+// local is a cluster whose policy prefers the zone that Envoy is in.
+func local(c *clusterv3.Cluster) {
+	c.LoadBalancingPolicy = &clusterv3.LoadBalancingPolicy{Policies: []*clusterv3.LoadBalancingPolicy_Policy{{
+		TypedExtensionConfig: &corev3.TypedExtensionConfig{
+			Name: "envoy.load_balancing_policies.random",
+			TypedConfig: toAny(&randomv3.Random{LocalityLbConfig: &commonv3.LocalityLbConfig{
+				LocalityConfigSpecifier: &commonv3.LocalityLbConfig_ZoneAwareLbConfig_{ZoneAwareLbConfig: &commonv3.LocalityLbConfig_ZoneAwareLbConfig{}},
+			}}),
+		},
+	}}}
+}
+
+// tuningCases are settings of policies that stand in endpoint lists.
+func tuningCases() map[string]translateCase {
+	const (
+		second   = "httproute/default/other/rule/0"
+		secondTo = "httproute/default/other/rule/0/match/0/*"
+		l4       = "tcproute/default/db/rule/-1"
+		dbTCP    = "tailscale/services/default/db/80/tcp"
+	)
+	app := routeKey(index.KindHTTPRoute, "app")
+	two := func(pinned map[index.RouteKey][]string, tuned map[index.RouteKey]map[string]index.Tuning) index.Contents {
+		return index.Contents{
+			Routes:  []*index.Route{route(index.KindHTTPRoute, "app", rule(ours(0, "web", 1))), route(index.KindHTTPRoute, "other", rule(ours(0, "web", 1)))},
+			Targets: targets("web"), Pinned: pinned, Tunings: tuned,
+		}
+	}
+	in := func(change, other func(*clusterv3.Cluster)) Resources {
+		return Resources{
+			Clusters: []*clusterv3.Cluster{egCluster(rule0, change), egCluster(second, other)},
+			Routes:   egRoutes(egRoute(match0, prefix("/"), to(rule0)), egRoute(secondTo, prefix("/"), to(second))),
+		}
+	}
+	port := map[string]index.Tuning{"": {HealthPort: 9090}}
+	both := map[index.RouteKey]map[string]index.Tuning{app: port, routeKey(index.KindHTTPRoute, "other"): port}
+	ownApp := webHTTP + "/httproute/default/app"
+	apart := []string{match0 + " > " + ownApp, secondTo + " > " + webHTTP}
+	shared := []string{match0 + " > " + webHTTP, secondTo + " > " + webHTTP}
+	return map[string]translateCase{
+		"HealthPortOfRoute": {
+			reason:   "A route whose policy has a port for checks should have a list that says so.",
+			contents: two(map[index.RouteKey][]string{app: {""}}, map[index.RouteKey]map[string]index.Tuning{app: port}),
+			in:       in(checked, func(*clusterv3.Cluster) {}),
+			want:     view{Clusters: []string{webHTTP + " < " + webHTTP, ownApp + " < " + webHTTP + "+health=9090"}, Sends: apart},
+		},
+		"HealthPortOfGateway": {
+			reason:   "Where all routes have it they should share a cluster with such a list.",
+			contents: two(nil, both), in: in(checked, checked),
+			want: view{Clusters: []string{webHTTP + " < " + webHTTP + "+health=9090"}, Sends: shared},
+		},
+		"HealthPortElsewhere": {
+			reason:   "A policy that Envoy Gateway did not apply should change no list: there is no check of its own.",
+			contents: two(nil, both), in: in(func(*clusterv3.Cluster) {}, func(*clusterv3.Cluster) {}),
+			want: view{Clusters: []string{webHTTP + " < " + webHTTP}, Sends: shared},
+		},
+		"PreferLocal": {
+			reason:   "That zones count should be told by the cluster alone.",
+			contents: two(nil, nil), in: in(local, local),
+			want: view{Clusters: []string{webHTTP + " < " + webHTTP + "+local"}, Sends: shared},
+		},
+		"PreferLocalOfOne": {
+			reason:   "Routes whose lists differ should have clusters of their own.",
+			contents: two(nil, nil), in: in(local, func(*clusterv3.Cluster) {}),
+			want: view{Clusters: []string{webHTTP + " < " + webHTTP, ownApp + " < " + webHTTP + "+local"}, Sends: apart},
+		},
+		"ZonesOfTCPRoute": {
+			reason: "A TCPRoute should have them too.",
+			contents: index.Contents{
+				Routes:  []*index.Route{route(index.KindTCPRoute, "db", rule(ours(0, "db", 1)))},
+				Targets: targets("db"),
+				Tunings: map[index.RouteKey]map[string]index.Tuning{routeKey(index.KindTCPRoute, "db"): {"": {Zones: []index.ZoneWeight{{Zone: "a", Weight: 3}}}}},
+			},
+			in:   Resources{Clusters: []*clusterv3.Cluster{egCluster(l4)}, Listeners: []*listenerv3.Listener{egTCP("tcproute/default/db", l4)}},
+			want: view{Clusters: []string{dbTCP + " < " + dbTCP + "+zone=a:3"}, Sends: []string{"tcproute/default/db > " + dbTCP}},
+		},
+	}
+}

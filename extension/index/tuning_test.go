@@ -1,0 +1,137 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestTuningName(t *testing.T) {
+	const list = "tailscale/services/shop/web/80/http"
+	cases := map[string]struct {
+		reason string
+		tuning Tuning
+		want   string
+	}{
+		"None":   {reason: "A list that nothing is asked of should keep its name.", want: list},
+		"Health": {reason: "A port for checks should be in the name.", tuning: Tuning{HealthPort: 9090}, want: list + "+health=9090"},
+		"Local":  {reason: "So should that zones count.", tuning: Tuning{PreferLocal: true}, want: list + "+local"},
+		"All": {
+			reason: "And what they weigh.",
+			tuning: Tuning{HealthPort: 1, PreferLocal: true, Zones: []ZoneWeight{{Zone: "eu-1a", Weight: 0}, {Zone: "eu-1b", Weight: 1<<32 - 1}}},
+			want:   list + "+health=1+local+zone=eu-1a:0+zone=eu-1b:4294967295",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := tc.tuning.Name(list)
+			if got != tc.want {
+				t.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)
+			}
+			of, back, ok := ParseTuning(got)
+			if !ok || of != list || !back.Equal(tc.tuning) {
+				t.Errorf("%s\nParseTuning(%q): want %+v, got %q, %+v, %t", tc.reason, got, tc.tuning, of, back, ok)
+			}
+		})
+	}
+	for _, bad := range []string{"+", "+health=", "+health=65536", "+zone=a", "+zone=a:-1", "+more", "+local+"} {
+		if _, got, ok := ParseTuning(list + bad); ok {
+			t.Errorf("ParseTuning(%q): want nothing, got %+v", bad, got)
+		}
+	}
+}
+
+const (
+	tuneRoute = `
+apiVersion: gateway.envoyproxy.io/v1alpha1
+kind: BackendTrafficPolicy
+metadata: {name: route, creationTimestamp: "2026-01-02T00:00:00Z"}
+spec:
+  targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, name: mixed}]
+  healthCheck: {active: {type: TCP, tcp: {}, overrides: {port: 9090}}}
+`
+	tuneGateway = `
+apiVersion: gateway.envoyproxy.io/v1alpha1
+kind: BackendTrafficPolicy
+metadata: {name: gateway, namespace: infra, creationTimestamp: "2026-01-02T00:00:00Z"}
+spec:
+  targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: gw2}]
+  healthCheck: {active: {type: TCP, tcp: {}, overrides: {port: 7070}}}
+  loadBalancer: {type: RoundRobin, zoneAware: {weightedZones: [{zone: b, weight: 1}, {zone: a, weight: 3}]}}
+`
+	tuneSet = `
+apiVersion: gateway.envoyproxy.io/v1alpha1
+kind: BackendTrafficPolicy
+metadata: {name: set, creationTimestamp: "2026-01-02T00:00:00Z"}
+spec:
+  targetRefs: [{group: gateway.networking.k8s.io, kind: ListenerSet, name: more}]
+  healthCheck: {active: {type: TCP, tcp: {}, overrides: {port: 6060}}}
+`
+)
+
+func TestTunings(t *testing.T) {
+	mixed := RouteKey{Kind: KindHTTPRoute, NamespacedName: name("mixed")}
+	zones := []ZoneWeight{{Zone: "a", Weight: 3}, {Zone: "b", Weight: 1}}
+	replaced := func(doc string, oldnew ...string) string { return strings.NewReplacer(oldnew...).Replace(doc) }
+	ofRule := replaced(tuneRoute, "name: mixed", "name: mixed, sectionName: split", "name: route", "name: rule", "9090", "9191")
+	listener := replaced(tuneSet, "name: more", "name: more, sectionName: a", "name: set", "name: listener", "6060", "6161")
+	cases := map[string]struct {
+		reason      string
+		objects     []string
+		rule, other Tuning
+	}{
+		"None":  {reason: "Without a policy nothing is asked for."},
+		"Route": {reason: "A policy of the route is for all of its rules.", objects: []string{tuneRoute}, rule: Tuning{HealthPort: 9090}, other: Tuning{HealthPort: 9090}},
+		"Rule": {
+			reason: "One of a rule goes before it, though it is younger.", objects: []string{tuneRoute, replaced(ofRule, "2026-01-02", "2026-01-03")},
+			rule: Tuning{HealthPort: 9191}, other: Tuning{HealthPort: 9090},
+		},
+		"Older": {
+			reason: "Of two policies of a route the older one counts.", objects: []string{tuneRoute, replaced(tuneRoute, "name: route", "name: zzz", "2026-01-02", "2026-01-01", "9090", "9292")},
+			rule: Tuning{HealthPort: 9292}, other: Tuning{HealthPort: 9292},
+		},
+		"Gateway": {
+			reason: "A policy of the Gateway is for routes that a ListenerSet of it has.", objects: []string{listenerSet, tuneGateway},
+			rule: Tuning{HealthPort: 7070, Zones: zones}, other: Tuning{HealthPort: 7070, Zones: zones},
+		},
+		"OtherGateway": {reason: "But not for those of another.", objects: []string{listenerSet, replaced(tuneGateway, "name: gw2", "name: gw")}},
+		"ListenerSet": {
+			reason: "That of the ListenerSet goes before it.", objects: []string{listenerSet, tuneGateway, tuneSet},
+			rule: Tuning{HealthPort: 6060}, other: Tuning{HealthPort: 6060},
+		},
+		"Listener": {
+			reason: "And that of a listener before both, for a route that attaches to any.", objects: []string{listenerSet, tuneGateway, tuneSet, listener},
+			rule: Tuning{HealthPort: 6161}, other: Tuning{HealthPort: 6161},
+		},
+		"OtherListener": {
+			reason: "One of a listener that the route does not name is none of its.", objects: []string{replaced(mixedRoute, "name: more", "name: more, sectionName: b"), listenerSet, listener},
+		},
+		"Alone": {
+			reason: "A policy of the route counts alone.", objects: []string{listenerSet, tuneGateway, tuneRoute},
+			rule: Tuning{HealthPort: 9090}, other: Tuning{HealthPort: 9090},
+		},
+		"Merged": {
+			reason: "Unless it is to be merged.", objects: []string{listenerSet, tuneGateway, replaced(tuneRoute, "spec:", "spec:\n  mergeType: StrategicMerge")},
+			rule: Tuning{HealthPort: 9090, Zones: zones}, other: Tuning{HealthPort: 9090, Zones: zones},
+		},
+		"NoZone": {
+			reason: "A zone that no node can have is left out.", objects: []string{replaced(tuneGateway, "kind: Gateway, name: gw2", "kind: HTTPRoute, name: mixed", ", namespace: infra", "", "zone: b", `zone: "b+local"`)},
+			rule: Tuning{HealthPort: 7070, Zones: zones[:1]}, other: Tuning{HealthPort: 7070, Zones: zones[:1]},
+		},
+	}
+	for n, tc := range cases {
+		t.Run(n, func(t *testing.T) {
+			s := snapshotOf(t, append([]string{mixedRoute}, tc.objects...)...)
+			if diff := cmp.Diff(tc.rule, s.Tuning(mixed, "split")); diff != "" {
+				t.Errorf("%s\nrule split: -want, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.other, s.Tuning(mixed, "")); diff != "" {
+				t.Errorf("%s\nother rules: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

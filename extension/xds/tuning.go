@@ -1,0 +1,160 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package xds
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/common/v3"
+	leastrequestv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/least_request/v3"
+	randomv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/random/v3"
+	roundrobinv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/round_robin/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+// Tuned is what of a policy's tuning counts for the list of a cluster. The cluster tells
+// whether the policy is applied to it: which of several is, is Envoy Gateway's choice. One
+// that has a list of ours has been decided about.
+func Tuned(c *clusterv3.Cluster, t index.Tuning) index.Tuning {
+	if list := strings.TrimPrefix(c.GetEdsClusterConfig().GetServiceName(), XDSTPPrefix); strings.HasPrefix(list, index.OursPrefix) {
+		if _, of, ok := index.ParseTuning(list); ok {
+			return of
+		}
+	}
+	if len(c.GetHealthChecks()) == 0 {
+		t.HealthPort = 0
+	}
+	t.PreferLocal = prefersLocal(c.GetLoadBalancingPolicy())
+	return t
+}
+
+// prefersLocal tells whether a load balancer looks for the zone that Envoy is in
+// (buildZoneAwareLbConfig in Envoy Gateway's internal/xds/translator/cluster.go).
+func prefersLocal(p *clusterv3.LoadBalancingPolicy) bool {
+	for _, of := range p.GetPolicies() {
+		a := of.GetTypedExtensionConfig().GetTypedConfig()
+		if bytes.Equal(a.GetValue(), defaultLeastRequest) {
+			// The usual case, without decoding.
+			continue
+		}
+		for _, m := range []interface {
+			proto.Message
+			GetLocalityLbConfig() *commonv3.LocalityLbConfig
+		}{&leastrequestv3.LeastRequest{}, &roundrobinv3.RoundRobin{}, &randomv3.Random{}} {
+			if a.MessageIs(m) && a.UnmarshalTo(m) == nil && m.GetLocalityLbConfig().GetZoneAwareLbConfig() != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// weighZones has zones of each priority weigh what they are to, whatever their backends
+// weigh. These share a zone's weight as they would share all. A zone that is not named
+// weighs 1, as with Envoy Gateway.
+func weighZones(ls []index.Locality, zones []index.ZoneWeight) []index.Locality {
+	if len(zones) == 0 {
+		return ls
+	}
+	weights, total := map[string]uint64{}, uint64(0)
+	for _, z := range zones {
+		weights[z.Zone] = uint64(z.Weight)
+	}
+	of := func(zone string) uint64 {
+		if w, ok := weights[zone]; ok {
+			return w
+		}
+		return 1
+	}
+	type place struct {
+		priority uint32
+		zone     string
+	}
+	groups := map[place][]int{}
+	for i, l := range ls {
+		k := place{priority: l.Priority, zone: l.Zone}
+		groups[k] = append(groups[k], i)
+	}
+	for k := range groups {
+		total = max(total, of(k.zone)*uint64(len(groups)))
+	}
+	// Envoy adds the weights of a priority up in 32 bits.
+	whole := min(total*finest, maxWeight)
+	out := slices.Clone(ls)
+	for k, group := range groups {
+		in := make([]index.Locality, 0, len(group))
+		for _, i := range group {
+			in = append(in, ls[i])
+		}
+		w := of(k.zone) * whole / max(total, 1)
+		for n, part := range divide(w, in) {
+			if w == 0 {
+				part = 0
+			}
+			out[group[n]].Weight = part
+		}
+	}
+	return out
+}
+
+// checkAt has Envoy check endpoints at another port than where they serve.
+func checkAt(l *endpointv3.LocalityLbEndpoints, port uint32) {
+	for _, e := range l.GetLbEndpoints() {
+		e.GetEndpoint().HealthCheckConfig = &endpointv3.Endpoint_HealthCheckConfig{PortValue: port}
+	}
+}
+
+// byZone makes one locality of those of a priority that are in one zone, and of nothing
+// but the zone, which is what Envoy compares with its own. Endpoints have the weights then
+// that backends had.
+func byZone(ls []*endpointv3.LocalityLbEndpoints) []*endpointv3.LocalityLbEndpoints {
+	ls = slices.Clone(ls)
+	slices.SortStableFunc(ls, func(a, b *endpointv3.LocalityLbEndpoints) int {
+		return cmp.Or(cmp.Compare(a.GetPriority(), b.GetPriority()), cmp.Compare(a.GetLocality().GetZone(), b.GetLocality().GetZone()))
+	})
+	var out []*endpointv3.LocalityLbEndpoints
+	for len(ls) > 0 {
+		n := slices.IndexFunc(ls, func(l *endpointv3.LocalityLbEndpoints) bool {
+			return l.GetPriority() != ls[0].GetPriority() || l.GetLocality().GetZone() != ls[0].GetLocality().GetZone()
+		})
+		if n < 0 {
+			n = len(ls)
+		}
+		one := &endpointv3.LocalityLbEndpoints{
+			Locality: &corev3.Locality{Zone: ls[0].GetLocality().GetZone()},
+			Priority: ls[0].GetPriority(),
+		}
+		weight := uint32(0)
+		for _, l := range ls[:n] {
+			weight += l.GetLoadBalancingWeight().GetValue()
+			if n > 1 {
+				weighEndpoints(l)
+			}
+			one.LbEndpoints = append(one.LbEndpoints, l.GetLbEndpoints()...)
+		}
+		if weight > 0 {
+			one.LoadBalancingWeight = wrapperspb.UInt32(weight)
+		}
+		out = append(out, one)
+		ls = ls[n:]
+	}
+	return out
+}
+
+// weighEndpoints of a locality, which then weigh together what it does.
+func weighEndpoints(l *endpointv3.LocalityLbEndpoints) {
+	for _, e := range l.GetLbEndpoints() {
+		part := uint64(l.GetLoadBalancingWeight().GetValue()) * finest / uint64(len(l.GetLbEndpoints()))
+		e.LoadBalancingWeight = wrapperspb.UInt32(uint32(min(max(part, 1), maxWeight/uint64(len(l.GetLbEndpoints())))))
+	}
+}
