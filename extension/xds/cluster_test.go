@@ -232,8 +232,8 @@ circuitBreakers: {thresholds: [{maxConnections: 7, maxPendingRequests: 16384, ma
 commonLbConfig: {healthyPanicThreshold: {value: 20}, updateMergeWindow: 0s}
 edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
 healthChecks:
-- {timeout: 1s, interval: 1s, healthyThreshold: 1, unhealthyThreshold: 1, httpHealthCheck: {host: web, path: /policy}}
-- {timeout: 1s, interval: 1s, healthyThreshold: 1, unhealthyThreshold: 1, httpHealthCheck: {host: explicit.example.com, path: /policy}}
+- {timeout: 1s, interval: 1s, noTrafficInterval: 1s, noTrafficHealthyInterval: 1s, healthyThreshold: 1, unhealthyThreshold: 1, httpHealthCheck: {host: web, path: /policy}}
+- {timeout: 1s, interval: 1s, noTrafficInterval: 1s, noTrafficHealthyInterval: 1s, healthyThreshold: 1, unhealthyThreshold: 1, httpHealthCheck: {host: explicit.example.com, path: /policy}}
 loadBalancingPolicy: {policies: [{typedExtensionConfig: {name: envoy.load_balancing_policies.maglev}}]}
 name: s
 outlierDetection: {consecutive5xx: 9}

@@ -29,7 +29,8 @@ const (
 )
 
 // checkHealth adds the shape's check where no policy has one, and gives those of a
-// policy the target's host where Envoy Gateway filled in a route's.
+// policy the target's host where Envoy Gateway filled in a route's. A policy cannot say
+// how often a cluster without traffic is checked: it is as often.
 func checkHealth(c *clusterv3.Cluster, o ClusterOptions) {
 	host := o.CheckHost
 	if o.Shape.HealthCheck != nil && o.Shape.HealthCheck.Host != "" {
@@ -47,6 +48,7 @@ func checkHealth(c *clusterv3.Cluster, o ClusterOptions) {
 		return
 	}
 	for _, hc := range c.HealthChecks {
+		evenIdle(hc)
 		h := hc.GetHttpHealthCheck()
 		if h == nil {
 			continue
@@ -58,17 +60,13 @@ func checkHealth(c *clusterv3.Cluster, o ClusterOptions) {
 }
 
 func healthCheck(h *index.HealthCheck, host string, p index.Protocol) *corev3.HealthCheck {
-	interval := durationpb.New(positive(h.Interval, checkInterval))
 	out := &corev3.HealthCheck{
-		Interval:           interval,
+		Interval:           durationpb.New(positive(h.Interval, checkInterval)),
 		Timeout:            durationpb.New(positive(h.Timeout, checkTimeout)),
 		HealthyThreshold:   wrapperspb.UInt32(orDefault(h.Healthy, checkHealthy)),
 		UnhealthyThreshold: wrapperspb.UInt32(orDefault(h.Unhealthy, checkSick)),
-		// Envoy's default of 60 s would leave a dead endpoint in use for a minute
-		// after the first request to a cluster.
-		NoTrafficInterval:        interval,
-		NoTrafficHealthyInterval: interval,
 	}
+	evenIdle(out)
 	if h.Path == "" || p == index.ProtocolTCP {
 		out.HealthChecker = &corev3.HealthCheck_TcpHealthCheck_{TcpHealthCheck: &corev3.HealthCheck_TcpHealthCheck{}}
 		return out
@@ -84,6 +82,18 @@ func healthCheck(h *index.HealthCheck, host string, p index.Protocol) *corev3.He
 	}
 	out.HealthChecker = &corev3.HealthCheck_HttpHealthCheck_{HttpHealthCheck: check}
 	return out
+}
+
+// evenIdle has clusters without traffic checked as often as others, unless it is set
+// otherwise. Envoy's default of 60 s would leave a dead endpoint in use for a minute after
+// the first request to a cluster.
+func evenIdle(h *corev3.HealthCheck) {
+	if h.NoTrafficInterval == nil {
+		h.NoTrafficInterval = h.Interval
+	}
+	if h.NoTrafficHealthyInterval == nil {
+		h.NoTrafficHealthyInterval = h.NoTrafficInterval
+	}
 }
 
 func outlierDetection(o *index.OutlierDetection) *clusterv3.OutlierDetection {
