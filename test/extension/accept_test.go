@@ -16,24 +16,37 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/test/standalone"
 )
 
 // TestAccepts shows that routes carry all that they may, in the shares that they ask
 // for, and that editing them disturbs nobody.
 func TestAccepts(t *testing.T) {
-	w := newWorld(t)
-	for _, addr := range []string{"192.0.2.10:8003", "192.0.2.10:8004", "192.0.2.10:8005"} {
+	w := newWorldOf(t, standalone.Options{Bootstrap: inZoneA})
+	for _, addr := range []string{"192.0.2.10:8003", "192.0.2.10:8004", "192.0.2.10:8005", zoneA, zoneB, checksA, checksB} {
 		w.serve(t, addr, says(addr))
 	}
 	for _, addr := range []string{"192.0.2.10:8002", "192.0.2.20:10015"} {
 		w.serveWebSocket(t, addr)
 	}
-	for _, f := range []string{"backends.yaml", "routes.yaml", "accept.yaml"} {
+	for _, f := range []string{"backends.yaml", "routes.yaml", "accept.yaml", "listenersets.yaml", "tuning.yaml"} {
 		w.apply(t, f)
 	}
 	t.Run("Speaks", func(t *testing.T) { speaks(t, w) })
+	t.Run("ListenerSets", func(t *testing.T) { listenerSets(t, w) })
+	t.Run("BackendTLS", func(t *testing.T) { backendTLS(t, w) })
+	t.Run("Tunings", func(t *testing.T) { tunings(t, w) })
 	t.Run("Shares", func(t *testing.T) { shares(t, w) })
 	t.Run("Edits", func(t *testing.T) { edits(t, w) })
+}
+
+// listenerSets bring listeners to the Gateway, whose routes answer and follow a setting.
+func listenerSets(t *testing.T, w *world) {
+	w.answers(t, "set.example.com", "192.0.2.10:8000")
+	w.answersTCP(t, "127.0.0.1:8906", "192.0.2.10:9000")
+	w.stands(t, "HTTPRoute", "set", good)
+	w.stands(t, "TCPRoute", "set", good)
+	w.reshapes(t, "tcp-set", "tailscale/services/default/tcp-set/9000/tcp", "8s")
 }
 
 // shares are as exact as weights are.
@@ -43,6 +56,7 @@ func shares(t *testing.T, w *world) {
 		"split.example.com": {"192.0.2.10:8000": 0.25, "192.0.2.20:10007": 0.75},
 		"ours.example.com":  {"192.0.2.10:8000": 0.3, "192.0.2.20:10007": 0.7},
 		"mixed.example.com": {"192.0.2.10:8000": 0.5, "192.0.2.10:8004": 0.3, "192.0.2.10:8005": 0.2},
+		"zones.example.com": {zoneA: 0.75, zoneB: 0.25},
 	}
 	for host, want := range cases {
 		t.Run(host, func(t *testing.T) {
