@@ -100,7 +100,7 @@ test-standalone: ## Run Envoy Gateway, Envoy and our extension without a cluster
 	$(LAB) build envoy-gateway envoy etcd kubernetes
 	TEST_ASSET_ENVOY_GATEWAY=$$($(LAB) bin envoy-gateway) TEST_ASSET_ENVOY=$$($(LAB) bin envoy) \
 	TEST_ASSET_ETCD=$$($(LAB) bin etcd) TEST_ASSET_KUBE_APISERVER=$$($(LAB) bin kube-apiserver) \
-	go test -tags=integration -count=1 -timeout=15m ./test/standalone/ ./test/extension/
+	go test -tags=integration -count=1 -timeout=15m ./test/standalone/ ./test/extension/ ./extension/hooks/
 
 # Renders are processes: more than there are cores would only wait for each other.
 RENDER = TEST_ASSET_CROSSPLANE=$$($(LAB) bin crossplane) TEST_ASSET_CROSSPLANE_CORE=$$($(LAB) bin crossplane-core) \

@@ -1,0 +1,175 @@
+//go:build integration
+
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
+	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
+)
+
+// TestEnvoyAccepts has Envoy itself judge what becomes of all cases over some other
+// snapshots. What a message lacked before may lack after.
+func TestEnvoyAccepts(t *testing.T) {
+	root, err := apiserver.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	envoy, err := apiserver.Program(t.Context(), root, "envoy", "TEST_ASSET_ENVOY")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const seeds = 16
+	for seed := range uint64(seeds) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			b := &bench{t: t, out: &bootstrapv3.Bootstrap_StaticResources{}}
+			for _, name := range sortedCases() {
+				tc := translateCases()[name]
+				out, _ := Translate(index.NewSnapshot(permitted(vary(tc.contents, seed))), testSource, clone(tc.in))
+				if validate(tc.in) == nil {
+					b.add(name, tc.in, out)
+				}
+			}
+			b.lists(seed)
+			b.judge(envoy)
+		})
+	}
+}
+
+// permitted weights, as Gateway API has them: Envoy adds them up in 32 bits.
+func permitted(c index.Contents) index.Contents {
+	const most = 1_000_000
+	for _, r := range c.Routes {
+		for _, rule := range r.Rules {
+			for i := range rule.Backends {
+				rule.Backends[i].Weight = min(rule.Backends[i].Weight, most)
+			}
+		}
+	}
+	return c
+}
+
+// A bench is the static resources of one Envoy.
+type bench struct {
+	t    *testing.T
+	out  *bootstrapv3.Bootstrap_StaticResources
+	port uint32
+}
+
+// add what becomes of a case, under names of its own.
+func (b *bench) add(name string, in, out Resources) {
+	b.t.Helper()
+	known := map[string]bool{}
+	for _, c := range out.Clusters {
+		known[c.GetName()] = true
+		// Envoy Gateway's own lists come from where its configuration does.
+		if c.GetEdsClusterConfig().GetEdsConfig().GetAds() != nil {
+			c.EdsClusterConfig.EdsConfig = testSource.EDS("").GetEdsConfig()
+		}
+	}
+	lacks := referenced(in)
+	lacks[invalidCluster] = true
+	for _, n := range slices.Sorted(maps.Keys(lacks)) {
+		if n != "" && !known[n] {
+			known[n] = true
+			out.Clusters = append(out.Clusters, &clusterv3.Cluster{Name: n})
+		}
+	}
+	for _, c := range out.Routes {
+		out.Listeners = append(out.Listeners, &listenerv3.Listener{Name: c.GetName(), Address: address(0), FilterChains: []*listenerv3.FilterChain{{
+			Filters: []*listenerv3.Filter{{Name: "hcm", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: toAny(&hcmv3.HttpConnectionManager{
+				StatPrefix:     "http",
+				RouteSpecifier: &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: c},
+				HttpFilters:    []*hcmv3.HttpFilter{{Name: "router", ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: toAny(&routerv3.Router{})}}},
+			})}}},
+		}}})
+	}
+	for _, l := range out.Listeners {
+		b.port++
+		l.Name = fmt.Sprintf("%s %d", name, b.port)
+		l.GetAddress().GetSocketAddress().PortSpecifier = address(0).GetSocketAddress().GetPortSpecifier()
+		l.GetAddress().GetSocketAddress().Address = fmt.Sprintf("127.0.%d.%d", b.port>>8, b.port&0xff)
+	}
+	all := &bootstrapv3.Bootstrap_StaticResources{Clusters: out.Clusters, Listeners: out.Listeners}
+	text, err := protojson.Marshal(all)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	// Cases have clusters of the same names.
+	of := make([]string, 0, 2*len(known))
+	for n := range known {
+		of = append(of, `"`+n+`"`, `"`+name+"|"+n+`"`)
+	}
+	all.Reset()
+	if err := protojson.Unmarshal([]byte(strings.NewReplacer(of...).Replace(string(text))), all); err != nil {
+		b.t.Fatal(err)
+	}
+	b.out.Clusters = append(b.out.Clusters, all.GetClusters()...)
+	b.out.Listeners = append(b.out.Listeners, all.GetListeners()...)
+}
+
+// lists of endpoints at random, with all that policies may ask of them.
+func (b *bench) lists(seed uint64) {
+	b.t.Helper()
+	r := rand.New(rand.NewPCG(seed, seed))
+	for i := range 50 {
+		name := fmt.Sprintf("list %d", i)
+		tuning := index.Tuning{HealthPort: r.Uint32N(2) * 9090, PreferLocal: r.IntN(2) == 0}
+		for _, z := range []string{"a", "b"}[:r.IntN(3)] {
+			tuning.Zones = append(tuning.Zones, index.ZoneWeight{Zone: z, Weight: []uint32{0, 1, 7, 1<<32 - 1}[r.IntN(4)]})
+		}
+		var ls []index.Locality
+		for range r.IntN(6) {
+			l := index.Locality{
+				Name: string(rune('a' + r.IntN(3))), Zone: []string{"", "a", "b", "c"}[r.IntN(4)],
+				Priority: r.Uint32N(3), Remote: r.IntN(4) == 0, Weight: []uint32{0, 1, 1000, 1 << 29}[r.IntN(4)],
+			}
+			for range r.IntN(4) {
+				l.Endpoints = append(l.Endpoints, index.Endpoint{Address: fmt.Sprintf("10.0.0.%d", r.IntN(9)), Port: 80, Health: index.Health(r.IntN(5)), Weight: r.Uint32N(3)})
+			}
+			ls = append(ls, l)
+		}
+		c := egCluster(name)
+		c.ClusterDiscoveryType, c.EdsClusterConfig = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC}, nil
+		c.LoadAssignment = xds.Assignment(name, ls, r.Uint32N(101), tuning)
+		b.out.Clusters = append(b.out.Clusters, c)
+	}
+}
+
+// judge by Envoy.
+func (b *bench) judge(envoy string) {
+	b.t.Helper()
+	text, err := protojson.Marshal(&bootstrapv3.Bootstrap{StaticResources: b.out})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	file := filepath.Join(b.t.TempDir(), "bootstrap.json")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+	said, err := exec.CommandContext(b.t.Context(), envoy, "--mode", "validate", "--service-node", "test", "--service-cluster", "test", "--log-level", "error", "--config-path", file).CombinedOutput()
+	if err != nil {
+		b.t.Errorf("Envoy refuses %d clusters and %d listeners: %v\n%s", len(b.out.GetClusters()), len(b.out.GetListeners()), err, said)
+	}
+}
