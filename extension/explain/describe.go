@@ -10,6 +10,7 @@ import (
 	"net"
 	"strconv"
 
+	"github.com/tailscale-gateway/tailscale-gateway/extension/health"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
@@ -58,8 +59,11 @@ type Backend struct {
 	// Problem says why nothing answers. Empty when something can.
 	Problem string `json:"problem,omitempty"`
 
-	Check      string     `json:"check,omitempty"`
-	Localities []Locality `json:"localities,omitempty"`
+	Check string `json:"check,omitempty"`
+
+	// Tier of endpoints that answers, as our probes find. Empty if nothing is probed.
+	Tier       health.Tier `json:"tier,omitempty"`
+	Localities []Locality  `json:"localities,omitempty"`
 }
 
 // A Locality is endpoints that get requests together.
@@ -81,6 +85,18 @@ type Endpoint struct {
 
 	// Health as we tell Envoy, which checks for itself.
 	Health string `json:"health"`
+
+	// Probed is what our own probes hold of it. Absent if it is not probed.
+	Probed *Probed `json:"probed,omitempty"`
+}
+
+// A Probed endpoint's verdict.
+type Probed struct {
+	Status health.Status `json:"status"`
+	Score  int           `json:"score"`
+
+	// Reason why it is unhealthy.
+	Reason string `json:"reason,omitempty"`
 }
 
 func routeName(k index.RouteKey) string {
@@ -201,6 +217,8 @@ func healthName(h index.Health) string {
 		return "unhealthy"
 	case index.Draining:
 		return "draining"
+	case index.Degraded:
+		return "degraded, for when no other is left"
 	case index.HealthUnknown:
 	}
 	return "left to Envoy's own checks"

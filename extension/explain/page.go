@@ -34,12 +34,13 @@ var pageTemplate = template.Must(template.New("page").Parse(pageHTML)) //nolint:
 // A Page serves what is explained.
 type Page struct {
 	snapshot func() *index.Snapshot
+	verdicts Verdicts
 	log      logging.Logger
 }
 
-// NewPage returns one that reads snapshots where they are made.
-func NewPage(snapshot func() *index.Snapshot, log logging.Logger) *Page {
-	return &Page{snapshot: snapshot, log: log}
+// NewPage returns one that reads snapshots and verdicts where they are made.
+func NewPage(snapshot func() *index.Snapshot, verdicts Verdicts, log logging.Logger) *Page {
+	return &Page{snapshot: snapshot, verdicts: verdicts, log: log}
 }
 
 // Register the page at / and the same as JSON at /explain.
@@ -67,19 +68,32 @@ func read(r *http.Request) (q Query, asked bool) {
 }
 
 // overview as a request asks for it.
-func overview(s *index.Snapshot, r *http.Request) Overview {
+func (p *Page) overview(s *index.Snapshot, r *http.Request) Overview {
 	n, err := strconv.Atoi(r.URL.Query().Get("page"))
 	if err != nil {
 		n = 1
 	}
-	return Describe(s, r.URL.Query().Get("filter"), n)
+	o := Describe(s, r.URL.Query().Get("filter"), n)
+	for i := range o.Rules {
+		p.verdicts.judge(&o.Rules[i].Rule)
+	}
+	return o
+}
+
+// answer a query.
+func (p *Page) answer(s *index.Snapshot, q Query) Answer {
+	a := Explain(s, q)
+	for i := range a.Rules {
+		p.verdicts.judge(&a.Rules[i].Rule)
+	}
+	return a
 }
 
 func (p *Page) html(w http.ResponseWriter, r *http.Request) {
 	s := p.snapshot()
-	v := view{Overview: overview(s, r), Query: Query{Path: "/", Method: http.MethodGet}}
+	v := view{Overview: p.overview(s, r), Query: Query{Path: "/", Method: http.MethodGet}}
 	if q, asked := read(r); asked {
-		a := Explain(s, q)
+		a := p.answer(s, q)
 		v.Query, v.Answer = q, &a
 	}
 	// All of it first: half a page is worse than an error.
@@ -93,9 +107,9 @@ func (p *Page) html(w http.ResponseWriter, r *http.Request) {
 
 func (p *Page) json(w http.ResponseWriter, r *http.Request) {
 	s := p.snapshot()
-	var v any = overview(s, r)
+	var v any = p.overview(s, r)
 	if q, asked := read(r); asked {
-		v = Explain(s, q)
+		v = p.answer(s, q)
 	}
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {

@@ -15,13 +15,17 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
+	"github.com/tailscale-gateway/tailscale-gateway/extension/health"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-func get(t *testing.T, s *index.Snapshot, url string) *httptest.ResponseRecorder {
+// unprobed is what a prober that does not run holds of targets.
+func unprobed(index.TargetKey) (health.Target, bool) { return health.Target{}, false }
+
+func get(t *testing.T, s *index.Snapshot, v Verdicts, url string) *httptest.ResponseRecorder {
 	t.Helper()
 	mux := http.NewServeMux()
-	NewPage(func() *index.Snapshot { return s }, logging.NewNopLogger()).Register(mux)
+	NewPage(func() *index.Snapshot { return s }, v, logging.NewNopLogger()).Register(mux)
 	w := httptest.NewRecorder()
 	mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, url, nil))
 	return w
@@ -46,6 +50,7 @@ func TestPage(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
 		snapshot *index.Snapshot
+		verdicts Verdicts
 		url      string
 		want     []string
 		not      []string
@@ -94,6 +99,26 @@ func TestPage(t *testing.T) {
 			url:      "/?filter=r-0",
 			want:     []string{"1000 rules", `href="/?page=2&amp;filter=r-0"`},
 		},
+		"Verdicts": {
+			reason: "What probes hold of an endpoint stands beside what Envoy is told, and what answers beside the cluster.",
+			snapshot: index.NewSnapshot(index.Contents{
+				Routes: []*index.Route{route(index.KindHTTPRoute, "web", nil, rule("web", prefix("/")))},
+				Targets: []*index.Target{{
+					Key:        index.TargetKey{Kind: index.TargetServices, Namespace: "shop", Name: "web", Port: 80, Protocol: index.ProtocolHTTP},
+					Localities: []index.Locality{{Name: "app", Weight: 1, Endpoints: []index.Endpoint{{Address: "10.0.0.1", Port: 80, Health: index.Degraded}, {Address: "10.0.0.2", Port: 80}}}},
+				}},
+			}),
+			verdicts: func(k index.TargetKey) (health.Target, bool) {
+				return health.Target{Tier: health.TierLocal, Endpoints: []health.Endpoint{
+					{Address: "10.0.0.1", Port: 80, Status: health.Unhealthy, HealthScore: 30, Reason: "HTTP status 500"},
+				}}, k.Name == "web"
+			},
+			url: "/",
+			want: []string{
+				"<code>10.0.0.1:80</code> degraded, for when no other is left; <span class=\"bad\">probed: Unhealthy, score 30, HTTP status 500</span>",
+				"<code>10.0.0.2:80</code> left to Envoy&#39;s own checks<br>", "answered by Local",
+			},
+		},
 		"Escaped": {
 			reason:   "Nothing that others write becomes markup.",
 			snapshot: index.NewSnapshot(index.Contents{Routes: []*index.Route{evil}}),
@@ -103,8 +128,11 @@ func TestPage(t *testing.T) {
 		},
 	}
 	for name, tc := range cases {
+		if tc.verdicts == nil {
+			tc.verdicts = unprobed
+		}
 		t.Run(name, func(t *testing.T) {
-			w := get(t, tc.snapshot, tc.url)
+			w := get(t, tc.snapshot, tc.verdicts, tc.url)
 			if w.Code != http.StatusOK || !strings.HasPrefix(w.Header().Get(contentType), "text/html") || w.Header().Get("Content-Security-Policy") == "" {
 				t.Fatalf("\n%s\nGET %s: %d, %v", tc.reason, tc.url, w.Code, w.Header())
 			}
@@ -125,7 +153,7 @@ func TestPage(t *testing.T) {
 func TestJSON(t *testing.T) {
 	s := many(60)
 	var a Answer
-	w := get(t, s, "/explain?host=r-0001.example.com&path=/")
+	w := get(t, s, unprobed, "/explain?host=r-0001.example.com&path=/")
 	if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +161,7 @@ func TestJSON(t *testing.T) {
 		t.Errorf("GET /explain?host=...: %s", w.Body)
 	}
 	var o Overview
-	if err := json.Unmarshal(get(t, s, "/explain?page=2").Body.Bytes(), &o); err != nil {
+	if err := json.Unmarshal(get(t, s, unprobed, "/explain?page=2").Body.Bytes(), &o); err != nil {
 		t.Fatal(err)
 	}
 	got := []int{len(o.Rules), o.Total, o.Page, o.Pages, len(o.Trouble), o.Targets, len(o.Gateways), o.Gateways[0].Routes}
@@ -144,7 +172,7 @@ func TestJSON(t *testing.T) {
 
 func TestReadOnly(t *testing.T) {
 	mux := http.NewServeMux()
-	NewPage(func() *index.Snapshot { return &index.Snapshot{} }, logging.NewNopLogger()).Register(mux)
+	NewPage(func() *index.Snapshot { return &index.Snapshot{} }, unprobed, logging.NewNopLogger()).Register(mux)
 	for _, url := range []string{"/", "/explain"} {
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, url, nil))
@@ -158,7 +186,7 @@ func TestReadOnly(t *testing.T) {
 func BenchmarkPage(b *testing.B) {
 	s := many(5000)
 	mux := http.NewServeMux()
-	NewPage(func() *index.Snapshot { return s }, logging.NewNopLogger()).Register(mux)
+	NewPage(func() *index.Snapshot { return s }, unprobed, logging.NewNopLogger()).Register(mux)
 	for b.Loop() {
 		mux.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/?host=r-2500.example.com&path=/", nil))
 	}
