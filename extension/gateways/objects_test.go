@@ -91,7 +91,12 @@ func inputOf(t testing.TB, of ...client.Object) input {
 			in.gateway = o
 		case *gwapiv1.ListenerSet:
 			in.sets = append(in.sets, o)
+		case *gatewayv1alpha1.TailscaleEndpoints:
+			in.endpoints = append(in.endpoints, o)
 		default:
+			if r, ok := o.(*gwapiv1.HTTPRoute); ok && isOurs(r) {
+				in.generated = append(in.generated, r)
+			}
 			in.routes = append(in.routes, o)
 		}
 	}
