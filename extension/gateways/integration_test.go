@@ -8,8 +8,10 @@ package gateways
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +30,7 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
@@ -228,4 +231,153 @@ func TestReport(t *testing.T) {
 		}
 		return errors.Errorf("there is a report still: %v", err)
 	})
+}
+
+// find how the report tells of the generated routes: HOST PREFIX STATE MESSAGE.
+func (w *world) find(t *testing.T, want ...string) {
+	t.Helper()
+	w.until(t, func(ctx context.Context) error {
+		r, err := w.report(ctx)
+		if err != nil {
+			return err
+		}
+		var got []string
+		for _, g := range r.Spec.GeneratedRoutes {
+			got = append(got, strings.TrimSpace(fmt.Sprintf("%s%s %s %s", g.Hostname, g.PathPrefix, g.State, g.Message)))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			return errors.Errorf("-want, +got:\n%s", diff)
+		}
+		return nil
+	})
+}
+
+// routes that are generated, by host.
+func (w *world) routes(ctx context.Context, t *testing.T) map[string]*gwapiv1.HTTPRoute {
+	t.Helper()
+	l := &gwapiv1.HTTPRouteList{}
+	if err := w.kube.List(ctx, l, client.HasLabels{meta.LabelGenerated}); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]*gwapiv1.HTTPRoute{}
+	for i := range l.Items {
+		out[string(l.Items[i].Spec.Hostnames[0])] = &l.Items[i]
+	}
+	return out
+}
+
+// discover replaces what a tailnet's TailscaleEndpoints found.
+func (w *world) discover(t *testing.T, tailnet, successful string, of ...string) {
+	t.Helper()
+	now, ok := objects(t, found(tailnet, successful, of...))[0].(*gatewayv1alpha1.TailscaleEndpoints)
+	if !ok {
+		t.Fatal("it is of another kind")
+	}
+	e := &gatewayv1alpha1.TailscaleEndpoints{}
+	if err := w.kube.Get(t.Context(), client.ObjectKeyFromObject(now), e); err != nil {
+		t.Fatal(err)
+	}
+	e.Status = now.Status
+	if err := w.kube.Status().Update(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// says what Envoy Gateway says of a route.
+func (w *world) says(t *testing.T, r *gwapiv1.HTTPRoute, status metav1.ConditionStatus, message string) {
+	t.Helper()
+	r.Status.Parents = []gwapiv1.RouteParentStatus{{
+		ParentRef: r.Spec.ParentRefs[0], ControllerName: "gateway.envoyproxy.io/gatewayclass-controller",
+		Conditions: []metav1.Condition{{Type: "Accepted", Status: status, Reason: "Because", Message: message, LastTransitionTime: metav1.Now()}},
+	}}
+	if err := w.kube.Status().Update(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestGeneratedRoutes(t *testing.T) {
+	w := newWorld(t)
+	w.create(t, objects(t, gateway, found("prod", "True", "nas", "svc-db"), found("dev", "True", "nas"))...)
+	// Somebody has the name of a generated route.
+	foreign := objects(t, strings.Replace(routeTo("HTTPRoute", "shop", names.Child("web", "dev", "egress", "svc-new"), "{name: other}", "True", ""), "prod", "dev", 1))
+	w.create(t, foreign...)
+	shared := objects(t, joins(discovers("prod", "HTTPS", defaultEgress), discovers("dev", "HTTP", defaultEgress), "{name: third, routeGeneration: {ingress: "+strings.Replace(defaultIngress, "HTTP}", "HTTPS}", 1)+"}}"))[0]
+	w.create(t, shared)
+	conflict := "nas.tailscale.local/tailscale/nas Conflict The device nas of tailnet prod has nas.tailscale.local/tailscale/nas already, so the device nas of tailnet dev gets no route"
+	w.find(t, conflict, "db.tailscale.local/tailscale/db Pending Waiting for Envoy Gateway", "nas.tailscale.local/tailscale/nas Pending Waiting for Envoy Gateway")
+
+	// What is written is what was planned: looking again changes nothing.
+	there := w.routes(t.Context(), t)
+	policies := &gwapiv1.BackendTLSPolicyList{}
+	if err := w.kube.List(t.Context(), policies, client.HasLabels{meta.LabelGenerated}); err != nil {
+		t.Fatal(err)
+	}
+	if len(there) != 2 || len(policies.Items) != 2 {
+		t.Fatalf("%d routes and %d policies, want 2 and 2", len(there), len(policies.Items))
+	}
+	if o := there["db.tailscale.local"].OwnerReferences; len(o) != 1 || o[0].UID != shared.GetUID() {
+		t.Errorf("owners %v, want the TailscaleGateway", o)
+	}
+	w.says(t, there["db.tailscale.local"], metav1.ConditionFalse, "Not allowed")
+	w.says(t, there["nas.tailscale.local"], metav1.ConditionTrue, "")
+	w.find(t, conflict, "db.tailscale.local/tailscale/db Refused Envoy Gateway: Not allowed", "nas.tailscale.local/tailscale/nas Accepted")
+	for host, r := range w.routes(t.Context(), t) {
+		if r.Generation != 1 {
+			t.Errorf("the route of %s was written %d times, want once", host, r.Generation)
+		}
+	}
+
+	// What people change is undone, and what they delete is back.
+	nas := w.routes(t.Context(), t)["nas.tailscale.local"]
+	nas.Spec.Hostnames = []gwapiv1.Hostname{"changed.local"}
+	if err := w.kube.Update(t.Context(), nas); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.kube.Delete(t.Context(), w.routes(t.Context(), t)["db.tailscale.local"]); err != nil {
+		t.Fatal(err)
+	}
+	w.until(t, func(ctx context.Context) error {
+		now := w.routes(ctx, t)
+		if len(now) != 2 || now["nas.tailscale.local"] == nil || now["db.tailscale.local"] == nil {
+			return errors.Errorf("there are routes for %v", slices.Sorted(maps.Keys(now)))
+		}
+		return nil
+	})
+
+	// A person's route takes the place, and a tailnet loses what it had.
+	w.create(t, objects(t,
+		routeTo("HTTPRoute", "shop", "mine", "{name: web}", "True", "hostnames: [db.tailscale.local]\n  rules: [{backendRefs: [{name: db, port: 80}], matches: [{path: {type: PathPrefix, value: /tailscale/db}}]}]"),
+	)...)
+	w.discover(t, "prod", "True", "svc-db")
+	w.discover(t, "dev", "True", "nas", "svc-new")
+	w.find(t,
+		"nas.tailscale.local/tailscale/nas Pending Waiting for Envoy Gateway",
+		"new.tailscale.local/tailscale/new Conflict HTTPRoute "+client.ObjectKeyFromObject(foreign[0]).String()+" is there already and was not generated; delete or rename it",
+		"db.tailscale.local/tailscale/db Conflict HTTPRoute shop/mine has db.tailscale.local/tailscale/db already, so the service db of tailnet prod gets no route",
+		"db.third.gateway.local/ Refused Gateway shop/web has no listener of protocol HTTPS for host db.third.gateway.local; add one, or change routeGeneration",
+	)
+	now := w.routes(t.Context(), t)
+	if len(now) != 1 || now["nas.tailscale.local"].Labels[meta.LabelGatewayTailnet] != "dev" {
+		t.Errorf("there are routes for %v, want one of tailnet dev", slices.Sorted(maps.Keys(now)))
+	}
+
+	// With the TailscaleGateway all goes, though nothing collects garbage here.
+	if err := w.kube.Delete(t.Context(), shared); err != nil {
+		t.Fatal(err)
+	}
+	w.until(t, func(ctx context.Context) error {
+		if n := len(w.routes(ctx, t)); n > 0 {
+			return errors.Errorf("there are %d routes still", n)
+		}
+		if err := w.kube.List(ctx, policies, client.HasLabels{meta.LabelGenerated}); err != nil || len(policies.Items) > 0 {
+			return errors.Errorf("there are %d policies still: %v", len(policies.Items), err)
+		}
+		if _, err := w.report(ctx); !kerrors.IsNotFound(err) {
+			return errors.Errorf("there is a report still: %v", err)
+		}
+		return nil
+	})
+	if err := w.kube.Get(t.Context(), client.ObjectKeyFromObject(foreign[0]), &gwapiv1.HTTPRoute{}); err != nil {
+		t.Errorf("a route of somebody else's: %v", err)
+	}
 }
