@@ -18,6 +18,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/statemetrics"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/eds"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/gateways"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/observe"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent"
@@ -91,6 +92,7 @@ func known() map[string]bool {
 		defer close(ch)
 		for _, c := range []prometheus.Collector{
 			observe.NewObserver(observe.Options{}, eds.NewServer(nil, eds.Options{}).Metrics(), index.NewStore().Metrics()).Metrics(),
+			gateways.NewController(nil, nil, gateways.Options{}).Metrics(),
 			tailscale.NewMetrics(), tailscale.NewPool(tailscale.Options{}), agent.NewMetrics().Collector(),
 			managed.NewMRMetricRecorder(), statemetrics.NewMRStateMetrics(),
 		} {
