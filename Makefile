@@ -139,6 +139,16 @@ bench-extension: ## Measure the extension with real Envoy Gateway and Envoy at 1
 	TEST_ASSET_ETCD=$$($(LAB) bin etcd) TEST_ASSET_KUBE_APISERVER=$$($(LAB) bin kube-apiserver) \
 	go run ./test/bench --only=extension --out=$(OUT)/bench.json --logs=$(OUT)/bench-logs
 
+.PHONY: soak
+soak: ## Have routes, targets and endpoints change for an hour in front of real Envoy Gateway and Envoy, while replicas, Envoy, Envoy Gateway and the API server fail: nothing may grow or get lost. DURATION=3m for a look.
+	$(LAB) build envoy-gateway envoy etcd kubernetes
+	TEST_ASSET_ENVOY_GATEWAY=$$($(LAB) bin envoy-gateway) TEST_ASSET_ENVOY=$$($(LAB) bin envoy) \
+	TEST_ASSET_ETCD=$$($(LAB) bin etcd) TEST_ASSET_KUBE_APISERVER=$$($(LAB) bin kube-apiserver) \
+	go run ./test/bench --only=soak --duration=$(DURATION) --out=$(OUT)/bench.json --logs=$(OUT)/bench-logs
+
+# How long a soak takes.
+DURATION ?= 1h
+
 .PHONY: bench-functions
 bench-functions: ## Count what our functions cost Crossplane, in a lab of its own; takes 20 minutes.
 	TSGW_LAB_DIR=$${TSGW_LAB_DIR:-/var/lib/tailscale-gateway-bench} go run ./test/bench --only=functions --version=$(VERSION) --out=$(OUT)/bench.json

@@ -4,12 +4,13 @@
 // Bench measures the provider: the real process with its default flags, a real
 // API server and a simulated tailnet, all on this machine; and what the hops of a
 // connection into the tailnet cost. When asked for it, it measures the extension with
-// real Envoy Gateway and Envoy, and the whole beside Tailscale's own operator in a lab.
-// It prints a table, writes JSON, and fails when a goal is missed. This package holds
-// what is measured and the goals; what measurements share is in internal/harness, the
-// run of many clusters in internal/swarm, Envoy Gateway with and without us in
-// internal/gateway, both sides of a comparison with the operator in
-// internal/sidebyside, a path into a tailnet in internal/hops.
+// real Envoy Gateway and Envoy, at rest and while all changes and fails for an hour, and
+// the whole beside Tailscale's own operator in a lab. It prints a table, writes JSON, and
+// fails when a goal is missed. This package holds what is measured and the goals; what
+// measurements share is in internal/harness, the run of many clusters in internal/swarm,
+// Envoy Gateway with and without us in internal/gateway, the hour in internal/soak, both
+// sides of a comparison with the operator in internal/sidebyside, a path into a tailnet in
+// internal/hops.
 //
 // Ratios compare within one run only: other load on the machine moves both sides.
 package main
@@ -40,7 +41,7 @@ type cli struct {
 	Out     string        `default:"_out/bench.json" help:"File that results are written to."`
 	Logs    string        `default:"_out/bench-logs" help:"Folder for what the providers print."`
 	Bin     string        `help:"Folder with the programs provider and member. Built by default." type:"existingdir"`
-	Only    []string      `default:"create,rest,swarm,hops" enum:"create,rest,swarm,hops,functions,operator,extension" help:"Which parts to run: ${enum}."`
+	Only    []string      `default:"create,rest,swarm,hops" enum:"create,rest,swarm,hops,functions,operator,extension,soak" help:"Which parts to run: ${enum}."`
 	Creates int           `default:"200" help:"How many VIPServices are created at once."`
 	Objects int           `default:"1000" help:"How many VIPServices, and how many Devices, are at rest."`
 	Polls   int           `default:"3" help:"Over how many polls calls are counted."`
@@ -54,6 +55,10 @@ type cli struct {
 	Services   int    `default:"50" help:"With how many services memory is measured, and how many one TailscaleEndpoints hosts."`
 
 	Changes int `default:"300" help:"How many endpoints come and go in front of the extension."`
+
+	Duration time.Duration `default:"1h" help:"For how long a soak has all change and fail."`
+	Routes   int           `default:"300" help:"How many routes change in a soak."`
+	Edits    float64       `default:"4" help:"How many changes a second there are in a soak."`
 
 	Idle time.Duration `default:"10m" help:"For how long calls of functions are counted when nothing changes."`
 }
@@ -103,6 +108,11 @@ func (c *cli) run(ctx context.Context) error {
 		rs, err := c.extension(ctx)
 		results = append(results, rs...)
 		errs = append(errs, errors.Wrap(err, "cannot measure the extension"))
+	}
+	if slices.Contains(c.Only, "soak") && ctx.Err() == nil {
+		rs, err := c.soak(ctx)
+		results = append(results, rs...)
+		errs = append(errs, errors.Wrap(err, "cannot soak"))
 	}
 	if err := printTable(os.Stdout, results); err != nil {
 		return err

@@ -20,13 +20,14 @@ import (
 )
 
 const (
-	namespace   = "default"
+	// Namespace of all objects.
+	Namespace   = "default"
 	gatewayName = "gw"
-	// listener is the port on which Envoy takes requests.
-	listener = 8888
+	// Listener is the port on which Envoy takes requests.
+	Listener = 8888
 
-	// backendPort is that of all endpoints, of Services, and of services of ours.
-	backendPort = 8000
+	// BackendPort is that of all endpoints, of Services, and of services of ours.
+	BackendPort = 8000
 	// firstBackend answers always.
 	firstBackend = "192.0.2.10"
 
@@ -66,9 +67,9 @@ func (o Options) objects() []client.Object {
 	}
 	for i := range targets {
 		name := o.target(i)
-		out = append(out, service(name), slice(name, firstBackend))
+		out = append(out, Service(name), Slice(name, firstBackend))
 		if !o.Plain {
-			out = append(out, services(name))
+			out = append(out, Services(name))
 		}
 	}
 	for i := range o.Routes {
@@ -77,33 +78,36 @@ func (o Options) objects() []client.Object {
 	return out
 }
 
-func meta(name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: namespace, Name: name}
+// Meta of an object of that name.
+func Meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: Namespace, Name: name}
 }
 
-func gateway() client.Object {
+// Gateway with one listener, for HTTP.
+func Gateway() client.Object {
 	return &gwapiv1.Gateway{
-		ObjectMeta: meta(gatewayName),
+		ObjectMeta: Meta(gatewayName),
 		Spec: gwapiv1.GatewaySpec{
 			GatewayClassName: standalone.Class,
-			Listeners:        []gwapiv1.Listener{{Name: "http", Port: listener, Protocol: gwapiv1.HTTPProtocolType}},
+			Listeners:        []gwapiv1.Listener{{Name: "http", Port: Listener, Protocol: gwapiv1.HTTPProtocolType}},
 		},
 	}
 }
 
-func parents() gwapiv1.CommonRouteSpec {
+// Parents of a route to that Gateway.
+func Parents() gwapiv1.CommonRouteSpec {
 	return gwapiv1.CommonRouteSpec{ParentRefs: []gwapiv1.ParentReference{{Name: gatewayName}}}
 }
 
 func (o Options) route(i int) client.Object {
-	ref := gwapiv1.BackendObjectReference{Name: gwapiv1.ObjectName(o.target(i)), Port: ptr.To[gwapiv1.PortNumber](backendPort)}
+	ref := gwapiv1.BackendObjectReference{Name: gwapiv1.ObjectName(o.target(i)), Port: ptr.To[gwapiv1.PortNumber](BackendPort)}
 	if !o.Plain {
 		ref.Group, ref.Kind = ptr.To[gwapiv1.Group](gatewayv1alpha1.Group), ptr.To[gwapiv1.Kind]("TailscaleServices")
 	}
 	return &gwapiv1.HTTPRoute{
-		ObjectMeta: meta("r-" + strconv.Itoa(i)),
+		ObjectMeta: Meta("r-" + strconv.Itoa(i)),
 		Spec: gwapiv1.HTTPRouteSpec{
-			CommonRouteSpec: parents(),
+			CommonRouteSpec: Parents(),
 			Hostnames:       []gwapiv1.Hostname{gwapiv1.Hostname(host(i))},
 			Rules:           []gwapiv1.HTTPRouteRule{{BackendRefs: []gwapiv1.HTTPBackendRef{{BackendRef: gwapiv1.BackendRef{BackendObjectReference: ref}}}}},
 		},
@@ -113,9 +117,9 @@ func (o Options) route(i int) client.Object {
 // redirectRoute differs by i.
 func redirectRoute(i int) *gwapiv1.HTTPRoute {
 	return &gwapiv1.HTTPRoute{
-		ObjectMeta: meta(redirect),
+		ObjectMeta: Meta(redirect),
 		Spec: gwapiv1.HTTPRouteSpec{
-			CommonRouteSpec: parents(),
+			CommonRouteSpec: Parents(),
 			Hostnames:       []gwapiv1.Hostname{redirect + ".example.com"},
 			Rules: []gwapiv1.HTTPRouteRule{{
 				Matches: []gwapiv1.HTTPRouteMatch{{Path: &gwapiv1.HTTPPathMatch{
@@ -130,20 +134,21 @@ func redirectRoute(i int) *gwapiv1.HTTPRoute {
 	}
 }
 
-func service(name string) client.Object {
+// Service of that name with one port.
+func Service(name string) client.Object {
 	return &corev1.Service{
-		ObjectMeta: meta(name),
+		ObjectMeta: Meta(name),
 		// Nobody counts cluster addresses here, and there are fewer than Services.
-		Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{{Name: "http", Port: backendPort, TargetPort: intstr.FromInt32(backendPort)}}},
+		Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{{Name: "http", Port: BackendPort, TargetPort: intstr.FromInt32(BackendPort)}}},
 	}
 }
 
-// slice of a Service's endpoints.
-func slice(name string, addresses ...string) *discoveryv1.EndpointSlice {
+// Slice of a Service's endpoints.
+func Slice(name string, addresses ...string) *discoveryv1.EndpointSlice {
 	s := &discoveryv1.EndpointSlice{
-		ObjectMeta:  meta(name),
+		ObjectMeta:  Meta(name),
 		AddressType: discoveryv1.AddressTypeIPv4,
-		Ports:       []discoveryv1.EndpointPort{{Name: ptr.To("http"), Port: ptr.To[int32](backendPort), Protocol: ptr.To(corev1.ProtocolTCP)}},
+		Ports:       []discoveryv1.EndpointPort{{Name: ptr.To("http"), Port: ptr.To[int32](BackendPort), Protocol: ptr.To(corev1.ProtocolTCP)}},
 	}
 	s.Labels = map[string]string{discoveryv1.LabelServiceName: name}
 	for _, a := range addresses {
@@ -152,13 +157,14 @@ func slice(name string, addresses ...string) *discoveryv1.EndpointSlice {
 	return s
 }
 
-func services(name string) client.Object {
+// Services is a TailscaleServices over the Service of the same name.
+func Services(name string) *gatewayv1alpha1.TailscaleServices {
 	return &gatewayv1alpha1.TailscaleServices{
-		ObjectMeta: meta(name),
+		ObjectMeta: Meta(name),
 		Spec: gatewayv1alpha1.TailscaleServicesSpec{
 			Selector:   metav1.LabelSelector{MatchLabels: map[string]string{"app": name}},
-			VIPService: gatewayv1alpha1.VIPServiceTemplate{Ports: []gatewayv1alpha1.ServicePort{gatewayv1alpha1.ServicePort("tcp:" + strconv.Itoa(backendPort))}},
-			Backends:   []gatewayv1alpha1.Backend{{Name: name, Port: backendPort}},
+			VIPService: gatewayv1alpha1.VIPServiceTemplate{Ports: []gatewayv1alpha1.ServicePort{gatewayv1alpha1.ServicePort("tcp:" + strconv.Itoa(BackendPort))}},
+			Backends:   []gatewayv1alpha1.Backend{{Name: name, Port: BackendPort}},
 		},
 	}
 }

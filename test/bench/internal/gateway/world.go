@@ -32,8 +32,8 @@ const (
 	observeAddress = "127.0.0.1:5007"
 	envoyGateway   = "http://127.0.0.1:19001"
 
-	// addressHeader has the address of the backend that answers.
-	addressHeader = "X-Backend-Address"
+	// AddressHeader has the address of the backend that answers.
+	AddressHeader = "X-Backend-Address"
 
 	// creators write objects at once.
 	creators = 32
@@ -127,7 +127,7 @@ func (w *World) start(ctx context.Context, logs string) error {
 			return err
 		}
 	}
-	if err := w.kube.Create(ctx, gateway()); err != nil {
+	if err := w.kube.Create(ctx, Gateway()); err != nil {
 		return errors.Wrap(err, "cannot create the Gateway")
 	}
 	return w.answers(ctx)
@@ -144,22 +144,27 @@ func (w *World) create(ctx context.Context, objects []client.Object) error {
 
 // serveBackend answers on all addresses, each with itself.
 func (w *World) serveBackend(ctx context.Context) error {
-	l, err := w.gateway.Listen(ctx, "tcp", fmt.Sprintf("0.0.0.0:%d", backendPort))
+	l, err := w.gateway.Listen(ctx, "tcp", fmt.Sprintf("0.0.0.0:%d", BackendPort))
 	if err != nil {
 		return errors.Wrap(err, "cannot listen for the backend")
 	}
-	w.backend = &http.Server{
+	w.backend = Backend()
+	go func() { _ = w.backend.Serve(l) }() // Ends by Close.
+	return nil
+}
+
+// Backend answers with the address that it was asked at, in AddressHeader.
+func Backend() *http.Server {
+	return &http.Server{
 		ReadHeaderTimeout: time.Minute,
 		Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			a, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 			if !ok {
 				return
 			}
-			rw.Header().Set(addressHeader, a.IP.String())
+			rw.Header().Set(AddressHeader, a.IP.String())
 		}),
 	}
-	go func() { _ = w.backend.Serve(l) }() // Ends by Close.
-	return nil
 }
 
 // answers waits until routes do: the first, one amid, and the last.
@@ -167,7 +172,7 @@ func (w *World) answers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	for _, i := range []int{0, w.options.Routes / 2, w.options.Routes - 1} {
-		if err := w.gateway.Answers(ctx, fmt.Sprintf("http://127.0.0.1:%d/", listener), host(i)); err != nil {
+		if err := w.gateway.Answers(ctx, fmt.Sprintf("http://127.0.0.1:%d/", Listener), host(i)); err != nil {
 			return errors.Wrapf(err, "route %d does not answer", i)
 		}
 	}
@@ -180,7 +185,7 @@ func (w *World) StartExtension(ctx context.Context) error {
 	var err error
 	w.extension, err = w.gateway.Run(w.log, w.program,
 		"--hooks-address=unix:"+w.socket, "--eds-address="+edsAddress, "--eds-target="+edsAddress,
-		"--observe-address="+observeAddress, "--kubeconfig="+w.kubeconfig, "--namespace="+namespace, "--drain=0s")
+		"--observe-address="+observeAddress, "--kubeconfig="+w.kubeconfig, "--namespace="+Namespace, "--drain=0s")
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,224 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package soak
+
+import (
+	"context"
+	"syscall"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// An outage is a time in which something was away.
+type outage struct {
+	span
+
+	name string
+}
+
+// A step has something fail, and come back.
+type step struct {
+	name string
+	// early tells that the step ends processes whose growth is measured later.
+	early bool
+	do    func(c *chaos, ctx context.Context) error
+}
+
+func steps() []step {
+	return []step{
+		{"serving replica killed", true, (*chaos).killServing},
+		{"serving replica's packets dropped", false, (*chaos).dropServing},
+		{"Envoy killed while a replica is down", true, (*chaos).killEnvoy},
+		{"Envoy Gateway restarted", false, (*chaos).restartEnvoyGateway},
+		{"first replica rolled", false, (*chaos).rollFirst},
+		{"API server killed", false, (*chaos).killAPIServer},
+		{"serving replica frozen", false, (*chaos).freezeServing},
+		{"first replica killed", false, (*chaos).killFirst},
+		{"last replica's packets dropped", false, (*chaos).dropLast},
+	}
+}
+
+// Chaos has one step after the other.
+type chaos struct {
+	*World
+
+	load              *load
+	routes, endpoints *markers
+	say               func(format string, args ...any)
+
+	// outage is how long what may go on for any time lasts, and down how long a process
+	// is away.
+	outage, down time.Duration
+	// calm is the pause after each step.
+	calm time.Duration
+
+	outages []outage
+	// recovered is how long an Envoy took from its start until all quiet routes
+	// answered, at most.
+	recovered time.Duration
+}
+
+// run until ctx ends. After half of the time nothing is done any more to processes whose
+// growth is measured: the last replica and Envoy.
+func (c *chaos) run(ctx context.Context, half time.Time) error {
+	for i := 0; ; i++ {
+		s := steps()[i%len(steps())]
+		if s.early && time.Now().After(half) {
+			continue
+		}
+		if !pause(ctx, c.calm) {
+			return nil
+		}
+		c.say("%s", s.name)
+		began := time.Now()
+		// What is away comes back before the end.
+		if err := s.do(c, context.WithoutCancel(ctx)); err != nil {
+			return errors.Wrap(err, s.name)
+		}
+		c.outages = append(c.outages, outage{span: span{began, time.Now()}, name: s.name})
+		if err := c.settle(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// settle waits until changes that were written after a step are served.
+func (c *chaos) settle(ctx context.Context) error {
+	at := time.Now()
+	limited, cancel := context.WithTimeout(ctx, markerLimit)
+	defer cancel()
+	err := until(limited, func(context.Context) error {
+		if c.routes.since(at) == 0 || c.endpoints.since(at) == 0 {
+			return errors.New("changes are not served again")
+		}
+		return nil
+	})
+	if err == nil {
+		c.say("changes are served again %s after it", time.Since(at).Round(10*time.Millisecond))
+	}
+	return ended(ctx, err)
+}
+
+// pause tells whether ctx has not ended meanwhile.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+func (c *chaos) first() *replica { return c.replicas[0] }
+func (c *chaos) last() *replica  { return c.replicas[len(c.replicas)-1] }
+
+func (c *chaos) killServing(ctx context.Context) error {
+	r, err := c.serving(ctx)
+	if err != nil {
+		return err
+	}
+	return c.kill(ctx, r)
+}
+
+func (c *chaos) killFirst(ctx context.Context) error { return c.kill(ctx, c.first()) }
+
+// kill a replica as a crash would, and start it again.
+func (c *chaos) kill(ctx context.Context, r *replica) error {
+	if err := r.running().Kill(); err != nil {
+		return err
+	}
+	pause(ctx, c.down)
+	return r.start(ctx)
+}
+
+// rollFirst ends a replica as a rollout does.
+func (c *chaos) rollFirst(ctx context.Context) error {
+	if err := c.first().running().Stop(stopLimit); err != nil {
+		return err
+	}
+	return c.first().start(ctx)
+}
+
+func (c *chaos) freezeServing(ctx context.Context) error {
+	r, err := c.serving(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	pause(ctx, c.outage/2)
+	return r.signal(syscall.SIGCONT)
+}
+
+func (c *chaos) dropServing(ctx context.Context) error {
+	r, err := c.serving(ctx)
+	if err != nil {
+		return err
+	}
+	return c.drop(ctx, r)
+}
+
+func (c *chaos) dropLast(ctx context.Context) error { return c.drop(ctx, c.last()) }
+
+// drop packets of a replica, which nobody is told.
+func (c *chaos) drop(ctx context.Context, r *replica) error {
+	if err := r.pod.Drop(); err != nil {
+		return err
+	}
+	pause(ctx, c.outage)
+	return r.pod.Pass()
+}
+
+// killEnvoy has an Envoy start while the replica is down that it would be led to.
+func (c *chaos) killEnvoy(ctx context.Context) error {
+	if err := c.last().running().Kill(); err != nil {
+		return err
+	}
+	pause(ctx, c.down)
+	err := c.load.excuse(func() error {
+		if err := c.gateway.KillEnvoy(); err != nil {
+			return err
+		}
+		began := time.Now()
+		if err := c.gateway.StartEnvoy(ctx); err != nil {
+			return err
+		}
+		if err := c.answers(ctx); err != nil {
+			return err
+		}
+		c.recovered = max(c.recovered, time.Since(began))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.last().start(ctx)
+}
+
+// answers waits until all quiet routes do.
+func (w *World) answers(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	c := w.gateway.Client()
+	defer c.CloseIdleConnections()
+	for i := range quietRoutes {
+		r := w.quietRoute(i)
+		if err := until(ctx, func(ctx context.Context) error { return w.probe(ctx, c, r, r.rules[0]) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *chaos) restartEnvoyGateway(ctx context.Context) error { return c.gateway.Restart(ctx) }
+
+func (c *chaos) killAPIServer(ctx context.Context) error {
+	if err := c.api.Crash(); err != nil {
+		return err
+	}
+	pause(ctx, c.down)
+	return c.api.Restart(ctx)
+}

@@ -1,0 +1,171 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package soak
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// An edit changes the model, and what it says in the API server.
+type edit struct {
+	name string
+	do   func(w *World, ctx context.Context) error
+}
+
+// edits that follow each other by chance.
+func edits() []edit {
+	return []edit{
+		{"endpoints", (*World).changeEndpoints},
+		{"endpoints", (*World).changeEndpoints},
+		{"route", (*World).replaceRoute},
+		{"order", (*World).reorder},
+		{"rules", (*World).changeRules},
+		{"target", (*World).replaceTarget},
+		{"health check", (*World).changeHealthCheck},
+		{"policy", (*World).changePolicy},
+		{"cluster", (*World).changeCluster},
+	}
+}
+
+// churn until ctx ends, and tell how many edits of each kind there were.
+func (w *World) churn(ctx context.Context, pause time.Duration) (map[string]int, error) {
+	all, done := edits(), map[string]int{}
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return done, nil
+		case <-tick.C:
+		}
+		e := pick(w.model, all)
+		// What has begun is finished: the model has it already.
+		if err := e.do(w, context.WithoutCancel(ctx)); err != nil {
+			return done, err
+		}
+		done[e.name]++
+	}
+}
+
+func (w *World) changeEndpoints(ctx context.Context) error {
+	t := pick(w.model, w.model.targets)
+	t.addresses = w.model.addresses()
+	if t.remote && w.model.rand.IntN(4) == 0 {
+		// The other cluster answers alone.
+		t.addresses = nil
+	}
+	return w.put(ctx, t.slice())
+}
+
+// replaceRoute has one go and another come, with a policy if the old one had one.
+func (w *World) replaceRoute(ctx context.Context) error {
+	i := w.model.rand.IntN(len(w.model.routes))
+	old, now := w.model.routes[i], w.model.newRoute()
+	now.connections = old.connections
+	w.model.routes[i] = now
+	if old.connections > 0 {
+		if err := w.remove(ctx, old.policy()); err != nil {
+			return err
+		}
+		if err := w.put(ctx, now.policy()); err != nil {
+			return err
+		}
+	}
+	if err := w.remove(ctx, old.object()); err != nil {
+		return err
+	}
+	return w.put(ctx, now.object())
+}
+
+// reorder the rules of a route.
+func (w *World) reorder(ctx context.Context) error {
+	r := pick(w.model, w.model.routes)
+	w.model.rand.Shuffle(len(r.rules), func(i, j int) { r.rules[i], r.rules[j] = r.rules[j], r.rules[i] })
+	return w.put(ctx, r.object())
+}
+
+// changeRules of a route: one comes somewhere, and then another goes.
+func (w *World) changeRules(ctx context.Context) error {
+	r := pick(w.model, w.model.routes)
+	r.rules = slices.Insert(r.rules, w.model.rand.IntN(len(r.rules)+1), w.model.other(r))
+	if err := w.put(ctx, r.object()); err != nil {
+		return err
+	}
+	i := w.model.rand.IntN(len(r.rules))
+	r.rules = slices.Delete(r.rules, i, i+1)
+	return w.put(ctx, r.object())
+}
+
+// replaceTarget by another. Half of the time it goes while routes still name it.
+func (w *World) replaceTarget(ctx context.Context) error {
+	m := w.model
+	i := m.rand.IntN(len(m.targets))
+	old := m.targets[i]
+	now := m.newTarget(old.remote)
+	m.targets[i] = now
+	if err := w.put(ctx, append(now.objects(), m.proxySet())...); err != nil {
+		return err
+	}
+	early := m.rand.IntN(2) == 0
+	if early {
+		if err := w.remove(ctx, old.objects()...); err != nil {
+			return err
+		}
+	}
+	for _, r := range m.naming(old) {
+		r.rules[slices.Index(r.rules, old)] = now
+		if err := w.put(ctx, r.object()); err != nil {
+			return err
+		}
+	}
+	if early {
+		return nil
+	}
+	return w.remove(ctx, old.objects()...)
+}
+
+func (w *World) changeHealthCheck(ctx context.Context) error {
+	t := pick(w.model, w.model.targets)
+	t.interval = time.Duration(w.model.rand.IntN(10)) * time.Second
+	return w.put(ctx, t.objects()...)
+}
+
+// changePolicy of a route, or have it move to another.
+func (w *World) changePolicy(ctx context.Context) error {
+	has := func(r *route) bool { return r.connections > 0 }
+	r := pick(w.model, having(w.model.routes, has))
+	if w.model.rand.IntN(2) == 0 {
+		to := pick(w.model, having(w.model.routes, func(r *route) bool { return !has(r) }))
+		r.connections = 0
+		if err := w.remove(ctx, r.policy()); err != nil {
+			return err
+		}
+		r = to
+	}
+	r.connections = w.model.connections()
+	return w.put(ctx, r.policy())
+}
+
+// changeCluster has another cluster join one target, and leave another.
+func (w *World) changeCluster(ctx context.Context) error {
+	joined := pick(w.model, having(w.model.targets, func(t *target) bool { return !t.remote }))
+	left := pick(w.model, having(w.model.targets, func(t *target) bool { return t.remote }))
+	joined.remote = true
+	if err := w.put(ctx, w.model.proxySet(), joined.attachment()); err != nil {
+		return err
+	}
+	if len(left.addresses) == 0 {
+		left.addresses = w.model.addresses()
+		if err := w.put(ctx, left.slice()); err != nil {
+			return err
+		}
+	}
+	if err := w.remove(ctx, left.attachment()); err != nil {
+		return err
+	}
+	left.remote = false
+	return w.put(ctx, w.model.proxySet())
+}

@@ -1,0 +1,143 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package soak
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/test/bench/internal/gateway"
+)
+
+const (
+	// marker is a route, and beat a target, that change again when Envoy has the last
+	// change.
+	marker = "marker"
+	beat   = "beat"
+
+	// The address of beat is one of these in turn.
+	firstBeat = 241
+	beats     = 10
+
+	// calm is when nothing is away.
+	calm = "calm"
+
+	markerRest = 500 * time.Millisecond
+
+	// markerLimit is how long a change may take before it is taken for lost: longer than
+	// any outage, and what may come after.
+	markerLimit = 5 * time.Minute
+)
+
+// markers are changes, each from when it was written until Envoy served it.
+type markers struct {
+	mu  sync.Mutex
+	all []span
+}
+
+// since how many there are that were written and served after a time.
+func (m *markers) since(at time.Time) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := 0
+	for _, s := range m.all {
+		if s.began.After(at) {
+			n++
+		}
+	}
+	return n
+}
+
+// run changes one after the other until ctx ends.
+func (m *markers) run(ctx context.Context, change func(ctx context.Context, n int) error, served func(ctx context.Context, n int) error) error {
+	tick := time.NewTicker(markerRest)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		if err := change(ctx, n); err != nil {
+			return ended(ctx, err)
+		}
+		began := time.Now()
+		limited, cancel := context.WithTimeout(ctx, markerLimit)
+		err := until(limited, func(ctx context.Context) error { return served(ctx, n) })
+		cancel()
+		if err != nil {
+			return ended(ctx, errors.Wrapf(err, "a change is not served after %s", time.Since(began)))
+		}
+		m.mu.Lock()
+		m.all = append(m.all, span{began, time.Now()})
+		m.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// ended tells that an error is nobody's, for all ends.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // It is because of the end.
+	}
+	return err
+}
+
+// markRoutes changes the marker's path.
+func (w *World) markRoutes(ctx context.Context, m *markers) error {
+	c := w.gateway.Client()
+	defer c.CloseIdleConnections()
+	path := func(n int) string { return fmt.Sprintf("m%d", n) }
+	to := w.quiet[0]
+	return m.run(ctx, func(ctx context.Context, n int) error {
+		r := (&route{name: marker}).object().(*gwapiv1.HTTPRoute)
+		r.Spec.Rules = append(r.Spec.Rules, rule("/"+path(n), to.name))
+		return w.put(ctx, r)
+	}, func(ctx context.Context, n int) error {
+		_, err := w.ask(ctx, c, (&route{name: marker}).host(), path(n))
+		return err
+	})
+}
+
+// markEndpoints changes the beat's endpoint.
+func (w *World) markEndpoints(ctx context.Context, m *markers) error {
+	c := w.gateway.Client()
+	defer c.CloseIdleConnections()
+	t := &target{name: beat}
+	r := &route{name: beat, rules: []*target{t}}
+	return m.run(ctx, func(ctx context.Context, n int) error {
+		t.addresses = []string{fmt.Sprintf("192.0.2.%d", firstBeat+n%beats)}
+		if n > 0 {
+			return w.put(ctx, gateway.Slice(t.name, t.addresses...))
+		}
+		return w.put(ctx, append(t.objects(), r.object())...)
+	}, func(ctx context.Context, _ int) error { return w.probe(ctx, c, r, t) })
+}
+
+// late is how long after it was written a change was served at most, not counting
+// outages that it fell into, by the name of the last of these. Without any it is calm.
+func (m *markers) late(outages []outage) map[string]time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := map[string]time.Duration{}
+	for _, s := range m.all {
+		from, name := s.began, calm
+		for _, o := range outages {
+			if !s.overlaps(o.span) {
+				continue
+			}
+			name = o.name
+			if !o.ended.After(s.ended) && o.ended.After(from) {
+				from = o.ended
+			}
+		}
+		out[name] = max(out[name], s.ended.Sub(from))
+	}
+	return out
+}

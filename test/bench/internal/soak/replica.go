@@ -1,0 +1,254 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package soak
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
+	"github.com/tailscale-gateway/tailscale-gateway/test/bench/internal/gateway"
+	"github.com/tailscale-gateway/tailscale-gateway/test/standalone"
+)
+
+const (
+	// Readiness is looked at as the chart has kubelet do.
+	readyPeriod   = 2 * time.Second
+	readyTimeout  = time.Second
+	readyFailures = 2
+
+	observeTimeout = 10 * time.Second
+)
+
+// A replica of the extension, in a pod of its own.
+type replica struct {
+	w       *World
+	index   int
+	program string
+	pod     *standalone.Pod
+	// toAPI leads to the API server, which has an address of the machine's only.
+	toAPI      *standalone.Passage
+	kubeconfig string
+
+	mu      sync.Mutex
+	process *apiserver.Process
+}
+
+func (w *World) newReplica(ctx context.Context, i int, program string) (*replica, error) {
+	r := &replica{w: w, index: i, program: program}
+	at, err := url.Parse(w.api.Config.Host)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot find the API server")
+	}
+	if r.pod, err = w.gateway.NewPod(i); err != nil {
+		return nil, err
+	}
+	l, err := w.gateway.Listen(ctx, "tcp", netip.AddrPortFrom(standalone.NodeAddress(), 0).String())
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot lead to the API server")
+	}
+	r.toAPI = standalone.NewPassage(ctx, l, func(ctx context.Context) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", at.Host)
+	})
+	return r, r.writeKubeconfig(l.Addr().String(), at.Hostname())
+}
+
+func (r *replica) writeKubeconfig(address, name string) error {
+	c, err := clientcmd.Load(r.w.api.Kubeconfig)
+	if err != nil {
+		return errors.Wrap(err, "cannot read kubeconfig")
+	}
+	for _, cluster := range c.Clusters {
+		cluster.Server, cluster.TLSServerName = "https://"+address, name
+	}
+	path, err := r.w.api.WriteKubeconfig()
+	if err != nil {
+		return err
+	}
+	r.kubeconfig = filepath.Join(filepath.Dir(path), fmt.Sprintf("replica-%d", r.index))
+	return errors.Wrap(clientcmd.WriteToFile(*c, r.kubeconfig), "cannot write kubeconfig")
+}
+
+// start, and wait until it is ready.
+func (r *replica) start(ctx context.Context) error {
+	eds := netip.AddrPortFrom(standalone.ServiceAddress(), edsPort)
+	p, err := r.pod.Run(r.w.log, r.program,
+		fmt.Sprintf("--hooks-address=:%d", hooksPort), fmt.Sprintf("--eds-address=:%d", edsPort), "--eds-target=ipv4:"+eds.String(),
+		fmt.Sprintf("--observe-address=:%d", observePort), "--kubeconfig="+r.kubeconfig, "--namespace="+gateway.Namespace, "--pprof")
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.process = p
+	r.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	return errors.Wrapf(until(ctx, r.ready), "replica %d does not get ready", r.index)
+}
+
+func (r *replica) running() *apiserver.Process {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.process
+}
+
+func (r *replica) signal(s syscall.Signal) error {
+	return errors.Wrapf(syscall.Kill(r.running().PID(), s), "cannot signal replica %d", r.index)
+}
+
+func (r *replica) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	_, err := r.get(ctx, "/ready", "")
+	return err
+}
+
+// get what the replica tells of itself.
+func (r *replica) get(ctx context.Context, path, accept string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, observeTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s%s", netip.AddrPortFrom(r.pod.Address, observePort), path), nil)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot make request")
+	}
+	req.Header.Set("Accept", accept)
+	c := r.w.gateway.Client()
+	defer c.CloseIdleConnections()
+	rsp, err := c.Do(req)
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot ask replica %d", r.index)
+	}
+	b, err := io.ReadAll(rsp.Body)
+	if err = errors.Join(err, rsp.Body.Close()); err != nil {
+		return nil, errors.Wrapf(err, "cannot read what replica %d answers", r.index)
+	}
+	if rsp.StatusCode != http.StatusOK {
+		return nil, errors.Errorf("replica %d answers %s to %q", r.index, rsp.Status, path)
+	}
+	return b, nil
+}
+
+// hooks that it has answered.
+func (r *replica) hooks(ctx context.Context) (uint64, error) {
+	b, err := r.get(ctx, "/metrics", "application/json")
+	if err != nil {
+		return 0, err
+	}
+	var m struct {
+		Hooks map[string]struct {
+			Total uint64 `json:"total"`
+		} `json:"hooks"`
+	}
+	if err := json.Unmarshal(b, &m); err != nil {
+		return 0, errors.Wrapf(err, "cannot read the metrics of replica %d", r.index)
+	}
+	n := uint64(0)
+	for _, h := range m.Hooks {
+		n += h.Total
+	}
+	return n, nil
+}
+
+func (r *replica) close() error {
+	var errs []error
+	if p := r.running(); p != nil {
+		errs = append(errs, p.Stop(stopLimit))
+	}
+	if r.toAPI != nil {
+		errs = append(errs, r.toAPI.Close())
+	}
+	if r.pod != nil {
+		errs = append(errs, r.pod.Close())
+	}
+	if err := os.Remove(r.kubeconfig); err != nil && !os.IsNotExist(err) {
+		errs = append(errs, errors.Wrap(err, "cannot delete a kubeconfig"))
+	}
+	return errors.Join(errs...)
+}
+
+// serving is the replica that answers hooks: routes change all the time.
+func (w *World) serving(ctx context.Context) (*replica, error) {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	var before [2]uint64
+	for i, r := range w.replicas {
+		err := until(ctx, func(ctx context.Context) error {
+			var err error
+			before[i], err = r.hooks(ctx)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	var found *replica
+	return found, until(ctx, func(ctx context.Context) error {
+		for i, r := range w.replicas {
+			n, err := r.hooks(ctx)
+			if err != nil {
+				return err
+			}
+			if n > before[i] {
+				found = r
+				return nil
+			}
+		}
+		return errors.New("no replica is asked")
+	})
+}
+
+// lead connections to replicas that are ready, as kubelet and kube-proxy do. Failures
+// are how often each was not ready in a row. Envoy Gateway is led to the first of them,
+// and Envoy to the last, so that both have work.
+func (w *World) lead(ctx context.Context, failures map[int]int) error {
+	var ready []netip.Addr
+	for i, r := range w.replicas {
+		if r.ready(ctx) != nil {
+			failures[i]++
+		} else {
+			failures[i] = 0
+		}
+		if failures[i] < readyFailures {
+			ready = append(ready, r.pod.Address)
+		}
+	}
+	pods := map[uint16]netip.AddrPort{}
+	if len(ready) > 0 {
+		pods[hooksPort] = netip.AddrPortFrom(ready[0], hooksPort)
+		pods[edsPort] = netip.AddrPortFrom(ready[len(ready)-1], edsPort)
+	}
+	return w.gateway.Services(pods)
+}
+
+// keepLeading until ctx ends.
+func (w *World) keepLeading(ctx context.Context) error {
+	failures := map[int]int{}
+	tick := time.NewTicker(readyPeriod)
+	defer tick.Stop()
+	for {
+		if err := w.lead(ctx, failures); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,155 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package soak
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// What is sampled. The first five are of the extension's last replica, which lives
+// through all.
+const (
+	RSS           = "rss"
+	Heap          = "heap"
+	Goroutines    = "goroutines"
+	Files         = "fd"
+	Streams       = "streams"
+	EnvoyMemory   = "envoy_memory"
+	EnvoyClusters = "envoy_clusters"
+)
+
+// heapAlive is what the profile of a heap says of it.
+var heapAlive = regexp.MustCompile(`# HeapAlloc = ([0-9]+)`) //nolint:gochecknoglobals // It never changes.
+
+// A sample is what was seen at a time.
+type sample struct {
+	at     time.Time
+	values map[string]float64
+}
+
+// sample all. It fails while one of them is away.
+func (w *World) sample(ctx context.Context) (sample, error) {
+	s := sample{at: time.Now(), values: map[string]float64{}}
+	r := w.replicas[len(w.replicas)-1]
+	// The heap is collected first, so that what is resident is as little as can be.
+	heap, err := r.get(ctx, "/debug/pprof/heap?gc=1&debug=1", "")
+	if err != nil {
+		return s, err
+	}
+	m := heapAlive.FindSubmatch(heap)
+	if m == nil {
+		return s, errors.New("the profile of the heap does not tell its size")
+	}
+	if s.values[Heap], err = strconv.ParseFloat(string(m[1]), 64); err != nil {
+		return s, errors.Wrap(err, "cannot read the heap's size")
+	}
+	if err := w.sampleMetrics(ctx, r, s.values); err != nil {
+		return s, err
+	}
+	return s, w.sampleEnvoy(ctx, s.values)
+}
+
+func (w *World) sampleMetrics(ctx context.Context, r *replica, values map[string]float64) error {
+	b, err := r.get(ctx, "/metrics", "")
+	if err != nil {
+		return err
+	}
+	p := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := p.TextToMetricFamilies(bytes.NewReader(b))
+	if err != nil {
+		return errors.Wrap(err, "cannot read metrics")
+	}
+	for name, to := range map[string]string{
+		"process_resident_memory_bytes": RSS,
+		"go_goroutines":                 Goroutines,
+		"process_open_fds":              Files,
+		"tailscale_gateway_eds_streams": Streams,
+	} {
+		all := families[name].GetMetric()
+		if len(all) != 1 {
+			return errors.Errorf("the extension has no metric %s", name)
+		}
+		values[to] = all[0].GetGauge().GetValue()
+	}
+	return nil
+}
+
+func (w *World) sampleEnvoy(ctx context.Context, values map[string]float64) error {
+	b, err := w.gateway.Admin(ctx, "/memory")
+	if err != nil {
+		return errors.Wrap(err, "cannot ask Envoy")
+	}
+	var m struct {
+		Allocated string `json:"allocated"`
+	}
+	if err := json.Unmarshal(b, &m); err != nil {
+		return errors.Wrap(err, "cannot read Envoy's memory")
+	}
+	if values[EnvoyMemory], err = strconv.ParseFloat(m.Allocated, 64); err != nil {
+		return errors.Wrap(err, "cannot read Envoy's memory")
+	}
+	if b, err = w.gateway.Admin(ctx, "/stats?filter=^cluster_manager.active_clusters$"); err != nil {
+		return errors.Wrap(err, "cannot ask Envoy")
+	}
+	_, n, _ := strings.Cut(strings.TrimSpace(string(b)), ": ")
+	values[EnvoyClusters], err = strconv.ParseFloat(n, 64)
+	return errors.Wrap(err, "cannot count Envoy's clusters")
+}
+
+// A Trend of something over a part of the run.
+type Trend struct {
+	// First and Last value.
+	First, Last float64
+	// Growth in percent of the median, over a time as long as the whole run: the median of
+	// what any two values tell, which a few odd ones do not move.
+	Growth float64
+}
+
+// trend of what was sampled from a time on while Envoy had its endpoints from the
+// replica: without streams it is another. There must be two samples.
+func trend(samples []sample, of string, from time.Time, over time.Duration) (Trend, error) {
+	samples = slices.DeleteFunc(slices.Clone(samples), func(s sample) bool { return s.at.Before(from) || s.values[Streams] == 0 })
+	if len(samples) < 2 {
+		return Trend{}, errors.Errorf("there are %d samples of %s, which tell no trend", len(samples), of)
+	}
+	var values, slopes []float64
+	for i, s := range samples {
+		values = append(values, s.values[of])
+		for _, before := range samples[:i] {
+			slopes = append(slopes, (s.values[of]-before.values[of])/s.at.Sub(before.at).Seconds())
+		}
+	}
+	t := Trend{First: values[0], Last: values[len(values)-1]}
+	if m := middle(values); m != 0 {
+		t.Growth = 100 * middle(slopes) * over.Seconds() / m
+	}
+	return t, nil
+}
+
+// middle is the median.
+func middle(all []float64) float64 {
+	all = slices.Sorted(slices.Values(all))
+	n := len(all)
+	return (all[(n-1)/2] + all[n/2]) / 2
+}
+
+// memory of a sample for people.
+func (s sample) String() string {
+	const mib = 1 << 20
+	return fmt.Sprintf("resident %.1f MiB, heap %.1f MiB, %.0f goroutines, %.0f files, %.0f streams; Envoy %.1f MiB, %.0f clusters",
+		s.values[RSS]/mib, s.values[Heap]/mib, s.values[Goroutines], s.values[Files], s.values[Streams], s.values[EnvoyMemory]/mib, s.values[EnvoyClusters])
+}

@@ -1,0 +1,177 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package soak
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// Options of a soak.
+type Options struct {
+	// Program is the extension's, and Logs the folder for what all print.
+	Program, Logs string
+	// Duration of the churn.
+	Duration time.Duration
+	// Routes that change.
+	Routes int
+	// Edits a second.
+	Edits float64
+	// Seed of chance.
+	Seed uint64
+	// Say tells how it goes on.
+	Say func(format string, args ...any)
+}
+
+// A Report of a soak.
+type Report struct {
+	// Edits by kind, and Outages by name.
+	Edits, Outages map[string]int
+	// Requests to routes that did not change, those Lost, and the Longest.
+	Requests, Lost int
+	Longest        time.Duration
+	// RoutesLate and EndpointsLate are how long it took at most until a change was
+	// served, not counting outages, by the outage.
+	RoutesLate, EndpointsLate map[string]time.Duration
+	// EnvoyRecovered is how long an Envoy took at most to answer for all quiet routes.
+	EnvoyRecovered time.Duration
+	// Trends over the second half, by what was sampled.
+	Trends map[string]Trend
+	// Wrong is how many rules were not answered by their target at the end.
+	Wrong int
+	// Different is how many resources of Envoy were not those that it is given when all
+	// have just been started.
+	Different int
+}
+
+// Run a soak.
+func Run(ctx context.Context, o Options) (*Report, error) {
+	w, err := start(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	r, err := w.soak(ctx, o)
+	return r, errors.Join(err, w.stop())
+}
+
+// soak for the time, and look at what is left.
+func (w *World) soak(ctx context.Context, o Options) (*Report, error) {
+	background, stop := context.WithCancel(ctx)
+	leading, background := errgroup.WithContext(background)
+	leading.Go(func() error { return w.keepLeading(background) })
+	defer stop()
+	if err := w.answers(background); err != nil {
+		return nil, err
+	}
+	o.Say("all quiet routes answer")
+
+	began := time.Now()
+	half := began.Add(o.Duration / 2)
+	l, routes, endpoints := &load{}, &markers{}, &markers{}
+	c := &chaos{
+		World: w, load: l, routes: routes, endpoints: endpoints, say: o.Say,
+		outage: min(time.Minute, o.Duration/12), down: min(10*time.Second, o.Duration/60), calm: min(time.Minute, o.Duration/60),
+	}
+	r := &Report{Outages: map[string]int{}, Trends: map[string]Trend{}}
+	var samples []sample
+
+	timed, cancel := context.WithDeadline(background, began.Add(o.Duration))
+	defer cancel()
+	g, timed := errgroup.WithContext(timed)
+	// Markers go on until chaos has seen the last change served.
+	marking, end := context.WithCancel(background)
+	defer end()
+	marked, marking := errgroup.WithContext(marking)
+	marked.Go(func() error { return w.markRoutes(marking, routes) })
+	marked.Go(func() error { return w.markEndpoints(marking, endpoints) })
+	marked.Go(func() error { l.run(marking, w); return nil })
+	g.Go(func() (err error) {
+		r.Edits, err = w.churn(timed, time.Duration(float64(time.Second)/o.Edits))
+		return err
+	})
+	g.Go(func() error { return c.run(timed, half) })
+	g.Go(func() error { samples = w.watch(timed, o, l); return nil })
+	g.Go(func() error {
+		select {
+		case <-timed.Done():
+			return nil
+		case <-marking.Done():
+			// One of the markers has failed, and says why.
+			return marking.Err()
+		}
+	})
+	err := g.Wait()
+	end()
+	if err := errors.Join(marked.Wait(), err); err != nil {
+		return nil, err
+	}
+	for _, of := range c.outages {
+		r.Outages[of.name]++
+	}
+	w.judge(r, l, c, o.Say)
+	for _, of := range []string{RSS, Heap, Goroutines, Files, Streams, EnvoyMemory, EnvoyClusters} {
+		if r.Trends[of], err = trend(samples, of, half, o.Duration); err != nil {
+			return nil, err
+		}
+	}
+	return r, w.compare(background, r, o.Say)
+}
+
+// judge what was seen on the way.
+func (w *World) judge(r *Report, l *load, c *chaos, say func(string, ...any)) {
+	r.Requests, r.Longest = l.counts()
+	lost := l.lost()
+	r.Lost = len(lost)
+	for _, f := range lost[:min(len(lost), 10)] {
+		say("lost at %s, after %s: %v", f.began.Format(time.TimeOnly), f.ended.Sub(f.began).Round(time.Millisecond), f.err)
+	}
+	r.RoutesLate, r.EndpointsLate = c.routes.late(c.outages), c.endpoints.late(c.outages)
+	r.EnvoyRecovered = c.recovered
+}
+
+// compare what is left with what is wanted.
+func (w *World) compare(ctx context.Context, r *Report, say func(string, ...any)) error {
+	say("comparing with a fresh start")
+	wrong := w.right(ctx)
+	r.Wrong = len(wrong)
+	for _, one := range wrong[:min(len(wrong), 10)] {
+		say("wrong: %s", one)
+	}
+	different, err := w.sameAsFresh(ctx)
+	r.Different = len(different)
+	for _, name := range slices.Sorted(maps.Keys(different))[:min(len(different), 10)] {
+		say("%s is not as after a fresh start: %s", name, different[name])
+	}
+	return err
+}
+
+// watch samples until ctx ends, and tells of it.
+func (w *World) watch(ctx context.Context, o Options, l *load) []sample {
+	var out []sample
+	tick := time.NewTicker(max(o.Duration/120, time.Second))
+	defer tick.Stop()
+	told := time.Now()
+	for {
+		s, err := w.sample(ctx)
+		if err == nil {
+			out = append(out, s)
+		}
+		if len(out) > 0 && time.Since(told) >= time.Minute {
+			told = time.Now()
+			requests, longest := l.counts()
+			o.Say("%d requests, %d lost, the longest %s; %s", requests, len(l.lost()), longest.Round(time.Millisecond), out[len(out)-1])
+		}
+		select {
+		case <-ctx.Done():
+			return out
+		case <-tick.C:
+		}
+	}
+}

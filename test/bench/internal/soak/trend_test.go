@@ -1,0 +1,86 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package soak
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// at is a time of an imagined run.
+func at(s int) time.Time { return time.Unix(int64(s), 0) }
+
+func spanOf(from, to int) span { return span{at(from), at(to)} }
+
+func TestTrend(t *testing.T) {
+	samples := func(values ...float64) (out []sample) {
+		for i, v := range values {
+			out = append(out, sample{at: at(i), values: map[string]float64{Heap: v, Streams: 1}})
+		}
+		return out
+	}
+	idle := samples(9, 9, 4, 4, 40, 4)
+	idle[4].values[Streams] = 0
+	for name, tc := range map[string]struct {
+		reason  string
+		samples []sample
+		want    Trend
+		fails   bool
+	}{
+		"Still":  {reason: "What stays does not grow", samples: samples(9, 9, 4, 4, 4), want: Trend{First: 4, Last: 4}},
+		"Grows":  {reason: "Half of the mean in two seconds is twice as much in eight", samples: samples(0, 0, 3, 4, 5), want: Trend{First: 3, Last: 5, Growth: 200}},
+		"Swings": {reason: "What comes back has not grown", samples: samples(0, 0, 4, 6, 4), want: Trend{First: 4, Last: 4}},
+		"Odd":    {reason: "One odd value is no trend", samples: samples(0, 0, 4, 4, 4, 4, 9), want: Trend{First: 4, Last: 9}},
+		"Idle":   {reason: "What a replica has without streams does not count", samples: idle, want: Trend{First: 4, Last: 4}},
+		"None":   {reason: "What is always none does not grow", samples: samples(1, 1, 0, 0, 0)},
+		"Few":    {reason: "One sample tells nothing", samples: samples(1, 1, 1), fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := trend(tc.samples, Heap, at(2), 8*time.Second)
+			if d := cmp.Diff(tc.want, got, cmpopts.EquateApprox(0, 1e-9)); d != "" || (err != nil) != tc.fails {
+				t.Errorf("%s: %v, -want, +got:\n%s", tc.reason, err, d)
+			}
+		})
+	}
+}
+
+func TestLate(t *testing.T) {
+	down := []outage{{span: spanOf(10, 70), name: "down"}}
+	for name, tc := range map[string]struct {
+		reason string
+		served span
+		want   time.Duration
+		in     string
+	}{
+		"Calm":   {reason: "Without an outage all of the time counts", served: spanOf(1, 4), want: 3 * time.Second, in: calm},
+		"After":  {reason: "What is served after an outage counts from its end", served: spanOf(5, 75), want: 5 * time.Second, in: "down"},
+		"Within": {reason: "What was written in an outage counts from its end", served: spanOf(60, 72), want: 2 * time.Second, in: "down"},
+		"Amid":   {reason: "What is served while something is away counts from when it was written", served: spanOf(20, 35), want: 15 * time.Second, in: "down"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := (&markers{all: []span{tc.served}}).late(down)
+			if d := cmp.Diff(map[string]time.Duration{tc.in: tc.want}, got); d != "" {
+				t.Errorf("%s: -want, +got:\n%s", tc.reason, d)
+			}
+		})
+	}
+}
+
+func TestLost(t *testing.T) {
+	l := &load{excused: []span{spanOf(10, 20), {began: at(50)}}}
+	for _, s := range []span{spanOf(1, 5), spanOf(9, 11), spanOf(12, 30), spanOf(21, 22), spanOf(60, 61)} {
+		l.failed = append(l.failed, failure{span: s})
+	}
+	var got []span
+	for _, f := range l.lost() {
+		got = append(got, f.span)
+	}
+	want := []span{spanOf(1, 5), spanOf(21, 22)}
+	if d := cmp.Diff(want, got, cmp.AllowUnexported(span{})); d != "" {
+		t.Errorf("requests while Envoy is away are excused, and no others: -want, +got:\n%s", d)
+	}
+}

@@ -1,0 +1,189 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package soak
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// freshLimit is how long Envoy may take to have all after a start.
+const freshLimit = 20 * time.Second
+
+// right waits until each rule of each route is answered by its own target, and tells how
+// many are not.
+func (w *World) right(ctx context.Context) (wrong []string) {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	c := w.gateway.Client()
+	defer c.CloseIdleConnections()
+	for _, r := range w.model.routes {
+		for _, t := range r.rules {
+			if err := until(ctx, func(ctx context.Context) error { return w.probe(ctx, c, r, t) }); err != nil {
+				wrong = append(wrong, err.Error())
+			}
+		}
+	}
+	return wrong
+}
+
+// sameAsFresh compares what Envoy has with what it is given when it and all others have
+// just been started. It returns how resources differ, by name.
+func (w *World) sameAsFresh(ctx context.Context) (map[string]string, error) {
+	long, err := w.config(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.startAnew(ctx); err != nil {
+		return nil, err
+	}
+	limited, cancel := context.WithTimeout(ctx, freshLimit)
+	defer cancel()
+	var out map[string]string
+	// Endpoints come a moment after their cluster.
+	err = until(limited, func(ctx context.Context) error {
+		fresh, err := w.config(ctx)
+		if err != nil {
+			return err
+		}
+		out = differences(fresh, long)
+		if len(out) > 0 {
+			return errors.Errorf("%d resources differ", len(out))
+		}
+		return nil
+	})
+	if err != nil && out == nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// differences by name.
+func differences(want, got map[string]string) map[string]string {
+	out := map[string]string{}
+	for _, m := range []map[string]string{want, got} {
+		for name := range m {
+			if diff := cmp.Diff(want[name], got[name]); diff != "" {
+				out[name] = diff
+			}
+		}
+	}
+	return out
+}
+
+// startAnew ends the replicas, Envoy Gateway and Envoy, and starts them again.
+func (w *World) startAnew(ctx context.Context) error {
+	if err := w.gateway.KillEnvoy(); err != nil {
+		return err
+	}
+	for _, r := range w.replicas {
+		if err := r.running().Kill(); err != nil {
+			return err
+		}
+		if err := r.start(ctx); err != nil {
+			return err
+		}
+	}
+	if err := w.gateway.Restart(ctx); err != nil {
+		return err
+	}
+	if err := w.gateway.StartEnvoy(ctx); err != nil {
+		return err
+	}
+	if err := w.answers(ctx); err != nil {
+		return err
+	}
+	if wrong := w.right(ctx); len(wrong) > 0 {
+		return errors.Errorf("%d rules are not answered after a start, the first: %s", len(wrong), wrong[0])
+	}
+	return nil
+}
+
+// config of Envoy: of each resource its content, but for when it came, and for how
+// endpoints fare.
+func (w *World) config(ctx context.Context) (map[string]string, error) {
+	b, err := w.gateway.Admin(ctx, "/config_dump?include_eds")
+	if err != nil {
+		return nil, err
+	}
+	var dump struct {
+		Configs []map[string]any `json:"configs"`
+	}
+	if err := json.Unmarshal(b, &dump); err != nil {
+		return nil, errors.Wrap(err, "cannot read what Envoy has")
+	}
+	out := map[string]string{}
+	for _, c := range dump.Configs {
+		kind, _ := c["@type"].(string)
+		if strings.Contains(kind, "Bootstrap") || strings.Contains(kind, "Secrets") {
+			continue
+		}
+		for _, key := range slices.Sorted(maps.Keys(c)) {
+			list, ok := c[key].([]any)
+			if !ok {
+				continue
+			}
+			for _, one := range list {
+				plain := settled(one)
+				b, err := json.Marshal(plain)
+				if err != nil {
+					return nil, errors.Wrap(err, "cannot encode what Envoy has")
+				}
+				out[key+" "+nameOf(plain)] = string(b)
+			}
+		}
+	}
+	return out, nil
+}
+
+// settled is v without what differs from run to run.
+func settled(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for k, of := range v {
+			switch k {
+			case "last_updated", "version_info", "health_status", "client_status":
+			default:
+				out[k] = settled(of)
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = settled(v[i])
+		}
+		return out
+	}
+	return v
+}
+
+// nameOf what an entry of a dump is about.
+func nameOf(v any) string {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return fmt.Sprint(v)
+	}
+	for _, k := range []string{"name", "cluster_name"} {
+		if n, ok := m[k].(string); ok {
+			return n
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		if of, ok := m[k].(map[string]any); ok {
+			return nameOf(of)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,282 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package soak
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+
+	egv1alpha1 "github.com/envoyproxy/gateway/api/v1alpha1"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
+	"github.com/tailscale-gateway/tailscale-gateway/test/bench/internal/gateway"
+	"github.com/tailscale-gateway/tailscale-gateway/test/standalone"
+)
+
+const (
+	// Ports of a replica.
+	hooksPort   = 5005
+	edsPort     = 5006
+	observePort = 8080
+
+	owner = "soak"
+
+	// creators write objects at once.
+	creators = 16
+
+	// startLimit is how long anything may take to start, or to come back.
+	startLimit = 3 * time.Minute
+	stopLimit  = 30 * time.Second
+
+	// poll is the pause between two looks, and again that before a write is repeated.
+	poll  = 100 * time.Millisecond
+	again = 500 * time.Millisecond
+)
+
+// A World is all that runs.
+type World struct {
+	model *wanted
+	quiet []*target
+	log   *os.File
+
+	kube     client.Client
+	api      *apiserver.Server
+	gateway  *standalone.Gateway
+	backends []*http.Server
+	replicas [2]*replica
+}
+
+// start all, and wait until all routes answer.
+func start(ctx context.Context, o Options) (*World, error) {
+	w := &World{model: newModel(o.Seed, o.Routes, max(o.Routes/4, 1))}
+	for i := range quietTargets {
+		w.quiet = append(w.quiet, &target{name: fmt.Sprintf("quiet-%d", i), addresses: []string{fmt.Sprintf("192.0.2.%d", 2+i)}})
+	}
+	if err := w.start(ctx, o); err != nil {
+		return nil, errors.Join(err, w.stop())
+	}
+	return w, nil
+}
+
+func (w *World) start(ctx context.Context, o Options) error {
+	if err := os.MkdirAll(o.Logs, 0o755); err != nil {
+		return errors.Wrap(err, "cannot make the folder of logs")
+	}
+	var err error
+	if w.log, err = os.Create(filepath.Join(o.Logs, "soak.log")); err != nil {
+		return errors.Wrap(err, "cannot make a log file")
+	}
+	if err := w.startAPIServer(ctx); err != nil {
+		return err
+	}
+	if err := w.create(ctx); err != nil {
+		return err
+	}
+	kinds := func(names ...string) (out []schema.GroupVersionKind) {
+		for _, n := range names {
+			out = append(out, gatewayv1alpha1.SchemeGroupVersion.WithKind(n))
+		}
+		return out
+	}
+	w.gateway, err = standalone.Start(ctx, standalone.Options{
+		ExtensionAddress: netip.AddrPortFrom(standalone.ServiceAddress(), hooksPort),
+		Backends:         kinds(gatewayv1alpha1.TailscaleServicesKind, gatewayv1alpha1.TailscaleEndpointsKind),
+		Policies:         kinds(gatewayv1alpha1.TailscaleRevisionKind),
+		Kubeconfig:       w.api.Kubeconfig,
+		OwnEnvoy:         true,
+		Log:              w.log,
+	})
+	if err != nil {
+		return err
+	}
+	if err := w.serveBackends(ctx); err != nil {
+		return err
+	}
+	for i := range w.replicas {
+		if w.replicas[i], err = w.newReplica(ctx, i, o.Program); err != nil {
+			return err
+		}
+		if err := w.replicas[i].start(ctx); err != nil {
+			return err
+		}
+	}
+	if err := w.lead(ctx, map[int]int{}); err != nil {
+		return err
+	}
+	if err := w.put(ctx, gateway.Gateway()); err != nil {
+		return err
+	}
+	return w.gateway.StartEnvoy(ctx)
+}
+
+func (w *World) startAPIServer(ctx context.Context) error {
+	crds, err := standalone.CRDs(ctx)
+	if err != nil {
+		return err
+	}
+	root, err := apiserver.Root()
+	if err != nil {
+		return err
+	}
+	crds = append(crds, filepath.Join(root, "cluster", "charts", "tailscale-gateway-extension", "crds"))
+	if w.api, err = apiserver.Start(ctx, apiserver.Options{CRDs: crds, Composites: true, Log: w.log}); err != nil {
+		return err
+	}
+	scheme, err := index.Scheme()
+	if err != nil {
+		return err
+	}
+	if err := egv1alpha1.AddToScheme(scheme); err != nil {
+		return errors.Wrap(err, "cannot add Envoy Gateway's kinds to the scheme")
+	}
+	w.kube, err = client.New(w.api.Config, client.Options{Scheme: scheme})
+	return errors.Wrap(err, "cannot make a client of the API server")
+}
+
+// create all objects but the Gateway.
+func (w *World) create(ctx context.Context) error {
+	objects := []client.Object{egressPods(), w.model.proxySet()}
+	for _, t := range append(w.model.targets, w.quiet...) {
+		objects = append(objects, t.objects()...)
+	}
+	for i := range quietRoutes {
+		objects = append(objects, w.quietRoute(i).object())
+	}
+	for _, r := range w.model.routes {
+		objects = append(objects, r.object())
+		if r.connections > 0 {
+			objects = append(objects, r.policy())
+		}
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(creators)
+	for _, o := range objects {
+		g.Go(func() error { return w.apply(ctx, o) })
+	}
+	return g.Wait()
+}
+
+// quietRoute is one that nobody changes.
+func (w *World) quietRoute(i int) *route {
+	return &route{name: fmt.Sprintf("quiet-%d", i), rules: []*target{w.quiet[i%len(w.quiet)]}}
+}
+
+func (w *World) serveBackends(ctx context.Context) error {
+	for _, port := range []int{gateway.BackendPort, remotePort} {
+		l, err := w.gateway.Listen(ctx, "tcp", fmt.Sprintf("0.0.0.0:%d", port))
+		if err != nil {
+			return errors.Wrap(err, "cannot listen for backends")
+		}
+		s := gateway.Backend()
+		w.backends = append(w.backends, s)
+		go func() { _ = s.Serve(l) }() // Ends by Close.
+	}
+	return nil
+}
+
+// put objects, however long the API server is away.
+func (w *World) put(ctx context.Context, objects ...client.Object) error {
+	for _, o := range objects {
+		if err := w.insist(ctx, func() error { return w.apply(ctx, o) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove objects likewise.
+func (w *World) remove(ctx context.Context, objects ...client.Object) error {
+	for _, o := range objects {
+		err := w.insist(ctx, func() error {
+			return errors.Wrapf(client.IgnoreNotFound(w.kube.Delete(ctx, o)), "cannot delete %T %s", o, o.GetName())
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// insist that something is written.
+func (w *World) insist(ctx context.Context, do func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	return every(ctx, again, func(context.Context) error { return do() })
+}
+
+// apply an object as a whole, but for its status.
+func (w *World) apply(ctx context.Context, o client.Object) error {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return errors.Wrap(err, "cannot convert an object")
+	}
+	delete(content, "status")
+	gvk, err := apiutil.GVKForObject(o, w.kube.Scheme())
+	if err != nil {
+		return errors.Wrapf(err, "cannot tell the kind of %T", o)
+	}
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(gvk)
+	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
+	return errors.Wrapf(w.kube.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(owner), client.ForceOwnership), "cannot apply %s %s", gvk.Kind, o.GetName())
+}
+
+// stop all.
+func (w *World) stop() error {
+	var errs []error
+	for _, r := range w.replicas {
+		if r != nil {
+			errs = append(errs, r.close())
+		}
+	}
+	if w.gateway != nil {
+		errs = append(errs, w.gateway.Stop())
+	}
+	for _, b := range w.backends {
+		errs = append(errs, errors.Wrap(b.Close(), "cannot stop a backend"))
+	}
+	if w.api != nil {
+		errs = append(errs, w.api.Stop())
+	}
+	if w.log != nil {
+		errs = append(errs, errors.Wrap(w.log.Close(), "cannot close the log file"))
+	}
+	return errors.Join(errs...)
+}
+
+// until check is content, or ctx ends: then its last error is the result.
+func until(ctx context.Context, check func(context.Context) error) error {
+	return every(ctx, poll, check)
+}
+
+func every(ctx context.Context, pause time.Duration, check func(context.Context) error) error {
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for {
+		err := check(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-tick.C:
+		}
+	}
+}
