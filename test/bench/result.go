@@ -48,6 +48,24 @@ func compared(name string, value, baseline float64, unit string, goal float64) R
 	return Result{Name: name, Value: value, Unit: unit, Baseline: &baseline, Ratio: &ratio, Goal: goal, Holds: ratio <= goal}
 }
 
+// paired makes a result of times that were taken in turns: its ratio is the median of the
+// ratios of each pair, which one odd time on either side does not move.
+func paired(name string, values, baselines []time.Duration, goal float64) Result {
+	ratios := make([]float64, min(len(values), len(baselines)))
+	for i := range ratios {
+		ratios[i] = values[i].Seconds() / baselines[i].Seconds()
+	}
+	r := compared(name, milliseconds(median(values)), milliseconds(median(baselines)), "ms", goal)
+	ratio := 0.0
+	if len(ratios) > 0 {
+		ratio = rounded(slices.Sorted(slices.Values(ratios))[len(ratios)/2])
+	}
+	r.Ratio, r.Holds = &ratio, len(ratios) > 0 && ratio <= goal
+	return r
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
 func rounded(v float64) float64 { return math.Round(v*1000) / 1000 }
 
 // percentile is the time that so many of 100 stay within.

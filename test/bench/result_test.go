@@ -36,6 +36,42 @@ func TestP95(t *testing.T) {
 	}
 }
 
+func TestPaired(t *testing.T) {
+	ms := func(all ...int) (out []time.Duration) {
+		for _, n := range all {
+			out = append(out, time.Duration(n)*time.Millisecond)
+		}
+		return out
+	}
+	result := func(value, baseline, ratio float64, holds bool) Result {
+		return Result{Name: "a", Value: value, Unit: "ms", Baseline: &baseline, Ratio: &ratio, Goal: 1.5, Holds: holds}
+	}
+	for name, tc := range map[string]struct {
+		reason          string
+		ours, baselines []time.Duration
+		want            Result
+	}{
+		"Outlier": {
+			reason: "One odd time decides nothing", ours: ms(200, 220, 210), baselines: ms(190, 70, 200),
+			want: result(210, 190, 1.053, true),
+		},
+		"Load": {
+			reason: "Load that meets both times of a pair decides nothing", ours: ms(200, 2000, 100), baselines: ms(100, 1000, 50),
+			want: result(200, 100, 2, false),
+		},
+		"Nothing": {
+			reason: "What was not measured holds nothing", want: Result{Name: "a", Unit: "ms", Baseline: new(float64), Ratio: new(float64), Goal: 1.5},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := paired("a", tc.ours, tc.baselines, 1.5)
+			if d := cmp.Diff(tc.want, got); d != "" {
+				t.Errorf("%s: -want, +got:\n%s", tc.reason, d)
+			}
+		})
+	}
+}
+
 func TestResults(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out", "bench.json")
 	if err := write(path, []Result{plain("a", 3, "calls", 2), plain("b", 1, "calls", 2)}); err != nil {
