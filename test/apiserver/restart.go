@@ -42,10 +42,10 @@ func (s *Server) Crash() error {
 		return errors.Wrap(err, "cannot kill kube-apiserver")
 	}
 	// Its address is taken until it is gone.
-	for range time.NewTicker(readyPoll).C {
-		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
-			break
-		}
+	tick := time.NewTicker(readyPoll)
+	defer tick.Stop()
+	for !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		<-tick.C
 	}
 	return nil
 }
