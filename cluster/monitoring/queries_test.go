@@ -19,6 +19,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/eds"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/gateways"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/health"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/observe"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent"
@@ -94,6 +95,7 @@ func known() map[string]bool {
 			observe.NewObserver(observe.Options{}, eds.NewServer(nil, eds.Options{}).Metrics(), index.NewStore().Metrics()).Metrics(),
 			gateways.NewController(nil, nil, gateways.Options{}).Metrics(),
 			tailscale.NewMetrics(), tailscale.NewPool(tailscale.Options{}), agent.NewMetrics().Collector(),
+			health.NewProber(index.NewStore(), health.Options{}).Metrics(),
 			managed.NewMRMetricRecorder(), statemetrics.NewMRStateMetrics(),
 		} {
 			c.Describe(ch)
