@@ -174,6 +174,12 @@ func (s *share) collides(g tailnetv1alpha1.ReportedGeneratedRoute) bool {
 
 // extensionServerReady tells whether there is an extension that serves the Gateway.
 func (s *share) extensionServerReady() compose.Condition {
+	if s.xr.Spec.ExtensionServer != nil {
+		return compose.Condition{
+			Status: compose.False, Reason: meta.ReasonUnsupported,
+			Message: "spec.extensionServer makes no extension: an object of a namespace cannot let it read routes of the cluster; install the chart tailscale-gateway-extension beside Envoy Gateway, and remove spec.extensionServer",
+		}
+	}
 	if s.report == nil {
 		return compose.Condition{
 			Status: compose.False, Reason: meta.ReasonNoExtension,
@@ -201,7 +207,7 @@ func (s *share) withoutReport() string {
 // problem tells that there is something to mend or to wait for, whatever the children
 // say of themselves. Routes that collide are none: the others answer.
 func (s *share) problem() bool {
-	if s.gateway.valid().Status != compose.True || s.report == nil && s.needsReport() {
+	if s.gateway.valid().Status != compose.True || s.report == nil && s.needsReport() || s.xr.Spec.ExtensionServer != nil {
 		return true
 	}
 	for _, t := range s.tailnets {

@@ -27,6 +27,9 @@ type gateway struct {
 
 	// services that say that they are the Gateway's.
 	services []corev1.Service
+
+	// merged tells that they are those that all Gateways of its class share.
+	merged bool
 }
 
 // newGateway prefers a Gateway's own Services to those that its class shares: they
@@ -37,7 +40,7 @@ func newGateway(ref gatewayv1alpha1.GatewayRef, g *gwapiv1.Gateway, own, merged 
 	}
 	out := &gateway{ref: ref, gateway: g, services: stay(own)}
 	if len(out.services) == 0 {
-		out.services = stay(merged)
+		out.services, out.merged = stay(merged), true
 	}
 	return out
 }
@@ -114,6 +117,32 @@ func (g *gateway) status() *gatewayv1alpha1.GatewayStatus {
 		})
 	}
 	return out
+}
+
+// ports at which the Gateway answers by TCP, those of ListenerSets included. A Service
+// that several Gateways share has those of others, too: of it only the Gateway's own
+// listeners are known. A port that somebody patched into the Service is none.
+func (g *gateway) ports() []int32 {
+	s := g.service()
+	if s == nil {
+		return nil
+	}
+	var out []int32
+	for _, p := range s.Spec.Ports {
+		own := slices.ContainsFunc(g.gateway.Spec.Listeners, func(l gwapiv1.Listener) bool { return l.Port == p.Port && serves(s, l) })
+		if p.Protocol == corev1.ProtocolTCP && (own || !g.merged && ofListener(p)) {
+			out = append(out, p.Port)
+		}
+	}
+	return out
+}
+
+// ofListener tells by its name whether Envoy Gateway made a port for a listener
+// (envoyproxy/gateway v1.9 internal/gatewayapi/listener.go, irListenerPortName).
+func ofListener(p corev1.ServicePort) bool {
+	return slices.ContainsFunc([]string{"http", "https", "tls", "tcp"}, func(protocol string) bool {
+		return p.Name == fmt.Sprintf("%s-%d", protocol, p.Port)
+	})
 }
 
 // serves tells whether a Service has a port for a listener. Envoy Gateway opens

@@ -12,6 +12,7 @@ import (
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 )
 
 // A sharedListener is a port of the Gateway that a tailnet reaches. Listeners of one
@@ -26,21 +27,19 @@ type sharedListener struct {
 // shareListeners that were chosen, or all that a Tailscale Service can have a port for,
 // by port. A mistake in what was chosen is told for the user; the other listeners are
 // shared nevertheless.
-func shareListeners(name string, chosen []gatewayv1alpha1.SharedListener, found *gatewayv1alpha1.GatewayStatus) (out []sharedListener, mistake string) {
-	if found == nil {
+func (s *share) shareListeners(chosen []gatewayv1alpha1.SharedListener) (out []sharedListener, mistake string) {
+	if s.found == nil {
 		return nil, ""
 	}
 	if len(chosen) == 0 {
-		for _, l := range found.Listeners {
-			if l.Protocol != string(gwapiv1.UDPProtocolType) {
-				out = append(out, sharedListener{port: l.Port, vipPort: l.Port})
-			}
+		for _, p := range s.gateway.ports() {
+			out = append(out, sharedListener{port: p, vipPort: p})
 		}
 		return sortListeners(out), ""
 	}
 	takes := map[int32]sharedListener{}
 	for _, c := range chosen {
-		l, m := shareListener(name, c, found.Listeners)
+		l, m := shareListener(s.gateway.name(), c, s.found.Listeners)
 		if other, taken := takes[l.vipPort]; m == "" && taken && other != l {
 			m = fmt.Sprintf("listener %q would have port %d of the Tailscale Service, which leads elsewhere; give it another vipPort", c.Name, l.vipPort)
 		}
@@ -75,15 +74,14 @@ func sortListeners(in []sharedListener) []sharedListener {
 	return slices.Compact(in)
 }
 
-// backend of a Tailscale Service that leads to a listener. In a step there is no
-// TailscaleGateway to name, but the Service in front of the Gateway is known.
+// backend of a Tailscale Service that leads to a listener. It says the host: the
+// service would else require the TailscaleGateway, whose status changes with each
+// service, and in a step there is none.
 func (s *share) backend(l sharedListener) gatewayv1alpha1.Backend {
 	b := gatewayv1alpha1.Backend{
-		Kind: gatewayv1alpha1.BackendKindGateway, Name: s.owner.Name,
+		Kind: gatewayv1alpha1.BackendKindGateway, Name: compose.ChildName(s.owner.Name),
+		Host: serviceHost(s.found.Service.Namespace, s.found.Service.Name),
 		Port: l.port, VIPPort: ptr.To(l.vipPort),
-	}
-	if s.step {
-		b.Kind, b.Name, b.Host = gatewayv1alpha1.BackendKindExternal, "gateway", serviceHost(s.found.Service.Namespace, s.found.Service.Name)
 	}
 	switch l.identity {
 	case gatewayv1alpha1.ClientIdentityProxyProtocol:

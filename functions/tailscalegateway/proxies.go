@@ -197,11 +197,20 @@ func (s *share) composeEndpoints(p *proxies) *gatewayv1alpha1.TailscaleEndpoints
 }
 
 // excludeItself from what a Gateway finds in a tailnet: a route to its own Tailscale
-// Service would lead in a circle.
+// Service would lead in a circle, and its ingress proxies serve nothing else. Egress
+// proxies leave themselves out.
 func (s *share) excludeItself(t *tailnet, d *gatewayv1alpha1.AutoDiscovery) {
-	own := s.gatewayServiceName(t)
-	if s.sharing() == gatewayv1alpha1.RouteSharingGateway && len(d.ExcludeNames) < maxPatterns && !slices.Contains(d.ExcludeNames, own) {
-		d.ExcludeNames = append(slices.Clone(d.ExcludeNames), own)
+	var own []string
+	if s.sharing() == gatewayv1alpha1.RouteSharingGateway {
+		own = append(own, s.gatewayServiceName(t))
+	}
+	if t.ingress != nil {
+		own = append(own, compose.HostName(s.owner.Namespace, compose.ChildName(t.ingress.name, string(t.ingress.direction)))+"-*")
+	}
+	for _, n := range own {
+		if len(d.ExcludeNames) < maxPatterns && !slices.Contains(d.ExcludeNames, n) {
+			d.ExcludeNames = append(slices.Clone(d.ExcludeNames), n)
+		}
 	}
 }
 

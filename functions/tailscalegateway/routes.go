@@ -49,15 +49,10 @@ func (s *share) routeService(t *tailnet, r tailnetv1alpha1.ReportedRoute) *servi
 	}
 	s.answer(v, slices.DeleteFunc(slices.Clone(t.shared), func(l sharedListener) bool { return !slices.Contains(r.Ports, l.port) }))
 	if len(v.backends) == 0 && v.mistake == "" {
-		v.lost = !s.serves(r.Ports)
-		v.omitted = "None of its listeners is shared with the tailnet; those of ListenerSets are not"
+		v.lost = !slices.ContainsFunc(s.gateway.ports(), func(p int32) bool { return slices.Contains(r.Ports, p) })
+		v.omitted = "None of its listeners is shared with the tailnet"
 	}
 	return v
-}
-
-// serves tells whether the Gateway has a listener at one of these ports.
-func (s *share) serves(ports []int32) bool {
-	return slices.ContainsFunc(s.found.Listeners, func(l gatewayv1alpha1.GatewayListener) bool { return slices.Contains(ports, l.Port) })
 }
 
 // backendServices of a tailnet, by namespace and name. One has the ports at which any

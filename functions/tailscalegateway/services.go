@@ -277,12 +277,10 @@ func (v *service) problem() string {
 	return ""
 }
 
-// desireServices that can be. A new one has to wait for proxies that it can select,
-// and for the status that tells it of the Gateway: it would be refused before. They
+// desireServices that can be. A new one has to wait for proxies that it can select. They
 // start all at once: unlike proxies each is a few writes, and the first is to answer
 // before the last is made.
 func (s *share) desireServices(r *compose.Run) error {
-	told := s.step || s.xr.Status.Gateway != nil
 	unready := 0
 	for _, v := range s.services {
 		if !v.wanted() {
@@ -295,7 +293,7 @@ func (s *share) desireServices(r *compose.Run) error {
 			}
 			v.keep = true
 		}
-		if v.observed == nil && (v.keep || !told || !v.tailnet.ingress.accepted()) {
+		if v.observed == nil && (v.keep || !v.tailnet.ingress.accepted()) {
 			r.NotReady()
 			continue
 		}
@@ -305,6 +303,11 @@ func (s *share) desireServices(r *compose.Run) error {
 		if err := r.Desire(v.key(), s.composeService(v), v.ready()); err != nil {
 			return err
 		}
+	}
+	// Crossplane would name those that are not ready, and write the composite each time
+	// that one becomes so.
+	if unready > 0 {
+		r.NotReady()
 	}
 	if unready > manyServices {
 		r.LookAgain()

@@ -185,7 +185,7 @@ func (s *share) plan(r *compose.Run) error {
 		return err
 	}
 	for _, t := range s.tailnets {
-		t.shared, t.mistake = shareListeners(s.gateway.name(), t.Listeners, s.found)
+		t.shared, t.mistake = s.shareListeners(t.Listeners)
 	}
 	s.planServices(observed)
 	return nil
@@ -209,7 +209,7 @@ func (s *share) conditionTypes() []xpv2.ConditionType {
 	if s.generates() {
 		out = append(out, meta.TypeRoutesReady)
 	}
-	if s.needsReport() {
+	if s.needsReport() || s.xr.Spec.ExtensionServer != nil {
 		out = append(out, meta.TypeExtensionServerReady)
 	}
 	return out

@@ -83,7 +83,7 @@ func (t *tailnet) status() gatewayv1alpha1.GatewayTailnetStatus {
 	if c := found.GetCondition(meta.TypeDiscoverySuccessful); c.Status == corev1.ConditionFalse {
 		out.Message = cmp.Or(out.Message, c.Message)
 	}
-	out.DiscoveredServices = ptr.To(int32(len(found.DiscoveredEndpoints))) //nolint:gosec // The schema bounds the list.
+	out.DiscoveredServices = ptr.To(int32(len(found.DiscoveredEndpoints)))
 	out.LastSync = found.LastSync
 	return out
 }

@@ -21,8 +21,9 @@ import (
 // protocolUDP is that of a listener which a Tailscale Service has no port for.
 const protocolUDP = "UDP"
 
-// requireGateway is a TailscaleGateway. Its status changes only when its Gateway's
-// Service or listeners do.
+// requireGateway is a TailscaleGateway. Its status tells of its Gateway's Service and
+// listeners. One with tailnets changes with the services that it composes, too: those
+// say the host.
 func requireGateway(namespace, name string) compose.Requirement {
 	return compose.Requirement{
 		Key:        "gateway-" + name,
@@ -33,13 +34,13 @@ func requireGateway(namespace, name string) compose.Requirement {
 	}
 }
 
-// requireGateways that are backends. It returns false while Crossplane has not
+// requireGateways that are backends without a host. It returns false while Crossplane has not
 // looked for all of them.
 func (s *service) requireGateways(r *compose.Run) (bool, error) {
 	s.gateways = map[string]*gatewayv1alpha1.TailscaleGateway{}
 	all := true
 	for _, b := range s.xr.Spec.Backends {
-		if b.Kind != gatewayv1alpha1.BackendKindGateway {
+		if b.Kind != gatewayv1alpha1.BackendKindGateway || b.Host != "" {
 			continue
 		}
 		need := requireGateway(s.owner.Namespace, b.Name)
@@ -85,6 +86,9 @@ func serviceHost(namespace, name string) string { return name + "." + namespace 
 // locateGateway at the port of one of its listeners.
 func (s *service) locateGateway(b gatewayv1alpha1.Backend, port int32) (tailnetv1alpha1.AttachmentBackend, *specError) {
 	none := tailnetv1alpha1.AttachmentBackend{}
+	if b.Host != "" {
+		return tailnetv1alpha1.AttachmentBackend{Host: b.Host, Port: port}, nil
+	}
 	g := s.gateways[b.Name]
 	if g == nil {
 		return none, &specError{
