@@ -135,7 +135,7 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 	if c.Probe {
 		below.Go(func() error { return prober.run(base, src.Synced()) })
 	}
-	if one != nil {
+	if one != nil && len(one.duties) > 0 {
 		below.Go(func() error { return one.run(base, src.Synced()) })
 	}
 	if shared != nil {

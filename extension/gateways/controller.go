@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -122,11 +123,15 @@ func (c *Controller) Write(ctx context.Context) {
 		if down || ctx.Err() != nil {
 			return
 		}
-		if err := c.reconcile(ctx, n); err != nil && ctx.Err() == nil {
+		switch err := c.reconcile(ctx, n); {
+		case err == nil:
+			q.Forget(n)
+		case kerrors.IsConflict(err):
+			// Another was first. What it wrote is on its way here.
+			q.AddRateLimited(n)
+		default:
 			c.log.Info("Cannot keep what a TailscaleGateway needs, and will try again", "name", n, "error", err)
 			q.AddRateLimited(n)
-		} else {
-			q.Forget(n)
 		}
 		q.Done(n)
 	}

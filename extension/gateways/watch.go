@@ -194,22 +194,28 @@ func (c *Controller) all(ctx context.Context, opts ...client.ListOption) []types
 }
 
 // Watch all kinds, until ctx ends. A kind whose CRD comes later is picked up within 10
-// seconds.
+// seconds. Nothing is written before all that the API server knows are watched: half of
+// it would be taken for all.
 func (c *Controller) Watch(ctx context.Context) error {
 	missing := c.kinds()
 	retry := time.NewTicker(retryInterval)
 	defer retry.Stop()
 	for {
+		all := true
 		for _, k := range slices.Sorted(maps.Keys(missing)) {
 			err := c.watch(ctx, missing[k])
-			if err == nil {
+			switch {
+			case err == nil:
 				c.knows(k)
 				delete(missing, k)
-			} else if !kmeta.IsNoMatchError(err) && ctx.Err() == nil {
+			case !kmeta.IsNoMatchError(err) && ctx.Err() == nil:
+				all = false
 				c.log.Info("Cannot watch a kind, and will try again", "kind", k, "error", err)
 			}
 		}
-		c.looked()
+		if all && ctx.Err() == nil {
+			c.looked()
+		}
 		select {
 		case <-ctx.Done():
 			return nil

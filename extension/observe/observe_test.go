@@ -246,3 +246,27 @@ func TestProfiles(t *testing.T) {
 		}
 	}
 }
+
+// TestHooks shows what was asked for each Gateway, whatever became of it.
+func TestHooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gateway := ""
+		o := NewObserver(Options{Gateway: func(any) string { return gateway }})
+		for _, of := range []struct {
+			gateway string
+			fail    error
+		}{{"a/gw", nil}, {"b/gw", nil}, {"", nil}, {"a/gw", errBoom}} {
+			gateway = of.gateway
+			if err := call(t, o, time.Second, of.fail); !errors.Is(err, of.fail) {
+				t.Fatal(err)
+			}
+		}
+		now := time.Now()
+		want := map[string]Hooks{"a/gw": {Total: 2, Failed: 1, Last: now}, "b/gw": {Total: 1, Last: now.Add(-2 * time.Second)}, "c/gw": {}}
+		for g, h := range want {
+			if diff := cmp.Diff(h, o.Hooks(g)); diff != "" {
+				t.Errorf("hooks of %s: -want, +got:\n%s", g, diff)
+			}
+		}
+	})
+}

@@ -1,0 +1,78 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateways
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/apimachinery/pkg/types"
+
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+)
+
+func TestMetrics(t *testing.T) {
+	of := func(states ...tailnetv1alpha1.GeneratedRouteState) []tailnetv1alpha1.ReportedGeneratedRoute {
+		var out []tailnetv1alpha1.ReportedGeneratedRoute
+		for _, s := range states {
+			out = append(out, tailnetv1alpha1.ReportedGeneratedRoute{State: s})
+		}
+		return out
+	}
+	m := newMetrics()
+	expect := func(reason, accepted, conflict string) {
+		t.Helper()
+		want := `
+# HELP tailscale_gateway_extension_generated_routes Routes that TailscaleGateways ask to be generated, by state. The replica that writes them tells.
+# TYPE tailscale_gateway_extension_generated_routes gauge
+tailscale_gateway_extension_generated_routes{state="Accepted"} ` + accepted + `
+tailscale_gateway_extension_generated_routes{state="Conflict"} ` + conflict + `
+tailscale_gateway_extension_generated_routes{state="Pending"} 0
+tailscale_gateway_extension_generated_routes{state="Refused"} 0
+`
+		if err := testutil.CollectAndCompare(m, strings.NewReader(want)); err != nil {
+			t.Errorf("%s: %v", reason, err)
+		}
+	}
+	a, b := types.NamespacedName{Namespace: "shop", Name: "a"}, types.NamespacedName{Namespace: "shop", Name: "b"}
+	m.set(a, of(tailnetv1alpha1.GeneratedRouteAccepted, tailnetv1alpha1.GeneratedRouteConflict))
+	m.set(b, of(tailnetv1alpha1.GeneratedRouteAccepted))
+	expect("routes of all are added up", "2", "1")
+	m.set(a, nil)
+	expect("a TailscaleGateway without routes has none", "1", "0")
+	m.reset()
+	expect("another replica tells", "0", "0")
+}
+
+// TestHooks shows that a report changes because of hooks when it is time to, and not
+// while there are none.
+func TestHooks(t *testing.T) {
+	g := types.NamespacedName{Namespace: "shop", Name: "web"}
+	now := &tailnetv1alpha1.ReportedHooks{Total: 1}
+	c := NewController(nil, nil, Options{Version: "v1", Hooks: func(of string) *tailnetv1alpha1.ReportedHooks {
+		if of != "shop/web" {
+			return nil
+		}
+		return now
+	}})
+	total := func() int64 { return c.extension(g).Hooks.Total }
+	if got := total(); got != 1 {
+		t.Errorf("%d hooks at first, want 1", got)
+	}
+	now = &tailnetv1alpha1.ReportedHooks{Total: 5}
+	if got := total(); got != 1 {
+		t.Errorf("%d hooks before it is time to tell of more, want 1", got)
+	}
+	if diff := cmp.Diff([]types.NamespacedName{g}, c.moved()); diff != "" {
+		t.Errorf("whose report is to change: -want, +got:\n%s", diff)
+	}
+	if got := total(); got != 5 {
+		t.Errorf("%d hooks when it is time, want 5", got)
+	}
+	if got := c.moved(); got != nil {
+		t.Errorf("nothing was asked, and reports of %v change", got)
+	}
+}
