@@ -55,22 +55,22 @@ status:
   conditions:
   - {type: DiscoverySuccessful, status: "%[2]s", reason: Discovered, lastTransitionTime: "2026-01-02T03:04:05Z"}
 `, tailnet, successful)
-	discovered, targets := "  discoveredEndpoints:\n", "  egressTargets:\n"
+	discovered, targets := []string{"  discoveredEndpoints:"}, []string{"  egressTargets:"}
 	for _, d := range of {
 		name := strings.TrimSuffix(d, "-")
 		source, host := "Devices", name
 		if s, ok := strings.CutPrefix(name, "svc-"); ok {
 			source, host = "Services", s
 		}
-		discovered += fmt.Sprintf("  - {name: %s, source: %s, tailscaleFQDN: %s.%s.ts.net.}\n", name, source, host, tailnet)
+		discovered = append(discovered, fmt.Sprintf("  - {name: %s, source: %s, tailscaleFQDN: %s.%s.ts.net.}", name, source, host, tailnet))
 		if name == d {
-			targets += fmt.Sprintf("  - {name: %[1]s/80, address: '100.64.0.1:80', protocol: HTTP, readyProxies: 1, service: 'web-%[2]s-%[1]s:80'}\n", name, tailnet)
+			targets = append(targets, fmt.Sprintf("  - {name: %[1]s/80, address: '100.64.0.1:80', protocol: HTTP, readyProxies: 1, service: 'web-%[2]s-%[1]s:80'}", name, tailnet))
 		}
 	}
 	if len(of) == 0 {
 		return out
 	}
-	return out + discovered + targets
+	return out + strings.Join(append(discovered, targets...), "\n") + "\n"
 }
 
 // lines tell what became of wanted routes: HOST PREFIX -> BACKEND STATE MESSAGE.

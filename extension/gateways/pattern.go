@@ -22,7 +22,7 @@ type variables struct {
 // expand a pattern.
 func (v variables) expand(pattern string) (string, error) {
 	if v.domain == "" && strings.Contains(pattern, "{domain}") {
-		return "", errors.New("The domain of the tailnet is not known yet") //nolint:revive // People read it.
+		return "", errors.New("The domain of the tailnet is not known yet")
 	}
 	// Values are names, which have no variables. A Replacer is slow to make.
 	for name, value := range map[string]string{"{service}": v.service, "{tailnet}": v.tailnet, "{domain}": v.domain, "{namespace}": v.namespace} {
