@@ -13,8 +13,9 @@ import (
 // +kubebuilder:storageversion
 // +kubebuilder:resource:categories=crossplane
 
-// A TailscaleGatewayInput makes of any composite what a TailscaleGateway
-// finds. The composite must have a namespace, or a claim.
+// A TailscaleGatewayInput makes for any composite what a TailscaleGateway makes,
+// but nothing of each route: the extension knows TailscaleGateways alone. The
+// composite must have a namespace, or a claim.
 type TailscaleGatewayInput struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

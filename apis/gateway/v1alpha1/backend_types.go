@@ -40,7 +40,7 @@ const (
 )
 
 // A Backend answers one or more ports of the service.
-// +kubebuilder:validation:XValidation:rule="has(self.host) == (has(self.kind) && self.kind == 'External')",message="kind External needs host, and no other kind takes it"
+// +kubebuilder:validation:XValidation:rule="has(self.host) ? has(self.kind) && self.kind in ['External', 'TailscaleGateway'] : !has(self.kind) || self.kind != 'External'",message="kind External needs host, and kind Service takes none"
 // +kubebuilder:validation:XValidation:rule="has(self.port) || has(self.kind) && self.kind == 'TailscaleGateway'",message="port is required unless kind is TailscaleGateway"
 // +kubebuilder:validation:XValidation:rule="!has(self.proxyProtocol) || !has(self.protocol) || self.protocol == 'TCP'",message="proxyProtocol needs protocol TCP; with HTTP the client is in the headers X-Forwarded-For and Tailscale-User-Login"
 type Backend struct {
@@ -59,7 +59,8 @@ type Backend struct {
 
 	// Host of a backend of kind External: a DNS name or an address. It is
 	// resolved by the proxy pods. Hosts of the tailnet itself are not reached
-	// this way.
+	// this way. Of a TailscaleGateway it is the Service in front of its Envoys;
+	// absent means the one that its status names.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="isIP(self) || self.matches('^[a-zA-Z0-9_]([a-zA-Z0-9_-]{0,61}[a-zA-Z0-9])?([.][a-zA-Z0-9_]([a-zA-Z0-9_-]{0,61}[a-zA-Z0-9])?)*[.]?$')",message="must be a DNS name or an address, without a port"

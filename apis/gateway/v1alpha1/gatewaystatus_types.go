@@ -60,7 +60,7 @@ type GatewayServiceInfo struct {
 	// namespace and name, or Service/NAMESPACE/NAME.
 	For string `json:"for"`
 
-	// ServiceName is the Tailscale Service.
+	// ServiceName is the Tailscale Service. Absent where there can be none.
 	// +optional
 	ServiceName string `json:"serviceName,omitempty"`
 
@@ -76,7 +76,8 @@ type GatewayServiceInfo struct {
 	// Ready tells whether a proxy hosts the service.
 	Ready bool `json:"ready"`
 
-	// Message tells what is missing when the service is not ready.
+	// Message tells what is missing when the service is not ready, or why there is
+	// none.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
@@ -178,8 +179,8 @@ type TailscaleGatewayStatus struct {
 	// +optional
 	Gateway *GatewayStatus `json:"gateway,omitempty"`
 
-	// Services are the Tailscale Services of the Gateway, by name. At most 256 are
-	// listed.
+	// Services are the Tailscale Services of the Gateway: its own first, then those
+	// of routes and of what is behind them. At most 256 are listed.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=256

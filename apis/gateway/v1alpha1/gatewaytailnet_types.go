@@ -79,6 +79,8 @@ type GatewayProxy struct {
 }
 
 // A GatewayVIPService is what Tailscale Services of a Gateway have in common.
+// +kubebuilder:validation:XValidation:rule="has(self.name) == has(oldSelf.name)",message="name cannot be set or removed later; make another TailscaleGateway instead"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.sharing) || oldSelf.sharing != 'Shared' || (has(self.sharing) && self.sharing == 'Shared')",message="sharing cannot go back from Shared to Exclusive; make another TailscaleGateway instead"
 type GatewayVIPService struct {
 	// Name of the Gateway's Tailscale Service. Absent means svc: and the name of
 	// the TailscaleGateway. It matters only when routeSharing is Gateway.
@@ -268,7 +270,9 @@ type GatewayTailnet struct {
 	VIPService GatewayVIPService `json:"vipService,omitempty"`
 
 	// Listeners that the tailnet reaches. Absent means all that a Tailscale
-	// Service can have a port for: all but those of UDP.
+	// Service can have a port for, those of ListenerSets included: all but those
+	// of UDP. Of Gateways that are merged into one, those of ListenerSets are not
+	// among them.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64

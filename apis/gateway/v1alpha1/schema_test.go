@@ -17,6 +17,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	schemacel "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -204,6 +205,7 @@ func (s served) answer(t *testing.T, o, old map[string]any) field.ErrorList {
 	t.Helper()
 	defaulting.Default(o, s.structural)
 	errs := validation.ValidateCustomResource(nil, o, s.schema)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.structural, o)...)
 	if s.rules == nil {
 		return errs
 	}

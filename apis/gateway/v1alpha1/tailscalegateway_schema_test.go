@@ -48,6 +48,26 @@ func TestTailscaleGatewaySchema(t *testing.T) {
 			spec:   "{gatewayRef: {namespace: a.b, name: eg}}",
 			want:   "spec.gatewayRef.namespace",
 		},
+		"Sharing": {
+			reason: "What is shared is one of three.",
+			spec:   "{gatewayRef: {name: eg}, routeSharing: Listener}",
+			want:   "spec.routeSharing: Unsupported value",
+		},
+		"TailnetTwice": {
+			reason: "A name stands for one tailnet.",
+			spec:   "{gatewayRef: {name: eg}, tailnets: [{name: corp}, {name: corp}]}",
+			want:   "spec.tailnets[1]: Duplicate value",
+		},
+		"TailnetName": {
+			reason: "The name of a tailnet stands in host names.",
+			spec:   "{gatewayRef: {name: eg}, tailnets: [{name: Corp}]}",
+			want:   "spec.tailnets[0].name",
+		},
+		"TailnetKind": {
+			reason: "Only TailscaleTailnets are tailnets.",
+			spec:   "{gatewayRef: {name: eg}, tailnets: [{name: corp, tailscaleTailnetRef: {kind: Tailnet, name: corp}}]}",
+			want:   "spec.tailnets[0].tailscaleTailnetRef.kind: Unsupported value",
+		},
 	}
 	c := load(t, "tailscalegateways")
 	for name, tc := range cases {
@@ -57,14 +77,193 @@ func TestTailscaleGatewaySchema(t *testing.T) {
 	}
 }
 
-func TestTailscaleGatewayDefaults(t *testing.T) {
-	s := load(t, "tailscalegateways")
-	o := parse(t, "spec: {gatewayRef: {name: eg}}")
-	if errs := s.validate(t, o, nil); len(errs) > 0 {
-		t.Fatal(errs.ToAggregate())
+func TestTailscaleGatewayTailnetSchema(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		tailnet string
+		want    string
+	}{
+		"OwnPatterns": {
+			reason: "Patterns are one's own to choose.",
+			tailnet: `{name: corp, serviceDiscovery: {patterns: ["api-*"]}, routeGeneration: {
+				ingress: {hostPattern: "{service}.internal.company.com", pathPrefix: /inbound/, protocol: HTTPS},
+				egress: {hostPattern: "{service}.internal.company.com", pathPrefix: "/custom-api/{service}/", protocol: HTTP}}}`,
+		},
+		"AllVariables": {
+			reason:  "All variables may stand in a host and in a path.",
+			tailnet: `{name: corp, routeGeneration: {egress: {hostPattern: "*.{service}.{tailnet}.{domain}.{namespace}.example.com", pathPrefix: "/{namespace}/{tailnet}/{domain}/{service}"}}}`,
+		},
+		"UnknownVariable": {
+			reason:  "A variable that is not known would stay as it is.",
+			tailnet: `{name: corp, routeGeneration: {egress: {hostPattern: "{service}.{cluster}.local"}}}`,
+			want:    "hostPattern: Invalid value",
+		},
+		"HostUpperCase": {
+			reason:  "A host of a route is in lower case.",
+			tailnet: `{name: corp, routeGeneration: {egress: {hostPattern: "{service}.Example.com"}}}`,
+			want:    "must be a DNS name in lower case",
+		},
+		"PathWithoutSlash": {
+			reason:  "A path begins with a slash.",
+			tailnet: `{name: corp, routeGeneration: {egress: {pathPrefix: "api/{service}/"}}}`,
+			want:    "must begin with / and be a path",
+		},
+		"DoubleSlash": {
+			reason:  "The Gateway API takes no empty segments.",
+			tailnet: `{name: corp, routeGeneration: {egress: {pathPrefix: "/api//{service}/"}}}`,
+			want:    "must begin with / and be a path",
+		},
+		"OneAddressForAll": {
+			reason:  "Services that have one address cannot be told apart.",
+			tailnet: `{name: corp, routeGeneration: {egress: {hostPattern: tailscale.local, pathPrefix: /}}}`,
+			want:    "must have {service}",
+		},
+		"OneAddressForAllIngress": {
+			reason:  "Services that have one address cannot be told apart.",
+			tailnet: `{name: corp, routeGeneration: {ingress: {hostPattern: "{tailnet}.local"}}}`,
+			want:    "must have {service}",
+		},
+		"ServiceInPath": {
+			reason:  "The path alone may tell services apart.",
+			tailnet: `{name: corp, routeGeneration: {ingress: {hostPattern: tailscale.local, pathPrefix: "/{service}"}}}`,
+		},
+		"RouteProtocol": {
+			reason:  "Routes are HTTPRoutes.",
+			tailnet: `{name: corp, routeGeneration: {egress: {protocol: TCP}}}`,
+			want:    "protocol: Unsupported value",
+		},
+		"ServiceName": {
+			reason:  "The name of a Tailscale Service has a form.",
+			tailnet: `{name: corp, vipService: {name: public}}`,
+			want:    "must be svc: followed by a DNS label",
+		},
+		"ListenerTwice": {
+			reason:  "A listener has one port in a tailnet.",
+			tailnet: `{name: corp, listeners: [{name: http}, {name: http, vipPort: 8080}]}`,
+			want:    "Duplicate value",
+		},
+		"Identity": {
+			reason:  "There are two ways to tell who asks.",
+			tailnet: `{name: corp, listeners: [{name: http, identity: mTLS}]}`,
+			want:    "identity: Unsupported value",
+		},
+		"TooOften": {
+			reason:  "Tailscale's API is not to be asked all the time.",
+			tailnet: `{name: corp, serviceDiscovery: {interval: 1s}}`,
+			want:    "must be at least 5s",
+		},
+		"Source": {
+			reason:  "Only devices and services are found.",
+			tailnet: `{name: corp, serviceDiscovery: {sources: [Users]}}`,
+			want:    "Unsupported value",
+		},
 	}
-	want := map[string]any{"gatewayRef": map[string]any{"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "eg"}}
-	if diff := cmp.Diff(want, o["spec"]); diff != "" {
-		t.Errorf("defaults: -want, +got:\n%s", diff)
+	c := load(t, "tailscalegateways")
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			judge(t, tc.reason, c.create(t, "{gatewayRef: {name: eg}, tailnets: ["+tc.tailnet+"]}"), tc.want)
+		})
+	}
+}
+
+func TestTailscaleGatewayChange(t *testing.T) {
+	cases := map[string]struct {
+		reason   string
+		from, to string
+		want     string
+	}{
+		"NameChanged": {
+			reason: "A Tailscale Service keeps its name.",
+			from:   `{name: "svc:a"}`, to: `{name: "svc:b"}`,
+			want: "is immutable",
+		},
+		"NameSet": {
+			reason: "It has the name of the object until then.",
+			from:   `{}`, to: `{name: "svc:b"}`,
+			want: "cannot be set or removed later",
+		},
+		"NameRemoved": {
+			reason: "It would get the name of the object.",
+			from:   `{name: "svc:a"}`, to: `{}`,
+			want: "cannot be set or removed later",
+		},
+		"Shared": {
+			reason: "A service can be shared later.",
+			from:   `{}`, to: `{sharing: Shared}`,
+		},
+		"Unshared": {
+			reason: "Others may depend on it then.",
+			from:   `{sharing: Shared}`, to: `{}`,
+			want: "cannot go back",
+		},
+	}
+	c := load(t, "tailscalegateways")
+	gateway := func(vip string) map[string]any {
+		return parse(t, "metadata: {name: public, namespace: default}\nspec: {gatewayRef: {name: eg}, tailnets: [{name: corp, vipService: "+vip+"}]}")
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			judge(t, tc.reason, c.validate(t, gateway(tc.to), gateway(tc.from)), tc.want)
+		})
+	}
+}
+
+func TestTailscaleGatewayName(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		spec   string
+		want   string
+	}{
+		"Found":  {reason: "Without tailnets nothing is called after the object.", spec: "{gatewayRef: {name: eg}}"},
+		"Joined": {reason: "A Tailscale Service has a DNS label.", spec: "{gatewayRef: {name: eg}, tailnets: [{name: corp}]}", want: "metadata.name must be a DNS label"},
+	}
+	c := load(t, "tailscalegateways")
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			judge(t, tc.reason, c.validate(t, parse(t, "metadata: {name: eg.example, namespace: default}\nspec: "+tc.spec), nil), tc.want)
+		})
+	}
+}
+
+func TestTailscaleGatewayDefaults(t *testing.T) {
+	ref := map[string]any{"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "eg"}
+	cases := map[string]struct {
+		reason string
+		spec   string
+		want   map[string]any
+	}{
+		"Least": {
+			reason: "Who only wants the Gateway found writes a name.",
+			spec:   "{gatewayRef: {name: eg}}",
+			want:   map[string]any{"gatewayRef": ref, "routeSharing": "Gateway", "publishBackends": "All"},
+		},
+		"Tailnet": {
+			reason: "A tailnet needs a name, and what is found there gets routes.",
+			spec:   "{gatewayRef: {name: eg}, tailnets: [{name: corp, serviceDiscovery: {}, routeGeneration: {ingress: {}}, listeners: [{name: http}]}]}",
+			want: map[string]any{
+				"gatewayRef": ref, "routeSharing": "Gateway", "publishBackends": "All",
+				"tailnets": []any{map[string]any{
+					"name":             "corp",
+					"proxy":            map[string]any{"replicas": int64(2), "networking": "Userspace", "forwarding": "InitContainer"},
+					"vipService":       map[string]any{"autoApprove": true, "sharing": "Exclusive"},
+					"listeners":        []any{map[string]any{"name": "http", "identity": "None"}},
+					"serviceDiscovery": map[string]any{"enabled": true, "sources": []any{"Devices", "Services"}, "port": int64(80), "protocol": "HTTP", "interval": "30s"},
+					"routeGeneration": map[string]any{
+						"ingress": map[string]any{"hostPattern": "{service}.{tailnet}.gateway.local", "pathPrefix": "/", "protocol": "HTTPS"},
+						"egress":  map[string]any{"hostPattern": "{service}.tailscale.local", "pathPrefix": "/tailscale/{service}/", "protocol": "HTTP"},
+					},
+				}},
+			},
+		},
+	}
+	s := load(t, "tailscalegateways")
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := parse(t, "metadata: {name: public, namespace: default}\nspec: "+tc.spec)
+			judge(t, tc.reason, s.validate(t, o, nil))
+			if diff := cmp.Diff(tc.want, o["spec"]); diff != "" {
+				t.Errorf("%s: defaults: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }

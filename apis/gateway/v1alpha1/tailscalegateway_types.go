@@ -105,21 +105,23 @@ type TailscaleGatewaySpec struct {
 	Tailnets []GatewayTailnet `json:"tailnets,omitempty"`
 
 	// RouteSharing is what becomes a Tailscale Service in each tailnet: the
-	// Gateway, each of its routes, or nothing.
+	// Gateway, each of its routes, or nothing. That of a route is called
+	// svc:route-ROUTE-NAMESPACE, and has the ports of the route's listeners.
 	// +kubebuilder:default=Gateway
 	// +optional
 	RouteSharing RouteSharing `json:"routeSharing,omitempty"`
 
 	// PublishBackends says whether the Services behind the Gateway's routes become
-	// Tailscale Services, too, called svc:SERVICE-NAMESPACE. With routeSharing None
-	// they do not.
+	// Tailscale Services, too, called svc:SERVICE-NAMESPACE, at the ports that routes
+	// ask for. With routeSharing None they do not.
 	// +kubebuilder:default=All
 	// +optional
 	PublishBackends PublishBackends `json:"publishBackends,omitempty"`
 
 	// ExtensionServer runs an extension for this Gateway alone, in this namespace.
 	// Envoy Gateway's configuration must name its Service. Absent uses the one that
-	// is installed for the cluster.
+	// is installed for the cluster. It is not made yet: the condition
+	// ExtensionServerReady says so.
 	// +optional
 	ExtensionServer *ExtensionServer `json:"extensionServer,omitempty"`
 }
@@ -131,10 +133,12 @@ type TailscaleGatewaySpec struct {
 // +kubebuilder:printcolumn:name="SERVICE",type="string",JSONPath=".status.gateway.service.name"
 // +kubebuilder:printcolumn:name="TAILNETS",type="string",JSONPath=".spec.tailnets[*].name"
 // +kubebuilder:printcolumn:name="VIP",type="string",JSONPath=".status.services[0].addresses[0]"
-// +kubebuilder:printcolumn:name="READY",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].status"
 // +kubebuilder:printcolumn:name="VALID",type="string",JSONPath=".status.conditions[?(@.type=='GatewayValid')].status"
 // +kubebuilder:printcolumn:name="REASON",type="string",JSONPath=".status.conditions[?(@.type=='GatewayValid')].reason"
+// +kubebuilder:printcolumn:name="DNS-NAME",type="string",JSONPath=".status.services[0].dnsName",priority=1
+// +kubebuilder:printcolumn:name="ROUTES",type="integer",JSONPath=".status.generatedRouteCount",priority=1
 // +kubebuilder:resource:scope=Namespaced,path=tailscalegateways,singular=tailscalegateway,categories={tailscale,crossplane},shortName=tsgw
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.tailnets) || size(self.spec.tailnets) == 0 || self.metadata.name.matches('^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$')",message="metadata.name must be a DNS label when spec.tailnets is set: it names the Tailscale Service"
 
 // A TailscaleGateway joins a Gateway of Envoy Gateway to tailnets: its routes answer
 // there, and what is found there answers through it. It finds the Service in front of

@@ -272,11 +272,11 @@ func TestTailscaleServicesBackendSchema(t *testing.T) {
 		"LocalhostInfix": {reason: "A host may be called like it.", backend: "{kind: External, name: web, host: localhost.example.com, port: 80}"},
 		"Gateway":        {reason: "A TailscaleGateway has the ports of the service.", backend: "{kind: TailscaleGateway, name: public}"},
 		"GatewayPort":    {reason: "Or it has others.", backend: "{kind: TailscaleGateway, name: public, port: 8080, vipPort: 80, proxyProtocol: v2}"},
-		"GatewayHost":    {reason: "A TailscaleGateway tells itself where it is.", backend: "{kind: TailscaleGateway, name: public, host: example.com}", want: "no other kind takes it"},
+		"GatewayHost":    {reason: "Who knows where its Envoys are says it.", backend: "{kind: TailscaleGateway, name: public, host: envoy.infra.svc}"},
 		"Kind":           {reason: "There are three kinds.", backend: "{kind: Gateway, name: web, port: 80}", want: "kind: Unsupported value"},
 		"NoPort":         {reason: "A Service has ports of its own.", backend: "{name: web}", want: "port is required unless kind is TailscaleGateway"},
 		"NoHost":         {reason: "An external backend is somewhere.", backend: "{kind: External, name: web, port: 80}", want: "kind External needs host"},
-		"ServiceHost":    {reason: "A Service's host is known.", backend: "{name: web, host: example.com, port: 80}", want: "no other kind takes it"},
+		"ServiceHost":    {reason: "A Service's host is known.", backend: "{name: web, host: example.com, port: 80}", want: "kind Service takes none"},
 		"HostPort":       {reason: "The port has a field.", backend: "{kind: External, name: web, host: 'example.com:80', port: 80}", want: "must be a DNS name or an address"},
 		"URL":            {reason: "A host is no URL.", backend: "{kind: External, name: web, host: 'http://example.com', port: 80}", want: "must be a DNS name or an address"},
 		"LongLabel":      {reason: "A label has 63 characters.", backend: "{kind: External, name: web, host: " + strings.Repeat("x", 64) + ", port: 80}", want: "must be a DNS name or an address"},
@@ -314,13 +314,21 @@ func TestTailscaleServicesBackendSchema(t *testing.T) {
 	})
 }
 
-// TestTailscaleServicesExamples checks that an API server takes our examples.
-func TestTailscaleServicesExamples(t *testing.T) {
+// TestExamples checks that an API server takes our examples.
+func TestExamples(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("..", "..", "..", "examples", "*.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, n := load(t, "tailscaleservices"), 0
+	for _, plural := range []string{"tailscaleservices", "tailscalegateways"} {
+		t.Run(plural, func(t *testing.T) { examples(t, load(t, plural), files) })
+	}
+}
+
+// examples of a kind are taken, and there are some.
+func examples(t *testing.T, c served, files []string) {
+	t.Helper()
+	n := 0
 	for _, f := range files {
 		b, err := os.ReadFile(f)
 		if err != nil {
