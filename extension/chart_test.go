@@ -116,7 +116,7 @@ var variants = map[string][]string{
 		"hooks.trafficPolicy=Cluster", "replicas=3", "debug=true", "pprof=true", "drainSeconds=20", "image.tag=v1.2.3", "extraArgs[0]=--drain=7s",
 		"envoyGateway.namespace=gateways", "networkPolicy.extraEnvoys[0].ipBlock.cidr=10.0.0.0/8", "podAnnotations.team=edge",
 		"podLabels.team=edge", "priorityClassName=system-cluster-critical", "imagePullSecrets[0].name=registry", "nodeSelector.zone=a",
-		"tolerations[0].operator=Exists", "fullnameOverride=ts",
+		"tolerations[0].operator=Exists", "fullnameOverride=ts", "metrics.podMonitor.enabled=true", "metrics.podMonitor.labels.release=prometheus",
 	},
 	"bare": {"certificates.mode=Existing", "anchors=false", "gateways=false", "networkPolicy.enabled=false", "replicas=1", "eds.target=dns:///eds.example:5006"},
 }
@@ -278,6 +278,10 @@ func allowed(t *testing.T, values ...string) map[string][]string {
 func resource(k schema.GroupVersionKind) string {
 	if strings.HasPrefix(k.Kind, "Tailscale") {
 		return strings.ToLower(k.Kind) + "." + k.Group
+	}
+	if k.Kind == "Gateway" {
+		// It would be guessed wrong.
+		return "gateways." + k.Group
 	}
 	r, _ := meta.UnsafeGuessKindToResource(k)
 	return r.Resource + "." + r.Group

@@ -45,9 +45,16 @@ type Overview struct {
 
 // A Gateway that routes attach to.
 type Gateway struct {
-	Name      string   `json:"name"`
-	Routes    int      `json:"routes"`
+	Name   string `json:"name"`
+	Routes int    `json:"routes"`
+
+	// Listeners that routes name.
 	Listeners []string `json:"listeners"`
+
+	// Class of the Gateway, and all that it listens on: NAME: PROTOCOL PORT, with a
+	// hostname if there is one. Empty if the Gateway is not there.
+	Class   string   `json:"class,omitempty"`
+	Sockets []string `json:"sockets,omitempty"`
 }
 
 // A Listed rule.
@@ -75,7 +82,7 @@ func Describe(s *index.Snapshot, filter string, page int) Overview {
 	}
 	o := Overview{
 		Revision: s.Revision,
-		Gateways: gateways(routes),
+		Gateways: gateways(s, routes),
 		Filter:   filter,
 		Rules:    []Listed{},
 		Total:    len(all),
@@ -114,13 +121,16 @@ func holds(r *index.Route, rule *index.Rule, filter string) bool {
 		slices.ContainsFunc(append(slices.Clone(rule.Backends), rule.Mirrors...), func(b index.BackendRef) bool { return has(b.String()) })
 }
 
-func gateways(routes []*index.Route) []Gateway {
+func gateways(s *index.Snapshot, routes []*index.Route) []Gateway {
 	by := map[string]*Gateway{}
 	for _, r := range routes {
 		for _, n := range r.Gateways {
 			g := by[n.String()]
 			if g == nil {
 				g = &Gateway{Name: n.String(), Listeners: []string{}}
+				if about := s.Gateway(n); about != nil {
+					g.Class, g.Sockets = about.Class, about.Listeners
+				}
 				by[g.Name] = g
 			}
 			g.Routes++

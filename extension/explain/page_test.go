@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
@@ -98,6 +99,22 @@ func TestPage(t *testing.T) {
 			snapshot: many(1000),
 			url:      "/?filter=r-0",
 			want:     []string{"1000 rules", `href="/?page=2&amp;filter=r-0"`},
+		},
+		"Gateway": {
+			reason: "A Gateway is told by its class and by what it listens on.",
+			snapshot: index.NewSnapshot(index.Contents{
+				Routes:   []*index.Route{route(index.KindHTTPRoute, "web", nil, rule("web", prefix("/")))},
+				Gateways: map[types.NamespacedName]*index.AboutGateway{named("gw"): {Class: "envoy", Listeners: []string{"https: HTTPS 443 *.example.com"}}},
+			}),
+			url:  "/",
+			want: []string{"<code>shop/gw</code></td><td><code>envoy</code></td><td><code>https: HTTPS 443 *.example.com</code>"},
+			not:  []string{"no such Gateway"},
+		},
+		"NoGateway": {
+			reason:   "Routes may attach to a Gateway that is not there.",
+			snapshot: many(1),
+			url:      "/",
+			want:     []string{"no such Gateway"},
 		},
 		"Verdicts": {
 			reason: "What probes hold of an endpoint stands beside what Envoy is told, and what answers beside the cluster.",

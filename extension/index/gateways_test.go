@@ -63,6 +63,35 @@ func TestGatewayDigestsFollowState(t *testing.T) {
 	}
 }
 
+const gateway = `
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: gw, namespace: infra}
+spec:
+  gatewayClassName: envoy
+  listeners: [{name: http, protocol: HTTP, port: 80}, {name: https, protocol: HTTPS, port: 443, hostname: "*.example.com"}]
+`
+
+// TestAboutGateway tells people of Gateways, and Envoy nothing.
+func TestAboutGateway(t *testing.T) {
+	gw := types.NamespacedName{Namespace: "infra", Name: "gw"}
+	s := NewStore()
+	apply(t, s, false, everything()...)
+	before := s.Snapshot()
+	apply(t, s, false, gateway)
+	want := &AboutGateway{Class: "envoy", Listeners: []string{"http: HTTP 80", "https: HTTPS 443 *.example.com"}}
+	if diff := cmp.Diff(want, s.Snapshot().Gateway(gw)); diff != "" {
+		t.Errorf("a Gateway that came: -want, +got:\n%s", diff)
+	}
+	if now := s.Snapshot(); now.Revision != before.Revision || now.Digest != before.Digest {
+		t.Error("a Gateway has what Envoy gets made anew")
+	}
+	apply(t, s, true, gateway)
+	if got := s.Snapshot().Gateway(gw); got != nil {
+		t.Errorf("a Gateway that went is still known: %v", got)
+	}
+}
+
 // TestGatewayDigests tells which Gateways a change concerns.
 func TestGatewayDigests(t *testing.T) {
 	gw, gw2, other := types.NamespacedName{Namespace: "infra", Name: "gw"}, types.NamespacedName{Namespace: "infra", Name: "gw2"}, types.NamespacedName{Namespace: "shop", Name: "other"}

@@ -28,6 +28,9 @@ type Snapshot struct {
 	// gateways are digests of what the routes of a Gateway rest on.
 	gateways map[types.NamespacedName]digest
 
+	// abouts are what people want to know of Gateways.
+	abouts map[types.NamespacedName]*AboutGateway
+
 	// services are the endpoints of Kubernetes Services that rules name beside
 	// ours, by Service and port.
 	services map[ServicePort][]Locality
@@ -87,6 +90,8 @@ type Contents struct {
 	Tunings map[RouteKey]map[string]Tuning
 
 	Grants []Grant
+
+	Gateways map[types.NamespacedName]*AboutGateway
 }
 
 // NewSnapshot of what is known. It keeps what it is given: nothing of it may be
@@ -97,6 +102,7 @@ func NewSnapshot(c Contents) *Snapshot {
 		routes:   make(map[RouteKey]*Route, len(c.Routes)),
 		targets:  make(map[TargetKey]*Target, len(c.Targets)),
 		services: c.Services,
+		abouts:   c.Gateways,
 		pinned:   make(map[RouteKey]map[string]bool, len(c.Pinned)),
 		tunings:  c.Tunings,
 		granted:  make(map[reference]bool, len(c.Grants)),

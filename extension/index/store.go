@@ -228,6 +228,9 @@ func (s *Store) advance(d *dirty, began time.Time) {
 	for k := range d.pins {
 		s.advancePins(c, k)
 	}
+	for n := range d.gateways {
+		s.advanceAbout(c, n)
+	}
 	if d.grants {
 		if now := s.world.granted(); !maps.Equal(now, c.next.granted) {
 			c.digest(grantSum(c.next.granted), grantSum(now))

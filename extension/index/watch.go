@@ -68,6 +68,7 @@ func Kinds() map[string]client.Object {
 		"TCPRoute":             &gwapiv1.TCPRoute{},
 		"UDPRoute":             &gwapiv1.UDPRoute{},
 		"TLSRoute":             &gwapiv1.TLSRoute{},
+		kindGateway:            &gwapiv1.Gateway{},
 		kindListenerSet:        &gwapiv1.ListenerSet{},
 		"ReferenceGrant":       &gwapiv1beta1.ReferenceGrant{},
 		"BackendTLSPolicy":     &gwapiv1.BackendTLSPolicy{},

@@ -102,6 +102,9 @@ type world struct {
 	// offline are the endpoints of a TailscaleEndpoints whose devices are.
 	offline map[types.NamespacedName]map[string]bool
 
+	// abouts of Gateways are for people alone.
+	abouts map[types.NamespacedName]*AboutGateway
+
 	// placements of targets, by what probes found out.
 	placements map[TargetKey]Placement
 
@@ -131,6 +134,7 @@ func newWorld() *world {
 		configMaps:   map[types.NamespacedName]string{},
 		hosts:        map[string][]string{},
 		offline:      map[types.NamespacedName]map[string]bool{},
+		abouts:       map[types.NamespacedName]*AboutGateway{},
 		placements:   map[TargetKey]Placement{},
 		shared:       map[filed][]types.NamespacedName{},
 	}
@@ -147,10 +151,16 @@ type dirty struct {
 	// pins are the routes whose policies may be others.
 	pins   map[RouteKey]struct{}
 	grants bool
+
+	// gateways of which something else may be known.
+	gateways map[types.NamespacedName]struct{}
 }
 
 func newDirty() *dirty {
-	return &dirty{refs: map[ref]struct{}{}, routes: map[RouteKey]struct{}{}, targets: map[TargetKey]struct{}{}, pins: map[RouteKey]struct{}{}}
+	return &dirty{
+		refs: map[ref]struct{}{}, routes: map[RouteKey]struct{}{}, targets: map[TargetKey]struct{}{}, pins: map[RouteKey]struct{}{},
+		gateways: map[types.NamespacedName]struct{}{},
+	}
 }
 
 func (d *dirty) ref(k refKind, n types.NamespacedName) {
@@ -188,6 +198,9 @@ func (w *world) put(c Change, d *dirty) error {
 	case *gwapiv1beta1.ReferenceGrant:
 		put(w.grants, n, &o.Spec, c.Gone)
 		d.grants = true
+	case *gwapiv1.Gateway:
+		put(w.abouts, n, aboutGateway(o), c.Gone)
+		d.gateways[n] = struct{}{}
 	case *gwapiv1.ListenerSet:
 		w.putListenerSet(o, n, c.Gone, d)
 	case *unstructured.Unstructured:
