@@ -8,6 +8,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"os/signal"
@@ -21,7 +22,7 @@ type cli struct {
 	Up         upCmd         `cmd:"" help:"Do all: lab, Crossplane, packages, quickstart, Envoy Gateway, and the proof of both ways. Safe to run again."`
 	Install    installCmd    `cmd:"" help:"Do what up does, but stop before the quickstart."`
 	Quickstart quickstartCmd `cmd:"" help:"Apply the quickstart to a lab that install has prepared, and prove that it works."`
-	Tailnet    tailnetCmd    `cmd:"" help:"Give the quickstart another tailnet of the lab, as a TailscaleTailnet of that name: bring the lab up with --tailnets=2 first."`
+	Tailnet    tailnetCmd    `cmd:"" help:"Give the quickstart another tailnet of the lab, as a TailscaleTailnet: bring the lab up with --tailnets=2 first."`
 	Routes     routesCmd     `cmd:"" help:"Install Envoy Gateway and our extension where the quickstart runs, and reach its page through a Gateway."`
 	Down       downCmd       `cmd:"" help:"Take everything down. Only the cache of built programs stays."`
 }
@@ -70,6 +71,7 @@ func (c *quickstartCmd) Run(ctx context.Context) error {
 
 type tailnetCmd struct {
 	Name string `arg:"" help:"Name of the tailnet in the lab: two, ..."`
+	As   string `help:"Name of the TailscaleTailnet. The tailnet's own by default."`
 }
 
 // Run adds a tailnet to a lab where the quickstart runs.
@@ -78,7 +80,7 @@ func (c *tailnetCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return run(ctx, os.Stdout, (&demo{lab: l}).joinSteps(c.Name))
+	return run(ctx, os.Stdout, (&demo{lab: l}).joinSteps(cmp.Or(c.As, c.Name)))
 }
 
 type routesCmd struct {

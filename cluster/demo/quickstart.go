@@ -65,11 +65,11 @@ func (d *demo) tailnet(ctx context.Context, name, secret string) error {
 	return err
 }
 
-// joinSteps make a tailnet of the lab a TailscaleTailnet of its name.
+// joinSteps make another tailnet of the lab a TailscaleTailnet.
 func (d *demo) joinSteps(name string) []step {
 	secret := oauthSecret + "-" + name
 	return []step{
-		{name: "give the quickstart the OAuth client of tailnet " + name, do: func(ctx context.Context, _ *progress) error { return d.secret(ctx, secret) }},
+		{name: "give the quickstart its OAuth client", do: func(ctx context.Context, _ *progress) error { return d.secret(ctx, secret) }},
 		{name: "apply the TailscaleTailnet " + name, do: func(ctx context.Context, _ *progress) error { return d.tailnet(ctx, name, secret) }},
 		{name: "wait for its credential", do: func(ctx context.Context, p *progress) error {
 			return p.until(ctx, 2*time.Minute, func(ctx context.Context) (string, error) {
