@@ -169,6 +169,10 @@ test-clusters: ## Join two real clusters by one tailnet, and have each answer fo
 conformance: ## Run Gateway API's conformance tests in the lab, without us and with us, and compare. RUN=NAME for one of them.
 	go run ./test/conformance --version=$(VERSION) --out=$(OUT) $(if $(RUN),--run=$(RUN))
 
+.PHONY: test-tailnets
+test-tailnets: ## Join Gateways to two tailnets, have the API of one fail, and share routes one by one.
+	go test -tags=e2e,tailnets -count=1 -timeout=60m -v -run TestTwoTailnets ./test/e2e -args -version=$(VERSION) -flavour=$(FLAVOUR)
+
 .PHONY: tidy
 tidy: ## Tidy every go.mod.
 	go mod tidy

@@ -33,9 +33,12 @@ func provisions(t *testing.T) {
 
 // leaksNoSecret looks for the credential and for auth keys wherever a person or
 // a collector reads: objects but Secrets, events, and every pod's log.
-func leaksNoSecret(t *testing.T) {
+func leaksNoSecret(t *testing.T) { leaksNothingOf(t, tailnetOne) }
+
+func leaksNothingOf(t *testing.T, tailnets ...tailnet) {
+	t.Helper()
 	secrets := []string{"tskey-auth-", "tskey-client-wrong"}
-	for _, n := range []tailnet{tailnetOne, tailnetTwo} {
+	for _, n := range tailnets {
 		secrets = append(secrets, strings.TrimSpace(readFile(t, n.env(t, "TAILNET_CLIENT_SECRET_FILE"))))
 	}
 	kinds := strings.Fields(kubectl(t, "api-resources", "--verbs=list", "-o=name"))

@@ -27,6 +27,7 @@ kind: Pod
 metadata:
   name: prober
   namespace: %[1]s
+  labels: {app: prober}
 spec:
   automountServiceAccountToken: false
   terminationGracePeriodSeconds: 1

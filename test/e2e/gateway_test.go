@@ -229,13 +229,19 @@ func followsRoutes(t *testing.T) {
 // tellsClientToEnvoy has Envoy know the client's address in the tailnet.
 func tellsClientToEnvoy(t *testing.T) {
 	apply(t, proxiedGateway)
+	toldOfClient(t, vipURL(t, "proxied")+"header?key=X-Forwarded-For")
+}
+
+// toldOfClient waits until what answers at a URL of the tailnet says the client's own
+// address.
+func toldOfClient(t *testing.T, u string) {
+	t.Helper()
 	self := struct {
 		Self struct{ TailscaleIPs []string }
 	}{}
 	if err := json.Unmarshal([]byte(labCommand(t, "tailscale", "status", "--json")), &self); err != nil {
 		t.Fatal(err)
 	}
-	u := vipURL(t, "proxied") + "header?key=X-Forwarded-For"
 	eventually(t, patience, "address of the client from "+u, func() string {
 		said, err := curl(t, u)
 		if err != nil {

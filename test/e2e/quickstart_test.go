@@ -10,7 +10,6 @@ import "testing"
 // TestQuickstart walks through the life of the quickstart. The steps share one
 // cluster and build on each other, so the first that fails ends the walk.
 func TestQuickstart(t *testing.T) {
-	labRun(t, "up", "--install", "--tailnets=2")
 	demo(t)
 	for _, step := range []struct {
 		name string

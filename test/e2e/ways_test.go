@@ -23,6 +23,8 @@ func servesManyWays(t *testing.T) {
 		}{
 			{"SharesService", sharesService},
 			{"SharesGateway", sharesGateway},
+			{"JoinsGateway", joinsGateway},
+			{"DiscoversServices", discoversServices},
 			{"ServesPlainGateway", servesPlainGateway},
 			{"UsesKernel", usesKernel},
 			{"EndsTLS", endsTLS},

@@ -1,0 +1,154 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	// joinedExample has a Gateway, a route to the quickstart's web server, and a
+	// TailscaleGateway, all of one name, and nothing else.
+	joinedExample = "examples/shared-gateway-tailnets.yaml"
+	joined        = "front"
+
+	// changeWithin is how long a route may take to answer in the tailnet, and to be
+	// gone from there.
+	changeWithin = 5 * time.Second
+)
+
+// addedRoute leads some paths of the Gateway to the prober, which says its name, and
+// what it was asked.
+const addedRoute = `apiVersion: v1
+kind: Service
+metadata: {name: asked, namespace: quickstart}
+spec:
+  selector: {app: prober}
+  ports: [{port: 80, targetPort: 8080}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: added, namespace: quickstart}
+spec:
+  parentRefs: [{name: ` + joined + `}]
+  rules:
+  - matches:
+    - path: {type: Exact, value: /hostname}
+    - path: {type: Exact, value: /header}
+    backendRefs: [{name: asked, port: 80}]
+`
+
+// identified is what makes a listener of the Gateway take the PROXY protocol.
+const identified = `apiVersion: gateway.envoyproxy.io/v1alpha1
+kind: ClientTrafficPolicy
+metadata: {name: identified, namespace: quickstart}
+spec:
+  targetRefs:
+  - {group: gateway.networking.k8s.io, kind: Gateway, name: ` + joined + `, sectionName: identified}
+  proxyProtocol: {}
+`
+
+// joinsGateway has all that a Gateway serves answer in a tailnet, with a
+// TailscaleGateway alone.
+func joinsGateway(t *testing.T) {
+	for _, step := range []struct {
+		name string
+		run  func(*testing.T)
+	}{
+		{"Answers", answersWhereJoined},
+		{"FollowsRoutes", followsRoutesWhereJoined},
+		{"TellsClient", tellsClientWhereJoined},
+		{"LeavesNothing", leavesNothingWhereJoined},
+	} {
+		if !t.Run(step.name, step.run) {
+			return
+		}
+	}
+}
+
+// answersWhereJoined asks for the Gateway, and for what is behind its route.
+func answersWhereJoined(t *testing.T) {
+	kubectl(t, "apply", "-f", joinedExample)
+	for _, service := range []string{joined, "web-" + namespace} {
+		took := answeredAt(t, tailnetOne.url(t, service), "web", patience)
+		t.Logf("%s answered after %s", service, took.Round(100*time.Millisecond))
+	}
+	for condition, reason := range map[string]string{
+		"GatewayValid":    "ServiceFound",
+		"ServicesReady":   "ServicesConfigured",
+		"GatewayVIPReady": "GatewayVIPHosted",
+		"EndpointsReady":  "EndpointsReady",
+		"Ready":           "Available",
+	} {
+		conditionOf(t, "tailscalegateways", joined, condition, "True", reason, patience)
+	}
+}
+
+// followsRoutesWhereJoined has the tailnet's clients see each route that comes and
+// goes.
+func followsRoutesWhereJoined(t *testing.T) {
+	u := tailnetOne.url(t, joined) + "hostname"
+	says := func(what, want string) {
+		t.Helper()
+		took := eventually(t, changeWithin, what, func() string {
+			if said, err := curl(t, u); err != nil || !strings.HasPrefix(said, want) {
+				return fmt.Sprintf("answered by %q, %v", said, err)
+			}
+			return ""
+		})
+		t.Logf("%s after %s", what, took.Round(100*time.Millisecond))
+	}
+	says("the first route answers", "web-")
+	apply(t, addedRoute)
+	says("the added route answers", "prober")
+	proberAt(t, tailnetOne.url(t, "asked-"+namespace)+"hostname")
+	kubectl(t, "delete", "httproute", "added", "-n", namespace)
+	says("the removed route is gone", "web-")
+	eventually(t, patience, "svc:asked gone", func() string {
+		for _, v := range tailnetState(t).Services {
+			if v.Name == "svc:asked-"+namespace {
+				return "the tailnet has it"
+			}
+		}
+		return ""
+	})
+}
+
+// tellsClientWhereJoined has Envoy know the client's address in the tailnet.
+func tellsClientWhereJoined(t *testing.T) {
+	apply(t, identified)
+	patch(t, "gateway", joined, `[{"op":"add","path":"/spec/listeners/-","value":{"name":"identified","protocol":"HTTP","port":8081}}]`)
+	patch(t, "tailscalegateways", joined, `[{"op":"add","path":"/spec/tailnets/0/listeners","value":[{"name":"http"},{"name":"identified","identity":"ProxyProtocol"}]}]`)
+	apply(t, addedRoute)
+	toldOfClient(t, strings.TrimSuffix(tailnetOne.url(t, joined), "/")+":8081/header?key=X-Forwarded-For")
+}
+
+// proberAt waits until the prober answers at a URL in the tailnet.
+func proberAt(t *testing.T, u string) time.Duration {
+	t.Helper()
+	return eventually(t, patience, "answer of "+u, func() string {
+		if said, err := curl(t, u); err != nil || said != "prober" {
+			return fmt.Sprintf("answered by %q, %v", said, err)
+		}
+		return ""
+	})
+}
+
+// patch an object by JSON patch.
+func patch(t *testing.T, kind, name, patch string) {
+	t.Helper()
+	kubectl(t, "patch", kind, name, "-n", namespace, "--type=json", "--patch="+patch)
+}
+
+func leavesNothingWhereJoined(t *testing.T) {
+	kubectl(t, "delete", "tailscalegateways", joined, "-n", namespace, "--timeout=3m")
+	goneFrom(t, namespace, joined, "web-"+namespace, "asked-"+namespace)
+	kubectl(t, "delete", "-f", joinedExample, "--ignore-not-found", "--timeout=3m")
+	kubectl(t, "delete", "httproute,clienttrafficpolicy,service", "added", "identified", "asked", "-n", namespace, "--ignore-not-found")
+}

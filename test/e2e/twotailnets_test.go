@@ -1,0 +1,214 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e && tailnets
+
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	// bothExample joins a Gateway to the quickstart's tailnet, which it calls home, and
+	// to that of the TailscaleTailnet partnerTailnet, and finds what is in both.
+	bothExample    = "examples/gateway-two-tailnets.yaml"
+	both           = "both"
+	home           = "home"
+	partner        = "partner"
+	partnerTailnet = "example"
+
+	// bothHost is a client of either tailnet, which hosts services there.
+	bothHost = "host-of-both"
+
+	// onlyGreeter has a tailnet of the TailscaleGateway find the greeter alone, and
+	// often.
+	onlyGreeter = `[{"op":"replace","path":"/spec/tailnets/%[1]d/serviceDiscovery","value":{"sources":["Services"],"patterns":["greeter"],"interval":"5s"}}]`
+
+	// hosts has it give what is found other hosts.
+	hosts = `[{"op":"replace","path":"/spec/tailnets/%[1]d/routeGeneration/egress/hostPattern","value":%[2]q}]`
+)
+
+// TestTwoTailnets has all that Gateways do with tailnets which takes too long for each
+// run of CI.
+func TestTwoTailnets(t *testing.T) {
+	labRun(t, "up", "--install", "--tailnets=2")
+	demo(t)
+	apply(t, fmt.Sprintf(prober, namespace))
+	kubectl(t, "wait", "pod/prober", "-n", namespace, "--for=condition=Ready", "--timeout=60s")
+	t.Run("SideBySide", func(t *testing.T) {
+		for _, way := range []struct {
+			name string
+			run  func(*testing.T)
+		}{
+			{"JoinsTwoTailnets", joinsTwoTailnets},
+			{"HasOwnPatterns", hasOwnPatterns},
+			{"SharesRoutes", sharesRoutes},
+		} {
+			t.Run(way.name, func(t *testing.T) {
+				t.Parallel()
+				way.run(t)
+			})
+		}
+	})
+	leaksNothingOf(t, tailnetOne, tailnetTwo)
+	breakerStaysClosed(t)
+}
+
+// joinsTwoTailnets has two tailnets that know nothing of each other reach one Gateway.
+// What befalls one is none of the other's business.
+func joinsTwoTailnets(t *testing.T) {
+	for _, step := range []struct {
+		name string
+		run  func(*testing.T)
+	}{
+		{"AnswersBoth", answersBoth},
+		{"ReachesBoth", reachesBoth},
+		{"TellsCollision", tellsCollision},
+		{"OutlivesFailingAPI", outlivesFailingAPI},
+		{"LeavesNothing", leavesNothingInBoth},
+	} {
+		if !t.Run(step.name, step.run) {
+			return
+		}
+	}
+}
+
+func answersBoth(t *testing.T) {
+	if err := stream(t.Context(), "go", "run", "./cluster/demo", "tailnet", string(tailnetTwo), "--as="+partnerTailnet); err != nil {
+		t.Fatalf("cannot add the second tailnet: %v", err)
+	}
+	kubectl(t, "apply", "-f", bothExample)
+	for i := range 2 {
+		patch(t, "tailscalegateways", both, fmt.Sprintf(onlyGreeter, i))
+	}
+	for _, n := range []tailnet{tailnetOne, tailnetTwo} {
+		u := n.url(t, both)
+		took := eventually(t, patience, "answer of "+u, func() string {
+			if said, err := n.curl(t, u); err != nil || !strings.HasPrefix(said, "web-") {
+				return "answered by " + said
+			}
+			return ""
+		})
+		t.Logf("tailnet %s is answered after %s", n, took.Round(100*time.Millisecond))
+	}
+	conditionOf(t, "tailscalegateways", both, "GatewayVIPReady", "True", "GatewayVIPHosted", patience)
+}
+
+// reachesBoth finds services of one name in both tailnets, each by its own host.
+func reachesBoth(t *testing.T) {
+	for name, n := range map[string]tailnet{home: tailnetOne, partner: tailnetTwo} {
+		n.serve(t, bothHost, greeter)
+		eventually(t, patience, greeter+" of tailnet "+name, func() string {
+			return greets(t, both, "greeter."+name+".tailscale.local", "/")
+		})
+	}
+	conditionOf(t, "tailscalegateways", both, "RoutesReady", "True", "RoutesAccepted", patience)
+}
+
+// tellsCollision gives both services one host. The first keeps it, and the other has its
+// own again when there is no collision any more.
+func tellsCollision(t *testing.T) {
+	const host = "greeter.tailscale.local"
+	for i := range 2 {
+		patch(t, "tailscalegateways", both, fmt.Sprintf(hosts, i, "{service}.tailscale.local"))
+	}
+	message := conditionOf(t, "tailscalegateways", both, "RoutesReady", "False", "HostCollision", patience)
+	for _, w := range []string{home, partner, host} {
+		if !strings.Contains(message, w) {
+			t.Errorf("the message does not name %s: %s", w, message)
+		}
+	}
+	eventually(t, patience, "the first tailnet's "+greeter, func() string { return greets(t, both, host, "/") })
+	patch(t, "tailscalegateways", both, fmt.Sprintf(hosts, 1, "{service}.{tailnet}.tailscale.local"))
+	conditionOf(t, "tailscalegateways", both, "RoutesReady", "True", "RoutesAccepted", patience)
+	eventually(t, patience, "the other's", func() string { return greets(t, both, "greeter.partner.tailscale.local", "/") })
+}
+
+// outlivesFailingAPI has the API of the second tailnet answer nothing but errors, until
+// that is told. Nothing is withdrawn in either tailnet.
+func outlivesFailingAPI(t *testing.T) {
+	before := madeForBoth(t)
+	load := func(n tailnet) []string {
+		return []string{"--tailnet=" + string(n), "--rate=20", "--new-connections", n.url(t, both)}
+	}
+	reports := map[tailnet]report{}
+	reports[tailnetTwo] = underLoad(t, func() {
+		reports[tailnetOne] = underLoad(t, func() {
+			labCommand(t, "--tailnet="+string(tailnetTwo), "tailnet-fault")
+			defer labCommand(t, "--tailnet="+string(tailnetTwo), "tailnet-fault", "--clear")
+			took := eventually(t, patience, "the failure is told", func() string {
+				if said := messageOf(t, partner); !strings.Contains(said, "500") {
+					return "status.tailnetStatus says " + said
+				}
+				return ""
+			})
+			t.Logf("told after %s: %s", took.Round(100*time.Millisecond), messageOf(t, partner))
+			if said := messageOf(t, home); said != "" {
+				t.Errorf("something is said of the other tailnet, too: %s", said)
+			}
+			for _, host := range []string{"greeter.tailscale.local", "greeter.partner.tailscale.local"} {
+				if missing := greets(t, both, host, "/"); missing != "" {
+					t.Error(missing)
+				}
+			}
+			if during := madeForBoth(t); !slices.Equal(before, during) {
+				t.Errorf("before the failure there was\n%s\nand then\n%s", strings.Join(before, "\n"), strings.Join(during, "\n"))
+			}
+		}, load(tailnetOne)...)
+	}, load(tailnetTwo)...)
+	for n, r := range reports {
+		if r.Failed > 0 {
+			t.Errorf("%d of %d requests of tailnet %s were lost: %s", r.Failed, r.Requests+r.Failed, n, strings.Join(r.Errors, "; "))
+		}
+	}
+	eventually(t, patience, "the end of the failure is told", func() string { return messageOf(t, partner) })
+}
+
+// messageOf a tailnet in the TailscaleGateway's status. It is empty when all is well.
+func messageOf(t *testing.T, name string) string {
+	t.Helper()
+	return jsonpath(t, "tailscalegateways", both, `{.status.tailnetStatus[?(@.name=="`+name+`")].message}`)
+}
+
+// madeForBoth is what was made in the cluster, and who hosts it in the tailnets.
+func madeForBoth(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	for line := range strings.Lines(kubectl(t, "get", "tailscaleservices,tailscaleendpoints,vipservices,serviceattachments,machines,statefulsets,services,httproutes", "-n", namespace,
+		`-o=jsonpath={range .items[*]}{.kind}/{.metadata.name} {.metadata.uid}{"\n"}{end}`)) {
+		if _, name, _ := strings.Cut(line, "/"); strings.HasPrefix(name, both) {
+			out = append(out, strings.TrimSpace(line))
+		}
+	}
+	for _, n := range []tailnet{tailnetOne, tailnetTwo} {
+		for _, v := range n.state(t).Services {
+			if v.Name == "svc:"+both {
+				out = append(out, fmt.Sprintf("%s of tailnet %s at %s", v.Name, n, v.Primary))
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// leavesNothingInBoth deletes the TailscaleGateway, and then the second tailnet.
+func leavesNothingInBoth(t *testing.T) {
+	for _, n := range []tailnet{tailnetOne, tailnetTwo} {
+		n.withdraw(t, bothHost, greeter)
+	}
+	kubectl(t, "delete", "-f", bothExample, "--timeout=3m")
+	goneFrom(t, namespace, both)
+	eventually(t, patience, "nothing left in the second tailnet", func() string {
+		if d, k, s := tailnetTwo.state(t).ours(); d+k+s != 0 {
+			return fmt.Sprintf("%d devices, %d keys, %d services", d, k, s)
+		}
+		return ""
+	})
+	kubectl(t, "delete", "tailscaletailnets", partnerTailnet, "--timeout=1m")
+	kubectl(t, "delete", "secret", "tailscale-oauth-"+partnerTailnet, "-n", namespace)
+}
