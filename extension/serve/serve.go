@@ -61,9 +61,8 @@ type Options struct {
 	// Stats hears of all calls. May be nil.
 	Stats stats.Handler
 
-	// Patient is for clients that have no keepalive of their own. When packets to one are
-	// dropped, the server is not to forget the connection, and with it an answer that is
-	// on its way: the client would hear of neither, and wait for hours.
+	// Patient is for clients that have no keepalive of their own. When packets to one were
+	// dropped for a while, it is to hear of it at once when they pass again.
 	Patient bool
 }
 
@@ -71,7 +70,8 @@ type Options struct {
 type Server struct {
 	*grpc.Server
 
-	health *health.Server
+	health  *health.Server
+	patient bool
 }
 
 // NewServer returns one that serves nothing yet but health.
@@ -89,13 +89,13 @@ func NewServer(o Options) *Server {
 	if o.Stats != nil {
 		opts = append(opts, grpc.StatsHandler(o.Stats))
 	}
-	s := &Server{Server: grpc.NewServer(opts...), health: health.NewServer()}
+	s := &Server{Server: grpc.NewServer(opts...), health: health.NewServer(), patient: o.Patient}
 	healthpb.RegisterHealthServer(s.Server, s.health)
 	return s
 }
 
 // keepalive of connections. With any, gRPC also has the kernel give up what a client does
-// not acknowledge in time.
+// not acknowledge in time, which a client without its own never hears of.
 func (o Options) keepalive() keepalive.ServerParameters {
 	if o.Patient {
 		return keepalive.ServerParameters{Time: never}
@@ -106,6 +106,9 @@ func (o Options) keepalive() keepalive.ServerParameters {
 // Run serves until ctx ends. From then on health is not serving, but calls are
 // answered for the time of drain, until clients have heard of it.
 func (s *Server) Run(ctx context.Context, l net.Listener, drain time.Duration) error {
+	if s.patient {
+		l = patientListener{l}
+	}
 	failed := make(chan error, 1)
 	go func() { failed <- s.Serve(l) }()
 

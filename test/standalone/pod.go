@@ -4,6 +4,7 @@
 package standalone
 
 import (
+	"context"
 	"io"
 	"net"
 	"net/netip"
@@ -85,6 +86,17 @@ func address(link string, a netip.Addr) error {
 // Run starts a program in the pod. Who starts it stops it.
 func (p *Pod) Run(log io.Writer, program string, args ...string) (*apiserver.Process, error) {
 	return apiserver.StartProcess(apiserver.ProcessOptions{Dir: p.dir, Log: log, Enter: p.namespace.enter}, program, args...)
+}
+
+// Listen in the pod on a port.
+func (p *Pod) Listen(ctx context.Context, port uint16) (net.Listener, error) {
+	var l net.Listener
+	err := p.namespace.within(func() error {
+		var err error
+		l, err = (&net.ListenConfig{}).Listen(ctx, "tcp", netip.AddrPortFrom(p.Address, port).String())
+		return err
+	})
+	return l, err
 }
 
 // Drop all packets from and to the pod, without a word to who sends them, until Pass.
