@@ -13,11 +13,12 @@ import (
 )
 
 const (
-	// probeTime is after how long without a word the kernel probes a client, and
-	// probeCount how often it does so in vain before it gives the client up: for as long
-	// as it repeats data, some ten minutes.
-	probeTime  = 5 * time.Second
-	probeCount = 120
+	// probeTime is after how long without a word the kernel probes a client, and again.
+	probeTime = 5 * time.Second
+
+	// keepFor is how long the kernel goes on with that, and with repeating what is not
+	// acknowledged. Clients give up earlier.
+	keepFor = time.Hour
 
 	// silence is how long a client must have said nothing for packets to have been lost.
 	silence = 2 * probeTime
@@ -60,10 +61,10 @@ type patientConn struct {
 
 func newPatientConn(c *net.TCPConn) net.Conn {
 	// Each of these makes it better, and none is needed.
-	_ = c.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: probeTime, Interval: probeTime, Count: probeCount})
-	_ = control(c, func(fd int) error {
-		return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, tcpRTOMax, int(probeTime.Milliseconds()))
-	})
+	_ = c.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: probeTime, Interval: probeTime})
+	for option, limit := range map[int]time.Duration{unix.TCP_USER_TIMEOUT: keepFor, tcpRTOMax: silence} {
+		_ = control(c, func(fd int) error { return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, option, int(limit.Milliseconds())) })
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	out := &patientConn{TCPConn: c, stop: sync.OnceFunc(stop)}
 	go out.look(ctx)

@@ -39,7 +39,7 @@ func TestPatient(t *testing.T) {
 		patient bool
 		want    time.Duration
 	}{
-		"Patient":   {reason: "An answer to a client that waits without end must not be forgotten", patient: true},
+		"Patient":   {reason: "An answer to a client that waits without end must not be forgotten", patient: true, want: keepFor},
 		"Impatient": {reason: "A client that is gone without a word must be noticed", want: pingTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestPatient(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := userTimeout(t, <-telling.accepted); got != tc.want {
-				t.Errorf("%s: it is sent again for %s, want %s; 0 leaves it to the kernel", tc.reason, got, tc.want)
+				t.Errorf("%s: it is sent again for %s, want %s", tc.reason, got, tc.want)
 			}
 		})
 	}

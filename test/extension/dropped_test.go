@@ -21,8 +21,8 @@ import (
 
 const (
 	// dropped is how long packets are. TCP repeats what was lost in the first moment after
-	// 26 and after 51 seconds.
-	dropped = 30 * time.Second
+	// 51 and after 102 seconds.
+	dropped = 65 * time.Second
 
 	// heard is how long after that a client may take to go on.
 	heard = 12 * time.Second

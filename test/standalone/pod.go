@@ -11,7 +11,9 @@ import (
 	"strconv"
 
 	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
@@ -24,8 +26,6 @@ const (
 
 	// podInterface is what a pod calls its end of the link.
 	podInterface = "eth0"
-
-	dropTable = "drop"
 )
 
 // NodeAddress is one by which pods reach the Gateway's namespace.
@@ -38,7 +38,10 @@ type Pod struct {
 	Address netip.Addr
 
 	namespace *namespace
-	dir       string
+	// node is the Gateway's namespace, and link its end of the pod's link.
+	node *namespace
+	link string
+	dir  string
 }
 
 // NewPod number i, of up to 64.
@@ -46,15 +49,14 @@ func (g *Gateway) NewPod(i int) (*Pod, error) {
 	base := netip.MustParsePrefix(podLinks).Addr().As4()
 	base[3] += byte(4 * i)
 	node := netip.AddrFrom4(base).Next()
-	p := &Pod{Address: node.Next(), dir: g.dir}
+	p := &Pod{Address: node.Next(), node: g.namespace, link: "pod" + strconv.Itoa(i), dir: g.dir}
 	var err error
 	if p.namespace, err = newNamespace(); err != nil {
 		return nil, err
 	}
-	name := "pod" + strconv.Itoa(i)
 	err = g.namespace.within(func() error {
-		l := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name}, PeerName: podInterface, PeerNamespace: netlink.NsFd(int(p.namespace.file.Fd()))}
-		return errors.Join(errors.Wrap(netlink.LinkAdd(l), "cannot link a pod"), address(name, node))
+		l := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: p.link}, PeerName: podInterface, PeerNamespace: netlink.NsFd(int(p.namespace.file.Fd()))}
+		return errors.Join(errors.Wrap(netlink.LinkAdd(l), "cannot link a pod"), address(p.link, node))
 	})
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
@@ -99,32 +101,52 @@ func (p *Pod) Listen(ctx context.Context, port uint16) (net.Listener, error) {
 	return l, err
 }
 
-// Drop all packets from and to the pod, without a word to who sends them, until Pass.
+// Drop all packets from and to the pod, without a word to who sends them, until Pass. Each
+// is dropped where it arrives: who sends it is not to see that it fails.
 func (p *Pod) Drop() error {
-	return p.namespace.within(func() error {
-		c, err := nftables.New()
-		if err != nil {
-			return errors.Wrap(err, "cannot talk to nftables")
-		}
-		t := c.AddTable(&nftables.Table{Name: dropTable, Family: nftables.TableFamilyINet})
-		drop := nftables.ChainPolicyDrop
-		for name, hook := range map[string]*nftables.ChainHook{"input": nftables.ChainHookInput, "output": nftables.ChainHookOutput} {
-			c.AddChain(&nftables.Chain{Name: name, Table: t, Type: nftables.ChainTypeFilter, Hooknum: hook, Priority: nftables.ChainPriorityFilter, Policy: &drop})
-		}
-		return errors.Wrap(c.Flush(), "cannot drop packets")
-	})
+	return errors.Join(
+		p.namespace.within(func() error { return drop(podInterface) }),
+		p.node.within(func() error { return drop(p.link) }),
+	)
+}
+
+// drop what comes by a link.
+func drop(link string) error {
+	c, err := nftables.New()
+	if err != nil {
+		return errors.Wrap(err, "cannot talk to nftables")
+	}
+	name := make([]byte, unix.IFNAMSIZ)
+	copy(name, link)
+	t := c.AddTable(dropTable(link))
+	in := c.AddChain(&nftables.Chain{Name: "input", Table: t, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookInput, Priority: nftables.ChainPriorityFilter})
+	c.AddRule(&nftables.Rule{Table: t, Chain: in, Exprs: []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: name},
+		&expr.Verdict{Kind: expr.VerdictDrop},
+	}})
+	return errors.Wrap(c.Flush(), "cannot drop packets")
+}
+
+func dropTable(link string) *nftables.Table {
+	return &nftables.Table{Name: "drop-" + link, Family: nftables.TableFamilyINet}
 }
 
 // Pass packets again.
 func (p *Pod) Pass() error {
-	return p.namespace.within(func() error {
-		c, err := nftables.New()
-		if err != nil {
-			return errors.Wrap(err, "cannot talk to nftables")
-		}
-		c.DelTable(&nftables.Table{Name: dropTable, Family: nftables.TableFamilyINet})
-		return errors.Wrap(c.Flush(), "cannot let packets pass")
-	})
+	return errors.Join(
+		p.namespace.within(func() error { return pass(podInterface) }),
+		p.node.within(func() error { return pass(p.link) }),
+	)
+}
+
+func pass(link string) error {
+	c, err := nftables.New()
+	if err != nil {
+		return errors.Wrap(err, "cannot talk to nftables")
+	}
+	c.DelTable(dropTable(link))
+	return errors.Wrap(c.Flush(), "cannot let packets pass")
 }
 
 // Close lets go of the namespace. It is gone when nothing runs in it any more.
