@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -80,6 +81,7 @@ func (l *lab) with(ctx context.Context) error {
 		return err
 	}
 	for _, crd := range crds {
+		crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 		b, err := yaml.Marshal(crd)
 		if err != nil {
 			return errors.Wrapf(err, "cannot encode CRD %q", crd.GetName())
