@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -31,6 +32,7 @@ import (
 // TestEnvoyAccepts has Envoy itself judge what becomes of all cases over some other
 // snapshots. What a message lacked before may lack after.
 func TestEnvoyAccepts(t *testing.T) {
+	t.Parallel()
 	root, err := apiserver.Root()
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +43,7 @@ func TestEnvoyAccepts(t *testing.T) {
 	}
 	const seeds = 16
 	for seed := range uint64(seeds) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
 			b := &bench{t: t, out: &bootstrapv3.Bootstrap_StaticResources{}}
 			for _, name := range sortedCases() {

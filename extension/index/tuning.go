@@ -53,17 +53,17 @@ func (t Tuning) Equal(o Tuning) bool {
 // Name of an endpoint list that is tuned so. What the list is like is part of its name,
 // so that routes which ask for different things of one target have different lists.
 func (t Tuning) Name(list string) string {
-	out := list
+	parts := []string{list}
 	if t.HealthPort != 0 {
-		out += tuningSeparator + tuningHealth + strconv.FormatUint(uint64(t.HealthPort), 10)
+		parts = append(parts, tuningHealth+strconv.FormatUint(uint64(t.HealthPort), 10))
 	}
 	if t.PreferLocal {
-		out += tuningSeparator + tuningLocal
+		parts = append(parts, tuningLocal)
 	}
 	for _, z := range t.Zones {
-		out += tuningSeparator + tuningZone + z.Zone + ":" + strconv.FormatUint(uint64(z.Weight), 10)
+		parts = append(parts, tuningZone+z.Zone+":"+strconv.FormatUint(uint64(z.Weight), 10))
 	}
-	return out
+	return strings.Join(parts, tuningSeparator)
 }
 
 // ParseTuning is the reverse of Name. False means that it is no such name.

@@ -15,6 +15,7 @@ import (
 // TestDialects shows that routes answer, and follow a setting, where Envoy Gateway
 // names and merges things in other ways than by default.
 func TestDialects(t *testing.T) {
+	t.Parallel()
 	cases := map[string]struct {
 		reason  string
 		options standalone.Options
