@@ -74,6 +74,7 @@ func threshold(t *testing.T, w *world) {
 		w.stand(t, "tailscale/services/default/"+name+"/80/http", map[string]string{
 			well.address: "0 HEALTHY", sick.address: "0 HEALTHY", remote.address: "1 HEALTHY",
 		})
+		w.answers(t, name+".example.com", well.address)
 		w.spread(t, name, well.address, sick.address)
 	}
 	sick.sick.Store(true)

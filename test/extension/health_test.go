@@ -46,13 +46,12 @@ func (p *patient) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // TestHealth shows in a real Envoy what health does to traffic.
 func TestHealth(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.apply(t, "health.yaml")
 	w.apply(t, "failover.yaml")
-	t.Run("LastResort", func(t *testing.T) { t.Parallel(); lastResort(t, w) })
-	t.Run("Delays", func(t *testing.T) { t.Parallel(); delays(t, w) })
-	t.Run("Threshold", func(t *testing.T) { t.Parallel(); threshold(t, w) })
+	t.Run("LastResort", func(t *testing.T) { lastResort(t, w) })
+	t.Run("Delays", func(t *testing.T) { delays(t, w) })
+	t.Run("Threshold", func(t *testing.T) { threshold(t, w) })
 }
 
 // patient that is served.
@@ -68,6 +67,8 @@ func (w *world) patient(t *testing.T, address string) *patient {
 func lastResort(t *testing.T, w *world) {
 	a, b := w.patient(t, "192.0.2.10:8010"), w.patient(t, "192.0.2.11:8010")
 	w.stand(t, checked, map[string]string{a.address: "0 HEALTHY", b.address: "0 HEALTHY"})
+	// Listeners come after clusters.
+	w.answers(t, "checked.example.com", a.address)
 	w.spread(t, "checked", a.address, b.address)
 
 	a.sick.Store(true)
