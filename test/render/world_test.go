@@ -228,8 +228,12 @@ func (w *world) report(t *testing.T, o *unstructured.Unstructured) *unstructured
 	out := o.DeepCopy()
 	if k, xr := w.flavour.composite(o); k != nil {
 		// A claim has the status of its composite, too.
-		if c, ok := w.composites[id(xr)]; ok && c.xr.Object["status"] != nil {
+		c, ok := w.composites[id(xr)]
+		if ok && c.xr.Object["status"] != nil {
 			out.Object["status"] = c.xr.Object["status"]
+		}
+		if ok && id(xr) == id(o) {
+			out.SetUID(c.xr.GetUID())
 		}
 		return out.DeepCopy()
 	}
