@@ -21,6 +21,10 @@
 // Programmed, for nobody gives them an address; their ports are the listeners' own.
 // Ports 8080, 8081, 9443 and 18000 to 19001 of all addresses are Envoy Gateway's.
 //
+// Where it matters that packets get lost, or which replica a connection was led to,
+// programs run in Pods, network namespaces beside it, behind Services. Where Envoy must
+// outlive Envoy Gateway, OwnEnvoy makes it nobody's child.
+//
 // The programs are the lab's, by `lab build envoy-gateway envoy`.
 // TEST_ASSET_ENVOY_GATEWAY and TEST_ASSET_ENVOY name others. What a test does with
 // them lives with the test; a real cluster is what the lab is for.

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
-
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/test/bench/internal/gateway"
@@ -96,7 +94,7 @@ func (w *World) markRoutes(ctx context.Context, m *markers) error {
 	path := func(n int) string { return fmt.Sprintf("m%d", n) }
 	to := w.quiet[0]
 	return m.run(ctx, func(ctx context.Context, n int) error {
-		r := (&route{name: marker}).object().(*gwapiv1.HTTPRoute)
+		r := (&route{name: marker}).object()
 		r.Spec.Rules = append(r.Spec.Rules, rule("/"+path(n), to.name))
 		return w.put(ctx, r)
 	}, func(ctx context.Context, n int) error {

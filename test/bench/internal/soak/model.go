@@ -106,7 +106,7 @@ type route struct {
 
 func (r *route) host() string { return r.name + ".example.com" }
 
-func (r *route) object() client.Object {
+func (r *route) object() *gwapiv1.HTTPRoute {
 	o := &gwapiv1.HTTPRoute{ObjectMeta: gateway.Meta(r.name), Spec: gwapiv1.HTTPRouteSpec{
 		CommonRouteSpec: gateway.Parents(),
 		Hostnames:       []gwapiv1.Hostname{gwapiv1.Hostname(r.host())},
@@ -149,7 +149,7 @@ type wanted struct {
 }
 
 func newModel(seed uint64, routes, targets int) *wanted {
-	m := &wanted{rand: rand.New(rand.NewPCG(seed, seed))}
+	m := &wanted{rand: rand.New(rand.NewPCG(seed, seed))} //nolint:gosec // Chance is to be repeatable.
 	for i := range targets {
 		m.targets = append(m.targets, m.newTarget(i%clusterEach == 0))
 	}

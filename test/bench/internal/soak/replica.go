@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -213,18 +214,26 @@ func (w *World) serving(ctx context.Context) (*replica, error) {
 	})
 }
 
-// lead connections to replicas that are ready, as kubelet and kube-proxy do. Failures
-// are how often each was not ready in a row. Envoy Gateway is led to the first of them,
-// and Envoy to the last, so that both have work.
-func (w *World) lead(ctx context.Context, failures map[int]int) error {
+// A leader has connections go to replicas that are ready, as kubelet and kube-proxy do.
+type leader struct {
+	*World
+
+	// failures are how often each was not ready in a row.
+	failures [2]int
+	// pods are those that connections are led to.
+	pods map[uint16]netip.AddrPort
+}
+
+// lead Envoy Gateway to the first replica that is ready, and Envoy to the last, so that
+// both have work.
+func (l *leader) lead(ctx context.Context) error {
 	var ready []netip.Addr
-	for i, r := range w.replicas {
-		if r.ready(ctx) != nil {
-			failures[i]++
-		} else {
-			failures[i] = 0
+	for i, r := range l.replicas {
+		l.failures[i]++
+		if r.ready(ctx) == nil {
+			l.failures[i] = 0
 		}
-		if failures[i] < readyFailures {
+		if l.failures[i] < readyFailures {
 			ready = append(ready, r.pod.Address)
 		}
 	}
@@ -233,16 +242,22 @@ func (w *World) lead(ctx context.Context, failures map[int]int) error {
 		pods[hooksPort] = netip.AddrPortFrom(ready[0], hooksPort)
 		pods[edsPort] = netip.AddrPortFrom(ready[len(ready)-1], edsPort)
 	}
-	return w.gateway.Services(pods)
+	if l.pods != nil && maps.Equal(l.pods, pods) {
+		return nil
+	}
+	if err := l.gateway.Services(pods); err != nil {
+		return err
+	}
+	l.pods = pods
+	return nil
 }
 
-// keepLeading until ctx ends.
-func (w *World) keepLeading(ctx context.Context) error {
-	failures := map[int]int{}
+// run until ctx ends.
+func (l *leader) run(ctx context.Context) error {
 	tick := time.NewTicker(readyPeriod)
 	defer tick.Stop()
 	for {
-		if err := w.lead(ctx, failures); err != nil {
+		if err := l.lead(ctx); err != nil {
 			return err
 		}
 		select {

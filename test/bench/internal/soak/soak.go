@@ -61,17 +61,28 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	return r, errors.Join(err, w.stop())
 }
 
-// soak for the time, and look at what is left.
+// soak for the time, and look at what is left, while connections are led to replicas.
 func (w *World) soak(ctx context.Context, o Options) (*Report, error) {
-	background, stop := context.WithCancel(ctx)
-	leading, background := errgroup.WithContext(background)
-	leading.Go(func() error { return w.keepLeading(background) })
-	defer stop()
-	if err := w.answers(background); err != nil {
-		return nil, err
-	}
-	o.Say("all quiet routes answer")
+	r := &Report{Outages: map[string]int{}, Trends: map[string]Trend{}}
+	ctx, stop := context.WithCancel(ctx)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return (&leader{World: w}).run(ctx) })
+	g.Go(func() error {
+		defer stop()
+		if err := w.answers(ctx); err != nil {
+			return err
+		}
+		o.Say("all quiet routes answer")
+		if err := w.fill(ctx, r, o); err != nil {
+			return err
+		}
+		return w.compare(ctx, r, o.Say)
+	})
+	return r, g.Wait()
+}
 
+// fill the report with what is seen on the way.
+func (w *World) fill(ctx context.Context, r *Report, o Options) error {
 	began := time.Now()
 	half := began.Add(o.Duration / 2)
 	l, routes, endpoints := &load{}, &markers{}, &markers{}
@@ -79,53 +90,43 @@ func (w *World) soak(ctx context.Context, o Options) (*Report, error) {
 		World: w, load: l, routes: routes, endpoints: endpoints, say: o.Say,
 		outage: min(time.Minute, o.Duration/12), down: min(10*time.Second, o.Duration/60), calm: min(time.Minute, o.Duration/60),
 	}
-	r := &Report{Outages: map[string]int{}, Trends: map[string]Trend{}}
-	var samples []sample
-
-	timed, cancel := context.WithDeadline(background, began.Add(o.Duration))
-	defer cancel()
-	g, timed := errgroup.WithContext(timed)
 	// Markers go on until chaos has seen the last change served.
-	marking, end := context.WithCancel(background)
+	marking, end := context.WithCancel(ctx)
 	defer end()
 	marked, marking := errgroup.WithContext(marking)
 	marked.Go(func() error { return w.markRoutes(marking, routes) })
 	marked.Go(func() error { return w.markEndpoints(marking, endpoints) })
 	marked.Go(func() error { l.run(marking, w); return nil })
+
+	timed, cancel := context.WithDeadline(marking, began.Add(o.Duration))
+	defer cancel()
+	var samples []sample
+	g, timed := errgroup.WithContext(timed)
 	g.Go(func() (err error) {
 		r.Edits, err = w.churn(timed, time.Duration(float64(time.Second)/o.Edits))
 		return err
 	})
 	g.Go(func() error { return c.run(timed, half) })
 	g.Go(func() error { samples = w.watch(timed, o, l); return nil })
-	g.Go(func() error {
-		select {
-		case <-timed.Done():
-			return nil
-		case <-marking.Done():
-			// One of the markers has failed, and says why.
-			return marking.Err()
-		}
-	})
 	err := g.Wait()
 	end()
-	if err := errors.Join(marked.Wait(), err); err != nil {
-		return nil, err
-	}
-	for _, of := range c.outages {
-		r.Outages[of.name]++
+	if err := errors.Join(marked.Wait(), err, ctx.Err()); err != nil {
+		return err
 	}
 	w.judge(r, l, c, o.Say)
 	for _, of := range []string{RSS, Heap, Goroutines, Files, Streams, EnvoyMemory, EnvoyClusters} {
 		if r.Trends[of], err = trend(samples, of, half, o.Duration); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return r, w.compare(background, r, o.Say)
+	return nil
 }
 
 // judge what was seen on the way.
 func (w *World) judge(r *Report, l *load, c *chaos, say func(string, ...any)) {
+	for _, of := range c.outages {
+		r.Outages[of.name]++
+	}
 	r.Requests, r.Longest = l.counts()
 	lost := l.lost()
 	r.Lost = len(lost)

@@ -116,7 +116,7 @@ func (w *World) start(ctx context.Context, o Options) error {
 			return err
 		}
 	}
-	if err := w.lead(ctx, map[int]int{}); err != nil {
+	if err := (&leader{World: w}).lead(ctx); err != nil {
 		return err
 	}
 	if err := w.put(ctx, gateway.Gateway()); err != nil {
