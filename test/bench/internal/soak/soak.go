@@ -110,7 +110,7 @@ func (w *World) fill(ctx context.Context, r *Report, o Options) error {
 	g.Go(func() error { samples = w.watch(timed, o, l); return nil })
 	err := g.Wait()
 	end()
-	if err := errors.Join(marked.Wait(), err, ctx.Err()); err != nil {
+	if err := errors.Join(marked.Wait(), err, context.Cause(ctx)); err != nil {
 		return err
 	}
 	w.judge(r, l, c, o.Say)
