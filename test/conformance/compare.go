@@ -33,8 +33,8 @@ type row struct {
 type result struct {
 	// Version of the extension.
 	Version string `json:"version"`
-	// Hooks that the extension answered in the run with it.
-	Hooks int `json:"hooks"`
+	// Hooks of the run with the extension.
+	Hooks answers `json:"hooks"`
 	// Tests, without their parts, by name.
 	Tests []row `json:"tests"`
 	// Differences are the tests and parts that ended differently.
@@ -45,6 +45,27 @@ type result struct {
 	Known []row `json:"known"`
 	// Stale are names of known.yaml that fail in neither.
 	Stale []string `json:"stale"`
+}
+
+// Answers are how many hooks of Envoy Gateway the extension has answered.
+type answers struct {
+	Total  int `json:"total"`
+	Failed int `json:"failed"`
+}
+
+// add what one pod of the extension reports.
+func (a *answers) add(report []byte) error {
+	r := struct {
+		Hooks map[string]answers `json:"hooks"`
+	}{}
+	if err := json.Unmarshal(report, &r); err != nil {
+		return errors.Wrap(err, "cannot decode the extension's report")
+	}
+	for _, h := range r.Hooks {
+		a.Total += h.Total
+		a.Failed += h.Failed
+	}
+	return nil
 }
 
 // readKnown reads which tests may fail in both runs, and why, by name.
@@ -120,8 +141,10 @@ func (r result) count(o outcome) int {
 // verdict is an error unless both runs agree, and no test fails for no known reason.
 func (r result) verdict() error {
 	switch {
-	case r.Hooks == 0:
+	case r.Hooks.Total == 0:
 		return errors.New("the extension was never asked: the second run was not with us")
+	case r.Hooks.Failed > 0:
+		return errors.Errorf("the extension answered %d hooks with an error", r.Hooks.Failed)
 	case len(r.Differences) > 0:
 		return errors.Errorf("%d tests and parts of tests end differently with us", len(r.Differences))
 	case len(r.Failures) > 0:
@@ -143,7 +166,8 @@ func (r result) print(to io.Writer) error {
 		fmt.Sprintf("failed\t%d", r.count(failed)),
 		fmt.Sprintf("not supported, or left out\t%d", r.count(left)),
 		fmt.Sprintf("differ, parts of tests too\t%d", len(r.Differences)),
-		fmt.Sprintf("hooks that the extension answered\t%d", r.Hooks),
+		fmt.Sprintf("hooks that the extension answered\t%d", r.Hooks.Total),
+		fmt.Sprintf("of them with an error\t%d", r.Hooks.Failed),
 	}
 	for _, part := range []struct {
 		title string

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,14 +26,14 @@ func TestCompare(t *testing.T) {
 		with    ends
 		known   map[string]string
 		some    bool
-		hooks   int
+		hooks   answers
 		want    want
 	}{
 		"Same": {
 			reason:  "Tests that end the same, and well, should be all right.",
 			without: ends{"B": pass, "A": skip, "B/one": pass},
 			with:    ends{"A": skip, "B": pass, "B/one": pass},
-			hooks:   1,
+			hooks:   answers{Total: 1},
 			want: want{result: result{Tests: []row{
 				{Name: "A", Without: left, With: left},
 				{Name: "B", Without: passed, With: passed},
@@ -49,11 +48,21 @@ func TestCompare(t *testing.T) {
 				err:    "the extension was never asked: the second run was not with us",
 			},
 		},
+		"HookFailed": {
+			reason:  "Who answers with an error keeps Envoys from what is new.",
+			without: ends{"A": pass},
+			with:    ends{"A": pass},
+			hooks:   answers{Total: 2, Failed: 1},
+			want: want{
+				result: result{Tests: []row{{Name: "A", Without: passed, With: passed}}},
+				err:    "the extension answered 1 hooks with an error",
+			},
+		},
 		"Worse": {
 			reason:  "What fails with us alone should be a difference, part and whole.",
 			without: ends{"A": pass, "A/one": pass},
 			with:    ends{"A": fail, "A/one": fail},
-			hooks:   1,
+			hooks:   answers{Total: 1},
 			want: want{
 				result: result{
 					Tests:       []row{{Name: "A", Without: passed, With: failed}},
@@ -67,7 +76,7 @@ func TestCompare(t *testing.T) {
 			without: ends{"A": pass},
 			with:    ends{"A": fail},
 			known:   map[string]string{"A": "because"},
-			hooks:   1,
+			hooks:   answers{Total: 1},
 			want: want{
 				result: result{
 					Tests:       []row{{Name: "A", Without: passed, With: failed, Reason: "because"}},
@@ -81,7 +90,7 @@ func TestCompare(t *testing.T) {
 			without: ends{"A": fail, "A/one": fail},
 			with:    ends{"A": fail, "A/one": pass, "A/two": fail},
 			known:   map[string]string{"A": "because"},
-			hooks:   1,
+			hooks:   answers{Total: 1},
 			want: want{
 				result: result{
 					Tests:       []row{{Name: "A", Without: failed, With: failed, Reason: "because"}},
@@ -95,7 +104,7 @@ func TestCompare(t *testing.T) {
 			reason:  "A failure in both runs should need a reason, once for a test.",
 			without: ends{"A": fail, "A/one": fail},
 			with:    ends{"A": fail, "A/one": fail},
-			hooks:   1,
+			hooks:   answers{Total: 1},
 			want: want{
 				result: result{
 					Tests:    []row{{Name: "A", Without: failed, With: failed}},
@@ -109,7 +118,7 @@ func TestCompare(t *testing.T) {
 			without: ends{"A": pass},
 			with:    ends{"A": pass},
 			known:   map[string]string{"A": "because", "Gone": "because"},
-			hooks:   1,
+			hooks:   answers{Total: 1},
 			want: want{
 				result: result{
 					Tests: []row{{Name: "A", Without: passed, With: passed, Reason: "because"}},
@@ -124,7 +133,7 @@ func TestCompare(t *testing.T) {
 			with:    ends{"A": pass, "B": skip},
 			known:   map[string]string{"B": "because"},
 			some:    true,
-			hooks:   1,
+			hooks:   answers{Total: 1},
 			want: want{result: result{Tests: []row{
 				{Name: "A", Without: passed, With: passed},
 				{Name: "B", Without: left, With: left, Reason: "because"},
@@ -134,7 +143,7 @@ func TestCompare(t *testing.T) {
 			reason:  "Runs that left out all tests should prove nothing.",
 			without: ends{"A": skip},
 			with:    ends{"A": skip},
-			hooks:   1,
+			hooks:   answers{Total: 1},
 			want: want{
 				result: result{Tests: []row{{Name: "A", Without: left, With: left}}},
 				err:    "no test passed",
@@ -164,7 +173,7 @@ func TestPrint(t *testing.T) {
 		ends{"A": {outcome: passed}, "B": {outcome: failed}, "C": {outcome: failed}},
 		ends{"A": {outcome: failed}, "B": {outcome: failed}, "C": {outcome: failed}},
 		map[string]string{"C": "because"}, false)
-	r.Hooks = 7
+	r.Hooks.Total = 7
 	out := &bytes.Buffer{}
 	if err := r.print(out); err != nil {
 		t.Fatal(err)
@@ -176,6 +185,7 @@ failed                             2
 not supported, or left out         0
 differ, parts of tests too         1
 hooks that the extension answered  7
+of them with an error              0
 
 DIFFERENCES  WITHOUT US  WITH US  REASON
 A            pass        fail     
@@ -230,17 +240,21 @@ func TestKnown(t *testing.T) {
 	}
 }
 
-func TestCountHooks(t *testing.T) {
-	metrics := strings.Join([]string{
-		`# TYPE tailscale_gateway_extension_hook_seconds histogram`,
-		`tailscale_gateway_extension_hook_seconds_bucket{hook="PostTranslateModify",le="+Inf"} 41`,
-		`tailscale_gateway_extension_hook_seconds_sum{hook="PostTranslateModify"} 0.5`,
-		`tailscale_gateway_extension_hook_seconds_count{hook="PostTranslateModify"} 41`,
-		`tailscale_gateway_extension_hook_seconds_count{hook="PostRouteModify"} 1`,
-	}, "\n")
-	got, err := countHooks(metrics)
-	if err != nil || got != 42 {
-		t.Errorf("countHooks(...): want 42, got %d, %v", got, err)
+func TestAdd(t *testing.T) {
+	sum := answers{Total: 1}
+	for _, report := range []string{
+		`{"version":"v1","hooks":{"PostTranslateModify":{"total":41,"successful":40,"failed":1}}}`,
+		`{"version":"v1","hooks":{}}`,
+	} {
+		if err := sum.add([]byte(report)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(answers{Total: 42, Failed: 1}, sum); diff != "" {
+		t.Errorf("add(...): -want, +got:\n%s", diff)
+	}
+	if err := sum.add([]byte("# TYPE a counter")); err == nil {
+		t.Error("add(...): what is no report is taken for one")
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -25,9 +24,6 @@ const (
 	extension             = "tailscale-gateway-extension"
 	envoyGatewayNamespace = "envoy-gateway-system"
 	image                 = "ghcr.io/tailscale-gateway/extension"
-
-	// hookMetric counts what the extension answered.
-	hookMetric = "tailscale_gateway_extension_hook_seconds_count"
 )
 
 // A lab is the lab that is up, and how this run uses it.
@@ -160,39 +156,23 @@ func (l *lab) test(ctx context.Context, name, only string) (ends, error) {
 	return got, err
 }
 
-// hooks counts what all pods of the extension have answered.
-func (l *lab) hooks(ctx context.Context) (int, error) {
+// hooks adds up what all pods of the extension have answered.
+func (l *lab) hooks(ctx context.Context) (answers, error) {
 	pods, err := l.run(ctx, nil, "kubectl", "get", "pods", "--namespace="+envoyGatewayNamespace,
 		"--selector=app.kubernetes.io/name="+extension, "-o=jsonpath={.items[*].metadata.name}")
 	if err != nil {
-		return 0, err
+		return answers{}, err
 	}
-	sum := 0
+	sum := answers{}
 	for _, pod := range strings.Fields(pods) {
-		metrics, err := l.run(ctx, nil, "kubectl", "get", "--raw", "/api/v1/namespaces/"+envoyGatewayNamespace+"/pods/"+pod+":8080/proxy/metrics")
+		// kubectl asks for JSON, and so gets it.
+		body, err := l.run(ctx, nil, "kubectl", "get", "--raw", "/api/v1/namespaces/"+envoyGatewayNamespace+"/pods/"+pod+":8080/proxy/metrics")
 		if err != nil {
-			return 0, err
+			return answers{}, err
 		}
-		n, err := countHooks(metrics)
-		if err != nil {
-			return 0, err
+		if err := sum.add([]byte(body)); err != nil {
+			return answers{}, err
 		}
-		sum += n
-	}
-	return sum, nil
-}
-
-func countHooks(metrics string) (int, error) {
-	sum := 0
-	for line := range strings.Lines(metrics) {
-		if name, _, _ := strings.Cut(line, "{"); name != hookMetric {
-			continue
-		}
-		n, err := strconv.Atoi(strings.TrimSpace(line[strings.LastIndexByte(line, ' ')+1:]))
-		if err != nil {
-			return 0, errors.Wrapf(err, "cannot read %s", hookMetric)
-		}
-		sum += n
 	}
 	return sum, nil
 }
