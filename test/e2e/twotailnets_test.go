@@ -45,6 +45,8 @@ func TestTwoTailnets(t *testing.T) {
 			name string
 			run  func(*testing.T)
 		}{
+			{"JoinsGateway", joinsGateway},
+			{"DiscoversServices", discoversServices},
 			{"JoinsTwoTailnets", joinsTwoTailnets},
 			{"HasOwnPatterns", hasOwnPatterns},
 			{"SharesRoutes", sharesRoutes},

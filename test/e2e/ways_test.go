@@ -23,8 +23,6 @@ func servesManyWays(t *testing.T) {
 		}{
 			{"SharesService", sharesService},
 			{"SharesGateway", sharesGateway},
-			{"JoinsGateway", joinsGateway},
-			{"DiscoversServices", discoversServices},
 			{"ServesPlainGateway", servesPlainGateway},
 			{"UsesKernel", usesKernel},
 			{"EndsTLS", endsTLS},
