@@ -91,7 +91,7 @@ test-integration: ## Run controllers against a real API server and a simulated T
 	$(LAB) build
 	TEST_ASSET_ETCD=$$($(LAB) bin etcd) TEST_ASSET_KUBE_APISERVER=$$($(LAB) bin kube-apiserver) \
 	TEST_ASSET_KUBE_CONTROLLER_MANAGER=$$($(LAB) bin kube-controller-manager) TEST_ASSET_HELM=$$($(LAB) bin helm) \
-	go test -tags=integration -count=1 -parallel=48 -timeout=20m ./test/apiserver/ ./test/integration/ ./extension/ ./extension/index/ ./cluster/monitoring/
+	go test -tags=integration -count=1 -parallel=48 -timeout=20m ./test/apiserver/ ./test/integration/ ./extension/ ./extension/index/ ./extension/gateways/ ./cluster/monitoring/
 	$(RENDER)
 	$(MAKE) --no-print-directory test-standalone
 

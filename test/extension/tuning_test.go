@@ -47,7 +47,7 @@ func tunings(t *testing.T, w *world) {
 	w.answers(t, "port.example.com", zoneB)
 	w.http[checksA].Close()
 	w.until(t, func(ctx context.Context) error {
-		return w.counted(ctx, "cluster.httproute/default/port/rule/0.health_check.failure")
+		return w.counted(ctx, "cluster.tailscale/services/default/zoned/80/http/httproute/default/port.health_check.failure")
 	})
 	w.spread(t, "port", zoneB)
 }
