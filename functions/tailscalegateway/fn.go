@@ -130,7 +130,13 @@ func run(r *compose.Run) error {
 	if err := s.desireProxies(r); err != nil {
 		return err
 	}
-	return s.desireServices(r)
+	if err := s.desireServices(r); err != nil {
+		return err
+	}
+	if r.Deaf() {
+		r.LookAgain()
+	}
+	return nil
 }
 
 // reference with its defaults. A schema cannot give the namespace.

@@ -128,6 +128,9 @@ func (p *proxies) accepted() bool {
 		p.observed.Status.GetCondition(meta.TypeTailnetAccepted).Status == corev1.ConditionTrue
 }
 
+// canHost tells whether there are proxies that a service can select.
+func (p *proxies) canHost() bool { return p.accepted() && len(p.observed.Status.Devices) > 0 }
+
 // problem that a person must mend before the proxies can have their devices. Empty if
 // there is none.
 func (p *proxies) problem() string {
@@ -166,6 +169,9 @@ func (s *share) desireProxies(r *compose.Run) error {
 		}
 		if p.observed == nil {
 			starting++
+		}
+		if !p.settled() {
+			r.LookAgain()
 		}
 		if err := r.Desire(p.key, s.composeEndpoints(p), p.settled()); err != nil {
 			return err

@@ -260,6 +260,10 @@ func (v *service) hosted() bool {
 	return v.ready() && v.observed.Status.GetCondition(meta.TypeAdvertised).Status == corev1.ConditionTrue
 }
 
+// settled tells whether nothing is to come any more. What is behind routes may be down;
+// the Gateway itself is to answer.
+func (v *service) settled() bool { return v.ready() && (!v.isGateway() || v.hosted()) }
+
 // problem is something for the user to mend. Empty if there is nothing.
 func (v *service) problem() string {
 	if v.mistake != "" || v.observed == nil {
@@ -277,9 +281,10 @@ func (v *service) problem() string {
 	return ""
 }
 
-// desireServices that can be. A new one has to wait for proxies that it can select. They
-// start all at once: unlike proxies each is a few writes, and the first is to answer
-// before the last is made.
+// desireServices that can be. A new one has to wait for proxies that can host it: it
+// changes a dozen times until it is there, and more often if it has to wait itself, each
+// of which Crossplane's circuit breaker counts twice. They start all at once: the first
+// is to answer before the last is made.
 func (s *share) desireServices(r *compose.Run) error {
 	unready := 0
 	for _, v := range s.services {
@@ -293,31 +298,25 @@ func (s *share) desireServices(r *compose.Run) error {
 			}
 			v.keep = true
 		}
-		if v.observed == nil && (v.keep || !v.tailnet.ingress.accepted()) {
+		if v.observed == nil && (v.keep || !v.tailnet.ingress.canHost()) {
 			r.NotReady()
 			continue
 		}
-		if !v.ready() {
+		if !v.settled() {
 			unready++
 		}
-		if err := r.Desire(v.key(), s.composeService(v), v.ready()); err != nil {
+		if err := r.Desire(v.key(), s.composeService(v), v.settled()); err != nil {
 			return err
 		}
 	}
 	// Crossplane would name those that are not ready, and write the composite each time
-	// that one becomes so.
+	// that one becomes so. What its circuit breaker drops meanwhile is not told again.
 	if unready > 0 {
 		r.NotReady()
-	}
-	if unready > manyServices {
 		r.LookAgain()
 	}
 	return nil
 }
-
-// manyServices are more than Crossplane's circuit breaker lets come up in silence. What
-// it drops is not told again.
-const manyServices = 4
 
 func (s *share) composeService(v *service) *gatewayv1alpha1.TailscaleServices {
 	o := &gatewayv1alpha1.TailscaleServices{

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	apiextv1 "github.com/crossplane/crossplane/apis/v2/apiextensions/v1"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"github.com/crossplane/function-sdk-go/response"
@@ -82,6 +83,12 @@ const lookAgainAfter = time.Minute
 // composite of which more children come up at a time than the circuit breaker lets
 // tell of themselves: what that drops is not told again.
 func (r *Run) LookAgain() { r.rsp.Meta.Ttl = durationpb.New(lookAgainAfter) }
+
+// Deaf tells whether Crossplane's circuit breaker is open, and drops what is new.
+func (r *Run) Deaf() bool {
+	c := r.observedConditions()[string(apiextv1.TypeResponsive)]
+	return c.GetFields()["status"].GetStringValue() == string(corev1.ConditionFalse)
+}
 
 // Composite decodes the observed composite.
 func (r *Run) Composite(into any) error {

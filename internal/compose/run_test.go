@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/structpb"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -129,6 +130,30 @@ func TestList(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, List(tc.names...)); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestDeaf(t *testing.T) {
+	cases := map[string]struct {
+		reason     string
+		conditions []any
+		want       bool
+	}{
+		"New":    {reason: "Nothing is said of a composite that is new"},
+		"Closed": {reason: "A closed circuit drops nothing", conditions: []any{map[string]any{"type": "Responsive", "status": "True"}}},
+		"Open":   {reason: "An open circuit drops what is new", conditions: []any{map[string]any{"type": "Responsive", "status": "False"}}, want: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			xr, err := structpb.NewStruct(map[string]any{"status": map[string]any{"conditions": tc.conditions}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := NewRun(&fnv1.RunFunctionRequest{Observed: &fnv1.State{Composite: &fnv1.Resource{Resource: xr}}})
+			if got := r.Deaf(); got != tc.want {
+				t.Errorf("%s\nDeaf(): want %t, got %t", tc.reason, tc.want, got)
 			}
 		})
 	}

@@ -20,7 +20,7 @@ import (
 
 // maxRounds is how often all composites of an example are rendered until they are
 // at rest. A chain of objects that wait for each other takes a round a link.
-const maxRounds = 12
+const maxRounds = 16
 
 // annotationResourceName is how Crossplane knows a composed resource again.
 const annotationResourceName = "crossplane.io/composition-resource-name"
