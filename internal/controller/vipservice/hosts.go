@@ -118,6 +118,7 @@ func (e *external) observeHosts(ctx context.Context, mg *v1alpha1.VIPService) er
 	asked := e.hosts.due(mg.GetUID(), cl, hosts)
 	if asked {
 		if hosts, err = e.api.Hosts(ctx, name); err != nil {
+			e.hosts.failed(mg.GetUID())
 			return errors.Wrap(err, "cannot list hosts of the service")
 		}
 		e.hosts.asked(mg.GetUID(), cl, hosts)

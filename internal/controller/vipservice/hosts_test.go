@@ -300,3 +300,21 @@ func TestTransitions(t *testing.T) {
 		})
 	}
 }
+
+func TestHostsAreAskedWhileTheyCannotBeTold(t *testing.T) {
+	c := newHostsCache(time.Minute, clocktesting.NewFakePassiveClock(apiTime))
+	if !c.due("web", nil, nil) {
+		t.Fatal("a settled service has its turn, want it to be asked")
+	}
+	c.failed("web")
+	for _, other := range []types.UID{"a", "b", "c"} {
+		c.due(other, nil, nil)
+	}
+	if !c.due("web", nil, nil) {
+		t.Error("asking failed and nothing has mended it: want it to be asked until it does not, or the condition that tells would go")
+	}
+	c.asked("web", nil, nil)
+	if c.due("web", nil, nil) {
+		t.Error("asking no longer fails: want it to wait for its turn")
+	}
+}

@@ -47,6 +47,7 @@ type asking struct {
 	claims claims
 	hosts  []tailscale.Host // What the last answer said.
 	again  time.Duration    // Zero if nothing else is expected.
+	failed bool             // The last time it could not be told.
 }
 
 func newHostsCache(interval time.Duration, c clock.PassiveClock) *hostsCache {
@@ -62,6 +63,11 @@ func (c *hostsCache) due(uid types.UID, cl claims, known []tailscale.Host) bool 
 	if a == nil {
 		a = &asking{}
 		c.by[uid] = a
+	}
+	if a.failed {
+		// Else the condition that says why would go by itself. The reconciler asks
+		// ever less often.
+		return true
 	}
 	if cl.settled(known) {
 		a.claims, a.again = maps.Clone(cl), 0
@@ -103,6 +109,15 @@ func (c *hostsCache) turn(a *asking) bool {
 	return true
 }
 
+// failed notes that asking failed.
+func (c *hostsCache) failed(uid types.UID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if a := c.by[uid]; a != nil {
+		a.failed = true
+	}
+}
+
 // asked notes what came of asking.
 func (c *hostsCache) asked(uid types.UID, cl claims, hosts []tailscale.Host) {
 	c.mu.Lock()
@@ -112,6 +127,7 @@ func (c *hostsCache) asked(uid types.UID, cl claims, hosts []tailscale.Host) {
 		a = &asking{}
 		c.by[uid] = a
 	}
+	a.failed = false
 	switch {
 	case cl.settled(hosts):
 		a.again = 0
