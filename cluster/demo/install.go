@@ -169,7 +169,26 @@ func (d *demo) install(ctx context.Context, p *progress) error {
 			}
 		}
 	}
-	return p.until(ctx, 5*time.Minute, d.unhealthyPackages)
+	if err := p.until(ctx, 5*time.Minute, d.unhealthyPackages); err != nil {
+		return err
+	}
+	return p.until(ctx, time.Minute, d.missingKinds)
+}
+
+// missingKinds says which kinds cannot be written yet: Crossplane establishes them a
+// moment after their configuration is healthy.
+func (d *demo) missingKinds(ctx context.Context) (string, error) {
+	var missing []string
+	for _, kind := range []string{tailnets, endpoints, services, proxyGroups, tsGateways} {
+		o, err := d.lab.get(ctx, "customresourcedefinition", kind, "")
+		if err != nil {
+			return "", err
+		}
+		if o == nil || o.condition("Established").Status != "True" {
+			missing = append(missing, kind+" are not established yet")
+		}
+	}
+	return strings.Join(missing, "; "), nil
 }
 
 // checkFlavour fails when the lab has the other configuration: both would claim the

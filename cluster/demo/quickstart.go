@@ -14,6 +14,8 @@ const (
 	tailnets    = "tailscaletailnets.gateway.tailscale.com"
 	endpoints   = "tailscaleendpoints.gateway.tailscale.com"
 	services    = "tailscaleservices.gateway.tailscale.com"
+	proxyGroups = "tailscaleproxygroups.gateway.tailscale.com"
+	tsGateways  = "tailscalegateways.gateway.tailscale.com"
 	oauthSecret = "tailscale-oauth"
 )
 
