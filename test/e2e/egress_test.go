@@ -21,13 +21,14 @@ import (
 // own network something answers there: the decoy.
 const ghost = "100.64.250.1"
 
-// prober is a pod that connects where it is told, and answers with what it got.
+// prober is a pod that connects where it is told, and answers with what it got. It has
+// a namespace, and a name which is its label too.
 const prober = `apiVersion: v1
 kind: Pod
 metadata:
-  name: prober
+  name: %[2]s
   namespace: %[1]s
-  labels: {app: prober}
+  labels: {app: %[2]s}
 spec:
   automountServiceAccountToken: false
   terminationGracePeriodSeconds: 1
@@ -161,7 +162,7 @@ func entersTailnet(t *testing.T) {
 	labCommand(t, "tailnet-client", "db")
 	labCommand(t, "tailnet-client", "router", "--route=10.99.0.0/24")
 	withDecoy(t)
-	apply(t, fmt.Sprintf(prober, namespace))
+	apply(t, fmt.Sprintf(prober, namespace, "prober"))
 	applyEgress(t, "out", 2)
 
 	kubectl(t, "wait", "pod/prober", "-n", namespace, "--for=condition=Ready", "--timeout=60s")

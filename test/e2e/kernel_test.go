@@ -78,7 +78,7 @@ func usesKernel(t *testing.T) {
 	withDecoy(t)
 	domain := strings.TrimSuffix(strings.TrimPrefix(vipURL(t, "web"), "http://web."), "/")
 	apply(t, fmt.Sprintf(kernelManifest, addressOf(t, "db"), "db."+domain))
-	apply(t, fmt.Sprintf(prober, kernelNamespace))
+	apply(t, fmt.Sprintf(prober, kernelNamespace, "prober"))
 	kubectl(t, "wait", "pod/prober", "-n", kernelNamespace, "--for=condition=Ready", "--timeout=60s")
 	reaches(t, kernelNamespace, "http", ghost, 18080, 30*time.Second)
 

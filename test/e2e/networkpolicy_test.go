@@ -67,7 +67,7 @@ func guards(t *testing.T) {
 	pods := []string{friend, stranger, outsider}
 	for _, p := range pods {
 		ns, name, _ := strings.Cut(p, "/")
-		apply(t, strings.Replace(fmt.Sprintf(prober, ns), "name: prober\n", "name: "+name+"\n  labels: {app: "+name+"}\n", 1))
+		apply(t, fmt.Sprintf(prober, ns, name))
 	}
 	for _, p := range pods {
 		ns, name, _ := strings.Cut(p, "/")

@@ -38,7 +38,7 @@ const (
 func TestTwoTailnets(t *testing.T) {
 	labRun(t, "up", "--install", "--tailnets=2")
 	demo(t)
-	apply(t, fmt.Sprintf(prober, namespace))
+	apply(t, fmt.Sprintf(prober, namespace, "prober"))
 	kubectl(t, "wait", "pod/prober", "-n", namespace, "--for=condition=Ready", "--timeout=60s")
 	t.Run("SideBySide", func(t *testing.T) {
 		for _, way := range []struct {

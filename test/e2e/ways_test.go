@@ -14,7 +14,7 @@ import (
 // servesManyWays runs side by side what is mostly waiting, and must not harm each
 // other.
 func servesManyWays(t *testing.T) {
-	apply(t, fmt.Sprintf(prober, namespace))
+	apply(t, fmt.Sprintf(prober, namespace, "prober"))
 	kubectl(t, "wait", "pod/prober", "-n", namespace, "--for=condition=Ready", "--timeout=60s")
 	t.Run("SideBySide", func(t *testing.T) {
 		for _, way := range []struct {
