@@ -58,8 +58,14 @@ type Writer struct {
 
 	wake chan struct{}
 
-	// mu guards pending, the objects to look at.
-	mu      sync.Mutex
+	// mu guards what follows.
+	mu sync.Mutex
+
+	// running is how often Run does: the next time may begin before the last has ended.
+	running int
+
+	// pending are the objects to look at. While another replica writes there are none: as
+	// nobody takes them, they would only grow.
 	pending map[Object]struct{}
 }
 
@@ -87,14 +93,41 @@ func Scheme() (*runtime.Scheme, error) {
 // Changed tells which targets have endpoints of another health, or are others, or are
 // gone. It never blocks.
 func (w *Writer) Changed(of []index.TargetKey) {
-	w.mu.Lock()
-	for _, k := range of {
-		w.pending[ObjectOf(k)] = struct{}{}
+	if !w.note(of) {
+		return
 	}
-	w.mu.Unlock()
 	select {
 	case w.wake <- struct{}{}:
 	default:
+	}
+}
+
+// note what changed for who writes, if anybody does here.
+func (w *Writer) note(of []index.TargetKey) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.running == 0 {
+		return false
+	}
+	for _, k := range of {
+		w.pending[ObjectOf(k)] = struct{}{}
+	}
+	return true
+}
+
+// begin to note what changes.
+func (w *Writer) begin() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.running++
+}
+
+// end with what was noted, unless it runs once more.
+func (w *Writer) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.running--; w.running == 0 {
+		w.pending = map[Object]struct{}{}
 	}
 }
 
@@ -115,11 +148,13 @@ func (w *Writer) Run(ctx context.Context) error {
 		return nil
 	case <-time.After(warmUp):
 	}
+	// What changes from here on is noted: all there is is looked at once.
+	w.begin()
+	defer w.end()
 	known, err := w.list(ctx)
 	if err != nil {
 		return err
 	}
-	w.take()
 	due := map[Object]struct{}{}
 	for o := range known {
 		due[o] = struct{}{}

@@ -5,6 +5,7 @@ package report
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -260,6 +261,35 @@ func TestWriterTriesAgain(t *testing.T) {
 		after(retry)
 		if h := d.healthy(t); h != 2 {
 			t.Errorf("%d healthy, want 2", h)
+		}
+	})
+}
+
+// TestWriterIdle has nothing pile up in a replica that does not write, while targets come
+// and go under names that were never there before.
+func TestWriterIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, web())
+		d.probed.set(targetOf("web", 80))
+		churn := func() int {
+			for i := range 1000 {
+				d.w.Changed([]index.TargetKey{keyOf(fmt.Sprintf("web-%d", i), 80)})
+			}
+			d.w.mu.Lock()
+			defer d.w.mu.Unlock()
+			return len(d.w.pending)
+		}
+		if n := churn(); n != 0 {
+			t.Errorf("%d objects wait for a writer that has never run", n)
+		}
+		d.start(t)
+		after(warmUp + time.Second)
+		if h := d.healthy(t); h != 2 {
+			t.Errorf("%d healthy, want 2: who begins to write looks at all", h)
+		}
+		d.stop()
+		if n := churn(); n != 0 {
+			t.Errorf("%d objects wait for a writer that has ended", n)
 		}
 	})
 }
