@@ -145,6 +145,26 @@ func (r *replica) get(ctx context.Context, path, accept string) ([]byte, error) 
 	return b, nil
 }
 
+// heap is a profile of what is alive. It is collected twice: what pools keep for the next
+// message is not alive, and goes with the second collection only (sync.Pool).
+func (r *replica) heap(ctx context.Context, query string) ([]byte, error) {
+	const collect = "/debug/pprof/heap?gc=1"
+	if _, err := r.get(ctx, collect, ""); err != nil {
+		return nil, err
+	}
+	return r.get(ctx, collect+query, "")
+}
+
+// keepHeap in the folder of logs, for who wants to know what has grown.
+func (r *replica) keepHeap(ctx context.Context, logs string, after time.Duration) error {
+	b, err := r.heap(ctx, "")
+	if err != nil {
+		return err
+	}
+	name := fmt.Sprintf("heap-%04.0fs.pb.gz", after.Seconds())
+	return errors.Wrap(os.WriteFile(filepath.Join(logs, name), b, 0o600), "cannot keep a profile of the heap")
+}
+
 // hooks that it has answered.
 func (r *replica) hooks(ctx context.Context) (uint64, error) {
 	b, err := r.get(ctx, "/metrics", "application/json")

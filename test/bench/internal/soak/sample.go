@@ -30,7 +30,13 @@ const (
 	Streams       = "streams"
 	EnvoyMemory   = "envoy_memory"
 	EnvoyClusters = "envoy_clusters"
+
+	// hooks that the replica has answered.
+	hooks = "hooks"
 )
+
+// hookMetric has what hooks took.
+const hookMetric = "tailscale_gateway_extension_hook_seconds"
 
 // heapAlive is what the profile of a heap says of it.
 var heapAlive = regexp.MustCompile(`# HeapAlloc = ([0-9]+)`) //nolint:gochecknoglobals // It never changes.
@@ -46,7 +52,7 @@ func (w *World) sample(ctx context.Context) (sample, error) {
 	s := sample{at: time.Now(), values: map[string]float64{}}
 	r := w.replicas[len(w.replicas)-1]
 	// The heap is collected first, so that what is resident is as little as can be.
-	heap, err := r.get(ctx, "/debug/pprof/heap?gc=1&debug=1", "")
+	heap, err := r.heap(ctx, "&debug=1")
 	if err != nil {
 		return s, err
 	}
@@ -85,6 +91,10 @@ func (w *World) sampleMetrics(ctx context.Context, r *replica, values map[string
 		}
 		values[to] = all[0].GetGauge().GetValue()
 	}
+	values[hooks] = 0
+	for _, m := range families[hookMetric].GetMetric() {
+		values[hooks] += float64(m.GetHistogram().GetSampleCount())
+	}
 	return nil
 }
 
@@ -115,23 +125,40 @@ type Trend struct {
 	// First and Last value.
 	First, Last float64
 	// Growth in percent of the median, over a time as long as the whole run: the median of
-	// what any two values tell, which a few odd ones do not move.
+	// what any two values tell that are as busy, which a few odd ones do not move.
 	Growth float64
 }
 
-// trend of what was sampled from a time on while Envoy had its endpoints from the
-// replica: without streams it is another. There must be two samples.
-func trend(samples []sample, of string, from time.Time, over time.Duration) (Trend, error) {
-	samples = slices.DeleteFunc(slices.Clone(samples), func(s sample) bool { return s.at.Before(from) || s.values[Streams] == 0 })
-	if len(samples) < 2 {
-		return Trend{}, errors.Errorf("there are %d samples of %s, which tell no trend", len(samples), of)
+// busy tells of each sample whether Envoy Gateway asked the replica for hooks since the one
+// before. Messages of hooks are much of what is alive then, and who asks whom is up to what
+// failed last: what a replica has with hooks says nothing of what it has without.
+func busy(samples []sample) []bool {
+	out := make([]bool, len(samples))
+	for i := range samples {
+		out[i] = i > 0 && samples[i].values[hooks] > samples[i-1].values[hooks]
 	}
+	return out
+}
+
+// trend of what was sampled from a time on while Envoy had its endpoints from the
+// replica: without streams it is another. Two samples must be as busy.
+func trend(samples []sample, of string, from time.Time, over time.Duration) (Trend, error) {
+	counts := func(s sample) bool { return !s.at.Before(from) && s.values[Streams] > 0 }
+	asked := busy(samples)
 	var values, slopes []float64
 	for i, s := range samples {
-		values = append(values, s.values[of])
-		for _, before := range samples[:i] {
-			slopes = append(slopes, (s.values[of]-before.values[of])/s.at.Sub(before.at).Seconds())
+		if !counts(s) {
+			continue
 		}
+		values = append(values, s.values[of])
+		for j, before := range samples[:i] {
+			if counts(before) && asked[i] == asked[j] {
+				slopes = append(slopes, (s.values[of]-before.values[of])/s.at.Sub(before.at).Seconds())
+			}
+		}
+	}
+	if len(slopes) == 0 {
+		return Trend{}, errors.Errorf("there are %d samples of %s, which tell no trend", len(values), of)
 	}
 	t := Trend{First: values[0], Last: values[len(values)-1]}
 	if m := middle(values); m != 0 {

@@ -153,12 +153,14 @@ func (w *World) compare(ctx context.Context, r *Report, say func(string, ...any)
 	return err
 }
 
-// watch samples until ctx ends, and tells of it.
+// watch samples until ctx ends. Each minute it tells of it, and keeps a profile of the
+// heap that is sampled.
 func (w *World) watch(ctx context.Context, o Options, l *load) []sample {
 	var out []sample
 	tick := time.NewTicker(max(o.Duration/120, time.Second))
 	defer tick.Stop()
-	told := time.Now()
+	began := time.Now()
+	told := began
 	for {
 		s, err := w.sample(ctx)
 		if err == nil {
@@ -168,6 +170,9 @@ func (w *World) watch(ctx context.Context, o Options, l *load) []sample {
 			told = time.Now()
 			requests, longest := l.counts()
 			o.Say("%d requests, %d lost, the longest %s; %s", requests, len(l.lost()), longest.Round(time.Millisecond), out[len(out)-1])
+			if err := w.replicas[len(w.replicas)-1].keepHeap(ctx, o.Logs, told.Sub(began)); err != nil {
+				o.Say("there is no profile of the heap: %v", err)
+			}
 		}
 		select {
 		case <-ctx.Done():

@@ -23,8 +23,17 @@ func TestTrend(t *testing.T) {
 		}
 		return out
 	}
-	idle := samples(9, 9, 4, 4, 40, 4)
-	idle[4].values[Streams] = 0
+	idle := samples(9, 9, 4, 4, 4, 40, 40, 40)
+	busy := samples(9, 9, 4, 4, 4, 9, 9, 9)
+	leaky := samples(9, 9, 4, 5, 6, 14, 15, 16)
+	for _, s := range idle[5:] {
+		s.values[Streams] = 0
+	}
+	for _, s := range [][]sample{busy, leaky} {
+		for i, of := range s {
+			of.values[hooks] = float64(max(i-4, 0))
+		}
+	}
 	for name, tc := range map[string]struct {
 		reason  string
 		samples []sample
@@ -36,6 +45,8 @@ func TestTrend(t *testing.T) {
 		"Swings": {reason: "What comes back has not grown", samples: samples(0, 0, 4, 6, 4), want: Trend{First: 4, Last: 4}},
 		"Odd":    {reason: "One odd value is no trend", samples: samples(0, 0, 4, 4, 4, 4, 9), want: Trend{First: 4, Last: 9}},
 		"Idle":   {reason: "What a replica has without streams does not count", samples: idle, want: Trend{First: 4, Last: 4}},
+		"Busy":   {reason: "What hooks take is no growth", samples: busy, want: Trend{First: 4, Last: 9}},
+		"Leaky":  {reason: "What grows with hooks and without does", samples: leaky, want: Trend{First: 4, Last: 16, Growth: 80}},
 		"None":   {reason: "What is always none does not grow", samples: samples(1, 1, 0, 0, 0)},
 		"Few":    {reason: "One sample tells nothing", samples: samples(1, 1, 1), fails: true},
 	} {
