@@ -177,6 +177,6 @@ func middle(all []float64) float64 {
 // memory of a sample for people.
 func (s sample) String() string {
 	const mib = 1 << 20
-	return fmt.Sprintf("resident %.1f MiB, heap %.1f MiB, %.0f goroutines, %.0f files, %.0f streams; Envoy %.1f MiB, %.0f clusters",
-		s.values[RSS]/mib, s.values[Heap]/mib, s.values[Goroutines], s.values[Files], s.values[Streams], s.values[EnvoyMemory]/mib, s.values[EnvoyClusters])
+	return fmt.Sprintf("resident %.1f MiB, heap %.1f MiB, %.0f goroutines, %.0f files, %.0f streams, %.0f hooks so far; Envoy %.1f MiB, %.0f clusters",
+		s.values[RSS]/mib, s.values[Heap]/mib, s.values[Goroutines], s.values[Files], s.values[Streams], s.values[hooks], s.values[EnvoyMemory]/mib, s.values[EnvoyClusters])
 }
