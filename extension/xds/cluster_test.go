@@ -315,8 +315,8 @@ func TestSource(t *testing.T) {
 					},
 					ChannelArgs: &corev3.GrpcService_GoogleGrpc_ChannelArgs{Args: map[string]*corev3.GrpcService_GoogleGrpc_ChannelArgs_Value{
 						"grpc.keepalive_time_ms":            {ValueSpecifier: &corev3.GrpcService_GoogleGrpc_ChannelArgs_Value_IntValue{IntValue: 10_000}},
-						"grpc.keepalive_timeout_ms":         {ValueSpecifier: &corev3.GrpcService_GoogleGrpc_ChannelArgs_Value_IntValue{IntValue: 5_000}},
-						"grpc.http2.ping_timeout_ms":        {ValueSpecifier: &corev3.GrpcService_GoogleGrpc_ChannelArgs_Value_IntValue{IntValue: 5_000}},
+						"grpc.keepalive_timeout_ms":         {ValueSpecifier: &corev3.GrpcService_GoogleGrpc_ChannelArgs_Value_IntValue{IntValue: 4_000}},
+						"grpc.http2.ping_timeout_ms":        {ValueSpecifier: &corev3.GrpcService_GoogleGrpc_ChannelArgs_Value_IntValue{IntValue: 4_000}},
 						"grpc.http2.max_pings_without_data": {ValueSpecifier: &corev3.GrpcService_GoogleGrpc_ChannelArgs_Value_IntValue{IntValue: 0}},
 						"grpc.max_reconnect_backoff_ms":     {ValueSpecifier: &corev3.GrpcService_GoogleGrpc_ChannelArgs_Value_IntValue{IntValue: 5_000}},
 						"grpc.ssl_target_name_override":     {ValueSpecifier: &corev3.GrpcService_GoogleGrpc_ChannelArgs_Value_StringValue{StringValue: "eds.example.svc"}},

@@ -18,9 +18,10 @@ const (
 	fetchTimeout = 2 * time.Second
 
 	// A connection to a node that went away without a word is noticed after these
-	// two together. The endpoint server allows pings as frequent.
+	// two together, and Envoy waits up to half a second more before it opens its stream
+	// elsewhere. The endpoint server allows pings as frequent.
 	keepaliveTime    = 10 * time.Second
-	keepaliveTimeout = 5 * time.Second
+	keepaliveTimeout = 4 * time.Second
 
 	// reconnectBackoff is the longest pause between attempts. gRPC's own is 120 s.
 	reconnectBackoff = 5 * time.Second
