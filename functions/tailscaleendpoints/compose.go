@@ -5,6 +5,7 @@ package main
 
 import (
 	"maps"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,6 +16,10 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
+
+// manyAtOnce is how many new children Crossplane's circuit breaker may not let tell of
+// themselves: what is found in a tailnet comes at once.
+const manyAtOnce = 32
 
 // A child is what is composed under a resource name.
 type child struct {
@@ -40,10 +45,18 @@ func (e *endpoints) desire(r *compose.Run, t *egressPlan) error {
 		}
 		children = append(children, of...)
 	}
+	fresh, known := 0, r.ObservedNames()
+	slices.Sort(known)
 	for _, c := range children {
+		if _, ok := slices.BinarySearch(known, c.name); !ok {
+			fresh++
+		}
 		if err := r.Desire(c.name, c.object, c.ready); err != nil {
 			return err
 		}
+	}
+	if fresh > manyAtOnce || r.Deaf() {
+		r.LookAgain()
 	}
 	return nil
 }

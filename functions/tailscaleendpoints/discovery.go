@@ -17,10 +17,15 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
 // servicePrefix starts the names of Tailscale Services.
 const servicePrefix = "svc:"
+
+// maxDiscovered is as many as a Discovery can list. Each becomes a Service, which Crossplane
+// sends the function with all else in one message of at most 4 MiB.
+const maxDiscovered = 512
 
 // composeDiscovery makes the search for endpoints.
 func (e *endpoints) composeDiscovery() *tailnetv1alpha1.Discovery {
@@ -38,6 +43,8 @@ func (e *endpoints) composeDiscovery() *tailnetv1alpha1.Discovery {
 				Include:  slices.Sorted(slices.Values(a.Names)),
 				Exclude:  slices.Sorted(slices.Values(a.ExcludeNames)),
 				Interval: a.Interval,
+
+				MaxResults: maxDiscovered,
 			},
 		},
 	}
@@ -95,8 +102,8 @@ func (e *endpoints) found() map[string]tailnetv1alpha1.Discovered {
 
 // endpointName of a device is its own, of a service svc-NAME.
 func endpointName(d tailnetv1alpha1.Discovered) string {
-	if s, ok := strings.CutPrefix(d.Name, servicePrefix); ok {
-		return compose.HostName("svc", s)
+	if strings.HasPrefix(d.Name, servicePrefix) {
+		return names.ServiceEndpoint(d.Name)
 	}
 	return compose.ChildName(d.Name)
 }
@@ -150,7 +157,7 @@ func (e *endpoints) discoverySuccessful() compose.Condition {
 	ready, synced := d.GetCondition(xpv2.TypeReady), d.GetCondition(xpv2.TypeSynced)
 	switch {
 	case ready.Status == corev1.ConditionTrue && d.Status.AtProvider.Truncated:
-		c.Status, c.Reason = compose.True, meta.ReasonDiscovered
+		c.Status, c.Reason = compose.True, meta.ReasonDiscoveredTooMany
 		c.Message = "More devices and services match than can be listed; narrow spec.autoDiscovery"
 	case ready.Status == corev1.ConditionTrue:
 		c.Status, c.Reason = compose.True, meta.ReasonDiscovered

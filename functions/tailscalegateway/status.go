@@ -80,8 +80,11 @@ func (t *tailnet) status() gatewayv1alpha1.GatewayTailnetStatus {
 		return out
 	}
 	found := t.egress.observed.Status
-	if c := found.GetCondition(meta.TypeDiscoverySuccessful); c.Status == corev1.ConditionFalse {
+	switch c := found.GetCondition(meta.TypeDiscoverySuccessful); {
+	case c.Status == corev1.ConditionFalse:
 		out.Message = cmp.Or(out.Message, c.Message)
+	case c.Reason == meta.ReasonDiscoveredTooMany:
+		out.Message = cmp.Or(out.Message, "More devices and services match than can be listed; narrow serviceDiscovery")
 	}
 	out.DiscoveredServices = ptr.To(int32(len(found.DiscoveredEndpoints)))
 	out.LastSync = found.LastSync

@@ -110,6 +110,9 @@ const (
 const (
 	ReasonDiscovered     xpv2.ConditionReason = "Discovered"
 	ReasonCannotDiscover xpv2.ConditionReason = "CannotDiscover"
+
+	// ReasonDiscoveredTooMany means that more match than can be listed.
+	ReasonDiscoveredTooMany xpv2.ConditionReason = "DiscoveredTooMany"
 )
 
 // ReasonNotAskedFor means that the spec does not ask any more for what a condition

@@ -70,6 +70,12 @@ func TailscaleService(parts ...string) string { return join(maxDNSLabel, false, 
 // always has a hash.
 func OtherTailscaleService(parts ...string) string { return join(maxDNSLabel, true, parts) }
 
+// ServiceEndpoint is the name of the endpoint that a Tailscale Service becomes which was
+// discovered, with or without svc: in front.
+func ServiceEndpoint(service string) string {
+	return Host("svc", strings.TrimPrefix(service, "svc:"))
+}
+
 // HealthReport is the name of the HealthReport of an object of ours.
 func HealthReport(kind, name string) string { return Child(strings.ToLower(kind), name) }
 

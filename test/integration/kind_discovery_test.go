@@ -64,7 +64,7 @@ func discoveryCase() kindCase[*v1alpha1.Discovery] {
 			{Name: "UnknownSource", Break: func(mg *v1alpha1.Discovery) {
 				mg.Spec.ForProvider.Sources = []v1alpha1.DiscoverySource{"Users"}
 			}, Want: []string{"spec.forProvider.sources[0]", "Devices"}},
-			{Name: "TooMany", Break: func(mg *v1alpha1.Discovery) { mg.Spec.ForProvider.MaxResults = 257 }, Want: []string{"spec.forProvider.maxResults", "256"}},
+			{Name: "TooMany", Break: func(mg *v1alpha1.Discovery) { mg.Spec.ForProvider.MaxResults = 513 }, Want: []string{"spec.forProvider.maxResults", "512"}},
 			{Name: "EmptyPattern", Break: func(mg *v1alpha1.Discovery) { mg.Spec.ForProvider.Exclude = []string{""} }, Want: []string{"spec.forProvider.exclude[0]", "at least 1"}},
 			{Name: "InWithoutValues", Break: func(mg *v1alpha1.Discovery) { mg.Spec.ForProvider.TagSelectors[0].Values = nil }, Want: []string{"spec.forProvider.tagSelectors[0]", "In and NotIn take values"}},
 			{Name: "NoTag", Break: func(mg *v1alpha1.Discovery) {

@@ -95,10 +95,10 @@ type DiscoveryParameters struct {
 	// +optional
 	Interval *metav1.Duration `json:"interval,omitempty"`
 
-	// MaxResults bounds what the status lists.
+	// MaxResults bounds what the status lists: the first by source and name.
 	// +kubebuilder:default=100
 	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=256
+	// +kubebuilder:validation:Maximum=512
 	// +optional
 	MaxResults int32 `json:"maxResults,omitempty"`
 }
@@ -154,7 +154,7 @@ type DiscoveryObservation struct {
 
 	// Discovered devices and services, by source and name.
 	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:MaxItems=512
 	// +optional
 	Discovered []Discovered `json:"discovered,omitempty"`
 

@@ -88,13 +88,23 @@ func (c *cluster) owns(name string) bool {
 	return strings.HasPrefix(name, prefix+".")
 }
 
+// withConditions beside those that the composite has.
 func withConditions(composite *structpb.Struct, conditions []*fnv1.Condition) *structpb.Struct {
 	names := map[fnv1.Status]string{
 		fnv1.Status_STATUS_CONDITION_TRUE:    "True",
 		fnv1.Status_STATUS_CONDITION_FALSE:   "False",
 		fnv1.Status_STATUS_CONDITION_UNKNOWN: "Unknown",
 	}
+	set := map[string]bool{}
+	for _, c := range conditions {
+		set[c.GetType()] = true
+	}
 	l := &structpb.ListValue{}
+	for _, c := range field(composite, "status", "conditions").GetListValue().GetValues() {
+		if !set[field(c.GetStructValue(), "type").GetStringValue()] {
+			l.Values = append(l.Values, c)
+		}
+	}
 	for _, c := range conditions {
 		l.Values = append(l.Values, structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
 			"type":    structpb.NewStringValue(c.GetType()),

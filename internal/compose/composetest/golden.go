@@ -212,24 +212,41 @@ func load(t *testing.T, path string) *cluster {
 		if err := yaml.UnmarshalStrict([]byte(doc), &m); err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
-		if len(m) == 0 {
-			continue
-		}
-		s, err := structpb.NewStruct(m)
-		if err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
-		name := field(s, "metadata", "annotations", annotationResourceName).GetStringValue()
-		switch {
-		case c.composite == nil:
-			c.composite = s
-		case strings.HasPrefix(field(s, "apiVersion").GetStringValue(), inputGroup):
-			c.input = s
-		case name != "":
-			c.observed[name] = s
-		default:
-			c.objects = append(c.objects, s)
-		}
+		c.add(t, m)
 	}
 	return c
+}
+
+// Settle calls a function about objects, as Crossplane does: until what it requires is met,
+// and its conditions are set. The objects are told apart as those of a file for Golden.
+func Settle(t *testing.T, fn fnv1.FunctionRunnerServiceServer, of ...map[string]any) *fnv1.RunFunctionResponse {
+	t.Helper()
+	c := &cluster{observed: map[string]*structpb.Struct{}}
+	for _, o := range of {
+		c.add(t, o)
+	}
+	return c.settle(t, fn)
+}
+
+// add an object where it belongs. An empty one is none.
+func (c *cluster) add(t *testing.T, m map[string]any) {
+	t.Helper()
+	if len(m) == 0 {
+		return
+	}
+	s, err := structpb.NewStruct(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := field(s, "metadata", "annotations", annotationResourceName).GetStringValue()
+	switch {
+	case c.composite == nil:
+		c.composite = s
+	case strings.HasPrefix(field(s, "apiVersion").GetStringValue(), inputGroup):
+		c.input = s
+	case name != "":
+		c.observed[name] = s
+	default:
+		c.objects = append(c.objects, s)
+	}
 }

@@ -1,0 +1,171 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	"github.com/crossplane/function-sdk-go/logging"
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/compose/composetest"
+)
+
+// maxMessage is the largest message that Crossplane and our functions take.
+const maxMessage = 4 << 20
+
+// manifests of a TailscaleEndpoints that looks for all there is.
+const manifests = `
+apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleEndpoints
+metadata: {name: web, namespace: shop}
+spec:
+  tailnet: example
+  proxy: {replicas: 2, connectionType: egress}
+  ports: [{name: http, port: 80, protocol: HTTP}]
+  autoDiscovery: {names: ["*"]}
+---
+apiVersion: tailnet.gateway.tailscale.com/v1alpha1
+kind: ClusterProviderConfig
+metadata: {name: example}
+spec: {tags: [tag:k8s]}
+`
+
+// A measured function notes the largest messages that it took and gave.
+type measured struct {
+	fnv1.UnimplementedFunctionRunnerServiceServer
+
+	fn            fnv1.FunctionRunnerServiceServer
+	took, gave, n int
+}
+
+func (m *measured) RunFunction(ctx context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
+	rsp, err := m.fn.RunFunction(ctx, req)
+	m.n++
+	m.took, m.gave = max(m.took, proto.Size(req)), max(m.gave, proto.Size(rsp))
+	return rsp, err
+}
+
+// observedChild is an object as Crossplane observes it under a resource name.
+func observedChild(t *testing.T, name string, o any) map[string]any {
+	t.Helper()
+	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return named(t, name, m)
+}
+
+func named(t *testing.T, name string, m map[string]any) map[string]any {
+	t.Helper()
+	about, ok := m["metadata"].(map[string]any)
+	if !ok {
+		t.Fatalf("%v has no metadata", m)
+	}
+	about["annotations"] = map[string]any{"crossplane.io/composition-resource-name": name}
+	return m
+}
+
+// stored is a Service as the API server has it.
+func stored(t *testing.T, name string, r *fnv1.Resource) map[string]any {
+	t.Helper()
+	m := named(t, name, r.GetResource().AsMap())
+	about, ok := m["metadata"].(map[string]any)
+	if !ok {
+		t.Fatalf("%v has no metadata", m)
+	}
+	about["uid"], about["resourceVersion"], about["creationTimestamp"] = "11111111-1111-1111-1111-111111111111", "123456", "2026-01-01T00:00:00Z"
+	about["ownerReferences"] = []any{map[string]any{
+		"apiVersion": "gateway.tailscale.com/v1alpha1", "kind": "TailscaleEndpoints", "name": "web", "uid": "11111111-1111-1111-1111-111111111111",
+		"controller": true, "blockOwnerDeletion": true,
+	}}
+	fields := map[string]any{}
+	for _, f := range strings.Fields("metadata annotations crossplane.io/composition-resource-name labels app.kubernetes.io/component app.kubernetes.io/instance app.kubernetes.io/managed-by app.kubernetes.io/name gateway.tailscale.com/endpoint gateway.tailscale.com/endpoints gateway.tailscale.com/tailnet ownerReferences uid spec ports appProtocol name port protocol targetPort selector type") {
+		fields["f:"+f] = map[string]any{}
+	}
+	about["managedFields"] = []any{map[string]any{
+		"apiVersion": "v1", "fieldsType": "FieldsV1", "manager": "apiextensions.crossplane.io/composed/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+		"operation": "Apply", "time": "2026-01-01T00:00:00Z", "fieldsV1": fields,
+	}}
+	m["status"] = map[string]any{"loadBalancer": map[string]any{}}
+	return m
+}
+
+// TestManyDiscovered shows that as much as a Discovery can list fits into the messages
+// between Crossplane and the function, and that Crossplane is asked to look again when it
+// cannot hear of so many children.
+func TestManyDiscovered(t *testing.T) {
+	var of []map[string]any
+	for _, doc := range strings.Split(manifests, "\n---\n") {
+		m := map[string]any{}
+		if err := yaml.Unmarshal([]byte(doc), &m); err != nil {
+			t.Fatal(err)
+		}
+		of = append(of, m)
+	}
+	d := &tailnetv1alpha1.Discovery{TypeMeta: metav1.TypeMeta{APIVersion: tailnetv1alpha1.SchemeGroupVersion.String(), Kind: "Discovery"}}
+	d.SetConditions(xpv2.Available())
+	ms := &tailnetv1alpha1.MachineSet{TypeMeta: metav1.TypeMeta{APIVersion: tailnetv1alpha1.SchemeGroupVersion.String(), Kind: "MachineSet"}}
+	ms.Status.Machines = []tailnetv1alpha1.MachineSummary{{Name: "web-egress-0", Ready: true}, {Name: "web-egress-1", Ready: true}}
+	for i := range maxDiscovered {
+		name := fmt.Sprintf("a-service-with-a-long-name-%03d", i)
+		d.Status.AtProvider.Discovered = append(d.Status.AtProvider.Discovered, tailnetv1alpha1.Discovered{
+			Source: tailnetv1alpha1.DiscoverServices, Name: "svc:" + name, FQDN: name + ".tail1234.ts.net", Health: "Unknown",
+			Addresses: []string{fmt.Sprintf("100.64.%d.%d", i/256, i%256), fmt.Sprintf("fd7a:115c:a1e0::%x", i+1)},
+			Ports:     []string{"tcp:80", "tcp:443"}, Tags: []string{"tag:k8s", "tag:a-team-with-a-name"},
+		})
+		for m := range ms.Status.Machines {
+			ms.Status.Machines[m].Egress = append(ms.Status.Machines[m].Egress, tailnetv1alpha1.EgressPort{
+				Port: int32(10000 + i), Protocol: "TCP", Target: "endpoint/svc-" + name + "/80", Message: "No device of the tailnet has 100.64.100.100",
+			})
+		}
+	}
+	of = append(of, observedChild(t, nameDiscovery, d), observedChild(t, "machineset-egress", ms))
+
+	fn := &measured{fn: &Function{log: logging.NewNopLogger()}}
+	first := composetest.Settle(t, fn, of...)
+	var services []map[string]any
+	for name, r := range first.GetDesired().GetResources() {
+		if strings.HasPrefix(name, nameTargetService+"-") {
+			services = append(services, stored(t, name, r))
+		}
+	}
+	if len(services) != maxDiscovered {
+		t.Fatalf("%d Services for %d that were discovered", len(services), maxDiscovered)
+	}
+	if first.GetMeta().GetTtl().AsDuration() == 0 {
+		t.Error("Crossplane should look again: it may not hear of that many children")
+	}
+
+	of[0]["status"] = first.GetDesired().GetComposite().GetResource().AsMap()["status"]
+	again := composetest.Settle(t, fn, append(of, services...)...)
+	if ttl := again.GetMeta().GetTtl().AsDuration(); ttl != 0 {
+		t.Errorf("the response expires after %s although no child is new", ttl)
+	}
+	of[0]["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Responsive", "status": "False", "reason": "WatchCircuitOpen", "message": "Too many"}}}
+	if deaf := composetest.Settle(t, fn, append(of, services...)...); deaf.GetMeta().GetTtl().AsDuration() == 0 {
+		t.Error("Crossplane should look again while its circuit breaker is open")
+	}
+	if most := maxMessage * 3 / 4; fn.took > most || fn.gave > most {
+		t.Errorf("requests of %d bytes and responses of %d, of which Crossplane takes %d: want a quarter to spare", fn.took, fn.gave, maxMessage)
+	}
+	t.Logf("%d calls, requests of %d bytes and responses of %d at most", fn.n, fn.took, fn.gave)
+
+	for _, want := range []string{compose.ChildName("web", "svc-a-service-with-a-long-name-000"), compose.ChildName("web", "svc-a-service-with-a-long-name-511")} {
+		if !strings.Contains(first.String(), want) {
+			t.Errorf("there is no Service %s", want)
+		}
+	}
+}
