@@ -6,6 +6,7 @@ package gateways
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -122,17 +123,33 @@ func domain(of []*gatewayv1alpha1.TailscaleEndpoints) string {
 	return ""
 }
 
+// published are the endpoints that the TailscaleGateway's own Tailscale Services become
+// where its tailnet is searched. A route to one would lead in a circle.
+func (in input) published(tailnet string) map[string]bool {
+	out := map[string]bool{}
+	for _, s := range in.services {
+		if s.Labels[meta.LabelTailnet] == tailnet {
+			out[names.ServiceEndpoint(string(s.Spec.VIPService.Name))] = true
+		}
+	}
+	return out
+}
+
 // egress routes to what was discovered in a tailnet.
 func egress(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.EgressRoutes, of []*gatewayv1alpha1.TailscaleEndpoints) []*wanted {
 	found := map[string]*wanted{}
-	failing := false
+	failing, own := false, map[string]bool{}
 	for _, e := range of {
+		maps.Copy(own, in.published(e.Spec.Tailnet))
 		failing = failing || e.Status.GetCondition(meta.TypeDiscoverySuccessful).Status == corev1.ConditionFalse
 		targets := map[string]string{}
 		for _, s := range e.Status.EgressTargets {
 			targets[s.Name] = s.Service
 		}
 		for _, d := range e.Status.DiscoveredEndpoints {
+			if own[d.Name] {
+				continue
+			}
 			w := discovered(in, t, g, d, domain(of))
 			to := targets[d.Name+"/"+strconv.Itoa(int(t.ServiceDiscovery.Port))]
 			if !w.leadTo(in.object.Namespace, to) {
@@ -149,7 +166,7 @@ func egress(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.Egres
 	}
 	if failing {
 		for _, r := range in.generated {
-			if w := kept(in, t, g, r, domain(of)); w != nil && (found[w.endpoint] == nil || found[w.endpoint].backend.Name == "") {
+			if w := kept(in, t, g, r, domain(of)); w != nil && !own[w.endpoint] && (found[w.endpoint] == nil || found[w.endpoint].backend.Name == "") {
 				found[w.endpoint] = w
 			}
 		}

@@ -73,6 +73,21 @@ status:
 	return out + strings.Join(append(discovered, targets...), "\n") + "\n"
 }
 
+// publishes is a TailscaleServices that is composed for the TailscaleGateway.
+func publishes(tailnet, service string) string {
+	return fmt.Sprintf(`
+apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleServices
+metadata:
+  name: web-%[1]s-%[2]s
+  labels: {gateway.tailscale.com/gateway: web, gateway.tailscale.com/gateway-tailnet: %[1]s, gateway.tailscale.com/tailnet: %[1]s}
+spec:
+  selector: {matchLabels: {gateway.tailscale.com/gateway: web}}
+  vipService: {name: "svc:%[2]s", ports: ["tcp:80"]}
+  backends: [{name: %[2]s, port: 80}]
+`, tailnet, service)
+}
+
 // lines tell what became of wanted routes: HOST PREFIX -> BACKEND STATE MESSAGE.
 func lines(of []*wanted) []string {
 	var out []string
@@ -111,6 +126,18 @@ func TestGenerated(t *testing.T) {
 		"Off": {
 			reason:  "Nothing should be made where discovery is off, or of what another tailnet has.",
 			objects: []string{gateway, joins("{name: prod, serviceDiscovery: {enabled: false}, routeGeneration: {egress: "+defaultEgress+"}}", discovers("dev", "HTTP", defaultEgress)), found("prod", "True", "nas")},
+		},
+		"Published": {
+			reason: "What the TailscaleGateway publishes in a tailnet should get no route there; another's, a device, and a namesake in another tailnet should.",
+			objects: []string{
+				gateway, joins(discovers("prod", "HTTP", defaultEgress), discovers("dev", "HTTP", `{hostPattern: "{service}.{tailnet}.local", pathPrefix: "/", protocol: HTTP}`)),
+				found("prod", "True", "svc-app", "svc-db", "app"), found("dev", "True", "svc-app"), publishes("prod", "app"),
+			},
+			want: []string{
+				"Egress app.tailscale.local/tailscale/app -> shop/web-prod-app:80 Pending Waiting for Envoy Gateway",
+				"Egress db.tailscale.local/tailscale/db -> shop/web-prod-svc-db:80 Pending Waiting for Envoy Gateway",
+				"Egress app.dev.local/ -> shop/web-dev-svc-app:80 Pending Waiting for Envoy Gateway",
+			},
 		},
 		"NoProxyYet": {
 			reason:  "What no Service leads to yet should wait, and have its place.",
@@ -281,6 +308,11 @@ func TestGeneratedKept(t *testing.T) {
 			reason: "A tailnet that cannot be searched should keep its routes, and disturb no other.",
 			now:    []string{found("prod", "False"), found("dev", "True")},
 			want:   []string{"nas.tailscale.local true", "db.tailscale.local true"},
+		},
+		"FailingPublished": {
+			reason: "What the TailscaleGateway publishes meanwhile should lose its route.",
+			now:    []string{found("prod", "False"), found("dev", "True", "nas"), publishes("prod", "db")},
+			want:   []string{"nas.tailscale.local true", "nas.tailscale.dev false"},
 		},
 		"FailingWithSome": {
 			reason: "What is known of a tailnet that cannot be searched should be followed.",

@@ -45,15 +45,16 @@ type world struct {
 	kube client.Client
 }
 
-// newWorld with the CRDs of Gateway API and of ours, and the namespaces shop and team.
-func newWorld(t *testing.T) *world {
+// newWorld with the CRDs of Gateway API and of ours, and the namespaces shop and team. Ours
+// are composites in a namespace, or claims.
+func newWorld(t *testing.T, claims bool) *world {
 	t.Helper()
 	module, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	crds := filepath.Join(strings.TrimSpace(string(module)), "config", "crd", "standard")
-	server, err := apiserver.Start(t.Context(), apiserver.Options{CRDs: []string{crds}, Composites: true})
+	server, err := apiserver.Start(t.Context(), apiserver.Options{CRDs: []string{crds}, Composites: !claims, Claims: claims})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +159,7 @@ func (w *world) reports(t *testing.T, n int) *tailnetv1alpha1.GatewayReport {
 }
 
 func TestReport(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, false)
 	shared := objects(t, tailscaleGateway)[0]
 	w.create(t, objects(t, gateway, listenerSet)...)
 	w.create(t, objects(t, routeTo("HTTPRoute", "shop", "app", "{name: web, sectionName: http}", "True", "rules: [{backendRefs: [{name: app, port: 80}]}]"))...)
@@ -295,9 +296,18 @@ func (w *world) says(t *testing.T, r *gwapiv1.HTTPRoute, status metav1.Condition
 	}
 }
 
+// TestGeneratedRoutes shows the life of generated routes, whatever the configuration is.
 func TestGeneratedRoutes(t *testing.T) {
-	w := newWorld(t)
-	w.create(t, objects(t, gateway, found("prod", "True", "nas", "svc-db"), found("dev", "True", "nas"))...)
+	for name, claims := range map[string]bool{"Composites": false, "Claims": true} {
+		t.Run(name, func(t *testing.T) {
+			generatesRoutes(t, newWorld(t, claims))
+		})
+	}
+}
+
+func generatesRoutes(t *testing.T, w *world) {
+	t.Helper()
+	w.create(t, objects(t, gateway, found("prod", "True", "nas", "svc-db", "svc-app"), found("dev", "True", "nas"), publishes("prod", "app"))...)
 	// Somebody has the name of a generated route.
 	foreign := objects(t, strings.Replace(routeTo("HTTPRoute", "shop", names.Child("web", "dev", "egress", "svc-new"), "{name: other}", "True", ""), "prod", "dev", 1))
 	w.create(t, foreign...)

@@ -24,6 +24,7 @@ const (
 	kindHTTPRoute        = "HTTPRoute"
 	kindTLSPolicy        = "BackendTLSPolicy"
 	kindEndpoints        = "TailscaleEndpoints"
+	kindServices         = "TailscaleServices"
 )
 
 // A parentKey is what routes attach to: KIND/NAMESPACE/NAME.

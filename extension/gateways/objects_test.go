@@ -91,6 +91,8 @@ func inputOf(t testing.TB, of ...client.Object) input {
 			in.gateway = o
 		case *gwapiv1.ListenerSet:
 			in.sets = append(in.sets, o)
+		case *gatewayv1alpha1.TailscaleServices:
+			in.services = append(in.services, o)
 		case *gatewayv1alpha1.TailscaleEndpoints:
 			in.endpoints = append(in.endpoints, o)
 		default:

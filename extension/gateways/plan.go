@@ -30,6 +30,9 @@ type input struct {
 	// endpoints that discover for it.
 	endpoints []*gatewayv1alpha1.TailscaleEndpoints
 
+	// services are the TailscaleServices that are composed for it.
+	services []*gatewayv1alpha1.TailscaleServices
+
 	// generated routes that are there.
 	generated []*gwapiv1.HTTPRoute
 

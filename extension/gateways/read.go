@@ -83,6 +83,9 @@ func (c *Controller) read(ctx context.Context, n types.NamespacedName) (*view, e
 	if err := c.readEndpoints(ctx, v, n); err != nil {
 		return nil, err
 	}
+	if err := c.readServices(ctx, v, n); err != nil {
+		return nil, err
+	}
 	return v, c.readGateway(ctx, v)
 }
 
@@ -121,6 +124,21 @@ func (c *Controller) readEndpoints(ctx context.Context, v *view, n types.Namespa
 	}
 	for i := range l.Items {
 		v.endpoints = append(v.endpoints, &l.Items[i])
+	}
+	return nil
+}
+
+// readServices reads the TailscaleServices that are composed for it.
+func (c *Controller) readServices(ctx context.Context, v *view, n types.NamespacedName) error {
+	if !c.has(kindServices) {
+		return nil
+	}
+	l := &gatewayv1alpha1.TailscaleServicesList{}
+	if err := c.list(ctx, l, client.InNamespace(n.Namespace), client.MatchingFields{byOwner: n.String()}); err != nil {
+		return errors.Wrap(err, "cannot list TailscaleServices")
+	}
+	for i := range l.Items {
+		v.services = append(v.services, &l.Items[i])
 	}
 	return nil
 }

@@ -62,6 +62,7 @@ func (c *Controller) kinds() map[string]watched {
 		kindTailscaleGateway: {object: &gatewayv1alpha1.TailscaleGateway{}, indexes: map[string]client.IndexerFunc{byParent: parents}, concerns: itself},
 		kindReport:           {object: &tailnetv1alpha1.GatewayReport{}, concerns: owner},
 		kindEndpoints:        {object: &gatewayv1alpha1.TailscaleEndpoints{}, indexes: map[string]client.IndexerFunc{byOwner: byLabels}, concerns: labelled},
+		kindServices:         {object: &gatewayv1alpha1.TailscaleServices{}, indexes: map[string]client.IndexerFunc{byOwner: byLabels}, concerns: labelled},
 		kindTLSPolicy:        {object: &gwapiv1.BackendTLSPolicy{}, indexes: map[string]client.IndexerFunc{byOwner: byLabels}, concerns: labelled},
 	}
 	for kind, o := range routeKinds() {
@@ -137,8 +138,11 @@ func labelled(_ context.Context, o client.Object) []types.NamespacedName {
 
 // byLabels is labelled, for an index. Of routes and policies it has those that are ours.
 func byLabels(o client.Object) []string {
-	if _, ok := o.(*gatewayv1alpha1.TailscaleEndpoints); !ok && !isOurs(o) {
-		return nil
+	switch o.(type) {
+	case *gwapiv1.HTTPRoute, *gwapiv1.BackendTLSPolicy:
+		if !isOurs(o) {
+			return nil
+		}
 	}
 	var out []string
 	for _, n := range labelled(context.Background(), o) {

@@ -36,6 +36,8 @@ type Options struct {
 	CRDs []string
 	// Composites installs the CRDs of users' kinds too, as Crossplane makes them.
 	Composites bool
+	// Claims installs those that the configuration of claims has instead.
+	Claims bool
 	// APIServerFlags are added to kube-apiserver's, without the leading dashes.
 	APIServerFlags map[string]string
 	// Log receives what the components print. It is dropped by default.
@@ -103,10 +105,14 @@ func (s *Server) start(ctx context.Context, root string, o Options) error {
 		ControlPlaneStopTimeout:  stopLimit,
 		CRDInstallOptions:        envtest.CRDInstallOptions{MaxTime: startLimit},
 	}
-	if o.Composites {
-		if s.env.CRDs, err = Composites(root); err != nil {
-			return err
-		}
+	switch {
+	case o.Claims:
+		s.env.CRDs, err = Claims(root)
+	case o.Composites:
+		s.env.CRDs, err = Composites(root)
+	}
+	if err != nil {
+		return err
 	}
 	for k, v := range o.APIServerFlags {
 		s.env.ControlPlane.APIServer.Configure().Set(k, v)

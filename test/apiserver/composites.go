@@ -18,7 +18,23 @@ import (
 // Composites returns the CRDs that Crossplane makes of our XRDs, those of kinds in
 // a namespace.
 func Composites(root string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	files, err := filepath.Glob(filepath.Join(root, "package", "configuration", "xrds", "*.yaml"))
+	return definitions(root, "configuration", xcrd.ForCompositeResource)
+}
+
+// Claims returns the CRDs that Crossplane makes of the other configuration's XRDs, those
+// of claims. The composites behind them are left out.
+func Claims(root string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	return definitions(root, "configuration-claims", func(xrd *xpv1.CompositeResourceDefinition) (*apiextensionsv1.CustomResourceDefinition, error) {
+		if !xrd.OffersClaim() {
+			return xcrd.ForCompositeResource(xrd)
+		}
+		return xcrd.ForCompositeResourceClaim(xrd)
+	})
+}
+
+// definitions that a configuration's XRDs become.
+func definitions(root, configuration string, crdOf func(*xpv1.CompositeResourceDefinition) (*apiextensionsv1.CustomResourceDefinition, error)) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	files, err := filepath.Glob(filepath.Join(root, "package", configuration, "xrds", "*.yaml"))
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot list XRDs")
 	}
@@ -32,7 +48,7 @@ func Composites(root string) ([]*apiextensionsv1.CustomResourceDefinition, error
 		if err := yaml.Unmarshal(b, xrd); err != nil {
 			return nil, errors.Wrapf(err, "cannot decode XRD %q", filepath.Base(f))
 		}
-		crd, err := xcrd.ForCompositeResource(xrd)
+		crd, err := crdOf(xrd)
 		if err != nil {
 			return nil, errors.Wrapf(err, "cannot make a CRD of XRD %q", filepath.Base(f))
 		}
