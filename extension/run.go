@@ -97,7 +97,7 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 		Resources: func() map[string]int { return store.Snapshot().Counts() },
 		Expiry:    certs.expiry(),
 		Gateway:   hooks.Gateway,
-		Pages:     []func(*http.ServeMux){explain.NewPage(store.Snapshot, prober.Target, log).Register},
+		Pages:     []func(*http.ServeMux){explain.NewPage(store.Snapshot, prober.Target, shared.Reports, log).Register},
 		Log:       log,
 	}, collectors...)
 

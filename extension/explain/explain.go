@@ -46,6 +46,10 @@ type Answer struct {
 	// Rules that match, in the order in which Envoy looks at them. The first whose
 	// conditions hold takes the request.
 	Rules []Found `json:"rules"`
+
+	// Generated routes that are for the request, too: they lead to Services that no rule
+	// above knows. The longest prefix takes it, if it answers.
+	Generated []Generated `json:"generated,omitempty"`
 }
 
 // A Found is a rule that matches.

@@ -26,7 +26,7 @@ type Overview struct {
 	// Gateways that routes attach to, sorted.
 	Gateways []Gateway `json:"gateways"`
 
-	// Filter keeps rules in which it occurs: in the name of the route or of a
+	// Filter keeps rules, and generated routes, in which it occurs: in the name of the route or of a
 	// backend, in a hostname or a listener. Empty keeps all.
 	Filter string `json:"filter,omitempty"`
 
@@ -41,6 +41,11 @@ type Overview struct {
 	// Trouble is what no request is answered by, at most 50 targets of them.
 	Trouble []Backend `json:"trouble"`
 	Targets int       `json:"targets"`
+
+	// Generated routes in which the filter occurs, at most 50 of them, and how many there
+	// are. Those that do not answer come first.
+	Generated      []Generated `json:"generated"`
+	TotalGenerated int         `json:"totalGenerated"`
 }
 
 // A Gateway that routes attach to.

@@ -35,12 +35,13 @@ var pageTemplate = template.Must(template.New("page").Parse(pageHTML)) //nolint:
 type Page struct {
 	snapshot func() *index.Snapshot
 	verdicts Verdicts
+	reports  Reports
 	log      logging.Logger
 }
 
-// NewPage returns one that reads snapshots and verdicts where they are made.
-func NewPage(snapshot func() *index.Snapshot, verdicts Verdicts, log logging.Logger) *Page {
-	return &Page{snapshot: snapshot, verdicts: verdicts, log: log}
+// NewPage returns one that reads snapshots, verdicts and reports where they are made.
+func NewPage(snapshot func() *index.Snapshot, verdicts Verdicts, reports Reports, log logging.Logger) *Page {
+	return &Page{snapshot: snapshot, verdicts: verdicts, reports: reports, log: log}
 }
 
 // Register the page at / and the same as JSON at /explain.
@@ -77,6 +78,7 @@ func (p *Page) overview(s *index.Snapshot, r *http.Request) Overview {
 	for i := range o.Rules {
 		p.verdicts.judge(&o.Rules[i].Rule)
 	}
+	o.Generated, o.TotalGenerated = generated(p.reports.all(), func(g Generated) bool { return g.holds(o.Filter) })
 	return o
 }
 
@@ -86,6 +88,7 @@ func (p *Page) answer(s *index.Snapshot, q Query) Answer {
 	for i := range a.Rules {
 		p.verdicts.judge(&a.Rules[i].Rule)
 	}
+	a.Generated, _ = generated(p.reports.all(), func(g Generated) bool { return g.takes(q) })
 	return a
 }
 

@@ -12,10 +12,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/health"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
@@ -26,10 +28,28 @@ func unprobed(index.TargetKey) (health.Target, bool) { return health.Target{}, f
 func get(t *testing.T, s *index.Snapshot, v Verdicts, url string) *httptest.ResponseRecorder {
 	t.Helper()
 	mux := http.NewServeMux()
-	NewPage(func() *index.Snapshot { return s }, v, logging.NewNopLogger()).Register(mux)
+	NewPage(func() *index.Snapshot { return s }, v, reported, logging.NewNopLogger()).Register(mux)
 	w := httptest.NewRecorder()
 	mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, url, nil))
 	return w
+}
+
+// reported are two TailscaleGateways, of which one has many routes.
+func reported() []*tailnetv1alpha1.GatewayReport {
+	web := &tailnetv1alpha1.GatewayReport{ObjectMeta: metav1.ObjectMeta{Namespace: "infra"}, Spec: tailnetv1alpha1.GatewayReportSpec{Gateway: "web"}}
+	for i := range 60 {
+		name := fmt.Sprintf("app-%02d", i)
+		web.Spec.GeneratedRoutes = append(web.Spec.GeneratedRoutes, tailnetv1alpha1.ReportedGeneratedRoute{
+			Namespace: "infra", Name: "web-prod-" + name, Tailnet: "prod", Direction: tailnetv1alpha1.DirectionEgress, Service: name,
+			Hostname: name + ".tailscale.local", PathPrefix: "/tailscale/" + name, State: tailnetv1alpha1.GeneratedRouteAccepted,
+		})
+	}
+	other := &tailnetv1alpha1.GatewayReport{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}, Spec: tailnetv1alpha1.GatewayReportSpec{Gateway: "other"}}
+	other.Spec.GeneratedRoutes = []tailnetv1alpha1.ReportedGeneratedRoute{{
+		Namespace: "team", Tailnet: "dev", Direction: tailnetv1alpha1.DirectionEgress, Service: "app-01",
+		Hostname: "app-01.tailscale.local", PathPrefix: "/", State: tailnetv1alpha1.GeneratedRouteConflict, Message: "HTTPRoute team/mine has it <already>",
+	}}
+	return []*tailnetv1alpha1.GatewayReport{web, other}
 }
 
 // many routes, over one target each.
@@ -136,6 +156,36 @@ func TestPage(t *testing.T) {
 				"<code>10.0.0.2:80</code> left to Envoy&#39;s own checks<br>", "answered by Local",
 			},
 		},
+		"Generated": {
+			reason:   "Generated routes are told with who asked for them, those first that do not answer, and are cut short.",
+			snapshot: &index.Snapshot{},
+			url:      "/",
+			want: []string{
+				"61, of which 50 are listed", "<code>team/other</code>, tailnet dev, Egress", "Conflict <span class=\"bad\">HTTPRoute team/mine has it &lt;already&gt;</span>",
+				"<code>app-00.tailscale.local/tailscale/app-00</code></td><td>app-00</td><td><code>infra/web</code>, tailnet prod, Egress</td><td><code>HTTPRoute infra/web-prod-app-00</code></td><td>Accepted</td>",
+			},
+			not: []string{"web-prod-app-49<"},
+		},
+		"GeneratedFilter": {
+			reason:   "A filter keeps generated routes, too.",
+			snapshot: &index.Snapshot{},
+			url:      "/?filter=app-59",
+			want:     []string{"1, of which 1 are listed", "web-prod-app-59<"},
+			not:      []string{"web-prod-app-58<"},
+		},
+		"GeneratedAsked": {
+			reason:   "A query is told of the generated routes for it, and of no others.",
+			snapshot: &index.Snapshot{},
+			url:      "/?host=app-01.tailscale.local&path=/tailscale/app-01/status&filter=none",
+			want:     []string{"Generated routes for it", "web-prod-app-01<", "team/other"},
+			not:      []string{"web-prod-app-02<", "are listed"},
+		},
+		"GeneratedElsewhere": {
+			reason:   "What is not below a prefix is not taken by it.",
+			snapshot: &index.Snapshot{},
+			url:      "/?host=app-02.tailscale.local&path=/tailscale/app-020&filter=none",
+			not:      []string{"Generated routes for it"},
+		},
 		"Escaped": {
 			reason:   "Nothing that others write becomes markup.",
 			snapshot: index.NewSnapshot(index.Contents{Routes: []*index.Route{evil}}),
@@ -189,7 +239,7 @@ func TestJSON(t *testing.T) {
 
 func TestReadOnly(t *testing.T) {
 	mux := http.NewServeMux()
-	NewPage(func() *index.Snapshot { return &index.Snapshot{} }, unprobed, logging.NewNopLogger()).Register(mux)
+	NewPage(func() *index.Snapshot { return &index.Snapshot{} }, unprobed, nil, logging.NewNopLogger()).Register(mux)
 	for _, url := range []string{"/", "/explain"} {
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, url, nil))
@@ -203,7 +253,7 @@ func TestReadOnly(t *testing.T) {
 func BenchmarkPage(b *testing.B) {
 	s := many(5000)
 	mux := http.NewServeMux()
-	NewPage(func() *index.Snapshot { return s }, unprobed, logging.NewNopLogger()).Register(mux)
+	NewPage(func() *index.Snapshot { return s }, unprobed, nil, logging.NewNopLogger()).Register(mux)
 	for b.Loop() {
 		mux.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/?host=r-2500.example.com&path=/", nil))
 	}

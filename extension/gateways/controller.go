@@ -137,6 +137,20 @@ func (c *Controller) Write(ctx context.Context) {
 	}
 }
 
+// Reports that there are. They are not to be changed. A nil Controller has none.
+func (c *Controller) Reports() []*tailnetv1alpha1.GatewayReport {
+	l := &tailnetv1alpha1.GatewayReportList{}
+	if c == nil || !c.has(kindReport) || c.list(context.Background(), l) != nil {
+		// The cache fails only when it ends.
+		return nil
+	}
+	out := make([]*tailnetv1alpha1.GatewayReport, len(l.Items))
+	for i := range l.Items {
+		out[i] = &l.Items[i]
+	}
+	return out
+}
+
 // reconcile one TailscaleGateway.
 func (c *Controller) reconcile(ctx context.Context, n types.NamespacedName) error {
 	v, err := c.read(ctx, n)
