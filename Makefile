@@ -133,11 +133,14 @@ bench: ## Measure against the goals: the provider alone and among twenty, the ex
 	$(MAKE) --no-print-directory bench-operator
 
 .PHONY: bench-extension
-bench-extension: ## Measure the extension with real Envoy Gateway and Envoy at 1000 and 5000 routes; takes 15 minutes.
+bench-extension: ## Measure the extension with real Envoy Gateway and Envoy at 1000 and 5000 routes; takes 15 minutes. ONLY=gateway for generated routes alone.
 	$(LAB) build envoy-gateway envoy etcd kubernetes
 	TEST_ASSET_ENVOY_GATEWAY=$$($(LAB) bin envoy-gateway) TEST_ASSET_ENVOY=$$($(LAB) bin envoy) \
 	TEST_ASSET_ETCD=$$($(LAB) bin etcd) TEST_ASSET_KUBE_APISERVER=$$($(LAB) bin kube-apiserver) \
-	go run ./test/bench --only=extension --out=$(OUT)/bench.json --logs=$(OUT)/bench-logs
+	go run ./test/bench --only=$(ONLY) --out=$(OUT)/bench.json --logs=$(OUT)/bench-logs
+
+# Which part of it.
+ONLY ?= extension
 
 .PHONY: soak
 soak: ## Have routes, targets and endpoints change for an hour in front of real Envoy Gateway and Envoy, while replicas, Envoy, Envoy Gateway and the API server fail: nothing may grow or get lost. DURATION=3m for a look.

@@ -48,6 +48,11 @@ const (
 // extension measures Envoy Gateway and Envoy with our extension, beside the same
 // routes on plain Services and beside an extension that does nothing.
 func (c *cli) extension(ctx context.Context) ([]Result, error) {
+	return withExtension(ctx, func(bin string) ([]Result, error) { return c.withRoutes(ctx, bin) })
+}
+
+// withExtension built in a folder, do something.
+func withExtension(ctx context.Context, do func(bin string) ([]Result, error)) ([]Result, error) {
 	bin, err := os.MkdirTemp("", "tailscale-gateway-bench-")
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make a folder for programs")
@@ -57,6 +62,11 @@ func (c *cli) extension(ctx context.Context) ([]Result, error) {
 	if err := harness.Build(ctx, bin, "./extension"); err != nil {
 		return nil, err
 	}
+	return do(bin)
+}
+
+// withRoutes tells what many routes cost.
+func (c *cli) withRoutes(ctx context.Context, bin string) ([]Result, error) {
 	var rs []Result
 	var errs []error
 	for _, distinct := range []bool{false, true} {
@@ -65,6 +75,8 @@ func (c *cli) extension(ctx context.Context) ([]Result, error) {
 		rs = append(append(rs, few...), many...)
 		errs = append(errs, err, failed)
 	}
+	found, err := c.found(ctx, bin)
+	rs, errs = append(rs, found...), append(errs, err)
 	kb, err := streamKB(ctx)
 	if err == nil {
 		rs = append(rs, plain("extension.stream_kb", kb, "kB", maxStream))

@@ -41,7 +41,7 @@ type cli struct {
 	Out     string        `default:"_out/bench.json" help:"File that results are written to."`
 	Logs    string        `default:"_out/bench-logs" help:"Folder for what the providers print."`
 	Bin     string        `help:"Folder with the programs provider and member. Built by default." type:"existingdir"`
-	Only    []string      `default:"create,rest,swarm,hops" enum:"create,rest,swarm,hops,functions,operator,extension,soak" help:"Which parts to run: ${enum}."`
+	Only    []string      `default:"create,rest,swarm,hops" enum:"create,rest,swarm,hops,functions,operator,extension,gateway,soak" help:"Which parts to run: ${enum}."`
 	Creates int           `default:"200" help:"How many VIPServices are created at once."`
 	Objects int           `default:"1000" help:"How many VIPServices, and how many Devices, are at rest."`
 	Polls   int           `default:"3" help:"Over how many polls calls are counted."`
@@ -99,20 +99,21 @@ func (c *cli) run(ctx context.Context) error {
 	rs, err := c.provider(ctx)
 	results = append(results, rs...)
 	errs = append(errs, err)
-	if slices.Contains(c.Only, "hops") && ctx.Err() == nil {
-		rs, err := c.hops(ctx)
+	for _, p := range []struct {
+		name    string
+		measure func(context.Context) ([]Result, error)
+	}{
+		{name: "hops", measure: c.hops},
+		{name: "extension", measure: c.extension},
+		{name: "gateway", measure: c.gateway},
+		{name: "soak", measure: c.soak},
+	} {
+		if !slices.Contains(c.Only, p.name) || ctx.Err() != nil {
+			continue
+		}
+		rs, err := p.measure(ctx)
 		results = append(results, rs...)
-		errs = append(errs, errors.Wrap(err, "cannot measure hops"))
-	}
-	if slices.Contains(c.Only, "extension") && ctx.Err() == nil {
-		rs, err := c.extension(ctx)
-		results = append(results, rs...)
-		errs = append(errs, errors.Wrap(err, "cannot measure the extension"))
-	}
-	if slices.Contains(c.Only, "soak") && ctx.Err() == nil {
-		rs, err := c.soak(ctx)
-		results = append(results, rs...)
-		errs = append(errs, errors.Wrap(err, "cannot soak"))
+		errs = append(errs, errors.Wrapf(err, "cannot measure %s", p.name))
 	}
 	if err := printTable(os.Stdout, results); err != nil {
 		return err

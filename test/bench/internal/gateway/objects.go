@@ -23,6 +23,8 @@ const (
 	// Namespace of all objects.
 	Namespace   = "default"
 	gatewayName = "gw"
+	// listenerName is that of the Gateway's one listener.
+	listenerName = "http"
 	// Listener is the port on which Envoy takes requests.
 	Listener = 8888
 
@@ -45,6 +47,9 @@ type Options struct {
 	// Plain has routes name Services. Else they name TailscaleServices, each over
 	// such a Service.
 	Plain bool
+	// Found has the routes that are generated for services which are found in a tailnet:
+	// by the extension, or written by somebody where they are plain.
+	Found bool
 }
 
 // host of a route.
@@ -68,9 +73,12 @@ func (o Options) objects() []client.Object {
 	for i := range targets {
 		name := o.target(i)
 		out = append(out, Service(name), Slice(name, firstBackend))
-		if !o.Plain {
+		if !o.Plain && !o.Found {
 			out = append(out, Services(name))
 		}
+	}
+	if o.Found && !o.Plain {
+		return out
 	}
 	for i := range o.Routes {
 		out = append(out, o.route(i))
@@ -89,7 +97,7 @@ func Gateway() client.Object {
 		ObjectMeta: Meta(gatewayName),
 		Spec: gwapiv1.GatewaySpec{
 			GatewayClassName: standalone.Class,
-			Listeners:        []gwapiv1.Listener{{Name: "http", Port: Listener, Protocol: gwapiv1.HTTPProtocolType}},
+			Listeners:        []gwapiv1.Listener{{Name: listenerName, Port: Listener, Protocol: gwapiv1.HTTPProtocolType}},
 		},
 	}
 }
@@ -100,6 +108,9 @@ func Parents() gwapiv1.CommonRouteSpec {
 }
 
 func (o Options) route(i int) client.Object {
+	if o.Found {
+		return o.foundRoute(i)
+	}
 	ref := gwapiv1.BackendObjectReference{Name: gwapiv1.ObjectName(o.target(i)), Port: ptr.To[gwapiv1.PortNumber](BackendPort)}
 	if !o.Plain {
 		ref.Group, ref.Kind = ptr.To[gwapiv1.Group](gatewayv1alpha1.Group), ptr.To[gwapiv1.Kind]("TailscaleServices")

@@ -80,7 +80,7 @@ func (w *World) start(ctx context.Context, logs string) error {
 		return errors.Wrap(err, "cannot make the folder of logs")
 	}
 	var err error
-	name := fmt.Sprintf("%d-distinct-%t-plain-%t.log", w.options.Routes, w.options.Distinct, w.options.Plain)
+	name := fmt.Sprintf("%d-distinct-%t-plain-%t-found-%t.log", w.options.Routes, w.options.Distinct, w.options.Plain, w.options.Found)
 	if w.log, err = os.Create(filepath.Join(logs, name)); err != nil {
 		return errors.Wrap(err, "cannot make a log file")
 	}
@@ -130,6 +130,11 @@ func (w *World) start(ctx context.Context, logs string) error {
 	if err := w.kube.Create(ctx, Gateway()); err != nil {
 		return errors.Wrap(err, "cannot create the Gateway")
 	}
+	if w.options.Found && !w.options.Plain {
+		if err := w.find(ctx); err != nil {
+			return err
+		}
+	}
 	return w.answers(ctx)
 }
 
@@ -171,8 +176,13 @@ func Backend() *http.Server {
 func (w *World) answers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
+	if w.options.Found && !w.options.Plain {
+		if err := w.generated(ctx); err != nil {
+			return err
+		}
+	}
 	for _, i := range []int{0, w.options.Routes / 2, w.options.Routes - 1} {
-		if err := w.gateway.Answers(ctx, fmt.Sprintf("http://127.0.0.1:%d/", Listener), host(i)); err != nil {
+		if err := w.gateway.Answers(ctx, fmt.Sprintf("http://127.0.0.1:%d%s", Listener, w.options.path(i)), host(i)); err != nil {
 			return errors.Wrapf(err, "route %d does not answer", i)
 		}
 	}

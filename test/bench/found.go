@@ -1,0 +1,58 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/tailscale-gateway/tailscale-gateway/test/bench/internal/gateway"
+)
+
+// foundServices are as many as a TailscaleGateway is to have routes generated for.
+const foundServices = 500
+
+// gateway measures what generated routes cost, alone.
+func (c *cli) gateway(ctx context.Context) ([]Result, error) {
+	return withExtension(ctx, func(bin string) ([]Result, error) { return c.found(ctx, bin) })
+}
+
+// found compares routes that are generated for services of a tailnet with the same routes
+// on the same Services, written by hand and without an extension. Both worlds are up at
+// once and take turns.
+func (c *cli) found(ctx context.Context, bin string) ([]Result, error) {
+	var rs []Result
+	by := gateway.Options{Routes: foundServices, Distinct: true, Found: true, Plain: true}
+	return rs, c.inWorld(ctx, bin, by, func(hand *gateway.World) error {
+		by.Plain = false
+		return c.inWorld(ctx, bin, by, func(w *gateway.World) error {
+			var ours, theirs []time.Duration
+			for range turns {
+				took, err := w.Translations(ctx, translationsEach)
+				if err != nil {
+					return err
+				}
+				ours = append(ours, took...)
+				if took, err = hand.Translations(ctx, translationsEach); err != nil {
+					return err
+				}
+				theirs = append(theirs, took...)
+			}
+			progress("gateway: translations took %s, of routes by hand %s", ours, theirs)
+			rs = append(rs, paired("gateway.discovered500_translate_ratio", ours, theirs, maxTranslateRatio))
+			memory, err := w.EnvoyMemory(ctx)
+			if err != nil {
+				return err
+			}
+			baseline, err := hand.EnvoyMemory(ctx)
+			if err != nil {
+				return err
+			}
+			rs = append(rs, compared("gateway.discovered500_envoy_memory_ratio", memory, baseline, "MiB", maxTranslateRatio))
+			resident, err := w.ExtensionMemory()
+			rs = append(rs, plain("gateway.discovered500_rss_mb", resident, "MB", maxResident))
+			return err
+		})
+	})
+}
