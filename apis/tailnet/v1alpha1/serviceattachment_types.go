@@ -111,10 +111,11 @@ type ServiceAttachmentSpec struct {
 	// ServiceName in the tailnet.
 	ServiceName ServiceName `json:"serviceName"`
 
-	// Addresses of the service, IPv4 first.
+	// Addresses of the service, IPv4 first. Absent while it has none: agents get
+	// ready for it then, and do not offer it.
 	// +listType=atomic
-	// +kubebuilder:validation:MinItems=1
-	Addresses []string `json:"addresses"`
+	// +optional
+	Addresses []string `json:"addresses,omitempty"`
 
 	// Ports to serve, by port.
 	// +listType=map

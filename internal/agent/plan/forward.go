@@ -61,10 +61,8 @@ type ForwardInput struct {
 // need no more than that. One that is not set up yet is not advertised.
 func Forward(services []Service, in ForwardInput) ([]Service, Forwards) {
 	specs := make(map[string]v1alpha1.ServiceAttachmentSpec, len(in.Attachments))
-	for _, a := range slices.Backward(in.Attachments) {
-		if a.Spec.Direction == v1alpha1.DirectionIngress && a.DeletionTimestamp == nil {
-			specs[string(a.Spec.ServiceName)] = a.Spec
-		}
+	for _, a := range hosted(in.Attachments) {
+		specs[string(a.Spec.ServiceName)] = a.Spec
 	}
 	services = slices.Clone(services)
 	out := make(Forwards)

@@ -23,6 +23,7 @@ import (
 const (
 	messageStopping     = "The pod is being stopped"
 	messageProbing      = "Waiting for the first probes of the backends"
+	messageNoAddress    = "Waiting for the service to be made in the tailnet"
 	messageNotInTailnet = "Waiting for tailscaled to join the tailnet"
 	messageNotAccepted  = "Waiting for the tailnet to accept this machine as a host of the service; it may have to be approved"
 )
@@ -35,6 +36,7 @@ type Service struct {
 	// Name in the tailnet, such as svc:web.
 	Name string
 
+	// Handlers of its ports. Nil while the service is not to be served.
 	Handlers Handlers
 
 	// Terminations are what the agent does behind the handlers, by address.
@@ -89,31 +91,42 @@ type Input struct {
 	Stopping bool
 }
 
-// Services returns what to do for each service, by name. Attachments of other
-// directions than ingress, and those under deletion, ask for nothing. When two
-// attachments claim one service the first by name has it.
+// Services returns what to do for each service, by name.
 func Services(in Input) []Service {
-	attachments := slices.Clone(in.Attachments)
-	slices.SortFunc(attachments, func(a, b v1alpha1.ServiceAttachment) int { return cmp.Compare(a.Name, b.Name) })
-
-	seen := make(map[v1alpha1.ServiceName]bool, len(attachments))
+	attachments := hosted(in.Attachments)
 	out := make([]Service, 0, len(attachments))
 	for _, a := range attachments {
-		if a.Spec.Direction != v1alpha1.DirectionIngress || a.DeletionTimestamp != nil || seen[a.Spec.ServiceName] {
-			continue
-		}
-		seen[a.Spec.ServiceName] = true
 		out = append(out, service(a.Spec, in))
 	}
 	slices.SortFunc(out, func(a, b Service) int { return cmp.Compare(a.Name, b.Name) })
 	return out
 }
 
+// hosted are the attachments to act on, one for each service. Those of other
+// directions than ingress, and those under deletion, ask for nothing. When several
+// claim one service the first by name has it, of those that have its addresses: who
+// has none may never own the service.
+func hosted(attachments []v1alpha1.ServiceAttachment) []v1alpha1.ServiceAttachment {
+	sorted := slices.SortedFunc(slices.Values(attachments), func(a, b v1alpha1.ServiceAttachment) int {
+		return cmp.Or(cmp.Compare(min(len(b.Spec.Addresses), 1), min(len(a.Spec.Addresses), 1)), cmp.Compare(a.Name, b.Name))
+	})
+	seen := make(map[v1alpha1.ServiceName]bool, len(sorted))
+	return slices.DeleteFunc(sorted, func(a v1alpha1.ServiceAttachment) bool {
+		if a.Spec.Direction != v1alpha1.DirectionIngress || a.DeletionTimestamp != nil || seen[a.Spec.ServiceName] {
+			return true
+		}
+		seen[a.Spec.ServiceName] = true
+		return false
+	})
+}
+
 func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
 	s := Service{
-		Name:     string(spec.ServiceName),
-		Handlers: make(Handlers, len(spec.Ports)),
-		Targets:  make([]probe.Target, 0, len(spec.Ports)),
+		Name:    string(spec.ServiceName),
+		Targets: make([]probe.Target, 0, len(spec.Ports)),
+	}
+	if len(spec.Addresses) > 0 {
+		s.Handlers = make(Handlers, len(spec.Ports))
 	}
 	for _, p := range spec.Ports {
 		if p.Backend == nil {
@@ -121,8 +134,8 @@ func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
 		}
 		t := target(*p.Backend, spec.HealthCheck)
 		s.Targets = append(s.Targets, t)
-		if p.Port == 0 {
-			// All ports: packets, of which a serve config knows nothing.
+		// All ports: packets, of which a serve config knows nothing.
+		if p.Port == 0 || s.Handlers == nil {
 			continue
 		}
 		h, end := handler(spec, p, t.Address(), in.Issuer)
@@ -155,6 +168,10 @@ func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
 	switch {
 	case in.Stopping:
 		s.Message = messageStopping
+	case len(spec.Addresses) == 0:
+		// The name may be somebody else's in the tailnet: who makes the service
+		// finds out.
+		s.Message = messageNoAddress
 	case tls.refused != "":
 		s.Reason, s.Message = tls.reason, tls.refused
 	case tls.unknown != "" && !was:

@@ -21,6 +21,7 @@ func attachment(name, service string, ports map[int32]string) v1alpha1.ServiceAt
 		Spec: v1alpha1.ServiceAttachmentSpec{
 			Direction:   v1alpha1.DirectionIngress,
 			ServiceName: v1alpha1.ServiceName(service),
+			Addresses:   []string{"100.100.0.1"},
 			HealthCheck: v1alpha1.AttachmentHealthCheck{
 				Interval:           metav1.Duration{Duration: 5 * time.Second},
 				Timeout:            metav1.Duration{Duration: 2 * time.Second},
@@ -48,6 +49,8 @@ func TestServices(t *testing.T) {
 	egress := attachment("out", "svc:out", map[int32]string{80: "out.default.svc"})
 	egress.Spec.Direction = v1alpha1.DirectionEgress
 	web := attachment("web", "svc:web", map[int32]string{80: "web.default.svc"})
+	early := attachment("early", "svc:web", map[int32]string{80: "early.default.svc"})
+	early.Spec.Addresses = nil
 	quiet := attachment("web", "svc:web", map[int32]string{80: "web.default.svc"})
 	quiet.Spec.HealthCheck.ResolveOnly = true
 	quietTarget := tgt("web.default.svc")
@@ -133,6 +136,19 @@ func TestServices(t *testing.T) {
 				web,
 			}},
 			want: []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("web.default.svc")}, Message: messageProbing}},
+		},
+		"NoAddress": {
+			reason: "A service that is not in the tailnet yet is probed for, and not offered: the name may be somebody else's.",
+			in: Input{
+				Attachments: []v1alpha1.ServiceAttachment{early},
+				Health:      map[probe.Target]probe.Status{tgt("early.default.svc"): {Health: probe.Healthy}},
+			},
+			want: []Service{{Name: "svc:web", Targets: []probe.Target{tgt("early.default.svc")}, Healthy: 1, Message: messageNoAddress}},
+		},
+		"OneOfTwoHasAddress": {
+			reason: "Who has the service's addresses has it, and not who may never get them.",
+			in:     Input{Attachments: []v1alpha1.ServiceAttachment{early, web}},
+			want:   []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("web.default.svc")}, Message: messageProbing}},
 		},
 		"ManySick": {
 			reason: "A message names three backends at most.",

@@ -43,11 +43,13 @@ type Handler struct {
 	ProxyProtocol int
 }
 
-// HandlersOf returns the handlers of services, by service.
+// HandlersOf returns the handlers of services that are to be served, by service.
 func HandlersOf(services []Service) map[string]Handlers {
 	out := make(map[string]Handlers, len(services))
 	for _, s := range services {
-		out[s.Name] = s.Handlers
+		if s.Handlers != nil {
+			out[s.Name] = s.Handlers
+		}
 	}
 	return out
 }
