@@ -130,13 +130,7 @@ func run(r *compose.Run) error {
 	if err := s.desireProxies(r); err != nil {
 		return err
 	}
-	if err := s.desireServices(r); err != nil {
-		return err
-	}
-	if r.Deaf() {
-		r.LookAgain()
-	}
-	return nil
+	return s.desireServices(r)
 }
 
 // reference with its defaults. A schema cannot give the namespace.

@@ -47,8 +47,8 @@ type Run struct {
 }
 
 // NewRun starts a response to a request. The response never expires, unless the run
-// says LookAgain: Crossplane watches all that our functions read (2.4 and later), and
-// calls again when some of it changes.
+// says LookAgain or the circuit breaker is open: Crossplane watches all that our
+// functions read (2.4 and later), and calls again when some of it changes.
 func NewRun(req *fnv1.RunFunctionRequest) *Run {
 	return &Run{req: req, rsp: response.To(req, 0)}
 }
@@ -56,6 +56,9 @@ func NewRun(req *fnv1.RunFunctionRequest) *Run {
 // Response to return to Crossplane.
 func (r *Run) Response() *fnv1.RunFunctionResponse {
 	r.applyStatus()
+	if r.deaf() {
+		r.lookAgainWithin(deafFor + time.Duration(len(r.req.GetObserved().GetResources()))*deafForChild)
+	}
 	return r.rsp
 }
 
@@ -82,12 +85,27 @@ const lookAgainAfter = time.Minute
 // LookAgain has Crossplane call again after a minute, whatever changes. It is for a
 // composite of which more children come up at a time than the circuit breaker lets
 // tell of themselves: what that drops is not told again.
-func (r *Run) LookAgain() { r.rsp.Meta.Ttl = durationpb.New(lookAgainAfter) }
+func (r *Run) LookAgain() { r.lookAgainWithin(lookAgainAfter) }
 
-// Deaf tells whether Crossplane's circuit breaker is open, and drops what is new.
-func (r *Run) Deaf() bool {
+// How long what happens to a composite may be missed while Crossplane's circuit
+// breaker is open, which it is for five minutes. Each call applies every child, so
+// those of many are rarer.
+const (
+	deafFor      = 5 * time.Second
+	deafForChild = 100 * time.Millisecond
+)
+
+// deaf tells whether Crossplane's circuit breaker is open, and drops what is new.
+func (r *Run) deaf() bool {
 	c := r.observedConditions()[string(apiextv1.TypeResponsive)]
 	return c.GetFields()["status"].GetStringValue() == string(corev1.ConditionFalse)
+}
+
+// lookAgainWithin a time, or sooner if something else asks for it.
+func (r *Run) lookAgainWithin(d time.Duration) {
+	if ttl := r.rsp.GetMeta().GetTtl().AsDuration(); ttl == 0 || d < ttl {
+		r.rsp.Meta.Ttl = durationpb.New(d)
+	}
 }
 
 // Composite decodes the observed composite.
@@ -144,6 +162,23 @@ func (r *Run) desire(name string, s *structpb.Struct, ready bool) {
 	r.rsp.Desired.Resources[r.resource(name)] = &fnv1.Resource{Resource: s, Ready: rdy}
 }
 
+// CompositeFinalizers of a composite that is composed under a resource name: that
+// which Crossplane would add in a write of its own. There is none where what is
+// composed may be a claim, from which nobody would take it away.
+func (r *Run) CompositeFinalizers(name string) []string {
+	if r.HasInput() || metadata(r.req.GetObserved().GetComposite())["namespace"].GetStringValue() == "" {
+		return nil
+	}
+	if metadata(r.req.GetObserved().GetResources()[r.resource(name)])["deletionTimestamp"] != nil {
+		return nil
+	}
+	return []string{meta.FinalizerComposite}
+}
+
+func metadata(o *fnv1.Resource) map[string]*structpb.Value {
+	return o.GetResource().GetFields()["metadata"].GetStructValue().GetFields()
+}
+
 // CarryOver composes every observed child as it is, not ready. It is for a run
 // that lacks an input: Crossplane deletes a child that a function leaves out.
 func (r *Run) CarryOver() error {
@@ -177,8 +212,11 @@ func carryMetadata(o map[string]any) {
 		out["labels"] = anyMap(l)
 	}
 	// What a function composed with a finalizer would lose it.
-	if fs, ok := in["finalizers"].([]any); ok && slices.Contains(fs, any(meta.FinalizerManaged)) && in["deletionTimestamp"] == nil {
-		out["finalizers"] = []any{meta.FinalizerManaged}
+	fs, _ := in["finalizers"].([]any)
+	for _, f := range []any{meta.FinalizerManaged, meta.FinalizerComposite} {
+		if slices.Contains(fs, f) && in["deletionTimestamp"] == nil {
+			out["finalizers"] = []any{f}
+		}
 	}
 	o["metadata"] = out
 }

@@ -4,7 +4,9 @@
 package compose
 
 import (
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/testing/protocmp"
@@ -135,15 +137,21 @@ func TestList(t *testing.T) {
 	}
 }
 
-func TestDeaf(t *testing.T) {
+func TestLookAgain(t *testing.T) {
+	responsive := func(status string) []any { return []any{map[string]any{"type": "Responsive", "status": status}} }
 	cases := map[string]struct {
 		reason     string
 		conditions []any
-		want       bool
+		children   int
+		unready    bool
+		want       time.Duration
 	}{
-		"New":    {reason: "Nothing is said of a composite that is new"},
-		"Closed": {reason: "A closed circuit drops nothing", conditions: []any{map[string]any{"type": "Responsive", "status": "True"}}},
-		"Open":   {reason: "An open circuit drops what is new", conditions: []any{map[string]any{"type": "Responsive", "status": "False"}}, want: true},
+		"New":           {reason: "Who hears of all that changes is not called without need"},
+		"Closed":        {reason: "A closed circuit drops nothing", conditions: responsive("True")},
+		"ManyComeUp":    {reason: "What a circuit may drop is looked for", conditions: responsive("True"), unready: true, want: time.Minute},
+		"Open":          {reason: "An open circuit drops what is new", conditions: responsive("False"), want: 5 * time.Second},
+		"OpenMany":      {reason: "Each call costs as much as there are children", conditions: responsive("False"), children: 100, want: 15 * time.Second},
+		"OpenAndComeUp": {reason: "The sooner of two wins", conditions: responsive("False"), children: 1000, unready: true, want: time.Minute},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -151,9 +159,16 @@ func TestDeaf(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := NewRun(&fnv1.RunFunctionRequest{Observed: &fnv1.State{Composite: &fnv1.Resource{Resource: xr}}})
-			if got := r.Deaf(); got != tc.want {
-				t.Errorf("%s\nDeaf(): want %t, got %t", tc.reason, tc.want, got)
+			observed := map[string]*fnv1.Resource{}
+			for i := range tc.children {
+				observed[strconv.Itoa(i)] = &fnv1.Resource{}
+			}
+			r := NewRun(&fnv1.RunFunctionRequest{Observed: &fnv1.State{Composite: &fnv1.Resource{Resource: xr}, Resources: observed}})
+			if tc.unready {
+				r.LookAgain()
+			}
+			if diff := cmp.Diff(tc.want, r.Response().GetMeta().GetTtl().AsDuration()); diff != "" {
+				t.Errorf("%s\nTtl: -want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}
