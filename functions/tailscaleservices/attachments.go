@@ -15,9 +15,14 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// desireAttachments tells each selected endpoints what to serve, once there is an
-// address to serve it on, and which other clusters' services to reach. What is
-// served stays as it is while the object asks for what cannot be.
+// desireAttachments tells each selected endpoints what to serve, and which other
+// clusters' services to reach. What is served stays as it is while the object asks for
+// what cannot be.
+//
+// They come with the VIPService, before it has an address: a child that Crossplane
+// hears of in a later run costs four writes of the composite. It writes its references
+// and conditions then, takes the conditions back in the next run, whose cache lags, and
+// sets them again.
 func (s *service) desireAttachments(r *compose.Run) error {
 	wanted := s.wantedAttachments()
 	for name, a := range wanted {
@@ -37,12 +42,13 @@ func (s *service) wantedAttachments() map[string]*tailnetv1alpha1.ServiceAttachm
 		}
 		return out
 	}
-	if s.moving() {
+	if s.moving() || s.vip == nil && !s.mayMake() {
 		return out
 	}
 	for _, p := range s.sel.sets {
 		if hasIngress(p) {
-			s.want(out, prefixAttachment+p.Spec.Endpoints, len(s.addresses()) > 0, func() *tailnetv1alpha1.ServiceAttachment {
+			name := prefixAttachment + p.Spec.Endpoints
+			s.want(out, name, len(s.addresses()) > 0 || !hasAddresses(s.attachments[name]), func() *tailnetv1alpha1.ServiceAttachment {
 				return s.composeIngress(p)
 			})
 			s.wantOwn(out, p)
@@ -62,6 +68,9 @@ func (s *service) wantedAttachments() map[string]*tailnetv1alpha1.ServiceAttachm
 	}
 	return out
 }
+
+// hasAddresses tells whether there is an attachment that is served.
+func hasAddresses(a *tailnetv1alpha1.ServiceAttachment) bool { return a != nil && len(a.Spec.Addresses) > 0 }
 
 // want an attachment as it is composed if it can be, else as it was observed.
 func (s *service) want(out map[string]*tailnetv1alpha1.ServiceAttachment, name string, can bool, build func() *tailnetv1alpha1.ServiceAttachment) {
@@ -131,7 +140,7 @@ func (s *service) hosted(p tailnetv1alpha1.ProxySet, assigned []assignment) tail
 	}
 	// Others have no use for the name, and would be written anew when it comes.
 	if named {
-		spec.DNSName = s.vip.Status.AtProvider.DNSName
+		spec.DNSName = s.dnsName()
 	}
 	return spec
 }

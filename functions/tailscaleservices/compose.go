@@ -40,7 +40,9 @@ func (s *service) desireEndpoints(r *compose.Run) error {
 	if !provision && !broken || !provisioned(s.endpoints, s.xr.Spec.EndpointTemplate) {
 		return nil
 	}
-	return r.Desire(nameEndpoints, s.composeEndpoints(), endpointsReady(s.endpoints))
+	e := s.composeEndpoints()
+	e.Finalizers = r.CompositeFinalizers(nameEndpoints)
+	return r.Desire(nameEndpoints, e, endpointsReady(s.endpoints))
 }
 
 func endpointsReady(e *gatewayv1alpha1.TailscaleEndpoints) bool {
@@ -53,14 +55,15 @@ func (s *service) desireVIPService(r *compose.Run) error {
 	if s.moving() || s.tailnet() == "" {
 		return nil
 	}
-	mayMake := s.verdict.Accepted && s.sel.err == nil && !s.severalTailnets()
-	if s.vip == nil && !mayMake {
+	if s.vip == nil && !s.mayMake() {
 		return nil
 	}
-	// Who waits for Ready reads the name in the status next, and a run that changes
-	// conditions leaves the status for the one after it.
-	told := r.HasInput() || s.xr.Status.VIPServiceStatus != nil && s.xr.Status.VIPServiceStatus.DNSName != ""
-	return r.Desire(nameVIPService, s.composeVIPService(), s.vipReady() && told)
+	return r.Desire(nameVIPService, s.composeVIPService(), s.vipReady())
+}
+
+// mayMake tells whether there may be a service where there is none yet.
+func (s *service) mayMake() bool {
+	return s.tailnet() != "" && s.verdict.Accepted && s.sel.err == nil && !s.severalTailnets()
 }
 
 func (s *service) labels() map[string]string {

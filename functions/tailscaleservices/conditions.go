@@ -84,12 +84,12 @@ func (s *service) vipServiceReady() compose.Condition {
 		c.Message = fmt.Sprintf("Deleting %s in tailnet %q to make it in %q", s.serviceName(), s.observedTailnet(), s.tailnet())
 	case s.vip == nil && (!s.verdict.Accepted || s.sel.err != nil || s.severalTailnets()):
 		c.Message = fmt.Sprintf("%s is made once endpoints are selected", s.serviceName())
-	case s.vip == nil:
-		c.Message = fmt.Sprintf("Making %s", s.serviceName())
 	case s.vipReady():
 		c.Status, c.Reason = compose.True, meta.ReasonVIPServiceCreated
 		c.Message = fmt.Sprintf("%s has the address %s", s.serviceName(), s.addresses()[0])
 	default:
+		// One message from the start: a VIPService that is made in this run is no news
+		// in the next.
 		c.Message = fmt.Sprintf("Waiting for %s to get an address", s.serviceName())
 		if len(s.addresses()) > 0 && s.dnsName() == "" {
 			c.Message = fmt.Sprintf("Waiting for the DNS name of %s, which is known once the tailnet has a machine", s.serviceName())
@@ -104,8 +104,12 @@ func (s *service) vipServiceReady() compose.Condition {
 // refusals are why the provider leaves a service of others alone.
 var refusals = []xpv2.ConditionReason{meta.ReasonForeignService, meta.ReasonSharedByOthers} //nolint:gochecknoglobals // A constant list.
 
-// vipProblem is what the provider cannot do with a service. Nil if it can.
+// vipProblem is what the provider cannot do with a service. Nil if it can, or has not
+// tried.
 func vipProblem(v *tailnetv1alpha1.VIPService) *xpv2.Condition {
+	if v == nil {
+		return nil
+	}
 	refused := v.GetCondition(xpv2.TypeReady)
 	if refused.Status == corev1.ConditionFalse && slices.Contains(refusals, refused.Reason) {
 		return &refused
@@ -136,7 +140,7 @@ func (s *service) advertised() compose.Condition {
 	case total == 0:
 		c.Reason = meta.ReasonNoHost
 		c.Message = fmt.Sprintf("There is no machine to host %s", s.serviceName())
-	case len(s.addresses()) == 0:
+	case len(s.addresses()) == 0 || s.dnsName() != "" && !s.told():
 		c.Reason = meta.ReasonNoHost
 		c.Message = fmt.Sprintf("Machines host %s once it has an address", s.serviceName())
 	case offered > 0:

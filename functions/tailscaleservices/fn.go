@@ -64,7 +64,7 @@ func run(r *compose.Run) error {
 	if owner.Namespace == "" {
 		return errors.New("cannot compose a service for an object without a namespace")
 	}
-	s := &service{owner: owner, xr: xr}
+	s := &service{owner: owner, xr: xr, step: r.HasInput()}
 	types := slices.Clone(conditionTypes)
 	if s.shared() {
 		types = append(types, meta.TypeConflict)

@@ -61,6 +61,10 @@ type service struct {
 	// tailnetTags are the tags that the tailnet puts on every machine.
 	tailnetTags []tailnetv1alpha1.Tag
 
+	// step tells that there is no TailscaleServices: another composite's pipeline has
+	// an input like one.
+	step bool
+
 	verdict  compose.TailnetVerdict
 	ports    []assignment
 	portsErr *specError
@@ -212,9 +216,16 @@ func (s *service) dnsName() string {
 // vipReady tells whether the service is in the tailnet, where it can be found by
 // address and by name, and as it is wanted.
 func (s *service) vipReady() bool {
-	return s.vip != nil && len(s.addresses()) > 0 && s.dnsName() != "" &&
+	return s.vip != nil && len(s.addresses()) > 0 && s.dnsName() != "" && s.told() &&
 		s.vip.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue &&
 		s.vip.GetCondition(xpv2.TypeSynced).Status != corev1.ConditionFalse
+}
+
+// told tells whether the status has the service's name. No condition changes for it
+// before that: who waits for Ready reads the name next, and all conditions that the
+// service changes are one write.
+func (s *service) told() bool {
+	return s.step || s.xr.Status.VIPServiceStatus != nil && s.xr.Status.VIPServiceStatus.DNSName != ""
 }
 
 // problem tells that there is something for the user to mend, whatever the
