@@ -51,11 +51,16 @@ func (e *endpoints) desire(r *compose.Run, t *egressPlan) error {
 		if _, ok := slices.BinarySearch(known, c.name); !ok {
 			fresh++
 		}
+		// Crossplane would name those that are not ready, and write the composite each
+		// time that one becomes so.
+		if !c.ready {
+			r.NotReady()
+		}
 		if err := r.Desire(c.name, c.object, c.ready); err != nil {
 			return err
 		}
 	}
-	if fresh > manyAtOnce || r.Deaf() {
+	if fresh > manyAtOnce {
 		r.LookAgain()
 	}
 	return nil

@@ -115,6 +115,8 @@ func (e *endpoints) stuck() (string, *tailnetv1alpha1.MachineSummary) {
 	return "", nil
 }
 
+// statefulSetsReady does not say which replicas are to come: status.statefulSetRefs
+// counts them.
 func (e *endpoints) statefulSetsReady() compose.Condition {
 	c := compose.Condition{Type: meta.TypeStatefulSetsReady, Status: compose.False, Reason: meta.ReasonReplicasNotReady}
 	if !e.composed {
@@ -127,7 +129,8 @@ func (e *endpoints) statefulSetsReady() compose.Condition {
 			return c
 		}
 	}
-	var sets, waiting, rolling []string
+	waiting := false
+	var sets, rolling []string
 	for _, g := range e.wantedGroups() {
 		sets = append(sets, g.set)
 		switch {
@@ -135,12 +138,12 @@ func (e *endpoints) statefulSetsReady() compose.Condition {
 		case g.machineSet != nil && g.machineSet.Status.StatefulSet != nil && g.readyReplicas() >= g.count:
 			rolling = append(rolling, g.set)
 		default:
-			waiting = append(waiting, g.set)
+			waiting = true
 		}
 	}
 	switch {
-	case len(waiting) > 0:
-		c.Message = fmt.Sprintf("Waiting for replicas of StatefulSet %s; status.statefulSetRefs counts them", compose.List(waiting...))
+	case waiting:
+		c.Message = "Waiting for replicas; status.statefulSetRefs counts them"
 	case len(rolling) > 0:
 		c.Message = fmt.Sprintf("StatefulSet %s is being rolled out", compose.List(rolling...))
 	default:

@@ -81,7 +81,8 @@ func (s *share) endpointsReady() compose.Condition {
 	return c
 }
 
-// gatewayVIPReady is True if the Gateway answers in each tailnet.
+// gatewayVIPReady is True if the Gateway answers in each tailnet. Its message does not
+// say in which it does not: status.services does.
 func (s *share) gatewayVIPReady() compose.Condition {
 	c := compose.Condition{Status: compose.True, Reason: meta.ReasonGatewayVIPHosted, Message: "Proxies host the Gateway's Tailscale Service in each tailnet"}
 	for _, v := range s.services {
@@ -89,11 +90,12 @@ func (s *share) gatewayVIPReady() compose.Condition {
 			continue
 		}
 		c.Status, c.Reason = compose.False, meta.ReasonGatewayVIPNotHosted
-		c.Message = fmt.Sprintf("Waiting for proxies to host %s in tailnet %q; see TailscaleServices %s", v.vip, v.tailnet.ref, s.childName(v))
+		// What a person must mend is told before what comes by itself.
 		if p := v.problem(); p != "" {
 			c.Message = fmt.Sprintf("%s in tailnet %q: %s", v.vip, v.tailnet.ref, p)
+			return c
 		}
-		return c
+		c.Message = "Waiting for proxies to host the Gateway's Tailscale Service; status.services tells in which tailnets"
 	}
 	return c
 }

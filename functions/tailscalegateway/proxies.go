@@ -170,10 +170,15 @@ func (s *share) desireProxies(r *compose.Run) error {
 		if p.observed == nil {
 			starting++
 		}
+		// Crossplane would name those that are not ready, and write the composite each
+		// time that one becomes so.
 		if !p.settled() {
+			r.NotReady()
 			r.LookAgain()
 		}
-		if err := r.Desire(p.key, s.composeEndpoints(p), p.settled()); err != nil {
+		e := s.composeEndpoints(p)
+		e.Finalizers = r.CompositeFinalizers(p.key)
+		if err := r.Desire(p.key, e, p.settled()); err != nil {
 			return err
 		}
 	}

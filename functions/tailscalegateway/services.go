@@ -305,12 +305,13 @@ func (s *share) desireServices(r *compose.Run) error {
 		if !v.settled() {
 			unready++
 		}
-		if err := r.Desire(v.key(), s.composeService(v), v.settled()); err != nil {
+		o := s.composeService(v)
+		o.Finalizers = r.CompositeFinalizers(v.key())
+		if err := r.Desire(v.key(), o, v.settled()); err != nil {
 			return err
 		}
 	}
-	// Crossplane would name those that are not ready, and write the composite each time
-	// that one becomes so. What its circuit breaker drops meanwhile is not told again.
+	// What the circuit breaker drops meanwhile is not told again.
 	if unready > 0 {
 		r.NotReady()
 		r.LookAgain()

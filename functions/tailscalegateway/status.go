@@ -48,16 +48,24 @@ func (s *share) serviceInfo(v *service) gatewayv1alpha1.GatewayServiceInfo {
 		return out
 	}
 	out.ServiceName, out.Ready, out.Message = v.vip, v.hosted(), v.problem()
-	if v.observed == nil {
+	if !out.Ready {
+		out.Message = cmp.Or(out.Message, "No proxy hosts it yet; its TailscaleServices says why")
+	}
+	if v.observed == nil || !out.Ready && !s.told(out.Name) {
 		return out
 	}
 	if vip := v.observed.Status.VIPServiceStatus; vip != nil {
 		out.DNSName, out.Addresses = vip.DNSName, vip.Addresses
 	}
-	if c := v.observed.Status.GetCondition(meta.TypeAdvertised); !out.Ready && out.Message == "" && c.Status == corev1.ConditionFalse {
-		out.Message = c.Message
-	}
 	return out
+}
+
+// told tells whether the status has the address of a service. A new one comes with
+// the news that the service is hosted, for each is a write of the composite.
+func (s *share) told(name string) bool {
+	return slices.ContainsFunc(s.xr.Status.Services, func(i gatewayv1alpha1.GatewayServiceInfo) bool {
+		return i.Name == name && len(i.Addresses) > 0
+	})
 }
 
 func (t *tailnet) status() gatewayv1alpha1.GatewayTailnetStatus {
@@ -74,17 +82,22 @@ func (t *tailnet) status() gatewayv1alpha1.GatewayTailnetStatus {
 			continue
 		}
 		out.Ready = false
-		out.Message = cmp.Or(out.Message, p.problem(), "Waiting for the proxies of TailscaleEndpoints "+p.name)
+		out.Message = cmp.Or(out.Message, p.problem(), "Waiting for proxies; see its TailscaleEndpoints")
 	}
 	if t.egress == nil || t.egress.observed == nil {
 		return out
 	}
 	found := t.egress.observed.Status
-	switch c := found.GetCondition(meta.TypeDiscoverySuccessful); {
+	c := found.GetCondition(meta.TypeDiscoverySuccessful)
+	switch {
 	case c.Status == corev1.ConditionFalse:
 		out.Message = cmp.Or(out.Message, c.Message)
 	case c.Reason == meta.ReasonDiscoveredTooMany:
 		out.Message = cmp.Or(out.Message, "More devices and services match than can be listed; narrow serviceDiscovery")
+	}
+	// Before the tailnet was searched nothing is known.
+	if c.Status == corev1.ConditionUnknown && len(found.DiscoveredEndpoints) == 0 {
+		return out
 	}
 	out.DiscoveredServices = ptr.To(int32(len(found.DiscoveredEndpoints)))
 	out.LastSync = found.LastSync

@@ -70,7 +70,9 @@ func (s *service) wantedAttachments() map[string]*tailnetv1alpha1.ServiceAttachm
 }
 
 // hasAddresses tells whether there is an attachment that is served.
-func hasAddresses(a *tailnetv1alpha1.ServiceAttachment) bool { return a != nil && len(a.Spec.Addresses) > 0 }
+func hasAddresses(a *tailnetv1alpha1.ServiceAttachment) bool {
+	return a != nil && len(a.Spec.Addresses) > 0
+}
 
 // want an attachment as it is composed if it can be, else as it was observed.
 func (s *service) want(out map[string]*tailnetv1alpha1.ServiceAttachment, name string, can bool, build func() *tailnetv1alpha1.ServiceAttachment) {
