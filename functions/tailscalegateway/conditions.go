@@ -101,7 +101,8 @@ func (s *share) gatewayVIPReady() compose.Condition {
 }
 
 // servicesReady is True if all services are as they are wanted. Whether a backend
-// answers is for status.services to say.
+// answers is for status.services to say. That of the Gateway is told of once it is
+// hosted, with gatewayVIPReady.
 func (s *share) servicesReady() compose.Condition {
 	c := compose.Condition{Status: compose.False, Reason: meta.ReasonServiceError}
 	for _, t := range s.tailnets {
@@ -116,7 +117,7 @@ func (s *share) servicesReady() compose.Condition {
 			c.Message = fmt.Sprintf("%s in tailnet %q: %s", cmp.Or(v.vip, v.target), v.tailnet.ref, p)
 			return c
 		}
-		waiting = waiting || v.omitted == "" && !v.ready()
+		waiting = waiting || v.omitted == "" && !v.settled()
 	}
 	if waiting {
 		c.Reason, c.Message = meta.ReasonServicesCreating, "Waiting for Tailscale Services; status.services tells of each"

@@ -14,3 +14,8 @@ import (
 func TestRunFunction(t *testing.T) {
 	composetest.Golden(t, &Function{log: logging.NewNopLogger()})
 }
+
+// TestStart counts how often Crossplane writes a composite while it starts.
+func TestStart(t *testing.T) {
+	composetest.Start(t, &Function{log: logging.NewNopLogger()})
+}

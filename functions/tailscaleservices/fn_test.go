@@ -18,3 +18,8 @@ func TestRunFunction(t *testing.T) {
 func TestPipeline(t *testing.T) {
 	composetest.Pipeline(t, &Function{log: logging.NewNopLogger()}, "tailscaleservices", "../../examples/pipeline")
 }
+
+// TestStart counts how often Crossplane writes a composite while it starts.
+func TestStart(t *testing.T) {
+	composetest.Start(t, &Function{log: logging.NewNopLogger()})
+}

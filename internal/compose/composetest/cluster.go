@@ -123,22 +123,30 @@ func withConditions(composite *structpb.Struct, conditions []*fnv1.Condition) *s
 		}}))
 	}
 	out := clone(composite)
-	if out.Fields["status"].GetStructValue() == nil {
-		out.Fields["status"] = structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{}})
-	}
-	out.Fields["status"].GetStructValue().Fields["conditions"] = structpb.NewListValue(l)
+	statusFields(out)["conditions"] = structpb.NewListValue(l)
 	return out
 }
 
 // withStatus that a response wants, beside the conditions that there are.
 func withStatus(composite *structpb.Struct, rsp *fnv1.RunFunctionResponse) *structpb.Struct {
 	out := clone(composite)
+	status := statusFields(out)
 	for k, v := range field(rsp.GetDesired().GetComposite().GetResource(), "status").GetStructValue().GetFields() {
 		if k != "conditions" {
-			out.Fields["status"].GetStructValue().Fields[k] = v
+			status[k] = v
 		}
 	}
 	return out
+}
+
+// statusFields of a composite, to be set.
+func statusFields(xr *structpb.Struct) map[string]*structpb.Value {
+	s := xr.GetFields()["status"].GetStructValue()
+	if s.GetFields() == nil {
+		s = &structpb.Struct{Fields: map[string]*structpb.Value{}}
+		xr.Fields["status"] = structpb.NewStructValue(s)
+	}
+	return s.GetFields()
 }
 
 // callOnce calls a function with what it required before.
