@@ -31,7 +31,8 @@ const maxRuns = 20
 // breaker.
 //
 // A file has a composite first, and objects as they are in each stage. A document
-// with nothing but "stage" begins one.
+// with nothing but "stage" begins one. Children are as they were composed until a
+// stage has them otherwise.
 func Start(t *testing.T, fn fnv1.FunctionRunnerServiceServer) {
 	t.Helper()
 	in, out := filepath.Join("testdata", "start"), filepath.Join("testdata", "writes")
@@ -180,11 +181,23 @@ func (c *crossplane) reconcile(t *testing.T, fn fnv1.FunctionRunnerServiceServer
 	if applied := c.apply(seen, rsp); applied != "" {
 		writes = append(writes, applied)
 	}
+	c.compose(rsp)
 	before = c.world.composite
 	if updated := c.update(rsp); updated != "" {
 		writes = append(writes, updated)
 	}
 	return before, writes
+}
+
+// compose the children that are new, and forget those that are not wanted.
+func (c *crossplane) compose(rsp *fnv1.RunFunctionResponse) {
+	wanted := rsp.GetDesired().GetResources()
+	maps.DeleteFunc(c.world.observed, func(name string, _ *structpb.Struct) bool { return wanted[name] == nil })
+	for name, r := range wanted {
+		if c.world.observed[name] == nil {
+			c.world.observed[name] = clone(r.GetResource())
+		}
+	}
 }
 
 // apply the status that a function wants, with the conditions that the cache had.
