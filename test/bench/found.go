@@ -19,13 +19,13 @@ func (c *cli) gateway(ctx context.Context) ([]Result, error) {
 }
 
 // found compares routes that are generated for services of a tailnet with the same routes
-// on the same Services, written by hand and without an extension. Both worlds are up at
-// once and take turns.
+// on the same Services, written by hand, with an extension that does nothing. Both worlds
+// are up at once and take turns.
 func (c *cli) found(ctx context.Context, bin string) ([]Result, error) {
 	var rs []Result
-	by := gateway.Options{Routes: foundServices, Distinct: true, Found: true, Plain: true}
+	by := gateway.Options{Routes: foundServices, Distinct: true, Found: true, Plain: true, Echo: true}
 	return rs, c.inWorld(ctx, bin, by, func(hand *gateway.World) error {
-		by.Plain = false
+		by.Plain, by.Echo = false, false
 		return c.inWorld(ctx, bin, by, func(w *gateway.World) error {
 			var ours, theirs []time.Duration
 			for range turns {

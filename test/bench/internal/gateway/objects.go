@@ -47,10 +47,16 @@ type Options struct {
 	// Plain has routes name Services. Else they name TailscaleServices, each over
 	// such a Service.
 	Plain bool
+	// Echo has plain routes translated with an extension that does nothing. Else they are
+	// translated without any.
+	Echo bool
 	// Found has the routes that are generated for services which are found in a tailnet:
 	// by the extension, or written by somebody where they are plain.
 	Found bool
 }
+
+// extended tells whether Envoy Gateway has an extension.
+func (o Options) extended() bool { return !o.Plain || o.Echo }
 
 // host of a route.
 func host(i int) string { return fmt.Sprintf("r-%d.example.com", i) }

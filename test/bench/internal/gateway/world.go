@@ -110,7 +110,7 @@ func (w *World) start(ctx context.Context, logs string) error {
 		return err
 	}
 	so := standalone.Options{Kubeconfig: w.api.Kubeconfig, Log: w.log}
-	if !w.options.Plain {
+	if w.options.extended() {
 		w.socket = filepath.Join(filepath.Dir(w.kubeconfig), "hooks.sock")
 		so.Extension = w.socket
 		so.Backends = []schema.GroupVersionKind{{Group: gatewayv1alpha1.Group, Version: "v1alpha1", Kind: "TailscaleServices"}}
@@ -122,10 +122,14 @@ func (w *World) start(ctx context.Context, logs string) error {
 	if err := w.serveBackend(ctx); err != nil {
 		return err
 	}
-	if !w.options.Plain {
-		if err := w.StartExtension(ctx); err != nil {
-			return err
-		}
+	switch {
+	case w.options.Echo:
+		err = w.StartEcho(ctx)
+	case !w.options.Plain:
+		err = w.StartExtension(ctx)
+	}
+	if err != nil {
+		return err
 	}
 	if err := w.kube.Create(ctx, Gateway()); err != nil {
 		return errors.Wrap(err, "cannot create the Gateway")
