@@ -20,6 +20,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/hooks"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/observe"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/policies"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/resolve"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/serve"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/trace"
@@ -89,6 +90,9 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 			return err
 		}
 		collectors = append(collectors, shared.Metrics())
+	}
+	if one != nil {
+		one.duties = append(one.duties, policies.NewWriter(store, kube.informers, kube.client, log).Run)
 	}
 	obs = observe.NewObserver(observe.Options{
 		Version:   version.Version,

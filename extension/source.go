@@ -83,6 +83,7 @@ func newSource(c *CLI, store *index.Store, log logging.Logger) (source, error) {
 		Source:    index.NewSource(informers, store, log),
 		contact:   newContact(d.ServerVersion, log),
 		informers: informers,
+		client:    w,
 		trigger:   trigger.New(w, store, log),
 		notices:   notice.New(store, notice.NewEvents(w, informers), log),
 	}
@@ -109,6 +110,7 @@ type kubeSource struct {
 
 	cfg       *rest.Config
 	informers cache.Cache
+	client    client.Client
 	trigger   *trigger.Trigger
 	notices   *notice.Notices
 

@@ -31,6 +31,10 @@ type Summary struct {
 	// Rules that were changed, and of them those that send to several clusters.
 	Rules, Split int
 
+	// Enforced are routes that stand before Envoy Gateway's because of
+	// TailscaleRoutePolicies.
+	Enforced int
+
 	// Left are rules that stay as Envoy Gateway made them, and LeftRules those of them
 	// that the snapshot has.
 	Left      map[Reason]int
@@ -44,8 +48,8 @@ type LeftRule struct {
 	Reason Reason
 }
 
-// Translate changes resources in place where a rule names one of our kinds, and
-// nothing else. It is pure but for that: the same snapshot and resources give the
+// Translate changes resources in place where a rule names one of our kinds, or a
+// TailscaleRoutePolicy is attached, and nothing else. It is pure but for that: the same snapshot and resources give the
 // same bytes, and its own output is left as it is.
 func Translate(s *index.Snapshot, src xds.Source, r Resources) (Resources, Summary) {
 	t := &translation{
@@ -63,16 +67,14 @@ func Translate(s *index.Snapshot, src xds.Source, r Resources) (Resources, Summa
 			t.clusters[c.GetName()] = c
 		}
 	}
-	decisions := t.decide(uses(s, r.Listeners, r.Routes))
-	if len(decisions) == 0 {
-		return r, t.summary
+	if decisions := t.decide(uses(s, r.Listeners, r.Routes)); len(decisions) > 0 {
+		t.share(decisions)
+		for _, d := range decisions {
+			t.apply(d)
+		}
+		r.Clusters = t.list(r)
 	}
-	t.share(decisions)
-	for _, d := range decisions {
-		t.apply(d)
-	}
-	r.Clusters = t.list(r)
-	return r, t.summary
+	return t.enforce(r), t.summary
 }
 
 // A translation in the making.

@@ -18,6 +18,9 @@ type AboutGateway struct {
 
 	// Listeners in their order: NAME: PROTOCOL PORT, with a hostname if it has one.
 	Listeners []string
+
+	// Sections are the names of the listeners.
+	Sections []string
 }
 
 func aboutGateway(o *gwapiv1.Gateway) *AboutGateway {
@@ -28,6 +31,7 @@ func aboutGateway(o *gwapiv1.Gateway) *AboutGateway {
 			s += " " + string(*l.Hostname)
 		}
 		out.Listeners = append(out.Listeners, s)
+		out.Sections = append(out.Sections, string(l.Name))
 	}
 	return out
 }

@@ -20,7 +20,7 @@ type digest struct {
 	routes int
 }
 
-// A part of a route in the digests of its Gateways.
+// A part of a route, or of a policy, in the digests of its Gateways.
 type part struct {
 	gateways []types.NamespacedName
 	sum      uint64
@@ -39,8 +39,8 @@ func newParts() parts {
 
 // GatewayDigest of what clusters and routes of a Gateway are made of, as 16 hexadecimal
 // digits: the routes that attach to it and name one of ours, the shapes of what they
-// name, and what is permitted to them. It is equal in every process that knows the
-// same objects. Empty for a Gateway without such routes.
+// name, what is permitted to them, and the TailscaleRoutePolicies that are attached. It is equal in
+// every process that knows the same objects. Empty for a Gateway without any of them.
 func (s *Snapshot) GatewayDigest(gateway types.NamespacedName) string {
 	d, ok := s.gateways[gateway]
 	if !ok {
@@ -49,7 +49,7 @@ func (s *Snapshot) GatewayDigest(gateway types.NamespacedName) string {
 	return d.String()
 }
 
-// GatewayDigests of all Gateways with such routes, in no order.
+// GatewayDigests of all Gateways that have one, in no order.
 func (s *Snapshot) GatewayDigests() iter.Seq2[types.NamespacedName, string] {
 	return func(yield func(types.NamespacedName, string) bool) {
 		for n, d := range s.gateways {
@@ -72,6 +72,9 @@ func (s *Store) advanceGateways(c *change) {
 	}
 	for _, k := range c.pins {
 		todo[k] = struct{}{}
+	}
+	for _, n := range c.policies {
+		todo[policyKey(n)] = struct{}{}
 	}
 	if c.granted {
 		for k := range c.next.routes {
@@ -100,6 +103,9 @@ func (s *Store) advanceGateways(c *change) {
 
 // part of a route, from the start.
 func (s *Store) part(c *change, k RouteKey) part {
+	if k.Kind == kindPolicy {
+		return s.policyPart(c, k.NamespacedName)
+	}
 	r := c.next.routes[k]
 	if r == nil {
 		return part{}

@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -105,7 +106,8 @@ func snapshotOf(t testing.TB, manifests ...string) *Snapshot {
 func compareSnapshots() cmp.Options {
 	return cmp.Options{
 		cmp.AllowUnexported(Snapshot{}, digest{}, reference{}),
-		cmpopts.IgnoreFields(Snapshot{}, "Revision"),
+		cmpopts.IgnoreFields(Snapshot{}, "Revision", "PolicyRevision"),
+		cmpopts.EquateComparable(netip.Prefix{}),
 		cmpopts.EquateEmpty(),
 	}
 }
@@ -122,6 +124,26 @@ spec:
   parentRefs: [{name: gw, namespace: infra}]
   rules:
   - backendRefs: [{group: gateway.tailscale.com, kind: TailscaleServices, name: web, port: 80}]
+`
+	policyWeb = `
+apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleRoutePolicy
+metadata: {name: web, generation: 1}
+spec:
+  targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, name: web}]
+  rules:
+  - name: canary
+    matches: [{headers: [{name: X-Canary, value: "yes"}], tailnetDevice: {addresses: [100.64.0.0/24, "fd7a:115c:a1e0::1"]}}]
+    actions: [{type: Route, route: {backendRefs: [{name: canary, port: 80}]}}]
+`
+	policyGateway = `
+apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleRoutePolicy
+metadata: {name: all, namespace: infra}
+spec:
+  targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: gw2, sectionName: http}]
+  rules:
+  - {name: closed, matches: [{path: {value: /admin}}], actions: [{type: Deny}]}
 `
 	servicesWeb = `
 apiVersion: gateway.tailscale.com/v1alpha1

@@ -24,6 +24,7 @@ const (
 	kindListenerSet        = "ListenerSet"
 	kindTailscaleServices  = "TailscaleServices"
 	kindTailscaleEndpoints = "TailscaleEndpoints"
+	kindRoutePolicy        = "TailscaleRoutePolicy"
 	kindTrafficPolicy      = "BackendTrafficPolicy"
 	groupEnvoyGateway      = "gateway.envoyproxy.io"
 )

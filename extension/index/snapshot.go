@@ -22,6 +22,9 @@ type Snapshot struct {
 	// objects, in whatever order it came to know them.
 	Digest uint64
 
+	// PolicyRevision is greater when something else is known of TailscaleRoutePolicies.
+	PolicyRevision uint64
+
 	routes  map[RouteKey]*Route
 	targets map[TargetKey]*Target
 
@@ -44,6 +47,11 @@ type Snapshot struct {
 
 	// granted are the references across namespaces that a ReferenceGrant allows.
 	granted map[reference]bool
+
+	// policies are the TailscaleRoutePolicies, and attached their rules by what they
+	// are attached to, in the order in which they are asked.
+	policies map[types.NamespacedName]*RoutePolicy
+	attached map[PolicyTarget][]*PolicyRule
 }
 
 // A ServicePort is a port of a Kubernetes Service.
@@ -92,6 +100,8 @@ type Contents struct {
 	Grants []Grant
 
 	Gateways map[types.NamespacedName]*AboutGateway
+
+	Policies []*RoutePolicy
 }
 
 // NewSnapshot of what is known. It keeps what it is given: nothing of it may be
@@ -106,10 +116,15 @@ func NewSnapshot(c Contents) *Snapshot {
 		pinned:   make(map[RouteKey]map[string]bool, len(c.Pinned)),
 		tunings:  c.Tunings,
 		granted:  make(map[reference]bool, len(c.Grants)),
+		policies: make(map[types.NamespacedName]*RoutePolicy, len(c.Policies)),
 	}
 	for _, r := range c.Routes {
 		s.routes[r.Key] = r
 	}
+	for _, p := range c.Policies {
+		s.policies[p.Name] = p
+	}
+	s.attached = attachedRules(maps.Values(s.policies))
 	for _, t := range c.Targets {
 		s.targets[t.Key] = t
 	}

@@ -46,7 +46,8 @@ type Store struct {
 	mu    sync.Mutex
 	world *world
 
-	// namedBy are the routes that name a consumer: without any it is dropped.
+	// namedBy are the routes and policies that name a consumer: without any it is
+	// dropped.
 	namedBy map[consumer]map[RouteKey]struct{}
 
 	// ruleNames are the names of endpoints of a route's rules.
@@ -171,6 +172,9 @@ type change struct {
 	pins    []RouteKey
 	granted bool
 
+	// policies are the TailscaleRoutePolicies that are others, or stand elsewhere.
+	policies []types.NamespacedName
+
 	// reshaped are targets that changed for more than their endpoints.
 	reshaped []TargetKey
 }
@@ -210,6 +214,10 @@ func (s *Store) advance(d *dirty, began time.Time) {
 	for k := range d.routes {
 		s.advanceRoute(c, k, todo)
 	}
+	for n := range d.policies {
+		s.advancePolicy(c, n, todo)
+	}
+	c.attach()
 	for r := range d.refs {
 		for of := range s.dependents[r] {
 			todo[of] = struct{}{}
@@ -246,7 +254,7 @@ func (s *Store) advance(d *dirty, began time.Time) {
 	}
 	s.snapshot.Store(&c.next)
 	s.publish(c)
-	if c.shapes {
+	if c.shapes || len(c.policies) > 0 {
 		s.revise()
 	}
 	s.metrics.made(&c.next, c.shapes, time.Since(began))
@@ -266,7 +274,7 @@ func (s *Store) advanceRoute(c *change, k RouteKey, todo map[consumer]struct{}) 
 	var now *Route
 	if p := s.world.routes[k]; p != nil {
 		r := p.route
-		r.Gateways = s.world.gateways(p)
+		r.Gateways = s.world.gateways(p.parents)
 		now = &r
 	}
 	if reflect.DeepEqual(old, now) {
@@ -282,14 +290,19 @@ func (s *Store) advanceRoute(c *change, k RouteKey, todo map[consumer]struct{}) 
 		routes[k] = now
 		s.ruleNames[k] = ruleNames(now)
 	}
-	for of := range consumers(old) {
+	s.names(k, consumers(old), consumers(now), todo)
+}
+
+// names notes what a route or a policy named and names.
+func (s *Store) names(k RouteKey, old, now map[consumer]struct{}, todo map[consumer]struct{}) {
+	for of := range old {
 		delete(s.namedBy[of], k)
 		if len(s.namedBy[of]) == 0 {
 			delete(s.namedBy, of)
 			todo[of] = struct{}{}
 		}
 	}
-	for of := range consumers(now) {
+	for of := range now {
 		if s.namedBy[of] == nil {
 			s.namedBy[of] = map[RouteKey]struct{}{}
 			todo[of] = struct{}{}

@@ -83,8 +83,9 @@ func (s *Subscription) add(names []string) {
 	}
 }
 
-// Revised returns a channel that is sent to when the Revision is another one, and what
-// ends that. Who is sent to reads the Snapshot: several changes may be one send.
+// Revised returns a channel that is sent to when the Revision is another one, or
+// something else is known of a TailscaleRoutePolicy, and what ends that. Who is sent to
+// reads the Snapshot: several changes may be one send.
 func (s *Store) Revised() (changed <-chan struct{}, end func()) {
 	c := make(chan struct{}, 1)
 	s.mu.Lock()

@@ -75,6 +75,7 @@ func Kinds() map[string]client.Object {
 		kindTrafficPolicy:      p,
 		kindTailscaleServices:  &gatewayv1alpha1.TailscaleServices{},
 		kindTailscaleEndpoints: &gatewayv1alpha1.TailscaleEndpoints{},
+		kindRoutePolicy:        &gatewayv1alpha1.TailscaleRoutePolicy{},
 		"ProxySet":             &tailnetv1alpha1.ProxySet{},
 		"ServiceAttachment":    &tailnetv1alpha1.ServiceAttachment{},
 		kindService:            &corev1.Service{},

@@ -89,6 +89,12 @@ type world struct {
 	policies     map[types.NamespacedName]*trafficPolicy
 	grants       map[types.NamespacedName]*gwapiv1beta1.ReferenceGrantSpec
 
+	// routePolicies, the names of those by what they are attached to, and the sites of
+	// all routes that they may be.
+	routePolicies map[types.NamespacedName]*RoutePolicy
+	attachedTo    map[PolicyTarget]map[types.NamespacedName]struct{}
+	sites         map[RouteKey]*site
+
 	services    map[types.NamespacedName]*gatewayv1alpha1.TailscaleServicesSpec
 	endpoints   map[types.NamespacedName]*gatewayv1alpha1.TailscaleEndpointsSpec
 	proxySets   group[*tailnetv1alpha1.ProxySetSpec]
@@ -124,19 +130,24 @@ func newWorld() *world {
 		listenerSets: map[types.NamespacedName]types.NamespacedName{},
 		policies:     map[types.NamespacedName]*trafficPolicy{},
 		grants:       map[types.NamespacedName]*gwapiv1beta1.ReferenceGrantSpec{},
-		services:     map[types.NamespacedName]*gatewayv1alpha1.TailscaleServicesSpec{},
-		endpoints:    map[types.NamespacedName]*gatewayv1alpha1.TailscaleEndpointsSpec{},
-		proxySets:    group[*tailnetv1alpha1.ProxySetSpec]{},
-		attachments:  group[*tailnetv1alpha1.ServiceAttachment]{},
-		kube:         map[types.NamespacedName]*kubeService{},
-		slices:       group[*slice]{},
-		tls:          [2]group[*gwapiv1.BackendTLSPolicy]{{}, {}},
-		configMaps:   map[types.NamespacedName]string{},
-		hosts:        map[string][]string{},
-		offline:      map[types.NamespacedName]map[string]bool{},
-		abouts:       map[types.NamespacedName]*AboutGateway{},
-		placements:   map[TargetKey]Placement{},
-		shared:       map[filed][]types.NamespacedName{},
+
+		routePolicies: map[types.NamespacedName]*RoutePolicy{},
+		attachedTo:    map[PolicyTarget]map[types.NamespacedName]struct{}{},
+		sites:         map[RouteKey]*site{},
+
+		services:    map[types.NamespacedName]*gatewayv1alpha1.TailscaleServicesSpec{},
+		endpoints:   map[types.NamespacedName]*gatewayv1alpha1.TailscaleEndpointsSpec{},
+		proxySets:   group[*tailnetv1alpha1.ProxySetSpec]{},
+		attachments: group[*tailnetv1alpha1.ServiceAttachment]{},
+		kube:        map[types.NamespacedName]*kubeService{},
+		slices:      group[*slice]{},
+		tls:         [2]group[*gwapiv1.BackendTLSPolicy]{{}, {}},
+		configMaps:  map[types.NamespacedName]string{},
+		hosts:       map[string][]string{},
+		offline:     map[types.NamespacedName]map[string]bool{},
+		abouts:      map[types.NamespacedName]*AboutGateway{},
+		placements:  map[TargetKey]Placement{},
+		shared:      map[filed][]types.NamespacedName{},
 	}
 }
 
@@ -154,12 +165,15 @@ type dirty struct {
 
 	// gateways of which something else may be known.
 	gateways map[types.NamespacedName]struct{}
+
+	// policies that may do something else, or elsewhere.
+	policies map[types.NamespacedName]struct{}
 }
 
 func newDirty() *dirty {
 	return &dirty{
 		refs: map[ref]struct{}{}, routes: map[RouteKey]struct{}{}, targets: map[TargetKey]struct{}{}, pins: map[RouteKey]struct{}{},
-		gateways: map[types.NamespacedName]struct{}{},
+		gateways: map[types.NamespacedName]struct{}{}, policies: map[types.NamespacedName]struct{}{},
 	}
 }
 
@@ -201,8 +215,11 @@ func (w *world) put(c Change, d *dirty) error {
 	case *gwapiv1.Gateway:
 		put(w.abouts, n, aboutGateway(o), c.Gone)
 		d.gateways[n] = struct{}{}
+		w.moved(PolicyTarget{NamespacedName: n}, d)
 	case *gwapiv1.ListenerSet:
 		w.putListenerSet(o, n, c.Gone, d)
+	case *gatewayv1alpha1.TailscaleRoutePolicy:
+		w.putRoutePolicy(o, n, c.Gone, d)
 	case *unstructured.Unstructured:
 		return w.putUnstructured(o, n, c.Gone, d)
 	default:
@@ -241,13 +258,14 @@ func file[T any](w *world, d *dirty, g group[T], k refKind, n types.NamespacedNa
 	}
 }
 
-// putRoute keeps a route that names one of ours. Others are nobody's business, and
-// anchors serve nothing.
+// putRoute keeps a route that names one of ours. Of others it is kept where they attach,
+// and anchors serve nothing.
 func (w *world) putRoute(c Change, d *dirty) error {
 	p := parseRoute(c.Object)
 	if p == nil {
 		return errors.Errorf("cannot keep a %T: nothing is made of it", c.Object)
 	}
+	w.putSite(p, c.Gone || IsAnchor(c.Object), d)
 	k := p.route.Key
 	if c.Gone || !p.ours() || IsAnchor(c.Object) {
 		if w.routes[k] != nil {
@@ -268,6 +286,7 @@ func (w *world) putListenerSet(o *gwapiv1.ListenerSet, n types.NamespacedName, g
 		g.Namespace = string(*ns)
 	}
 	put(w.listenerSets, n, g, gone)
+	w.movedSet(n, d)
 	for k, p := range w.routes {
 		if slices.ContainsFunc(p.parents, func(of parent) bool { return of.listenerSet && of.NamespacedName == n }) {
 			d.routes[k], d.pins[k] = struct{}{}, struct{}{}
@@ -318,10 +337,10 @@ func (v *view) proxySet(n types.NamespacedName) *tailnetv1alpha1.ProxySetSpec {
 	return nil
 }
 
-// gateways that a route attaches to.
-func (w *world) gateways(p *parsedRoute) []types.NamespacedName {
+// gateways that a route with these parents attaches to.
+func (w *world) gateways(parents []parent) []types.NamespacedName {
 	var out []types.NamespacedName
-	for _, of := range p.parents {
+	for _, of := range parents {
 		n, ok := of.NamespacedName, true
 		if of.listenerSet {
 			n, ok = w.listenerSets[n]

@@ -3,8 +3,8 @@
 
 // Package v1alpha1 holds the kinds that users write. Their schemas become
 // CompositeResourceDefinitions: these types are their one source. TailscaleRevision
-// alone is the extension's own, and a plain CustomResourceDefinition. Managed
-// resources live in apis/tailnet.
+// and TailscaleRoutePolicy are the extension's, and plain CustomResourceDefinitions.
+// Managed resources live in apis/tailnet.
 //
 // +kubebuilder:object:generate=true
 // +groupName=gateway.tailscale.com
@@ -42,6 +42,8 @@ const (
 	TailscaleProxyGroupKind = "TailscaleProxyGroup"
 	TailscaleRevisionKind   = "TailscaleRevision"
 	TailscaleGatewayKind    = "TailscaleGateway"
+
+	TailscaleRoutePolicyKind = "TailscaleRoutePolicy"
 )
 
 func addKnownTypes(s *runtime.Scheme) error {
@@ -52,6 +54,7 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&TailscaleProxyGroup{}, &TailscaleProxyGroupList{},
 		&TailscaleRevision{}, &TailscaleRevisionList{},
 		&TailscaleGateway{}, &TailscaleGatewayList{},
+		&TailscaleRoutePolicy{}, &TailscaleRoutePolicyList{},
 	)
 	metav1.AddToGroupVersion(s, SchemeGroupVersion)
 	return nil

@@ -1,0 +1,85 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+)
+
+func TestTailscaleRoutePolicySchema(t *testing.T) {
+	const (
+		web  = "{group: gateway.networking.k8s.io, kind: HTTPRoute, name: web}"
+		deny = "{type: Deny}"
+	)
+	to := func(refs, rules string) string { return "{targetRefs: [" + refs + "], rules: [" + rules + "]}" }
+	does := func(actions string) string { return to(web, "{name: a, actions: ["+actions+"]}") }
+	meets := func(match string) string { return to(web, "{name: a, matches: ["+match+"], actions: ["+deny+"]}") }
+	cases := map[string]struct {
+		reason string
+		spec   string
+		want   string
+	}{
+		"Deny":       {reason: "A rule for all requests should be taken.", spec: does(deny)},
+		"EachTarget": {reason: "A policy may have several targets.", spec: to(web+", {group: gateway.networking.k8s.io, kind: Gateway, name: gw, sectionName: http}, {group: gateway.networking.k8s.io, kind: GRPCRoute, name: web}", "{name: a, actions: ["+deny+"]}")},
+		"NoTarget":   {reason: "A policy must be attached to something.", spec: to("", "{name: a, actions: ["+deny+"]}"), want: "spec.targetRefs"},
+		"Service":    {reason: "A Service has no routes.", spec: to("{group: '', kind: Service, name: web}", "{name: a, actions: ["+deny+"]}"), want: "targetRefs must name Gateways, HTTPRoutes or GRPCRoutes"},
+		"TwiceThere": {reason: "To name a target twice says nothing.", spec: to(web+", "+web, "{name: a, actions: ["+deny+"]}"), want: "must not name one target twice"},
+		"NoRule":     {reason: "A policy without rules does nothing.", spec: to(web, ""), want: "spec.rules"},
+		"SameName":   {reason: "The status tells of rules by name.", spec: to(web, "{name: a, actions: ["+deny+"]}, {name: a, actions: ["+deny+"]}"), want: "Duplicate value"},
+		"Priority":   {reason: "Priorities have bounds.", spec: to(web, "{name: a, priority: 1001, actions: ["+deny+"]}"), want: "priority"},
+		"NoAction":   {reason: "A rule must do something.", spec: does(""), want: "actions"},
+		"TwoDenies":  {reason: "An action counts once.", spec: does(deny + ", " + deny), want: "an action may be there once"},
+		"DenyAndMore": {
+			reason: "Who is denied sees nothing else.",
+			spec:   does(deny + ", {type: Timeouts, timeouts: {request: 3s}}"),
+			want:   "Deny stands alone",
+		},
+		"RouteAndRedirect": {
+			reason: "A request goes one way.",
+			spec:   does("{type: Route, route: {backendRefs: [{name: web, port: 80}]}}, {type: Redirect, redirect: {path: /}}"),
+			want:   "of Route, Redirect and Deny there may be one",
+		},
+		"Route": {
+			reason: "Requests may go to several backends, changed and for a time.",
+			spec:   does("{type: Route, route: {backendRefs: [{name: web, port: 80, weight: 9}, {kind: TailscaleEndpoints, name: edge, port: 80}]}}, {type: Timeouts, timeouts: {request: 3s}}, {type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: x, value: v}], remove: [z]}}"),
+		},
+		"RouteToService":     {reason: "Envoy Gateway makes clusters of Services for routes alone.", spec: does("{type: Route, route: {backendRefs: [{kind: Service, name: web, port: 80}]}}"), want: "Unsupported value"},
+		"RouteNowhere":       {reason: "Route must say where.", spec: does("{type: Route}"), want: "route is for type Route, which needs it"},
+		"OtherMember":        {reason: "A member of another type would do nothing.", spec: does("{type: Timeouts, timeouts: {request: 3s}, redirect: {path: /}}"), want: "redirect is for type Redirect"},
+		"Redirect":           {reason: "A redirect may change all of a URL.", spec: does("{type: Redirect, redirect: {scheme: https, hostname: www.example.com, port: 8443, path: /new, statusCode: 301}}")},
+		"RedirectToNothing":  {reason: "A redirect to the same URL never ends.", spec: does("{type: Redirect, redirect: {statusCode: 301}}"), want: "must change scheme, hostname, port or path"},
+		"OtherStatus":        {reason: "A redirect is 301 or 302.", spec: does("{type: Redirect, redirect: {path: /, statusCode: 307}}"), want: "Unsupported value"},
+		"Host":               {reason: "Envoy would refuse to change Host so.", spec: does("{type: RequestHeaderModifier, requestHeaderModifier: {remove: [Host]}}"), want: "Host is not changed here"},
+		"Path":               {reason: "A path may be a regular expression.", spec: meets("{path: {type: RegularExpression, value: '/v[0-9]+/.*'}}")},
+		"BadPath":            {reason: "What cannot be compiled matches nothing.", spec: meets("{path: {type: RegularExpression, value: '/v[0-9'}}"), want: "path"},
+		"BadHeader":          {reason: "What cannot be compiled matches nothing.", spec: meets("{headers: [{name: x, type: RegularExpression, value: '('}]}"), want: "headers"},
+		"LongPath":           {reason: "Expressions are bounded.", spec: meets("{path: {type: RegularExpression, value: '/" + strings.Repeat("a", 1024) + "'}}"), want: "Too long"},
+		"EmptyMatch":         {reason: "A match that says nothing is a mistake.", spec: meets("{}"), want: "matches"},
+		"Addresses":          {reason: "Addresses and ranges of both families should be taken.", spec: meets("{tailnetDevice: {addresses: [100.64.0.7, 100.65.0.0/16, 'fd7a:115c:a1e0::7', 'fd7a:115c:a1e0::/48']}}")},
+		"Word":               {reason: "A name is no address.", spec: meets("{tailnetDevice: {addresses: [laptop]}}"), want: "an address is an IP address"},
+		"MethodAndMore":      {reason: "A match may say all at once.", spec: meets("{method: POST, path: {value: /a}, headers: [{name: x, value: v}], tailnetDevice: {addresses: [100.64.0.7]}}")},
+		"NoDuration":         {reason: "A timeout is a duration.", spec: does("{type: Timeouts, timeouts: {request: soon}}"), want: "timeouts.request"},
+		"EmptyTailnetDevice": {reason: "A device that nothing is said of is anyone.", spec: meets("{tailnetDevice: {}}"), want: "tailnetDevice"},
+	}
+	b, err := os.ReadFile(filepath.Join("..", "..", "..", "cluster", "charts", "tailscale-gateway-extension", "crds", "gateway.tailscale.com_tailscaleroutepolicies.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	crd := &extv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict(b, crd); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, crd)
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			judge(t, tc.reason, s.create(t, tc.spec), tc.want)
+		})
+	}
+}

@@ -1,0 +1,203 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
+)
+
+// policyPrefix is what the names of policies' routes and clusters begin with.
+const policyPrefix = index.OursPrefix + "policy/"
+
+// enforce policies: each rule that is attached to a route stands before it, once for
+// each of its matches. What Envoy Gateway itself attached to the route, such as
+// authentication, is attached to those as well.
+func (t *translation) enforce(r Resources) Resources {
+	if !t.snapshot.HasPolicies() {
+		return r
+	}
+	e := &enforcer{translation: t, clusters: map[string]*clusterv3.Cluster{}, asks: map[string]bool{}}
+	for _, c := range r.Routes {
+		for _, v := range c.GetVirtualHosts() {
+			e.virtualHost(c.GetName(), v)
+		}
+	}
+	for _, l := range r.Listeners {
+		e.listener(l)
+	}
+	r.Clusters = e.list(r.Clusters)
+	return r
+}
+
+type enforcer struct {
+	*translation
+
+	// clusters of what rules send to, by name.
+	clusters map[string]*clusterv3.Cluster
+
+	// asks are the route configurations that ask who the client is.
+	asks map[string]bool
+}
+
+func (e *enforcer) virtualHost(config string, v *routev3.VirtualHost) {
+	gateway, listener := resourceOf(v.GetMetadata())
+	var out []*routev3.Route
+	for i, r := range v.GetRoutes() {
+		if strings.HasPrefix(r.GetName(), policyPrefix) {
+			// From before: it is made anew.
+			if out == nil {
+				out = slices.Clone(v.GetRoutes()[:i])
+			}
+			continue
+		}
+		before := e.before(config, gateway, listener, r)
+		if len(before) > 0 && out == nil {
+			out = slices.Clone(v.GetRoutes()[:i])
+		}
+		if out != nil {
+			out = append(append(out, before...), r)
+		}
+	}
+	if out != nil {
+		v.Routes = out
+	}
+}
+
+// before a route stand those of the policies that are attached to it.
+func (e *enforcer) before(config string, gateway types.NamespacedName, listener string, r *routev3.Route) []*routev3.Route {
+	k, _, ok := parseRule(r.GetName())
+	if !ok || !k.http() {
+		return nil
+	}
+	_, section := resourceOf(r.GetMetadata())
+	var out []*routev3.Route
+	for _, rule := range e.snapshot.PolicyRules(k.route, section, gateway, listener) {
+		to := e.shares(k.route.Kind, rule)
+		for i := range max(len(rule.Matches), 1) {
+			var m *index.PolicyMatch
+			if i < len(rule.Matches) {
+				m = &rule.Matches[i]
+			}
+			made, err := xds.Enforce(r, rule, m, to)
+			if err != nil || made == nil || made.ValidateAll() != nil {
+				// The index has left out what Envoy refuses: this is Envoy Gateway's.
+				continue
+			}
+			made.Name = policyPrefix + strings.Join([]string{rule.Policy.Namespace, rule.Policy.Name, rule.Name, strconv.Itoa(i), r.GetName()}, "/")
+			out = append(out, made)
+			e.asks[config] = e.asks[config] || m != nil && m.Clients != nil
+			e.summary.Enforced++
+		}
+		if len(rule.Matches) == 0 {
+			// Nothing is left for those after it.
+			break
+		}
+	}
+	return out
+}
+
+// shares of a rule's backends, whose clusters are made.
+func (e *enforcer) shares(kind index.RouteKind, rule *index.PolicyRule) []xds.Share {
+	var out []xds.Share
+	for _, b := range rule.Backends {
+		c := e.cluster(b.Target(kind))
+		if c == nil {
+			out = append(out, xds.Share{Cluster: invalidCluster, Weight: b.Weight, Missing: true})
+			continue
+		}
+		i := slices.IndexFunc(out, func(s xds.Share) bool { return s.Cluster == c.GetName() })
+		if i >= 0 {
+			out[i].Weight = clamp(uint64(out[i].Weight) + uint64(b.Weight))
+			continue
+		}
+		out = append(out, xds.Share{Cluster: c.GetName(), Weight: b.Weight})
+	}
+	return out
+}
+
+// cluster that all policies share which send to a target. Nil if it does not exist.
+func (e *enforcer) cluster(k index.TargetKey) *clusterv3.Cluster {
+	name := policyPrefix + strings.TrimPrefix(k.ClusterName(), index.OursPrefix)
+	if c, ok := e.clusters[name]; ok {
+		return c
+	}
+	target := e.snapshot.Target(k)
+	if target == nil || target.Missing {
+		return nil
+	}
+	c, err := xds.Cluster(nil, xds.ClusterOptions{
+		Name: name, List: k.ClusterName(), Source: e.source, Shape: &target.Shape,
+		Protocol: k.Protocol, CheckHost: k.Name, Shared: true,
+	})
+	if err != nil || c.ValidateAll() != nil {
+		return nil
+	}
+	e.clusters[name] = c
+	return c
+}
+
+// list of clusters, with those that rules send to at the end, by name.
+func (e *enforcer) list(in []*clusterv3.Cluster) []*clusterv3.Cluster {
+	out := slices.DeleteFunc(slices.Clone(in), func(c *clusterv3.Cluster) bool { return strings.HasPrefix(c.GetName(), policyPrefix) })
+	first := len(out)
+	for _, c := range e.clusters {
+		out = append(out, c)
+	}
+	slices.SortFunc(out[first:], func(a, b *clusterv3.Cluster) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return out
+}
+
+// listener whose routes ask who the client is notes that, for each connection.
+func (e *enforcer) listener(l *listenerv3.Listener) {
+	for _, c := range l.GetFilterChains() {
+		e.chain(c)
+	}
+	if c := l.GetDefaultFilterChain(); c != nil {
+		e.chain(c)
+	}
+}
+
+func (e *enforcer) chain(c *listenerv3.FilterChain) {
+	if slices.ContainsFunc(c.GetFilters(), func(f *listenerv3.Filter) bool { return f.GetName() == xds.ClientFilter }) {
+		return
+	}
+	i := slices.IndexFunc(c.GetFilters(), func(f *listenerv3.Filter) bool {
+		m := &hcmv3.HttpConnectionManager{}
+		if len(e.asks) == 0 || !f.GetTypedConfig().MessageIs(m) || f.GetTypedConfig().UnmarshalTo(m) != nil {
+			return false
+		}
+		return e.asks[m.GetRds().GetRouteConfigName()] || e.asks[m.GetRouteConfig().GetName()]
+	})
+	if i < 0 {
+		return
+	}
+	if f, err := xds.NoteClient(); err == nil {
+		c.Filters = slices.Insert(c.Filters, i, f)
+	}
+}
+
+// resourceOf Kubernetes that Envoy Gateway made something of, and its section
+// (buildXdsMetadata in its internal/xds/translator/metadata.go).
+func resourceOf(m *corev3.Metadata) (types.NamespacedName, string) {
+	for _, v := range m.GetFilterMetadata()["envoy-gateway"].GetFields()["resources"].GetListValue().GetValues() {
+		f := v.GetStructValue().GetFields()
+		return types.NamespacedName{Namespace: text(f, "namespace"), Name: text(f, "name")}, text(f, "sectionName")
+	}
+	return types.NamespacedName{}, ""
+}
+
+func text(f map[string]*structpb.Value, name string) string { return f[name].GetStringValue() }

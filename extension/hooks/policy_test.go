@@ -1,0 +1,244 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
+)
+
+// policy of the namespace, attached to targets.
+func policy(name string, of []index.PolicyTarget, rules ...*index.PolicyRule) *index.RoutePolicy {
+	p := &index.RoutePolicy{Name: nn("default", name)}
+	for _, t := range of {
+		p.Targets = append(p.Targets, index.Attachment{PolicyTarget: t, Found: true})
+	}
+	for i, r := range rules {
+		r.Policy, r.Index = p.Name, i
+		p.Rules = append(p.Rules, r)
+	}
+	return p
+}
+
+func toRoute(section string) []index.PolicyTarget {
+	return []index.PolicyTarget{{Route: index.KindHTTPRoute, NamespacedName: nn("default", "app"), Section: section}}
+}
+
+func toGateway(section string) []index.PolicyTarget {
+	return []index.PolicyTarget{{NamespacedName: nn("default", "gw"), Section: section}}
+}
+
+func denies(name string, m ...index.PolicyMatch) *index.PolicyRule {
+	return &index.PolicyRule{Name: name, Deny: true, Matches: m}
+}
+
+func under(path string) index.PolicyMatch {
+	return index.PolicyMatch{Match: index.Match{PathType: "PathPrefix", Path: path}}
+}
+
+func from(addresses ...string) index.PolicyMatch {
+	m := index.PolicyMatch{}
+	for _, a := range addresses {
+		m.Clients = append(m.Clients, netip.MustParsePrefix(a))
+	}
+	return m
+}
+
+// ofResource says what Kubernetes resource Envoy Gateway made something of.
+func ofResource(kind, name, section string) *corev3.Metadata {
+	of, err := structpb.NewStruct(map[string]any{"resources": []any{map[string]any{
+		"kind": kind, "namespace": "default", "name": name, "sectionName": section,
+	}}})
+	if err != nil {
+		panic(err)
+	}
+	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"envoy-gateway": of}}
+}
+
+// policed are resources as Envoy Gateway makes them, of one route and its listener.
+func policed() Resources {
+	r := egRoute(match0, prefix("/"), to(rule0))
+	r.Metadata = ofResource("HTTPRoute", "app", "first")
+	routes := egRoutes(r)
+	routes[0].VirtualHosts[0].Metadata = ofResource("Gateway", "gw", "http")
+	return Resources{
+		Clusters: []*clusterv3.Cluster{egCluster(rule0)}, Routes: routes,
+		Listeners: []*listenerv3.Listener{{Name: "default/gw/http", Address: address(0), FilterChains: []*listenerv3.FilterChain{{
+			Filters: []*listenerv3.Filter{{Name: "hcm", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: toAny(&hcmv3.HttpConnectionManager{
+				StatPrefix: "http",
+				RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{
+					RouteConfigName: "default/gw/http", ConfigSource: &corev3.ConfigSource{ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}}},
+				}},
+				HttpFilters: []*hcmv3.HttpFilter{{Name: "router", ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: toAny(&routerv3.Router{})}}},
+			})}}},
+		}}}},
+	}
+}
+
+// A policyCase is what policies make of policed.
+type policyCase struct {
+	reason   string
+	contents index.Contents
+
+	// want are names of routes and what they do, in order.
+	want []string
+
+	// asks tells that the listener notes who connects.
+	asks bool
+}
+
+func policyCases() map[string]policyCase {
+	const at, plain = "tailscale/policy/default/p/", match0 + ": " + rule0
+	of := func(ps ...*index.RoutePolicy) index.Contents {
+		return index.Contents{Policies: ps, Targets: targets("web")}
+	}
+	later := time.Unix(1, 0)
+	return map[string]policyCase{
+		"Deny": {
+			reason:   "What the rule matches should be denied before the route is asked.",
+			contents: of(policy("p", toRoute(""), denies("a", under("/admin"), under("/root")))),
+			want:     []string{at + "a/0/" + match0 + ": 403", at + "a/1/" + match0 + ": 403", plain},
+		},
+		"OtherRoute": {
+			reason:   "A policy of another route should change nothing.",
+			contents: of(policy("p", []index.PolicyTarget{{Route: index.KindHTTPRoute, NamespacedName: nn("default", "other")}}, denies("a"))),
+			want:     []string{plain},
+		},
+		"OtherKind": {
+			reason:   "A GRPCRoute of that name is another route.",
+			contents: of(policy("p", []index.PolicyTarget{{Route: index.KindGRPCRoute, NamespacedName: nn("default", "app")}}, denies("a"))),
+			want:     []string{plain},
+		},
+		"Gateway":       {reason: "A Gateway's policy should hold for its routes.", contents: of(policy("p", toGateway(""), denies("a", under("/x")))), want: []string{at + "a/0/" + match0 + ": 403", plain}},
+		"Listener":      {reason: "A listener's policy should hold for its routes.", contents: of(policy("p", toGateway("http"), denies("a", under("/x")))), want: []string{at + "a/0/" + match0 + ": 403", plain}},
+		"OtherListener": {reason: "A policy of another listener should change nothing.", contents: of(policy("p", toGateway("https"), denies("a"))), want: []string{plain}},
+		"Rule":          {reason: "A rule's policy should hold for it.", contents: of(policy("p", toRoute("first"), denies("a", under("/x")))), want: []string{at + "a/0/" + match0 + ": 403", plain}},
+		"OtherRule":     {reason: "A policy of another rule should change nothing.", contents: of(policy("p", toRoute("second"), denies("a"))), want: []string{plain}},
+		"Nearest": {
+			reason: "What is nearer to the request should be asked first, whatever its priority.",
+			contents: of(
+				policy("gw", toGateway(""), &index.PolicyRule{Name: "a", Priority: 1000, Deny: true, Matches: []index.PolicyMatch{under("/1")}}),
+				policy("listener", toGateway("http"), denies("a", under("/2"))),
+				policy("rule", toRoute("first"), denies("a", under("/3"))),
+				policy("route", toRoute(""), denies("a", under("/4"))),
+			),
+			want: []string{
+				"tailscale/policy/default/rule/a/0/" + match0 + ": 403", "tailscale/policy/default/route/a/0/" + match0 + ": 403",
+				"tailscale/policy/default/listener/a/0/" + match0 + ": 403", "tailscale/policy/default/gw/a/0/" + match0 + ": 403", plain,
+			},
+		},
+		"Order": {
+			reason: "Priority goes before age, age before name, and name before place.",
+			contents: of(
+				policy("b", toRoute(""), denies("b1", under("/1")), denies("b2", under("/2")), &index.PolicyRule{Name: "b3", Priority: 1, Deny: true, Matches: []index.PolicyMatch{under("/3")}}),
+				policy("a", toRoute(""), denies("a1", under("/4"))),
+				policy("0", toRoute(""), &index.PolicyRule{Name: "late", Created: later, Deny: true, Matches: []index.PolicyMatch{under("/5")}}),
+			),
+			want: []string{
+				"tailscale/policy/default/b/b3/0/" + match0 + ": 403", "tailscale/policy/default/a/a1/0/" + match0 + ": 403",
+				"tailscale/policy/default/b/b1/0/" + match0 + ": 403", "tailscale/policy/default/b/b2/0/" + match0 + ": 403",
+				"tailscale/policy/default/0/late/0/" + match0 + ": 403", plain,
+			},
+		},
+		"All": {
+			reason:   "After a rule for all requests none is asked.",
+			contents: of(policy("p", toRoute(""), denies("a"), denies("b", under("/x")))),
+			want:     []string{at + "a/0/" + match0 + ": 403", plain},
+		},
+		"Problem": {
+			reason:   "A rule that cannot be used should not come to Envoy, and the others should.",
+			contents: of(policy("p", toRoute(""), &index.PolicyRule{Name: "a", Problem: "broken", Deny: true}, denies("b", under("/x")))),
+			want:     []string{at + "b/0/" + match0 + ": 403", plain},
+		},
+		"Redirect": {
+			reason:   "Clients should be sent elsewhere.",
+			contents: of(policy("p", toRoute(""), &index.PolicyRule{Name: "a", Redirect: &index.PolicyRedirect{Scheme: "https", StatusCode: 301}})),
+			want:     []string{at + "a/0/" + match0 + ": redirect", plain},
+		},
+		"Route": {
+			reason:   "Requests should go to the policy's backend, by a cluster of policies.",
+			contents: of(policy("p", toRoute(""), &index.PolicyRule{Name: "a", Backends: []index.BackendRef{ours(0, "web", 1)}})),
+			want:     []string{at + "a/0/" + match0 + ": tailscale/policy/services/default/web/80/http", plain},
+		},
+		"RouteToNothing": {
+			reason:   "Requests to what does not exist should be answered as Gateway API says.",
+			contents: of(policy("p", toRoute(""), &index.PolicyRule{Name: "a", Backends: []index.BackendRef{ours(0, "gone", 1)}})),
+			want:     []string{at + "a/0/" + match0 + ": 500", plain},
+		},
+		"RouteToSome": {
+			reason:   "Its share of the requests should be answered so.",
+			contents: of(policy("p", toRoute(""), &index.PolicyRule{Name: "a", Backends: []index.BackendRef{ours(0, "web", 3), ours(1, "gone", 1)}})),
+			want:     []string{at + "a/0/" + match0 + ": tailscale/policy/services/default/web/80/http=3 invalid-backend-cluster=1 else INTERNAL_SERVER_ERROR", plain},
+		},
+		"Clients": {
+			reason:   "A listener whose routes ask who the client is should note that.",
+			contents: of(policy("p", toRoute(""), denies("a", from("100.64.0.0/10")))),
+			want:     []string{at + "a/0/" + match0 + ": 403", plain},
+			asks:     true,
+		},
+		"Nobody": {
+			reason:   "A match of nobody should match nobody.",
+			contents: of(policy("p", toRoute(""), denies("a", index.PolicyMatch{Clients: []netip.Prefix{}}))),
+			want:     []string{at + "a/0/" + match0 + ": 403", plain},
+			asks:     true,
+		},
+	}
+}
+
+func TestPolicies(t *testing.T) {
+	for name, tc := range policyCases() {
+		t.Run(name, func(t *testing.T) {
+			s := index.NewSnapshot(tc.contents)
+			out, summary := Translate(s, testSource, policed())
+			var got []string
+			for _, r := range out.Routes[0].GetVirtualHosts()[0].GetRoutes() {
+				got = append(got, r.GetName()+": "+doesWhat(r))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("\n%s\nTranslate(...): -want, +got:\n%s", tc.reason, diff)
+			}
+			if summary.Enforced != len(tc.want)-1 {
+				t.Errorf("\n%s\nTranslate(...): %d routes are counted, want %d", tc.reason, summary.Enforced, len(tc.want)-1)
+			}
+			filters := out.Listeners[0].GetFilterChains()[0].GetFilters()
+			if asks := filters[0].GetName() == xds.ClientFilter; asks != tc.asks {
+				t.Errorf("\n%s\nTranslate(...): the listener notes who connects: %t, want %t", tc.reason, asks, tc.asks)
+			}
+			if err := validate(out); err != nil {
+				t.Errorf("\n%s\nTranslate(...): Envoy Gateway would refuse it: %v", tc.reason, err)
+			}
+			want := marshal(t, out)
+			again, _ := Translate(s, testSource, clone(out))
+			if diff := cmp.Diff(want, marshal(t, again)); diff != "" {
+				t.Errorf("\n%s\nTranslate(Translate(...)): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// doesWhat tells what a route does.
+func doesWhat(r *routev3.Route) string {
+	switch {
+	case r.GetDirectResponse().GetStatus() == 403:
+		return "403"
+	case r.GetDirectResponse() != nil:
+		return "500"
+	case r.GetRedirect() != nil:
+		return "redirect"
+	}
+	return actionView(r.GetRoute())
+}

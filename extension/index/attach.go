@@ -1,0 +1,195 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+)
+
+// What a TailscaleRoutePolicy does rests on what it is attached to, be that of ours or
+// not. So of every HTTPRoute and GRPCRoute it is known where it attaches.
+
+// kindPolicy is the kind of a policy where it stands beside routes, as what names
+// targets and has a part of its Gateways' digests.
+const kindPolicy RouteKind = "routepolicy"
+
+func policyKey(n types.NamespacedName) RouteKey { return RouteKey{Kind: kindPolicy, NamespacedName: n} }
+
+// A site is where a route attaches, and the names of its rules.
+type site struct {
+	parents []parent
+	rules   []string
+}
+
+// putRoutePolicy keeps a policy, and what it is attached to.
+func (w *world) putRoutePolicy(o *gatewayv1alpha1.TailscaleRoutePolicy, n types.NamespacedName, gone bool, d *dirty) {
+	if old := w.routePolicies[n]; old != nil {
+		for _, t := range old.Targets {
+			delete(w.attachedTo[t.whole()], n)
+			if len(w.attachedTo[t.whole()]) == 0 {
+				delete(w.attachedTo, t.whole())
+			}
+		}
+	}
+	d.policies[n] = struct{}{}
+	if gone {
+		delete(w.routePolicies, n)
+		return
+	}
+	p := parseRoutePolicy(o)
+	w.routePolicies[n] = p
+	for _, t := range p.Targets {
+		if w.attachedTo[t.whole()] == nil {
+			w.attachedTo[t.whole()] = map[types.NamespacedName]struct{}{}
+		}
+		w.attachedTo[t.whole()][n] = struct{}{}
+	}
+}
+
+// putSite keeps where a route attaches.
+func (w *world) putSite(p *parsedRoute, gone bool, d *dirty) {
+	k := p.route.Key
+	if k.Kind != KindHTTPRoute && k.Kind != KindGRPCRoute {
+		return
+	}
+	if gone {
+		delete(w.sites, k)
+	} else {
+		of := &site{parents: p.parents}
+		for _, r := range p.route.Rules {
+			if r.Name != "" {
+				of.rules = append(of.rules, r.Name)
+			}
+		}
+		w.sites[k] = of
+	}
+	w.moved(PolicyTarget{Route: k.Kind, NamespacedName: k.NamespacedName}, d)
+}
+
+// moved has policies look again at what they are attached to.
+func (w *world) moved(t PolicyTarget, d *dirty) {
+	for n := range w.attachedTo[t] {
+		d.policies[n] = struct{}{}
+	}
+}
+
+// movedSet does so for the routes that attach to a ListenerSet.
+func (w *world) movedSet(set types.NamespacedName, d *dirty) {
+	for t := range w.attachedTo {
+		of := w.sites[t.key()]
+		if of != nil && slices.ContainsFunc(of.parents, func(p parent) bool { return p.listenerSet && p.NamespacedName == set }) {
+			w.moved(t, d)
+		}
+	}
+}
+
+// attachment of a policy to a target.
+func (w *world) attachment(t PolicyTarget) Attachment {
+	out := Attachment{PolicyTarget: t}
+	if t.Route == "" {
+		g := w.abouts[t.NamespacedName]
+		if out.Found = g != nil && (t.Section == "" || slices.Contains(g.Sections, t.Section)); out.Found {
+			out.Gateways = []types.NamespacedName{t.NamespacedName}
+		}
+		return out
+	}
+	of := w.sites[t.key()]
+	if out.Found = of != nil && (t.Section == "" || slices.Contains(of.rules, t.Section)); out.Found {
+		out.Gateways = w.gateways(of.parents)
+	}
+	return out
+}
+
+// advancePolicy takes a policy over, and says what it named and names.
+func (s *Store) advancePolicy(c *change, n types.NamespacedName, todo map[consumer]struct{}) {
+	old := c.next.policies[n]
+	var now *RoutePolicy
+	if p := s.world.routePolicies[n]; p != nil {
+		now = &RoutePolicy{}
+		*now = *p
+		now.Targets = nil
+		for _, t := range p.Targets {
+			now.Targets = append(now.Targets, s.world.attachment(t.PolicyTarget))
+		}
+	}
+	if reflect.DeepEqual(old, now) {
+		return
+	}
+	c.digest(policySum(old), policySum(now))
+	c.policies = append(c.policies, n)
+	policies := clone(c, "policies", &c.next.policies)
+	if now == nil {
+		delete(policies, n)
+	} else {
+		policies[n] = now
+	}
+	s.names(policyKey(n), policyConsumers(old), policyConsumers(now), todo)
+}
+
+// policySum leaves out the generation: a change of what nothing is made of is none.
+func policySum(p *RoutePolicy) any {
+	if p == nil {
+		return nil
+	}
+	out := *p
+	out.Generation = 0
+	return out
+}
+
+// policyConsumers are the targets that a policy's rules send to, spoken to as the routes
+// are that it is attached to.
+func policyConsumers(p *RoutePolicy) map[consumer]struct{} {
+	out := map[consumer]struct{}{}
+	if p == nil {
+		return out
+	}
+	for _, t := range p.Targets {
+		kinds := []RouteKind{t.Route}
+		if t.Route == "" {
+			kinds = []RouteKind{KindHTTPRoute, KindGRPCRoute}
+		}
+		for _, k := range kinds {
+			for _, r := range p.Rules {
+				for _, b := range r.Backends {
+					out[consumer{target: b.Target(k)}] = struct{}{}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// policyPart is what a policy adds to the digests of the Gateways where it has an effect.
+func (s *Store) policyPart(c *change, n types.NamespacedName) part {
+	p := c.next.policies[n]
+	if p == nil {
+		return part{}
+	}
+	out := part{sum: sum(policySum(p))}
+	for _, t := range p.Targets {
+		for _, g := range t.Gateways {
+			if !slices.Contains(out.gateways, g) {
+				out.gateways = append(out.gateways, g)
+			}
+		}
+	}
+	for of := range policyConsumers(p) {
+		out.sum += s.parts.targets[of.target]
+	}
+	return out
+}
+
+// attach brings the rules by target up to date.
+func (c *change) attach() {
+	if len(c.policies) > 0 {
+		c.next.PolicyRevision++
+		c.next.attached = attachedRules(maps.Values(c.next.policies))
+	}
+}

@@ -1,0 +1,226 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+)
+
+// parseRoutePolicy without what is known of its targets. The schema has checked it
+// already, but who reads files has none: a rule that Envoy would refuse must not come to
+// Envoy, for it would refuse all routes with it.
+func parseRoutePolicy(o *gatewayv1alpha1.TailscaleRoutePolicy) *RoutePolicy {
+	p := &RoutePolicy{
+		Name:       client.ObjectKeyFromObject(o),
+		Generation: o.GetGeneration(),
+		Created:    o.GetCreationTimestamp().UTC(),
+	}
+	for _, r := range o.Spec.TargetRefs {
+		if r.Group != gwapiv1.GroupName {
+			continue
+		}
+		t := PolicyTarget{
+			NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: string(r.Name)},
+			Section:        string(ptr.Deref(r.SectionName, "")),
+		}
+		switch k := routeKinds[string(r.Kind)]; {
+		case r.Kind == kindGateway:
+		case k == KindHTTPRoute, k == KindGRPCRoute:
+			t.Route = k
+		default:
+			continue
+		}
+		p.Targets = append(p.Targets, Attachment{PolicyTarget: t})
+	}
+	for i := range o.Spec.Rules {
+		r := &PolicyRule{
+			Policy: p.Name, Created: p.Created, Index: i,
+			Name: string(o.Spec.Rules[i].Name), Priority: o.Spec.Rules[i].Priority,
+		}
+		if err := r.parse(&o.Spec.Rules[i]); err != nil {
+			r.Problem = err.Error()
+		}
+		p.Rules = append(p.Rules, r)
+	}
+	return p
+}
+
+func (r *PolicyRule) parse(in *gatewayv1alpha1.RoutePolicyRule) error {
+	for i := range in.Matches {
+		m, err := parsePolicyMatch(&in.Matches[i])
+		if err != nil {
+			return errors.Wrapf(err, "matches[%d]", i)
+		}
+		r.Matches = append(r.Matches, m)
+	}
+	for i := range in.Actions {
+		if err := r.parseAction(&in.Actions[i]); err != nil {
+			return errors.Wrapf(err, "actions[%d]", i)
+		}
+	}
+	return nil
+}
+
+func parsePolicyMatch(in *gatewayv1alpha1.RoutePolicyMatch) (PolicyMatch, error) {
+	out := PolicyMatch{Match: Match{Method: string(ptr.Deref(in.Method, ""))}}
+	if in.Path != nil {
+		out.PathType = string(ptr.Deref(in.Path.Type, gwapiv1.PathMatchPathPrefix))
+		out.Path = ptr.Deref(in.Path.Value, "/")
+		if err := checkExpression(out.PathType == string(gwapiv1.PathMatchRegularExpression), out.Path); err != nil {
+			return out, err
+		}
+	}
+	for _, h := range in.Headers {
+		regular := ptr.Deref(h.Type, "") == gwapiv1.HeaderMatchRegularExpression
+		if err := checkExpression(regular, h.Value); err != nil {
+			return out, err
+		}
+		if err := checkHeader(string(h.Name), ""); err != nil {
+			return out, err
+		}
+		out.Headers = append(out.Headers, condition(strings.ToLower(string(h.Name)), h.Value, regular))
+	}
+	slices.Sort(out.Headers)
+	if in.TailnetDevice != nil {
+		var err error
+		if out.Clients, err = parseClients(in.TailnetDevice.Addresses); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// checkExpression that Envoy would have to compile: it and Go know the same ones.
+func checkExpression(regular bool, value string) error {
+	if !regular {
+		return nil
+	}
+	_, err := regexp.Compile(value)
+	return errors.Wrap(err, "cannot be compiled")
+}
+
+// checkHeader refuses what Envoy does: it would refuse all routes with it.
+func checkHeader(name, value string) error {
+	if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
+		return errors.Errorf("%q is no header, or cannot have this value", name)
+	}
+	return nil
+}
+
+// parseClients of addresses and ranges.
+func parseClients(in []string) ([]netip.Prefix, error) {
+	out := make([]netip.Prefix, 0, len(in))
+	for _, s := range in {
+		if a, err := netip.ParseAddr(s); err == nil {
+			out = append(out, netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()))
+			continue
+		}
+		p, err := netip.ParsePrefix(s)
+		if err != nil {
+			return nil, errors.Errorf("%q is neither an IP address nor a range", s)
+		}
+		out = append(out, p.Masked())
+	}
+	slices.SortFunc(out, netip.Prefix.Compare)
+	return slices.Compact(out), nil
+}
+
+func (r *PolicyRule) parseAction(in *gatewayv1alpha1.RoutePolicyAction) error {
+	switch {
+	case in.Type == gatewayv1alpha1.ActionDeny:
+		r.Deny = true
+	case in.Type == gatewayv1alpha1.ActionRedirect && in.Redirect != nil:
+		r.Redirect = parseRedirect(in.Redirect)
+	case in.Type == gatewayv1alpha1.ActionRoute && in.Route != nil:
+		for i, b := range in.Route.BackendRefs {
+			r.Backends = append(r.Backends, parsePolicyBackend(r.Policy.Namespace, b, i))
+		}
+	case in.Type == gatewayv1alpha1.ActionRequestHeaderModifier && in.RequestHeaderModifier != nil:
+		var err error
+		r.Request, err = parseHeaders(in.RequestHeaderModifier)
+		return err
+	case in.Type == gatewayv1alpha1.ActionResponseHeaderModifier && in.ResponseHeaderModifier != nil:
+		var err error
+		r.Response, err = parseHeaders(in.ResponseHeaderModifier)
+		return err
+	case in.Type == gatewayv1alpha1.ActionTimeouts && in.Timeouts != nil:
+		d, err := time.ParseDuration(string(in.Timeouts.Request))
+		if err != nil || d < 0 {
+			return errors.Errorf("%q is no duration", in.Timeouts.Request)
+		}
+		r.Timeout = &d
+	default:
+		return errors.Errorf("%s says nothing of what to do", in.Type)
+	}
+	return nil
+}
+
+func parseRedirect(in *gatewayv1alpha1.RoutePolicyRedirect) *PolicyRedirect {
+	return &PolicyRedirect{
+		Scheme:     ptr.Deref(in.Scheme, ""),
+		Hostname:   string(ptr.Deref(in.Hostname, "")),
+		Port:       ptr.Deref(in.Port, 0),
+		Path:       ptr.Deref(in.Path, ""),
+		StatusCode: in.StatusCode,
+	}
+}
+
+func parsePolicyBackend(ns string, in gatewayv1alpha1.RoutePolicyBackendRef, i int) BackendRef {
+	out := BackendRef{
+		Kind:           BackendServices,
+		NamespacedName: types.NamespacedName{Namespace: ns, Name: string(in.Name)},
+		Port:           in.Port,
+		Weight:         uint32(max(ptr.Deref(in.Weight, 1), 0)),
+		Index:          i,
+	}
+	if in.Kind == kindTailscaleEndpoints {
+		out.Kind = BackendEndpoints
+	}
+	return out
+}
+
+func parseHeaders(in *gwapiv1.HTTPHeaderFilter) (HeaderChange, error) {
+	out := HeaderChange{}
+	for _, of := range []struct {
+		from []gwapiv1.HTTPHeader
+		to   *[]Header
+	}{{in.Set, &out.Set}, {in.Add, &out.Add}} {
+		for _, h := range of.from {
+			if err := checkChange(string(h.Name), h.Value); err != nil {
+				return HeaderChange{}, err
+			}
+			*of.to = append(*of.to, Header{Name: string(h.Name), Value: h.Value})
+		}
+	}
+	for _, n := range in.Remove {
+		if err := checkChange(n, ""); err != nil {
+			return HeaderChange{}, err
+		}
+	}
+	out.Remove = slices.Clone(in.Remove)
+	return out, nil
+}
+
+// checkChange of a header.
+func checkChange(name, value string) error {
+	if strings.EqualFold(name, "host") {
+		return fmt.Errorf("%q cannot be changed", name)
+	}
+	return checkHeader(name, value)
+}

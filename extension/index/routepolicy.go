@@ -1,0 +1,172 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"cmp"
+	"iter"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A PolicyTarget is what a TailscaleRoutePolicy may be attached to: a Gateway, an
+// HTTPRoute or a GRPCRoute.
+type PolicyTarget struct {
+	// Route is empty for a Gateway.
+	Route RouteKind
+	types.NamespacedName
+
+	// Section is a listener of a Gateway, or a rule of a route. Empty means all.
+	Section string
+}
+
+// whole target, without its section.
+func (t PolicyTarget) whole() PolicyTarget {
+	t.Section = ""
+	return t
+}
+
+// key of the route. It is meaningless for a Gateway.
+func (t PolicyTarget) key() RouteKey {
+	return RouteKey{Kind: t.Route, NamespacedName: t.NamespacedName}
+}
+
+// An Attachment is what is known of a target of a policy.
+type Attachment struct {
+	PolicyTarget
+
+	// Found tells that the target exists, and its section.
+	Found bool
+
+	// Gateways by which the policy takes effect there, sorted.
+	Gateways []types.NamespacedName
+}
+
+// A RoutePolicy is a TailscaleRoutePolicy.
+type RoutePolicy struct {
+	Name       types.NamespacedName
+	Generation int64
+	Created    time.Time
+	Targets    []Attachment
+
+	// Rules in their order, with those that cannot be used.
+	Rules []*PolicyRule
+}
+
+// A PolicyRule does something to the requests that it matches.
+type PolicyRule struct {
+	Policy   types.NamespacedName
+	Created  time.Time
+	Name     string
+	Index    int
+	Priority int32
+
+	// Problem says why the rule is left out, for people. Empty means that it is not.
+	Problem string
+
+	// Matches of which one must match. None means all requests.
+	Matches []PolicyMatch
+
+	// Deny, or Redirect, or send to Backends. Without any of them the route does what
+	// it does.
+	Deny     bool
+	Redirect *PolicyRedirect
+	Backends []BackendRef
+
+	Request, Response HeaderChange
+
+	// Timeout of a request. Nil leaves the route's.
+	Timeout *time.Duration
+}
+
+// A PolicyMatch is met by a request that meets all of it.
+type PolicyMatch struct {
+	Match
+
+	// Clients are the addresses of which the client has one, sorted. Nil means any
+	// client, and none that nobody is meant.
+	Clients []netip.Prefix
+}
+
+// A PolicyRedirect says where clients are sent. What is empty stays.
+type PolicyRedirect struct {
+	Scheme, Hostname, Path string
+	Port                   int32
+	StatusCode             int32
+}
+
+// A HeaderChange is done to headers: those that are set or removed go first.
+type HeaderChange struct {
+	Set, Add []Header
+	Remove   []string
+}
+
+// A Header and its value.
+type Header struct{ Name, Value string }
+
+// SameAction tells whether two rules do the same.
+func (r *PolicyRule) SameAction(o *PolicyRule) bool {
+	return sum(r.action()) == sum(o.action())
+}
+
+// action is what the rule does, without what it matches.
+func (r *PolicyRule) action() any {
+	out := *r
+	out.Policy, out.Created, out.Name, out.Index, out.Priority, out.Matches = types.NamespacedName{}, time.Time{}, "", 0, 0, nil
+	return out
+}
+
+// compareRules of one level by who is asked first.
+func compareRules(a, b *PolicyRule) int {
+	return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Created.Compare(b.Created), compareNames(a.Policy, b.Policy), cmp.Compare(a.Index, b.Index))
+}
+
+// HasPolicies tells whether there is any TailscaleRoutePolicy.
+func (s *Snapshot) HasPolicies() bool { return len(s.attached) > 0 }
+
+// PolicyRules for requests of a rule of a route at a listener of a Gateway, in the order
+// in which they are asked. Those that are left out are not among them.
+func (s *Snapshot) PolicyRules(route RouteKey, rule string, gateway types.NamespacedName, listener string) []*PolicyRule {
+	at := PolicyTarget{Route: route.Kind, NamespacedName: route.NamespacedName, Section: rule}
+	of := PolicyTarget{NamespacedName: gateway, Section: listener}
+	var out []*PolicyRule
+	for _, t := range []PolicyTarget{at, at.whole(), of, of.whole()} {
+		for _, r := range s.attached[t] {
+			if !slices.Contains(out, r) {
+				out = append(out, r)
+			}
+		}
+	}
+	return out
+}
+
+// AttachedRules are the rules that are attached to just this target, in the order in which
+// they are asked. They are not to be changed.
+func (s *Snapshot) AttachedRules(t PolicyTarget) []*PolicyRule { return s.attached[t] }
+
+// RoutePolicies are all that are known, in no order.
+func (s *Snapshot) RoutePolicies() iter.Seq[*RoutePolicy] { return maps.Values(s.policies) }
+
+// attachedRules of policies by what they are attached to, in the order in which they are
+// asked.
+func attachedRules(policies iter.Seq[*RoutePolicy]) map[PolicyTarget][]*PolicyRule {
+	out := map[PolicyTarget][]*PolicyRule{}
+	for p := range policies {
+		for _, t := range p.Targets {
+			for _, r := range p.Rules {
+				if r.Problem == "" {
+					out[t.PolicyTarget] = append(out[t.PolicyTarget], r)
+				}
+			}
+		}
+	}
+	for _, rules := range out {
+		slices.SortFunc(rules, compareRules)
+	}
+	return out
+}

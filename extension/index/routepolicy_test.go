@@ -1,0 +1,151 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+)
+
+// gatewayOf a name, with one listener.
+func gatewayOf(name string) string {
+	return `
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: ` + name + `, namespace: infra}
+spec: {gatewayClassName: envoy, listeners: [{name: http, protocol: HTTP, port: 80}]}
+`
+}
+
+// policyOf a route with one rule.
+func policyOf(name, rule string) string {
+	return `
+apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleRoutePolicy
+metadata: {name: ` + name + `}
+spec:
+  targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, name: web}]
+  rules: [` + rule + `]
+`
+}
+
+func TestParseRoutePolicy(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		rule   string
+		want   PolicyRule
+	}{
+		"Matches": {
+			reason: "All that a match says should be kept.",
+			rule: `{name: a, priority: 3, actions: [{type: Deny}], matches: [{method: POST, path: {type: Exact, value: /x}, headers: [{name: B, value: "1"}, {name: A, type: RegularExpression, value: "2.*"}],
+				tailnetDevice: {addresses: [100.64.9.9/16, 100.64.0.7, "::ffff:100.64.0.7", "fd7a:115c:a1e0::7"]}}]}`,
+			want: PolicyRule{Name: "a", Priority: 3, Deny: true, Matches: []PolicyMatch{{
+				Match:   Match{Method: "POST", Path: "/x", PathType: "Exact", Headers: []string{"a=~2.*", "b=1"}},
+				Clients: []netip.Prefix{netip.MustParsePrefix("100.64.0.0/16"), netip.MustParsePrefix("100.64.0.7/32"), netip.MustParsePrefix("fd7a:115c:a1e0::7/128")},
+			}}},
+		},
+		"Actions": {
+			reason: "All that a rule does should be kept.",
+			rule: `{name: a, actions: [{type: Route, route: {backendRefs: [{name: b, port: 80}, {kind: TailscaleEndpoints, name: c, port: 81, weight: 0}]}}, {type: Timeouts, timeouts: {request: 1m30s}},
+				{type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: X, value: "1"}], add: [{name: W, value: "2"}], remove: [Z]}}]}`,
+			want: PolicyRule{
+				Name: "a",
+				Backends: []BackendRef{
+					{Kind: BackendServices, NamespacedName: name("b"), Port: 80, Weight: 1},
+					{Kind: BackendEndpoints, NamespacedName: name("c"), Port: 81, Index: 1},
+				},
+				Timeout: ptr.To(90 * time.Second),
+				Request: HeaderChange{Set: []Header{{"X", "1"}}, Add: []Header{{"W", "2"}}, Remove: []string{"Z"}},
+			},
+		},
+		"Redirect": {
+			reason: "A redirect should be kept.",
+			rule:   `{name: a, actions: [{type: Redirect, redirect: {scheme: https, hostname: h.example.com, port: 8443, path: /p, statusCode: 301}}]}`,
+			want:   PolicyRule{Name: "a", Redirect: &PolicyRedirect{Scheme: "https", Hostname: "h.example.com", Port: 8443, Path: "/p", StatusCode: 301}},
+		},
+		"BadExpression": {
+			reason: "What Envoy cannot compile should be told, for it would refuse all routes.",
+			rule:   `{name: a, actions: [{type: Deny}], matches: [{path: {type: RegularExpression, value: "("}}]}`,
+			want:   PolicyRule{Name: "a", Problem: "matches[0]: cannot be compiled: error parsing regexp: missing closing ): `(`"},
+		},
+		"BadHeader": {
+			reason: "A header that Envoy refuses should be told.",
+			rule:   `{name: a, actions: [{type: ResponseHeaderModifier, responseHeaderModifier: {set: [{name: X, value: "a\nb"}]}}]}`,
+			want:   PolicyRule{Name: "a", Problem: `actions[0]: "X" is no header, or cannot have this value`},
+		},
+		"Host": {
+			reason: "Envoy refuses to change Host.",
+			rule:   `{name: a, actions: [{type: RequestHeaderModifier, requestHeaderModifier: {remove: [host]}}]}`,
+			want:   PolicyRule{Name: "a", Problem: `actions[0]: "host" cannot be changed`},
+		},
+		"NoAddress": {
+			reason: "What is no address should be told.",
+			rule:   `{name: a, actions: [{type: Deny}], matches: [{tailnetDevice: {addresses: [laptop]}}]}`,
+			want:   PolicyRule{Name: "a", Problem: `matches[0]: "laptop" is neither an IP address nor a range`},
+		},
+	}
+	for n, tc := range cases {
+		t.Run(n, func(t *testing.T) {
+			s := snapshotOf(t, policyOf("p", tc.rule))
+			p := s.policies[name("p")]
+			if p == nil || len(p.Rules) != 1 {
+				t.Fatalf("%s\nwant one rule, got %v", tc.reason, p)
+			}
+			if tc.want.Policy = name("p"); tc.want.Problem != "" {
+				// What was read of it before is of no matter.
+				p.Rules[0].Matches, p.Rules[0].Deny = nil, false
+			}
+			if diff := cmp.Diff(&tc.want, p.Rules[0], cmpopts.EquateComparable(netip.Prefix{}), cmpopts.IgnoreFields(PolicyRule{}, "Created")); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if usable := len(s.AttachedRules(PolicyTarget{Route: KindHTTPRoute, NamespacedName: name("web")})) == 1; usable != (tc.want.Problem == "") {
+				t.Errorf("%s\nit is asked: %t", tc.reason, usable)
+			}
+		})
+	}
+}
+
+// TestRoutePolicyAttaches tells where policies take effect, whatever comes first.
+func TestRoutePolicyAttaches(t *testing.T) {
+	const deny = "{name: a, actions: [{type: Deny}]}"
+	gw := types.NamespacedName{Namespace: "infra", Name: "gw"}
+	plain := strings.NewReplacer("group: gateway.tailscale.com, kind: TailscaleServices, ", "").Replace(routeToWeb)
+	cases := map[string]struct {
+		reason string
+		docs   []string
+		want   Attachment
+	}{
+		"Missing":       {reason: "A route that is not there should be told.", docs: []string{policyOf("p", deny)}},
+		"Ours":          {reason: "A route to ours should be found.", docs: []string{policyOf("p", deny), routeToWeb}, want: Attachment{Found: true, Gateways: []types.NamespacedName{gw}}},
+		"Plain":         {reason: "A route to a Service should be found.", docs: []string{plain, policyOf("p", deny)}, want: Attachment{Found: true, Gateways: []types.NamespacedName{gw}}},
+		"UnknownRule":   {reason: "A rule that is not there should be told.", docs: []string{plain, strings.Replace(policyOf("p", deny), "name: web}", "name: web, sectionName: first}", 1)}},
+		"KnownRule":     {reason: "A rule should be found by its name.", docs: []string{strings.Replace(plain, "- backendRefs", "- name: first\n    backendRefs", 1), strings.Replace(policyOf("p", deny), "name: web}", "name: web, sectionName: first}", 1)}, want: Attachment{Found: true, Gateways: []types.NamespacedName{gw}}},
+		"KnownListener": {reason: "A listener should be found by its name.", docs: []string{policyGateway, gatewayOf("gw2")}, want: Attachment{Found: true, Gateways: []types.NamespacedName{{Namespace: "infra", Name: "gw2"}}}},
+		"OtherListener": {reason: "A listener that is not there should be told.", docs: []string{gatewayOf("gw2"), strings.Replace(policyGateway, "sectionName: http", "sectionName: other", 1)}},
+	}
+	for n, tc := range cases {
+		t.Run(n, func(t *testing.T) {
+			s := snapshotOf(t, tc.docs...)
+			for _, p := range s.policies {
+				got := p.Targets[0]
+				got.PolicyTarget = PolicyTarget{}
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+				}
+			}
+			for _, g := range tc.want.Gateways {
+				if s.GatewayDigest(g) == "" {
+					t.Errorf("%s\nEnvoy Gateway would not hear of it for %s", tc.reason, g)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,112 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policies
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+// A conflict is of two rules, of which the first leaves nothing to the second.
+type conflict struct {
+	first, second *index.PolicyRule
+	kind          gatewayv1alpha1.RoutePolicyConflictType
+}
+
+// conflictsOf rules that are attached to one target, in the order in which they are
+// asked: each of those that never act with the first that sees to it.
+func conflictsOf(rules []*index.PolicyRule) []conflict {
+	var out []conflict
+	for i, r := range rules {
+		at := slices.IndexFunc(rules[:i], func(e *index.PolicyRule) bool { return covers(e, r) })
+		if at < 0 {
+			continue
+		}
+		c := conflict{first: rules[at], second: r, kind: gatewayv1alpha1.ConflictingAction}
+		switch {
+		case c.first.SameAction(r):
+			c.kind = gatewayv1alpha1.OverlappingRule
+		case c.first.Priority == r.Priority:
+			c.kind = gatewayv1alpha1.PriorityConflict
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// overridden are the rules of a Gateway that do not act on a route, for its own do
+// something else.
+func overridden(route, gateway []*index.PolicyRule) []conflict {
+	var out []conflict
+	for _, r := range gateway {
+		at := slices.IndexFunc(route, func(e *index.PolicyRule) bool { return covers(e, r) })
+		if at >= 0 && !route[at].SameAction(r) {
+			out = append(out, conflict{first: route[at], second: r, kind: gatewayv1alpha1.ConflictingAction})
+		}
+	}
+	return out
+}
+
+// covers tells whether a rule matches all that another one does.
+func covers(a, b *index.PolicyRule) bool {
+	if len(a.Matches) == 0 {
+		return true
+	}
+	bs := b.Matches
+	if len(bs) == 0 {
+		bs = []index.PolicyMatch{{}}
+	}
+	for _, m := range bs {
+		if !slices.ContainsFunc(a.Matches, func(of index.PolicyMatch) bool { return coversMatch(of, m) }) {
+			return false
+		}
+	}
+	return true
+}
+
+func coversMatch(a, b index.PolicyMatch) bool {
+	if a.Method != "" && a.Method != b.Method {
+		return false
+	}
+	for _, h := range a.Headers {
+		if !slices.Contains(b.Headers, h) {
+			return false
+		}
+	}
+	return coversPath(a.Match, b.Match) && coversClients(a.Clients, b.Clients)
+}
+
+func coversPath(a, b index.Match) bool {
+	const exact, prefix = "Exact", "PathPrefix"
+	within := strings.TrimSuffix(a.Path, "/")
+	switch {
+	case a.PathType == "" || a.PathType == prefix && within == "":
+		return true
+	case a.PathType != prefix:
+		return a.PathType == b.PathType && a.Path == b.Path
+	case b.PathType != exact && b.PathType != prefix:
+		return false
+	}
+	return strings.TrimSuffix(b.Path, "/") == within || strings.HasPrefix(b.Path, within+"/")
+}
+
+// coversClients tells whether all of b are among a. Nobody is no conflict.
+func coversClients(a, b []netip.Prefix) bool {
+	if a == nil {
+		return b == nil || len(b) > 0
+	}
+	if len(b) == 0 {
+		return false
+	}
+	for _, p := range b {
+		if !slices.ContainsFunc(a, func(of netip.Prefix) bool { return of.Bits() <= p.Bits() && of.Contains(p.Addr()) }) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,214 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policies
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	kmeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+const (
+	// ControllerName stands beside what is said of an ancestor.
+	ControllerName gwapiv1.GatewayController = "gateway.tailscale.com/extension"
+
+	// mostAncestors and mostConflicts are what a status takes.
+	mostAncestors = 16
+	mostConflicts = 64
+)
+
+// An ancestor of a policy, and whether it is accepted there.
+type ancestor struct {
+	ref     gwapiv1.ParentReference
+	reason  gwapiv1.PolicyConditionReason
+	message string
+}
+
+// A state is what is to be said of a policy.
+type state struct {
+	generation int64
+	ancestors  []ancestor
+	rules      []gatewayv1alpha1.RoutePolicyRuleStatus
+	conflicts  []gatewayv1alpha1.RoutePolicyConflict
+}
+
+// states of all policies of a snapshot.
+func states(s *index.Snapshot) map[types.NamespacedName]*state {
+	out := map[types.NamespacedName]*state{}
+	// idle are the rules that never act on a target.
+	idle := map[index.PolicyTarget]map[*index.PolicyRule]conflict{}
+	var all []conflict
+	seen := map[index.PolicyTarget]bool{}
+	for p := range s.RoutePolicies() {
+		for _, t := range p.Targets {
+			if seen[t.PolicyTarget] || !t.Found {
+				continue
+			}
+			seen[t.PolicyTarget] = true
+			rules := s.AttachedRules(t.PolicyTarget)
+			idle[t.PolicyTarget] = map[*index.PolicyRule]conflict{}
+			for _, c := range conflictsOf(rules) {
+				idle[t.PolicyTarget][c.second] = c
+				all = append(all, c)
+			}
+			if t.Route == "" {
+				continue
+			}
+			for _, g := range t.Gateways {
+				all = append(all, overridden(rules, s.AttachedRules(index.PolicyTarget{NamespacedName: g}))...)
+			}
+		}
+	}
+	for p := range s.RoutePolicies() {
+		out[p.Name] = stateOf(p, idle)
+	}
+	tell(out, all)
+	return out
+}
+
+func stateOf(p *index.RoutePolicy, idle map[index.PolicyTarget]map[*index.PolicyRule]conflict) *state {
+	out := &state{generation: p.Generation}
+	acts := map[string]bool{}
+	for _, r := range p.Rules {
+		s := gatewayv1alpha1.RoutePolicyRuleStatus{Name: r.Name, Message: r.Problem}
+		for _, t := range p.Targets {
+			c, is := idle[t.PolicyTarget][r]
+			switch {
+			case r.Problem != "":
+			case !t.Found:
+			case is:
+				s.Message = fmt.Sprintf("Rule %s of %s matches all of it first; change either, or their priorities", c.first.Name, c.first.Policy)
+			default:
+				s.Active = true
+				for _, g := range t.Gateways {
+					acts[g.String()] = true
+				}
+			}
+		}
+		switch {
+		case s.Active:
+			s.Message = ""
+		case s.Message == "":
+			s.Message = "No target is there"
+		}
+		out.rules = append(out.rules, s)
+	}
+	out.ancestors = ancestorsOf(p, acts)
+	return out
+}
+
+// ancestorsOf a policy: Gateways where it has an effect, and targets that are not there.
+func ancestorsOf(p *index.RoutePolicy, acts map[string]bool) []ancestor {
+	usable := slices.ContainsFunc(p.Rules, func(r *index.PolicyRule) bool { return r.Problem == "" })
+	var out []ancestor
+	add := func(a ancestor) {
+		if !slices.ContainsFunc(out, func(o ancestor) bool { return refString(o.ref) == refString(a.ref) }) {
+			out = append(out, a)
+		}
+	}
+	for _, t := range p.Targets {
+		switch {
+		case !t.Found:
+			add(ancestor{ref: targetRef(t.PolicyTarget), reason: gwapiv1.PolicyReasonTargetNotFound, message: "It does not exist; make it, or correct targetRefs"})
+		case len(t.Gateways) == 0:
+			add(ancestor{ref: targetRef(t.PolicyTarget), reason: gwapiv1.PolicyReasonTargetNotFound, message: "It is attached to no Gateway that is there"})
+		}
+		for _, g := range t.Gateways {
+			a := ancestor{ref: targetRef(index.PolicyTarget{NamespacedName: g}), reason: gwapiv1.PolicyReasonAccepted, message: "The policy has been accepted"}
+			switch {
+			case !usable:
+				a.reason, a.message = gwapiv1.PolicyReasonInvalid, "No rule can be used; see status.rules"
+			case !acts[g.String()]:
+				a.reason, a.message = gwapiv1.PolicyReasonConflicted, "Rules of other policies leave nothing to these; see status.policyConflicts"
+			}
+			add(a)
+		}
+	}
+	slices.SortFunc(out, func(a, b ancestor) int { return cmp.Compare(refString(a.ref), refString(b.ref)) })
+	return out[:min(len(out), mostAncestors)]
+}
+
+func targetRef(t index.PolicyTarget) gwapiv1.ParentReference {
+	kind := gwapiv1.Kind("Gateway")
+	switch t.Route {
+	case index.KindHTTPRoute:
+		kind = "HTTPRoute"
+	case index.KindGRPCRoute:
+		kind = "GRPCRoute"
+	default:
+	}
+	out := gwapiv1.ParentReference{
+		Group: ptr.To[gwapiv1.Group](gwapiv1.GroupName), Kind: &kind,
+		Namespace: ptr.To(gwapiv1.Namespace(t.Namespace)), Name: gwapiv1.ObjectName(t.Name),
+	}
+	if t.Section != "" {
+		out.SectionName = ptr.To(gwapiv1.SectionName(t.Section))
+	}
+	return out
+}
+
+func refString(r gwapiv1.ParentReference) string {
+	return strings.Join([]string{
+		string(ptr.Deref(r.Kind, "")), string(ptr.Deref(r.Namespace, "")), string(r.Name), string(ptr.Deref(r.SectionName, "")),
+	}, "/")
+}
+
+// tell both sides of conflicts.
+func tell(of map[types.NamespacedName]*state, all []conflict) {
+	add := func(r, other *index.PolicyRule, k gatewayv1alpha1.RoutePolicyConflictType, prevails bool) {
+		c := gatewayv1alpha1.RoutePolicyConflict{Type: k, Rule: r.Name, Prevails: prevails, OtherPolicy: other.Policy.String(), OtherRule: other.Name}
+		if s := of[r.Policy]; s != nil && !slices.Contains(s.conflicts, c) {
+			s.conflicts = append(s.conflicts, c)
+		}
+	}
+	for _, c := range all {
+		add(c.second, c.first, c.kind, false)
+		add(c.first, c.second, c.kind, true)
+	}
+	for _, s := range of {
+		slices.SortFunc(s.conflicts, func(a, b gatewayv1alpha1.RoutePolicyConflict) int {
+			return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.OtherPolicy, b.OtherPolicy), cmp.Compare(a.OtherRule, b.OtherRule), cmp.Compare(a.Type, b.Type))
+		})
+		s.conflicts = s.conflicts[:min(len(s.conflicts), mostConflicts)]
+	}
+}
+
+// status that says so. What others say of ancestors stays, and conditions keep the time
+// of their last change.
+func (s *state) status(was gatewayv1alpha1.TailscaleRoutePolicyStatus) gatewayv1alpha1.TailscaleRoutePolicyStatus {
+	out := gatewayv1alpha1.TailscaleRoutePolicyStatus{Rules: s.rules, PolicyConflicts: s.conflicts}
+	for _, a := range s.ancestors {
+		now := gwapiv1.PolicyAncestorStatus{AncestorRef: a.ref, ControllerName: ControllerName}
+		for _, o := range was.Ancestors {
+			if o.ControllerName == ControllerName && refString(o.AncestorRef) == refString(a.ref) {
+				now.Conditions = slices.Clone(o.Conditions)
+			}
+		}
+		accepted := metav1.Condition{
+			Type: string(gwapiv1.PolicyConditionAccepted), Status: metav1.ConditionTrue,
+			Reason: string(a.reason), Message: a.message, ObservedGeneration: s.generation,
+		}
+		if a.reason != gwapiv1.PolicyReasonAccepted {
+			accepted.Status = metav1.ConditionFalse
+		}
+		kmeta.SetStatusCondition(&now.Conditions, accepted)
+		out.Ancestors = append(out.Ancestors, now)
+	}
+	for _, o := range was.Ancestors {
+		if o.ControllerName != ControllerName && len(out.Ancestors) < mostAncestors {
+			out.Ancestors = append(out.Ancestors, o)
+		}
+	}
+	return out
+}

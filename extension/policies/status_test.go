@@ -1,0 +1,228 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policies
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+func nn(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: "default", Name: name}
+}
+
+// policy attached to an HTTPRoute of the Gateway gw, or to the Gateway itself.
+func policy(name, route string, rules ...*index.PolicyRule) *index.RoutePolicy {
+	t := index.Attachment{PolicyTarget: index.PolicyTarget{NamespacedName: nn("gw")}, Found: true, Gateways: []types.NamespacedName{nn("gw")}}
+	if route != "" {
+		t.PolicyTarget = index.PolicyTarget{Route: index.KindHTTPRoute, NamespacedName: nn(route)}
+	}
+	p := &index.RoutePolicy{Name: nn(name), Generation: 2, Targets: []index.Attachment{t}}
+	for i, r := range rules {
+		r.Policy, r.Index = p.Name, i
+		p.Rules = append(p.Rules, r)
+	}
+	return p
+}
+
+func denies(name string, m ...index.PolicyMatch) *index.PolicyRule {
+	return &index.PolicyRule{Name: name, Deny: true, Matches: m}
+}
+
+func redirects(name string, m ...index.PolicyMatch) *index.PolicyRule {
+	return &index.PolicyRule{Name: name, Redirect: &index.PolicyRedirect{Path: "/"}, Matches: m}
+}
+
+func first(r *index.PolicyRule) *index.PolicyRule {
+	r.Priority = 1
+	return r
+}
+
+func path(kind, p string) index.PolicyMatch {
+	return index.PolicyMatch{Match: index.Match{PathType: kind, Path: p}}
+}
+
+func under(p string) index.PolicyMatch { return path("PathPrefix", p) }
+
+// said of a policy, in short.
+type said struct {
+	Accepted  map[string]gwapiv1.PolicyConditionReason
+	Active    map[string]bool
+	Conflicts []gatewayv1alpha1.RoutePolicyConflict
+}
+
+func TestStates(t *testing.T) {
+	const gw = "Gateway/default/gw/"
+	accepted := map[string]gwapiv1.PolicyConditionReason{gw: gwapiv1.PolicyReasonAccepted}
+	conflicted := map[string]gwapiv1.PolicyConditionReason{gw: gwapiv1.PolicyReasonConflicted}
+	missing := policy("a", "web", denies("x"))
+	missing.Targets[0].Found, missing.Targets[0].Gateways = false, nil
+	alone := policy("a", "web", denies("x"))
+	alone.Targets[0].Gateways = nil
+	late := policy("a", "web", redirects("x", under("/1")))
+	late.Rules[0].Created = time.Unix(9, 0)
+	between := func(kind gatewayv1alpha1.RoutePolicyConflictType) map[string][]gatewayv1alpha1.RoutePolicyConflict {
+		return map[string][]gatewayv1alpha1.RoutePolicyConflict{
+			"a": {{Type: kind, Rule: "x", Prevails: true, OtherPolicy: "default/b", OtherRule: "y"}},
+			"b": {{Type: kind, Rule: "y", OtherPolicy: "default/a", OtherRule: "x"}},
+		}
+	}
+	cases := map[string]struct {
+		reason string
+		in     []*index.RoutePolicy
+		want   map[string]said
+	}{
+		"Fine": {
+			reason: "A policy that acts should be accepted on its Gateway.",
+			in:     []*index.RoutePolicy{policy("a", "web", denies("x", under("/1")), redirects("y", under("/2")))},
+			want:   map[string]said{"a": {Accepted: accepted, Active: map[string]bool{"x": true, "y": true}}},
+		},
+		"TargetNotFound": {
+			reason: "A target that is not there should be an ancestor that says so.",
+			in:     []*index.RoutePolicy{missing},
+			want:   map[string]said{"a": {Accepted: map[string]gwapiv1.PolicyConditionReason{"HTTPRoute/default/web/": gwapiv1.PolicyReasonTargetNotFound}, Active: map[string]bool{"x": false}}},
+		},
+		"NoGateway": {
+			reason: "A route without a Gateway should be told.",
+			in:     []*index.RoutePolicy{alone},
+			want:   map[string]said{"a": {Accepted: map[string]gwapiv1.PolicyConditionReason{"HTTPRoute/default/web/": gwapiv1.PolicyReasonTargetNotFound}, Active: map[string]bool{"x": true}}},
+		},
+		"Invalid": {
+			reason: "A policy of which no rule can be used should be invalid.",
+			in:     []*index.RoutePolicy{policy("a", "web", &index.PolicyRule{Name: "x", Problem: "broken"})},
+			want:   map[string]said{"a": {Accepted: map[string]gwapiv1.PolicyConditionReason{gw: gwapiv1.PolicyReasonInvalid}, Active: map[string]bool{"x": false}}},
+		},
+		"PartlyInvalid": {
+			reason: "A broken rule should take no other with it.",
+			in:     []*index.RoutePolicy{policy("a", "web", &index.PolicyRule{Name: "x", Problem: "broken"}, denies("y"))},
+			want:   map[string]said{"a": {Accepted: accepted, Active: map[string]bool{"x": false, "y": true}}},
+		},
+		"OverlappingRule": {
+			reason: "A rule that does the same on part of what another one matches should be told.",
+			in:     []*index.RoutePolicy{policy("a", "web", denies("x", under("/1"))), policy("b", "web", denies("y", path("Exact", "/1/2")))},
+			want: map[string]said{
+				"a": {Accepted: accepted, Active: map[string]bool{"x": true}, Conflicts: between(gatewayv1alpha1.OverlappingRule)["a"]},
+				"b": {Accepted: conflicted, Active: map[string]bool{"y": false}, Conflicts: between(gatewayv1alpha1.OverlappingRule)["b"]},
+			},
+		},
+		"ConflictingAction": {
+			reason: "A higher priority should decide, and be told.",
+			in:     []*index.RoutePolicy{policy("a", "web", first(redirects("x", under("/")))), policy("b", "web", denies("y", path("RegularExpression", "/1.*")))},
+			want: map[string]said{
+				"a": {Accepted: accepted, Active: map[string]bool{"x": true}, Conflicts: between(gatewayv1alpha1.ConflictingAction)["a"]},
+				"b": {Accepted: conflicted, Active: map[string]bool{"y": false}, Conflicts: between(gatewayv1alpha1.ConflictingAction)["b"]},
+			},
+		},
+		"PriorityConflict": {
+			reason: "Between rules of one priority age should decide, and be told.",
+			in:     []*index.RoutePolicy{late, policy("b", "web", denies("y", under("/1/")))},
+			want: map[string]said{
+				"a": {Accepted: conflicted, Active: map[string]bool{"x": false}, Conflicts: []gatewayv1alpha1.RoutePolicyConflict{{Type: gatewayv1alpha1.PriorityConflict, Rule: "x", OtherPolicy: "default/b", OtherRule: "y"}}},
+				"b": {Accepted: accepted, Active: map[string]bool{"y": true}, Conflicts: []gatewayv1alpha1.RoutePolicyConflict{{Type: gatewayv1alpha1.PriorityConflict, Rule: "y", Prevails: true, OtherPolicy: "default/a", OtherRule: "x"}}},
+			},
+		},
+		"Nearer": {
+			reason: "A Gateway's rule that a route's overrides should be told, and acts on other routes.",
+			in:     []*index.RoutePolicy{policy("a", "web", redirects("x", under("/1"))), policy("b", "", denies("y", under("/1/2")))},
+			want: map[string]said{
+				"a": {Accepted: accepted, Active: map[string]bool{"x": true}, Conflicts: between(gatewayv1alpha1.ConflictingAction)["a"]},
+				"b": {Accepted: accepted, Active: map[string]bool{"y": true}, Conflicts: between(gatewayv1alpha1.ConflictingAction)["b"]},
+			},
+		},
+		"OtherRoute": {
+			reason: "Rules of two routes do not meet.",
+			in:     []*index.RoutePolicy{policy("a", "web", denies("x")), policy("b", "app", redirects("y"))},
+			want:   map[string]said{"a": {Accepted: accepted, Active: map[string]bool{"x": true}}, "b": {Accepted: accepted, Active: map[string]bool{"y": true}}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := map[string]said{}
+			for n, st := range states(index.NewSnapshot(index.Contents{Policies: tc.in})) {
+				s := said{Accepted: map[string]gwapiv1.PolicyConditionReason{}, Active: map[string]bool{}, Conflicts: st.conflicts}
+				for _, a := range st.ancestors {
+					s.Accepted[refString(a.ref)] = a.reason
+				}
+				for _, r := range st.rules {
+					s.Active[r.Name] = r.Active
+					if r.Active != (r.Message == "") {
+						t.Errorf("\n%s\nrule %s: active is %t, and it says %q", tc.reason, r.Name, r.Active, r.Message)
+					}
+				}
+				got[n.Name] = s
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("\n%s\nstates(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestCovers(t *testing.T) {
+	from := func(ps ...string) index.PolicyMatch {
+		m := index.PolicyMatch{Clients: []netip.Prefix{}}
+		for _, p := range ps {
+			m.Clients = append(m.Clients, netip.MustParsePrefix(p))
+		}
+		return m
+	}
+	header := func(m index.PolicyMatch, h ...string) index.PolicyMatch {
+		m.Headers = h
+		return m
+	}
+	cases := map[string]struct {
+		reason string
+		a, b   []index.PolicyMatch
+		want   bool
+	}{
+		"All":          {reason: "All is more than some.", b: []index.PolicyMatch{under("/1")}, want: true},
+		"Some":         {reason: "Some is not all.", a: []index.PolicyMatch{under("/1")}},
+		"Root":         {reason: "Under the root is all.", a: []index.PolicyMatch{under("/")}, want: true},
+		"Segment":      {reason: "A prefix ends with a segment.", a: []index.PolicyMatch{under("/1")}, b: []index.PolicyMatch{under("/12")}},
+		"ExactPrefix":  {reason: "One path is not all under it.", a: []index.PolicyMatch{path("Exact", "/1")}, b: []index.PolicyMatch{under("/1")}},
+		"MoreHeaders":  {reason: "More headers are fewer requests.", a: []index.PolicyMatch{header(under("/"), "a=1")}, b: []index.PolicyMatch{header(under("/"), "a=1", "b=2")}, want: true},
+		"OtherHeaders": {reason: "Other headers are other requests.", a: []index.PolicyMatch{header(under("/"), "a=1")}, b: []index.PolicyMatch{under("/")}},
+		"Range":        {reason: "A device of a range is in it.", a: []index.PolicyMatch{from("100.64.0.0/24")}, b: []index.PolicyMatch{from("100.64.0.7/32")}, want: true},
+		"Wider":        {reason: "A range is more than a device.", a: []index.PolicyMatch{from("100.64.0.7/32")}, b: []index.PolicyMatch{from("100.64.0.0/24")}},
+		"AnyoneElse":   {reason: "Devices are not everybody.", a: []index.PolicyMatch{from("100.64.0.7/32")}, b: []index.PolicyMatch{under("/")}},
+		"Nobody":       {reason: "What matches nobody now is no conflict.", a: []index.PolicyMatch{under("/")}, b: []index.PolicyMatch{from()}},
+		"EachOfSome":   {reason: "Each match must be covered.", a: []index.PolicyMatch{under("/1")}, b: []index.PolicyMatch{under("/1/2"), under("/2")}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := covers(denies("a", tc.a...), denies("b", tc.b...)); got != tc.want {
+				t.Errorf("%s\ncovers(...): %t", tc.reason, got)
+			}
+		})
+	}
+}
+
+// TestStatus keeps what others say, and the time of what does not change.
+func TestStatus(t *testing.T) {
+	st := states(index.NewSnapshot(index.Contents{Policies: []*index.RoutePolicy{policy("a", "web", denies("x"))}}))[nn("a")]
+	at := metav1.NewTime(time.Unix(1, 0))
+	was := st.status(gatewayv1alpha1.TailscaleRoutePolicyStatus{})
+	was.Ancestors[0].Conditions[0].LastTransitionTime = at
+	was.Ancestors = append(was.Ancestors, gwapiv1.PolicyAncestorStatus{ControllerName: "other.example.com/controller"})
+	if diff := cmp.Diff(was, st.status(was)); diff != "" {
+		t.Errorf("what says the same already: -want, +got:\n%s", diff)
+	}
+	st.ancestors[0].reason = gwapiv1.PolicyReasonInvalid
+	now := st.status(was)
+	if c := now.Ancestors[0].Conditions[0]; c.Status != metav1.ConditionFalse || c.LastTransitionTime.Equal(&at) {
+		t.Errorf("what changes should be false from now on, got %v", c)
+	}
+	if now.Ancestors[1].ControllerName != "other.example.com/controller" {
+		t.Errorf("what another controller says should stay, got %v", now.Ancestors)
+	}
+}

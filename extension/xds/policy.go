@@ -1,0 +1,188 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package xds
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+// Names of headers that stand for parts of a request.
+const (
+	pathHeader   = ":path"
+	methodHeader = ":method"
+)
+
+// A Share is a cluster's part of what a policy's rule sends on.
+type Share struct {
+	Cluster string
+	Weight  uint32
+
+	// Missing tells that there is no such cluster, for its backend does not exist.
+	Missing bool
+}
+
+// Enforce returns what a policy's rule makes of a route, for the requests that meet the
+// match as well. The route is left as it is. To is where the rule's backends are.
+func Enforce(r *routev3.Route, rule *index.PolicyRule, m *index.PolicyMatch, to []Share) (*routev3.Route, error) {
+	out, ok := proto.Clone(r).(*routev3.Route)
+	if !ok || out.GetMatch() == nil {
+		return nil, nil
+	}
+	narrow(out.GetMatch(), m)
+	changeHeaders(&out.RequestHeadersToAdd, &out.RequestHeadersToRemove, rule.Request)
+	changeHeaders(&out.ResponseHeadersToAdd, &out.ResponseHeadersToRemove, rule.Response)
+	switch {
+	case rule.Deny:
+		out.Action = answer(http.StatusForbidden)
+	case rule.Redirect != nil:
+		out.Action = &routev3.Route_Redirect{Redirect: redirect(rule.Redirect)}
+	case len(rule.Backends) > 0:
+		if err := send(out, to); err != nil {
+			return nil, err
+		}
+	}
+	if a := out.GetRoute(); a != nil && rule.Timeout != nil {
+		a.Timeout = durationpb.New(*rule.Timeout)
+	}
+	return out, nil
+}
+
+// narrow a route's match. The path stays the route's, for a rewrite may rest on it: the
+// policy's is a condition on what Envoy keeps of the path as a header.
+func narrow(to *routev3.RouteMatch, m *index.PolicyMatch) {
+	if m == nil {
+		return
+	}
+	if e := pathExpression(m.PathType, m.Path); e != "" {
+		to.Headers = append(to.Headers, headerMatcher(pathHeader, matches(e)))
+	}
+	if m.Method != "" {
+		to.Headers = append(to.Headers, headerMatcher(methodHeader, equals(m.Method)))
+	}
+	for _, h := range m.Headers {
+		name, value, _ := strings.Cut(h, "=")
+		if e, ok := strings.CutPrefix(value, "~"); ok {
+			to.Headers = append(to.Headers, headerMatcher(name, matches(e)))
+			continue
+		}
+		to.Headers = append(to.Headers, headerMatcher(name, equals(value)))
+	}
+	if m.Clients != nil {
+		to.FilterState = append(to.FilterState, clientMatcher(m.Clients))
+	}
+}
+
+// pathExpression that a path with its query must match. Empty if any does.
+func pathExpression(kind, path string) string {
+	const query = `(?:\?.*)?`
+	switch kind {
+	case "Exact":
+		return regexp.QuoteMeta(path) + query
+	case "RegularExpression":
+		return "(?:" + path + ")" + query
+	case "PathPrefix":
+		if p := strings.TrimSuffix(path, "/"); p != "" {
+			return regexp.QuoteMeta(p) + `(?:[/?].*)?`
+		}
+	}
+	return ""
+}
+
+func headerMatcher(name string, m *matcherv3.StringMatcher) *routev3.HeaderMatcher {
+	return &routev3.HeaderMatcher{Name: name, HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{StringMatch: m}}
+}
+
+func equals(value string) *matcherv3.StringMatcher {
+	return &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: value}}
+}
+
+func matches(expression string) *matcherv3.StringMatcher {
+	return &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_SafeRegex{SafeRegex: &matcherv3.RegexMatcher{Regex: expression}}}
+}
+
+// changeHeaders after what the route itself does to them.
+func changeHeaders(add *[]*corev3.HeaderValueOption, remove *[]string, c index.HeaderChange) {
+	replaced := map[string]bool{}
+	for _, h := range c.Set {
+		replaced[strings.ToLower(h.Name)] = true
+	}
+	for _, n := range c.Remove {
+		replaced[strings.ToLower(n)] = true
+		*remove = append(*remove, n)
+	}
+	// Envoy removes first, and adds then.
+	*add = slices.DeleteFunc(*add, func(o *corev3.HeaderValueOption) bool { return replaced[strings.ToLower(o.GetHeader().GetKey())] })
+	for _, h := range c.Set {
+		*add = append(*add, headerValue(h, corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD))
+	}
+	for _, h := range c.Add {
+		*add = append(*add, headerValue(h, corev3.HeaderValueOption_APPEND_IF_EXISTS_OR_ADD))
+	}
+}
+
+// headerValue that is taken as it stands: to Envoy a percent sign begins a command.
+func headerValue(h index.Header, a corev3.HeaderValueOption_HeaderAppendAction) *corev3.HeaderValueOption {
+	return &corev3.HeaderValueOption{
+		Header:         &corev3.HeaderValue{Key: h.Name, Value: strings.ReplaceAll(h.Value, "%", "%%")},
+		AppendAction:   a,
+		KeepEmptyValue: h.Value == "",
+	}
+}
+
+func answer(status uint32) *routev3.Route_DirectResponse {
+	return &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: status}}
+}
+
+func redirect(in *index.PolicyRedirect) *routev3.RedirectAction {
+	out := &routev3.RedirectAction{HostRedirect: in.Hostname, PortRedirect: uint32(max(in.Port, 0)), ResponseCode: routev3.RedirectAction_FOUND}
+	if in.StatusCode == http.StatusMovedPermanently {
+		out.ResponseCode = routev3.RedirectAction_MOVED_PERMANENTLY
+	}
+	if in.Scheme != "" {
+		out.SchemeRewriteSpecifier = &routev3.RedirectAction_SchemeRedirect{SchemeRedirect: in.Scheme}
+	}
+	if in.Path != "" {
+		out.PathRewriteSpecifier = &routev3.RedirectAction_PathRedirect{PathRedirect: in.Path}
+	}
+	return out
+}
+
+// send a route's requests elsewhere. Those of a share that is missing are answered 500.
+func send(r *routev3.Route, to []Share) error {
+	to = slices.DeleteFunc(slices.Clone(to), func(s Share) bool { return s.Weight == 0 })
+	if !slices.ContainsFunc(to, func(s Share) bool { return !s.Missing }) {
+		r.Action = answer(http.StatusInternalServerError)
+		return nil
+	}
+	a := r.GetRoute()
+	if a == nil {
+		a = &routev3.RouteAction{}
+		r.Action = &routev3.Route_Route{Route: a}
+	}
+	if len(to) == 1 {
+		a.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: to[0].Cluster}
+		return Retry(a, Safe(r.GetMatch()))
+	}
+	w := &routev3.WeightedCluster{}
+	for _, s := range to {
+		if s.Missing {
+			a.ClusterNotFoundResponseCode = routev3.RouteAction_INTERNAL_SERVER_ERROR
+		}
+		w.Clusters = append(w.Clusters, &routev3.WeightedCluster_ClusterWeight{Name: s.Cluster, Weight: wrapperspb.UInt32(s.Weight)})
+	}
+	a.ClusterSpecifier = &routev3.RouteAction_WeightedClusters{WeightedClusters: w}
+	return Retry(a, Safe(r.GetMatch()))
+}

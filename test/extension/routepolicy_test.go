@@ -1,0 +1,308 @@
+//go:build integration
+
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package extension_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+)
+
+const (
+	// fromTailnet is the listener that takes the PROXY protocol.
+	fromTailnet = "http://127.0.0.1:8889/"
+
+	// An operator of the example, and another device.
+	operator, stranger = "100.64.0.7", "100.64.1.7"
+
+	// effect is how soon a policy must take effect.
+	effect = 5 * time.Second
+)
+
+// TestRoutePolicies shows that policies do what they say in a real Envoy, and nothing
+// more.
+func TestRoutePolicies(t *testing.T) {
+	w := newWorld(t)
+	w.serve(t, "192.0.2.30:8000", http.HandlerFunc(tells))
+	w.serve(t, "192.0.2.31:8000", says("canary"))
+	w.apply(t, "routepolicy.yaml")
+	w.answers(t, "web.example.com/admin", "/admin ")
+	w.answers(t, "plain.example.com/admin", "/admin ")
+
+	w.create(t, exampleOf(t, "route-policy.yaml"))
+	w.said(t, "web", map[string]string{"Gateway/default/gw": "True/Accepted"})
+
+	t.Run("Denies", func(t *testing.T) {
+		w.until(t, w.asks(asked{path: "admin/users"}, "403"))
+		w.until(t, w.asks(asked{path: "admin?x=/"}, "403"))
+		w.until(t, w.asks(asked{path: "administration"}, "200 /administration "))
+	})
+	t.Run("LeavesOthers", func(t *testing.T) { w.until(t, w.asks(asked{host: "plain.example.com", path: "admin"}, "200 /admin ")) })
+	t.Run("Redirects", func(t *testing.T) {
+		w.until(t, w.asks(asked{path: "old?q=1"}, "301 http://web.example.com/new?q=1"))
+		w.until(t, w.asks(asked{path: "old/more"}, "200 /old/more "))
+	})
+	t.Run("Routes", func(t *testing.T) {
+		w.until(t, w.asks(asked{header: http.Header{"X-Canary": {"yes"}}}, "200 canary"))
+		w.until(t, w.asks(asked{header: http.Header{"X-Canary": {"no"}}}, "200 / "))
+	})
+	t.Run("TimesOut", func(t *testing.T) {
+		w.until(t, w.asks(asked{path: "reports/slow"}, "504"))
+	})
+	t.Run("KnowsDevices", func(t *testing.T) { knowsDevices(t, w) })
+	t.Run("TakesEffect", func(t *testing.T) { takesEffect(t, w) })
+	t.Run("GRPC", func(t *testing.T) { deniesGRPC(t, w) })
+	t.Run("Conflicts", func(t *testing.T) { conflicts(t, w) })
+	t.Run("Gone", func(t *testing.T) {
+		w.remove(t, policyNamed("web"))
+		w.until(t, w.asks(asked{path: "admin"}, "200 /admin "))
+		w.until(t, w.asks(asked{path: "old"}, "200 /old "))
+	})
+}
+
+// tells which path was asked for, and whether by an operator. A slow report never comes.
+func tells(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/reports/slow" {
+		<-r.Context().Done()
+		return
+	}
+	fmt.Fprint(w, r.URL.Path, " ", r.Header.Get("X-Operator")) // Who is gone needs no answer.
+}
+
+// knowsDevices by the address that the proxies tell, and by nothing that a request says.
+func knowsDevices(t *testing.T, w *world) {
+	lies := http.Header{"X-Forwarded-For": {operator}, "X-Envoy-External-Address": {operator}, "Forwarded": {"for=" + operator}, "X-Operator": {"yes"}}
+	w.until(t, w.asks(asked{by: operator, path: "admin"}, "200 /admin yes"))
+	w.until(t, w.asks(asked{by: stranger, path: "admin"}, "403"))
+	w.until(t, w.asks(asked{by: stranger, path: "admin", header: lies}, "403"))
+	w.until(t, w.asks(asked{path: "admin", header: lies}, "403"))
+	w.until(t, w.asks(asked{by: stranger, path: "other"}, "200 /other "))
+}
+
+// takesEffect soon, also on a route that names nothing of ours, and while it is edited.
+func takesEffect(t *testing.T, w *world) {
+	began := time.Now()
+	w.create(t, policyOf(t, `{targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, name: plain}], rules: [
+{name: a, matches: [{path: {value: /closed}}], actions: [{type: Deny}]}]}`, "plain"))
+	w.until(t, w.asks(asked{host: "plain.example.com", path: "closed"}, "403"))
+	made := time.Since(began)
+	began = time.Now()
+	w.patch(t, policyNamed("plain"), `{"spec":{"rules":[{"name":"a","matches":[{"path":{"type":"PathPrefix","value":"/shut"}}],"actions":[{"type":"Deny"}]}]}}`)
+	w.until(t, w.asks(asked{host: "plain.example.com", path: "shut"}, "403"))
+	w.until(t, w.asks(asked{host: "plain.example.com", path: "closed"}, "200 /closed "))
+	edited := time.Since(began)
+	t.Logf("a policy takes effect after %s, and an edit of it after %s", made.Round(time.Millisecond), edited.Round(time.Millisecond))
+	if max(made, edited) > effect {
+		t.Errorf("a policy takes effect after %s, and an edit of it after %s: that is more than %s", made, edited, effect)
+	}
+	w.remove(t, policyNamed("plain"))
+	w.until(t, w.asks(asked{host: "plain.example.com", path: "shut"}, "200 /shut "))
+}
+
+// deniesGRPC by a policy of the Gateway, and the route's own goes before it.
+func deniesGRPC(t *testing.T, w *world) {
+	w.answersGRPC(t, "grpc.example.com", "192.0.2.10:8001")
+	w.create(t, policyOf(t, `{targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: gw, sectionName: http}], rules: [
+{name: a, matches: [{path: {value: /grpc.health.v1.Health}}], actions: [{type: Deny}]}]}`, "health"))
+	grpc := asked{host: "grpc.example.com", path: "grpc.health.v1.Health/Check"}
+	w.until(t, w.asks(grpc, "403"))
+	w.create(t, policyOf(t, `{targetRefs: [{group: gateway.networking.k8s.io, kind: GRPCRoute, name: grpc}], rules: [
+{name: a, actions: [{type: ResponseHeaderModifier, responseHeaderModifier: {set: [{name: x, value: 100%}]}}]}]}`, "open"))
+	w.answersGRPC(t, "grpc.example.com", "192.0.2.10:8001")
+	w.remove(t, policyNamed("health"))
+	w.remove(t, policyNamed("open"))
+}
+
+// conflicts are told on both sides, and what a policy names that is not there.
+func conflicts(t *testing.T, w *world) {
+	w.create(t, policyOf(t, `{targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, name: web}], rules: [
+{name: late, matches: [{path: {value: /admin/late}}], actions: [{type: Redirect, redirect: {path: /}}]}]}`, "late"))
+	w.said(t, "late", map[string]string{"Gateway/default/gw": "False/Conflicted"})
+	w.until(t, func(ctx context.Context) error {
+		want := map[string][]gatewayv1alpha1.RoutePolicyConflict{
+			"late": {{Type: gatewayv1alpha1.PriorityConflict, Rule: "late", OtherPolicy: "default/web", OtherRule: "closed"}},
+			"web":  {{Type: gatewayv1alpha1.PriorityConflict, Rule: "closed", Prevails: true, OtherPolicy: "default/late", OtherRule: "late"}},
+		}
+		for name, want := range want {
+			p, err := w.policy(ctx, name)
+			if err != nil {
+				return err
+			}
+			if diff := cmp.Diff(want, p.Status.PolicyConflicts); diff != "" {
+				return errors.Errorf("conflicts of %s: -want, +got:\n%s", name, diff)
+			}
+		}
+		return nil
+	})
+	// A higher priority decides.
+	w.patch(t, policyNamed("late"), `{"spec":{"rules":[{"name":"late","priority":10,"matches":[{"path":{"type":"PathPrefix","value":"/admin/late"}}],"actions":[{"type":"Redirect","redirect":{"path":"/"}}]}]}}`)
+	w.said(t, "late", map[string]string{"Gateway/default/gw": "True/Accepted"})
+	w.until(t, w.asks(asked{path: "admin/late"}, "302 http://web.example.com/"))
+	w.patch(t, policyNamed("late"), `{"spec":{"targetRefs":[{"group":"gateway.networking.k8s.io","kind":"HTTPRoute","name":"gone"}]}}`)
+	w.said(t, "late", map[string]string{"HTTPRoute/default/gone": "False/TargetNotFound"})
+	w.until(t, w.asks(asked{path: "admin/late"}, "403"))
+	w.remove(t, policyNamed("late"))
+}
+
+// An asked is a request. The zero value is for / of the example's host.
+type asked struct {
+	// by is the client's address by the PROXY protocol. Empty asks the other listener.
+	by         string
+	host, path string
+	header     http.Header
+}
+
+// asks returns a check that a request by a connection of its own is answered so: by a
+// status, and the body of a 200 or the location of a redirect.
+func (w *world) asks(a asked, want string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		url, dial := gateway, w.Dial
+		if a.by != "" {
+			url, dial = fromTailnet, func(ctx context.Context, network, addr string) (net.Conn, error) {
+				c, err := w.Dial(ctx, network, addr)
+				if err == nil {
+					_, err = fmt.Fprintf(c, "PROXY TCP4 %s 127.0.0.1 40000 8889\r\n", a.by)
+				}
+				return c, err
+			}
+		}
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+a.path, nil)
+		if err != nil {
+			return err
+		}
+		if req.Host = a.host; a.host == "" {
+			req.Host = "web.example.com"
+		}
+		if a.header != nil {
+			req.Header = a.header.Clone()
+		}
+		c := &http.Client{
+			Transport:     &http.Transport{DialContext: dial, DisableKeepAlives: true},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}
+		rsp, err := c.Do(req)
+		if err != nil {
+			return err
+		}
+		defer rsp.Body.Close() // Only read.
+		b, err := io.ReadAll(rsp.Body)
+		if err != nil {
+			return err
+		}
+		got := fmt.Sprint(rsp.StatusCode)
+		switch {
+		case rsp.StatusCode == http.StatusOK:
+			got += " " + string(b)
+		case rsp.Header.Get("Location") != "":
+			got += " " + rsp.Header.Get("Location")
+		}
+		if got != want {
+			return errors.Errorf("%+v is answered %q, not %q", a, got, want)
+		}
+		return nil
+	}
+}
+
+// exampleOf a policy, in the tests' namespace.
+func exampleOf(t *testing.T, file string) *unstructured.Unstructured {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("..", "..", "examples", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(strings.ReplaceAll(string(b), "namespace: quickstart", "namespace: default")), u); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func policyNamed(name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(gatewayv1alpha1.SchemeGroupVersion.WithKind(gatewayv1alpha1.TailscaleRoutePolicyKind))
+	u.SetNamespace("default")
+	u.SetName(name)
+	return u
+}
+
+func policyOf(t *testing.T, spec, name string) *unstructured.Unstructured {
+	t.Helper()
+	j, err := yaml.YAMLToJSON([]byte(spec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, in := policyNamed(name), map[string]any{}
+	if err := json.Unmarshal(j, &in); err != nil {
+		t.Fatal(err)
+	}
+	u.Object["spec"] = in
+	return u
+}
+
+func (w *world) create(t *testing.T, u *unstructured.Unstructured) {
+	t.Helper()
+	if err := w.kube.Create(t.Context(), u); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) policy(ctx context.Context, name string) (*gatewayv1alpha1.TailscaleRoutePolicy, error) {
+	u := policyNamed(name)
+	if err := w.kube.Get(ctx, client.ObjectKeyFromObject(u), u); err != nil {
+		return nil, err
+	}
+	p := &gatewayv1alpha1.TailscaleRoutePolicy{}
+	return p, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, p)
+}
+
+// said waits until a policy says of its newest spec, by ancestor, whether it is accepted.
+func (w *world) said(t *testing.T, name string, want map[string]string) {
+	t.Helper()
+	w.until(t, func(ctx context.Context) error {
+		p, err := w.policy(ctx, name)
+		if err != nil {
+			return err
+		}
+		got := map[string]string{}
+		for _, a := range p.Status.Ancestors {
+			of := strings.Join([]string{string(*a.AncestorRef.Kind), string(*a.AncestorRef.Namespace), string(a.AncestorRef.Name)}, "/")
+			for _, c := range a.Conditions {
+				got[of] = string(c.Status) + "/" + c.Reason
+				if c.ObservedGeneration != p.Generation {
+					got[of] += " of another generation"
+				}
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			return errors.Errorf("ancestors of %s: -want, +got:\n%s", name, diff)
+		}
+		// What is accepted has a rule that acts.
+		acts := slices.ContainsFunc(p.Status.Rules, func(r gatewayv1alpha1.RoutePolicyRuleStatus) bool { return r.Active })
+		if wants := strings.Contains(fmt.Sprint(want), "True"); acts != wants {
+			return errors.Errorf("rules of %s: %v", name, p.Status.Rules)
+		}
+		return nil
+	})
+}
