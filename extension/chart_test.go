@@ -220,8 +220,8 @@ func TestChartRoles(t *testing.T) {
 	}
 	want := map[string][]string{
 		// What it writes.
-		"tailscalerevisions.gateway.tailscale.com":    {"create", "delete", "get", "list", "patch", "watch"},
-		"healthreports.tailnet.gateway.tailscale.com": {"create", "delete", "list", "patch"},
+		"tailscalerevisions.gateway.tailscale.com":            {"create", "delete", "get", "list", "patch", "watch"},
+		"healthreports.tailnet.gateway.tailscale.com":         {"create", "delete", "list", "patch"},
 		"tailscaleroutepolicies/status.gateway.tailscale.com": {"patch"},
 		"events.": {"create", "patch"},
 	}
@@ -232,6 +232,7 @@ func TestChartRoles(t *testing.T) {
 		}
 		want[resource(gvk)] = []string{"get", "list", "watch"}
 	}
+	want["discoveries.tailnet.gateway.tailscale.com"] = want["tailscalerevisions.gateway.tailscale.com"]
 	if diff := cmp.Diff(want, allowed(t, "anchors=false", "gateways=false")); diff != "" {
 		t.Errorf("what the extension does without anchors and TailscaleGateways: -want allowed, +allowed:\n%s", diff)
 	}

@@ -37,6 +37,9 @@ func (w *world) putRoutePolicy(o *gatewayv1alpha1.TailscaleRoutePolicy, n types.
 				delete(w.attachedTo, t.whole())
 			}
 		}
+		for q := range old.Discoveries() {
+			delete(w.asks, q)
+		}
 	}
 	d.policies[n] = struct{}{}
 	if gone {
@@ -45,6 +48,9 @@ func (w *world) putRoutePolicy(o *gatewayv1alpha1.TailscaleRoutePolicy, n types.
 	}
 	p := parseRoutePolicy(o)
 	w.routePolicies[n] = p
+	for q := range p.Discoveries() {
+		w.asks[q] = n
+	}
 	for _, t := range p.Targets {
 		if w.attachedTo[t.whole()] == nil {
 			w.attachedTo[t.whole()] = map[types.NamespacedName]struct{}{}
@@ -118,6 +124,8 @@ func (s *Store) advancePolicy(c *change, n types.NamespacedName, todo map[consum
 		for _, t := range p.Targets {
 			now.Targets = append(now.Targets, s.world.attachment(t.PolicyTarget))
 		}
+		now.Rules = slices.Clone(p.Rules)
+		s.world.resolve(now)
 	}
 	if reflect.DeepEqual(old, now) {
 		return
@@ -133,13 +141,13 @@ func (s *Store) advancePolicy(c *change, n types.NamespacedName, todo map[consum
 	s.names(policyKey(n), policyConsumers(old), policyConsumers(now), todo)
 }
 
-// policySum leaves out the generation: a change of what nothing is made of is none.
+// policySum leaves out what nothing is made of.
 func policySum(p *RoutePolicy) any {
 	if p == nil {
 		return nil
 	}
 	out := *p
-	out.Generation = 0
+	out.Generation, out.Notices, out.Devices = 0, nil, nil
 	return out
 }
 

@@ -102,6 +102,7 @@ func parsePolicyMatch(in *gatewayv1alpha1.RoutePolicyMatch) (PolicyMatch, error)
 		if out.Clients, err = parseClients(in.TailnetDevice.Addresses); err != nil {
 			return out, err
 		}
+		out.Devices = queryOf(in.TailnetDevice)
 	}
 	return out, nil
 }
@@ -123,8 +124,11 @@ func checkHeader(name, value string) error {
 	return nil
 }
 
-// parseClients of addresses and ranges.
+// parseClients of addresses and ranges. Nil if there are none.
 func parseClients(in []string) ([]netip.Prefix, error) {
+	if len(in) == 0 {
+		return nil, nil
+	}
 	out := make([]netip.Prefix, 0, len(in))
 	for _, s := range in {
 		if a, err := netip.ParseAddr(s); err == nil {

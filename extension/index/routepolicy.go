@@ -56,6 +56,24 @@ type RoutePolicy struct {
 
 	// Rules in their order, with those that cannot be used.
 	Rules []*PolicyRule
+
+	// Notices tell, by rule, why not all of its devices are known, and Devices how many
+	// are. Both are for people.
+	Notices map[string]string
+	Devices map[string]int32
+}
+
+// Discoveries that look for the devices of rules, by name.
+func (p *RoutePolicy) Discoveries() map[types.NamespacedName]*DeviceQuery {
+	out := map[types.NamespacedName]*DeviceQuery{}
+	for _, r := range p.Rules {
+		for _, m := range r.Matches {
+			if m.Devices != nil && r.Problem == "" {
+				out[m.Devices.Discovery(p.Name)] = m.Devices
+			}
+		}
+	}
+	return out
 }
 
 // A PolicyRule does something to the requests that it matches.
@@ -87,6 +105,9 @@ type PolicyRule struct {
 // A PolicyMatch is met by a request that meets all of it.
 type PolicyMatch struct {
 	Match
+
+	// Devices of a tailnet that may ask. They are among Clients.
+	Devices *DeviceQuery
 
 	// Clients are the addresses of which the client has one, sorted. Nil means any
 	// client, and none that nobody is meant.

@@ -78,6 +78,7 @@ func Kinds() map[string]client.Object {
 		kindRoutePolicy:        &gatewayv1alpha1.TailscaleRoutePolicy{},
 		"ProxySet":             &tailnetv1alpha1.ProxySet{},
 		"ServiceAttachment":    &tailnetv1alpha1.ServiceAttachment{},
+		"Discovery":            &tailnetv1alpha1.Discovery{},
 		kindService:            &corev1.Service{},
 		"EndpointSlice":        &discoveryv1.EndpointSlice{},
 		kindConfigMap:          &corev1.ConfigMap{},
@@ -127,6 +128,8 @@ func strip(in any) (any, error) {
 		stripEndpointsStatus(o)
 	case *gatewayv1alpha1.TailscaleGateway:
 		o.Status = gatewayv1alpha1.TailscaleGatewayStatus{}
+	case *tailnetv1alpha1.Discovery:
+		stripDiscovery(o)
 	case *gatewayv1alpha1.TailscaleRevision:
 		o.Status = gwapiv1.PolicyStatus{}
 	case *corev1.Service:
@@ -335,8 +338,11 @@ func (s *Source) watchKind(ctx context.Context, kind string, o client.Object) er
 func same(old, now any) bool {
 	a, ok := old.(client.Object)
 	b, also := now.(client.Object)
+	if ok && also && !sameFound(a, b) {
+		return false
+	}
 	if e, ok := now.(*gatewayv1alpha1.TailscaleEndpoints); ok {
-		// The one status that is read.
+		// A status that is read.
 		was, isOne := old.(*gatewayv1alpha1.TailscaleEndpoints)
 		if !isOne || !maps.Equal(offline(was), offline(e)) {
 			return false

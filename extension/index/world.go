@@ -95,6 +95,10 @@ type world struct {
 	attachedTo    map[PolicyTarget]map[types.NamespacedName]struct{}
 	sites         map[RouteKey]*site
 
+	// found is what Discoveries found for policies, and asks which policy one is for.
+	found map[types.NamespacedName]*found
+	asks  map[types.NamespacedName]types.NamespacedName
+
 	services    map[types.NamespacedName]*gatewayv1alpha1.TailscaleServicesSpec
 	endpoints   map[types.NamespacedName]*gatewayv1alpha1.TailscaleEndpointsSpec
 	proxySets   group[*tailnetv1alpha1.ProxySetSpec]
@@ -134,6 +138,8 @@ func newWorld() *world {
 		routePolicies: map[types.NamespacedName]*RoutePolicy{},
 		attachedTo:    map[PolicyTarget]map[types.NamespacedName]struct{}{},
 		sites:         map[RouteKey]*site{},
+		found:         map[types.NamespacedName]*found{},
+		asks:          map[types.NamespacedName]types.NamespacedName{},
 
 		services:    map[types.NamespacedName]*gatewayv1alpha1.TailscaleServicesSpec{},
 		endpoints:   map[types.NamespacedName]*gatewayv1alpha1.TailscaleEndpointsSpec{},
@@ -218,6 +224,8 @@ func (w *world) put(c Change, d *dirty) error {
 		w.moved(PolicyTarget{NamespacedName: n}, d)
 	case *gwapiv1.ListenerSet:
 		w.putListenerSet(o, n, c.Gone, d)
+	case *tailnetv1alpha1.Discovery:
+		w.putDiscovery(o, n, c.Gone, d)
 	case *gatewayv1alpha1.TailscaleRoutePolicy:
 		w.putRoutePolicy(o, n, c.Gone, d)
 	case *unstructured.Unstructured:

@@ -98,9 +98,12 @@ func stateOf(p *index.RoutePolicy, idle map[index.PolicyTarget]map[*index.Policy
 		}
 		switch {
 		case s.Active:
-			s.Message = ""
+			s.Message = p.Notices[r.Name]
 		case s.Message == "":
 			s.Message = "No target is there"
+		}
+		if n, ok := p.Devices[r.Name]; ok {
+			s.Devices = &n
 		}
 		out.rules = append(out.rules, s)
 	}

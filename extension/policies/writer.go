@@ -30,7 +30,8 @@ const (
 	timeout = 10 * time.Second
 )
 
-// A Writer keeps the status of policies up to date while it runs.
+// A Writer keeps the status of policies up to date while it runs, and what looks for the
+// devices that they name.
 type Writer struct {
 	store   *index.Store
 	objects client.Reader
@@ -76,6 +77,10 @@ func (w *Writer) Run(ctx context.Context) {
 // write what is not said yet, and tell whether all is.
 func (w *Writer) write(ctx context.Context, s *index.Snapshot) bool {
 	all := true
+	if err := w.seek(ctx, s); err != nil && ctx.Err() == nil {
+		w.log.Info("Cannot look for devices of TailscaleRoutePolicies, and will try again", "error", err)
+		all = false
+	}
 	for n, st := range states(s) {
 		if err := w.settle(ctx, n, st); err != nil && ctx.Err() == nil {
 			w.log.Info("Cannot tell what becomes of a TailscaleRoutePolicy, and will try again", "policy", n, "error", err)

@@ -62,12 +62,12 @@ func Find(p *v1alpha1.DiscoveryParameters, t Tailnet) ([]v1alpha1.Discovered, in
 	}
 	if Looks(p, v1alpha1.DiscoverDevices) {
 		for i := range t.Devices {
-			if d := &t.Devices[i]; d.ConnectedToControl || !p.OnlineOnly {
+			if d := &t.Devices[i]; (d.ConnectedToControl || !p.OnlineOnly) && owned(d, p.Users) {
 				take(device(d))
 			}
 		}
 	}
-	if Looks(p, v1alpha1.DiscoverServices) {
+	if Looks(p, v1alpha1.DiscoverServices) && len(p.Users) == 0 {
 		for i := range t.Services {
 			take(service(&t.Services[i], t.Domain))
 		}
@@ -80,6 +80,14 @@ func Find(p *v1alpha1.DiscoveryParameters, t Tailnet) ([]v1alpha1.Discovered, in
 		limit = DefaultMaxResults
 	}
 	return out[:min(len(out), limit)], len(out)
+}
+
+// owned tells whether a device is of one of the users. Nobody said means anybody.
+func owned(d *tailscale.Device, users []string) bool {
+	if len(users) == 0 {
+		return true
+	}
+	return len(d.Tags) == 0 && slices.ContainsFunc(users, func(u string) bool { return strings.EqualFold(u, d.User) })
 }
 
 func device(d *tailscale.Device) v1alpha1.Discovered {

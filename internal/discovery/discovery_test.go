@@ -21,9 +21,9 @@ var seen = time.Date(2026, 11, 21, 10, 0, 0, 123, time.UTC)
 var tailnet = Tailnet{
 	Domain: "tail1.ts.net",
 	Devices: []tailscale.Device{
-		{NodeID: "n2", Name: "api-b.tail1.ts.net", ConnectedToControl: true, Addresses: []string{"fd7a::2", "100.64.0.2"}, Tags: []string{"tag:prod", "tag:api"}},
+		{NodeID: "n2", Name: "api-b.tail1.ts.net", User: "tagged-devices", ConnectedToControl: true, Addresses: []string{"fd7a::2", "100.64.0.2"}, Tags: []string{"tag:prod", "tag:api"}},
 		{NodeID: "n1", Name: "api-a.tail1.ts.net", LastSeen: &tsclient.Time{Time: seen}, Addresses: []string{"100.64.0.1", "fd7a::1"}, Tags: []string{"tag:api"}},
-		{NodeID: "n3", Name: "Laptop.tail1.ts.net", ConnectedToControl: true, Addresses: []string{"100.64.0.3"}},
+		{NodeID: "n3", Name: "Laptop.tail1.ts.net", User: "Amelie@example.com", ConnectedToControl: true, Addresses: []string{"100.64.0.3"}},
 	},
 	Services: []tailscale.Service{
 		{Name: "svc:web", Addrs: []string{"fd7a::9", "100.96.0.1"}, Ports: []string{"tcp:80", "tcp:443"}, Tags: []string{"tag:prod"}},
@@ -50,6 +50,8 @@ func TestFind(t *testing.T) {
 		"In":           {reason: "One of the values is enough.", p: v1alpha1.DiscoveryParameters{TagSelectors: []v1alpha1.TagSelector{sel("In", "", "tag:prod", "tag:none")}}, want: []string{"api-b", "svc:web"}, count: 2},
 		"NotIn":        {reason: "None of the values may be there.", p: v1alpha1.DiscoveryParameters{TagSelectors: []v1alpha1.TagSelector{sel("NotIn", "", "tag:prod", "tag:api")}}, want: []string{"Laptop", "svc:api-x"}, count: 2},
 		"ExistsAndNot": {reason: "All selectors must be met.", p: v1alpha1.DiscoveryParameters{TagSelectors: []v1alpha1.TagSelector{sel("Exists", "tag:api"), sel("DoesNotExist", "tag:prod")}}, want: []string{"api-a"}, count: 1},
+		"Users":        {reason: "A user's devices are found, and nobody's services.", p: v1alpha1.DiscoveryParameters{Users: []string{"amelie@example.com", "bob@example.com"}}, want: []string{"Laptop"}, count: 1},
+		"OtherUsers":   {reason: "Tagged devices are nobody's.", p: v1alpha1.DiscoveryParameters{Users: []string{"tagged-devices"}}},
 		"OnlineOnly":   {reason: "Devices that are away are left out.", p: v1alpha1.DiscoveryParameters{OnlineOnly: true, Sources: []v1alpha1.DiscoverySource{"Devices"}}, want: []string{"Laptop", "api-b"}, count: 2},
 		"MaxResults":   {reason: "What is listed is bounded, what is counted is not.", p: v1alpha1.DiscoveryParameters{MaxResults: 2}, want: []string{"Laptop", "api-a"}, count: 5},
 	}

@@ -82,6 +82,12 @@ func HealthReport(kind, name string) string { return Child(strings.ToLower(kind)
 // GatewayReport is the name of the GatewayReport of a TailscaleGateway.
 func GatewayReport(name string) string { return Child("tailscalegateway", name) }
 
+// RoutePolicyDiscovery is the name of the Discovery that looks for devices of a
+// TailscaleRoutePolicy. What it looks for is a hash.
+func RoutePolicyDiscovery(policy, query string) string {
+	return Child("tailscaleroutepolicy", policy, query)
+}
+
 func join(limit int, hash bool, parts []string) string {
 	joined := strings.Join(parts, "-")
 	name := strings.Map(dnsLabelRune, strings.ToLower(joined))

@@ -22,12 +22,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
 const (
@@ -72,6 +75,7 @@ func TestRoutePolicies(t *testing.T) {
 		w.until(t, w.asks(asked{path: "reports/slow"}, "504"))
 	})
 	t.Run("KnowsDevices", func(t *testing.T) { knowsDevices(t, w) })
+	t.Run("FindsDevices", func(t *testing.T) { findsDevices(t, w) })
 	t.Run("TakesEffect", func(t *testing.T) { takesEffect(t, w) })
 	t.Run("GRPC", func(t *testing.T) { deniesGRPC(t, w) })
 	t.Run("Conflicts", func(t *testing.T) { conflicts(t, w) })
@@ -99,6 +103,107 @@ func knowsDevices(t *testing.T, w *world) {
 	w.until(t, w.asks(asked{by: stranger, path: "admin", header: lies}, "403"))
 	w.until(t, w.asks(asked{path: "admin", header: lies}, "403"))
 	w.until(t, w.asks(asked{by: stranger, path: "other"}, "200 /other "))
+}
+
+// findsDevices by what a tailnet says of them: the test says it, in place of the provider.
+func findsDevices(t *testing.T, w *world) {
+	u := exampleOf(t, "route-policy-devices.yaml")
+	w.create(t, u)
+	staff := func(by string) asked { return asked{by: by, path: "staff"} }
+	w.until(t, w.asks(staff(operator), "403"))
+	w.until(t, func(ctx context.Context) error {
+		p, err := w.policy(ctx, "staff")
+		if err == nil && (len(p.Status.Rules) != 3 || !strings.Contains(p.Status.Rules[0].Message, "not known yet")) {
+			err = errors.Errorf("rules: %+v", p.Status.Rules)
+		}
+		return err
+	})
+	looks := map[string]tailnetv1alpha1.DiscoveryParameters{}
+	w.until(t, func(ctx context.Context) error {
+		clear(looks)
+		for _, d := range w.searches(ctx, t) {
+			looks[d.Name] = d.Spec.ForProvider
+			if ref := d.Spec.ProviderConfigReference; ref.Kind != "ClusterProviderConfig" || ref.Name != "quickstart" {
+				return errors.Errorf("%s looks by %v", d.Name, ref)
+			}
+		}
+		if len(looks) != 2 {
+			return errors.Errorf("there are %d Discoveries, not one for each of two matches", len(looks))
+		}
+		return nil
+	})
+	for n, p := range looks {
+		switch {
+		case len(p.Users) == 1 && p.Users[0] == "amelie@example.com":
+			w.finds(t, n, operator)
+		case len(p.TagSelectors) == 1 && slices.Equal(p.Include, []string{"build-*"}):
+			w.finds(t, n, "100.64.1.8", "100.99.0.8")
+		default:
+			t.Errorf("%s looks for %+v", n, p)
+		}
+	}
+	w.until(t, w.asks(staff(operator), "200 /staff "))
+	w.until(t, w.asks(staff("100.64.1.8"), "200 /staff "))
+	// The match wants an address of a range as well.
+	w.until(t, w.asks(staff("100.99.0.8"), "403"))
+	w.until(t, w.asks(staff(stranger), "403"))
+	w.said(t, "staff", map[string]string{"Gateway/default/gw": "True/Accepted"})
+
+	began := time.Now()
+	for n, p := range looks {
+		if len(p.Users) > 0 {
+			w.finds(t, n)
+		}
+	}
+	w.until(t, w.asks(staff(operator), "403"))
+	t.Logf("a device that is gone is denied after %s", time.Since(began).Round(time.Millisecond))
+
+	// What nobody asks for any more is not looked for.
+	w.patch(t, policyNamed("staff"), `{"spec":{"rules":[{"name":"closed","matches":[{"path":{"type":"PathPrefix","value":"/staff"}}],"actions":[{"type":"Deny"}]}]}}`)
+	w.until(t, func(ctx context.Context) error {
+		if n := len(w.searches(ctx, t)); n > 0 {
+			return errors.Errorf("there are still %d Discoveries", n)
+		}
+		return nil
+	})
+	w.remove(t, policyNamed("staff"))
+}
+
+// searches are the Discoveries of policies.
+func (w *world) searches(ctx context.Context, t *testing.T) []tailnetv1alpha1.Discovery {
+	t.Helper()
+	l := &unstructured.UnstructuredList{}
+	l.SetGroupVersionKind(tailnetv1alpha1.SchemeGroupVersion.WithKind("DiscoveryList"))
+	if err := w.kube.List(ctx, l, client.HasLabels{index.RoutePolicyLabel}); err != nil {
+		t.Fatal(err)
+	}
+	out := make([]tailnetv1alpha1.Discovery, len(l.Items))
+	for i := range l.Items {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(l.Items[i].Object, &out[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+// finds has a Discovery say which devices it found, one for each address.
+func (w *world) finds(t *testing.T, name string, addresses ...string) {
+	t.Helper()
+	found := []any{}
+	for i, a := range addresses {
+		found = append(found, map[string]any{"source": "Devices", "name": fmt.Sprintf("device-%d", i), "addresses": []any{a}})
+	}
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"atProvider": map[string]any{"count": len(found), "discovered": found}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(tailnetv1alpha1.SchemeGroupVersion.WithKind(tailnetv1alpha1.DiscoveryKind))
+	u.SetNamespace("default")
+	u.SetName(name)
+	if err := w.kube.Status().Patch(t.Context(), u, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // takesEffect soon, also on a route that names nothing of ours, and while it is edited.

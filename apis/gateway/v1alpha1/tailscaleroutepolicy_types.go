@@ -89,7 +89,41 @@ type RoutePolicyMatch struct {
 
 // A TailnetDeviceMatch is met by a device that meets all of it.
 // +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:XValidation:rule="(has(self.tags) || has(self.hostnames) || has(self.users)) == has(self.tailnet)",message="tags, hostnames and users need the tailnet, which is for nothing else"
 type TailnetDeviceMatch struct {
+	// Tailnet that has the device: the name of a TailscaleTailnet, which must allow the
+	// namespace.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Tailnet string `json:"tailnet,omitempty"`
+
+	// Tags of which the device has one.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=set
+	// +optional
+	Tags []Tag `json:"tags,omitempty"`
+
+	// Hostnames are patterns of which one matches the device's name, or its DNS name:
+	// * stands for any characters, ? for one.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	// +listType=set
+	// +optional
+	Hostnames []string `json:"hostnames,omitempty"`
+
+	// Users of whom one owns the device, by login name. Tagged devices are nobody's.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=254
+	// +listType=set
+	// +optional
+	Users []string `json:"users,omitempty"`
+
 	// Addresses of which the device has one: IP addresses, and ranges of them such as
 	// 100.64.0.0/16.
 	// +kubebuilder:validation:MinItems=1
@@ -261,6 +295,10 @@ type RoutePolicyRuleStatus struct {
 	// Message says why it does not, or not as asked for.
 	// +optional
 	Message string `json:"message,omitempty"`
+
+	// Devices that its matches found in tailnets.
+	// +optional
+	Devices *int32 `json:"devices,omitempty"`
 }
 
 // A TailscaleRoutePolicyStatus is what is known of a policy.

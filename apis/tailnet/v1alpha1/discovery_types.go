@@ -84,6 +84,15 @@ type DiscoveryParameters struct {
 	// +optional
 	TagSelectors []TagSelector `json:"tagSelectors,omitempty"`
 
+	// Users of whom one must own the device, by login name, in any case. Tagged devices
+	// and services are nobody's.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=254
+	// +optional
+	Users []string `json:"users,omitempty"`
+
 	// OnlineOnly leaves out devices that are not connected.
 	// +optional
 	OnlineOnly bool `json:"onlineOnly,omitempty"`

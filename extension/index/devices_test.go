@@ -1,0 +1,100 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// TestDevices follows what Discoveries find for a policy, and tells its Gateway.
+func TestDevices(t *testing.T) {
+	const rule = `{name: a, actions: [{type: Deny}], matches: [{tailnetDevice: {tailnet: corp, tags: ["tag:b", "tag:a"], addresses: [100.64.0.0/24, "fd7a::/16"]}}]}`
+	gw := types.NamespacedName{Namespace: "infra", Name: "gw"}
+	s := NewStore()
+	apply(t, s, false, routeToWeb, policyOf("p", rule))
+	rules := func() *PolicyRule {
+		return s.Snapshot().AttachedRules(PolicyTarget{Route: KindHTTPRoute, NamespacedName: name("web")})[0]
+	}
+	p := s.Snapshot().policies[name("p")]
+	var search types.NamespacedName
+	for n, q := range p.Discoveries() {
+		search = n
+		if diff := cmp.Diff(&DeviceQuery{Tailnet: "corp", Tags: []string{"tag:a", "tag:b"}}, q); diff != "" {
+			t.Errorf("what is looked for: -want, +got:\n%s", diff)
+		}
+	}
+	found := func(labels, status string) string {
+		return "apiVersion: tailnet.gateway.tailscale.com/v1alpha1\nkind: Discovery\nmetadata: {name: " + search.Name + ", namespace: " + search.Namespace +
+			", generation: 1, labels: {" + labels + "}}\nspec: {forProvider: {}}\nstatus: " + status + "\n"
+	}
+	const ours = RoutePolicyLabel + `: ""`
+	cases := []struct {
+		reason  string
+		doc     string
+		gone    bool
+		want    []netip.Prefix
+		notice  string
+		devices int32
+		same    bool
+	}{
+		{
+			reason: "Before anything was found nobody should match.", doc: found(ours, "{}"),
+			notice: "Devices are not known yet", same: true,
+		},
+		{
+			reason: "Why nothing is found should be told.",
+			doc:    found(ours, "{conditions: [{type: Synced, status: 'False', reason: ReconcileError, message: no tailnet, lastTransitionTime: null}]}"),
+			notice: "Devices are not known: no tailnet", same: true,
+		},
+		{
+			reason: "What was found should count, as far as it is in the ranges.",
+			doc:    found(ours, "{atProvider: {count: 2, discovered: [{source: Devices, name: b, addresses: [100.64.0.9, 'fd7a::9', word]}, {source: Devices, name: a, addresses: [100.64.0.7, 100.99.0.7]}]}}"),
+			want:   []netip.Prefix{netip.MustParsePrefix("100.64.0.7/32"), netip.MustParsePrefix("100.64.0.9/32"), netip.MustParsePrefix("fd7a::9/128")}, devices: 2,
+		},
+		{
+			reason: "That there are more should be told.",
+			doc:    found(ours, "{atProvider: {count: 2, truncated: true, discovered: [{source: Devices, name: a, addresses: [100.64.0.7]}]}}"),
+			want:   []netip.Prefix{netip.MustParsePrefix("100.64.0.7/32")}, devices: 1, notice: "2 devices match, and only 1 count; ask for fewer",
+		},
+		{
+			reason: "What nobody wrote for a policy should not count.",
+			doc:    found("", "{atProvider: {count: 1, discovered: [{source: Devices, name: a, addresses: [100.64.0.1]}]}}"),
+			notice: "Devices are not known yet",
+		},
+		{
+			reason: "It should be forgotten with the object.", doc: found(ours, "{}"), gone: true,
+			notice: "Devices are not known yet", same: true,
+		},
+	}
+	for _, tc := range cases {
+		before := s.Snapshot().GatewayDigest(gw)
+		apply(t, s, tc.gone, tc.doc)
+		if diff := cmp.Diff(tc.want, rules().Matches[0].Clients, cmpopts.EquateComparable(netip.Prefix{}), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
+		}
+		if rules().Matches[0].Clients == nil {
+			t.Errorf("%s Nil would be anybody.", tc.reason)
+		}
+		p := s.Snapshot().policies[name("p")]
+		if p.Notices["a"] != tc.notice || p.Devices["a"] != tc.devices {
+			t.Errorf("%s It says %q of %d devices, want %q of %d", tc.reason, p.Notices["a"], p.Devices["a"], tc.notice, tc.devices)
+		}
+		if same := before == s.Snapshot().GatewayDigest(gw); same != tc.same {
+			t.Errorf("%s The digest is the same: %t", tc.reason, same)
+		}
+	}
+	other := strings.Replace(rule, "tag:a", "tag:c", 1)
+	apply(t, s, false, policyOf("p", other))
+	for n := range s.Snapshot().policies[name("p")].Discoveries() {
+		if n == search {
+			t.Error("another query should have another Discovery")
+		}
+	}
+}
