@@ -118,6 +118,12 @@ var variants = map[string][]string{
 		"podLabels.team=edge", "priorityClassName=system-cluster-critical", "imagePullSecrets[0].name=registry", "nodeSelector.zone=a",
 		"tolerations[0].operator=Exists", "fullnameOverride=ts", "metrics.podMonitor.enabled=true", "metrics.podMonitor.labels.release=prometheus",
 	},
+	// What a TailscaleGateway's own extension is: the function that composes it is held
+	// against this.
+	"dedicated": {
+		"certificates.mode=Existing", "fullnameOverride=web-extension", "image.tag=v1.2.3", "hooks.trafficPolicy=Cluster",
+		"eds.target=10.96.0.6:5006", "extraArgs[0]=--only-gateway=envoy-gateway-system/eg",
+	},
 	"bare": {"certificates.mode=Existing", "anchors=false", "gateways=false", "networkPolicy.enabled=false", "replicas=1", "eds.target=dns:///eds.example:5006"},
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -17,11 +18,13 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
 const (
 	// leaseName of the Lease by which replicas settle who writes reports. The first of
-	// them were of health.
+	// them were of health. Those of one Gateway's have that of leaseOf.
 	leaseName = "tailscale-gateway-extension-health"
 
 	// Who does not renew the Lease for leaseTime has lost it; it is renewed within
@@ -39,8 +42,16 @@ type leader struct {
 	duties []func(ctx context.Context)
 }
 
+// leaseOf replicas that serve one Gateway alone, or all. A namespace may have several.
+func leaseOf(only *types.NamespacedName) string {
+	if only == nil {
+		return leaseName
+	}
+	return names.Child("tailscale-gateway-extension", only.Name)
+}
+
 // newLeader returns one whose Lease is in a namespace.
-func newLeader(cfg *rest.Config, namespace string) (*leader, error) {
+func newLeader(cfg *rest.Config, namespace, lease string) (*leader, error) {
 	leases, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make a client of the Kubernetes API")
@@ -50,7 +61,7 @@ func newLeader(cfg *rest.Config, namespace string) (*leader, error) {
 		return nil, errors.Wrap(err, "cannot tell the name of this host")
 	}
 	return &leader{lock: &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: leaseName},
+		LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: lease},
 		Client:     leases.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
 	}}, nil
@@ -65,7 +76,7 @@ func (l *leader) run(ctx context.Context, synced <-chan struct{}) error {
 	}
 	e, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: l.lock, LeaseDuration: leaseTime, RenewDeadline: renewTime, RetryPeriod: tryTime,
-		ReleaseOnCancel: true, Name: leaseName,
+		ReleaseOnCancel: true, Name: l.lock.Describe(),
 		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: l.lead, OnStoppedLeading: func() {}},
 	})
 	if err != nil {

@@ -11,11 +11,13 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/alecthomas/kong"
 	"go.uber.org/zap/zapcore"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -65,6 +67,8 @@ type CLI struct {
 
 	Gateways bool `help:"Write, for each TailscaleGateway with tailnets, a GatewayReport of the routes that its Gateway has accepted, and the HTTPRoutes that it asks to be generated. One replica does, as with HealthReports. Without it its routes are not shared." default:"true" negatable:"" env:"GATEWAYS" group:"Objects"`
 
+	OnlyGateway string `help:"NAMESPACE/NAME of a Gateway to serve alone, for a TailscaleGateway whose extensionServer this is. Nothing is read outside of that namespace, and no HealthReports are written. Without it all Gateways are served that have no extension of their own." name:"only-gateway" env:"ONLY_GATEWAY" placeholder:"NAMESPACE/NAME" group:"Objects"`
+
 	Probe     bool   `help:"Probe endpoints as Envoys do, and have those that fail come after all others. Envoys check them by themselves too: without it they go by that alone, failoverTimeout and failback delays mean nothing, and status tells nothing of endpoints." default:"true" negatable:"" env:"PROBE" group:"Health"`
 	Namespace string `help:"Namespace that this pod runs in, for the Lease by which replicas settle who writes HealthReports, GatewayReports and generated routes. Without it none are written, and status tells nothing of endpoints and routes." env:"POD_NAMESPACE" group:"Health"`
 
@@ -94,8 +98,20 @@ func (c *CLI) Validate() error {
 	if c.EDSClientCA != "" && c.EDSTLS == "" {
 		return errors.New("--eds-client-ca needs --eds-tls")
 	}
+	if ns, name, ok := strings.Cut(c.OnlyGateway, "/"); c.OnlyGateway != "" && (!ok || ns == "" || name == "" || strings.Contains(name, "/")) {
+		return errors.Errorf("--only-gateway %q is not NAMESPACE/NAME", c.OnlyGateway)
+	}
 	_, err := dialTarget(c.EDSTarget)
 	return err
+}
+
+// only is the Gateway that is served alone. It is nil if all are.
+func (c *CLI) only() *types.NamespacedName {
+	ns, name, ok := strings.Cut(c.OnlyGateway, "/")
+	if !ok {
+		return nil
+	}
+	return &types.NamespacedName{Namespace: ns, Name: name}
 }
 
 // Run the extension until it is told to end.

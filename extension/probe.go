@@ -31,7 +31,8 @@ type prober struct {
 	log    logging.Logger
 }
 
-// newProber returns one that tells nobody if there is no leader.
+// newProber returns one that tells nobody if there is no leader, or if it is for one
+// Gateway: another extension may tell of the same objects.
 func newProber(c *CLI, src *kubeSource, l *leader, store *index.Store, log logging.Logger) (*prober, error) {
 	p := &prober{store: store, log: log}
 	p.Prober = health.NewProber(store, health.Options{Log: log, Transition: func(of []index.TargetKey) {
@@ -39,7 +40,7 @@ func newProber(c *CLI, src *kubeSource, l *leader, store *index.Store, log loggi
 			p.writer.Changed(of)
 		}
 	}})
-	if !c.Probe || l == nil {
+	if !c.Probe || l == nil || c.only() != nil {
 		return p, nil
 	}
 	s, err := report.Scheme()

@@ -85,7 +85,7 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 	collectors := []prometheus.Collector{endpoints.Metrics(), prober.Metrics(), store.Metrics()}
 	var shared *gateways.Controller
 	if one != nil && c.Gateways {
-		shared, err = newGateways(kube, one, store, func(gateway string) observe.Hooks { return obs.Hooks(gateway) }, log)
+		shared, err = newGateways(c, kube, one, store, func(gateway string) observe.Hooks { return obs.Hooks(gateway) }, log)
 		if err != nil {
 			return err
 		}
@@ -188,7 +188,7 @@ func leaderOf(c *CLI, src source) (*leader, *kubeSource, error) {
 	if !ok || c.Namespace == "" {
 		return nil, nil, nil
 	}
-	l, err := newLeader(k.cfg, c.Namespace)
+	l, err := newLeader(k.cfg, c.Namespace, leaseOf(c.only()))
 	return l, k, err
 }
 

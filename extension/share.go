@@ -5,6 +5,7 @@ package main
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,7 +21,7 @@ import (
 
 // newGateways returns who does the extension's part of TailscaleGateways, as one of the
 // leader's duties.
-func newGateways(src *kubeSource, l *leader, store *index.Store, hooks func(gateway string) observe.Hooks, log logging.Logger) (*gateways.Controller, error) {
+func newGateways(c *CLI, src *kubeSource, l *leader, store *index.Store, hooks func(gateway string) observe.Hooks, log logging.Logger) (*gateways.Controller, error) {
 	s, err := index.Scheme()
 	if err != nil {
 		return nil, err
@@ -32,16 +33,23 @@ func newGateways(src *kubeSource, l *leader, store *index.Store, hooks func(gate
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make a client of the Kubernetes API")
 	}
-	c := gateways.NewController(src.informers, kube, gateways.Options{
+	o := gateways.Options{
 		Version: version.Version,
+		Only:    c.only(),
 		Permitted: func(r index.RouteKey, b index.BackendRef) bool {
 			return store.Snapshot().Permitted(r, b)
 		},
 		Hooks: func(gateway string) *tailnetv1alpha1.ReportedHooks { return reportedHooks(hooks(gateway)) },
 		Log:   log,
-	})
-	l.duties = append(l.duties, c.Write)
-	return c, nil
+	}
+	if o.Only == nil {
+		o.Dedicated = func(of map[types.NamespacedName]bool) {
+			store.Serve(func(n types.NamespacedName) bool { return !of[n] })
+		}
+	}
+	out := gateways.NewController(src.informers, kube, o)
+	l.duties = append(l.duties, out.Write)
+	return out, nil
 }
 
 func reportedHooks(h observe.Hooks) *tailnetv1alpha1.ReportedHooks {

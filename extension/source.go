@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -55,6 +56,10 @@ type source interface {
 }
 
 func newSource(c *CLI, store *index.Store, log logging.Logger) (source, error) {
+	only := c.only()
+	if only != nil {
+		store.Serve(func(n types.NamespacedName) bool { return n == *only })
+	}
 	if c.FromFiles != "" {
 		return newFileSource(c.FromFiles, store, log)
 	}
@@ -62,7 +67,11 @@ func newSource(c *CLI, store *index.Store, log logging.Logger) (source, error) {
 	if err != nil {
 		return nil, err
 	}
-	informers, err := index.NewCache(cfg)
+	var namespaces []string
+	if only != nil {
+		namespaces = append(namespaces, only.Namespace)
+	}
+	informers, err := index.NewCache(cfg, namespaces...)
 	if err != nil {
 		return nil, err
 	}

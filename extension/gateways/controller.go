@@ -46,6 +46,14 @@ type Options struct {
 	// Permitted tells whether a route may name a backend.
 	Permitted func(r index.RouteKey, b index.BackendRef) bool
 
+	// Only is the Gateway that this extension is for. Nil is for all that have none of
+	// their own.
+	Only *types.NamespacedName
+
+	// Dedicated is told which Gateways have an extension of their own, whenever others
+	// have. It may be nil.
+	Dedicated func(gateways map[types.NamespacedName]bool)
+
 	// Hooks that were asked for a Gateway, NAMESPACE/NAME. It returns nil for none.
 	Hooks func(gateway string) *tailnetv1alpha1.ReportedHooks
 
@@ -71,6 +79,9 @@ type Controller struct {
 	// mu guards what follows.
 	mu      sync.Mutex
 	watched map[string]bool
+
+	// dedicated are the Gateways that were told of.
+	dedicated map[types.NamespacedName]bool
 
 	// queue of what is to be looked at. Nil while another replica writes.
 	queue workqueue.TypedRateLimitingInterface[types.NamespacedName]
@@ -156,6 +167,10 @@ func (c *Controller) reconcile(ctx context.Context, n types.NamespacedName) erro
 	v, err := c.read(ctx, n)
 	if err != nil {
 		return err
+	}
+	if v.others {
+		c.metrics.set(n, nil)
+		return nil
 	}
 	if v.object == nil {
 		return errors.Join(c.writeRoutes(ctx, v, nil), c.removeReport(ctx, v))

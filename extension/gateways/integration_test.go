@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -38,11 +39,10 @@ import (
 // waitLimit is longer than any wait of a test that goes well.
 const waitLimit = time.Minute
 
-// A world is an API server, a Controller that watches it, and who plays Envoy Gateway.
+// A world is an API server, and who plays Envoy Gateway.
 type world struct {
-	*Controller
-
-	kube client.Client
+	kube   client.Client
+	config *rest.Config
 }
 
 // newWorld with the CRDs of Gateway API and of ours, and the namespaces shop and team. Ours
@@ -76,21 +76,30 @@ func newWorld(t *testing.T, claims bool) *world {
 			t.Fatal(err)
 		}
 	}
-	informers, err := index.NewCache(server.Config)
+	return &world{kube: kube, config: server.Config}
+}
+
+// control it, until the test ends.
+func (w *world) control(t *testing.T, o Options) {
+	t.Helper()
+	o.Version = "v1"
+	o.Permitted = func(r index.RouteKey, b index.BackendRef) bool { return r.Namespace == b.Namespace }
+	o.Hooks = func(string) *tailnetv1alpha1.ReportedHooks { return nil }
+	var namespaces []string
+	if o.Only != nil {
+		namespaces = append(namespaces, o.Only.Namespace)
+	}
+	informers, err := index.NewCache(w.config, namespaces...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{kube: kube, Controller: NewController(informers, kube, Options{
-		Version:   "v1",
-		Permitted: func(r index.RouteKey, b index.BackendRef) bool { return r.Namespace == b.Namespace },
-		Hooks:     func(string) *tailnetv1alpha1.ReportedHooks { return nil },
-	})}
+	c := NewController(informers, w.kube, o)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 3)
 	go func() { ended <- informers.Start(ctx) }()
-	go func() { ended <- w.Watch(ctx) }()
+	go func() { ended <- c.Watch(ctx) }()
 	go func() {
-		w.Write(ctx)
+		c.Write(ctx)
 		ended <- nil
 	}()
 	t.Cleanup(func() {
@@ -101,7 +110,6 @@ func newWorld(t *testing.T, claims bool) *world {
 			}
 		}
 	})
-	return w
 }
 
 // create objects, and give them the status that their manifests have.
@@ -160,6 +168,7 @@ func (w *world) reports(t *testing.T, n int) *tailnetv1alpha1.GatewayReport {
 
 func TestReport(t *testing.T) {
 	w := newWorld(t, false)
+	w.control(t, Options{})
 	shared := objects(t, tailscaleGateway)[0]
 	w.create(t, objects(t, gateway, listenerSet)...)
 	w.create(t, objects(t, routeTo("HTTPRoute", "shop", "app", "{name: web, sectionName: http}", "True", "rules: [{backendRefs: [{name: app, port: 80}]}]"))...)
@@ -300,7 +309,9 @@ func (w *world) says(t *testing.T, r *gwapiv1.HTTPRoute, status metav1.Condition
 func TestGeneratedRoutes(t *testing.T) {
 	for name, claims := range map[string]bool{"Composites": false, "Claims": true} {
 		t.Run(name, func(t *testing.T) {
-			generatesRoutes(t, newWorld(t, claims))
+			w := newWorld(t, claims)
+			w.control(t, Options{})
+			generatesRoutes(t, w)
 		})
 	}
 }
@@ -390,4 +401,69 @@ func generatesRoutes(t *testing.T, w *world) {
 	if err := w.kube.Get(t.Context(), client.ObjectKeyFromObject(foreign[0]), &gwapiv1.HTTPRoute{}); err != nil {
 		t.Errorf("a route of somebody else's: %v", err)
 	}
+}
+
+// TestDedicated shows that of two extensions each keeps what is its own: that of one
+// Gateway, and the installed one, which is told of the other.
+func TestDedicated(t *testing.T) {
+	w := newWorld(t, false)
+	told := make(chan map[types.NamespacedName]bool, 10)
+	w.control(t, Options{Dedicated: func(of map[types.NamespacedName]bool) { told <- of }})
+	w.create(t, objects(t, gateway, strings.Replace(tailscaleGateway, "  tailnets:", "  extensionServer: {replicas: 1}\n  tailnets:", 1))...)
+	tells := func(want ...types.NamespacedName) {
+		t.Helper()
+		of := map[types.NamespacedName]bool{}
+		for _, n := range want {
+			of[n] = true
+		}
+		select {
+		case got := <-told:
+			if diff := cmp.Diff(of, got); diff != "" {
+				t.Errorf("Gateways with an extension of their own: -want, +told:\n%s", diff)
+			}
+		case <-time.After(waitLimit):
+			t.Fatalf("nobody tells of %v", want)
+		}
+	}
+	web := types.NamespacedName{Namespace: "shop", Name: "web"}
+	tells(web)
+
+	// One that comes later is looked at later: when that has a report, it is known that
+	// the first gets none.
+	w.create(t, objects(t, strings.Replace(tailscaleGateway, "metadata: {name: web}", "metadata: {name: plain}", 1))...)
+	of := func(ctx context.Context, name string) (*tailnetv1alpha1.GatewayReport, error) {
+		r := &tailnetv1alpha1.GatewayReport{}
+		return r, w.kube.Get(ctx, types.NamespacedName{Namespace: "shop", Name: names.GatewayReport(name)}, r)
+	}
+	reported := func(name string) *tailnetv1alpha1.GatewayReport {
+		t.Helper()
+		var out *tailnetv1alpha1.GatewayReport
+		w.until(t, func(ctx context.Context) error {
+			r, err := of(ctx, name)
+			out = r
+			return err
+		})
+		return out
+	}
+	plain := reported("plain")
+	if _, err := of(t.Context(), "web"); !kerrors.IsNotFound(err) {
+		t.Errorf("the installed extension reports of a Gateway that has its own: %v", err)
+	}
+
+	w.control(t, Options{Only: &web})
+	reported("web")
+	if again := reported("plain"); again.UID != plain.UID || again.Generation != plain.Generation {
+		t.Error("a Gateway's own extension wrote what is another's")
+	}
+
+	// Without its own the Gateway is the installed one's.
+	o := &gatewayv1alpha1.TailscaleGateway{}
+	if err := w.kube.Get(t.Context(), web, o); err != nil {
+		t.Fatal(err)
+	}
+	o.Spec.ExtensionServer = nil
+	if err := w.kube.Update(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	tells()
 }

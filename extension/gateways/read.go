@@ -47,6 +47,9 @@ type view struct {
 	// input of the plan. Nothing is to be there if its object is nil.
 	input
 
+	// others tells that another extension is for it, which leaves nothing to do.
+	others bool
+
 	// policies that were generated.
 	policies []*gwapiv1.BackendTLSPolicy
 
@@ -75,6 +78,10 @@ func (c *Controller) read(ctx context.Context, n types.NamespacedName) (*view, e
 	found, err = c.get(ctx, n, o)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot get TailscaleGateway")
+	}
+	if found && !c.mine(o) {
+		v.others = true
+		return v, nil
 	}
 	if !found || o.GetDeletionTimestamp() != nil || len(o.Spec.Tailnets) == 0 {
 		return v, nil

@@ -45,6 +45,9 @@ type watched struct {
 	object  client.Object
 	indexes map[string]client.IndexerFunc
 
+	// heard is called for each change, by all replicas. It may be nil.
+	heard func(ctx context.Context)
+
 	// concerns are the TailscaleGateways that an object concerns.
 	concerns func(ctx context.Context, o client.Object) []types.NamespacedName
 }
@@ -59,7 +62,7 @@ func (c *Controller) kinds() map[string]watched {
 		"ReferenceGrant": {object: &gwapiv1beta1.ReferenceGrant{}, concerns: func(ctx context.Context, _ client.Object) []types.NamespacedName {
 			return c.all(ctx)
 		}},
-		kindTailscaleGateway: {object: &gatewayv1alpha1.TailscaleGateway{}, indexes: map[string]client.IndexerFunc{byParent: parents}, concerns: itself},
+		kindTailscaleGateway: {object: &gatewayv1alpha1.TailscaleGateway{}, indexes: map[string]client.IndexerFunc{byParent: parents}, heard: c.tellDedicated, concerns: itself},
 		kindReport:           {object: &tailnetv1alpha1.GatewayReport{}, concerns: owner},
 		kindEndpoints:        {object: &gatewayv1alpha1.TailscaleEndpoints{}, indexes: map[string]client.IndexerFunc{byOwner: byLabels}, concerns: labelled},
 		kindServices:         {object: &gatewayv1alpha1.TailscaleServices{}, indexes: map[string]client.IndexerFunc{byOwner: byLabels}, concerns: labelled},
@@ -241,6 +244,9 @@ func (c *Controller) watch(ctx context.Context, k watched) error {
 	concerns := func(of any) {
 		if t, ok := of.(toolscache.DeletedFinalStateUnknown); ok {
 			of = t.Obj
+		}
+		if k.heard != nil {
+			k.heard(ctx)
 		}
 		if o, ok := of.(client.Object); ok && c.writes() {
 			c.enqueue(k.concerns(ctx, o)...)

@@ -46,6 +46,9 @@ type Store struct {
 	mu    sync.Mutex
 	world *world
 
+	// serves tells which Gateways are. Nil means all.
+	serves func(gateway types.NamespacedName) bool
+
 	// namedBy are the routes and policies that name a consumer: without any it is
 	// dropped.
 	namedBy map[consumer]map[RouteKey]struct{}
@@ -272,9 +275,9 @@ func grantSum(m map[reference]bool) any {
 func (s *Store) advanceRoute(c *change, k RouteKey, todo map[consumer]struct{}) {
 	old := c.next.routes[k]
 	var now *Route
-	if p := s.world.routes[k]; p != nil {
+	if p, gateways := s.served(k); p != nil {
 		r := p.route
-		r.Gateways = s.world.gateways(p.parents)
+		r.Gateways = gateways
 		now = &r
 	}
 	if reflect.DeepEqual(old, now) {
@@ -437,7 +440,7 @@ func shapeSum(t *Target) any {
 func (s *Store) advancePins(c *change, k RouteKey) {
 	var rules map[string]bool
 	var tunings map[string]Tuning
-	if p := s.world.routes[k]; p != nil {
+	if p, _ := s.served(k); p != nil {
 		rules, tunings = s.world.pinned(p), s.world.tunings(p)
 	}
 	if maps.Equal(c.next.pinned[k], rules) && maps.EqualFunc(c.next.tunings[k], tunings, Tuning.Equal) {

@@ -85,13 +85,21 @@ func Kinds() map[string]client.Object {
 	}
 }
 
-// NewCache returns a cache that holds of each object what a Store needs.
-func NewCache(cfg *rest.Config) (cache.Cache, error) {
+// NewCache returns a cache that holds of each object what a Store needs, of all namespaces
+// unless some are named.
+func NewCache(cfg *rest.Config, namespaces ...string) (cache.Cache, error) {
 	s, err := Scheme()
 	if err != nil {
 		return nil, err
 	}
-	c, err := cache.New(cfg, cache.Options{Scheme: s, DefaultTransform: strip})
+	o := cache.Options{Scheme: s, DefaultTransform: strip}
+	for _, n := range namespaces {
+		if o.DefaultNamespaces == nil {
+			o.DefaultNamespaces = map[string]cache.Config{}
+		}
+		o.DefaultNamespaces[n] = cache.Config{}
+	}
+	c, err := cache.New(cfg, o)
 	return c, errors.Wrap(err, "cannot make a cache")
 }
 

@@ -1,0 +1,42 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Serve routes of some Gateways alone: others have an extension of their own, or this one
+// is another's. What no such route names is not known. All are served until it is called.
+func (s *Store) Serve(serves func(gateway types.NamespacedName) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	began := time.Now()
+	s.serves = serves
+	d := newDirty()
+	for k := range s.world.routes {
+		d.routes[k], d.pins[k] = struct{}{}, struct{}{}
+	}
+	s.advance(d, began)
+}
+
+// served is a route, with those of its Gateways that are. It is nil if none of them is: a
+// route of which no Gateway is known yet may be of any.
+func (s *Store) served(k RouteKey) (*parsedRoute, []types.NamespacedName) {
+	p := s.world.routes[k]
+	if p == nil {
+		return nil, nil
+	}
+	of := s.world.gateways(p.parents)
+	if s.serves == nil || len(of) == 0 {
+		return p, of
+	}
+	if of = slices.DeleteFunc(of, func(n types.NamespacedName) bool { return !s.serves(n) }); len(of) == 0 {
+		return nil, nil
+	}
+	return p, of
+}

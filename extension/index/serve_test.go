@@ -1,0 +1,60 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// TestServe shows that a store which serves some Gateways is as one that never heard of
+// routes to others, whenever it is told.
+func TestServe(t *testing.T) {
+	// Of the route with several rules and a policy the Gateway is infra/gw2, by a ListenerSet.
+	gw2 := types.NamespacedName{Namespace: "infra", Name: "gw2"}
+	all := everything()
+	only := func(n types.NamespacedName) bool { return n == gw2 }
+	others := func(n types.NamespacedName) bool { return n != gw2 }
+	cases := map[string]struct {
+		reason string
+		serves func(types.NamespacedName) bool
+		want   []RouteKey
+	}{
+		"All":    {reason: "Whoever is told nothing serves all.", want: []RouteKey{{Kind: KindHTTPRoute, NamespacedName: name("mixed")}, {Kind: KindHTTPRoute, NamespacedName: name("web")}}},
+		"Only":   {reason: "A route to a Gateway by a ListenerSet is one to it.", serves: only, want: []RouteKey{{Kind: KindHTTPRoute, NamespacedName: name("mixed")}}},
+		"Others": {reason: "What another serves is not known.", serves: others, want: []RouteKey{{Kind: KindHTTPRoute, NamespacedName: name("web")}}},
+	}
+	for n, tc := range cases {
+		t.Run(n, func(t *testing.T) {
+			before, after, back := NewStore(), NewStore(), NewStore()
+			before.Serve(tc.serves)
+			apply(t, before, false, all...)
+			apply(t, after, false, all...)
+			after.Serve(tc.serves)
+			if diff := cmp.Diff(before.Snapshot(), after.Snapshot(), compareSnapshots()); diff != "" {
+				t.Errorf("\n%s\nit matters when a store is told: -before, +after:\n%s", tc.reason, diff)
+			}
+			for _, k := range tc.want {
+				if after.Snapshot().Route(k) == nil {
+					t.Errorf("\n%s\nroute %s is not known", tc.reason, k)
+				}
+			}
+			for r := range after.Snapshot().Routes() {
+				for _, g := range r.Gateways {
+					if tc.serves != nil && !tc.serves(g) {
+						t.Errorf("\n%s\nroute %s has Gateway %s", tc.reason, r.Key, g)
+					}
+				}
+			}
+			apply(t, back, false, all...)
+			back.Serve(func(types.NamespacedName) bool { return false })
+			back.Serve(tc.serves)
+			if diff := cmp.Diff(before.Snapshot(), back.Snapshot(), compareSnapshots()); diff != "" {
+				t.Errorf("\n%s\na store does not come back: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
