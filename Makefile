@@ -130,6 +130,7 @@ bench: ## Measure against the goals: the provider alone and among twenty, the ex
 	go run ./test/bench --out=$(OUT)/bench.json --logs=$(OUT)/bench-logs --swarm=5m
 	$(MAKE) --no-print-directory bench-extension
 	$(MAKE) --no-print-directory bench-functions
+	$(MAKE) --no-print-directory bench-visible
 	$(MAKE) --no-print-directory bench-operator
 
 .PHONY: bench-extension
@@ -155,6 +156,10 @@ DURATION ?= 1h
 .PHONY: bench-functions
 bench-functions: ## Count what our functions cost Crossplane, in a lab of its own; takes 20 minutes.
 	TSGW_LAB_DIR=$${TSGW_LAB_DIR:-/var/lib/tailscale-gateway-bench} go run ./test/bench --only=functions --version=$(VERSION) --out=$(OUT)/bench.json
+
+.PHONY: bench-visible
+bench-visible: ## Measure how soon a route of a Gateway answers in a tailnet, in a lab of its own with real Envoy and real tailscaled, and take it down after.
+	TSGW_LAB_DIR=$${TSGW_LAB_DIR:-/var/lib/tailscale-gateway-bench} go run ./test/bench --only=visible --version=$(VERSION) --out=$(OUT)/bench.json
 
 .PHONY: bench-operator
 bench-operator: ## Measure us beside Tailscale's own operator in a lab of its own, and take it down after.

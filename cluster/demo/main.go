@@ -24,6 +24,7 @@ type cli struct {
 	Quickstart quickstartCmd `cmd:"" help:"Apply the quickstart to a lab that install has prepared, and prove that it works."`
 	Tailnet    tailnetCmd    `cmd:"" help:"Give the quickstart another tailnet of the lab, as a TailscaleTailnet: bring the lab up with --tailnets=2 first."`
 	Routes     routesCmd     `cmd:"" help:"Install Envoy Gateway and our extension where the quickstart runs, and reach its page through a Gateway."`
+	Gateways   gatewaysCmd   `cmd:"" help:"Install Envoy Gateway and our extension alone, in a lab that install has prepared."`
 	Down       downCmd       `cmd:"" help:"Take everything down. Only the cache of built programs stays."`
 }
 
@@ -96,6 +97,21 @@ func (c *routesCmd) Run(ctx context.Context) error {
 	d := newDemo(c.options)
 	d.lab = l
 	return run(ctx, os.Stdout, d.routeSteps())
+}
+
+type gatewaysCmd struct {
+	options
+}
+
+// Run adds Envoy Gateway to a lab that is up.
+func (c *gatewaysCmd) Run(ctx context.Context) error {
+	l, err := findLab(ctx)
+	if err != nil {
+		return err
+	}
+	d := newDemo(c.options)
+	d.lab = l
+	return run(ctx, os.Stdout, d.gatewaySteps())
 }
 
 type downCmd struct{}

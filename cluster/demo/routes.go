@@ -19,15 +19,21 @@ const (
 	routesFile = "examples/gateway.yaml"
 )
 
-// routeSteps end with the quickstart's page through a Gateway.
-func (d *demo) routeSteps() []step {
+// gatewaySteps end with Envoy Gateway and our extension, and no route.
+func (d *demo) gatewaySteps() []step {
 	return []step{
 		{name: "install our extension by its chart", do: d.extension},
 		{name: "install Envoy Gateway by its chart, with our values", do: d.envoyGateway},
 		{name: "check that nothing is missing", do: d.checkRoutes},
-		{name: "apply " + routesFile, do: d.routes},
-		{name: "reach the same page through the Gateway", do: d.proofOfRoutes},
 	}
+}
+
+// routeSteps end with the quickstart's page through a Gateway.
+func (d *demo) routeSteps() []step {
+	return append(d.gatewaySteps(),
+		step{name: "apply " + routesFile, do: d.routes},
+		step{name: "reach the same page through the Gateway", do: d.proofOfRoutes},
+	)
 }
 
 // extension does not wait for its pods: Envoy Gateway's pods do.

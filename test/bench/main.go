@@ -41,7 +41,7 @@ type cli struct {
 	Out     string        `default:"_out/bench.json" help:"File that results are written to."`
 	Logs    string        `default:"_out/bench-logs" help:"Folder for what the providers print."`
 	Bin     string        `help:"Folder with the programs provider and member. Built by default." type:"existingdir"`
-	Only    []string      `default:"create,rest,swarm,hops" enum:"create,rest,swarm,hops,functions,operator,extension,gateway,soak" help:"Which parts to run: ${enum}."`
+	Only    []string      `default:"create,rest,swarm,hops" enum:"create,rest,swarm,hops,functions,operator,visible,extension,gateway,soak" help:"Which parts to run: ${enum}."`
 	Creates int           `default:"200" help:"How many VIPServices are created at once."`
 	Objects int           `default:"1000" help:"How many VIPServices, and how many Devices, are at rest."`
 	Polls   int           `default:"3" help:"Over how many polls calls are counted."`
@@ -53,6 +53,8 @@ type cli struct {
 	Networking string `default:"Userspace" enum:"Userspace,Kernel" help:"Networking of our proxies in that comparison."`
 	Rounds     int    `default:"5" help:"How often the time to the first byte is measured."`
 	Services   int    `default:"50" help:"With how many services memory is measured, and how many one TailscaleEndpoints hosts."`
+
+	Visible int `default:"100" help:"How many routes are made, one after the other, until each answers in the tailnet."`
 
 	Changes int `default:"300" help:"How many endpoints come and go in front of the extension."`
 
@@ -88,6 +90,7 @@ func (c *cli) run(ctx context.Context) error {
 	}{
 		{name: "functions", measure: c.functions},
 		{name: "operator", measure: c.operator},
+		{name: "visible", measure: c.visible},
 	} {
 		if !slices.Contains(c.Only, p.name) || ctx.Err() != nil {
 			continue

@@ -6,7 +6,8 @@
 // installed, used and watched; which figures come of it and what their goals are
 // is the caller's.
 //
-// What our composites cost Crossplane is measured in such a lab, too.
+// What our composites cost Crossplane, and how soon a route of a Gateway answers in the
+// tailnet, is measured in such a lab, too.
 //
 // Everything goes through the command lines of cluster/lab and cluster/demo, as a
 // person would do it. Where one side starts, its pods and proxies are up already.

@@ -20,6 +20,8 @@ import (
 // A Lab is one that is up.
 type Lab struct {
 	program  string
+	demo     string
+	version  string
 	env      map[string]string
 	progress func(format string, args ...any)
 }
@@ -38,15 +40,14 @@ type Report struct {
 // OpenLab brings a lab up with our packages of a version installed. Programs go to
 // the folder bin. Close it, also after an error.
 func OpenLab(ctx context.Context, bin, version string, progress func(string, ...any)) (*Lab, error) {
-	l := &Lab{program: filepath.Join(bin, "lab"), progress: progress}
-	demo := filepath.Join(bin, "demo")
-	for program, pkg := range map[string]string{l.program: "./cluster/lab", demo: "./cluster/demo"} {
+	l := &Lab{program: filepath.Join(bin, "lab"), demo: filepath.Join(bin, "demo"), version: version, progress: progress}
+	for program, pkg := range map[string]string{l.program: "./cluster/lab", l.demo: "./cluster/demo"} {
 		if _, err := run(ctx, nil, "go", "build", "-o", program, pkg); err != nil {
 			return l, err
 		}
 	}
 	progress("installing ourselves in a lab")
-	if _, err := run(ctx, nil, demo, "install", "--version="+version); err != nil {
+	if _, err := run(ctx, nil, l.demo, "install", "--version="+version); err != nil {
 		return l, err
 	}
 	out, err := l.lab(ctx, "env")
