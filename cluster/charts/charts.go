@@ -15,6 +15,16 @@ const Name = "tailscale-gateway-extension"
 //go:embed tailscale-gateway-extension/files/extension-rules.yaml
 var Extension []byte
 
+// Anchors and Gateways are those that it has unless the chart's values of these names turn
+// them off.
+var (
+	//go:embed tailscale-gateway-extension/files/anchor-rules.yaml
+	Anchors []byte
+
+	//go:embed tailscale-gateway-extension/files/gateway-rules.yaml
+	Gateways []byte
+)
+
 // EnvoyGateway are the RBAC rules that Envoy Gateway's service account needs beside
 // those of its own chart.
 //

@@ -174,6 +174,9 @@ func resource(p authv1.ResourceAttributes) string {
 	if p.Subresource != "" {
 		out += "/" + p.Subresource
 	}
+	if p.Name != "" {
+		out += " " + p.Name
+	}
 	return out
 }
 
@@ -197,6 +200,14 @@ func permissions(manifest []byte, name string) ([]authv1.ResourceAttributes, err
 	return out, nil
 }
 
+// named are the objects that a rule is about. One without a name stands for all.
+func named(r rbacv1.PolicyRule) []string {
+	if len(r.ResourceNames) == 0 {
+		return []string{""}
+	}
+	return r.ResourceNames
+}
+
 // single permissions of rules, in their order.
 func single(rules []rbacv1.PolicyRule) []authv1.ResourceAttributes {
 	var out []authv1.ResourceAttributes
@@ -205,7 +216,9 @@ func single(rules []rbacv1.PolicyRule) []authv1.ResourceAttributes {
 			for _, res := range r.Resources {
 				name, sub, _ := strings.Cut(res, "/")
 				for _, v := range r.Verbs {
-					out = append(out, authv1.ResourceAttributes{Group: g, Resource: name, Subresource: sub, Verb: v})
+					for _, of := range named(r) {
+						out = append(out, authv1.ResourceAttributes{Group: g, Resource: name, Subresource: sub, Verb: v, Name: of})
+					}
 				}
 			}
 		}

@@ -177,10 +177,16 @@ func (s *share) collides(g tailnetv1alpha1.ReportedGeneratedRoute) bool {
 
 // extensionServerReady tells whether there is an extension that serves the Gateway.
 func (s *share) extensionServerReady() compose.Condition {
+	if s.extension != nil {
+		if c := s.extension.ready(); c.Status != compose.True || s.report != nil || !s.needsReport() {
+			return c
+		}
+		return compose.Condition{Reason: compose.ReasonWaiting, Message: "Waiting for extension " + s.extension.name + " to report of the Gateway"}
+	}
 	if s.xr.Spec.ExtensionServer != nil {
 		return compose.Condition{
-			Status: compose.False, Reason: meta.ReasonUnsupported,
-			Message: "spec.extensionServer makes no extension: an object of a namespace cannot let it read routes of the cluster; install the chart tailscale-gateway-extension beside Envoy Gateway, and remove spec.extensionServer",
+			Status: compose.False, Reason: meta.ReasonOtherNamespace,
+			Message: "An extension of a Gateway's own reads one namespace: make the TailscaleGateway in namespace " + s.gateway.ref.Namespace + ", or remove spec.extensionServer and use the installed extension",
 		}
 	}
 	if s.report == nil {
@@ -210,7 +216,7 @@ func (s *share) withoutReport() string {
 // problem tells that there is something to mend or to wait for, whatever the children
 // say of themselves. Routes that collide are none: the others answer.
 func (s *share) problem() bool {
-	if s.gateway.valid().Status != compose.True || s.report == nil && s.needsReport() || s.xr.Spec.ExtensionServer != nil {
+	if s.gateway.valid().Status != compose.True || s.report == nil && s.needsReport() || s.xr.Spec.ExtensionServer != nil && s.extensionServerReady().Status != compose.True {
 		return true
 	}
 	for _, t := range s.tailnets {

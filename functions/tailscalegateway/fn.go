@@ -37,13 +37,16 @@ type Function struct {
 	fnv1.UnimplementedFunctionRunnerServiceServer
 
 	log logging.Logger
+
+	// extensionImage is that of extensions which say none.
+	extensionImage string
 }
 
 // RunFunction composes one TailscaleGateway.
 func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
 	log := f.log.WithValues("tag", req.GetMeta().GetTag())
 	r := compose.NewRun(req)
-	if err := run(r); err != nil {
+	if err := run(r, f.extensionImage); err != nil {
 		log.Info("Cannot compose TailscaleGateway", "error", err)
 		return r.Fatal(err, meta.TypeGatewayValid), nil
 	}
@@ -87,7 +90,7 @@ func requireMerged(class gwapiv1.ObjectName) compose.Requirement {
 	}
 }
 
-func run(r *compose.Run) error {
+func run(r *compose.Run, extensionImage string) error {
 	xr := &gatewayv1alpha1.TailscaleGateway{}
 	if err := r.Object(inputs, xr); err != nil {
 		return err
@@ -101,7 +104,7 @@ func run(r *compose.Run) error {
 	if err != nil {
 		return err
 	}
-	s, err := newShare(r, owner, xr, g)
+	s, err := newShare(r, owner, xr, g, extensionImage)
 	if err != nil {
 		return err
 	}
@@ -130,7 +133,10 @@ func run(r *compose.Run) error {
 	if err := s.desireProxies(r); err != nil {
 		return err
 	}
-	return s.desireServices(r)
+	if err := s.desireServices(r); err != nil {
+		return err
+	}
+	return s.desireExtension(r)
 }
 
 // reference with its defaults. A schema cannot give the namespace.

@@ -12,7 +12,7 @@ import (
 )
 
 func TestRunFunction(t *testing.T) {
-	composetest.Golden(t, &Function{log: logging.NewNopLogger()})
+	composetest.Golden(t, &Function{log: logging.NewNopLogger(), extensionImage: "example.org/extension:v1"})
 }
 
 // TestStart counts how often Crossplane writes a composite while it starts.

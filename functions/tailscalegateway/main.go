@@ -12,11 +12,14 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
 
 // CLI of this function.
 type CLI struct {
 	compose.Server
+
+	ExtensionImage string `default:"${extension_image}" env:"EXTENSION_IMAGE" help:"Image of the extensions of TailscaleGateways that want one of their own and name none."`
 }
 
 // Run this function.
@@ -25,10 +28,12 @@ func (c *CLI) Run() error {
 	if err != nil {
 		return err
 	}
-	return c.Serve(&Function{log: log})
+	return c.Serve(&Function{log: log, extensionImage: c.ExtensionImage})
 }
 
 func main() {
-	ctx := kong.Parse(&CLI{}, kong.Description("Composes TailscaleGateways: joins Gateways to tailnets."))
+	ctx := kong.Parse(&CLI{},
+		kong.Description("Composes TailscaleGateways: joins Gateways to tailnets."),
+		kong.Vars{"extension_image": "ghcr.io/tailscale-gateway/extension:" + version.Version})
 	ctx.FatalIfErrorf(ctx.Run())
 }

@@ -36,6 +36,12 @@ type share struct {
 	// report of the extension. Nil while there is none.
 	report *tailnetv1alpha1.GatewayReportSpec
 
+	// extensionImage is that of extensions which say none.
+	extensionImage string
+
+	// extension of the Gateway's own. Nil unless it is wanted.
+	extension *extension
+
 	tailnets []*tailnet
 
 	// proxies that are wanted, in the order in which they start.
@@ -65,8 +71,8 @@ type tailnet struct {
 	ingress, egress *proxies
 }
 
-func newShare(r *compose.Run, owner compose.Owner, xr *gatewayv1alpha1.TailscaleGateway, g *gateway) (*share, error) {
-	s := &share{owner: owner, xr: xr, gateway: g, step: r.HasInput()}
+func newShare(r *compose.Run, owner compose.Owner, xr *gatewayv1alpha1.TailscaleGateway, g *gateway, image string) (*share, error) {
+	s := &share{owner: owner, xr: xr, gateway: g, step: r.HasInput(), extensionImage: image}
 	if g != nil {
 		s.found = g.status()
 	}
@@ -89,6 +95,9 @@ func (s *share) checkInput() error {
 	}
 	if s.sharing() == gatewayv1alpha1.RouteSharingRoute {
 		return errors.New("cannot share each route in a step: set spec.routeSharing of the input to Gateway or None, or compose a TailscaleGateway")
+	}
+	if s.xr.Spec.ExtensionServer != nil {
+		return errors.New("cannot run an extension for a step: remove spec.extensionServer of the input, or compose a TailscaleGateway")
 	}
 	return nil
 }
@@ -179,6 +188,9 @@ func (s *share) plan(r *compose.Run) error {
 		if err := p.observe(r); err != nil {
 			return err
 		}
+	}
+	if err := s.observeExtension(r); err != nil {
+		return err
 	}
 	observed, err := observedServices(r)
 	if err != nil {

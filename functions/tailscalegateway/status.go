@@ -20,7 +20,7 @@ import (
 const maxListed = 256
 
 func (s *share) status() gatewayv1alpha1.TailscaleGatewayStatus {
-	out := gatewayv1alpha1.TailscaleGatewayStatus{Gateway: s.found}
+	out := gatewayv1alpha1.TailscaleGatewayStatus{Gateway: s.found, ExtensionServerStatus: s.extensionServerStatus()}
 	if len(s.tailnets) == 0 {
 		return out
 	}
@@ -35,7 +35,6 @@ func (s *share) status() gatewayv1alpha1.TailscaleGatewayStatus {
 	if s.report == nil {
 		return out
 	}
-	out.ExtensionServerStatus = extensionServer(s.report.Extension)
 	if s.generates() {
 		out.GeneratedRouteCount, out.GeneratedRoutes = s.generatedRoutes()
 	}
@@ -128,9 +127,20 @@ func (s *share) dependencies() []gatewayv1alpha1.DependencyStatus {
 	return slices.Compact(out)
 }
 
-func extensionServer(e tailnetv1alpha1.ReportedExtension) *gatewayv1alpha1.ExtensionServerStatus {
-	out := &gatewayv1alpha1.ExtensionServerStatus{Version: e.Version}
-	if h := e.Hooks; h != nil {
+// extensionServerStatus is what is known of the extension. Nil if that is nothing.
+func (s *share) extensionServerStatus() *gatewayv1alpha1.ExtensionServerStatus {
+	if s.extension == nil && s.report == nil {
+		return nil
+	}
+	out := &gatewayv1alpha1.ExtensionServerStatus{}
+	if e := s.extension; e != nil {
+		out.Address, out.ReadyReplicas = e.address(), ptr.To(e.readyReplicas())
+	}
+	if s.report == nil {
+		return out
+	}
+	out.Version = s.report.Extension.Version
+	if h := s.report.Extension.Hooks; h != nil {
 		out.HookCallMetrics = &gatewayv1alpha1.HookCallMetrics{Total: h.Total, Successful: h.Total - h.Failed, Failed: h.Failed, LastCall: h.Last}
 	}
 	return out

@@ -70,4 +70,13 @@ const (
 const (
 	ReasonExtensionReports xpv2.ConditionReason = "ExtensionReports"
 	ReasonNoExtension      xpv2.ConditionReason = "NoExtension"
+
+	// ReasonExtensionServes means that the Gateway's own extension answers, and
+	// ReasonExtensionNotReady that none of its pods does yet.
+	ReasonExtensionServes   xpv2.ConditionReason = "ExtensionServes"
+	ReasonExtensionNotReady xpv2.ConditionReason = "ExtensionNotReady"
+
+	// ReasonOtherNamespace means that the Gateway cannot have an extension of its own from
+	// here.
+	ReasonOtherNamespace xpv2.ConditionReason = "OtherNamespace"
 )

@@ -55,6 +55,18 @@ func (w *world) control(t *testing.T, o *unstructured.Unstructured) {
 		}}
 		s.SetConditions(condition(meta.TypeAuthenticated, meta.ReasonCredentialAccepted))
 		status(t, o, &s)
+	case "Deployment":
+		d := &appsv1.Deployment{}
+		from(t, o, d)
+		s := appsv1.DeploymentStatus{Replicas: *d.Spec.Replicas, ReadyReplicas: *d.Spec.Replicas}
+		status(t, o, &s)
+	case "Service":
+		// The API server gives each that is asked by its own address one.
+		if _, headless, _ := unstructured.NestedString(o.Object, "spec", "clusterIP"); !headless {
+			if err := unstructured.SetNestedField(o.Object, "10.96.0.8", "spec", "clusterIP"); err != nil {
+				t.Fatal(err)
+			}
+		}
 	default:
 		if strings.HasPrefix(o.GetAPIVersion(), v1alpha1.Group+"/") && o.GetKind() != v1alpha1.ProxySetKind &&
 			o.GetKind() != v1alpha1.ServiceAttachmentKind && !strings.HasSuffix(o.GetKind(), "ProviderConfig") {

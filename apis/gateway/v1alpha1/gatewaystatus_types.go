@@ -153,6 +153,15 @@ type ExtensionServerStatus struct {
 	// +optional
 	Version string `json:"version,omitempty"`
 
+	// Address that the configuration of Envoy Gateway must name, host and port: that of
+	// the Gateway's own extension. Absent for the installed one.
+	// +optional
+	Address string `json:"address,omitempty"`
+
+	// ReadyReplicas of the Gateway's own extension.
+	// +optional
+	ReadyReplicas *int32 `json:"readyReplicas,omitempty"`
+
 	// HookCallMetrics of the replica that reports, at most each 30 seconds.
 	// +optional
 	HookCallMetrics *HookCallMetrics `json:"hookCallMetrics,omitempty"`

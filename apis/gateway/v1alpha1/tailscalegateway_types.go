@@ -118,10 +118,10 @@ type TailscaleGatewaySpec struct {
 	// +optional
 	PublishBackends PublishBackends `json:"publishBackends,omitempty"`
 
-	// ExtensionServer runs an extension for this Gateway alone, in this namespace.
-	// Envoy Gateway's configuration must name its Service. Absent uses the one that
-	// is installed for the cluster. It is not made yet: the condition
-	// ExtensionServerReady says so.
+	// ExtensionServer runs an extension for this Gateway alone, in this namespace, which
+	// must be the Gateway's. It reads nothing outside of it. The configuration of the
+	// Envoy Gateway that runs the Gateway must name status.extensionServerStatus.address.
+	// Absent uses the extension that is installed for the cluster.
 	// +optional
 	ExtensionServer *ExtensionServer `json:"extensionServer,omitempty"`
 }

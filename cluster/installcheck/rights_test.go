@@ -1,0 +1,48 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"slices"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	authv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/manifests"
+)
+
+// TestGatewayExtension holds the rights of a Gateway's own extension against those that the
+// chart gives the installed one: they differ by what it does not do.
+func TestGatewayExtension(t *testing.T) {
+	var want []authv1.ResourceAttributes
+	for _, file := range [][]byte{charts.Extension, charts.Anchors, charts.Gateways} {
+		var rules []rbacv1.PolicyRule
+		if err := yaml.UnmarshalStrict(file, &rules); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, single(rules)...)
+	}
+	want = slices.DeleteFunc(want, func(a authv1.ResourceAttributes) bool { return a.Resource == "healthreports" })
+	for _, verb := range []string{"create", "get", "update"} {
+		want = append(want, authv1.ResourceAttributes{Group: "coordination.k8s.io", Resource: "leases", Verb: verb})
+	}
+	got, err := permissions(manifests.RBAC, "tailscale-gateway:gateway-extension")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sorted := func(in []authv1.ResourceAttributes) []authv1.ResourceAttributes {
+		slices.SortFunc(in, func(a, b authv1.ResourceAttributes) int {
+			return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Verb, b.Verb))
+		})
+		return slices.Compact(in)
+	}
+	if diff := gocmp.Diff(sorted(want), sorted(got)); diff != "" {
+		t.Errorf("-the chart's, +cluster/manifests/rbac.yaml:\n%s", diff)
+	}
+}

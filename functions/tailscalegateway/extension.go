@@ -1,0 +1,190 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// An extension is one of Envoy Gateway's that serves one Gateway alone. What it is made of
+// is what the chart of the installed one makes, but for its rights: they end with the
+// namespace, so that nobody gets more by it than may be had there.
+type extension struct {
+	*share
+
+	// name of all its objects, but for suffixes.
+	name string
+
+	// deployment and eds, the Service for endpoints, that were observed. Nil when there
+	// are none.
+	deployment *appsv1.Deployment
+	eds        *corev1.Service
+}
+
+// Resource names of an extension's children.
+const (
+	keyExtension        = "extension"
+	keyExtensionAccount = "extension-account"
+	keyExtensionRights  = "extension-rights"
+	keyExtensionHooks   = "extension-hooks"
+	keyExtensionEDS     = "extension-eds"
+	keyExtensionMetrics = "extension-metrics"
+	keyExtensionBudget  = "extension-budget"
+	keyExtensionPolicy  = "extension-policy"
+)
+
+// Ports of an extension, and their names.
+const (
+	portHooks   = 5005
+	portEDS     = 5006
+	portMetrics = 8080
+
+	nameHooks   = "hooks"
+	nameEDS     = "eds"
+	nameMetrics = "metrics"
+
+	// Suffixes of the names of Services.
+	suffixHooks   = ""
+	suffixEDS     = "-eds"
+	suffixMetrics = "-metrics"
+)
+
+// wantsExtension tells whether there is to be one. It reads one namespace, which must be
+// the Gateway's.
+func (s *share) wantsExtension() bool {
+	return s.xr.Spec.ExtensionServer != nil && !s.step && s.gateway.ref.Namespace == s.owner.Namespace
+}
+
+// observeExtension that is wanted.
+func (s *share) observeExtension(r *compose.Run) error {
+	if !s.wantsExtension() {
+		return nil
+	}
+	e := &extension{share: s, name: compose.ChildName(s.owner.Name, "extension")}
+	s.extension = e
+	d, eds := &appsv1.Deployment{}, &corev1.Service{}
+	ok, err := r.Observed(keyExtension, d)
+	if err != nil {
+		return err
+	}
+	if ok {
+		e.deployment = d
+	}
+	if ok, err = r.Observed(keyExtensionEDS, eds); ok {
+		e.eds = eds
+	}
+	return err
+}
+
+func (e *extension) replicas() int32 {
+	return ptr.Deref(e.xr.Spec.ExtensionServer.Replicas, defaultReplicas)
+}
+
+func (e *extension) readyReplicas() int32 {
+	if e.deployment == nil {
+		return 0
+	}
+	return min(e.deployment.Status.ReadyReplicas, e.replicas())
+}
+
+// address that Envoy Gateway's configuration is to name.
+func (e *extension) address() string {
+	return net.JoinHostPort(serviceHost(e.owner.Namespace, e.name), strconv.Itoa(portHooks))
+}
+
+// ready tells whether a replica answers.
+func (e *extension) ready() compose.Condition {
+	if e.readyReplicas() > 0 {
+		return compose.Condition{Status: compose.True, Reason: meta.ReasonExtensionServes, Message: "Extension " + e.name + " answers at " + e.address() + " for an Envoy Gateway whose configuration names it"}
+	}
+	m := "Waiting for a pod of Deployment " + e.name
+	if t := e.xr.Spec.ExtensionServer.TLS; t != nil {
+		m += ", which needs Secret " + t.CertificateRef.Name
+	}
+	return compose.Condition{Status: compose.False, Reason: meta.ReasonExtensionNotReady, Message: m}
+}
+
+// desireExtension that is wanted. Pods come once Envoys can be told where they are: they
+// dial an address, for those on the host's network cannot resolve names of the cluster.
+func (s *share) desireExtension(r *compose.Run) error {
+	e := s.extension
+	if e == nil {
+		return nil
+	}
+	children := map[string]runtime.Object{
+		keyExtensionAccount: e.serviceAccount(),
+		keyExtensionRights:  e.roleBinding(),
+		keyExtensionHooks:   e.service(suffixHooks),
+		keyExtensionEDS:     e.service(suffixEDS),
+		keyExtensionMetrics: e.service(suffixMetrics),
+		keyExtensionPolicy:  e.networkPolicy(),
+	}
+	if e.replicas() > 1 {
+		children[keyExtensionBudget] = e.budget()
+	}
+	for name, o := range children {
+		if err := r.Desire(name, o, true); err != nil {
+			return err
+		}
+	}
+	if e.eds == nil || e.eds.Spec.ClusterIP == "" {
+		r.NotReady()
+		if e.deployment == nil {
+			return nil
+		}
+		// What runs stays as it is: Crossplane deletes what is left out.
+		return r.Desire(keyExtension, &appsv1.Deployment{ObjectMeta: e.objectMeta(""), Spec: e.deployment.Spec}, false)
+	}
+	return r.Desire(keyExtension, e.composeDeployment(), e.readyReplicas() == e.replicas())
+}
+
+// selector of the pods, which is the chart's.
+func (e *extension) selector() map[string]string {
+	return map[string]string{"app.kubernetes.io/name": "tailscale-gateway-extension", "app.kubernetes.io/instance": e.name}
+}
+
+func (e *extension) labels() map[string]string {
+	out := map[string]string{"app.kubernetes.io/part-of": "tailscale-gateway", meta.LabelGateway: e.owner.Name}
+	maps.Copy(out, e.selector())
+	return out
+}
+
+func (e *extension) objectMeta(suffix string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: e.name + suffix, Namespace: e.owner.Namespace, Labels: e.labels()}
+}
+
+// args of the binary.
+func (e *extension) args() []string {
+	out := []string{fmt.Sprintf("--hooks-address=:%d", portHooks)}
+	if e.tls() {
+		out = append(out, "--hooks-tls="+tlsPath)
+	}
+	out = append(out, fmt.Sprintf("--eds-address=:%d", portEDS))
+	if e.tls() {
+		out = append(out, "--eds-tls="+tlsPath)
+	}
+	out = append(out, "--eds-target="+net.JoinHostPort(e.eds.Spec.ClusterIP, strconv.Itoa(portEDS)))
+	if e.tls() {
+		out = append(out, fmt.Sprintf("--eds-server-name=%s-eds.%s.svc", e.name, e.owner.Namespace))
+	}
+	return append(out, "--xds-mode=GoogleGRPC", fmt.Sprintf("--observe-address=:%d", portMetrics), fmt.Sprintf("--drain=%ds", drainSeconds),
+		"--only-gateway="+e.gateway.ref.Namespace+"/"+e.gateway.ref.Name)
+}
+
+func (e *extension) tls() bool { return e.xr.Spec.ExtensionServer.TLS != nil }
+
+func (e *extension) image() string { return cmp.Or(e.xr.Spec.ExtensionServer.Image, e.extensionImage) }

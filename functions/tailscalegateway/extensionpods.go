@@ -1,0 +1,191 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+)
+
+const (
+	// extensionRole is what such an extension may do in its namespace. It comes with what
+	// lets Crossplane bind it (cluster/manifests).
+	extensionRole = "tailscale-gateway:gateway-extension"
+
+	// tlsPath is where the certificate is, and tlsVolume its volume.
+	tlsPath   = "/etc/tailscale-gateway/tls"
+	tlsVolume = "tls"
+
+	// drainSeconds are how long calls are still answered when a pod is told to end.
+	drainSeconds = 5
+
+	// extensionUser runs the binary.
+	extensionUser = 2000
+)
+
+// envoyGatewayLabels are those of Envoy Gateway's pods, and envoyLabels of its proxies', in
+// whatever namespace.
+var (
+	envoyGatewayLabels = map[string]string{"control-plane": "envoy-gateway"}                                  //nolint:gochecknoglobals // A constant map.
+	envoyLabels        = map[string]string{labelManagedBy: managedBy, "app.kubernetes.io/component": "proxy"} //nolint:gochecknoglobals // A constant map.
+)
+
+func (e *extension) serviceAccount() *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{ObjectMeta: e.objectMeta("")}
+}
+
+// roleBinding gives the account its rights in the namespace alone.
+func (e *extension) roleBinding() *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{
+		ObjectMeta: e.objectMeta(""),
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: extensionRole},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: e.name, Namespace: e.owner.Namespace}},
+	}
+}
+
+// service of all pods. That for metrics has no address: each pod is asked, not any.
+func (e *extension) service(suffix string) *corev1.Service {
+	s := &corev1.Service{
+		ObjectMeta: e.objectMeta(suffix),
+		Spec:       corev1.ServiceSpec{IPFamilyPolicy: ptr.To(corev1.IPFamilyPolicyPreferDualStack), Selector: e.selector()},
+	}
+	port := corev1.ServicePort{Name: "grpc-" + nameHooks, Port: portHooks, TargetPort: intstr.FromString(nameHooks)}
+	switch suffix {
+	case suffixHooks:
+		// Nothing has Envoy Gateway's pods run on nodes of ours.
+		s.Spec.InternalTrafficPolicy = ptr.To(corev1.ServiceInternalTrafficPolicyCluster)
+	case suffixEDS:
+		port = corev1.ServicePort{Name: "grpc-" + nameEDS, Port: portEDS, TargetPort: intstr.FromString(nameEDS)}
+	case suffixMetrics:
+		port = corev1.ServicePort{Name: "http-" + nameMetrics, Port: portMetrics, TargetPort: intstr.FromString(nameMetrics)}
+		s.Spec.ClusterIP = corev1.ClusterIPNone
+	}
+	s.Spec.Ports = []corev1.ServicePort{port}
+	return s
+}
+
+func (e *extension) budget() *policyv1.PodDisruptionBudget {
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: e.objectMeta(""),
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MaxUnavailable:             ptr.To(intstr.FromInt32(1)),
+			UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
+			Selector:                   &metav1.LabelSelector{MatchLabels: e.selector()},
+		},
+	}
+}
+
+// networkPolicy lets Envoy Gateway ask for hooks, and its proxies for endpoints.
+func (e *extension) networkPolicy() *networkingv1.NetworkPolicy {
+	from := func(port string, namespaces, pods *metav1.LabelSelector) networkingv1.NetworkPolicyIngressRule {
+		return networkingv1.NetworkPolicyIngressRule{
+			Ports: []networkingv1.NetworkPolicyPort{{Port: ptr.To(intstr.FromString(port))}},
+			From:  []networkingv1.NetworkPolicyPeer{{NamespaceSelector: namespaces, PodSelector: pods}},
+		}
+	}
+	return &networkingv1.NetworkPolicy{
+		ObjectMeta: e.objectMeta(""),
+		Spec: networkingv1.NetworkPolicySpec{
+			PodSelector: metav1.LabelSelector{MatchLabels: e.selector()},
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+			Ingress: []networkingv1.NetworkPolicyIngressRule{
+				from(nameHooks, &metav1.LabelSelector{}, &metav1.LabelSelector{MatchLabels: envoyGatewayLabels}),
+				from(nameEDS, &metav1.LabelSelector{}, &metav1.LabelSelector{MatchLabels: envoyLabels}),
+				from(nameMetrics, &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: "monitoring"}}, nil),
+			},
+		},
+	}
+}
+
+func (e *extension) composeDeployment() *appsv1.Deployment {
+	return &appsv1.Deployment{
+		ObjectMeta: e.objectMeta(""),
+		Spec: appsv1.DeploymentSpec{
+			Replicas: ptr.To(e.replicas()),
+			// A new pod answers before an old one goes: Envoy Gateway waits while none does.
+			Strategy: appsv1.DeploymentStrategy{
+				Type:          appsv1.RollingUpdateDeploymentStrategyType,
+				RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: ptr.To(intstr.FromInt32(1)), MaxUnavailable: ptr.To(intstr.FromInt32(0))},
+			},
+			Selector: &metav1.LabelSelector{MatchLabels: e.selector()},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: e.labels()}, Spec: e.podSpec()},
+		},
+	}
+}
+
+func (e *extension) podSpec() corev1.PodSpec {
+	out := corev1.PodSpec{
+		ServiceAccountName: e.name,
+		EnableServiceLinks: ptr.To(true),
+		// Calls are answered for the time of drain, then what runs has 2 s to end.
+		TerminationGracePeriodSeconds: ptr.To[int64](drainSeconds + 10),
+		// Beside Envoy Gateway, but not only there: it may come later, and moves.
+		Affinity: &corev1.Affinity{PodAffinity: &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{
+			Weight: 100,
+			PodAffinityTerm: corev1.PodAffinityTerm{
+				TopologyKey:       corev1.LabelHostname,
+				NamespaceSelector: &metav1.LabelSelector{},
+				LabelSelector:     &metav1.LabelSelector{MatchLabels: envoyGatewayLabels},
+			},
+		}}}},
+		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
+			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: e.selector()}, MatchLabelKeys: []string{"pod-template-hash"},
+		}},
+		SecurityContext: &corev1.PodSecurityContext{
+			RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To[int64](extensionUser), RunAsGroup: ptr.To[int64](extensionUser), FSGroup: ptr.To[int64](extensionUser),
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		},
+		Containers: []corev1.Container{e.container()},
+	}
+	if e.tls() {
+		out.Volumes = []corev1.Volume{{Name: tlsVolume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+			SecretName: e.xr.Spec.ExtensionServer.TLS.CertificateRef.Name, DefaultMode: ptr.To[int32](0o440),
+		}}}}
+	}
+	return out
+}
+
+func (e *extension) container() corev1.Container {
+	probe := func(path string, period, failures int32) *corev1.Probe {
+		return &corev1.Probe{
+			ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString(nameMetrics)}},
+			PeriodSeconds: period, FailureThreshold: failures,
+		}
+	}
+	out := corev1.Container{
+		Name:            "extension",
+		Image:           e.image(),
+		ImagePullPolicy: corev1.PullIfNotPresent,
+		Args:            e.args(),
+		Env: []corev1.EnvVar{{Name: "POD_NAMESPACE", ValueFrom: &corev1.EnvVarSource{
+			FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"},
+		}}},
+		Ports:          []corev1.ContainerPort{{Name: nameHooks, ContainerPort: portHooks}, {Name: nameEDS, ContainerPort: portEDS}, {Name: nameMetrics, ContainerPort: portMetrics}},
+		LivenessProbe:  probe("/healthz", 10, 6),
+		ReadinessProbe: probe("/ready", 2, 2),
+		Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")},
+			Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")},
+		},
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true),
+			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		},
+	}
+	if r := e.xr.Spec.ExtensionServer.Resources; r != nil {
+		out.Resources = *r
+	}
+	if e.tls() {
+		out.VolumeMounts = []corev1.VolumeMount{{Name: tlsVolume, MountPath: tlsPath, ReadOnly: true}}
+	}
+	return out
+}
