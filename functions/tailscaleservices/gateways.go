@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
@@ -98,14 +96,11 @@ func (s *service) locateGateway(b gatewayv1alpha1.Backend, port int32) (tailnetv
 	}
 	found := g.Status.Gateway
 	if found == nil {
-		e := &specError{
+		// Its condition says why. What that says changes while a Gateway comes up.
+		return none, &specError{
 			reason:  meta.ReasonGatewayNotValid,
-			message: fmt.Sprintf("TailscaleGateway %q has not found its Gateway's Service yet; see its condition %s", b.Name, meta.TypeGatewayValid),
+			message: fmt.Sprintf("TailscaleGateway %q has not found its Gateway's Service; see its condition %s", b.Name, meta.TypeGatewayValid),
 		}
-		if c := g.Status.GetCondition(meta.TypeGatewayValid); c.Status == corev1.ConditionFalse {
-			e.message = fmt.Sprintf("TailscaleGateway %q: %s", b.Name, c.Message)
-		}
-		return none, e
 	}
 	if !slices.ContainsFunc(found.Listeners, func(l gatewayv1alpha1.GatewayListener) bool { return listens(l, port) }) {
 		return none, invalidBackends("TailscaleGateway %q has no listener at port %d%s; add one to its Gateway, or correct the backend's port", b.Name, port, others(found.Listeners))
