@@ -49,7 +49,12 @@ type Anchors struct {
 
 // New returns Anchors that are written by the client once they run.
 func New(c client.Client, s *index.Store, log logging.Logger) *Anchors {
-	return &Anchors{keeper: keep.NewKeeper("HTTPRoute", &writer{client: c}, log), store: s}
+	k := keep.NewKeeper("HTTPRoute", &writer{client: c}, log)
+	k.Leave(func(_ types.NamespacedName, state string) bool {
+		g, _, err := decode(state)
+		return err == nil && !s.Serves(g)
+	})
+	return &Anchors{keeper: k, store: s}
 }
 
 // Run until ctx ends. The store must be complete.

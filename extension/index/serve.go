@@ -24,6 +24,13 @@ func (s *Store) Serve(serves func(gateway types.NamespacedName) bool) {
 	s.advance(d, began)
 }
 
+// Serves tells whether routes of a Gateway are served.
+func (s *Store) Serves(gateway types.NamespacedName) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.serves == nil || s.serves(gateway)
+}
+
 // served is a route, with those of its Gateways that are. It is nil if none of them is: a
 // route of which no Gateway is known yet may be of any.
 func (s *Store) served(k RouteKey) (*parsedRoute, []types.NamespacedName) {

@@ -51,6 +51,9 @@ type entry struct {
 	// wanted.
 	fresh bool
 
+	// others tells that it is another extension's.
+	others bool
+
 	// failure of the last write.
 	failure string
 }
@@ -83,7 +86,7 @@ func (e *entry) due() (time.Time, bool) {
 	have := e.have()
 	at := e.written.Add(debounce)
 	switch {
-	case have == e.want && e.again == 0:
+	case e.others, have == e.want && e.again == 0:
 		return time.Time{}, false
 	case have == e.want:
 	case !e.known(have):

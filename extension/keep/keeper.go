@@ -57,6 +57,9 @@ type Keeper struct {
 	log    logging.Logger
 	wake   chan struct{}
 
+	// leave tells what Leave says. It may be nil.
+	leave func(n types.NamespacedName, state string) bool
+
 	// mu guards what follows. It is not held while anything is written.
 	mu      sync.Mutex
 	entries map[types.NamespacedName]*entry
@@ -72,6 +75,10 @@ func NewKeeper(kind string, w Writer, log logging.Logger) *Keeper {
 		entries: map[types.NamespacedName]*entry{},
 	}
 }
+
+// Leave objects alone, before the Keeper runs: those that are not wanted here, and of which
+// leave says by name and state that another extension keeps them.
+func (k *Keeper) Leave(leave func(n types.NamespacedName, state string) bool) { k.leave = leave }
 
 // Want these states, by the names of objects. An object without one is to be deleted.
 func (k *Keeper) Want(states map[types.NamespacedName]string) {
@@ -227,6 +234,7 @@ func (k *Keeper) jobs(now time.Time) []job {
 			delete(k.entries, n)
 			continue
 		}
+		e.others = e.want == "" && k.leave != nil && k.leave(n, e.have())
 		if at, ok := e.due(); ok && !at.After(now) {
 			out = append(out, job{name: n, want: e.want, seen: e.seen, again: e.again, fresh: e.fresh})
 		}

@@ -280,3 +280,22 @@ func TestKeeper(t *testing.T) {
 		})
 	}
 }
+
+// TestLeave shows that what another extension keeps is left alone, as long as it does.
+func TestLeave(t *testing.T) {
+	c := &cluster{}
+	c.set("theirs")
+	c.writes = nil
+	k, theirs := NewKeeper("Thing", c, logging.NewNopLogger()), true
+	k.Leave(func(n types.NamespacedName, state string) bool { return theirs && n == gw && state == "theirs" })
+	k.Saw(gw, c.object)
+	want(k, "")
+	late := time.Now().Add(time.Hour)
+	if next, ok := k.Flush(t.Context(), late); ok || len(c.writes) > 0 {
+		t.Errorf("it is written (%v), or to be at %v, although another extension keeps it", c.writes, next)
+	}
+	theirs = false
+	if k.Flush(t.Context(), late); len(c.writes) != 1 {
+		t.Errorf("%d writes of what nobody keeps any more, want 1", len(c.writes))
+	}
+}

@@ -48,8 +48,10 @@ type Trigger struct {
 
 // New returns a Trigger that writes by the client once it runs.
 func New(c client.Client, s *index.Store, log logging.Logger) *Trigger {
+	k := keep.NewKeeper(v1alpha1.TailscaleRevisionKind, &writer{client: c}, log)
+	k.Leave(func(n types.NamespacedName, _ string) bool { return !s.Serves(n) })
 	return &Trigger{
-		keeper: keep.NewKeeper(v1alpha1.TailscaleRevisionKind, &writer{client: c}, log),
+		keeper: k,
 		store:  s,
 		log:    log,
 		stale:  map[types.NamespacedName]string{},
