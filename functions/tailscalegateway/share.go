@@ -129,8 +129,11 @@ func (s *share) generates() bool {
 	return false
 }
 
-// needsReport tells whether the extension must say which routes there are.
-func (s *share) needsReport() bool { return s.servesRoutes() || s.generates() }
+// needsReport tells whether the extension must say which routes there are, or how it
+// does itself.
+func (s *share) needsReport() bool {
+	return s.servesRoutes() || s.generates() || s.xr.Spec.ExtensionServer != nil && len(s.tailnets) > 0
+}
 
 // servesRoutes tells whether routes, or what is behind them, have services.
 func (s *share) servesRoutes() bool {
