@@ -99,6 +99,19 @@ func (s selection) tailnets(template *gatewayv1alpha1.EndpointTemplate) []string
 	return slices.Compact(out)
 }
 
+// hosting are the selected endpoints, or those of the template before there is a
+// ProxySet of them.
+func (s selection) hosting(owner compose.Owner, template *gatewayv1alpha1.EndpointTemplate) []tailnetv1alpha1.ProxySet {
+	if !s.provision || len(s.sets) > 0 || template.Proxy.ConnectionType == gatewayv1alpha1.ConnectionTypeEgress {
+		return s.sets
+	}
+	return []tailnetv1alpha1.ProxySet{{Spec: tailnetv1alpha1.ProxySetSpec{
+		Endpoints: provisionedName(owner),
+		Tailnet:   template.Tailnet,
+		Sets:      []tailnetv1alpha1.ProxySetMember{{Direction: tailnetv1alpha1.DirectionIngress}},
+	}}}
+}
+
 // tags of the machines of the selected endpoints, each once.
 func (s selection) tags() []tailnetv1alpha1.Tag {
 	lists := make([][]tailnetv1alpha1.Tag, 0, len(s.sets))
