@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"slices"
 	"strconv"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/health"
@@ -41,6 +42,10 @@ type Rule struct {
 
 	// Why its clusters are its own, if the rule or a policy asks for that.
 	Own string `json:"own,omitempty"`
+
+	// Policies are the rules of TailscaleRoutePolicies that are asked before, in that
+	// order, as NAMESPACE/NAME RULE. Those of one listener alone are not among them.
+	Policies []string `json:"policies,omitempty"`
 }
 
 // A Backend of a rule.
@@ -121,6 +126,13 @@ func describeRule(s *index.Snapshot, r *index.Route, i int) Rule {
 		out.Own = "the rule asks for something that a shared cluster cannot give, such as session persistence, or shares an L4 route with other rules"
 	case s.Pinned(r.Key, rule.Name):
 		out.Own = "a BackendTrafficPolicy with settings of clusters is attached to the route or to this rule"
+	}
+	for _, g := range r.Gateways {
+		for _, p := range s.PolicyRules(r.Key, rule.Name, g, "") {
+			if name := p.Policy.String() + " " + p.Name; !slices.Contains(out.Policies, name) {
+				out.Policies = append(out.Policies, name)
+			}
+		}
 	}
 	for _, b := range rule.Backends {
 		d := describeBackend(s, r.Key, b, total)

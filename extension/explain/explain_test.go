@@ -34,6 +34,32 @@ func rule(b string, ms ...index.Match) index.Rule {
 
 func prefix(p string) index.Match { return index.Match{PathType: "PathPrefix", Path: p} }
 
+// TestExplainPolicies tells which rules of policies are asked before, the nearest first.
+func TestExplainPolicies(t *testing.T) {
+	of := func(name string, to index.PolicyTarget, rules ...string) *index.RoutePolicy {
+		p := &index.RoutePolicy{Name: named(name), Targets: []index.Attachment{{PolicyTarget: to, Found: true}}}
+		for i, r := range rules {
+			p.Rules = append(p.Rules, &index.PolicyRule{Policy: p.Name, Name: r, Index: i, Deny: true})
+		}
+		return p
+	}
+	s := index.NewSnapshot(index.Contents{
+		Routes: []*index.Route{route(index.KindHTTPRoute, "a", nil, rule("web"))},
+		Policies: []*index.RoutePolicy{
+			of("far", index.PolicyTarget{NamespacedName: named("gw")}, "c"),
+			of("near", index.PolicyTarget{Route: index.KindHTTPRoute, NamespacedName: named("a")}, "a", "b"),
+			of("other", index.PolicyTarget{Route: index.KindHTTPRoute, NamespacedName: named("b")}, "d"),
+		},
+	})
+	got := Explain(s, Query{Host: "web.example.com", Path: "/"}).Rules
+	if len(got) != 1 {
+		t.Fatalf("want one rule, got %v", got)
+	}
+	if diff := cmp.Diff([]string{"shop/near a", "shop/near b", "shop/far c"}, got[0].Policies); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
 func TestExplainOrder(t *testing.T) {
 	old, young := time.Unix(1, 0), time.Unix(2, 0)
 	aged := func(r *index.Route, at time.Time) *index.Route {

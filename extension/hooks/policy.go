@@ -4,6 +4,7 @@
 package hooks
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,7 +31,7 @@ func (t *translation) enforce(r Resources) Resources {
 	if !t.snapshot.HasPolicies() {
 		return r
 	}
-	e := &enforcer{translation: t, clusters: map[string]*clusterv3.Cluster{}, asks: map[string]bool{}}
+	e := &enforcer{translation: t, clusters: map[string]*clusterv3.Cluster{}, asks: map[string]bool{}, limits: map[string]bool{}}
 	for _, c := range r.Routes {
 		for _, v := range c.GetVirtualHosts() {
 			e.virtualHost(c.GetName(), v)
@@ -49,8 +50,9 @@ type enforcer struct {
 	// clusters of what rules send to, by name.
 	clusters map[string]*clusterv3.Cluster
 
-	// asks are the route configurations that ask who the client is.
-	asks map[string]bool
+	// asks are the route configurations that ask who the client is, and limits those
+	// that limit rates.
+	asks, limits map[string]bool
 }
 
 func (e *enforcer) virtualHost(config string, v *routev3.VirtualHost) {
@@ -100,6 +102,7 @@ func (e *enforcer) before(config string, gateway types.NamespacedName, listener 
 			made.Name = policyPrefix + strings.Join([]string{rule.Policy.Namespace, rule.Policy.Name, rule.Name, strconv.Itoa(i), r.GetName()}, "/")
 			out = append(out, made)
 			e.asks[config] = e.asks[config] || m != nil && m.Clients != nil
+			e.limits[config] = e.limits[config] || rule.RateLimit != nil
 			e.summary.Enforced++
 		}
 		if len(rule.Matches) == 0 {
@@ -172,21 +175,41 @@ func (e *enforcer) listener(l *listenerv3.Listener) {
 }
 
 func (e *enforcer) chain(c *listenerv3.FilterChain) {
-	if slices.ContainsFunc(c.GetFilters(), func(f *listenerv3.Filter) bool { return f.GetName() == xds.ClientFilter }) {
+	if len(e.asks)+len(e.limits) == 0 {
 		return
 	}
+	m := &hcmv3.HttpConnectionManager{}
 	i := slices.IndexFunc(c.GetFilters(), func(f *listenerv3.Filter) bool {
-		m := &hcmv3.HttpConnectionManager{}
-		if len(e.asks) == 0 || !f.GetTypedConfig().MessageIs(m) || f.GetTypedConfig().UnmarshalTo(m) != nil {
-			return false
-		}
-		return e.asks[m.GetRds().GetRouteConfigName()] || e.asks[m.GetRouteConfig().GetName()]
+		return f.GetTypedConfig().MessageIs(m) && f.GetTypedConfig().UnmarshalTo(m) == nil
 	})
 	if i < 0 {
 		return
 	}
-	if f, err := xds.NoteClient(); err == nil {
-		c.Filters = slices.Insert(c.Filters, i, f)
+	config := cmp.Or(m.GetRds().GetRouteConfigName(), m.GetRouteConfig().GetName())
+	if e.limits[config] {
+		limitRates(c.GetFilters()[i], m)
+	}
+	if e.asks[config] && !slices.ContainsFunc(c.GetFilters(), func(f *listenerv3.Filter) bool { return f.GetName() == xds.ClientFilter }) {
+		if f, err := xds.NoteClient(); err == nil {
+			c.Filters = slices.Insert(c.Filters, i, f)
+		}
+	}
+}
+
+// limitRates by a filter before the last, which sends requests on.
+func limitRates(f *listenerv3.Filter, m *hcmv3.HttpConnectionManager) {
+	last := len(m.GetHttpFilters()) - 1
+	if last < 0 || slices.ContainsFunc(m.GetHttpFilters(), func(f *hcmv3.HttpFilter) bool { return f.GetName() == xds.RateLimitFilter }) {
+		return
+	}
+	limit, err := xds.LimitRates()
+	if err != nil {
+		return
+	}
+	m.HttpFilters = slices.Insert(m.HttpFilters, last, limit)
+	was := f.GetTypedConfig().GetValue()
+	if repack(f.GetTypedConfig(), m) != nil {
+		f.GetTypedConfig().Value = was
 	}
 }
 

@@ -97,8 +97,8 @@ type policyCase struct {
 	// want are names of routes and what they do, in order.
 	want []string
 
-	// asks tells that the listener notes who connects.
-	asks bool
+	// asks tells that the listener notes who connects, and limits that it limits rates.
+	asks, limits bool
 }
 
 func policyCases() map[string]policyCase {
@@ -190,6 +190,12 @@ func policyCases() map[string]policyCase {
 			want:     []string{at + "a/0/" + match0 + ": 403", plain},
 			asks:     true,
 		},
+		"RateLimit": {
+			reason:   "A listener whose routes limit rates should have the filter that does.",
+			contents: of(policy("p", toRoute(""), &index.PolicyRule{Name: "a", RateLimit: &index.RateLimit{Requests: 3, Per: time.Second}})),
+			want:     []string{at + "a/0/" + match0 + ": " + rule0, plain},
+			limits:   true,
+		},
 		"Nobody": {
 			reason:   "A match of nobody should match nobody.",
 			contents: of(policy("p", toRoute(""), denies("a", index.PolicyMatch{Clients: []netip.Prefix{}}))),
@@ -217,6 +223,13 @@ func TestPolicies(t *testing.T) {
 			filters := out.Listeners[0].GetFilterChains()[0].GetFilters()
 			if asks := filters[0].GetName() == xds.ClientFilter; asks != tc.asks {
 				t.Errorf("\n%s\nTranslate(...): the listener notes who connects: %t, want %t", tc.reason, asks, tc.asks)
+			}
+			m := &hcmv3.HttpConnectionManager{}
+			if err := filters[len(filters)-1].GetTypedConfig().UnmarshalTo(m); err != nil {
+				t.Fatal(err)
+			}
+			if limits := m.GetHttpFilters()[0].GetName() == xds.RateLimitFilter; limits != tc.limits || m.GetHttpFilters()[len(m.GetHttpFilters())-1].GetName() != "router" {
+				t.Errorf("\n%s\nTranslate(...): the listener limits rates: %t, want %t", tc.reason, limits, tc.limits)
 			}
 			if err := validate(out); err != nil {
 				t.Errorf("\n%s\nTranslate(...): Envoy Gateway would refuse it: %v", tc.reason, err)

@@ -145,6 +145,13 @@ func parseClients(in []string) ([]netip.Prefix, error) {
 	return slices.Compact(out), nil
 }
 
+// rateUnits are the times that a rate limit is for.
+var rateUnits = map[gatewayv1alpha1.RateUnit]time.Duration{ //nolint:gochecknoglobals // A constant map.
+	gatewayv1alpha1.RatePerSecond: time.Second,
+	gatewayv1alpha1.RatePerMinute: time.Minute,
+	gatewayv1alpha1.RatePerHour:   time.Hour,
+}
+
 func (r *PolicyRule) parseAction(in *gatewayv1alpha1.RoutePolicyAction) error {
 	switch {
 	case in.Type == gatewayv1alpha1.ActionDeny:
@@ -169,6 +176,8 @@ func (r *PolicyRule) parseAction(in *gatewayv1alpha1.RoutePolicyAction) error {
 			return errors.Errorf("%q is no duration", in.Timeouts.Request)
 		}
 		r.Timeout = &d
+	case in.Type == gatewayv1alpha1.ActionRateLimit && in.RateLimit != nil && in.RateLimit.Requests > 0 && rateUnits[in.RateLimit.Unit] > 0:
+		r.RateLimit = &RateLimit{Requests: uint32(in.RateLimit.Requests), Per: rateUnits[in.RateLimit.Unit]}
 	default:
 		return errors.Errorf("%s says nothing of what to do", in.Type)
 	}

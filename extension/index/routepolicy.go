@@ -98,6 +98,9 @@ type PolicyRule struct {
 
 	Request, Response HeaderChange
 
+	// RateLimit of requests. Nil is none.
+	RateLimit *RateLimit
+
 	// Timeout of a request. Nil leaves the route's.
 	Timeout *time.Duration
 }
@@ -119,6 +122,12 @@ type PolicyRedirect struct {
 	Scheme, Hostname, Path string
 	Port                   int32
 	StatusCode             int32
+}
+
+// A RateLimit is how many requests are let through in a time.
+type RateLimit struct {
+	Requests uint32
+	Per      time.Duration
 }
 
 // A HeaderChange is done to headers: those that are set or removed go first.

@@ -71,6 +71,16 @@ func TestParseRoutePolicy(t *testing.T) {
 			rule:   `{name: a, actions: [{type: Redirect, redirect: {scheme: https, hostname: h.example.com, port: 8443, path: /p, statusCode: 301}}]}`,
 			want:   PolicyRule{Name: "a", Redirect: &PolicyRedirect{Scheme: "https", Hostname: "h.example.com", Port: 8443, Path: "/p", StatusCode: 301}},
 		},
+		"RateLimit": {
+			reason: "A rate limit should be kept.",
+			rule:   `{name: a, actions: [{type: RateLimit, rateLimit: {requests: 7, unit: Minute}}]}`,
+			want:   PolicyRule{Name: "a", RateLimit: &RateLimit{Requests: 7, Per: time.Minute}},
+		},
+		"NoRate": {
+			reason: "A rate of nothing is none.",
+			rule:   `{name: a, actions: [{type: RateLimit, rateLimit: {requests: 0, unit: Minute}}]}`,
+			want:   PolicyRule{Name: "a", Problem: "actions[0]: RateLimit says nothing of what to do"},
+		},
 		"BadExpression": {
 			reason: "What Envoy cannot compile should be told, for it would refuse all routes.",
 			rule:   `{name: a, actions: [{type: Deny}], matches: [{path: {type: RegularExpression, value: "("}}]}`,

@@ -54,6 +54,11 @@ func Enforce(r *routev3.Route, rule *index.PolicyRule, m *index.PolicyMatch, to 
 			return nil, err
 		}
 	}
+	if rule.RateLimit != nil {
+		if err := limitRate(out, rule.RateLimit); err != nil {
+			return nil, err
+		}
+	}
 	if a := out.GetRoute(); a != nil && rule.Timeout != nil {
 		a.Timeout = durationpb.New(*rule.Timeout)
 	}

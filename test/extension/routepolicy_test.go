@@ -74,6 +74,7 @@ func TestRoutePolicies(t *testing.T) {
 	t.Run("TimesOut", func(t *testing.T) {
 		w.until(t, w.asks(asked{path: "reports/slow"}, "504"))
 	})
+	t.Run("LimitsRates", func(t *testing.T) { limitsRates(t, w) })
 	t.Run("KnowsDevices", func(t *testing.T) { knowsDevices(t, w) })
 	t.Run("FindsDevices", func(t *testing.T) { findsDevices(t, w) })
 	t.Run("TakesEffect", func(t *testing.T) { takesEffect(t, w) })
@@ -93,6 +94,19 @@ func tells(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	fmt.Fprint(w, r.URL.Path, " ", r.Header.Get("X-Operator")) // Who is gone needs no answer.
+}
+
+// limitsRates of what a rule acts on, and of nothing else.
+func limitsRates(t *testing.T, w *world) {
+	w.create(t, exampleOf(t, "route-policy-rate.yaml"))
+	search := asked{path: "search"}
+	// The first to be denied tells that the limit is there.
+	w.until(t, w.asks(search, "429"))
+	if err := w.asks(asked{path: "other"}, "200 /other ")(within(t)); err != nil {
+		t.Errorf("what the rule does not match is limited: %v", err)
+	}
+	w.remove(t, policyNamed("rate"))
+	w.until(t, w.asks(search, "200 /search "))
 }
 
 // knowsDevices by the address that the proxies tell, and by nothing that a request says.

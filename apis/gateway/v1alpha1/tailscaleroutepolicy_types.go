@@ -36,7 +36,7 @@ type TailscaleRoutePolicySpec struct {
 // +kubebuilder:validation:XValidation:rule="self.actions.all(a, self.actions.exists_one(b, a.type == b.type))",message="an action may be there once"
 // +kubebuilder:validation:XValidation:rule="self.actions.filter(a, a.type in ['Route', 'Redirect', 'Deny']).size() <= 1",message="of Route, Redirect and Deny there may be one"
 // +kubebuilder:validation:XValidation:rule="self.actions.exists(a, a.type == 'Deny') ? self.actions.size() == 1 : true",message="Deny stands alone"
-// +kubebuilder:validation:XValidation:rule="self.actions.exists(a, a.type == 'Redirect') ? self.actions.all(a, a.type in ['Redirect', 'ResponseHeaderModifier']) : true",message="beside Redirect there may be a ResponseHeaderModifier alone"
+// +kubebuilder:validation:XValidation:rule="self.actions.exists(a, a.type == 'Redirect') ? self.actions.all(a, a.type in ['Redirect', 'ResponseHeaderModifier', 'RateLimit']) : true",message="beside Redirect there may be ResponseHeaderModifier and RateLimit"
 type RoutePolicyRule struct {
 	// Name of the rule, by which the status tells of it.
 	Name gwapiv1.SectionName `json:"name"`
@@ -56,7 +56,7 @@ type RoutePolicyRule struct {
 
 	// Actions to take.
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=4
+	// +kubebuilder:validation:MaxItems=5
 	// +listType=atomic
 	Actions []RoutePolicyAction `json:"actions"`
 }
@@ -136,7 +136,7 @@ type TailnetDeviceMatch struct {
 }
 
 // A RoutePolicyActionType is a kind of action.
-// +kubebuilder:validation:Enum=Route;Redirect;Deny;RequestHeaderModifier;ResponseHeaderModifier;Timeouts
+// +kubebuilder:validation:Enum=Route;Redirect;Deny;RequestHeaderModifier;ResponseHeaderModifier;Timeouts;RateLimit
 type RoutePolicyActionType string
 
 // Kinds of actions.
@@ -153,6 +153,8 @@ const (
 	ActionResponseHeaderModifier RoutePolicyActionType = "ResponseHeaderModifier"
 	// ActionTimeouts replaces timeouts of the route.
 	ActionTimeouts RoutePolicyActionType = "Timeouts"
+	// ActionRateLimit answers 429 to requests that are too many.
+	ActionRateLimit RoutePolicyActionType = "RateLimit"
 )
 
 // A RoutePolicyAction is one thing to do. The member of its type says how.
@@ -161,6 +163,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="(self.type == 'RequestHeaderModifier') == has(self.requestHeaderModifier)",message="requestHeaderModifier is for type RequestHeaderModifier, which needs it"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'ResponseHeaderModifier') == has(self.responseHeaderModifier)",message="responseHeaderModifier is for type ResponseHeaderModifier, which needs it"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'Timeouts') == has(self.timeouts)",message="timeouts is for type Timeouts, which needs it"
+// +kubebuilder:validation:XValidation:rule="(self.type == 'RateLimit') == has(self.rateLimit)",message="rateLimit is for type RateLimit, which needs it"
 type RoutePolicyAction struct {
 	Type RoutePolicyActionType `json:"type"`
 
@@ -186,6 +189,31 @@ type RoutePolicyAction struct {
 	// Timeouts in place of the route's.
 	// +optional
 	Timeouts *RoutePolicyTimeouts `json:"timeouts,omitempty"`
+
+	// RateLimit of the requests that the rule acts on.
+	// +optional
+	RateLimit *RoutePolicyRateLimit `json:"rateLimit,omitempty"`
+}
+
+// A RateUnit is a time that a rate limit is for.
+// +kubebuilder:validation:Enum=Second;Minute;Hour
+type RateUnit string
+
+// Units of rates.
+const (
+	RatePerSecond RateUnit = "Second"
+	RatePerMinute RateUnit = "Minute"
+	RatePerHour   RateUnit = "Hour"
+)
+
+// A RoutePolicyRateLimit is how many requests are let through. Each Envoy counts by
+// itself, and each match of the rule for itself on each route that it is attached to.
+type RoutePolicyRateLimit struct {
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	Requests int32 `json:"requests"`
+
+	Unit RateUnit `json:"unit"`
 }
 
 // A RoutePolicyRoute says where requests go.

@@ -1,0 +1,56 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package xds
+
+import (
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/local_ratelimit/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+const (
+	// RateLimitFilter is the name of the filter that counts for policies. Envoy
+	// Gateway's own, of BackendTrafficPolicies, counts beside it.
+	RateLimitFilter = "gateway.tailscale.com/rate-limit"
+
+	rateLimitStats = "tailscale_route_policy"
+)
+
+// LimitRates returns the filter, which limits nothing but where routes say so.
+func LimitRates() (*hcmv3.HttpFilter, error) {
+	a, err := packAny(&ratelimitv3.LocalRateLimit{StatPrefix: rateLimitStats})
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot make the filter that limits rates")
+	}
+	return &hcmv3.HttpFilter{Name: RateLimitFilter, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: a}}, nil
+}
+
+// limitRate of a route.
+func limitRate(r *routev3.Route, l *index.RateLimit) error {
+	always := &corev3.RuntimeFractionalPercent{DefaultValue: &typev3.FractionalPercent{Numerator: 100}}
+	a, err := packAny(&ratelimitv3.LocalRateLimit{
+		StatPrefix: rateLimitStats,
+		TokenBucket: &typev3.TokenBucket{
+			MaxTokens: l.Requests, TokensPerFill: wrapperspb.UInt32(l.Requests), FillInterval: durationpb.New(l.Per),
+		},
+		FilterEnabled: always, FilterEnforced: always,
+	})
+	if err != nil {
+		return errors.Wrap(err, "cannot limit the rate of a route")
+	}
+	if r.TypedPerFilterConfig == nil {
+		r.TypedPerFilterConfig = map[string]*anypb.Any{}
+	}
+	r.TypedPerFilterConfig[RateLimitFilter] = a
+	return nil
+}
