@@ -5,6 +5,7 @@ package main
 
 import (
 	"cmp"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
@@ -77,15 +78,23 @@ func (g *group) addStatus(s *gatewayv1alpha1.TailscaleEndpointsStatus) {
 }
 
 func (g *group) statefulSetStatus() gatewayv1alpha1.StatefulSetStatus {
-	return gatewayv1alpha1.StatefulSetStatus{
+	out := gatewayv1alpha1.StatefulSetStatus{
 		Name:          g.set,
 		Namespace:     g.owner.Namespace,
 		Type:          g.connectionType(),
 		Replicas:      g.count,
 		ReadyReplicas: g.readyReplicas(),
 		Service:       compose.ServiceName(g.set),
-		CreatedAt:     g.pods().CreatedAt,
 	}
+	// When it was made comes with the first of its pods, for alone it would be a write
+	// of the composite.
+	told := slices.ContainsFunc(g.xr.Status.StatefulSets, func(s gatewayv1alpha1.StatefulSetStatus) bool {
+		return s.Name == g.set && s.CreatedAt != nil
+	})
+	if out.ReadyReplicas > 0 || told {
+		out.CreatedAt = g.pods().CreatedAt
+	}
+	return out
 }
 
 func device(pod, hostname string, m *tailnetv1alpha1.MachineSummary) gatewayv1alpha1.DeviceStatus {

@@ -176,9 +176,7 @@ func (s *share) desireProxies(r *compose.Run) error {
 			r.NotReady()
 			r.LookAgain()
 		}
-		e := s.composeEndpoints(p)
-		e.Finalizers = r.CompositeFinalizers(p.key)
-		if err := r.Desire(p.key, e, p.settled()); err != nil {
+		if err := r.Desire(p.key, s.composeEndpoints(p), p.settled()); err != nil {
 			return err
 		}
 	}

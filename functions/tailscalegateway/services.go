@@ -305,9 +305,7 @@ func (s *share) desireServices(r *compose.Run) error {
 		if !v.settled() {
 			unready++
 		}
-		o := s.composeService(v)
-		o.Finalizers = r.CompositeFinalizers(v.key())
-		if err := r.Desire(v.key(), o, v.settled()); err != nil {
+		if err := r.Desire(v.key(), s.composeService(v), v.settled()); err != nil {
 			return err
 		}
 	}

@@ -87,16 +87,11 @@ func (t *tailnet) status() gatewayv1alpha1.GatewayTailnetStatus {
 		return out
 	}
 	found := t.egress.observed.Status
-	c := found.GetCondition(meta.TypeDiscoverySuccessful)
-	switch {
+	switch c := found.GetCondition(meta.TypeDiscoverySuccessful); {
 	case c.Status == corev1.ConditionFalse:
 		out.Message = cmp.Or(out.Message, c.Message)
 	case c.Reason == meta.ReasonDiscoveredTooMany:
 		out.Message = cmp.Or(out.Message, "More devices and services match than can be listed; narrow serviceDiscovery")
-	}
-	// Before the tailnet was searched nothing is known.
-	if c.Status == corev1.ConditionUnknown && len(found.DiscoveredEndpoints) == 0 {
-		return out
 	}
 	out.DiscoveredServices = ptr.To(int32(len(found.DiscoveredEndpoints)))
 	out.LastSync = found.LastSync

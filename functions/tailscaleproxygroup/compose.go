@@ -37,20 +37,15 @@ func (g *group) desire(r *compose.Run) error {
 		if m.observed == nil {
 			starting++
 		}
-		e := g.composeEndpoints(m)
-		e.Finalizers = r.CompositeFinalizers(m.key())
-		if err := r.Desire(m.key(), e, m.settled()); err != nil {
+		if err := r.Desire(m.key(), g.composeEndpoints(m), m.settled()); err != nil {
 			return err
 		}
 	}
 	for _, m := range g.leaving {
-		if g.replaced(m) {
-			continue
-		}
-		e := g.copyEndpoints(m)
-		e.Finalizers = r.CompositeFinalizers(m.key())
-		if err := r.Desire(m.key(), e, true); err != nil {
-			return err
+		if !g.replaced(m) {
+			if err := r.Desire(m.key(), g.copyEndpoints(m), true); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

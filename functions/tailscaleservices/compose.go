@@ -40,9 +40,7 @@ func (s *service) desireEndpoints(r *compose.Run) error {
 	if !provision && !broken || !provisioned(s.endpoints, s.xr.Spec.EndpointTemplate) {
 		return nil
 	}
-	e := s.composeEndpoints()
-	e.Finalizers = r.CompositeFinalizers(nameEndpoints)
-	return r.Desire(nameEndpoints, e, endpointsReady(s.endpoints))
+	return r.Desire(nameEndpoints, s.composeEndpoints(), endpointsReady(s.endpoints))
 }
 
 func endpointsReady(e *gatewayv1alpha1.TailscaleEndpoints) bool {

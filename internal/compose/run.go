@@ -162,23 +162,6 @@ func (r *Run) desire(name string, s *structpb.Struct, ready bool) {
 	r.rsp.Desired.Resources[r.resource(name)] = &fnv1.Resource{Resource: s, Ready: rdy}
 }
 
-// CompositeFinalizers of a composite that is composed under a resource name: that
-// which Crossplane would add in a write of its own. There is none where what is
-// composed may be a claim, from which nobody would take it away.
-func (r *Run) CompositeFinalizers(name string) []string {
-	if r.HasInput() || metadata(r.req.GetObserved().GetComposite())["namespace"].GetStringValue() == "" {
-		return nil
-	}
-	if metadata(r.req.GetObserved().GetResources()[r.resource(name)])["deletionTimestamp"] != nil {
-		return nil
-	}
-	return []string{meta.FinalizerComposite}
-}
-
-func metadata(o *fnv1.Resource) map[string]*structpb.Value {
-	return o.GetResource().GetFields()["metadata"].GetStructValue().GetFields()
-}
-
 // CarryOver composes every observed child as it is, not ready. It is for a run
 // that lacks an input: Crossplane deletes a child that a function leaves out.
 func (r *Run) CarryOver() error {
@@ -212,11 +195,8 @@ func carryMetadata(o map[string]any) {
 		out["labels"] = anyMap(l)
 	}
 	// What a function composed with a finalizer would lose it.
-	fs, _ := in["finalizers"].([]any)
-	for _, f := range []any{meta.FinalizerManaged, meta.FinalizerComposite} {
-		if slices.Contains(fs, f) && in["deletionTimestamp"] == nil {
-			out["finalizers"] = []any{f}
-		}
+	if fs, ok := in["finalizers"].([]any); ok && slices.Contains(fs, any(meta.FinalizerManaged)) && in["deletionTimestamp"] == nil {
+		out["finalizers"] = []any{meta.FinalizerManaged}
 	}
 	o["metadata"] = out
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/crossplane/function-sdk-go/resource"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
 func TestCarryOver(t *testing.T) {
@@ -170,33 +169,6 @@ func TestLookAgain(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, r.Response().GetMeta().GetTtl().AsDuration()); diff != "" {
 				t.Errorf("%s\nTtl: -want, +got:\n%s", tc.reason, diff)
-			}
-		})
-	}
-}
-
-func TestCompositeFinalizers(t *testing.T) {
-	namespaced := `{"metadata": {"name": "a", "namespace": "default"}}`
-	cases := map[string]struct {
-		reason string
-		xr     string
-		child  string
-		want   []string
-	}{
-		"New":      {reason: "A new composite has Crossplane's finalizer at once", xr: namespaced, want: []string{meta.FinalizerComposite}},
-		"There":    {reason: "It keeps it", xr: namespaced, child: `{"metadata": {"name": "b"}}`, want: []string{meta.FinalizerComposite}},
-		"Deleting": {reason: "Nothing gets a finalizer while it is being deleted", xr: namespaced, child: `{"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}`},
-		"Claimed":  {reason: "What a claim's composite composes are claims", xr: `{"metadata": {"name": "a-x7k2p"}}`},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			o := &fnv1.State{Composite: &fnv1.Resource{Resource: resource.MustStructJSON(tc.xr)}}
-			if tc.child != "" {
-				o.Resources = map[string]*fnv1.Resource{"child": {Resource: resource.MustStructJSON(tc.child)}}
-			}
-			r := NewRun(&fnv1.RunFunctionRequest{Observed: o})
-			if diff := cmp.Diff(tc.want, r.CompositeFinalizers("child")); diff != "" {
-				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

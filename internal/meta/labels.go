@@ -87,10 +87,6 @@ const AnnotationApplied = "gateway.tailscale.com/applied"
 // (crossplane-runtime pkg/reconciler/managed, FinalizerName).
 const FinalizerManaged = "finalizer.managedresource.crossplane.io"
 
-// FinalizerComposite is the finalizer of every composite
-// (crossplane v2.4 internal/controller/apiextensions/composite/reconciler.go).
-const FinalizerComposite = "composite.apiextensions.crossplane.io"
-
 // ConfigSecretSuffix is appended to a Machine's name to get its config Secret's.
 const ConfigSecretSuffix = "-config"
 

@@ -144,7 +144,7 @@ func outlivesFailingAPI(t *testing.T) {
 			labCommand(t, "--tailnet="+string(tailnetTwo), "tailnet-fault")
 			defer labCommand(t, "--tailnet="+string(tailnetTwo), "tailnet-fault", "--clear")
 			took := eventually(t, patience, "the failure is told", func() string {
-				if said := messageOf(t, partner); !strings.Contains(said, "500") {
+				if said := messageOf(t, partner); !strings.Contains(said, "Tailscale's API is not available") {
 					return "status.tailnetStatus says " + said
 				}
 				return ""

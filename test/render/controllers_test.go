@@ -118,7 +118,7 @@ func (w *world) machine(t *testing.T, m *v1alpha1.Machine) v1alpha1.MachineStatu
 		for _, o := range w.made(v1alpha1.ServiceAttachmentKind) {
 			a := &v1alpha1.ServiceAttachment{}
 			from(t, o, a)
-			if a.Spec.Direction == v1alpha1.DirectionIngress && a.GetNamespace() == m.GetNamespace() && a.Spec.Endpoints == m.GetLabels()[meta.LabelEndpoints] {
+			if a.Spec.Direction == v1alpha1.DirectionIngress && len(a.Spec.Addresses) > 0 && a.GetNamespace() == m.GetNamespace() && a.Spec.Endpoints == m.GetLabels()[meta.LabelEndpoints] {
 				agent.Services = append(agent.Services, v1alpha1.HostedService{Name: string(a.Spec.ServiceName), Advertised: true, Accepted: true, HealthyBackends: 1, TotalBackends: 1})
 			}
 		}
