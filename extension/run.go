@@ -91,7 +91,8 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 		}
 		collectors = append(collectors, shared.Metrics())
 	}
-	if one != nil {
+	if one != nil && c.only() == nil {
+		// Policies may be of several Gateways: the installed extension tells of all.
 		one.duties = append(one.duties, policies.NewWriter(store, kube.informers, kube.client, log).Run)
 	}
 	obs = observe.NewObserver(observe.Options{
