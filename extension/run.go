@@ -221,7 +221,7 @@ func each(ctx context.Context, changes *index.Subscription, fn func()) error {
 
 // outcomes of a translation, as metrics have them.
 func outcomes(s hooks.Summary, stale int) map[string]int {
-	out := map[string]int{"shared": s.Shared, "own": s.Own, "dropped": s.Dropped, "rules": s.Rules, "split": s.Split, "stale": stale}
+	out := map[string]int{"shared": s.Shared, "own": s.Own, "dropped": s.Dropped, "rules": s.Rules, "split": s.Split, "enforced": s.Enforced, "stale": stale}
 	for reason, n := range s.Left {
 		out["left-"+string(reason)] += n
 	}

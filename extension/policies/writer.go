@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -66,28 +67,35 @@ func (w *Writer) Run(ctx context.Context) {
 		if !first && s.PolicyRevision == said {
 			continue
 		}
-		if !w.write(ctx, s) {
-			due.Reset(retry)
+		if wait := w.write(ctx, s); wait > 0 {
+			due.Reset(wait)
 			continue
 		}
 		said, first = s.PolicyRevision, false
 	}
 }
 
-// write what is not said yet, and tell whether all is.
-func (w *Writer) write(ctx context.Context, s *index.Snapshot) bool {
-	all := true
+// write what is not said yet, and return how long to wait for the rest. Zero means that
+// all is said.
+func (w *Writer) write(ctx context.Context, s *index.Snapshot) time.Duration {
+	wait := time.Duration(0)
 	if err := w.seek(ctx, s); err != nil && ctx.Err() == nil {
 		w.log.Info("Cannot look for devices of TailscaleRoutePolicies, and will try again", "error", err)
-		all = false
+		wait = retry
 	}
 	for n, st := range states(s) {
-		if err := w.settle(ctx, n, st); err != nil && ctx.Err() == nil {
+		err := w.settle(ctx, n, st)
+		switch {
+		case err == nil || ctx.Err() != nil:
+		case kerrors.IsConflict(err):
+			// What was written last has not come back yet.
+			wait = max(wait, debounce)
+		default:
 			w.log.Info("Cannot tell what becomes of a TailscaleRoutePolicy, and will try again", "policy", n, "error", err)
-			all = false
+			wait = retry
 		}
 	}
-	return all
+	return wait
 }
 
 func (w *Writer) settle(ctx context.Context, n types.NamespacedName, st *state) error {

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -60,6 +61,10 @@ func TestRoutePolicies(t *testing.T) {
 	t.Run("Denies", func(t *testing.T) {
 		w.until(t, w.asks(asked{path: "admin/users"}, "403"))
 		w.until(t, w.asks(asked{path: "admin?x=/"}, "403"))
+		// However it is written.
+		for _, p := range []string{"x/../admin", "x/%2e%2e/admin", "%61dmin", "/admin", "./admin"} {
+			w.until(t, w.asks(asked{path: p}, "403"))
+		}
 		w.until(t, w.asks(asked{path: "administration"}, "200 /administration "))
 	})
 	t.Run("LeavesOthers", func(t *testing.T) { w.until(t, w.asks(asked{host: "plain.example.com", path: "admin"}, "200 /admin ")) })
@@ -330,7 +335,7 @@ func (w *world) asks(a asked, want string) func(context.Context) error {
 		if err != nil {
 			return err
 		}
-		got := fmt.Sprint(rsp.StatusCode)
+		got := strconv.Itoa(rsp.StatusCode)
 		switch {
 		case rsp.StatusCode == http.StatusOK:
 			got += " " + string(b)
