@@ -131,7 +131,7 @@ func (s *service) hosted(p tailnetv1alpha1.ProxySet, assigned []assignment) tail
 		if a.http() {
 			ports[i].Protocol = tailnetv1alpha1.AttachmentProtocolHTTP
 		}
-		named = named || a.http() || a.tls != nil
+		named = named || a.tls != nil
 	}
 	spec := tailnetv1alpha1.ServiceAttachmentSpec{
 		Endpoints:   p.Spec.Endpoints,

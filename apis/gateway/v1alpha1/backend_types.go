@@ -100,9 +100,10 @@ type Backend struct {
 
 	// Protocol says what the backend is handed: TCP is bytes, as they come. HTTP
 	// is requests, with headers that tell who of the tailnet asks:
-	// X-Forwarded-For, and for users, who are not tagged machines,
-	// Tailscale-User-Login, Tailscale-User-Name and Tailscale-User-Profile-Pic.
-	// What a client sends in the latter is dropped.
+	// X-Forwarded-For, Tailscale-Device-Name, and of a user
+	// Tailscale-User-Login, Tailscale-User-Name and
+	// Tailscale-User-Profile-Pic, of a tagged device Tailscale-Device-Tags.
+	// What a client sends in them is dropped.
 	// +kubebuilder:default=TCP
 	// +optional
 	Protocol BackendProtocol `json:"protocol,omitempty"`

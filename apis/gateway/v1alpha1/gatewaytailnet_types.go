@@ -38,7 +38,8 @@ const (
 	// ClientIdentityProxyProtocol tells the client's address in the tailnet by the
 	// PROXY protocol, version 2. The listener must expect it.
 	ClientIdentityProxyProtocol ClientIdentity = "ProxyProtocol"
-	// ClientIdentityHeaders tells the user by headers of each request.
+	// ClientIdentityHeaders tells the device, and its user or its tags, by headers of
+	// each request.
 	ClientIdentityHeaders ClientIdentity = "Headers"
 )
 
@@ -58,9 +59,11 @@ type SharedListener struct {
 
 	// Identity is how the listener is told who asks. With ProxyProtocol it must
 	// expect the header, by a ClientTrafficPolicy. Headers is for listeners of
-	// protocol HTTP: the proxy sets X-Forwarded-For, Tailscale-User-Login,
-	// Tailscale-User-Name and Tailscale-User-Profile-Pic, and drops what a client
-	// sends in them.
+	// protocol HTTP: the proxy sets X-Forwarded-For, Tailscale-Device-Name, and of
+	// a user Tailscale-User-Login, Tailscale-User-Name and
+	// Tailscale-User-Profile-Pic, of a tagged device Tailscale-Device-Tags, and
+	// drops what a client sends in them. At the Gateway's other listeners the
+	// extension has Envoy drop all but the first.
 	// +kubebuilder:default=None
 	// +optional
 	Identity ClientIdentity `json:"identity,omitempty"`

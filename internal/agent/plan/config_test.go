@@ -118,14 +118,12 @@ func TestAdvertisedIn(t *testing.T) {
 func TestServeConfig(t *testing.T) {
 	handlers := map[string]Handlers{
 		"svc:web": {
-			80:   {Forward: "web.default.svc:8080", HTTP: true, DNSName: "web.tail1234.ts.net"},
 			8443: {Forward: "127.1.2.3:16827", ProxyProtocol: 2},
 		},
 		"svc:db": {
 			5432: {Forward: "10.0.0.5:5432"},
 			5433: {Forward: "[fd00::5]:5432", ProxyProtocol: 1},
 		},
-		"svc:v6":  {80: {Forward: "[fd00::5]:80", HTTP: true, DNSName: "v6.tail1234.ts.net"}},
 		"svc:all": {},
 	}
 	got, err := ServeConfig(handlers)
@@ -134,9 +132,7 @@ func TestServeConfig(t *testing.T) {
 	}
 	want := `{"Services":{"svc:all":{},` +
 		`"svc:db":{"TCP":{"5432":{"TCPForward":"10.0.0.5:5432"},"5433":{"TCPForward":"[fd00::5]:5432","ProxyProtocol":1}}},` +
-		`"svc:v6":{"TCP":{"80":{"HTTP":true}},"Web":{"v6.tail1234.ts.net:80":{"Handlers":{"/":{"Proxy":"http://[fd00::5]:80"}}}}},` +
-		`"svc:web":{"TCP":{"80":{"HTTP":true},"8443":{"TCPForward":"127.1.2.3:16827","ProxyProtocol":2}},` +
-		`"Web":{"web.tail1234.ts.net:80":{"Handlers":{"/":{"Proxy":"http://web.default.svc:8080"}}}}}}}`
+		`"svc:web":{"TCP":{"8443":{"TCPForward":"127.1.2.3:16827","ProxyProtocol":2}}}}}`
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("ServeConfig(...): -want, +got:\n%s", diff)
 	}

@@ -91,18 +91,20 @@ type Certificate struct {
 	Problem string
 }
 
-// A Termination is TLS that the agent ends. Tailscaled could, with Tailscale's own
-// certificate, but each machine would get one of its own: a limit of the certificate
-// authority is five a week for the same name.
+// A Termination is TLS that the agent ends, or requests that it hands on, or both.
+// Tailscaled could end TLS with Tailscale's own certificate, but each machine would get
+// one of its own: a limit of the certificate authority is five a week for the same name.
+// It could hand on requests, too, but tells nothing of tagged devices.
 type Termination struct {
 	// Listen is the loopback address that tailscaled forwards to.
 	Listen netip.AddrPort `json:"listen"`
 
-	// Secret and Domain are those of the certificate's CertificateRef.
-	Secret string `json:"secret"`
+	// Secret and Domain are those of the certificate's CertificateRef. Without a
+	// Secret there is no TLS to end.
+	Secret string `json:"secret,omitempty"`
 	Domain string `json:"domain,omitempty"`
 
-	// Backend that gets what was encrypted, as host:port.
+	// Backend that gets what comes, without TLS, as host:port.
 	Backend string `json:"backend"`
 
 	// HTTP hands on requests, with headers that tell who asks, instead of bytes.
@@ -112,6 +114,9 @@ type Termination struct {
 	// to the backend. 0 is none.
 	ProxyProtocol int `json:"proxyProtocol,omitempty"`
 }
+
+// TLS tells whether there is some to end.
+func (t Termination) TLS() bool { return t.Secret != "" }
 
 // Certificate to end TLS with.
 func (t Termination) Certificate() CertificateRef {
@@ -126,46 +131,26 @@ const headerInside = 2
 // neither while the name is missing that the certificate is for.
 func handler(spec v1alpha1.ServiceAttachmentSpec, p v1alpha1.AttachmentPort, backend, issuer string) (*Handler, *Termination) {
 	http := p.Protocol == v1alpha1.AttachmentProtocolHTTP
-	h := &Handler{Forward: backend, HTTP: http, ProxyProtocol: int(p.ProxyProtocol)}
-	if http {
-		h.ProxyProtocol = 0
+	if !http && p.TLS == nil {
+		return &Handler{Forward: backend, ProxyProtocol: int(p.ProxyProtocol)}, nil
 	}
-	if p.TLS == nil {
-		if http {
-			h.DNSName = hostName(spec)
-		}
-		return h, nil
+	t := &Termination{Listen: loopback(spec, uint16(p.Port)), Backend: backend, HTTP: http}
+	if !http {
+		t.ProxyProtocol = int(p.ProxyProtocol)
 	}
-	t := &Termination{
-		Listen:        loopback(spec, uint16(p.Port)),
-		Secret:        p.TLS.SecretName,
-		Backend:       backend,
-		HTTP:          http,
-		ProxyProtocol: h.ProxyProtocol,
-	}
-	if t.Secret == "" {
-		if spec.DNSName == "" {
-			return nil, nil
-		}
+	switch {
+	case p.TLS == nil:
+	case p.TLS.SecretName != "":
+		t.Secret = p.TLS.SecretName
+	case spec.DNSName == "":
+		return nil, nil
+	default:
 		t.Secret, t.Domain = issuer, spec.DNSName
 	}
 	return &Handler{Forward: t.Listen.String(), ProxyProtocol: headerInside}, t
 }
 
-// hostName is the service's own name. A certificate may be for another's: clients of
-// a cluster's own service ask for the name of the one that clusters share.
-func hostName(spec v1alpha1.ServiceAttachmentSpec) string {
-	_, domain, ok := strings.Cut(spec.DNSName, ".")
-	if !ok {
-		return spec.DNSName
-	}
-	return strings.TrimPrefix(string(spec.ServiceName), prefixService) + "." + domain
-}
-
 const (
-	// prefixService begins the names of services, but not their DNS names.
-	prefixService = "svc:"
-
 	// portBits are those of a service's port that are told by the loopback port.
 	// The two others are told by the address.
 	portBits = 14
@@ -223,24 +208,19 @@ type tlsState struct {
 func judgeTLS(spec v1alpha1.ServiceAttachmentSpec, in Input) tlsState {
 	var st tlsState
 	for _, p := range spec.Ports {
-		if p.Backend == nil {
+		if p.Backend == nil || p.TLS == nil {
 			continue
 		}
-		secret := ""
-		if p.TLS != nil {
-			secret = p.TLS.SecretName
-		}
-		named := p.TLS != nil || p.Protocol == v1alpha1.AttachmentProtocolHTTP
 		switch {
-		case secret != "":
-			st.judgeSecret(secret, in)
-		case named && spec.DNSName == "":
+		case p.TLS.SecretName != "":
+			st.judgeSecret(p.TLS.SecretName, in)
+		case spec.DNSName == "":
 			st.refuse("", messageNoDNSName)
-		case p.TLS != nil && in.HTTPS == HTTPSOff:
+		case in.HTTPS == HTTPSOff:
 			st.refuse(meta.ReasonHTTPSDisabled, fmt.Sprintf(messageHTTPSOff, spec.DNSName))
-		case p.TLS != nil && in.HTTPS == HTTPSUnknown:
+		case in.HTTPS == HTTPSUnknown:
 			st.unknown = cmp.Or(st.unknown, messageNoneInTLS)
-		case p.TLS != nil:
+		default:
 			st.judgeIssued(spec.DNSName, in)
 		}
 	}

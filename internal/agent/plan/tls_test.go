@@ -129,20 +129,16 @@ func TestTLS(t *testing.T) {
 			want: want{Handlers: Handlers{}, Message: messageNoDNSName},
 		},
 		"HTTP": {
-			reason: "Requests are handed on without TLS, too.",
-			fn: func(_ *v1alpha1.ServiceAttachmentSpec, p *v1alpha1.AttachmentPort) {
-				p.Protocol = v1alpha1.AttachmentProtocolHTTP
-			},
-			in:   Input{HTTPS: HTTPSOff},
-			want: want{Handlers: Handlers{443: {Forward: "web.default.svc:8080", HTTP: true, DNSName: "web.tail1234.ts.net"}}, Advertise: true},
-		},
-		"HTTPOfAnotherName": {
-			reason: "Tailscaled looks for requests of the service by its own name, whatever the certificate is for.",
+			reason: "Requests are handed on by the agent without TLS, too, which needs neither a name nor a certificate.",
 			fn: func(s *v1alpha1.ServiceAttachmentSpec, p *v1alpha1.AttachmentPort) {
-				p.Protocol, s.DNSName = v1alpha1.AttachmentProtocolHTTP, "shared.tail1234.ts.net"
+				p.Protocol, s.DNSName = v1alpha1.AttachmentProtocolHTTP, ""
 			},
-			in:   Input{HTTPS: HTTPSOff},
-			want: want{Handlers: Handlers{443: {Forward: "web.default.svc:8080", HTTP: true, DNSName: "web.tail1234.ts.net"}}, Advertise: true},
+			in: Input{HTTPS: HTTPSOff},
+			want: want{
+				Handlers:     ended.Handlers,
+				Terminations: []Termination{{Listen: listen, Backend: "web.default.svc:8080", HTTP: true}},
+				Advertise:    true,
+			},
 		},
 		"HTTPS": {
 			reason: "Requests are handed on from TLS.",

@@ -6,37 +6,29 @@ package terminate
 import (
 	"context"
 	"log"
+	"maps"
 	"mime"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
 
+	"tailscale.com/client/tailscale/apitype"
+
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/identity"
 )
 
-// Headers that tell who asks. They are those of tailscaled
-// (ipn/ipnlocal/serve.go, addTailscaleIdentityHeaders), so that a backend sees no
-// difference.
-const (
-	headerLogin   = "Tailscale-User-Login"
-	headerName    = "Tailscale-User-Name"
-	headerPicture = "Tailscale-User-Profile-Pic"
-	headerInfo    = "Tailscale-Headers-Info"
-
-	// infoURL explains the headers.
-	infoURL = "https://tailscale.com/s/serve-headers"
-)
-
-// foreignHeaders are never taken from a client.
-var foreignHeaders = []string{headerLogin, headerName, headerPicture, headerInfo, "Tailscale-Funnel-Request", "Tailscale-App-Capabilities"} //nolint:gochecknoglobals // A constant list.
+// infoURL explains the headers of users.
+const infoURL = "https://tailscale.com/s/serve-headers"
 
 const (
 	// requestTimeout bounds how long a client may take to say what it asks for.
@@ -47,27 +39,47 @@ const (
 
 	// whoIsTimeout bounds a question to tailscaled.
 	whoIsTimeout = 2 * time.Second
+
+	// whoIsFresh is how long its answer is good for one connection. Tags and names
+	// change while connections last.
+	whoIsFresh = 5 * time.Second
 )
 
-// An identity are the headers that tell who has a connection. It is nil for who is
-// no user.
-type identity func() http.Header
+// A caller is who has a connection.
+type caller struct {
+	// ask for the headers that tell who it is. None is nobody.
+	ask func() http.Header
 
-type identityKey struct{}
+	mu    sync.Mutex
+	who   http.Header
+	asked time.Time
+}
 
-// serveHTTP hands on requests until ctx ends. Those under way go on after that.
+// headers that tell who has the connection. They may not be changed.
+func (c *caller) headers() http.Header {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.asked.IsZero() || time.Since(c.asked) >= whoIsFresh {
+		c.who, c.asked = c.ask(), time.Now()
+	}
+	return c.who
+}
+
+type callerKey struct{}
+
+// serveHTTP hands on requests until ctx ends. Those under way go on after that. Without
+// a Secret they come without TLS.
 func (s *Server) serveHTTP(ctx context.Context, l net.Listener, t plan.Termination, sec *secret) error {
 	quiet := log.New(debugWriter{log: s.opts.Log}, "", 0)
 	proxy := reverseProxy(t.Backend, quiet)
 	srv := &http.Server{
 		Handler:           proxy,
-		TLSConfig:         sec.config(),
 		ReadHeaderTimeout: requestTimeout,
 		IdleTimeout:       idleTimeout,
 		ErrorLog:          quiet,
 		ConnContext: func(_ context.Context, conn net.Conn) context.Context {
-			who := sync.OnceValue(func() http.Header { return s.identify(ctx, conn.RemoteAddr().String()) })
-			return context.WithValue(context.WithoutCancel(ctx), identityKey{}, identity(who))
+			who := &caller{ask: func() http.Header { return s.identify(ctx, conn.RemoteAddr().String()) }}
+			return context.WithValue(context.WithoutCancel(ctx), callerKey{}, who)
 		},
 	}
 	stop := context.AfterFunc(ctx, func() {
@@ -76,27 +88,47 @@ func (s *Server) serveHTTP(ctx context.Context, l net.Listener, t plan.Terminati
 	})
 	defer stop()
 	defer closeQuietly(l)
-	return errors.Wrap(srv.ServeTLS(withHeaders(l), "", ""), "cannot serve HTTPS")
+	l = withHeaders(l)
+	if sec != nil {
+		srv.TLSConfig = sec.config()
+		return errors.Wrap(srv.ServeTLS(l, "", ""), "cannot serve HTTPS")
+	}
+	// Clients of gRPC speak it without TLS.
+	srv.Protocols = &http.Protocols{}
+	srv.Protocols.SetHTTP1(true)
+	srv.Protocols.SetUnencryptedHTTP2(true)
+	return errors.Wrap(srv.Serve(l), "cannot serve HTTP")
 }
 
-// identify who has an address of the tailnet.
+// identify who has an address of the tailnet. It is asked until the answer comes, even
+// if the listener goes meanwhile.
 func (s *Server) identify(ctx context.Context, addr string) http.Header {
-	ctx, cancel := context.WithTimeout(ctx, whoIsTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), whoIsTimeout)
 	defer cancel()
 	who, err := s.opts.WhoIs(ctx, addr)
 	if err != nil {
 		s.opts.Log.Debug("Cannot tell who asks", "error", err)
 		return nil
 	}
-	if who.Node == nil || who.Node.IsTagged() || who.UserProfile == nil {
+	return headersOf(who)
+}
+
+// headersOf who asks: of a device with tags those, of any other its user.
+func headersOf(who *apitype.WhoIsResponse) http.Header {
+	if who == nil || who.Node == nil {
 		return nil
 	}
-	return http.Header{
-		headerLogin:   {encode(who.UserProfile.LoginName)},
-		headerName:    {encode(who.UserProfile.DisplayName)},
-		headerPicture: {who.UserProfile.ProfilePicURL},
-		headerInfo:    {infoURL},
+	out := http.Header{identity.DeviceName: {encode(strings.TrimSuffix(who.Node.Name, "."))}}
+	switch {
+	case who.Node.IsTagged():
+		out[identity.DeviceTags] = []string{encode(strings.Join(slices.Sorted(slices.Values(who.Node.Tags)), ","))}
+	case who.UserProfile != nil:
+		out[identity.Login] = []string{encode(who.UserProfile.LoginName)}
+		out[identity.Name] = []string{encode(who.UserProfile.DisplayName)}
+		out[identity.Picture] = []string{who.UserProfile.ProfilePicURL}
+		out[identity.Info] = []string{infoURL}
 	}
+	return out
 }
 
 // encode a header's value as tailscaled does.
@@ -125,13 +157,9 @@ func reverseProxy(backend string, quiet *log.Logger) http.Handler {
 				r.SetURL(target)
 				r.Out.Host = r.In.Host
 				r.SetXForwarded()
-				for _, h := range foreignHeaders {
-					r.Out.Header.Del(h)
-				}
-				if who, ok := r.In.Context().Value(identityKey{}).(identity); ok {
-					for h, v := range who() {
-						r.Out.Header[h] = v
-					}
+				maps.DeleteFunc(r.Out.Header, func(h string, _ []string) bool { return identity.Is(h) })
+				if who, ok := r.In.Context().Value(callerKey{}).(*caller); ok {
+					maps.Copy(r.Out.Header, who.headers())
 				}
 			},
 		}
@@ -161,6 +189,6 @@ type debugWriter struct{ log logging.Logger }
 
 // Write one message.
 func (w debugWriter) Write(b []byte) (int, error) {
-	w.log.Debug("Cannot serve HTTPS", "error", strings.TrimSpace(string(b)))
+	w.log.Debug("Cannot serve a request", "error", strings.TrimSpace(string(b)))
 	return len(b), nil
 }

@@ -8,11 +8,15 @@ import (
 	"context"
 	"crypto/tls"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"tailscale.com/client/tailscale/apitype"
@@ -21,46 +25,75 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/identity"
 )
 
 func TestHTTP(t *testing.T) {
 	ca := newAuthority(t)
 	user := &apitype.WhoIsResponse{
-		Node:        &tailcfg.Node{},
+		Node:        &tailcfg.Node{Name: "laptop.tail1234.ts.net."},
 		UserProfile: &tailcfg.UserProfile{LoginName: "ann@example.com", DisplayName: "Änn", ProfilePicURL: "https://example.com/ann.png"},
 	}
-	tagged := &apitype.WhoIsResponse{Node: &tailcfg.Node{Tags: []string{"tag:k8s"}}, UserProfile: user.UserProfile}
+	tagged := &apitype.WhoIsResponse{
+		Node:        &tailcfg.Node{Name: "ci.tail1234.ts.net.", Tags: []string{"tag:k8s", "tag:ci"}},
+		UserProfile: user.UserProfile,
+	}
+	forwarded := func(proto string, more http.Header) http.Header {
+		h := http.Header{"X-Forwarded-For": {"100.64.0.7"}, "X-Forwarded-Host": {host}, "X-Forwarded-Proto": {proto}}
+		maps.Copy(h, more)
+		return h
+	}
+	ann := http.Header{
+		identity.Login: {"ann@example.com"}, identity.Name: {"=?utf-8?q?=C3=84nn?="}, identity.Picture: {"https://example.com/ann.png"}, identity.Info: {infoURL},
+		identity.DeviceName: {"laptop.tail1234.ts.net"},
+	}
+	ci := http.Header{identity.DeviceName: {"ci.tail1234.ts.net"}, identity.DeviceTags: {"tag:ci,tag:k8s"}}
 	cases := map[string]struct {
 		reason string
 		who    *apitype.WhoIsResponse
+		tls    bool
 		http2  bool
 		want   http.Header
 	}{
 		"User": {
 			reason: "A backend hears who asks, by the headers of tailscaled, and nothing that a client makes up.",
-			who:    user,
-			want: http.Header{
-				headerLogin: {"ann@example.com"}, headerName: {"=?utf-8?q?=C3=84nn?="}, headerPicture: {"https://example.com/ann.png"}, headerInfo: {infoURL},
-				"X-Forwarded-For": {"100.64.0.7"}, "X-Forwarded-Host": {host}, "X-Forwarded-Proto": {"https"},
-			},
+			who:    user, tls: true,
+			want: forwarded("https", ann),
 		},
 		"HTTP2": {
 			reason: "Clients may speak HTTP/2.",
-			who:    user,
-			http2:  true,
-			want: http.Header{
-				headerLogin: {"ann@example.com"}, headerName: {"=?utf-8?q?=C3=84nn?="}, headerPicture: {"https://example.com/ann.png"}, headerInfo: {infoURL},
-				"X-Forwarded-For": {"100.64.0.7"}, "X-Forwarded-Host": {host}, "X-Forwarded-Proto": {"https"},
-			},
+			who:    user, tls: true, http2: true,
+			want: forwarded("https", ann),
 		},
 		"Tagged": {
-			reason: "A tagged machine is no user.",
-			who:    tagged,
-			want:   http.Header{"X-Forwarded-For": {"100.64.0.7"}, "X-Forwarded-Host": {host}, "X-Forwarded-Proto": {"https"}},
+			reason: "A tagged machine is no user: its tags are told, in order.",
+			who:    tagged, tls: true,
+			want: forwarded("https", ci),
 		},
 		"Unknown": {
 			reason: "Who is not known has no name.",
-			want:   http.Header{"X-Forwarded-For": {"100.64.0.7"}, "X-Forwarded-Host": {host}, "X-Forwarded-Proto": {"https"}},
+			tls:    true,
+			want:   forwarded("https", nil),
+		},
+		"NoNode": {
+			reason: "Nor has who has no device.",
+			who:    &apitype.WhoIsResponse{UserProfile: user.UserProfile}, tls: true,
+			want: forwarded("https", nil),
+		},
+		"Plain": {
+			reason: "Without TLS the same is told.",
+			who:    user,
+			want:   forwarded("http", ann),
+		},
+		"PlainTagged": {
+			reason: "Without TLS the same is told of machines.",
+			who:    tagged,
+			want:   forwarded("http", ci),
+		},
+		"PlainHTTP2": {
+			reason: "Clients may speak HTTP/2 without TLS, as those of gRPC do.",
+			who:    tagged, http2: true,
+			want: forwarded("http", ci),
 		},
 	}
 	for name, tc := range cases {
@@ -76,25 +109,39 @@ func TestHTTP(t *testing.T) {
 				}
 				return tc.who, nil
 			}
-			at := freeAddress(t)
-			set(t, s, plan.Termination{Listen: at, Secret: "web-tls", Backend: strings.TrimPrefix(upstream.URL, "http://"), HTTP: true})
-			c.tell(t, "web-tls", ca.secret(1))
+			end := plan.Termination{Listen: freeAddress(t), Backend: strings.TrimPrefix(upstream.URL, "http://"), HTTP: true}
+			url := "http://" + host + "/a?b=c"
+			if tc.tls {
+				end.Secret, url = "web-tls", "https://"+host+"/a?b=c"
+			}
+			set(t, s, end)
+			if tc.tls {
+				c.tell(t, "web-tls", ca.secret(1))
+			}
 
-			conn := dial(t, at, someone)
+			conn := dial(t, end.Listen, someone)
 			tr := &http.Transport{
 				DialContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil },
 				TLSClientConfig: &tls.Config{
 					RootCAs: ca.pool, MinVersion: tls.VersionTLS12,
 				},
-				ForceAttemptHTTP2: tc.http2,
+				Protocols: &http.Protocols{},
 			}
+			tr.Protocols.SetHTTP1(!tc.http2)
+			tr.Protocols.SetHTTP2(tc.http2)
+			tr.Protocols.SetUnencryptedHTTP2(tc.http2 && !tc.tls)
 			defer tr.CloseIdleConnections()
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+host+"/a?b=c", nil)
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, h := range foreignHeaders {
-				req.Header.Set(h, "mallory")
+			for _, h := range identity.Headers() {
+				req.Header[h] = []string{"mallory", "tag:admin"}
+				req.Header[strings.ToLower(strings.ReplaceAll(h, "-", "_"))] = []string{"mallory"}
+			}
+			if !tc.http2 {
+				// A header that is named here is dropped on the way. HTTP/2 has no such.
+				req.Header.Set("Connection", identity.Login+", "+identity.DeviceTags)
 			}
 			req.Header.Set("X-Forwarded-For", "10.0.0.1")
 			rsp, err := tr.RoundTrip(req)
@@ -117,6 +164,22 @@ func TestHTTP(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		c := &caller{ask: func() http.Header {
+			asked++
+			return http.Header{identity.DeviceTags: {strconv.Itoa(asked)}}
+		}}
+		for _, want := range []string{"1", "1", "2"} {
+			if got := c.headers().Get(identity.DeviceTags); got != want {
+				t.Errorf("An answer is good for %s: want that of question %s, got %s", whoIsFresh, want, got)
+			}
+			time.Sleep(whoIsFresh - time.Millisecond)
+		}
+	})
 }
 
 func TestHTTPRefused(t *testing.T) {

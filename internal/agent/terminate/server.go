@@ -1,11 +1,12 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package terminate ends TLS with certificates of Secrets. Tailscaled forwards such
-// connections to a loopback port of the agent, with a PROXY protocol header that
-// tells the client. Here are the listeners, the certificates, and what is handed on.
-// Which port is for which service, and why not tailscaled ends TLS, is in package
-// plan; how certificates come from Tailscale is in package issue.
+// Package terminate ends TLS with certificates of Secrets, and hands on requests with
+// headers that tell who asks. Tailscaled forwards such connections to a loopback port of
+// the agent, with a PROXY protocol header that tells the client. Here are the listeners,
+// the certificates, and what is handed on. Which port is for which service, and why not
+// tailscaled does it, is in package plan; how certificates come from Tailscale is in
+// package issue.
 package terminate
 
 import (
@@ -49,7 +50,7 @@ type Options struct {
 	Log logging.Logger
 }
 
-// A Server ends TLS. Its methods may be called from several goroutines.
+// A Server does what terminations say. Its methods may be called from several goroutines.
 type Server struct {
 	opts Options
 
@@ -113,8 +114,9 @@ func (s *Server) Set(ctx context.Context, terminations map[string][]plan.Termina
 	for _, ts := range terminations {
 		for _, t := range ts {
 			ports[t.Listen] = t
-			refs[t.Certificate()] = true
-			names[t.Secret] = true
+			if t.TLS() {
+				refs[t.Certificate()], names[t.Secret] = true, true
+			}
 		}
 	}
 
@@ -222,7 +224,7 @@ func (s *Server) take(sec *secret, o *corev1.Secret) (changed, renewed bool) {
 }
 
 // listen on a port until ctx ends. One that is taken, as it can be by the listener
-// before, is tried again.
+// before, is tried again. Without TLS there is no Secret.
 func (s *Server) listen(ctx context.Context, t plan.Termination, sec *secret) {
 	for ctx.Err() == nil {
 		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", t.Listen.String())
@@ -236,7 +238,7 @@ func (s *Server) listen(ctx context.Context, t plan.Termination, sec *secret) {
 		if ctx.Err() != nil {
 			return
 		}
-		s.opts.Log.Info("Cannot serve TLS, trying again", "address", t.Listen.String(), "error", errors.Wrap(err, "cannot listen"))
+		s.opts.Log.Info("Cannot serve port, trying again", "address", t.Listen.String(), "error", errors.Wrap(err, "cannot listen"))
 		select {
 		case <-ctx.Done():
 		case <-time.After(retryPause):
