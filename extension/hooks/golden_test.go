@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
@@ -54,7 +55,11 @@ func TestGoldens(t *testing.T) {
 func echoes(t *testing.T, req *pb.PostTranslateModifyRequest) {
 	t.Helper()
 	want := requestBytes(t, req)
-	s := NewServer(fixed{index.NewSnapshot(index.Contents{Routes: plainRoutes(req.GetRoutes())})}, testSource)
+	s := NewServer(fixed{index.NewSnapshot(index.Contents{
+		Routes: plainRoutes(req.GetRoutes()),
+		// Another Gateway's listener is told who asks.
+		Identified: map[types.NamespacedName][]index.IdentityListener{nn("elsewhere", "gateway-1"): {{Name: "listener-1", Port: 80}}},
+	})}, testSource)
 	rsp, err := s.PostTranslateModify(context.Background(), req)
 	if err != nil {
 		t.Fatal(err)

@@ -48,9 +48,10 @@ type LeftRule struct {
 	Reason Reason
 }
 
-// Translate changes resources in place where a rule names one of our kinds, or a
-// TailscaleRoutePolicy is attached, and nothing else. It is pure but for that: the same snapshot and resources give the
-// same bytes, and its own output is left as it is.
+// Translate changes resources in place where a rule names one of our kinds, a
+// TailscaleRoutePolicy is attached, or a TailscaleGateway has a listener told who asks, and
+// nothing else. It is pure but for that: the same snapshot and resources give the same
+// bytes, and its own output is left as it is.
 func Translate(s *index.Snapshot, src xds.Source, r Resources) (Resources, Summary) {
 	t := &translation{
 		snapshot: s,
@@ -74,7 +75,7 @@ func Translate(s *index.Snapshot, src xds.Source, r Resources) (Resources, Summa
 		}
 		r.Clusters = t.list(r)
 	}
-	return t.enforce(r), t.summary
+	return t.conceal(t.enforce(r)), t.summary
 }
 
 // A translation in the making.

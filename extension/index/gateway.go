@@ -11,8 +11,8 @@ import (
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// An AboutGateway is what people want to know of a Gateway. Nothing that Envoy gets is
-// made of it.
+// An AboutGateway is what people want to know of a Gateway, and what others that concern
+// it rest on. Nothing that Envoy gets is made of it alone.
 type AboutGateway struct {
 	Class string
 
@@ -21,10 +21,13 @@ type AboutGateway struct {
 
 	// Sections are the names of the listeners.
 	Sections []string
+
+	// Plain are the ports of those of HTTP without TLS, by name.
+	Plain map[string]int32
 }
 
 func aboutGateway(o *gwapiv1.Gateway) *AboutGateway {
-	out := &AboutGateway{Class: string(o.Spec.GatewayClassName)}
+	out := &AboutGateway{Class: string(o.Spec.GatewayClassName), Plain: plainPorts(o)}
 	for _, l := range o.Spec.Listeners {
 		s := fmt.Sprintf("%s: %s %d", l.Name, l.Protocol, l.Port)
 		if l.Hostname != nil {

@@ -20,7 +20,7 @@ type digest struct {
 	routes int
 }
 
-// A part of a route, or of a policy, in the digests of its Gateways.
+// A part of a route, of a policy, or of listeners, in the digests of its Gateways.
 type part struct {
 	gateways []types.NamespacedName
 	sum      uint64
@@ -39,8 +39,9 @@ func newParts() parts {
 
 // GatewayDigest of what clusters and routes of a Gateway are made of, as 16 hexadecimal
 // digits: the routes that attach to it and name one of ours, the shapes of what they
-// name, what is permitted to them, and the TailscaleRoutePolicies that are attached. It is equal in
-// every process that knows the same objects. Empty for a Gateway without any of them.
+// name, what is permitted to them, the TailscaleRoutePolicies that are attached, and the
+// listeners that are told who asks. It is equal in every process that knows the same
+// objects. Empty for a Gateway without any of them.
 func (s *Snapshot) GatewayDigest(gateway types.NamespacedName) string {
 	d, ok := s.gateways[gateway]
 	if !ok {
@@ -76,6 +77,9 @@ func (s *Store) advanceGateways(c *change) {
 	for _, n := range c.policies {
 		todo[policyKey(n)] = struct{}{}
 	}
+	for _, n := range c.identities {
+		todo[identityKey(n)] = struct{}{}
+	}
 	if c.granted {
 		for k := range c.next.routes {
 			todo[k] = struct{}{}
@@ -103,8 +107,11 @@ func (s *Store) advanceGateways(c *change) {
 
 // part of a route, from the start.
 func (s *Store) part(c *change, k RouteKey) part {
-	if k.Kind == kindPolicy {
+	switch k.Kind {
+	case kindPolicy:
 		return s.policyPart(c, k.NamespacedName)
+	case kindIdentity:
+		return identityPart(c, k.NamespacedName)
 	}
 	r := c.next.routes[k]
 	if r == nil {

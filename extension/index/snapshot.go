@@ -34,6 +34,9 @@ type Snapshot struct {
 	// abouts are what people want to know of Gateways.
 	abouts map[types.NamespacedName]*AboutGateway
 
+	// identified are the listeners of Gateways that are told by headers who asks.
+	identified map[types.NamespacedName][]IdentityListener
+
 	// services are the endpoints of Kubernetes Services that rules name beside
 	// ours, by Service and port.
 	services map[ServicePort][]Locality
@@ -102,6 +105,9 @@ type Contents struct {
 	Gateways map[types.NamespacedName]*AboutGateway
 
 	Policies []*RoutePolicy
+
+	// Identified are the listeners of Gateways that are told by headers who asks.
+	Identified map[types.NamespacedName][]IdentityListener
 }
 
 // NewSnapshot of what is known. It keeps what it is given: nothing of it may be
@@ -117,6 +123,8 @@ func NewSnapshot(c Contents) *Snapshot {
 		tunings:  c.Tunings,
 		granted:  make(map[reference]bool, len(c.Grants)),
 		policies: make(map[types.NamespacedName]*RoutePolicy, len(c.Policies)),
+
+		identified: c.Identified,
 	}
 	for _, r := range c.Routes {
 		s.routes[r.Key] = r

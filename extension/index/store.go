@@ -175,6 +175,9 @@ type change struct {
 	pins    []RouteKey
 	granted bool
 
+	// identities are the Gateways of which other listeners are told who asks.
+	identities []types.NamespacedName
+
 	// policies are the TailscaleRoutePolicies that are others, or stand elsewhere.
 	policies []types.NamespacedName
 
@@ -241,6 +244,9 @@ func (s *Store) advance(d *dirty, began time.Time) {
 	}
 	for n := range d.gateways {
 		s.advanceAbout(c, n)
+	}
+	for n := range d.identities {
+		s.advanceIdentity(c, n)
 	}
 	if d.grants {
 		if now := s.world.granted(); !maps.Equal(now, c.next.granted) {

@@ -67,7 +67,7 @@ func everything() []string {
 	return []string{
 		routeToWeb, mixedRoute, routeTo("UDPRoute", 53), listenerSet, grant, pinRule, tuneGateway, tlsPolicy, tlsPolicyOfPort, configMapCA,
 		servicesWeb, serviceApp, sliceApp, serviceAlt, sliceAlt, attachmentWeb, proxySetEdge, sliceEdge, endpointsEdge,
-		policyWeb, policyGateway, gatewayOf("gw2"),
+		policyWeb, policyGateway, gatewayOf("gw2"), identityOf("joins", "gw2", "http"),
 		"apiVersion: v1\nkind: Service\nmetadata: {name: edge-out}\nspec: {clusterIP: None, ipFamilies: [IPv4]}\n",
 	}
 }
@@ -116,7 +116,7 @@ func TestApplyInAnyOrder(t *testing.T) {
 		if diff := cmp.Diff(&Snapshot{}, s.Snapshot(), compareSnapshots()); diff != "" {
 			t.Fatalf("seed %d: something is left: -want, +got\n%s", seed, diff)
 		}
-		if len(s.deps)+len(s.dependents)+len(s.namedBy)+len(s.ruleNames)+len(s.world.shared) > 0 {
+		if len(s.deps)+len(s.dependents)+len(s.namedBy)+len(s.ruleNames)+len(s.world.shared)+len(s.world.joined)+len(s.world.identities) > 0 {
 			t.Fatalf("seed %d: dependencies are left: %v %v %v %v", seed, s.deps, s.dependents, s.namedBy, s.world.shared)
 		}
 	}

@@ -76,6 +76,7 @@ func Kinds() map[string]client.Object {
 		kindTailscaleServices:  &gatewayv1alpha1.TailscaleServices{},
 		kindTailscaleEndpoints: &gatewayv1alpha1.TailscaleEndpoints{},
 		kindRoutePolicy:        &gatewayv1alpha1.TailscaleRoutePolicy{},
+		"TailscaleGateway":     &gatewayv1alpha1.TailscaleGateway{},
 		"ProxySet":             &tailnetv1alpha1.ProxySet{},
 		"ServiceAttachment":    &tailnetv1alpha1.ServiceAttachment{},
 		"Discovery":            &tailnetv1alpha1.Discovery{},

@@ -112,8 +112,13 @@ type world struct {
 	// offline are the endpoints of a TailscaleEndpoints whose devices are.
 	offline map[types.NamespacedName]map[string]bool
 
-	// abouts of Gateways are for people alone.
+	// abouts of Gateways.
 	abouts map[types.NamespacedName]*AboutGateway
+
+	// identities are names of listeners that TailscaleGateways have told by headers who
+	// asks, by Gateway, and joined those Gateways by TailscaleGateway.
+	identities group[[]string]
+	joined     map[types.NamespacedName]types.NamespacedName
 
 	// placements of targets, by what probes found out.
 	placements map[TargetKey]Placement
@@ -152,6 +157,8 @@ func newWorld() *world {
 		hosts:       map[string][]string{},
 		offline:     map[types.NamespacedName]map[string]bool{},
 		abouts:      map[types.NamespacedName]*AboutGateway{},
+		identities:  group[[]string]{},
+		joined:      map[types.NamespacedName]types.NamespacedName{},
 		placements:  map[TargetKey]Placement{},
 		shared:      map[filed][]types.NamespacedName{},
 	}
@@ -172,6 +179,9 @@ type dirty struct {
 	// gateways of which something else may be known.
 	gateways map[types.NamespacedName]struct{}
 
+	// identities are the Gateways of which other listeners may be told who asks.
+	identities map[types.NamespacedName]struct{}
+
 	// policies that may do something else, or elsewhere.
 	policies map[types.NamespacedName]struct{}
 }
@@ -179,7 +189,7 @@ type dirty struct {
 func newDirty() *dirty {
 	return &dirty{
 		refs: map[ref]struct{}{}, routes: map[RouteKey]struct{}{}, targets: map[TargetKey]struct{}{}, pins: map[RouteKey]struct{}{},
-		gateways: map[types.NamespacedName]struct{}{}, policies: map[types.NamespacedName]struct{}{},
+		gateways: map[types.NamespacedName]struct{}{}, identities: map[types.NamespacedName]struct{}{}, policies: map[types.NamespacedName]struct{}{},
 	}
 }
 
@@ -220,12 +230,14 @@ func (w *world) put(c Change, d *dirty) error {
 		d.grants = true
 	case *gwapiv1.Gateway:
 		put(w.abouts, n, aboutGateway(o), c.Gone)
-		d.gateways[n] = struct{}{}
+		d.gateways[n], d.identities[n] = struct{}{}, struct{}{}
 		w.moved(PolicyTarget{NamespacedName: n}, d)
 	case *gwapiv1.ListenerSet:
 		w.putListenerSet(o, n, c.Gone, d)
 	case *tailnetv1alpha1.Discovery:
 		w.putDiscovery(o, n, c.Gone, d)
+	case *gatewayv1alpha1.TailscaleGateway:
+		w.putTailscaleGateway(o, n, c.Gone, d)
 	case *gatewayv1alpha1.TailscaleRoutePolicy:
 		w.putRoutePolicy(o, n, c.Gone, d)
 	case *unstructured.Unstructured:

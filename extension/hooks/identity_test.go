@@ -1,0 +1,90 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"testing"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
+)
+
+// listenerAt a port, with the routes of a listener of a Gateway, and what a
+// ClientTrafficPolicy has it do first.
+func listenerAt(name string, port uint32, gateway, section string) Resources {
+	at := address(corev3.SocketAddress_TCP)
+	at.GetSocketAddress().PortSpecifier = &corev3.SocketAddress_PortValue{PortValue: port}
+	return Resources{
+		Listeners: []*listenerv3.Listener{{Name: name, Address: at, FilterChains: []*listenerv3.FilterChain{{
+			Filters: []*listenerv3.Filter{{Name: "hcm", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: toAny(&hcmv3.HttpConnectionManager{
+				StatPrefix:                    "http",
+				RouteSpecifier:                &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{RouteConfigName: name}},
+				EarlyHeaderMutationExtensions: []*corev3.TypedExtensionConfig{{Name: "envoy.http.early_header_mutation.header_mutation"}},
+			})}}},
+		}}}},
+		Routes: []*routev3.RouteConfiguration{{Name: name, VirtualHosts: []*routev3.VirtualHost{{
+			Name: name + "/*", Domains: []string{"*"}, Metadata: ofResource("Gateway", gateway, section),
+		}}}},
+	}
+}
+
+func TestConceal(t *testing.T) {
+	told := map[types.NamespacedName][]index.IdentityListener{nn("default", "gw"): {{Name: "tailnet", Port: 80}, {Name: "high", Port: 8080}}}
+	cases := map[string]struct {
+		reason     string
+		identified map[types.NamespacedName][]index.IdentityListener
+		in         Resources
+		want       bool
+	}{
+		"Nobody":      {reason: "Without a TailscaleGateway nothing should change.", in: listenerAt("l", 8888, "gw", "http")},
+		"Other":       {reason: "A listener beside one that is told should drop what clients make up.", identified: told, in: listenerAt("l", 8888, "gw", "http"), want: true},
+		"Told":        {reason: "The listener that is told should be let be.", identified: told, in: listenerAt("l", 8080, "gw", "high")},
+		"Privileged":  {reason: "Envoy listens for a port that needs a privilege at another one.", identified: told, in: listenerAt("l", 10080, "gw", "tailnet")},
+		"AsItIs":      {reason: "It may be had to listen there nevertheless.", identified: told, in: listenerAt("l", 80, "gw", "tailnet")},
+		"Namesake":    {reason: "A ListenerSet's listener of the same name at another port is another one.", identified: told, in: listenerAt("l", 9090, "gw", "high"), want: true},
+		"SamePort":    {reason: "Another name at the port of the one is not told.", identified: told, in: listenerAt("l", 8080, "gw", "http"), want: true},
+		"OtherOwner":  {reason: "Another Gateway's listener should be let be.", identified: told, in: listenerAt("l", 8888, "gw2", "http")},
+		"NotThere":    {reason: "While the listener that is to be told is not there, none is.", identified: map[types.NamespacedName][]index.IdentityListener{nn("default", "gw"): {}}, in: listenerAt("l", 8080, "gw", "high"), want: true},
+		"WithoutHTTP": {reason: "What is no HTTP has no headers.", identified: told, in: Resources{Listeners: []*listenerv3.Listener{{Name: "tcp", FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{{Name: "tcp"}}}}}}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			before := marshal(t, tc.in)
+			s := index.NewSnapshot(index.Contents{Identified: tc.identified})
+			out, _ := Translate(s, testSource, tc.in)
+			once := marshal(t, out)
+			if !tc.want {
+				if diff := cmp.Diff(before, once); diff != "" {
+					t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+				}
+				return
+			}
+			m := &hcmv3.HttpConnectionManager{}
+			if err := out.Listeners[0].GetFilterChains()[0].GetFilters()[0].GetTypedConfig().UnmarshalTo(m); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, e := range m.GetEarlyHeaderMutationExtensions() {
+				got = append(got, e.GetName())
+			}
+			if diff := cmp.Diff([]string{xds.IdentityMutation, "envoy.http.early_header_mutation.header_mutation"}, got); diff != "" {
+				t.Errorf("%s\nwhat is done to headers: -want, +got:\n%s", tc.reason, diff)
+			}
+			if err := m.GetEarlyHeaderMutationExtensions()[0].ValidateAll(); err != nil {
+				t.Errorf("Envoy would refuse it: %v", err)
+			}
+			again, _ := Translate(s, testSource, out)
+			if diff := cmp.Diff(once, marshal(t, again)); diff != "" {
+				t.Errorf("its own output should be left as it is: -want, +got:\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,135 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+)
+
+// kindIdentity is the kind of what a Gateway's digest has for its listeners that are
+// told by headers who asks.
+const kindIdentity RouteKind = "identity"
+
+// An IdentityListener of a Gateway is told by proxies, in headers, who asks.
+type IdentityListener struct {
+	Name string
+	Port int32
+}
+
+// identified are a Gateway's listeners that a TailscaleGateway wants to be told by
+// headers who asks, as far as they can be: those of HTTP. Nil means that none is
+// wanted, and an empty list that what is wanted is not there.
+func (w *world) identified(gateway types.NamespacedName) []IdentityListener {
+	var out []IdentityListener
+	for _, names := range w.identities.sorted(gateway) {
+		if out == nil {
+			out = []IdentityListener{}
+		}
+		for _, n := range names {
+			l := IdentityListener{Name: n}
+			if g := w.abouts[gateway]; g != nil {
+				l.Port = g.Plain[n]
+			}
+			if l.Port != 0 && !slices.Contains(out, l) {
+				out = append(out, l)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b IdentityListener) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// putTailscaleGateway keeps which listeners are told by headers who asks.
+func (w *world) putTailscaleGateway(o *gatewayv1alpha1.TailscaleGateway, n types.NamespacedName, gone bool, d *dirty) {
+	if old, ok := w.joined[n]; ok {
+		w.identities.unset(old, n)
+		d.identities[old] = struct{}{}
+		delete(w.joined, n)
+	}
+	var names []string
+	for _, t := range o.Spec.Tailnets {
+		for _, l := range t.Listeners {
+			if l.Identity == gatewayv1alpha1.ClientIdentityHeaders {
+				names = append(names, l.Name)
+			}
+		}
+	}
+	if gone || len(names) == 0 {
+		return
+	}
+	g := types.NamespacedName{Namespace: o.Spec.GatewayRef.Namespace, Name: o.Spec.GatewayRef.Name}
+	if g.Namespace == "" {
+		g.Namespace = n.Namespace
+	}
+	w.joined[n] = g
+	w.identities.set(g, n, names)
+	d.identities[g] = struct{}{}
+}
+
+// plainPorts of a Gateway's listeners of HTTP, by name.
+func plainPorts(o *gwapiv1.Gateway) map[string]int32 {
+	out := map[string]int32{}
+	for _, l := range o.Spec.Listeners {
+		if l.Protocol == gwapiv1.HTTPProtocolType {
+			out[string(l.Name)] = l.Port
+		}
+	}
+	return out
+}
+
+// advanceIdentity takes over which listeners of a Gateway are told by headers who asks.
+func (s *Store) advanceIdentity(c *change, gateway types.NamespacedName) {
+	old, now := c.next.identified[gateway], s.world.identified(gateway)
+	if (old == nil) == (now == nil) && slices.Equal(old, now) {
+		return
+	}
+	c.digest(identitySum(gateway, old), identitySum(gateway, now))
+	c.identities = append(c.identities, gateway)
+	identified := clone(c, "identified", &c.next.identified)
+	if now == nil {
+		delete(identified, gateway)
+		return
+	}
+	identified[gateway] = now
+}
+
+func identityKey(gateway types.NamespacedName) RouteKey {
+	return RouteKey{Kind: kindIdentity, NamespacedName: gateway}
+}
+
+// identitySum is what a Gateway's listeners are in a digest.
+func identitySum(gateway types.NamespacedName, ls []IdentityListener) any {
+	if ls == nil {
+		return nil
+	}
+	return struct {
+		Identified types.NamespacedName
+		Listeners  []IdentityListener
+	}{gateway, ls}
+}
+
+// identityPart is what they add to the digest of the Gateway.
+func identityPart(c *change, gateway types.NamespacedName) part {
+	ls := c.next.identified[gateway]
+	if ls == nil {
+		return part{}
+	}
+	return part{gateways: []types.NamespacedName{gateway}, sum: sum(identitySum(gateway, ls))}
+}
+
+// HasIdentified tells whether any Gateway is told by headers who asks.
+func (s *Snapshot) HasIdentified() bool { return len(s.identified) > 0 }
+
+// Identified are the listeners of a Gateway at which proxies tell by headers who asks,
+// by name. It tells whether a TailscaleGateway wants some, be they there or not.
+func (s *Snapshot) Identified(gateway types.NamespacedName) ([]IdentityListener, bool) {
+	ls, ok := s.identified[gateway]
+	return ls, ok
+}

@@ -1,0 +1,80 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// identityOf is a TailscaleGateway that has a listener of a Gateway told who asks.
+func identityOf(name, gateway, listener string) string {
+	return `
+apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleGateway
+metadata: {name: ` + name + `}
+spec:
+  gatewayRef: {namespace: infra, name: ` + gateway + `}
+  tailnets:
+  - name: corp
+    listeners: [{name: other}, {name: addresses, identity: ProxyProtocol}, {name: ` + listener + `, identity: Headers}]
+`
+}
+
+func TestIdentified(t *testing.T) {
+	gw := types.NamespacedName{Namespace: "infra", Name: "gw"}
+	const own = `
+apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleGateway
+metadata: {name: a, namespace: infra}
+spec: {gatewayRef: {name: gw}, tailnets: [{name: corp, listeners: [{name: http, identity: Headers}]}]}
+`
+	type want struct {
+		Listeners []IdentityListener
+		Wanted    bool
+	}
+	found := want{Listeners: []IdentityListener{{Name: "http", Port: 80}}, Wanted: true}
+	cases := map[string]struct {
+		reason string
+		docs   []string
+		gone   string
+		want   want
+	}{
+		"Gateway":   {reason: "Without a TailscaleGateway nobody is told.", docs: []string{gateway}},
+		"Found":     {reason: "A listener of HTTP should be found, with its port.", docs: []string{gateway, identityOf("a", "gw", "http")}, want: found},
+		"Before":    {reason: "It makes no difference which came first.", docs: []string{identityOf("a", "gw", "http"), gateway}, want: found},
+		"Namespace": {reason: "Without a namespace the Gateway is in the object's own.", docs: []string{own, gateway}, want: found},
+		"Two":       {reason: "Two that want the same should have it once.", docs: []string{gateway, identityOf("a", "gw", "http"), identityOf("b", "gw", "http")}, want: found},
+		"TLS":       {reason: "A listener that ends TLS cannot be told, so clients' headers there are made up.", docs: []string{gateway, identityOf("a", "gw", "https")}, want: want{Wanted: true}},
+		"Missing":   {reason: "While the listener is not known no other may be taken for it.", docs: []string{gateway, identityOf("a", "gw", "gone")}, want: want{Wanted: true}},
+		"NoGateway": {reason: "While the Gateway is not known none of its listeners is.", docs: []string{identityOf("a", "gw", "http")}, want: want{Wanted: true}},
+		"Other":     {reason: "What another Gateway is told is nothing of this one.", docs: []string{gateway, identityOf("a", "gw2", "http")}},
+		"Moved":     {reason: "One that names another Gateway now should be forgotten here.", docs: []string{gateway, identityOf("a", "gw", "http"), identityOf("a", "gw2", "http")}},
+		"Gone":      {reason: "One that is gone should be forgotten.", docs: []string{gateway, identityOf("a", "gw", "http")}, gone: identityOf("a", "gw", "http")},
+		"GoneOf":    {reason: "A Gateway that is gone has no listeners.", docs: []string{gateway, identityOf("a", "gw", "http")}, gone: gateway, want: want{Wanted: true}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := NewStore()
+			for _, d := range tc.docs {
+				apply(t, s, false, d)
+			}
+			if tc.gone != "" {
+				apply(t, s, true, tc.gone)
+			}
+			got := want{}
+			if got.Listeners, got.Wanted = s.Snapshot().Identified(gw); len(got.Listeners) == 0 {
+				got.Listeners = nil
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if told := s.Snapshot().GatewayDigest(gw) != ""; told != tc.want.Wanted {
+				t.Errorf("%s\nEnvoy Gateway hears of it: %t", tc.reason, told)
+			}
+		})
+	}
+}
