@@ -122,7 +122,13 @@ func (s *Store) advancePolicy(c *change, n types.NamespacedName, todo map[consum
 		*now = *p
 		now.Targets = nil
 		for _, t := range p.Targets {
-			now.Targets = append(now.Targets, s.world.attachment(t.PolicyTarget))
+			at := s.world.attachment(t.PolicyTarget)
+			now.Targets = append(now.Targets, at)
+			for _, g := range at.Gateways {
+				if (s.serves == nil || s.serves(g)) && !slices.Contains(now.Served, g) {
+					now.Served = append(now.Served, g)
+				}
+			}
 		}
 		now.Rules = slices.Clone(p.Rules)
 		s.world.resolve(now)
@@ -180,14 +186,7 @@ func (s *Store) policyPart(c *change, n types.NamespacedName) part {
 	if p == nil {
 		return part{}
 	}
-	out := part{sum: sum(policySum(p))}
-	for _, t := range p.Targets {
-		for _, g := range t.Gateways {
-			if !slices.Contains(out.gateways, g) {
-				out.gateways = append(out.gateways, g)
-			}
-		}
-	}
+	out := part{gateways: p.Served, sum: sum(policySum(p))}
 	for of := range policyConsumers(p) {
 		out.sum += s.parts.targets[of.target]
 	}

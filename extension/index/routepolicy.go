@@ -54,6 +54,9 @@ type RoutePolicy struct {
 	Created    time.Time
 	Targets    []Attachment
 
+	// Served are the Gateways by which it takes effect and that are served here.
+	Served []types.NamespacedName
+
 	// Rules in their order, with those that cannot be used.
 	Rules []*PolicyRule
 

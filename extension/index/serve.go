@@ -21,6 +21,9 @@ func (s *Store) Serve(serves func(gateway types.NamespacedName) bool) {
 	for k := range s.world.routes {
 		d.routes[k], d.pins[k] = struct{}{}, struct{}{}
 	}
+	for n := range s.world.routePolicies {
+		d.policies[n] = struct{}{}
+	}
 	s.advance(d, began)
 }
 

@@ -42,6 +42,13 @@ func TestServe(t *testing.T) {
 					t.Errorf("\n%s\nroute %s is not known", tc.reason, k)
 				}
 			}
+			for p := range after.Snapshot().RoutePolicies() {
+				for _, g := range p.Served {
+					if tc.serves != nil && !tc.serves(g) {
+						t.Errorf("\n%s\nfor policy %s Envoy Gateway would be had to translate %s", tc.reason, p.Name, g)
+					}
+				}
+			}
 			for r := range after.Snapshot().Routes() {
 				for _, g := range r.Gateways {
 					if tc.serves != nil && !tc.serves(g) {
