@@ -286,9 +286,9 @@ func resource(k schema.GroupVersionKind) string {
 	if strings.HasPrefix(k.Kind, "Tailscale") && strings.HasSuffix(k.Kind, "s") {
 		return strings.ToLower(k.Kind) + "." + k.Group
 	}
-	if k.Kind == "Gateway" {
+	if strings.HasSuffix(k.Kind, "Gateway") {
 		// It would be guessed wrong.
-		return "gateways." + k.Group
+		return strings.ToLower(k.Kind) + "s." + k.Group
 	}
 	r, _ := meta.UnsafeGuessKindToResource(k)
 	return r.Resource + "." + r.Group
