@@ -102,11 +102,11 @@ func conditionIn(t *testing.T, ns, kind, name, condition, status, reason string,
 	t.Helper()
 	var message string
 	eventually(t, within, fmt.Sprintf("%s of %s %s", condition, kind, name), func() string {
-		path := fmt.Sprintf("{.status.conditions[?(@.type=='%s')].", condition)
-		got := jsonpathIn(t, ns, kind, name, path+"status}") + "/" + jsonpathIn(t, ns, kind, name, path+"reason}")
-		message = jsonpathIn(t, ns, kind, name, path+"message}")
-		if got != status+"/"+reason {
-			return fmt.Sprintf("it is %s: %s", got, message)
+		// All at once: Crossplane takes conditions back for a moment where its cache lags.
+		got := jsonpathIn(t, ns, kind, name, fmt.Sprintf("{range .status.conditions[?(@.type=='%s')]}{.status}/{.reason}: {.message}{end}", condition))
+		var ok bool
+		if message, ok = strings.CutPrefix(got, status+"/"+reason+": "); !ok {
+			return "it is " + got
 		}
 		return ""
 	})

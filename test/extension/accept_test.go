@@ -22,6 +22,7 @@ import (
 // TestAccepts shows that routes carry all that they may, in the shares that they ask
 // for, and that editing them disturbs nobody.
 func TestAccepts(t *testing.T) {
+	t.Parallel()
 	w := newWorldOf(t, standalone.Options{Bootstrap: inZoneA})
 	for _, addr := range []string{"192.0.2.10:8003", "192.0.2.10:8004", "192.0.2.10:8005", zoneA, zoneB, checksA, checksB} {
 		w.serve(t, addr, says(addr))

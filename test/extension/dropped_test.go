@@ -31,6 +31,7 @@ const (
 // TestDropped has packets between a server of hooks and clients that have no keepalive be
 // dropped, while one waits for its answer and before another asks.
 func TestDropped(t *testing.T) {
+	t.Parallel()
 	g, err := standalone.Start(t.Context(), standalone.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -30,6 +30,7 @@ const removal = 5 * time.Second
 // TestGeneratedRoutes shows that routes that are generated answer through a real Envoy,
 // and keep to what people say of the Gateway.
 func TestGeneratedRoutes(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.serve(t, "192.0.2.20:10030", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(rw, r.Host, r.URL.Path) // Who is gone needs no answer.

@@ -46,6 +46,7 @@ func (p *patient) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // TestHealth shows in a real Envoy what health does to traffic.
 func TestHealth(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.apply(t, "health.yaml")
 	w.apply(t, "failover.yaml")

@@ -27,6 +27,7 @@ const fromSet = "http://127.0.0.1:8890/"
 // TestIdentity shows that what a client says of who it is reaches nobody where clients
 // are, and neither a route, and that what a proxy says does.
 func TestIdentity(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.serve(t, "192.0.2.30:8000", http.HandlerFunc(repeats))
 	w.apply(t, "identity.yaml")

@@ -48,6 +48,7 @@ const (
 // TestRoutePolicies shows that policies do what they say in a real Envoy, and nothing
 // more.
 func TestRoutePolicies(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.serve(t, "192.0.2.30:8000", http.HandlerFunc(tells))
 	w.serve(t, "192.0.2.31:8000", says("canary"))

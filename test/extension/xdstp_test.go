@@ -47,6 +47,7 @@ const (
 // TestXDSTP shows that an Envoy gets the endpoints of many targets over one stream, by
 // the bootstrap that we ship. Objects come from files.
 func TestXDSTP(t *testing.T) {
+	t.Parallel()
 	certs, manifests := certificates(t), t.TempDir()
 	w := &world{log: &log{}, http: map[string]*httptest.Server{}}
 	t.Cleanup(func() {
