@@ -102,8 +102,7 @@ func conditionIn(t *testing.T, ns, kind, name, condition, status, reason string,
 	t.Helper()
 	var message string
 	eventually(t, within, fmt.Sprintf("%s of %s %s", condition, kind, name), func() string {
-		// All at once: Crossplane takes conditions back for a moment where its cache lags.
-		got := jsonpathIn(t, ns, kind, name, fmt.Sprintf("{range .status.conditions[?(@.type=='%s')]}{.status}/{.reason}: {.message}{end}", condition))
+		got := conditionNow(t, ns, kind, name, condition)
 		var ok bool
 		if message, ok = strings.CutPrefix(got, status+"/"+reason+": "); !ok {
 			return "it is " + got
@@ -111,6 +110,13 @@ func conditionIn(t *testing.T, ns, kind, name, condition, status, reason string,
 		return ""
 	})
 	return message
+}
+
+// conditionNow is a condition as STATUS/REASON: MESSAGE, read at once: between two reads
+// it may become another.
+func conditionNow(t *testing.T, ns, kind, name, condition string) string {
+	t.Helper()
+	return jsonpathIn(t, ns, kind, name, fmt.Sprintf("{range .status.conditions[?(@.type=='%s')]}{.status}/{.reason}: {.message}{end}", condition))
 }
 
 // reportsCredentials checks that a tailnet that cannot work says so on the object
