@@ -21,7 +21,7 @@ import (
 
 // TestAccepts shows that routes carry all that they may, in the shares that they ask
 // for, and that editing them disturbs nobody.
-func TestAccepts(t *testing.T) {
+func TestAccepts(t *testing.T) { //nolint:tparallel // Its steps share one world.
 	t.Parallel()
 	w := newWorldOf(t, standalone.Options{Bootstrap: inZoneA})
 	for _, addr := range []string{"192.0.2.10:8003", "192.0.2.10:8004", "192.0.2.10:8005", zoneA, zoneB, checksA, checksB} {

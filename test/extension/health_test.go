@@ -45,7 +45,7 @@ func (p *patient) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // TestHealth shows in a real Envoy what health does to traffic.
-func TestHealth(t *testing.T) {
+func TestHealth(t *testing.T) { //nolint:tparallel // Its steps share one world.
 	t.Parallel()
 	w := newWorld(t)
 	w.apply(t, "health.yaml")

@@ -47,7 +47,7 @@ const (
 
 // TestRoutePolicies shows that policies do what they say in a real Envoy, and nothing
 // more.
-func TestRoutePolicies(t *testing.T) {
+func TestRoutePolicies(t *testing.T) { //nolint:tparallel // Its steps share one world.
 	t.Parallel()
 	w := newWorld(t)
 	w.serve(t, "192.0.2.30:8000", http.HandlerFunc(tells))

@@ -23,7 +23,7 @@ const gateway = "http://127.0.0.1:8888/"
 
 // TestRoutes shows that a route of each kind answers through a real Envoy by
 // backends of ours, and that Envoy follows them.
-func TestRoutes(t *testing.T) {
+func TestRoutes(t *testing.T) { //nolint:tparallel // Its steps share one world.
 	t.Parallel()
 	w := newWorld(t)
 	w.apply(t, "backends.yaml")
