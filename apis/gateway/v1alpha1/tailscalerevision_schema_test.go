@@ -32,7 +32,18 @@ func TestTailscaleRevisionSchema(t *testing.T) {
 		"NoRevision": {reason: "Without a revision it says nothing.", spec: "{targetRefs: [" + gateway + "]}", want: "spec.revision: Required value"},
 		"Word":       {reason: "A revision is a digest.", spec: "{revision: latest, targetRefs: [" + gateway + "]}", want: "spec.revision"},
 	}
-	b, err := os.ReadFile(filepath.Join("..", "..", "..", "cluster", "charts", "tailscale-gateway-extension", "crds", "gateway.tailscale.com_tailscalerevisions.yaml"))
+	s := serve(t, ofExtension(t, "gateway.tailscale.com_tailscalerevisions.yaml"))
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			judge(t, tc.reason, s.create(t, tc.spec), tc.want)
+		})
+	}
+}
+
+// ofExtension is a CRD that the extension's chart brings along.
+func ofExtension(t *testing.T, file string) *extv1.CustomResourceDefinition {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("..", "..", "..", "cluster", "charts", "tailscale-gateway-extension", "crds", file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,10 +51,5 @@ func TestTailscaleRevisionSchema(t *testing.T) {
 	if err := yaml.UnmarshalStrict(b, crd); err != nil {
 		t.Fatal(err)
 	}
-	s := serve(t, crd)
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			judge(t, tc.reason, s.create(t, tc.spec), tc.want)
-		})
-	}
+	return crd
 }

@@ -4,13 +4,8 @@
 package v1alpha1_test
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-
-	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"sigs.k8s.io/yaml"
 )
 
 func TestTailscaleRoutePolicySchema(t *testing.T) {
@@ -75,15 +70,7 @@ func TestTailscaleRoutePolicySchema(t *testing.T) {
 		"NoDuration":         {reason: "A timeout is a duration.", spec: does("{type: Timeouts, timeouts: {request: soon}}"), want: "timeouts.request"},
 		"EmptyTailnetDevice": {reason: "A device that nothing is said of is anyone.", spec: meets("{tailnetDevice: {}}"), want: "tailnetDevice"},
 	}
-	b, err := os.ReadFile(filepath.Join("..", "..", "..", "cluster", "charts", "tailscale-gateway-extension", "crds", "gateway.tailscale.com_tailscaleroutepolicies.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	crd := &extv1.CustomResourceDefinition{}
-	if err := yaml.UnmarshalStrict(b, crd); err != nil {
-		t.Fatal(err)
-	}
-	s := serve(t, crd)
+	s := serve(t, ofExtension(t, "gateway.tailscale.com_tailscaleroutepolicies.yaml"))
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			judge(t, tc.reason, s.create(t, tc.spec), tc.want)
