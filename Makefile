@@ -21,6 +21,9 @@ FLAVOUR ?= namespaced
 CONTROLLER_GEN := go tool -modfile=hack/tools/controller-gen/go.mod controller-gen
 ANGRYJET := go tool -modfile=hack/tools/angryjet/go.mod angryjet
 GOLANGCI_LINT := go tool -modfile=hack/tools/golangci-lint/go.mod golangci-lint
+# Runs go test, and names what failed at the end.
+GO_TEST := go tool -modfile=hack/tools/gotestsum/go.mod gotestsum --format=pkgname-and-test-fails --hide-summary=skipped,output --
+GO_TEST_VERBOSE := $(subst pkgname-and-test-fails,standard-verbose,$(GO_TEST))
 LAB := go run ./cluster/lab
 DEMO := go run ./cluster/demo
 
@@ -83,28 +86,33 @@ lint: ## Lint Go code.
 
 .PHONY: test-unit
 test-unit: ## Run unit tests.
-	go test ./...
+	$(GO_TEST) ./...
+
+# They wait more than they work: two at a time.
+.PHONY: test-integration
+test-integration: ## Run all that needs real programs and no cluster.
+	$(LAB) build
+	$(MAKE) --no-print-directory -j2 test-controllers test-standalone test-render
 
 # Cases wait more than they work: many may run at once.
-.PHONY: test-integration
-test-integration: ## Run controllers against a real API server and a simulated Tailscale, and render examples.
+.PHONY: test-controllers
+test-controllers: ## Run controllers against a real API server and a simulated Tailscale.
 	$(LAB) build
 	TEST_ASSET_ETCD=$$($(LAB) bin etcd) TEST_ASSET_KUBE_APISERVER=$$($(LAB) bin kube-apiserver) \
 	TEST_ASSET_KUBE_CONTROLLER_MANAGER=$$($(LAB) bin kube-controller-manager) TEST_ASSET_HELM=$$($(LAB) bin helm) \
-	go test -tags=integration -count=1 -parallel=48 -timeout=20m ./test/apiserver/ ./test/integration/ ./extension/ ./extension/index/ ./extension/gateways/ ./cluster/monitoring/
-	$(RENDER)
-	$(MAKE) --no-print-directory test-standalone
+	$(GO_TEST) -tags=integration -count=1 -parallel=48 -timeout=20m ./test/apiserver/ ./test/integration/ ./extension/ ./extension/index/ ./extension/gateways/ ./cluster/monitoring/
 
 .PHONY: test-standalone
 test-standalone: ## Run Envoy Gateway, Envoy and our extension without a cluster.
 	$(LAB) build envoy-gateway envoy etcd kubernetes
+	@mkdir -p $(OUT)
 	TEST_ASSET_ENVOY_GATEWAY=$$($(LAB) bin envoy-gateway) TEST_ASSET_ENVOY=$$($(LAB) bin envoy) \
 	TEST_ASSET_ETCD=$$($(LAB) bin etcd) TEST_ASSET_KUBE_APISERVER=$$($(LAB) bin kube-apiserver) \
-	go test -tags=integration -count=1 -timeout=15m ./test/standalone/ ./test/extension/ ./extension/hooks/
+	$(GO_TEST) -tags=integration -count=1 -timeout=15m -artifacts -outputdir=$(OUT) ./test/standalone/ ./test/extension/ ./extension/hooks/
 
 # Renders are processes: more than there are cores would only wait for each other.
 RENDER = TEST_ASSET_CROSSPLANE=$$($(LAB) bin crossplane) TEST_ASSET_CROSSPLANE_CORE=$$($(LAB) bin crossplane-core) \
-	go test -tags=integration -count=1 -timeout=10m ./test/render/
+	$(GO_TEST) -tags=integration -count=1 -timeout=10m ./test/render/
 
 .PHONY: test-render
 test-render: ## Render every example with Crossplane's command line, and compare with goldens.
@@ -167,11 +175,11 @@ bench-operator: ## Measure us beside Tailscale's own operator in a lab of its ow
 
 .PHONY: test-e2e
 test-e2e: ## Run end-to-end tests in the lab, and take it down after. FLAVOUR=claims for claims.
-	go test -tags=e2e -count=1 -timeout=60m -v ./test/e2e/... -args -version=$(VERSION) -flavour=$(FLAVOUR)
+	$(GO_TEST_VERBOSE) -tags=e2e -count=1 -timeout=60m ./test/e2e/... -args -version=$(VERSION) -flavour=$(FLAVOUR)
 
 .PHONY: test-clusters
 test-clusters: ## Join two real clusters by one tailnet, and have each answer for the other; takes ten minutes.
-	go test -tags=e2e,clusters -count=1 -timeout=60m -v -run TestTwoClusters ./test/e2e -args -version=$(VERSION) -flavour=$(FLAVOUR)
+	$(GO_TEST_VERBOSE) -tags=e2e,clusters -count=1 -timeout=60m -run TestTwoClusters ./test/e2e -args -version=$(VERSION) -flavour=$(FLAVOUR)
 
 .PHONY: conformance
 conformance: ## Run Gateway API's conformance tests in the lab, without us and with us, and compare. RUN=NAME for one of them.
@@ -179,7 +187,7 @@ conformance: ## Run Gateway API's conformance tests in the lab, without us and w
 
 .PHONY: test-tailnets
 test-tailnets: ## Join Gateways to two tailnets, have the API of one fail, and share routes one by one.
-	go test -tags=e2e,tailnets -count=1 -timeout=60m -v -run TestTwoTailnets ./test/e2e -args -version=$(VERSION) -flavour=$(FLAVOUR)
+	$(GO_TEST_VERBOSE) -tags=e2e,tailnets -count=1 -timeout=60m -run TestTwoTailnets ./test/e2e -args -version=$(VERSION) -flavour=$(FLAVOUR)
 
 .PHONY: tidy
 tidy: ## Tidy every go.mod.

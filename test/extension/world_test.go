@@ -8,13 +8,12 @@ package extension_test
 import (
 	"bytes"
 	"context"
+	log "log"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
@@ -52,8 +51,8 @@ type world struct {
 	api  *apiserver.Server
 	// socket is where Envoy Gateway looks for hooks.
 	socket string
-	// log is what Envoy Gateway, Envoy and the extension print.
-	log *log
+	// log is what Envoy Gateway, Envoy, the extension and backends print.
+	log *os.File
 	// tls are the backends behind TLSRoutes, and http the others that speak HTTP, by
 	// address. All answer with their own address.
 	tls, http map[string]*httptest.Server
@@ -74,12 +73,7 @@ func newWorld(t *testing.T, flags ...string) *world {
 // worlds have.
 func newWorldOf(t *testing.T, o standalone.Options, flags ...string) *world {
 	t.Helper()
-	w := &world{log: &log{}, tls: map[string]*httptest.Server{}, http: map[string]*httptest.Server{}}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Log(w.log)
-		}
-	})
+	w := &world{log: newLog(t), tls: map[string]*httptest.Server{}, http: map[string]*httptest.Server{}}
 	crds, err := standalone.CRDs(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +104,7 @@ func newWorldOf(t *testing.T, o standalone.Options, flags ...string) *world {
 		t.Fatal(err)
 	}
 	w.command = []string{
-		build(t), "--hooks-address=unix:" + w.socket, "--eds-address=127.0.0.1:5006", "--eds-target=[127.0.0.1]:5006",
+		program(t), "--hooks-address=unix:" + w.socket, "--eds-address=127.0.0.1:5006", "--eds-target=[127.0.0.1]:5006",
 		"--eds-tls=" + edsCertificate(t), "--eds-server-name=" + edsName,
 		"--observe-address=127.0.0.1:5007", "--kubeconfig=" + kubeconfig, "--namespace=default",
 	}
@@ -119,6 +113,17 @@ func newWorldOf(t *testing.T, o standalone.Options, flags ...string) *world {
 	t.Cleanup(func() { check(t, w.extension.Stop(20*time.Second)) })
 	w.backends(t)
 	return w
+}
+
+// newLog is a file among the test's artifacts, which go test -artifacts keeps.
+func newLog(t *testing.T) *os.File {
+	t.Helper()
+	f, err := os.Create(filepath.Join(t.ArtifactDir(), "world.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { check(t, f.Close()) })
+	return f
 }
 
 // startExtension and wait until it serves.
@@ -131,17 +136,6 @@ func (w *world) startExtension(t *testing.T) {
 	if err := w.Answers(within(t), ready, ""); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// build the extension.
-func build(t *testing.T) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "extension")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../extension")
-	if said, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("cannot build the extension: %v\n%s", err, said)
-	}
-	return program
 }
 
 // backends answer with their own address: pods of a Service, and ports of an egress pod.
@@ -182,6 +176,7 @@ func (w *world) serveTLS(t *testing.T, addr string) {
 	t.Helper()
 	s := httptest.NewUnstartedServer(says(addr))
 	s.Listener = w.listen(t, addr)
+	s.Config.ErrorLog = log.New(w.log, "", log.LstdFlags)
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	w.tls[addr] = s
@@ -308,22 +303,4 @@ func check(t *testing.T, err error) {
 	if err != nil {
 		t.Error(err)
 	}
-}
-
-// A log may be read while processes write into it.
-type log struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

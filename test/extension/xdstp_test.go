@@ -49,12 +49,7 @@ const (
 func TestXDSTP(t *testing.T) {
 	t.Parallel()
 	certs, manifests := certificates(t), t.TempDir()
-	w := &world{log: &log{}, http: map[string]*httptest.Server{}}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Log(w.log)
-		}
-	})
+	w := &world{log: newLog(t), http: map[string]*httptest.Server{}}
 	socket := filepath.Join(t.TempDir(), "hooks.sock")
 	var err error
 	w.Gateway, err = standalone.Start(t.Context(), standalone.Options{
@@ -73,7 +68,7 @@ func TestXDSTP(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.command = []string{
-		build(t), "--hooks-address=unix:" + socket, "--eds-address=127.0.0.1:5006", "--eds-tls=" + certs, "--xds-mode=XDSTP",
+		program(t), "--hooks-address=unix:" + socket, "--eds-address=127.0.0.1:5006", "--eds-tls=" + certs, "--xds-mode=XDSTP",
 		"--observe-address=127.0.0.1:5007", "--from-files=" + manifests,
 	}
 	w.startExtension(t)
