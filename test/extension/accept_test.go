@@ -111,18 +111,9 @@ func edits(t *testing.T, w *world) {
 	web.SetAPIVersion(v1alpha1.SchemeGroupVersion.String())
 	policy := objectOf("BackendTrafficPolicy", "own")
 	policy.SetAPIVersion("gateway.envoyproxy.io/v1alpha1")
-	interval := func(cluster, want string) func(context.Context) error {
-		return func(ctx context.Context) error {
-			got, err := w.clusters(ctx)
-			if err == nil && got[cluster] != want {
-				err = errors.Errorf("Envoy checks %s each %q, not %s", cluster, got[cluster], want)
-			}
-			return err
-		}
-	}
 	// Until the policy is known the route shares a cluster, and leaves it then.
 	const own = "tailscale/services/default/web/80/http/httproute/default/own"
-	w.until(t, interval(own, "3s"))
+	w.until(t, w.checksEach(own, "3s"))
 	w.answers(t, hosts[2], "192.0.2.10:8000")
 
 	l := w.load(t, hosts...)
@@ -136,9 +127,9 @@ func edits(t *testing.T, w *world) {
 		return err
 	})
 	w.patch(t, web, `{"spec":{"loadBalancing":{"healthCheck":{"interval":"7s"}}}}`)
-	w.until(t, interval("tailscale/services/default/web/80/http", "7s"))
+	w.until(t, w.checksEach("tailscale/services/default/web/80/http", "7s"))
 	w.patch(t, policy, `{"spec":{"healthCheck":{"active":{"interval":"4s"}}}}`)
-	w.until(t, interval(own, "4s"))
+	w.until(t, w.checksEach(own, "4s"))
 	took := time.Since(began)
 	// What comes late is seen too.
 	l.more(t, w)

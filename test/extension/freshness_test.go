@@ -51,6 +51,17 @@ func (w *world) clusters(ctx context.Context) (map[string]string, error) {
 	return out, nil
 }
 
+// checksEach returns an error until Envoy checks a cluster's health at this interval.
+func (w *world) checksEach(cluster, interval string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		got, err := w.clusters(ctx)
+		if err == nil && got[cluster] != interval {
+			err = errors.Errorf("Envoy checks %s each %q, not %s", cluster, got[cluster], interval)
+		}
+		return err
+	}
+}
+
 // takesShape shows that a setting of a target reaches Envoy although Envoy Gateway
 // does not watch the target for such routes, and that nothing is written at rest.
 func takesShape(t *testing.T, w *world) {
@@ -78,21 +89,7 @@ func takesShape(t *testing.T, w *world) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What is written a moment later is not at rest.
-	pause(t, time.Second)
-	before, err := w.revision(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Longer than any wait between two writes.
-	pause(t, 5*time.Second)
-	after, err := w.revision(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if before.GetGeneration() != after.GetGeneration() {
-		t.Errorf("the TailscaleRevision is written at rest: generation %d after %d", after.GetGeneration(), before.GetGeneration())
-	}
+	after := w.atRest(t)
 	t.Logf("generation %d of the TailscaleRevision after three settings and all that came before", after.GetGeneration())
 }
 
@@ -105,13 +102,7 @@ func (w *world) reshapes(t *testing.T, name, cluster, interval string) {
 	u.SetName(name)
 	began := time.Now()
 	w.patch(t, u, `{"spec":{"loadBalancing":{"healthCheck":{"interval":"`+interval+`"}}}}`)
-	w.until(t, func(ctx context.Context) error {
-		got, err := w.clusters(ctx)
-		if err == nil && got[cluster] != interval {
-			err = errors.Errorf("Envoy checks %s each %q, not %s", cluster, got[cluster], interval)
-		}
-		return err
-	})
+	w.until(t, w.checksEach(cluster, interval))
 	t.Logf("a setting of %s is Envoy's after %s", name, time.Since(began).Round(time.Millisecond))
 }
 
@@ -127,21 +118,14 @@ func agrees(t *testing.T, w *world) {
 		t.Fatal(err)
 	}
 	// It asks once more when it starts.
-	pause(t, time.Second)
-	before, err := w.revision(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := w.atRest(t)
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(gatewayv1alpha1.SchemeGroupVersion.WithKind(gatewayv1alpha1.TailscaleServicesKind))
 	u.SetNamespace("default")
 	u.SetName("tcp")
 	w.patch(t, u, `{"spec":{"loadBalancing":{"healthCheck":{"interval":"12s"}}}}`)
-	pause(t, 5*time.Second)
-	after, err := w.revision(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w.until(t, w.checksEach("tailscale/services/default/tcp/9000/tcp", "12s"))
+	after := w.atRest(t)
 	// The hooks' replica may have lagged, and asked again.
 	if n := after.GetGeneration() - before.GetGeneration(); n < 1 || n > 2 {
 		t.Errorf("two replicas wrote %d times for one change", n)
@@ -149,6 +133,28 @@ func agrees(t *testing.T, w *world) {
 	if n := len(w.anchors(t.Context(), t)); n != 1 {
 		t.Errorf("two replicas keep %d anchors, not one", n)
 	}
+}
+
+// atRest waits until the TailscaleRevision is written no more for longer than any wait
+// between two writes.
+func (w *world) atRest(t *testing.T) *unstructured.Unstructured {
+	t.Helper()
+	var last *unstructured.Unstructured
+	w.until(t, func(ctx context.Context) error {
+		before, err := w.revision(ctx)
+		if err != nil {
+			return err
+		}
+		pause(t, 5*time.Second)
+		if last, err = w.revision(ctx); err != nil {
+			return err
+		}
+		if before.GetGeneration() != last.GetGeneration() {
+			return errors.Errorf("the TailscaleRevision is written at rest: generation %d after %d", last.GetGeneration(), before.GetGeneration())
+		}
+		return nil
+	})
+	return last
 }
 
 // pause for what must not happen.
@@ -163,10 +169,7 @@ func pause(t *testing.T, d time.Duration) {
 // asksAgain shows that what changed while no extension ran arrives when one does, and
 // that one which ends has Envoy Gateway ask the next.
 func asksAgain(t *testing.T, w *world) {
-	before, err := w.revision(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := w.atRest(t)
 	if err := w.extension.Stop(20 * time.Second); err != nil {
 		t.Fatal(err)
 	}
@@ -184,16 +187,7 @@ func asksAgain(t *testing.T, w *world) {
 	w.patch(t, u, `{"spec":{"loadBalancing":{"healthCheck":{"interval":"11s"}}}}`)
 	w.startExtension(t)
 	began := time.Now()
-	err = w.Until(within(t), func(ctx context.Context) error {
-		got, err := w.clusters(ctx)
-		if is := got["tailscale/services/default/tcp/9000/tcp"]; err == nil && is != "11s" {
-			err = errors.Errorf("Envoy checks each %q, not 11s", is)
-		}
-		return err
-	})
-	if err != nil {
-		t.Error(err)
-	}
+	w.until(t, w.checksEach("tailscale/services/default/tcp/9000/tcp", "11s"))
 	t.Logf("a setting that changed without an extension is Envoy's %s after it serves again", time.Since(began).Round(time.Millisecond))
 }
 

@@ -175,24 +175,27 @@ func (w *world) standing(ctx context.Context, cluster string) (map[string]string
 	return out, nil
 }
 
-// spread wants requests to a host of example.com to be answered by these, and by no
-// other.
+// spread waits until requests to a host of example.com are answered by these, and by no
+// other. Envoy's workers know of a change a little later than what it tells of clusters.
 func (w *world) spread(t *testing.T, host string, want ...string) {
 	t.Helper()
 	const total = 100
-	got, wanted := map[string]bool{}, map[string]bool{}
-	ctx := within(t)
-	for range total {
-		who, err := w.get(ctx, host+".example.com")
-		if err != nil {
-			t.Fatal(err)
-		}
-		got[who] = true
-	}
+	wanted := map[string]bool{}
 	for _, a := range want {
 		wanted[a] = true
 	}
-	if diff := cmp.Diff(wanted, got); diff != "" {
-		t.Errorf("who answers: -want, +got\n%s", diff)
-	}
+	w.until(t, func(ctx context.Context) error {
+		got := map[string]bool{}
+		for range total {
+			who, err := w.get(ctx, host+".example.com")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got[who] = true
+		}
+		if diff := cmp.Diff(wanted, got); diff != "" {
+			return errors.Errorf("who answers: -want, +got\n%s", diff)
+		}
+		return nil
+	})
 }

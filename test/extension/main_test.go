@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		log.SetLogger(logr.Discard()) // envtest writes nothing that anybody reads.
+		log.SetLogger(logr.Discard())                 // envtest writes nothing that anybody reads.
 		defer func() { _ = os.RemoveAll(programs) }() // A temporary one.
 		return m.Run()
 	}())
