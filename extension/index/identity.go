@@ -84,9 +84,13 @@ func plainPorts(o *gwapiv1.Gateway) map[string]int32 {
 	return out
 }
 
-// advanceIdentity takes over which listeners of a Gateway are told by headers who asks.
+// advanceIdentity takes over which listeners of a Gateway are told by headers who asks,
+// if it is served.
 func (s *Store) advanceIdentity(c *change, gateway types.NamespacedName) {
 	old, now := c.next.identified[gateway], s.world.identified(gateway)
+	if s.serves != nil && !s.serves(gateway) {
+		now = nil
+	}
 	if (old == nil) == (now == nil) && slices.Equal(old, now) {
 		return
 	}

@@ -24,6 +24,9 @@ func (s *Store) Serve(serves func(gateway types.NamespacedName) bool) {
 	for n := range s.world.routePolicies {
 		d.policies[n] = struct{}{}
 	}
+	for n := range s.world.identities {
+		d.identities[n] = struct{}{}
+	}
 	s.advance(d, began)
 }
 

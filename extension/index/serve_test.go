@@ -15,7 +15,7 @@ import (
 func TestServe(t *testing.T) {
 	// Of the route with several rules and a policy the Gateway is infra/gw2, by a ListenerSet.
 	gw2 := types.NamespacedName{Namespace: "infra", Name: "gw2"}
-	all := everything()
+	all := append(everything(), identityOf("a", "gw", "http"))
 	only := func(n types.NamespacedName) bool { return n == gw2 }
 	others := func(n types.NamespacedName) bool { return n != gw2 }
 	cases := map[string]struct {
@@ -54,6 +54,11 @@ func TestServe(t *testing.T) {
 					if tc.serves != nil && !tc.serves(g) {
 						t.Errorf("\n%s\nroute %s has Gateway %s", tc.reason, r.Key, g)
 					}
+				}
+			}
+			for _, g := range []types.NamespacedName{{Namespace: "infra", Name: "gw"}, gw2} {
+				if _, told := after.Snapshot().Identified(g); told != (tc.serves == nil || tc.serves(g)) {
+					t.Errorf("\n%s\nlisteners of %s are told who asks: %t", tc.reason, g, told)
 				}
 			}
 			apply(t, back, false, all...)

@@ -24,7 +24,7 @@ import (
 )
 
 // mostDevices of a match are as many as a Discovery lists.
-const mostDevices = 256
+const mostDevices = 512
 
 // discoverySpec that looks for the devices of a query.
 func discoverySpec(q *index.DeviceQuery) tailnetv1alpha1.DiscoverySpec {
