@@ -107,7 +107,8 @@ func (d *demo) crossplane(ctx context.Context, p *progress) error {
 }
 
 func (d *demo) permissions(ctx context.Context, p *progress) error {
-	if _, err := d.lab.kubectl(ctx, nil, "apply", "--server-side", "-f", "cluster/manifests/rbac.yaml", "-f", "cluster/manifests/runtime.yaml"); err != nil {
+	if _, err := d.lab.kubectl(ctx, nil, "apply", "--server-side", "-f", "cluster/manifests/rbac.yaml", "-f", "cluster/manifests/runtime.yaml",
+		"-f", "cluster/manifests/networkpolicies.yaml"); err != nil {
 		return err
 	}
 	if _, err := d.lab.kubectl(ctx, []byte(fmt.Sprintf(imageConfig, organization, d.lab.clusterRegistry, d.lab.clusterRegistry)), "apply", "--server-side", "-f", "-"); err != nil {

@@ -81,6 +81,7 @@ func guards(t *testing.T) {
 	answered(t, "guard", "web", patience)
 
 	closedToTailnet(t)
+	closedPackages(t)
 
 	// It was the policy that stopped them.
 	guard("", "")
@@ -136,6 +137,30 @@ func closedToTailnet(t *testing.T) {
 			u := "http://" + net.JoinHostPort(addressOf(t, host), port) + "/"
 			if out, err := labOutput(t, "tailnet-curl", "--timeout=5s", u); err == nil || strings.Contains(out, "answered") {
 				t.Errorf("%s of %s is open to the tailnet: %s", u, host, out)
+			}
+		}
+	}
+}
+
+// closedPackages checks that pods reach of Crossplane's packages what is scraped, and
+// nothing else: functions are Crossplane's alone to ask.
+func closedPackages(t *testing.T) {
+	t.Helper()
+	for kind, calls := range map[string]bool{"provider": false, "function": true} {
+		pods := strings.Fields(kubectl(t, "get", "pods", "-n", "crossplane-system", "-l", "pkg.crossplane.io/"+kind, "-o=jsonpath={.items[*].status.podIP}"))
+		if len(pods) == 0 {
+			t.Errorf("there is no pod of a %s", kind)
+		}
+		for _, pod := range pods {
+			if _, err := dialFrom(t, namespace, "friend", "http", pod, 8080); err != nil {
+				t.Errorf("metrics of a %s at %s: %v", kind, pod, err)
+			}
+			if !calls {
+				continue
+			}
+			// A function hangs up on who speaks no TLS: a connection that is there ends otherwise.
+			if _, err := dialFrom(t, namespace, "friend", "http", pod, 9443); err == nil || !strings.Contains(err.Error(), "dial tcp") {
+				t.Errorf("a pod that is not Crossplane's connects to the %s at %s: %v", kind, pod, err)
 			}
 		}
 	}
