@@ -72,7 +72,7 @@ func (s *share) endpointsReady() compose.Condition {
 		}
 		c.Status, c.Reason = compose.False, meta.ReasonEndpointsNotReady
 		// What a person must mend is told before what comes by itself.
-		if m := p.problem(); m != "" {
+		if m := p.endpoints().Problem(); m != "" {
 			c.Message = fmt.Sprintf("TailscaleEndpoints %s: %s", p.name, m)
 			return c
 		}

@@ -10,8 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
-
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
@@ -101,25 +99,17 @@ func (p *proxies) observe(r *compose.Run) error {
 // TailscaleEndpoints cannot change its tailnet, so those must go first.
 func (p *proxies) moving() bool { return p.observed != nil && p.observed.Spec.Tailnet != p.tailnet.ref }
 
-// complete tells whether there are exactly the devices that are wanted, and all are in
-// the tailnet.
-func (p *proxies) complete() bool {
-	if p.observed == nil || p.moving() {
-		return false
-	}
-	online := 0
-	for _, d := range p.observed.Status.Devices {
-		if d.Online {
-			online++
-		}
-	}
-	return len(p.observed.Status.Devices) == int(p.devices) && online == int(p.devices)
+// endpoints of the proxies, as they are observed.
+func (p *proxies) endpoints() compose.Endpoints {
+	return compose.Endpoints{Observed: p.observed, Devices: p.devices}
 }
 
+// complete tells whether there are exactly the devices that are wanted, and all are in
+// the tailnet that is.
+func (p *proxies) complete() bool { return !p.moving() && p.endpoints().Complete() }
+
 // settled tells whether the proxies are complete, and ready in all else.
-func (p *proxies) settled() bool {
-	return p.complete() && p.observed.Status.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue
-}
+func (p *proxies) settled() bool { return !p.moving() && p.endpoints().Settled() }
 
 // accepted tells that the TailscaleEndpoints may use its tailnet, and so that others
 // can select it.
@@ -131,33 +121,12 @@ func (p *proxies) accepted() bool {
 // canHost tells whether there are proxies that a service can select.
 func (p *proxies) canHost() bool { return p.accepted() && len(p.observed.Status.Devices) > 0 }
 
-// problem that a person must mend before the proxies can have their devices. Empty if
-// there is none.
-func (p *proxies) problem() string {
-	if p.observed == nil {
-		return ""
-	}
-	if c := p.observed.Status.GetCondition(meta.TypeTailnetAccepted); c.Status == corev1.ConditionFalse {
-		return c.Message
-	}
-	if c := p.observed.Status.GetCondition(meta.TypeMachinesReady); c.Status == corev1.ConditionFalse && c.Reason == meta.ReasonCannotPrepareMachine {
-		return c.Message
-	}
-	return ""
-}
-
-// starting tells whether the proxies are still on their way to their first devices.
-// Those that have lost them are not: they must not keep others from their place.
-func (p *proxies) starting() bool {
-	return p.observed != nil && p.problem() == "" && len(p.observed.Status.Devices) < int(p.devices)
-}
-
 // desireProxies that are there, and of the others as many as may start. A tailnet that
 // may not be used gets none; what those that are there become is theirs to say.
 func (s *share) desireProxies(r *compose.Run) error {
 	starting := 0
 	for _, p := range s.proxies {
-		if p.starting() {
+		if p.endpoints().Starting() {
 			starting++
 		}
 	}

@@ -81,7 +81,7 @@ func (t *tailnet) status() gatewayv1alpha1.GatewayTailnetStatus {
 			continue
 		}
 		out.Ready = false
-		out.Message = cmp.Or(out.Message, p.problem(), "Waiting for proxies; see its TailscaleEndpoints")
+		out.Message = cmp.Or(out.Message, p.endpoints().Problem(), "Waiting for proxies; see its TailscaleEndpoints")
 	}
 	if t.egress == nil || t.egress.observed == nil {
 		return out

@@ -24,7 +24,7 @@ const startAtOnce = 2
 func (g *group) desire(r *compose.Run) error {
 	starting := 0
 	for _, m := range g.members {
-		if m.starting() {
+		if m.endpoints().Starting() {
 			starting++
 		}
 	}
@@ -37,7 +37,7 @@ func (g *group) desire(r *compose.Run) error {
 		if m.observed == nil {
 			starting++
 		}
-		if err := r.Desire(m.key(), g.composeEndpoints(m), m.settled()); err != nil {
+		if err := r.Desire(m.key(), g.composeEndpoints(m), m.endpoints().Settled()); err != nil {
 			return err
 		}
 	}
@@ -56,7 +56,7 @@ func (g *group) desire(r *compose.Run) error {
 // those that take its place are there.
 func (g *group) replaced(old *member) bool {
 	for _, m := range g.members {
-		if m.tailnet == old.tailnet && (m.zone == "") != (old.zone == "") && !m.settled() {
+		if m.tailnet == old.tailnet && (m.zone == "") != (old.zone == "") && !m.endpoints().Settled() {
 			return false
 		}
 	}

@@ -9,11 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
@@ -149,50 +147,9 @@ func (g *group) checkInput() error {
 	return nil
 }
 
-// complete tells whether an endpoints has exactly the devices that are wanted, and
-// all are in the tailnet.
-func (m *member) complete() bool {
-	return m.observed != nil && len(m.observed.Status.Devices) == int(m.devices) && m.online() == m.devices
-}
-
-// settled tells whether an endpoints is complete, and ready in all else.
-func (m *member) settled() bool {
-	return m.complete() && m.observed.Status.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue
-}
-
-// online devices of the observed endpoints.
-func (m *member) online() int32 {
-	n := int32(0)
-	if m.observed == nil {
-		return n
-	}
-	for _, d := range m.observed.Status.Devices {
-		if d.Online {
-			n++
-		}
-	}
-	return n
-}
-
-// problem that a person must mend before the endpoints can have its devices.
-// Empty if there is none.
-func (m *member) problem() string {
-	if m.observed == nil {
-		return ""
-	}
-	if c := m.observed.Status.GetCondition(meta.TypeTailnetAccepted); c.Status == corev1.ConditionFalse {
-		return c.Message
-	}
-	if c := m.observed.Status.GetCondition(meta.TypeMachinesReady); c.Status == corev1.ConditionFalse && c.Reason == meta.ReasonCannotPrepareMachine {
-		return c.Message
-	}
-	return ""
-}
-
-// starting tells whether an endpoints is still on its way to its first devices.
-// One that has lost them is not: it must not keep others from taking its place.
-func (m *member) starting() bool {
-	return m.observed != nil && m.problem() == "" && len(m.observed.Status.Devices) < int(m.devices)
+// endpoints of the member, as they are observed.
+func (m *member) endpoints() compose.Endpoints {
+	return compose.Endpoints{Observed: m.observed, Devices: m.devices}
 }
 
 // labels of every TailscaleEndpoints of the group. Those of the user come first;

@@ -28,12 +28,12 @@ func (g *group) ready() compose.Condition {
 		Message: "All devices are in their tailnets",
 	}
 	for _, m := range g.members {
-		if m.complete() {
+		if m.endpoints().Complete() {
 			continue
 		}
 		c.Status, c.Reason = compose.False, meta.ReasonProxyGroupCreating
 		// What a person must mend is told before what comes by itself.
-		if p := m.problem(); p != "" {
+		if p := m.endpoints().Problem(); p != "" {
 			c.Message = fmt.Sprintf("TailscaleEndpoints %s: %s", m.name, p)
 			return c
 		}
@@ -52,13 +52,13 @@ func (g *group) status() (gatewayv1alpha1.TailscaleProxyGroupStatus, error) {
 	for _, m := range g.members {
 		names = append(names, m.name)
 		*s.DesiredReplicas += m.devices
-		*s.OnlineReplicas += m.online()
+		*s.OnlineReplicas += m.endpoints().Online()
 		s.Endpoints = append(s.Endpoints, gatewayv1alpha1.ProxyGroupEndpoints{
 			Name:            m.name,
 			Tailnet:         m.tailnet,
 			Zone:            m.zone,
 			DesiredReplicas: m.devices,
-			OnlineReplicas:  m.online(),
+			OnlineReplicas:  m.endpoints().Online(),
 		})
 		if m.observed == nil {
 			continue
