@@ -135,11 +135,12 @@ func candidates(sources []source) []Candidate {
 // place endpoints by health. Those that are sick come last, but never out:
 //   - If nothing well is left nothing moves. To send traffic to who may be sick is
 //     better than to nobody.
-//   - If others stand ready behind those that are well, the sick keep their place and
-//     are marked as degraded. Envoy then has the traffic go over as gradually as
-//     endpoints fail, and uses the degraded only after all that are well.
-//   - Else they move behind all others. So they are when all local ones are sick and
-//     other clusters are not, and when there are no other clusters.
+//   - If others that are well stand behind them, or behind the first of those, the sick
+//     keep their place and are marked as degraded. Envoy then has the traffic go over as
+//     gradually as endpoints fail, and uses the degraded only after all that are well. It
+//     goes on using them until it has found well who has just come.
+//   - Else they move behind all others. Envoy's workers learn of priorities one after the
+//     other, and find in between who is well.
 func place(sources []source, p Placement) []source {
 	if p.zero() {
 		return sources
@@ -181,7 +182,7 @@ func place(sources []source, p Placement) []source {
 		well, sick := p.divide(s.endpoints)
 		switch {
 		case len(sick) == 0:
-		case behind && s.priority >= first:
+		case behind || s.priority < first:
 			s.endpoints = sortedByAddress(append(well, sick...))
 		default:
 			gone := s

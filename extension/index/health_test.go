@@ -46,9 +46,9 @@ func TestPlace(t *testing.T) {
 		"Well":    {reason: "Nothing is to be moved.", sources: []source{local, other}, want: []string{"0 app a", "0 app b", "1 other x"}},
 		"Gradual": {reason: "Where other clusters stand ready, traffic goes over as gradually as endpoints fail: Envoy must see how many there are.", sources: []source{local, other}, p: Placement{Sick: sickAt("a")}, want: []string{"0 app a degraded", "0 app b", "1 other x"}},
 		"AllLocal": {
-			reason:  "Other clusters come before local ones that are all sick, and these are the last resort.",
+			reason:  "Other clusters come before local ones that are all sick. These keep their place: they answer until Envoy has found well who has just come.",
 			sources: []source{local, other}, p: Placement{Sick: sickAt("a", "b")},
-			want: []string{"0 app -", "1 other x", "2 app a degraded", "2 app b degraded"},
+			want: []string{"0 app a degraded", "0 app b degraded", "1 other x"},
 		},
 		"Alone":     {reason: "Without others who is well takes all.", sources: []source{local}, p: Placement{Sick: sickAt("a")}, want: []string{"0 app b", "2 app a degraded"}},
 		"AllAlone":  {reason: "If all are sick nothing moves.", sources: []source{local}, p: Placement{Sick: sickAt("a", "b")}, want: []string{"0 app a", "0 app b"}},
@@ -176,9 +176,8 @@ func TestSetHealth(t *testing.T) {
 	if diff := cmp.Diff([]string{k.ClusterName()}, sub.Take()[:1]); diff != "" {
 		t.Errorf("-want, +got\n%s", diff)
 	}
-	last := after.Target(k).Localities[len(after.Target(k).Localities)-1]
-	if last.Priority != PriorityUnhealthy || last.Endpoints[0].Health != Degraded {
-		t.Errorf("the last locality is %+v, want sick local ones", last)
+	if local := after.Target(k).Localities[0]; local.Remote || local.Endpoints[0].Health != Degraded {
+		t.Errorf("the first locality is %+v, want sick local ones", local)
 	}
 	if after.Revision != before.Revision || after.Digest != before.Digest {
 		t.Error("health is no change of shape, and needs no translation")
