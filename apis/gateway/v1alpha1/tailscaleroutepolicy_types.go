@@ -56,7 +56,7 @@ type RoutePolicyRule struct {
 
 	// Actions to take.
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=5
+	// +kubebuilder:validation:MaxItems=6
 	// +listType=atomic
 	Actions []RoutePolicyAction `json:"actions"`
 }
@@ -136,7 +136,7 @@ type TailnetDeviceMatch struct {
 }
 
 // A RoutePolicyActionType is a kind of action.
-// +kubebuilder:validation:Enum=Route;Redirect;Deny;RequestHeaderModifier;ResponseHeaderModifier;Timeouts;RateLimit
+// +kubebuilder:validation:Enum=Route;Redirect;Deny;RequestHeaderModifier;ResponseHeaderModifier;Timeouts;RateLimit;BackendTLS
 type RoutePolicyActionType string
 
 // Kinds of actions.
@@ -155,6 +155,8 @@ const (
 	ActionTimeouts RoutePolicyActionType = "Timeouts"
 	// ActionRateLimit answers 429 to requests that are too many.
 	ActionRateLimit RoutePolicyActionType = "RateLimit"
+	// ActionBackendTLS presents a client certificate to backends.
+	ActionBackendTLS RoutePolicyActionType = "BackendTLS"
 )
 
 // A RoutePolicyAction is one thing to do. The member of its type says how.
@@ -164,6 +166,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="(self.type == 'ResponseHeaderModifier') == has(self.responseHeaderModifier)",message="responseHeaderModifier is for type ResponseHeaderModifier, which needs it"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'Timeouts') == has(self.timeouts)",message="timeouts is for type Timeouts, which needs it"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'RateLimit') == has(self.rateLimit)",message="rateLimit is for type RateLimit, which needs it"
+// +kubebuilder:validation:XValidation:rule="(self.type == 'BackendTLS') == has(self.backendTLS)",message="backendTLS is for type BackendTLS, which needs it"
 type RoutePolicyAction struct {
 	Type RoutePolicyActionType `json:"type"`
 
@@ -193,6 +196,22 @@ type RoutePolicyAction struct {
 	// RateLimit of the requests that the rule acts on.
 	// +optional
 	RateLimit *RoutePolicyRateLimit `json:"rateLimit,omitempty"`
+
+	// BackendTLS says how Envoy speaks TLS to the backends of the requests that the
+	// rule acts on.
+	// +optional
+	BackendTLS *RoutePolicyBackendTLS `json:"backendTLS,omitempty"`
+}
+
+// A RoutePolicyBackendTLS is how Envoy speaks TLS to backends. That it does, and whom it
+// trusts, says a BackendTLSPolicy.
+type RoutePolicyBackendTLS struct {
+	// ClientCertificateRef names the Secret of type kubernetes.io/tls whose certificate
+	// Envoy presents, instead of that of the Gateway. The extension must be allowed to
+	// read it. One of another namespace needs a ReferenceGrant there. Without it, or to
+	// backends that speak no TLS, nothing is sent: such requests are answered 503.
+	// +kubebuilder:validation:XValidation:rule="(!has(self.group) || self.group == '') && (!has(self.kind) || self.kind == 'Secret')",message="clientCertificateRef must name a Secret"
+	ClientCertificateRef gwapiv1.SecretObjectReference `json:"clientCertificateRef"`
 }
 
 // A RateUnit is a time that a rate limit is for.
