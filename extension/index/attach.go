@@ -132,7 +132,9 @@ func (s *Store) advancePolicy(c *change, n types.NamespacedName, todo map[consum
 		}
 		now.Rules = slices.Clone(p.Rules)
 		s.world.resolve(now)
+		s.world.certify(now)
 	}
+	s.want(n, s.world.wanted(now))
 	if reflect.DeepEqual(old, now) {
 		return
 	}

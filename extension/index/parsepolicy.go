@@ -178,6 +178,8 @@ func (r *PolicyRule) parseAction(in *gatewayv1alpha1.RoutePolicyAction) error {
 		r.Timeout = &d
 	case in.Type == gatewayv1alpha1.ActionRateLimit && in.RateLimit != nil && in.RateLimit.Requests > 0 && rateUnits[in.RateLimit.Unit] > 0:
 		r.RateLimit = &RateLimit{Requests: uint32(in.RateLimit.Requests), Per: rateUnits[in.RateLimit.Unit]}
+	case in.Type == gatewayv1alpha1.ActionBackendTLS && in.BackendTLS != nil && isSecret(in.BackendTLS.ClientCertificateRef):
+		r.Certificate = certificateOf(r.Policy.Namespace, in.BackendTLS.ClientCertificateRef)
 	default:
 		return errors.Errorf("%s says nothing of what to do", in.Type)
 	}

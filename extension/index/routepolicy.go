@@ -60,8 +60,8 @@ type RoutePolicy struct {
 	// Rules in their order, with those that cannot be used.
 	Rules []*PolicyRule
 
-	// Notices tell, by rule, why not all of its devices are known, and Devices how many
-	// are. Both are for people.
+	// Notices tell, by rule, why not all of its devices are known, and of its certificate.
+	// Devices are how many are known. Both are for people.
 	Notices map[string]string
 	Devices map[string]int32
 }
@@ -106,6 +106,9 @@ type PolicyRule struct {
 
 	// Timeout of a request. Nil leaves the route's.
 	Timeout *time.Duration
+
+	// Certificate that is presented to backends. Nil leaves that of the Gateway.
+	Certificate *ClientCertificate
 }
 
 // A PolicyMatch is met by a request that meets all of it.

@@ -55,6 +55,9 @@ type Snapshot struct {
 	// are attached to, in the order in which they are asked.
 	policies map[types.NamespacedName]*RoutePolicy
 	attached map[PolicyTarget][]*PolicyRule
+
+	// keyPairs of Secrets whose certificates are presented.
+	keyPairs map[types.NamespacedName]*KeyPair
 }
 
 // A ServicePort is a port of a Kubernetes Service.
@@ -108,6 +111,9 @@ type Contents struct {
 
 	// Identified are the listeners of Gateways that are told by headers who asks.
 	Identified map[types.NamespacedName][]IdentityListener
+
+	// KeyPairs of Secrets whose certificates are presented.
+	KeyPairs map[types.NamespacedName]*KeyPair
 }
 
 // NewSnapshot of what is known. It keeps what it is given: nothing of it may be
@@ -125,6 +131,7 @@ func NewSnapshot(c Contents) *Snapshot {
 		policies: make(map[types.NamespacedName]*RoutePolicy, len(c.Policies)),
 
 		identified: c.Identified,
+		keyPairs:   c.KeyPairs,
 	}
 	for _, r := range c.Routes {
 		s.routes[r.Key] = r

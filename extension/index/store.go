@@ -65,6 +65,11 @@ type Store struct {
 
 	subscriptions map[*Subscription]struct{}
 
+	// wants are the policies by the Secrets that may be read for them, and secrets is sent
+	// to when these are others.
+	wants   map[types.NamespacedName]map[types.NamespacedName]struct{}
+	secrets chan struct{}
+
 	// hosts is sent to when the DNS names that targets need are others.
 	hosts   chan struct{}
 	revised map[chan<- struct{}]struct{}
@@ -82,6 +87,8 @@ func NewStore() *Store {
 		dependents:    map[ref]map[consumer]struct{}{},
 		parts:         newParts(),
 		subscriptions: map[*Subscription]struct{}{},
+		wants:         map[types.NamespacedName]map[types.NamespacedName]struct{}{},
+		secrets:       make(chan struct{}, 1),
 		hosts:         make(chan struct{}, 1),
 		revised:       map[chan<- struct{}]struct{}{},
 		metrics:       newMetrics(),
@@ -220,6 +227,9 @@ func (s *Store) advance(d *dirty, began time.Time) {
 	for k := range d.routes {
 		s.advanceRoute(c, k, todo)
 	}
+	for n := range d.secrets {
+		s.advanceSecret(c, n)
+	}
 	for n := range d.policies {
 		s.advancePolicy(c, n, todo)
 	}
@@ -256,6 +266,10 @@ func (s *Store) advance(d *dirty, began time.Time) {
 	}
 	if c.shapes {
 		c.next.Revision++
+		if len(s.wants) > 0 {
+			// Whether backends speak TLS decides whether certificates are presented.
+			c.next.PolicyRevision++
+		}
 		s.advanceGateways(c)
 	}
 	if len(c.cloned) == 0 && !c.shapes {

@@ -99,6 +99,9 @@ type world struct {
 	found map[types.NamespacedName]*found
 	asks  map[types.NamespacedName]types.NamespacedName
 
+	// held is what is known of Secrets with client certificates.
+	held map[types.NamespacedName]*Held
+
 	services    map[types.NamespacedName]*gatewayv1alpha1.TailscaleServicesSpec
 	endpoints   map[types.NamespacedName]*gatewayv1alpha1.TailscaleEndpointsSpec
 	proxySets   group[*tailnetv1alpha1.ProxySetSpec]
@@ -145,6 +148,7 @@ func newWorld() *world {
 		sites:         map[RouteKey]*site{},
 		found:         map[types.NamespacedName]*found{},
 		asks:          map[types.NamespacedName]types.NamespacedName{},
+		held:          map[types.NamespacedName]*Held{},
 
 		services:    map[types.NamespacedName]*gatewayv1alpha1.TailscaleServicesSpec{},
 		endpoints:   map[types.NamespacedName]*gatewayv1alpha1.TailscaleEndpointsSpec{},
@@ -184,12 +188,16 @@ type dirty struct {
 
 	// policies that may do something else, or elsewhere.
 	policies map[types.NamespacedName]struct{}
+
+	// secrets of which something else is known.
+	secrets map[types.NamespacedName]struct{}
 }
 
 func newDirty() *dirty {
 	return &dirty{
 		refs: map[ref]struct{}{}, routes: map[RouteKey]struct{}{}, targets: map[TargetKey]struct{}{}, pins: map[RouteKey]struct{}{},
 		gateways: map[types.NamespacedName]struct{}{}, identities: map[types.NamespacedName]struct{}{}, policies: map[types.NamespacedName]struct{}{},
+		secrets: map[types.NamespacedName]struct{}{},
 	}
 }
 
@@ -227,7 +235,7 @@ func (w *world) put(c Change, d *dirty) error {
 		w.putTLSPolicy(o, n, c.Gone, d)
 	case *gwapiv1beta1.ReferenceGrant:
 		put(w.grants, n, &o.Spec, c.Gone)
-		d.grants = true
+		w.putGrant(d)
 	case *gwapiv1.Gateway:
 		put(w.abouts, n, aboutGateway(o), c.Gone)
 		d.gateways[n], d.identities[n] = struct{}{}, struct{}{}

@@ -1,0 +1,156 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	presentsClient = "{name: a, actions: [{type: BackendTLS, backendTLS: {clientCertificateRef: {name: client}}}]}"
+	presentsOther  = "{name: a, actions: [{type: BackendTLS, backendTLS: {clientCertificateRef: {namespace: vault, name: client}}}]}"
+	vaultGrant     = `
+apiVersion: gateway.networking.k8s.io/v1beta1
+kind: ReferenceGrant
+metadata: {name: shop, namespace: vault}
+spec:
+  from: [{group: gateway.tailscale.com, kind: TailscaleRoutePolicy, namespace: shop}]
+  to: [{group: "", kind: Secret, name: client}]
+`
+)
+
+func TestCertificates(t *testing.T) {
+	vault := types.NamespacedName{Namespace: "vault", Name: "client"}
+	good := tlsSecret(t, ecdsaKey(t))
+	routeGrant := strings.NewReplacer("gateway.tailscale.com", "gateway.networking.k8s.io", "TailscaleRoutePolicy", "HTTPRoute").Replace(vaultGrant)
+	type said struct {
+		Secrets         []types.NamespacedName
+		Reason, Problem string
+		Notice          string
+		KeyPair         bool
+	}
+	const until = "Presents a certificate that is valid until 2026-06-01T01:00:00Z"
+	const denied = "No ReferenceGrant in namespace vault lets TailscaleRoutePolicies of namespace shop name Secret client"
+	cases := map[string]struct {
+		reason string
+		docs   []string
+		held   map[types.NamespacedName]Held
+		want   said
+	}{
+		"Unknown": {
+			reason: "Until something is known of a Secret nothing is presented.",
+			docs:   []string{policyOf("p", presentsClient), routeToWeb},
+			want:   said{Secrets: []types.NamespacedName{name("client")}, Reason: ReasonPending, Problem: "Secret shop/client is not known yet", Notice: "Requests are answered 503: Secret shop/client is not known yet"},
+		},
+		"Known": {
+			reason: "A certificate that is known is presented, and people hear how long.",
+			docs:   []string{policyOf("p", presentsClient), routeToWeb},
+			held:   map[types.NamespacedName]Held{name("client"): Hold(name("client"), good, heldAt)},
+			want:   said{Secrets: []types.NamespacedName{name("client")}, Notice: until, KeyPair: true},
+		},
+		"Missing": {
+			reason: "A Secret that is not there is told.",
+			docs:   []string{policyOf("p", presentsClient), routeToWeb},
+			held:   map[types.NamespacedName]Held{name("client"): Hold(name("client"), nil, heldAt)},
+			want: said{
+				Secrets: []types.NamespacedName{name("client")}, Reason: ReasonInvalidCertificate,
+				Problem: "Secret shop/client does not exist; make it, or correct clientCertificateRef",
+				Notice:  "Requests are answered 503: Secret shop/client does not exist; make it, or correct clientCertificateRef",
+			},
+		},
+		"NotAttached": {
+			reason: "For a policy that has no effect here no Secret is read.",
+			docs:   []string{policyOf("p", presentsClient)},
+		},
+		"NotGranted": {
+			reason: "A Secret of another namespace is not even read without a grant.",
+			docs:   []string{policyOf("p", presentsOther), routeToWeb},
+			held:   map[types.NamespacedName]Held{vault: Hold(vault, good, heldAt)},
+			want:   said{Reason: ReasonNotPermitted, Problem: denied, Notice: "Requests are answered 503: " + denied},
+		},
+		"GrantOfRoutes": {
+			reason: "A grant of routes is none of policies.",
+			docs:   []string{policyOf("p", presentsOther), routeToWeb, routeGrant},
+			held:   map[types.NamespacedName]Held{vault: Hold(vault, good, heldAt)},
+			want:   said{Reason: ReasonNotPermitted, Problem: denied, Notice: "Requests are answered 503: " + denied},
+		},
+		"Granted": {
+			reason: "With a grant it is, also when that comes later.",
+			docs:   []string{policyOf("p", presentsOther), routeToWeb, vaultGrant},
+			held:   map[types.NamespacedName]Held{vault: Hold(vault, good, heldAt)},
+			want:   said{Secrets: []types.NamespacedName{vault}, Notice: until, KeyPair: true},
+		},
+	}
+	for n, tc := range cases {
+		t.Run(n, func(t *testing.T) {
+			s := NewStore()
+			for _, doc := range tc.docs {
+				apply(t, s, false, doc)
+			}
+			for n, h := range tc.held {
+				s.SetSecret(n, &h)
+			}
+			p := s.Snapshot().policies[name("p")]
+			c := p.Rules[0].Certificate
+			got := said{Secrets: s.Secrets(), Reason: c.Reason, Problem: c.Problem, Notice: p.Notices["a"], KeyPair: s.Snapshot().KeyPair(c) != nil}
+			if len(got.Secrets) == 0 {
+				got.Secrets = nil
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestCertificatesChange tells that Envoy Gateway hears of each certificate, and the
+// reader of Secrets of what it is to read.
+func TestCertificatesChange(t *testing.T) {
+	gw := types.NamespacedName{Namespace: "infra", Name: "gw"}
+	s := NewStore()
+	apply(t, s, false, policyOf("p", presentsClient), routeToWeb)
+	select {
+	case <-s.SecretsChanged():
+	default:
+		t.Error("a Secret that is wanted was not told")
+	}
+	seen := map[string]bool{s.Snapshot().GatewayDigest(gw): true}
+	step := func(what string, o *corev1.Secret) {
+		t.Helper()
+		h := Hold(name("client"), o, heldAt)
+		s.SetSecret(name("client"), &h)
+		d := s.Snapshot().GatewayDigest(gw)
+		if seen[d] {
+			t.Errorf("%s: Envoy Gateway does not hear of it", what)
+		}
+		seen[d] = true
+		before := s.Snapshot()
+		s.SetSecret(name("client"), &h)
+		if s.Snapshot() != before {
+			t.Errorf("%s: the same once more is a change", what)
+		}
+	}
+	step("a first certificate", tlsSecret(t, ecdsaKey(t)))
+	step("a new one", tlsSecret(t, ecdsaKey(t)))
+	step("none any more", nil)
+
+	apply(t, s, true, policyOf("p", presentsClient))
+	select {
+	case <-s.SecretsChanged():
+	default:
+		t.Error("that a Secret is not wanted any more was not told")
+	}
+	if got := s.Secrets(); len(got) > 0 {
+		t.Errorf("Secrets are still wanted: %v", got)
+	}
+	s.SetSecret(name("client"), nil)
+	if s.Snapshot().keyPairs[name("client")] != nil {
+		t.Error("a key that nobody needs is kept")
+	}
+}
