@@ -200,7 +200,7 @@ func address(p corev3.SocketAddress_Protocol) *corev3.Address {
 
 // clone of resources, so that one run does not change what the next one gets.
 func clone(r Resources) Resources {
-	return Resources{Clusters: cloneAll(r.Clusters), Listeners: cloneAll(r.Listeners), Routes: cloneAll(r.Routes)}
+	return Resources{Clusters: cloneAll(r.Clusters), Listeners: cloneAll(r.Listeners), Routes: cloneAll(r.Routes), Secrets: cloneAll(r.Secrets)}
 }
 
 func cloneAll[T proto.Message](in []T) []T {
@@ -216,7 +216,8 @@ func marshal(t testing.TB, r Resources) []string {
 	t.Helper()
 	out := marshalAll(t, r.Clusters)
 	out = append(out, marshalAll(t, r.Listeners)...)
-	return append(out, marshalAll(t, r.Routes)...)
+	out = append(out, marshalAll(t, r.Routes)...)
+	return append(out, marshalAll(t, r.Secrets)...)
 }
 
 func marshalAll[T proto.Message](t testing.TB, in []T) []string {
@@ -246,6 +247,11 @@ func validate(r Resources) error {
 	}
 	for _, c := range r.Routes {
 		if err := c.ValidateAll(); err != nil {
+			return err
+		}
+	}
+	for _, s := range r.Secrets {
+		if err := s.ValidateAll(); err != nil {
 			return err
 		}
 	}

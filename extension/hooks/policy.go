@@ -14,6 +14,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -31,7 +32,10 @@ func (t *translation) enforce(r Resources) Resources {
 	if !t.snapshot.HasPolicies() {
 		return r
 	}
-	e := &enforcer{translation: t, clusters: map[string]*clusterv3.Cluster{}, asks: map[string]bool{}, limits: map[string]bool{}}
+	e := &enforcer{
+		translation: t, message: r.Clusters, clusters: map[string]*clusterv3.Cluster{}, bases: map[string]*clusterv3.Cluster{},
+		secrets: map[string]*tlsv3.Secret{}, asks: map[string]bool{}, limits: map[string]bool{},
+	}
 	for _, c := range r.Routes {
 		for _, v := range c.GetVirtualHosts() {
 			e.virtualHost(c.GetName(), v)
@@ -40,15 +44,24 @@ func (t *translation) enforce(r Resources) Resources {
 	for _, l := range r.Listeners {
 		e.listener(l)
 	}
-	r.Clusters = e.list(r.Clusters)
+	r.Clusters, r.Secrets = e.list(r.Clusters), e.withSecrets(r.Secrets)
 	return r
 }
 
 type enforcer struct {
 	*translation
 
-	// clusters of what rules send to, by name.
-	clusters map[string]*clusterv3.Cluster
+	// message is all clusters but those of rules, and named the same by name, once
+	// somebody asks.
+	message []*clusterv3.Cluster
+	named   map[string]*clusterv3.Cluster
+
+	// bases are the clusters of targets, by name, and clusters what is made of them and of
+	// others for rules.
+	bases, clusters map[string]*clusterv3.Cluster
+
+	// secrets that clusters present, by name.
+	secrets map[string]*tlsv3.Secret
 
 	// asks are the route configurations that ask who the client is, and limits those
 	// that limit rates.
@@ -95,6 +108,9 @@ func (e *enforcer) before(config string, gateway types.NamespacedName, listener 
 				m = &rule.Matches[i]
 			}
 			made, err := xds.Enforce(r, rule, m, to)
+			if err == nil && made != nil && rule.Certificate != nil {
+				e.present(made, rule.Certificate)
+			}
 			if err != nil || made == nil || made.ValidateAll() != nil {
 				// The index has left out what Envoy refuses: this is Envoy Gateway's.
 				continue
@@ -117,7 +133,10 @@ func (e *enforcer) before(config string, gateway types.NamespacedName, listener 
 func (e *enforcer) shares(kind index.RouteKind, rule *index.PolicyRule) []xds.Share {
 	var out []xds.Share
 	for _, b := range rule.Backends {
-		c := e.cluster(b.Target(kind))
+		c := e.base(b.Target(kind))
+		if c != nil && rule.Certificate == nil {
+			e.clusters[c.GetName()] = c
+		}
 		if c == nil {
 			out = append(out, xds.Share{Cluster: invalidCluster, Weight: b.Weight, Missing: true})
 			continue
@@ -132,10 +151,11 @@ func (e *enforcer) shares(kind index.RouteKind, rule *index.PolicyRule) []xds.Sh
 	return out
 }
 
-// cluster that all policies share which send to a target. Nil if it does not exist.
-func (e *enforcer) cluster(k index.TargetKey) *clusterv3.Cluster {
+// base is the cluster that all policies share which send to a target. Nil if it does not
+// exist.
+func (e *enforcer) base(k index.TargetKey) *clusterv3.Cluster {
 	name := policyPrefix + strings.TrimPrefix(k.ClusterName(), index.OursPrefix)
-	if c, ok := e.clusters[name]; ok {
+	if c, ok := e.bases[name]; ok {
 		return c
 	}
 	target := e.snapshot.Target(k)
@@ -149,7 +169,7 @@ func (e *enforcer) cluster(k index.TargetKey) *clusterv3.Cluster {
 	if err != nil || c.ValidateAll() != nil {
 		return nil
 	}
-	e.clusters[name] = c
+	e.bases[name] = c
 	return c
 }
 

@@ -248,6 +248,8 @@ func doesWhat(r *routev3.Route) string {
 	switch {
 	case r.GetDirectResponse().GetStatus() == 403:
 		return "403"
+	case r.GetDirectResponse().GetStatus() == 503:
+		return "503"
 	case r.GetDirectResponse() != nil:
 		return "500"
 	case r.GetRedirect() != nil:

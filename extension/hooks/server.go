@@ -97,7 +97,7 @@ func NewServer(s Snapshots, src xds.Source, o ...ServerOption) *Server {
 func (s *Server) PostTranslateModify(ctx context.Context, req *pb.PostTranslateModifyRequest) (*pb.PostTranslateModifyResponse, error) {
 	start := time.Now()
 	snapshot := s.snapshots.Snapshot()
-	in := Resources{Clusters: req.GetClusters(), Listeners: req.GetListeners(), Routes: req.GetRoutes()}
+	in := Resources{Clusters: req.GetClusters(), Listeners: req.GetListeners(), Routes: req.GetRoutes(), Secrets: req.GetSecrets()}
 	out, summary := Translate(snapshot, s.source, in)
 
 	t := Translation{
@@ -114,7 +114,7 @@ func (s *Server) PostTranslateModify(ctx context.Context, req *pb.PostTranslateM
 		"revision", t.Revision, "rules", t.Rules, "shared", t.Shared, "own", t.Own, "dropped", t.Dropped, "left", t.Left)
 	return &pb.PostTranslateModifyResponse{
 		Clusters:  out.Clusters,
-		Secrets:   req.GetSecrets(),
+		Secrets:   out.Secrets,
 		Listeners: out.Listeners,
 		Routes:    out.Routes,
 	}, nil

@@ -10,6 +10,7 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
@@ -20,6 +21,7 @@ type Resources struct {
 	Clusters  []*clusterv3.Cluster
 	Listeners []*listenerv3.Listener
 	Routes    []*routev3.RouteConfiguration
+	Secrets   []*tlsv3.Secret
 }
 
 // A Summary counts what a translation did to rules that name ours.

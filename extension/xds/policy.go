@@ -46,7 +46,7 @@ func Enforce(r *routev3.Route, rule *index.PolicyRule, m *index.PolicyMatch, to 
 	changeHeaders(&out.ResponseHeadersToAdd, &out.ResponseHeadersToRemove, rule.Response)
 	switch {
 	case rule.Deny:
-		out.Action = answer(http.StatusForbidden)
+		out.Action = Answer(http.StatusForbidden)
 	case rule.Redirect != nil:
 		out.Action = &routev3.Route_Redirect{Redirect: redirect(rule.Redirect)}
 	case len(rule.Backends) > 0:
@@ -147,7 +147,8 @@ func headerValue(h index.Header, a corev3.HeaderValueOption_HeaderAppendAction) 
 	}
 }
 
-func answer(status uint32) *routev3.Route_DirectResponse {
+// Answer requests with a status, by Envoy itself.
+func Answer(status uint32) *routev3.Route_DirectResponse {
 	return &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: status}}
 }
 
@@ -169,7 +170,7 @@ func redirect(in *index.PolicyRedirect) *routev3.RedirectAction {
 func send(r *routev3.Route, to []Share) error {
 	to = slices.DeleteFunc(slices.Clone(to), func(s Share) bool { return s.Weight == 0 })
 	if !slices.ContainsFunc(to, func(s Share) bool { return !s.Missing }) {
-		r.Action = answer(http.StatusInternalServerError)
+		r.Action = Answer(http.StatusInternalServerError)
 		return nil
 	}
 	a := r.GetRoute()

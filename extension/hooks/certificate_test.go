@@ -1,0 +1,168 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"crypto/x509"
+	"testing"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+// presents the certificate of a Secret to the backends of the route, or to these.
+func presents(name, secret string, backends ...index.BackendRef) *index.PolicyRule {
+	return &index.PolicyRule{Name: name, Backends: backends, Certificate: &index.ClientCertificate{Secret: nn("default", secret)}}
+}
+
+// speakTLS has targets speak TLS.
+func speakTLS(ts []*index.Target) []*index.Target {
+	for _, t := range ts {
+		t.Shape.TLS = &index.UpstreamTLS{ServerName: "web.example.com"}
+	}
+	return ts
+}
+
+// TestCertificates are presented where a rule says so, and nowhere else. Where they
+// cannot be, nothing is sent.
+func TestCertificates(t *testing.T) {
+	const (
+		at     = "tailscale/policy/default/p/a/0/" + match0 + ": "
+		with   = "tailscale/policy/client-certificate/default/client/"
+		web    = "tailscale/services/default/web/80/http"
+		plain  = match0 + ": " + web
+		secret = "tailscale/client-certificate/default/client"
+	)
+	pair := index.NewKeyPair([]byte("chain"), []byte("key"), &x509.Certificate{})
+	whole := func(r *index.PolicyRule) []*index.RoutePolicy {
+		return []*index.RoutePolicy{policy("p", toRoute(""), r)}
+	}
+	narrow := presents("a", "client")
+	narrow.Matches = []index.PolicyMatch{under("/x")}
+	broken := presents("a", "client")
+	broken.Certificate.Problem = "expired"
+	type want struct {
+		Routes, Clusters []string
+		// Presented is which secret a cluster presents.
+		Presented map[string]string
+		Secrets   []string
+	}
+	cases := map[string]struct {
+		reason  string
+		rules   []index.Rule
+		targets []*index.Target
+		rule    *index.PolicyRule
+		want    want
+	}{
+		"Route": {
+			reason: "The backends of the route should be shown the certificate, by a cluster of their own.",
+			rules:  []index.Rule{rule(ours(0, "web", 1))}, targets: speakTLS(targets("web")), rule: narrow,
+			want: want{
+				Routes:    []string{at + with + "services/default/web/80/http", plain},
+				Clusters:  []string{web, with + "services/default/web/80/http"},
+				Presented: map[string]string{with + "services/default/web/80/http": secret},
+				Secrets:   []string{"default/listener", secret},
+			},
+		},
+		"OtherBackends": {
+			reason: "Backends of the rule should be shown it, and clusters without are not made for them.",
+			rules:  []index.Rule{rule(ours(0, "web", 1))}, targets: speakTLS(targets("web", "api")),
+			rule: presents("a", "client", ours(0, "api", 3), ours(1, "gone", 1)),
+			want: want{
+				Routes:    []string{at + with + "policy/services/default/api/80/http=3 invalid-backend-cluster=1 else INTERNAL_SERVER_ERROR", plain},
+				Clusters:  []string{web, with + "policy/services/default/api/80/http"},
+				Presented: map[string]string{with + "policy/services/default/api/80/http": secret},
+				Secrets:   []string{"default/listener", secret},
+			},
+		},
+		"Problem": {
+			reason: "Without a certificate nothing should be sent.",
+			rules:  []index.Rule{rule(ours(0, "web", 1))}, targets: speakTLS(targets("web")), rule: broken,
+			want: want{Routes: []string{at + "503", plain}, Clusters: []string{web}, Secrets: []string{"default/listener"}},
+		},
+		"UnknownSecret": {
+			reason: "Without its key nothing should be sent.",
+			rules:  []index.Rule{rule(ours(0, "web", 1))}, targets: speakTLS(targets("web")), rule: presents("a", "other"),
+			want: want{Routes: []string{at + "503", plain}, Clusters: []string{web}, Secrets: []string{"default/listener"}},
+		},
+		"NoTLS": {
+			reason: "To backends that speak no TLS nothing should be sent.",
+			rules:  []index.Rule{rule(ours(0, "web", 1))}, targets: targets("web"), rule: presents("a", "client"),
+			want: want{Routes: []string{at + "503", plain}, Clusters: []string{web}, Secrets: []string{"default/listener"}},
+		},
+		"NotOurs": {
+			reason: "To backends of others nothing should be sent.",
+			rules:  []index.Rule{rule(svc(0, 1))}, rule: presents("a", "client"),
+			want: want{Routes: []string{at + "503", match0 + ": " + rule0}, Clusters: []string{rule0}, Secrets: []string{"default/listener"}},
+		},
+		"Split": {
+			reason: "The share of others should be answered by Envoy itself.",
+			rules:  []index.Rule{rule(ours(0, "web", 3), svc(1, 1))}, targets: speakTLS(targets("web")), rule: presents("a", "client"),
+			want: want{
+				Routes:    []string{at + "invalid-backend-cluster=1 " + with + "services/default/web/80/http=3", match0 + ": " + rule0 + "=1 " + web + "=3"},
+				Clusters:  []string{rule0, web, with + "services/default/web/80/http"},
+				Presented: map[string]string{with + "services/default/web/80/http": secret},
+				Secrets:   []string{"default/listener", secret},
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := index.NewSnapshot(index.Contents{
+				Routes: []*index.Route{route(index.KindHTTPRoute, "app", tc.rules...)}, Targets: tc.targets, Policies: whole(tc.rule),
+				KeyPairs: map[types.NamespacedName]*index.KeyPair{nn("default", "client"): pair},
+			})
+			in := policed()
+			in.Secrets = []*tlsv3.Secret{{Name: "default/listener"}}
+			out, _ := Translate(s, testSource, in)
+			got := want{}
+			for _, r := range out.Routes[0].GetVirtualHosts()[0].GetRoutes() {
+				got.Routes = append(got.Routes, r.GetName()+": "+doesWhat(r))
+			}
+			for _, c := range out.Clusters {
+				got.Clusters = append(got.Clusters, c.GetName())
+				if n := presented(t, c); n != "" {
+					if got.Presented == nil {
+						got.Presented = map[string]string{}
+					}
+					got.Presented[c.GetName()] = n
+				}
+			}
+			for _, of := range out.Secrets {
+				got.Secrets = append(got.Secrets, of.GetName())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("\n%s\nTranslate(...): -want, +got:\n%s", tc.reason, diff)
+			}
+			if err := validate(out); err != nil {
+				t.Errorf("\n%s\nTranslate(...): Envoy Gateway would refuse it: %v", tc.reason, err)
+			}
+			before := marshal(t, out)
+			again, _ := Translate(s, testSource, clone(out))
+			if diff := cmp.Diff(before, marshal(t, again)); diff != "" {
+				t.Errorf("\n%s\nTranslate(Translate(...)): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// presented is the secret that a cluster presents.
+func presented(t *testing.T, c *clusterv3.Cluster) string {
+	t.Helper()
+	if c.GetTransportSocket() == nil {
+		return ""
+	}
+	of := &tlsv3.UpstreamTlsContext{}
+	if err := c.GetTransportSocket().GetTypedConfig().UnmarshalTo(of); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range of.GetCommonTlsContext().GetTlsCertificateSdsSecretConfigs() {
+		return n.GetName()
+	}
+	return ""
+}

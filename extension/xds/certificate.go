@@ -1,0 +1,80 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package xds
+
+import (
+	"strings"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+// certificatePrefix is what the names of secrets begin with that have client certificates.
+const certificatePrefix = index.OursPrefix + "client-certificate/"
+
+// IsCertificate tells whether a secret is one of ours, by its name.
+func IsCertificate(name string) bool { return strings.HasPrefix(name, certificatePrefix) }
+
+// CertificateName is that of Envoy's secret for a Kubernetes Secret.
+func CertificateName(n types.NamespacedName) string {
+	return certificatePrefix + n.Namespace + "/" + n.Name
+}
+
+// Certificate as Envoy gets it. A new one replaces it in place: connections stay, and later
+// ones are made with it.
+func Certificate(n types.NamespacedName, p *index.KeyPair) *tlsv3.Secret {
+	bytes := func(b []byte) *corev3.DataSource {
+		return &corev3.DataSource{Specifier: &corev3.DataSource_InlineBytes{InlineBytes: b}}
+	}
+	return &tlsv3.Secret{Name: CertificateName(n), Type: &tlsv3.Secret_TlsCertificate{TlsCertificate: &tlsv3.TlsCertificate{
+		CertificateChain: bytes(p.Chain), PrivateKey: bytes(p.Key()),
+	}}}
+}
+
+// Present the certificate of a secret to all endpoints of a cluster, whichever was
+// presented before. Nil if there are some to which no TLS is spoken.
+func Present(c *clusterv3.Cluster, name, secret string) (*clusterv3.Cluster, error) {
+	out, ok := proto.Clone(c).(*clusterv3.Cluster)
+	if !ok || out.GetTransportSocket() == nil {
+		return nil, nil
+	}
+	out.Name = name
+	sockets := []*corev3.TransportSocket{out.GetTransportSocket()}
+	for _, m := range out.GetTransportSocketMatches() {
+		sockets = append(sockets, m.GetTransportSocket())
+	}
+	for _, s := range sockets {
+		t := &tlsv3.UpstreamTlsContext{}
+		if !s.GetTypedConfig().MessageIs(t) {
+			return nil, nil
+		}
+		if err := s.GetTypedConfig().UnmarshalTo(t); err != nil {
+			return nil, errors.Wrap(err, "cannot read TLS context")
+		}
+		if t.CommonTlsContext == nil {
+			t.CommonTlsContext = &tlsv3.CommonTlsContext{}
+		}
+		t.CommonTlsContext.TlsCertificates = nil
+		t.CommonTlsContext.TlsCertificateSdsSecretConfigs = []*tlsv3.SdsSecretConfig{{
+			Name: secret,
+			SdsConfig: &corev3.ConfigSource{
+				ResourceApiVersion:    corev3.ApiVersion_V3,
+				ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
+			},
+		}}
+		a, err := packAny(t)
+		if err != nil {
+			return nil, errors.Wrap(err, "cannot marshal TLS context")
+		}
+		s.ConfigType = &corev3.TransportSocket_TypedConfig{TypedConfig: a}
+	}
+	return out, nil
+}

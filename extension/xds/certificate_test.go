@@ -1,0 +1,81 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package xds
+
+import (
+	"testing"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+func TestPresent(t *testing.T) {
+	ours := &index.UpstreamTLS{ServerName: "api.example.com"}
+	cases := map[string]struct {
+		reason string
+		tls    *index.UpstreamTLS
+		remote *index.UpstreamTLS
+		want   []string
+	}{
+		"TLS":    {reason: "The certificate should be presented where TLS is spoken.", tls: ours, want: []string{"api.example.com secret"}},
+		"Remote": {reason: "It should be to endpoints that are spoken to in another way, too.", tls: ours, remote: &index.UpstreamTLS{ServerName: "proxy.example.com"}, want: []string{"api.example.com secret", "proxy.example.com secret"}},
+		"Plain":  {reason: "Where no TLS is spoken none can be presented."},
+		"Partly": {reason: "Where some speak no TLS they would get requests without.", remote: ours},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := &clusterv3.Cluster{Name: "c"}
+			if err := speakTLS(c, tc.tls, tc.remote); err != nil {
+				t.Fatal(err)
+			}
+			// What was presented before is not any more.
+			for range 2 {
+				out, err := Present(c, "other", "secret")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if (out != nil) != (tc.want != nil) {
+					t.Fatalf("%s\nPresent(...): %v", tc.reason, out)
+				}
+				if out == nil {
+					return
+				}
+				if diff := cmp.Diff(tc.want, presented(t, out)); diff != "" || out.GetName() != "other" {
+					t.Errorf("%s\nPresent(...) of %s: -want, +got:\n%s", tc.reason, out.GetName(), diff)
+				}
+				c = out
+			}
+		})
+	}
+}
+
+// presented are the names and the secrets of a cluster's sockets.
+func presented(t *testing.T, c *clusterv3.Cluster) []string {
+	t.Helper()
+	var out []string
+	for _, s := range append([]*corev3.TransportSocket{c.GetTransportSocket()}, socketsOf(c)...) {
+		of := &tlsv3.UpstreamTlsContext{}
+		if err := s.GetTypedConfig().UnmarshalTo(of); err != nil {
+			t.Fatal(err)
+		}
+		said := of.GetSni()
+		for _, n := range of.GetCommonTlsContext().GetTlsCertificateSdsSecretConfigs() {
+			said += " " + n.GetName()
+		}
+		out = append(out, said)
+	}
+	return out
+}
+
+func socketsOf(c *clusterv3.Cluster) []*corev3.TransportSocket {
+	var out []*corev3.TransportSocket
+	for _, m := range c.GetTransportSocketMatches() {
+		out = append(out, m.GetTransportSocket())
+	}
+	return out
+}
