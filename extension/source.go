@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -26,6 +28,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/hooks"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/notice"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/secrets"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/trigger"
 )
 
@@ -87,8 +90,14 @@ func newSource(c *CLI, store *index.Store, log logging.Logger) (source, error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make a client that writes")
 	}
+	kube, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot make a client that reads Secrets")
+	}
 	out := &kubeSource{
 		cfg:       cfg,
+		secrets:   secrets.NewWatcher(store, kube, log),
+		synced:    make(chan struct{}),
 		Source:    index.NewSource(informers, store, log),
 		contact:   newContact(d.ServerVersion, log),
 		informers: informers,
@@ -122,19 +131,37 @@ type kubeSource struct {
 	client    client.Client
 	trigger   *trigger.Trigger
 	notices   *notice.Notices
+	secrets   *secrets.Watcher
+
+	// synced is closed when the Secrets are known that objects name.
+	synced chan struct{}
 
 	// anchors may be nil.
 	anchors *anchor.Anchors
 }
+
+// Synced implements source.
+func (s *kubeSource) Synced() <-chan struct{} { return s.synced }
 
 // Start informers and source.
 func (s *kubeSource) Start(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return errors.Wrap(s.informers.Start(ctx), "cannot run informers") })
 	g.Go(func() error { return errors.Wrap(s.Source.Start(ctx), "cannot watch objects") })
+	g.Go(func() error { return s.read(ctx) })
 	g.Go(func() error { return s.keep(ctx) })
 	g.Go(func() error { return s.write(ctx) })
 	return g.Wait()
+}
+
+// read Secrets once it is known which.
+func (s *kubeSource) read(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-s.Source.Synced():
+	}
+	return errors.Wrap(s.secrets.Run(ctx, func() { close(s.synced) }), "cannot read Secrets")
 }
 
 // write once all is known: half of it would be taken for all.
@@ -203,9 +230,17 @@ func newFileSource(dir string, store *index.Store, log logging.Logger) (source, 
 	apply := func(changed, gone []client.Object) {
 		var changes []index.Change
 		for _, o := range changed {
+			if s, ok := o.(*corev1.Secret); ok {
+				hold(store, client.ObjectKeyFromObject(o), s)
+				continue
+			}
 			changes = append(changes, index.Change{Object: o})
 		}
 		for _, o := range gone {
+			if _, ok := o.(*corev1.Secret); ok {
+				hold(store, client.ObjectKeyFromObject(o), nil)
+				continue
+			}
 			changes = append(changes, index.Change{Object: o, Gone: true})
 		}
 		if err := store.Apply(changes...); err != nil {
@@ -215,9 +250,15 @@ func newFileSource(dir string, store *index.Store, log logging.Logger) (source, 
 	return fileSource{files.NewSource(dir, s, kinds, apply, log)}, nil
 }
 
+// hold what a Secret has while the folder stays as it is.
+func hold(store *index.Store, n types.NamespacedName, s *corev1.Secret) {
+	h := index.Hold(n, s, time.Now())
+	store.SetSecret(n, &h)
+}
+
 // kindsOf what a store takes. A folder for Envoy Gateway has more.
 func kindsOf(s *runtime.Scheme) (map[schema.GroupKind]bool, error) {
-	out := map[schema.GroupKind]bool{}
+	out := map[schema.GroupKind]bool{corev1.SchemeGroupVersion.WithKind("Secret").GroupKind(): true}
 	for _, o := range index.Kinds() {
 		gvk, err := apiutil.GVKForObject(o, s)
 		if err != nil {

@@ -1,0 +1,214 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package secrets
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
+)
+
+// waitLimit is longer than any wait of a test that goes well.
+const waitLimit = time.Minute
+
+// A store of one's own wishes.
+type store struct {
+	changed chan struct{}
+
+	mu     sync.Mutex
+	wanted []types.NamespacedName
+	held   map[types.NamespacedName]*index.Held
+	told   chan struct{}
+}
+
+func (s *store) Secrets() []types.NamespacedName {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.wanted
+}
+
+func (s *store) SecretsChanged() <-chan struct{} { return s.changed }
+
+func (s *store) SetSecret(n types.NamespacedName, h *index.Held) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held[n] = h
+	select {
+	case s.told <- struct{}{}:
+	default:
+	}
+}
+
+func (s *store) want(ns ...types.NamespacedName) {
+	s.mu.Lock()
+	s.wanted = ns
+	s.mu.Unlock()
+	s.changed <- struct{}{}
+}
+
+// until what is known of a Secret is so.
+func (s *store) until(t *testing.T, what string, n types.NamespacedName, is func(h *index.Held) bool) {
+	t.Helper()
+	limit := time.After(waitLimit)
+	for {
+		s.mu.Lock()
+		h := s.held[n]
+		s.mu.Unlock()
+		if is(h) {
+			return
+		}
+		select {
+		case <-s.told:
+		case <-limit:
+			t.Fatalf("%s: %s is held as %+v", what, n, h)
+		}
+	}
+}
+
+func presentable(h *index.Held) bool { return h != nil && h.Pair != nil }
+
+func because(reason string) func(h *index.Held) bool {
+	return func(h *index.Held) bool { return h != nil && h.Reason == reason }
+}
+
+// TestWatcher has a real API server let the watcher read by a Role that names a Secret.
+func TestWatcher(t *testing.T) {
+	server, err := apiserver.Start(t.Context(), apiserver.Options{APIServerFlags: map[string]string{"authorization-mode": "RBAC"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	admin := clientOf(t, server.Config)
+	as := rest.CopyConfig(server.Config)
+	as.Impersonate.UserName = "extension"
+	client, other := types.NamespacedName{Namespace: "default", Name: "client"}, types.NamespacedName{Namespace: "default", Name: "other"}
+
+	s := &store{changed: make(chan struct{}), told: make(chan struct{}, 1), held: map[types.NamespacedName]*index.Held{}, wanted: []types.NamespacedName{client}}
+	ctx, cancel := context.WithCancel(t.Context())
+	settled, ended := make(chan struct{}), make(chan error, 1)
+	go func() { ended <- NewWatcher(s, clientOf(t, as), logging.NewNopLogger()).Run(ctx, func() { close(settled) }) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	s.until(t, "without a Role", client, because(index.ReasonNotReadable))
+	<-settled
+
+	allow(t, admin, client.Name)
+	s.until(t, "with a Role, before it is there", client, because(index.ReasonInvalidCertificate))
+	create(t, admin, certificate(t, client.Name, time.Hour))
+	s.until(t, "once it is there", client, presentable)
+
+	// It has the name of one that may be read, and is none.
+	create(t, admin, certificate(t, other.Name, time.Hour))
+	s.want(client, other)
+	s.until(t, "another Secret", other, because(index.ReasonNotReadable))
+
+	replace(t, admin, certificate(t, client.Name, 2*time.Second))
+	s.until(t, "renewed for two seconds", client, func(h *index.Held) bool { return presentable(h) && time.Until(h.Due) < time.Minute })
+	s.until(t, "when these are over", client, because(index.ReasonCertificateExpired))
+	replace(t, admin, certificate(t, client.Name, time.Hour))
+	s.until(t, "renewed for an hour", client, presentable)
+	if err := admin.CoreV1().Secrets(client.Namespace).Delete(t.Context(), client.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, "deleted", client, because(index.ReasonInvalidCertificate))
+
+	s.want()
+	s.until(t, "not wanted any more", client, func(h *index.Held) bool { return h == nil })
+}
+
+func clientOf(t *testing.T, cfg *rest.Config) kubernetes.Interface {
+	t.Helper()
+	c, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// allow the extension to read a Secret, as our documentation says.
+func allow(t *testing.T, c kubernetes.Interface, name string) {
+	t.Helper()
+	meta := metav1.ObjectMeta{Namespace: "default", Name: name}
+	role := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{name}, Verbs: []string{"get", "list", "watch"},
+	}}}
+	if _, err := c.RbacV1().Roles(meta.Namespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b := &rbacv1.RoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "extension"}},
+	}
+	if _, err := c.RbacV1().RoleBindings(meta.Namespace).Create(t.Context(), b, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func create(t *testing.T, c kubernetes.Interface, s *corev1.Secret) {
+	t.Helper()
+	if _, err := c.CoreV1().Secrets(s.Namespace).Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func replace(t *testing.T, c kubernetes.Interface, s *corev1.Secret) {
+	t.Helper()
+	if _, err := c.CoreV1().Secrets(s.Namespace).Update(t.Context(), s, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// certificate that is valid for so long.
+func certificate(t *testing.T, name string, valid time.Duration) *corev1.Secret {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(valid)}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Type: corev1.SecretTypeTLS,
+		Data: map[string][]byte{
+			corev1.TLSCertKey:       pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+			corev1.TLSPrivateKeyKey: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}),
+		},
+	}
+}

@@ -1,0 +1,210 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package secrets
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	informers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+// longest that a timer runs: what is due later is looked at then.
+const longest = 24 * time.Hour
+
+// A Store says which Secrets are wanted, and takes what they have. An index.Store is one.
+type Store interface {
+	// Secrets are those that are wanted, each once.
+	Secrets() []types.NamespacedName
+
+	// SecretsChanged is sent to when they may be others.
+	SecretsChanged() <-chan struct{}
+
+	// SetSecret tells what is known of a Secret. Nil means nothing.
+	SetSecret(n types.NamespacedName, h *index.Held)
+}
+
+// A Watcher keeps a Store's Secrets up to date.
+type Watcher struct {
+	store Store
+	kube  kubernetes.Interface
+	log   logging.Logger
+}
+
+// NewWatcher returns one that reads by the client once it runs.
+func NewWatcher(s Store, kube kubernetes.Interface, log logging.Logger) *Watcher {
+	return &Watcher{store: s, kube: kube, log: log}
+}
+
+// Run until ctx ends. Secrets that nobody wants any more are forgotten. Settled is called
+// once, when something is known of each that was wanted at the start.
+func (w *Watcher) Run(ctx context.Context, settled func()) error {
+	running := map[types.NamespacedName]*watch{}
+	g := sync.WaitGroup{}
+	defer g.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	first := true
+	for {
+		wanted := map[types.NamespacedName]bool{}
+		for _, n := range w.store.Secrets() {
+			wanted[n] = true
+			if running[n] != nil {
+				continue
+			}
+			of := &watch{Watcher: w, name: n, known: make(chan struct{}), ended: make(chan struct{})}
+			if err := of.start(ctx, &g); err != nil {
+				return err
+			}
+			running[n] = of
+		}
+		for n, of := range running {
+			if !wanted[n] {
+				of.cancel()
+				<-of.ended
+				delete(running, n)
+				w.store.SetSecret(n, nil)
+			}
+		}
+		if first {
+			first = false
+			for _, of := range running {
+				select {
+				case <-of.known:
+				case <-ctx.Done():
+				}
+			}
+			if ctx.Err() == nil {
+				settled()
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.store.SecretsChanged():
+		}
+	}
+}
+
+// A watch of one Secret.
+type watch struct {
+	*Watcher
+	name   types.NamespacedName
+	cancel context.CancelFunc
+
+	// known is closed when something is known of it, and ended when the watch has.
+	known, ended chan struct{}
+	once         sync.Once
+
+	// mu guards what follows.
+	mu     sync.Mutex
+	secret *corev1.Secret
+	due    *time.Timer
+}
+
+func (w *watch) start(ctx context.Context, g *sync.WaitGroup) error {
+	ctx, w.cancel = context.WithCancel(ctx)
+	i := informers.NewFilteredSecretInformer(w.kube, w.name.Namespace, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, w.name.Name).String()
+	})
+	r, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(now any) { w.changed(ctx, now) },
+		UpdateFunc: func(_, now any) { w.changed(ctx, now) },
+		DeleteFunc: func(any) { w.changed(ctx, nil) },
+	})
+	err = errors.Join(err, i.SetTransform(strip), i.SetWatchErrorHandlerWithContext(w.failed))
+	if err != nil {
+		w.cancel()
+		return errors.Wrapf(err, "cannot watch Secret %s", w.name)
+	}
+	g.Go(func() {
+		defer close(w.ended)
+		i.RunWithContext(ctx)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.due != nil {
+			w.due.Stop()
+		}
+	})
+	g.Go(func() {
+		select {
+		case <-ctx.Done():
+		case <-r.HasSyncedChecker().Done():
+			// One that is not there is not told otherwise.
+			w.tell(ctx)
+		}
+	})
+	return nil
+}
+
+// strip a Secret of all but its certificate.
+func strip(in any) (any, error) {
+	s, ok := in.(*corev1.Secret)
+	if !ok {
+		return in, nil
+	}
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name, UID: s.UID, ResourceVersion: s.ResourceVersion},
+		Type:       s.Type,
+		Data:       map[string][]byte{corev1.TLSCertKey: s.Data[corev1.TLSCertKey], corev1.TLSPrivateKeyKey: s.Data[corev1.TLSPrivateKeyKey]},
+	}, nil
+}
+
+func (w *watch) changed(ctx context.Context, now any) {
+	w.mu.Lock()
+	w.secret, _ = now.(*corev1.Secret)
+	w.mu.Unlock()
+	w.tell(ctx)
+}
+
+// tell what the Secret has now, and again when that means something else.
+func (w *watch) tell(ctx context.Context) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if ctx.Err() != nil {
+		// It may be forgotten already.
+		return
+	}
+	now := time.Now()
+	h := index.Hold(w.name, w.secret, now)
+	w.set(h)
+	if w.due != nil {
+		w.due.Stop()
+	}
+	if !h.Due.IsZero() {
+		w.due = time.AfterFunc(min(h.Due.Sub(now), longest), func() { w.tell(ctx) })
+	}
+}
+
+func (w *watch) set(h index.Held) {
+	w.store.SetSecret(w.name, &h)
+	w.once.Do(func() { close(w.known) })
+}
+
+// failed to list or watch, which will be tried again. A certificate that is known stays:
+// an API server that starts refuses for a moment what it allows.
+func (w *watch) failed(ctx context.Context, _ *cache.Reflector, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
+	w.log.Debug("Cannot watch a Secret, and will try again", "secret", w.name, "error", err)
+	if kerrors.IsForbidden(err) && w.secret == nil {
+		w.set(index.Unreadable(w.name))
+	}
+}
