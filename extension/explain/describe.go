@@ -44,7 +44,8 @@ type Rule struct {
 	Own string `json:"own,omitempty"`
 
 	// Policies are the rules of TailscaleRoutePolicies that are asked before, in that
-	// order, as NAMESPACE/NAME RULE. Those of one listener alone are not among them.
+	// order, as NAMESPACE/NAME RULE, with what it presents to backends or why it cannot.
+	// Those of one listener alone are not among them.
 	Policies []string `json:"policies,omitempty"`
 }
 
@@ -129,7 +130,7 @@ func describeRule(s *index.Snapshot, r *index.Route, i int) Rule {
 	}
 	for _, g := range r.Gateways {
 		for _, p := range s.PolicyRules(r.Key, rule.Name, g, "") {
-			if name := p.Policy.String() + " " + p.Name; !slices.Contains(out.Policies, name) {
+			if name := policyRuleName(p); !slices.Contains(out.Policies, name) {
 				out.Policies = append(out.Policies, name)
 			}
 		}
@@ -146,6 +147,19 @@ func describeRule(s *index.Snapshot, r *index.Route, i int) Rule {
 		out.Mirrors = append(out.Mirrors, describeBackend(s, r.Key, b, 1))
 	}
 	return out
+}
+
+// policyRuleName of a rule of a policy, with its certificate if it presents one.
+func policyRuleName(r *index.PolicyRule) string {
+	out := r.Policy.String() + " " + r.Name
+	switch c := r.Certificate; {
+	case c == nil:
+		return out
+	case c.Problem != "":
+		return out + ": answers 503, " + c.Problem
+	default:
+		return out + ": presents the certificate of Secret " + c.Secret.String()
+	}
 }
 
 // ownCluster of a backend, as package hooks makes it: one for all backends of a rule that

@@ -33,6 +33,9 @@ type ancestor struct {
 	ref     gwapiv1.ParentReference
 	reason  gwapiv1.PolicyConditionReason
 	message string
+
+	// refs tells of the Secrets that rules name. Nil if they name none.
+	refs *refs
 }
 
 // A state is what is to be said of a policy.
@@ -71,13 +74,13 @@ func states(s *index.Snapshot) map[types.NamespacedName]*state {
 		}
 	}
 	for p := range s.RoutePolicies() {
-		out[p.Name] = stateOf(p, idle)
+		out[p.Name] = stateOf(s, p, idle)
 	}
 	tell(out, all)
 	return out
 }
 
-func stateOf(p *index.RoutePolicy, idle map[index.PolicyTarget]map[*index.PolicyRule]conflict) *state {
+func stateOf(snapshot *index.Snapshot, p *index.RoutePolicy, idle map[index.PolicyTarget]map[*index.PolicyRule]conflict) *state {
 	out := &state{generation: p.Generation}
 	acts := map[string]bool{}
 	for _, r := range p.Rules {
@@ -99,6 +102,9 @@ func stateOf(p *index.RoutePolicy, idle map[index.PolicyTarget]map[*index.Policy
 		switch {
 		case s.Active:
 			s.Message = p.Notices[r.Name]
+			if n := withoutTLS(snapshot, p, r); n != "" {
+				s.Message = n
+			}
 		case s.Message == "":
 			s.Message = "No target is there"
 		}
@@ -135,6 +141,7 @@ func ancestorsOf(p *index.RoutePolicy, acts map[string]bool) []ancestor {
 			case !acts[g.String()]:
 				a.reason, a.message = gwapiv1.PolicyReasonConflicted, "Rules of other policies leave nothing to these; see status.policyConflicts"
 			}
+			a.refs = refsOf(p)
 			add(a)
 		}
 	}
@@ -206,6 +213,7 @@ func (s *state) status(was gatewayv1alpha1.TailscaleRoutePolicyStatus) gatewayv1
 			accepted.Status = metav1.ConditionFalse
 		}
 		kmeta.SetStatusCondition(&now.Conditions, accepted)
+		a.refs.tell(&now.Conditions, s.generation)
 		out.Ancestors = append(out.Ancestors, now)
 	}
 	for _, o := range was.Ancestors {

@@ -1,0 +1,82 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policies
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	kmeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+// presents a certificate, unless there is a problem with it.
+func presents(problem string, backends ...index.BackendRef) *index.PolicyRule {
+	c := &index.ClientCertificate{Secret: nn("client"), Problem: problem}
+	if problem != "" {
+		c.Reason = index.ReasonInvalidCertificate
+	}
+	return &index.PolicyRule{Name: "x", Certificate: c, Backends: backends}
+}
+
+func TestCertificates(t *testing.T) {
+	web := index.BackendRef{Kind: index.BackendServices, NamespacedName: nn("web"), Port: 443, Weight: 1}
+	plain := index.BackendRef{Kind: index.BackendService, NamespacedName: nn("plain"), Port: 80, Weight: 1}
+	key := web.Target(index.KindHTTPRoute)
+	secure := &index.Target{Key: key, Shape: index.Shape{TLS: &index.UpstreamTLS{}}}
+	routeTo := func(b ...index.BackendRef) []*index.Route {
+		return []*index.Route{{
+			Key: index.RouteKey{Kind: index.KindHTTPRoute, NamespacedName: nn("web")}, Gateways: []types.NamespacedName{nn("gw")}, Rules: []index.Rule{{Backends: b}},
+		}}
+	}
+	const noTLS = "Requests for default/web, port 443, are answered 503: it speaks no TLS; attach a BackendTLSPolicy to it"
+	const all = "True/ResolvedRefs: All client certificates can be presented"
+	cases := map[string]struct {
+		reason   string
+		rule     *index.PolicyRule
+		routes   []*index.Route
+		target   *index.Target
+		gateway  bool
+		foreign  bool
+		resolved string
+		message  string
+	}{
+		"None":         {reason: "A policy that names no Secret should say nothing of any.", rule: denies("x"), routes: routeTo(web), target: secure},
+		"Fine":         {reason: "What can be presented should be told.", rule: presents(""), routes: routeTo(web), target: secure, resolved: all},
+		"Problem":      {reason: "What cannot be should be, with why.", rule: presents("Secret is gone"), routes: routeTo(web), target: secure, resolved: "False/InvalidClientCertificateRef: Rule x: Secret is gone"},
+		"Foreign":      {reason: "Of what another extension reads nothing is known.", rule: presents(""), routes: routeTo(web), target: secure, foreign: true},
+		"NoTLS":        {reason: "A backend without TLS should be told.", rule: presents(""), routes: routeTo(web), target: &index.Target{Key: key}, resolved: all, message: noTLS},
+		"GatewayNoTLS": {reason: "It should be for a Gateway's policy.", rule: presents(""), routes: routeTo(web), target: &index.Target{Key: key}, gateway: true, resolved: all, message: noTLS},
+		"OwnNoTLS":     {reason: "It should be of the rule's own backends, which count alone.", rule: presents("", web), routes: routeTo(plain), target: &index.Target{Key: key}, resolved: all, message: noTLS},
+		"NotOurs":      {reason: "A backend of another kind should be told.", rule: presents(""), routes: routeTo(web, plain), target: secure, resolved: all, message: "Requests for default/plain are answered 503: it is none of our kinds, and Envoy Gateway alone presents certificates to it"},
+		"OtherRoute":   {reason: "So should a route that names none of ours.", rule: presents(""), resolved: all, message: "Requests are answered 503: default/web names none of our kinds, and Envoy Gateway alone presents certificates to others"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			to := "web"
+			if tc.gateway {
+				to = ""
+			}
+			p := policy("a", to, tc.rule)
+			if !tc.foreign {
+				p.Served = []types.NamespacedName{nn("gw")}
+			}
+			c := index.Contents{Policies: []*index.RoutePolicy{p}, Routes: tc.routes}
+			if tc.target != nil {
+				c.Targets = []*index.Target{tc.target}
+			}
+			s := states(index.NewSnapshot(c))[nn("a")].status(gatewayv1alpha1.TailscaleRoutePolicyStatus{})
+			resolved := ""
+			if c := kmeta.FindStatusCondition(s.Ancestors[0].Conditions, "ResolvedRefs"); c != nil {
+				resolved = string(c.Status) + "/" + c.Reason + ": " + c.Message
+			}
+			if diff := cmp.Diff([]string{tc.resolved, tc.message}, []string{resolved, s.Rules[0].Message}); diff != "" {
+				t.Errorf("%s\nstates(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
