@@ -117,6 +117,7 @@ var variants = map[string][]string{
 		"envoyGateway.namespace=gateways", "networkPolicy.extraEnvoys[0].ipBlock.cidr=10.0.0.0/8", "podAnnotations.team=edge",
 		"podLabels.team=edge", "priorityClassName=system-cluster-critical", "imagePullSecrets[0].name=registry", "nodeSelector.zone=a",
 		"tolerations[0].operator=Exists", "fullnameOverride=ts", "metrics.podMonitor.enabled=true", "metrics.podMonitor.labels.release=prometheus",
+		"clientCertificates[0].namespace=shop", "clientCertificates[0].name=client", "clientCertificates[1].namespace=shop", "clientCertificates[1].name=bank",
 	},
 	// What a TailscaleGateway's own extension is: the function that composes it is held
 	// against this.
@@ -172,6 +173,7 @@ func TestChartRefuses(t *testing.T) {
 		"LongName":         {reason: "Names of Services have room for a suffix.", values: []string{"fullnameOverride=" + strings.Repeat("a", 60)}},
 		"EnvoysWithoutKey": {reason: "Envoys show a certificate in mode XDSTP alone.", values: []string{"eds.clientCASecret=envoy-ca"}},
 		"OtherPolicy":      {reason: "Kubernetes knows two.", values: []string{"hooks.trafficPolicy=local"}},
+		"AllSecrets":       {reason: "Secrets are read by name alone.", values: []string{"clientCertificates[0].namespace=shop"}},
 		"NoPodLabels":      {reason: "All pods could call hooks.", values: []string{"envoyGateway.podLabels.control-plane=null"}},
 	}
 	for name, tc := range cases {

@@ -64,3 +64,12 @@ for the other templates of this run.
 {{- end }}
 {{- .Values.madeCertificates | toJson }}
 {{- end }}
+
+{{/* Names of Secrets with client certificates, by namespace. */}}
+{{- define "extension.clientCertificates" -}}
+{{- $by := dict }}
+{{- range .Values.clientCertificates }}
+{{- $_ := set $by .namespace (append (get $by .namespace | default list) .name | uniq | sortAlpha) }}
+{{- end }}
+{{- toYaml $by }}
+{{- end }}
