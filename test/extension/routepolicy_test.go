@@ -82,6 +82,7 @@ func TestRoutePolicies(t *testing.T) { //nolint:tparallel // Its steps share one
 	t.Run("FindsDevices", func(t *testing.T) { findsDevices(t, w) })
 	t.Run("TakesEffect", func(t *testing.T) { takesEffect(t, w) })
 	t.Run("GRPC", func(t *testing.T) { deniesGRPC(t, w) })
+	t.Run("PresentsCertificates", func(t *testing.T) { presentsCertificates(t, w) })
 	t.Run("Conflicts", func(t *testing.T) { conflicts(t, w) })
 	t.Run("Gone", func(t *testing.T) {
 		w.remove(t, policyNamed("web"))
