@@ -24,6 +24,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/oauthclient"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/policyfragment"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/postureintegration"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/splitdns"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/tailnet"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/vipservice"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/webhook"
@@ -50,6 +51,7 @@ func registrations() []registration {
 		{setup: config.Setup, needs: config.Watched()},
 		{setup: tailnet.Setup, needs: with(v1alpha1.TailnetGroupVersionKind)},
 		{setup: dns.Setup, needs: with(v1alpha1.DNSGroupVersionKind)},
+		{setup: splitdns.Setup, needs: with(v1alpha1.SplitDNSGroupVersionKind, v1alpha1.DNSGroupVersionKind)},
 		{setup: contacts.Setup, needs: with(v1alpha1.ContactsGroupVersionKind)},
 		{setup: vipservice.Setup, needs: with(v1alpha1.VIPServiceGroupVersionKind, v1alpha1.MachineGroupVersionKind)},
 		{setup: machine.Setup, needs: with(v1alpha1.MachineGroupVersionKind)},

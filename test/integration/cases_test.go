@@ -19,6 +19,7 @@ func kindCases() []anyCase {
 		oauthClientCase().erase(),
 		policyFragmentCase().erase(),
 		postureIntegrationCase().erase(),
+		splitDNSCase().erase(),
 		tailnetCase().erase(),
 		vipServiceCase().erase(),
 		webhookCase().erase(),

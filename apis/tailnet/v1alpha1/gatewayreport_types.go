@@ -28,6 +28,14 @@ type ReportedRoute struct {
 	// +optional
 	Ports []int32 `json:"ports,omitempty"`
 
+	// Hostnames that it answers for at these listeners, in order: its own, as far as
+	// the listeners take them, or theirs. They are told only where a tailnet is to
+	// resolve them.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Hostnames []string `json:"hostnames,omitempty"`
+
 	// Backends that are Services, by namespace, name and port.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256

@@ -51,6 +51,7 @@ const (
 	DiscoveryKind              = "Discovery"
 	PolicyFragmentKind         = "PolicyFragment"
 	DNSKind                    = "DNS"
+	SplitDNSKind               = "SplitDNS"
 	WebhookKind                = "Webhook"
 	OAuthClientKind            = "OAuthClient"
 	FederatedIdentityKind      = "FederatedIdentity"
@@ -74,6 +75,7 @@ var (
 	DiscoveryGroupVersionKind               = SchemeGroupVersion.WithKind(DiscoveryKind)
 	PolicyFragmentGroupVersionKind          = SchemeGroupVersion.WithKind(PolicyFragmentKind)
 	DNSGroupVersionKind                     = SchemeGroupVersion.WithKind(DNSKind)
+	SplitDNSGroupVersionKind                = SchemeGroupVersion.WithKind(SplitDNSKind)
 	WebhookGroupVersionKind                 = SchemeGroupVersion.WithKind(WebhookKind)
 	OAuthClientGroupVersionKind             = SchemeGroupVersion.WithKind(OAuthClientKind)
 	FederatedIdentityGroupVersionKind       = SchemeGroupVersion.WithKind(FederatedIdentityKind)
@@ -100,6 +102,7 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&Discovery{}, &DiscoveryList{},
 		&PolicyFragment{}, &PolicyFragmentList{},
 		&DNS{}, &DNSList{},
+		&SplitDNS{}, &SplitDNSList{},
 		&Webhook{}, &WebhookList{},
 		&OAuthClient{}, &OAuthClientList{},
 		&FederatedIdentity{}, &FederatedIdentityList{},

@@ -447,6 +447,46 @@ func (mg *PostureIntegration) SetWriteConnectionSecretToReference(r *xpv2.LocalS
 	mg.Spec.WriteConnectionSecretToReference = r
 }
 
+// GetCondition of this SplitDNS.
+func (mg *SplitDNS) GetCondition(ct xpv2.ConditionType) xpv2.Condition {
+	return mg.Status.GetCondition(ct)
+}
+
+// GetManagementPolicies of this SplitDNS.
+func (mg *SplitDNS) GetManagementPolicies() xpv2.ManagementPolicies {
+	return mg.Spec.ManagementPolicies
+}
+
+// GetProviderConfigReference of this SplitDNS.
+func (mg *SplitDNS) GetProviderConfigReference() *xpv2.ProviderConfigReference {
+	return mg.Spec.ProviderConfigReference
+}
+
+// GetWriteConnectionSecretToReference of this SplitDNS.
+func (mg *SplitDNS) GetWriteConnectionSecretToReference() *xpv2.LocalSecretReference {
+	return mg.Spec.WriteConnectionSecretToReference
+}
+
+// SetConditions of this SplitDNS.
+func (mg *SplitDNS) SetConditions(c ...xpv2.Condition) {
+	mg.Status.SetConditions(c...)
+}
+
+// SetManagementPolicies of this SplitDNS.
+func (mg *SplitDNS) SetManagementPolicies(r xpv2.ManagementPolicies) {
+	mg.Spec.ManagementPolicies = r
+}
+
+// SetProviderConfigReference of this SplitDNS.
+func (mg *SplitDNS) SetProviderConfigReference(r *xpv2.ProviderConfigReference) {
+	mg.Spec.ProviderConfigReference = r
+}
+
+// SetWriteConnectionSecretToReference of this SplitDNS.
+func (mg *SplitDNS) SetWriteConnectionSecretToReference(r *xpv2.LocalSecretReference) {
+	mg.Spec.WriteConnectionSecretToReference = r
+}
+
 // GetCondition of this Tailnet.
 func (mg *Tailnet) GetCondition(ct xpv2.ConditionType) xpv2.Condition {
 	return mg.Status.GetCondition(ct)

@@ -106,6 +106,15 @@ func (l *PostureIntegrationList) GetItems() []resource.Managed {
 	return items
 }
 
+// GetItems of this SplitDNSList.
+func (l *SplitDNSList) GetItems() []resource.Managed {
+	items := make([]resource.Managed, len(l.Items))
+	for i := range l.Items {
+		items[i] = &l.Items[i]
+	}
+	return items
+}
+
 // GetItems of this TailnetList.
 func (l *TailnetList) GetItems() []resource.Managed {
 	items := make([]resource.Managed, len(l.Items))

@@ -42,6 +42,7 @@ var managedKinds = []managedKind{
 	{list: func() resource.ManagedList { return &v1alpha1.TailnetList{} }},
 	{list: func() resource.ManagedList { return &v1alpha1.ContactsList{} }},
 	{list: func() resource.ManagedList { return &v1alpha1.DNSList{} }, cleansUp: true},
+	{list: func() resource.ManagedList { return &v1alpha1.SplitDNSList{} }, cleansUp: true},
 	{list: func() resource.ManagedList { return &v1alpha1.VIPServiceList{} }, cleansUp: true},
 	{list: func() resource.ManagedList { return &v1alpha1.MachineList{} }, cleansUp: true},
 	{list: func() resource.ManagedList { return &v1alpha1.PostureIntegrationList{} }, cleansUp: true},

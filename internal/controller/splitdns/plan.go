@@ -1,0 +1,162 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package splitdns
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/claims"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// servers are nameservers by domain.
+type servers map[string][]string
+
+// A situation is all that a plan depends on.
+type situation struct {
+	// Wanted is empty for an object that is being deleted.
+	wanted  servers
+	current servers
+
+	// Record is what the object has added.
+	record servers
+
+	// Siblings are what other objects of the cluster want and have added in the same
+	// tailnet.
+	siblings, siblingRecords []servers
+
+	// Lost are domains that DNS objects name.
+	lost map[string]claims.Claimant
+}
+
+// A plan is what is to be done about an object.
+type plan struct {
+	// Set are the nameservers of domains that are to change, those of others included.
+	set servers
+
+	// Before and after are the records to keep before and after that.
+	before, after servers
+
+	current servers
+	lost    map[string]claims.Claimant
+}
+
+// decide what is to be done. What others gave a domain stays, and so does its order.
+func decide(s situation) plan {
+	p := plan{set: servers{}, before: servers{}, after: servers{}, current: s.record, lost: map[string]claims.Claimant{}}
+	domains := maps.Clone(s.record)
+	if domains == nil {
+		domains = servers{}
+	}
+	maps.Copy(domains, s.wanted)
+	for d := range domains {
+		want := s.wanted[d]
+		if holder, ok := s.lost[d]; ok && len(want) > 0 {
+			p.lost[d] = holder
+			want = nil
+		}
+		s.planDomain(&p, d, want)
+	}
+	return p
+}
+
+func (s situation) planDomain(p *plan, domain string, want []string) {
+	current, record := s.current[domain], s.record[domain]
+	next := slices.DeleteFunc(slices.Clone(current), func(a string) bool {
+		return slices.Contains(record, a) && !slices.Contains(want, a) && !has(s.siblings, domain, a)
+	})
+	var ours []string
+	for _, a := range want {
+		missing := !slices.Contains(next, a)
+		if missing {
+			next = append(next, a)
+		}
+		// One that a stranger gave the domain stays when the object goes.
+		if missing || slices.Contains(record, a) || has(s.siblingRecords, domain, a) {
+			ours = append(ours, a)
+		}
+	}
+	if len(ours) > 0 {
+		p.after[domain] = ours
+	}
+	if !slices.Equal(current, next) {
+		p.set[domain] = next
+	}
+	before := ours
+	if _, writes := p.set[domain]; writes {
+		// After a crash in between either may be in the tailnet.
+		before = canonical(append(slices.Clone(ours), record...))
+	}
+	if len(before) > 0 {
+		p.before[domain] = before
+	}
+}
+
+// has tells whether any object gives a domain an address.
+func has(of []servers, domain, address string) bool {
+	return slices.ContainsFunc(of, func(s servers) bool { return slices.Contains(s[domain], address) })
+}
+
+// wantedServers of an object.
+func wantedServers(p v1alpha1.SplitDNSParameters) servers {
+	out := servers{}
+	for _, d := range p.Domains {
+		out[d] = canonical(p.Nameservers)
+	}
+	return out
+}
+
+// currentServers of a tailnet.
+func currentServers(in map[string][]string) servers {
+	out := servers{}
+	for d, ns := range in {
+		out[d] = canonical(ns)
+	}
+	return out
+}
+
+// canonical writes addresses as netip does, each once: an IPv6 address has many
+// spellings.
+func canonical(addresses []string) []string {
+	var out []string
+	for _, a := range addresses {
+		if ip, err := netip.ParseAddr(a); err == nil {
+			a = ip.String()
+		}
+		if !slices.Contains(out, a) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// done tells whether nothing can be done any more.
+func (p plan) done() bool {
+	return len(p.set) == 0 && (len(p.after) == 0 && len(p.current) == 0 || reflect.DeepEqual(p.after, p.current))
+}
+
+// diff names what is to be written.
+func (p plan) diff() string {
+	var out []string
+	for _, d := range slices.Sorted(maps.Keys(p.set)) {
+		out = append(out, fmt.Sprintf("%s: want %v", d, p.set[d]))
+	}
+	return strings.Join(out, "; ")
+}
+
+// ready is the condition of an object for which nothing is left to do.
+func (p plan) ready() xpv2.Condition {
+	if m := claims.Message(v1alpha1.DNSKind, p.lost); m != "" {
+		return claims.NotReady(meta.ReasonConflict, m)
+	}
+	return xpv2.Available()
+}

@@ -1,0 +1,200 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package splitdns holds the controller of SplitDNS objects: nameservers that they add
+// to domains of a tailnet, beside those of others. What to do is decided purely
+// (plan.go), over the record of what an object has added (record.go).
+package splitdns
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/claims"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+// fresh is the age of settings that a write depends on. Tailscale's API has nothing
+// that tells of a write in between: who loses to one writes again when it next looks.
+const fresh = time.Nanosecond
+
+// api is what this controller needs of a tailnet.
+type api interface {
+	Domain(ctx context.Context) (string, error)
+	DNS(ctx context.Context, maxAge time.Duration) (tailscale.DNS, error)
+	PatchSplitDNS(ctx context.Context, domains map[string][]string) error
+}
+
+type external struct {
+	kinds.Shared
+
+	api  api
+	kube client.Client
+}
+
+// Observe the nameservers of the object's domains. An object that is being deleted
+// exists as long as one of its own is left.
+func (e *external) Observe(ctx context.Context, mg *v1alpha1.SplitDNS) (managed.ExternalObservation, error) {
+	p, err := e.look(ctx, mg, 0)
+	if err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	if xpmeta.WasDeleted(mg) {
+		return managed.ExternalObservation{ResourceExists: len(p.set) > 0, ResourceUpToDate: true}, nil
+	}
+	if !claims.Writes(mg) {
+		mg.SetConditions(xpv2.Available())
+		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
+	}
+	if !p.done() || claims.Unmade(mg) {
+		return managed.ExternalObservation{ResourceExists: !claims.Unmade(mg), Diff: p.diff()}, nil
+	}
+	mg.SetConditions(p.ready())
+	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
+}
+
+// Create adds the nameservers for the first time.
+func (e *external) Create(ctx context.Context, mg *v1alpha1.SplitDNS) (managed.ExternalCreation, error) {
+	return managed.ExternalCreation{}, e.put(ctx, mg)
+}
+
+// Update adds nameservers that are missing, and takes away those of its own that are
+// not wanted any more.
+func (e *external) Update(ctx context.Context, mg *v1alpha1.SplitDNS) (managed.ExternalUpdate, error) {
+	if err := e.put(ctx, mg); err != nil {
+		return managed.ExternalUpdate{}, err
+	}
+	p, err := e.look(ctx, mg, 0)
+	if err != nil {
+		return managed.ExternalUpdate{}, err
+	}
+	mg.SetConditions(p.ready())
+	return managed.ExternalUpdate{}, nil
+}
+
+func (e *external) put(ctx context.Context, mg *v1alpha1.SplitDNS) error {
+	p, err := e.look(ctx, mg, fresh)
+	if err != nil {
+		return err
+	}
+	if err := e.carryOut(ctx, mg, p); err != nil {
+		return err
+	}
+	return e.save(ctx, mg, p.after)
+}
+
+// Delete what the object has added.
+func (e *external) Delete(ctx context.Context, mg *v1alpha1.SplitDNS) (managed.ExternalDelete, error) {
+	mg.SetConditions(xpv2.Deleting())
+	p, err := e.look(ctx, mg, fresh)
+	if err != nil {
+		return managed.ExternalDelete{}, err
+	}
+	return managed.ExternalDelete{}, e.carryOut(ctx, mg, p)
+}
+
+// look reads the settings into the object's status and plans what to do.
+func (e *external) look(ctx context.Context, mg *v1alpha1.SplitDNS, maxAge time.Duration) (plan, error) {
+	r, err := readRecord(mg)
+	if err != nil {
+		return plan{}, err
+	}
+	d, err := e.api.DNS(ctx, maxAge)
+	if err != nil {
+		return plan{}, errors.Wrap(err, "cannot get DNS settings")
+	}
+	observe(mg, d)
+	// Who may not list devices does without: it only helps to find objects that
+	// reach the same tailnet by another config.
+	if domain, err := e.api.Domain(ctx); err == nil && domain != "" {
+		mg.Status.AtProvider.Tailnet = domain
+	}
+	s := situation{current: currentServers(d.SplitDNS), record: r}
+	if !xpmeta.WasDeleted(mg) {
+		s.wanted = wantedServers(mg.Spec.ForProvider)
+	}
+	if err := e.meet(ctx, mg, &s); err != nil {
+		return plan{}, err
+	}
+	return decide(s), nil
+}
+
+// meet finds out what other objects of the cluster want in the same tailnet. A DNS has
+// its domains to itself, whatever its age: it sets all nameservers of a domain.
+func (e *external) meet(ctx context.Context, mg *v1alpha1.SplitDNS, s *situation) error {
+	self := claims.New(mg, mg.Status.AtProvider.Tailnet)
+	siblings := &v1alpha1.SplitDNSList{}
+	if err := e.kube.List(ctx, siblings, client.UnsafeDisableDeepCopy); err != nil {
+		return errors.Wrap(err, "cannot list SplitDNS objects")
+	}
+	for i := range siblings.Items {
+		o := &siblings.Items[i]
+		if o.GetUID() == mg.GetUID() || !claims.Meet(self, claims.New(o, o.Status.AtProvider.Tailnet)) {
+			continue
+		}
+		if claims.Writes(o) && !xpmeta.WasDeleted(o) {
+			s.siblings = append(s.siblings, wantedServers(o.Spec.ForProvider))
+		}
+		// One that cannot be read is the other object's to complain about.
+		if r, err := readRecord(o); err == nil {
+			s.siblingRecords = append(s.siblingRecords, r)
+		}
+	}
+	owners := &v1alpha1.DNSList{}
+	if err := e.kube.List(ctx, owners, client.UnsafeDisableDeepCopy); err != nil {
+		return errors.Wrap(err, "cannot list DNS objects")
+	}
+	s.lost = map[string]claims.Claimant{}
+	for i := range owners.Items {
+		o := &owners.Items[i]
+		c := claims.New(o, o.Status.AtProvider.Tailnet)
+		if !claims.Writes(o) || xpmeta.WasDeleted(o) || !claims.Meet(self, c) {
+			continue
+		}
+		for _, d := range o.Spec.ForProvider.SplitDNS {
+			s.lost[d.Domain] = c
+		}
+	}
+	return nil
+}
+
+// carryOut records a plan and writes it.
+func (e *external) carryOut(ctx context.Context, mg *v1alpha1.SplitDNS, p plan) error {
+	if err := e.save(ctx, mg, p.before); err != nil {
+		return err
+	}
+	if len(p.set) == 0 {
+		return nil
+	}
+	return errors.Wrap(e.api.PatchSplitDNS(ctx, p.set), "cannot write split DNS")
+}
+
+// save writes the record, unless it is there already.
+func (e *external) save(ctx context.Context, mg *v1alpha1.SplitDNS, r servers) error {
+	v, err := r.encode()
+	if err != nil {
+		return err
+	}
+	return errors.Wrap(kinds.Annotate(ctx, e.kube, mg, annotationRecord, v), "cannot record what is written")
+}
+
+// observe copies: the settings are shared, and the API server's answers are decoded
+// into the status.
+func observe(mg *v1alpha1.SplitDNS, d tailscale.DNS) {
+	mg.Status.AtProvider.Domains = nil
+	for _, domain := range slices.Sorted(slices.Values(mg.Spec.ForProvider.Domains)) {
+		if ns := d.SplitDNS[domain]; len(ns) > 0 {
+			mg.Status.AtProvider.Domains = append(mg.Status.AtProvider.Domains, v1alpha1.SplitDNSObservation{Domain: domain, Nameservers: slices.Clone(ns)})
+		}
+	}
+}

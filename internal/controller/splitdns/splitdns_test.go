@@ -1,0 +1,327 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package splitdns
+
+import (
+	"context"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/claims"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+var errBoom = errors.New("boom")
+
+// fakeAPI is a tailnet's split DNS in memory.
+type fakeAPI struct {
+	split map[string][]string
+
+	// stale is what is read in place of what there is, until something is written.
+	stale map[string][]string
+
+	// loseReply is what a write that took effect comes to.
+	loseReply error
+
+	writes int
+}
+
+func (f *fakeAPI) Domain(context.Context) (string, error) { return "", errBoom }
+
+func (f *fakeAPI) DNS(context.Context, time.Duration) (tailscale.DNS, error) {
+	if f.stale != nil {
+		return tailscale.DNS{SplitDNS: f.stale}, nil
+	}
+	return tailscale.DNS{SplitDNS: maps.Clone(f.split)}, nil
+}
+
+func (f *fakeAPI) PatchSplitDNS(_ context.Context, domains map[string][]string) error {
+	f.stale = nil
+	f.writes++
+	for d, ns := range domains {
+		f.split[d] = ns
+		if len(ns) == 0 {
+			delete(f.split, d)
+		}
+	}
+	return f.loseReply
+}
+
+// A cluster runs what the runtime does with an external client. Several may share a
+// tailnet.
+type cluster struct {
+	kube client.Client
+	api  *fakeAPI
+}
+
+func newCluster(t *testing.T, api *fakeAPI, objects ...client.Object) *cluster {
+	t.Helper()
+	s := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(s); err != nil {
+		t.Fatal(err)
+	}
+	return &cluster{kube: fake.NewClientBuilder().WithScheme(s).WithStatusSubresource(&v1alpha1.SplitDNS{}).WithObjects(objects...).Build(), api: api}
+}
+
+func (c *cluster) get(t *testing.T, name string) *v1alpha1.SplitDNS {
+	t.Helper()
+	mg := &v1alpha1.SplitDNS{}
+	if err := c.kube.Get(t.Context(), types.NamespacedName{Namespace: "default", Name: name}, mg); client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	return mg
+}
+
+// reconcile once.
+func (c *cluster) reconcile(t *testing.T, name string) {
+	t.Helper()
+	mg := c.get(t, name)
+	if mg.GetName() == "" {
+		return
+	}
+	e := &external{api: c.api, kube: c.kube}
+	o, err := e.Observe(t.Context(), mg)
+	switch {
+	case err != nil:
+	case xpmeta.WasDeleted(mg) && !o.ResourceExists:
+		mg.SetFinalizers(nil)
+		if err := c.kube.Update(t.Context(), mg); err != nil {
+			t.Fatal(err)
+		}
+		return
+	case xpmeta.WasDeleted(mg):
+		_, err = e.Delete(t.Context(), mg)
+	case !o.ResourceExists:
+		if _, err = e.Create(t.Context(), mg); err == nil {
+			xpmeta.SetExternalCreateSucceeded(mg, time.Now())
+			cp := mg.DeepCopy()
+			if err := c.kube.Update(t.Context(), cp); err != nil {
+				t.Fatal(err)
+			}
+			mg.SetResourceVersion(cp.GetResourceVersion())
+		}
+	case !o.ResourceUpToDate:
+		_, err = e.Update(t.Context(), mg)
+	}
+	if err != nil && !errors.Is(err, errBoom) {
+		t.Fatal(err)
+	}
+	if err := c.kube.Status().Update(t.Context(), mg); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// settle reconciles until nothing can change any more.
+func (c *cluster) settle(t *testing.T, names ...string) {
+	t.Helper()
+	for range 4 {
+		for _, n := range names {
+			c.reconcile(t, n)
+		}
+	}
+}
+
+func (c *cluster) remove(t *testing.T, name string) {
+	t.Helper()
+	if err := c.kube.Delete(t.Context(), c.get(t, name)); err != nil {
+		t.Fatal(err)
+	}
+	c.settle(t, name)
+	if c.get(t, name).GetName() != "" {
+		t.Errorf("%s is still there", name)
+	}
+}
+
+func object(name string, domains []string, nameservers ...string) *v1alpha1.SplitDNS {
+	mg := &v1alpha1.SplitDNS{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name), Finalizers: []string{"test/finalizer"}},
+		Spec:       v1alpha1.SplitDNSSpec{ForProvider: v1alpha1.SplitDNSParameters{Domains: domains, Nameservers: nameservers}},
+	}
+	mg.SetManagementPolicies(xpv2.ManagementPolicies{xpv2.ManagementActionAll})
+	mg.SetProviderConfigReference(&xpv2.ProviderConfigReference{Kind: v1alpha1.ClusterProviderConfigKind, Name: "example"})
+	return mg
+}
+
+// owner is a DNS object that names a domain.
+func owner(domain string) *v1alpha1.DNS {
+	mg := &v1alpha1.DNS{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "owner", UID: "owner"},
+		Spec: v1alpha1.DNSSpec{ForProvider: v1alpha1.DNSParameters{
+			SplitDNS: []v1alpha1.SplitDNSDomain{{Domain: domain, Nameservers: []string{"10.0.0.53"}}},
+		}},
+	}
+	mg.SetManagementPolicies(xpv2.ManagementPolicies{xpv2.ManagementActionAll})
+	mg.SetProviderConfigReference(&xpv2.ProviderConfigReference{Kind: v1alpha1.ClusterProviderConfigKind, Name: "example"})
+	return mg
+}
+
+func TestReconcile(t *testing.T) {
+	type split = map[string][]string
+	cases := map[string]struct {
+		reason string
+		start  split
+		more   []client.Object
+		run    func(t *testing.T, api *fakeAPI, here, there *cluster)
+		want   split
+		writes int
+	}{
+		"Adds": {
+			reason: "All domains get the nameservers by one write; domains of others stay, and what is set already is not written.",
+			start:  split{"theirs.example": {"10.9.9.9"}},
+			run:    func(t *testing.T, _ *fakeAPI, here, _ *cluster) { here.settle(t, "a") },
+			want:   split{"a.example": {"100.64.0.1", "100.64.0.2"}, "b.example": {"100.64.0.1", "100.64.0.2"}, "theirs.example": {"10.9.9.9"}},
+			writes: 1,
+		},
+		"Shares": {
+			reason: "What others gave a domain stays, before and after.",
+			start:  split{"a.example": {"10.9.9.9"}},
+			run: func(t *testing.T, _ *fakeAPI, here, there *cluster) {
+				here.settle(t, "a")
+				there.settle(t, "far")
+				here.settle(t, "a")
+				here.remove(t, "a")
+			},
+			want:   split{"a.example": {"10.9.9.9", "100.64.9.1"}},
+			writes: 3,
+		},
+		"Rolls": {
+			reason: "A nameserver that is not wanted any more goes, and no one else's.",
+			start:  split{"a.example": {"10.9.9.9"}},
+			run: func(t *testing.T, _ *fakeAPI, here, _ *cluster) {
+				here.settle(t, "a")
+				mg := here.get(t, "a")
+				mg.Spec.ForProvider = v1alpha1.SplitDNSParameters{Domains: []string{"a.example"}, Nameservers: []string{"100.64.0.2", "100.64.0.3"}}
+				if err := here.kube.Update(t.Context(), mg); err != nil {
+					t.Fatal(err)
+				}
+				here.settle(t, "a")
+			},
+			want:   split{"a.example": {"10.9.9.9", "100.64.0.2", "100.64.0.3"}},
+			writes: 2,
+		},
+		"Drift": {
+			reason: "What somebody took away comes back.",
+			run: func(t *testing.T, api *fakeAPI, here, _ *cluster) {
+				here.settle(t, "a")
+				delete(api.split, "a.example")
+				here.settle(t, "a")
+			},
+			want:   split{"a.example": {"100.64.0.1", "100.64.0.2"}, "b.example": {"100.64.0.1", "100.64.0.2"}},
+			writes: 2,
+		},
+		"Strangers": {
+			reason: "A nameserver that was there before is not the object's to take away.",
+			start:  split{"a.example": {"100.64.0.1"}},
+			run: func(t *testing.T, _ *fakeAPI, here, _ *cluster) {
+				here.settle(t, "a")
+				here.remove(t, "a")
+			},
+			want:   split{"a.example": {"100.64.0.1"}},
+			writes: 2,
+		},
+		"Siblings": {
+			reason: "What another object of the cluster wants stays, and goes with the last of them.",
+			more:   []client.Object{object("same", []string{"a.example"}, "100.64.0.1")},
+			run: func(t *testing.T, api *fakeAPI, here, _ *cluster) {
+				here.settle(t, "a", "same")
+				here.remove(t, "a")
+				if diff := cmp.Diff(split{"a.example": {"100.64.0.1"}}, api.split); diff != "" {
+					t.Errorf("\nThe nameserver of the object that stays should stay.\n-want, +got:\n%s", diff)
+				}
+				here.remove(t, "same")
+			},
+			want:   split{},
+			writes: 3,
+		},
+		"LostWrite": {
+			reason: "A write that another cluster's overtook is made again.",
+			run: func(t *testing.T, api *fakeAPI, here, there *cluster) {
+				there.settle(t, "far")
+				api.stale = split{}
+				here.reconcile(t, "a")
+				there.settle(t, "far")
+				here.settle(t, "a")
+			},
+			want:   split{"a.example": {"100.64.0.1", "100.64.0.2", "100.64.9.1"}, "b.example": {"100.64.0.1", "100.64.0.2"}},
+			writes: 3,
+		},
+		"LostReply": {
+			reason: "What was written without an answer is taken away with the object.",
+			run: func(t *testing.T, api *fakeAPI, here, _ *cluster) {
+				api.loseReply = errBoom
+				here.reconcile(t, "a")
+				api.loseReply = nil
+				here.remove(t, "a")
+			},
+			want:   split{},
+			writes: 2,
+		},
+		"Owned": {
+			reason: "A domain that a DNS object names is left to it, and comes back when that goes.",
+			run: func(t *testing.T, api *fakeAPI, here, _ *cluster) {
+				here.settle(t, "a")
+				if err := here.kube.Create(t.Context(), owner("a.example")); err != nil {
+					t.Fatal(err)
+				}
+				here.settle(t, "a")
+				if got := here.get(t, "a").GetCondition(xpv2.TypeReady).Reason; got != meta.ReasonConflict {
+					t.Errorf("Ready has the reason %q, want %q", got, meta.ReasonConflict)
+				}
+				if diff := cmp.Diff(split{"b.example": {"100.64.0.1", "100.64.0.2"}}, api.split); diff != "" {
+					t.Errorf("\nThe domain should be left to the DNS object.\n-want, +got:\n%s", diff)
+				}
+				if err := here.kube.Delete(t.Context(), owner("a.example")); err != nil {
+					t.Fatal(err)
+				}
+				here.settle(t, "a")
+			},
+			want:   split{"a.example": {"100.64.0.1", "100.64.0.2"}, "b.example": {"100.64.0.1", "100.64.0.2"}},
+			writes: 3,
+		},
+		"ObserveOnly": {
+			reason: "An object that may only observe writes nothing, and wants nothing.",
+			run: func(t *testing.T, _ *fakeAPI, here, _ *cluster) {
+				mg := here.get(t, "a")
+				mg.SetManagementPolicies(xpv2.ManagementPolicies{xpv2.ManagementActionObserve})
+				if err := here.kube.Update(t.Context(), mg); err != nil {
+					t.Fatal(err)
+				}
+				here.settle(t, "a")
+			},
+			want: split{},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			api := &fakeAPI{split: split{}}
+			maps.Copy(api.split, tc.start)
+			here := newCluster(t, api, append(tc.more, object("a", []string{"a.example", "b.example"}, "100.64.0.1", "100.64.0.2"))...)
+			there := newCluster(t, api, object("far", []string{"a.example"}, "100.64.9.1"))
+			tc.run(t, api, here, there)
+			if diff := cmp.Diff(tc.want, api.split); diff != "" {
+				t.Errorf("\n%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if api.writes != tc.writes {
+				t.Errorf("\n%s\nIt took %d writes, want %d", tc.reason, api.writes, tc.writes)
+			}
+			if mg := here.get(t, "a"); mg.GetName() != "" && claims.Writes(mg) && mg.GetCondition(xpv2.TypeReady).Status != "True" {
+				t.Errorf("\n%s\nReady is %v", tc.reason, mg.GetCondition(xpv2.TypeReady))
+			}
+		})
+	}
+}

@@ -1,0 +1,104 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package integration
+
+import (
+	"slices"
+
+	tsclient "tailscale.com/client/tailscale/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+)
+
+func splitDNSCase() kindCase[*v1alpha1.SplitDNS] {
+	const (
+		domain  = "shop.example"
+		another = "lab.example"
+		others  = "others.example"
+		theirs  = "10.9.9.53"
+	)
+	// ours are the nameservers of domains that nobody else gave them.
+	ours := func(e *env) (tsclient.SplitDNSResponse, error) {
+		all, err := e.tailnet.DNS().SplitDNS(e.Context())
+		out := tsclient.SplitDNSResponse{}
+		for d, ns := range all {
+			if ns = slices.DeleteFunc(slices.Clone(ns), func(a string) bool { return a == theirs }); len(ns) > 0 {
+				out[d] = ns
+			}
+		}
+		return out, err
+	}
+	return kindCase[*v1alpha1.SplitDNS]{
+		Kind: v1alpha1.SplitDNSKind,
+		New: func(*env) *v1alpha1.SplitDNS {
+			return &v1alpha1.SplitDNS{Spec: v1alpha1.SplitDNSSpec{ForProvider: v1alpha1.SplitDNSParameters{
+				Domains: []string{domain}, Nameservers: []string{"10.0.0.53"},
+			}}}
+		},
+		// Somebody else has a nameserver for the same domain, which stays the first.
+		Others: func(e *env) func() (any, error) {
+			_, err := e.tailnet.DNS().UpdateSplitDNS(e.Context(), tsclient.SplitDNSRequest{others: {theirs}, domain: {theirs}})
+			e.must(err)
+			return func() (any, error) {
+				all, err := e.tailnet.DNS().SplitDNS(e.Context())
+				if err != nil {
+					return nil, err
+				}
+				return []any{all[others], slices.Index(all[domain], theirs)}, nil
+			}
+		},
+		// Domains of others have one nameserver of theirs.
+		Count: func(e *env) int {
+			all, err := e.tailnet.DNS().SplitDNS(e.Context())
+			e.must(err)
+			got, err := ours(e)
+			e.must(err)
+			n := len(got)
+			for _, ns := range all {
+				if slices.Contains(ns, theirs) {
+					n++
+				}
+			}
+			return n
+		},
+		Check: func(e *env, mg *v1alpha1.SplitDNS) error {
+			got, err := ours(e)
+			if err != nil {
+				return err
+			}
+			p, want := mg.Spec.ForProvider, tsclient.SplitDNSResponse{}
+			for _, d := range p.Domains {
+				want[d] = p.Nameservers
+			}
+			return differ(want, got)
+		},
+		Drift: func(e *env, mg *v1alpha1.SplitDNS) {
+			all, err := e.tailnet.DNS().SplitDNS(e.Context())
+			e.must(err)
+			left := slices.DeleteFunc(slices.Clone(all[domain]), func(a string) bool { return slices.Contains(mg.Spec.ForProvider.Nameservers, a) })
+			_, err = e.tailnet.DNS().UpdateSplitDNS(e.Context(), tsclient.SplitDNSRequest{domain: left})
+			e.must(err)
+		},
+		Update: func(_ *env, mg *v1alpha1.SplitDNS) {
+			mg.Spec.ForProvider = v1alpha1.SplitDNSParameters{Domains: []string{another}, Nameservers: []string{"10.0.1.53", "fd7a::53"}}
+		},
+		Optional: map[string]string{
+			"GET /api/v2/tailnet/{tailnet}/devices": "the tailnet's name is left out of the status then",
+		},
+		Skip: map[step]string{
+			stepRefuse:      "it adds to what others made",
+			stepAdopt:       "it takes nothing over",
+			stepObserveNone: "a tailnet always has DNS settings",
+		},
+		Bad: []badInput[*v1alpha1.SplitDNS]{
+			{Name: "NameserverIsNoAddress", Break: func(mg *v1alpha1.SplitDNS) { mg.Spec.ForProvider.Nameservers = []string{"1.2.3"} }, Want: []string{"spec.forProvider.nameservers[0]", "must be an IP address"}},
+			{Name: "NoNameserver", Break: func(mg *v1alpha1.SplitDNS) { mg.Spec.ForProvider.Nameservers = []string{} }, Want: []string{"spec.forProvider.nameservers", "at least 1"}},
+			{Name: "NoDomain", Break: func(mg *v1alpha1.SplitDNS) { mg.Spec.ForProvider.Domains = []string{} }, Want: []string{"spec.forProvider.domains", "at least 1"}},
+			{Name: "UpperCaseDomain", Break: func(mg *v1alpha1.SplitDNS) { mg.Spec.ForProvider.Domains[0] = "Shop.example" }, Want: []string{"spec.forProvider.domains[0]", "should match"}},
+			{Name: "DomainTwice", Break: func(mg *v1alpha1.SplitDNS) { mg.Spec.ForProvider.Domains = []string{domain, domain} }, Want: []string{"spec.forProvider.domains[1]", "Duplicate"}},
+		},
+	}
+}
