@@ -82,6 +82,21 @@ type GatewayServiceInfo struct {
 	Message string `json:"message,omitempty"`
 }
 
+// A GatewaySplitDNSStatus is what of a Gateway is resolved in a tailnet.
+type GatewaySplitDNSStatus struct {
+	// Domains that the tailnet's devices ask for at the proxies.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=256
+	// +optional
+	Domains []string `json:"domains,omitempty"`
+
+	// Nameservers are the proxies' addresses in the tailnet.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Nameservers []string `json:"nameservers,omitempty"`
+}
+
 // A GatewayTailnetStatus is how a tailnet of a Gateway does.
 type GatewayTailnetStatus struct {
 	// Name of the tailnet in spec.tailnets.
@@ -106,6 +121,10 @@ type GatewayTailnetStatus struct {
 	// LastSync is when what was found last changed, by the clock of Tailscale's API.
 	// +optional
 	LastSync *metav1.Time `json:"lastSync,omitempty"`
+
+	// SplitDNS is what of the Gateway is resolved in the tailnet.
+	// +optional
+	SplitDNS *GatewaySplitDNSStatus `json:"splitDNS,omitempty"`
 }
 
 // A GeneratedRoute is an HTTPRoute that was made for a service.

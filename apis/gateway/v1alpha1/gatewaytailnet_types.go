@@ -241,6 +241,27 @@ type RouteGeneration struct {
 	Egress *EgressRoutes `json:"egress,omitempty"`
 }
 
+// A DomainName is a DNS name in lower case that no tailnet has already.
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=253
+// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`
+// +kubebuilder:validation:XValidation:rule="self != 'ts.net' && !self.endsWith('.ts.net')",message="names below ts.net are the tailnet's own"
+type DomainName string
+
+// GatewaySplitDNS has the tailnet's devices resolve hostnames of the Gateway to the
+// addresses of its Tailscale Services. Its proxies answer, at port 53 of their addresses
+// in the tailnet, which clients must be granted.
+type GatewaySplitDNS struct {
+	// Domains that are asked for at the proxies, with all names below them: those
+	// which no route has do not exist then. Absent means each hostname by itself. A
+	// hostname with a wildcard is resolved only below one of these.
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Domains []DomainName `json:"domains,omitempty"`
+}
+
 // A GatewayTailnet is a tailnet that a Gateway is joined to.
 type GatewayTailnet struct {
 	// Name of the tailnet here: it stands for {tailnet} in patterns, and is part
@@ -291,4 +312,10 @@ type GatewayTailnet struct {
 	// +kubebuilder:default={}
 	// +optional
 	RouteGeneration RouteGeneration `json:"routeGeneration,omitempty"`
+
+	// SplitDNS has hostnames of routes and listeners resolve in the tailnet. Absent,
+	// only the names of Tailscale Services do. The tailnet's credential needs the
+	// scope dns.
+	// +optional
+	SplitDNS *GatewaySplitDNS `json:"splitDNS,omitempty"`
 }

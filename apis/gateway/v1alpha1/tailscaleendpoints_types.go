@@ -11,8 +11,24 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
+// A ZoneRef names a ConfigMap that says which names proxies resolve.
+type ZoneRef struct {
+	// Name of the ConfigMap, in the same namespace.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// EndpointsDNS has proxies resolve names.
+type EndpointsDNS struct {
+	// ZoneRef names the ConfigMap that says which names. A TailscaleGateway with
+	// splitDNS makes one.
+	ZoneRef ZoneRef `json:"zoneRef"`
+}
+
 // A TailscaleEndpointsSpec is a group of proxies that appear as machines in a
 // tailnet.
+// +kubebuilder:validation:XValidation:rule="!has(self.dns) || !has(self.proxy.connectionType) || self.proxy.connectionType != 'egress'",message="dns needs proxy.connectionType ingress or bidirectional"
 // +kubebuilder:validation:XValidation:rule="!has(self.endpoints) || size(self.endpoints) == 0 || (has(self.proxy.connectionType) && self.proxy.connectionType != 'ingress') || self.endpoints.all(e, has(e.externalTarget))",message="endpoints with tailscaleIP or tailscaleFQDN need proxy.connectionType egress or bidirectional"
 // +kubebuilder:validation:XValidation:rule="!has(self.endpoints) || (has(self.proxy.networking) && self.proxy.networking == 'Kernel') || !self.endpoints.exists(e, has(e.protocol) && e.protocol == 'UDP')",message="endpoints with protocol UDP need proxy.networking Kernel"
 // +kubebuilder:validation:XValidation:rule="!has(self.ports) || (has(self.proxy.networking) && self.proxy.networking == 'Kernel') || !self.ports.exists(p, has(p.protocol) && p.protocol == 'UDP')",message="ports with protocol UDP need proxy.networking Kernel"
@@ -59,6 +75,11 @@ type TailscaleEndpointsSpec struct {
 	// AutoDiscovery adds devices and services of the tailnet to endpoints.
 	// +optional
 	AutoDiscovery *AutoDiscovery `json:"autoDiscovery,omitempty"`
+
+	// DNS has the ingress proxies resolve names, at port 53 of their addresses in the
+	// tailnet.
+	// +optional
+	DNS *EndpointsDNS `json:"dns,omitempty"`
 }
 
 // An EndpointProtocol is what is spoken on a port.
