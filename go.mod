@@ -31,6 +31,7 @@ require (
 
 require (
 	github.com/envoyproxy/gateway v1.9.1
+	github.com/miekg/dns v1.1.73
 	golang.org/x/crypto/x509roots/fallback v0.0.0-20261030153154-30a33513ff6d
 )
 

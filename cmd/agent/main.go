@@ -38,6 +38,8 @@ It gives containerboot its files: tailscaled's config, from the Secret POD-confi
 
 In a pod for egress it listens on the ports of its egress ConfigMap and dials their targets through tailscaled. A target that no device of the tailnet has is refused, and never dialled on the pod network. With Kernel networking it tells containerboot where to forward instead.
 
+Where it is given a zone it resolves the names in it for devices of the tailnet.
+
 HTTP: /startupz tells when containerboot may start, or what is missing; /readyz and /healthz are for kubelet; /prestop withdraws all services and answers when clients have had time to move and connections into the tailnet have ended; /metrics is for Prometheus.`
 
 // CLI of the agent. Without a command it runs the agent.
@@ -67,6 +69,9 @@ type RunCmd struct {
 	JoinPatience        time.Duration `help:"How long the first report waits for tailscaled to join the tailnet." default:"10s" env:"JOIN_PATIENCE"`
 	StatePatience       time.Duration `help:"How long tailscaled may run without its state in the state Secret before it is logged out, to join anew." default:"30s" env:"STATE_PATIENCE"`
 	Drain               time.Duration `help:"How long a withdrawn service is still served, for clients to move to another machine. Tailscale's control server may take 15s to choose one." default:"20s" env:"DRAIN"`
+
+	DNSConfigMap string `help:"ConfigMap that says which names to resolve for the tailnet, at port 53 of the machine's addresses there. Given, the pod must let port 53 be listened on without privilege." name:"dns-config-map" env:"DNS_CONFIG_MAP"`
+	DNSDir       string `help:"Where to keep what the ConfigMap said, for an agent that starts anew while the API server is away." name:"dns-dir" default:"/etc/tsconfig/dns" env:"DNS_DIR"`
 
 	EgressConfigMap string        `help:"ConfigMap that says which port of the pod leads to which target in the tailnet. Given, the pod is one for egress, and hosts no services." env:"EGRESS_CONFIG_MAP"`
 	EgressDir       string        `help:"Where to keep what the ConfigMap said, for an agent that starts anew while the API server is away." default:"/etc/tsconfig/egress" env:"EGRESS_DIR"`
@@ -130,6 +135,7 @@ func (c *RunCmd) Run() error {
 			Spread:    c.EgressSpread,
 			Drain:     c.EgressDrain,
 		},
+		DNS: agent.DNSOptions{ConfigMap: c.DNSConfigMap, Dir: c.DNSDir, Port: proxy.PortDNS},
 	}, kc, localapi.NewClient(c.Socket), localapi.NewDialer(c.Socket), probe.NewNetChecker(), agent.NewMetrics(), log)
 	return a.Run(ctx, l, hooks)
 }

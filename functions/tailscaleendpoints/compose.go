@@ -113,6 +113,9 @@ func (g *group) options(t *egressPlan) proxy.Options {
 	setPodOptions(&o, g.xr.Spec.Proxy)
 	if g.direction == proxy.DirectionIngress {
 		o.CertificateSecrets = g.certificateSecrets()
+		if d := g.xr.Spec.DNS; d != nil {
+			o.DNSConfigMap = d.ZoneRef.Name
+		}
 	}
 	setPolicyOptions(&o, g.xr.Spec.Proxy.NetworkPolicy, t)
 	for _, i := range append(g.wanted(), g.condemned()...) {

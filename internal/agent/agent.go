@@ -71,6 +71,9 @@ type Options struct {
 	// Egress is for pods that carry traffic into the tailnet.
 	Egress EgressOptions
 
+	// DNS is for pods that resolve names for the tailnet.
+	DNS DNSOptions
+
 	// StatePatience is how long tailscaled may run without its state in the state
 	// Secret. A node that logs in writes it there within seconds.
 	StatePatience time.Duration
@@ -137,6 +140,7 @@ func (a *Agent) Run(ctx context.Context, l, hooks net.Listener) error {
 	)
 	// Last, for until the loop has ended it may open ports.
 	defer func() { lp.egress.close() }()
+	defer func() { lp.dns.close() }()
 	defer wg.Wait()
 	defer cancel()
 
@@ -183,6 +187,9 @@ func (a *Agent) Run(ctx context.Context, l, hooks net.Listener) error {
 		// The services of its endpoints are for other pods.
 		lp.listed = true
 	}
+	if a.opts.DNS.ConfigMap != "" {
+		lp.dns = a.newDNS()
+	}
 	if err := lp.restore(); err != nil {
 		return errors.Wrap(err, "cannot read what an earlier run has written")
 	}
@@ -204,6 +211,13 @@ func (a *Agent) Run(ctx context.Context, l, hooks net.Listener) error {
 			a.do(ctx, func(l *loop) { l.setState(s) })
 		})
 	})
+	if lp.dns != nil {
+		wg.Go(func() {
+			kube.WatchConfigMap(ctx, a.client, a.opts.zoneConfigMap(), func(cm *corev1.ConfigMap) {
+				a.do(ctx, func(l *loop) { l.dns.set(cm) })
+			})
+		})
+	}
 	if lp.egress != nil {
 		wg.Go(func() {
 			kube.WatchConfigMap(ctx, a.client, a.opts.egressConfigMap(), func(cm *corev1.ConfigMap) {
@@ -235,6 +249,10 @@ func (o Options) stateSecret() client.ObjectKey {
 
 func (o Options) egressConfigMap() client.ObjectKey {
 	return client.ObjectKey{Namespace: o.PodNamespace, Name: o.Egress.ConfigMap}
+}
+
+func (o Options) zoneConfigMap() client.ObjectKey {
+	return client.ObjectKey{Namespace: o.PodNamespace, Name: o.DNS.ConfigMap}
 }
 
 func (o Options) configSecret() client.ObjectKey {

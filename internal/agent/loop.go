@@ -41,6 +41,9 @@ type loop struct {
 	// egress is nil in pods that carry nothing into the tailnet.
 	egress *egressLoop
 
+	// dns is nil in pods that resolve no names.
+	dns *dnsLoop
+
 	// kernel is nil with Userspace networking.
 	kernel *kernelLoop
 
@@ -109,6 +112,9 @@ func (l *loop) restore() error {
 		if err := l.egress.restore(); err != nil {
 			return err
 		}
+	}
+	if err := l.dns.restore(); err != nil {
+		return err
 	}
 	if err := l.kernel.restore(l.serve); err != nil {
 		return err
@@ -199,6 +205,7 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 	if err := l.writeConfig(services, listed); err != nil {
 		l.failed(now, "Cannot write tailscaled's config", err)
 	}
+	dns := l.dns.step(ctx, now, l.tailnet)
 	egress := l.egress.step(ctx, now, l.tailnet, l.drain)
 	if err := l.writeEgress(now); err != nil {
 		l.failed(now, "Cannot write egress config", err)
@@ -219,7 +226,7 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 		l.report(status)
 		l.metrics.services(services, l.tailnet.Accepted)
 	}
-	due := append(slices.Collect(maps.Values(l.leaving)), l.retry, l.reachAgain, l.reportAt, l.logoutAt, egress)
+	due := append(slices.Collect(maps.Values(l.leaving)), l.retry, l.reachAgain, l.reportAt, l.logoutAt, egress, dns)
 	return earliest(now, append(due, l.drain.deadlines()...)...)
 }
 

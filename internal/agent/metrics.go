@@ -26,6 +26,7 @@ type Metrics struct {
 	reports  *prometheus.CounterVec
 	hosted   *prometheus.GaugeVec
 	backends *prometheus.GaugeVec
+	resolves *prometheus.CounterVec
 	egress   *egress.Metrics
 }
 
@@ -54,12 +55,16 @@ func NewMetrics() *Metrics {
 			Name: "tailscale_gateway_agent_backends",
 			Help: "Backends of all services, by whether they are healthy.",
 		}, []string{"state"}),
+		resolves: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tailscale_gateway_agent_dns_answers_total",
+			Help: "Answers to questions of DNS from the tailnet, by response code.",
+		}, []string{"rcode"}),
 		egress: egress.NewMetrics(),
 	}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.probes, m.writes, m.reports, m.hosted, m.backends, m.egress,
+		m.probes, m.writes, m.reports, m.hosted, m.backends, m.resolves, m.egress,
 	)
 	return m
 }
@@ -70,6 +75,8 @@ func (m *Metrics) Collector() prometheus.Collector { return m.registry }
 func (m *Metrics) probed(ok bool) { m.probes.WithLabelValues(result(ok)).Inc() }
 
 func (m *Metrics) reported(err error) { m.reports.WithLabelValues(result(err == nil)).Inc() }
+
+func (m *Metrics) resolved(rcode string) { m.resolves.WithLabelValues(rcode).Inc() }
 
 func (m *Metrics) wrote(file string) { m.writes.WithLabelValues(file).Inc() }
 

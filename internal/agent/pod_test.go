@@ -65,6 +65,10 @@ type pod struct {
 	// egress is the ConfigMap of a pod for egress.
 	egress string
 
+	// dns is the ConfigMap of a pod that resolves names, and dnsPort where it does.
+	dns     string
+	dnsPort uint16
+
 	// kernel tells that the pod has Kernel networking.
 	kernel bool
 
@@ -222,6 +226,7 @@ func (p *pod) start() {
 			Spread:    spreadTime,
 			Drain:     time.Minute,
 		},
+		DNS: DNSOptions{ConfigMap: p.dns, Dir: filepath.Join(p.dir, "dns"), Port: p.dnsPort},
 	}, p.kube, localapi.NewClient(p.local.Socket), localapi.NewDialer(p.local.Socket), checker, NewMetrics(), p.logged.logger())
 
 	ctx, cancel := context.WithCancel(p.t.Context())

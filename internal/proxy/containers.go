@@ -39,6 +39,10 @@ const (
 	// connections to end before tailscaled is stopped.
 	EnvEgressDrain = "EGRESS_DRAIN"
 
+	// EnvDNSConfigMap is the ConfigMap that tells the agent which names to resolve for
+	// the tailnet.
+	EnvDNSConfigMap = "DNS_CONFIG_MAP"
+
 	// EnvNetworking tells the agent that the kernel routes packets, by the value
 	// NetworkingKernel.
 	EnvNetworking = "NETWORKING"
@@ -99,6 +103,9 @@ func agent(o Options) corev1.Container {
 		c.Env = append(c.Env,
 			corev1.EnvVar{Name: EnvEgressConfigMap, Value: o.Name},
 			corev1.EnvVar{Name: EnvEgressDrain, Value: egressDrain.String()})
+	}
+	if o.DNSConfigMap != "" {
+		c.Env = append(c.Env, corev1.EnvVar{Name: EnvDNSConfigMap, Value: o.DNSConfigMap})
 	}
 	if o.Kernel {
 		c.Env = append(c.Env, corev1.EnvVar{Name: EnvNetworking, Value: NetworkingKernel})

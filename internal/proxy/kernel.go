@@ -54,8 +54,9 @@ func kernelSecurityContext(o Options) *corev1.PodSecurityContext {
 		SELinuxOptions:     s.SELinuxOptions,
 		SeccompProfile:     &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 	}
+	c.Sysctls = dnsSysctls(o)
 	if o.PodSysctl {
-		c.Sysctls = []corev1.Sysctl{{Name: "net.ipv4.ip_forward", Value: "1"}}
+		c.Sysctls = append(c.Sysctls, corev1.Sysctl{Name: "net.ipv4.ip_forward", Value: "1"})
 	}
 	return c
 }

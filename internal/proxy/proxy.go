@@ -24,6 +24,11 @@ const (
 	// metrics must not be able to withdraw services. No NetworkPolicy opens it.
 	PortHooks = 9094
 
+	// PortDNS is where the agent resolves names for the tailnet. It listens on the
+	// loopback, where tailscaled leads who asks at the machine's address there, or with
+	// Kernel networking at that address.
+	PortDNS = 53
+
 	// PortContainerboot serves containerboot's health and tailscaled's metrics
 	// (containerboot's own default).
 	PortContainerboot = 9002
@@ -132,6 +137,10 @@ type Options struct {
 
 	// AgentImage is the image of our agent.
 	AgentImage string
+
+	// DNSConfigMap says which names the agents of an ingress group resolve for the
+	// tailnet. Empty means none.
+	DNSConfigMap string
 
 	// Resources of the tailscale container. Nil means small requests and no
 	// limits.

@@ -51,6 +51,14 @@ func Role(o Options) *rbacv1.Role {
 			Verbs:         []string{"get", "list", "watch"},
 		})
 	}
+	if o.DNSConfigMap != "" {
+		r.Rules = append(r.Rules, rbacv1.PolicyRule{
+			APIGroups:     []string{""},
+			Resources:     []string{"configmaps"},
+			ResourceNames: []string{o.DNSConfigMap},
+			Verbs:         []string{"get", "list", "watch"},
+		})
+	}
 	// A rule without names would grant all of them.
 	if len(o.CertificateSecrets) > 0 {
 		r.Rules = append(r.Rules, rbacv1.PolicyRule{

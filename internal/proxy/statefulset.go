@@ -6,6 +6,7 @@ package proxy
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -118,7 +119,17 @@ func podSecurityContext(o Options) *corev1.PodSecurityContext {
 		SupplementalGroups: s.SupplementalGroups,
 		SELinuxOptions:     s.SELinuxOptions,
 		SeccompProfile:     &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		Sysctls:            dnsSysctls(o),
 	}
+}
+
+// dnsSysctls let the agent, which has no privilege, listen on the port of DNS. Kubelet
+// takes this sysctl for safe, and PodSecurity for restricted.
+func dnsSysctls(o Options) []corev1.Sysctl {
+	if o.DNSConfigMap == "" {
+		return nil
+	}
+	return []corev1.Sysctl{{Name: "net.ipv4.ip_unprivileged_port_start", Value: strconv.Itoa(PortDNS)}}
 }
 
 // spread is what the user asks for. By default it is an even spread that never

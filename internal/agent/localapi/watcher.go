@@ -9,6 +9,8 @@ package localapi
 import (
 	"context"
 	"maps"
+	"net/netip"
+	"slices"
 	"time"
 
 	"tailscale.com/client/local"
@@ -58,6 +60,9 @@ type State struct {
 
 	// HTTPSKnown tells whether tailscaled has told of it in this session.
 	HTTPSKnown bool
+
+	// Addresses of the machine in the tailnet. Never changed once published.
+	Addresses []netip.Addr
 
 	// Peers counts what has become known of peers. It is zero until they are
 	// known, and stays zero in a Watcher without Peers.
@@ -221,7 +226,7 @@ func (w *Watcher) updatePeers(ctx context.Context, n ipn.Notify) bool {
 // publish makes st known if it differs from what is known.
 func (w *Watcher) publish(st State) {
 	if st.Session == w.state.Session && st.Running == w.state.Running && st.Peers == w.state.Peers && maps.Equal(st.Accepted, w.state.Accepted) &&
-		st.HTTPS == w.state.HTTPS && st.HTTPSKnown == w.state.HTTPSKnown {
+		slices.Equal(st.Addresses, w.state.Addresses) && st.HTTPS == w.state.HTTPS && st.HTTPSKnown == w.state.HTTPSKnown {
 		return
 	}
 	w.state = st
@@ -238,6 +243,7 @@ func (st *State) update(n ipn.Notify) bool {
 		st.Accepted = accepted(cm)
 		st.HTTPS = len(s.CertDomains) > 0 || cm.Contains(tailcfg.CapabilityHTTPS)
 		st.HTTPSKnown = st.Running
+		st.Addresses = s.TailscaleIPs
 	}
 	if n.State != nil {
 		told = true
@@ -246,6 +252,10 @@ func (st *State) update(n ipn.Notify) bool {
 	if n.SelfChange != nil {
 		told = true
 		st.Accepted = accepted(n.SelfChange.CapMap)
+		st.Addresses = nil
+		for _, p := range n.SelfChange.Addresses {
+			st.Addresses = append(st.Addresses, p.Addr())
+		}
 		// The bus tells no names, but the node has the capability where there are
 		// some.
 		st.HTTPS, st.HTTPSKnown = n.SelfChange.CapMap.Contains(tailcfg.CapabilityHTTPS), true

@@ -48,6 +48,7 @@ type Server struct {
 	dial     func(addr string) (net.Conn, error)
 	dialled  []string
 	domains  []string
+	addrs    []netip.Addr
 	issue    func(domain string) error
 }
 
@@ -111,9 +112,23 @@ func (s *Server) Set(state ipn.State, accepted ...string) {
 	}
 }
 
+// SetAddresses gives the node its addresses in the tailnet.
+func (s *Server) SetAddresses(addrs ...netip.Addr) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.addrs = addrs
+	for c := range s.watchers {
+		c <- s.netmap(nil)
+	}
+}
+
 // netmap is what tailscaled tells of a whole new netmap.
 func (s *Server) netmap(state *ipn.State) ipn.Notify {
-	return ipn.Notify{State: state, SelfChange: &tailcfg.Node{Name: SelfName, CapMap: s.capMap()}, PeersChanged: s.peers}
+	self := &tailcfg.Node{Name: SelfName, CapMap: s.capMap()}
+	for _, a := range s.addrs {
+		self.Addresses = append(self.Addresses, netip.PrefixFrom(a, a.BitLen()))
+	}
+	return ipn.Notify{State: state, SelfChange: self, PeersChanged: s.peers}
 }
 
 // Deny refuses to reload the config, as tailscaled does for another user.
@@ -209,6 +224,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	s.watchers[c] = true
 	first := ipn.Notify{InitialStatus: &ipnstate.Status{
 		BackendState: s.state.String(),
+		TailscaleIPs: s.addrs,
 		Self:         &ipnstate.PeerStatus{DNSName: SelfName, CapMap: s.capMap()},
 		Peer:         make(map[key.NodePublic]*ipnstate.PeerStatus, len(s.peers)),
 		ExtraRecords: s.records,

@@ -1,0 +1,140 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/atomicdir"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/nameserver"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/zone"
+)
+
+// DNSOptions of an agent that resolves names for the tailnet.
+type DNSOptions struct {
+	// ConfigMap in the pod's namespace that says which names. Empty means that the pod
+	// resolves none.
+	ConfigMap string
+
+	// Dir is where the agent keeps what the ConfigMap said, for when it starts anew
+	// while the API server is away.
+	Dir string
+
+	// Port to answer at.
+	Port uint16
+}
+
+// loopback is where tailscaled leads who asks at the machine's address in the tailnet,
+// with Userspace networking (tailscale.com wgengine/netstack).
+var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1}) //nolint:gochecknoglobals // A constant.
+
+// A dnsLoop is what the loop knows and has done of DNS.
+type dnsLoop struct {
+	opts   DNSOptions
+	kernel bool
+	retry  time.Duration
+	log    logging.Logger
+	file   *atomicdir.Dir
+	server *nameserver.Server
+
+	// zone as it was encoded. Empty until it is known.
+	zone string
+}
+
+func (a *Agent) newDNS() *dnsLoop {
+	return &dnsLoop{
+		opts:   a.opts.DNS,
+		kernel: a.opts.Kernel,
+		retry:  a.opts.Pauses.Retry,
+		log:    a.log,
+		file:   atomicdir.New(a.opts.DNS.Dir, zone.ConfigMapKey),
+		server: nameserver.New(a.log, a.metrics.resolved),
+	}
+}
+
+// close ends the answers.
+func (d *dnsLoop) close() {
+	if d != nil {
+		d.server.Close()
+	}
+}
+
+// restore takes over what the ConfigMap has said to an earlier run.
+func (d *dnsLoop) restore() error {
+	if d == nil {
+		return nil
+	}
+	b, err := d.file.Read()
+	if err != nil || b == nil {
+		return err
+	}
+	if err := d.take(string(b)); err != nil {
+		d.log.Info("Ignoring the zone of an earlier run", "error", err)
+	}
+	return nil
+}
+
+// set the zone from the ConfigMap. One that is gone or useless changes nothing: what
+// was known is the best there is.
+func (d *dnsLoop) set(cm *corev1.ConfigMap) {
+	if cm == nil {
+		d.log.Info("Waiting for ConfigMap", "configmap", d.opts.ConfigMap)
+		return
+	}
+	s, ok := cm.Data[zone.ConfigMapKey]
+	if ok && s == d.zone {
+		return
+	}
+	err := errors.Errorf("no key %q", zone.ConfigMapKey)
+	if ok {
+		err = d.take(s)
+	}
+	if err != nil {
+		d.log.Info("Cannot use ConfigMap", "configmap", d.opts.ConfigMap, "error", err)
+		return
+	}
+	if _, err := d.file.Write([]byte(s)); err != nil {
+		// It would be missed by a later run only.
+		d.log.Info("Cannot write down the zone", "error", err)
+	}
+}
+
+func (d *dnsLoop) take(s string) error {
+	z, err := zone.Decode(s)
+	if err != nil {
+		return err
+	}
+	d.zone = s
+	d.server.Set(zone.NewTable(z))
+	return nil
+}
+
+// step listens where the tailnet asks. It returns when to try again what failed, or
+// zero.
+func (d *dnsLoop) step(ctx context.Context, now time.Time, tn localapi.State) time.Time {
+	if d == nil || d.zone == "" {
+		return time.Time{}
+	}
+	addrs := []netip.AddrPort{netip.AddrPortFrom(loopback, d.opts.Port)}
+	if d.kernel {
+		// Never at the pod's own: who may ask is for the tailnet's policy to say.
+		addrs = nil
+		for _, a := range tn.Addresses {
+			addrs = append(addrs, netip.AddrPortFrom(a, d.opts.Port))
+		}
+	}
+	if err := d.server.Listen(ctx, addrs); err != nil {
+		d.log.Info("Cannot resolve names for the tailnet", "error", err)
+		return now.Add(d.retry)
+	}
+	return time.Time{}
+}
