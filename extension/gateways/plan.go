@@ -77,7 +77,7 @@ func plan(in input) result {
 	out.report = tailnetv1alpha1.GatewayReportSpec{
 		Gateway:   in.object.Name,
 		Extension: in.extension,
-		Routes:    reported(people, in.permitted),
+		Routes:    reported(people, in.permitted, resolves(in.object)),
 	}
 	out.tell()
 	return out

@@ -6,12 +6,14 @@ package gateways
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
@@ -22,6 +24,7 @@ const (
 	maxRoutes   = 2048
 	maxBackends = 256
 	maxPorts    = 64
+	maxHosts    = 64
 )
 
 // A route that a Gateway has accepted.
@@ -125,8 +128,41 @@ func (r *route) backends(permitted func(index.RouteKey, index.BackendRef) bool) 
 	return out
 }
 
+// hostnames of requests that come to a route, sorted: of a route's and a listener's that
+// meet, the one that says more. None where it answers for any.
+func (r *route) hostnames() []string {
+	var out []string
+	for _, l := range r.listeners {
+		if len(r.About.Hostnames) == 0 && l.hostname != "" {
+			out = append(out, strings.ToLower(l.hostname))
+		}
+		for _, h := range r.About.Hostnames {
+			if hostsMeet(l.hostname, h) {
+				out = append(out, strings.ToLower(narrower(l.hostname, h)))
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// narrower of two patterns of hosts that meet.
+func narrower(a, b string) string {
+	wildA, wildB := strings.HasPrefix(a, "*"), strings.HasPrefix(b, "*")
+	if a != "" && wildB && (!wildA || len(a) > len(b)) {
+		return a
+	}
+	return b
+}
+
+// resolves tells whether a tailnet is to resolve hostnames. Else a report does not tell
+// of them, for each change of it runs a function.
+func resolves(o *gatewayv1alpha1.TailscaleGateway) bool {
+	return slices.ContainsFunc(o.Spec.Tailnets, func(t gatewayv1alpha1.GatewayTailnet) bool { return t.SplitDNS != nil })
+}
+
 // reported is what a report tells of routes.
-func reported(of []*route, permitted func(index.RouteKey, index.BackendRef) bool) []tailnetv1alpha1.ReportedRoute {
+func reported(of []*route, permitted func(index.RouteKey, index.BackendRef) bool, hosts bool) []tailnetv1alpha1.ReportedRoute {
 	var out []tailnetv1alpha1.ReportedRoute
 	for _, r := range of[:min(len(of), maxRoutes)] {
 		to := tailnetv1alpha1.ReportedRoute{Kind: r.kind, Namespace: r.Key.Namespace, Name: r.Key.Name}
@@ -136,6 +172,10 @@ func reported(of []*route, permitted func(index.RouteKey, index.BackendRef) bool
 		slices.Sort(to.Ports)
 		to.Ports = slices.Compact(to.Ports)
 		to.Ports = to.Ports[:min(len(to.Ports), maxPorts)]
+		if hosts {
+			to.Hostnames = r.hostnames()
+			to.Hostnames = to.Hostnames[:min(len(to.Hostnames), maxHosts)]
+		}
 		for _, b := range r.backends(permitted) {
 			to.Backends = append(to.Backends, tailnetv1alpha1.ReportedBackend{Namespace: b.Namespace, Name: b.Name, Port: b.Port})
 		}

@@ -116,6 +116,56 @@ func TestReported(t *testing.T) {
 	}
 }
 
+func TestReportedHostnames(t *testing.T) {
+	const resolving = `
+apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleGateway
+metadata: {name: web}
+spec:
+  gatewayRef: {name: web}
+  tailnets: [{name: corp, splitDNS: {}}]
+`
+	const listeners = `
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: web}
+spec:
+  gatewayClassName: envoy
+  listeners:
+  - {name: any, port: 80, protocol: HTTP}
+  - {name: wild, port: 443, protocol: HTTPS, hostname: "*.example.com"}
+  - {name: deep, port: 8443, protocol: HTTPS, hostname: "*.shop.example.com"}
+  - {name: one, port: 9443, protocol: HTTPS, hostname: One.example.com}
+  - {name: tls, port: 10443, protocol: TLS, hostname: "*.tls.example.com"}
+`
+	cases := map[string]struct {
+		reason string
+		object string
+		route  string
+		want   []string
+	}{
+		"NotAskedFor": {reason: "A report does not tell of hostnames that nobody resolves.", object: tailscaleGateway, route: routeTo("HTTPRoute", "shop", "app", "{name: web}", "True", "hostnames: [a.example.com]")},
+		"Own":         {reason: "A route has its own hostnames, in lower case and once each.", object: resolving, route: routeTo("HTTPRoute", "shop", "app", "{name: web}", "True", "hostnames: [b.example.com, a.example.com]"), want: []string{"a.example.com", "b.example.com"}},
+		"Listeners":   {reason: "A route without hostnames has those of its listeners.", object: resolving, route: routeTo("HTTPRoute", "shop", "app", "{name: web}", "True", ""), want: []string{"*.example.com", "*.shop.example.com", "one.example.com"}},
+		"Any":         {reason: "A route that answers for any hostname has none.", object: resolving, route: routeTo("HTTPRoute", "shop", "app", "{name: web, sectionName: any}", "True", "")},
+		"Narrower":    {reason: "Of two patterns the one that says more counts.", object: resolving, route: routeTo("HTTPRoute", "shop", "app", "{name: web, sectionName: one}", "True", `hostnames: ["*.example.com"]`), want: []string{"one.example.com"}},
+		"BothWild":    {reason: "So it is with two wildcards.", object: resolving, route: routeTo("HTTPRoute", "shop", "app", "{name: web, sectionName: deep}", "True", `hostnames: ["*.example.com"]`), want: []string{"*.shop.example.com"}},
+		"Beside":      {reason: "What the listener does not take is not answered for.", object: resolving, route: routeTo("HTTPRoute", "shop", "app", "{name: web, sectionName: deep}", "True", "hostnames: [a.shop.example.com, a.example.com]"), want: []string{"a.shop.example.com"}},
+		"TLS":         {reason: "TLSRoutes have hostnames, too.", object: resolving, route: routeTo("TLSRoute", "shop", "app", "{name: web}", "True", "hostnames: [a.tls.example.com]"), want: []string{"a.tls.example.com"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := plan(inputOf(t, objects(t, tc.object, listeners, tc.route)...)).report.Routes
+			if len(got) != 1 {
+				t.Fatalf("\n%s\nplan(...): want one route, got %v", tc.reason, got)
+			}
+			if diff := cmp.Diff(tc.want, got[0].Hostnames); diff != "" {
+				t.Errorf("\n%s\nplan(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 // TestReportedOfOurs shows that what the extension made is no route of people's.
 func TestReportedOfOurs(t *testing.T) {
 	for _, label := range []string{index.AnchorLabel, meta.LabelGenerated} {
