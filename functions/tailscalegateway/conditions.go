@@ -19,7 +19,7 @@ import (
 // optionalTypes are of what a spec need not ask for.
 var optionalTypes = []xpv2.ConditionType{ //nolint:gochecknoglobals // A constant list.
 	meta.TypeTailnetsValid, meta.TypeEndpointsReady, meta.TypeGatewayVIPReady, meta.TypeServicesReady,
-	meta.TypeRoutesReady, meta.TypeExtensionServerReady,
+	meta.TypeRoutesReady, meta.TypeSplitDNSReady, meta.TypeExtensionServerReady,
 }
 
 // setConditions of what is asked for. One that was set before, for what is not any
@@ -45,6 +45,7 @@ func (s *share) condition(t xpv2.ConditionType) compose.Condition {
 		meta.TypeGatewayVIPReady:      s.gatewayVIPReady,
 		meta.TypeServicesReady:        s.servicesReady,
 		meta.TypeRoutesReady:          s.routesReady,
+		meta.TypeSplitDNSReady:        s.splitDNSReady,
 		meta.TypeExtensionServerReady: s.extensionServerReady,
 	}
 	c := conditions[t]()
@@ -209,6 +210,9 @@ func (s *share) withoutReport() string {
 	}
 	if s.generates() {
 		out = append(out, "no route is generated")
+	}
+	if s.resolves() {
+		out = append(out, "no hostname of a route resolves")
 	}
 	return strings.Join(out, " and ")
 }

@@ -136,6 +136,9 @@ func run(r *compose.Run, extensionImage string) error {
 	if err := s.desireServices(r); err != nil {
 		return err
 	}
+	if err := s.desireResolvers(r); err != nil {
+		return err
+	}
 	return s.desireExtension(r)
 }
 

@@ -171,6 +171,9 @@ func (s *share) composeEndpoints(p *proxies) *gatewayv1alpha1.TailscaleEndpoints
 		discover(&e.Spec, t.ServiceDiscovery)
 		s.excludeItself(t, e.Spec.AutoDiscovery)
 	}
+	if p.direction == gatewayv1alpha1.ConnectionTypeIngress && t.SplitDNS != nil {
+		e.Spec.DNS = &gatewayv1alpha1.EndpointsDNS{ZoneRef: gatewayv1alpha1.ZoneRef{Name: s.zoneName(t)}}
+	}
 	return e
 }
 

@@ -40,8 +40,13 @@ func (s *share) routeServices(t *tailnet) []*service {
 	return out
 }
 
+// routeTarget is what a service of a route leads to.
+func routeTarget(r tailnetv1alpha1.ReportedRoute) string {
+	return r.Kind + "/" + r.Namespace + "/" + r.Name
+}
+
 func (s *share) routeService(t *tailnet, r tailnetv1alpha1.ReportedRoute) *service {
-	v := &service{tailnet: t, target: r.Kind + "/" + r.Namespace + "/" + r.Name}
+	v := &service{tailnet: t, target: routeTarget(r)}
 	v.parts = []string{"route-" + r.Name, r.Namespace}
 	if r.Kind == kindUDPRoute {
 		v.omitted = "A Tailscale Service has no ports of UDP; reach the route's backends by proxies with Kernel networking"

@@ -49,6 +49,9 @@ type share struct {
 
 	// services that are wanted: those of the Gateway, of routes, and of backends.
 	services []*service
+
+	// resolvers of tailnets that are to resolve hostnames.
+	resolvers []*resolver
 }
 
 // A tailnet is one that a Gateway is joined to.
@@ -132,7 +135,7 @@ func (s *share) generates() bool {
 // needsReport tells whether the extension must say which routes there are, or how it
 // does itself.
 func (s *share) needsReport() bool {
-	return s.servesRoutes() || s.generates() || s.xr.Spec.ExtensionServer != nil && len(s.tailnets) > 0
+	return s.servesRoutes() || s.generates() || s.resolves() && !s.step || s.xr.Spec.ExtensionServer != nil && len(s.tailnets) > 0
 }
 
 // servesRoutes tells whether routes, or what is behind them, have services.
@@ -203,7 +206,7 @@ func (s *share) plan(r *compose.Run) error {
 		t.shared, t.mistake = s.shareListeners(t.Listeners)
 	}
 	s.planServices(observed)
-	return nil
+	return s.planResolvers(r)
 }
 
 // conditionTypes of this share. Those of what is not asked for are left out.
@@ -223,6 +226,9 @@ func (s *share) conditionTypes() []xpv2.ConditionType {
 	}
 	if s.generates() {
 		out = append(out, meta.TypeRoutesReady)
+	}
+	if s.resolves() {
+		out = append(out, meta.TypeSplitDNSReady)
 	}
 	if s.needsReport() || s.xr.Spec.ExtensionServer != nil {
 		out = append(out, meta.TypeExtensionServerReady)

@@ -31,6 +31,10 @@ func (s *share) status() gatewayv1alpha1.TailscaleGatewayStatus {
 	for _, t := range s.tailnets {
 		out.TailnetStatus = append(out.TailnetStatus, t.status())
 	}
+	for _, v := range s.resolvers {
+		i := slices.Index(s.tailnets, v.tailnet)
+		out.TailnetStatus[i].SplitDNS = v.status()
+	}
 	out.DependencyStatus = s.dependencies()
 	if s.report == nil {
 		return out

@@ -25,6 +25,10 @@ const (
 	// TypeRoutesReady tells whether all generated routes answer.
 	TypeRoutesReady xpv2.ConditionType = "RoutesReady"
 
+	// TypeSplitDNSReady tells whether all hostnames resolve in the tailnets that are to
+	// resolve them.
+	TypeSplitDNSReady xpv2.ConditionType = "SplitDNSReady"
+
 	// TypeExtensionServerReady tells whether an extension reports of the Gateway.
 	TypeExtensionServerReady xpv2.ConditionType = "ExtensionServerReady"
 )
@@ -64,6 +68,22 @@ const (
 
 	// ReasonRouteRefused means that the Gateway does not take a route.
 	ReasonRouteRefused xpv2.ConditionReason = "RouteRefused"
+)
+
+// Reasons of SplitDNSReady.
+const (
+	ReasonHostnamesResolve xpv2.ConditionReason = "HostnamesResolve"
+	ReasonSplitDNSCreating xpv2.ConditionReason = "SplitDNSCreating"
+
+	// ReasonSplitDNSError means that there is something for the user to mend.
+	ReasonSplitDNSError xpv2.ConditionReason = "SplitDNSError"
+
+	// ReasonHostnamesNotCovered means that a hostname needs a domain of the spec to be
+	// resolved.
+	ReasonHostnamesNotCovered xpv2.ConditionReason = "HostnamesNotCovered"
+
+	// ReasonTooManyHostnames means that there are more than can be resolved.
+	ReasonTooManyHostnames xpv2.ConditionReason = "TooManyHostnames"
 )
 
 // Reasons of ExtensionServerReady.

@@ -1,0 +1,439 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/zone"
+)
+
+const (
+	// prefixZone and prefixSplitDNS start the resource names of a zone's ConfigMap and
+	// of the SplitDNS. The name of a tailnet follows.
+	prefixZone     = "zone-"
+	prefixSplitDNS = "splitdns-"
+
+	// suffixDNS ends the names of both.
+	suffixDNS = "dns"
+
+	// maxDomains is how many a SplitDNS has.
+	maxDomains = 256
+
+	// maxNames is how many a zone has: a ConfigMap has room for them.
+	maxNames = 4096
+
+	// maxNameservers are named: devices ask all of them at once.
+	maxNameservers = 8
+
+	// suffixTailnet ends names that tailnets resolve by themselves.
+	suffixTailnet = ".ts.net"
+)
+
+// A resolver is what of a Gateway one tailnet resolves.
+type resolver struct {
+	tailnet *tailnet
+
+	// name of the ConfigMap, and of the SplitDNS.
+	name string
+
+	// zone that the proxies answer by.
+	zone zone.Zone
+
+	// nameservers are the proxies' addresses in the tailnet, as far as they are known.
+	nameservers []string
+
+	// unknown tells that it is not known what to resolve: what was observed stays.
+	unknown bool
+
+	// uncovered are hostnames that cannot be resolved, for want of a domain.
+	uncovered []string
+
+	// full tells that there are more domains, or names, than there can be.
+	full bool
+
+	// waiting tells that a hostname has no address yet.
+	waiting bool
+
+	// observed ConfigMap and SplitDNS. Nil when there are none.
+	config *corev1.ConfigMap
+	split  *tailnetv1alpha1.SplitDNS
+}
+
+// resolves tells whether any tailnet is to resolve hostnames. Without ingress there is
+// nothing to resolve them to.
+func (s *share) resolves() bool {
+	return s.ingress() && slices.ContainsFunc(s.tailnets, func(t *tailnet) bool { return t.SplitDNS != nil })
+}
+
+// planResolvers of tailnets that ask for it.
+func (s *share) planResolvers(r *compose.Run) error {
+	for _, t := range s.tailnets {
+		if t.SplitDNS == nil || t.ingress == nil {
+			continue
+		}
+		v := &resolver{tailnet: t, name: s.zoneName(t), unknown: s.found == nil || s.report == nil && !s.step}
+		c, d := &corev1.ConfigMap{}, &tailnetv1alpha1.SplitDNS{}
+		ok, err := r.Observed(v.zoneKey(), c)
+		if err != nil {
+			return err
+		}
+		if ok {
+			v.config = c
+		}
+		if ok, err = r.Observed(v.splitKey(), d); err != nil {
+			return err
+		}
+		if ok {
+			v.split = d
+		}
+		v.nameservers = t.ingress.nameservers()
+		if !v.unknown {
+			v.plan(s.hostnames(t))
+		}
+		s.resolvers = append(s.resolvers, v)
+	}
+	return nil
+}
+
+func (s *share) zoneName(t *tailnet) string {
+	return compose.ChildName(s.owner.Name, t.Name, suffixDNS)
+}
+
+func (v *resolver) zoneKey() string { return prefixZone + v.tailnet.Name }
+
+func (v *resolver) splitKey() string { return prefixSplitDNS + v.tailnet.Name }
+
+// nameservers are the addresses of devices: of each the first, IPv4. Whether one is
+// online matters only where there are more than are named: devices take the first answer
+// of any, and each change is a write.
+func (p *proxies) nameservers() []string {
+	if p.observed == nil || p.moving() {
+		return nil
+	}
+	var online, offline []string
+	for _, d := range p.observed.Status.Devices {
+		a := d.TailscaleIP
+		if len(d.Addresses) > 0 {
+			a = cmp.Or(a, d.Addresses[0])
+		}
+		switch {
+		case a == "":
+		case d.Online || len(p.observed.Status.Devices) <= maxNameservers:
+			online = append(online, a)
+		default:
+			offline = append(offline, a)
+		}
+	}
+	out := append(online, offline...)
+	out = out[:min(len(out), maxNameservers)]
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// hostnames that a tailnet is to resolve, and the services that answer for each.
+func (s *share) hostnames(t *tailnet) map[string][]*service {
+	out := map[string][]*service{}
+	add := func(v *service, hosts ...string) {
+		for _, h := range hosts {
+			if h = strings.ToLower(h); h != "" && !strings.HasSuffix(h, suffixTailnet) {
+				out[h] = append(out[h], v)
+			}
+		}
+	}
+	routes := map[string][]string{}
+	if s.report != nil {
+		for _, r := range s.report.Routes {
+			routes[routeTarget(r)] = r.Hostnames
+		}
+	}
+	for _, v := range s.services {
+		switch {
+		case v.tailnet != t || !v.wanted():
+		case v.isGateway():
+			add(v, s.gatewayHosts(t)...)
+		default:
+			add(v, routes[v.target]...)
+		}
+	}
+	return out
+}
+
+// gatewayHosts are hostnames for which the Gateway's own service answers: those of
+// routes, and of listeners. A listener's wildcard says nothing where routes are known.
+func (s *share) gatewayHosts(t *tailnet) []string {
+	var out []string
+	shared := func(port int32) bool {
+		return slices.ContainsFunc(t.shared, func(l sharedListener) bool { return l.port == port })
+	}
+	if s.found != nil {
+		for _, l := range s.found.Listeners {
+			if shared(l.Port) && (s.report == nil || !zone.IsWildcard(l.Hostname)) {
+				out = append(out, l.Hostname)
+			}
+		}
+	}
+	if s.report == nil {
+		return out
+	}
+	for _, r := range s.report.Routes {
+		if slices.ContainsFunc(r.Ports, shared) {
+			out = append(out, r.Hostnames...)
+		}
+	}
+	for _, g := range s.report.GeneratedRoutes {
+		if g.Tailnet == t.Name && g.Direction == tailnetv1alpha1.DirectionIngress && g.Name != "" {
+			out = append(out, g.Hostname)
+		}
+	}
+	return out
+}
+
+// plan the zone. A hostname comes once its service has an address.
+func (v *resolver) plan(hosts map[string][]*service) {
+	var domains []string
+	for _, d := range v.tailnet.SplitDNS.Domains {
+		domains = append(domains, string(d))
+	}
+	for _, h := range slices.Sorted(maps.Keys(hosts)) {
+		addresses := addressesOf(hosts[h])
+		switch {
+		case len(v.tailnet.SplitDNS.Domains) > 0:
+			if !slices.ContainsFunc(domains, func(d string) bool { return zone.Covers(d, h) }) {
+				v.uncovered = append(v.uncovered, h)
+				continue
+			}
+		case zone.IsWildcard(h):
+			v.uncovered = append(v.uncovered, h)
+			continue
+		case len(addresses) > 0:
+			domains = append(domains, h)
+		}
+		if len(addresses) == 0 {
+			v.waiting = true
+			continue
+		}
+		v.zone.Names = append(v.zone.Names, zone.Name{Name: h, Addresses: addresses})
+	}
+	slices.Sort(domains)
+	v.full = len(domains) > maxDomains || len(v.zone.Names) > maxNames
+	v.zone.Names = v.zone.Names[:min(len(v.zone.Names), maxNames)]
+	shared := v.sharedDomains()
+	for _, d := range domains[:min(len(domains), maxDomains)] {
+		v.zone.Domains = append(v.zone.Domains, zone.Domain{Name: d, Shared: shared[d]})
+	}
+}
+
+// addressesOf the service that has the most ports: each leads to the same Gateway.
+func addressesOf(of []*service) []netip.Addr {
+	var best *service
+	for _, v := range of {
+		if v.observed == nil || v.observed.Status.VIPServiceStatus == nil || len(v.observed.Status.VIPServiceStatus.Addresses) == 0 {
+			continue
+		}
+		if best == nil || len(v.backends) > len(best.backends) {
+			best = v
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	var out []netip.Addr
+	for _, a := range best.observed.Status.VIPServiceStatus.Addresses {
+		if ip, err := netip.ParseAddr(a); err == nil {
+			out = append(out, ip)
+		}
+	}
+	return out
+}
+
+// sharedDomains are those for which others answer, too: another Gateway, or another
+// cluster's. While the SplitDNS changes, its status may tell of our own old nameservers.
+func (v *resolver) sharedDomains() map[string]bool {
+	out := map[string]bool{}
+	if v.split == nil {
+		return out
+	}
+	c := v.split.GetCondition(xpv2.TypeSynced)
+	if c.Status != corev1.ConditionTrue || c.ObservedGeneration != v.split.GetGeneration() {
+		for _, d := range v.observedZone().Domains {
+			out[d.Name] = d.Shared
+		}
+		return out
+	}
+	for _, d := range v.split.Status.AtProvider.Domains {
+		out[d.Domain] = slices.ContainsFunc(d.Nameservers, func(a string) bool {
+			return !slices.Contains(v.split.Spec.ForProvider.Nameservers, a)
+		})
+	}
+	return out
+}
+
+// observedZone is empty if there is none that can be read.
+func (v *resolver) observedZone() zone.Zone {
+	if v.config == nil {
+		return zone.Zone{}
+	}
+	z, err := zone.Decode(v.config.Data[zone.ConfigMapKey])
+	if err != nil {
+		return zone.Zone{}
+	}
+	return z
+}
+
+// ready tells whether the tailnet has the domains.
+func (v *resolver) ready() bool {
+	return v.split != nil && resource.IsConditionTrue(v.split.GetCondition(xpv2.TypeReady))
+}
+
+// settled tells whether nothing is to come any more. Without hostnames there is nothing
+// to tell the tailnet.
+func (v *resolver) settled() bool {
+	return v.ready() || !v.unknown && !v.waiting && len(v.zone.Domains) == 0
+}
+
+// problem is something for the user to mend. Empty if there is nothing.
+func (v *resolver) problem() string {
+	if v.split == nil {
+		return ""
+	}
+	for _, t := range []xpv2.ConditionType{xpv2.TypeReady, xpv2.TypeSynced} {
+		if c := v.split.GetCondition(t); c.Status == corev1.ConditionFalse && c.Message != "" {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+// desireResolvers that are wanted. The tailnet is told of the proxies once there are
+// some, and once they have something to answer.
+func (s *share) desireResolvers(r *compose.Run) error {
+	for _, v := range s.resolvers {
+		c, err := s.composeZone(v)
+		if err != nil {
+			return err
+		}
+		if err := r.Desire(v.zoneKey(), c, true); err != nil {
+			return err
+		}
+		if !v.settled() {
+			r.NotReady()
+			r.LookAgain()
+		}
+		d := s.composeSplitDNS(v)
+		if d == nil {
+			continue
+		}
+		if err := r.Desire(v.splitKey(), d, v.ready()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *share) composeZone(v *resolver) (*corev1.ConfigMap, error) {
+	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v.name, Namespace: s.owner.Namespace, Labels: s.labels(v.tailnet)}}
+	if v.unknown && v.config != nil {
+		c.Data = v.config.Data
+		return c, nil
+	}
+	z, err := v.zone.Encode()
+	c.Data = map[string]string{zone.ConfigMapKey: z}
+	return c, err
+}
+
+// composeSplitDNS is nil while there is nothing to tell the tailnet.
+func (s *share) composeSplitDNS(v *resolver) *tailnetv1alpha1.SplitDNS {
+	d := &tailnetv1alpha1.SplitDNS{ObjectMeta: metav1.ObjectMeta{Name: v.name, Namespace: s.owner.Namespace, Labels: s.labels(v.tailnet)}}
+	d.SetProviderConfigReference(compose.ProviderConfigRef(v.tailnet.ref))
+	if v.split != nil {
+		d.Spec.ForProvider = v.split.Spec.ForProvider
+	}
+	if len(v.nameservers) > 0 {
+		d.Spec.ForProvider.Nameservers = v.nameservers
+	}
+	if !v.unknown && (v.split != nil || len(v.zone.Names) > 0 || !v.waiting) {
+		d.Spec.ForProvider.Domains = v.domains()
+	}
+	if len(d.Spec.ForProvider.Domains) == 0 || len(d.Spec.ForProvider.Nameservers) == 0 {
+		return nil
+	}
+	return d
+}
+
+func (v *resolver) domains() []string {
+	out := make([]string, len(v.zone.Domains))
+	for i, d := range v.zone.Domains {
+		out[i] = d.Name
+	}
+	return out
+}
+
+// status of what is resolved. Nil until the tailnet has been told.
+func (v *resolver) status() *gatewayv1alpha1.GatewaySplitDNSStatus {
+	if !v.ready() {
+		return nil
+	}
+	p := v.split.Spec.ForProvider
+	return &gatewayv1alpha1.GatewaySplitDNSStatus{Domains: p.Domains, Nameservers: p.Nameservers}
+}
+
+// splitDNSReady is True if all hostnames resolve. What a person must mend is told before
+// what comes by itself.
+func (s *share) splitDNSReady() compose.Condition {
+	c := compose.Condition{Status: compose.False}
+	for _, v := range s.resolvers {
+		if m := v.problem(); m != "" {
+			c.Reason, c.Message = meta.ReasonSplitDNSError, fmt.Sprintf("SplitDNS %s: %s", v.name, m)
+			return c
+		}
+	}
+	for _, v := range s.resolvers {
+		if v.full {
+			c.Reason = meta.ReasonTooManyHostnames
+			c.Message = fmt.Sprintf("More than %d domains or %d hostnames in tailnet %q; name parent domains in splitDNS.domains, or split the routes over several Gateways", maxDomains, maxNames, v.tailnet.ref)
+			return c
+		}
+		if len(v.uncovered) > 0 {
+			c.Reason, c.Message = meta.ReasonHostnamesNotCovered, v.notCovered()
+			return c
+		}
+	}
+	for _, v := range s.resolvers {
+		if !v.settled() {
+			c.Reason, c.Message = meta.ReasonSplitDNSCreating, "Waiting for proxies that answer, and for Tailscale to send devices to them"
+			return c
+		}
+	}
+	return compose.Condition{Status: compose.True, Reason: meta.ReasonHostnamesResolve, Message: "Devices of the tailnets ask proxies for all hostnames"}
+}
+
+// notCovered names the first hostname that cannot be resolved, and how many more there
+// are.
+func (v *resolver) notCovered() string {
+	h := v.uncovered[0]
+	m := fmt.Sprintf("%s does not resolve in tailnet %q: name its domain in splitDNS.domains", h, v.tailnet.ref)
+	if len(v.tailnet.SplitDNS.Domains) == 0 {
+		m = fmt.Sprintf("%s does not resolve in tailnet %q: a wildcard needs its parent domain in splitDNS.domains, with which the tailnet asks the proxies for all names below", h, v.tailnet.ref)
+	}
+	if n := len(v.uncovered) - 1; n > 0 {
+		m += fmt.Sprintf(" (and %d more)", n)
+	}
+	return m
+}
