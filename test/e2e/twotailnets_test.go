@@ -50,6 +50,7 @@ func TestTwoTailnets(t *testing.T) {
 			{"JoinsTwoTailnets", joinsTwoTailnets},
 			{"HasOwnPatterns", hasOwnPatterns},
 			{"SharesRoutes", sharesRoutes},
+			{"ResolvesHostnames", resolvesHostnames},
 		} {
 			t.Run(way.name, func(t *testing.T) {
 				t.Parallel()

@@ -46,7 +46,7 @@ func servesManyWays(t *testing.T) {
 
 // ourKinds are the namespaced kinds of what we make and of what people make of us.
 const ourKinds = "tailscaleproxygroups,tailscaleendpoints,tailscaleservices,tailscalegateways," +
-	"machinesets,machines,vipservices,discoveries,serviceattachments,proxysets," +
+	"machinesets,machines,vipservices,splitdns,discoveries,serviceattachments,proxysets," +
 	"statefulsets,pods,secrets,services,configmaps,serviceaccounts,roles,rolebindings,poddisruptionbudgets,networkpolicies"
 
 // goneFrom waits until nothing is left, in a namespace and in the tailnet, that has

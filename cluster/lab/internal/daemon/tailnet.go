@@ -184,9 +184,10 @@ func (d *Daemon) enableRoutes(ctx context.Context, t plan.Tailnet, name string, 
 	return errors.Errorf("cannot find the device of tailnet client %q", name)
 }
 
-// writeClient writes the configuration that makes a tailscaled join.
+// writeClient writes the configuration that makes a tailscaled join. It takes the
+// tailnet's DNS, as people's do; in userspace mode that changes nothing of the machine.
 func writeClient(p host.Paths, t plan.Tailnet, name, key string, routes []string) error {
-	cfg := ipn.ConfigVAlpha{Version: "alpha0", Locked: "false", ServerURL: &t.URL, AuthKey: &key, Hostname: &name, AcceptDNS: "false"}
+	cfg := ipn.ConfigVAlpha{Version: "alpha0", Locked: "false", ServerURL: &t.URL, AuthKey: &key, Hostname: &name, AcceptDNS: "true"}
 	for _, r := range routes {
 		prefix, err := netip.ParsePrefix(r)
 		if err != nil {

@@ -1,0 +1,173 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e && tailnets
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	// namedExample has a Gateway with hostnames, and a tailnet that resolves them.
+	namedExample = "examples/gateway-split-dns.yaml"
+	named        = "named"
+	namedDomain  = "shop.example.com"
+)
+
+// namedRoute is one more route of the Gateway, with a hostname of its own.
+const namedRoute = `apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: named-more, namespace: quickstart}
+spec:
+  parentRefs: [{name: ` + named + `}]
+  hostnames: [more.` + namedDomain + `]
+  rules:
+  - backendRefs: [{name: web, port: 80}]
+`
+
+// resolvesHostnames has clients of the tailnet reach routes by their own hostnames.
+func resolvesHostnames(t *testing.T) {
+	for _, step := range []struct {
+		name string
+		run  func(*testing.T)
+	}{
+		{"Answers", answersByHostname},
+		{"FollowsRoutes", followsRoutesByHostname},
+		{"KeepsOthers", keepsNameserversOfOthers},
+		{"OutlivesProxy", outlivesProxyByHostname},
+		{"LeavesNothing", leavesNothingByHostname},
+	} {
+		if !t.Run(step.name, step.run) {
+			return
+		}
+	}
+}
+
+// resolved is what a client of the tailnet is told of a name: addresses, or why there
+// are none.
+func resolved(t *testing.T, name, kind string) string {
+	t.Helper()
+	out, err := labOutput(t, "tailscale", "dns", "query", "--json", name, kind)
+	if err != nil {
+		return "error: " + out
+	}
+	r := struct {
+		ResponseCode string
+		Answers      []struct{ Body string }
+	}{}
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		return "error: " + out
+	}
+	said := []string{r.ResponseCode}
+	for _, a := range r.Answers {
+		said = append(said, a.Body)
+	}
+	return strings.Join(said, " ")
+}
+
+// answersByHostname asks for a route by its hostname, and by one that a wildcard stands
+// for.
+func answersByHostname(t *testing.T) {
+	// The client is there before the tailnet has the domain.
+	labCommand(t, "tailnet-client", "client")
+	kubectl(t, "apply", "-f", namedExample)
+	for _, host := range []string{"app." + namedDomain, "any.preview." + namedDomain} {
+		took := answeredAt(t, "http://"+host+"/", "web", patience)
+		t.Logf("%s answered after %s", host, took.Round(100*time.Millisecond))
+	}
+	conditionOf(t, "tailscalegateways", named, "SplitDNSReady", "True", "HostnamesResolve", patience)
+	conditionOf(t, "tailscalegateways", named, "Ready", "True", "Available", patience)
+
+	addresses := strings.Fields(jsonpath(t, "tailscalegateways", named, "{.status.services[0].addresses[*]}"))
+	if len(addresses) == 0 {
+		t.Fatal("the Gateway's service has no address")
+	}
+	for name, want := range map[string]string{
+		"app." + namedDomain: "RCodeSuccess " + addresses[0],
+		"no." + namedDomain:  "RCodeNameError",
+		namedDomain:          "RCodeSuccess",
+	} {
+		if got := resolved(t, name, "A"); got != want {
+			t.Errorf("%s resolves to %q, want %q", name, got, want)
+		}
+	}
+}
+
+// followsRoutesByHostname has clients resolve the hostname of a route that comes, and
+// not any more when it goes.
+func followsRoutesByHostname(t *testing.T) {
+	host := "more." + namedDomain
+	if got := resolved(t, host, "A"); got != "RCodeNameError" {
+		t.Errorf("%s resolves to %q before there is a route", host, got)
+	}
+	apply(t, namedRoute)
+	took := answeredAt(t, "http://"+host+"/", "web", patience)
+	t.Logf("an added hostname answers after %s", took.Round(100*time.Millisecond))
+	kubectl(t, "delete", "httproute", "named-more", "-n", namespace)
+	took = eventually(t, patience, host+" is gone", func() string {
+		if got := resolved(t, host, "A"); got != "RCodeNameError" {
+			return "it resolves to " + got
+		}
+		return ""
+	})
+	t.Logf("a removed hostname is gone after %s", took.Round(100*time.Millisecond))
+}
+
+// keepsNameserversOfOthers has somebody else answer for the domain, too.
+func keepsNameserversOfOthers(t *testing.T) {
+	const other = "100.127.0.53"
+	ours := nameserversOf(t, namedDomain)
+	if _, err := tailnetClient(t).DNS().UpdateSplitDNS(t.Context(), map[string][]string{namedDomain: append([]string{other}, ours...)}); err != nil {
+		t.Fatalf("cannot add a nameserver: %v", err)
+	}
+	eventually(t, patience, "names that others may know are left to them", func() string {
+		if got := resolved(t, "no."+namedDomain, "A"); got == "RCodeNameError" {
+			return "they do not exist"
+		}
+		return ""
+	})
+	if got := nameserversOf(t, namedDomain); !slices.Contains(got, other) {
+		t.Errorf("somebody else's nameserver is gone: %v", got)
+	}
+	answeredAt(t, "http://app."+namedDomain+"/", "web", patience)
+}
+
+// nameserversOf a domain in the tailnet.
+func nameserversOf(t *testing.T, domain string) []string {
+	t.Helper()
+	all, err := tailnetClient(t).DNS().SplitDNS(t.Context())
+	if err != nil {
+		t.Fatalf("cannot read split DNS: %v", err)
+	}
+	return all[domain]
+}
+
+// outlivesProxyByHostname replaces the proxy that resolves.
+func outlivesProxyByHostname(t *testing.T) {
+	pod := strings.TrimSpace(kubectl(t, "get", "pods", "-n", namespace, "-l", "gateway.tailscale.com/endpoints="+named+"-quickstart", "-o=name"))
+	kubectl(t, "delete", pod, "-n", namespace, "--timeout=3m")
+	kubectl(t, "wait", pod, "-n", namespace, "--for=condition=Ready", "--timeout=3m")
+	took := answeredAt(t, "http://app."+namedDomain+"/", "web", patience)
+	t.Logf("it answers %s after the proxy is back", took.Round(100*time.Millisecond))
+}
+
+func leavesNothingByHostname(t *testing.T) {
+	kubectl(t, "delete", "-f", namedExample, "--timeout=3m")
+	goneFrom(t, namespace, named)
+	eventually(t, patience, "only others' nameservers are left", func() string {
+		if got := nameserversOf(t, namedDomain); len(got) != 1 {
+			return fmt.Sprint(got)
+		}
+		return ""
+	})
+	if _, err := tailnetClient(t).DNS().UpdateSplitDNS(t.Context(), map[string][]string{namedDomain: nil}); err != nil {
+		t.Errorf("cannot remove a nameserver: %v", err)
+	}
+}
