@@ -144,6 +144,15 @@ func TestTailscaleEndpointsSchemaEgress(t *testing.T) {
 			spec:   `autoDiscovery: {names: ["*"]}`,
 			want:   []string{"autoDiscovery needs proxy.connectionType egress or bidirectional"},
 		},
+		"DNS": {
+			reason: "Ingress proxies resolve names",
+			spec:   `dns: {zoneRef: {name: zone}}`,
+		},
+		"DNSWithoutIngress": {
+			reason: "Egress proxies do not",
+			spec:   egress + `dns: {zoneRef: {name: zone}}`,
+			want:   []string{"dns needs proxy.connectionType ingress or bidirectional"},
+		},
 		"UDP": {
 			reason: "tailscaled carries UDP by the kernel only",
 			spec:   egress + "endpoints: [{name: a, tailscaleIP: 100.64.0.1, port: 53, protocol: UDP}]",

@@ -53,6 +53,30 @@ func TestTailscaleGatewaySchema(t *testing.T) {
 			spec:   "{gatewayRef: {name: eg}, routeSharing: Listener}",
 			want:   "spec.routeSharing: Unsupported value",
 		},
+		"SplitDNS": {
+			reason: "Hostnames are resolved as they are, or below domains.",
+			spec:   "{gatewayRef: {name: eg}, tailnets: [{name: corp, splitDNS: {}}, {name: partner, splitDNS: {domains: [shop.example.com, internal]}}]}",
+		},
+		"SplitDNSNoDomain": {
+			reason: "An empty list would say nothing.",
+			spec:   "{gatewayRef: {name: eg}, tailnets: [{name: corp, splitDNS: {domains: []}}]}",
+			want:   "spec.tailnets[0].splitDNS.domains",
+		},
+		"SplitDNSWildcard": {
+			reason: "A domain has all names below it anyway.",
+			spec:   "{gatewayRef: {name: eg}, tailnets: [{name: corp, splitDNS: {domains: ['*.example.com']}}]}",
+			want:   "spec.tailnets[0].splitDNS.domains[0]",
+		},
+		"SplitDNSUpperCase": {
+			reason: "Names are the same in any case, so one is enough.",
+			spec:   "{gatewayRef: {name: eg}, tailnets: [{name: corp, splitDNS: {domains: [Example.com]}}]}",
+			want:   "spec.tailnets[0].splitDNS.domains[0]",
+		},
+		"SplitDNSTailnet": {
+			reason: "A tailnet resolves its own names.",
+			spec:   "{gatewayRef: {name: eg}, tailnets: [{name: corp, splitDNS: {domains: [tail1.ts.net]}}]}",
+			want:   "names below ts.net are the tailnet's own",
+		},
 		"TailnetTwice": {
 			reason: "A name stands for one tailnet.",
 			spec:   "{gatewayRef: {name: eg}, tailnets: [{name: corp}, {name: corp}]}",
