@@ -141,7 +141,7 @@ func (p *proxies) nameservers() []string {
 			offline = append(offline, a)
 		}
 	}
-	out := append(online, offline...)
+	out := slices.Concat(online, offline)
 	out = out[:min(len(out), maxNameservers)]
 	slices.Sort(out)
 	return slices.Compact(out)

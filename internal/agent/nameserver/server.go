@@ -149,12 +149,10 @@ func (l *listener) serve(srv *dns.Server, log logging.Logger) {
 	}
 }
 
-// close cuts open connections after a moment.
+// close once questions under way are answered: no read waits for more.
 func (l *listener) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
 	for _, srv := range l.servers {
-		_ = srv.ShutdownContext(ctx) // It fails for connections that it has to cut.
+		_ = srv.Shutdown() // It fails for one that has ended already.
 	}
 	l.wg.Wait()
 }
