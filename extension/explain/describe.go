@@ -136,7 +136,7 @@ func describeRule(s *index.Snapshot, r *index.Route, i int) Rule {
 		}
 	}
 	for _, b := range rule.Backends {
-		d := describeBackend(s, r.Key, b, total)
+		d := describeBackend(s, r, b, total)
 		if d.Cluster != "" && out.Own != "" {
 			d.Cluster = ownCluster(s, r, i, b)
 		}
@@ -144,7 +144,7 @@ func describeRule(s *index.Snapshot, r *index.Route, i int) Rule {
 	}
 	for _, b := range rule.Mirrors {
 		b.Weight = 1
-		out.Mirrors = append(out.Mirrors, describeBackend(s, r.Key, b, 1))
+		out.Mirrors = append(out.Mirrors, describeBackend(s, r, b, 1))
 	}
 	return out
 }
@@ -185,7 +185,7 @@ func ownCluster(s *index.Snapshot, r *index.Route, i int, b index.BackendRef) st
 	return r.Key.ClusterName(i)
 }
 
-func describeBackend(s *index.Snapshot, k index.RouteKey, b index.BackendRef, total uint64) Backend {
+func describeBackend(s *index.Snapshot, r *index.Route, b index.BackendRef, total uint64) Backend {
 	kind := map[index.BackendKind]string{
 		index.BackendService: "Service", index.BackendServices: "TailscaleServices", index.BackendEndpoints: "TailscaleEndpoints",
 	}[b.Kind]
@@ -196,16 +196,17 @@ func describeBackend(s *index.Snapshot, k index.RouteKey, b index.BackendRef, to
 	if !b.Ours() {
 		return out
 	}
-	key := b.Target(k.Kind)
+	key := b.Target(r.Key.Kind)
 	out.Cluster = key.ClusterName()
 	t := s.Target(key)
 	switch {
-	case !s.Permitted(k, b):
+	case !s.Permitted(r.Key, b):
 		out.Problem = fmt.Sprintf("No ReferenceGrant in namespace %s lets the route name it; L4 routes can name only what is in their own namespace", b.Namespace)
 	case t == nil:
 		out.Problem = "It is not known yet"
 	default:
 		describeTarget(&out, t)
+		out.Problem = cmp.Or(out.Problem, s.Withheld(r, t))
 	}
 	return out
 }

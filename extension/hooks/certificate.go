@@ -12,10 +12,15 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
+
+// presentingPrefix is what the names of clusters begin with that present the certificate of
+// a policy's rule.
+const presentingPrefix = policyPrefix + "client-certificate/"
 
 // present a rule's certificate to the backends of its route. Without it nothing is sent
 // to them: such a share of the requests is answered 503.
@@ -41,7 +46,7 @@ func (e *enforcer) present(r *routev3.Route, c *index.ClientCertificate) {
 
 // presenting is the cluster in place of another one which presents the certificate.
 func (e *enforcer) presenting(cluster string, c *index.ClientCertificate) string {
-	name := policyPrefix + "client-certificate/" + c.Secret.String() + "/" + strings.TrimPrefix(cluster, index.OursPrefix)
+	name := presentingPrefix + c.Secret.String() + "/" + strings.TrimPrefix(cluster, index.OursPrefix)
 	if e.clusters[name] != nil {
 		return name
 	}
@@ -59,11 +64,70 @@ func (e *enforcer) presenting(cluster string, c *index.ClientCertificate) string
 	return name
 }
 
+// certify clusters of ours by the certificate of the Gateway, where no rule of a policy
+// has another one presented. If it cannot be, they get no endpoints.
+func (t *translation) certify(r Resources) Resources {
+	if !t.snapshot.HasCertificates() {
+		return r
+	}
+	c, refused := t.certificateOf(r)
+	if c == nil && !refused {
+		return r
+	}
+	var secret *tlsv3.Secret
+	if !refused {
+		secret = xds.Certificate(c.Secret, t.snapshot.KeyPair(c))
+	}
+	r.Clusters = slices.Clone(r.Clusters)
+	for i, of := range r.Clusters {
+		_, ours := t.replaced[of.GetName()]
+		if ours = ours || strings.HasPrefix(of.GetName(), index.OursPrefix); !ours || of.GetTransportSocket() == nil || strings.HasPrefix(of.GetName(), presentingPrefix) {
+			continue
+		}
+		r.Clusters[i] = t.certified(of, secret)
+	}
+	return r
+}
+
+// certified is a cluster that presents the secret. Without one it gets no requests.
+func (t *translation) certified(c *clusterv3.Cluster, secret *tlsv3.Secret) *clusterv3.Cluster {
+	if secret != nil {
+		made, err := xds.Present(c, c.GetName(), secret.GetName())
+		if err == nil && made != nil && made.ValidateAll() == nil {
+			t.secrets[secret.GetName()] = secret
+			return made
+		}
+	}
+	made, err := xds.Withhold(c)
+	if err != nil {
+		// What came as a message can be one again.
+		return &clusterv3.Cluster{Name: c.GetName()}
+	}
+	return made
+}
+
+// certificateOf the Gateway that a message is for, and whether there is one that cannot be
+// presented. Gateways that are merged have one together, or none can be told apart.
+func (t *translation) certificateOf(r Resources) (*index.ClientCertificate, bool) {
+	gateways := r.Gateways
+	if len(gateways) == 0 {
+		ns, name, _ := strings.Cut(gatewayOf(r), "/")
+		gateways = append(gateways, types.NamespacedName{Namespace: ns, Name: name})
+	}
+	c := t.snapshot.Certificate(gateways[0])
+	for _, g := range gateways[1:] {
+		if o := t.snapshot.Certificate(g); (o == nil) != (c == nil) || o != nil && o.Secret != c.Secret {
+			return nil, true
+		}
+	}
+	return c, c != nil && t.snapshot.KeyPair(c) == nil
+}
+
 // withSecrets that clusters present, by name after all others.
-func (e *enforcer) withSecrets(in []*tlsv3.Secret) []*tlsv3.Secret {
+func (t *translation) withSecrets(in []*tlsv3.Secret) []*tlsv3.Secret {
 	out := slices.DeleteFunc(slices.Clone(in), func(s *tlsv3.Secret) bool { return xds.IsCertificate(s.GetName()) })
 	first := len(out)
-	for _, s := range e.secrets {
+	for _, s := range t.secrets {
 		out = append(out, s)
 	}
 	slices.SortFunc(out[first:], func(a, b *tlsv3.Secret) int { return cmp.Compare(a.GetName(), b.GetName()) })

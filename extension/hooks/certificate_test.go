@@ -5,6 +5,7 @@ package hooks
 
 import (
 	"crypto/x509"
+	"slices"
 	"testing"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -165,4 +166,105 @@ func presented(t *testing.T, c *clusterv3.Cluster) string {
 		return n.GetName()
 	}
 	return ""
+}
+
+// TestGatewayCertificates are presented to all backends of ours that speak TLS, unless a
+// policy says another. Where they cannot be, these backends get nothing.
+func TestGatewayCertificates(t *testing.T) {
+	const (
+		web    = "tailscale/services/default/web/80/http"
+		plain  = "tailscale/services/default/plain/80/http"
+		tcp    = "tailscale/services/default/web/80/tcp"
+		with   = "tailscale/policy/client-certificate/default/client/services/default/web/80/http"
+		secret = "tailscale/client-certificate/default/gateway"
+		own    = "tailscale/client-certificate/default/client"
+	)
+	gateway := &index.ClientCertificate{Secret: nn("default", "gateway")}
+	broken := &index.ClientCertificate{Secret: nn("default", "gateway"), Problem: "expired"}
+	narrow := presents("a", "client")
+	narrow.Matches = []index.PolicyMatch{under("/x")}
+	type want struct {
+		// Presented is which secret a cluster presents, and Refused those without
+		// endpoints.
+		Presented map[string]string
+		Refused   []string
+		Secrets   []string
+	}
+	cases := map[string]struct {
+		reason       string
+		certificates map[types.NamespacedName]*index.ClientCertificate
+		gateways     []types.NamespacedName
+		want         want
+	}{
+		"None":  {reason: "Without one none should be presented but the rule's.", want: want{Presented: map[string]string{with: own}, Secrets: []string{own}}},
+		"Other": {reason: "That of another Gateway should not be.", certificates: map[types.NamespacedName]*index.ClientCertificate{nn("default", "other"): gateway}, want: want{Presented: map[string]string{with: own}, Secrets: []string{own}}},
+		"Gateway": {
+			reason:       "The Gateway's should be, and the rule's where there is one.",
+			certificates: map[types.NamespacedName]*index.ClientCertificate{nn("default", "gw"): gateway},
+			want:         want{Presented: map[string]string{web: secret, tcp: secret, with: own}, Secrets: []string{own, secret}},
+		},
+		"Problem": {
+			reason:       "Without it nothing should be sent to who speaks TLS, but what a rule presents its own for.",
+			certificates: map[types.NamespacedName]*index.ClientCertificate{nn("default", "gw"): broken},
+			want:         want{Presented: map[string]string{with: own}, Refused: []string{web, tcp}, Secrets: []string{own}},
+		},
+		"Merged": {
+			reason:       "Gateways that are merged may have one together.",
+			certificates: map[types.NamespacedName]*index.ClientCertificate{nn("default", "gw"): gateway, nn("default", "other"): gateway},
+			gateways:     []types.NamespacedName{nn("default", "gw"), nn("default", "other")},
+			want:         want{Presented: map[string]string{web: secret, tcp: secret, with: own}, Secrets: []string{own, secret}},
+		},
+		"MergedAndNot": {
+			reason:       "Where they differ it cannot be told whose requests a cluster gets.",
+			certificates: map[types.NamespacedName]*index.ClientCertificate{nn("default", "other"): gateway},
+			gateways:     []types.NamespacedName{nn("default", "gw"), nn("default", "other")},
+			want:         want{Presented: map[string]string{with: own}, Refused: []string{web, tcp}, Secrets: []string{own}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			ts := append(speakTLS(targets("web")), targets("plain")...)
+			pair := index.NewKeyPair([]byte("chain"), []byte("key"), &x509.Certificate{})
+			s := index.NewSnapshot(index.Contents{
+				Routes: []*index.Route{
+					route(index.KindHTTPRoute, "app", rule(ours(0, "web", 1), ours(1, "plain", 1))), route(index.KindTCPRoute, "app", rule(ours(0, "web", 1))),
+				},
+				Targets: ts, Policies: []*index.RoutePolicy{policy("p", toRoute(""), narrow)}, Certificates: tc.certificates,
+				KeyPairs: map[types.NamespacedName]*index.KeyPair{nn("default", "client"): pair, nn("default", "gateway"): pair},
+			})
+			in := policed()
+			in.Clusters = append(in.Clusters, egCluster("tcproute/default/app/rule/-1"))
+			in.Listeners = append(in.Listeners, egTCP("tcp", "tcproute/default/app/rule/-1"))
+			in.Gateways = tc.gateways
+			out, _ := Translate(s, testSource, in)
+			got := want{Presented: map[string]string{}}
+			for _, c := range out.Clusters {
+				if n := presented(t, c); n != "" {
+					got.Presented[c.GetName()] = n
+				}
+				if c.GetType() == clusterv3.Cluster_STATIC {
+					got.Refused = append(got.Refused, c.GetName())
+				}
+				if c.GetName() == plain && c.GetTransportSocket() != nil {
+					t.Errorf("%s\nTLS is spoken to who does not", tc.reason)
+				}
+			}
+			slices.Sort(got.Refused)
+			for _, of := range out.Secrets {
+				got.Secrets = append(got.Secrets, of.GetName())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("\n%s\nTranslate(...): -want, +got:\n%s", tc.reason, diff)
+			}
+			if err := validate(out); err != nil {
+				t.Errorf("\n%s\nTranslate(...): Envoy Gateway would refuse it: %v", tc.reason, err)
+			}
+			before, again := marshal(t, out), clone(out)
+			again.Gateways = tc.gateways
+			again, _ = Translate(s, testSource, again)
+			if diff := cmp.Diff(before, marshal(t, again)); diff != "" {
+				t.Errorf("\n%s\nTranslate(Translate(...)): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
 }

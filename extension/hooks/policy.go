@@ -14,7 +14,6 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
-	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -34,7 +33,7 @@ func (t *translation) enforce(r Resources) Resources {
 	}
 	e := &enforcer{
 		translation: t, message: r.Clusters, clusters: map[string]*clusterv3.Cluster{}, bases: map[string]*clusterv3.Cluster{},
-		secrets: map[string]*tlsv3.Secret{}, asks: map[string]bool{}, limits: map[string]bool{},
+		asks: map[string]bool{}, limits: map[string]bool{},
 	}
 	for _, c := range r.Routes {
 		for _, v := range c.GetVirtualHosts() {
@@ -44,7 +43,7 @@ func (t *translation) enforce(r Resources) Resources {
 	for _, l := range r.Listeners {
 		e.listener(l)
 	}
-	r.Clusters, r.Secrets = e.list(r.Clusters), e.withSecrets(r.Secrets)
+	r.Clusters = e.list(r.Clusters)
 	return r
 }
 
@@ -59,9 +58,6 @@ type enforcer struct {
 	// bases are the clusters of targets, by name, and clusters what is made of them and of
 	// others for rules.
 	bases, clusters map[string]*clusterv3.Cluster
-
-	// secrets that clusters present, by name.
-	secrets map[string]*tlsv3.Secret
 
 	// asks are the route configurations that ask who the client is, and limits those
 	// that limit rates.

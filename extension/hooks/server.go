@@ -98,6 +98,10 @@ func (s *Server) PostTranslateModify(ctx context.Context, req *pb.PostTranslateM
 	start := time.Now()
 	snapshot := s.snapshots.Snapshot()
 	in := Resources{Clusters: req.GetClusters(), Listeners: req.GetListeners(), Routes: req.GetRoutes(), Secrets: req.GetSecrets()}
+	asked := answers(snapshot, req.GetPostTranslateContext().GetExtensionResources())
+	for _, a := range asked {
+		in.Gateways = append(in.Gateways, a.Gateway)
+	}
 	out, summary := Translate(snapshot, s.source, in)
 
 	t := Translation{
@@ -105,7 +109,7 @@ func (s *Server) PostTranslateModify(ctx context.Context, req *pb.PostTranslateM
 		Start:    start,
 		Duration: time.Since(start),
 		Revision: snapshot.Revision,
-		Answers:  answers(snapshot, req.GetPostTranslateContext().GetExtensionResources()),
+		Answers:  asked,
 		Summary:  summary,
 	}
 	s.recorder.RecordTranslation(t)

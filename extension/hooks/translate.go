@@ -11,6 +11,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
@@ -22,6 +23,10 @@ type Resources struct {
 	Listeners []*listenerv3.Listener
 	Routes    []*routev3.RouteConfiguration
 	Secrets   []*tlsv3.Secret
+
+	// Gateways that they are for: of those that are merged there are several. Without any
+	// they are told by names.
+	Gateways []types.NamespacedName
 }
 
 // A Summary counts what a translation did to rules that name ours.
@@ -63,9 +68,14 @@ func Translate(s *index.Snapshot, src xds.Source, r Resources) (Resources, Summa
 		variants: map[variant]*candidate{},
 		replaced: map[string]*clusterv3.Cluster{},
 		idle:     map[string]bool{},
+		secrets:  map[string]*tlsv3.Secret{},
 		summary:  Summary{Left: map[Reason]int{}},
 	}
-	for _, c := range r.Clusters {
+	for i, c := range r.Clusters {
+		if was := xds.Withheld(c); was != c {
+			// It is judged anew.
+			c, r.Clusters[i] = was, was
+		}
 		if t.clusters[c.GetName()] == nil && c != nil {
 			t.clusters[c.GetName()] = c
 		}
@@ -77,7 +87,9 @@ func Translate(s *index.Snapshot, src xds.Source, r Resources) (Resources, Summa
 		}
 		r.Clusters = t.list(r)
 	}
-	return t.conceal(t.enforce(r)), t.summary
+	r = t.conceal(t.certify(t.enforce(r)))
+	r.Secrets = t.withSecrets(r.Secrets)
+	return r, t.summary
 }
 
 // A translation in the making.
@@ -96,6 +108,9 @@ type translation struct {
 
 	// idle clusters may go, unless something still uses them.
 	idle map[string]bool
+
+	// secrets that clusters present, by name.
+	secrets map[string]*tlsv3.Secret
 
 	summary Summary
 }

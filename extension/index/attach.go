@@ -134,7 +134,7 @@ func (s *Store) advancePolicy(c *change, n types.NamespacedName, todo map[consum
 		s.world.resolve(now)
 		s.world.certify(now)
 	}
-	s.want(n, s.world.wanted(now))
+	s.want(policyKey(n), s.world.wanted(now))
 	if reflect.DeepEqual(old, now) {
 		return
 	}

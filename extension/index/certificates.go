@@ -78,18 +78,38 @@ func (w *world) certify(p *RoutePolicy) {
 		}
 		now, c := *r, *r.Certificate
 		now.Certificate, p.Rules[i] = &c, &now
-		h := w.held[c.Secret]
-		switch {
-		case !w.mayPresent(p.Name.Namespace, c.Secret):
-			c.Reason = ReasonNotPermitted
-			c.Problem = fmt.Sprintf("No ReferenceGrant in namespace %s lets TailscaleRoutePolicies of namespace %s name Secret %s", c.Secret.Namespace, p.Name.Namespace, c.Secret.Name)
-		case len(p.Served) == 0:
-		case h == nil:
-			c.Reason, c.Problem = ReasonPending, fmt.Sprintf("Secret %s is not known yet", c.Secret)
-		default:
-			c.Reason, c.Problem, c.Fingerprint = h.Reason, h.Problem, h.Pair.fingerprint()
-		}
-		p.Notices[r.Name] = notice(p.Notices[r.Name], &c, h)
+		w.judge(&c, policiesOf(p.Name.Namespace), len(p.Served) > 0)
+		p.Notices[r.Name] = notice(p.Notices[r.Name], &c, w.held[c.Secret])
+	}
+}
+
+// A namer is who names a Secret: objects of a kind, in a namespace.
+type namer struct {
+	group     gwapiv1.Group
+	kind      gwapiv1.Kind
+	namespace string
+}
+
+func policiesOf(namespace string) namer {
+	return namer{group: gatewayv1alpha1.Group, kind: gatewayv1alpha1.TailscaleRoutePolicyKind, namespace: namespace}
+}
+
+func gatewaysOf(namespace string) namer {
+	return namer{group: gwapiv1.GroupName, kind: kindGateway, namespace: namespace}
+}
+
+// judge whether a certificate can be presented. What another extension reads is not known.
+func (w *world) judge(c *ClientCertificate, by namer, read bool) {
+	h := w.held[c.Secret]
+	switch {
+	case !w.permits(by, c.Secret):
+		c.Reason = ReasonNotPermitted
+		c.Problem = fmt.Sprintf("No ReferenceGrant in namespace %s lets a %s of namespace %s name Secret %s", c.Secret.Namespace, by.kind, by.namespace, c.Secret.Name)
+	case !read:
+	case h == nil:
+		c.Reason, c.Problem = ReasonPending, fmt.Sprintf("Secret %s is not known yet", c.Secret)
+	default:
+		c.Reason, c.Problem, c.Fingerprint = h.Reason, h.Problem, h.Pair.fingerprint()
 	}
 }
 
@@ -111,9 +131,9 @@ func notice(was string, c *ClientCertificate, h *Held) string {
 	return was + said
 }
 
-// mayPresent tells whether policies of a namespace may name a Secret.
-func (w *world) mayPresent(namespace string, secret types.NamespacedName) bool {
-	if namespace == secret.Namespace {
+// permits tells whether a Secret may be named.
+func (w *world) permits(by namer, secret types.NamespacedName) bool {
+	if by.namespace == secret.Namespace {
 		return true
 	}
 	for n, g := range w.grants {
@@ -122,7 +142,7 @@ func (w *world) mayPresent(namespace string, secret types.NamespacedName) bool {
 		}
 		from, to := false, false
 		for _, f := range g.From {
-			from = from || f.Group == gatewayv1alpha1.Group && f.Kind == gatewayv1alpha1.TailscaleRoutePolicyKind && string(f.Namespace) == namespace
+			from = from || f.Group == by.group && f.Kind == by.kind && string(f.Namespace) == by.namespace
 		}
 		for _, t := range g.To {
 			to = to || t.Group == corev1.GroupName && t.Kind == kindSecret && (t.Name == nil || string(*t.Name) == secret.Name)
@@ -134,12 +154,17 @@ func (w *world) mayPresent(namespace string, secret types.NamespacedName) bool {
 	return false
 }
 
-// putGrant has policies look again whether they may name Secrets.
+// putGrant has policies and Gateways look again whether they may name Secrets.
 func (w *world) putGrant(d *dirty) {
 	d.grants = true
 	for n, p := range w.routePolicies {
 		if p.foreign() {
 			d.policies[n] = struct{}{}
+		}
+	}
+	for n, c := range w.certificates {
+		if c.Secret.Namespace != n.Namespace {
+			d.certificates[n] = struct{}{}
 		}
 	}
 }
@@ -149,27 +174,27 @@ func (w *world) wanted(p *RoutePolicy) []types.NamespacedName {
 	if p == nil || len(p.Served) == 0 {
 		return nil
 	}
-	return slices.DeleteFunc(p.presents(), func(n types.NamespacedName) bool { return !w.mayPresent(p.Name.Namespace, n) })
+	return slices.DeleteFunc(p.presents(), func(n types.NamespacedName) bool { return !w.permits(policiesOf(p.Name.Namespace), n) })
 }
 
-// want Secrets for a policy, instead of those before.
-func (s *Store) want(policy types.NamespacedName, now []types.NamespacedName) {
+// want Secrets for a policy or a Gateway, instead of those before.
+func (s *Store) want(by RouteKey, now []types.NamespacedName) {
 	changed := false
 	for n, of := range s.wants {
-		if _, ok := of[policy]; !ok || slices.Contains(now, n) {
+		if _, ok := of[by]; !ok || slices.Contains(now, n) {
 			continue
 		}
-		if delete(of, policy); len(of) == 0 {
+		if delete(of, by); len(of) == 0 {
 			delete(s.wants, n)
 			changed = true
 		}
 	}
 	for _, n := range now {
 		if s.wants[n] == nil {
-			s.wants[n] = map[types.NamespacedName]struct{}{}
+			s.wants[n] = map[RouteKey]struct{}{}
 			changed = true
 		}
-		s.wants[n][policy] = struct{}{}
+		s.wants[n][by] = struct{}{}
 	}
 	if !changed {
 		return
@@ -206,10 +231,21 @@ func (s *Store) SetSecret(n types.NamespacedName, h *Held) {
 	put(s.world.held, n, h, h == nil)
 	d := newDirty()
 	d.secrets[n] = struct{}{}
-	for p := range s.wants[n] {
-		d.policies[p] = struct{}{}
+	for by := range s.wants[n] {
+		if by.Kind == kindCertificate {
+			d.certificates[by.NamespacedName] = struct{}{}
+			continue
+		}
+		d.policies[by.NamespacedName] = struct{}{}
 	}
 	s.advance(d, began)
+}
+
+// retellPolicies where certificates are presented: whether backends speak TLS decides that.
+func (s *Store) retellPolicies(c *change) {
+	if len(s.wants) > 0 {
+		c.next.PolicyRevision++
+	}
 }
 
 // advanceSecret takes over which certificate a Secret has.

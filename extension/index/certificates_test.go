@@ -4,6 +4,7 @@
 package index
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -36,7 +37,7 @@ func TestCertificates(t *testing.T) {
 		KeyPair         bool
 	}
 	const until = "Presents a certificate that is valid until 2026-06-01T01:00:00Z"
-	const denied = "No ReferenceGrant in namespace vault lets TailscaleRoutePolicies of namespace shop name Secret client"
+	const denied = "No ReferenceGrant in namespace vault lets a TailscaleRoutePolicy of namespace shop name Secret client"
 	cases := map[string]struct {
 		reason string
 		docs   []string
@@ -152,5 +153,74 @@ func TestCertificatesChange(t *testing.T) {
 	s.SetSecret(name("client"), nil)
 	if s.Snapshot().keyPairs[name("client")] != nil {
 		t.Error("a key that nobody needs is kept")
+	}
+}
+
+// presentingGateway names a Secret for its backends.
+func presentingGateway(secret string) string {
+	return strings.Replace(gatewayOf("gw"), "gatewayClassName: envoy", "gatewayClassName: envoy, tls: {backend: {clientCertificateRef: "+secret+"}}", 1)
+}
+
+func TestGatewayCertificates(t *testing.T) {
+	gw := types.NamespacedName{Namespace: "infra", Name: "gw"}
+	secret, vault := types.NamespacedName{Namespace: "infra", Name: "client"}, types.NamespacedName{Namespace: "vault", Name: "client"}
+	good := tlsSecret(t, ecdsaKey(t))
+	grant := strings.NewReplacer("gateway.tailscale.com", "gateway.networking.k8s.io", "TailscaleRoutePolicy", "Gateway", "namespace: shop", "namespace: infra").Replace(vaultGrant)
+	type said struct {
+		Certificate     *ClientCertificate
+		Secrets         []types.NamespacedName
+		KeyPair, Revise bool
+	}
+	fingerprint := Hold(secret, good, heldAt).Pair.fingerprint()
+	cases := map[string]struct {
+		reason string
+		docs   []string
+		held   map[types.NamespacedName]Held
+		want   said
+	}{
+		"None":  {reason: "A Gateway that names no Secret presents none.", docs: []string{gatewayOf("gw"), routeToWeb}, want: said{Revise: true}},
+		"Known": {reason: "A certificate that is known is presented.", docs: []string{presentingGateway("{name: client}"), routeToWeb}, held: map[types.NamespacedName]Held{secret: Hold(secret, good, heldAt)}, want: said{Certificate: &ClientCertificate{Secret: secret, Fingerprint: fingerprint}, Secrets: []types.NamespacedName{secret}, KeyPair: true, Revise: true}},
+		"Alone": {reason: "Without a route of ours there is nothing to translate for it.", docs: []string{presentingGateway("{name: client}")}, held: map[types.NamespacedName]Held{secret: Hold(secret, good, heldAt)}, want: said{Certificate: &ClientCertificate{Secret: secret, Fingerprint: fingerprint}, Secrets: []types.NamespacedName{secret}, KeyPair: true}},
+		"Other": {
+			reason: "What is no Secret cannot be presented.", docs: []string{presentingGateway("{kind: Vault, group: example.com, name: client}"), routeToWeb},
+			want: said{Certificate: &ClientCertificate{Secret: secret, Reason: ReasonInvalidCertificate, Problem: "spec.tls.backend.clientCertificateRef names no Secret"}, Revise: true},
+		},
+		"NotGranted": {
+			reason: "A Secret of another namespace is not read without a grant of Gateways.", docs: []string{presentingGateway("{namespace: vault, name: client}"), routeToWeb, vaultGrant},
+			want: said{Certificate: &ClientCertificate{Secret: vault, Reason: ReasonNotPermitted, Problem: "No ReferenceGrant in namespace vault lets a Gateway of namespace infra name Secret client"}, Revise: true},
+		},
+		"Granted": {
+			reason: "It is with one.", docs: []string{presentingGateway("{namespace: vault, name: client}"), routeToWeb, grant}, held: map[types.NamespacedName]Held{vault: Hold(vault, good, heldAt)},
+			want: said{Certificate: &ClientCertificate{Secret: vault, Fingerprint: fingerprint}, Secrets: []types.NamespacedName{vault}, KeyPair: true, Revise: true},
+		},
+	}
+	for n, tc := range cases {
+		t.Run(n, func(t *testing.T) {
+			s := NewStore()
+			for _, doc := range tc.docs {
+				apply(t, s, false, doc)
+			}
+			before := s.Snapshot().GatewayDigest(gw)
+			for n, h := range tc.held {
+				s.SetSecret(n, &h)
+			}
+			c := s.Snapshot().Certificate(gw)
+			got := said{Certificate: c, KeyPair: c != nil && s.Snapshot().KeyPair(c) != nil, Revise: s.Snapshot().GatewayDigest(gw) != ""}
+			if ns := s.Secrets(); len(ns) > 0 {
+				got.Secrets = ns
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if after := s.Snapshot().GatewayDigest(gw); got.Revise && got.KeyPair && after == before {
+				t.Errorf("%s\nEnvoy Gateway does not hear of the certificate", tc.reason)
+			}
+			for _, doc := range tc.docs {
+				apply(t, s, true, doc)
+			}
+			if digests := maps.Collect(s.Snapshot().GatewayDigests()); len(digests)+len(s.Snapshot().gateways)+len(s.Secrets()) > 0 {
+				t.Errorf("%s\nwhen all is gone there is still %v, %v", tc.reason, digests, s.Secrets())
+			}
+		})
 	}
 }

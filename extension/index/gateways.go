@@ -16,7 +16,8 @@ import (
 type digest struct {
 	sum uint64
 
-	// routes that it has parts of.
+	// routes that it has parts of, policies and listeners among them. A certificate alone
+	// is nothing to translate.
 	routes int
 }
 
@@ -39,12 +40,12 @@ func newParts() parts {
 
 // GatewayDigest of what clusters and routes of a Gateway are made of, as 16 hexadecimal
 // digits: the routes that attach to it and name one of ours, the shapes of what they
-// name, what is permitted to them, the TailscaleRoutePolicies that are attached, and the
-// listeners that are told who asks. It is equal in every process that knows the same
+// name, what is permitted to them, the TailscaleRoutePolicies that are attached, the
+// listeners that are told who asks, and the certificate that is presented. It is equal in every process that knows the same
 // objects. Empty for a Gateway without any of them.
 func (s *Snapshot) GatewayDigest(gateway types.NamespacedName) string {
-	d, ok := s.gateways[gateway]
-	if !ok {
+	d := s.gateways[gateway]
+	if d.routes == 0 {
 		return ""
 	}
 	return d.String()
@@ -54,7 +55,7 @@ func (s *Snapshot) GatewayDigest(gateway types.NamespacedName) string {
 func (s *Snapshot) GatewayDigests() iter.Seq2[types.NamespacedName, string] {
 	return func(yield func(types.NamespacedName, string) bool) {
 		for n, d := range s.gateways {
-			if !yield(n, d.String()) {
+			if d.routes > 0 && !yield(n, d.String()) {
 				return
 			}
 		}
@@ -79,6 +80,9 @@ func (s *Store) advanceGateways(c *change) {
 	}
 	for _, n := range c.identities {
 		todo[identityKey(n)] = struct{}{}
+	}
+	for _, n := range c.certificates {
+		todo[certificateKey(n)] = struct{}{}
 	}
 	if c.granted {
 		for k := range c.next.routes {
@@ -112,6 +116,8 @@ func (s *Store) part(c *change, k RouteKey) part {
 		return s.policyPart(c, k.NamespacedName)
 	case kindIdentity:
 		return identityPart(c, k.NamespacedName)
+	case kindCertificate:
+		return certificatePart(c, k.NamespacedName)
 	}
 	r := c.next.routes[k]
 	if r == nil {
@@ -140,14 +146,18 @@ func (s *Store) replacePart(c *change, k RouteKey, now part) {
 	if !ok && len(now.gateways) == 0 {
 		return
 	}
+	one := 1
+	if k.Kind == kindCertificate {
+		one = 0
+	}
 	digests := clone(c, "gateways", &c.next.gateways)
 	for _, g := range old.gateways {
 		d := digests[g]
-		digests[g] = digest{sum: d.sum - old.sum, routes: d.routes - 1}
+		digests[g] = digest{sum: d.sum - old.sum, routes: d.routes - one}
 	}
 	for _, g := range now.gateways {
 		d := digests[g]
-		digests[g] = digest{sum: d.sum + now.sum, routes: d.routes + 1}
+		digests[g] = digest{sum: d.sum + now.sum, routes: d.routes + one}
 	}
-	maps.DeleteFunc(digests, func(_ types.NamespacedName, d digest) bool { return d.routes == 0 })
+	maps.DeleteFunc(digests, func(_ types.NamespacedName, d digest) bool { return d == digest{} })
 }

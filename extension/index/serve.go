@@ -27,6 +27,9 @@ func (s *Store) Serve(serves func(gateway types.NamespacedName) bool) {
 	for n := range s.world.identities {
 		d.identities[n] = struct{}{}
 	}
+	for n := range s.world.certificates {
+		d.certificates[n] = struct{}{}
+	}
 	s.advance(d, began)
 }
 

@@ -58,6 +58,9 @@ type Snapshot struct {
 
 	// keyPairs of Secrets whose certificates are presented.
 	keyPairs map[types.NamespacedName]*KeyPair
+
+	// certificates that Gateways present.
+	certificates map[types.NamespacedName]*ClientCertificate
 }
 
 // A ServicePort is a port of a Kubernetes Service.
@@ -114,6 +117,9 @@ type Contents struct {
 
 	// KeyPairs of Secrets whose certificates are presented.
 	KeyPairs map[types.NamespacedName]*KeyPair
+
+	// Certificates that Gateways present.
+	Certificates map[types.NamespacedName]*ClientCertificate
 }
 
 // NewSnapshot of what is known. It keeps what it is given: nothing of it may be
@@ -132,6 +138,8 @@ func NewSnapshot(c Contents) *Snapshot {
 
 		identified: c.Identified,
 		keyPairs:   c.KeyPairs,
+
+		certificates: c.Certificates,
 	}
 	for _, r := range c.Routes {
 		s.routes[r.Key] = r

@@ -65,9 +65,9 @@ type Store struct {
 
 	subscriptions map[*Subscription]struct{}
 
-	// wants are the policies by the Secrets that may be read for them, and secrets is sent
-	// to when these are others.
-	wants   map[types.NamespacedName]map[types.NamespacedName]struct{}
+	// wants are policies and Gateways by the Secrets that may be read for them, and secrets
+	// is sent to when these are others.
+	wants   map[types.NamespacedName]map[RouteKey]struct{}
 	secrets chan struct{}
 
 	// hosts is sent to when the DNS names that targets need are others.
@@ -87,7 +87,7 @@ func NewStore() *Store {
 		dependents:    map[ref]map[consumer]struct{}{},
 		parts:         newParts(),
 		subscriptions: map[*Subscription]struct{}{},
-		wants:         map[types.NamespacedName]map[types.NamespacedName]struct{}{},
+		wants:         map[types.NamespacedName]map[RouteKey]struct{}{},
 		secrets:       make(chan struct{}, 1),
 		hosts:         make(chan struct{}, 1),
 		revised:       map[chan<- struct{}]struct{}{},
@@ -185,6 +185,9 @@ type change struct {
 	// identities are the Gateways of which other listeners are told who asks.
 	identities []types.NamespacedName
 
+	// certificates are the Gateways that present other ones.
+	certificates []types.NamespacedName
+
 	// policies are the TailscaleRoutePolicies that are others, or stand elsewhere.
 	policies []types.NamespacedName
 
@@ -258,6 +261,9 @@ func (s *Store) advance(d *dirty, began time.Time) {
 	for n := range d.identities {
 		s.advanceIdentity(c, n)
 	}
+	for n := range d.certificates {
+		s.advanceCertificate(c, n)
+	}
 	if d.grants {
 		if now := s.world.granted(); !maps.Equal(now, c.next.granted) {
 			c.digest(grantSum(c.next.granted), grantSum(now))
@@ -266,10 +272,7 @@ func (s *Store) advance(d *dirty, began time.Time) {
 	}
 	if c.shapes {
 		c.next.Revision++
-		if len(s.wants) > 0 {
-			// Whether backends speak TLS decides whether certificates are presented.
-			c.next.PolicyRevision++
-		}
+		s.retellPolicies(c)
 		s.advanceGateways(c)
 	}
 	if len(c.cloned) == 0 && !c.shapes {

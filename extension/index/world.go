@@ -102,6 +102,9 @@ type world struct {
 	// held is what is known of Secrets with client certificates.
 	held map[types.NamespacedName]*Held
 
+	// certificates that Gateways present.
+	certificates map[types.NamespacedName]*ClientCertificate
+
 	services    map[types.NamespacedName]*gatewayv1alpha1.TailscaleServicesSpec
 	endpoints   map[types.NamespacedName]*gatewayv1alpha1.TailscaleEndpointsSpec
 	proxySets   group[*tailnetv1alpha1.ProxySetSpec]
@@ -149,6 +152,7 @@ func newWorld() *world {
 		found:         map[types.NamespacedName]*found{},
 		asks:          map[types.NamespacedName]types.NamespacedName{},
 		held:          map[types.NamespacedName]*Held{},
+		certificates:  map[types.NamespacedName]*ClientCertificate{},
 
 		services:    map[types.NamespacedName]*gatewayv1alpha1.TailscaleServicesSpec{},
 		endpoints:   map[types.NamespacedName]*gatewayv1alpha1.TailscaleEndpointsSpec{},
@@ -189,15 +193,15 @@ type dirty struct {
 	// policies that may do something else, or elsewhere.
 	policies map[types.NamespacedName]struct{}
 
-	// secrets of which something else is known.
-	secrets map[types.NamespacedName]struct{}
+	// secrets of which something else is known, and certificates of Gateways.
+	secrets, certificates map[types.NamespacedName]struct{}
 }
 
 func newDirty() *dirty {
 	return &dirty{
 		refs: map[ref]struct{}{}, routes: map[RouteKey]struct{}{}, targets: map[TargetKey]struct{}{}, pins: map[RouteKey]struct{}{},
 		gateways: map[types.NamespacedName]struct{}{}, identities: map[types.NamespacedName]struct{}{}, policies: map[types.NamespacedName]struct{}{},
-		secrets: map[types.NamespacedName]struct{}{},
+		secrets: map[types.NamespacedName]struct{}{}, certificates: map[types.NamespacedName]struct{}{},
 	}
 }
 
@@ -239,6 +243,7 @@ func (w *world) put(c Change, d *dirty) error {
 	case *gwapiv1.Gateway:
 		put(w.abouts, n, aboutGateway(o), c.Gone)
 		d.gateways[n], d.identities[n] = struct{}{}, struct{}{}
+		w.putGatewayCertificate(o, n, c.Gone, d)
 		w.moved(PolicyTarget{NamespacedName: n}, d)
 	case *gwapiv1.ListenerSet:
 		w.putListenerSet(o, n, c.Gone, d)

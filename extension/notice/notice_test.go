@@ -41,6 +41,17 @@ func snapshot(problems ...string) *index.Snapshot {
 	return index.NewSnapshot(c)
 }
 
+// withheld requests of a route, for its Gateway has a certificate with a problem.
+func withheld(problem string) *index.Snapshot {
+	gw := types.NamespacedName{Namespace: "infra", Name: "gw"}
+	b := index.BackendRef{Kind: index.BackendServices, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}, Port: 80, Weight: 1}
+	return index.NewSnapshot(index.Contents{
+		Routes:       []*index.Route{{Key: shop, Gateways: []types.NamespacedName{gw}, Rules: []index.Rule{{Backends: []index.BackendRef{b}}}}},
+		Targets:      []*index.Target{{Key: b.Target(shop.Kind), Shape: index.Shape{TLS: &index.UpstreamTLS{}}}},
+		Certificates: map[types.NamespacedName]*index.ClientCertificate{gw: {Problem: problem}},
+	})
+}
+
 func TestProblems(t *testing.T) {
 	left := func(rule int, r hooks.Reason) map[string][]hooks.LeftRule {
 		return map[string][]hooks.LeftRule{"infra/gw": {{Route: shop, Rule: rule, Reason: r}}}
@@ -57,6 +68,10 @@ func TestProblems(t *testing.T) {
 		"Left": {
 			reason: "A rule that cannot be served is told with what to do.", snapshot: snapshot(), left: left(1, hooks.Unsupported),
 			want: []string{"Rule 1 is not served: " + remedies[hooks.Unsupported]},
+		},
+		"Withheld": {
+			reason: "What a Gateway's certificate keeps from being served is told.", snapshot: withheld("shop is closed"),
+			want: []string{"Rule 0: port 80 is not served: Gateway infra/gw cannot present its client certificate: shop is closed"},
 		},
 		"Stale":   {reason: "What passes by itself is not told.", snapshot: snapshot(), left: left(0, hooks.Stale)},
 		"GoneNow": {reason: "A rule that is there no more is not told.", snapshot: snapshot(), left: left(2, hooks.Unsupported)},

@@ -4,6 +4,7 @@
 package notice
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/hooks"
@@ -35,10 +36,14 @@ func problems(s *index.Snapshot, left map[string][]hooks.LeftRule) map[problem]s
 					continue
 				}
 				t := s.Target(b.Target(r.Key.Kind))
-				if t == nil || t.Problem == "" {
+				if t == nil {
 					continue
 				}
-				out[problem{route: r.Key, message: fmt.Sprintf("%s: port %d is not served: %s", rule(r, i), b.Port, t.Problem)}] = struct{}{}
+				why := cmp.Or(t.Problem, s.Withheld(r, t))
+				if why == "" {
+					continue
+				}
+				out[problem{route: r.Key, message: fmt.Sprintf("%s: port %d is not served: %s", rule(r, i), b.Port, why)}] = struct{}{}
 			}
 		}
 	}

@@ -112,7 +112,8 @@ func TestWatcher(t *testing.T) {
 	s := &store{changed: make(chan struct{}), told: make(chan struct{}, 1), held: map[types.NamespacedName]*index.Held{}, wanted: []types.NamespacedName{client}}
 	ctx, cancel := context.WithCancel(t.Context())
 	settled, ended := make(chan struct{}), make(chan error, 1)
-	go func() { ended <- NewWatcher(s, clientOf(t, as), logging.NewNopLogger()).Run(ctx, func() { close(settled) }) }()
+	w := NewWatcher(s, clientOf(t, as), logging.NewNopLogger())
+	go func() { ended <- w.Run(ctx, func() { close(settled) }) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {

@@ -10,6 +10,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -17,8 +18,14 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// certificatePrefix is what the names of secrets begin with that have client certificates.
-const certificatePrefix = index.OursPrefix + "client-certificate/"
+const (
+	// certificatePrefix is what the names of secrets begin with that have client
+	// certificates.
+	certificatePrefix = index.OursPrefix + "client-certificate/"
+
+	// withheldKey is where the metadata of a cluster has what it was.
+	withheldKey = "tailscale-gateway.withheld"
+)
 
 // IsCertificate tells whether a secret is one of ours, by its name.
 func IsCertificate(name string) bool { return strings.HasPrefix(name, certificatePrefix) }
@@ -37,6 +44,29 @@ func Certificate(n types.NamespacedName, p *index.KeyPair) *tlsv3.Secret {
 	return &tlsv3.Secret{Name: CertificateName(n), Type: &tlsv3.Secret_TlsCertificate{TlsCertificate: &tlsv3.TlsCertificate{
 		CertificateChain: bytes(p.Chain), PrivateKey: bytes(p.Key()),
 	}}}
+}
+
+// Withhold requests from a cluster, which gets no endpoints: they are answered 503. What it
+// was stays in its metadata, which Envoy does not look at.
+func Withhold(c *clusterv3.Cluster) (*clusterv3.Cluster, error) {
+	a, err := packAny(c)
+	return &clusterv3.Cluster{
+		Name:                 c.GetName(),
+		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC},
+		ConnectTimeout:       c.GetConnectTimeout(),
+		Metadata:             &corev3.Metadata{TypedFilterMetadata: map[string]*anypb.Any{withheldKey: a}},
+	}, errors.Wrap(err, "cannot marshal cluster")
+}
+
+// Withheld returns what a cluster was before requests were withheld from it. Any other is
+// returned as it is.
+func Withheld(c *clusterv3.Cluster) *clusterv3.Cluster {
+	a := c.GetMetadata().GetTypedFilterMetadata()[withheldKey]
+	was := &clusterv3.Cluster{}
+	if a == nil || a.UnmarshalTo(was) != nil {
+		return c
+	}
+	return was
 }
 
 // Present the certificate of a secret to all endpoints of a cluster, whichever was

@@ -4,6 +4,7 @@
 package xds
 
 import (
+	"strings"
 	"testing"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -63,11 +64,11 @@ func presented(t *testing.T, c *clusterv3.Cluster) []string {
 		if err := s.GetTypedConfig().UnmarshalTo(of); err != nil {
 			t.Fatal(err)
 		}
-		said := of.GetSni()
+		said := []string{of.GetSni()}
 		for _, n := range of.GetCommonTlsContext().GetTlsCertificateSdsSecretConfigs() {
-			said += " " + n.GetName()
+			said = append(said, n.GetName())
 		}
-		out = append(out, said)
+		out = append(out, strings.Join(said, " "))
 	}
 	return out
 }

@@ -98,6 +98,7 @@ func presentsCertificates(t *testing.T, w *world) {
 		w.remove(t, policyNamed("ledger-route"))
 		w.until(t, w.asks(asked{host: "ledger.example.com"}, "503"))
 	})
+	t.Run("Gateway", func(t *testing.T) { gatewayPresents(t, w, authority) })
 	t.Run("ShowsNoKey", func(t *testing.T) {
 		printed, err := os.ReadFile(w.log.Name())
 		if err != nil {
@@ -118,6 +119,38 @@ func presentsCertificates(t *testing.T, w *world) {
 	})
 	w.remove(t, policyNamed("ledger"))
 	w.until(t, w.asks(path, "200 /ledger "))
+}
+
+// gatewayPresents what its spec.tls.backend says, to backends of our kinds as to others,
+// and policies go before it.
+func gatewayPresents(t *testing.T, w *world, a *authority) {
+	gw := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway"}}
+	gw.SetNamespace("default")
+	gw.SetName("gw")
+	own, service, policy := asked{host: "ledger.example.com"}, asked{host: "ledger-service.example.com"}, asked{path: "ledger"}
+
+	w.patch(t, gw, `{"spec":{"tls":{"backend":{"clientCertificateRef":{"name":"of-gateway"}}}}}`)
+	w.until(t, w.asks(own, "503"))
+	w.until(t, func(ctx context.Context) error {
+		return w.explained(ctx, "ledger.example.com", "Gateway default/gw cannot present its client certificate: Secret default/of-gateway does not exist; make it, or correct clientCertificateRef")
+	})
+	w.createObject(t, a.issue(t, "of the gateway", time.Hour).secret("of-gateway"))
+	w.until(t, w.asks(own, "200 of the gateway"))
+	// Envoy Gateway does the same for its own. Were this cluster there before, Envoy would
+	// wait 15 seconds for endpoints that it has already, and take no other change.
+	w.apply(t, "clientcertificate-service.yaml")
+	w.until(t, w.asks(service, "200 of the gateway"))
+	w.until(t, w.asks(policy, "200 third"))
+	w.replace(t, a.issue(t, "of the gateway, renewed", time.Hour).secret("of-gateway"))
+	w.until(t, w.asks(own, "200 of the gateway, renewed"))
+	route := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute"}}
+	route.SetNamespace("default")
+	route.SetName("ledger-service")
+	w.remove(t, route)
+	w.until(t, w.asks(service, "404"))
+	w.patch(t, gw, `{"spec":{"tls":null}}`)
+	w.until(t, w.asks(own, "503"))
+	w.until(t, w.asks(policy, "200 third"))
 }
 
 // An authority of certificates.

@@ -1,0 +1,102 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"fmt"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/types"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// kindCertificate is the kind of what a Gateway's digest has for the certificate that it
+// presents.
+const kindCertificate RouteKind = "certificate"
+
+func certificateKey(gateway types.NamespacedName) RouteKey {
+	return RouteKey{Kind: kindCertificate, NamespacedName: gateway}
+}
+
+// putGatewayCertificate keeps what a Gateway presents to backends (Gateway API's
+// spec.tls.backend).
+func (w *world) putGatewayCertificate(o *gwapiv1.Gateway, n types.NamespacedName, gone bool, d *dirty) {
+	d.certificates[n] = struct{}{}
+	delete(w.certificates, n)
+	if gone || o.Spec.TLS == nil || o.Spec.TLS.Backend == nil || o.Spec.TLS.Backend.ClientCertificateRef == nil {
+		return
+	}
+	r := *o.Spec.TLS.Backend.ClientCertificateRef
+	c := certificateOf(n.Namespace, r)
+	if !isSecret(r) {
+		c.Reason, c.Problem = ReasonInvalidCertificate, "spec.tls.backend.clientCertificateRef names no Secret"
+	}
+	w.certificates[n] = c
+}
+
+// advanceCertificate takes over which certificate a Gateway presents.
+func (s *Store) advanceCertificate(c *change, gateway types.NamespacedName) {
+	var now *ClientCertificate
+	var secrets []types.NamespacedName
+	if was := s.world.certificates[gateway]; was != nil && (s.serves == nil || s.serves(gateway)) {
+		copied := *was
+		now = &copied
+		if now.Problem == "" {
+			s.world.judge(now, gatewaysOf(gateway.Namespace), true)
+			if now.Reason != ReasonNotPermitted {
+				secrets = append(secrets, now.Secret)
+			}
+		}
+	}
+	s.want(certificateKey(gateway), secrets)
+	old := c.next.certificates[gateway]
+	if reflect.DeepEqual(old, now) {
+		return
+	}
+	c.digest(certificateSum(gateway, old), certificateSum(gateway, now))
+	c.certificates = append(c.certificates, gateway)
+	put(clone(c, "certificates", &c.next.certificates), gateway, now, now == nil)
+}
+
+// certificateSum is what a Gateway's certificate is in a digest.
+func certificateSum(gateway types.NamespacedName, c *ClientCertificate) any {
+	if c == nil {
+		return nil
+	}
+	return struct {
+		Presents    types.NamespacedName
+		Certificate ClientCertificate
+	}{gateway, *c}
+}
+
+// certificatePart is what it adds to the digest of the Gateway.
+func certificatePart(c *change, gateway types.NamespacedName) part {
+	now := c.next.certificates[gateway]
+	if now == nil {
+		return part{}
+	}
+	return part{gateways: []types.NamespacedName{gateway}, sum: sum(certificateSum(gateway, now))}
+}
+
+// HasCertificates tells whether any Gateway presents one to backends.
+func (s *Snapshot) HasCertificates() bool { return len(s.certificates) > 0 }
+
+// Certificate that a Gateway presents to backends. Nil is none.
+func (s *Snapshot) Certificate(gateway types.NamespacedName) *ClientCertificate {
+	return s.certificates[gateway]
+}
+
+// Withheld says why requests of a route are not sent to a target: a Gateway of the route
+// cannot present its certificate. Empty if that is no reason.
+func (s *Snapshot) Withheld(r *Route, t *Target) string {
+	if t.Shape.TLS == nil {
+		return ""
+	}
+	for _, g := range r.Gateways {
+		if c := s.certificates[g]; c != nil && c.Problem != "" {
+			return fmt.Sprintf("Gateway %s cannot present its client certificate: %s", g, c.Problem)
+		}
+	}
+	return ""
+}
