@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -107,11 +108,25 @@ func check(ctx context.Context, c Check) error {
 	if err != nil {
 		return err
 	}
-	if c.Path == "" {
-		return connect(ctx, c, t.TLSClientConfig)
+	wanted := atomic.Bool{}
+	if t.TLSClientConfig != nil {
+		t.TLSClientConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			wanted.Store(true)
+			return &tls.Certificate{}, nil
+		}
 	}
-	defer t.CloseIdleConnections()
-	return get(ctx, c, t)
+	if c.Path == "" {
+		err = connect(ctx, c, t.TLSClientConfig)
+	} else {
+		defer t.CloseIdleConnections()
+		err = get(ctx, c, t)
+	}
+	if status := (probe.StatusError{}); wanted.Load() && ctx.Err() == nil && !errors.As(err, &status) {
+		// It wants a client's certificate, which probes have not. That it says so is all
+		// that can be asked of it.
+		return nil
+	}
+	return err
 }
 
 func newTransport(c Check) (*http.Transport, error) {

@@ -5,6 +5,7 @@ package health
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/pem"
 	"net"
 	"net/http"
@@ -56,8 +57,16 @@ func TestNetCheck(t *testing.T) {
 	secure.EnableHTTP2 = true
 	secure.StartTLS()
 	defer secure.Close()
+	closed := httptest.NewUnstartedServer(h)
+	closed.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS12}
+	closed.StartTLS()
+	defer closed.Close()
+	asks := httptest.NewUnstartedServer(h)
+	asks.TLS = &tls.Config{ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12}
+	asks.StartTLS()
+	defer asks.Close()
 	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}))
-	up, tls := addressOf(t, plain.Listener), addressOf(t, secure.Listener)
+	up, trusted := addressOf(t, plain.Listener), addressOf(t, secure.Listener)
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -82,11 +91,15 @@ func TestNetCheck(t *testing.T) {
 		"Named":       {reason: "Requests carry the name.", check: Check{Address: up, Path: "/named", Name: "web.shop.svc"}, want: ok},
 		"HTTP2":       {reason: "gRPC backends speak HTTP/2 alone.", check: Check{Address: up, Path: "/h2", HTTP2: true}, want: ok},
 		"Hangs":       {reason: "Who takes too long did not answer.", check: Check{Address: up, Path: "/hangs", Timeout: 50 * time.Millisecond}, want: Result{Reason: "timed out"}},
-		"TLS":         {reason: "The certificate chains to the bundle.", check: Check{Address: tls, Path: "/ok", TLS: true, ServerName: "example.com", CA: ca}, want: ok},
-		"TLSHTTP2":    {reason: "HTTP/2 over TLS.", check: Check{Address: tls, Path: "/h2", HTTP2: true, TLS: true, ServerName: "example.com", CA: ca}, want: ok},
-		"TLSConnects": {reason: "A handshake is a connection.", check: Check{Address: tls, TLS: true, ServerName: "example.com", CA: ca}, want: ok},
-		"WrongName":   {reason: "A certificate of another is not trusted.", check: Check{Address: tls, TLS: true, ServerName: "other.test", CA: ca}, want: Result{Reason: "its certificate cannot be verified"}},
-		"NoBundle":    {reason: "Nor is one of nobody.", check: Check{Address: tls, TLS: true, ServerName: "example.com"}, want: Result{Reason: "its certificate cannot be verified"}},
+		"TLS":         {reason: "The certificate chains to the bundle.", check: Check{Address: trusted, Path: "/ok", TLS: true, ServerName: "example.com", CA: ca}, want: ok},
+		"TLSHTTP2":    {reason: "HTTP/2 over TLS.", check: Check{Address: trusted, Path: "/h2", HTTP2: true, TLS: true, ServerName: "example.com", CA: ca}, want: ok},
+		"TLSConnects": {reason: "A handshake is a connection.", check: Check{Address: trusted, TLS: true, ServerName: "example.com", CA: ca}, want: ok},
+		"ClientAuth":  {reason: "Who wants a client's certificate is there; probes have none.", check: Check{Address: addressOf(t, closed.Listener), Path: "/ok", TLS: true, ServerName: "example.com", CA: ca}, want: ok},
+		"ClientHangs": {reason: "Who wants one and then takes too long did not answer.", check: Check{Address: addressOf(t, asks.Listener), Path: "/hangs", TLS: true, ServerName: "example.com", CA: ca, Timeout: 200 * time.Millisecond}, want: Result{Reason: "timed out"}},
+		"ClientSick":  {reason: "Who does without one can be asked all.", check: Check{Address: addressOf(t, asks.Listener), Path: "/sick", TLS: true, ServerName: "example.com", CA: ca}, want: Result{Answered: true, Reason: "HTTP status 503"}},
+		"ClientName":  {reason: "The certificate of one who wants a client's counts.", check: Check{Address: addressOf(t, closed.Listener), Path: "/ok", TLS: true, ServerName: "other.test", CA: ca}, want: Result{Reason: "its certificate cannot be verified"}},
+		"WrongName":   {reason: "A certificate of another is not trusted.", check: Check{Address: trusted, TLS: true, ServerName: "other.test", CA: ca}, want: Result{Reason: "its certificate cannot be verified"}},
+		"NoBundle":    {reason: "Nor is one of nobody.", check: Check{Address: trusted, TLS: true, ServerName: "example.com"}, want: Result{Reason: "its certificate cannot be verified"}},
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
