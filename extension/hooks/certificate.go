@@ -123,15 +123,29 @@ func (t *translation) certificateOf(r Resources) (*index.ClientCertificate, bool
 	return c, c != nil && t.snapshot.KeyPair(c) == nil
 }
 
-// withSecrets that clusters present, by name after all others.
-func (t *translation) withSecrets(in []*tlsv3.Secret) []*tlsv3.Secret {
-	out := slices.DeleteFunc(slices.Clone(in), func(s *tlsv3.Secret) bool { return xds.IsCertificate(s.GetName()) })
+// withSecrets that clusters present, by name after all others. What an earlier run made stays
+// as long as it is presented.
+func (t *translation) withSecrets(r Resources) Resources {
+	was := slices.IndexFunc(r.Secrets, func(s *tlsv3.Secret) bool { return xds.IsCertificate(s.GetName()) })
+	if was < 0 && len(t.secrets) == 0 {
+		return r
+	}
+	out := make([]*tlsv3.Secret, 0, len(r.Secrets)+len(t.secrets))
+	for _, s := range r.Secrets {
+		switch {
+		case !xds.IsCertificate(s.GetName()):
+			out = append(out, s)
+		case t.secrets[s.GetName()] == nil && slices.ContainsFunc(r.Clusters, func(c *clusterv3.Cluster) bool { return xds.Presents(c, s.GetName()) }):
+			t.secrets[s.GetName()] = s
+		}
+	}
 	first := len(out)
 	for _, s := range t.secrets {
 		out = append(out, s)
 	}
 	slices.SortFunc(out[first:], func(a, b *tlsv3.Secret) int { return cmp.Compare(a.GetName(), b.GetName()) })
-	return out
+	r.Secrets = out
+	return r
 }
 
 // find a cluster of ours.

@@ -4,6 +4,7 @@
 package hooks
 
 import (
+	"crypto/x509"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	pb "github.com/envoyproxy/gateway/proto/extension"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
@@ -97,6 +99,11 @@ func vary(c index.Contents, seed uint64) index.Contents {
 		if r.IntN(4) == 0 {
 			c.Tunings = map[index.RouteKey]map[string]index.Tuning{o.Key: {"": {HealthPort: r.Uint32N(2) * 9090, Zones: []index.ZoneWeight{{Zone: "a", Weight: r.Uint32()}}[:r.IntN(2)]}}}
 		}
+	}
+	if r.IntN(2) == 0 {
+		gateway, secret := nn("default", "gw"), nn("default", "client")
+		c.Certificates = map[types.NamespacedName]*index.ClientCertificate{gateway: {Secret: secret, Problem: []string{"", "expired"}[r.IntN(2)]}}
+		c.KeyPairs = map[types.NamespacedName]*index.KeyPair{secret: index.NewKeyPair([]byte("chain"), []byte("key"), &x509.Certificate{})}
 	}
 	targets := c.Targets
 	c.Targets = nil

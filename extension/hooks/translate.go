@@ -87,9 +87,7 @@ func Translate(s *index.Snapshot, src xds.Source, r Resources) (Resources, Summa
 		}
 		r.Clusters = t.list(r)
 	}
-	r = t.conceal(t.certify(t.enforce(r)))
-	r.Secrets = t.withSecrets(r.Secrets)
-	return r, t.summary
+	return t.withSecrets(t.conceal(t.certify(t.enforce(r)))), t.summary
 }
 
 // A translation in the making.

@@ -4,6 +4,7 @@
 package xds
 
 import (
+	"slices"
 	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -44,6 +45,15 @@ func Certificate(n types.NamespacedName, p *index.KeyPair) *tlsv3.Secret {
 	return &tlsv3.Secret{Name: CertificateName(n), Type: &tlsv3.Secret_TlsCertificate{TlsCertificate: &tlsv3.TlsCertificate{
 		CertificateChain: bytes(p.Chain), PrivateKey: bytes(p.Key()),
 	}}}
+}
+
+// Presents tells whether a cluster presents the certificate of a secret.
+func Presents(c *clusterv3.Cluster, secret string) bool {
+	t, of := &tlsv3.UpstreamTlsContext{}, c.GetTransportSocket().GetTypedConfig()
+	if !of.MessageIs(t) || of.UnmarshalTo(t) != nil {
+		return false
+	}
+	return slices.ContainsFunc(t.GetCommonTlsContext().GetTlsCertificateSdsSecretConfigs(), func(s *tlsv3.SdsSecretConfig) bool { return s.GetName() == secret })
 }
 
 // Withhold requests from a cluster, which gets no endpoints: they are answered 503. What it
