@@ -13,22 +13,25 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/daemon"
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/netns"
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/plan"
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/tailnet"
 )
 
 type tailnetClientCmd struct {
-	Name  string   `arg:"" help:"Hostname in the tailnet. The client has tag:client."`
+	Name  string   `arg:"" help:"Hostname in the tailnet."`
+	Owner bool     `help:"The client is the tailnet's owner's. Others have tag:client. It matters only when the client is made."`
 	Route []string `help:"Network in CIDR that the client is a router for. 10.99.0.5 is a host behind all clients. It matters only when the client is made."`
 }
 
 func (c *tailnetClientCmd) Run(r runtime) error {
-	return r.daemon().EnsureClient(r, r.tailnet.Name, c.Name, c.Route...)
+	return r.daemon().EnsureClient(r, r.tailnet.Name, c.Name, daemon.ClientOptions{Owner: c.Owner, Routes: c.Route})
 }
 
 type tailnetUDPCmd struct {
@@ -39,7 +42,7 @@ type tailnetUDPCmd struct {
 }
 
 func (c *tailnetUDPCmd) Run(r runtime) error {
-	if err := r.daemon().EnsureClient(r, r.tailnet.Name, c.As); err != nil {
+	if err := r.daemon().EnsureClient(r, r.tailnet.Name, c.As, daemon.ClientOptions{}); err != nil {
 		return err
 	}
 	conn, err := tailnet.Dial(r, r.paths.ClientSocket(r.tailnet.Name, c.As), "udp", c.Address)
@@ -94,7 +97,7 @@ type tailnetCurlCmd struct {
 }
 
 func (c *tailnetCurlCmd) Run(r runtime) error {
-	if err := r.daemon().EnsureClient(r, r.tailnet.Name, c.As); err != nil {
+	if err := r.daemon().EnsureClient(r, r.tailnet.Name, c.As, daemon.ClientOptions{}); err != nil {
 		return err
 	}
 	return c.get(r, c.URL, tailnet.Transport(r.paths.ClientSocket(r.tailnet.Name, c.As)))
@@ -102,6 +105,7 @@ func (c *tailnetCurlCmd) Run(r runtime) error {
 
 // getFlags are what all commands have that get a URL.
 type getFlags struct {
+	Header  []string      `sep:"none" help:"Header to send, as NAME: VALUE. May be given more than once."`
 	Headers bool          `short:"i" help:"Print status and headers too, and the serial number of the certificate."`
 	Host    string        `short:"H" help:"Name to ask for, in the Host header and in TLS, instead of the URL's."`
 	CACert  string        `name:"cacert" help:"File of the certificates to trust, instead of this machine's." type:"existingfile"`
@@ -115,6 +119,14 @@ func (c *getFlags) get(r runtime, url string, t *http.Transport) error {
 		return errors.Wrapf(err, "cannot make request for %q", url)
 	}
 	req.Host = cmp.Or(c.Host, req.URL.Host)
+	for _, h := range c.Header {
+		name, value, ok := strings.Cut(h, ":")
+		if !ok {
+			return errors.Errorf("cannot send header %q: it must be NAME: VALUE", h)
+		}
+		// As it is written, for servers differ in what they make of it.
+		req.Header[name] = append(req.Header[name], strings.TrimSpace(value))
+	}
 	t.TLSClientConfig = &tls.Config{ServerName: c.Host, MinVersion: tls.VersionTLS12}
 	if c.CACert != "" {
 		pem, err := os.ReadFile(c.CACert)

@@ -42,7 +42,7 @@ func (c *loadCmd) Run(r runtime) error {
 		}
 		o.Dial = inCluster(p)
 	default:
-		if err := r.daemon().EnsureClient(r, r.tailnet.Name, daemon.DefaultClient); err != nil {
+		if err := r.daemon().EnsureClient(r, r.tailnet.Name, daemon.DefaultClient, daemon.ClientOptions{}); err != nil {
 			return err
 		}
 		socket := r.paths.ClientSocket(r.tailnet.Name, daemon.DefaultClient)

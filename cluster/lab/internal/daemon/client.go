@@ -78,10 +78,30 @@ func (c Client) Status(ctx context.Context, components bool) (Status, error) {
 	return st, errors.Wrap(json.Unmarshal(b, &st), "cannot decode the lab's status")
 }
 
-// EnsureClient makes a client of that name in a tailnet, which is a router for the
-// routes, unless there is one.
-func (c Client) EnsureClient(ctx context.Context, tailnet, name string, routes ...string) error {
-	_, err := c.do(ctx, http.MethodPost, "/tailnets/"+url.PathEscape(tailnet)+"/clients/"+url.PathEscape(name)+"?"+url.Values{"route": routes}.Encode())
+// ClientOptions are what a new client of a tailnet is.
+type ClientOptions struct {
+	// Owner is whose it is instead of nobody's: then it has no tag:client.
+	Owner bool
+
+	// Routes are networks that it is a router for.
+	Routes []string
+}
+
+// tags that the client joins with.
+func (o ClientOptions) tags() []string {
+	if o.Owner {
+		return nil
+	}
+	return []string{"tag:client"}
+}
+
+// EnsureClient makes a client of that name in a tailnet, unless there is one.
+func (c Client) EnsureClient(ctx context.Context, tailnet, name string, as ClientOptions) error {
+	q := url.Values{"route": as.Routes}
+	if as.Owner {
+		q.Set("owner", "")
+	}
+	_, err := c.do(ctx, http.MethodPost, "/tailnets/"+url.PathEscape(tailnet)+"/clients/"+url.PathEscape(name)+"?"+q.Encode())
 	return err
 }
 

@@ -147,7 +147,8 @@ func (d *Daemon) serve(ctx context.Context) (func(), error) {
 			http.Error(w, err.Error(), http.StatusNotFound)
 			return
 		}
-		if err := d.ensureClient(r.Context(), t, r.PathValue("name"), r.URL.Query()["route"], func(string) {}); err != nil {
+		as := ClientOptions{Owner: r.URL.Query().Has("owner"), Routes: r.URL.Query()["route"]}
+		if err := d.ensureClient(r.Context(), t, r.PathValue("name"), as, func(string) {}); err != nil {
 			http.Error(w, err.Error(), http.StatusBadGateway)
 		}
 	})
@@ -225,9 +226,9 @@ func (d *Daemon) findTailnet(name string) (plan.Tailnet, error) {
 	return plan.Tailnet{}, errors.Errorf("cannot find tailnet %q: the lab was brought up with --tailnets=%d", name, len(d.tailnets))
 }
 
-// ensureClient makes a client of that name in a tailnet, which advertises the routes,
-// unless there is one, and waits until it joined.
-func (d *Daemon) ensureClient(ctx context.Context, t plan.Tailnet, name string, routes []string, say func(string)) error {
+// ensureClient makes a client of that name in a tailnet, unless there is one, and waits
+// until it joined.
+func (d *Daemon) ensureClient(ctx context.Context, t plan.Tailnet, name string, as ClientOptions, say func(string)) error {
 	if !clientName.MatchString(name) {
 		return errors.Errorf("cannot make tailnet client %q: the name must be a DNS label", name)
 	}
@@ -242,21 +243,21 @@ func (d *Daemon) ensureClient(ctx context.Context, t plan.Tailnet, name string, 
 	}
 	d.mu.Unlock()
 	if !known {
-		key, err := d.mintKey(ctx, t, name)
+		key, err := d.mintKey(ctx, t, name, as.tags())
 		if err != nil {
 			return err
 		}
-		if err := writeClient(p, t, name, key, routes); err != nil {
+		if err := writeClient(p, t, name, key, as.Routes); err != nil {
 			return err
 		}
 		if err := d.start(ctx, c, time.Minute, say); err != nil {
 			return err
 		}
 	}
-	if err := joined(ctx, p.ClientSocket(t.Name, name), name, say); err != nil || len(routes) == 0 {
+	if err := joined(ctx, p.ClientSocket(t.Name, name), name, say); err != nil || len(as.Routes) == 0 {
 		return err
 	}
-	return d.enableRoutes(ctx, t, name, routes)
+	return d.enableRoutes(ctx, t, name, as.Routes)
 }
 
 // Log is where a component's log is; name may also be "daemon".

@@ -44,6 +44,7 @@ const policy = `{
     // Of the examples.
     "tag:app":          ["tag:k8s-operator"],
     "tag:sensor":       ["tag:k8s-operator"],
+    "tag:ci":           ["tag:k8s-operator"],
   },
   "autoApprovers": {
     "services": {"tag:k8s": ["tag:k8s"]},
@@ -57,6 +58,11 @@ const policy = `{
 // SecretFile holds the OAuth client's secret.
 func SecretFile(p host.Paths, t plan.Tailnet) string {
 	return filepath.Join(p.Tailnet(t.Name), "client-secret")
+}
+
+// apiKeyFile holds an API access token of the tailnet's owner.
+func apiKeyFile(p host.Paths, t plan.Tailnet) string {
+	return filepath.Join(p.Tailnet(t.Name), "api-key")
 }
 
 // writeTailnet writes the files that a tailnet's simulator reads.
@@ -74,8 +80,15 @@ func writeTailnet(p host.Paths, t plan.Tailnet, policyFile string) error {
 	if err := os.WriteFile(filepath.Join(p.Tailnet(t.Name), "policy.hujson"), body, 0o644); err != nil { // No secret.
 		return errors.Wrap(err, "cannot write policy")
 	}
-	secret := "tskey-client-" + t.ClientID + "-" + rand.Text()
-	return errors.Wrap(os.WriteFile(SecretFile(p, t), []byte(secret), 0o600), "cannot write secret of OAuth client")
+	for file, secret := range map[string]string{
+		SecretFile(p, t): "tskey-client-" + t.ClientID + "-" + rand.Text(),
+		apiKeyFile(p, t): "tskey-api-" + rand.Text(),
+	} {
+		if err := os.WriteFile(file, []byte(secret), 0o600); err != nil {
+			return errors.Wrap(err, "cannot write a credential of the tailnet")
+		}
+	}
+	return nil
 }
 
 // simulator is the process that is a tailnet.
@@ -90,6 +103,7 @@ func simulator(p host.Paths, t plan.Tailnet, binary string) component.Component 
 			"--tailnet", t.Organization,
 			"--client-id", t.ClientID,
 			"--client-secret-file", SecretFile(p, t),
+			"--api-key-file", apiKeyFile(p, t),
 			"--policy", filepath.Join(p.Tailnet(t.Name), "policy.hujson"),
 			"--state", filepath.Join(p.Tailnet(t.Name), "state.json"),
 			"--sim-admin",
@@ -102,29 +116,29 @@ func simulator(p host.Paths, t plan.Tailnet, binary string) component.Component 
 	return c
 }
 
-// apiClient asks a tailnet's API by its forward, as the OAuth library dials on its
-// own.
+// apiClient asks a tailnet's API as its owner, by its forward.
 func (d *Daemon) apiClient(t plan.Tailnet) (*tsclient.Client, error) {
-	secret, err := os.ReadFile(SecretFile(d.cfg.Paths, t))
+	key, err := os.ReadFile(apiKeyFile(d.cfg.Paths, t))
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot read secret of OAuth client")
+		return nil, errors.Wrap(err, "cannot read the owner's API key")
 	}
 	u, err := url.Parse("http://" + d.forwardTo(ForwardTailnet+t.Name))
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot parse the API's address")
 	}
-	return &tsclient.Client{BaseURL: u, Tailnet: "-", Auth: &tsclient.OAuth{ClientID: t.ClientID, ClientSecret: string(secret)}}, nil
+	return &tsclient.Client{BaseURL: u, Tailnet: "-", APIKey: string(key)}, nil
 }
 
-// mintKey makes a key for one client of a tailnet.
-func (d *Daemon) mintKey(ctx context.Context, t plan.Tailnet, name string) (string, error) {
+// mintKey makes a key for one client of a tailnet. Without tags the client is the
+// owner's.
+func (d *Daemon) mintKey(ctx context.Context, t plan.Tailnet, name string, tags []string) (string, error) {
 	c, err := d.apiClient(t)
 	if err != nil {
 		return "", err
 	}
 	req := tsclient.CreateKeyRequest{ExpirySeconds: 600, Description: "lab client " + name}
 	req.Capabilities.Devices.Create.Preauthorized = true
-	req.Capabilities.Devices.Create.Tags = []string{"tag:client"}
+	req.Capabilities.Devices.Create.Tags = tags
 	key, err := c.Keys().CreateAuthKey(ctx, req)
 	if err != nil {
 		return "", errors.Wrapf(err, "cannot make key for tailnet client %q", name)

@@ -228,7 +228,7 @@ func (d *Daemon) tailnet(ctx context.Context, t plan.Tailnet) error {
 	if err != nil {
 		return err
 	}
-	return d.progress.run(name+"client", func(say func(string)) error { return d.ensureClient(ctx, t, DefaultClient, nil, say) })
+	return d.progress.run(name+"client", func(say func(string)) error { return d.ensureClient(ctx, t, DefaultClient, ClientOptions{}, say) })
 }
 
 // cluster brings up one cluster, and ends when its node is ready and its DNS

@@ -35,6 +35,7 @@ type cli struct {
 	ClientSecretFile string   `name:"client-secret-file" type:"existingfile" help:"File with the OAuth client's secret. Without it nobody can use the API."`
 	ClientScopes     []string `name:"client-scopes" default:"all" help:"Scopes of the OAuth client."`
 	ClientTags       []string `name:"client-tags" default:"tag:k8s-operator" help:"Tags of the OAuth client: it may give away the tags that these own."`
+	APIKeyFile       string   `name:"api-key-file" type:"existingfile" help:"File with an API access token of the tailnet's owner. Default: there is none."`
 	Policy           string   `type:"existingfile" help:"Initial policy file (HuJSON). Default: all may reach all."`
 	State            string   `help:"File that keeps the tailnet over restarts (JSON)."`
 	SimAdmin         bool     `name:"sim-admin" help:"Serve /sim/state and /sim/faults, without authentication."`
@@ -99,15 +100,18 @@ func (c *cli) options(errOut io.Writer) (tailnetsim.Options, error) {
 		o.AdvertiseAddr = a
 	}
 	if c.ClientSecretFile != "" {
-		b, err := os.ReadFile(c.ClientSecretFile)
+		secret, err := secretOf(c.ClientSecretFile)
 		if err != nil {
 			return o, errors.Wrap(err, "cannot read --client-secret-file")
 		}
-		secret := strings.TrimSpace(string(b))
-		if secret == "" {
-			return o, errors.New("--client-secret-file is empty")
-		}
 		o.Clients = []tailnetsim.OAuthClient{{ID: c.ClientID, Secret: secret, Scopes: c.ClientScopes, Tags: c.ClientTags}}
+	}
+	if c.APIKeyFile != "" {
+		key, err := secretOf(c.APIKeyFile)
+		if err != nil {
+			return o, errors.Wrap(err, "cannot read --api-key-file")
+		}
+		o.APIKeys = []string{key}
 	}
 	if c.Policy != "" {
 		b, err := os.ReadFile(c.Policy)
@@ -117,4 +121,17 @@ func (c *cli) options(errOut io.Writer) (tailnetsim.Options, error) {
 		o.Policy = string(b)
 	}
 	return o, nil
+}
+
+// secretOf reads a file that has nothing but a secret.
+func secretOf(file string) (string, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	secret := strings.TrimSpace(string(b))
+	if secret == "" {
+		return "", errors.New("it is empty")
+	}
+	return secret, nil
 }
