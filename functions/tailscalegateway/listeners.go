@@ -76,12 +76,13 @@ func sortListeners(in []sharedListener) []sharedListener {
 
 // backend of a Tailscale Service that leads to a listener. It says the host: the
 // service would else require the TailscaleGateway, whose status changes with each
-// service, and in a step there is none.
+// service, and in a step there is none. It says the protocol, too, though that is the
+// default: what the API server fills in of a list that is atomic makes each apply a write.
 func (s *share) backend(l sharedListener) gatewayv1alpha1.Backend {
 	b := gatewayv1alpha1.Backend{
 		Kind: gatewayv1alpha1.BackendKindGateway, Name: compose.ChildName(s.owner.Name),
 		Host: serviceHost(s.found.Service.Namespace, s.found.Service.Name),
-		Port: l.port, VIPPort: ptr.To(l.vipPort),
+		Port: l.port, VIPPort: ptr.To(l.vipPort), Protocol: gatewayv1alpha1.BackendProtocolTCP,
 	}
 	switch l.identity {
 	case gatewayv1alpha1.ClientIdentityProxyProtocol:

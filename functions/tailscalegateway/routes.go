@@ -87,9 +87,13 @@ func (s *share) backendServices(t *tailnet, routes []tailnetv1alpha1.ReportedRou
 	return out
 }
 
-// published is a backend of a route as one of a Tailscale Service.
+// published is a backend of a route as one of a Tailscale Service. It says the protocol as
+// backend does.
 func (s *share) published(b tailnetv1alpha1.ReportedBackend) gatewayv1alpha1.Backend {
-	out := gatewayv1alpha1.Backend{Kind: gatewayv1alpha1.BackendKindService, Name: b.Name, Port: b.Port, VIPPort: ptr.To(b.Port)}
+	out := gatewayv1alpha1.Backend{
+		Kind: gatewayv1alpha1.BackendKindService, Name: b.Name,
+		Port: b.Port, VIPPort: ptr.To(b.Port), Protocol: gatewayv1alpha1.BackendProtocolTCP,
+	}
 	if b.Namespace != s.owner.Namespace {
 		out.Kind, out.Host = gatewayv1alpha1.BackendKindExternal, serviceHost(b.Namespace, b.Name)
 	}
