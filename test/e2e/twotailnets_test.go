@@ -51,6 +51,7 @@ func TestTwoTailnets(t *testing.T) {
 			{"HasOwnPatterns", hasOwnPatterns},
 			{"SharesRoutes", sharesRoutes},
 			{"ResolvesHostnames", resolvesHostnames},
+			{"JudgesDevices", judgesDevices},
 		} {
 			t.Run(way.name, func(t *testing.T) {
 				t.Parallel()

@@ -52,7 +52,9 @@ func flavours(t *testing.T) []*flavour {
 		t.Fatal(err)
 	}
 	var out []*flavour
-	others := append(glob(t, filepath.Join(root, "functions", "*", "package", "input")), gatewayAPI(t))
+	others := append(glob(t, filepath.Join(root, "functions", "*", "package", "input")),
+		filepath.Join(module(t, "sigs.k8s.io/gateway-api"), "config", "crd", "standard"),
+		filepath.Join(module(t, "github.com/envoyproxy/gateway"), "charts", "gateway-helm", "charts", "crds", "crds", "generated"))
 	for _, d := range dirs {
 		f := &flavour{name: filepath.Base(d), extensions: []string{filepath.Join(d, "xrds"), filepath.Join(root, "package", "provider", "crds")}}
 		f.extensions = append(f.extensions, others...)
@@ -68,14 +70,14 @@ func flavours(t *testing.T) []*flavour {
 	return out
 }
 
-// gatewayAPI is the folder that defines the kinds of Gateway API.
-func gatewayAPI(t *testing.T) string {
+// module is the folder of a module that ours requires.
+func module(t *testing.T, path string) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api").Output()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", path).Output()
 	if err != nil {
-		t.Fatalf("cannot find Gateway API: %v", err)
+		t.Fatalf("cannot find module %s: %v", path, err)
 	}
-	return filepath.Join(strings.TrimSpace(string(out)), "config", "crd", "standard")
+	return strings.TrimSpace(string(out))
 }
 
 // with the definitions and compositions among an example's own files.
