@@ -52,6 +52,7 @@ func TestTwoTailnets(t *testing.T) {
 			{"SharesRoutes", sharesRoutes},
 			{"ResolvesHostnames", resolvesHostnames},
 			{"JudgesDevices", judgesDevices},
+			{"KnowsWhoAsks", knowsWhoAsks},
 		} {
 			t.Run(way.name, func(t *testing.T) {
 				t.Parallel()
