@@ -16,25 +16,20 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/tools"
 )
 
-const (
-	// envoyGatewayNamespace and envoyGatewayRelease are those of Envoy Gateway's
-	// own documentation.
-	envoyGatewayNamespace = "envoy-gateway-system"
-	envoyGatewayRelease   = "eg"
-
-	// gatewayClass lets Gateways name Envoy Gateway. Its chart brings none.
-	gatewayClass = `apiVersion: gateway.networking.k8s.io/v1
+// gatewayClass lets Gateways name Envoy Gateway. Its chart brings none.
+const gatewayClass = `apiVersion: gateway.networking.k8s.io/v1
 kind: GatewayClass
 metadata:
   name: envoy
 spec:
   controllerName: gateway.envoyproxy.io/gatewayclass-controller
 `
-)
 
 type envoyGatewayCmd struct {
-	Values  []string      `short:"f" type:"existingfile" help:"File of Helm values for Envoy Gateway's chart. May be given more than once."`
-	Timeout time.Duration `default:"5m" help:"How long to wait until it runs, once it is built."`
+	Values    []string      `short:"f" type:"existingfile" help:"File of Helm values for Envoy Gateway's chart. May be given more than once."`
+	Release   string        `default:"eg" help:"Name of the Helm release. One of another name stands beside, and has no GatewayClass."`
+	Namespace string        `default:"envoy-gateway-system" help:"Namespace of the release."`
+	Timeout   time.Duration `default:"5m" help:"How long to wait until it runs, once it is built."`
 }
 
 // Run builds what only this command needs, and installs it on the cluster.
@@ -46,7 +41,7 @@ func (c *envoyGatewayCmd) Run(r runtime) error {
 	// Proxies run real Envoy from the lab's registry, which has no image by the
 	// digest that Envoy Gateway was built with.
 	args := []string{
-		"upgrade", "--install", envoyGatewayRelease, dir, "--namespace", envoyGatewayNamespace, "--create-namespace",
+		"upgrade", "--install", c.Release, dir, "--namespace", c.Namespace, "--create-namespace",
 		"--set", "global.images.envoyProxy.image=" + images.EnvoyName(), "--wait", "--timeout", c.Timeout.String(),
 	}
 	for _, f := range c.Values {
@@ -55,13 +50,17 @@ func (c *envoyGatewayCmd) Run(r runtime) error {
 	if err := c.quiet(r, "", "helm", args...); err != nil {
 		return err
 	}
+	fmt.Printf("%s runs in namespace %s\n", images.EnvoyGatewayName(), c.Namespace)
+	if c.Release != "eg" {
+		return nil
+	}
 	if err := c.quiet(r, gatewayClass, "kubectl", "apply", "--server-side", "-f", "-"); err != nil {
 		return err
 	}
 	if err := c.quiet(r, "", "kubectl", "wait", "gatewayclass/envoy", "--for=condition=Accepted", "--timeout="+c.Timeout.String()); err != nil {
 		return err
 	}
-	fmt.Printf("%s runs in namespace %s; Gateways have gatewayClassName: envoy\n", images.EnvoyGatewayName(), envoyGatewayNamespace)
+	fmt.Println("Gateways have gatewayClassName: envoy")
 	return nil
 }
 

@@ -53,6 +53,7 @@ func TestTwoTailnets(t *testing.T) {
 			{"ResolvesHostnames", resolvesHostnames},
 			{"JudgesDevices", judgesDevices},
 			{"KnowsWhoAsks", knowsWhoAsks},
+			{"HasOwnExtension", hasOwnExtension},
 		} {
 			t.Run(way.name, func(t *testing.T) {
 				t.Parallel()

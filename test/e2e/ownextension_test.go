@@ -1,0 +1,118 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e && tailnets
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	// ownExample has a Gateway of an Envoy Gateway in the namespace team, with an
+	// extension of its own, and what that Envoy Gateway may read.
+	ownExample = "examples/extension-server.yaml"
+	own        = "own"
+	team       = "envoy-team"
+
+	// addOwnHost has its route serve a host beside all others.
+	addOwnHost = `[{"op":"add","path":"/spec/hostnames","value":["own.example.com"]}]`
+)
+
+// hasOwnExtension runs a second Envoy Gateway, which asks an extension that a
+// TailscaleGateway has for itself.
+func hasOwnExtension(t *testing.T) {
+	for _, step := range []struct {
+		name string
+		run  func(*testing.T)
+	}{
+		{"Answers", answersByOwnExtension},
+		{"Tells", tellsOfOwnExtension},
+		{"LeavesNothing", leavesNoExtension},
+	} {
+		if !t.Run(step.name, step.run) {
+			return
+		}
+	}
+}
+
+// answersByOwnExtension installs as docs/gateways.md says.
+func answersByOwnExtension(t *testing.T) {
+	cert, key := certificate(t, "own-extension."+namespace+".svc", "own-extension-eds."+namespace+".svc")
+	kubectl(t, "create", "namespace", team)
+	kubectl(t, "create", "secret", "generic", "own-extension-ca", "-n", team, "--from-file=tls.crt="+cert)
+	kubectl(t, "create", "secret", "generic", "own-extension", "-n", namespace, "--type=kubernetes.io/tls",
+		"--from-file=tls.crt="+cert, "--from-file=tls.key="+key, "--from-file=ca.crt="+cert)
+	kubectl(t, "apply", "-f", ownExample)
+	labCommand(t, "envoy-gateway", "--release=team", "--namespace="+team,
+		"--values=cluster/envoy-gateway/values.yaml", "--values=cluster/envoy-gateway/team-values.yaml")
+	conditionOf(t, "tailscalegateways", own, "ExtensionServerReady", "True", "ExtensionServes", patience)
+
+	// The route names a TailscaleServices: only hooks make an answer of it.
+	address := addressOfGateway(t, own)
+	routed(t, "cluster", address, "anything.example.com", patience)
+	took := answeredAt(t, tailnetOne.url(t, own), "web", patience)
+	t.Logf("the tailnet is answered %s later", took.Round(100*time.Millisecond))
+	conditionOf(t, "tailscalegateways", own, "Ready", "True", "Available", patience)
+
+	// What changes reaches Envoy by the same way.
+	patch(t, "httproute", own, addOwnHost)
+	took = routed(t, "cluster", address, "own.example.com", patience)
+	eventually(t, patience, "the other host has no route", func() string {
+		said, err := labCurl(t, "cluster", "http://"+address+"/", "anything.example.com")
+		if err != nil && strings.Contains(said, "404") {
+			return ""
+		}
+		return "answered by " + said
+	})
+	t.Logf("a host is served %s after it was written", took.Round(100*time.Millisecond))
+}
+
+// tellsOfOwnExtension has the status tell how the extension does.
+func tellsOfOwnExtension(t *testing.T) {
+	eventually(t, patience, "status.extensionServerStatus", func() string {
+		g := struct {
+			Status struct {
+				ExtensionServerStatus struct {
+					Address       string
+					ReadyReplicas int
+
+					// Of the replica that reports. Another one may be asked.
+					HookCallMetrics struct{ Failed int64 }
+				}
+			}
+		}{}
+		read(t, namespace, "tailscalegateways", own, &g)
+		s := g.Status.ExtensionServerStatus
+		if s.Address != "own-extension."+namespace+".svc:5005" || s.ReadyReplicas != 2 || s.HookCallMetrics.Failed != 0 {
+			return "it is " + jsonpath(t, "tailscalegateways", own, "{.status.extensionServerStatus}")
+		}
+		return ""
+	})
+	// Pods of others are not let in: who is would get as far as TLS.
+	for port, host := range map[int]string{5005: "own-extension." + namespace, 5006: "own-extension-eds." + namespace} {
+		if got, err := dial(t, namespace, "http", host, port); err == nil || !strings.Contains(err.Error(), "dial tcp") {
+			t.Errorf("a pod that is no Envoy connects to %s:%d: %v, %v", host, port, got, err)
+		}
+	}
+}
+
+// leavesNoExtension takes nothing from the Gateways of the other extension.
+func leavesNoExtension(t *testing.T) {
+	kubectl(t, "delete", "-f", ownExample, "--timeout=3m")
+	kubectl(t, "delete", "secret", "own-extension", "-n", namespace)
+	goneFrom(t, namespace, own)
+	routed(t, "cluster", addressOfGateway(t, "web"), "web.example.com", patience)
+	for _, kind := range []string{"deployments", "tailscalerevisions", "gatewayreports", "leases"} {
+		if left := kubectl(t, "get", kind, "-n", namespace, "-o=name"); strings.Contains(left, "/"+own) {
+			t.Errorf("something is left: %s", left)
+		}
+	}
+	if out, err := tryRun(t, "", "helm", "uninstall", "team", "-n", team, "--wait"); err != nil {
+		t.Fatalf("cannot uninstall Envoy Gateway: %v\n%s", err, out)
+	}
+	kubectl(t, "delete", "namespace", team, "--wait=false")
+}
