@@ -54,6 +54,7 @@ func TestTwoTailnets(t *testing.T) {
 			{"JudgesDevices", judgesDevices},
 			{"KnowsWhoAsks", knowsWhoAsks},
 			{"HasOwnExtension", hasOwnExtension},
+			{"SharesEachKind", sharesEachKind},
 		} {
 			t.Run(way.name, func(t *testing.T) {
 				t.Parallel()
