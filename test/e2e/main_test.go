@@ -23,6 +23,7 @@ import (
 var (
 	version = flag.String("version", "v0.1.0-dev", "version of the packages to build and test")
 	flavour = flag.String("flavour", "namespaced", "kinds to test: namespaced, or claims")
+	outage  = flag.Duration("outage", 0, "how long the API of a tailnet fails, where it does, once that is told")
 	keep    = flag.Bool("keep", false, "leave the lab up at the end, to look at it or to run again")
 )
 

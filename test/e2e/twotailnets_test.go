@@ -25,9 +25,9 @@ const (
 	// bothHost is a client of either tailnet, which hosts services there.
 	bothHost = "host-of-both"
 
-	// onlyGreeter has a tailnet of the TailscaleGateway find the greeter alone, and
-	// often.
-	onlyGreeter = `[{"op":"replace","path":"/spec/tailnets/%[1]d/serviceDiscovery","value":{"sources":["Services"],"patterns":["greeter"],"interval":"5s"}}]`
+	// allServices are what the example finds, and onlyGreeter is the greeter alone, often.
+	allServices = "serviceDiscovery: {}"
+	onlyGreeter = "serviceDiscovery: {sources: [Services], patterns: [greeter], interval: 5s}"
 
 	// hosts has it give what is found other hosts.
 	hosts = `[{"op":"replace","path":"/spec/tailnets/%[1]d/routeGeneration/egress/hostPattern","value":%[2]q}]`
@@ -89,10 +89,7 @@ func answersBoth(t *testing.T) {
 	if err := stream(t.Context(), "go", "run", "./cluster/demo", "tailnet", string(tailnetTwo), "--as="+partnerTailnet); err != nil {
 		t.Fatalf("cannot add the second tailnet: %v", err)
 	}
-	kubectl(t, "apply", "-f", bothExample)
-	for i := range 2 {
-		patch(t, "tailscalegateways", both, fmt.Sprintf(onlyGreeter, i))
-	}
+	apply(t, strings.ReplaceAll(readFile(t, bothExample), allServices, onlyGreeter))
 	for _, n := range []tailnet{tailnetOne, tailnetTwo} {
 		u := n.url(t, both)
 		took := eventually(t, patience, "answer of "+u, func() string {
@@ -137,11 +134,12 @@ func tellsCollision(t *testing.T) {
 }
 
 // outlivesFailingAPI has the API of the second tailnet answer nothing but errors, until
-// that is told. Nothing is withdrawn in either tailnet.
+// that is told, and then for as long as the flag says. Nothing is withdrawn in either
+// tailnet, and no request is lost.
 func outlivesFailingAPI(t *testing.T) {
 	before := madeForBoth(t)
 	load := func(n tailnet) []string {
-		return []string{"--tailnet=" + string(n), "--rate=20", "--new-connections", n.url(t, both)}
+		return []string{"--tailnet=" + string(n), "--rate=20", "--new-connections", "--for=" + (*outage + 2*patience).String(), n.url(t, both)}
 	}
 	reports := map[tailnet]report{}
 	reports[tailnetTwo] = underLoad(t, func() {
@@ -155,16 +153,15 @@ func outlivesFailingAPI(t *testing.T) {
 				return ""
 			})
 			t.Logf("told after %s: %s", took.Round(100*time.Millisecond), messageOf(t, partner))
-			if said := messageOf(t, home); said != "" {
-				t.Errorf("something is said of the other tailnet, too: %s", said)
-			}
-			for _, host := range []string{"greeter.tailscale.local", "greeter.partner.tailscale.local"} {
-				if missing := greets(t, both, host, "/"); missing != "" {
-					t.Error(missing)
+			over := time.NewTimer(*outage)
+			defer over.Stop()
+			for lasts := true; lasts && !t.Failed(); {
+				select {
+				case <-over.C:
+					lasts = false
+				case <-time.After(10 * time.Second):
 				}
-			}
-			if during := madeForBoth(t); !slices.Equal(before, during) {
-				t.Errorf("before the failure there was\n%s\nand then\n%s", strings.Join(before, "\n"), strings.Join(during, "\n"))
+				outlives(t, before)
 			}
 		}, load(tailnetOne)...)
 	}, load(tailnetTwo)...)
@@ -174,6 +171,22 @@ func outlivesFailingAPI(t *testing.T) {
 		}
 	}
 	eventually(t, patience, "the end of the failure is told", func() string { return messageOf(t, partner) })
+}
+
+// outlives checks that all is as it was before a failure of the second tailnet's API.
+func outlives(t *testing.T, before []string) {
+	t.Helper()
+	if said := messageOf(t, home); said != "" {
+		t.Errorf("something is said of the other tailnet, too: %s", said)
+	}
+	for _, host := range []string{"greeter.tailscale.local", "greeter.partner.tailscale.local"} {
+		if missing := greets(t, both, host, "/"); missing != "" {
+			t.Error(missing)
+		}
+	}
+	if during := madeForBoth(t); !slices.Equal(before, during) {
+		t.Errorf("before the failure there was\n%s\nand then\n%s", strings.Join(before, "\n"), strings.Join(during, "\n"))
+	}
 }
 
 // messageOf a tailnet in the TailscaleGateway's status. It is empty when all is well.
