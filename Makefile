@@ -186,10 +186,8 @@ conformance: ## Run Gateway API's conformance tests in the lab, without us and w
 	go run ./test/conformance --version=$(VERSION) --out=$(OUT) $(if $(RUN),--run=$(RUN))
 
 .PHONY: test-tailnets
-test-tailnets: ## Join Gateways to two tailnets, have the API of one fail, and share routes one by one.
-	$(GO_TEST_VERBOSE) -tags=e2e,tailnets -count=1 -timeout=60m -run TestTwoTailnets ./test/e2e -args -version=$(VERSION) -flavour=$(FLAVOUR)
 test-tailnets: ## Join Gateways to two tailnets, with policies, identities and extensions of their own, and have the API of one fail. OUTAGE=1h for how long.
-	go test -tags=e2e,tailnets -count=1 -timeout=2h -v -run TestTwoTailnets ./test/e2e -args -version=$(VERSION) -flavour=$(FLAVOUR) -outage=$(OUTAGE)
+	$(GO_TEST_VERBOSE) -tags=e2e,tailnets -count=1 -timeout=2h -run TestTwoTailnets ./test/e2e -args -version=$(VERSION) -flavour=$(FLAVOUR) -outage=$(OUTAGE)
 
 # How long a tailnet's API fails once that is told.
 OUTAGE ?= 0s
