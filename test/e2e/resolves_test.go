@@ -32,6 +32,27 @@ spec:
   - backendRefs: [{name: web, port: 80}]
 `
 
+// kernelNamed is the same Gateway in the tailnet once more, by proxies with Kernel
+// networking, and with a domain for each hostname.
+const kernelNamed = `apiVersion: v1
+kind: Namespace
+metadata:
+  name: named-kernel
+  labels: {pod-security.kubernetes.io/enforce: privileged}
+---
+apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleGateway
+metadata: {name: grounded, namespace: named-kernel}
+spec:
+  gatewayRef: {namespace: quickstart, name: ` + named + `}
+  publishBackends: None
+  tailnets:
+  - name: quickstart
+    proxy: {replicas: 1, networking: Kernel}
+    vipService: {tags: ["tag:k8s"]}
+    splitDNS: {}
+`
+
 // resolvesHostnames has clients of the tailnet reach routes by their own hostnames.
 func resolvesHostnames(t *testing.T) {
 	for _, step := range []struct {
@@ -42,6 +63,7 @@ func resolvesHostnames(t *testing.T) {
 		{"FollowsRoutes", followsRoutesByHostname},
 		{"KeepsOthers", keepsNameserversOfOthers},
 		{"OutlivesProxy", outlivesProxyByHostname},
+		{"AnswersByKernel", answersByHostnameByKernel},
 		{"LeavesNothing", leavesNothingByHostname},
 	} {
 		if !t.Run(step.name, step.run) {
@@ -156,6 +178,35 @@ func outlivesProxyByHostname(t *testing.T) {
 	kubectl(t, "wait", pod, "-n", namespace, "--for=condition=Ready", "--timeout=3m")
 	took := answeredAt(t, "http://app."+namedDomain+"/", "web", patience)
 	t.Logf("it answers %s after the proxy is back", took.Round(100*time.Millisecond))
+}
+
+// answersByHostnameByKernel resolves by a proxy whose agent listens at its address in
+// the tailnet itself. Its domain is the longer one, so nobody else is asked.
+func answersByHostnameByKernel(t *testing.T) {
+	const ns, grounded = "named-kernel", "grounded"
+	host := "app." + namedDomain
+	apply(t, kernelNamed)
+	message := conditionIn(t, ns, "tailscalegateways", grounded, "SplitDNSReady", "False", "HostnamesNotCovered", patience)
+	if want := "*.preview." + namedDomain; !strings.HasPrefix(message, want) {
+		t.Errorf("SplitDNSReady should tell of %s, got %q", want, message)
+	}
+	eventually(t, patience, host+" resolves to the other service", func() string {
+		addresses := strings.Fields(jsonpathIn(t, ns, "tailscalegateways", grounded, "{.status.services[0].addresses[*]}"))
+		if len(addresses) == 0 {
+			return "the service has no address"
+		}
+		if got, want := resolved(t, host, "A"), "RCodeSuccess "+addresses[0]; got != want {
+			return fmt.Sprintf("it resolves to %q, want %q", got, want)
+		}
+		return ""
+	})
+	answeredAt(t, "http://"+host+"/", "web", patience)
+	kubectl(t, "delete", "tailscalegateways", grounded, "-n", ns, "--timeout=3m")
+	goneFrom(t, ns, grounded)
+	if got := nameserversOf(t, host); len(got) > 0 {
+		t.Errorf("nameservers are left: %v", got)
+	}
+	kubectl(t, "delete", "namespace", ns, "--timeout=3m")
 }
 
 func leavesNothingByHostname(t *testing.T) {
