@@ -62,8 +62,9 @@ func joinsGateway(t *testing.T) {
 		run  func(*testing.T)
 	}{
 		{"Answers", answersWhereJoined},
-		{"FollowsRoutes", followsRoutesWhereJoined},
+		{"AddsRoute", addsRouteWhereJoined},
 		{"TellsClient", tellsClientWhereJoined},
+		{"RemovesRoute", removesRouteWhereJoined},
 		{"LeavesNothing", leavesNothingWhereJoined},
 	} {
 		if !t.Run(step.name, step.run) {
@@ -90,26 +91,32 @@ func answersWhereJoined(t *testing.T) {
 	}
 }
 
-// followsRoutesWhereJoined has the tailnet's clients see each route that comes and
-// goes.
-func followsRoutesWhereJoined(t *testing.T) {
-	u := tailnetOne.url(t, joined) + "hostname"
-	says := func(what, want string) {
-		t.Helper()
-		took := eventually(t, changeWithin, what, func() string {
-			if said, err := curl(t, u); err != nil || !strings.HasPrefix(said, want) {
-				return fmt.Sprintf("answered by %q, %v", said, err)
-			}
-			return ""
-		})
-		t.Logf("%s after %s", what, took.Round(100*time.Millisecond))
-	}
-	says("the first route answers", "web-")
+// addsRouteWhereJoined has the tailnet's clients see a route that comes, and what is
+// behind it.
+func addsRouteWhereJoined(t *testing.T) {
+	saysWhereJoined(t, "the first route answers", "web-")
 	apply(t, addedRoute)
-	says("the added route answers", "prober")
+	saysWhereJoined(t, "the added route answers", "prober")
 	proberAt(t, tailnetOne.url(t, "asked-"+namespace)+"hostname")
+}
+
+// saysWhereJoined waits until the Gateway answers by a pod, and not for long.
+func saysWhereJoined(t *testing.T, what, want string) {
+	t.Helper()
+	u := tailnetOne.url(t, joined) + "hostname"
+	took := eventually(t, changeWithin, what, func() string {
+		if said, err := curl(t, u); err != nil || !strings.HasPrefix(said, want) {
+			return fmt.Sprintf("answered by %q, %v", said, err)
+		}
+		return ""
+	})
+	t.Logf("%s after %s", what, took.Round(100*time.Millisecond))
+}
+
+// removesRouteWhereJoined has them see that it goes.
+func removesRouteWhereJoined(t *testing.T) {
 	kubectl(t, "delete", "httproute", "added", "-n", namespace)
-	says("the removed route is gone", "web-")
+	saysWhereJoined(t, "the removed route is gone", "web-")
 	eventually(t, patience, "svc:asked gone", func() string {
 		for _, v := range tailnetState(t).Services {
 			if v.Name == "svc:asked-"+namespace {
@@ -125,7 +132,6 @@ func tellsClientWhereJoined(t *testing.T) {
 	apply(t, identified)
 	patch(t, "gateway", joined, `[{"op":"add","path":"/spec/listeners/-","value":{"name":"identified","protocol":"HTTP","port":8081}}]`)
 	patch(t, "tailscalegateways", joined, `[{"op":"add","path":"/spec/tailnets/0/listeners","value":[{"name":"http"},{"name":"identified","identity":"ProxyProtocol"}]}]`)
-	apply(t, addedRoute)
 	toldOfClient(t, strings.TrimSuffix(tailnetOne.url(t, joined), "/")+":8081/header?key=X-Forwarded-For")
 }
 
@@ -150,5 +156,5 @@ func leavesNothingWhereJoined(t *testing.T) {
 	kubectl(t, "delete", "tailscalegateways", joined, "-n", namespace, "--timeout=3m")
 	goneFrom(t, namespace, joined, "web-"+namespace, "asked-"+namespace)
 	kubectl(t, "delete", "-f", joinedExample, "--ignore-not-found", "--timeout=3m")
-	kubectl(t, "delete", "httproute,clienttrafficpolicy,service", "added", "identified", "asked", "-n", namespace, "--ignore-not-found")
+	kubectl(t, "delete", "clienttrafficpolicy,service", "identified", "asked", "-n", namespace, "--ignore-not-found")
 }
