@@ -21,14 +21,14 @@ const (
 	discoveryExample = "examples/gateway-discovery.yaml"
 	discovering      = "reach"
 
-	// greeter is a service that a client of a tailnet hosts. It says what it is asked
+	// doorbell is a service that a client of a tailnet hosts. It says what it is asked
 	// to say.
-	greeter     = "svc:greeter"
-	greeterHost = "concierge"
+	doorbell     = "svc:doorbell"
+	doorbellHost = "concierge"
 
-	// soon has a TailscaleGateway look for the greeter alone, in its first tailnet, and
+	// soon has a TailscaleGateway look for the doorbell alone, in its first tailnet, and
 	// often: others come and go while tests run.
-	soon = `[{"op":"add","path":"/spec/tailnets/0/serviceDiscovery/patterns","value":["greeter"]},` +
+	soon = `[{"op":"add","path":"/spec/tailnets/0/serviceDiscovery/patterns","value":["doorbell"]},` +
 		`{"op":"add","path":"/spec/tailnets/0/serviceDiscovery/interval","value":"5s"}]`
 )
 
@@ -37,25 +37,25 @@ func discoversServices(t *testing.T) {
 	kubectl(t, "apply", "-f", discoveryExample)
 	patch(t, "tailscalegateways", discovering, soon)
 	conditionOf(t, "tailscalegateways", discovering, "EndpointsReady", "True", "EndpointsReady", patience)
-	tailnetOne.serve(t, greeterHost, greeter)
+	tailnetOne.serve(t, doorbellHost, doorbell)
 	took := eventually(t, patience, "what was discovered answers", func() string {
-		return greets(t, discovering, "greeter.tailscale.local", "/tailscale/greeter/")
+		return greets(t, discovering, "doorbell.tailscale.local", "/tailscale/doorbell/")
 	})
-	t.Logf("%s answers at the Gateway after %s", greeter, took.Round(100*time.Millisecond))
+	t.Logf("%s answers at the Gateway after %s", doorbell, took.Round(100*time.Millisecond))
 	// Without any route the condition is True, too, so the status tells first.
 	eventually(t, patience, "status.generatedRoutes", func() string {
-		if got := jsonpath(t, "tailscalegateways", discovering, "{.status.generatedRoutes[*].service} {.status.generatedRoutes[*].state}"); got != "greeter Accepted" {
+		if got := jsonpath(t, "tailscalegateways", discovering, "{.status.generatedRoutes[*].service} {.status.generatedRoutes[*].state}"); got != "doorbell Accepted" {
 			return "it has " + got
 		}
 		return ""
 	})
 	conditionOf(t, "tailscalegateways", discovering, "RoutesReady", "True", "RoutesAccepted", patience)
 
-	tailnetOne.withdraw(t, greeterHost, greeter)
+	tailnetOne.withdraw(t, doorbellHost, doorbell)
 	took = eventually(t, patience, "what is gone has no route", func() string {
-		return unknown(t, discovering, "greeter.tailscale.local", "/tailscale/greeter/")
+		return unknown(t, discovering, "doorbell.tailscale.local", "/tailscale/doorbell/")
 	})
-	t.Logf("%s is gone from the Gateway after %s", greeter, took.Round(100*time.Millisecond))
+	t.Logf("%s is gone from the Gateway after %s", doorbell, took.Round(100*time.Millisecond))
 	if left := generatedFor(t, discovering); left != "" {
 		t.Errorf("routes are left: %s", left)
 	}

@@ -25,6 +25,9 @@ const (
 	// bothHost is a client of either tailnet, which hosts services there.
 	bothHost = "host-of-both"
 
+	// greeter is a service of both tailnets, each by itself.
+	greeter = "svc:greeter"
+
 	// allServices are what the example finds, and onlyGreeter is the greeter alone, often.
 	allServices = "serviceDiscovery: {}"
 	onlyGreeter = "serviceDiscovery: {sources: [Services], patterns: [greeter], interval: 5s}"
