@@ -278,7 +278,11 @@ func (k *Keeper) done(j job, seen *Seen, err error) {
 	e.written, e.failure = now, ""
 	e.again -= j.again
 	e.fresh = e.fresh && e.want != j.want
-	e.sees(seen, now)
+	if e.seen == j.seen {
+		e.sees(seen, now)
+	}
+	// Else something came here meanwhile. It may be newer than what was written: with an
+	// older version all further writes would conflict. If it is not, that follows.
 	k.log.Debug("Wrote", "name", j.name, "state", j.want)
 }
 

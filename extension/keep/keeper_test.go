@@ -299,3 +299,40 @@ func TestLeave(t *testing.T) {
 		t.Errorf("%d writes of what nobody keeps any more, want 1", len(c.writes))
 	}
 }
+
+// TestSlowAnswer has another one change the object, and the watch tell of it, before the
+// answer to a write is here. What is wanted next must be written all the same.
+func TestSlowAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		c := &cluster{}
+		k := NewKeeper("Thing", &slow{c}, logging.NewNopLogger())
+		c.watchers = append(c.watchers, k)
+		go func() {
+			if err := k.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		}()
+		want(k, "a")
+		after(time.Second)
+		want(k, "b")
+		after(time.Second)
+		if got := c.object.State; got != "b" {
+			t.Errorf("the object is in state %q, not in b; written were %q", got, c.writes)
+		}
+	})
+}
+
+// slow answers come after another one has changed the object, and the watch has told.
+type slow struct{ *cluster }
+
+func (s *slow) Write(ctx context.Context, n types.NamespacedName, want string, seen *Seen) (*Seen, error) {
+	out, err := s.cluster.Write(ctx, n, want, seen)
+	if err != nil {
+		return nil, err
+	}
+	s.set(want)
+	time.Sleep(100 * time.Millisecond)
+	return out, nil
+}
