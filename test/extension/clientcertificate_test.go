@@ -99,6 +99,7 @@ func presentsCertificates(t *testing.T, w *world) {
 		w.until(t, w.asks(asked{host: "ledger.example.com"}, "503"))
 	})
 	t.Run("Gateway", func(t *testing.T) { gatewayPresents(t, w, authority) })
+	t.Run("Restarted", func(t *testing.T) { outlivesRestart(t, w, path) })
 	t.Run("ShowsNoKey", func(t *testing.T) {
 		printed, err := os.ReadFile(w.log.Name())
 		if err != nil {
@@ -119,6 +120,35 @@ func presentsCertificates(t *testing.T, w *world) {
 	})
 	w.remove(t, policyNamed("ledger"))
 	w.until(t, w.asks(path, "200 /ledger "))
+}
+
+// outlivesRestart of the extension: it answers no hook before it knows the Secrets.
+func outlivesRestart(t *testing.T, w *world, path asked) {
+	was, err := w.revision(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.extension.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	w.startExtension(t)
+	served := func(ctx context.Context, requests int) {
+		for range requests {
+			if err := w.asks(path, "200 third")(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	w.until(t, func(ctx context.Context) error {
+		served(ctx, 10)
+		// Who starts has Envoy Gateway ask again.
+		now, err := w.revision(ctx)
+		if err == nil && now.GetGeneration() == was.GetGeneration() {
+			err = errors.New("Envoy Gateway has not been had to ask again")
+		}
+		return err
+	})
+	served(within(t), 200)
 }
 
 // gatewayPresents what its spec.tls.backend says, to backends of our kinds as to others,
