@@ -332,6 +332,8 @@ func (s *slow) Write(ctx context.Context, n types.NamespacedName, want string, s
 	if err != nil {
 		return nil, err
 	}
+	// A watch tells of changes in their order.
+	time.Sleep(time.Millisecond)
 	s.set(want)
 	time.Sleep(100 * time.Millisecond)
 	return out, nil
