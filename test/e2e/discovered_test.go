@@ -26,16 +26,15 @@ const (
 	doorbell     = "svc:doorbell"
 	doorbellHost = "concierge"
 
-	// soon has a TailscaleGateway look for the doorbell alone, in its first tailnet, and
+	// searched is what the example looks for, and onlyDoorbell is the doorbell alone, and
 	// often: others come and go while tests run.
-	soon = `[{"op":"add","path":"/spec/tailnets/0/serviceDiscovery/patterns","value":["doorbell"]},` +
-		`{"op":"add","path":"/spec/tailnets/0/serviceDiscovery/interval","value":"5s"}]`
+	searched     = "    serviceDiscovery:\n"
+	onlyDoorbell = searched + "      patterns: [doorbell]\n      interval: 5s\n"
 )
 
 // discoversServices has what a tailnet serves appear at a Gateway, and disappear.
 func discoversServices(t *testing.T) {
-	kubectl(t, "apply", "-f", discoveryExample)
-	patch(t, "tailscalegateways", discovering, soon)
+	apply(t, strings.ReplaceAll(readFile(t, discoveryExample), searched, onlyDoorbell))
 	conditionOf(t, "tailscalegateways", discovering, "EndpointsReady", "True", "EndpointsReady", patience)
 	tailnetOne.serve(t, doorbellHost, doorbell)
 	took := eventually(t, patience, "what was discovered answers", func() string {
