@@ -254,15 +254,16 @@ func deniesGRPC(t *testing.T, w *world) {
 	w.remove(t, policyNamed("open"))
 }
 
-// conflicts are told on both sides, and what a policy names that is not there.
+// conflicts are told on both sides, and what a policy names that is not there. Of two
+// that are of one second the name decides which is younger.
 func conflicts(t *testing.T, w *world) {
 	w.create(t, policyOf(t, `{targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, name: web}], rules: [
-{name: late, matches: [{path: {value: /admin/late}}], actions: [{type: Redirect, redirect: {path: /}}]}]}`, "late"))
-	w.said(t, "late", map[string]string{"Gateway/default/gw": "False/Conflicted"})
+{name: late, matches: [{path: {value: /admin/late}}], actions: [{type: Redirect, redirect: {path: /}}]}]}`, "younger"))
+	w.said(t, "younger", map[string]string{"Gateway/default/gw": "False/Conflicted"})
 	w.until(t, func(ctx context.Context) error {
 		want := map[string][]gatewayv1alpha1.RoutePolicyConflict{
-			"late": {{Type: gatewayv1alpha1.PriorityConflict, Rule: "late", OtherPolicy: "default/web", OtherRule: "closed"}},
-			"web":  {{Type: gatewayv1alpha1.PriorityConflict, Rule: "closed", Prevails: true, OtherPolicy: "default/late", OtherRule: "late"}},
+			"younger": {{Type: gatewayv1alpha1.PriorityConflict, Rule: "late", OtherPolicy: "default/web", OtherRule: "closed"}},
+			"web":     {{Type: gatewayv1alpha1.PriorityConflict, Rule: "closed", Prevails: true, OtherPolicy: "default/younger", OtherRule: "late"}},
 		}
 		for name, want := range want {
 			p, err := w.policy(ctx, name)
@@ -276,13 +277,13 @@ func conflicts(t *testing.T, w *world) {
 		return nil
 	})
 	// A higher priority decides.
-	w.patch(t, policyNamed("late"), `{"spec":{"rules":[{"name":"late","priority":10,"matches":[{"path":{"type":"PathPrefix","value":"/admin/late"}}],"actions":[{"type":"Redirect","redirect":{"path":"/"}}]}]}}`)
-	w.said(t, "late", map[string]string{"Gateway/default/gw": "True/Accepted"})
+	w.patch(t, policyNamed("younger"), `{"spec":{"rules":[{"name":"late","priority":10,"matches":[{"path":{"type":"PathPrefix","value":"/admin/late"}}],"actions":[{"type":"Redirect","redirect":{"path":"/"}}]}]}}`)
+	w.said(t, "younger", map[string]string{"Gateway/default/gw": "True/Accepted"})
 	w.until(t, w.asks(asked{path: "admin/late"}, "302 http://web.example.com/"))
-	w.patch(t, policyNamed("late"), `{"spec":{"targetRefs":[{"group":"gateway.networking.k8s.io","kind":"HTTPRoute","name":"gone"}]}}`)
-	w.said(t, "late", map[string]string{"HTTPRoute/default/gone": "False/TargetNotFound"})
+	w.patch(t, policyNamed("younger"), `{"spec":{"targetRefs":[{"group":"gateway.networking.k8s.io","kind":"HTTPRoute","name":"gone"}]}}`)
+	w.said(t, "younger", map[string]string{"HTTPRoute/default/gone": "False/TargetNotFound"})
 	w.until(t, w.asks(asked{path: "admin/late"}, "403"))
-	w.remove(t, policyNamed("late"))
+	w.remove(t, policyNamed("younger"))
 }
 
 // An asked is a request. The zero value is for / of the example's host.
