@@ -185,8 +185,8 @@ func outlivesFailingAPI(t *testing.T) {
 			t.Errorf("%d of %d requests of tailnet %s were lost: %s", r.Failed, r.Requests+r.Failed, n, strings.Join(r.Errors, "; "))
 		}
 	}
-	// A Discovery that has failed for long looks again after five minutes.
-	took := eventually(t, 2*patience, "the end of the failure is told", func() string { return messageOf(t, partner) })
+	// A Discovery that has failed for long looks again after two minutes.
+	took := eventually(t, patience, "the end of the failure is told", func() string { return messageOf(t, partner) })
 	t.Logf("its end is told after %s", took.Round(100*time.Millisecond))
 }
 

@@ -98,7 +98,7 @@ type DiscoveryParameters struct {
 	OnlineOnly bool `json:"onlineOnly,omitempty"`
 
 	// Interval between two looks, at least 5s. It doubles after each failure, up
-	// to 5m.
+	// to 2m.
 	// +kubebuilder:default="30s"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('5s')",message="must be at least 5s"
 	// +optional

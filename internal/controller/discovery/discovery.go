@@ -32,7 +32,7 @@ const (
 	defaultInterval = 30 * time.Second
 
 	// maxBackoff bounds the time between two looks at a tailnet that fails.
-	maxBackoff = 5 * time.Minute
+	maxBackoff = 2 * time.Minute
 )
 
 // reasonChanged is the reason of events about what appeared and vanished.
