@@ -107,10 +107,13 @@ func answersByHostname(t *testing.T) {
 	conditionOf(t, "tailscalegateways", named, "SplitDNSReady", "True", "HostnamesResolve", patience)
 	conditionOf(t, "tailscalegateways", named, "Ready", "True", "Available", patience)
 
-	addresses := strings.Fields(jsonpath(t, "tailscalegateways", named, "{.status.services[0].addresses[*]}"))
-	if len(addresses) == 0 {
-		t.Fatal("the Gateway's service has no address")
-	}
+	var addresses []string
+	eventually(t, patience, "address of the Gateway's service in the status", func() string {
+		if addresses = strings.Fields(jsonpath(t, "tailscalegateways", named, "{.status.services[0].addresses[*]}")); len(addresses) == 0 {
+			return "none yet"
+		}
+		return ""
+	})
 	for name, want := range map[string]string{
 		"app." + namedDomain: "RCodeSuccess " + addresses[0],
 		"no." + namedDomain:  "RCodeNameError",
