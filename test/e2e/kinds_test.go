@@ -6,8 +6,17 @@
 package e2e
 
 import (
+	"context"
+	"fmt"
+	"net"
+	"os/exec"
 	"strings"
 	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 )
 
 const (
@@ -79,9 +88,6 @@ func sharesEachKind(t *testing.T) {
 	}{
 		// TLS goes on to the pod, whose certificate it is.
 		"the TLSRoute": {want: "secure", args: []string{"--cacert=" + cert, "--host=" + secureHost, "https://" + at("secure", "9443") + "/hostname"}},
-
-		// A server of gRPC refuses GET in its own way.
-		"the GRPCRoute": {want: "Grpc-Status: ", args: []string{"-i", "--header=Content-Type: application/grpc", "http://" + at("health", "80") + "/grpc.health.v1.Health/Check"}},
 	} {
 		eventually(t, patience, what, func() string {
 			// Some answers are errors of HTTP.
@@ -92,6 +98,7 @@ func sharesEachKind(t *testing.T) {
 			return ""
 		})
 	}
+	eventually(t, patience, "the GRPCRoute", func() string { return checks(t, at("health", "80")) })
 	eventually(t, patience, "what is said of the UDPRoute", func() string {
 		got := jsonpath(t, "tailscalegateways", kinds, `{.status.services[?(@.ready==false)].message}`)
 		if !strings.HasPrefix(got, "A Tailscale Service has no ports of UDP") {
@@ -103,4 +110,42 @@ func sharesEachKind(t *testing.T) {
 	kubectl(t, "delete", "-f", kindsExample, "--timeout=3m")
 	kubectl(t, "delete", "pod,service,secret", "health", "secure", "-n", namespace, "--ignore-not-found")
 	goneFrom(t, namespace, kinds, "route-page", "route-bytes", "route-secure", "route-health")
+}
+
+// checks says what a server of gRPC in the tailnet answers to a check of its health, other
+// than that it serves.
+func checks(t *testing.T, address string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	c, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(dialByClient))
+	if err != nil {
+		t.Fatalf("cannot make a client of gRPC: %v", err)
+	}
+	defer c.Close()
+	said, err := healthpb.NewHealthClient(c).Check(ctx, &healthpb.HealthCheckRequest{})
+	if err != nil || said.GetStatus() != healthpb.HealthCheckResponse_SERVING {
+		return fmt.Sprintf("answered by %v, %v", said, err)
+	}
+	return ""
+}
+
+// dialByClient an address of the tailnet, as its client does.
+func dialByClient(_ context.Context, address string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	ours, theirs := net.Pipe()
+	// It ends when the connection is closed.
+	cmd := exec.Command(lab, "tailscale", "nc", host, port)
+	cmd.Stdin, cmd.Stdout = theirs, theirs
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		_ = cmd.Wait()
+		_ = theirs.Close()
+	}()
+	return ours, nil
 }
