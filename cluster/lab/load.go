@@ -22,8 +22,9 @@ import (
 type loadCmd struct {
 	URL            string        `arg:"" help:"URL to get again and again."`
 	From           string        `default:"tailnet" enum:"tailnet,cluster" help:"Who asks: the tailnet's client, or the cluster's node, which finds Services by name."`
-	First          bool          `help:"End with the first answer."`
-	Every          time.Duration `default:"20ms" help:"Pause between attempts until the first answer."`
+	First          bool          `xor:"end" help:"End with the first answer."`
+	Gone           bool          `xor:"end" help:"End once there was an answer, and is none any more."`
+	Every          time.Duration `default:"20ms" help:"Pause between attempts, for --first and --gone."`
 	Workers        int           `default:"1" help:"How many ask side by side."`
 	Rate           float64       `help:"Requests a second at most. 0 is as many as can be."`
 	NewConnections bool          `help:"Use a connection of its own for each request."`
@@ -54,9 +55,12 @@ func (c *loadCmd) Run(r runtime) error {
 	defer cancel()
 	var report load.Report
 	var failed error
-	if c.First {
+	switch {
+	case c.First:
 		report, failed = load.First(ctx, o, c.Every)
-	} else {
+	case c.Gone:
+		report, failed = load.Gone(ctx, o, c.Every)
+	default:
 		report = load.Run(ctx, o)
 	}
 	return errors.Join(failed, errors.Wrap(json.NewEncoder(os.Stdout).Encode(report), "cannot print the report"))

@@ -54,7 +54,8 @@ type cli struct {
 	Rounds     int    `default:"5" help:"How often the time to the first byte is measured."`
 	Services   int    `default:"50" help:"With how many services memory is measured, and how many one TailscaleEndpoints hosts."`
 
-	Visible int `default:"100" help:"How many routes are made, one after the other, until each answers in the tailnet."`
+	Visible     int `default:"100" help:"How many routes of a shared Gateway are made and deleted, one after the other."`
+	OwnServices int `default:"20" help:"How many routes with a Tailscale Service of their own are."`
 
 	Changes int `default:"300" help:"How many endpoints come and go in front of the extension."`
 

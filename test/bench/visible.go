@@ -6,29 +6,53 @@ package main
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/tailscale-gateway/tailscale-gateway/test/bench/internal/sidebyside"
 )
 
-// maxVisible is how long a route may take until it answers in the tailnet, in seconds.
+// maxVisible is how long a route may take until it answers in the tailnet, and until it
+// does not any more, in seconds.
 const maxVisible = 5
 
 // visible measures how soon a new route of a shared Gateway answers a client of the
-// tailnet: real Envoy Gateway, real Envoy, and real tailscaled on both sides.
+// tailnet, and one that is deleted does not: real Envoy Gateway, real Envoy, and real
+// tailscaled on both sides.
 func (c *cli) visible(ctx context.Context, lab *sidebyside.Lab) ([]Result, error) {
 	ours := sidebyside.NewOurs(lab, "ours", c.Networking)
 	if err := ours.Install(ctx); err != nil {
 		return nil, err
 	}
-	progress("visible: sharing a Gateway")
-	if err := ours.ShareGateway(ctx); err != nil {
+	if err := ours.InstallGateways(ctx); err != nil {
 		return nil, err
 	}
-	progress("visible: %d routes", c.Visible)
-	took, err := ours.Visible(ctx, c.Visible)
-	if err != nil {
-		return nil, err
+	var out []Result
+	for _, of := range []struct {
+		sharing sidebyside.Sharing
+		name    string
+		routes  int
+	}{
+		{sharing: sidebyside.SharedGateway, name: "gateway.route", routes: c.Visible},
+		{sharing: sidebyside.SharedRoutes, name: "gateway.route_service", routes: c.OwnServices},
+	} {
+		progress("visible: sharing a Gateway, routeSharing %s", of.sharing)
+		if err := ours.Share(ctx, of.sharing); err != nil {
+			return out, err
+		}
+		progress("visible: %d routes", of.routes)
+		changes, err := ours.Changes(ctx, of.sharing, of.routes)
+		if err != nil {
+			return out, err
+		}
+		var visible, gone []time.Duration
+		for _, ch := range changes {
+			visible, gone = append(visible, ch.Visible), append(gone, ch.Gone)
+		}
+		progress("visible: %s at the median, %s at most", median(visible), slices.Max(visible))
+		progress("gone: %s at the median, %s at most", median(gone), slices.Max(gone))
+		out = append(out,
+			plain(of.name+"_visible_p99_s", percentile(visible, 99).Seconds(), "s", maxVisible),
+			plain(of.name+"_gone_p99_s", percentile(gone, 99).Seconds(), "s", maxVisible))
 	}
-	progress("visible: %s at the median, %s at most", median(took), slices.Max(took))
-	return []Result{plain("gateway.route_visible_p99_s", percentile(took, 99).Seconds(), "s", maxVisible)}, nil
+	return out, nil
 }

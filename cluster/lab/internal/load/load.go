@@ -55,6 +55,9 @@ type Report struct {
 	// First is when the first answer was there.
 	First time.Time `json:"first,omitzero"`
 
+	// Last is when the last answer was there.
+	Last time.Time `json:"last,omitzero"`
+
 	// Errors that were seen, at most ten, each with its time.
 	Errors []string `json:"errors,omitempty"`
 }
@@ -84,6 +87,30 @@ func Run(ctx context.Context, o Options) Report {
 // First asks every few milliseconds until there is an answer, and tells when that
 // was.
 func First(ctx context.Context, o Options, every time.Duration) (Report, error) {
+	r, a := o.until(ctx, every, func(a answer) bool { return a.err == nil })
+	return r, errors.Wrapf(a.err, "no answer from %q", o.URL)
+}
+
+// Gone asks every few milliseconds until there is an answer, and then until there is
+// none any more. The report tells when the last one was.
+func Gone(ctx context.Context, o Options, every time.Duration) (Report, error) {
+	there := false
+	r, a := o.until(ctx, every, func(a answer) bool {
+		there = there || a.err == nil
+		return there && a.err != nil
+	})
+	if !there {
+		return r, errors.Wrapf(a.err, "no answer from %q", o.URL)
+	}
+	if a.err == nil || ctx.Err() != nil {
+		return r, errors.Errorf("%q answers still", o.URL)
+	}
+	return r, nil
+}
+
+// until an answer, or the lack of one, is the last. It returns that one, or the last there
+// was when the context ended.
+func (o Options) until(ctx context.Context, every time.Duration, last func(answer) bool) (Report, answer) {
 	began := time.Now()
 	c := o.client()
 	t := time.NewTicker(every)
@@ -92,12 +119,12 @@ func First(ctx context.Context, o Options, every time.Duration) (Report, error) 
 	for {
 		a := o.ask(ctx, c)
 		r.add(a)
-		if a.err == nil {
-			return r.report(time.Since(began)), nil
+		if last(a) || ctx.Err() != nil {
+			return r.report(time.Since(began)), a
 		}
 		select {
 		case <-ctx.Done():
-			return r.report(time.Since(began)), errors.Wrapf(a.err, "no answer from %q", o.URL)
+			return r.report(time.Since(began)), a
 		case <-t.C:
 		}
 	}
@@ -204,6 +231,7 @@ type recorder struct {
 	took   []time.Duration
 	failed int
 	first  time.Time
+	last   time.Time
 	errs   []string
 }
 
@@ -220,13 +248,16 @@ func (r *recorder) add(a answer) {
 	if r.first.IsZero() || a.at.Before(r.first) {
 		r.first = a.at
 	}
+	if a.at.After(r.last) {
+		r.last = a.at
+	}
 	r.took = append(r.took, a.took)
 }
 
 func (r *recorder) report(took time.Duration) Report {
 	slices.Sort(r.took)
 	return Report{
-		Requests: len(r.took), Failed: r.failed, Seconds: took.Seconds(), First: r.first, Errors: r.errs,
+		Requests: len(r.took), Failed: r.failed, Seconds: took.Seconds(), First: r.first, Last: r.last, Errors: r.errs,
 		P50: percentile(r.took, 50).Seconds(), P99: percentile(r.took, 99).Seconds(),
 	}
 }

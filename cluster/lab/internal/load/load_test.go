@@ -67,6 +67,38 @@ func TestFirst(t *testing.T) {
 	}
 }
 
+func TestGone(t *testing.T) {
+	// It answers the third and the fourth request.
+	seen := &atomic.Int64{}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if n := seen.Add(1); n < 3 || n > 4 {
+			http.Error(w, "not there", http.StatusNotFound)
+		}
+	}))
+	t.Cleanup(s.Close)
+	o := Options{URL: s.URL, Dial: (&net.Dialer{}).DialContext}
+	r, err := Gone(t.Context(), o, time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen.Load() != 5 || r.Requests != 2 || r.Failed != 3 || !r.Last.After(r.First) {
+		t.Errorf("Gone(...): want the fifth request to be the last, got %+v after %d requests", r, seen.Load())
+	}
+
+	always, answered := server(t, 0)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	o = Options{URL: always, Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if answered.Load() > 2 {
+			cancel()
+		}
+		return (&net.Dialer{}).DialContext(ctx, network, addr)
+	}, NewConnections: true}
+	if _, err := Gone(ctx, o, time.Millisecond); err == nil {
+		t.Error("Gone(...): want an error while there are answers")
+	}
+}
+
 func TestPercentile(t *testing.T) {
 	var ds []time.Duration
 	for i := range 100 {

@@ -34,6 +34,7 @@ type Report struct {
 	P50      float64   `json:"p50"`
 	P99      float64   `json:"p99"`
 	First    time.Time `json:"first"`
+	Last     time.Time `json:"last"`
 	Errors   []string  `json:"errors"`
 }
 

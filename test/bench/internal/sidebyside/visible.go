@@ -11,16 +11,38 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// sharedGateway is the name of a Gateway, of the TailscaleGateway that shares it, and of
-// its Tailscale Service.
-const sharedGateway = "visible"
+// A Sharing is how a TailscaleGateway shares routes, as routeSharing says it.
+type Sharing string
 
-// ShareGateway installs Envoy Gateway with our extension, and shares a Gateway with the
-// tailnet that the side is in.
-func (o *Ours) ShareGateway(ctx context.Context) error {
-	if _, err := run(ctx, nil, o.lab.demo, "gateways", "--version="+o.lab.version); err != nil {
-		return err
+// Ways to share routes.
+const (
+	SharedGateway Sharing = "Gateway"
+	SharedRoutes  Sharing = "Route"
+)
+
+// gateway is the name of a Gateway whose routes are shared so, and of the
+// TailscaleGateway that shares them.
+func (s Sharing) gateway() string {
+	if s == SharedRoutes {
+		return "routes"
 	}
+	return "visible"
+}
+
+// A Change is how long a route took from kubectl apply until it answered in the tailnet,
+// and from kubectl delete until it did not any more.
+type Change struct {
+	Visible, Gone time.Duration
+}
+
+// InstallGateways installs Envoy Gateway with our extension.
+func (o *Ours) InstallGateways(ctx context.Context) error {
+	_, err := run(ctx, nil, o.lab.demo, "gateways", "--version="+o.lab.version)
+	return err
+}
+
+// Share a Gateway's routes with the tailnet that the side is in.
+func (o *Ours) Share(ctx context.Context, s Sharing) error {
 	err := o.lab.apply(ctx, fmt.Sprintf(`apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {name: %[1]s, namespace: %[2]s}
@@ -33,40 +55,62 @@ kind: TailscaleGateway
 metadata: {name: %[1]s, namespace: %[2]s}
 spec:
   gatewayRef: {name: %[1]s}
+  routeSharing: %[3]s
   publishBackends: None
   tailnets:
   - name: bench
-    proxy: {replicas: %[3]d, networking: %[4]s}
+    proxy: {replicas: %[4]d, networking: %[5]s}
     vipService: {tags: [tag:k8s]}
-`, sharedGateway, Namespace, replicas, o.networking))
+`, s.gateway(), Namespace, s, replicas, o.networking))
 	if err != nil {
 		return err
 	}
 	return o.lab.until(ctx, "the shared Gateway", func(ctx context.Context) error {
-		return o.lab.condition(ctx, "tailscalegateways/"+sharedGateway, "GatewayVIPReady")
+		return o.lab.condition(ctx, "tailscalegateways/"+s.gateway(), "Ready")
 	})
 }
 
-// Visible makes routes of the shared Gateway, one after the other, and tells how long each
-// took from kubectl apply until it answered in the tailnet. One more comes before them, by
-// which clients and proxies find their ways.
-func (o *Ours) Visible(ctx context.Context, n int) ([]time.Duration, error) {
-	var out []time.Duration
+// Changes makes routes of a shared Gateway and deletes them, one after the other. One
+// more comes before them, by which clients and proxies find their ways.
+func (o *Ours) Changes(ctx context.Context, s Sharing, n int) ([]Change, error) {
+	var out []Change
 	for i := range n + 1 {
-		path := fmt.Sprintf("route-%d", i)
-		took, err := o.lab.first(ctx, "tailnet", o.lab.ingressURL(sharedGateway)+path, func() error { return o.lab.apply(ctx, routeAt(path)) })
+		c, err := o.change(ctx, s, fmt.Sprintf("route-%d", i))
 		if err != nil {
-			return out, errors.Wrapf(err, "route %q does not answer", path)
+			return out, errors.Wrapf(err, "route %d of Gateway %q", i, s.gateway())
 		}
 		if i > 0 {
-			out = append(out, took)
+			out = append(out, c)
 		}
 	}
 	return out, nil
 }
 
-// routeAt a path of the shared Gateway.
-func routeAt(path string) string {
+func (o *Ours) change(ctx context.Context, s Sharing, name string) (Change, error) {
+	url := o.lab.ingressURL(s.gateway()) + name
+	if s == SharedRoutes {
+		url = o.lab.ingressURL("route-"+name+"-"+Namespace) + name
+	}
+	// It asks from the start, so that it has had answers when the route goes.
+	t, err := o.lab.start(ctx, "tailnet", url, "--gone", "--new-connections", "--timeout=1s", "--for="+firstLimit.String())
+	if err != nil {
+		return Change{}, err
+	}
+	visible, err := o.lab.first(ctx, "tailnet", url, func() error { return o.lab.apply(ctx, routeAt(s, name)) })
+	if err != nil {
+		return Change{}, errors.Join(err, t.stop())
+	}
+	began := time.Now()
+	_, deleted := o.lab.kubectl(ctx, "delete", "--namespace="+Namespace, "httproute", name, "--wait=false")
+	if deleted != nil {
+		deleted = errors.Join(deleted, t.stop())
+	}
+	r, err := t.wait()
+	return Change{Visible: visible, Gone: max(r.Last.Sub(began), 0)}, errors.Join(deleted, err)
+}
+
+// routeAt a path of a shared Gateway.
+func routeAt(s Sharing, path string) string {
 	return fmt.Sprintf(`apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
 metadata: {name: %[1]s, namespace: %[2]s}
@@ -75,5 +119,5 @@ spec:
   rules:
   - matches: [{path: {type: PathPrefix, value: /%[1]s}}]
     backendRefs: [{name: web, port: 80}]
-`, path, Namespace, sharedGateway)
+`, path, Namespace, s.gateway())
 }
