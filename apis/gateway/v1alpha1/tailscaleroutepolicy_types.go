@@ -141,7 +141,7 @@ type RoutePolicyActionType string
 
 // Kinds of actions.
 const (
-	// ActionRoute sends requests to other backends.
+	// ActionRoute sends requests to other backends, or has another rule handle them.
 	ActionRoute RoutePolicyActionType = "Route"
 	// ActionRedirect sends clients elsewhere.
 	ActionRedirect RoutePolicyActionType = "Redirect"
@@ -170,7 +170,8 @@ const (
 type RoutePolicyAction struct {
 	Type RoutePolicyActionType `json:"type"`
 
-	// Route says where requests go instead of the route's own backends.
+	// Route says where requests go instead of the route's own backends, or which rule
+	// handles them instead of the route's.
 	// +optional
 	Route *RoutePolicyRoute `json:"route,omitempty"`
 
@@ -236,13 +237,37 @@ type RoutePolicyRateLimit struct {
 }
 
 // A RoutePolicyRoute says where requests go.
+// +kubebuilder:validation:XValidation:rule="has(self.backendRefs) != has(self.rule)",message="a route has either backendRefs or a rule"
 type RoutePolicyRoute struct {
 	// BackendRefs of the same namespace. One that does not exist has its share of the
 	// requests answered 500.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=atomic
-	BackendRefs []RoutePolicyBackendRef `json:"backendRefs"`
+	// +optional
+	BackendRefs []RoutePolicyBackendRef `json:"backendRefs,omitempty"`
+
+	// Rule of a route that requests are handled by, whatever it matches itself: with its
+	// filters and backends, and what policies of Envoy Gateway say of it, instead of what
+	// they say of the route that was asked for. It must be at the same listener. Without
+	// it requests are answered 500.
+	// +optional
+	Rule *RoutePolicyRouteRule `json:"rule,omitempty"`
+}
+
+// A RoutePolicyRouteRule names a rule of a route of the same namespace.
+type RoutePolicyRouteRule struct {
+	// Kind of the route.
+	// +kubebuilder:validation:Enum=HTTPRoute;GRPCRoute
+	// +kubebuilder:default=HTTPRoute
+	// +optional
+	Kind gwapiv1.Kind `json:"kind,omitempty"`
+
+	// Name of the route.
+	Name gwapiv1.ObjectName `json:"name"`
+
+	// SectionName is the name of the rule.
+	SectionName gwapiv1.SectionName `json:"sectionName"`
 }
 
 // A RoutePolicyBackendRef is a backend of a rule.
