@@ -149,9 +149,17 @@ func describeRule(s *index.Snapshot, r *index.Route, i int) Rule {
 	return out
 }
 
-// policyRuleName of a rule of a policy, with its certificate if it presents one.
+// policyRuleName of a rule of a policy, with the rule that it names, and its certificate if
+// it presents one.
 func policyRuleName(r *index.PolicyRule) string {
 	out := r.Policy.String() + " " + r.Name
+	switch n := r.Named; {
+	case n == nil:
+	case n.Problem != "":
+		return out + ": answers 500, " + n.Problem
+	default:
+		out += fmt.Sprintf(": as rule %s of %s", n.Section, n)
+	}
 	switch c := r.Certificate; {
 	case c == nil:
 		return out

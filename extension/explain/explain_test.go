@@ -60,6 +60,30 @@ func TestExplainPolicies(t *testing.T) {
 	}
 }
 
+// TestExplainPolicyRules tells what rules of policies do that the route does not show.
+func TestExplainPolicyRules(t *testing.T) {
+	strict := index.PolicyTarget{Route: index.KindHTTPRoute, NamespacedName: named("strict"), Section: "careful"}
+	client := &index.ClientCertificate{Secret: named("client")}
+	cases := map[string]struct {
+		reason string
+		rule   *index.PolicyRule
+		want   string
+	}{
+		"Plain":       {reason: "A rule should be told by its name.", rule: &index.PolicyRule{Deny: true}, want: "shop/p a"},
+		"Named":       {reason: "A rule that another one handles should be told with it.", rule: &index.PolicyRule{Named: &index.NamedRule{PolicyTarget: strict}}, want: "shop/p a: as rule careful of HTTPRoute shop/strict"},
+		"NamedGone":   {reason: "What answers 500 should be told with why.", rule: &index.PolicyRule{Named: &index.NamedRule{PolicyTarget: strict, Problem: "it is gone"}}, want: "shop/p a: answers 500, it is gone"},
+		"Certificate": {reason: "A certificate should be told beside the named rule.", rule: &index.PolicyRule{Named: &index.NamedRule{PolicyTarget: strict}, Certificate: client}, want: "shop/p a: as rule careful of HTTPRoute shop/strict: presents the certificate of Secret shop/client"},
+	}
+	for n, tc := range cases {
+		t.Run(n, func(t *testing.T) {
+			tc.rule.Policy, tc.rule.Name = named("p"), "a"
+			if got := policyRuleName(tc.rule); got != tc.want {
+				t.Errorf("%s\npolicyRuleName(...): want %q, got %q", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
 func TestExplainOrder(t *testing.T) {
 	old, young := time.Unix(1, 0), time.Unix(2, 0)
 	aged := func(r *index.Route, at time.Time) *index.Route {

@@ -13,8 +13,8 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 )
 
-// What a TailscaleRoutePolicy does rests on what it is attached to, be that of ours or
-// not. So of every HTTPRoute and GRPCRoute it is known where it attaches.
+// What a TailscaleRoutePolicy does rests on what it is attached to, and on the routes that
+// it names rules of, be they of ours or not. So of every HTTPRoute and GRPCRoute it is known where it attaches.
 
 // kindPolicy is the kind of a policy where it stands beside routes, as what names
 // targets and has a part of its Gateways' digests.
@@ -28,13 +28,28 @@ type site struct {
 	rules   []string
 }
 
-// putRoutePolicy keeps a policy, and what it is attached to.
+// restsOn are the Gateways and routes that a policy is attached to, and the routes that it
+// names rules of.
+func (p *RoutePolicy) restsOn() []PolicyTarget {
+	var out []PolicyTarget
+	for _, t := range p.Targets {
+		out = append(out, t.whole())
+	}
+	for _, r := range p.Rules {
+		if r.Named != nil {
+			out = append(out, r.Named.whole())
+		}
+	}
+	return out
+}
+
+// putRoutePolicy keeps a policy, and what it rests on.
 func (w *world) putRoutePolicy(o *gatewayv1alpha1.TailscaleRoutePolicy, n types.NamespacedName, gone bool, d *dirty) {
 	if old := w.routePolicies[n]; old != nil {
-		for _, t := range old.Targets {
-			delete(w.attachedTo[t.whole()], n)
-			if len(w.attachedTo[t.whole()]) == 0 {
-				delete(w.attachedTo, t.whole())
+		for _, t := range old.restsOn() {
+			delete(w.resting[t], n)
+			if len(w.resting[t]) == 0 {
+				delete(w.resting, t)
 			}
 		}
 		for q := range old.Discoveries() {
@@ -51,11 +66,11 @@ func (w *world) putRoutePolicy(o *gatewayv1alpha1.TailscaleRoutePolicy, n types.
 	for q := range p.Discoveries() {
 		w.asks[q] = n
 	}
-	for _, t := range p.Targets {
-		if w.attachedTo[t.whole()] == nil {
-			w.attachedTo[t.whole()] = map[types.NamespacedName]struct{}{}
+	for _, t := range p.restsOn() {
+		if w.resting[t] == nil {
+			w.resting[t] = map[types.NamespacedName]struct{}{}
 		}
-		w.attachedTo[t.whole()][n] = struct{}{}
+		w.resting[t][n] = struct{}{}
 	}
 }
 
@@ -79,16 +94,16 @@ func (w *world) putSite(p *parsedRoute, gone bool, d *dirty) {
 	w.moved(PolicyTarget{Route: k.Kind, NamespacedName: k.NamespacedName}, d)
 }
 
-// moved has policies look again at what they are attached to.
+// moved has policies look again at what they are attached to, or name a rule of.
 func (w *world) moved(t PolicyTarget, d *dirty) {
-	for n := range w.attachedTo[t] {
+	for n := range w.resting[t] {
 		d.policies[n] = struct{}{}
 	}
 }
 
 // movedSet does so for the routes that attach to a ListenerSet.
 func (w *world) movedSet(set types.NamespacedName, d *dirty) {
-	for t := range w.attachedTo {
+	for t := range w.resting {
 		of := w.sites[t.key()]
 		if of != nil && slices.ContainsFunc(of.parents, func(p parent) bool { return p.listenerSet && p.NamespacedName == set }) {
 			w.moved(t, d)
@@ -132,6 +147,7 @@ func (s *Store) advancePolicy(c *change, n types.NamespacedName, todo map[consum
 		}
 		now.Rules = slices.Clone(p.Rules)
 		s.world.resolve(now)
+		s.world.lookUp(now)
 		s.world.certify(now)
 	}
 	s.want(policyKey(n), s.world.wanted(now))

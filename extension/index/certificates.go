@@ -79,7 +79,7 @@ func (w *world) certify(p *RoutePolicy) {
 		now, c := *r, *r.Certificate
 		now.Certificate, p.Rules[i] = &c, &now
 		w.judge(&c, policiesOf(p.Name.Namespace), len(p.Served) > 0)
-		p.Notices[r.Name] = notice(p.Notices[r.Name], &c, w.held[c.Secret])
+		p.Notices[r.Name] = join(p.Notices[r.Name], notice(&c, w.held[c.Secret]))
 	}
 }
 
@@ -113,18 +113,23 @@ func (w *world) judge(c *ClientCertificate, by namer, read bool) {
 	}
 }
 
-// notice of a rule's certificate, after what else there is to say.
-func notice(was string, c *ClientCertificate, h *Held) string {
-	said := ""
+// notice of a rule's certificate.
+func notice(c *ClientCertificate, h *Held) string {
 	switch {
 	case c.Problem != "":
-		said = "Requests are answered 503: " + c.Problem
+		return "Requests are answered 503: " + c.Problem
 	case h != nil && h.Pair != nil:
-		said = fmt.Sprintf("Presents a certificate that is valid until %s", h.Pair.Until.Format(time.RFC3339))
+		said := fmt.Sprintf("Presents a certificate that is valid until %s", h.Pair.Until.Format(time.RFC3339))
 		if !h.Pair.Client {
 			said += ", and not meant for clients: backends may refuse it"
 		}
+		return said
 	}
+	return ""
+}
+
+// join what there is to say of a rule.
+func join(was, said string) string {
 	if was != "" && said != "" {
 		return was + "; " + said
 	}

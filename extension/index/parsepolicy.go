@@ -158,6 +158,10 @@ func (r *PolicyRule) parseAction(in *gatewayv1alpha1.RoutePolicyAction) error {
 		r.Deny = true
 	case in.Type == gatewayv1alpha1.ActionRedirect && in.Redirect != nil:
 		r.Redirect = parseRedirect(in.Redirect)
+	case in.Type == gatewayv1alpha1.ActionRoute && in.Route != nil && in.Route.Rule != nil:
+		var err error
+		r.Named, err = parseNamedRule(r.Policy.Namespace, in.Route.Rule)
+		return err
 	case in.Type == gatewayv1alpha1.ActionRoute && in.Route != nil:
 		for i, b := range in.Route.BackendRefs {
 			r.Backends = append(r.Backends, parsePolicyBackend(r.Policy.Namespace, b, i))

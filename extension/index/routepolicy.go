@@ -60,8 +60,8 @@ type RoutePolicy struct {
 	// Rules in their order, with those that cannot be used.
 	Rules []*PolicyRule
 
-	// Notices tell, by rule, why not all of its devices are known, and of its certificate.
-	// Devices are how many are known. Both are for people.
+	// Notices tell, by rule, why not all of its devices are known, or the rule that it
+	// names, and of its certificate. Devices are how many are known. Both are for people.
 	Notices map[string]string
 	Devices map[string]int32
 }
@@ -93,11 +93,12 @@ type PolicyRule struct {
 	// Matches of which one must match. None means all requests.
 	Matches []PolicyMatch
 
-	// Deny, or Redirect, or send to Backends. Without any of them the route does what
-	// it does.
+	// Deny, or Redirect, or send to Backends, or do as the Named rule does. Without any of
+	// them the route does what it does.
 	Deny     bool
 	Redirect *PolicyRedirect
 	Backends []BackendRef
+	Named    *NamedRule
 
 	Request, Response HeaderChange
 
@@ -154,6 +155,9 @@ func (r *PolicyRule) SameAction(o *PolicyRule) bool {
 func (r *PolicyRule) action() any {
 	out := *r
 	out.Policy, out.Created, out.Name, out.Index, out.Priority, out.Matches = types.NamespacedName{}, time.Time{}, "", 0, 0, nil
+	if r.Named != nil {
+		out.Named = &NamedRule{PolicyTarget: r.Named.PolicyTarget}
+	}
 	return out
 }
 

@@ -66,6 +66,13 @@ func TestParseRoutePolicy(t *testing.T) {
 				Request: HeaderChange{Set: []Header{{"X", "1"}}, Add: []Header{{"W", "2"}}, Remove: []string{"Z"}},
 			},
 		},
+		"NamedRule": {
+			reason: "A rule that is named should be kept, and told that it is not there.",
+			rule:   `{name: a, actions: [{type: Route, route: {rule: {kind: GRPCRoute, name: b, sectionName: c}}}]}`,
+			want: PolicyRule{Name: "a", Named: &NamedRule{
+				PolicyTarget: PolicyTarget{Route: KindGRPCRoute, NamespacedName: name("b"), Section: "c"}, Problem: "GRPCRoute shop/b does not exist",
+			}},
+		},
 		"Redirect": {
 			reason: "A redirect should be kept.",
 			rule:   `{name: a, actions: [{type: Redirect, redirect: {scheme: https, hostname: h.example.com, port: 8443, path: /p, statusCode: 301}}]}`,

@@ -89,10 +89,10 @@ type world struct {
 	policies     map[types.NamespacedName]*trafficPolicy
 	grants       map[types.NamespacedName]*gwapiv1beta1.ReferenceGrantSpec
 
-	// routePolicies, the names of those by what they are attached to, and the sites of
-	// all routes that they may be.
+	// routePolicies, the names of those by what they rest on, and the sites of all routes
+	// that this may be.
 	routePolicies map[types.NamespacedName]*RoutePolicy
-	attachedTo    map[PolicyTarget]map[types.NamespacedName]struct{}
+	resting       map[PolicyTarget]map[types.NamespacedName]struct{}
 	sites         map[RouteKey]*site
 
 	// found is what Discoveries found for policies, and asks which policy one is for.
@@ -147,7 +147,7 @@ func newWorld() *world {
 		grants:       map[types.NamespacedName]*gwapiv1beta1.ReferenceGrantSpec{},
 
 		routePolicies: map[types.NamespacedName]*RoutePolicy{},
-		attachedTo:    map[PolicyTarget]map[types.NamespacedName]struct{}{},
+		resting:       map[PolicyTarget]map[types.NamespacedName]struct{}{},
 		sites:         map[RouteKey]*site{},
 		found:         map[types.NamespacedName]*found{},
 		asks:          map[types.NamespacedName]types.NamespacedName{},

@@ -61,6 +61,13 @@ func withoutTLS(s *index.Snapshot, p *index.RoutePolicy, r *index.PolicyRule) st
 	if r.Certificate == nil || r.Certificate.Problem != "" || len(p.Served) == 0 {
 		return ""
 	}
+	targets := p.Targets
+	if n := r.Named; n != nil {
+		if n.Problem != "" {
+			return ""
+		}
+		targets = []index.Attachment{{PolicyTarget: n.PolicyTarget}}
+	}
 	plain := func(k index.RouteKind, b index.BackendRef) string {
 		t := s.Target(b.Target(k))
 		switch {
@@ -72,7 +79,7 @@ func withoutTLS(s *index.Snapshot, p *index.RoutePolicy, r *index.PolicyRule) st
 		}
 		return ""
 	}
-	for _, t := range p.Targets {
+	for _, t := range targets {
 		for _, b := range r.Backends {
 			if said := plain(cmp.Or(t.Route, index.KindHTTPRoute), b); said != "" {
 				return said

@@ -33,6 +33,16 @@ func TestCertificates(t *testing.T) {
 			Key: index.RouteKey{Kind: index.KindHTTPRoute, NamespacedName: nn("web")}, Gateways: []types.NamespacedName{nn("gw")}, Rules: []index.Rule{{Backends: b}},
 		}}
 	}
+	named := func(problem string) *index.PolicyRule {
+		r := presents("")
+		r.Named = &index.NamedRule{PolicyTarget: index.PolicyTarget{Route: index.KindHTTPRoute, NamespacedName: nn("strict"), Section: "careful"}, Problem: problem}
+		return r
+	}
+	strict := func(b index.BackendRef) []*index.Route {
+		return append(routeTo(web), &index.Route{
+			Key: index.RouteKey{Kind: index.KindHTTPRoute, NamespacedName: nn("strict")}, Rules: []index.Rule{{Name: "other", Backends: []index.BackendRef{web}}, {Name: "careful", Backends: []index.BackendRef{b}}},
+		})
+	}
 	const noTLS = "Requests for default/web, port 443, are answered 503: it speaks no TLS; attach a BackendTLSPolicy to it"
 	const all = "True/ResolvedRefs: All client certificates can be presented"
 	cases := map[string]struct {
@@ -53,6 +63,9 @@ func TestCertificates(t *testing.T) {
 		"GatewayNoTLS": {reason: "It should be for a Gateway's policy.", rule: presents(""), routes: routeTo(web), target: &index.Target{Key: key}, gateway: true, resolved: all, message: noTLS},
 		"OwnNoTLS":     {reason: "It should be of the rule's own backends, which count alone.", rule: presents("", web), routes: routeTo(plain), target: &index.Target{Key: key}, resolved: all, message: noTLS},
 		"NotOurs":      {reason: "A backend of another kind should be told.", rule: presents(""), routes: routeTo(web, plain), target: secure, resolved: all, message: "Requests for default/plain are answered 503: it is none of our kinds, and Envoy Gateway alone presents certificates to it"},
+		"Named":        {reason: "Of a named rule its own backends count alone.", rule: named(""), routes: strict(plain), target: secure, resolved: all, message: "Requests for default/plain are answered 503: it is none of our kinds, and Envoy Gateway alone presents certificates to it"},
+		"NamedFine":    {reason: "To these it is presented.", rule: named(""), routes: strict(web), target: secure, resolved: all},
+		"NamedGone":    {reason: "Of a named rule that is not there its backends are of no matter.", rule: named("HTTPRoute default/strict does not exist"), routes: routeTo(web), target: secure, resolved: all},
 		"OtherRoute":   {reason: "So should a route that names none of ours.", rule: presents(""), resolved: all, message: "Requests are answered 503: default/web names none of our kinds, and Envoy Gateway alone presents certificates to others"},
 	}
 	for name, tc := range cases {
