@@ -153,11 +153,11 @@ func (e *enforcer) find(name string) *clusterv3.Cluster {
 	if c := e.bases[name]; c != nil {
 		return c
 	}
-	if e.named == nil {
-		e.named = make(map[string]*clusterv3.Cluster, len(e.message))
+	if e.byName == nil {
+		e.byName = make(map[string]*clusterv3.Cluster, len(e.message))
 		for _, c := range e.message {
-			e.named[c.GetName()] = c
+			e.byName[c.GetName()] = c
 		}
 	}
-	return e.named[name]
+	return e.byName[name]
 }

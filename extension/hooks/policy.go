@@ -26,7 +26,8 @@ const policyPrefix = index.OursPrefix + "policy/"
 
 // enforce policies: each rule that is attached to a route stands before it, once for
 // each of its matches. What Envoy Gateway itself attached to the route, such as
-// authentication, is attached to those as well.
+// authentication, is attached to those as well, or what it attached to the rule that they
+// name.
 func (t *translation) enforce(r Resources) Resources {
 	if !t.snapshot.HasPolicies() {
 		return r
@@ -36,8 +37,9 @@ func (t *translation) enforce(r Resources) Resources {
 		asks: map[string]bool{}, limits: map[string]bool{},
 	}
 	for _, c := range r.Routes {
+		e.config, e.rules = c, nil
 		for _, v := range c.GetVirtualHosts() {
-			e.virtualHost(c.GetName(), v)
+			e.virtualHost(v)
 		}
 	}
 	for _, l := range r.Listeners {
@@ -50,10 +52,15 @@ func (t *translation) enforce(r Resources) Resources {
 type enforcer struct {
 	*translation
 
-	// message is all clusters but those of rules, and named the same by name, once
+	// config is the route configuration at hand, and rules are the routes of those that
+	// have a name, once somebody asks.
+	config *routev3.RouteConfiguration
+	rules  map[ruleName]*routev3.Route
+
+	// message is all clusters but those of rules, and byName the same by name, once
 	// somebody asks.
 	message []*clusterv3.Cluster
-	named   map[string]*clusterv3.Cluster
+	byName  map[string]*clusterv3.Cluster
 
 	// bases are the clusters of targets, by name, and clusters what is made of them and of
 	// others for rules.
@@ -64,7 +71,7 @@ type enforcer struct {
 	asks, limits map[string]bool
 }
 
-func (e *enforcer) virtualHost(config string, v *routev3.VirtualHost) {
+func (e *enforcer) virtualHost(v *routev3.VirtualHost) {
 	gateway, listener := resourceOf(v.GetMetadata())
 	var out []*routev3.Route
 	for i, r := range v.GetRoutes() {
@@ -75,7 +82,7 @@ func (e *enforcer) virtualHost(config string, v *routev3.VirtualHost) {
 			}
 			continue
 		}
-		before := e.before(config, gateway, listener, r)
+		before := e.before(gateway, listener, r)
 		if len(before) > 0 && out == nil {
 			out = slices.Clone(v.GetRoutes()[:i])
 		}
@@ -89,21 +96,26 @@ func (e *enforcer) virtualHost(config string, v *routev3.VirtualHost) {
 }
 
 // before a route stand those of the policies that are attached to it.
-func (e *enforcer) before(config string, gateway types.NamespacedName, listener string, r *routev3.Route) []*routev3.Route {
+func (e *enforcer) before(gateway types.NamespacedName, listener string, r *routev3.Route) []*routev3.Route {
 	k, _, ok := parseRule(r.GetName())
 	if !ok || !k.http() {
 		return nil
 	}
 	_, section := resourceOf(r.GetMetadata())
+	config := e.config.GetName()
 	var out []*routev3.Route
 	for _, rule := range e.snapshot.PolicyRules(k.route, section, gateway, listener) {
-		to := e.shares(k.route.Kind, rule)
+		to, as := e.shares(k.route.Kind, rule), e.named(gateway, listener, rule.Named)
 		for i := range max(len(rule.Matches), 1) {
 			var m *index.PolicyMatch
 			if i < len(rule.Matches) {
 				m = &rule.Matches[i]
 			}
-			made, err := xds.Enforce(r, rule, m, to)
+			made, err := xds.Enforce(r, rule, m, to, as)
+			if rule.Named != nil && (err != nil || made.ValidateAll() != nil) {
+				// Nothing else handles such requests.
+				made, err = xds.Enforce(r, rule, m, to, nil)
+			}
 			if err == nil && made != nil && rule.Certificate != nil {
 				e.present(made, rule.Certificate)
 			}

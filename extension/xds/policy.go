@@ -35,11 +35,19 @@ type Share struct {
 }
 
 // Enforce returns what a policy's rule makes of a route, for the requests that meet the
-// match as well. The route is left as it is. To is where the rule's backends are.
-func Enforce(r *routev3.Route, rule *index.PolicyRule, m *index.PolicyMatch, to []Share) (*routev3.Route, error) {
-	out, ok := proto.Clone(r).(*routev3.Route)
-	if !ok || out.GetMatch() == nil {
+// match as well. The route is left as it is. To is where the rule's backends are, and as
+// is a route of the rule that it names.
+func Enforce(r *routev3.Route, rule *index.PolicyRule, m *index.PolicyMatch, to []Share, as *routev3.Route) (*routev3.Route, error) {
+	from, named := r, rule.Named != nil && stands(as, r)
+	if named {
+		from = as
+	}
+	out, ok := proto.Clone(from).(*routev3.Route)
+	if !ok || r.GetMatch() == nil {
 		return nil, nil
+	}
+	if named {
+		out.Match, _ = proto.Clone(r.GetMatch()).(*routev3.RouteMatch)
 	}
 	narrow(out.GetMatch(), m)
 	changeHeaders(&out.RequestHeadersToAdd, &out.RequestHeadersToRemove, rule.Request)
@@ -53,6 +61,12 @@ func Enforce(r *routev3.Route, rule *index.PolicyRule, m *index.PolicyMatch, to 
 		if err := send(out, to); err != nil {
 			return nil, err
 		}
+	case named:
+		if err := retryUnsafe(out); err != nil {
+			return nil, err
+		}
+	case rule.Named != nil:
+		out.Action = Answer(http.StatusInternalServerError)
 	}
 	if rule.RateLimit != nil {
 		if err := limitRate(out, rule.RateLimit); err != nil {

@@ -11,6 +11,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	previoushostsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/host/previous_hosts/v3"
 	previousprioritiesv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/priority/previous_priorities/v3"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -102,5 +103,15 @@ func Retry(a *routev3.RouteAction, safe bool) error {
 	}
 	var err error
 	p.RetryPriority, err = otherPriority()
+	return err
+}
+
+// retryUnsafe takes back what we retry for the requests of a route that are all safe to
+// repeat, where another match is put in place of the route's.
+func retryUnsafe(r *routev3.Route) error {
+	all, err := policies()
+	if a := r.GetRoute(); err == nil && !Safe(r.GetMatch()) && proto.Equal(a.GetRetryPolicy(), all[true]) {
+		a.RetryPolicy = all[false]
+	}
 	return err
 }

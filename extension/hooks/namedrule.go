@@ -1,0 +1,58 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"strings"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+// A ruleName is that of a rule of a route, at a listener of a Gateway.
+type ruleName struct {
+	gateway  types.NamespacedName
+	listener string
+	route    index.RouteKey
+	section  string
+}
+
+// named is the first route that Envoy Gateway made of a rule, at the listener. What filters
+// it needs the listener has, and of what is made for policies there are none here. Nil if
+// there is none.
+func (e *enforcer) named(gateway types.NamespacedName, listener string, of *index.NamedRule) *routev3.Route {
+	if of == nil {
+		return nil
+	}
+	if e.rules == nil {
+		e.rules = rulesOf(e.config)
+	}
+	return e.rules[ruleName{
+		gateway: gateway, listener: listener, section: of.Section,
+		route: index.RouteKey{Kind: of.Route, NamespacedName: of.NamespacedName},
+	}]
+}
+
+// rulesOf a route configuration that have names, each with its first route.
+func rulesOf(c *routev3.RouteConfiguration) map[ruleName]*routev3.Route {
+	out := map[ruleName]*routev3.Route{}
+	for _, v := range c.GetVirtualHosts() {
+		n := ruleName{}
+		n.gateway, n.listener = resourceOf(v.GetMetadata())
+		for _, r := range v.GetRoutes() {
+			k, rest, ok := parseRule(r.GetName())
+			if !ok || !k.http() || strings.Contains(rest, corsPreflight) {
+				continue
+			}
+			_, n.section = resourceOf(r.GetMetadata())
+			n.route = k.route
+			if n.section != "" && out[n] == nil {
+				out[n] = r
+			}
+		}
+	}
+	return out
+}

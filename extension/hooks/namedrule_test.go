@@ -1,0 +1,257 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"crypto/x509"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+const (
+	strict  = "httproute/default/strict/rule/1"
+	strict0 = strict + "/match/0/strict_example_com"
+)
+
+// asStrict does what a rule of the route strict does.
+func asStrict(m ...index.PolicyMatch) *index.PolicyRule {
+	return &index.PolicyRule{Name: "a", Matches: m, Named: &index.NamedRule{PolicyTarget: index.PolicyTarget{
+		Route: index.KindHTTPRoute, NamespacedName: nn("default", "strict"), Section: "careful",
+	}}}
+}
+
+// strictRoute is a route of that rule, with a filter of its own.
+func strictRoute(name string, m *routev3.RouteMatch, a *routev3.RouteAction) *routev3.Route {
+	r := egRoute(name, m, a)
+	r.Metadata = ofResource("HTTPRoute", "strict", "careful")
+	r.TypedPerFilterConfig = map[string]*anypb.Any{"basic_auth": toAny(&corev3.Metadata{})}
+	return r
+}
+
+// withStrict are the resources of policed with routes of another host, at a listener.
+func withStrict(listener string, routes ...*routev3.Route) Resources {
+	r := policed()
+	base := r.Routes[0].GetVirtualHosts()[0].GetRoutes()[0]
+	base.TypedPerFilterConfig = map[string]*anypb.Any{"cors": toAny(&corev3.Metadata{})}
+	r.Clusters = append(r.Clusters, egCluster(strict))
+	r.Routes[0].VirtualHosts = append(r.Routes[0].VirtualHosts, &routev3.VirtualHost{
+		Name: "default/gw/http/strict_example_com", Domains: []string{"strict.example.com"},
+		Metadata: ofResource("Gateway", "gw", listener), Routes: routes,
+	})
+	return r
+}
+
+// A handled request is how a route handles it.
+type handled struct {
+	Does    string
+	Filters []string
+
+	// Match is where it is narrowed by a policy.
+	Match index.Match
+
+	Timeout time.Duration
+	Retries string
+	Adds    []string
+}
+
+func handles(r *routev3.Route) handled {
+	out := handled{
+		Does: doesWhat(r), Filters: slices.Sorted(maps.Keys(r.GetTypedPerFilterConfig())), Match: matchOf(r.GetMatch()),
+		Timeout: r.GetRoute().GetTimeout().AsDuration(), Retries: r.GetRoute().GetRetryPolicy().GetRetryOn(),
+	}
+	for _, h := range r.GetRequestHeadersToAdd() {
+		out.Adds = append(out.Adds, h.GetHeader().GetKey())
+	}
+	return out
+}
+
+// TestNamedRules tells how requests are handled that a policy has another rule handle.
+func TestNamedRules(t *testing.T) {
+	basic, cors := []string{"basic_auth"}, []string{"cors"}
+	root := index.Match{PathType: pathPrefix, Path: "/"}
+	fails := handled{Does: "500", Filters: cors, Match: root}
+	elsewhere := withStrict("http")
+	elsewhere.Routes = append(elsewhere.Routes, &routev3.RouteConfiguration{Name: "default/gw/https", VirtualHosts: []*routev3.VirtualHost{{
+		Name: "default/gw/https/strict_example_com", Domains: []string{"strict.example.com"}, Metadata: ofResource("Gateway", "gw", "http"),
+		Routes: []*routev3.Route{strictRoute(strict0, prefix("/"), to(strict))},
+	}}})
+	redirects := strictRoute(strict0, prefix("/"), nil)
+	redirects.Action = &routev3.Route_Redirect{Redirect: &routev3.RedirectAction{HostRedirect: "www.example.com"}}
+	prefixed := func(p string) *routev3.RouteAction {
+		a := to(strict)
+		a.PrefixRewrite = p
+		return a
+	}
+	rewritten := func(expression string) *routev3.RouteAction {
+		a := to(strict)
+		a.RegexRewrite = &matcherv3.RegexMatchAndSubstitute{Pattern: &matcherv3.RegexMatcher{Regex: expression}, Substitution: "/"}
+		return a
+	}
+	timed := to(strict)
+	timed.Timeout = durationpb.New(time.Second)
+	grpc := asStrict()
+	grpc.Named.Route = index.KindGRPCRoute
+	unnamed := asStrict()
+	unnamed.Named.Section = "careless"
+	itself := asStrict()
+	itself.Named.Name, itself.Named.Section = "app", "first"
+	more := asStrict()
+	more.Request = index.HeaderChange{Set: []index.Header{{Name: "X-Operator", Value: "yes"}}}
+	more.Timeout = new(time.Duration)
+	*more.Timeout = 3 * time.Second
+	certain := asStrict()
+	certain.Certificate = &index.ClientCertificate{Secret: nn("default", "client")}
+	get := index.Match{Method: "GET", Path: "/", PathType: pathPrefix}
+	oursOf := func(r index.Rule) index.Contents {
+		r.Name = "careful"
+		return index.Contents{
+			Routes: []*index.Route{route(index.KindHTTPRoute, "strict", rule(svc(0, 1)), r)}, Targets: speakTLS(targets("web")),
+			KeyPairs: map[types.NamespacedName]*index.KeyPair{nn("default", "client"): index.NewKeyPair([]byte("chain"), []byte("key"), &x509.Certificate{})},
+		}
+	}
+	const web = "tailscale/services/default/web/80/http"
+	cases := map[string]struct {
+		reason   string
+		in       Resources
+		contents index.Contents
+		rule     *index.PolicyRule
+		want     handled
+	}{
+		"Fine": {
+			reason: "The named rule should handle what matches the base route and the policy.",
+			in:     withStrict("http", strictRoute(strict0, prefix("/never"), timed)), rule: asStrict(index.PolicyMatch{Match: index.Match{Method: "PUT"}}),
+			want: handled{Does: strict, Filters: basic, Match: index.Match{PathType: pathPrefix, Path: "/", Method: "PUT"}, Timeout: time.Second},
+		},
+		"OnTop": {
+			reason: "Other actions should act on what the named rule does.",
+			in:     withStrict("http", strictRoute(strict0, prefix("/never"), timed)), rule: more,
+			want: handled{Does: strict, Filters: basic, Match: root, Timeout: 3 * time.Second, Adds: []string{"X-Operator"}},
+		},
+		"First": {
+			reason: "Of several routes of the rule the first counts, and what answers preflights is none.",
+			in: withStrict("http",
+				strictRoute(strict+"/match/0/cors-preflight/strict_example_com", prefix("/"), to("preflight")),
+				strictRoute(strict+"/match/1/strict_example_com", prefix("/1"), to(strict)),
+				strictRoute(strict0, prefix("/0"), to("second"))),
+			rule: asStrict(), want: handled{Does: strict, Filters: basic, Match: root},
+		},
+		"Redirect": {
+			reason: "A rule without backends should do what it does.",
+			in:     withStrict("http", redirects), rule: asStrict(), want: handled{Does: "redirect", Filters: basic, Match: root},
+		},
+		"Itself": {
+			reason: "A rule may name the one that it is attached to.",
+			in:     withStrict("http"), rule: itself, want: handled{Does: rule0, Filters: cors, Match: root},
+		},
+		"Gone":          {reason: "Without the named rule nothing should be served.", in: withStrict("http"), rule: asStrict(), want: fails},
+		"OtherRule":     {reason: "Another rule of the route is not it.", in: withStrict("http", strictRoute(strict0, prefix("/"), to(strict))), rule: unnamed, want: fails},
+		"OtherKind":     {reason: "A GRPCRoute of that name is another route.", in: withStrict("http", strictRoute(strict0, prefix("/"), to(strict))), rule: grpc, want: fails},
+		"OtherListener": {reason: "At another listener other policies may count.", in: withStrict("https", strictRoute(strict0, prefix("/"), to(strict))), rule: asStrict(), want: fails},
+		"OtherConfig":   {reason: "Filters of other configurations may be missing here.", in: elsewhere, rule: asStrict(), want: fails},
+		"Refused":       {reason: "What Envoy would refuse should not be served, nor pass.", in: withStrict("http", strictRoute(strict0, prefix("/"), &routev3.RouteAction{})), rule: asStrict(), want: fails},
+		"OtherPrefix":   {reason: "The prefix that Envoy replaces is that of the base route.", in: withStrict("http", strictRoute(strict0, prefix("/never"), prefixed("/v2"))), rule: asStrict(), want: fails},
+		"SamePrefix": {
+			reason: "If the named rule has the same, it should be replaced.",
+			in:     withStrict("http", strictRoute(strict0, prefix("/"), prefixed("/v2"))), rule: asStrict(), want: handled{Does: strict, Filters: basic, Match: root},
+		},
+		"RemovedPrefix":  {reason: "A prefix that is taken away is that of the named rule.", in: withStrict("http", strictRoute(strict0, prefix("/never"), rewritten(`^/never\/*`))), rule: asStrict(), want: fails},
+		"RemovedSegment": {reason: "So it is with a slash after it.", in: withStrict("http", strictRoute(strict0, prefix("/never"), rewritten(`^/never/\/*`))), rule: asStrict(), want: fails},
+		"Rewritten": {
+			reason: "An expression for any path rests on no prefix.",
+			in:     withStrict("http", strictRoute(strict0, prefix("/never"), rewritten("^/.*$"))), rule: asStrict(), want: handled{Does: strict, Filters: basic, Match: root},
+		},
+		"Ours": {
+			reason: "Backends of ours should get the requests, and the named rule's retries.",
+			in:     withStrict("http", strictRoute(strict0, prefix("/"), to(strict))), contents: oursOf(rule(ours(0, "web", 1))), rule: asStrict(),
+			want: handled{Does: web, Filters: basic, Match: root, Retries: unseen},
+		},
+		"OursSafe": {
+			reason: "What is safe to repeat of the named rule's requests need not be of others.",
+			in:     withStrict("http", strictRoute(strict0, header(prefix("/"), methodHeader, "GET"), to(strict))), contents: oursOf(withMatch(rule(ours(0, "web", 1)), get)), rule: asStrict(),
+			want: handled{Does: web, Filters: basic, Match: root, Retries: unseen},
+		},
+		"OursStillSafe": {
+			reason: "Unless these are safe as well.",
+			in:     withStrict("http", strictRoute(strict0, header(prefix("/"), methodHeader, "GET"), to(strict))), contents: oursOf(withMatch(rule(ours(0, "web", 1)), get)),
+			rule: asStrict(index.PolicyMatch{Match: index.Match{Method: "GET"}}),
+			want: handled{Does: web, Filters: basic, Match: get, Retries: repeat},
+		},
+		"Certificate": {
+			reason: "A certificate should be presented to the named rule's backends.",
+			in:     withStrict("http", strictRoute(strict0, prefix("/"), to(strict))), contents: oursOf(rule(ours(0, "web", 1))), rule: certain,
+			want: handled{Does: "tailscale/policy/client-certificate/default/client/services/default/web/80/http", Filters: basic, Match: root, Retries: unseen},
+		},
+		"CertificateToOthers": {
+			reason: "To others of its backends nothing should be sent.",
+			in:     withStrict("http", strictRoute(strict0, prefix("/"), to(strict))), contents: oursOf(rule(svc(0, 1))), rule: certain,
+			want: handled{Does: "503", Filters: basic, Match: root},
+		},
+		"CertificateToNothing": {
+			reason: "A rule that is gone should be answered as one.",
+			in:     withStrict("http"), contents: oursOf(rule(svc(0, 1))), rule: certain, want: fails,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.contents.Policies = []*index.RoutePolicy{policy("p", toRoute(""), tc.rule)}
+			s := index.NewSnapshot(tc.contents)
+			without, _ := Translate(index.NewSnapshot(index.Contents{Routes: tc.contents.Routes, Targets: tc.contents.Targets}), testSource, clone(tc.in))
+			out, _ := Translate(s, testSource, tc.in)
+			routes := out.Routes[0].GetVirtualHosts()[0].GetRoutes()
+			if len(routes) != 2 {
+				t.Fatalf("\n%s\nTranslate(...): want a route before the base route, got %d routes", tc.reason, len(routes))
+			}
+			if diff := cmp.Diff(tc.want, handles(routes[0])); diff != "" {
+				t.Errorf("\n%s\nTranslate(...): -want, +got:\n%s", tc.reason, diff)
+			}
+			for i, v := range without.Routes[0].GetVirtualHosts() {
+				got := out.Routes[0].GetVirtualHosts()[i].GetRoutes()
+				if rest := got[len(got)-len(v.GetRoutes()):]; !slices.EqualFunc(v.GetRoutes(), rest, func(a, b *routev3.Route) bool { return proto.Equal(a, b) }) {
+					t.Errorf("\n%s\nTranslate(...): other routes of %s: want %v, got %v", tc.reason, v.GetName(), v.GetRoutes(), rest)
+				}
+			}
+			before := marshal(t, out)
+			again, _ := Translate(s, testSource, clone(out))
+			if diff := cmp.Diff(before, marshal(t, again)); diff != "" {
+				t.Errorf("\n%s\nTranslate(Translate(...)): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestNamedRuleHasNoPolicies checks that rules of policies do not act one after another.
+func TestNamedRuleHasNoPolicies(t *testing.T) {
+	denied := policy("denied", []index.PolicyTarget{{Route: index.KindHTTPRoute, NamespacedName: nn("default", "strict")}}, denies("a"))
+	s := index.NewSnapshot(index.Contents{Policies: []*index.RoutePolicy{policy("p", toRoute(""), asStrict()), denied}})
+	for _, first := range []int{0, 1} {
+		in := withStrict("http", strictRoute(strict0, prefix("/"), to(strict)))
+		if first == 1 {
+			slices.Reverse(in.Routes[0].GetVirtualHosts())
+		}
+		out, _ := Translate(s, testSource, in)
+		got := map[string][]string{}
+		for _, v := range out.Routes[0].GetVirtualHosts() {
+			for _, r := range v.GetRoutes() {
+				got[v.GetDomains()[0]] = append(got[v.GetDomains()[0]], doesWhat(r))
+			}
+		}
+		want := map[string][]string{"www.example.com": {strict, rule0}, "strict.example.com": {"403", strict}}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("Translate(...): -want, +got:\n%s", diff)
+		}
+	}
+}
