@@ -78,6 +78,7 @@ func TestRoutePolicies(t *testing.T) { //nolint:tparallel // Its steps share one
 		w.until(t, w.asks(asked{path: "reports/slow"}, "504"))
 	})
 	t.Run("LimitsRates", func(t *testing.T) { limitsRates(t, w) })
+	t.Run("NamesRules", func(t *testing.T) { namesRules(t, w) })
 	t.Run("KnowsDevices", func(t *testing.T) { knowsDevices(t, w) })
 	t.Run("FindsDevices", func(t *testing.T) { findsDevices(t, w) })
 	t.Run("TakesEffect", func(t *testing.T) { takesEffect(t, w) })
