@@ -23,13 +23,13 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
-const crossplaneNamespace = "crossplane-system"
-
 // standsAlone has the proxies do their work while nothing else of ours runs, and
 // while their agents die or cannot reach the API server.
 func standsAlone(t *testing.T) {
 	const pod = "proxies-ingress-0"
 	stopControllers(t)
+	// What runs side by side is over. Now this restarts nothing.
+	setsBudget(t)
 	defer startControllers(t)
 	before := mainContainer(t, pod)
 

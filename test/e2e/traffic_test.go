@@ -218,23 +218,3 @@ func survives(t *testing.T) {
 		return ""
 	})
 }
-
-func breakerStaysClosed(t *testing.T) {
-	pod := strings.TrimSpace(kubectl(t, "get", "pods", "-n", "crossplane-system", "-l", "app=crossplane", "-o=jsonpath={.items[0].metadata.name}"))
-	out := kubectl(t, "get", "--raw", "/api/v1/namespaces/crossplane-system/pods/"+pod+":8080/proxy/metrics")
-	seen := false
-	for line := range strings.Lines(out) {
-		if strings.HasPrefix(line, "#") {
-			continue
-		}
-		if strings.HasPrefix(line, "circuit_breaker_events_total") {
-			seen = true
-		}
-		if strings.HasPrefix(line, "circuit_breaker_opens_total") && !strings.HasSuffix(strings.TrimSpace(line), " 0") {
-			t.Errorf("the circuit breaker opened: %s", line)
-		}
-	}
-	if !seen {
-		t.Errorf("Crossplane's metrics count no event: these are not the right metrics\n%s", out)
-	}
-}

@@ -41,7 +41,7 @@ const (
 func TestTwoTailnets(t *testing.T) {
 	labRun(t, "up", "--install", "--tailnets=2")
 	demo(t)
-	raisesBudget(t)
+	setsBudget(t, budgetOfDocs)
 	apply(t, fmt.Sprintf(prober, namespace, "prober"))
 	kubectl(t, "wait", "pod/prober", "-n", namespace, "--for=condition=Ready", "--timeout=60s")
 	t.Run("SideBySide", func(t *testing.T) {
@@ -49,8 +49,6 @@ func TestTwoTailnets(t *testing.T) {
 			name string
 			run  func(*testing.T)
 		}{
-			{"JoinsGateway", joinsGateway},
-			{"DiscoversServices", discoversServices},
 			{"JoinsTwoTailnets", joinsTwoTailnets},
 			{"HasOwnPatterns", hasOwnPatterns},
 			{"SharesRoutes", sharesRoutes},
@@ -68,17 +66,6 @@ func TestTwoTailnets(t *testing.T) {
 	})
 	leaksNothingOf(t, tailnetOne, tailnetTwo)
 	breakerStaysClosed(t)
-}
-
-// raisesBudget has Crossplane take as much as docs/gateways.md says where much changes at
-// a time: steps of a test have no minutes between them.
-func raisesBudget(t *testing.T) {
-	t.Helper()
-	out, err := tryRun(t, "", "helm", "upgrade", "crossplane", labCommand(t, "chart", "crossplane"), "--namespace", crossplaneNamespace,
-		"--reuse-values", "--set=args={--circuit-breaker-burst=300}", "--wait", "--timeout=5m")
-	if err != nil {
-		t.Fatalf("cannot change Crossplane: %v\n%s", err, out)
-	}
 }
 
 // joinsTwoTailnets has two tailnets that know nothing of each other reach one Gateway.

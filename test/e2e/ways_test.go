@@ -14,6 +14,7 @@ import (
 // servesManyWays runs side by side what is mostly waiting, and must not harm each
 // other.
 func servesManyWays(t *testing.T) {
+	setsBudget(t, budgetOfDocs)
 	apply(t, fmt.Sprintf(prober, namespace, "prober"))
 	kubectl(t, "wait", "pod/prober", "-n", namespace, "--for=condition=Ready", "--timeout=60s")
 	t.Run("SideBySide", func(t *testing.T) {
@@ -24,6 +25,8 @@ func servesManyWays(t *testing.T) {
 			{"SharesService", sharesService},
 			{"SharesGateway", sharesGateway},
 			{"ServesPlainGateway", servesPlainGateway},
+			{"JoinsGateway", joinsGateway},
+			{"DiscoversServices", discoversServices},
 			{"UsesKernel", usesKernel},
 			{"EndsTLS", endsTLS},
 			{"EndsHTTPS", endsHTTPS},
