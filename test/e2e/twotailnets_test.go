@@ -50,6 +50,7 @@ func TestTwoTailnets(t *testing.T) {
 			run  func(*testing.T)
 		}{
 			{"JoinsTwoTailnets", joinsTwoTailnets},
+			{"HoldsApart", holdsApart},
 			{"HasOwnPatterns", hasOwnPatterns},
 			{"SharesRoutes", sharesRoutes},
 			{"ResolvesHostnames", resolvesHostnames},

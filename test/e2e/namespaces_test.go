@@ -1,0 +1,138 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e && tailnets
+
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	// bakeryExample has in its namespace what joinedExample has in the quickstart's, by
+	// the same names.
+	bakeryExample = "examples/gateway-namespaces.yaml"
+	bakery        = "bakery"
+
+	// reserved is a TailscaleTailnet that allows the quickstart alone.
+	reserved = "reserved"
+)
+
+// intruder wants what is not for its namespace: a tailnet, a name that the quickstart has
+// in another one, and an extension for the quickstart's Gateway.
+const intruder = `apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleGateway
+metadata: {name: intruder, namespace: ` + bakery + `}
+spec:
+  gatewayRef: {name: ` + joined + `, namespace: quickstart}
+  publishBackends: None
+  extensionServer: {}
+  tailnets:
+  - {name: ` + reserved + `, proxy: {replicas: 1}}
+  - name: quickstart
+    proxy: {replicas: 1}
+    vipService: {name: "svc:` + joined + `", tags: ["tag:k8s"]}
+`
+
+// holdsApart has TailscaleGateways of two namespaces that have all names in common.
+func holdsApart(t *testing.T) {
+	for _, step := range []struct {
+		name string
+		run  func(*testing.T)
+	}{
+		{"Answers", answersInBothNamespaces},
+		{"TellsIntruder", tellsIntruder},
+		{"OutlivesOther", outlivesOtherNamespace},
+		{"LeavesNothing", leavesNothingInBothNamespaces},
+	} {
+		if !t.Run(step.name, step.run) {
+			return
+		}
+	}
+}
+
+// answersInBothNamespaces has each Gateway, and what is behind each, answer by pods of
+// its own namespace.
+func answersInBothNamespaces(t *testing.T) {
+	u := fromLab(t, "TAILNET_API_IN_CLUSTER")
+	apply(t, fmt.Sprintf(tailnetManifest, reserved, "tailscale-oauth", "-", u, u)+"  allowedNamespaces: {from: List, names: [quickstart]}\n")
+	kubectl(t, "apply", "-f", joinedExample)
+	answeredFromNamespace(t, namespace, joined)
+
+	kubectl(t, "apply", "-f", bakeryExample)
+	apply(t, strings.ReplaceAll(readFile(t, "examples/quickstart/web.yaml"), "namespace: quickstart", "namespace: "+bakery))
+	apply(t, intruder)
+	answeredFromNamespace(t, bakery, joined+"-"+bakery)
+	answeredFromNamespace(t, bakery, "web-"+bakery)
+	answeredFromNamespace(t, namespace, "web-"+namespace)
+	answeredFromNamespace(t, namespace, joined)
+	for _, ns := range []string{namespace, bakery} {
+		conditionIn(t, ns, "tailscalegateways", joined, "Ready", "True", "Available", patience)
+	}
+}
+
+// answeredFromNamespace waits until a pod of a namespace answers for a Tailscale Service.
+func answeredFromNamespace(t *testing.T, ns, service string) {
+	t.Helper()
+	u := tailnetOne.url(t, service)
+	eventually(t, patience, "answer of "+u, func() string {
+		said, err := curl(t, u)
+		pods := strings.Fields(kubectl(t, "get", "pods", "-n", ns, "-l", "app=web", "-o=jsonpath={.items[*].metadata.name}"))
+		if err != nil || !slices.Contains(pods, said) {
+			return fmt.Sprintf("answered by %q, %v, which is none of %v", said, err, pods)
+		}
+		return ""
+	})
+}
+
+// tellsIntruder what it may not do, in its status, and does nothing of it.
+func tellsIntruder(t *testing.T) {
+	for condition, tc := range map[string]struct{ reason, hint string }{
+		"TailnetsValid":        {"NamespaceNotAllowed", `TailscaleTailnet "` + reserved + `" does not allow namespace "` + bakery + `"`},
+		"ServicesReady":        {"ServiceError", namespace + "/" + joined + "-quickstart"},
+		"ExtensionServerReady": {"OtherNamespace", "namespace " + namespace},
+	} {
+		eventually(t, patience, condition+" of the intruder", func() string {
+			got := conditionNow(t, bakery, "tailscalegateways", "intruder", condition)
+			if !strings.HasPrefix(got, "False/"+tc.reason+": ") || !strings.Contains(got, tc.hint) {
+				return "it is " + got
+			}
+			return ""
+		})
+	}
+	made := strings.Fields(kubectl(t, "get", "tailscaleendpoints,deployments", "-n", bakery, "-o=name"))
+	want := []string{"tailscaleendpoints.gateway.tailscale.com/front-quickstart", "tailscaleendpoints.gateway.tailscale.com/intruder-quickstart", "deployment.apps/web"}
+	slices.Sort(made)
+	slices.Sort(want)
+	if !slices.Equal(made, want) {
+		t.Errorf("the namespace has %v, not %v", made, want)
+	}
+}
+
+// outlivesOtherNamespace deletes all that the other namespace has while the Gateway of the
+// same name is asked.
+func outlivesOtherNamespace(t *testing.T) {
+	u := tailnetOne.url(t, joined)
+	r := underLoad(t, func() {
+		kubectl(t, "delete", "tailscalegateways", "intruder", joined, "-n", bakery, "--timeout=3m")
+		goneFrom(t, bakery, "intruder", joined+"-quickstart", joined+"-"+bakery, "web-"+bakery)
+		kubectl(t, "delete", "-f", bakeryExample, "--ignore-not-found", "--wait=false")
+		answeredFromNamespace(t, namespace, joined)
+	}, "--rate=20", "--new-connections", u)
+	if r.Failed > 0 {
+		t.Errorf("%d of %d requests were lost: %s", r.Failed, r.Requests+r.Failed, strings.Join(r.Errors, "; "))
+	}
+	conditionOf(t, "tailscalegateways", joined, "Ready", "True", "Available", patience)
+	answeredFromNamespace(t, namespace, "web-"+namespace)
+}
+
+func leavesNothingInBothNamespaces(t *testing.T) {
+	kubectl(t, "delete", "tailscalegateways", joined, "-n", namespace, "--timeout=3m")
+	goneFrom(t, namespace, joined, "web-"+namespace)
+	kubectl(t, "delete", "-f", joinedExample, "--ignore-not-found", "--timeout=3m")
+	kubectl(t, "delete", "tailscaletailnets", reserved, "--timeout=1m")
+}
