@@ -71,13 +71,19 @@ func generatedFor(t *testing.T, name string) string {
 // serve makes a service of a tailnet that a client hosts.
 func (n tailnet) serve(t *testing.T, client, service string) {
 	t.Helper()
+	n.serveAt(t, client, service, "80", behindClients)
+}
+
+// serveAt is serve with another port, and with what listens behind the client.
+func (n tailnet) serveAt(t *testing.T, client, service, port, behind string) {
+	t.Helper()
 	labCommand(t, "--tailnet="+string(n), "tailnet-client", client)
 	if err := n.client(t).VIPServices().CreateOrUpdate(t.Context(), tailscale.VIPService{
-		Name: service, Ports: []string{"tcp:80"}, Tags: []string{"tag:k8s"},
+		Name: service, Ports: []string{"tcp:" + port}, Tags: []string{"tag:k8s"},
 	}); err != nil {
 		t.Fatalf("cannot make %s: %v", service, err)
 	}
-	n.hostedBy(t, client, service)
+	n.hostedBy(t, client, service, port, behind)
 }
 
 // withdraw undoes serve.

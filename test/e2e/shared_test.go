@@ -135,5 +135,5 @@ func joinsOtherCluster(t *testing.T) {
 	}); err != nil {
 		t.Fatalf("cannot write the other cluster's record: %v", err)
 	}
-	tailnetOne.hostedBy(t, otherHost, otherService)
+	tailnetOne.hostedBy(t, otherHost, otherService, "80", behindClients)
 }

@@ -173,10 +173,14 @@ func (n tailnet) url(t *testing.T, service string) string {
 	return "http://" + strings.TrimPrefix(service, "svc:") + "." + n.env(t, "TAILNET_DOMAIN") + "/"
 }
 
-// hostedBy has a client of the tailnet host a service that is there, and answer there.
-func (n tailnet) hostedBy(t *testing.T, client, service string) {
+// behindClients is what answers HTTP behind all clients of the lab.
+const behindClients = "127.0.0.1:8080"
+
+// hostedBy has a client of the tailnet host a service that is there, and what listens
+// behind it answer at a port there.
+func (n tailnet) hostedBy(t *testing.T, client, service, port, behind string) {
 	t.Helper()
-	labCommand(t, "--tailnet="+string(n), "tailscale", "--as="+client, "serve", "--yes", "--service="+service, "--tcp=80", "tcp://127.0.0.1:8080")
+	labCommand(t, "--tailnet="+string(n), "tailscale", "--as="+client, "serve", "--yes", "--service="+service, "--tcp="+port, "tcp://"+behind)
 	n.post(t, "tailnet/-/services/"+service+"/device/"+n.node(t, client)+"/approved", `{"approved":true}`)
 }
 

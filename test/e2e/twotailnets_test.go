@@ -55,6 +55,7 @@ func TestTwoTailnets(t *testing.T) {
 			{"SharesRoutes", sharesRoutes},
 			{"ResolvesHostnames", resolvesHostnames},
 			{"JudgesDevices", judgesDevices},
+			{"PresentsCertificate", presentsCertificate},
 			{"KnowsWhoAsks", knowsWhoAsks},
 			{"HasOwnExtension", hasOwnExtension},
 			{"SharesEachKind", sharesEachKind},

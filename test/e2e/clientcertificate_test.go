@@ -1,0 +1,149 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e && tailnets
+
+package e2e
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netns"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+const (
+	// ledgerExample has requests under /ledger of the Gateway that the demo made go to a
+	// backend called ledger, with a client certificate.
+	ledgerExample = "examples/route-policy-mtls.yaml"
+	ledger        = "ledger"
+	ledgerHost    = "ledger.example.com"
+	ledgerClient  = "gateway-client"
+
+	// bookkeeper is a client of the tailnet, which hosts svc:ledger.
+	bookkeeper = "bookkeeper"
+)
+
+// ledgerEgress leads to svc:ledger. The example has a TailscaleServices of that name.
+const ledgerEgress = `apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleEndpoints
+metadata: {name: ` + ledger + `, namespace: quickstart}
+spec:
+  tailnet: quickstart
+  proxy: {replicas: 1, connectionType: egress}
+  endpoints: [{name: books, tailscaleFQDN: %q, port: 443}]
+`
+
+// presentsCertificate has Envoy show a certificate to a service of the tailnet that lets
+// nobody in without.
+func presentsCertificate(t *testing.T) {
+	serverCert, serverKey := certificate(t, ledgerHost)
+	cert, key := certificate(t, "gateway")
+	tailnetOne.serveAt(t, bookkeeper, "svc:"+ledger, "443", demandsCertificate(t, serverCert, serverKey, cert))
+	apply(t, fmt.Sprintf(ledgerEgress, ledger+"."+fromLab(t, "TAILNET_DOMAIN")))
+	kubectl(t, "create", "configmap", "ledger-ca", "-n", namespace, "--from-file=ca.crt="+serverCert)
+	example := strings.NewReplacer(
+		"{name: ledger, port: 443}", "{kind: TailscaleEndpoints, name: ledger, port: 443}",
+		"kind: TailscaleServices, name: ledger", "kind: TailscaleEndpoints, name: ledger",
+	).Replace(readFile(t, ledgerExample))
+	apply(t, example)
+	conditionOf(t, "tailscaleendpoints", ledger, "EgressReady", "True", "AllTargetsReady", patience)
+	address := addressOfGateway(t, "web")
+	says := func(what, want string) {
+		t.Helper()
+		took := eventually(t, patience, what, func() string {
+			// A refusal is an error, too.
+			if said, _ := labCurl(t, "cluster", "http://"+address+"/ledger", "web.example.com"); !strings.Contains(said, want) {
+				return "answered by " + said
+			}
+			return ""
+		})
+		t.Logf("%s after %s", what, took.Round(100*time.Millisecond))
+	}
+	resolved := func(want string) {
+		t.Helper()
+		eventually(t, patience, "ResolvedRefs of the policy", func() string {
+			if got := jsonpath(t, "tailscaleroutepolicies", ledger, `{.status.ancestors[*].conditions[?(@.type=="ResolvedRefs")].reason}`); got != want {
+				return "it is " + got
+			}
+			return ""
+		})
+	}
+	says("without a certificate nothing is sent", "503")
+	resolved("InvalidClientCertificateRef")
+	kubectl(t, "create", "secret", "tls", ledgerClient, "-n", namespace, "--cert="+cert, "--key="+key)
+	says("the ledger knows the client", "client gateway")
+	resolved("ResolvedRefs")
+
+	// It is the service that refuses others.
+	cert, key = certificate(t, "stranger")
+	apply(t, kubectl(t, "create", "secret", "tls", ledgerClient, "-n", namespace, "--cert="+cert, "--key="+key, "--dry-run=client", "-o=yaml"))
+	says("a stranger is refused", "503")
+	resolved("ResolvedRefs")
+
+	tailnetOne.withdraw(t, bookkeeper, "svc:"+ledger)
+	kubectl(t, "delete", "-f", ledgerExample, "--timeout=1m")
+	kubectl(t, "delete", "secret,configmap", ledgerClient, "ledger-ca", "-n", namespace, "--ignore-not-found")
+	leavesNothing(t, ledger)
+}
+
+// demandsCertificate serves whoever shows the client's certificate, behind all clients of
+// the lab, until the test ends. It returns where.
+func demandsCertificate(t *testing.T, cert, key, client string) string {
+	t.Helper()
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients := x509.NewCertPool()
+	if !clients.AppendCertsFromPEM([]byte(readFile(t, client))) {
+		t.Fatal("the client has no certificate")
+	}
+	l := listenBehindClients(t)
+	s := &http.Server{
+		ReadHeaderTimeout: 10 * time.Second,
+		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: clients, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12},
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprint(w, "client ", r.TLS.PeerCertificates[0].Subject.CommonName)
+		}),
+	}
+	// Each request shows a certificate anew.
+	s.SetKeepAlivesEnabled(false)
+	go s.ServeTLS(l, "", "") // Ends by Close.
+	t.Cleanup(func() { _ = s.Close() })
+	return l.Addr().String()
+}
+
+// listenBehindClients is where tailscaled of the lab's clients connects to.
+func listenBehindClients(t *testing.T) net.Listener {
+	t.Helper()
+	var l net.Listener
+	done := make(chan error)
+	go func() {
+		// Not unlocked: the thread ends with the goroutine.
+		runtime.LockOSThread()
+		h, err := netns.GetFromName("tsgw-client")
+		if err != nil {
+			done <- err
+			return
+		}
+		err = netns.Set(h)
+		if err == nil {
+			l, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		}
+		done <- errors.Join(err, h.Close())
+	}()
+	if err := <-done; err != nil {
+		t.Fatalf("cannot listen behind the tailnet's clients: %v", err)
+	}
+	return l
+}
