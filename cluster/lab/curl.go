@@ -112,7 +112,8 @@ type getFlags struct {
 	Timeout time.Duration `default:"30s" help:"How long to wait for the answer. The first connection over the tailnet takes some seconds to find its way."`
 }
 
-// get prints what the URL answers. A status of 400 and above is an error.
+// get prints what the URL answers, which may be that it is elsewhere. A status of 400 and
+// above is an error.
 func (c *getFlags) get(r runtime, url string, t *http.Transport) error {
 	req, err := http.NewRequestWithContext(r, http.MethodGet, url, nil)
 	if err != nil {
@@ -139,7 +140,7 @@ func (c *getFlags) get(r runtime, url string, t *http.Transport) error {
 		}
 		t.TLSClientConfig.RootCAs = pool
 	}
-	h := &http.Client{Transport: t, Timeout: c.Timeout}
+	h := &http.Client{Transport: t, Timeout: c.Timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	rsp, err := h.Do(req)
 	if err != nil {
 		return errors.Wrap(err, "cannot get")

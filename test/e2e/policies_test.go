@@ -39,6 +39,7 @@ func judgesDevices(t *testing.T) {
 		{"Answers", answersDevices},
 		{"DeniesByDevice", deniesByDevice},
 		{"TakesEffect", policiesTakeEffect},
+		{"Acts", policiesAct},
 		{"LeavesNothing", leavesNoPolicy},
 	} {
 		if !t.Run(step.name, step.run) {
