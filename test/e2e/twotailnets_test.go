@@ -59,6 +59,7 @@ func TestTwoTailnets(t *testing.T) {
 			{"KnowsWhoAsks", knowsWhoAsks},
 			{"HasOwnExtension", hasOwnExtension},
 			{"SharesEachKind", sharesEachKind},
+			{"PrefersPeople", prefersPeople},
 		} {
 			t.Run(way.name, func(t *testing.T) {
 				t.Parallel()
