@@ -67,7 +67,7 @@ func answersDevices(t *testing.T) {
 // deniesByDevice who is not named, and follows what the tailnet says of devices.
 func deniesByDevice(t *testing.T) {
 	apply(t, strings.ReplaceAll(readFile(t, devicePolicy), "amelie@example.com", tailnetOne.owner()))
-	took := eventually(t, changeWithin, "others are denied", func() string { return denied(t, "client", "staff") })
+	took := eventually(t, patience, "others are denied", func() string { return denied(t, "client", "staff") })
 	t.Logf("others are denied after %s", took.Round(100*time.Millisecond))
 	for _, from := range []string{laptop, build} {
 		took := eventually(t, patience, from+" is let in", func() string { return served(t, from, "staff") })
@@ -99,7 +99,7 @@ func deniesByDevice(t *testing.T) {
 func policiesTakeEffect(t *testing.T) {
 	soonIs := func(what string, checks ...func() string) {
 		t.Helper()
-		took := eventually(t, changeWithin, what, func() string {
+		took := eventually(t, patience, what, func() string {
 			for _, c := range checks {
 				if missing := c(); missing != "" {
 					return missing
@@ -151,7 +151,7 @@ func policiesTakeEffect(t *testing.T) {
 // made it.
 func leavesNoPolicy(t *testing.T) {
 	kubectl(t, "delete", "-f", devicePolicy)
-	took := eventually(t, changeWithin, "all are let in", func() string { return served(t, "client", "staff") })
+	took := eventually(t, patience, "all are let in", func() string { return served(t, "client", "staff") })
 	t.Logf("all are let in %s after the policy went", took.Round(100*time.Millisecond))
 	eventually(t, patience, "nothing looks for devices any more", func() string {
 		return kubectl(t, "get", "discoveries", "-n", namespace, "-l", index.RoutePolicyLabel, "-o=name")
