@@ -7,6 +7,7 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +29,10 @@ func hasOwnPatterns(t *testing.T) {
 	const found, published = "api-users.internal.company.com", "web.internal.company.com"
 	cert, key := certificate(t, published)
 	kubectl(t, "create", "secret", "tls", "internal-company-com", "-n", namespace, "--cert="+cert, "--key="+key)
-	tailnetOne.serve(t, "users", "svc:api-users")
+	// What the example leaves out is there, too.
+	for _, service := range []string{"svc:api-users", "svc:api-users-test"} {
+		tailnetOne.serve(t, "users", service)
+	}
 	kubectl(t, "apply", "-f", patternsExample)
 	eventually(t, patience, "what was discovered answers", func() string {
 		return greets(t, patterned, found, "/custom-api/api-users/")
@@ -41,7 +45,16 @@ func hasOwnPatterns(t *testing.T) {
 		return ""
 	})
 	conditionOf(t, "tailscalegateways", patterned, "RoutesReady", "True", "RoutesAccepted", patience)
-	tailnetOne.withdraw(t, "users", "svc:api-users")
+	eventually(t, patience, "generated routes in the status", func() string {
+		got := strings.Fields(jsonpath(t, "tailscalegateways", patterned, "{.status.generatedRoutes[*].service}"))
+		if slices.Sort(got); !slices.Equal(got, []string{"api-users", "web"}) {
+			return fmt.Sprintf("they are for %v", got)
+		}
+		return ""
+	})
+	for _, service := range []string{"svc:api-users", "svc:api-users-test"} {
+		tailnetOne.withdraw(t, "users", service)
+	}
 	kubectl(t, "delete", "-f", patternsExample, "--timeout=3m")
 	kubectl(t, "delete", "secret", "internal-company-com", "-n", namespace)
 	goneFrom(t, namespace, patterned)
