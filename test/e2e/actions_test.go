@@ -10,8 +10,15 @@ import (
 	"testing"
 )
 
-// ratePolicy limits searches at the route that devices reach.
-const ratePolicy = "examples/route-policy-rate.yaml"
+const (
+	// ratePolicy limits searches at the route that devices reach.
+	ratePolicy = "examples/route-policy-rate.yaml"
+
+	// rulePolicy lets operators of the tailnet have /orders, and has a rule with policies
+	// of Envoy Gateway handle what others ask for.
+	rulePolicy = "examples/route-policy-rule.yaml"
+	orderKey   = "X-API-Key: change-me"
+)
 
 // actingPolicy does each thing that no example does in the lab, some of them by a backend
 // that says what it is told. Its last rule wants what ratePolicy has.
@@ -100,4 +107,44 @@ func policiesAct(t *testing.T) {
 	kubectl(t, "delete", "tailscaleservices", "clerk", "-n", namespace, "--timeout=3m")
 	kubectl(t, "delete", "service", "clerk", "-n", namespace)
 	goneFrom(t, namespace, "clerk")
+}
+
+// policiesNameRules has Envoy Gateway's own policies count for some requests of a route.
+func policiesNameRules(t *testing.T) {
+	kubectl(t, "apply", "-f", rulePolicy)
+	address := addressOfGateway(t, "web")
+	stranger := func(want string, claims ...string) {
+		t.Helper()
+		eventually(t, patience, "a stranger is answered by "+want, func() string {
+			// Some answers are errors of HTTP.
+			said, _ := labOutput(t, append([]string{"curl", "--timeout=5s", "--host=web.example.com", "http://" + address + "/orders"}, headers(claims)...)...)
+			if !strings.Contains(said, want) {
+				return "answered by " + said
+			}
+			return ""
+		})
+	}
+	stranger("401")
+	stranger("web-", orderKey)
+	stranger("429", orderKey)
+	for _, path := range []string{"orders", "other"} {
+		if missing := served(t, laptop, path); missing != "" {
+			t.Errorf("an operator of the tailnet: %s", missing)
+		}
+	}
+	// Without the rule nobody gets around it.
+	kubectl(t, "delete", "httproute", "careful", "-n", namespace)
+	stranger("500", orderKey)
+	if missing := served(t, laptop, "orders"); missing != "" {
+		t.Errorf("an operator of the tailnet: %s", missing)
+	}
+	eventually(t, patience, "the policy tells of it", func() string {
+		got := jsonpath(t, "tailscaleroutepolicies", "orders", `{.status.rules[?(@.name=="others")].message}`)
+		if !strings.Contains(got, "HTTPRoute "+namespace+"/careful does not exist") {
+			return "it says " + got
+		}
+		return ""
+	})
+	kubectl(t, "delete", "-f", rulePolicy, "--ignore-not-found")
+	stranger("web-")
 }

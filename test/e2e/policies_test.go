@@ -40,6 +40,7 @@ func judgesDevices(t *testing.T) {
 		{"DeniesByDevice", deniesByDevice},
 		{"TakesEffect", policiesTakeEffect},
 		{"Acts", policiesAct},
+		{"NamesRules", policiesNameRules},
 		{"LeavesNothing", leavesNoPolicy},
 	} {
 		if !t.Run(step.name, step.run) {
