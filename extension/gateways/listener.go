@@ -130,6 +130,22 @@ func (l listener) meets(hosts []string) bool {
 	return len(hosts) == 0 || slices.ContainsFunc(hosts, func(h string) bool { return hostsMeet(l.hostname, h) })
 }
 
+// hosts of requests that come to a route with hostnames by the listener: of those that
+// meet, the one that says more. Without any they are the listener's, and empty if it has
+// none either.
+func (l listener) hosts(of []string) []string {
+	if len(of) == 0 {
+		return []string{strings.ToLower(l.hostname)}
+	}
+	var out []string
+	for _, h := range of {
+		if hostsMeet(l.hostname, h) {
+			out = append(out, strings.ToLower(narrower(l.hostname, h)))
+		}
+	}
+	return out
+}
+
 // hostsMeet tells whether two patterns have a host in common. An empty one has all.
 func hostsMeet(a, b string) bool {
 	a, b = strings.ToLower(a), strings.ToLower(b)

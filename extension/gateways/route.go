@@ -128,19 +128,11 @@ func (r *route) backends(permitted func(index.RouteKey, index.BackendRef) bool) 
 	return out
 }
 
-// hostnames of requests that come to a route, sorted: of a route's and a listener's that
-// meet, the one that says more. None where it answers for any.
+// hostnames of requests that come to a route, sorted. None where it answers for any.
 func (r *route) hostnames() []string {
 	var out []string
 	for _, l := range r.listeners {
-		if len(r.About.Hostnames) == 0 && l.hostname != "" {
-			out = append(out, strings.ToLower(l.hostname))
-		}
-		for _, h := range r.About.Hostnames {
-			if hostsMeet(l.hostname, h) {
-				out = append(out, strings.ToLower(narrower(l.hostname, h)))
-			}
-		}
+		out = append(out, slices.DeleteFunc(l.hosts(r.About.Hostnames), func(h string) bool { return h == "" })...)
 	}
 	slices.Sort(out)
 	return slices.Compact(out)

@@ -71,38 +71,46 @@ func (w *wanted) listen(ls []listener, gateway types.NamespacedName) {
 func (w *wanted) claims() []claim {
 	out := make([]claim, 0, len(w.listeners))
 	for _, l := range w.listeners {
-		out = append(out, claim{parent: l.parent, listener: l.name, host: w.Hostname, prefix: w.PathPrefix})
+		for _, h := range l.hosts([]string{w.Hostname}) {
+			out = append(out, claim{parent: l.parent, listener: l.name, host: h, prefix: w.PathPrefix})
+		}
 	}
 	return out
 }
 
-// claimed by people's HTTPRoutes, with who does. Rules that ask for more than a path
-// leave the rest to others. The first of several is told of.
+// claimed by people's HTTPRoutes and GRPCRoutes, with who does: Envoy Gateway sorts both
+// together. Rules that ask for more than a path leave the rest to others. The first of
+// several is told of.
 func claimed(people []*route) map[claim]string {
 	out := map[claim]string{}
 	for _, r := range people {
-		if r.Key.Kind != index.KindHTTPRoute {
+		if r.Key.Kind != index.KindHTTPRoute && r.Key.Kind != index.KindGRPCRoute {
 			continue
 		}
-		for _, prefix := range prefixes(r) {
-			for _, l := range r.listeners {
-				hosts := r.About.Hostnames
-				if len(hosts) == 0 {
-					hosts = []string{l.hostname}
-				}
-				for _, h := range hosts {
-					c := claim{parent: l.parent, listener: l.name, host: h, prefix: prefix}
-					if out[c] == "" {
-						out[c] = "HTTPRoute " + r.Key.String()
-					}
-				}
+		for _, c := range r.claims() {
+			if out[c] == "" {
+				out[c] = r.kind + " " + r.Key.String()
 			}
 		}
 	}
 	return out
 }
 
-// prefixes that a route has whatever else is asked for.
+// claims of a route at its listeners.
+func (r *route) claims() []claim {
+	var out []claim
+	for _, prefix := range prefixes(r) {
+		for _, l := range r.listeners {
+			for _, h := range l.hosts(r.About.Hostnames) {
+				out = append(out, claim{parent: l.parent, listener: l.name, host: h, prefix: prefix})
+			}
+		}
+	}
+	return out
+}
+
+// prefixes that a route has whatever else is asked for. That of a GRPCRoute without a
+// method is all, and of a service alone that service's.
 func prefixes(r *route) []string {
 	var out []string
 	for _, rule := range r.Rules {
