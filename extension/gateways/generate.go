@@ -181,17 +181,14 @@ func egress(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.Egres
 
 // discovered is the route to a service or a device.
 func discovered(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.EgressRoutes, d gatewayv1alpha1.DiscoveredEndpoint, domain string) *wanted {
-	service, kind := d.Name, "the device"
-	if d.Source == string(tailnetv1alpha1.DiscoverServices) {
-		service, kind = strings.TrimPrefix(d.Name, servicePrefix), "the service"
-	}
+	service, _ := called(d)
 	w := &wanted{
 		ReportedGeneratedRoute: tailnetv1alpha1.ReportedGeneratedRoute{
 			Namespace: in.object.Namespace,
 			Name:      names.Child(in.object.Name, t.Name, "egress", d.Name),
 			Tailnet:   t.Name, Direction: tailnetv1alpha1.DirectionEgress, Service: service,
 		},
-		what:     fmt.Sprintf("%s %s of tailnet %s", kind, service, t.Name),
+		what:     discoveredIn(d, t.Name),
 		protocol: gwapiv1.ProtocolType(cmp.Or(g.Protocol, gatewayv1alpha1.EndpointProtocolHTTP)),
 		endpoint: d.Name,
 		fqdn:     strings.TrimSuffix(d.TailscaleFQDN, "."),
@@ -199,6 +196,29 @@ func discovered(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.E
 	}
 	w.place(variables{service: service, tailnet: t.Name, namespace: in.object.Namespace, domain: domain}, g.HostPattern, g.PathPrefix)
 	return w
+}
+
+// called is the name of what was discovered, and of what kind that is.
+func called(d gatewayv1alpha1.DiscoveredEndpoint) (name, kind string) {
+	if d.Source == string(tailnetv1alpha1.DiscoverServices) {
+		return strings.TrimPrefix(d.Name, servicePrefix), "the service"
+	}
+	return d.Name, "the device"
+}
+
+// discoveredIn tells what was discovered, for people.
+func discoveredIn(d gatewayv1alpha1.DiscoveredEndpoint, tailnet string) string {
+	name, kind := called(d)
+	return fmt.Sprintf("%s %s of tailnet %s", kind, name, tailnet)
+}
+
+// endpointOf a generated route, as its label tells. It has no name if there is none.
+func endpointOf(r *gwapiv1.HTTPRoute) gatewayv1alpha1.DiscoveredEndpoint {
+	d := gatewayv1alpha1.DiscoveredEndpoint{Name: r.Labels[meta.LabelEndpoint]}
+	if strings.HasPrefix(d.Name, servicePrefix) {
+		d.Source = string(tailnetv1alpha1.DiscoverServices)
+	}
+	return d
 }
 
 // leadTo a Service, NAME:PORT. False if that is none.
@@ -217,11 +237,7 @@ func kept(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.EgressR
 	if r.Labels[meta.LabelGenerated] != directionLabel(tailnetv1alpha1.DirectionEgress) || r.Labels[meta.LabelGatewayTailnet] != t.Name {
 		return nil
 	}
-	d := gatewayv1alpha1.DiscoveredEndpoint{Name: r.Labels[meta.LabelEndpoint]}
-	if strings.HasPrefix(d.Name, servicePrefix) {
-		d.Source = string(tailnetv1alpha1.DiscoverServices)
-	}
-	w := discovered(in, t, g, d, domain)
+	w := discovered(in, t, g, endpointOf(r), domain)
 	if w.Name != r.Name {
 		return nil
 	}

@@ -73,9 +73,15 @@ func objects(t testing.TB, manifests ...string) []client.Object {
 	return out
 }
 
-// inputOf objects, of which each kind goes where it belongs. Services of namespace open
-// may be named from everywhere.
+// inputOf objects, of which each kind goes where it belongs, for the only TailscaleGateway.
+// Services of namespace open may be named from everywhere.
 func inputOf(t testing.TB, of ...client.Object) input {
+	t.Helper()
+	return inputFor(t, types.NamespacedName{Namespace: "shop", Name: "web"}, of...)
+}
+
+// inputFor one of several TailscaleGateways.
+func inputFor(t testing.TB, n types.NamespacedName, of ...client.Object) input {
 	t.Helper()
 	in := input{
 		permitted: func(r index.RouteKey, b index.BackendRef) bool {
@@ -86,7 +92,10 @@ func inputOf(t testing.TB, of ...client.Object) input {
 	for _, o := range of {
 		switch o := o.(type) {
 		case *gatewayv1alpha1.TailscaleGateway:
-			in.object = o
+			in.peers = append(in.peers, o)
+			if client.ObjectKeyFromObject(o) == n {
+				in.object = o
+			}
 		case *gwapiv1.Gateway:
 			in.gateway = o
 		case *gwapiv1.ListenerSet:
@@ -94,9 +103,11 @@ func inputOf(t testing.TB, of ...client.Object) input {
 		case *gatewayv1alpha1.TailscaleServices:
 			in.services = append(in.services, o)
 		case *gatewayv1alpha1.TailscaleEndpoints:
-			in.endpoints = append(in.endpoints, o)
+			if ownerByLabels(o) == n {
+				in.endpoints = append(in.endpoints, o)
+			}
 		default:
-			if r, ok := o.(*gwapiv1.HTTPRoute); ok && isOurs(r) {
+			if r, ok := o.(*gwapiv1.HTTPRoute); ok && isOurs(r) && ownerByLabels(r) == n {
 				in.generated = append(in.generated, r)
 			}
 			in.routes = append(in.routes, o)

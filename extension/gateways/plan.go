@@ -27,6 +27,9 @@ type input struct {
 	// routes to the Gateway and its ListenerSets, in any order.
 	routes []client.Object
 
+	// peers are the TailscaleGateways of the Gateway, in any order. It may be among them.
+	peers []*gatewayv1alpha1.TailscaleGateway
+
 	// endpoints that discover for it.
 	endpoints []*gatewayv1alpha1.TailscaleEndpoints
 
@@ -64,7 +67,7 @@ func plan(in input) result {
 	ls := listenersOf(in.gateway, in.sets)
 	people := accepted(in.routes, ls)
 	out := result{routes: generated(in, people)}
-	settle(out.routes, ls, gatewayOf(in.object), people)
+	settle(in, out.routes, ls, people)
 	there := map[types.NamespacedName]*gwapiv1.HTTPRoute{}
 	for _, r := range in.generated {
 		there[client.ObjectKeyFromObject(r)] = r

@@ -164,6 +164,13 @@ func (c *Controller) readGateway(ctx context.Context, v *view) error {
 		return nil
 	}
 	v.gateway = g
+	peers := &gatewayv1alpha1.TailscaleGatewayList{}
+	if err := c.list(ctx, peers, client.MatchingFields{byParent: string(keyOf(kindGateway, gatewayOf(v.object)))}); err != nil {
+		return errors.Wrap(err, "cannot list TailscaleGateways")
+	}
+	for i := range peers.Items {
+		v.peers = append(v.peers, &peers.Items[i])
+	}
 	at := []parentKey{keyOf(kindGateway, gatewayOf(v.object))}
 	if c.has(kindListenerSet) {
 		sets := &gwapiv1.ListenerSetList{}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
@@ -31,24 +32,46 @@ type claim struct {
 	prefix   string
 }
 
+// A holder has a host and a path.
+type holder struct {
+	// who it is, for people.
+	who string
+
+	// service tells that it is a route that was generated for one, and peer that this
+	// was for another TailscaleGateway.
+	service, peer bool
+}
+
 // settle which wanted routes are made: each needs listeners, and a host and a path that
-// nobody else has. People's routes come first, and then those that are wanted in order.
-func settle(of []*wanted, ls []listener, gateway types.NamespacedName, people []*route) {
+// nobody else has. People's routes come first, then those of TailscaleGateways that come
+// first, and then those that are wanted in order.
+func settle(in input, of []*wanted, ls []listener, people []*route) {
 	claims := claimed(people)
+	for _, r := range in.before(ls) {
+		claims.add(r.claims(), holder{who: r.who, service: true, peer: true})
+	}
 	for _, w := range of {
-		w.listen(ls, gateway)
+		w.listen(ls, gatewayOf(in.object))
 		if w.State != "" && w.State != tailnetv1alpha1.GeneratedRoutePending {
 			continue
 		}
 		mine := w.claims()
-		if i := slices.IndexFunc(mine, func(c claim) bool { return claims[c] != "" }); i >= 0 {
-			w.State, w.Message = tailnetv1alpha1.GeneratedRouteConflict, capital(claims[mine[i]])+" has "+w.Hostname+w.PathPrefix+" already, so "+w.what+" gets no route"
+		if i := slices.IndexFunc(mine, claims.has); i >= 0 {
+			w.yield(claims[mine[i]], in.object)
 			continue
 		}
-		for _, c := range mine {
-			claims[c] = w.what
-		}
+		claims.add(mine, holder{who: w.what, service: true})
 	}
+}
+
+// yield to who has the host and the path.
+func (w *wanted) yield(to holder, o *gatewayv1alpha1.TailscaleGateway) {
+	what := w.what
+	if to.peer {
+		what = w.inFull(o)
+	}
+	w.State, w.Collides = tailnetv1alpha1.GeneratedRouteConflict, to.service
+	w.Message = capital(to.who) + " has " + w.Hostname + w.PathPrefix + " already, so " + what + " gets no route"
 }
 
 // listen at the Gateway's own listeners of the protocol and for the host.
@@ -78,19 +101,30 @@ func (w *wanted) claims() []claim {
 	return out
 }
 
-// claimed by people's HTTPRoutes and GRPCRoutes, with who does: Envoy Gateway sorts both
-// together. Rules that ask for more than a path leave the rest to others. The first of
-// several is told of.
-func claimed(people []*route) map[claim]string {
-	out := map[claim]string{}
-	for _, r := range people {
-		if r.Key.Kind != index.KindHTTPRoute && r.Key.Kind != index.KindGRPCRoute {
-			continue
+// holders of hosts and paths.
+type holders map[claim]holder
+
+func (h holders) has(c claim) bool {
+	_, ok := h[c]
+	return ok
+}
+
+// add a holder. The first of several is told of.
+func (h holders) add(of []claim, to holder) {
+	for _, c := range of {
+		if !h.has(c) {
+			h[c] = to
 		}
-		for _, c := range r.claims() {
-			if out[c] == "" {
-				out[c] = r.kind + " " + r.Key.String()
-			}
+	}
+}
+
+// claimed by people's HTTPRoutes and GRPCRoutes: Envoy Gateway sorts both together. Rules
+// that ask for more than a path leave the rest to others.
+func claimed(people []*route) holders {
+	out := holders{}
+	for _, r := range people {
+		if r.Key.Kind == index.KindHTTPRoute || r.Key.Kind == index.KindGRPCRoute {
+			out.add(r.claims(), holder{who: r.kind + " " + r.Key.String()})
 		}
 	}
 	return out

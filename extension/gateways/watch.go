@@ -62,7 +62,7 @@ func (c *Controller) kinds() map[string]watched {
 		"ReferenceGrant": {object: &gwapiv1beta1.ReferenceGrant{}, concerns: func(ctx context.Context, _ client.Object) []types.NamespacedName {
 			return c.all(ctx)
 		}},
-		kindTailscaleGateway: {object: &gatewayv1alpha1.TailscaleGateway{}, indexes: map[string]client.IndexerFunc{byParent: parents}, heard: c.tellDedicated, concerns: itself},
+		kindTailscaleGateway: {object: &gatewayv1alpha1.TailscaleGateway{}, indexes: map[string]client.IndexerFunc{byParent: parents}, heard: c.tellDedicated, concerns: c.withPeers},
 		kindReport:           {object: &tailnetv1alpha1.GatewayReport{}, concerns: owner},
 		kindEndpoints:        {object: &gatewayv1alpha1.TailscaleEndpoints{}, indexes: map[string]client.IndexerFunc{byOwner: byLabels}, concerns: labelled},
 		kindServices:         {object: &gatewayv1alpha1.TailscaleServices{}, indexes: map[string]client.IndexerFunc{byOwner: byLabels}, concerns: labelled},
@@ -116,8 +116,10 @@ func isOurs(o client.Object) bool {
 	return isGenerated(o) && o.GetLabels()[keep.ManagedByLabel] == keep.ManagedBy
 }
 
-func itself(_ context.Context, o client.Object) []types.NamespacedName {
-	return []types.NamespacedName{client.ObjectKeyFromObject(o)}
+// withPeers are a TailscaleGateway and the others of its Gateway: which of them comes
+// first may be another now.
+func (c *Controller) withPeers(ctx context.Context, o client.Object) []types.NamespacedName {
+	return append(c.attached(ctx, o), client.ObjectKeyFromObject(o))
 }
 
 // owner of a GatewayReport.
@@ -132,11 +134,16 @@ func owner(_ context.Context, o client.Object) []types.NamespacedName {
 // labelled is the TailscaleGateway that labels tell of: one of the same namespace, unless
 // they tell that, too.
 func labelled(_ context.Context, o client.Object) []types.NamespacedName {
-	l := o.GetLabels()
-	if l[meta.LabelGateway] == "" {
-		return nil
+	if n := ownerByLabels(o); n.Name != "" {
+		return []types.NamespacedName{n}
 	}
-	return []types.NamespacedName{{Namespace: cmp.Or(l[meta.LabelGatewayNamespace], o.GetNamespace()), Name: l[meta.LabelGateway]}}
+	return nil
+}
+
+// ownerByLabels has no name if labels do not tell.
+func ownerByLabels(o client.Object) types.NamespacedName {
+	l := o.GetLabels()
+	return types.NamespacedName{Namespace: cmp.Or(l[meta.LabelGatewayNamespace], o.GetNamespace()), Name: l[meta.LabelGateway]}
 }
 
 // byLabels is labelled, for an index. Of routes and policies it has those that are ours.
@@ -154,12 +161,13 @@ func byLabels(o client.Object) []string {
 	return out
 }
 
-// attached are the TailscaleGateways of the Gateways that an object attaches to.
+// attached are the TailscaleGateways of the Gateways that an object attaches to, and that
+// for which it was generated: that one's Gateway may be another by now.
 func (c *Controller) attached(ctx context.Context, o client.Object) []types.NamespacedName {
-	if isGenerated(o) {
-		return labelled(ctx, o)
-	}
 	var out []types.NamespacedName
+	if isGenerated(o) {
+		out = labelled(ctx, o)
+	}
 	for _, p := range parents(o) {
 		out = append(out, c.joined(ctx, parentKey(p))...)
 	}

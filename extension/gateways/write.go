@@ -63,8 +63,8 @@ func (c *Controller) written(ctx context.Context) []types.NamespacedName {
 		owner func(context.Context, client.Object) []types.NamespacedName
 	}{
 		kindReport:    {&tailnetv1alpha1.GatewayReportList{}, owner},
-		kindHTTPRoute: {&gwapiv1.HTTPRouteList{}, generatedFor},
-		kindTLSPolicy: {&gwapiv1.BackendTLSPolicyList{}, generatedFor},
+		kindHTTPRoute: {&gwapiv1.HTTPRouteList{}, writtenFor},
+		kindTLSPolicy: {&gwapiv1.BackendTLSPolicyList{}, writtenFor},
 	} {
 		if !c.has(kind) || c.list(ctx, of.list) != nil {
 			// The cache fails only when it ends.
@@ -80,7 +80,7 @@ func (c *Controller) written(ctx context.Context) []types.NamespacedName {
 	return out
 }
 
-func generatedFor(ctx context.Context, o client.Object) []types.NamespacedName {
+func writtenFor(ctx context.Context, o client.Object) []types.NamespacedName {
 	if !isOurs(o) {
 		return nil
 	}

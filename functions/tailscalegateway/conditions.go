@@ -153,7 +153,7 @@ func (s *share) routesNotReady(in []tailnetv1alpha1.ReportedGeneratedRoute) comp
 		return c
 	case first.State == tailnetv1alpha1.GeneratedRouteRefused:
 		c.Reason = meta.ReasonRouteRefused
-	case s.collides(first):
+	case first.Collides:
 		c.Reason = meta.ReasonHostCollision
 	default:
 		c.Reason = meta.ReasonRouteConflict
@@ -162,18 +162,6 @@ func (s *share) routesNotReady(in []tailnetv1alpha1.ReportedGeneratedRoute) comp
 		c.Message += fmt.Sprintf(" (and %d more)", n)
 	}
 	return c
-}
-
-// collides tells whether the address that a route is to have is that of another
-// service. If it is not, somebody wrote a route that has it.
-func (s *share) collides(g tailnetv1alpha1.ReportedGeneratedRoute) bool {
-	for _, o := range s.report.GeneratedRoutes {
-		same := o.Tailnet == g.Tailnet && o.Direction == g.Direction && o.Service == g.Service && o.Namespace == g.Namespace
-		if !same && o.Hostname == g.Hostname && o.PathPrefix == g.PathPrefix {
-			return true
-		}
-	}
-	return false
 }
 
 // extensionServerReady tells whether there is an extension that serves the Gateway.

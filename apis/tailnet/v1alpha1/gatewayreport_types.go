@@ -79,6 +79,11 @@ type ReportedGeneratedRoute struct {
 	PathPrefix string              `json:"pathPrefix"`
 	State      GeneratedRouteState `json:"state"`
 
+	// Collides tells of a route in conflict that another service has its host and
+	// path, and not a route that somebody wrote.
+	// +optional
+	Collides bool `json:"collides,omitempty"`
+
 	// Message says why the route does not answer. It does not change while the
 	// cause does not.
 	// +optional

@@ -1,0 +1,112 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateways
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// comparePeers by who comes first of TailscaleGateways of one Gateway: the older one, and
+// of one age by namespace and name. Whose route was there before does not count, so that
+// it comes out the same whoever looks first.
+func comparePeers(a, b *gatewayv1alpha1.TailscaleGateway) int {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// A peerRoute was generated for another TailscaleGateway of the Gateway.
+type peerRoute struct {
+	*route
+
+	// who has it, for people.
+	who string
+}
+
+// before are the routes of TailscaleGateways that come first, in their order. A route
+// whose TailscaleGateway is gone is about to go, too.
+func (in input) before(ls []listener) []peerRoute {
+	rank := map[types.NamespacedName]int{}
+	for i, p := range slices.SortedFunc(slices.Values(in.peers), comparePeers) {
+		if comparePeers(p, in.object) < 0 {
+			rank[client.ObjectKeyFromObject(p)] = i
+		}
+	}
+	if len(rank) == 0 {
+		return nil
+	}
+	owners := map[index.RouteKey]types.NamespacedName{}
+	var out []peerRoute
+	for _, o := range in.routes {
+		r, ok := o.(*gwapiv1.HTTPRoute)
+		if !ok || !isOurs(r) {
+			continue
+		}
+		of := ownerByLabels(r)
+		if _, ok := rank[of]; !ok {
+			continue
+		}
+		p := peerRoute{route: &route{Route: index.ParseRoute(r), kind: kindHTTPRoute}}
+		p.join(r.Spec.ParentRefs, ls)
+		p.who = inFull(generatedFor(r, p.route), of)
+		owners[p.Key] = of
+		out = append(out, p)
+	}
+	slices.SortFunc(out, func(a, b peerRoute) int {
+		return cmp.Or(cmp.Compare(rank[owners[a.Key]], rank[owners[b.Key]]), cmp.Compare(a.Key.String(), b.Key.String()))
+	})
+	return out
+}
+
+// join a route to the listeners that it names. A generated one has its place at them
+// before it is accepted.
+func (r *route) join(refs []gwapiv1.ParentReference, ls []listener) {
+	for _, l := range ls {
+		if slices.ContainsFunc(refs, func(p gwapiv1.ParentReference) bool {
+			k, ok := parentOf(p, r.Key.Namespace)
+			return ok && k == l.parent && ptr.Deref(p.SectionName, l.name) == l.name
+		}) {
+			r.listeners = append(r.listeners, l)
+		}
+	}
+}
+
+// generatedFor tells what a generated route leads to, for people.
+func generatedFor(r *gwapiv1.HTTPRoute, parsed *route) string {
+	tailnet := r.Labels[meta.LabelGatewayTailnet]
+	if e := endpointOf(r); e.Name != "" {
+		return discoveredIn(e, tailnet)
+	}
+	for _, rule := range parsed.Rules {
+		for _, b := range rule.Backends {
+			return forTailnet("Service "+b.String(), tailnet)
+		}
+	}
+	return forTailnet("HTTPRoute "+parsed.Key.String(), tailnet)
+}
+
+func forTailnet(what, tailnet string) string { return what + " for tailnet " + tailnet }
+
+// inFull names what a route is for with its TailscaleGateway.
+func inFull(what string, of types.NamespacedName) string {
+	return what + " of TailscaleGateway " + of.String()
+}
+
+// inFull names what a wanted route is for where several TailscaleGateways are told of.
+func (w *wanted) inFull(of *gatewayv1alpha1.TailscaleGateway) string {
+	what := w.what
+	if w.Direction == tailnetv1alpha1.DirectionIngress {
+		what = forTailnet(what, w.Tailnet)
+	}
+	return inFull(what, client.ObjectKeyFromObject(of))
+}
