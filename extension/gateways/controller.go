@@ -178,7 +178,7 @@ func (c *Controller) reconcile(ctx context.Context, n types.NamespacedName) erro
 	r := plan(v.input)
 	failed := c.writeRoutes(ctx, v, r.routes)
 	r.tell()
-	c.metrics.set(n, r.report.GeneratedRoutes)
+	c.metrics.set(n, r.generated())
 	return errors.Join(failed, c.writeReport(ctx, v, r.report))
 }
 

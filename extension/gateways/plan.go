@@ -59,6 +59,9 @@ func gatewayOf(o *gatewayv1alpha1.TailscaleGateway) types.NamespacedName {
 type result struct {
 	routes []*wanted
 	report tailnetv1alpha1.GatewayReportSpec
+
+	// leftOut of people's routes.
+	leftOut tailnetv1alpha1.ReportedLeftOut
 }
 
 // plan what is to be there for a TailscaleGateway with tailnets. The same input, in
@@ -77,27 +80,51 @@ func plan(in input) result {
 			w.State, w.Message = stand(there[w.key()])
 		}
 	}
-	out.report = tailnetv1alpha1.GatewayReportSpec{
-		Gateway:   in.object.Name,
-		Extension: in.extension,
-		Routes:    reported(people, in.permitted, resolves(in.object)),
-	}
+	out.report = tailnetv1alpha1.GatewayReportSpec{Gateway: in.object.Name, Extension: in.extension}
+	out.report.Routes, out.leftOut = reported(people, in.permitted, resolves(in.object))
 	out.tell()
 	return out
 }
 
 // tell of the wanted routes in the report.
 func (r *result) tell() {
-	r.report.GeneratedRoutes = nil
+	of := r.generated()
+	left := r.leftOut
+	if n := len(of) - maxRoutes; n > 0 {
+		left.GeneratedRoutes = int32(n) //nolint:gosec // So many there cannot be.
+		slices.SortStableFunc(of, func(a, b tailnetv1alpha1.ReportedGeneratedRoute) int {
+			return cmp.Compare(slices.Index(worstFirst, a.State), slices.Index(worstFirst, b.State))
+		})
+		of = of[:maxRoutes]
+		slices.SortStableFunc(of, compareGenerated)
+	}
+	r.report.GeneratedRoutes, r.report.LeftOut = of, nil
+	if left != (tailnetv1alpha1.ReportedLeftOut{}) {
+		r.report.LeftOut = &left
+	}
+}
+
+// worstFirst is the order in which generated routes are told of where there is no room
+// for all.
+var worstFirst = []tailnetv1alpha1.GeneratedRouteState{ //nolint:gochecknoglobals // A constant list.
+	tailnetv1alpha1.GeneratedRouteConflict, tailnetv1alpha1.GeneratedRouteRefused,
+	tailnetv1alpha1.GeneratedRoutePending, tailnetv1alpha1.GeneratedRouteAccepted,
+}
+
+// generated is what is told of the wanted routes, sorted.
+func (r *result) generated() []tailnetv1alpha1.ReportedGeneratedRoute {
+	var out []tailnetv1alpha1.ReportedGeneratedRoute
 	for _, w := range r.routes {
 		of := w.ReportedGeneratedRoute
 		if !w.made {
 			of.Name = ""
 		}
-		r.report.GeneratedRoutes = append(r.report.GeneratedRoutes, of)
+		out = append(out, of)
 	}
-	slices.SortStableFunc(r.report.GeneratedRoutes, func(a, b tailnetv1alpha1.ReportedGeneratedRoute) int {
-		return cmp.Or(cmp.Compare(a.Tailnet, b.Tailnet), cmp.Compare(a.Direction, b.Direction), cmp.Compare(a.Service, b.Service), cmp.Compare(a.Namespace, b.Namespace))
-	})
-	r.report.GeneratedRoutes = r.report.GeneratedRoutes[:min(len(r.report.GeneratedRoutes), maxRoutes)]
+	slices.SortStableFunc(out, compareGenerated)
+	return out
+}
+
+func compareGenerated(a, b tailnetv1alpha1.ReportedGeneratedRoute) int {
+	return cmp.Or(cmp.Compare(a.Tailnet, b.Tailnet), cmp.Compare(a.Direction, b.Direction), cmp.Compare(a.Service, b.Service), cmp.Compare(a.Namespace, b.Namespace))
 }

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// maxRoutes, and maxBackends of a route, are reported. The schema has no more.
+	// maxRoutes, and of each so many, are reported. The schema has no more.
 	maxRoutes   = 2048
 	maxBackends = 256
 	maxPorts    = 64
@@ -153,9 +153,10 @@ func resolves(o *gatewayv1alpha1.TailscaleGateway) bool {
 	return slices.ContainsFunc(o.Spec.Tailnets, func(t gatewayv1alpha1.GatewayTailnet) bool { return t.SplitDNS != nil })
 }
 
-// reported is what a report tells of routes.
-func reported(of []*route, permitted func(index.RouteKey, index.BackendRef) bool, hosts bool) []tailnetv1alpha1.ReportedRoute {
+// reported is what a report tells of routes, and what it has no room for.
+func reported(of []*route, permitted func(index.RouteKey, index.BackendRef) bool, hosts bool) ([]tailnetv1alpha1.ReportedRoute, tailnetv1alpha1.ReportedLeftOut) {
 	var out []tailnetv1alpha1.ReportedRoute
+	left := tailnetv1alpha1.ReportedLeftOut{Routes: int32(max(len(of)-maxRoutes, 0))} //nolint:gosec // So many there cannot be.
 	for _, r := range of[:min(len(of), maxRoutes)] {
 		to := tailnetv1alpha1.ReportedRoute{Kind: r.kind, Namespace: r.Key.Namespace, Name: r.Key.Name}
 		for _, l := range r.listeners {
@@ -163,10 +164,8 @@ func reported(of []*route, permitted func(index.RouteKey, index.BackendRef) bool
 		}
 		slices.Sort(to.Ports)
 		to.Ports = slices.Compact(to.Ports)
-		to.Ports = to.Ports[:min(len(to.Ports), maxPorts)]
 		if hosts {
 			to.Hostnames = r.hostnames()
-			to.Hostnames = to.Hostnames[:min(len(to.Hostnames), maxHosts)]
 		}
 		for _, b := range r.backends(permitted) {
 			to.Backends = append(to.Backends, tailnetv1alpha1.ReportedBackend{Namespace: b.Namespace, Name: b.Name, Port: b.Port})
@@ -175,8 +174,13 @@ func reported(of []*route, permitted func(index.RouteKey, index.BackendRef) bool
 			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Port, b.Port))
 		})
 		to.Backends = slices.Compact(to.Backends)
+		if len(to.Ports) > maxPorts || len(to.Hostnames) > maxHosts || len(to.Backends) > maxBackends {
+			left.RoutesInPart++
+		}
+		to.Ports = to.Ports[:min(len(to.Ports), maxPorts)]
+		to.Hostnames = to.Hostnames[:min(len(to.Hostnames), maxHosts)]
 		to.Backends = to.Backends[:min(len(to.Backends), maxBackends)]
 		out = append(out, to)
 	}
-	return out
+	return out, left
 }

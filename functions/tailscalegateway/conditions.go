@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/utils/ptr"
+
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
 // optionalTypes are of what a spec need not ask for.
@@ -120,11 +123,29 @@ func (s *share) servicesReady() compose.Condition {
 		}
 		waiting = waiting || v.omitted == "" && !v.settled()
 	}
+	if l := s.leftOut(); s.servesRoutes() && l.Routes+l.RoutesInPart > 0 {
+		c.Reason, c.Message = meta.ReasonTooManyRoutes, s.tooManyRoutes()
+		return c
+	}
 	if waiting {
 		c.Reason, c.Message = meta.ReasonServicesCreating, "Waiting for Tailscale Services; status.services tells of each"
 		return c
 	}
 	return compose.Condition{Status: compose.True, Reason: meta.ReasonServicesConfigured, Message: "All Tailscale Services are configured"}
+}
+
+// leftOut counts what the report has no room for.
+func (s *share) leftOut() tailnetv1alpha1.ReportedLeftOut {
+	if s.report == nil {
+		return tailnetv1alpha1.ReportedLeftOut{}
+	}
+	return ptr.Deref(s.report.LeftOut, tailnetv1alpha1.ReportedLeftOut{})
+}
+
+// tooManyRoutes does not say how many: the report does, and each change of a message is a
+// write.
+func (s *share) tooManyRoutes() string {
+	return "The Gateway has more routes than a report has room for, and what is left out is neither shared nor resolved: split them over several Gateways; spec.leftOut of GatewayReport " + names.GatewayReport(s.owner.Name) + " counts them"
 }
 
 // routesReady is True if all generated routes answer. What is worst is told first.

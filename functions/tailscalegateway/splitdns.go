@@ -415,6 +415,10 @@ func (s *share) splitDNSReady() compose.Condition {
 			return c
 		}
 	}
+	if s.leftOut() != (tailnetv1alpha1.ReportedLeftOut{}) {
+		c.Reason, c.Message = meta.ReasonTooManyHostnames, s.tooManyRoutes()
+		return c
+	}
 	for _, v := range s.resolvers {
 		if !v.settled() {
 			c.Reason, c.Message = meta.ReasonSplitDNSCreating, "Waiting for proxies that answer, and for Tailscale to send devices to them"

@@ -145,9 +145,10 @@ func (s *share) extensionServerStatus() *gatewayv1alpha1.ExtensionServerStatus {
 	return out
 }
 
-// generatedRoutes by how bad their state is, and how many were made.
+// generatedRoutes by how bad their state is, and how many were made. Those that the
+// report leaves out answer.
 func (s *share) generatedRoutes() (*int32, []gatewayv1alpha1.GeneratedRoute) {
-	made := int32(0)
+	made := s.leftOut().GeneratedRoutes
 	var out []gatewayv1alpha1.GeneratedRoute
 	for _, state := range []tailnetv1alpha1.GeneratedRouteState{
 		tailnetv1alpha1.GeneratedRouteConflict, tailnetv1alpha1.GeneratedRouteRefused,

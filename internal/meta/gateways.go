@@ -47,6 +47,9 @@ const (
 	// ReasonServiceError means that there is something for the user to mend.
 	ReasonServiceError xpv2.ConditionReason = "ServiceError"
 
+	// ReasonTooManyRoutes means that the extension has no room to tell of all routes.
+	ReasonTooManyRoutes xpv2.ConditionReason = "TooManyRoutes"
+
 	// ReasonGatewayVIPHosted means that proxies host the Gateway's Tailscale Service.
 	ReasonGatewayVIPHosted xpv2.ConditionReason = "GatewayVIPHosted"
 

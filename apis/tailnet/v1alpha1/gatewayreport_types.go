@@ -109,6 +109,22 @@ type ReportedExtension struct {
 	Hooks *ReportedHooks `json:"hooks,omitempty"`
 }
 
+// A ReportedLeftOut counts what a report has no room for.
+type ReportedLeftOut struct {
+	// Routes that come last by kind, namespace and name.
+	// +optional
+	Routes int32 `json:"routes,omitempty"`
+
+	// RoutesInPart are told of with the first of their ports, hostnames or backends
+	// alone.
+	// +optional
+	RoutesInPart int32 `json:"routesInPart,omitempty"`
+
+	// GeneratedRoutes of which those that do not answer are told of first.
+	// +optional
+	GeneratedRoutes int32 `json:"generatedRoutes,omitempty"`
+}
+
 // A GatewayReportSpec is what the extension knows of a Gateway.
 type GatewayReportSpec struct {
 	// Gateway is the name of the TailscaleGateway, in the same namespace.
@@ -128,6 +144,10 @@ type GatewayReportSpec struct {
 	// +kubebuilder:validation:MaxItems=2048
 	// +optional
 	GeneratedRoutes []ReportedGeneratedRoute `json:"generatedRoutes,omitempty"`
+
+	// LeftOut is what there is beside all that. Absent if that is nothing.
+	// +optional
+	LeftOut *ReportedLeftOut `json:"leftOut,omitempty"`
 }
 
 // +kubebuilder:object:root=true
