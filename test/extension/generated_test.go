@@ -24,68 +24,124 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
+// anyHost is who answers by a person's route that asks for no host.
+const anyHost = "192.0.2.11:8000"
+
 // TestGeneratedRoutes shows that routes that are generated answer through a real Envoy,
 // and keep to what people say of the Gateway.
-func TestGeneratedRoutes(t *testing.T) {
+func TestGeneratedRoutes(t *testing.T) { //nolint:tparallel // Its steps share one world.
 	t.Parallel()
 	w := newWorld(t)
-	w.serve(t, "192.0.2.20:10030", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		fmt.Fprint(rw, r.Host, r.URL.Path) // Who is gone needs no answer.
-	}))
+	w.serve(t, "192.0.2.20:10030", saysAsked())
 	w.apply(t, "generated.yaml")
 	w.answers(t, "web.tailscale.local/tailscale/web/own", "192.0.2.10:8000")
 	w.notFound(t, "web.tailscale.local")
+	w.answers(t, "late.tailscale.local/tailscale/late/status", anyHost)
 
-	w.discovered(t, `{discoveredEndpoints: [{name: svc-web, source: Services, tailscaleFQDN: web.prod.ts.net}], egressTargets: [{name: svc-web/80, address: "100.100.0.1:80", protocol: HTTP, readyProxies: 1, service: "found-web:80"}]}`)
+	w.discovered(t, `{
+discoveredEndpoints: [{name: svc-late, source: Services, tailscaleFQDN: late.prod.ts.net}, {name: svc-web, source: Services, tailscaleFQDN: web.prod.ts.net}],
+egressTargets: [{name: svc-late/80, address: "100.100.0.2:80", protocol: HTTP, readyProxies: 1, service: "found-web:80"}, {name: svc-web/80, address: "100.100.0.1:80", protocol: HTTP, readyProxies: 1, service: "found-web:80"}]}`)
 	w.answers(t, "web.tailscale.local/tailscale/web/status", "web.prod.ts.net/status")
 	w.answers(t, "web.tailscale.local/tailscale/web", "web.prod.ts.net/")
-	w.answers(t, "web.tailscale.local/tailscale/web/own/page", "192.0.2.10:8000")
 	w.answers(t, "app.prod.gateway.local/any", "192.0.2.10:8000")
 	w.until(t, func(ctx context.Context) error {
 		r, err := w.gatewayReport(ctx)
 		if err != nil {
 			return err
 		}
-		if n := len(r.Spec.GeneratedRoutes); n != 2 {
-			return errors.Errorf("the report tells of %d generated routes, not of 2", n)
+		if n := len(r.Spec.GeneratedRoutes); n != 5 {
+			return errors.Errorf("the report tells of %d generated routes, not of 5", n)
 		}
 		for _, g := range r.Spec.GeneratedRoutes {
 			if g.State != tailnetv1alpha1.GeneratedRouteAccepted {
 				return errors.Errorf("%s is %s: %s", g.Hostname, g.State, g.Message)
 			}
 		}
-		if len(r.Spec.Routes) != 1 || r.Spec.Routes[0].Name != "own" || r.Spec.Extension.Hooks == nil {
+		if len(r.Spec.Routes) != 3 || r.Spec.Routes[2].Name != "own" || r.Spec.Extension.Hooks == nil {
 			return errors.Errorf("the report tells of %v and %v", r.Spec.Routes, r.Spec.Extension)
 		}
 		return nil
 	})
 
-	// What is said of the Gateway holds for generated routes.
-	policy := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(`
-apiVersion: gateway.envoyproxy.io/v1alpha1
-kind: SecurityPolicy
-metadata: {name: closed, namespace: default}
-spec:
-  targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: gw}]
-  authorization: {defaultAction: Deny}
-`), policy); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.kube.Create(t.Context(), policy); err != nil {
-		t.Fatal(err)
-	}
-	w.until(t, w.gets("web.tailscale.local", "tailscale/web/status", http.StatusForbidden))
-	if err := w.kube.Delete(t.Context(), policy); err != nil {
-		t.Fatal(err)
-	}
-	w.answers(t, "web.tailscale.local/tailscale/web/status", "web.prod.ts.net/status")
+	t.Run("Precedence", func(t *testing.T) { generatedPrecedence(t, w) })
+	t.Run("GatewayPolicies", func(t *testing.T) { generatedPolicies(t, w) })
 
 	began := time.Now()
 	w.discovered(t, `{discoveredEndpoints: null, egressTargets: null}`)
 	w.notFound(t, "web.tailscale.local")
 	t.Logf("what was not found any more answered for %s", time.Since(began).Round(time.Millisecond))
 	w.answers(t, "web.tailscale.local/tailscale/web/own", "192.0.2.10:8000")
+	w.answers(t, "late.tailscale.local/tailscale/late/status", anyHost)
+}
+
+// generatedPrecedence over a person's route for any host, and never over one that says
+// more, of whatever kind.
+func generatedPrecedence(t *testing.T, w *world) {
+	w.answers(t, "late.tailscale.local/tailscale/late/status", "late.prod.ts.net/status")
+	w.answers(t, "elsewhere.example.com/tailscale/late/status", anyHost)
+	w.answers(t, "web.tailscale.local/tailscale/web/own/page", "192.0.2.10:8000")
+	// The host is the generated route's with all its paths.
+	w.until(t, w.gets("late.tailscale.local", "other", http.StatusNotFound))
+
+	const host = "app.prod.gateway.local"
+	w.answersGRPC(t, host, "192.0.2.10:8001")
+	w.answers(t, host+"/any", "192.0.2.10:8000")
+	rpc := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "gateway.networking.k8s.io/v1", "kind": "GRPCRoute"}}
+	rpc.SetNamespace("default")
+	rpc.SetName("rpc")
+	w.patch(t, rpc, `{"spec": {"rules": [{"backendRefs": [{"name": "rpc", "port": 80}]}]}}`)
+	w.until(t, func(ctx context.Context) error {
+		r, err := w.gatewayReport(ctx)
+		if err != nil {
+			return err
+		}
+		const want = "GRPCRoute default/rpc has app.prod.gateway.local/ already, so Service default/app gets no route"
+		for _, g := range r.Spec.GeneratedRoutes {
+			if g.Hostname == host && (g.State != tailnetv1alpha1.GeneratedRouteConflict || g.Message != want) {
+				return errors.Errorf("%s is %s: %s", g.Hostname, g.State, g.Message)
+			}
+		}
+		return nil
+	})
+	w.answersGRPC(t, host, "192.0.2.10:8001")
+}
+
+// generatedPolicies shows that what is said of the Gateway holds for generated routes.
+func generatedPolicies(t *testing.T, w *world) {
+	const host, path = "web.tailscale.local", "tailscale/web/status"
+	cases := map[string]struct {
+		kind, spec string
+		want       int
+	}{
+		"SecurityPolicy":       {kind: "SecurityPolicy", spec: "authorization: {defaultAction: Deny}", want: http.StatusForbidden},
+		"BackendTrafficPolicy": {kind: "BackendTrafficPolicy", spec: "rateLimit: {type: Local, local: {rules: [{limit: {requests: 1, unit: Hour}}]}}", want: http.StatusTooManyRequests},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			policy := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal(fmt.Appendf(nil, `
+apiVersion: gateway.envoyproxy.io/v1alpha1
+kind: %s
+metadata: {name: gw, namespace: default}
+spec:
+  targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: gw}]
+  %s
+`, tc.kind, tc.spec), policy); err != nil {
+				t.Fatal(err)
+			}
+			w.create(t, policy)
+			w.until(t, w.gets(host, path, tc.want))
+			w.remove(t, policy)
+			w.answers(t, host+"/"+path, "web.prod.ts.net/status")
+		})
+	}
+}
+
+// saysAsked answers with the host and the path that it was asked for.
+func saysAsked() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, r.Host, r.URL.Path) // Who is gone needs no answer.
+	})
 }
 
 // discovered has the TailscaleEndpoints say what was found.

@@ -16,10 +16,14 @@ import (
 // from an API server. It has no setting for that.
 const certs = "/certs"
 
-// withCerts gives the calling thread a root folder with dir as certs. All else of
-// it is this machine's, which never sees a trace: the mounts are the thread's own,
-// and what it starts.
-func withCerts(root, dir string) error {
+// systemAuthorities is where Envoy Gateway has Envoy look for the system's (envoyproxy/gateway
+// internal/utils/cert).
+const systemAuthorities = "/etc/ssl/certs/ca-certificates.crt"
+
+// withCerts gives the calling thread a root folder with dir as certs, and with files in
+// place of others, by their path. All else of it is this machine's, which never sees a
+// trace: the mounts are the thread's own, and what it starts.
+func withCerts(root, dir string, files map[string]string) error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return errors.Wrap(err, "cannot make a mount namespace")
 	}
@@ -40,6 +44,11 @@ func withCerts(root, dir string) error {
 	}
 	if err := bind(dir, filepath.Join(root, certs)); err != nil {
 		return err
+	}
+	for to, from := range files {
+		if err := unix.Mount(from, filepath.Join(root, to), "", unix.MS_BIND, ""); err != nil {
+			return errors.Wrapf(err, "cannot put a file in place of %q", to)
+		}
 	}
 	return errors.Wrap(unix.Chroot(root), "cannot change the root folder")
 }

@@ -51,6 +51,9 @@ type Options struct {
 	// of CRDs and those of the extension's kinds. Services and EndpointSlices count
 	// then, and what Write wrote does not.
 	Kubeconfig []byte
+	// Authorities, in PEM, are those that Envoy finds in place of this machine's own. They
+	// are for objects from an API server, and not for OwnEnvoy.
+	Authorities []byte
 	// Bootstrap is YAML that is merged into Envoy's bootstrap.
 	Bootstrap string
 	// OwnEnvoy has Envoy be nobody's child, as in a cluster: StartEnvoy starts it and
@@ -118,8 +121,15 @@ func (g *Gateway) start(ctx context.Context, o Options) error {
 			return err
 		}
 		p.Env = []string{"KUBECONFIG=" + g.path("kubeconfig")}
+		files := map[string]string{}
+		if o.Authorities != nil {
+			files[systemAuthorities] = g.path("authorities.crt")
+			if err := os.WriteFile(files[systemAuthorities], o.Authorities, 0o600); err != nil {
+				return errors.Wrap(err, "cannot write authorities")
+			}
+		}
 		p.Enter = func() error {
-			return errors.Join(g.namespace.enter(), withCerts(g.path("root"), g.path("config", "certs", "envoy-gateway")))
+			return errors.Join(g.namespace.enter(), withCerts(g.path("root"), g.path("config", "certs", "envoy-gateway"), files))
 		}
 	}
 	g.command = func() (*apiserver.Process, error) {
