@@ -8,7 +8,7 @@ package extension_test
 import (
 	"context"
 	"crypto/tls"
-	log "log"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"testing"
