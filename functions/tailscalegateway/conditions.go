@@ -199,13 +199,7 @@ func (s *share) extensionServerReady() compose.Condition {
 			Message: "An extension of a Gateway's own reads one namespace: make the TailscaleGateway in namespace " + s.gateway.ref.Namespace + ", or remove spec.extensionServer and use the installed extension",
 		}
 	}
-	if s.report == nil {
-		return compose.Condition{
-			Status: compose.False, Reason: meta.ReasonNoExtension,
-			Message: "No extension reports of the Gateway, without which " + s.withoutReport() + "; install the chart tailscale-gateway-extension beside Envoy Gateway",
-		}
-	}
-	return compose.Condition{Status: compose.True, Reason: meta.ReasonExtensionReports, Message: "The extension reports of the Gateway"}
+	return s.installedReady()
 }
 
 // withoutReport is what there cannot be.
@@ -229,7 +223,7 @@ func (s *share) withoutReport() string {
 // problem tells that there is something to mend or to wait for, whatever the children
 // say of themselves. Routes that collide are none: the others answer.
 func (s *share) problem() bool {
-	if s.gateway.valid().Status != compose.True || s.report == nil && s.needsReport() || s.xr.Spec.ExtensionServer != nil && s.extensionServerReady().Status != compose.True {
+	if s.gateway.valid().Status != compose.True || s.needsExtension() && s.extensionServerReady().Status != compose.True {
 		return true
 	}
 	for _, t := range s.tailnets {

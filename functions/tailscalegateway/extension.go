@@ -154,7 +154,7 @@ func (s *share) desireExtension(r *compose.Run) error {
 
 // selector of the pods, which is the chart's.
 func (e *extension) selector() map[string]string {
-	return map[string]string{"app.kubernetes.io/name": "tailscale-gateway-extension", "app.kubernetes.io/instance": e.name}
+	return map[string]string{"app.kubernetes.io/name": extensionChart, "app.kubernetes.io/instance": e.name}
 }
 
 func (e *extension) labels() map[string]string {

@@ -6,6 +6,7 @@ package main
 import (
 	"cmp"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -41,6 +42,9 @@ type share struct {
 
 	// extension of the Gateway's own. Nil unless it is wanted.
 	extension *extension
+
+	// installed are the Deployments of the extension that is installed for the cluster.
+	installed []appsv1.Deployment
 
 	tailnets []*tailnet
 
@@ -138,6 +142,11 @@ func (s *share) needsReport() bool {
 	return s.servesRoutes() || s.generates() || s.resolves() && !s.step || s.xr.Spec.ExtensionServer != nil && len(s.tailnets) > 0
 }
 
+// needsExtension tells whether something of the spec does not come without one.
+func (s *share) needsExtension() bool {
+	return s.xr.Spec.ExtensionServer != nil || s.wantsInstalled() && s.needsReport()
+}
+
 // servesRoutes tells whether routes, or what is behind them, have services.
 func (s *share) servesRoutes() bool {
 	return s.sharing() == gatewayv1alpha1.RouteSharingRoute || s.publishes()
@@ -169,6 +178,15 @@ func (s *share) read(r *compose.Run) (waiting string, err error) {
 			return "", err
 		}
 		t.verdict, waiting = v, cmp.Or(waiting, w)
+	}
+	if s.wantsInstalled() {
+		looked, err := s.readInstalled(r)
+		if err != nil {
+			return "", err
+		}
+		if !looked {
+			waiting = cmp.Or(waiting, "Waiting for Crossplane to look for the extension")
+		}
 	}
 	if !s.needsReport() {
 		return waiting, nil
@@ -230,7 +248,7 @@ func (s *share) conditionTypes() []xpv2.ConditionType {
 	if s.resolves() {
 		out = append(out, meta.TypeSplitDNSReady)
 	}
-	if s.needsReport() || s.xr.Spec.ExtensionServer != nil {
+	if s.wantsInstalled() || s.xr.Spec.ExtensionServer != nil {
 		out = append(out, meta.TypeExtensionServerReady)
 	}
 	return out

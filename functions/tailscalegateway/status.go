@@ -128,12 +128,15 @@ func (s *share) dependencies() []gatewayv1alpha1.DependencyStatus {
 
 // extensionServerStatus is what is known of the extension. Nil if that is nothing.
 func (s *share) extensionServerStatus() *gatewayv1alpha1.ExtensionServerStatus {
-	if s.extension == nil && s.report == nil {
+	if s.extension == nil && s.report == nil && len(s.installed) == 0 {
 		return nil
 	}
 	out := &gatewayv1alpha1.ExtensionServerStatus{}
 	if e := s.extension; e != nil {
 		out.Address, out.ReadyReplicas = e.address(), ptr.To(e.readyReplicas())
+	}
+	for i := range s.installed {
+		out.ReadyReplicas = ptr.To(ptr.Deref(out.ReadyReplicas, 0) + readyPods(&s.installed[i]))
 	}
 	if s.report == nil {
 		return out

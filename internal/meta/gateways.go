@@ -91,11 +91,14 @@ const (
 
 // Reasons of ExtensionServerReady.
 const (
+	// ReasonExtensionReports means that the installed extension answers, and has told of
+	// the Gateway, and ReasonNoExtension that none is installed.
 	ReasonExtensionReports xpv2.ConditionReason = "ExtensionReports"
 	ReasonNoExtension      xpv2.ConditionReason = "NoExtension"
 
-	// ReasonExtensionServes means that the Gateway's own extension answers, and
-	// ReasonExtensionNotReady that none of its pods does yet.
+	// ReasonExtensionServes means that the Gateway's own extension answers, or the
+	// installed one of which nothing else is asked, and ReasonExtensionNotReady that none
+	// of its pods does.
 	ReasonExtensionServes   xpv2.ConditionReason = "ExtensionServes"
 	ReasonExtensionNotReady xpv2.ConditionReason = "ExtensionNotReady"
 
