@@ -145,6 +145,7 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 	}
 	if shared != nil {
 		below.Go(func() error { return shared.Watch(base) })
+		below.Go(func() error { return shared.CountHooks(base) })
 	}
 	below.Go(func() error { return traces.Run(base) })
 

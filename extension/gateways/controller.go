@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -26,9 +25,6 @@ const (
 	// debounce is how long a change waits for others: fifty routes at once are one
 	// report or two.
 	debounce = 300 * time.Millisecond
-
-	// hooksInterval is how often a report may change because of hooks alone.
-	hooksInterval = 30 * time.Second
 
 	// firstRetry after a failure, and the longest that waits grow to.
 	firstRetry = time.Second
@@ -54,7 +50,8 @@ type Options struct {
 	// have. It may be nil.
 	Dedicated func(gateways map[types.NamespacedName]bool)
 
-	// Hooks that were asked for a Gateway, NAMESPACE/NAME. It returns nil for none.
+	// Hooks that this replica was asked for a Gateway, NAMESPACE/NAME, since it started. It
+	// returns nil for none.
 	Hooks func(gateway string) *tailnetv1alpha1.ReportedHooks
 
 	// Log may be nil.
@@ -85,9 +82,6 @@ type Controller struct {
 
 	// queue of what is to be looked at. Nil while another replica writes.
 	queue workqueue.TypedRateLimitingInterface[types.NamespacedName]
-
-	// hooks as they were last told, by Gateway.
-	hooks map[types.NamespacedName]*tailnetv1alpha1.ReportedHooks
 }
 
 // NewController returns one that reads from a cache, and writes by a client.
@@ -103,7 +97,6 @@ func NewController(from cache.Cache, to client.Client, o Options) *Controller {
 		metrics: newMetrics(),
 		ready:   make(chan struct{}),
 		watched: map[string]bool{},
-		hooks:   map[types.NamespacedName]*tailnetv1alpha1.ReportedHooks{},
 	}
 	c.looked = sync.OnceFunc(func() { close(c.ready) })
 	return c
@@ -128,7 +121,6 @@ func (c *Controller) Write(ctx context.Context) {
 	// meanwhile goes.
 	c.enqueue(c.all(ctx)...)
 	c.enqueue(c.written(ctx)...)
-	go c.followHooks(ctx)
 	for {
 		n, down := q.Get()
 		if down || ctx.Err() != nil {
@@ -180,47 +172,6 @@ func (c *Controller) reconcile(ctx context.Context, n types.NamespacedName) erro
 	r.tell()
 	c.metrics.set(n, r.generated())
 	return errors.Join(failed, c.writeReport(ctx, v, r.report))
-}
-
-// followHooks has reports tell of hooks, at most each 30 seconds, and not while there
-// are none.
-func (c *Controller) followHooks(ctx context.Context) {
-	t := time.NewTicker(hooksInterval)
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-		}
-		for _, g := range c.moved() {
-			c.enqueue(c.joined(ctx, keyOf(kindGateway, g))...)
-		}
-	}
-}
-
-// moved are the Gateways of which more hooks were asked for than was told.
-func (c *Controller) moved() []types.NamespacedName {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var out []types.NamespacedName
-	for g, told := range c.hooks {
-		if now := c.options.Hooks(g.String()); !equality.Semantic.DeepEqual(told, now) {
-			c.hooks[g] = now
-			out = append(out, g)
-		}
-	}
-	return out
-}
-
-// extension is what a report tells of this process.
-func (c *Controller) extension(g types.NamespacedName) tailnetv1alpha1.ReportedExtension {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, ok := c.hooks[g]; !ok {
-		c.hooks[g] = c.options.Hooks(g.String())
-	}
-	return tailnetv1alpha1.ReportedExtension{Version: c.options.Version, Hooks: c.hooks[g]}
 }
 
 // enqueue TailscaleGateways to be looked at soon.

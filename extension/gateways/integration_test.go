@@ -82,9 +82,17 @@ func newWorld(t *testing.T, claims bool) *world {
 // control it, until the test ends.
 func (w *world) control(t *testing.T, o Options) {
 	t.Helper()
+	w.replica(t, o, true)
+}
+
+// replica of the extension, which may be the one that writes, until the test ends.
+func (w *world) replica(t *testing.T, o Options, writes bool) *Controller {
+	t.Helper()
 	o.Version = "v1"
 	o.Permitted = func(r index.RouteKey, b index.BackendRef) bool { return r.Namespace == b.Namespace }
-	o.Hooks = func(string) *tailnetv1alpha1.ReportedHooks { return nil }
+	if o.Hooks == nil {
+		o.Hooks = func(string) *tailnetv1alpha1.ReportedHooks { return nil }
+	}
 	var namespaces []string
 	if o.Only != nil {
 		namespaces = append(namespaces, o.Only.Namespace)
@@ -99,7 +107,9 @@ func (w *world) control(t *testing.T, o Options) {
 	go func() { ended <- informers.Start(ctx) }()
 	go func() { ended <- c.Watch(ctx) }()
 	go func() {
-		c.Write(ctx)
+		if writes {
+			c.Write(ctx)
+		}
 		ended <- nil
 	}()
 	t.Cleanup(func() {
@@ -110,6 +120,7 @@ func (w *world) control(t *testing.T, o Options) {
 			}
 		}
 	})
+	return c
 }
 
 // create objects, and give them the status that their manifests have.

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -45,34 +44,4 @@ tailscale_gateway_extension_generated_routes{state="Refused"} 0
 	expect("a TailscaleGateway without routes has none", "1", "0")
 	m.reset()
 	expect("another replica tells", "0", "0")
-}
-
-// TestHooks shows that a report changes because of hooks when it is time to, and not
-// while there are none.
-func TestHooks(t *testing.T) {
-	g := types.NamespacedName{Namespace: "shop", Name: "web"}
-	now := &tailnetv1alpha1.ReportedHooks{Total: 1}
-	c := NewController(nil, nil, Options{Version: "v1", Hooks: func(of string) *tailnetv1alpha1.ReportedHooks {
-		if of != "shop/web" {
-			return nil
-		}
-		return now
-	}})
-	total := func() int64 { return c.extension(g).Hooks.Total }
-	if got := total(); got != 1 {
-		t.Errorf("%d hooks at first, want 1", got)
-	}
-	now = &tailnetv1alpha1.ReportedHooks{Total: 5}
-	if got := total(); got != 1 {
-		t.Errorf("%d hooks before it is time to tell of more, want 1", got)
-	}
-	if diff := cmp.Diff([]types.NamespacedName{g}, c.moved()); diff != "" {
-		t.Errorf("whose report is to change: -want, +got:\n%s", diff)
-	}
-	if got := total(); got != 5 {
-		t.Errorf("%d hooks when it is time, want 5", got)
-	}
-	if got := c.moved(); got != nil {
-		t.Errorf("nothing was asked, and reports of %v change", got)
-	}
 }

@@ -86,7 +86,7 @@ func (c *Controller) read(ctx context.Context, n types.NamespacedName) (*view, e
 	if !found || o.GetDeletionTimestamp() != nil || len(o.Spec.Tailnets) == 0 {
 		return v, nil
 	}
-	v.object, v.permitted, v.extension = o, c.options.Permitted, c.extension(gatewayOf(o))
+	v.object, v.permitted, v.extension = o, c.options.Permitted, tailnetv1alpha1.ReportedExtension{Version: c.options.Version}
 	if err := c.readEndpoints(ctx, v, n); err != nil {
 		return nil, err
 	}

@@ -23,10 +23,14 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
-// writeReport if it tells anything new.
+// writeReport if it tells anything new. Hooks are for each replica to tell.
 func (c *Controller) writeReport(ctx context.Context, v *view, spec tailnetv1alpha1.GatewayReportSpec) error {
-	if v.report != nil && equality.Semantic.DeepEqual(v.report.Spec, spec) {
-		return nil
+	if v.report != nil {
+		told := v.report.Spec
+		told.Extension.Hooks = nil
+		if equality.Semantic.DeepEqual(told, spec) {
+			return nil
+		}
 	}
 	u, err := unstructuredOf(&tailnetv1alpha1.GatewayReport{
 		TypeMeta: metav1.TypeMeta{APIVersion: tailnetv1alpha1.SchemeGroupVersion.String(), Kind: tailnetv1alpha1.GatewayReportKind},

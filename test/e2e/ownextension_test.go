@@ -80,14 +80,16 @@ func tellsOfOwnExtension(t *testing.T) {
 					Address       string
 					ReadyReplicas int
 
-					// Of the replica that reports. Another one may be asked.
-					HookCallMetrics struct{ Failed int64 }
+					// Nil until the replica that was asked has told.
+					HookCallMetrics *struct{ Total, Successful, Failed int64 }
 				}
 			}
 		}{}
 		read(t, namespace, "tailscalegateways", own, &g)
 		s := g.Status.ExtensionServerStatus
-		if s.Address != "own-extension."+namespace+".svc:5005" || s.ReadyReplicas != 2 || s.HookCallMetrics.Failed != 0 {
+		h := s.HookCallMetrics
+		asked := h != nil && h.Total > 0 && h.Successful == h.Total && h.Failed == 0
+		if s.Address != "own-extension."+namespace+".svc:5005" || s.ReadyReplicas != 2 || !asked {
 			return "it is " + jsonpath(t, "tailscalegateways", own, "{.status.extensionServerStatus}")
 		}
 		return ""

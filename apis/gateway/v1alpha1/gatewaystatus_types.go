@@ -177,11 +177,12 @@ type ExtensionServerStatus struct {
 	// +optional
 	Address string `json:"address,omitempty"`
 
-	// ReadyReplicas of the Gateway's own extension.
+	// ReadyReplicas of the extension, of those that are wanted.
 	// +optional
 	ReadyReplicas *int32 `json:"readyReplicas,omitempty"`
 
-	// HookCallMetrics of the replica that reports, at most each 30 seconds.
+	// HookCallMetrics of all replicas, since the extension first told of the Gateway.
+	// Each replica adds to them, at most each 30 seconds.
 	// +optional
 	HookCallMetrics *HookCallMetrics `json:"hookCallMetrics,omitempty"`
 }

@@ -90,7 +90,7 @@ type ReportedGeneratedRoute struct {
 	Message string `json:"message,omitempty"`
 }
 
-// ReportedHooks count what Envoy Gateway asked of the replica that reports.
+// ReportedHooks count what Envoy Gateway asked, whichever replica.
 type ReportedHooks struct {
 	Total  int64 `json:"total"`
 	Failed int64 `json:"failed"`
@@ -104,7 +104,8 @@ type ReportedHooks struct {
 type ReportedExtension struct {
 	Version string `json:"version"`
 
-	// Hooks of the Gateway. They change the report at most each 30 seconds.
+	// Hooks of the Gateway, since the report was made. Each replica that was asked adds
+	// to them, at most each 30 seconds.
 	// +optional
 	Hooks *ReportedHooks `json:"hooks,omitempty"`
 }
