@@ -69,9 +69,14 @@ endpoints: [{addresses: ["` + address + `"], conditions: {ready: true}}]
 `
 }
 
+// write a file whole: who reads it meanwhile sees what was there before.
 func write(t *testing.T, dir, name, content string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+	whole := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(whole, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(whole, filepath.Join(dir, name)); err != nil {
 		t.Fatal(err)
 	}
 }
