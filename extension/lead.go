@@ -24,7 +24,7 @@ import (
 
 const (
 	// leaseName of the Lease by which replicas settle who writes reports. The first of
-	// them were of health. Those of one Gateway's have that of leaseOf.
+	// them were of health.
 	leaseName = "tailscale-gateway-extension-health"
 
 	// Who does not renew the Lease for leaseTime has lost it; it is renewed within
@@ -42,12 +42,12 @@ type leader struct {
 	duties []func(ctx context.Context)
 }
 
-// leaseOf replicas that serve one Gateway alone, or all. A namespace may have several.
+// leaseOf replicas that serve one Gateway alone, or all.
 func leaseOf(only *types.NamespacedName) string {
 	if only == nil {
 		return leaseName
 	}
-	return names.Child("tailscale-gateway-extension", only.Name)
+	return names.ExtensionLease(only.Name)
 }
 
 // newLeader returns one whose Lease is in a namespace.

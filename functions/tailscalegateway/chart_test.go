@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,6 +50,13 @@ func TestExtensionIsTheChart(t *testing.T) {
 	policy.Spec.Ingress[0].From[0].NamespaceSelector.MatchLabels = map[string]string{corev1.LabelMetadataName: namespace}
 	beside := &d.Spec.Template.Spec.Affinity.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution[0].PodAffinityTerm
 	beside.NamespaceSelector, beside.Namespaces = nil, []string{namespace}
+	// And the chart has one Lease for all Gateways, granted by a role of its only name.
+	lease, leading := e.leaseRole(), e.roleBinding(suffixLease, rbacv1.RoleRef{Kind: "Role", Name: e.name + suffixLease})
+	if diff := cmp.Diff([]string{"tailscale-gateway-extension-eg"}, lease.Rules[1].ResourceNames); diff != "" {
+		t.Errorf("names of Leases: -want, +got:\n%s", diff)
+	}
+	lease.Name, lease.Rules[1].ResourceNames = e.name, []string{"tailscale-gateway-extension-health"}
+	leading.Name, leading.RoleRef.Name = e.name, e.name
 
 	b, err := os.ReadFile(rendered)
 	if err != nil {
@@ -70,6 +78,8 @@ func TestExtensionIsTheChart(t *testing.T) {
 		"PodDisruptionBudget/web-extension": {e.budget(), &policyv1.PodDisruptionBudget{}},
 		"NetworkPolicy/web-extension":       {policy, &networkingv1.NetworkPolicy{}},
 		"ServiceAccount/web-extension":      {e.serviceAccount(), &corev1.ServiceAccount{}},
+		"Role/web-extension":                {lease, &rbacv1.Role{}},
+		"RoleBinding/web-extension":         {leading, &rbacv1.RoleBinding{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			// The chart's pods are known by its release.

@@ -12,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
@@ -40,6 +41,8 @@ const (
 	keyExtension        = "extension"
 	keyExtensionAccount = "extension-account"
 	keyExtensionRights  = "extension-rights"
+	keyExtensionLease   = "extension-lease"
+	keyExtensionLeading = "extension-leading"
 	keyExtensionHooks   = "extension-hooks"
 	keyExtensionEDS     = "extension-eds"
 	keyExtensionMetrics = "extension-metrics"
@@ -61,6 +64,10 @@ const (
 	suffixHooks   = ""
 	suffixEDS     = "-eds"
 	suffixMetrics = "-metrics"
+
+	// Suffixes of the names of roles, and of what binds them.
+	suffixRights = ""
+	suffixLease  = "-lease"
 )
 
 // wantsExtension tells whether there is to be one. It reads one namespace, which must be
@@ -127,7 +134,9 @@ func (s *share) desireExtension(r *compose.Run) error {
 	}
 	children := map[string]runtime.Object{
 		keyExtensionAccount: e.serviceAccount(),
-		keyExtensionRights:  e.roleBinding(),
+		keyExtensionRights:  e.roleBinding(suffixRights, rbacv1.RoleRef{Kind: "ClusterRole", Name: extensionRole}),
+		keyExtensionLease:   e.leaseRole(),
+		keyExtensionLeading: e.roleBinding(suffixLease, rbacv1.RoleRef{Kind: "Role", Name: e.name + suffixLease}),
 		keyExtensionHooks:   e.service(suffixHooks),
 		keyExtensionEDS:     e.service(suffixEDS),
 		keyExtensionMetrics: e.service(suffixMetrics),

@@ -5,6 +5,7 @@ package main
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -13,11 +14,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
 const (
-	// extensionRole is what such an extension may do in its namespace. It comes with what
-	// lets Crossplane bind it (cluster/manifests).
+	// extensionRole is what such an extension may do in its namespace, but for its Lease.
+	// It comes with what lets Crossplane bind it (cluster/manifests).
 	extensionRole = "tailscale-gateway:gateway-extension"
 
 	// tlsPath is where the certificate is, and tlsVolume its volume.
@@ -42,11 +45,27 @@ func (e *extension) serviceAccount() *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{ObjectMeta: e.objectMeta("")}
 }
 
-// roleBinding gives the account its rights in the namespace alone.
-func (e *extension) roleBinding() *rbacv1.RoleBinding {
+// leaseRole lets replicas settle who writes, by one Lease. What is not there yet cannot be
+// granted by name.
+func (e *extension) leaseRole() *rbacv1.Role {
+	leases := func(verbs []string, names ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: verbs, ResourceNames: names}
+	}
+	return &rbacv1.Role{
+		ObjectMeta: e.objectMeta(suffixLease),
+		Rules: []rbacv1.PolicyRule{
+			leases([]string{"create"}),
+			leases([]string{"get", "update"}, names.ExtensionLease(e.gateway.ref.Name)),
+		},
+	}
+}
+
+// roleBinding gives the account a role's rights in the namespace alone.
+func (e *extension) roleBinding(suffix string, to rbacv1.RoleRef) *rbacv1.RoleBinding {
+	to.APIGroup = rbacv1.GroupName
 	return &rbacv1.RoleBinding{
-		ObjectMeta: e.objectMeta(""),
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: extensionRole},
+		ObjectMeta: e.objectMeta(suffix),
+		RoleRef:    to,
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: e.name, Namespace: e.owner.Namespace}},
 	}
 }

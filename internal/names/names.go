@@ -82,6 +82,10 @@ func HealthReport(kind, name string) string { return Child(strings.ToLower(kind)
 // GatewayReport is the name of the GatewayReport of a TailscaleGateway.
 func GatewayReport(name string) string { return Child("tailscalegateway", name) }
 
+// ExtensionLease is the name of the Lease by which replicas of an extension settle who
+// writes that serves one Gateway alone. A namespace may have several.
+func ExtensionLease(gateway string) string { return Child("tailscale-gateway-extension", gateway) }
+
 // RoutePolicyDiscovery is the name of the Discovery that looks for devices of a
 // TailscaleRoutePolicy. What it looks for is a hash.
 func RoutePolicyDiscovery(policy, query string) string {
