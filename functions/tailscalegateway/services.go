@@ -28,8 +28,10 @@ const (
 	prefixGateway = "gateway-"
 
 	// prefixService starts those of others. The name of a tailnet follows, and after
-	// a slash what the service leads to.
-	prefixService = "service-"
+	// a slash what the service leads to. With prefixOwnService it has a name that no
+	// other TailscaleGateway gives.
+	prefixService    = "service-"
+	prefixOwnService = "own-service-"
 
 	// servicePrefix starts the names of Tailscale Services.
 	servicePrefix = "svc:"
@@ -54,6 +56,9 @@ type service struct {
 
 	// fixed is the whole name. Empty where it is made of parts.
 	fixed string
+
+	// yields tells that another object of the cluster has the name that is made of parts.
+	yields bool
 
 	// backends that answer, each at one port.
 	backends []gatewayv1alpha1.Backend
@@ -84,7 +89,29 @@ func (v *service) key() string {
 	if v.isGateway() {
 		return prefixGateway + v.tailnet.Name
 	}
+	if v.yields {
+		return prefixOwnService + v.tailnet.Name + "/" + v.target
+	}
 	return prefixService + v.tailnet.Name + "/" + v.target
+}
+
+// observe the service's TailscaleServices. A name cannot be changed: where another object
+// of the cluster has it, as one of a TailscaleGateway with the same routes, another
+// TailscaleServices takes the place. That it is there tells later runs.
+func (v *service) observe(in map[string]*gatewayv1alpha1.TailscaleServices) {
+	v.observed = in[v.key()]
+	if v.fixed != "" {
+		return
+	}
+	own := &service{tailnet: v.tailnet, target: v.target, yields: true}
+	if o := in[own.key()]; o != nil || v.nameTaken() && !v.keep {
+		v.yields, v.observed = true, o
+	}
+}
+
+// nameTaken tells whether another object of the cluster has the service.
+func (v *service) nameTaken() bool {
+	return v.observed != nil && v.observed.Status.GetCondition(meta.TypeVIPServiceReady).Reason == meta.ReasonNameTaken
 }
 
 // isGateway tells whether a service leads to the Gateway as a whole.
@@ -98,6 +125,9 @@ func (s *share) childName(v *service) string {
 	}
 	if v.isGateway() {
 		return compose.ChildName(s.owner.Name, v.tailnet.Name)
+	}
+	if v.yields {
+		return compose.ChildName(s.owner.Name, v.tailnet.Name, v.target, "own")
 	}
 	return compose.ChildName(s.owner.Name, v.tailnet.Name, v.target)
 }
@@ -114,7 +144,7 @@ func (s *share) gatewayServiceName(t *tailnet) string {
 func observedServices(r *compose.Run) (map[string]*gatewayv1alpha1.TailscaleServices, error) {
 	out := map[string]*gatewayv1alpha1.TailscaleServices{}
 	for _, name := range r.ObservedNames() {
-		if !strings.HasPrefix(name, prefixGateway) && !strings.HasPrefix(name, prefixService) {
+		if !slices.ContainsFunc([]string{prefixGateway, prefixService, prefixOwnService}, func(p string) bool { return strings.HasPrefix(name, p) }) {
 			continue
 		}
 		o := &gatewayv1alpha1.TailscaleServices{}
@@ -142,7 +172,7 @@ func (s *share) planServices(observed map[string]*gatewayv1alpha1.TailscaleServi
 		s.services = append(s.services, s.keptServices(t, observed)...)
 	}
 	for i, v := range s.services {
-		v.observed = observed[v.key()]
+		v.observe(observed)
 		if v.lost && v.observed != nil {
 			v.omitted, v.keep = "", true
 		}
@@ -159,12 +189,16 @@ func (s *share) knowsRoutes() bool { return s.report != nil && s.found != nil }
 
 // keptServices are those of routes and backends that were made before.
 func (s *share) keptServices(t *tailnet, observed map[string]*gatewayv1alpha1.TailscaleServices) []*service {
-	var out []*service
-	for _, key := range slices.Sorted(maps.Keys(observed)) {
-		target, ok := strings.CutPrefix(key, prefixService+t.Name+"/")
-		if !ok {
-			continue
+	targets := map[string]bool{}
+	for key := range observed {
+		for _, prefix := range []string{prefixService, prefixOwnService} {
+			if target, ok := strings.CutPrefix(key, prefix+t.Name+"/"); ok {
+				targets[target] = true
+			}
 		}
+	}
+	var out []*service
+	for _, target := range slices.Sorted(maps.Keys(targets)) {
 		kind, _, _ := strings.Cut(target, "/")
 		if kind == kindService && s.publishes() || kind != kindService && s.sharing() == gatewayv1alpha1.RouteSharingRoute {
 			out = append(out, &service{tailnet: t, target: target, keep: true})
@@ -217,7 +251,7 @@ func (s *share) nameServices() {
 		if v.observed != nil || v.omitted != "" {
 			continue
 		}
-		for _, n := range v.names() {
+		for _, n := range s.names(v) {
 			v.vip = n
 			if !taken[id(v, n)] {
 				break
@@ -231,9 +265,12 @@ func (s *share) nameServices() {
 }
 
 // names that a service may have, the best first.
-func (v *service) names() []string {
+func (s *share) names(v *service) []string {
 	if v.fixed != "" {
 		return []string{v.fixed}
+	}
+	if v.yields {
+		return []string{servicePrefix + names.OtherTailscaleService(append(slices.Clone(v.parts), v.kind(), s.owner.Namespace, s.owner.Name)...)}
 	}
 	return []string{
 		servicePrefix + names.TailscaleService(v.parts...),

@@ -102,7 +102,7 @@ func (s *service) vipServiceReady() compose.Condition {
 }
 
 // refusals are why the provider leaves a service of others alone.
-var refusals = []xpv2.ConditionReason{meta.ReasonForeignService, meta.ReasonSharedByOthers} //nolint:gochecknoglobals // A constant list.
+var refusals = []xpv2.ConditionReason{meta.ReasonForeignService, meta.ReasonNameTaken, meta.ReasonSharedByOthers} //nolint:gochecknoglobals // A constant list.
 
 // vipProblem is what the provider cannot do with a service. Nil if it can, or has not
 // tried.

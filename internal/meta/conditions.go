@@ -164,6 +164,9 @@ const (
 	ReasonVIPServiceCreating xpv2.ConditionReason = "VIPServiceCreating"
 	ReasonForeignService     xpv2.ConditionReason = "ForeignService"
 	ReasonCannotReconcile    xpv2.ConditionReason = "CannotReconcile"
+
+	// ReasonNameTaken means that another object of the same cluster has the service.
+	ReasonNameTaken xpv2.ConditionReason = "NameTaken"
 )
 
 // Reasons of Advertised and Approved.

@@ -154,9 +154,9 @@ func mayRecord(s *tailscale.Service, name string, self Self, adopt bool) error {
 		return nil
 	}
 	o := s.Annotations[meta.AnnotationOwner]
-	if clusterOf(o) == self.Cluster {
+	if self.Has(o) {
 		return &RefusalError{
-			Reason:  meta.ReasonSharedByOthers,
+			Reason:  meta.ReasonNameTaken,
 			Message: fmt.Sprintf("this cluster shares the service by VIPService %s; delete that one, or give the provider configs of different clusters different cluster IDs", strings.TrimPrefix(o, self.Cluster+"/")),
 		}
 	}
@@ -191,11 +191,16 @@ func mayShare(s *tailscale.Service, self Self, adopt bool) error {
 		return nil
 	}
 	o := s.Annotations[meta.AnnotationOwner]
-	message := fmt.Sprintf("service %q exists and belongs to %s; choose another name, delete it, or set adoptionPolicy to Adopt", s.Name, someone(o))
-	if o != "" {
-		message = fmt.Sprintf("service %q belongs to %s alone; set sharing to Shared there, too", s.Name, o)
+	switch {
+	case self.Has(o):
+		return &RefusalError{Reason: meta.ReasonNameTaken, Message: fmt.Sprintf("service %q belongs to %s; choose another name, or delete that one", s.Name, o)}
+	case o != "":
+		return &RefusalError{Reason: meta.ReasonForeignService, Message: fmt.Sprintf("service %q belongs to %s alone; set sharing to Shared there, too", s.Name, o)}
 	}
-	return &RefusalError{Reason: meta.ReasonForeignService, Message: message}
+	return &RefusalError{
+		Reason:  meta.ReasonForeignService,
+		Message: fmt.Sprintf("service %q exists and belongs to somebody else; choose another name, delete it, or set adoptionPolicy to Adopt", s.Name),
+	}
 }
 
 // Foreign returns an error if an exclusive service must not be touched, because

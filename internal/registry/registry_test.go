@@ -265,6 +265,11 @@ func TestAttach(t *testing.T) {
 			v:      view([]tailscale.Service{{Name: modelService, Annotations: map[string]string{meta.AnnotationOwner: "b/default/web"}}}), w: wanted(),
 			want: want{reason: meta.ReasonForeignService},
 		},
+		"ExclusiveOfTwin": {
+			reason: "One that another object of this cluster has alone is refused, and said to be so.",
+			v:      view([]tailscale.Service{{Name: modelService, Annotations: map[string]string{meta.AnnotationOwner: me.Cluster + "/default/twin"}}}), w: wanted(),
+			want: want{reason: meta.ReasonNameTaken},
+		},
 		"OwnExclusive": {
 			reason: "One that we had alone becomes shared.",
 			v:      view([]tailscale.Service{{Name: modelService, Annotations: map[string]string{meta.AnnotationOwner: me.Owner()}}}), w: wanted(),
@@ -291,7 +296,7 @@ func TestAttach(t *testing.T) {
 		"Twin": {
 			reason: "A cluster shares a service by one object.",
 			v:      view([]tailscale.Service{twin}), w: wanted(),
-			want: want{reason: meta.ReasonSharedByOthers},
+			want: want{reason: meta.ReasonNameTaken},
 		},
 	}
 	for name, tc := range cases {

@@ -36,6 +36,9 @@ type Self struct {
 // Owner is how meta.AnnotationOwner calls it.
 func (s Self) Owner() string { return s.Cluster + "/" + s.Operator }
 
+// Has tells whether an owner is of the same cluster.
+func (s Self) Has(owner string) bool { return owner != "" && clusterOf(owner) == s.Cluster }
+
 // A Want is what a cluster wants of a service that it shares.
 type Want struct {
 	Service     string

@@ -76,7 +76,7 @@ func tellsWhatIsWrong(t *testing.T) {
 	for name, tc := range map[string]struct{ object, condition, reason, hint string }{
 		"MissingService":  {"absent", "Advertised", "NoHealthyBackend", "Service nobody"},
 		"PortNothingHas":  {"mute", "Advertised", "NoHealthyBackend", "Service web"},
-		"OneNameForTwo":   {"twin", "VIPServiceReady", "ForeignService", "quickstart/web"},
+		"OneNameForTwo":   {"twin", "VIPServiceReady", "NameTaken", "quickstart/web"},
 		"OtherNamespaces": {"stranger", "EndpointsSelected", "NoEndpointsMatch", `"elsewhere"`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,6 +9,7 @@ package vipservice
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -122,7 +123,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.VIPService) (manage
 	name, owner := string(mg.Spec.ForProvider.Name), e.owner(mg)
 	s := v.Service(name)
 	if !observeOnly(mg) {
-		if err := mayManage(mg, v, s, owner); err != nil {
+		if err := mayManage(mg, v, s, e.self(mg)); err != nil {
 			mg.SetConditions(foreign(err))
 			return managed.ExternalObservation{}, err
 		}
@@ -219,7 +220,7 @@ func (e *external) put(ctx context.Context, mg *v1alpha1.VIPService) error {
 	if err != nil {
 		return err
 	}
-	if err := mayManage(mg, v, current, owner); err != nil {
+	if err := mayManage(mg, v, current, e.self(mg)); err != nil {
 		mg.SetConditions(foreign(err))
 		return err
 	}
@@ -280,18 +281,23 @@ func (e *external) owner(mg *v1alpha1.VIPService) string { return e.self(mg).Own
 
 // mayManage returns an error if a service exists that the object must not touch,
 // or if clusters share one of this name.
-func mayManage(mg *v1alpha1.VIPService, v registry.View, s *tailscale.Service, owner string) error {
+func mayManage(mg *v1alpha1.VIPService, v registry.View, s *tailscale.Service, self registry.Self) error {
 	if err := registry.Foreign(v, s, string(mg.Spec.ForProvider.Name)); err != nil {
 		return err
 	}
-	if s == nil || s.Annotations[meta.AnnotationOwner] == owner || mg.Spec.ForProvider.AdoptionPolicy == v1alpha1.AdoptionPolicyAdopt {
+	if s == nil || s.Annotations[meta.AnnotationOwner] == self.Owner() || mg.Spec.ForProvider.AdoptionPolicy == v1alpha1.AdoptionPolicyAdopt {
 		return nil
 	}
+	r := &registry.RefusalError{Reason: meta.ReasonForeignService}
 	who := "somebody else"
 	if o := s.Annotations[meta.AnnotationOwner]; o != "" {
 		who = o
 	}
-	return errors.Errorf("service %q exists and belongs to %s; choose another name, delete it, or set adoptionPolicy to Adopt", s.Name, who)
+	if self.Has(s.Annotations[meta.AnnotationOwner]) {
+		r.Reason = meta.ReasonNameTaken
+	}
+	r.Message = fmt.Sprintf("service %q exists and belongs to %s; choose another name, delete it, or set adoptionPolicy to Adopt", s.Name, who)
+	return r
 }
 
 // foreign is the condition of an object whose service it must not touch.

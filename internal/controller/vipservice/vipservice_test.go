@@ -139,6 +139,9 @@ func service(change ...func(*tailscale.Service)) tailscale.Service {
 
 func foreignService(s *tailscale.Service) { s.Annotations = map[string]string{"theirs": "kept"} }
 
+// twinService is another object's of the same cluster.
+func twinService(s *tailscale.Service) { s.Annotations[meta.AnnotationOwner] += "-twin" }
+
 func adopting(v *v1alpha1.VIPService) {
 	v.Spec.ForProvider.AdoptionPolicy = v1alpha1.AdoptionPolicyAdopt
 }
@@ -247,6 +250,12 @@ func TestObserve(t *testing.T) {
 			mg:      object(),
 			service: ptr(service(foreignService)),
 			want:    want{err: cmpopts.AnyError, reason: meta.ReasonForeignService},
+		},
+		"NameTaken": {
+			reason:  "One that another object of the cluster made is refused, and said to be so.",
+			mg:      object(),
+			service: ptr(service(twinService)),
+			want:    want{err: cmpopts.AnyError, reason: meta.ReasonNameTaken},
 		},
 		"ForeignServiceAdopted": {
 			reason:  "adoptionPolicy Adopt takes it over.",
