@@ -52,6 +52,18 @@ func withheld(problem string) *index.Snapshot {
 	})
 }
 
+// unpresentable is a certificate of a policy's rule, for a route of its Gateway.
+func unpresentable(to index.PolicyTarget, problem string) *index.Snapshot {
+	gw := types.NamespacedName{Namespace: "infra", Name: "gw"}
+	return index.NewSnapshot(index.Contents{
+		Routes: []*index.Route{{Key: shop, Gateways: []types.NamespacedName{gw}, Rules: []index.Rule{{Name: "first"}}}},
+		Policies: []*index.RoutePolicy{{
+			Name: shop.NamespacedName, Targets: []index.Attachment{{PolicyTarget: to}},
+			Rules: []*index.PolicyRule{{Policy: shop.NamespacedName, Name: "present", Certificate: &index.ClientCertificate{Problem: problem}}},
+		}},
+	})
+}
+
 func TestProblems(t *testing.T) {
 	left := func(rule int, r hooks.Reason) map[string][]hooks.LeftRule {
 		return map[string][]hooks.LeftRule{"infra/gw": {{Route: shop, Rule: rule, Reason: r}}}
@@ -73,9 +85,19 @@ func TestProblems(t *testing.T) {
 			reason: "What a Gateway's certificate keeps from being served is told.", snapshot: withheld("shop is closed"),
 			want: []string{"Rule 0: port 80 is not served: Gateway infra/gw cannot present its client certificate: shop is closed"},
 		},
-		"Stale":   {reason: "What passes by itself is not told.", snapshot: snapshot(), left: left(0, hooks.Stale)},
-		"GoneNow": {reason: "A rule that is there no more is not told.", snapshot: snapshot(), left: left(2, hooks.Unsupported)},
-		"NoRoute": {reason: "Nor is a route.", snapshot: index.NewSnapshot(index.Contents{}), left: left(0, hooks.Unsupported)},
+		"PolicyOfRoute": {
+			reason: "What a policy's certificate keeps from being served is told.", snapshot: unpresentable(index.PolicyTarget{Route: shop.Kind, NamespacedName: shop.NamespacedName}, "Secret is closed"),
+			want: []string{`Rule "first": what rule "present" of TailscaleRoutePolicy shop/web matches is answered 503: Secret is closed`},
+		},
+		"PolicyOfGateway": {
+			reason: "It is for a policy of the Gateway.", snapshot: unpresentable(index.PolicyTarget{NamespacedName: types.NamespacedName{Namespace: "infra", Name: "gw"}}, "Secret is closed"),
+			want: []string{`Rule "first": what rule "present" of TailscaleRoutePolicy shop/web matches is answered 503: Secret is closed`},
+		},
+		"PolicyOfOther": {reason: "That of another Gateway is not this route's.", snapshot: unpresentable(index.PolicyTarget{NamespacedName: types.NamespacedName{Namespace: "infra", Name: "other"}}, "Secret is closed")},
+		"Presented":     {reason: "What is presented is not worth a word.", snapshot: unpresentable(index.PolicyTarget{Route: shop.Kind, NamespacedName: shop.NamespacedName}, "")},
+		"Stale":         {reason: "What passes by itself is not told.", snapshot: snapshot(), left: left(0, hooks.Stale)},
+		"GoneNow":       {reason: "A rule that is there no more is not told.", snapshot: snapshot(), left: left(2, hooks.Unsupported)},
+		"NoRoute":       {reason: "Nor is a route.", snapshot: index.NewSnapshot(index.Contents{}), left: left(0, hooks.Unsupported)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

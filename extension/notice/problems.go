@@ -25,8 +25,9 @@ var remedies = map[hooks.Reason]string{ //nolint:gochecknoglobals // A constant 
 	hooks.Malformed:   "Envoy would refuse what was made of it; the extension's log says more",
 }
 
-// problems that there are: backends that nothing answers for, and rules that were left.
-// What is not permitted, the route's own status says.
+// problems that there are: backends that nothing answers for, certificates that cannot be
+// presented to them, and rules that were left. What is not permitted, the route's own
+// status says.
 func problems(s *index.Snapshot, left map[string][]hooks.LeftRule) map[problem]struct{} {
 	out := map[problem]struct{}{}
 	for r := range s.Routes() {
@@ -45,6 +46,9 @@ func problems(s *index.Snapshot, left map[string][]hooks.LeftRule) map[problem]s
 				}
 				out[problem{route: r.Key, message: fmt.Sprintf("%s: port %d is not served: %s", rule(r, i), b.Port, why)}] = struct{}{}
 			}
+			for _, p := range unpresented(s, r, i) {
+				out[problem{route: r.Key, message: fmt.Sprintf("%s: what rule %q of TailscaleRoutePolicy %s matches is answered 503: %s", rule(r, i), p.Name, p.Policy, p.Certificate.Problem)}] = struct{}{}
+			}
 		}
 	}
 	for _, of := range left {
@@ -55,6 +59,30 @@ func problems(s *index.Snapshot, left map[string][]hooks.LeftRule) map[problem]s
 				continue
 			}
 			out[problem{route: l.Route, message: fmt.Sprintf("%s is not served: %s", rule(r, l.Rule), why)}] = struct{}{}
+		}
+	}
+	return out
+}
+
+// unpresented are rules of policies for a rule of a route whose certificates cannot be
+// presented. The status of a policy tells of those that the installed extension reads: of
+// what another reads only that one knows.
+func unpresented(s *index.Snapshot, r *index.Route, i int) []*index.PolicyRule {
+	if r.Key.Kind != index.KindHTTPRoute && r.Key.Kind != index.KindGRPCRoute {
+		return nil
+	}
+	var out []*index.PolicyRule
+	for _, g := range r.Gateways {
+		listeners := []string{""}
+		if about := s.Gateway(g); about != nil {
+			listeners = append(listeners, about.Sections...)
+		}
+		for _, l := range listeners {
+			for _, p := range s.PolicyRules(r.Key, r.Rules[i].Name, g, l) {
+				if p.Certificate != nil && p.Certificate.Problem != "" {
+					out = append(out, p)
+				}
+			}
 		}
 	}
 	return out
