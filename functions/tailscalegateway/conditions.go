@@ -42,7 +42,7 @@ func (s *share) setConditions(r *compose.Run) {
 
 func (s *share) condition(t xpv2.ConditionType) compose.Condition {
 	conditions := map[xpv2.ConditionType]func() compose.Condition{
-		meta.TypeGatewayValid:         s.gateway.valid,
+		meta.TypeGatewayValid:         s.gatewayValid,
 		meta.TypeTailnetsValid:        s.tailnetsValid,
 		meta.TypeEndpointsReady:       s.endpointsReady,
 		meta.TypeGatewayVIPReady:      s.gatewayVIPReady,

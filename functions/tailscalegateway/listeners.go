@@ -6,8 +6,10 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -66,6 +68,34 @@ func shareListener(name string, c gatewayv1alpha1.SharedListener, listeners []ga
 		return sharedListener{}, fmt.Sprintf("listener %q is of %s, and identity Headers needs HTTP; set ProxyProtocol, or name another listener", c.Name, l.Protocol)
 	}
 	return sharedListener{port: l.Port, vipPort: ptr.Deref(c.VIPPort, l.Port), identity: c.Identity}, ""
+}
+
+// gatewayValid says, too, which listeners believe whoever asks where others than the
+// cluster's own may. It cannot know what keeps these away, so it is no mistake.
+func (s *share) gatewayValid() compose.Condition {
+	c := s.gateway.valid()
+	front := s.gateway.service()
+	if front == nil || front.Spec.Type != corev1.ServiceTypeLoadBalancer && front.Spec.Type != corev1.ServiceTypeNodePort {
+		return c
+	}
+	if told := s.toldListeners(); len(told) > 0 {
+		c.Message += fmt.Sprintf("; it is of type %s, and whoever reaches one of the listeners %s past the proxies can say to be anyone: have a NetworkPolicy let these alone in, or make it one of type ClusterIP",
+			front.Spec.Type, compose.List(told...))
+	}
+	return c
+}
+
+// toldListeners are the names of those that are told who asks, each once.
+func (s *share) toldListeners() []string {
+	told := map[string]bool{}
+	for _, t := range s.tailnets {
+		for _, l := range t.Listeners {
+			if s.ingress() && l.Identity != "" && l.Identity != gatewayv1alpha1.ClientIdentityNone {
+				told[l.Name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(told))
 }
 
 // sortListeners by port, each once.
