@@ -17,6 +17,7 @@ const (
 	// TailscaleGateway, all of one name, and nothing else.
 	joinedExample = "examples/shared-gateway-tailnets.yaml"
 	joined        = "front"
+	beside        = "aside"
 )
 
 // addedRoute leads some paths of the Gateway to the prober, which says its name, and
@@ -40,6 +41,18 @@ spec:
     backendRefs: [{name: asked, port: 80}]
 `
 
+// besideJoined joins the Gateway to the tailnet once more.
+const besideJoined = `apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleGateway
+metadata: {name: ` + beside + `, namespace: quickstart}
+spec:
+  gatewayRef: {name: ` + joined + `}
+  tailnets:
+  - name: quickstart
+    proxy: {replicas: 1}
+    vipService: {tags: ["tag:k8s"]}
+`
+
 // identified is what makes a listener of the Gateway take the PROXY protocol.
 const identified = `apiVersion: gateway.envoyproxy.io/v1alpha1
 kind: ClientTrafficPolicy
@@ -58,6 +71,7 @@ func joinsGateway(t *testing.T) {
 		run  func(*testing.T)
 	}{
 		{"Answers", answersWhereJoined},
+		{"YieldsName", yieldsNameWhereJoined},
 		{"AddsRoute", addsRouteWhereJoined},
 		{"TellsClient", tellsClientWhereJoined},
 		{"RemovesRoute", removesRouteWhereJoined},
@@ -82,9 +96,28 @@ func answersWhereJoined(t *testing.T) {
 		"GatewayVIPReady": "GatewayVIPHosted",
 		"EndpointsReady":  "EndpointsReady",
 		"Ready":           "Available",
+
+		"ExtensionServerReady": "ExtensionReports",
 	} {
 		conditionOf(t, "tailscalegateways", joined, condition, "True", reason, patience)
 	}
+}
+
+// yieldsNameWhereJoined has a second TailscaleGateway publish what is behind the route: the
+// first keeps the name.
+func yieldsNameWhereJoined(t *testing.T) {
+	apply(t, besideJoined)
+	conditionOf(t, "tailscalegateways", beside, "Ready", "True", "Available", patience)
+	name := jsonpath(t, "tailscalegateways", beside, `{.status.services[?(@.for=="Service/`+namespace+`/web")].serviceName}`)
+	name = strings.TrimPrefix(name, "svc:")
+	if want := "web-" + namespace + "-service-" + namespace + "-" + beside + "-"; !strings.HasPrefix(name, want) {
+		t.Errorf("the Service behind the route is called %q there, want %s and a hash", name, want)
+	}
+	for _, service := range []string{name, "web-" + namespace} {
+		answeredAt(t, tailnetOne.url(t, service), "web", patience)
+	}
+	kubectl(t, "delete", "tailscalegateways", beside, "-n", namespace, "--timeout=3m")
+	goneFrom(t, namespace, beside, name)
 }
 
 // addsRouteWhereJoined has the tailnet's clients see a route that comes, and what is
