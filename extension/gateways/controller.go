@@ -142,8 +142,15 @@ func (c *Controller) Write(ctx context.Context) {
 
 // Reports that there are. They are not to be changed. A nil Controller has none.
 func (c *Controller) Reports() []*tailnetv1alpha1.GatewayReport {
+	if c == nil {
+		return nil
+	}
+	return c.reports(context.Background())
+}
+
+func (c *Controller) reports(ctx context.Context) []*tailnetv1alpha1.GatewayReport {
 	l := &tailnetv1alpha1.GatewayReportList{}
-	if c == nil || !c.has(kindReport) || c.list(context.Background(), l) != nil {
+	if !c.has(kindReport) || c.list(ctx, l) != nil {
 		// The cache fails only when it ends.
 		return nil
 	}

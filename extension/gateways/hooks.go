@@ -49,8 +49,11 @@ func (c *Controller) CountHooks(ctx context.Context) error {
 
 // countHooks that were asked since they were told.
 func (c *Controller) countHooks(ctx context.Context, told tally) {
+	if !c.has(kindTailscaleGateway) {
+		return
+	}
 	there := map[types.UID]bool{}
-	for _, r := range c.Reports() {
+	for _, r := range c.reports(ctx) {
 		there[r.GetUID()] = true
 		if err := c.addHooks(ctx, r, told); err != nil && ctx.Err() == nil {
 			c.log.Info("Cannot tell of hooks, and will try again", "name", client.ObjectKeyFromObject(r), "error", err)

@@ -50,7 +50,7 @@ func TestCountHooks(t *testing.T) {
 				return err
 			}
 			for _, c := range replicas {
-				if of := c.Reports(); len(of) != 1 || of[0].UID != r.UID {
+				if of := c.reports(ctx); len(of) != 1 || of[0].UID != r.UID {
 					return errors.New("a replica does not know the report")
 				}
 			}
