@@ -19,6 +19,7 @@ import (
 const (
 	kindGateway          = "Gateway"
 	kindListenerSet      = "ListenerSet"
+	kindReferenceGrant   = "ReferenceGrant"
 	kindTailscaleGateway = "TailscaleGateway"
 	kindReport           = tailnetv1alpha1.GatewayReportKind
 	kindHTTPRoute        = "HTTPRoute"

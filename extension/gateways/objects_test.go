@@ -17,6 +17,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gwapiv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
@@ -98,6 +99,11 @@ func inputFor(t testing.TB, n types.NamespacedName, of ...client.Object) input {
 			}
 		case *gwapiv1.Gateway:
 			in.gateway = o
+		case *gwapiv1beta1.ReferenceGrant:
+			if in.grants == nil {
+				in.grants = index.ReferenceGrants{}
+			}
+			in.grants[client.ObjectKeyFromObject(o)] = &o.Spec
 		case *gwapiv1.ListenerSet:
 			in.sets = append(in.sets, o)
 		case *gatewayv1alpha1.TailscaleServices:

@@ -42,6 +42,9 @@ type input struct {
 	// permitted tells whether a route may name a Service.
 	permitted func(index.RouteKey, index.BackendRef) bool
 
+	// grants of the Gateway's namespace.
+	grants index.ReferenceGrants
+
 	// extension that reports.
 	extension tailnetv1alpha1.ReportedExtension
 }
@@ -80,7 +83,7 @@ func plan(in input) result {
 			w.State, w.Message = stand(there[w.key()])
 		}
 	}
-	out.report = tailnetv1alpha1.GatewayReportSpec{Gateway: in.object.Name, Extension: in.extension}
+	out.report = tailnetv1alpha1.GatewayReportSpec{Gateway: in.object.Name, Extension: in.extension, Untold: untold(in)}
 	out.report.Routes, out.leftOut = reported(people, in.permitted, resolves(in.object))
 	out.tell()
 	return out

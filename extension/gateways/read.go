@@ -93,6 +93,9 @@ func (c *Controller) read(ctx context.Context, n types.NamespacedName) (*view, e
 	if err := c.readServices(ctx, v, n); err != nil {
 		return nil, err
 	}
+	if err := c.readGrants(ctx, v); err != nil {
+		return nil, err
+	}
 	return v, c.readGateway(ctx, v)
 }
 

@@ -59,7 +59,7 @@ func (c *Controller) kinds() map[string]watched {
 			return c.joined(ctx, keyOf(kindGateway, client.ObjectKeyFromObject(o)))
 		}},
 		kindListenerSet: {object: &gwapiv1.ListenerSet{}, indexes: map[string]client.IndexerFunc{byParent: parents}, concerns: c.attached},
-		"ReferenceGrant": {object: &gwapiv1beta1.ReferenceGrant{}, concerns: func(ctx context.Context, _ client.Object) []types.NamespacedName {
+		kindReferenceGrant: {object: &gwapiv1beta1.ReferenceGrant{}, concerns: func(ctx context.Context, _ client.Object) []types.NamespacedName {
 			return c.all(ctx)
 		}},
 		kindTailscaleGateway: {object: &gatewayv1alpha1.TailscaleGateway{}, indexes: map[string]client.IndexerFunc{byParent: parents}, heard: c.tellDedicated, concerns: c.withPeers},

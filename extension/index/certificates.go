@@ -13,8 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
-
-	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 )
 
 // Secrets are watched by name, and only those whose certificates are to be presented: who
@@ -83,23 +81,8 @@ func (w *world) certify(p *RoutePolicy) {
 	}
 }
 
-// A namer is who names a Secret: objects of a kind, in a namespace.
-type namer struct {
-	group     gwapiv1.Group
-	kind      gwapiv1.Kind
-	namespace string
-}
-
-func policiesOf(namespace string) namer {
-	return namer{group: gatewayv1alpha1.Group, kind: gatewayv1alpha1.TailscaleRoutePolicyKind, namespace: namespace}
-}
-
-func gatewaysOf(namespace string) namer {
-	return namer{group: gwapiv1.GroupName, kind: kindGateway, namespace: namespace}
-}
-
 // judge whether a certificate can be presented. What another extension reads is not known.
-func (w *world) judge(c *ClientCertificate, by namer, read bool) {
+func (w *world) judge(c *ClientCertificate, by referrer, read bool) {
 	h := w.held[c.Secret]
 	switch {
 	case !w.permits(by, c.Secret):
@@ -137,29 +120,11 @@ func join(was, said string) string {
 }
 
 // permits tells whether a Secret may be named.
-func (w *world) permits(by namer, secret types.NamespacedName) bool {
-	if by.namespace == secret.Namespace {
-		return true
-	}
-	for n, g := range w.grants {
-		if n.Namespace != secret.Namespace {
-			continue
-		}
-		from, to := false, false
-		for _, f := range g.From {
-			from = from || f.Group == by.group && f.Kind == by.kind && string(f.Namespace) == by.namespace
-		}
-		for _, t := range g.To {
-			to = to || t.Group == corev1.GroupName && t.Kind == kindSecret && (t.Name == nil || string(*t.Name) == secret.Name)
-		}
-		if from && to {
-			return true
-		}
-	}
-	return false
+func (w *world) permits(by referrer, secret types.NamespacedName) bool {
+	return w.grants.permit(by, corev1.GroupName, kindSecret, secret)
 }
 
-// putGrant has policies and Gateways look again whether they may name Secrets.
+// putGrant has policies, Gateways and TailscaleGateways look again at what they may name.
 func (w *world) putGrant(d *dirty) {
 	d.grants = true
 	for n, p := range w.routePolicies {
@@ -170,6 +135,11 @@ func (w *world) putGrant(d *dirty) {
 	for n, c := range w.certificates {
 		if c.Secret.Namespace != n.Namespace {
 			d.certificates[n] = struct{}{}
+		}
+	}
+	for n, g := range w.joined {
+		if n.Namespace != g.Namespace {
+			d.identities[g] = struct{}{}
 		}
 	}
 }

@@ -23,16 +23,27 @@ type IdentityListener struct {
 	Port int32
 }
 
+// An identity is what TailscaleGateways of a namespace want: the names of listeners that
+// are told by headers who asks.
+type identity struct {
+	namespace string
+	listeners []string
+}
+
 // identified are a Gateway's listeners that a TailscaleGateway wants to be told by
 // headers who asks, as far as they can be: those of HTTP. Nil means that none is
-// wanted, and an empty list that what is wanted is not there.
+// wanted, and an empty list that what is wanted is not there, or wanted by nobody who
+// may: such a listener believes whoever reaches it.
 func (w *world) identified(gateway types.NamespacedName) []IdentityListener {
 	var out []IdentityListener
-	for _, names := range w.identities.sorted(gateway) {
+	for _, of := range w.identities.sorted(gateway) {
 		if out == nil {
 			out = []IdentityListener{}
 		}
-		for _, n := range names {
+		if !w.grants.PermitIdentity(of.namespace, gateway) {
+			continue
+		}
+		for _, n := range of.listeners {
 			l := IdentityListener{Name: n}
 			if g := w.abouts[gateway]; g != nil {
 				l.Port = g.Plain[n]
@@ -69,7 +80,7 @@ func (w *world) putTailscaleGateway(o *gatewayv1alpha1.TailscaleGateway, n types
 		g.Namespace = n.Namespace
 	}
 	w.joined[n] = g
-	w.identities.set(g, n, names)
+	w.identities.set(g, n, identity{namespace: n.Namespace, listeners: names})
 	d.identities[g] = struct{}{}
 }
 

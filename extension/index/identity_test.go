@@ -4,18 +4,36 @@
 package index
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// foreign is what another namespace says.
+func foreign(manifest string) string {
+	return strings.Replace(manifest, "namespace: infra}\nspec:", "namespace: shop}\nspec:", 1)
+}
+
+// grantOf lets one kind of a namespace refer to another kind in the Gateway's.
+func grantOf(from, to string) string {
+	return `
+apiVersion: gateway.networking.k8s.io/v1beta1
+kind: ReferenceGrant
+metadata: {name: identity, namespace: infra}
+spec:
+  from: [` + from + `]
+  to: [` + to + `]
+`
+}
+
 // identityOf is a TailscaleGateway that has a listener of a Gateway told who asks.
 func identityOf(name, gateway, listener string) string {
 	return `
 apiVersion: gateway.tailscale.com/v1alpha1
 kind: TailscaleGateway
-metadata: {name: ` + name + `}
+metadata: {name: ` + name + `, namespace: infra}
 spec:
   gatewayRef: {namespace: infra, name: ` + gateway + `}
   tailnets:
@@ -32,6 +50,12 @@ kind: TailscaleGateway
 metadata: {name: a, namespace: infra}
 spec: {gatewayRef: {name: gw}, tailnets: [{name: corp, listeners: [{name: http, identity: Headers}]}]}
 `
+	const (
+		fromShop  = "{group: gateway.tailscale.com, kind: TailscaleGateway, namespace: shop}"
+		toGateway = "{group: gateway.networking.k8s.io, kind: Gateway}"
+	)
+	theirs := foreign(identityOf("a", "gw", "http"))
+	granted := grantOf(fromShop, toGateway)
 	type want struct {
 		Listeners []IdentityListener
 		Wanted    bool
@@ -54,6 +78,15 @@ spec: {gatewayRef: {name: gw}, tailnets: [{name: corp, listeners: [{name: http, 
 		"Other":     {reason: "What another Gateway is told is nothing of this one.", docs: []string{gateway, identityOf("a", "gw2", "http")}},
 		"Moved":     {reason: "One that names another Gateway now should be forgotten here.", docs: []string{gateway, identityOf("a", "gw", "http"), identityOf("a", "gw2", "http")}},
 		"Gone":      {reason: "One that is gone should be forgotten.", docs: []string{gateway, identityOf("a", "gw", "http")}, gone: identityOf("a", "gw", "http")},
+		"Foreign":   {reason: "Another namespace may have headers dropped, and may not have them believed.", docs: []string{gateway, theirs}, want: want{Wanted: true}},
+		"Granted":   {reason: "It may where a ReferenceGrant says so.", docs: []string{granted, gateway, theirs}, want: found},
+		"GrantLate": {reason: "A grant that comes later counts.", docs: []string{gateway, theirs, granted}, want: found},
+		"GrantGone": {reason: "One that is gone counts no more.", docs: []string{gateway, theirs, granted}, gone: granted, want: want{Wanted: true}},
+		"GrantName": {reason: "A grant of the Gateway alone is enough.", docs: []string{gateway, theirs, grantOf(fromShop, "{group: gateway.networking.k8s.io, kind: Gateway, name: gw}")}, want: found},
+		"GrantTo":   {reason: "One of another Gateway, or of Services, is none.", docs: []string{gateway, theirs, grantOf(fromShop, "{group: gateway.networking.k8s.io, kind: Gateway, name: gw2}, {group: '', kind: Service}")}, want: want{Wanted: true}},
+		"GrantFrom": {reason: "Neither is one to another kind, or namespace.", docs: []string{gateway, theirs, grantOf("{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: shop}, {group: gateway.tailscale.com, kind: TailscaleGateway, namespace: blog}", toGateway)}, want: want{Wanted: true}},
+		"GrantAway": {reason: "One of another namespace than the Gateway's is of no use.", docs: []string{gateway, theirs, strings.Replace(granted, "namespace: infra", "namespace: shop", 1)}, want: want{Wanted: true}},
+		"Beside":    {reason: "Who may not takes nothing from who may, and adds nothing.", docs: []string{gateway, identityOf("b", "gw", "http"), strings.Replace(theirs, "{name: other}", "{name: web, identity: Headers}", 1)}, want: found},
 		"GoneOf":    {reason: "A Gateway that is gone has no listeners.", docs: []string{gateway, identityOf("a", "gw", "http")}, gone: gateway, want: want{Wanted: true}},
 	}
 	for name, tc := range cases {

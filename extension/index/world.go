@@ -87,7 +87,7 @@ type world struct {
 	routes       map[RouteKey]*parsedRoute
 	listenerSets map[types.NamespacedName]types.NamespacedName
 	policies     map[types.NamespacedName]*trafficPolicy
-	grants       map[types.NamespacedName]*gwapiv1beta1.ReferenceGrantSpec
+	grants       ReferenceGrants
 
 	// routePolicies, the names of those by what they rest on, and the sites of all routes
 	// that this may be.
@@ -121,9 +121,9 @@ type world struct {
 	// abouts of Gateways.
 	abouts map[types.NamespacedName]*AboutGateway
 
-	// identities are names of listeners that TailscaleGateways have told by headers who
-	// asks, by Gateway, and joined those Gateways by TailscaleGateway.
-	identities group[[]string]
+	// identities are listeners that TailscaleGateways want told by headers who asks, by
+	// Gateway, and joined those Gateways by TailscaleGateway.
+	identities group[identity]
 	joined     map[types.NamespacedName]types.NamespacedName
 
 	// placements of targets, by what probes found out.
@@ -144,7 +144,7 @@ func newWorld() *world {
 		routes:       map[RouteKey]*parsedRoute{},
 		listenerSets: map[types.NamespacedName]types.NamespacedName{},
 		policies:     map[types.NamespacedName]*trafficPolicy{},
-		grants:       map[types.NamespacedName]*gwapiv1beta1.ReferenceGrantSpec{},
+		grants:       ReferenceGrants{},
 
 		routePolicies: map[types.NamespacedName]*RoutePolicy{},
 		resting:       map[PolicyTarget]map[types.NamespacedName]struct{}{},
@@ -165,7 +165,7 @@ func newWorld() *world {
 		hosts:       map[string][]string{},
 		offline:     map[types.NamespacedName]map[string]bool{},
 		abouts:      map[types.NamespacedName]*AboutGateway{},
-		identities:  group[[]string]{},
+		identities:  group[identity]{},
 		joined:      map[types.NamespacedName]types.NamespacedName{},
 		placements:  map[TargetKey]Placement{},
 		shared:      map[filed][]types.NamespacedName{},

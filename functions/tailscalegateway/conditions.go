@@ -115,6 +115,10 @@ func (s *share) servicesReady() compose.Condition {
 			return c
 		}
 	}
+	if m := s.untold(); m != "" {
+		c.Reason, c.Message = meta.ReasonRefNotPermitted, m
+		return c
+	}
 	waiting := s.found == nil || s.report == nil && s.servesRoutes()
 	for _, v := range s.services {
 		if p := v.problem(); p != "" {
@@ -217,6 +221,9 @@ func (s *share) withoutReport() string {
 	if s.resolves() {
 		out = append(out, "no hostname of a route resolves")
 	}
+	if s.identifiesElsewhere() {
+		out = append(out, "headers that tell who asks can be made up")
+	}
 	return strings.Join(out, " and ")
 }
 
@@ -231,5 +238,5 @@ func (s *share) problem() bool {
 			return true
 		}
 	}
-	return false
+	return s.untold() != ""
 }

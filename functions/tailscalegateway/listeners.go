@@ -98,6 +98,29 @@ func (s *share) toldListeners() []string {
 	return slices.Sorted(maps.Keys(told))
 }
 
+// identifiesElsewhere tells whether a Gateway of another namespace is to be told by headers
+// who asks. The extension knows whether it may be, though of no step.
+func (s *share) identifiesElsewhere() bool {
+	if s.step || reference(s.xr.Spec.GatewayRef, s.owner.Namespace).Namespace == s.owner.Namespace {
+		return false
+	}
+	return slices.ContainsFunc(s.tailnets, func(t *tailnet) bool {
+		return slices.ContainsFunc(t.Listeners, func(l gatewayv1alpha1.SharedListener) bool {
+			return l.Identity == gatewayv1alpha1.ClientIdentityHeaders
+		})
+	})
+}
+
+// untold tells for the user of a listener that Envoy lets nobody tell who asks, as the
+// extension reports. Empty if there is none.
+func (s *share) untold() string {
+	if s.report == nil || len(s.report.Untold) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Listener %q of Gateway %s is not told who asks: make a ReferenceGrant in namespace %s, from kind TailscaleGateway (group %s) of namespace %s to kind %s (group %s)",
+		s.report.Untold[0], s.gateway.name(), s.gateway.ref.Namespace, gatewayv1alpha1.Group, s.owner.Namespace, s.gateway.ref.Kind, gwapiv1.GroupName)
+}
+
 // sortListeners by port, each once.
 func sortListeners(in []sharedListener) []sharedListener {
 	slices.SortFunc(in, func(a, b sharedListener) int { return cmp.Compare(a.vipPort, b.vipPort) })

@@ -139,7 +139,7 @@ func (s *share) generates() bool {
 // needsReport tells whether the extension must say which routes there are, or how it
 // does itself.
 func (s *share) needsReport() bool {
-	return s.servesRoutes() || s.generates() || s.resolves() && !s.step || s.xr.Spec.ExtensionServer != nil && len(s.tailnets) > 0
+	return s.servesRoutes() || s.generates() || s.identifiesElsewhere() || s.resolves() && !s.step || s.xr.Spec.ExtensionServer != nil && len(s.tailnets) > 0
 }
 
 // needsExtension tells whether something of the spec does not come without one.

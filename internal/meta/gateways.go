@@ -50,6 +50,10 @@ const (
 	// ReasonTooManyRoutes means that the extension has no room to tell of all routes.
 	ReasonTooManyRoutes xpv2.ConditionReason = "TooManyRoutes"
 
+	// ReasonRefNotPermitted means that no ReferenceGrant lets it have a listener of the
+	// Gateway told who asks.
+	ReasonRefNotPermitted xpv2.ConditionReason = "RefNotPermitted"
+
 	// ReasonGatewayVIPHosted means that proxies host the Gateway's Tailscale Service.
 	ReasonGatewayVIPHosted xpv2.ConditionReason = "GatewayVIPHosted"
 

@@ -14,11 +14,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	gwapiv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/identity"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
 // fromSet is the listener of the ListenerSet.
@@ -62,7 +66,32 @@ func TestIdentity(t *testing.T) {
 	for _, url := range []string{fromTailnet, fromSet} {
 		w.until(t, w.hears(url, made, dropped))
 	}
+
+	// Another namespace has nobody believed, and takes nothing from who is, unless a
+	// ReferenceGrant lets it.
+	theirs := joins(`[{"name": "corp", "listeners": [{"name": "tailnet", "identity": "Headers"}]}]`)
+	theirs.SetNamespace("elsewhere")
+	if err := unstructured.SetNestedField(theirs.Object, "default", "spec", "gatewayRef", "namespace"); err != nil {
+		t.Fatal(err)
+	}
+	w.create(t, theirs)
+	w.untold(t, "tailnet")
+	for url, want := range map[string]http.Header{gateway: heard, fromTailnet: dropped, fromSet: dropped} {
+		w.until(t, w.hears(url, said, want))
+	}
 	w.remove(t, public)
+	for _, url := range []string{gateway, fromTailnet, fromSet} {
+		w.until(t, w.hears(url, said, dropped))
+	}
+	w.create(t, identityGrant())
+	w.untold(t)
+	for url, want := range map[string]http.Header{gateway: dropped, fromTailnet: heard, fromSet: dropped} {
+		w.until(t, w.hears(url, said, want))
+	}
+	w.remove(t, identityGrant())
+	w.untold(t, "tailnet")
+	w.until(t, w.hears(fromTailnet, said, dropped))
+	w.remove(t, theirs)
 	for _, url := range []string{gateway, fromTailnet, fromSet} {
 		w.until(t, w.hears(url, said, heard))
 	}
@@ -80,6 +109,41 @@ func joins(tailnets string) *unstructured.Unstructured {
 	u.SetName("public")
 	u.Object["spec"] = map[string]any{"gatewayRef": map[string]any{"name": "gw"}, "tailnets": of}
 	return u
+}
+
+// identityGrant lets TailscaleGateways of namespace elsewhere say which listeners of the
+// Gateway are told who asks.
+func identityGrant() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(gwapiv1beta1.SchemeGroupVersion.WithKind("ReferenceGrant"))
+	u.SetNamespace("default")
+	u.SetName("identity")
+	u.Object["spec"] = map[string]any{
+		"from": []any{map[string]any{"group": gatewayv1alpha1.Group, "kind": gatewayv1alpha1.TailscaleGatewayKind, "namespace": "elsewhere"}},
+		"to":   []any{map[string]any{"group": gwapiv1beta1.GroupName, "kind": "Gateway", "name": "gw"}},
+	}
+	return u
+}
+
+// untold waits until the report of the other namespace tells of the listeners that are not
+// told who asks.
+func (w *world) untold(t *testing.T, want ...string) {
+	t.Helper()
+	w.until(t, func(ctx context.Context) error {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(tailnetv1alpha1.SchemeGroupVersion.WithKind(tailnetv1alpha1.GatewayReportKind))
+		if err := w.kube.Get(ctx, types.NamespacedName{Namespace: "elsewhere", Name: names.GatewayReport("public")}, u); err != nil {
+			return err
+		}
+		got, _, err := unstructured.NestedStringSlice(u.Object, "spec", "untold")
+		if err != nil {
+			return err
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			return errors.Errorf("listeners that are not told: -want, +got:\n%s", diff)
+		}
+		return nil
+	})
 }
 
 // repeats the headers that it is asked with.

@@ -149,6 +149,13 @@ type GatewayReportSpec struct {
 	// LeftOut is what there is beside all that. Absent if that is nothing.
 	// +optional
 	LeftOut *ReportedLeftOut `json:"leftOut,omitempty"`
+
+	// Untold are the listeners that are to be told by headers who asks, and are not: no
+	// ReferenceGrant of the Gateway's namespace lets the TailscaleGateway have that.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Untold []string `json:"untold,omitempty"`
 }
 
 // +kubebuilder:object:root=true

@@ -1,0 +1,56 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateways
+
+import (
+	"context"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwapiv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+// maxUntold listeners are told of.
+const maxUntold = 64
+
+// readGrants of the Gateway's namespace, which say who may have its listeners told who
+// asks.
+func (c *Controller) readGrants(ctx context.Context, v *view) error {
+	if !c.has(kindReferenceGrant) {
+		return nil
+	}
+	l := &gwapiv1beta1.ReferenceGrantList{}
+	if err := c.list(ctx, l, client.InNamespace(gatewayOf(v.object).Namespace)); err != nil {
+		return errors.Wrap(err, "cannot list ReferenceGrants")
+	}
+	v.grants = index.ReferenceGrants{}
+	for i := range l.Items {
+		v.grants[client.ObjectKeyFromObject(&l.Items[i])] = &l.Items[i].Spec
+	}
+	return nil
+}
+
+// untold are the listeners, sorted, at which Envoy believes nobody who says who asks, for
+// the TailscaleGateway may not have it do so.
+func untold(in input) []string {
+	if in.grants.PermitIdentity(in.object.Namespace, gatewayOf(in.object)) {
+		return nil
+	}
+	var out []string
+	for _, t := range in.object.Spec.Tailnets {
+		for _, l := range t.Listeners {
+			if l.Identity == gatewayv1alpha1.ClientIdentityHeaders {
+				out = append(out, l.Name)
+			}
+		}
+	}
+	slices.Sort(out)
+	out = slices.Compact(out)
+	return out[:min(len(out), maxUntold)]
+}

@@ -1,0 +1,45 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package gateways
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// TestReportUntold shows that the report follows grants as they come and go.
+func TestReportUntold(t *testing.T) {
+	w := newWorld(t, false)
+	w.control(t, Options{})
+	reports := func(want ...string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			r, err := w.report(ctx)
+			if err != nil {
+				return err
+			}
+			if diff := cmp.Diff(want, r.Spec.Untold); diff != "" {
+				return errors.Errorf("untold: -want, +got:\n%s", diff)
+			}
+			return nil
+		}
+	}
+	w.create(t, objects(t, identifies)...)
+	w.until(t, reports("a", "z"))
+	grant := objects(t, identityGrant)[0]
+	grant.SetUID("")
+	if err := w.kube.Create(t.Context(), grant); err != nil {
+		t.Fatal(err)
+	}
+	w.until(t, reports())
+	if err := w.kube.Delete(t.Context(), grant); err != nil {
+		t.Fatal(err)
+	}
+	w.until(t, reports("a", "z"))
+}

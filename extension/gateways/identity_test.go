@@ -1,0 +1,55 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateways
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	// identifies is a TailscaleGateway that has listeners of a Gateway of another
+	// namespace told who asks.
+	identifies = `
+apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleGateway
+metadata: {name: web}
+spec:
+  gatewayRef: {name: edge, namespace: team}
+  tailnets:
+  - {name: prod, listeners: [{name: z, identity: Headers}, {name: addresses, identity: ProxyProtocol}]}
+  - {name: dev, listeners: [{name: z, identity: Headers}, {name: a, identity: Headers}]}
+`
+
+	// identityGrant lets it.
+	identityGrant = `
+apiVersion: gateway.networking.k8s.io/v1beta1
+kind: ReferenceGrant
+metadata: {name: identity, namespace: team}
+spec:
+  from: [{group: gateway.tailscale.com, kind: TailscaleGateway, namespace: shop}]
+  to: [{group: gateway.networking.k8s.io, kind: Gateway, name: edge}]
+`
+)
+
+func TestUntold(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		objects []string
+		want    []string
+	}{
+		"Own":      {reason: "A Gateway of the same namespace needs no grant.", objects: []string{joins("{name: prod, listeners: [{name: http, identity: Headers}]}")}},
+		"NoGrant":  {reason: "Listeners of another namespace should be told of, each once.", objects: []string{identifies}, want: []string{"a", "z"}},
+		"Granted":  {reason: "With a grant there is nothing to tell.", objects: []string{identifies, identityGrant}},
+		"NotAsked": {reason: "Who only shares a Gateway needs no grant.", objects: []string{tailscaleGateway}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, plan(inputOf(t, objects(t, tc.objects...)...)).report.Untold); diff != "" {
+				t.Errorf("\n%s\nplan(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
