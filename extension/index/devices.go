@@ -18,6 +18,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
@@ -82,13 +83,19 @@ func parseDiscovery(o *tailnetv1alpha1.Discovery) *found {
 		}
 	}
 	slices.SortFunc(out.addresses, netip.Prefix.Compare)
+	ready := o.GetCondition(xpv2.TypeReady)
+	refused := ready.Status == corev1.ConditionFalse && (ready.Reason == meta.ReasonNamespaceNotAllowed || ready.Reason == meta.ReasonInvalidSelector)
 	switch {
+	case refused && at.Count != nil:
+		out.problem = "Devices are looked for no more, and those count that were found last: " + ready.Message
+	case refused:
+		out.problem = "Devices are not known: " + ready.Message
 	case at.Truncated && at.Count != nil:
 		out.problem = fmt.Sprintf("%d devices match, and only %d count; ask for fewer", *at.Count, out.devices)
 	case at.Count == nil:
 		out.problem = "Devices are not known yet"
-		for _, c := range []xpv2.ConditionType{xpv2.TypeSynced, xpv2.TypeReady} {
-			if said := o.GetCondition(c); said.Status == corev1.ConditionFalse && said.Message != "" {
+		for _, said := range []xpv2.Condition{o.GetCondition(xpv2.TypeSynced), ready} {
+			if said.Status == corev1.ConditionFalse && said.Message != "" {
 				out.problem = "Devices are not known: " + said.Message
 				break
 			}

@@ -54,6 +54,11 @@ func TestDevices(t *testing.T) {
 			notice: "Devices are not known: no tailnet", same: true,
 		},
 		{
+			reason: "That the namespace may not use the tailnet should be told.",
+			doc:    found(ours, "{conditions: [{type: Synced, status: 'False', reason: ReconcileError, message: 'connect failed: not here', lastTransitionTime: null}, {type: Ready, status: 'False', reason: NamespaceNotAllowed, message: not here, lastTransitionTime: null}]}"),
+			notice: "Devices are not known: not here", same: true,
+		},
+		{
 			reason: "What was found should count, as far as it is in the ranges.",
 			doc:    found(ours, "{atProvider: {count: 2, discovered: [{source: Devices, name: b, addresses: [100.64.0.9, 'fd7a::9', word]}, {source: Devices, name: a, addresses: [100.64.0.7, 100.99.0.7]}]}}"),
 			want:   []netip.Prefix{netip.MustParsePrefix("100.64.0.7/32"), netip.MustParsePrefix("100.64.0.9/32"), netip.MustParsePrefix("fd7a::9/128")}, devices: 2,
@@ -62,6 +67,11 @@ func TestDevices(t *testing.T) {
 			reason: "That there are more should be told.",
 			doc:    found(ours, "{atProvider: {count: 2, truncated: true, discovered: [{source: Devices, name: a, addresses: [100.64.0.7]}]}}"),
 			want:   []netip.Prefix{netip.MustParsePrefix("100.64.0.7/32")}, devices: 1, notice: "2 devices match, and only 1 count; ask for fewer",
+		},
+		{
+			reason: "That nothing more is looked for should be told.",
+			doc:    found(ours, "{atProvider: {count: 1, discovered: [{source: Devices, name: a, addresses: [100.64.0.7]}]}, conditions: [{type: Ready, status: 'False', reason: NamespaceNotAllowed, message: not here, lastTransitionTime: null}]}"),
+			want:   []netip.Prefix{netip.MustParsePrefix("100.64.0.7/32")}, devices: 1, notice: "Devices are looked for no more, and those count that were found last: not here", same: true,
 		},
 		{
 			reason: "What nobody wrote for a policy should not count.",

@@ -14,6 +14,7 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/selector"
 )
 
 // A selection is which endpoints a service is hosted by.
@@ -34,7 +35,7 @@ type selection struct {
 // while none do; and those of another service's template never keep this one
 // from having its own, else two services with one selector would take turns.
 func selectEndpoints(owner compose.Owner, xr *gatewayv1alpha1.TailscaleServices, sets []tailnetv1alpha1.ProxySet) selection {
-	selector, err := compose.Selector(&xr.Spec.Selector)
+	matching, err := selector.Of(&xr.Spec.Selector)
 	if err != nil {
 		return selection{err: err}
 	}
@@ -44,7 +45,7 @@ func selectEndpoints(owner compose.Owner, xr *gatewayv1alpha1.TailscaleServices,
 	for _, s := range sets {
 		mine := s.Spec.Endpoints == provisionedName(owner) && s.Labels[meta.LabelServices] == owner.Name
 		switch {
-		case s.GetDeletionTimestamp() != nil || !selector.Matches(labels.Set(s.GetLabels())):
+		case s.GetDeletionTimestamp() != nil || !matching.Matches(labels.Set(s.GetLabels())):
 		case mine && template != nil && s.Spec.Tailnet == template.Tailnet:
 			own = append(own, s)
 		case mine:
@@ -58,7 +59,7 @@ func selectEndpoints(owner compose.Owner, xr *gatewayv1alpha1.TailscaleServices,
 	if len(others) > 0 || template == nil {
 		return selection{sets: others}
 	}
-	if !selector.Matches(labels.Set(provisionedLabels(owner, xr))) {
+	if !matching.Matches(labels.Set(provisionedLabels(owner, xr))) {
 		return selection{err: errTemplateLabels}
 	}
 	return selection{sets: own, provision: true}

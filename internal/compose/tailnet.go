@@ -8,11 +8,12 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/allow"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
@@ -62,7 +63,7 @@ func (r *Run) tailnet(need Requirement, namespace string) (c *tailnetv1alpha1.Cl
 	if len(configs) > 0 {
 		c = &configs[0]
 	}
-	if c == nil || !bySelector(c.Spec.AllowedNamespaces) {
+	if c == nil || !allow.ByLabels(c.Spec.AllowedNamespaces) {
 		return c, JudgeTailnet(name, namespace, nil, c), "", nil
 	}
 
@@ -77,10 +78,6 @@ func (r *Run) tailnet(need Requirement, namespace string) (c *tailnetv1alpha1.Cl
 		return c, v, fmt.Sprintf("Waiting for Crossplane to read the labels of namespace %q; let it get, list and watch namespaces", namespace), nil
 	}
 	return c, JudgeTailnet(name, namespace, found[0].GetLabels(), c), "", nil
-}
-
-func bySelector(a *tailnetv1alpha1.AllowedNamespaces) bool {
-	return a != nil && a.From == tailnetv1alpha1.NamespacesFromSelector
 }
 
 // A TailnetVerdict tells whether a namespace may use a tailnet, and why not.
@@ -99,25 +96,23 @@ func JudgeTailnet(name, namespace string, l map[string]string, c *tailnetv1alpha
 			Message: fmt.Sprintf("There is no TailscaleTailnet %q; create it, or name one that exists", name),
 		}
 	}
-	if !c.Spec.AllowedNamespaces.Allows(namespace) {
+	of := c.Spec.AllowedNamespaces
+	allowed, err := allow.Namespace(of, namespace, l)
+	switch {
+	case err != nil:
+		return TailnetVerdict{
+			Reason:  meta.ReasonInvalidSelector,
+			Message: fmt.Sprintf("TailscaleTailnet %q: spec.allowedNamespaces.selector: %v", name, err),
+		}
+	case !allowed && allow.ByLabels(of):
+		return TailnetVerdict{
+			Reason:  meta.ReasonNamespaceNotAllowed,
+			Message: fmt.Sprintf("TailscaleTailnet %q does not allow namespace %q; label it as spec.allowedNamespaces.selector says: %s", name, namespace, metav1.FormatLabelSelector(of.Selector)),
+		}
+	case !allowed:
 		return TailnetVerdict{
 			Reason:  meta.ReasonNamespaceNotAllowed,
 			Message: fmt.Sprintf("TailscaleTailnet %q does not allow namespace %q; add it to spec.allowedNamespaces.names", name, namespace),
-		}
-	}
-	if bySelector(c.Spec.AllowedNamespaces) {
-		s, err := Selector(c.Spec.AllowedNamespaces.Selector)
-		if err != nil {
-			return TailnetVerdict{
-				Reason:  meta.ReasonInvalidSelector,
-				Message: fmt.Sprintf("TailscaleTailnet %q: spec.allowedNamespaces.selector: %v", name, err),
-			}
-		}
-		if !s.Matches(labels.Set(l)) {
-			return TailnetVerdict{
-				Reason:  meta.ReasonNamespaceNotAllowed,
-				Message: fmt.Sprintf("TailscaleTailnet %q does not allow namespace %q; label it as spec.allowedNamespaces.selector says: %s", name, namespace, s),
-			}
 		}
 	}
 	return TailnetVerdict{

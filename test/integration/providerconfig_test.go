@@ -257,3 +257,64 @@ func TestNamespaceNotAllowed(t *testing.T) {
 		return nil
 	})
 }
+
+// TestNamespaceSelector shows that the labels of a namespace decide, as they are now.
+func TestNamespaceSelector(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	name := "selecting-" + e.namespace
+	e.config(v1alpha1.ClusterProviderConfigKind, name, fmt.Sprintf(
+		"  apiURL: %s\n  clusterID: c\n  credentials: {oauthSecretRef: {name: %s, namespace: %s}}\n  allowedNamespaces: {from: Selector, selector: {matchLabels: {tailnet: home}}}",
+		e.sim.URL, credentialsSecret, e.namespace))
+	t.Cleanup(func() {
+		pc := &v1alpha1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if err := client.IgnoreNotFound(world.kube.Delete(context.WithoutCancel(e.Context()), pc)); err != nil {
+			t.Logf("cannot delete config: %v", err)
+		}
+	})
+	d := &v1alpha1.Discovery{
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "devices"},
+		Spec:       v1alpha1.DiscoverySpec{ForProvider: v1alpha1.DiscoveryParameters{Sources: []v1alpha1.DiscoverySource{v1alpha1.DiscoverDevices}}},
+	}
+	d.SetProviderConfigReference(&xpv2.ProviderConfigReference{Kind: v1alpha1.ClusterProviderConfigKind, Name: name})
+	e.create(d)
+	mg := e.service(v1alpha1.ClusterProviderConfigKind, name)
+	refused := func(o resource.ModernManaged) func() error {
+		return func() error {
+			if c := o.GetCondition(xpv2.TypeReady); c.Reason != meta.ReasonNamespaceNotAllowed || !strings.Contains(c.Message, name) {
+				return errors.Errorf("Ready is %v", c)
+			}
+			return nil
+		}
+	}
+	e.becomes("whom to ask is told", mg, refused(mg))
+	e.becomes("whom to ask is told", d, refused(d))
+	if d.Status.AtProvider.Count != nil {
+		t.Errorf("a namespace that may not use the tailnet is told of its devices: %v", d.Status.AtProvider)
+	}
+	label := func(value string) {
+		t.Helper()
+		n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.namespace}}
+		e.must(world.kube.Patch(t.Context(), n, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"tailnet":`+value+`}}}`))))
+	}
+	label(`"home"`)
+	for _, o := range []resource.ModernManaged{d, mg} {
+		// Else it is a minute until they are looked at.
+		e.must(world.kube.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"look":"now"}}}`))))
+		e.becomes("it is allowed", o, func() error { return ready(o) })
+	}
+
+	// At the next poll it is not any more, and can still be cleaned up.
+	label("null")
+	e.becomes("it is refused again", mg, refused(mg))
+	for _, o := range []client.Object{d, mg} {
+		e.must(world.kube.Delete(t.Context(), o))
+	}
+	e.eventually("it is deleted", func() error {
+		l, err := e.tailnet.Services().List(t.Context())
+		if err != nil || len(l) != 0 {
+			return errors.Errorf("services: %v, %v", l, err)
+		}
+		return nil
+	})
+}

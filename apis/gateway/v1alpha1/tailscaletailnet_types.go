@@ -42,10 +42,8 @@ type AllowedNamespaces struct {
 	// +optional
 	Names []string `json:"names,omitempty"`
 
-	// Selector picks namespaces by label, when from is Selector. It is enforced
-	// where TailscaleEndpoints and TailscaleServices are composed. The provider
-	// may not read namespaces: a managed resource that somebody writes by hand
-	// passes from every namespace, so use List where people may write these.
+	// Selector picks namespaces by label, when from is Selector. The provider must
+	// be allowed to read namespaces, by cluster/manifests/rbac.yaml.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 }

@@ -4,8 +4,6 @@
 package v1alpha1
 
 import (
-	"slices"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -81,17 +79,10 @@ type AllowedNamespaces struct {
 	// +optional
 	Names []string `json:"names,omitempty"`
 
-	// Selector picks namespaces by label, when from is Selector. Composition
-	// functions enforce it. The provider may not read namespaces, and lets
-	// managed resources of every namespace pass.
+	// Selector picks namespaces by label, when from is Selector. The provider must
+	// be allowed to read namespaces, by cluster/manifests/rbac.yaml.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-}
-
-// Allows tells whether a namespace may use the config, as far as its name tells.
-// Nil allows all.
-func (a *AllowedNamespaces) Allows(namespace string) bool {
-	return a == nil || a.From != NamespacesFromList || slices.Contains(a.Names, namespace)
 }
 
 // A ProviderConfigStatus is the observed state of a provider config.

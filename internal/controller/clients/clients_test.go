@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -204,39 +205,6 @@ func TestConnect(t *testing.T) {
 	}
 }
 
-func TestTailnetBesideCredentials(t *testing.T) {
-	pc := config{kind: v1alpha1.ClusterProviderConfigKind, name: "home", spec: v1alpha1.ProviderConfigSpec{
-		Credentials:       v1alpha1.Credentials{OAuthSecretRef: &xpv2.SecretReference{Namespace: "team", Name: "oauth"}},
-		AllowedNamespaces: &v1alpha1.AllowedNamespaces{From: v1alpha1.NamespacesFromList, Names: []string{"apps"}},
-	}}
-	tailnet := func(namespace string) resource.ModernManaged {
-		return &v1alpha1.Tailnet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}
-	}
-	for name, cr := range map[string]v1alpha1.Credentials{
-		"OAuthClient":      pc.spec.Credentials,
-		"APIKey":           apiKeyRef("team", ""),
-		"WorkloadIdentity": workload(&v1alpha1.ServiceAccountReference{Namespace: "team", Name: "gateway"}),
-	} {
-		t.Run(name, func(t *testing.T) {
-			pc := pc
-			pc.spec.Credentials = cr
-			if err := pc.allows(tailnet("team")); err != nil {
-				t.Errorf("allows(...) the Tailnet beside the credentials: %v", err)
-			}
-			if err := pc.allows(tailnet("other")); err == nil {
-				t.Error("allows(...) a Tailnet elsewhere: want an error")
-			}
-			if err := pc.allows(&v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}); err == nil {
-				t.Error("allows(...) another kind beside the credentials: want an error")
-			}
-		})
-	}
-	pc.spec.Credentials = workload(nil)
-	if err := pc.allows(tailnet("team")); err == nil {
-		t.Error("allows(...) a Tailnet while the provider's own service account logs in: want an error")
-	}
-}
-
 func TestRotation(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -292,7 +260,7 @@ func TestRotation(t *testing.T) {
 func scheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, authenticationv1.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(s); err != nil {
 			t.Fatal(err)
 		}

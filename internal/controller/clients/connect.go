@@ -5,7 +5,6 @@ package clients
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,7 +17,6 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
@@ -43,14 +41,17 @@ type Connector struct {
 	kube  client.Client
 	usage resource.ModernTracker
 	pool  *tailscale.Pool
+
+	namespaces *namespaces
 }
 
 // NewConnector makes a Connector. Clients come from the pool.
 func NewConnector(kube client.Client, pool *tailscale.Pool) *Connector {
 	return &Connector{
-		kube:  kube,
-		usage: resource.NewProviderConfigUsageTracker(kube, &v1alpha1.ProviderConfigUsage{}),
-		pool:  pool,
+		kube:       kube,
+		usage:      resource.NewProviderConfigUsageTracker(kube, &v1alpha1.ProviderConfigUsage{}),
+		pool:       pool,
+		namespaces: &namespaces{kube: kube},
 	}
 }
 
@@ -81,7 +82,7 @@ func (c *Connector) connection(ctx context.Context, mg resource.ModernManaged) (
 	if err != nil {
 		return nil, err
 	}
-	if err := pc.allows(mg); err != nil {
+	if err := c.allowed(ctx, pc, mg); err != nil {
 		return nil, err
 	}
 	cfg, err := c.credentials(ctx, pc, deleted)
@@ -123,23 +124,6 @@ func ConfigName(kind, namespace, name string) string {
 
 // String names the config.
 func (c config) String() string { return ConfigName(c.kind, c.namespace, c.name) }
-
-// allows returns an error if a managed resource may not use the config. One
-// that is being deleted may: it must clean up what it made while it was allowed.
-// So may the Tailnet beside the credentials, which tells about the config itself.
-func (c config) allows(mg resource.ModernManaged) error {
-	if xpmeta.WasDeleted(mg) || c.spec.AllowedNamespaces.Allows(mg.GetNamespace()) {
-		return nil
-	}
-	if _, ok := mg.(*v1alpha1.Tailnet); ok && c.spec.Credentials.Namespace() == mg.GetNamespace() {
-		return nil
-	}
-	return &CredentialsError{
-		Reason: meta.ReasonNamespaceNotAllowed,
-		Message: fmt.Sprintf("%s %q may not be used in namespace %q; ask who manages it to add the namespace to spec.allowedNamespaces, or use another",
-			c.kind, c.name, mg.GetNamespace()),
-	}
-}
 
 // config reads the provider config that a managed resource names.
 func (c *Connector) config(ctx context.Context, mg resource.ModernManaged) (config, error) {

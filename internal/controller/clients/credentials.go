@@ -47,7 +47,8 @@ func (e *CredentialsError) Error() string { return e.Message }
 // shows tells whether the error belongs in the Ready condition of a resource. A
 // resource that works goes on working while its Secret is exchanged.
 func (e *CredentialsError) shows(mg resource.Managed) bool {
-	return e.Reason == meta.ReasonNamespaceNotAllowed || mg.GetCondition(xpv2.TypeReady).Status != corev1.ConditionTrue
+	refused := e.Reason == meta.ReasonNamespaceNotAllowed || e.Reason == meta.ReasonInvalidSelector
+	return refused || mg.GetCondition(xpv2.TypeReady).Status != corev1.ConditionTrue
 }
 
 // credentials reads what a config logs in with. It protects the Secret, unless

@@ -1,7 +1,8 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package compose
+// Package selector reads label selectors.
+package selector
 
 import (
 	"maps"
@@ -11,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Selector of labels. Nil selects nothing. Of several mistakes the error always
+// Of labels. Nil selects nothing. Of several mistakes the error always
 // tells the same one: Kubernetes takes them in the order of a map, and a message
 // that changes from run to run would be a change.
-func Selector(s *metav1.LabelSelector) (labels.Selector, error) {
+func Of(s *metav1.LabelSelector) (labels.Selector, error) {
 	out, err := metav1.LabelSelectorAsSelector(s)
 	if err == nil {
 		return out, nil

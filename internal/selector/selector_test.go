@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package compose
+package selector
 
 import (
 	"strings"
@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-func TestSelector(t *testing.T) {
+func TestOf(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		in     *metav1.LabelSelector
@@ -38,7 +38,7 @@ func TestSelector(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			for range 20 {
-				s, err := Selector(tc.in)
+				s, err := Of(tc.in)
 				if tc.err != "" {
 					if err == nil || !strings.Contains(err.Error(), tc.err) {
 						t.Fatalf("%s: want the error %q, got %v", tc.reason, tc.err, err)

@@ -1,0 +1,51 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package allow
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+)
+
+func TestNamespace(t *testing.T) {
+	selects := func(s *metav1.LabelSelector) *tailnetv1alpha1.AllowedNamespaces {
+		return &tailnetv1alpha1.AllowedNamespaces{From: tailnetv1alpha1.NamespacesFromSelector, Selector: s}
+	}
+	list := func(names ...string) *tailnetv1alpha1.AllowedNamespaces {
+		return &tailnetv1alpha1.AllowedNamespaces{From: tailnetv1alpha1.NamespacesFromList, Names: names}
+	}
+	cases := map[string]struct {
+		reason   string
+		in       *tailnetv1alpha1.AllowedNamespaces
+		want     bool
+		byLabels bool
+		invalid  bool
+	}{
+		"Nil":       {reason: "What is not restricted is for all.", want: true},
+		"Default":   {reason: "So is what says nothing.", in: &tailnetv1alpha1.AllowedNamespaces{}, want: true},
+		"All":       {reason: "And what says so.", in: &tailnetv1alpha1.AllowedNamespaces{From: tailnetv1alpha1.NamespacesFromAll}, want: true},
+		"Listed":    {reason: "A list names who may.", in: list("blog", "shop"), want: true},
+		"NotListed": {reason: "Nobody else may.", in: list("blog")},
+		"NoList":    {reason: "An empty list allows none.", in: list()},
+		"Match":     {reason: "A selector asks for labels.", in: selects(&metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}}), want: true, byLabels: true},
+		"NoMatch":   {reason: "Others may not.", in: selects(&metav1.LabelSelector{MatchLabels: map[string]string{"team": "blog"}}), byLabels: true},
+		"Empty":     {reason: "An empty selector allows all.", in: selects(&metav1.LabelSelector{}), want: true, byLabels: true},
+		"Missing":   {reason: "One that is missing allows none.", in: selects(nil), byLabels: true},
+		"Invalid":   {reason: "One that cannot be read allows none.", in: selects(&metav1.LabelSelector{MatchLabels: map[string]string{"-": "x"}}), byLabels: true, invalid: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := Namespace(tc.in, "shop", map[string]string{"team": "shop"})
+			if got != tc.want || (err != nil) != tc.invalid {
+				t.Errorf("\n%s\nNamespace(...): want %t, got %t, %v", tc.reason, tc.want, got, err)
+			}
+			if got := ByLabels(tc.in); got != tc.byLabels {
+				t.Errorf("\n%s\nByLabels(...): want %t, got %t", tc.reason, tc.byLabels, got)
+			}
+		})
+	}
+}
