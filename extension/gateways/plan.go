@@ -94,7 +94,7 @@ func (r *result) tell() {
 	of := r.generated()
 	left := r.leftOut
 	if n := len(of) - maxRoutes; n > 0 {
-		left.GeneratedRoutes = int32(n) //nolint:gosec // So many there cannot be.
+		left.GeneratedRoutes = int32(n)
 		slices.SortStableFunc(of, func(a, b tailnetv1alpha1.ReportedGeneratedRoute) int {
 			return cmp.Compare(slices.Index(worstFirst, a.State), slices.Index(worstFirst, b.State))
 		})

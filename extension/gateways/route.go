@@ -156,7 +156,7 @@ func resolves(o *gatewayv1alpha1.TailscaleGateway) bool {
 // reported is what a report tells of routes, and what it has no room for.
 func reported(of []*route, permitted func(index.RouteKey, index.BackendRef) bool, hosts bool) ([]tailnetv1alpha1.ReportedRoute, tailnetv1alpha1.ReportedLeftOut) {
 	var out []tailnetv1alpha1.ReportedRoute
-	left := tailnetv1alpha1.ReportedLeftOut{Routes: int32(max(len(of)-maxRoutes, 0))} //nolint:gosec // So many there cannot be.
+	left := tailnetv1alpha1.ReportedLeftOut{Routes: int32(max(len(of)-maxRoutes, 0))}
 	for _, r := range of[:min(len(of), maxRoutes)] {
 		to := tailnetv1alpha1.ReportedRoute{Kind: r.kind, Namespace: r.Key.Namespace, Name: r.Key.Name}
 		for _, l := range r.listeners {
