@@ -115,7 +115,8 @@ func joins(tailnets string) *unstructured.Unstructured {
 // Gateway are told who asks.
 func identityGrant() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(gwapiv1beta1.SchemeGroupVersion.WithKind("ReferenceGrant"))
+	u.SetAPIVersion(gwapiv1beta1.GroupVersion.String())
+	u.SetKind("ReferenceGrant")
 	u.SetNamespace("default")
 	u.SetName("identity")
 	u.Object["spec"] = map[string]any{
