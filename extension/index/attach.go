@@ -122,8 +122,15 @@ func (w *world) attachment(t PolicyTarget) Attachment {
 		return out
 	}
 	of := w.sites[t.key()]
-	if out.Found = of != nil && (t.Section == "" || slices.Contains(of.rules, t.Section)); out.Found {
-		out.Gateways = w.gateways(of.parents)
+	if out.Found = of != nil && (t.Section == "" || slices.Contains(of.rules, t.Section)); !out.Found {
+		return out
+	}
+	out.Gateways = w.gateways(of.parents)
+	for _, p := range of.parents {
+		// Those of a ListenerSet are no target of a policy.
+		if !p.listenerSet {
+			out.Listeners = append(out.Listeners, PolicyTarget{NamespacedName: p.NamespacedName, Section: p.section})
+		}
 	}
 	return out
 }

@@ -45,6 +45,9 @@ type Attachment struct {
 
 	// Gateways by which the policy takes effect there, sorted.
 	Gateways []types.NamespacedName
+
+	// Listeners of Gateways that a route names. Without a section it is all of a Gateway's.
+	Listeners []PolicyTarget
 }
 
 // A RoutePolicy is a TailscaleRoutePolicy.

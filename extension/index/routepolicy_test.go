@@ -141,10 +141,10 @@ func TestRoutePolicyAttaches(t *testing.T) {
 		want   Attachment
 	}{
 		"Missing":       {reason: "A route that is not there should be told.", docs: []string{policyOf("p", deny)}},
-		"Ours":          {reason: "A route to ours should be found.", docs: []string{policyOf("p", deny), routeToWeb}, want: Attachment{Found: true, Gateways: []types.NamespacedName{gw}}},
-		"Plain":         {reason: "A route to a Service should be found.", docs: []string{plain, policyOf("p", deny)}, want: Attachment{Found: true, Gateways: []types.NamespacedName{gw}}},
+		"Ours":          {reason: "A route to ours should be found.", docs: []string{policyOf("p", deny), routeToWeb}, want: Attachment{Found: true, Gateways: []types.NamespacedName{gw}, Listeners: []PolicyTarget{{NamespacedName: gw}}}},
+		"Plain":         {reason: "A route to a Service should be found.", docs: []string{plain, policyOf("p", deny)}, want: Attachment{Found: true, Gateways: []types.NamespacedName{gw}, Listeners: []PolicyTarget{{NamespacedName: gw}}}},
 		"UnknownRule":   {reason: "A rule that is not there should be told.", docs: []string{plain, strings.Replace(policyOf("p", deny), "name: web}", "name: web, sectionName: first}", 1)}},
-		"KnownRule":     {reason: "A rule should be found by its name.", docs: []string{strings.Replace(plain, "- backendRefs", "- name: first\n    backendRefs", 1), strings.Replace(policyOf("p", deny), "name: web}", "name: web, sectionName: first}", 1)}, want: Attachment{Found: true, Gateways: []types.NamespacedName{gw}}},
+		"KnownRule":     {reason: "A rule should be found by its name.", docs: []string{strings.Replace(plain, "- backendRefs", "- name: first\n    backendRefs", 1), strings.Replace(policyOf("p", deny), "name: web}", "name: web, sectionName: first}", 1)}, want: Attachment{Found: true, Gateways: []types.NamespacedName{gw}, Listeners: []PolicyTarget{{NamespacedName: gw}}}},
 		"KnownListener": {reason: "A listener should be found by its name.", docs: []string{policyGateway, gatewayOf("gw2")}, want: Attachment{Found: true, Gateways: []types.NamespacedName{{Namespace: "infra", Name: "gw2"}}}},
 		"OtherListener": {reason: "A listener that is not there should be told.", docs: []string{gatewayOf("gw2"), strings.Replace(policyGateway, "sectionName: http", "sectionName: other", 1)}},
 	}

@@ -39,15 +39,37 @@ func conflictsOf(rules []*index.PolicyRule) []conflict {
 	return out
 }
 
-// overridden are the rules of a Gateway that do not act on a route, for its own do
-// something else.
-func overridden(route, gateway []*index.PolicyRule) []conflict {
+// overridden are the rules of a target that do not act where a nearer one is, for the rules
+// there do something else.
+func overridden(near, far []*index.PolicyRule) []conflict {
 	var out []conflict
-	for _, r := range gateway {
-		at := slices.IndexFunc(route, func(e *index.PolicyRule) bool { return covers(e, r) })
-		if at >= 0 && !route[at].SameAction(r) {
-			out = append(out, conflict{first: route[at], second: r, kind: gatewayv1alpha1.ConflictingAction})
+	for _, r := range far {
+		at := slices.IndexFunc(near, func(e *index.PolicyRule) bool { return covers(e, r) })
+		if at >= 0 && !near[at].SameAction(r) {
+			out = append(out, conflict{first: near[at], second: r, kind: gatewayv1alpha1.ConflictingAction})
 		}
+	}
+	return out
+}
+
+// farther are the targets whose rules are asked after those of a target, about some of the
+// same requests (index.Snapshot.PolicyRules). Of listeners those are given that any policy
+// is attached to.
+func farther(t index.Attachment, listeners []index.PolicyTarget) []index.PolicyTarget {
+	var out []index.PolicyTarget
+	if t.Section != "" {
+		out = append(out, index.PolicyTarget{Route: t.Route, NamespacedName: t.NamespacedName})
+	}
+	if t.Route == "" {
+		return out
+	}
+	for _, l := range listeners {
+		if slices.Contains(t.Listeners, l) || slices.Contains(t.Listeners, index.PolicyTarget{NamespacedName: l.NamespacedName}) {
+			out = append(out, l)
+		}
+	}
+	for _, g := range t.Gateways {
+		out = append(out, index.PolicyTarget{NamespacedName: g})
 	}
 	return out
 }

@@ -52,25 +52,16 @@ func states(s *index.Snapshot) map[types.NamespacedName]*state {
 	// idle are the rules that never act on a target.
 	idle := map[index.PolicyTarget]map[*index.PolicyRule]conflict{}
 	var all []conflict
-	seen := map[index.PolicyTarget]bool{}
-	for p := range s.RoutePolicies() {
-		for _, t := range p.Targets {
-			if seen[t.PolicyTarget] || !t.Found {
-				continue
-			}
-			seen[t.PolicyTarget] = true
-			rules := s.AttachedRules(t.PolicyTarget)
-			idle[t.PolicyTarget] = map[*index.PolicyRule]conflict{}
-			for _, c := range conflictsOf(rules) {
-				idle[t.PolicyTarget][c.second] = c
-				all = append(all, c)
-			}
-			if t.Route == "" {
-				continue
-			}
-			for _, g := range t.Gateways {
-				all = append(all, overridden(rules, s.AttachedRules(index.PolicyTarget{NamespacedName: g}))...)
-			}
+	targets, listeners := attached(s)
+	for _, t := range targets {
+		rules := s.AttachedRules(t.PolicyTarget)
+		idle[t.PolicyTarget] = map[*index.PolicyRule]conflict{}
+		for _, c := range conflictsOf(rules) {
+			idle[t.PolicyTarget][c.second] = c
+			all = append(all, c)
+		}
+		for _, far := range farther(t, listeners) {
+			all = append(all, overridden(rules, s.AttachedRules(far))...)
 		}
 	}
 	for p := range s.RoutePolicies() {
@@ -78,6 +69,24 @@ func states(s *index.Snapshot) map[types.NamespacedName]*state {
 	}
 	tell(out, all)
 	return out
+}
+
+// attached are the targets of policies that are there, each once, and which of them are
+// listeners.
+func attached(s *index.Snapshot) (targets map[index.PolicyTarget]index.Attachment, listeners []index.PolicyTarget) {
+	targets = map[index.PolicyTarget]index.Attachment{}
+	for p := range s.RoutePolicies() {
+		for _, t := range p.Targets {
+			if _, seen := targets[t.PolicyTarget]; seen || !t.Found {
+				continue
+			}
+			targets[t.PolicyTarget] = t
+			if t.Route == "" && t.Section != "" {
+				listeners = append(listeners, t.PolicyTarget)
+			}
+		}
+	}
+	return targets, listeners
 }
 
 func stateOf(snapshot *index.Snapshot, p *index.RoutePolicy, idle map[index.PolicyTarget]map[*index.PolicyRule]conflict) *state {

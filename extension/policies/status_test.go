@@ -35,6 +35,15 @@ func policy(name, route string, rules ...*index.PolicyRule) *index.RoutePolicy {
 	return p
 }
 
+// at a section of its target, which for a route is at the listener http of its Gateway.
+func at(section string, p *index.RoutePolicy) *index.RoutePolicy {
+	p.Targets[0].Section = section
+	if p.Targets[0].Route != "" {
+		p.Targets[0].Listeners = []index.PolicyTarget{{NamespacedName: nn("gw"), Section: "http"}}
+	}
+	return p
+}
+
 func denies(name string, m ...index.PolicyMatch) *index.PolicyRule {
 	return &index.PolicyRule{Name: name, Deny: true, Matches: m}
 }
@@ -77,6 +86,12 @@ func TestStates(t *testing.T) {
 			"b": {{Type: kind, Rule: "y", OtherPolicy: "default/a", OtherRule: "x"}},
 		}
 	}
+	nearer := map[string]said{
+		"a": {Accepted: accepted, Active: map[string]bool{"x": true}, Conflicts: between(gatewayv1alpha1.ConflictingAction)["a"]},
+		"b": {Accepted: accepted, Active: map[string]bool{"y": true}, Conflicts: between(gatewayv1alpha1.ConflictingAction)["b"]},
+	}
+	everywhere := policy("a", "web", redirects("x", under("/1")))
+	everywhere.Targets[0].Listeners = []index.PolicyTarget{{NamespacedName: nn("gw")}}
 	cases := map[string]struct {
 		reason string
 		in     []*index.RoutePolicy
@@ -134,10 +149,47 @@ func TestStates(t *testing.T) {
 		"Nearer": {
 			reason: "A Gateway's rule that a route's overrides should be told, and acts on other routes.",
 			in:     []*index.RoutePolicy{policy("a", "web", redirects("x", under("/1"))), policy("b", "", denies("y", under("/1/2")))},
-			want: map[string]said{
-				"a": {Accepted: accepted, Active: map[string]bool{"x": true}, Conflicts: between(gatewayv1alpha1.ConflictingAction)["a"]},
-				"b": {Accepted: accepted, Active: map[string]bool{"y": true}, Conflicts: between(gatewayv1alpha1.ConflictingAction)["b"]},
-			},
+			want:   nearer,
+		},
+		"NearerListener": {
+			reason: "So should one of a Gateway that a listener's overrides.",
+			in:     []*index.RoutePolicy{at("http", policy("a", "", redirects("x", under("/1")))), policy("b", "", denies("y", under("/1/2")))},
+			want:   nearer,
+		},
+		"NearerThanListener": {
+			reason: "So should one of a listener that a route's overrides.",
+			in:     []*index.RoutePolicy{at("", policy("a", "web", redirects("x", under("/1")))), at("http", policy("b", "", denies("y", under("/1/2"))))},
+			want:   nearer,
+		},
+		"AllListeners": {
+			reason: "A route that names no listener is at all of its Gateway's.",
+			in:     []*index.RoutePolicy{everywhere, at("https", policy("b", "", denies("y", under("/1/2"))))},
+			want:   nearer,
+		},
+		"OtherListener": {
+			reason: "Rules of a listener that the route is not at do not meet its own.",
+			in:     []*index.RoutePolicy{at("", policy("a", "web", redirects("x"))), at("https", policy("b", "", denies("y")))},
+			want:   map[string]said{"a": {Accepted: accepted, Active: map[string]bool{"x": true}}, "b": {Accepted: accepted, Active: map[string]bool{"y": true}}},
+		},
+		"NearerRule": {
+			reason: "So should one of a route that a rule's of it overrides.",
+			in:     []*index.RoutePolicy{at("first", policy("a", "web", redirects("x", under("/1")))), policy("b", "web", denies("y", under("/1/2")))},
+			want:   nearer,
+		},
+		"NearerRuleThanListener": {
+			reason: "And one of a listener that a rule's of a route overrides.",
+			in:     []*index.RoutePolicy{at("first", policy("a", "web", redirects("x", under("/1")))), at("http", policy("b", "", denies("y", under("/1/2"))))},
+			want:   nearer,
+		},
+		"NearerRuleThanGateway": {
+			reason: "And one of the Gateway.",
+			in:     []*index.RoutePolicy{at("first", policy("a", "web", redirects("x", under("/1")))), policy("b", "", denies("y", under("/1/2")))},
+			want:   nearer,
+		},
+		"OtherRule": {
+			reason: "Rules of two sections do not meet.",
+			in:     []*index.RoutePolicy{at("first", policy("a", "web", redirects("x"))), at("second", policy("b", "web", denies("y")))},
+			want:   map[string]said{"a": {Accepted: accepted, Active: map[string]bool{"x": true}}, "b": {Accepted: accepted, Active: map[string]bool{"y": true}}},
 		},
 		"OtherRoute": {
 			reason: "Rules of two routes do not meet.",

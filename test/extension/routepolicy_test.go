@@ -261,12 +261,35 @@ func conflicts(t *testing.T, w *world) {
 	w.create(t, policyOf(t, `{targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, name: web}], rules: [
 {name: late, matches: [{path: {value: /admin/late}}], actions: [{type: Redirect, redirect: {path: /}}]}]}`, "younger"))
 	w.said(t, "younger", map[string]string{"Gateway/default/gw": "False/Conflicted"})
-	w.until(t, func(ctx context.Context) error {
-		want := map[string][]gatewayv1alpha1.RoutePolicyConflict{
-			"younger": {{Type: gatewayv1alpha1.PriorityConflict, Rule: "late", OtherPolicy: "default/web", OtherRule: "closed"}},
-			"web":     {{Type: gatewayv1alpha1.PriorityConflict, Rule: "closed", Prevails: true, OtherPolicy: "default/younger", OtherRule: "late"}},
-		}
-		for name, want := range want {
+	w.until(t, w.collide(gatewayv1alpha1.PriorityConflict))
+	for conflict, spec := range map[gatewayv1alpha1.RoutePolicyConflictType]string{
+		// The same is done anyway, or a nearer target does something else.
+		gatewayv1alpha1.OverlappingRule:   `{"rules":[{"name":"late","matches":[{"path":{"type":"PathPrefix","value":"/admin/late"}}],"actions":[{"type":"Deny"}]}]}`,
+		gatewayv1alpha1.ConflictingAction: `{"targetRefs":[{"group":"gateway.networking.k8s.io","kind":"Gateway","name":"gw","sectionName":"http"}],"rules":[{"name":"late","matches":[{"path":{"type":"PathPrefix","value":"/admin/late"}}],"actions":[{"type":"Redirect","redirect":{"path":"/"}}]}]}`,
+	} {
+		w.patch(t, policyNamed("younger"), `{"spec":{"targetRefs":[{"group":"gateway.networking.k8s.io","kind":"HTTPRoute","name":"web"}]}}`)
+		w.patch(t, policyNamed("younger"), `{"spec":`+spec+`}`)
+		w.until(t, w.collide(conflict))
+		w.until(t, w.asks(asked{path: "admin/late"}, "403"))
+	}
+	w.patch(t, policyNamed("younger"), `{"spec":{"targetRefs":[{"group":"gateway.networking.k8s.io","kind":"HTTPRoute","name":"web"}]}}`)
+	// A higher priority decides.
+	w.patch(t, policyNamed("younger"), `{"spec":{"rules":[{"name":"late","priority":10,"matches":[{"path":{"type":"PathPrefix","value":"/admin/late"}}],"actions":[{"type":"Redirect","redirect":{"path":"/"}}]}]}}`)
+	w.said(t, "younger", map[string]string{"Gateway/default/gw": "True/Accepted"})
+	w.until(t, w.asks(asked{path: "admin/late"}, "302 http://web.example.com/"))
+	w.patch(t, policyNamed("younger"), `{"spec":{"targetRefs":[{"group":"gateway.networking.k8s.io","kind":"HTTPRoute","name":"gone"}]}}`)
+	w.said(t, "younger", map[string]string{"HTTPRoute/default/gone": "False/TargetNotFound"})
+	w.until(t, w.asks(asked{path: "admin/late"}, "403"))
+	w.remove(t, policyNamed("younger"))
+}
+
+// collide returns a check that both sides of the conflict are told of it, and of no other.
+func (w *world) collide(kind gatewayv1alpha1.RoutePolicyConflictType) func(context.Context) error {
+	return func(ctx context.Context) error {
+		for name, want := range map[string][]gatewayv1alpha1.RoutePolicyConflict{
+			"younger": {{Type: kind, Rule: "late", OtherPolicy: "default/web", OtherRule: "closed"}},
+			"web":     {{Type: kind, Rule: "closed", Prevails: true, OtherPolicy: "default/younger", OtherRule: "late"}},
+		} {
 			p, err := w.policy(ctx, name)
 			if err != nil {
 				return err
@@ -276,15 +299,7 @@ func conflicts(t *testing.T, w *world) {
 			}
 		}
 		return nil
-	})
-	// A higher priority decides.
-	w.patch(t, policyNamed("younger"), `{"spec":{"rules":[{"name":"late","priority":10,"matches":[{"path":{"type":"PathPrefix","value":"/admin/late"}}],"actions":[{"type":"Redirect","redirect":{"path":"/"}}]}]}}`)
-	w.said(t, "younger", map[string]string{"Gateway/default/gw": "True/Accepted"})
-	w.until(t, w.asks(asked{path: "admin/late"}, "302 http://web.example.com/"))
-	w.patch(t, policyNamed("younger"), `{"spec":{"targetRefs":[{"group":"gateway.networking.k8s.io","kind":"HTTPRoute","name":"gone"}]}}`)
-	w.said(t, "younger", map[string]string{"HTTPRoute/default/gone": "False/TargetNotFound"})
-	w.until(t, w.asks(asked{path: "admin/late"}, "403"))
-	w.remove(t, policyNamed("younger"))
+	}
 }
 
 // An asked is a request. The zero value is for / of the example's host.
