@@ -154,9 +154,11 @@ func ancestorsOf(p *index.RoutePolicy, acts map[string]bool) []ancestor {
 			add(a)
 		}
 	}
-	slices.SortFunc(out, func(a, b ancestor) int { return cmp.Compare(refString(a.ref), refString(b.ref)) })
-	return out[:min(len(out), mostAncestors)]
+	slices.SortFunc(out, compareAncestors)
+	return out
 }
+
+func compareAncestors(a, b ancestor) int { return cmp.Compare(refString(a.ref), refString(b.ref)) }
 
 func targetRef(t index.PolicyTarget) gwapiv1.ParentReference {
 	kind := gwapiv1.Kind("Gateway")
@@ -207,7 +209,14 @@ func tell(of map[types.NamespacedName]*state, all []conflict) {
 // of their last change.
 func (s *state) status(was gatewayv1alpha1.TailscaleRoutePolicyStatus) gatewayv1alpha1.TailscaleRoutePolicyStatus {
 	out := gatewayv1alpha1.TailscaleRoutePolicyStatus{Rules: s.rules, PolicyConflicts: s.conflicts}
-	for _, a := range s.ancestors {
+	var others []gwapiv1.PolicyAncestorStatus
+	for _, o := range was.Ancestors {
+		if o.ControllerName != ControllerName {
+			others = append(others, o)
+		}
+	}
+	shown, left := s.fit(mostAncestors - len(others))
+	for _, a := range shown {
 		now := gwapiv1.PolicyAncestorStatus{AncestorRef: a.ref, ControllerName: ControllerName}
 		for _, o := range was.Ancestors {
 			if o.ControllerName == ControllerName && refString(o.AncestorRef) == refString(a.ref) {
@@ -216,7 +225,7 @@ func (s *state) status(was gatewayv1alpha1.TailscaleRoutePolicyStatus) gatewayv1
 		}
 		accepted := metav1.Condition{
 			Type: string(gwapiv1.PolicyConditionAccepted), Status: metav1.ConditionTrue,
-			Reason: string(a.reason), Message: a.message, ObservedGeneration: s.generation,
+			Reason: string(a.reason), Message: a.message + left, ObservedGeneration: s.generation,
 		}
 		if a.reason != gwapiv1.PolicyReasonAccepted {
 			accepted.Status = metav1.ConditionFalse
@@ -225,10 +234,32 @@ func (s *state) status(was gatewayv1alpha1.TailscaleRoutePolicyStatus) gatewayv1
 		a.refs.tell(&now.Conditions, s.generation)
 		out.Ancestors = append(out.Ancestors, now)
 	}
-	for _, o := range was.Ancestors {
-		if o.ControllerName != ControllerName && len(out.Ancestors) < mostAncestors {
-			out.Ancestors = append(out.Ancestors, o)
+	out.Ancestors = append(out.Ancestors, others...)
+	if len(shown) == 0 && left != "" {
+		out.Rules = slices.Clone(s.rules)
+		for i := range out.Rules {
+			out.Rules[i].Message = cmp.Or(out.Rules[i].Message, "Other controllers leave no room in status.ancestors to tell of the policy")
 		}
 	}
 	return out
+}
+
+// fit ancestors into what room others leave: those that a person must mend go first. What
+// is left out is told of beside those that are not.
+func (s *state) fit(room int) (shown []ancestor, left string) {
+	if len(s.ancestors) <= room {
+		return s.ancestors, ""
+	}
+	room = max(room, 0)
+	var fine []ancestor
+	for _, a := range s.ancestors {
+		if a.reason == gwapiv1.PolicyReasonAccepted && (a.refs == nil || a.refs.reason == "") {
+			fine = append(fine, a)
+			continue
+		}
+		shown = append(shown, a)
+	}
+	shown = append(shown, fine...)[:room]
+	slices.SortFunc(shown, compareAncestors)
+	return shown, fmt.Sprintf("; %d more have no room here, of which %d are accepted", len(s.ancestors)-room, min(len(fine), len(s.ancestors)-room))
 }

@@ -5,10 +5,12 @@ package policies
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -276,5 +278,60 @@ func TestStatus(t *testing.T) {
 	}
 	if now.Ancestors[1].ControllerName != "other.example.com/controller" {
 		t.Errorf("what another controller says should stay, got %v", now.Ancestors)
+	}
+}
+
+// TestFullStatus shows what is left out of a status without room for all, and that others'
+// entries never are.
+func TestFullStatus(t *testing.T) {
+	// Fifteen Gateways where the policy acts, and a target that is not there.
+	crowded := policy("a", "web", denies("x"))
+	crowded.Targets[0].Gateways = nil
+	for i := range 15 {
+		crowded.Targets[0].Gateways = append(crowded.Targets[0].Gateways, nn(string(rune('a'+i))))
+	}
+	crowded.Targets = append(crowded.Targets, index.Attachment{PolicyTarget: index.PolicyTarget{Route: index.KindHTTPRoute, NamespacedName: nn("zone")}})
+	cases := map[string]struct {
+		reason  string
+		others  int
+		shown   []string
+		message string
+		rule    string
+	}{
+		"Room":   {reason: "All are told of where there is room.", shown: strings.Split("a b c d e f g h i j k l m n o zone", " "), message: "The policy has been accepted"},
+		"Little": {reason: "What a person must mend goes first.", others: 13, shown: []string{"a", "b", "zone"}, message: "The policy has been accepted; 13 more have no room here, of which 13 are accepted"},
+		"One":    {reason: "The last place is for that.", others: 15, shown: []string{"zone"}, message: "It does not exist; make it, or correct targetRefs; 15 more have no room here, of which 15 are accepted"},
+		"None":   {reason: "Without any room the rules tell.", others: 16, rule: "Other controllers leave no room in status.ancestors to tell of the policy"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			was := gatewayv1alpha1.TailscaleRoutePolicyStatus{}
+			for i := range tc.others {
+				was.Ancestors = append(was.Ancestors, gwapiv1.PolicyAncestorStatus{
+					AncestorRef: gwapiv1.ParentReference{Name: gwapiv1.ObjectName(string(rune('a' + i)))}, ControllerName: "other.example.com/controller",
+				})
+			}
+			got := states(index.NewSnapshot(index.Contents{Policies: []*index.RoutePolicy{crowded}}))[nn("a")].status(was)
+			n := len(got.Ancestors) - tc.others
+			var shown []string
+			for _, a := range got.Ancestors[:n] {
+				shown = append(shown, string(a.AncestorRef.Name))
+			}
+			if diff := cmp.Diff(tc.shown, shown); diff != "" {
+				t.Fatalf("\n%s\nstatus(...): -want, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(was.Ancestors, got.Ancestors[n:], cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("\n%s\nothers: -want, +got:\n%s", tc.reason, diff)
+			}
+			if n > 0 && got.Ancestors[0].Conditions[0].Message != tc.message {
+				t.Errorf("\n%s\nit says %q, want %q", tc.reason, got.Ancestors[0].Conditions[0].Message, tc.message)
+			}
+			if got.Rules[0].Message != tc.rule {
+				t.Errorf("\n%s\nthe rule says %q, want %q", tc.reason, got.Rules[0].Message, tc.rule)
+			}
+			if diff := cmp.Diff(got, states(index.NewSnapshot(index.Contents{Policies: []*index.RoutePolicy{crowded}}))[nn("a")].status(got)); diff != "" {
+				t.Errorf("\n%s\nit is not stable: -first, +second:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }
