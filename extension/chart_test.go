@@ -125,7 +125,7 @@ var variants = map[string][]string{
 		"certificates.mode=Existing", "fullnameOverride=web-extension", "image.tag=v1.2.3", "hooks.trafficPolicy=Cluster",
 		"eds.target=10.96.0.6:5006", "extraArgs[0]=--only-gateway=envoy-gateway-system/eg",
 	},
-	"bare": {"certificates.mode=Existing", "anchors=false", "gateways=false", "networkPolicy.enabled=false", "replicas=1", "eds.target=dns:///eds.example:5006"},
+	"bare": {"certificates.mode=Existing", "anchors=false", "gateways=false", "discoveries=false", "networkPolicy.enabled=false", "replicas=1", "eds.target=dns:///eds.example:5006"},
 }
 
 // TestChartGolden shows what a change of the chart changes.
@@ -240,11 +240,14 @@ func TestChartRoles(t *testing.T) {
 		}
 		want[resource(gvk)] = []string{"get", "list", "watch"}
 	}
-	want["discoveries.tailnet.gateway.tailscale.com"] = want["tailscalerevisions.gateway.tailscale.com"]
+	if diff := cmp.Diff(want, allowed(t, "anchors=false", "gateways=false", "discoveries=false")); diff != "" {
+		t.Errorf("what the extension does without anchors, TailscaleGateways and Discoveries: -want allowed, +allowed:\n%s", diff)
+	}
+	written := []string{"create", "delete", "get", "list", "patch", "watch"}
+	want["discoveries.tailnet.gateway.tailscale.com"] = written
 	if diff := cmp.Diff(want, allowed(t, "anchors=false", "gateways=false")); diff != "" {
 		t.Errorf("what the extension does without anchors and TailscaleGateways: -want allowed, +allowed:\n%s", diff)
 	}
-	written := []string{"create", "delete", "get", "list", "patch", "watch"}
 	want["httproutes.gateway.networking.k8s.io"] = written
 	if diff := cmp.Diff(want, allowed(t, "gateways=false")); diff != "" {
 		t.Errorf("what the extension does without TailscaleGateways: -want allowed, +allowed:\n%s", diff)

@@ -67,6 +67,8 @@ type CLI struct {
 
 	Gateways bool `help:"Write, for each TailscaleGateway with tailnets, a GatewayReport of the routes that its Gateway has accepted, and the HTTPRoutes that it asks to be generated. One replica does, as with HealthReports. Without it its routes are not shared." default:"true" negatable:"" env:"GATEWAYS" group:"Objects"`
 
+	Discoveries bool `help:"Write, for each match of a TailscaleRoutePolicy that names devices by what a tailnet says of them, a Discovery that looks for them. One replica does, as with HealthReports. Without it such matches are met by nobody." default:"true" negatable:"" env:"DISCOVERIES" group:"Objects"`
+
 	OnlyGateway string `help:"NAMESPACE/NAME of a Gateway to serve alone, for a TailscaleGateway whose extensionServer this is. Nothing is read outside of that namespace, and neither HealthReports nor the status of TailscaleRoutePolicies are written. Without it all Gateways are served that have no extension of their own." name:"only-gateway" env:"ONLY_GATEWAY" placeholder:"NAMESPACE/NAME" group:"Objects"`
 
 	Probe     bool   `help:"Probe endpoints as Envoys do, and have those that fail come after all others. Envoys check them by themselves too: without it they go by that alone, failoverTimeout and failback delays mean nothing, and status tells nothing of endpoints." default:"true" negatable:"" env:"PROBE" group:"Health"`

@@ -93,7 +93,7 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 	}
 	if one != nil && c.only() == nil {
 		// Policies may be of several Gateways: the installed extension tells of all.
-		one.duties = append(one.duties, policies.NewWriter(store, kube.informers, kube.client, log).Run)
+		one.duties = append(one.duties, policies.NewWriter(store, kube.informers, kube.client, c.Discoveries, log).Run)
 	}
 	obs = observe.NewObserver(observe.Options{
 		Version:   version.Version,

@@ -15,9 +15,12 @@ const Name = "tailscale-gateway-extension"
 //go:embed tailscale-gateway-extension/files/extension-rules.yaml
 var Extension []byte
 
-// Anchors and Gateways are those that it has unless the chart's values of these names turn
-// them off.
+// Anchors, Gateways and Discoveries are those that it has unless the chart's values of these
+// names turn them off.
 var (
+	//go:embed tailscale-gateway-extension/files/discovery-rules.yaml
+	Discoveries []byte
+
 	//go:embed tailscale-gateway-extension/files/anchor-rules.yaml
 	Anchors []byte
 

@@ -30,8 +30,7 @@ func TestGatewayExtension(t *testing.T) {
 	}
 	// Of health and of policies the installed one tells, whatever Gateway they are of.
 	want = slices.DeleteFunc(want, func(a authv1.ResourceAttributes) bool {
-		return a.Resource == "healthreports" || a.Resource == "tailscaleroutepolicies" && a.Subresource == "status" ||
-			a.Resource == "discoveries" && slices.Contains([]string{"create", "patch", "delete"}, a.Verb)
+		return a.Resource == "healthreports" || a.Resource == "tailscaleroutepolicies" && a.Subresource == "status"
 	})
 	got, err := permissions(manifests.RBAC, "tailscale-gateway:gateway-extension")
 	if err != nil {

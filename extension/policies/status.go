@@ -126,6 +126,15 @@ func stateOf(snapshot *index.Snapshot, p *index.RoutePolicy, idle map[index.Poli
 	return out
 }
 
+// unsought tells of rules that name devices that nobody looks for.
+func (s *state) unsought() {
+	for i := range s.rules {
+		if r := &s.rules[i]; r.Active && r.Devices != nil && *r.Devices == 0 {
+			r.Message = "Devices are not looked for: the extension is installed without discoveries"
+		}
+	}
+}
+
 // ancestorsOf a policy: Gateways where it has an effect, and targets that are not there.
 func ancestorsOf(p *index.RoutePolicy, acts map[string]bool) []ancestor {
 	usable := slices.ContainsFunc(p.Rules, func(r *index.PolicyRule) bool { return r.Problem == "" })

@@ -38,12 +38,15 @@ type Writer struct {
 	objects client.Reader
 	kube    client.Client
 	log     logging.Logger
+
+	// seeks tells that it looks for devices.
+	seeks bool
 }
 
 // NewWriter returns one that writes nothing until it runs. Objects has policies, from a
-// cache.
-func NewWriter(s *index.Store, objects client.Reader, kube client.Client, log logging.Logger) *Writer {
-	return &Writer{store: s, objects: objects, kube: kube, log: log}
+// cache. It looks for devices only if it seeks.
+func NewWriter(s *index.Store, objects client.Reader, kube client.Client, seeks bool, log logging.Logger) *Writer {
+	return &Writer{store: s, objects: objects, kube: kube, seeks: seeks, log: log}
 }
 
 // Run until ctx ends. The store must be complete, and no other replica may write.
@@ -79,11 +82,16 @@ func (w *Writer) Run(ctx context.Context) {
 // all is said.
 func (w *Writer) write(ctx context.Context, s *index.Snapshot) time.Duration {
 	wait := time.Duration(0)
-	if err := w.seek(ctx, s); err != nil && ctx.Err() == nil {
-		w.log.Info("Cannot look for devices of TailscaleRoutePolicies, and will try again", "error", err)
-		wait = retry
+	if w.seeks {
+		if err := w.seek(ctx, s); err != nil && ctx.Err() == nil {
+			w.log.Info("Cannot look for devices of TailscaleRoutePolicies, and will try again", "error", err)
+			wait = retry
+		}
 	}
 	for n, st := range states(s) {
+		if !w.seeks {
+			st.unsought()
+		}
 		err := w.settle(ctx, n, st)
 		switch {
 		case err == nil || ctx.Err() != nil:
