@@ -120,7 +120,7 @@ func outlivesOtherNamespace(t *testing.T) {
 	r := underLoad(t, func() {
 		kubectl(t, "delete", "tailscalegateways", "intruder", joined, "-n", bakery, "--timeout=3m")
 		goneFrom(t, bakery, "intruder", joined+"-quickstart", joined+"-"+bakery, "web-"+bakery)
-		kubectl(t, "delete", "-f", bakeryExample, "--ignore-not-found", "--wait=false")
+		kubectl(t, "delete", "-f", bakeryExample, "--ignore-not-found", "--timeout=3m")
 		answeredFromNamespace(t, namespace, joined)
 	}, "--rate=20", "--new-connections", u)
 	if r.Failed > 0 {
