@@ -9,7 +9,9 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -24,28 +26,25 @@ const (
 	kindsExample = "examples/shared-route-kinds.yaml"
 	kinds        = "kinds"
 	secureHost   = "secure.example.com"
+
+	// healthPort is where gRPC is served on the cluster's node.
+	healthPort = 15050
 )
 
-// kindsBackends speak gRPC and TLS.
+// kindsBackends speak gRPC and TLS. What speaks gRPC is beside the cluster's node, for no
+// image of the lab does: %[1]s is the node's address, and %[2]d the port.
 const kindsBackends = `apiVersion: v1
-kind: Pod
-metadata: {name: health, namespace: quickstart, labels: {app: health}}
-spec:
-  automountServiceAccountToken: false
-  terminationGracePeriodSeconds: 1
-  securityContext: {runAsNonRoot: true, runAsUser: 1000, seccompProfile: {type: RuntimeDefault}}
-  containers:
-  - name: health
-    image: registry.k8s.io/e2e-test-images/agnhost:2.53
-    args: [grpc-health-checking]
-    securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
----
-apiVersion: v1
 kind: Service
 metadata: {name: health, namespace: quickstart}
 spec:
-  selector: {app: health}
-  ports: [{name: grpc, port: 5000}, {name: udp, port: 5000, protocol: UDP}]
+  ports: [{name: grpc, port: 5000, targetPort: %[2]d}, {name: udp, port: 5000, protocol: UDP}]
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: health-node, namespace: quickstart, labels: {kubernetes.io/service-name: health}}
+addressType: IPv4
+ports: [{name: grpc, port: %[2]d, protocol: TCP}]
+endpoints: [{addresses: [%[1]q], conditions: {ready: true}}]
 ---
 apiVersion: v1
 kind: Pod
@@ -75,7 +74,9 @@ spec:
 func sharesEachKind(t *testing.T) {
 	cert, key := certificate(t, secureHost)
 	kubectl(t, "create", "secret", "tls", "secure", "-n", namespace, "--cert="+cert, "--key="+key)
-	apply(t, kindsBackends)
+	node := kubectl(t, "get", "nodes", `-o=jsonpath={.items[0].status.addresses[?(@.type=="InternalIP")].address}`)
+	apply(t, fmt.Sprintf(kindsBackends, node, healthPort))
+	servesHealth(t, node)
 	kubectl(t, "apply", "-f", kindsExample)
 	at := func(route, port string) string {
 		return strings.TrimSuffix(strings.TrimPrefix(tailnetOne.url(t, "route-"+route+"-"+namespace), "http://"), "/") + ":" + port
@@ -108,8 +109,26 @@ func sharesEachKind(t *testing.T) {
 	})
 	conditionOf(t, "tailscalegateways", kinds, "ServicesReady", "True", "ServicesConfigured", patience)
 	kubectl(t, "delete", "-f", kindsExample, "--timeout=3m")
-	kubectl(t, "delete", "pod,service,secret", "health", "secure", "-n", namespace, "--ignore-not-found")
+	kubectl(t, "delete", "pod,service,secret,endpointslice", "health", "health-node", "secure", "-n", namespace, "--ignore-not-found")
 	goneFrom(t, namespace, kinds, "route-page", "route-bytes", "route-secure", "route-health")
+}
+
+// servesHealth has gRPC served on the cluster's node, until the test ends.
+func servesHealth(t *testing.T, node string) {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "grpchealth")
+	if err := stream(t.Context(), "go", "build", "-o", program, "./test/e2e/internal/grpchealth"); err != nil {
+		t.Fatalf("cannot build what serves gRPC: %v", err)
+	}
+	cmd := exec.Command(lab, "exec", program, fmt.Sprintf("%s:%d", node, healthPort))
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("cannot serve gRPC: %v", err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		_ = cmd.Wait() // It was interrupted.
+	})
 }
 
 // checks says what a server of gRPC in the tailnet answers to a check of its health, other
