@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net"
 	"os"
 	"time"
@@ -23,7 +24,7 @@ type loadCmd struct {
 	URL            string        `arg:"" help:"URL to get again and again."`
 	From           string        `default:"tailnet" enum:"tailnet,cluster" help:"Who asks: the tailnet's client, or the cluster's node, which finds Services by name."`
 	First          bool          `xor:"end" help:"End with the first answer."`
-	Gone           bool          `xor:"end" help:"End once there was an answer, and is none any more."`
+	Gone           bool          `xor:"end" help:"End once there was an answer, which a line on stderr tells, and is none any more."`
 	Every          time.Duration `default:"20ms" help:"Pause between attempts, for --first and --gone."`
 	Workers        int           `default:"1" help:"How many ask side by side."`
 	Rate           float64       `help:"Requests a second at most. 0 is as many as can be."`
@@ -59,7 +60,7 @@ func (c *loadCmd) Run(r runtime) error {
 	case c.First:
 		report, failed = load.First(ctx, o, c.Every)
 	case c.Gone:
-		report, failed = load.Gone(ctx, o, c.Every)
+		report, failed = load.Gone(ctx, o, c.Every, func() { fmt.Fprintln(os.Stderr, "answered") })
 	default:
 		report = load.Run(ctx, o)
 	}

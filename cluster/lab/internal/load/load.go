@@ -91,12 +91,15 @@ func First(ctx context.Context, o Options, every time.Duration) (Report, error) 
 	return r, errors.Wrapf(a.err, "no answer from %q", o.URL)
 }
 
-// Gone asks every few milliseconds until there is an answer, and then until there is
-// none any more. The report tells when the last one was.
-func Gone(ctx context.Context, o Options, every time.Duration) (Report, error) {
+// Gone asks every few milliseconds until there is an answer, calls answered, and asks until
+// there is none any more. The report tells when the first and the last one were.
+func Gone(ctx context.Context, o Options, every time.Duration, answered func()) (Report, error) {
 	there := false
 	r, a := o.until(ctx, every, func(a answer) bool {
-		there = there || a.err == nil
+		if a.err == nil && !there {
+			there = true
+			answered()
+		}
 		return there && a.err != nil
 	})
 	if !there {

@@ -77,9 +77,13 @@ func TestGone(t *testing.T) {
 	}))
 	t.Cleanup(s.Close)
 	o := Options{URL: s.URL, Dial: (&net.Dialer{}).DialContext}
-	r, err := Gone(t.Context(), o, time.Millisecond)
+	told := 0
+	r, err := Gone(t.Context(), o, time.Millisecond, func() { told++ })
 	if err != nil {
 		t.Fatal(err)
+	}
+	if told != 1 {
+		t.Errorf("Gone(...): told %d times of an answer, want once", told)
 	}
 	if seen.Load() != 5 || r.Requests != 2 || r.Failed != 3 || !r.Last.After(r.First) {
 		t.Errorf("Gone(...): want the fifth request to be the last, got %+v after %d requests", r, seen.Load())
@@ -94,7 +98,7 @@ func TestGone(t *testing.T) {
 		}
 		return (&net.Dialer{}).DialContext(ctx, network, addr)
 	}, NewConnections: true}
-	if _, err := Gone(ctx, o, time.Millisecond); err == nil {
+	if _, err := Gone(ctx, o, time.Millisecond, func() {}); err == nil {
 		t.Error("Gone(...): want an error while there are answers")
 	}
 }

@@ -81,13 +81,31 @@ func (l *Lab) apply(ctx context.Context, manifest string) error {
 
 // A traffic is a load that runs beside something else.
 type traffic struct {
-	cmd       *exec.Cmd
-	out, said bytes.Buffer
+	cmd  *exec.Cmd
+	out  bytes.Buffer
+	said speech
+}
+
+// A speech is what a program says, and tells when it begins to.
+type speech struct {
+	bytes.Buffer
+
+	begun chan struct{}
+}
+
+func (s *speech) Write(p []byte) (int, error) {
+	if s.Len() == 0 {
+		close(s.begun)
+	}
+	return s.Buffer.Write(p)
 }
 
 // start asking a URL from the tailnet or from the cluster.
 func (l *Lab) start(ctx context.Context, from, url string, args ...string) (*traffic, error) {
-	t := &traffic{cmd: exec.CommandContext(ctx, l.program, append([]string{"load", "--from=" + from, url}, args...)...)}
+	t := &traffic{
+		cmd:  exec.CommandContext(ctx, l.program, append([]string{"load", "--from=" + from, url}, args...)...),
+		said: speech{begun: make(chan struct{})},
+	}
 	t.cmd.Stdout, t.cmd.Stderr = &t.out, &t.said
 	return t, errors.Wrap(t.cmd.Start(), "cannot start lab load")
 }

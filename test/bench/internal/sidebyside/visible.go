@@ -91,22 +91,33 @@ func (o *Ours) change(ctx context.Context, s Sharing, name string) (Change, erro
 	if s == SharedRoutes {
 		url = o.lab.ingressURL("route-"+name+"-"+Namespace) + name
 	}
-	// It asks from the start, so that it has had answers when the route goes.
-	t, err := o.lab.start(ctx, "tailnet", url, "--gone", "--new-connections", "--timeout=1s", "--for="+firstLimit.String())
+	// It asks already when the route is applied, so that its start costs nothing.
+	t, err := o.lab.start(ctx, "tailnet", url, "--gone", "--new-connections", "--timeout=1s", "--for="+upLimit.String())
 	if err != nil {
 		return Change{}, err
 	}
-	visible, err := o.lab.first(ctx, "tailnet", url, func() error { return o.lab.apply(ctx, routeAt(s, name)) })
-	if err != nil {
+	applied := time.Now()
+	if err := o.lab.apply(ctx, routeAt(s, name)); err != nil {
 		return Change{}, errors.Join(err, t.stop())
 	}
-	began := time.Now()
-	_, deleted := o.lab.kubectl(ctx, "delete", "--namespace="+Namespace, "httproute", name, "--wait=false")
-	if deleted != nil {
-		deleted = errors.Join(deleted, t.stop())
+	ended := make(chan struct{})
+	var r Report
+	go func() {
+		r, err = t.wait()
+		close(ended)
+	}()
+	select {
+	case <-t.said.begun:
+	case <-ended:
+		return Change{}, err
 	}
-	r, err := t.wait()
-	return Change{Visible: visible, Gone: max(r.Last.Sub(began), 0)}, errors.Join(deleted, err)
+	deleted := time.Now()
+	_, failed := o.lab.kubectl(ctx, "delete", "--namespace="+Namespace, "httproute", name, "--wait=false")
+	if failed != nil {
+		failed = errors.Join(failed, t.stop())
+	}
+	<-ended
+	return Change{Visible: r.First.Sub(applied), Gone: max(r.Last.Sub(deleted), 0)}, errors.Join(failed, err)
 }
 
 // routeAt a path of a shared Gateway.
