@@ -88,17 +88,18 @@ type traffic struct {
 
 // A speech is what a program says, and tells when it begins to.
 type speech struct {
-	bytes.Buffer
-
+	said  bytes.Buffer
 	begun chan struct{}
 }
 
 func (s *speech) Write(p []byte) (int, error) {
-	if s.Len() == 0 {
+	if s.said.Len() == 0 {
 		close(s.begun)
 	}
-	return s.Buffer.Write(p)
+	return s.said.Write(p)
 }
+
+func (s *speech) String() string { return s.said.String() }
 
 // start asking a URL from the tailnet or from the cluster.
 func (l *Lab) start(ctx context.Context, from, url string, args ...string) (*traffic, error) {
