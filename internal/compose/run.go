@@ -89,10 +89,10 @@ func (r *Run) LookAgain() { r.lookAgainWithin(lookAgainAfter) }
 
 // How long what happens to a composite may be missed while Crossplane's circuit
 // breaker is open, which it is for five minutes. Each call applies every child, so
-// those of many are rarer.
+// those of many are rarer: twenty children are applied a second at most.
 const (
-	deafFor      = 5 * time.Second
-	deafForChild = 100 * time.Millisecond
+	deafFor      = time.Second
+	deafForChild = 50 * time.Millisecond
 )
 
 // deaf tells whether Crossplane's circuit breaker is open, and drops what is new.

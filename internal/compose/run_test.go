@@ -149,9 +149,9 @@ func TestLookAgain(t *testing.T) {
 		"New":           {reason: "Who hears of all that changes is not called without need"},
 		"Closed":        {reason: "A closed circuit drops nothing", conditions: responsive("True")},
 		"ManyComeUp":    {reason: "What a circuit may drop is looked for", conditions: responsive("True"), unready: true, want: time.Minute},
-		"Open":          {reason: "An open circuit drops what is new", conditions: responsive("False"), want: 5 * time.Second},
-		"OpenMany":      {reason: "Each call costs as much as there are children", conditions: responsive("False"), children: 100, want: 15 * time.Second},
-		"OpenAndComeUp": {reason: "The sooner of two wins", conditions: responsive("False"), children: 1000, unready: true, want: time.Minute},
+		"Open":          {reason: "An open circuit drops what is new", conditions: responsive("False"), want: time.Second},
+		"OpenMany":      {reason: "Each call costs as much as there are children", conditions: responsive("False"), children: 100, want: 6 * time.Second},
+		"OpenAndComeUp": {reason: "The sooner of two wins", conditions: responsive("False"), children: 2000, unready: true, want: time.Minute},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
