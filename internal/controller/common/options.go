@@ -14,9 +14,11 @@ import (
 
 	authv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -48,6 +50,22 @@ type Options struct {
 
 	// Clock that controllers tell the time by; nil means the real one.
 	Clock clock.PassiveClock
+}
+
+// How long a controller waits until it tries an object again: firstRetry, twice that the
+// next time, and lastRetry at most. Crossplane's own first wait is a second, which also
+// passes after what is no failure: a conflict with Crossplane's write, and a thing of the
+// tailnet that was just made or removed (crossplane-runtime pkg/ratelimiter).
+const (
+	firstRetry = 200 * time.Millisecond
+	lastRetry  = time.Minute
+)
+
+// ForControllerRuntime are the options of a controller.
+func (o Options) ForControllerRuntime() ctrlcontroller.Options {
+	out := o.Options.ForControllerRuntime()
+	out.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry)
+	return out
 }
 
 // Now is the time by the controllers' clock.

@@ -14,11 +14,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/crossplane/crossplane-runtime/v2/pkg/controller"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 
@@ -27,6 +30,24 @@ import (
 
 func secret(kind, version string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version, Labels: map[string]string{meta.LabelSecretType: kind}}}
+}
+
+func TestForControllerRuntime(t *testing.T) {
+	o := Options{Options: controller.Options{MaxConcurrentReconciles: 3}}.ForControllerRuntime()
+	if o.MaxConcurrentReconciles != 3 || !ptr.Deref(o.RecoverPanic, false) {
+		t.Errorf("ForControllerRuntime(): Crossplane's options are lost: %d at once, RecoverPanic %v", o.MaxConcurrentReconciles, o.RecoverPanic)
+	}
+	var got []time.Duration
+	for range 10 {
+		got = append(got, o.RateLimiter.When(reconcile.Request{}))
+	}
+	want := []time.Duration{
+		200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond, 1600 * time.Millisecond, 3200 * time.Millisecond,
+		6400 * time.Millisecond, 12800 * time.Millisecond, 25600 * time.Millisecond, 51200 * time.Millisecond, time.Minute,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("ForControllerRuntime(): how long an object waits: -want, +got:\n%s", diff)
+	}
 }
 
 func TestMay(t *testing.T) {
