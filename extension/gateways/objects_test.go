@@ -4,74 +4,29 @@
 package gateways
 
 import (
-	"bufio"
-	"bytes"
-	"io"
-	"strings"
-	"sync"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwapiv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/objecttest"
 )
 
-// decoder is made once, for it takes long.
-var decoder = sync.OnceValues(func() (runtime.Decoder, error) { //nolint:gochecknoglobals // It never changes.
-	s, err := index.Scheme()
-	if err != nil {
-		return nil, err
-	}
-	return serializer.NewCodecFactory(s, serializer.EnableStrict).UniversalDeserializer(), nil
-})
+var decode = objecttest.With(index.Scheme) //nolint:gochecknoglobals // It never changes.
 
-// objects of manifests, in the namespace shop unless they say another. Each has an UID.
+// objects of manifests. Each has an UID.
 func objects(t testing.TB, manifests ...string) []client.Object {
 	t.Helper()
-	d, err := decoder()
-	if err != nil {
-		t.Fatal(err)
+	all := decode(t, manifests...)
+	for _, o := range all {
+		o.SetUID(types.UID(o.GetObjectKind().GroupVersionKind().Kind + "/" + o.GetNamespace() + "/" + o.GetName()))
 	}
-	var out []client.Object
-	for _, m := range manifests {
-		r := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(m)))
-		for {
-			doc, err := r.Read()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(bytes.TrimSpace(doc)) == 0 {
-				continue
-			}
-			decoded, _, err := d.Decode(doc, nil, nil)
-			if err != nil {
-				t.Fatalf("cannot decode\n%s\n%v", doc, err)
-			}
-			o, ok := decoded.(client.Object)
-			if !ok {
-				t.Fatalf("%T is no object", decoded)
-			}
-			if o.GetNamespace() == "" {
-				o.SetNamespace("shop")
-			}
-			o.SetUID(types.UID(o.GetObjectKind().GroupVersionKind().Kind + "/" + o.GetNamespace() + "/" + o.GetName()))
-			out = append(out, o)
-		}
-	}
-	return out
+	return all
 }
 
 // inputOf objects, of which each kind goes where it belongs, for the only TailscaleGateway.

@@ -4,83 +4,18 @@
 package index
 
 import (
-	"bufio"
-	"errors"
-	"io"
 	"net/netip"
-	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/objecttest"
 )
 
-// decoder is made once, for it takes long.
-var decoder = sync.OnceValues(func() (runtime.Decoder, error) { //nolint:gochecknoglobals // It never changes.
-	s, err := Scheme()
-	if err != nil {
-		return nil, err
-	}
-	return serializer.NewCodecFactory(s, serializer.EnableStrict).UniversalDeserializer(), nil
-})
-
-// objects of manifests, in the namespace shop unless they say another.
-func objects(t testing.TB, manifests ...string) []client.Object {
-	t.Helper()
-	d, err := decoder()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []client.Object
-	for _, m := range manifests {
-		r := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(m)))
-		for {
-			doc, err := r.Read()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(strings.TrimSpace(string(doc))) == 0 {
-				continue
-			}
-			out = append(out, object(t, d, doc))
-		}
-	}
-	return out
-}
-
-func object(t testing.TB, d runtime.Decoder, doc []byte) client.Object {
-	t.Helper()
-	decoded, _, err := d.Decode(doc, nil, nil)
-	if runtime.IsNotRegisteredError(err) {
-		u := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(doc, &u.Object); err != nil {
-			t.Fatal(err)
-		}
-		decoded, err = u, nil
-	}
-	if err != nil {
-		t.Fatalf("cannot decode\n%s\n%v", doc, err)
-	}
-	o, ok := decoded.(client.Object)
-	if !ok {
-		t.Fatalf("%T is no object", decoded)
-	}
-	if o.GetNamespace() == "" {
-		o.SetNamespace("shop")
-	}
-	return o
-}
+// objects of manifests.
+var objects = objecttest.With(Scheme) //nolint:gochecknoglobals // It never changes.
 
 // apply manifests to a store.
 func apply(t testing.TB, s *Store, gone bool, manifests ...string) {
