@@ -126,10 +126,7 @@ func TestRouteKept(t *testing.T) {
 	r.Tracing = &routev3.Tracing{Operation: "get"}
 	r.TypedPerFilterConfig = map[string]*anypb.Any{"envoy.filters.http.ratelimit": toAny(&routev3.FilterConfig{})}
 	r.ResponseHeadersToRemove = []string{"server"}
-	want, ok := proto.Clone(r).(*routev3.Route)
-	if !ok {
-		t.Fatal("a clone is of another type")
-	}
+	want := proto.CloneOf(r)
 	want.GetRoute().ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: webHTTP}
 	if err := xds.Retry(want.GetRoute(), false); err != nil {
 		t.Fatal(err)

@@ -206,7 +206,7 @@ func clone(r Resources) Resources {
 func cloneAll[T proto.Message](in []T) []T {
 	out := make([]T, 0, len(in))
 	for _, m := range in {
-		out = append(out, proto.Clone(m).(T))
+		out = append(out, proto.CloneOf(m))
 	}
 	return out
 }

@@ -29,10 +29,7 @@ func TestKept(t *testing.T) {
 	a.Timeout = durationpb.New(7)
 	r := egRoute(match0, prefix("/"), a)
 	r.StatPrefix = "kept"
-	want, ok := proto.Clone(r).(*routev3.Route)
-	if !ok {
-		t.Fatal("a clone is of another type")
-	}
+	want := proto.CloneOf(r)
 	if err := xds.Retry(want.GetRoute(), false); err != nil {
 		t.Fatal(err)
 	}

@@ -82,10 +82,10 @@ func Withheld(c *clusterv3.Cluster) *clusterv3.Cluster {
 // Present the certificate of a secret to all endpoints of a cluster, whichever was
 // presented before. Nil if there are some to which no TLS is spoken.
 func Present(c *clusterv3.Cluster, name, secret string) (*clusterv3.Cluster, error) {
-	out, ok := proto.Clone(c).(*clusterv3.Cluster)
-	if !ok || out.GetTransportSocket() == nil {
+	if c.GetTransportSocket() == nil {
 		return nil, nil
 	}
+	out := proto.CloneOf(c)
 	out.Name = name
 	sockets := []*corev3.TransportSocket{out.GetTransportSocket()}
 	for _, m := range out.GetTransportSocketMatches() {

@@ -56,8 +56,8 @@ type ClusterOptions struct {
 // Cluster makes a cluster of ours out of one that Envoy Gateway made, which is left
 // as it is. What a policy has set in it stays; else the target's shape counts.
 func Cluster(template *clusterv3.Cluster, o ClusterOptions) (*clusterv3.Cluster, error) {
-	c, ok := proto.Clone(template).(*clusterv3.Cluster)
-	if !ok || c == nil {
+	c := proto.CloneOf(template)
+	if c == nil {
 		c = &clusterv3.Cluster{}
 	}
 	c.Name = o.Name

@@ -42,12 +42,12 @@ func Enforce(r *routev3.Route, rule *index.PolicyRule, m *index.PolicyMatch, to 
 	if named {
 		from = as
 	}
-	out, ok := proto.Clone(from).(*routev3.Route)
-	if !ok || r.GetMatch() == nil {
+	if from == nil || r.GetMatch() == nil {
 		return nil, nil
 	}
+	out := proto.CloneOf(from)
 	if named {
-		out.Match, _ = proto.Clone(r.GetMatch()).(*routev3.RouteMatch)
+		out.Match = proto.CloneOf(r.GetMatch())
 	}
 	narrow(out.GetMatch(), m)
 	changeHeaders(&out.RequestHeadersToAdd, &out.RequestHeadersToRemove, rule.Request)

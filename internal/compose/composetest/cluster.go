@@ -122,14 +122,14 @@ func withConditions(composite *structpb.Struct, conditions []*fnv1.Condition) *s
 			"message": structpb.NewStringValue(c.GetMessage()),
 		}}))
 	}
-	out := clone(composite)
+	out := proto.CloneOf(composite)
 	statusFields(out)["conditions"] = structpb.NewListValue(l)
 	return out
 }
 
 // withStatus that a response wants, beside the conditions that there are.
 func withStatus(composite *structpb.Struct, rsp *fnv1.RunFunctionResponse) *structpb.Struct {
-	out := clone(composite)
+	out := proto.CloneOf(composite)
 	status := statusFields(out)
 	for k, v := range field(rsp.GetDesired().GetComposite().GetResource(), "status").GetStructValue().GetFields() {
 		if k != "conditions" {
@@ -154,13 +154,13 @@ func (c *cluster) callOnce(t *testing.T, fn fnv1.FunctionRunnerServiceServer, wa
 	t.Helper()
 	req := &fnv1.RunFunctionRequest{
 		Meta:              &fnv1.RequestMeta{Tag: "tag"},
-		Input:             clone(c.input),
-		Desired:           cloneState(c.desired),
-		Observed:          &fnv1.State{Composite: &fnv1.Resource{Resource: clone(c.composite)}, Resources: map[string]*fnv1.Resource{}},
+		Input:             proto.CloneOf(c.input),
+		Desired:           proto.CloneOf(c.desired),
+		Observed:          &fnv1.State{Composite: &fnv1.Resource{Resource: proto.CloneOf(c.composite)}, Resources: map[string]*fnv1.Resource{}},
 		RequiredResources: map[string]*fnv1.Resources{},
 	}
 	for n, o := range c.observed {
-		req.Observed.Resources[n] = &fnv1.Resource{Resource: clone(o)}
+		req.Observed.Resources[n] = &fnv1.Resource{Resource: proto.CloneOf(o)}
 	}
 	for key, s := range wants.GetResources() {
 		req.RequiredResources[key] = c.find(s)
@@ -172,33 +172,11 @@ func (c *cluster) callOnce(t *testing.T, fn fnv1.FunctionRunnerServiceServer, wa
 	return rsp
 }
 
-func cloneState(s *fnv1.State) *fnv1.State {
-	if s == nil {
-		return nil
-	}
-	c, ok := proto.Clone(s).(*fnv1.State)
-	if !ok {
-		return nil
-	}
-	return c
-}
-
-func clone(s *structpb.Struct) *structpb.Struct {
-	if s == nil {
-		return nil
-	}
-	c, ok := proto.Clone(s).(*structpb.Struct)
-	if !ok {
-		return nil
-	}
-	return c
-}
-
 func (c *cluster) find(s *fnv1.ResourceSelector) *fnv1.Resources {
 	out := &fnv1.Resources{}
 	for _, o := range c.objects {
 		if matches(s, o) {
-			out.Items = append(out.Items, &fnv1.Resource{Resource: clone(o)})
+			out.Items = append(out.Items, &fnv1.Resource{Resource: proto.CloneOf(o)})
 		}
 	}
 	return out

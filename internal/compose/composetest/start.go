@@ -195,7 +195,7 @@ func (c *crossplane) compose(rsp *fnv1.RunFunctionResponse) {
 	maps.DeleteFunc(c.world.observed, func(name string, _ *structpb.Struct) bool { return wanted[name] == nil })
 	for name, r := range wanted {
 		if c.world.observed[name] == nil {
-			c.world.observed[name] = clone(r.GetResource())
+			c.world.observed[name] = proto.CloneOf(r.GetResource())
 		}
 	}
 }
@@ -234,7 +234,7 @@ func (c *crossplane) apply(seen *structpb.Struct, rsp *fnv1.RunFunctionResponse)
 
 // update the conditions that a function and Crossplane set.
 func (c *crossplane) update(rsp *fnv1.RunFunctionResponse) string {
-	next := clone(c.world.composite)
+	next := proto.CloneOf(c.world.composite)
 	conditions := conditionsOf(next)
 	set := conditionsOf(withConditions(next, rsp.GetConditions()))
 	set["Synced"] = map[string]any{"type": "Synced", "status": "True", "references": strings.Join(c.refs, ",")}
