@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	apiversion "k8s.io/apimachinery/pkg/version"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
@@ -38,20 +39,14 @@ func (c *contact) answered() {
 
 // keep asking until ctx ends.
 func (c *contact) keep(ctx context.Context) error {
-	t := time.NewTicker(contactInterval)
-	defer t.Stop()
-	for {
+	wait.UntilWithContext(ctx, func(context.Context) {
 		if _, err := c.ask(); err != nil {
 			c.log.Info("Cannot reach the Kubernetes API; what is known stays in use", "error", err)
-		} else {
-			c.answered()
+			return
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-t.C:
-		}
-	}
+		c.answered()
+	}, contactInterval)
+	return nil
 }
 
 // Silence is how long the API server has not answered. What is within one interval

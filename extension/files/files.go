@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -79,18 +80,12 @@ func (s *Source) Start(ctx context.Context) error {
 		return err
 	}
 	close(s.synced)
-	t := time.NewTicker(interval)
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-t.C:
-		}
+	wait.UntilWithContext(ctx, func(context.Context) {
 		if err := s.read(); err != nil {
 			s.log.Info("Cannot read files", "error", err)
 		}
-	}
+	}, interval)
+	return nil
 }
 
 // read the folder if it looks different from last time.

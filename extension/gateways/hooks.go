@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -35,16 +36,8 @@ func (c *Controller) CountHooks(ctx context.Context) error {
 	case <-c.ready:
 	}
 	told := tally{}
-	t := time.NewTicker(hooksInterval)
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-t.C:
-		}
-		c.countHooks(ctx, told)
-	}
+	wait.UntilWithContext(ctx, func(ctx context.Context) { c.countHooks(ctx, told) }, hooksInterval)
+	return nil
 }
 
 // countHooks that were asked since they were told.
