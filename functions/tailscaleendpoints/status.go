@@ -129,7 +129,9 @@ func (g *group) endpoint(i int32) gatewayv1alpha1.EndpointStatus {
 		return e
 	}
 	e.TailscaleIP, e.Message = address(m), m.Message
-	if m.Ready {
+	// One that the provider can do nothing with serves as it did: Tailscale's API may
+	// not answer. The message tells of it.
+	if m.Ready || m.Failed && m.Online {
 		e.HealthStatus = healthy
 		e.PodIP, e.Ports = podAddress(m)
 		e.SickTargets = g.sickTargets(e.PodIP)

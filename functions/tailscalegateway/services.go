@@ -292,9 +292,13 @@ func (v *service) ready() bool {
 	return v.observed != nil && v.observed.Status.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue
 }
 
-// hosted tells whether a proxy hosts the service.
+// hosted tells whether a proxy hosts the service. It does no less while the provider can
+// do nothing with the service, such as when Tailscale's API does not answer.
 func (v *service) hosted() bool {
-	return v.ready() && v.observed.Status.GetCondition(meta.TypeAdvertised).Status == corev1.ConditionTrue
+	if v.observed == nil || v.observed.Status.GetCondition(meta.TypeAdvertised).Status != corev1.ConditionTrue {
+		return false
+	}
+	return v.ready() || v.observed.Status.GetCondition(meta.TypeVIPServiceReady).Reason == meta.ReasonCannotReconcile
 }
 
 // settled tells whether nothing is to come any more. What is behind routes may be down;

@@ -178,6 +178,7 @@ func nameserversOf(t *testing.T, domain string) []string {
 func outlivesProxyByHostname(t *testing.T) {
 	pod := strings.TrimSpace(kubectl(t, "get", "pods", "-n", namespace, "-l", "gateway.tailscale.com/endpoints="+named+"-quickstart", "-o=name"))
 	kubectl(t, "delete", pod, "-n", namespace, "--timeout=3m")
+	kubectl(t, "wait", pod, "-n", namespace, "--for=create", "--timeout=1m")
 	kubectl(t, "wait", pod, "-n", namespace, "--for=condition=Ready", "--timeout=3m")
 	took := answeredAt(t, "http://app."+namedDomain+"/", "web", patience)
 	t.Logf("it answers %s after the proxy is back", took.Round(100*time.Millisecond))

@@ -158,6 +158,8 @@ func outlivesFailingAPI(t *testing.T) {
 				return ""
 			})
 			t.Logf("told after %s: %s", took.Round(100*time.Millisecond), messageOf(t, partner))
+			// What cannot be done with a service is told, and who hosts it as before.
+			conditionOf(t, "tailscalegateways", both, "ServicesReady", "False", "ServiceError", patience)
 			over := time.NewTimer(*outage)
 			defer over.Stop()
 			for lasts := true; lasts && !t.Failed(); {
@@ -185,6 +187,9 @@ func outlives(t *testing.T, before []string) {
 	t.Helper()
 	if said := messageOf(t, home); said != "" {
 		t.Errorf("something is said of the other tailnet, too: %s", said)
+	}
+	if got := conditionNow(t, namespace, "tailscalegateways", both, "GatewayVIPReady"); !strings.HasPrefix(got, "True/") {
+		t.Errorf("GatewayVIPReady is %s", got)
 	}
 	for _, host := range []string{"greeter.tailscale.local", "greeter.partner.tailscale.local"} {
 		if missing := greets(t, both, host, "/"); missing != "" {
