@@ -105,11 +105,34 @@ func (c *tailnetCurlCmd) Run(r runtime) error {
 
 // getFlags are what all commands have that get a URL.
 type getFlags struct {
+	serverFlags
+
 	Header  []string      `sep:"none" help:"Header to send, as NAME: VALUE. May be given more than once."`
 	Headers bool          `short:"i" help:"Print status and headers too, and the serial number of the certificate."`
-	Host    string        `short:"H" help:"Name to ask for, in the Host header and in TLS, instead of the URL's."`
-	CACert  string        `name:"cacert" help:"File of the certificates to trust, instead of this machine's." type:"existingfile"`
 	Timeout time.Duration `default:"30s" help:"How long to wait for the answer. The first connection over the tailnet takes some seconds to find its way."`
+}
+
+// serverFlags tell who is to answer.
+type serverFlags struct {
+	Host   string `short:"H" help:"Name to ask for, in the Host header and in TLS, instead of the URL's."`
+	CACert string `name:"cacert" help:"File of the certificates to trust, instead of this machine's." type:"existingfile"`
+}
+
+// tls tells whom to trust.
+func (c *serverFlags) tls() (*tls.Config, error) {
+	out := &tls.Config{ServerName: c.Host, MinVersion: tls.VersionTLS12}
+	if c.CACert == "" {
+		return out, nil
+	}
+	pem, err := os.ReadFile(c.CACert)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot read certificates to trust")
+	}
+	out.RootCAs = x509.NewCertPool()
+	if !out.RootCAs.AppendCertsFromPEM(pem) {
+		return nil, errors.Errorf("no certificate in %q", c.CACert)
+	}
+	return out, nil
 }
 
 // get prints what the URL answers, which may be that it is elsewhere. A status of 400 and
@@ -128,17 +151,8 @@ func (c *getFlags) get(r runtime, url string, t *http.Transport) error {
 		// As it is written, for servers differ in what they make of it.
 		req.Header[name] = append(req.Header[name], strings.TrimSpace(value))
 	}
-	t.TLSClientConfig = &tls.Config{ServerName: c.Host, MinVersion: tls.VersionTLS12}
-	if c.CACert != "" {
-		pem, err := os.ReadFile(c.CACert)
-		if err != nil {
-			return errors.Wrap(err, "cannot read certificates to trust")
-		}
-		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(pem) {
-			return errors.Errorf("no certificate in %q", c.CACert)
-		}
-		t.TLSClientConfig.RootCAs = pool
+	if t.TLSClientConfig, err = c.tls(); err != nil {
+		return err
 	}
 	h := &http.Client{Transport: t, Timeout: c.Timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	rsp, err := h.Do(req)

@@ -21,6 +21,8 @@ import (
 )
 
 type loadCmd struct {
+	serverFlags
+
 	URL            string        `arg:"" help:"URL to get again and again."`
 	From           string        `default:"tailnet" enum:"tailnet,cluster" help:"Who asks: the tailnet's client, or the cluster's node, which finds Services by name."`
 	First          bool          `xor:"end" help:"End with the first answer."`
@@ -35,7 +37,11 @@ type loadCmd struct {
 
 // Run prints a report as JSON, also when it is interrupted.
 func (c *loadCmd) Run(r runtime) error {
-	o := load.Options{URL: c.URL, Workers: c.Workers, Rate: c.Rate, NewConnections: c.NewConnections, Timeout: c.Timeout}
+	trust, err := c.tls()
+	if err != nil {
+		return err
+	}
+	o := load.Options{URL: c.URL, Host: c.Host, TLS: trust, Workers: c.Workers, Rate: c.Rate, NewConnections: c.NewConnections, Timeout: c.Timeout}
 	switch c.From {
 	case "cluster":
 		p, err := planned(r)

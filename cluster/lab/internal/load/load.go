@@ -8,6 +8,7 @@ package load
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
@@ -21,6 +22,12 @@ import (
 // Options of a run.
 type Options struct {
 	URL string
+
+	// Host to ask for. Empty means the URL's.
+	Host string
+
+	// TLS tells whom to trust. Nil is whom this machine trusts.
+	TLS *tls.Config
 
 	// Dial makes a connection.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -142,7 +149,7 @@ type answer struct {
 
 func (o Options) client() *http.Client {
 	return &http.Client{
-		Transport: &http.Transport{DialContext: o.Dial, MaxIdleConnsPerHost: 1},
+		Transport: &http.Transport{DialContext: o.Dial, TLSClientConfig: o.TLS, MaxIdleConnsPerHost: 1},
 		Timeout:   cmp.Or(o.Timeout, 10*time.Second),
 	}
 }
@@ -182,16 +189,17 @@ func (o Options) ask(ctx context.Context, c *http.Client) answer {
 		c, end = o.closing()
 		defer end()
 	}
-	err := get(context.WithoutCancel(ctx), c, o.URL)
+	err := o.get(context.WithoutCancel(ctx), c)
 	now := time.Now()
 	return answer{at: now, took: now.Sub(began), err: err}
 }
 
-func get(ctx context.Context, c *http.Client, url string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+func (o Options) get(ctx context.Context, c *http.Client) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, o.URL, nil)
 	if err != nil {
 		return errors.Wrap(err, "cannot make a request")
 	}
+	req.Host = o.Host // Empty is the URL's.
 	rsp, err := c.Do(req)
 	if err != nil {
 		return errors.Wrap(err, "cannot get")

@@ -5,6 +5,10 @@ package load
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -64,6 +68,36 @@ func TestFirst(t *testing.T) {
 	cancel()
 	if _, err := First(ctx, o, time.Millisecond); err == nil {
 		t.Error("First(...): want an error when there is no answer")
+	}
+}
+
+// Only whom the options trust is asked, and for their host.
+func TestTrusts(t *testing.T) {
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Host != "web.example.com" {
+			http.Error(w, "not here", http.StatusNotFound)
+		}
+	}))
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	roots := x509.NewCertPool()
+	roots.AddCert(s.Certificate())
+	o := Options{URL: s.URL, Dial: (&net.Dialer{}).DialContext, Host: "web.example.com", TLS: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
+	if _, err := First(ctx, o, time.Millisecond); err != nil {
+		t.Errorf("First(...): %v", err)
+	}
+	stranger := o
+	stranger.TLS = nil
+	if _, err := First(ctx, stranger, time.Millisecond); err == nil {
+		t.Error("First(...): want an error for a certificate that nobody trusts")
+	}
+	other := o
+	other.Host = ""
+	if _, err := First(ctx, other, time.Millisecond); err == nil {
+		t.Error("First(...): want an error for another host")
 	}
 }
 
