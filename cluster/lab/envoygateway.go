@@ -5,12 +5,7 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
-	"strings"
 	"time"
-
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/images"
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/tools"
@@ -47,17 +42,17 @@ func (c *envoyGatewayCmd) Run(r runtime) error {
 	for _, f := range c.Values {
 		args = append(args, "--values", f)
 	}
-	if err := c.quiet(r, "", "helm", args...); err != nil {
+	if err := quiet(r, "", "helm", args...); err != nil {
 		return err
 	}
 	fmt.Printf("%s runs in namespace %s\n", images.EnvoyGatewayName(), c.Namespace)
 	if c.Release != "eg" {
 		return nil
 	}
-	if err := c.quiet(r, gatewayClass, "kubectl", "apply", "--server-side", "-f", "-"); err != nil {
+	if err := quiet(r, gatewayClass, "kubectl", "apply", "--server-side", "-f", "-"); err != nil {
 		return err
 	}
-	if err := c.quiet(r, "", "kubectl", "wait", "gatewayclass/envoy", "--for=condition=Accepted", "--timeout="+c.Timeout.String()); err != nil {
+	if err := quiet(r, "", "kubectl", "wait", "gatewayclass/envoy", "--for=condition=Accepted", "--timeout="+c.Timeout.String()); err != nil {
 		return err
 	}
 	fmt.Println("Gateways have gatewayClassName: envoy")
@@ -87,17 +82,4 @@ func (c *envoyGatewayCmd) prepare(r runtime) (string, error) {
 		return "", err
 	}
 	return chart(r, tools.EnvoyGateway)
-}
-
-// quiet runs a program on the cluster and shows what it said only if it failed.
-func (c *envoyGatewayCmd) quiet(r runtime, stdin, name string, args ...string) error {
-	path, err := program(r, name)
-	if err != nil {
-		return err
-	}
-	cmd := exec.CommandContext(r, path, args...)
-	cmd.Stdin = strings.NewReader(stdin)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+r.paths.Kubeconfig(r.cluster))
-	out, err := cmd.CombinedOutput()
-	return errors.Wrapf(err, "cannot run %s %s: %s", name, args[0], strings.TrimSpace(string(out)))
 }

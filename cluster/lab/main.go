@@ -56,6 +56,7 @@ type cli struct {
 	Load          loadCmd          `cmd:"" help:"Ask a URL again and again, from the tailnet or from the cluster, and print how that went as JSON."`
 	Operator      operatorCmd      `cmd:"" help:"Build Tailscale's own operator, push it to the lab's registry, and print where its images and manifests are."`
 	EnvoyGateway  envoyGatewayCmd  `cmd:"" help:"Install Envoy Gateway, or upgrade it: build it, get Envoy, push both, and run Helm. Gateways of the class 'envoy' work after it."`
+	CertManager   certManagerCmd   `cmd:"" help:"Install cert-manager, or upgrade it: build it, push it, and run it in namespace cert-manager. Issuers of the kinds CA and SelfSigned work after it."`
 	GatewayAPI    gatewayAPICmd    `cmd:"" name:"gateway-api" help:"Build Gateway API's conformance tests, which 'bin conformance.test' finds, and push the images of their backends."`
 	Exec          execCmd          `cmd:"" help:"Run a program in the network of the cluster's node: lab exec curl http://10.96.0.10/."`
 	LoadImage     loadImageCmd     `cmd:"" help:"Push an image archive to the lab's registry, under the name that pods use for it."`

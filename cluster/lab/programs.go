@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
@@ -44,6 +45,19 @@ func pass(r runtime, name string, args []string) error {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+cfg)
 	return cmd.Run() //nolint:wrapcheck // main passes its exit code on.
+}
+
+// quiet runs a program on the cluster and shows what it said only if it failed.
+func quiet(r runtime, stdin, name string, args ...string) error {
+	path, err := program(r, name)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(r, path, args...)
+	cmd.Stdin = strings.NewReader(stdin)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+r.paths.Kubeconfig(r.cluster))
+	out, err := cmd.CombinedOutput()
+	return errors.Wrapf(err, "cannot run %s %s: %s", name, args[0], strings.TrimSpace(string(out)))
 }
 
 type kubectlCmd struct {

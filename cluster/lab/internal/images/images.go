@@ -158,6 +158,15 @@ func EnvoyGateway(bin map[string]string) (control, proxy Image, err error) {
 	return control, proxy, nil
 }
 
+// CertManager returns the image of cert-manager's controller.
+func CertManager(bin map[string]string) Image {
+	return Image{
+		Name:   "quay.io/jetstack/cert-manager-controller:" + version(tools.CertManager),
+		Files:  map[string]string{"/usr/local/bin/cert-manager": bin[tools.CertManager], Bundle: Bundle},
+		Config: v1.Config{Entrypoint: []string{"/usr/local/bin/cert-manager"}, User: nonRoot + ":" + nonRoot, Env: []string{searchPath}},
+	}
+}
+
 // Conformance returns the images that the manifests of Gateway API's conformance
 // tests name. All their tags are of one program: the tests' own version of it.
 func Conformance(bin map[string]string) []Image {

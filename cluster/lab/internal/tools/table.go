@@ -52,6 +52,8 @@ const (
 	Envoy        = "envoy"
 	// GatewayAPI is Gateway API's own conformance tests.
 	GatewayAPI = "gateway-api"
+	// CertManager issues certificates.
+	CertManager = "cert-manager"
 )
 
 const (
@@ -69,6 +71,9 @@ const (
 	envoyVersion        = "v1.39.1"
 	// Its chart brings the CRDs of this version: tests of another would refuse them.
 	gatewayAPIVersion = "v1.6.1"
+	// Since v1.12 its commands are modules with replace directives, which no module proxy
+	// serves: the command is our own, of its packages.
+	certManagerVersion = "v1.21.2"
 )
 
 // Table returns all tools in the order in which the lab needs them.
@@ -158,6 +163,11 @@ func Table() []Tool {
 				{Name: "echo-basic", Package: "sigs.k8s.io/gateway-api/conformance/echo-basic"},
 				{Name: "conformance.test", Package: "sigs.k8s.io/gateway-api/conformance"},
 			},
+		},
+		{
+			Name: CertManager, Version: certManagerVersion, Module: "github.com/cert-manager/cert-manager", Optional: true,
+			LDFlags: "-X github.com/cert-manager/cert-manager/pkg/util.AppVersion=" + certManagerVersion,
+			Outputs: []Output{{Name: "cert-manager", Package: "."}},
 		},
 	}
 }
