@@ -6,6 +6,8 @@
 package render
 
 import (
+	"encoding/json"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -54,7 +56,8 @@ func flavours(t *testing.T) []*flavour {
 	var out []*flavour
 	others := append(glob(t, filepath.Join(root, "functions", "*", "package", "input")),
 		filepath.Join(module(t, "sigs.k8s.io/gateway-api"), "config", "crd", "standard"),
-		filepath.Join(module(t, "github.com/envoyproxy/gateway"), "charts", "gateway-helm", "charts", "crds", "crds", "generated"))
+		filepath.Join(module(t, "github.com/envoyproxy/gateway"), "charts", "gateway-helm", "charts", "crds", "crds", "generated"),
+		filepath.Join(certManager(t), "deploy", "crds"))
 	for _, d := range dirs {
 		f := &flavour{name: filepath.Base(d), extensions: []string{filepath.Join(d, "xrds"), filepath.Join(root, "package", "provider", "crds")}}
 		f.extensions = append(f.extensions, others...)
@@ -78,6 +81,23 @@ func module(t *testing.T, path string) string {
 		t.Fatalf("cannot find module %s: %v", path, err)
 	}
 	return strings.TrimSpace(string(out))
+}
+
+// certManager is the folder of its module, which ours does not require.
+func certManager(t *testing.T) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", "github.com/cert-manager/cert-manager")
+	cmd.Dir = filepath.Join(root, "cluster", "tools", "cert-manager")
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("cannot download cert-manager's module: %v", err)
+	}
+	m := struct{ Dir string }{}
+	if err := json.Unmarshal(out, &m); err != nil {
+		t.Fatalf("cannot parse where cert-manager's module is: %v", err)
+	}
+	return m.Dir
 }
 
 // with the definitions and compositions among an example's own files.
