@@ -51,11 +51,7 @@ func presentsCertificate(t *testing.T) {
 	tailnetOne.serveAt(t, bookkeeper, "svc:"+ledger, "443", demandsCertificate(t, serverCert, serverKey, cert))
 	apply(t, fmt.Sprintf(ledgerEgress, ledger+"."+fromLab(t, "TAILNET_DOMAIN")))
 	kubectl(t, "create", "configmap", "ledger-ca", "-n", namespace, "--from-file=ca.crt="+serverCert)
-	example := strings.NewReplacer(
-		"{name: ledger, port: 443}", "{kind: TailscaleEndpoints, name: ledger, port: 443}",
-		"kind: TailscaleServices, name: ledger", "kind: TailscaleEndpoints, name: ledger",
-	).Replace(readFile(t, ledgerExample))
-	apply(t, example)
+	apply(t, ledgerByEgress(t))
 	conditionOf(t, "tailscaleendpoints", ledger, "EgressReady", "True", "AllTargetsReady", patience)
 	address := addressOfGateway(t, "web")
 	says := func(what, want string) {
@@ -96,8 +92,17 @@ func presentsCertificate(t *testing.T) {
 	leavesNothing(t, ledger)
 }
 
-// demandsCertificate serves whoever shows the client's certificate, behind all clients of
-// the lab, until the test ends. It returns where.
+// ledgerByEgress is the example with the ledger in the tailnet.
+func ledgerByEgress(t *testing.T) string {
+	t.Helper()
+	return strings.NewReplacer(
+		"{name: ledger, port: 443}", "{kind: TailscaleEndpoints, name: ledger, port: 443}",
+		"kind: TailscaleServices, name: ledger", "kind: TailscaleEndpoints, name: ledger",
+	).Replace(readFile(t, ledgerExample))
+}
+
+// demandsCertificate serves whoever shows the client's certificate, or one of its
+// authority, behind all clients of the lab, until the test ends. It returns where.
 func demandsCertificate(t *testing.T, cert, key, client string) string {
 	t.Helper()
 	pair, err := tls.LoadX509KeyPair(cert, key)
@@ -113,7 +118,8 @@ func demandsCertificate(t *testing.T, cert, key, client string) string {
 		ReadHeaderTimeout: 10 * time.Second,
 		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: clients, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12},
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			fmt.Fprint(w, "client ", r.TLS.PeerCertificates[0].Subject.CommonName)
+			c := r.TLS.PeerCertificates[0]
+			fmt.Fprintf(w, "client %s by certificate %x", c.Subject.CommonName, c.SerialNumber)
 		}),
 	}
 	// Each request shows a certificate anew.

@@ -52,7 +52,13 @@ var serial = regexp.MustCompile(`(?m)^Certificate-Serial: (\S+)$`)
 // what is answered, with the certificate's serial number.
 func trusted(t *testing.T, u string) (body, number string, err error) {
 	t.Helper()
-	out, err := labOutput(t, "tailnet-curl", "--timeout=5s", "-i", "--cacert="+fromLab(t, "ACME_ROOT"), u)
+	return trustedBy(t, fromLab(t, "ACME_ROOT"), u)
+}
+
+// trustedBy asks as trusted does, with the certificates in the file as roots.
+func trustedBy(t *testing.T, roots, u string) (body, number string, err error) {
+	t.Helper()
+	out, err := labOutput(t, "tailnet-curl", "--timeout=5s", "-i", "--cacert="+roots, u)
 	if err != nil {
 		return "", "", fmt.Errorf("%w: %s", err, out)
 	}

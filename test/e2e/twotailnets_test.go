@@ -41,6 +41,7 @@ const (
 func TestTwoTailnets(t *testing.T) {
 	labRun(t, "up", "--install", "--tailnets=2")
 	demo(t)
+	labRun(t, "cert-manager")
 	setsBudget(t, budgetOfDocs)
 	apply(t, fmt.Sprintf(prober, namespace, "prober"))
 	kubectl(t, "wait", "pod/prober", "-n", namespace, "--for=condition=Ready", "--timeout=60s")
@@ -56,6 +57,7 @@ func TestTwoTailnets(t *testing.T) {
 			{"ResolvesHostnames", resolvesHostnames},
 			{"JudgesDevices", judgesDevices},
 			{"PresentsCertificate", presentsCertificate},
+			{"IssuesCertificates", issuesCertificates},
 			{"KnowsWhoAsks", knowsWhoAsks},
 			{"HasOwnExtension", hasOwnExtension},
 			{"SharesEachKind", sharesEachKind},
