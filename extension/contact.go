@@ -39,7 +39,7 @@ func (c *contact) answered() {
 
 // keep asking until ctx ends.
 func (c *contact) keep(ctx context.Context) error {
-	wait.UntilWithContext(ctx, func(context.Context) {
+	wait.NonSlidingUntilWithContext(ctx, func(context.Context) {
 		if _, err := c.ask(); err != nil {
 			c.log.Info("Cannot reach the Kubernetes API; what is known stays in use", "error", err)
 			return
