@@ -132,7 +132,7 @@ func theirs(change ...func(*tailscale.Device)) *tailscale.Device {
 
 func object(change ...func(*v1alpha1.Device)) *v1alpha1.Device {
 	m := &v1alpha1.Device{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "printer", UID: "1", CreationTimestamp: metav1.NewTime(now)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "printer", UID: "1", ResourceVersion: "1", CreationTimestamp: metav1.NewTime(now)},
 		Spec:       v1alpha1.DeviceSpec{ForProvider: v1alpha1.DeviceParameters{NodeID: "n1CNTRL"}},
 	}
 	for _, f := range change {

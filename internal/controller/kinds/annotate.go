@@ -15,7 +15,8 @@ import (
 // Annotate writes an annotation of an object, or removes it if the value is empty,
 // unless it is so already. It is for what must be known before something is written
 // to Tailscale: the managed reconciler writes a status only afterwards. The object's
-// status is left as it is in memory.
+// status is left as it is in memory. Who has an old version of the object gets a
+// conflict: what a cache that lags behind says would undo the last record.
 func Annotate(ctx context.Context, kube client.Client, o client.Object, key, value string) error {
 	if o.GetAnnotations()[key] == value {
 		return nil
@@ -30,7 +31,7 @@ func Annotate(ctx context.Context, kube client.Client, o client.Object, key, val
 	} else {
 		xpmeta.AddAnnotations(c, map[string]string{key: value})
 	}
-	if err := kube.Patch(ctx, c, client.MergeFrom(o)); err != nil {
+	if err := kube.Patch(ctx, c, client.MergeFromWithOptions(o, client.MergeFromWithOptimisticLock{})); err != nil {
 		return errors.Wrapf(err, "cannot write annotation %s", key)
 	}
 	o.SetAnnotations(c.GetAnnotations())

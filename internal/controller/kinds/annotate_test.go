@@ -1,0 +1,61 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kinds
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+func TestAnnotate(t *testing.T) {
+	const key = "example.org/record"
+	cases := map[string]struct {
+		reason   string
+		stale    bool
+		value    string
+		conflict bool
+		want     map[string]string
+	}{
+		"New":      {reason: "A record is written.", value: "b", want: map[string]string{key: "b"}},
+		"Same":     {reason: "What is so already is left.", value: "a", want: map[string]string{key: "a"}},
+		"None":     {reason: "An empty record is none.", want: map[string]string{}},
+		"Stale":    {reason: "Who does not know the last record does not undo it.", stale: true, value: "b", conflict: true, want: map[string]string{key: "since"}},
+		"StaleOut": {reason: "Nor remove it.", stale: true, conflict: true, want: map[string]string{key: "since"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "subject", Annotations: map[string]string{key: "a"}}}
+			kube := fake.NewClientBuilder().WithObjects(o).Build()
+			if err := kube.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+				t.Fatal(err)
+			}
+			if tc.stale {
+				newer := o.DeepCopy()
+				newer.Annotations[key] = "since"
+				if err := kube.Update(t.Context(), newer); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := Annotate(t.Context(), kube, o, key, tc.value); kerrors.IsConflict(err) != tc.conflict || err != nil && !tc.conflict {
+				t.Errorf("\n%s\nAnnotate(...): want a conflict: %t, got %v", tc.reason, tc.conflict, err)
+			}
+			got := &corev1.ConfigMap{}
+			if err := kube.Get(t.Context(), client.ObjectKeyFromObject(o), got); err != nil {
+				t.Fatal(err)
+			}
+			if got.Annotations == nil {
+				got.Annotations = map[string]string{}
+			}
+			if diff := cmp.Diff(tc.want, got.Annotations); diff != "" {
+				t.Errorf("\n%s\nAnnotations: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
