@@ -248,6 +248,10 @@ func networkMessage(err error) string {
 // keys matches every kind of secret that Tailscale hands out.
 var keys = regexp.MustCompile(`tskey-[A-Za-z0-9_-]+`)
 
+// OneLine makes what Tailscale says fit for a condition: one line, bounded, and without
+// keys.
+func OneLine(msg string) string { return scrub(msg) }
+
 // scrub makes a server's message fit for a condition: one line, bounded, and
 // without keys.
 func scrub(msg string) string {
