@@ -48,10 +48,11 @@ func Apply(ctx context.Context, api API, v View, self Self, want Want, a Action)
 	if a.Op == OpWait {
 		return Result{}, nil
 	}
-	current, err := Get(ctx, api, a.Name)
-	if _, taken := Refusal(err); taken && a.Op.deletes() {
-		current, err = nil, nil // A machine has the name: there is no such service.
+	look := Get
+	if a.Op.deletes() {
+		look = GetToDelete
 	}
+	current, err := look(ctx, api, a.Name)
 	if err != nil {
 		return Result{}, err
 	}
@@ -110,6 +111,16 @@ func Get(ctx context.Context, api API, name string) (*tailscale.Service, error) 
 		return nil, nameTaken(name, errors.Wrapf(err, "cannot get service %q", name))
 	}
 	return s, nil
+}
+
+// GetToDelete returns a service, or nil if there is none. A machine of the same name is
+// no service.
+func GetToDelete(ctx context.Context, api API, name string) (*tailscale.Service, error) {
+	s, err := Get(ctx, api, name)
+	if _, taken := Refusal(err); taken {
+		return nil, nil // None is an answer.
+	}
+	return s, err
 }
 
 // Put writes a service. The error is a *RefusalError if a machine of the tailnet has the

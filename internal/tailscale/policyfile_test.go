@@ -42,7 +42,8 @@ func TestEditPolicyFile(t *testing.T) {
 			if i%4 == 0 {
 				cl = other
 			}
-			errs <- cl.EditPolicyFile(t.Context(), appended("edit "+string(rune('a'+i))))
+			_, err := cl.EditPolicyFile(t.Context(), appended("edit "+string(rune('a'+i))))
+			errs <- err
 		})
 	}
 	wg.Wait()
@@ -65,7 +66,7 @@ func TestEditPolicyFileRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = c.EditPolicyFile(t.Context(), func(text string) (string, error) {
+	_, err = c.EditPolicyFile(t.Context(), func(text string) (string, error) {
 		i := strings.LastIndexByte(text, '}')
 		return text[:i] + `"tests": [{"src": "ann@example.com", "deny": ["tag:k8s:1"]}]}`, nil
 	})
@@ -84,7 +85,7 @@ func TestEditPolicyFileLostReply(t *testing.T) {
 	if err := r.SetFaults(tailnetsim.Fault{Method: "POST", Path: "/acl$", Count: 1, DropReply: true}); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.EditPolicyFile(t.Context(), appended("lost")); ClassOf(err) != ClassUnavailable {
+	if _, err := c.EditPolicyFile(t.Context(), appended("lost")); ClassOf(err) != ClassUnavailable {
 		t.Errorf("want an error of class Unavailable, got %v", err)
 	}
 	p, err := c.PolicyFile(t.Context(), time.Hour)

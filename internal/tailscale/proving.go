@@ -70,7 +70,8 @@ func (t *provingTransport) get(req *http.Request, list *url.URL) (int, error) {
 // listFor returns the list that has the object of a URL, or nil if there is none, or
 // if the URL is that of a list.
 func (t *provingTransport) listFor(u *url.URL) *url.URL {
-	path := strings.Split(strings.TrimPrefix(u.EscapedPath(), t.api.JoinPath("/api/v2").EscapedPath()+"/"), "/")
+	_, below, _ := strings.Cut(strings.TrimPrefix(u.EscapedPath(), t.api.EscapedPath()), "api/v2/")
+	path := strings.Split(below, "/")
 	kind := ""
 	switch {
 	case path[0] == "device":

@@ -49,7 +49,7 @@ func TestAnswersWithoutJSON(t *testing.T) {
 		want   Class
 		text   string
 	}{
-		"HTML404":   {reason: "A page that says 404 is a 404.", status: 404, body: "<html>nginx</html>", want: ClassNotFound, text: "Not Found"},
+		"HTML404":   {reason: "A server that has nothing at all says nothing about an object.", status: 404, body: "<html>nginx</html>", want: ClassUnavailable, text: "reaches nothing"},
 		"HTML413":   {reason: "A page that says 413 is a refusal.", status: 413, body: "too large", want: ClassInvalid, text: "413"},
 		"Empty403":  {reason: "A refusal without a word names its scope.", status: 403, want: ClassForbidden, text: `"services"`},
 		"HTML502":   {reason: "A proxy's page is no answer of the API.", status: 502, body: "<html>", want: ClassUnavailable, text: "Bad Gateway"},

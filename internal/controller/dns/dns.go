@@ -115,8 +115,14 @@ func (e *external) put(ctx context.Context, mg *v1alpha1.DNS) error {
 		e.record.Event(mg, event.Normal(reasonAdopting, "Taking over "+strings.Join(p.adopted, ", ")+" as adoptionPolicy says"))
 	}
 	err = e.carryOut(ctx, mg, p)
-	if errors.Is(err, errMagicDNS) {
+	if errors.Is(err, errMagicDNS) && asksForMagicDNS(mg) {
 		mg.SetConditions(claims.NotReady(meta.ReasonMagicDNSRefused, errMagicDNS.Error()))
+		return err
+	}
+	if errors.Is(err, errMagicDNS) {
+		// It was on before the last nameserver went, and nobody asks for it.
+		e.record.Event(mg, event.Warning(reasonMagicDNSRefused, err))
+		err = nil
 	}
 	if err != nil {
 		return err
@@ -249,6 +255,12 @@ func (e *external) carryOut(ctx context.Context, mg *v1alpha1.DNS, p plan) error
 		}
 	}
 	return nil
+}
+
+// asksForMagicDNS reports whether the object itself wants MagicDNS to be on.
+func asksForMagicDNS(mg *v1alpha1.DNS) bool {
+	want, ok := wantedParts(mg.Spec.ForProvider)[partMagicDNS]
+	return ok && isOn(want)
 }
 
 // errMagicDNS says that Tailscale refused to change MagicDNS. It needs a nameserver for

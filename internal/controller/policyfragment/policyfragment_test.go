@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
 	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -76,7 +77,9 @@ func start(t *testing.T, policy string) tailnet {
 	return tailnet{Running: r, client: c}
 }
 
-func (n tailnet) external() *external { return &external{api: n.client, clusterID: "c1"} }
+func (n tailnet) external() *external {
+	return &external{api: n.client, clusterID: "c1", record: event.NewNopRecorder(), warned: &warned{}}
+}
 
 func (n tailnet) policy(t *testing.T) string {
 	t.Helper()
@@ -343,7 +346,7 @@ func TestExternalName(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A cluster that was given another id keeps its entries.
-	e := &external{api: n.client, clusterID: "c2"}
+	e := &external{api: n.client, clusterID: "c2", record: event.NewNopRecorder(), warned: &warned{}}
 	if o, err := e.Observe(t.Context(), first); err != nil || !o.ResourceExists || !o.ResourceUpToDate {
 		t.Errorf("Observe(...): %+v, %v", o, err)
 	}

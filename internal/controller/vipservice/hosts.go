@@ -172,7 +172,7 @@ func (e *external) observeHosts(ctx context.Context, mg *v1alpha1.VIPService) er
 	if e.preapprove, err = e.toPreapprove(ctx, mg, mg.GetUID(), name, cl.unlisted(hosts), devices); err != nil {
 		return err
 	}
-	observeTags(mg, cl, hosts, devices)
+	observeTags(mg, cl, devices)
 	if len(e.approve) == 0 && len(e.preapprove) == 0 && len(e.approveOwn) == 0 && mg.GetCondition(meta.TypeApproved).Status == corev1.ConditionFalse {
 		mg.SetConditions(xpv2.Condition{Type: meta.TypeApproved, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now(), Reason: meta.ReasonHostsApproved})
 	}

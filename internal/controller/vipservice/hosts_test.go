@@ -26,9 +26,9 @@ func TestApproval(t *testing.T) {
 	f := &fakeAPI{
 		services: map[string]tailscale.Service{"svc:web": service()},
 		hosts: []tailscale.Host{
-			{NodeID: "n2", Configured: true, Approval: "not-approved"},
-			{NodeID: "n1", Configured: true, Approval: "approved:auto"},
-			{NodeID: "n3", Configured: true, Approval: "not-approved"},
+			{NodeID: "n2", State: tailscale.HostReady, Approval: "not-approved"},
+			{NodeID: "n1", State: tailscale.HostReady, Approval: "approved:auto"},
+			{NodeID: "n3", State: tailscale.HostReady, Approval: "not-approved"},
 		},
 		devices: []tailscale.Device{
 			{NodeID: "n1", Name: "a.tail1234.ts.net", Tags: []string{"tag:k8s"}, ConnectedToControl: true},
@@ -49,9 +49,9 @@ func TestApproval(t *testing.T) {
 		t.Errorf("Update(...): only hosts with a host tag are approved: -want, +got:\n%s", diff)
 	}
 	want := []v1alpha1.ServiceHost{
-		{NodeID: "n1", Name: "a.tail1234.ts.net", Local: true, Online: true, Configured: true, Approval: "approved:auto"},
-		{NodeID: "n2", Name: "b.tail1234.ts.net", Online: true, Configured: true, Approval: "approved:manual"},
-		{NodeID: "n3", Name: "c.tail1234.ts.net", Configured: true, Approval: "not-approved"},
+		{NodeID: "n1", Name: "a.tail1234.ts.net", Local: true, Online: true, Configured: true, State: tailscale.HostReady, Approval: "approved:auto"},
+		{NodeID: "n2", Name: "b.tail1234.ts.net", Online: true, Configured: true, State: tailscale.HostReady, Approval: "approved:manual"},
+		{NodeID: "n3", Name: "c.tail1234.ts.net", Configured: true, State: tailscale.HostReady, Approval: "not-approved"},
 	}
 	if diff := cmp.Diff(want, mg.Status.AtProvider.Hosts); diff != "" {
 		t.Errorf("hosts: -want, +got:\n%s", diff)
@@ -71,7 +71,7 @@ func TestApproval(t *testing.T) {
 func TestApprovalForbidden(t *testing.T) {
 	f := &fakeAPI{
 		services: map[string]tailscale.Service{"svc:web": service()},
-		hosts:    []tailscale.Host{{NodeID: "n1", Configured: true, Approval: "not-approved"}},
+		hosts:    []tailscale.Host{{NodeID: "n1", State: tailscale.HostReady, Approval: "not-approved"}},
 		devices:  []tailscale.Device{{NodeID: "n1", Tags: []string{"tag:k8s"}, ConnectedToControl: true}},
 		forbid:   true,
 	}
@@ -101,7 +101,7 @@ func TestApprovalForbidden(t *testing.T) {
 func TestHostsAreAskedWhileUnsettled(t *testing.T) {
 	f := &fakeAPI{
 		services: map[string]tailscale.Service{"svc:web": service()},
-		hosts:    []tailscale.Host{{NodeID: "n1", Configured: true, Approval: "approved:auto"}},
+		hosts:    []tailscale.Host{{NodeID: "n1", State: tailscale.HostReady, Approval: "approved:auto"}},
 		devices:  []tailscale.Device{{NodeID: "n1", ConnectedToControl: true}},
 	}
 	mg := object()
@@ -167,7 +167,7 @@ func TestHostThatJustJoined(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := &fakeAPI{
 				services: map[string]tailscale.Service{"svc:web": service()},
-				hosts:    []tailscale.Host{{NodeID: "n1", Configured: true, Approval: "approved:auto"}},
+				hosts:    []tailscale.Host{{NodeID: "n1", State: tailscale.HostReady, Approval: "approved:auto"}},
 				devices:  []tailscale.Device{{NodeID: "other", ConnectedToControl: true}},
 				fresh:    tc.fresh,
 			}

@@ -44,13 +44,17 @@ func (f *ownAPI) Hosts(_ context.Context, service string) ([]tailscale.Host, err
 	f.asked = append(f.asked, service)
 	var out []tailscale.Host
 	for _, id := range f.waiting[service] {
-		h := tailscale.Host{NodeID: id, Configured: true, Approval: "not-approved"}
+		h := tailscale.Host{NodeID: id, State: tailscale.HostReady, Approval: "not-approved"}
 		if slices.Contains(f.approved, service+" "+id) {
 			h.Approval = approvedByUs
 		}
 		out = append(out, h)
 	}
 	return out, nil
+}
+
+func (f *ownAPI) HostApproval(_ context.Context, service, id string) (tailscale.HostApproval, error) {
+	return tailscale.HostApproval{Approved: slices.Contains(f.approved, service+" "+id)}, nil
 }
 
 func (f *ownAPI) ApproveHost(_ context.Context, service, id string) (bool, error) {
@@ -107,9 +111,10 @@ func TestOwnHosts(t *testing.T) {
 			reason: "Who is accepted is not asked for.",
 			mg:     shareObject(), view: record, claims: claims{"n1": {Advertised: true, Accepted: true}},
 		},
-		"Withdrawn": {
-			reason: "Who offers nothing is not asked for.",
+		"NotYet": {
+			reason: "A machine that does not advertise yet is approved without a question for the hosts.",
 			mg:     shareObject(), view: record, claims: claims{"n1": {}},
+			approved: []string{ownName + " n1"},
 		},
 		"NoRecord": {
 			reason: "A service that is not there yet has no hosts.",
@@ -190,7 +195,7 @@ func TestOwnHostsAreAskedWhileUnsettled(t *testing.T) {
 func TestOwnApprovalForbidden(t *testing.T) {
 	f := &fakeAPI{
 		services: map[string]tailscale.Service{},
-		hosts:    []tailscale.Host{{NodeID: "n1", Configured: true, Approval: "not-approved"}},
+		hosts:    []tailscale.Host{{NodeID: "n1", State: tailscale.HostReady, Approval: "not-approved"}},
 		devices:  []tailscale.Device{{NodeID: "n1", Tags: []string{"tag:k8s"}, ConnectedToControl: true}},
 		forbid:   true,
 	}
@@ -216,7 +221,7 @@ func TestOwnApprovalForbidden(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The shared service's hosts are well: only its own has one that waits.
-	mg.Status.AtProvider.Hosts = []v1alpha1.ServiceHost{{NodeID: "n1", Name: "n1", Local: true, Online: true, Configured: true, Approval: approvedByUs}}
+	mg.Status.AtProvider.Hosts = []v1alpha1.ServiceHost{{NodeID: "n1", Name: "n1", Local: true, Online: true, Configured: true, State: tailscale.HostReady, Approval: approvedByUs}}
 	c.hosts.asked(mg.GetUID(), claims{"n1": {Advertised: true, Accepted: true}}, remembered(mg.Status.AtProvider.Hosts))
 	for range 3 {
 		e := connected()

@@ -101,7 +101,7 @@ func deviceName(devices []tailscale.Device, id string) string {
 // observeTags says which machines cannot host the service because they have none of
 // its tags. Whether Tailscale asks for a common tag is not documented (the Ansible
 // collection abn.tailscale says so), so a machine that control accepted is fine.
-func observeTags(mg *v1alpha1.VIPService, cl claims, hosts []tailscale.Host, devices []tailscale.Device) {
+func observeTags(mg *v1alpha1.VIPService, cl claims, devices []tailscale.Device) {
 	tags := mg.Spec.ForProvider.Tags
 	var differ []string
 	for _, d := range devices {

@@ -158,7 +158,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.VIPService) (manage
 // observeDeleted asks for the service itself: a list may be old. What is not ours
 // is not ours to delete.
 func (e *external) observeDeleted(ctx context.Context, mg *v1alpha1.VIPService) (managed.ExternalObservation, error) {
-	s, err := registry.Get(ctx, e.api, string(mg.Spec.ForProvider.Name))
+	s, err := registry.GetToDelete(ctx, e.api, string(mg.Spec.ForProvider.Name))
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
@@ -258,7 +258,7 @@ func (e *external) put(ctx context.Context, mg *v1alpha1.VIPService) error {
 func (e *external) Delete(ctx context.Context, mg *v1alpha1.VIPService) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
 	name := string(mg.Spec.ForProvider.Name)
-	s, err := registry.Get(ctx, e.api, name)
+	s, err := registry.GetToDelete(ctx, e.api, name)
 	if err != nil || s == nil {
 		return managed.ExternalDelete{}, err
 	}

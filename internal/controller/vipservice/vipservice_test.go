@@ -5,6 +5,7 @@ package vipservice
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -36,9 +37,13 @@ type fakeAPI struct {
 	services map[string]tailscale.Service
 	hosts    []tailscale.Host
 	devices  []tailscale.Device
-	fresh    []tailscale.Device // What a list of a stated age says, if it differs.
-	err      error
-	nameless bool // No device tells the tailnet's name.
+
+	taken         bool // A machine has every name.
+	autoApproved  bool
+	approvalCalls int
+	fresh         []tailscale.Device // What a list of a stated age says, if it differs.
+	err           error
+	nameless      bool // No device tells the tailnet's name.
 
 	freshLists int
 	forbid     bool // No host may be approved.
@@ -56,6 +61,9 @@ func (f *fakeAPI) ServicesAt(context.Context, time.Duration) ([]tailscale.Servic
 }
 
 func (f *fakeAPI) Service(_ context.Context, name string) (*tailscale.Service, error) {
+	if f.taken {
+		return nil, &tailscale.Error{Class: tailscale.ClassNameTaken, Status: 400, Message: "name exists but is not a service"}
+	}
 	s, ok := f.services[name]
 	if !ok {
 		return nil, &tailscale.Error{Class: tailscale.ClassNotFound}
@@ -84,6 +92,11 @@ func (f *fakeAPI) DeleteService(_ context.Context, name string) error {
 func (f *fakeAPI) Hosts(context.Context, string) ([]tailscale.Host, error) {
 	f.hostCalls++
 	return f.hosts, f.err
+}
+
+func (f *fakeAPI) HostApproval(_ context.Context, _, id string) (tailscale.HostApproval, error) {
+	f.approvalCalls++
+	return tailscale.HostApproval{Approved: slices.Contains(f.approved, id), AutoApproved: f.autoApproved}, f.err
 }
 
 func (f *fakeAPI) ApproveHost(_ context.Context, _, id string) (bool, error) {
@@ -164,6 +177,8 @@ func deleted(v *v1alpha1.VIPService) {
 	now := metav1.Now()
 	v.DeletionTimestamp = &now
 }
+
+func failed(v *v1alpha1.VIPService) { xpmeta.SetExternalCreateFailed(v, time.Now()) }
 
 func created(v *v1alpha1.VIPService) { xpmeta.SetExternalCreatePending(v, time.Now()) }
 

@@ -1,0 +1,199 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package vipservice
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/registry"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+func TestConfigured(t *testing.T) {
+	approved := "approved:manual"
+	cases := map[string]struct {
+		reason string
+		claim  claim
+		host   tailscale.Host
+		want   bool
+	}{
+		"Ready":       {reason: "The API's word is enough.", host: tailscale.Host{State: tailscale.HostReady, Approval: approved}, want: true},
+		"NotReady":    {reason: "So is it where nobody else knows.", host: tailscale.Host{State: "needs-configuration", Approval: approved}},
+		"Unknown":     {reason: "A machine of ours whose agent serves, and which control has accepted, serves.", claim: claim{Advertised: true, Accepted: true}, host: tailscale.Host{State: "whatever", Approval: approved}, want: true},
+		"OnlyTaken":   {reason: "That control has accepted it alone says nothing.", claim: claim{Accepted: true}, host: tailscale.Host{State: "whatever", Approval: approved}},
+		"NotApproved": {reason: "Nor does it without an approval.", claim: claim{Advertised: true, Accepted: true}, host: tailscale.Host{State: "whatever", Approval: "not-approved"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.host.NodeID = "n1"
+			if got := (claims{"n1": tc.claim}).configured(tc.host); got != tc.want {
+				t.Errorf("\n%s\nconfigured(...): want %t, got %t", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
+func TestPreapprove(t *testing.T) {
+	ours := claims{"n1": {}}
+	tagged := []tailscale.Device{{NodeID: "n1", Name: "proxy-0.tail1234.ts.net", Tags: []string{"tag:k8s"}, ConnectedToControl: true}}
+	no := false
+	cases := map[string]struct {
+		reason   string
+		mg       *v1alpha1.VIPService
+		claims   claims
+		devices  []tailscale.Device
+		auto     bool
+		forbid   bool
+		approved []string
+		asked    int
+	}{
+		"Machine": {
+			reason: "A machine of ours is approved before it advertises: it may wait for a certificate, whose domain waits for the approval.",
+			mg:     object(), claims: ours, devices: tagged, approved: []string{"n1"}, asked: 1,
+		},
+		"AutoApprover": {reason: "One that the policy file approves is left to it.", mg: object(), claims: ours, devices: tagged, auto: true, asked: 1},
+		"OtherTag": {
+			reason: "A device without a host tag is not approved, whatever an agent says.",
+			mg:     object(), claims: ours, devices: []tailscale.Device{{NodeID: "n1", Name: "laptop", Tags: []string{"tag:other"}, ConnectedToControl: true}},
+		},
+		"Accepted":      {reason: "One that control has accepted needs nothing.", mg: object(), claims: claims{"n1": {Accepted: true}}, devices: tagged},
+		"NoAutoApprove": {reason: "Nothing is approved without autoApprove.", mg: object(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.AutoApprove = &no }), claims: ours, devices: tagged},
+		"Refused":       {reason: "A refusal is no error before the machine advertises.", mg: object(), claims: ours, devices: tagged, forbid: true, asked: 1},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			f := &fakeAPI{services: map[string]tailscale.Service{"svc:web": service()}, devices: tc.devices, autoApproved: tc.auto, forbid: tc.forbid}
+			e, c := connect(t, f, tc.claims, tc.mg)
+			for range 3 {
+				o, err := e.Observe(t.Context(), tc.mg)
+				if err != nil {
+					t.Fatalf("\n%s\nObserve(...): %v", tc.reason, err)
+				}
+				if !o.ResourceUpToDate {
+					if _, err := e.Update(t.Context(), tc.mg); err != nil {
+						t.Fatalf("\n%s\nUpdate(...): %v", tc.reason, err)
+					}
+				}
+				if e, err = c.Connect(t.Context(), tc.mg); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(tc.approved, f.approved); diff != "" || f.approvalCalls != tc.asked {
+				t.Errorf("\n%s\nwant %d questions, got %d; approved: -want, +got:\n%s", tc.reason, tc.asked, f.approvalCalls, diff)
+			}
+		})
+	}
+}
+
+func TestMachineHasName(t *testing.T) {
+	f := &fakeAPI{devices: []tailscale.Device{{NodeID: "n9", Name: "web.tail1234.ts.net"}}}
+	mg := object()
+	e, _ := connect(t, f, nil, mg)
+	_, err := e.Observe(t.Context(), mg)
+	if _, refused := registry.Refusal(err); !refused || mg.GetCondition(xpv2.TypeReady).Reason != meta.ReasonNameTaken {
+		t.Errorf("Observe(...): want NameTaken, got %v, %+v", err, mg.GetCondition(xpv2.TypeReady))
+	}
+
+	// The list may lag, and a name stays taken for a while after its machine is gone.
+	f.devices, f.taken = nil, true
+	if _, refused := registry.Refusal(e.(*external).mayCreate(t.Context(), object(failed))); !refused {
+		t.Error("mayCreate(...): want a refusal after a create that failed")
+	}
+
+	// An object whose service never was can be deleted.
+	gone := object(deleted, created)
+	e, _ = connect(t, f, nil, gone)
+	if o, err := e.Observe(t.Context(), gone); err != nil || o.ResourceExists {
+		t.Errorf("Observe(...) of a deleted object: want that nothing exists, got %v, %v", o, err)
+	}
+	if _, err := e.Delete(t.Context(), gone); err != nil {
+		t.Errorf("Delete(...): %v", err)
+	}
+}
+
+func TestLostAnnotations(t *testing.T) {
+	bare := func(s *tailscale.Service) { s.Annotations = nil }
+	seen := func(v *v1alpha1.VIPService) {
+		v.Status.AtProvider.Name, v.Status.AtProvider.Addresses = "svc:web", []string{"100.64.0.1", "fd7a::1"}
+	}
+	cases := map[string]struct {
+		reason  string
+		mg      *v1alpha1.VIPService
+		service tailscale.Service
+		ours    bool
+	}{
+		"Ours":       {reason: "A service with our name and addresses, and nobody's mark, is ours.", mg: object(seen), service: service(bare), ours: true},
+		"NeverSeen":  {reason: "One that we have never seen is not.", mg: object(), service: service(bare)},
+		"OtherAddrs": {reason: "Nor is one with other addresses.", mg: object(seen), service: service(bare, func(s *tailscale.Service) { s.Addrs = []string{"100.64.0.2", "fd7a::1"} })},
+		"Theirs":     {reason: "Nor one that somebody has marked.", mg: object(seen), service: service(twinService)},
+		"Operator":   {reason: "Nor one of Tailscale's operator.", mg: object(seen), service: service(bare, func(s *tailscale.Service) { s.Annotations = map[string]string{} }, refs(`{"ownerRefs":[{"operatorID":"n1"}]}`))},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			f := &fakeAPI{services: map[string]tailscale.Service{"svc:web": tc.service}}
+			e, _ := connect(t, f, nil, tc.mg)
+			o, err := e.Observe(t.Context(), tc.mg)
+			if (err == nil) != tc.ours {
+				t.Fatalf("\n%s\nObserve(...): %v, %v", tc.reason, o, err)
+			}
+			if !tc.ours {
+				return
+			}
+			if _, err := e.Update(t.Context(), tc.mg); err != nil {
+				t.Fatal(err)
+			}
+			if got := f.services["svc:web"].Annotations[meta.AnnotationOwner]; got != owner {
+				t.Errorf("\n%s\nUpdate(...): want the mark back, got %q", tc.reason, got)
+			}
+			// A tailnet that drops them each time is worth a word.
+			f.services["svc:web"] = tc.service
+			if _, err := e.Observe(t.Context(), tc.mg); err != nil {
+				t.Fatal(err)
+			}
+			if c := tc.mg.GetCondition(meta.TypeAnnotationsKept); c.Reason != meta.ReasonAnnotationsLost {
+				t.Errorf("\n%s\nwant a condition, got %+v", tc.reason, c)
+			}
+			if _, err := e.Delete(t.Context(), tc.mg); err != nil || len(f.services) != 0 {
+				t.Errorf("\n%s\nDelete(...): want the service gone, got %v, %v", tc.reason, err, f.services)
+			}
+		})
+	}
+}
+
+func TestReadvertised(t *testing.T) {
+	c := newHostsCache(0, nil)
+	for i, step := range []struct {
+		count int32
+		want  []string
+	}{{count: 3}, {count: 3}, {count: 4, want: []string{"n1"}}, {count: 4}, {count: 0}, {count: 1, want: []string{"n1"}}} {
+		if diff := cmp.Diff(step.want, c.readvertised("uid", claims{"n1": {Readvertised: step.count}})); diff != "" {
+			t.Errorf("step %d: -want, +got:\n%s", i, diff)
+		}
+	}
+}
+
+func TestHostTagsMatch(t *testing.T) {
+	device := tailscale.Device{NodeID: "n1", Name: "proxy-0", Tags: []string{"tag:k8s"}, ConnectedToControl: true}
+	mg := object(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.Tags = []v1alpha1.Tag{"tag:other"} })
+	for i, step := range []struct {
+		claim claim
+		want  corev1.ConditionStatus
+	}{
+		{claim: claim{Advertised: true, Accepted: true}, want: corev1.ConditionUnknown},
+		{claim: claim{Advertised: true}, want: corev1.ConditionFalse},
+		{claim: claim{Advertised: true, Accepted: true}, want: corev1.ConditionTrue},
+	} {
+		observeTags(mg, claims{"n1": step.claim}, []tailscale.Device{device})
+		if got := mg.GetCondition(meta.TypeHostTagsMatch); got.Status != step.want {
+			t.Errorf("step %d: want %s, got %+v", i, step.want, got)
+		}
+	}
+}
