@@ -20,7 +20,7 @@ type StateView struct {
 	TXT map[string][]string `json:"txt"`
 }
 
-// ServiceView is a service with who hosts it.
+// ServiceView is a service with its hosts.
 type ServiceView struct {
 	Name        string            `json:"name"`
 	Addrs       []string          `json:"addrs"`
@@ -65,6 +65,8 @@ func (s *Server) State() StateView {
 // reaches the address.
 func (s *Server) adminRoutes(m *http.ServeMux) {
 	s.puppetRoutes(m)
+	s.switchRoutes(m)
+	s.factRoutes(m)
 	m.HandleFunc("GET /sim/state", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.State()) })
 	m.HandleFunc("GET /sim/faults", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.Faults()) })
 	m.HandleFunc("DELETE /sim/faults", func(w http.ResponseWriter, _ *http.Request) { s.replaceFaults(w, nil) })

@@ -4,6 +4,7 @@
 package tailnetsim
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -22,89 +23,6 @@ type call struct {
 	r     *http.Request
 	actor *token
 	body  []byte
-}
-
-// route is one method of the API. The scope is what the OpenAPI document asks
-// for; a GET is also allowed with scope:read. Without one the handler decides.
-type route struct {
-	method, path, scope string
-	serve               func(*call)
-}
-
-func routes() []route {
-	const tn = "/api/v2/tailnet/{tailnet}"
-	const dev = "/api/v2/device/{device}"
-	rs := []route{
-		{"GET", tn + "/devices", "devices:core", (*call).listDevices},
-		{"GET", dev, "devices:core", (*call).getDevice},
-		{"DELETE", dev, "devices:core", (*call).deleteDevice},
-		{"POST", dev + "/authorized", "devices:core", (*call).authorizeDevice},
-		{"POST", dev + "/expire", "devices:core", (*call).expireDevice},
-		{"POST", dev + "/name", "devices:core", (*call).nameDevice},
-		{"POST", dev + "/tags", "devices:core", (*call).tagDevice},
-		{"POST", dev + "/key", "devices:core", (*call).setDeviceKey},
-		{"POST", dev + "/ip", "devices:core", (*call).setDeviceIP},
-		{"GET", dev + "/routes", "devices:routes", (*call).getRoutes},
-		{"POST", dev + "/routes", "devices:routes", (*call).setRoutes},
-		{"GET", dev + "/attributes", "devices:posture_attributes", (*call).getAttributes},
-		{"POST", dev + "/attributes/{key}", "devices:posture_attributes", (*call).setAttribute},
-		{"DELETE", dev + "/attributes/{key}", "devices:posture_attributes", (*call).deleteAttribute},
-		// What a key is decides which scope it takes.
-		{"GET", tn + "/keys", "", (*call).listAnyKeys},
-		{"POST", tn + "/keys", "", (*call).createAnyKey},
-		{"GET", tn + "/keys/{key}", "", (*call).getAnyKey},
-		{"PUT", tn + "/keys/{key}", "", (*call).setTrust},
-		{"DELETE", tn + "/keys/{key}", "", (*call).deleteAnyKey},
-		{"GET", tn + "/services/{service}/devices", "services", (*call).listHosts},
-		{"GET", tn + "/services/{service}/device/{device}/approved", "services", (*call).getApproval},
-		{"POST", tn + "/services/{service}/device/{device}/approved", "services", (*call).setApproval},
-		{"GET", tn + "/acl", "policy_file", (*call).getPolicy},
-		{"POST", tn + "/acl", "policy_file", (*call).setPolicy},
-		{"POST", tn + "/acl/validate", "policy_file:read", (*call).validatePolicy},
-		{"GET", tn + "/dns/nameservers", "dns", (*call).getNameservers},
-		{"POST", tn + "/dns/nameservers", "dns", (*call).setNameservers},
-		{"GET", tn + "/dns/preferences", "dns", (*call).getPreferences},
-		{"POST", tn + "/dns/preferences", "dns", (*call).setPreferences},
-		{"GET", tn + "/dns/searchpaths", "dns", (*call).getSearchPaths},
-		{"POST", tn + "/dns/searchpaths", "dns", (*call).setSearchPaths},
-		{"GET", tn + "/dns/split-dns", "dns", (*call).getSplitDNS},
-		{"PUT", tn + "/dns/split-dns", "dns", (*call).setSplitDNS},
-		{"PATCH", tn + "/dns/split-dns", "dns", (*call).patchSplitDNS},
-		{"GET", tn + "/dns/configuration", "dns", (*call).getDNSConfiguration},
-		{"POST", tn + "/dns/configuration", "dns", (*call).setDNSConfiguration},
-		// Settings are authorised one by one.
-		{"GET", tn + "/settings", "", (*call).getSettings},
-		{"PATCH", tn + "/settings", "", (*call).patchSettings},
-		{"GET", tn + "/contacts", "account_settings", (*call).getContacts},
-		{"PATCH", tn + "/contacts/{type}", "account_settings", (*call).patchContact},
-		{"GET", "/api/v2/organizations/{organization}/tailnets", "tailnets", (*call).listTailnets},
-		{"GET", tn + "/users", "users", (*call).listUsers},
-		{"GET", tn + "/webhooks", "webhooks", (*call).listWebhooks},
-		{"POST", tn + "/webhooks", "webhooks", (*call).createWebhook},
-		{"GET", "/api/v2/webhooks/{webhook}", "webhooks", (*call).getWebhook},
-		{"PATCH", "/api/v2/webhooks/{webhook}", "webhooks", (*call).patchWebhook},
-		{"DELETE", "/api/v2/webhooks/{webhook}", "webhooks", (*call).deleteWebhook},
-		{"POST", "/api/v2/webhooks/{webhook}/rotate", "webhooks", (*call).rotateWebhook},
-		{"POST", "/api/v2/webhooks/{webhook}/test", "webhooks", (*call).testWebhook},
-		{"GET", tn + "/logging/{type}/stream", "log_streaming", (*call).getLogstream},
-		{"PUT", tn + "/logging/{type}/stream", "log_streaming", (*call).setLogstream},
-		{"DELETE", tn + "/logging/{type}/stream", "log_streaming", (*call).deleteLogstream},
-		{"GET", tn + "/posture/integrations", "feature_settings", (*call).listPostures},
-		{"POST", tn + "/posture/integrations", "feature_settings", (*call).createPosture},
-		{"GET", "/api/v2/posture/integrations/{integration}", "feature_settings", (*call).getPosture},
-		{"PATCH", "/api/v2/posture/integrations/{integration}", "feature_settings", (*call).patchPosture},
-		{"DELETE", "/api/v2/posture/integrations/{integration}", "feature_settings", (*call).deletePosture},
-	}
-	// The Go clients say vip-services, the OpenAPI document says services.
-	for _, p := range []string{tn + "/vip-services", tn + "/services"} {
-		rs = append(rs,
-			route{"GET", p, "services", (*call).listServices},
-			route{"GET", p + "/{service}", "services", (*call).getService},
-			route{"PUT", p + "/{service}", "services", (*call).putService},
-			route{"DELETE", p + "/{service}", "services", (*call).deleteService},
-		)
-	}
-	return rs
 }
 
 func (s *Server) apiMux() *http.ServeMux {
@@ -164,15 +82,29 @@ func (c *call) authenticate(rt route) bool {
 		c.fail(http.StatusUnauthorized, "API token invalid")
 		return false
 	}
-	if rt.scope != "" && !c.actor.allows(rt.scope, rt.method == http.MethodGet) {
-		c.fail(http.StatusForbidden, "calling actor does not have enough permissions to perform this function: scope "+rt.scope+" is required")
+	if !c.known() {
+		return false
+	}
+	if !c.actor.may(rt) {
+		c.forbid()
 		return false
 	}
 	if t := c.r.PathValue("tailnet"); t != "" && t != "-" && t != c.s.opts.Tailnet && t != c.s.opts.Domain {
 		c.fail(http.StatusNotFound, "tailnet not found")
 		return false
 	}
-	return true
+	return c.planHas(rt.feature)
+}
+
+// planHas reports whether the plan has a feature, and answers if not. The words are
+// measured (abn/ansible-tailscale-admin, tests/live/test_logging_module_live.py).
+func (c *call) planHas(f Feature) bool {
+	status, lacks := c.s.switches.Plan[f]
+	if f == "" || !lacks {
+		return true
+	}
+	c.fail(cmp.Or(status, http.StatusForbidden), "feature not available on current billing plan")
+	return false
 }
 
 // decode reads the body into v, or answers 400.
@@ -188,9 +120,11 @@ func (c *call) fail(status int, msg string) { writeError(c.w, status, msg) }
 
 func (c *call) json(v any) { writeJSON(c.w, http.StatusOK, v) }
 
-func (c *call) ok() { c.json(struct{}{}) }
+// ok answers as the API does to a call that has nothing to say: with null
+// (abn/ansible-tailscale-admin, the doubles of its unit tests).
+func (c *call) ok() { c.json(nil) }
 
-// ownsTags says whether the actor may give out all tags, and answers if not.
+// ownsTags reports whether the actor may give out all tags, and answers if not.
 func (c *call) ownsTags(tags []string) bool {
 	for _, t := range tags {
 		if c.actor.AnyTag {

@@ -5,10 +5,8 @@ package tailnetsim
 
 import (
 	"maps"
-	"math"
 	"net/http"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,7 +24,7 @@ func (s *Server) deviceViewLocked(d *device, all bool) map[string]any {
 		"user": s.profile(d.user()).LoginName, "keyExpiryDisabled": d.KeyExpiryDisabled,
 		"created": d.Created, "expires": time.Time{}, "isEphemeral": d.Ephemeral, "isExternal": false,
 		"connectedToControl": d.online, "machineKey": d.Machine.String(), "nodeKey": d.NodeKey.String(),
-		"blocksIncomingConnections": false, "updateAvailable": false, "tailnetLockError": "", "tailnetLockKey": "",
+		"blocksIncomingConnections": false, "updateAvailable": false, "tailnetLockError": d.Facts.TailnetLockError, "tailnetLockKey": d.lockKey(),
 		"hostname": "", "os": "", "clientVersion": "",
 	}
 	if len(d.Tags) > 0 {
@@ -38,6 +36,10 @@ func (s *Server) deviceViewLocked(d *device, all bool) map[string]any {
 	// The API leaves it out while the device is connected.
 	if !d.online {
 		v["lastSeen"] = d.LastSeen.UTC().Truncate(time.Second)
+	}
+	// The API leaves it out unless it is true (OpenAPI: Device).
+	if d.Facts.MultipleConnections {
+		v["multipleConnections"] = true
 	}
 	hi := d.Hostinfo
 	if hi != nil {
@@ -58,6 +60,9 @@ func (s *Server) deviceViewLocked(d *device, all bool) map[string]any {
 		conn["derp"] = strconv.Itoa(d.HomeDERP)
 	}
 	v["clientConnectivity"] = conn
+	if s.st.Settings["postureIdentityCollectionOn"] == true {
+		v["postureIdentity"] = d.Facts.postureIdentity()
+	}
 	if hi != nil {
 		v["distro"] = map[string]any{"name": hi.Distro, "version": hi.DistroVersion, "codeName": hi.DistroCodeName}
 	}
@@ -108,11 +113,12 @@ func matches(v map[string]any, q map[string][]string) bool {
 	return true
 }
 
-// device finds the device of the path, or answers 404.
+// device finds the device of the path, or answers 404
+// (abn/ansible-tailscale-admin, tests/unit/plugins/modules/test_tailscale_service.py).
 func (c *call) device() *device {
 	d := c.s.st.device(c.r.PathValue("device"))
 	if d == nil {
-		c.fail(http.StatusNotFound, "no device with that id was found")
+		c.fail(http.StatusNotFound, "no manageable device matching this ID found")
 	}
 	return d
 }
@@ -154,13 +160,19 @@ func (c *call) authorizeDevice() {
 	})
 }
 
+// expireDevice leaves the time alone when the key has expired already
+// (abn/ansible-tailscale-admin, tests/live/test_device_module_live.py).
 func (c *call) expireDevice() {
-	if d := c.device(); d != nil {
-		d.KeyExpiryDisabled = false
-		d.Expires = c.s.now().UTC().Add(-time.Second)
-		c.s.changedLocked()
-		c.ok()
+	d := c.device()
+	if d == nil {
+		return
 	}
+	if now := c.s.now().UTC(); !d.expired(now) {
+		d.KeyExpiryDisabled = false
+		d.Expires = now.Add(-time.Second)
+		c.s.changedLocked()
+	}
+	c.ok()
 }
 
 func (c *call) setDeviceKey() {
@@ -184,13 +196,17 @@ func (c *call) nameDevice() {
 			d.Label = c.s.st.freeLabel(d.Hostinfo.Hostname, d)
 			return true
 		}
-		l := strings.TrimSuffix(strings.TrimSuffix(b.Name, "."), "."+c.s.opts.Domain)
-		if dnsname.ValidLabel(l) != nil {
-			c.fail(http.StatusBadRequest, "invalid name: must be a DNS label")
+		// A name is rewritten rather than refused: lower case, with dashes for dots
+		// and underscores (abn/ansible-tailscale-admin,
+		// tests/live/test_device_module_live.py).
+		l := dnsname.SanitizeLabel(strings.TrimSuffix(strings.TrimSuffix(b.Name, "."), "."+c.s.opts.Domain))
+		if l == "" {
+			c.fail(http.StatusBadRequest, "invalid name")
 			return false
 		}
 		if c.s.st.labelTaken(l, d) {
-			c.fail(http.StatusBadRequest, "name is already in use")
+			// The same source, docs/troubleshooting.md.
+			c.fail(http.StatusBadRequest, "name "+strconv.Quote(l)+" is already taken")
 			return false
 		}
 		d.Label, d.LabelPinned = l, true
@@ -204,7 +220,8 @@ func (c *call) tagDevice() {
 	}
 	updateDevice(c, func(d *device, b body) bool {
 		if len(b.Tags) == 0 && len(d.Tags) > 0 {
-			c.fail(http.StatusBadRequest, "tags cannot be removed from a tagged device")
+			// abn/ansible-tailscale-admin, docs/troubleshooting.md.
+			c.fail(http.StatusBadRequest, "tagged nodes cannot be untagged without reauth")
 			return false
 		}
 		if !c.ownsTags(b.Tags) {
@@ -262,64 +279,9 @@ func (c *call) setRoutes() {
 			return
 		}
 	}
-	d.EnabledRoutes = req.Routes
+	// The API sorts them (abn/ansible-tailscale-admin,
+	// tests/live/test_device_module_live.py).
+	d.EnabledRoutes = slices.Compact(slices.Sorted(slices.Values(req.Routes)))
 	c.s.changedLocked()
 	c.writeRoutes(d)
-}
-
-func (c *call) getAttributes() {
-	d := c.device()
-	if d == nil {
-		return
-	}
-	attrs := map[string]any{}
-	if hi := d.Hostinfo; hi != nil {
-		attrs["node:os"], attrs["node:tsVersion"] = hi.OS, hi.IPNVersion
-	}
-	maps.Copy(attrs, d.Attributes)
-	c.json(map[string]any{"attributes": attrs})
-}
-
-func (c *call) setAttribute() {
-	k := c.r.PathValue("key")
-	type body struct {
-		Value any `json:"value"`
-	}
-	updateDevice(c, func(d *device, b body) bool {
-		if !strings.HasPrefix(k, "custom:") {
-			c.fail(http.StatusBadRequest, "attribute key must begin with custom:")
-			return false
-		}
-		if len(k) > 50 || !isAttributeValue(b.Value) {
-			c.fail(http.StatusBadRequest, "attribute value must be a boolean, an integer, or a string of 50 letters, digits, underscores and periods at most")
-			return false
-		}
-		if d.Attributes == nil {
-			d.Attributes = map[string]any{}
-		}
-		d.Attributes[k] = b.Value
-		return true
-	})
-}
-
-var attributeString = regexp.MustCompile(`^[a-zA-Z0-9_.]{0,50}$`)
-
-func isAttributeValue(v any) bool {
-	switch v := v.(type) {
-	case string:
-		return attributeString.MatchString(v)
-	case float64:
-		return v == math.Trunc(v) && math.Abs(v) < 1<<53
-	case bool:
-		return true
-	}
-	return false
-}
-
-func (c *call) deleteAttribute() {
-	if d := c.device(); d != nil {
-		delete(d.Attributes, c.r.PathValue("key"))
-		c.s.dirty()
-		c.ok()
-	}
 }

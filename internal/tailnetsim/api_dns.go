@@ -12,17 +12,42 @@ import (
 
 // dnsSettings of the tailnet.
 type dnsSettings struct {
-	Nameservers      []string            `json:"nameservers"`
-	SearchPaths      []string            `json:"searchPaths"`
-	SplitDNS         map[string][]string `json:"splitDNS"`
-	MagicDNS         bool                `json:"magicDNS"`
-	OverrideLocalDNS bool                `json:"overrideLocalDNS"`
-	// WithExitNode are the resolvers that are used with an exit node too.
-	WithExitNode []string `json:"withExitNode,omitempty"`
+	Nameservers      []dnsResolver            `json:"nameservers"`
+	SearchPaths      []string                 `json:"searchPaths"`
+	SplitDNS         map[string][]dnsResolver `json:"splitDNS"`
+	MagicDNS         bool                     `json:"magicDNS"`
+	OverrideLocalDNS bool                     `json:"overrideLocalDNS"`
 }
 
-func (c *call) getNameservers() { c.json(map[string]any{"dns": nonNil(c.s.st.DNS.Nameservers)}) }
+// A dnsResolver has the API's shape. The API drops a flag that is false
+// (abn/ansible-tailscale-admin, tests/live/test_dns_module_live.py).
+type dnsResolver struct {
+	Address         string `json:"address"`
+	UseWithExitNode bool   `json:"useWithExitNode,omitempty"`
+}
 
+func resolvers(addresses []string) []dnsResolver {
+	out := make([]dnsResolver, 0, len(addresses))
+	for _, a := range addresses {
+		out = append(out, dnsResolver{Address: a})
+	}
+	return out
+}
+
+func addresses(rs []dnsResolver) []string {
+	out := make([]string, 0, len(rs))
+	for _, r := range rs {
+		out = append(out, r.Address)
+	}
+	return out
+}
+
+func (c *call) getNameservers() {
+	c.json(map[string]any{"dns": addresses(c.s.st.DNS.Nameservers)})
+}
+
+// setNameservers drops what the resolvers were used with: whether the API keeps it for
+// the same address no source says.
 func (c *call) setNameservers() {
 	var req struct {
 		DNS []string `json:"dns"`
@@ -30,9 +55,9 @@ func (c *call) setNameservers() {
 	if !c.decode(&req) || !c.areAddresses(req.DNS) {
 		return
 	}
-	c.s.st.DNS.Nameservers = req.DNS
-	// As the API documents it: without nameservers MagicDNS goes off, until
-	// somebody turns it on again.
+	c.s.st.DNS.Nameservers = resolvers(req.DNS)
+	// Without nameservers MagicDNS goes off, until it is turned on again (OpenAPI:
+	// paths./tailnet/{tailnet}/dns/nameservers).
 	if len(req.DNS) == 0 {
 		c.s.st.DNS.MagicDNS = false
 	}
@@ -53,9 +78,25 @@ func (c *call) setPreferences() {
 		c.fail(http.StatusBadRequest, "magicDNS must be set")
 		return
 	}
+	if !c.mayEnableMagicDNS(*req.MagicDNS, c.s.st.DNS.Nameservers) {
+		return
+	}
 	c.s.st.DNS.MagicDNS = *req.MagicDNS
 	c.s.changedLocked()
 	c.getPreferences()
+}
+
+// mayEnableMagicDNS reports whether MagicDNS may be set as wanted with these global
+// nameservers, and answers if not. OpenAPI: paths./tailnet/{tailnet}/dns/preferences
+// says so of the preferences, and abn/ansible-tailscale-admin has the words
+// (docs/troubleshooting.md) from the configuration, which is all that it writes. A new
+// tailnet has MagicDNS on without a nameserver all the same.
+func (c *call) mayEnableMagicDNS(want bool, global []dnsResolver) bool {
+	if !want || len(global) > 0 {
+		return true
+	}
+	c.fail(http.StatusBadRequest, "need at least one nameserver to enable MagicDNS")
+	return false
 }
 
 func (c *call) getSearchPaths() {
@@ -74,14 +115,20 @@ func (c *call) setSearchPaths() {
 	c.getSearchPaths()
 }
 
-func (c *call) getSplitDNS() { c.json(c.s.st.DNS.SplitDNS) }
+func (c *call) getSplitDNS() {
+	out := map[string][]string{}
+	for d, rs := range c.s.st.DNS.SplitDNS {
+		out[d] = addresses(rs)
+	}
+	c.json(out)
+}
 
-func (c *call) setSplitDNS() { c.splitDNS(map[string][]string{}) }
+func (c *call) setSplitDNS() { c.splitDNS(map[string][]dnsResolver{}) }
 
-// patchSplitDNS changes the domains that are named; an empty list removes one.
+// patchSplitDNS changes the domains that are named; null or an empty list removes one.
 func (c *call) patchSplitDNS() { c.splitDNS(maps.Clone(c.s.st.DNS.SplitDNS)) }
 
-func (c *call) splitDNS(into map[string][]string) {
+func (c *call) splitDNS(into map[string][]dnsResolver) {
 	req := map[string][]string{}
 	if !c.decode(&req) {
 		return
@@ -96,19 +143,15 @@ func (c *call) splitDNS(into map[string][]string) {
 			delete(into, d)
 			continue
 		}
-		into[d] = ns
+		into[d] = resolvers(ns)
 	}
 	c.s.st.DNS.SplitDNS = into
 	c.s.changedLocked()
 	c.getSplitDNS()
 }
 
-// dnsResolver and dnsConfiguration have the API's shape.
-type dnsResolver struct {
-	Address         string `json:"address"`
-	UseWithExitNode bool   `json:"useWithExitNode,omitempty"`
-}
-
+// dnsConfiguration has the API's shape: what is empty or off is absent
+// (abn/ansible-tailscale-admin, tests/live/test_dns_module_live.py).
 type dnsConfiguration struct {
 	Nameservers []dnsResolver            `json:"nameservers,omitempty"`
 	SplitDNS    map[string][]dnsResolver `json:"splitDNS,omitempty"`
@@ -121,10 +164,7 @@ type dnsConfiguration struct {
 
 func (c *call) getDNSConfiguration() {
 	d := c.s.st.DNS
-	out := dnsConfiguration{Nameservers: d.resolvers(d.Nameservers), SearchPaths: d.SearchPaths, SplitDNS: map[string][]dnsResolver{}}
-	for k, v := range d.SplitDNS {
-		out.SplitDNS[k] = d.resolvers(v)
-	}
+	out := dnsConfiguration{Nameservers: d.Nameservers, SearchPaths: d.SearchPaths, SplitDNS: d.SplitDNS}
 	out.Preferences.MagicDNS, out.Preferences.OverrideLocalDNS = d.MagicDNS, d.OverrideLocalDNS
 	c.json(out)
 }
@@ -135,40 +175,28 @@ func (c *call) setDNSConfiguration() {
 	if !c.decode(&req) {
 		return
 	}
+	if !c.mayEnableMagicDNS(req.Preferences.MagicDNS, req.Nameservers) || !c.areAddresses(addresses(req.Nameservers)) {
+		return
+	}
 	d := dnsSettings{
-		SearchPaths: req.SearchPaths, SplitDNS: map[string][]string{},
+		Nameservers: req.Nameservers, SearchPaths: req.SearchPaths, SplitDNS: map[string][]dnsResolver{},
 		MagicDNS: req.Preferences.MagicDNS, OverrideLocalDNS: req.Preferences.OverrideLocalDNS,
 	}
-	d.Nameservers = d.addresses(req.Nameservers)
-	for k, v := range req.SplitDNS {
-		d.SplitDNS[k] = d.addresses(v)
+	for _, domain := range slices.Sorted(maps.Keys(req.SplitDNS)) {
+		rs := req.SplitDNS[domain]
+		if !c.areAddresses(addresses(rs)) {
+			return
+		}
+		if len(rs) > 0 {
+			d.SplitDNS[domain] = rs
+		}
 	}
 	c.s.st.DNS = d
 	c.s.changedLocked()
 	c.getDNSConfiguration()
 }
 
-func (d *dnsSettings) resolvers(in []string) []dnsResolver {
-	out := make([]dnsResolver, 0, len(in))
-	for _, a := range in {
-		out = append(out, dnsResolver{Address: a, UseWithExitNode: slices.Contains(d.WithExitNode, a)})
-	}
-	return out
-}
-
-// addresses of resolvers, of which those for exit nodes are remembered.
-func (d *dnsSettings) addresses(in []dnsResolver) []string {
-	out := make([]string, 0, len(in))
-	for _, r := range in {
-		out = append(out, r.Address)
-		if r.UseWithExitNode && !slices.Contains(d.WithExitNode, r.Address) {
-			d.WithExitNode = append(d.WithExitNode, r.Address)
-		}
-	}
-	return out
-}
-
-// areAddresses says whether all are IP addresses, and answers if not.
+// areAddresses reports whether all are IP addresses, and answers if not.
 func (c *call) areAddresses(in []string) bool {
 	for _, a := range in {
 		if _, err := netip.ParseAddr(a); err != nil {

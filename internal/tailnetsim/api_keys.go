@@ -76,8 +76,13 @@ func (st *state) keyBySecret(secret string) *authKey {
 	return nil
 }
 
-// describable matches the descriptions that the API takes.
-var describable = regexp.MustCompile(`^[a-zA-Z0-9 -]*$`)
+// describable matches the descriptions that the API takes. The words of the refusal,
+// and of that of a key without tags, are from abn/ansible-tailscale-admin,
+// docs/troubleshooting.md; that a description which is too long gets the same is an
+// assumption.
+var describable = regexp.MustCompile(`^[a-zA-Z0-9 -]{0,50}$`)
+
+const badDescription = "keys: description had invalid characters"
 
 func (c *call) createKey() {
 	var req struct {
@@ -98,18 +103,14 @@ func (c *call) createKey() {
 		c.fail(http.StatusBadRequest, "expirySeconds must be between 1 and 7776000")
 		return
 	}
-	if len(req.Description) > 50 {
-		c.fail(http.StatusBadRequest, "description must not be longer than 50 characters")
-		return
-	}
 	if !describable.MatchString(req.Description) {
-		c.fail(http.StatusBadRequest, "description may hold letters, digits, dashes and spaces only")
+		c.fail(http.StatusBadRequest, badDescription)
 		return
 	}
 	tags := req.Capabilities.Devices.Create.Tags
 	// An OAuth client is nobody's: a key without tags would have no owner.
 	if len(tags) == 0 && !c.actor.AnyTag {
-		c.fail(http.StatusBadRequest, "tags must be set: keys created by an OAuth client must have tags")
+		c.fail(http.StatusBadRequest, "tailnet-owned auth key must have tags set")
 		return
 	}
 	if !c.ownsTags(tags) {
@@ -168,7 +169,7 @@ func (c *call) deleteKey() {
 		return
 	}
 	if !k.Revoked.IsZero() {
-		c.fail(http.StatusNotFound, "key not found")
+		c.fail(c.s.switches.RevokedKeyStatus, "key not found")
 		return
 	}
 	now := c.s.now().UTC()

@@ -4,8 +4,12 @@
 package tailnetsim
 
 import (
+	"maps"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
 )
 
 var logDestinations = []string{"splunk", "elastic", "panther", "cribl", "datadog", "axiom", "s3", "gcs"}
@@ -29,6 +33,10 @@ type logstream struct {
 	GCSBucket            string   `json:"gcsBucket,omitempty"`
 	GCSKeyPrefix         string   `json:"gcsKeyPrefix,omitempty"`
 	GCSScopes            []string `json:"gcsScopes"`
+	// GCSCredentials are not write-only in the OpenAPI document, and the Terraform
+	// provider reads them back (resource_logstream_configuration.go): they configure
+	// a workload identity and are no secret.
+	GCSCredentials string `json:"gcsCredentials,omitempty"`
 }
 
 // keptLogstream is a logstream in the store.
@@ -72,7 +80,6 @@ func (c *call) setLogstream() {
 
 		Token             string `json:"token"`
 		S3SecretAccessKey string `json:"s3SecretAccessKey"`
-		GCSCredentials    string `json:"gcsCredentials"`
 	}
 	if !c.decode(&req) {
 		return
@@ -108,7 +115,7 @@ func (c *call) setLogstream() {
 	if l.CompressionFormat == "" {
 		l.CompressionFormat = "none"
 	}
-	for k, v := range map[string]string{"token": req.Token, "s3SecretAccessKey": req.S3SecretAccessKey, "gcsCredentials": req.GCSCredentials} {
+	for k, v := range map[string]string{"token": req.Token, "s3SecretAccessKey": req.S3SecretAccessKey} {
 		if v != "" {
 			l.SecretHashes[k] = hashSecret(v)
 		}
@@ -130,4 +137,104 @@ func (c *call) deleteLogstream() {
 	delete(c.s.st.Logstreams, t)
 	c.s.dirty()
 	c.ok()
+}
+
+// getLogstreamStatus answers as for a stream that works.
+func (c *call) getLogstreamStatus() {
+	t := c.logType()
+	if t == "" {
+		return
+	}
+	if c.s.st.Logstreams[t] == nil {
+		c.fail(http.StatusNotFound, "log streaming is not configured")
+		return
+	}
+	c.json(map[string]any{"lastActivity": c.s.now().UTC(), "lastError": "", "maxBodySize": 0, "numBytesSent": 0, "rateBytesSent": 0, "numEntriesSent": 0})
+}
+
+// awsAccount is made up: the account that assumes a role to stream logs to S3.
+const awsAccount = "001234567890"
+
+// An externalAWSID is what Tailscale shows to AWS when it assumes a role.
+type externalAWSID struct {
+	Reusable bool `json:"reusable"`
+}
+
+// createExternalID makes an id, or returns the reusable one that is not in use yet
+// (OpenAPI: paths./tailnet/{tailnet}/aws-external-id).
+func (c *call) createExternalID() {
+	var req struct {
+		Reusable bool `json:"reusable"`
+	}
+	if len(c.body) > 0 && !c.decode(&req) {
+		return
+	}
+	id := ""
+	for _, have := range slices.Sorted(maps.Keys(c.s.st.ExternalIDs)) {
+		if req.Reusable && c.s.st.ExternalIDs[have].Reusable && !c.s.st.linked(have) {
+			id = have
+		}
+	}
+	if id == "" {
+		id = randomHex(16)
+		c.s.st.ExternalIDs[id] = &externalAWSID{Reusable: req.Reusable}
+		c.s.dirty()
+	}
+	c.json(map[string]any{"externalId": id, "tailscaleAwsAccountId": awsAccount})
+}
+
+// linked reports whether a log stream uses an external id.
+func (st *state) linked(id string) bool {
+	for _, l := range st.Logstreams {
+		if l.S3ExternalID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// validateTrustPolicy succeeds for every role, as if AWS had been asked.
+func (c *call) validateTrustPolicy() {
+	if c.s.st.ExternalIDs[c.r.PathValue("id")] == nil {
+		c.fail(http.StatusNotFound, "external id not found")
+		return
+	}
+	var req struct {
+		RoleARN string `json:"roleArn"`
+	}
+	if !c.decode(&req) {
+		return
+	}
+	if !strings.HasPrefix(req.RoleARN, "arn:aws:iam::") {
+		c.fail(http.StatusUnprocessableEntity, "validation failed: not the ARN of a role")
+		return
+	}
+	c.ok()
+}
+
+// window checks the times of a request for logs, and answers 400 if one is wrong
+// (abn/ansible-tailscale-admin, tests/live/test_logging_module_live.py).
+func (c *call) window() bool {
+	for _, name := range []string{"start", "end"} {
+		at := c.r.URL.Query().Get(name)
+		if _, err := time.Parse(time.RFC3339, at); err != nil {
+			c.fail(http.StatusBadRequest, "invalid "+strconv.Quote(name)+" time: "+strconv.Quote(at))
+			return false
+		}
+	}
+	return true
+}
+
+// listAuditLog has no entries: an empty window is null in the API (the same source).
+func (c *call) listAuditLog() {
+	if c.window() {
+		c.json(map[string]any{"version": "1.1", "tailnet": c.s.opts.Tailnet, "logs": nil})
+	}
+}
+
+// listFlowLogs has no entries: the simulator carries no traffic itself.
+func (c *call) listFlowLogs() {
+	if c.window() {
+		c.json(map[string]any{"logs": []any{}})
+	}
 }

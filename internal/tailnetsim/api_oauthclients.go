@@ -9,8 +9,8 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -22,8 +22,6 @@ const (
 
 // trustScopes are what it takes to manage trust credentials of a type.
 var trustScopes = map[string]string{typeOAuthClient: "oauth_keys", typeFederated: "federated_keys"}
-
-var keyDescription = regexp.MustCompile(`^[A-Za-z0-9 -]{0,50}$`)
 
 // A trustCredential is an OAuth client or a federated identity that was made
 // through the API. Secrets are kept as hashes.
@@ -40,6 +38,8 @@ type trustCredential struct {
 	Subject          string            `json:"subject"`
 	Audience         string            `json:"audience"`
 	CustomClaimRules map[string]string `json:"customClaimRules"`
+	// Calls counts those that failed because the credential was new.
+	Calls int `json:"calls,omitempty"`
 }
 
 // view is the credential as the API shows it, without its secret.
@@ -98,11 +98,16 @@ func (c *call) trustRequest(keyType string) (trustRequest, bool) {
 		return r, false
 	}
 	switch {
-	case !keyDescription.MatchString(r.Description):
-		c.fail(http.StatusBadRequest, "description must be at most 50 letters, digits, dashes and spaces")
+	case !describable.MatchString(r.Description):
+		c.fail(http.StatusBadRequest, badDescription)
 		return r, false
 	case len(r.Scopes) == 0:
-		c.fail(http.StatusBadRequest, "at least one scope is required")
+		// abn/ansible-tailscale-admin, docs/troubleshooting.md.
+		c.fail(http.StatusBadRequest, "scopes cannot be empty")
+		return r, false
+	case undefined(r.Scopes) != "":
+		// That the API refuses it with 400 is an assumption.
+		c.fail(http.StatusBadRequest, "scope "+strconv.Quote(undefined(r.Scopes))+" is not valid")
 		return r, false
 	case len(r.Tags) == 0 && (slices.Contains(r.Scopes, "devices:core") || slices.Contains(r.Scopes, "auth_keys")):
 		c.fail(http.StatusBadRequest, "tags are required for the scopes devices:core and auth_keys")
@@ -136,11 +141,10 @@ func (c *call) isIdentity(r trustRequest) bool {
 // allowsTrust says whether the actor may manage credentials of a type, and
 // answers if not.
 func (c *call) allowsTrust(keyType string, read bool) bool {
-	scope := trustScopes[keyType]
-	if c.actor.allows(scope, read) {
+	if c.actor.allows(trustScopes[keyType], read) {
 		return true
 	}
-	c.fail(http.StatusForbidden, "calling actor does not have enough permissions to perform this function: scope "+scope+" is required")
+	c.forbid()
 	return false
 }
 
@@ -179,7 +183,10 @@ func (c *call) createTrust(keyType string) {
 func (c *call) setTrust() {
 	t := c.s.st.Credentials[c.r.PathValue("key")]
 	if t == nil {
-		c.fail(http.StatusNotFound, "key not found")
+		if c.allowsAuthKeys(false) && c.key() != nil {
+			// abn/ansible-tailscale-admin, docs/troubleshooting.md.
+			c.fail(http.StatusBadRequest, `keys of type "auth" can not be updated`)
+		}
 		return
 	}
 	r, ok := c.trustRequest(t.Type)
@@ -210,7 +217,7 @@ func (c *call) allowsAuthKeys(read bool) bool {
 	if c.actor.allows("auth_keys", read) {
 		return true
 	}
-	c.fail(http.StatusForbidden, "calling actor does not have enough permissions to perform this function: scope auth_keys is required")
+	c.forbid()
 	return false
 }
 

@@ -12,7 +12,11 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-var postureProviders = []string{"falcon", "fleet", "huntress", "intune", "jamfpro", "kandji", "kolide", "sentinelone"}
+// postureProviders are those of the official client v2.10.1, and two of the product's
+// documentation that it does not know yet: Kandji's new name Iru, and 1Password.
+var postureProviders = []string{
+	"1password", "falcon", "fleet", "huntress", "intune", "iru", "jamfpro", "kandji", "kolide", "sentinelone",
+}
 
 // A postureIntegration asks a device management system about devices; here it
 // asks nobody. Its secret is kept as a hash.

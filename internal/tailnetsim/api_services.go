@@ -8,23 +8,52 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
+
+	"tailscale.com/tailcfg"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
+// listServices leaves the list out when there is none, as listHosts does: for
+// services that is an assumption.
 func (c *call) listServices() {
-	out := []*service{}
-	for _, n := range slices.Sorted(maps.Keys(c.s.st.Services)) {
-		out = append(out, c.s.st.Services[n])
+	var out struct {
+		Services []*service `json:"vipServices,omitempty"`
 	}
-	c.json(map[string]any{"vipServices": out})
+	for _, n := range slices.Sorted(maps.Keys(c.s.st.Services)) {
+		out.Services = append(out.Services, c.s.st.Services[n])
+	}
+	c.json(out)
 }
 
-// service finds the service of the path, or answers 404.
+// service finds the service of the path, or answers 404. The name of a machine is
+// answered 400 (tailscale/tailscale#19922).
 func (c *call) service() *service {
-	v := c.s.st.Services[c.r.PathValue("service")]
-	if v == nil {
+	name := c.r.PathValue("service")
+	v := c.s.st.Services[name]
+	switch {
+	case v != nil:
+	case c.s.st.machineHas(name):
+		c.fail(http.StatusBadRequest, "name exists but is not a service")
+	default:
 		c.fail(http.StatusNotFound, "service not found")
 	}
 	return v
+}
+
+// machineHas reports whether a machine has the name of a service.
+func (st *state) machineHas(service string) bool {
+	l, ok := strings.CutPrefix(service, "svc:")
+	if !ok {
+		return false
+	}
+	for _, d := range st.Devices {
+		if d.Label == l {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *call) getService() {
@@ -33,8 +62,8 @@ func (c *call) getService() {
 	}
 }
 
-// putService creates or replaces. A name in the body that differs from the
-// path's renames an existing service.
+// putService creates or replaces: what the body lacks is gone. A name in the body
+// that differs from the path's renames an existing service.
 func (c *call) putService() {
 	v := &service{}
 	if !c.decode(v) {
@@ -47,33 +76,24 @@ func (c *call) putService() {
 		c.fail(http.StatusBadRequest, "service name in body does not match path")
 		return
 	}
-	if err := v.validate(); err != nil {
+	if err := errors.Join(v.validate(), c.s.switches.Annotations.validate(v.Annotations)); err != nil {
 		c.fail(http.StatusBadRequest, err.Error())
 		return
 	}
-	if (old == nil || v.Name != name) && c.s.st.labelTaken(v.Name[len("svc:"):], nil) {
-		c.fail(http.StatusConflict, "service name is already in use by a service or machine")
+	if !c.nameIsFree(v, old) || !c.ownsTags(added(v, old)) || !c.withinQuota(old) {
 		return
 	}
-	var newTags []string
-	for _, t := range v.Tags {
-		if old == nil || !slices.Contains(old.Tags, t) {
-			newTags = append(newTags, t)
-		}
-	}
-	if !c.ownsTags(newTags) {
-		return
-	}
+	var err error
 	if old == nil {
-		if err := c.s.st.allocate(v); err != nil {
-			c.fail(http.StatusBadRequest, err.Error())
-			return
-		}
-	} else if !slices.Equal(v.Addrs, old.Addrs) {
-		c.fail(http.StatusBadRequest, "addrs of an existing service cannot be changed or omitted")
+		err = c.s.allocateLocked(v)
+	} else {
+		err = c.s.readdressLocked(v, old)
+	}
+	if err != nil {
+		c.fail(http.StatusBadRequest, err.Error())
 		return
 	}
-	v = v.clone()
+	v.canonical()
 	if old != nil && name != v.Name {
 		delete(c.s.st.Services, name)
 		c.s.st.Approvals[v.Name] = c.s.st.Approvals[name]
@@ -84,6 +104,46 @@ func (c *call) putService() {
 	c.json(v)
 }
 
+// nameIsFree reports whether a service may have the name that it asks for, and
+// answers if not (tailscale/tailscale#17693). That the name of another service is
+// refused in the same way is an assumption.
+func (c *call) nameIsFree(v, old *service) bool {
+	if old != nil && old.Name == v.Name {
+		return true
+	}
+	switch {
+	case c.s.st.machineHas(v.Name):
+		c.fail(http.StatusConflict, "name is in use but is not a service")
+		return false
+	case c.s.st.Services[v.Name] != nil:
+		c.fail(http.StatusConflict, "name is in use by another service")
+		return false
+	}
+	return true
+}
+
+// withinQuota reports whether a service is an old one or may be added, and answers
+// if not.
+func (c *call) withinQuota(old *service) bool {
+	q := c.s.switches.ServiceQuota
+	if old != nil || q == 0 || len(c.s.st.Services) < q {
+		return true
+	}
+	c.fail(http.StatusForbidden, "the tailnet has the maximum number of services")
+	return false
+}
+
+// added returns the tags of v that old has not.
+func added(v, old *service) []string {
+	var out []string
+	for _, t := range v.Tags {
+		if old == nil || !slices.Contains(old.Tags, t) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
 func (c *call) deleteService() {
 	v := c.service()
 	if v == nil {
@@ -91,34 +151,62 @@ func (c *call) deleteService() {
 	}
 	delete(c.s.st.Services, v.Name)
 	delete(c.s.st.Approvals, v.Name)
+	c.s.st.FormerAddrs[v.Addrs[0]] = true
 	c.s.changedLocked()
 	c.ok()
 }
 
-// A host is a device that advertises a service.
-type host struct {
-	StableNodeID  string `json:"stableNodeID"`
-	ApprovalLevel string `json:"approvalLevel"`
-	Configured    bool   `json:"configured"`
+// A ServiceEdit is what a person changes of a service.
+type ServiceEdit struct {
+	Comment     *string  `json:"comment,omitempty"`
+	DisplayName *string  `json:"displayName,omitempty"`
+	Ports       []string `json:"ports,omitempty"`
+	Tags        []string `json:"tags,omitempty"`
 }
 
-func (s *Server) hostsLocked(v *service) []host {
-	out := []host{}
-	for _, id := range slices.Sorted(maps.Keys(s.st.Devices)) {
-		d := s.st.Devices[id]
-		if !offering(v, d) {
-			continue
-		}
-		level, _ := s.approvalLocked(v, d)
-		out = append(out, host{StableNodeID: string(d.StableID), ApprovalLevel: level, Configured: configured(v, d)})
+// EditService changes a service as the Terraform provider does, which knows no
+// annotations and so drops them (tailscale/terraform-provider-tailscale,
+// resource_service.go). That the admin console does the same is an assumption.
+func (s *Server) EditService(name string, e ServiceEdit) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.st.Services[name]
+	if old == nil {
+		return errors.Errorf("there is no service %q", name)
 	}
-	return out
+	v := old.clone()
+	v.Annotations = nil
+	if e.Comment != nil {
+		v.Comment = *e.Comment
+	}
+	if e.DisplayName != nil {
+		v.DisplayName = *e.DisplayName
+	}
+	if e.Ports != nil {
+		v.Ports = e.Ports
+	}
+	if e.Tags != nil {
+		v.Tags = e.Tags
+	}
+	if err := v.validate(); err != nil {
+		return err
+	}
+	v.canonical()
+	s.st.Services[name] = v
+	s.changedLocked()
+	return nil
 }
 
+// listHosts leaves the list out when there is none (abn/ansible-tailscale-admin,
+// tests/live/test_service_module_live.py).
 func (c *call) listHosts() {
-	if v := c.service(); v != nil {
-		c.json(map[string]any{"hosts": c.s.hostsLocked(v)})
+	v := c.service()
+	if v == nil {
+		return
 	}
+	c.json(struct {
+		Hosts []host `json:"hosts,omitempty"`
+	}{c.s.hostsLocked(v)})
 }
 
 // hostOf finds service and device of the path, or answers 404.
@@ -143,6 +231,11 @@ func (c *call) getApproval() {
 	c.json(map[string]any{"approved": level != notApproved, "autoApproved": auto})
 }
 
+// setApproval approves or refuses a device, whether it advertises yet or not: the
+// admin console calls such a device pre-approved
+// (https://tailscale.com/docs/features/tailscale-services), and
+// abn/ansible-tailscale-admin approves devices that host nothing
+// (tests/live/test_service_module_live.py).
 func (c *call) setApproval() {
 	v, d := c.hostOf()
 	if v == nil {
@@ -158,10 +251,45 @@ func (c *call) setApproval() {
 		c.fail(http.StatusBadRequest, "approved must be set")
 		return
 	}
+	before, _ := c.s.approvalLocked(v, d)
 	if c.s.st.Approvals[v.Name] == nil {
 		c.s.st.Approvals[v.Name] = map[int64]bool{}
 	}
 	c.s.st.Approvals[v.Name][d.ID] = *req.Approved
+	if *req.Approved && before == notApproved && c.s.switches.ApprovalNeedsAdvertise && offering(v, d) {
+		d.unheard[v.Name] = true
+	}
 	c.s.changedLocked()
 	c.getApproval()
+}
+
+// An Offer is a service that a puppet serves.
+type Offer struct {
+	// Service, as svc:web.
+	Service string `json:"service"`
+	// Ports of TCP that the puppet serves.
+	Ports []uint16 `json:"ports,omitempty"`
+	// Withdrawn puppets serve and do not advertise.
+	Withdrawn bool `json:"withdrawn,omitempty"`
+}
+
+// SetOffers has a puppet serve these services and no others.
+func (s *Server) SetOffers(nodeID string, offers ...Offer) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.st.device(nodeID)
+	if d == nil {
+		return errors.Errorf("there is no device %q", nodeID)
+	}
+	m := make(map[string]*tailcfg.VIPService, len(offers))
+	for _, o := range offers {
+		v := &tailcfg.VIPService{Name: tailcfg.ServiceName(o.Service), Active: !o.Withdrawn}
+		for _, p := range o.Ports {
+			v.Ports = append(v.Ports, tailcfg.ProtoPortRange{Proto: 6, Ports: tailcfg.PortRange{First: p, Last: p}})
+		}
+		m[o.Service] = v
+	}
+	s.takeOffersLocked(d, m)
+	s.changedLocked()
+	return nil
 }

@@ -49,7 +49,7 @@ func (c *call) getSettings() {
 		}
 	}
 	if !some {
-		c.forbid("feature_settings")
+		c.forbid()
 		return
 	}
 	c.json(out)
@@ -71,7 +71,7 @@ func (c *call) patchSettings() {
 			continue
 		}
 		if !c.actor.allows(settingScope(k), false) {
-			c.forbid(settingScope(k))
+			c.forbid()
 			return
 		}
 		if !validSetting(k, old, req[k]) {
@@ -105,9 +105,4 @@ func validSetting(name string, old, v any) bool {
 		return ok
 	}
 	return false
-}
-
-// forbid answers as for a route whose scope the actor lacks.
-func (c *call) forbid(scope string) {
-	c.fail(http.StatusForbidden, "calling actor does not have enough permissions to perform this function: scope "+scope+" is required")
 }

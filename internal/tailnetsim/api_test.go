@@ -78,7 +78,7 @@ func TestOAuth(t *testing.T) {
 		_, err := c.VIPServices().List(t.Context())
 		mustDo(t, err)
 		code, msg := status(t, c.VIPServices().Delete(t.Context(), "svc:x"))
-		if code != http.StatusForbidden || !strings.Contains(msg, "scope services") {
+		if code != http.StatusForbidden || !strings.Contains(msg, "not have enough permissions") {
 			t.Errorf("writing with a read scope: %d %s", code, msg)
 		}
 		_, err = c.Keys().List(t.Context(), true)
@@ -167,10 +167,10 @@ func TestKeys(t *testing.T) {
 		description string
 		want        string
 	}{
-		"NoTags":         {reason: "A key of an OAuth client must have tags.", want: "must have tags"},
+		"NoTags":         {reason: "A key of an OAuth client must have tags.", want: "tailnet-owned auth key must have tags set"},
 		"ForeignTag":     {reason: "A tag that the client does not own is refused.", tags: []string{"tag:other"}, want: "requested tags [tag:other] are invalid or not permitted"},
 		"TooLongALife":   {reason: "Keys live for 90 days at most.", tags: []string{"tag:k8s"}, expiry: 7776001, want: "expirySeconds"},
-		"BadDescription": {reason: "Descriptions are plain.", tags: []string{"tag:k8s"}, description: "a/b", want: "description"},
+		"BadDescription": {reason: "Descriptions are plain.", tags: []string{"tag:k8s"}, description: "a/b", want: "keys: description had invalid characters"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -188,6 +188,7 @@ func TestKeys(t *testing.T) {
 func TestVIPServices(t *testing.T) {
 	r := simtest.StartAPI(t)
 	c := r.Client(t).VIPServices()
+	ports := []string{"tcp:80"}
 	want := tailscale.VIPService{
 		Name: "svc:web", Comment: "hello", Annotations: map[string]string{"owner": "me"}, Ports: []string{"tcp:80"}, Tags: []string{"tag:k8s"},
 	}
@@ -213,15 +214,15 @@ func TestVIPServices(t *testing.T) {
 		code   int
 		want   string
 	}{
-		"OmittedAddrs":  {reason: "An update must carry the addresses.", svc: tailscale.VIPService{Name: "svc:web"}, code: 400, want: "addrs"},
+		"OmittedAddrs":  {reason: "An update must carry the addresses.", svc: tailscale.VIPService{Name: "svc:web", Ports: ports}, code: 400, want: "addrs must contain 2 elements"},
 		"BadName":       {reason: "A name is svc: and a DNS label.", svc: tailscale.VIPService{Name: "svc:no_label"}, code: 400, want: "invalid service name"},
 		"NoPrefix":      {reason: "A name is svc: and a DNS label.", svc: tailscale.VIPService{Name: "web"}, code: 400, want: "invalid service name"},
 		"BadPort":       {reason: "Ports are TCP.", svc: tailscale.VIPService{Name: "svc:a", Ports: []string{"udp:53"}}, code: 400, want: "invalid port"},
 		"PortOutOf":     {reason: "Ports end at 65535.", svc: tailscale.VIPService{Name: "svc:a", Ports: []string{"tcp:65536"}}, code: 400, want: "invalid port"},
-		"BadTag":        {reason: "Tags begin with tag:.", svc: tailscale.VIPService{Name: "svc:a", Tags: []string{"k8s"}}, code: 400, want: "invalid tag"},
-		"ForeignTag":    {reason: "The client must own the tags.", svc: tailscale.VIPService{Name: "svc:a", Tags: []string{"tag:other"}}, code: 400, want: "not permitted"},
-		"WrongRange":    {reason: "An address must be in 100.64.0.0/10.", svc: tailscale.VIPService{Name: "svc:a", Addrs: []string{"10.0.0.1"}}, code: 400, want: "addrs"},
-		"TakenAddr":     {reason: "An address belongs to one service.", svc: tailscale.VIPService{Name: "svc:a", Addrs: want.Addrs[:1]}, code: 400, want: "in use"},
+		"BadTag":        {reason: "Tags begin with tag:.", svc: tailscale.VIPService{Name: "svc:a", Ports: ports, Tags: []string{"k8s"}}, code: 400, want: "invalid tag"},
+		"ForeignTag":    {reason: "The client must own the tags.", svc: tailscale.VIPService{Name: "svc:a", Ports: ports, Tags: []string{"tag:other"}}, code: 400, want: "not permitted"},
+		"WrongRange":    {reason: "An address must be in 100.64.0.0/10.", svc: tailscale.VIPService{Name: "svc:a", Ports: ports, Addrs: []string{"10.0.0.1"}}, code: 400, want: "100.64.0.0/10"},
+		"TakenAddr":     {reason: "An address belongs to one service.", svc: tailscale.VIPService{Name: "svc:a", Ports: ports, Addrs: want.Addrs[:1]}, code: 400, want: "in use"},
 		"RequestedAddr": {reason: "A free IPv4 address may be asked for.", svc: tailscale.VIPService{Name: "svc:b", Addrs: []string{"100.99.0.9"}, Ports: []string{"do-not-validate"}}},
 	}
 	for name, tc := range cases {
@@ -238,7 +239,7 @@ func TestVIPServices(t *testing.T) {
 	}
 	// The other spelling, which also renames.
 	var renamed map[string]any
-	call(t, r, http.MethodPut, "/api/v2/tailnet/-/services/svc:web", map[string]any{"name": "svc:web2", "addrs": want.Addrs, "displayName": "Web"}, &renamed)
+	call(t, r, http.MethodPut, "/api/v2/tailnet/-/services/svc:web", map[string]any{"name": "svc:web2", "addrs": want.Addrs, "displayName": "Web", "ports": ports}, &renamed)
 	if diff := cmp.Diff([]any{"svc:web2", "Web"}, []any{renamed["name"], renamed["displayName"]}); diff != "" {
 		t.Errorf("rename: -want, +got:\n%s", diff)
 	}
@@ -249,7 +250,7 @@ func TestVIPServices(t *testing.T) {
 	}
 	var hosts map[string]any
 	call(t, r, http.MethodGet, "/api/v2/tailnet/-/services/svc:b/devices", nil, &hosts)
-	if diff := cmp.Diff(map[string]any{"hosts": []any{}}, hosts); diff != "" {
+	if diff := cmp.Diff(map[string]any{}, hosts); diff != "" {
 		t.Errorf("hosts: -want, +got:\n%s", diff)
 	}
 }
@@ -262,7 +263,7 @@ func TestPolicyFile(t *testing.T) {
 		t.Errorf("raw: -want, +got:\n%s", diff)
 	}
 	acl := must[*tailscale.ACL](t)(c.Get(t.Context()))
-	if diff := cmp.Diff(map[string][]string{"tag:k8s": {"tag:k8s"}}, acl.AutoApprovers.Services); diff != "" {
+	if diff := cmp.Diff([]string{"tag:k8s-operator"}, acl.TagOwners["tag:k8s"]); diff != "" {
 		t.Errorf("typed: -want, +got:\n%s", diff)
 	}
 	next := strings.Replace(raw.HuJSON, "// The", "// Still the", 1)
@@ -331,7 +332,7 @@ func TestFaultsAndCalls(t *testing.T) {
 	mustDo(t, err)
 
 	mustDo(t, r.SetFaults(tailnetsim.Fault{Method: "PUT", Count: 1, DropReply: true}))
-	if err := c.VIPServices().CreateOrUpdate(t.Context(), tailscale.VIPService{Name: "svc:a"}); err == nil {
+	if err := c.VIPServices().CreateOrUpdate(t.Context(), tailscale.VIPService{Name: "svc:a", Ports: []string{"tcp:80"}}); err == nil {
 		t.Error("a lost reply is an error")
 	}
 	_, err = c.VIPServices().Get(t.Context(), "svc:a")

@@ -57,7 +57,7 @@ func TestOAuthClients(t *testing.T) {
 	if diff := cmp.Diff([]string{}, list(of(made), true)); diff != "" {
 		t.Errorf("all keys that a narrow client sees: -want, +got:\n%s", diff)
 	}
-	if code, msg := status(t, of(made).Delete(t.Context(), identity.ID)); code != http.StatusForbidden || !strings.Contains(msg, "scope federated_keys") {
+	if code, msg := status(t, of(made).Delete(t.Context(), identity.ID)); code != http.StatusForbidden {
 		t.Errorf("deleting an identity without its scope: %d %s", code, msg)
 	}
 
@@ -79,7 +79,7 @@ func TestOAuthClients(t *testing.T) {
 		want   string
 	}{
 		"NoScope": {
-			reason: "A credential has a scope.", code: 400, want: "at least one scope",
+			reason: "A credential has a scope.", code: 400, want: "scopes cannot be empty",
 			create: func() error {
 				_, err := c.CreateOAuthClient(t.Context(), tailscale.CreateOAuthClientRequest{})
 				return err

@@ -42,8 +42,11 @@ func (w *webhook) view() map[string]any {
 	}
 }
 
+// listWebhooks answers null when there is none (abn/ansible-tailscale-admin,
+// tests/unit/plugins/modules/test_tailscale_webhook.py, which also has the reply to a
+// URL that is in use and the order of subscriptions).
 func (c *call) listWebhooks() {
-	out := []any{}
+	var out []any
 	for _, w := range sortedBy(c.s.st.Webhooks, func(a, b *webhook) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) }) {
 		out = append(out, w.view())
 	}
@@ -60,8 +63,9 @@ func (c *call) createWebhook() {
 		return
 	}
 	u, err := url.Parse(req.EndpointURL)
-	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
-		c.fail(http.StatusBadRequest, "endpointUrl must be a URL")
+	// Only the scheme and the form are checked (tests/live/test_webhook_module_live.py).
+	if err != nil || u.Host == "" || u.Scheme != "https" {
+		c.fail(http.StatusBadRequest, "endpointUrl must be an HTTPS URL")
 		return
 	}
 	if !slices.Contains(webhookProviders, req.ProviderType) {
@@ -71,16 +75,25 @@ func (c *call) createWebhook() {
 	if !c.areEvents(req.Subscriptions) {
 		return
 	}
+	for _, w := range c.s.st.Webhooks {
+		if w.URL == req.EndpointURL {
+			c.fail(http.StatusInternalServerError, "internal error")
+			return
+		}
+	}
 	now := c.s.now().UTC().Truncate(time.Second)
 	w := &webhook{
 		ID: randomHex(6) + "CNTRL", URL: req.EndpointURL, Provider: req.ProviderType, Creator: c.actor.Client,
-		Created: now, Modified: now, Subscriptions: req.Subscriptions,
+		Created: now, Modified: now, Subscriptions: sortedSet(req.Subscriptions),
 	}
 	c.s.st.Webhooks[w.ID] = w
 	c.showWebhookSecret(w)
 }
 
-// areEvents says whether all are events and there is one, and answers if not.
+// sortedSet is how the API keeps a list whose order means nothing.
+func sortedSet(in []string) []string { return slices.Compact(slices.Sorted(slices.Values(in))) }
+
+// areEvents reports whether all are events and there is one, and answers if not.
 func (c *call) areEvents(in []string) bool {
 	if len(in) == 0 {
 		c.fail(http.StatusBadRequest, "subscriptions must not be empty")
@@ -128,10 +141,17 @@ func (c *call) patchWebhook() {
 	var req struct {
 		Subscriptions []string `json:"subscriptions"`
 	}
-	if !c.decode(&req) || !c.areEvents(req.Subscriptions) {
+	if !c.decode(&req) {
 		return
 	}
-	w.Subscriptions, w.Modified = req.Subscriptions, c.s.now().UTC().Truncate(time.Second)
+	if len(req.Subscriptions) == 0 {
+		c.fail(http.StatusBadRequest, "no updates requested")
+		return
+	}
+	if !c.areEvents(req.Subscriptions) {
+		return
+	}
+	w.Subscriptions, w.Modified = sortedSet(req.Subscriptions), c.s.now().UTC().Truncate(time.Second)
 	c.s.dirty()
 	c.json(w.view())
 }

@@ -13,13 +13,3 @@ const HeaderBystander = "X-Tailnetsim-Bystander"
 func (s *Server) bystander(r *http.Request) bool {
 	return s.opts.Admin && r.Header.Get(HeaderBystander) != ""
 }
-
-// Scopes maps each call of the API, as Calls counts it, to the OAuth scope that
-// it needs.
-func Scopes() map[string]string {
-	out := map[string]string{}
-	for _, rt := range routes() {
-		out[rt.method+" "+rt.path] = rt.scope
-	}
-	return out
-}

@@ -64,6 +64,12 @@ func (s *Server) askLocked(d *device) {
 	s.wg.Go(func() { s.ask(d) })
 }
 
+// askedLocked notes that no goroutine asks the node any more.
+func (s *Server) askedLocked(d *device) {
+	d.asking = false
+	s.changedLocked()
+}
+
 // ask goes on until an answer is of the state that the node last announced:
 // a node may change its mind while it answers.
 func (s *Server) ask(d *device) {
@@ -77,12 +83,12 @@ func (s *Server) ask(d *device) {
 					offers[v.Name.String()] = v
 				}
 			}
-			d.offers = offers
+			s.takeOffersLocked(d, offers)
 			s.log.Debug("Node offers services", "node", d.StableID, "services", len(offers))
 			s.changedLocked()
 			// The announcement can also be what is late: then it asks again.
 			if servicesHash(d) == "" || res.ServicesHash == servicesHash(d) {
-				d.asking = false
+				s.askedLocked(d)
 				s.mu.Unlock()
 				return
 			}
@@ -90,7 +96,7 @@ func (s *Server) ask(d *device) {
 			s.log.Debug("Cannot ask a node for its services", "node", d.StableID, "error", err)
 		}
 		if d.session == nil || s.ctx.Err() != nil || try == 19 {
-			d.asking = false
+			s.askedLocked(d)
 			s.mu.Unlock()
 			return
 		}

@@ -37,8 +37,14 @@ const (
 )
 
 // certDomainsLocked are the names that a device may have certificates for: its own,
-// and those of the services that it serves, offered or not. A host must have its
-// certificate before it offers a service, so being accepted is not asked for.
+// and those of the services that it serves and is approved for. Whether it must also
+// advertise them is Switches.CertDomains: see CertAdvertised and CertServed.
+//
+// What is evidenced: tailscale/tailscale#20716 saw `tailscale cert` refused on a host
+// that serves and does not advertise, and granted after it advertised
+// (AlverezYari/phillips-homelab#396); #18257 adds that the host must be approved. No
+// source shows a grant without approval, nor whether the advertisement of one host
+// also grants the domain to another, so each host needs its own here.
 func (s *Server) certDomainsLocked(d *device) []string {
 	if s.st.Settings["httpsEnabled"] != true || !s.st.DNS.MagicDNS || !d.Authorized {
 		return nil
@@ -46,10 +52,11 @@ func (s *Server) certDomainsLocked(d *device) []string {
 	out := []string{d.Label + "." + s.opts.Domain}
 	for _, name := range slices.Sorted(maps.Keys(s.st.Services)) {
 		v := s.st.Services[name]
-		if d.offers[name] == nil || len(d.Tags) == 0 {
+		o := d.offers[name]
+		if o == nil || len(d.Tags) == 0 || !s.approvedLocked(v, d) {
 			continue
 		}
-		if level, _ := s.approvalLocked(v, d); level != notApproved {
+		if o.Active || s.switches.CertDomains == CertServed {
 			out = append(out, name[len("svc:"):]+"."+s.opts.Domain)
 		}
 	}

@@ -147,7 +147,7 @@ func (s *Server) offline(d *device) {
 		return
 	}
 	d.online = false
-	d.offers = nil
+	s.takeOffersLocked(d, nil)
 	s.log.Info("Node went offline", "node", d.StableID, "name", d.Label)
 	s.changedLocked()
 }

@@ -175,7 +175,7 @@ func (s *Server) logoutLocked(d *device) {
 	}
 	d.KeyExpiryDisabled = false
 	d.Expires = s.now().UTC().Add(-time.Second)
-	d.offers = nil
+	s.takeOffersLocked(d, nil)
 	s.changedLocked()
 }
 

@@ -39,7 +39,7 @@ func certDomains(t *testing.T, n *tsnet.Server) []string {
 }
 
 func TestCertDomains(t *testing.T) {
-	r := simtest.Start(t)
+	r := simtest.Start(t, simtest.AutoApprove)
 	createService(t, r)
 	n := r.NewNode(t, "host", "tag:k8s")
 	if diff := cmp.Diff([]string(nil), certDomains(t, n)); diff != "" {
@@ -51,7 +51,7 @@ func TestCertDomains(t *testing.T) {
 		return slices.Equal(certDomains(t, n), []string{"host." + r.Domain()})
 	})
 	host(t, n)
-	simtest.Eventually(t, "and for a service that it serves", func() bool {
+	simtest.Eventually(t, "and for a service that it advertises", func() bool {
 		return slices.Equal(certDomains(t, n), []string{"host." + r.Domain(), "web." + r.Domain()})
 	})
 	setHTTPS(t, r, false)

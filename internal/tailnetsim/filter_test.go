@@ -35,7 +35,7 @@ func TestFilter(t *testing.T) {
 				SrcIPs: []string{"100.64.0.2", "fd7a:115c:a1e0:ab12:4843:cd96:6240:2"},
 				DstPorts: []tailcfg.NetPortRange{
 					{IP: "100.99.0.1", Ports: tailcfg.PortRange{First: 443, Last: 443}},
-					{IP: "fd7a:115c:a1e0:ab12:4843:cd96:6263:1", Ports: tailcfg.PortRange{First: 443, Last: 443}},
+					{IP: "fd7a:115c:a1e0::8000:1", Ports: tailcfg.PortRange{First: 443, Last: 443}},
 				},
 			}},
 		},
@@ -55,9 +55,10 @@ func TestFilter(t *testing.T) {
 			d := s.st.addDevice(s.now())
 			d.Tags = []string{"tag:a"}
 			v := &service{Name: "svc:web", Addrs: []string{"100.99.0.1"}}
-			if err := s.st.allocate(v); err != nil {
+			if err := s.allocateLocked(v); err != nil {
 				t.Errorf("cannot allocate: %v", err)
 			}
+			v.Addrs[1] = "fd7a:115c:a1e0::8000:1" // Otherwise a random one.
 			s.st.Services[v.Name] = v
 			got := s.filterLocked()
 			s.mu.Unlock()
@@ -72,7 +73,7 @@ func TestFilter(t *testing.T) {
 }
 
 func TestOwns(t *testing.T) {
-	p, err := parsePolicy(`{"tagOwners": {"tag:op": [], "tag:a": ["tag:op"], "tag:b": ["tag:a"], "tag:c": ["tag:d"], "tag:d": ["tag:c"]}}`)
+	p, err := parsePolicy(`{"tagOwners": {"tag:op": [], "tag:a": ["tag:op"], "tag:b": ["tag:a"], "tag:c": ["tag:d"], "tag:d": ["tag:c"]}}`, nil)
 	if err != nil {
 		t.Fatalf("cannot parse: %v", err)
 	}

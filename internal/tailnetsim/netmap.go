@@ -125,11 +125,11 @@ func (s *Server) dnsConfigLocked(dev *device) *tailcfg.DNSConfig {
 	}
 	c.Domains = append(c.Domains, d.SearchPaths...)
 	for _, ns := range d.Nameservers {
-		c.Resolvers = append(c.Resolvers, &dnstype.Resolver{Addr: ns})
+		c.Resolvers = append(c.Resolvers, &dnstype.Resolver{Addr: ns.Address, UseWithExitNode: ns.UseWithExitNode})
 	}
 	for dom, nss := range d.SplitDNS {
 		for _, ns := range nss {
-			c.Routes[dom] = append(c.Routes[dom], &dnstype.Resolver{Addr: ns})
+			c.Routes[dom] = append(c.Routes[dom], &dnstype.Resolver{Addr: ns.Address, UseWithExitNode: ns.UseWithExitNode})
 		}
 	}
 	return c

@@ -87,7 +87,7 @@ func get(t *testing.T, n *tsnet.Server, vip netip.Addr, url string) string {
 }
 
 func TestServeFailOverWithdraw(t *testing.T) {
-	r := simtest.Start(t)
+	r := simtest.Start(t, simtest.AutoApprove)
 	vip := createService(t, r)
 	a, b := r.NewNode(t, "host-a", "tag:k8s"), r.NewNode(t, "host-b", "tag:k8s")
 	cl := r.NewNode(t, "client", "tag:k8s")
@@ -126,18 +126,16 @@ func TestServeFailOverWithdraw(t *testing.T) {
 }
 
 func TestApproval(t *testing.T) {
-	r := simtest.Start(t, func(o *tailnetsim.Options) {
-		o.Policy = `{"tagOwners": {"tag:k8s-operator": [], "tag:k8s": ["tag:k8s-operator"]}, "grants": [{"src": ["*"], "dst": ["*"], "ip": ["*"]}]}`
-	})
+	r := simtest.Start(t)
 	vip := createService(t, r)
 	n, cl := r.NewNode(t, "host", "tag:k8s"), r.NewNode(t, "client", "tag:k8s")
 	id := simtest.NodeID(t, n)
 	host(t, n)
 
 	type hostView struct {
-		StableNodeID  string `json:"stableNodeID"`
+		NodeID        string `json:"nodeId"`
 		ApprovalLevel string `json:"approvalLevel"`
-		Configured    bool   `json:"configured"`
+		Configured    string `json:"configured"`
 	}
 	hosts := func() []hostView {
 		var out struct {
@@ -146,8 +144,8 @@ func TestApproval(t *testing.T) {
 		call(t, r, http.MethodGet, "/api/v2/tailnet/-/services/svc:web/devices", nil, &out)
 		return out.Hosts
 	}
-	simtest.Eventually(t, "the host is listed", func() bool { return len(hosts()) == 1 })
-	if diff := cmp.Diff([]hostView{{StableNodeID: id, ApprovalLevel: "not-approved", Configured: true}}, hosts()); diff != "" {
+	simtest.Eventually(t, "the host is ready", func() bool { return len(hosts()) == 1 && hosts()[0].Configured == "ready" })
+	if diff := cmp.Diff([]hostView{{NodeID: id, ApprovalLevel: "not-approved", Configured: "ready"}}, hosts()); diff != "" {
 		t.Errorf("before approval: -want, +got:\n%s", diff)
 	}
 	if p := r.Primary(vipName); p != "" {
@@ -171,15 +169,18 @@ func TestApproval(t *testing.T) {
 }
 
 func TestWrongPortIsNotConfigured(t *testing.T) {
-	r := simtest.Start(t)
+	r := simtest.Start(t, simtest.AutoApprove)
 	c := r.Client(t)
 	if err := c.VIPServices().CreateOrUpdate(t.Context(), tailscale.VIPService{Name: vipName, Ports: []string{"tcp:80", "tcp:81"}, Tags: []string{"tag:k8s"}}); err != nil {
 		t.Fatalf("cannot create the service: %v", err)
 	}
 	host(t, r.NewNode(t, "host", "tag:k8s"))
-	simtest.Eventually(t, "the host is listed", func() bool { return len(r.State().Services[0].Hosts) == 1 })
-	if h := r.State().Services[0].Hosts[0]; h.Configured || r.Primary(vipName) != "" {
-		t.Errorf("a host that lacks a port is accepted: %+v", h)
+	simtest.Eventually(t, "the host is known to lack a port", func() bool {
+		h := r.State().Services[0].Hosts
+		return len(h) == 1 && h[0].Configured == "needs-configuration"
+	})
+	if p := r.Primary(vipName); p != "" {
+		t.Errorf("a host that lacks a port is accepted: %s", p)
 	}
 }
 
@@ -351,7 +352,7 @@ func TestLogoutAndLoginAgain(t *testing.T) {
 func TestStateSurvivesRestart(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "state.json")
 	o := tailnetsim.Options{
-		StateFile: file,
+		StateFile: file, Policy: tailnetsim.PolicyWithAutoApprover,
 		Clients:   []tailnetsim.OAuthClient{{ID: simtest.ClientID, Secret: simtest.ClientSecret, Scopes: []string{"all"}, Tags: []string{"tag:k8s-operator"}}},
 	}
 	r := simtest.Start(t) // Only for its isolation of nodes.

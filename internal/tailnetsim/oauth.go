@@ -6,7 +6,7 @@ package tailnetsim
 import (
 	"crypto/subtle"
 	"net/http"
-	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -20,19 +20,6 @@ type token struct {
 	Expires time.Time `json:"expires"`
 	// AnyTag is set for API keys, which act for an owner of the tailnet.
 	AnyTag bool `json:"anyTag,omitempty"`
-}
-
-// allows says whether the token has scope, or for reading scope:read.
-func (t *token) allows(scope string, read bool) bool {
-	base, _, _ := strings.Cut(scope, ":read")
-	if slices.Contains(t.Scopes, "all") || slices.Contains(t.Scopes, scope) || slices.Contains(t.Scopes, base) {
-		return true
-	}
-	// A bare "devices" is the old name of all device scopes.
-	if major, _, ok := strings.Cut(scope, ":"); ok && slices.Contains(t.Scopes, major) {
-		return true
-	}
-	return read && (slices.Contains(t.Scopes, "all:read") || slices.Contains(t.Scopes, base+":read"))
 }
 
 // actorLocked finds who makes a request: a bearer token or, as basic-auth user,
@@ -91,8 +78,13 @@ func (s *Server) serveToken(w http.ResponseWriter, r *http.Request) {
 	}
 	t := &token{Client: client.ID, Scopes: client.Scopes, Tags: client.Tags}
 	if want := strings.Fields(r.PostForm.Get("scope")); len(want) > 0 {
+		// The reply to a scope that does not exist is an assumption, after RFC 6749.
+		if sc := undefined(want); sc != "" {
+			writeError(w, http.StatusBadRequest, "requested scope "+strconv.Quote(sc)+" is not valid")
+			return
+		}
 		for _, sc := range want {
-			if !t.allows(sc, strings.HasSuffix(sc, ":read")) {
+			if !t.allows(sc, false) {
 				writeError(w, http.StatusForbidden, "requested scope "+sc+" is not granted to the client")
 				return
 			}

@@ -11,9 +11,22 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// DefaultPolicy is the policy file of a tailnet that was given none: everyone
-// reaches everyone, and hosts tagged tag:k8s may serve services of that tag.
+// DefaultPolicy is the policy file of a tailnet that was given none, and the one that
+// an empty policy file resets to: everyone reaches everyone, and every host of a
+// service needs an approval.
 const DefaultPolicy = `{
+	// The credential's own tag, and the tag that it may give away.
+	"tagOwners": {
+		"tag:k8s-operator": [],
+		"tag:k8s":          ["tag:k8s-operator"],
+	},
+	"grants": [{"src": ["*"], "dst": ["*"], "ip": ["*"]}],
+}
+`
+
+// PolicyWithAutoApprover is DefaultPolicy for tailnets where hosts tagged tag:k8s
+// need no approval for services of that tag.
+const PolicyWithAutoApprover = `{
 	// The credential's own tag, and the tag that it may give away.
 	"tagOwners": {
 		"tag:k8s-operator": [],
@@ -77,8 +90,10 @@ type Options struct {
 	// Credentials are in it as hashes only, but the server's own private key
 	// is in it too, so it is written for its owner alone.
 	StateFile string
-	// Admin serves /sim/state, /sim/faults and /sim/devices, without
-	// authentication.
+	// Switches are behaviours that can be changed while the simulator runs.
+	Switches Switches
+	// Admin serves /sim/state, /sim/faults, /sim/switches, /sim/devices and
+	// /sim/services, without authentication.
 	Admin bool
 	// Logger gets one line a request at debug level. Default: discard.
 	Logger *slog.Logger
@@ -94,6 +109,7 @@ func (o *Options) setDefaults() {
 	if o.Policy == "" {
 		o.Policy = DefaultPolicy
 	}
+	o.Switches.setDefaults()
 	if o.TokenLifetime == 0 {
 		o.TokenLifetime = time.Hour
 	}

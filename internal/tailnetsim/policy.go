@@ -18,7 +18,9 @@ import (
 
 // policy is the part of a policy file that the simulator acts on.
 type policy struct {
-	raw       string
+	raw string
+	// unsynced are groups that the file may name though it has them not.
+	unsynced  []string
 	TagOwners map[string][]string `json:"tagOwners"`
 	Grants    []rule              `json:"grants"`
 	ACLs      []rule              `json:"acls"`
@@ -49,8 +51,9 @@ var policySections = []string{
 	"attrConfig", "networkFlowLogging",
 }
 
-// parsePolicy reads HuJSON and refuses what the API would refuse.
-func parsePolicy(raw string) (*policy, error) {
+// parsePolicy reads HuJSON and refuses what the API would refuse. Rules may name the
+// groups of an unsynced directory: warnings returns them.
+func parsePolicy(raw string, unsynced []string) (*policy, error) {
 	std, err := hujson.Standardize([]byte(raw))
 	if err != nil {
 		return nil, err
@@ -69,7 +72,7 @@ func parsePolicy(raw string) (*policy, error) {
 		slices.Sort(unknown)
 		return nil, errors.Errorf("unknown section %q", unknown[0])
 	}
-	p := &policy{raw: raw}
+	p := &policy{raw: raw, unsynced: unsynced}
 	if err := json.Unmarshal(std, p); err != nil {
 		return nil, errors.Wrap(err, "cannot decode policy file")
 	}
@@ -110,7 +113,7 @@ func (p *policy) validate() error {
 		for _, sel := range slices.Concat(r.Src, r.Dst) {
 			if g, ok := strings.CutPrefix(sel, "group:"); ok {
 				g, _, _ = strings.Cut(g, ":")
-				if _, ok := p.Groups["group:"+g]; !ok {
+				if _, ok := p.Groups["group:"+g]; !ok && !slices.Contains(p.unsynced, "group:"+g) {
 					return errors.Errorf("group not found: %q", "group:"+g)
 				}
 			}
@@ -132,7 +135,39 @@ func (p *policy) validate() error {
 	return nil
 }
 
-// owns says whether a credential with tags may give out tag t: its own, or one
+// A policyWarning is how the API reports a rule that will not do what it says.
+type policyWarning struct {
+	User     string   `json:"user"`
+	Warnings []string `json:"warnings"`
+}
+
+// warnings returns one of each unsynced group that the file names, with the words of
+// the OpenAPI document (paths./tailnet/{tailnet}/acl/validate, example
+// validateSCIMGroupsNotSynced).
+func (p *policy) warnings() []policyWarning {
+	var out []policyWarning
+	for _, g := range slices.Sorted(slices.Values(p.unsynced)) {
+		if _, ok := p.Groups[g]; ok || !p.names(g) {
+			continue
+		}
+		out = append(out, policyWarning{User: g, Warnings: []string{"group is not syncing from SCIM and will be ignored by rules in the policy file"}})
+	}
+	return out
+}
+
+// names reports whether a rule has a group as source or destination.
+func (p *policy) names(group string) bool {
+	for _, r := range slices.Concat(p.Grants, p.ACLs) {
+		if slices.ContainsFunc(slices.Concat(r.Src, r.Dst), func(sel string) bool {
+			return sel == group || strings.HasPrefix(sel, group+":")
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+// owns reports whether a credential with tags may give out tag t: its own, or one
 // that one of its tags owns, directly or through other tags.
 func (p *policy) owns(tags []string, t string) bool {
 	seen := map[string]bool{}
@@ -148,7 +183,7 @@ func (p *policy) owns(tags []string, t string) bool {
 	return walk(t)
 }
 
-// autoApproves says whether a host with hostTags may serve svc unasked.
+// autoApproves reports whether a host with hostTags may serve svc unasked.
 func (p *policy) autoApproves(svc *service, hostTags []string) bool {
 	for _, k := range append([]string{svc.Name}, svc.Tags...) {
 		for _, t := range p.AutoApprovers.Services[k] {

@@ -61,9 +61,23 @@ func verdict(accept bool) string {
 	return "Drop"
 }
 
-// allowsLocked tells whether src reaches dst, HOST:PORT, by a protocol; the
+// allowsLocked reports whether src reaches dst, HOST:PORT, by a protocol; the
 // default is TCP.
 func (s *Server) allowsLocked(p *policy, src, dst, proto string) bool {
+	for _, r := range slices.Concat(p.Grants, p.ACLs) {
+		if r.Action != "" && r.Action != "accept" {
+			continue
+		}
+		if slices.ContainsFunc(r.Src, func(sel string) bool { return s.meansLocked(p, sel, src) }) && s.reachesLocked(p, r, dst, proto) {
+			return true
+		}
+	}
+	return false
+}
+
+// reachesLocked reports whether a rule is about dst, HOST:PORT, by a protocol; the default
+// is TCP.
+func (s *Server) reachesLocked(p *policy, r rule, dst, proto string) bool {
 	i := strings.LastIndexByte(dst, ':')
 	if i < 0 {
 		return false
@@ -72,31 +86,23 @@ func (s *Server) allowsLocked(p *policy, src, dst, proto string) bool {
 	if proto == "" {
 		proto = "tcp"
 	}
-	for _, r := range slices.Concat(p.Grants, p.ACLs) {
-		if r.Action != "" && r.Action != "accept" {
-			continue
-		}
-		if !slices.ContainsFunc(r.Src, func(sel string) bool { return s.meansLocked(p, sel, src) }) {
-			continue
-		}
-		for _, d := range r.Dst {
-			sel, ports := d, r.IP
-			if r.Action != "" {
-				j := strings.LastIndexByte(d, ':')
-				if j < 0 || (r.Proto != "" && r.Proto != proto) {
-					continue
-				}
-				sel, ports = d[:j], strings.Split(d[j+1:], ",")
+	for _, d := range r.Dst {
+		sel, ports := d, r.IP
+		if r.Action != "" {
+			j := strings.LastIndexByte(d, ':')
+			if j < 0 || (r.Proto != "" && r.Proto != proto) {
+				continue
 			}
-			if s.meansLocked(p, sel, host) && slices.ContainsFunc(ports, func(x string) bool { return opens(x, proto, port) }) {
-				return true
-			}
+			sel, ports = d[:j], strings.Split(d[j+1:], ",")
+		}
+		if s.meansLocked(p, sel, host) && slices.ContainsFunc(ports, func(x string) bool { return opens(x, proto, port) }) {
+			return true
 		}
 	}
 	return false
 }
 
-// opens tells whether a rule's ports, with or without a protocol, have a port.
+// opens reports whether a rule's ports, with or without a protocol, have a port.
 func opens(ports, proto, port string) bool {
 	if i := strings.IndexByte(ports, ':'); i >= 0 && ports[:i] != proto {
 		return false
@@ -109,7 +115,7 @@ func opens(ports, proto, port string) bool {
 	return err == nil && pr.Contains(uint16(n))
 }
 
-// meansLocked tells whether a rule's selector includes what a test names.
+// meansLocked reports whether a rule's selector includes what a test names.
 func (s *Server) meansLocked(p *policy, sel, name string) bool {
 	tagged := strings.HasPrefix(name, "tag:")
 	user := strings.Contains(name, "@")

@@ -4,7 +4,6 @@
 package tailnetsim
 
 import (
-	"encoding/json"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -78,7 +77,7 @@ func (s *Server) Join(p Puppet) (string, error) {
 	return string(d.StableID), nil
 }
 
-// SetOnline connects or disconnects a puppet. It tells whether there is such a
+// SetOnline connects or disconnects a puppet. It reports whether there is such a
 // device.
 func (s *Server) SetOnline(nodeID string, online bool) bool {
 	s.mu.Lock()
@@ -99,8 +98,7 @@ func (s *Server) SetOnline(nodeID string, online bool) bool {
 func (s *Server) puppetRoutes(m *http.ServeMux) {
 	m.HandleFunc("POST /sim/devices", func(w http.ResponseWriter, r *http.Request) {
 		var p Puppet
-		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&p); err != nil {
-			writeError(w, http.StatusBadRequest, "cannot decode a device: "+err.Error())
+		if !decodeAdmin(w, r, &p) {
 			return
 		}
 		id, err := s.Join(p)
@@ -114,8 +112,7 @@ func (s *Server) puppetRoutes(m *http.ServeMux) {
 		var b struct {
 			Online bool `json:"online"`
 		}
-		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&b); err != nil {
-			writeError(w, http.StatusBadRequest, "cannot decode: "+err.Error())
+		if !decodeAdmin(w, r, &b) {
 			return
 		}
 		if !s.SetOnline(r.PathValue("device"), b.Online) {

@@ -43,6 +43,10 @@ type Server struct {
 	policy   *policy
 	primary  map[string]int64
 	accepted map[string]map[int64]bool
+	// lost is when the host of a service's addresses was lost, while they wait for
+	// another one.
+	lost     map[string]time.Time
+	switches Switches
 	c2n      map[string]*c2nCall
 	derpMap  *tailcfg.DERPMap
 	addr     netip.AddrPort
@@ -57,6 +61,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{
 		opts: o, log: o.Logger, ctx: ctx, cancel: cancel,
 		primary: map[string]int64{}, accepted: map[string]map[int64]bool{},
+		lost: map[string]time.Time{}, switches: o.Switches.clone(),
 		c2n:     map[string]*c2nCall{},
 		derpMap: &tailcfg.DERPMap{Regions: map[int]*tailcfg.DERPRegion{}, OmitDefaultRegions: true},
 	}
@@ -70,7 +75,11 @@ func New(o Options) (*Server, error) {
 		}
 		s.saver = newSaver(s)
 	}
-	p, err := parsePolicy(s.st.Policy)
+	if err := s.switches.validate(); err != nil {
+		cancel()
+		return nil, errors.Wrap(err, "invalid switches")
+	}
+	p, err := parsePolicy(s.st.Policy, s.switches.UnsyncedGroups)
 	if err != nil {
 		cancel()
 		return nil, errors.Wrap(err, "cannot parse the policy file")

@@ -4,6 +4,7 @@
 package tailnetsim
 
 import (
+	"crypto/rand"
 	"maps"
 	"net/netip"
 	"slices"
@@ -19,14 +20,29 @@ import (
 // doNotValidate is the port that accepts whatever a host serves.
 const doNotValidate = "do-not-validate"
 
-// The levels of approval of a host, as the API names them.
+// Refusals of a service, as measured on a real tailnet (abn/ansible-tailscale-admin,
+// docs/troubleshooting.md). The words about the range and about an address in use are
+// assumptions: the source says only that the range is named.
 const (
-	notApproved    = "not-approved"
-	approvedAuto   = "approved:auto"
-	approvedManual = "approved:manual"
+	noPorts       = `ports are empty, use "do-not-validate" to opt out of port validation`
+	addrsOfNew    = "when creating a new service, addrs must be empty or contain 1 IPv4 address"
+	addrsOfOld    = "when updating a service, addrs must contain 2 elements"
+	addrReserved  = "bad IPv4 address: address is reserved for use by Tailscale"
+	addrInUse     = "bad IPv4 address: address is already in use"
+	addrOutOfCGN  = "bad IPv4 address: address must be in 100.64.0.0/10"
+	addrIPv6Fixed = "bad IPv6 address: the IPv6 address of a service cannot be changed"
 )
 
-// A service has stable virtual addresses. Its JSON is the API's.
+// reservedIPv4 are the ranges of 100.64.0.0/10 that neither devices nor services get
+// (https://tailscale.com/kb/1015/100.x-addresses).
+var reservedIPv4 = []netip.Prefix{
+	netip.MustParsePrefix("100.100.0.0/24"),
+	netip.MustParsePrefix("100.100.100.0/24"),
+	netip.MustParsePrefix("100.115.92.0/23"),
+}
+
+// A service has stable virtual addresses. Its JSON is the API's: empty values are
+// absent (abn/ansible-tailscale-admin, tests/unit/plugins/modules/test_tailscale_service.py).
 type service struct {
 	Name        string            `json:"name"`
 	Addrs       []string          `json:"addrs,omitempty"`
@@ -55,7 +71,7 @@ func (v *service) prefixes() []netip.Prefix {
 func (v *service) addrs() []netip.Addr {
 	out := make([]netip.Addr, 0, len(v.Addrs))
 	for _, a := range v.Addrs {
-		// Only allocate and checkAddrs write addresses.
+		// Only allocateLocked and readdressLocked let addresses in.
 		out = append(out, netip.MustParseAddr(a))
 	}
 	return out
@@ -68,6 +84,9 @@ func (v *service) validate() error {
 	}
 	if len(v.DisplayName) > 64 {
 		return errors.New("displayName must not be longer than 64 characters")
+	}
+	if len(v.Ports) == 0 {
+		return errors.New(noPorts)
 	}
 	for _, p := range v.Ports {
 		if p == doNotValidate {
@@ -89,33 +108,85 @@ func (v *service) validate() error {
 	return nil
 }
 
-// allocate fills in the addresses of a new service: the IPv4 that was asked
-// for, or a free one, and the IPv6 that belongs to it.
-func (st *state) allocate(v *service) error {
+// canonical puts the tags of a service in an order of the server's own, which is not
+// the caller's (abn/ansible-tailscale-admin, as above). Which order it is no source
+// says: this one is descending, so that nobody relies on another.
+func (v *service) canonical() {
+	slices.Sort(v.Tags)
+	v.Tags = slices.Compact(v.Tags)
+	slices.Reverse(v.Tags)
+}
+
+// allocate fills in the addresses of a new service: the IPv4 that was asked for, or
+// a free one, and an IPv6 of the server's choice. The IPv6 does not follow from the
+// IPv4, as the examples of the OpenAPI document show.
+func (s *Server) allocateLocked(v *service) error {
 	if len(v.Addrs) > 1 {
-		return errors.New("invalid addrs: only an IPv4 address may be requested")
+		return errors.New(addrsOfNew)
 	}
 	if len(v.Addrs) == 1 {
-		a, err := netip.ParseAddr(v.Addrs[0])
-		if err != nil || !a.Is4() || !tsaddr.CGNATRange().Contains(a) {
-			return errors.Errorf("invalid addrs: %q is not an IPv4 address of %s", v.Addrs[0], tsaddr.CGNATRange())
+		if err := s.freeIPv4Locked(v.Addrs[0], nil); err != nil {
+			return err
 		}
-		if st.addrTaken(a) {
-			return errors.Errorf("invalid addrs: %s is already in use", a)
-		}
-		v.Addrs = []string{a.String(), tsaddr.Tailscale4To6(a).String()}
+		v.Addrs = []string{v.Addrs[0], s.st.freeServiceIPv6()}
 		return nil
 	}
 	for range 1 << 16 {
-		st.LastSvcIP++
-		n := st.LastSvcIP % (254 * 254)
+		s.st.LastSvcIP++
+		n := s.st.LastSvcIP % (254 * 254)
 		a := netip.AddrFrom4([4]byte{100, 96, byte(n / 254), byte(n%254) + 1})
-		if !st.addrTaken(a) {
-			v.Addrs = []string{a.String(), tsaddr.Tailscale4To6(a).String()}
+		if !s.st.addrTaken(a) && !s.st.FormerAddrs[a.String()] {
+			v.Addrs = []string{a.String(), s.st.freeServiceIPv6()}
 			return nil
 		}
 	}
 	return errors.New("no address is free")
+}
+
+// readdressLocked checks the addresses of an update: both must be there, the IPv4
+// may change, the IPv6 may not (OpenAPI: VIPServiceInfoPut).
+func (s *Server) readdressLocked(v, old *service) error {
+	switch {
+	case len(v.Addrs) != 2:
+		return errors.New(addrsOfOld)
+	case v.Addrs[1] != old.Addrs[1]:
+		return errors.New(addrIPv6Fixed)
+	}
+	return s.freeIPv4Locked(v.Addrs[0], old)
+}
+
+// freeIPv4Locked checks that a service may have an IPv4 address: its present one, or
+// one that is free.
+func (s *Server) freeIPv4Locked(addr string, owner *service) error {
+	a, err := netip.ParseAddr(addr)
+	if err != nil || !a.Is4() || !tsaddr.CGNATRange().Contains(a) {
+		return errors.New(addrOutOfCGN)
+	}
+	if slices.ContainsFunc(reservedIPv4, func(p netip.Prefix) bool { return p.Contains(a) }) {
+		return errors.New(addrReserved)
+	}
+	if owner != nil && owner.Addrs[0] == a.String() {
+		return nil
+	}
+	if s.st.addrTaken(a) || (s.switches.HoldFormerIPv4 && s.st.FormerAddrs[a.String()]) {
+		return errors.New(addrInUse)
+	}
+	return nil
+}
+
+// freeServiceIPv6 picks an address of the form that services have,
+// fd7a:115c:a1e0::xxxx:xxxx.
+func (st *state) freeServiceIPv6() string {
+	for {
+		b := tsaddr.TailscaleULARange().Addr().As16()
+		// crypto/rand.Read never fails since Go 1.24.
+		rand.Read(b[12:])
+		// The highest bit keeps clear of Tailscale's own address, ::53.
+		b[12] |= 0x80
+		if a := netip.AddrFrom16(b); !st.addrTaken(a) {
+			return a.String()
+		}
+	}
 }
 
 func (st *state) addrTaken(a netip.Addr) bool {
@@ -123,7 +194,7 @@ func (st *state) addrTaken(a netip.Addr) bool {
 		return true
 	}
 	for _, d := range st.Devices {
-		if d.IPv4 == a {
+		if d.IPv4 == a || d.IPv6 == a {
 			return true
 		}
 	}
@@ -135,102 +206,18 @@ func (st *state) addrTaken(a netip.Addr) bool {
 	return false
 }
 
-// approval gives the level for a host, by hand or by policy. A host that was
-// refused by hand stays refused.
-func (s *Server) approvalLocked(v *service, d *device) (level string, auto bool) {
-	auto = s.policy.autoApproves(v, d.Tags)
-	byHand, asked := s.st.Approvals[v.Name][d.ID]
-	switch {
-	case asked && byHand:
-		return approvedManual, auto
-	case asked:
-		return notApproved, auto
-	case auto:
-		return approvedAuto, auto
+// validate checks the annotations of a service.
+func (l AnnotationLimits) validate(annotations map[string]string) error {
+	if l.Count > 0 && len(annotations) > l.Count {
+		return errors.Errorf("too many annotations: at most %d are allowed", l.Count)
 	}
-	return notApproved, auto
-}
-
-// configured says whether the device serves all ports that v defines.
-func configured(v *service, d *device) bool {
-	o := d.offers[v.Name]
-	if o == nil {
-		return false
-	}
-	for _, p := range v.Ports {
-		if p == doNotValidate {
-			return true
+	for _, k := range slices.Sorted(maps.Keys(annotations)) {
+		if l.KeyBytes > 0 && len(k) > l.KeyBytes {
+			return errors.Errorf("annotation key is too long: at most %d bytes are allowed", l.KeyBytes)
 		}
-		n, err := strconv.ParseUint(strings.TrimPrefix(p, "tcp:"), 10, 16)
-		if err != nil {
-			return false
-		}
-		if !slices.ContainsFunc(o.Ports, func(r tailcfg.ProtoPortRange) bool {
-			// Protocol 0 is TCP, UDP and ICMP; 6 is TCP.
-			return (r.Proto == 0 || r.Proto == 6) && r.Ports.First <= uint16(n) && uint16(n) <= r.Ports.Last
-		}) {
-			return false
+		if l.ValueBytes > 0 && len(annotations[k]) > l.ValueBytes {
+			return errors.Errorf("annotation value is too long: at most %d bytes are allowed", l.ValueBytes)
 		}
 	}
-	return true
-}
-
-// offering says whether the device advertises the service.
-func offering(v *service, d *device) bool {
-	o := d.offers[v.Name]
-	return o != nil && o.Active && len(d.Tags) > 0
-}
-
-// recomputeLocked decides anew which devices control accepts as hosts, and which of
-// them has each service's addresses. A host keeps them while it can serve.
-func (s *Server) recomputeLocked() {
-	now := s.now()
-	// A tailnet has many devices and few of them host anything.
-	hosts := map[int64]*device{}
-	for id, d := range s.st.Devices {
-		if len(d.offers) > 0 && d.Authorized && !d.expired(now) {
-			hosts[id] = d
-		}
-	}
-	accepted := make(map[string]map[int64]bool, len(s.st.Services))
-	primary := make(map[string]int64, len(s.st.Services))
-	for name, v := range s.st.Services {
-		accepted[name] = map[int64]bool{}
-		var best int64
-		for id, d := range hosts {
-			if !offering(v, d) || !configured(v, d) {
-				continue
-			}
-			if level, _ := s.approvalLocked(v, d); level == notApproved {
-				continue
-			}
-			accepted[name][id] = true
-			if !d.online {
-				continue
-			}
-			if best == 0 || id == s.primary[name] || (best != s.primary[name] && id < best) {
-				best = id
-			}
-		}
-		if best != 0 {
-			primary[name] = best
-		}
-	}
-	for name, id := range primary {
-		if s.primary[name] != id {
-			s.log.Info("Service has a new primary host", "service", name, "node", s.st.Devices[id].StableID)
-		}
-	}
-	s.accepted, s.primary = accepted, primary
-}
-
-// Primary gives the node id of the host that now has the service's addresses,
-// or nothing when no host can serve it.
-func (s *Server) Primary(service string) tailcfg.StableNodeID {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if d := s.st.Devices[s.primary[service]]; d != nil {
-		return d.StableID
-	}
-	return ""
+	return nil
 }

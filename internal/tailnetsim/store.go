@@ -29,7 +29,9 @@ type state struct {
 	Keys       map[string]*authKey       `json:"keys"`
 	Services   map[string]*service       `json:"services"`
 	Approvals  map[string]map[int64]bool `json:"approvals"`
-	Tokens     map[string]*token         `json:"tokens"`
+	// FormerAddrs are the IPv4 addresses of deleted services.
+	FormerAddrs map[string]bool   `json:"formerAddrs,omitempty"`
+	Tokens      map[string]*token `json:"tokens"`
 	// Graves are deleted devices by node key: a node that was away when it was
 	// deleted learns of it when it comes back.
 	Graves map[string]*grave `json:"graves"`
@@ -44,6 +46,7 @@ type state struct {
 	Credentials map[string]*trustCredential    `json:"credentials"`
 	Logstreams  map[string]*keptLogstream      `json:"logstreams"`
 	Postures    map[string]*postureIntegration `json:"postures"`
+	ExternalIDs map[string]*externalAWSID      `json:"externalIDs,omitempty"`
 }
 
 // graveLife is how long a deleted device is remembered.
@@ -77,7 +80,9 @@ type device struct {
 	IPv4              netip.Addr                `json:"ipv4"`
 	IPv6              netip.Addr                `json:"ipv6"`
 	EnabledRoutes     []string                  `json:"enabledRoutes"`
-	Attributes        map[string]any            `json:"attributes"`
+	// Attributes are custom posture attributes by key.
+	Attributes map[string]attribute `json:"attributes"`
+	Facts      DeviceFacts          `json:"facts"`
 
 	// online is whether a map stream is open or ended just now.
 	online bool
@@ -85,6 +90,8 @@ type device struct {
 	session *session
 	// offers is what the node last said that it serves.
 	offers map[string]*tailcfg.VIPService
+	// unheard are services whose approval the node has not learned of.
+	unheard map[string]bool
 	// asking is whether a goroutine is asking the node for its offers.
 	asking bool
 	// gone is closed when the device is deleted.
@@ -110,6 +117,9 @@ func (st *state) fill() {
 	}
 	if st.Approvals == nil {
 		st.Approvals = map[string]map[int64]bool{}
+	}
+	if st.FormerAddrs == nil {
+		st.FormerAddrs = map[string]bool{}
 	}
 	if st.Tokens == nil {
 		st.Tokens = map[string]*token{}
@@ -138,11 +148,14 @@ func (st *state) fill() {
 	if st.Postures == nil {
 		st.Postures = map[string]*postureIntegration{}
 	}
+	if st.ExternalIDs == nil {
+		st.ExternalIDs = map[string]*externalAWSID{}
+	}
 	if st.DNS.SplitDNS == nil {
-		st.DNS.SplitDNS = map[string][]string{}
+		st.DNS.SplitDNS = map[string][]dnsResolver{}
 	}
 	for _, d := range st.Devices {
-		d.gone = make(chan struct{})
+		d.gone, d.unheard = make(chan struct{}), map[string]bool{}
 	}
 }
 
@@ -166,6 +179,7 @@ func (st *state) addDevice(now time.Time) *device {
 		IPv4:     a,
 		IPv6:     tsaddr.Tailscale4To6(a),
 		gone:     make(chan struct{}),
+		unheard:  map[string]bool{},
 	}
 	st.Devices[id] = d
 	return d

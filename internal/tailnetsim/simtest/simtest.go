@@ -110,13 +110,17 @@ func options(opts []Option) tailnetsim.Options {
 	return o
 }
 
+// AutoApprove gives the tailnet a policy that approves hosts tagged tag:k8s for
+// services of that tag.
+func AutoApprove(o *tailnetsim.Options) { o.Policy = tailnetsim.PolicyWithAutoApprover }
+
 // Client is the official Go client, logged in by OAuth.
 func (r *Running) Client(t testing.TB) *tailscale.Client {
 	t.Helper()
 	return r.ClientWith(t, ClientSecret)
 }
 
-// ClientWith is the official Go client with a secret of one's own.
+// ClientWith is the official Go client with another secret.
 func (r *Running) ClientWith(t testing.TB, secret string) *tailscale.Client {
 	t.Helper()
 	u, err := url.Parse(r.URL)

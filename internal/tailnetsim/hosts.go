@@ -1,0 +1,203 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tailnetsim
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"tailscale.com/tailcfg"
+)
+
+// The levels of approval of a host, as the API names them.
+const (
+	notApproved    = "not-approved"
+	approvedAuto   = "approved:auto"
+	approvedManual = "approved:manual"
+)
+
+// stateReady is the configured field of a host that serves every port.
+const stateReady = "ready"
+
+// A host is a device that advertises a service, as the API shows it: the OpenAPI
+// document says stableNodeID, the API answers nodeId, and configured is a string
+// (tailscale/tailscale-client-go-v2, services.go at 0b4edb50).
+type host struct {
+	NodeID        string `json:"nodeId"`
+	ApprovalLevel string `json:"approvalLevel"`
+	Configured    string `json:"configured"`
+}
+
+// hostsLocked lists the devices that advertise a service. That a device which was
+// approved and does not advertise is not among them is an assumption.
+func (s *Server) hostsLocked(v *service) []host {
+	var out []host
+	for _, id := range slices.Sorted(maps.Keys(s.st.Devices)) {
+		d := s.st.Devices[id]
+		if !offering(v, d) {
+			continue
+		}
+		level, _ := s.approvalLocked(v, d)
+		out = append(out, host{NodeID: string(d.StableID), ApprovalLevel: level, Configured: s.configuredLocked(v, d)})
+	}
+	return out
+}
+
+// approvalLocked returns the level of a host, given by hand or by policy, and whether
+// the policy alone would approve it. A host that was refused by hand stays refused.
+func (s *Server) approvalLocked(v *service, d *device) (level string, auto bool) {
+	auto = s.policy.autoApproves(v, d.Tags)
+	byHand, asked := s.st.Approvals[v.Name][d.ID]
+	switch {
+	case asked && byHand:
+		return approvedManual, auto
+	case asked:
+		return notApproved, auto
+	case auto:
+		return approvedAuto, auto
+	}
+	return notApproved, auto
+}
+
+// approvedLocked reports whether control treats a host as approved, which with
+// Switches.ApprovalNeedsAdvertise can be later than the API says so.
+func (s *Server) approvedLocked(v *service, d *device) bool {
+	level, _ := s.approvalLocked(v, d)
+	return level != notApproved && !d.unheard[v.Name]
+}
+
+// configuredLocked is the word for whether a host serves what the service defines.
+func (s *Server) configuredLocked(v *service, d *device) string {
+	switch {
+	case d.asking:
+		return s.switches.HostStates.Unknown
+	case !serves(v, d):
+		return s.switches.HostStates.Partial
+	}
+	return stateReady
+}
+
+// serves reports whether the device serves all ports that v defines.
+func serves(v *service, d *device) bool {
+	o := d.offers[v.Name]
+	if o == nil {
+		return false
+	}
+	for _, p := range v.Ports {
+		if p == doNotValidate {
+			return true
+		}
+		n, err := strconv.ParseUint(strings.TrimPrefix(p, "tcp:"), 10, 16)
+		if err != nil {
+			return false
+		}
+		if !slices.ContainsFunc(o.Ports, func(r tailcfg.ProtoPortRange) bool {
+			// Protocol 0 is TCP, UDP and ICMP; 6 is TCP.
+			return (r.Proto == 0 || r.Proto == 6) && r.Ports.First <= uint16(n) && uint16(n) <= r.Ports.Last
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// offering reports whether the device advertises the service.
+func offering(v *service, d *device) bool {
+	o := d.offers[v.Name]
+	return o != nil && o.Active && len(d.Tags) > 0
+}
+
+// takeOffersLocked keeps what a device says that it serves. A service that it no
+// longer advertises can be advertised afresh, which lets its approval through.
+func (s *Server) takeOffersLocked(d *device, offers map[string]*tailcfg.VIPService) {
+	d.offers = offers
+	maps.DeleteFunc(d.unheard, func(name string, _ bool) bool {
+		o := offers[name]
+		return o == nil || !o.Active
+	})
+}
+
+// recomputeLocked decides which devices control accepts as hosts, and which of them
+// has each service's addresses. A host keeps them while it can serve.
+func (s *Server) recomputeLocked() {
+	now := s.now()
+	// A tailnet has many devices and few of them host anything.
+	hosts := map[int64]*device{}
+	for id, d := range s.st.Devices {
+		if len(d.offers) > 0 && d.Authorized && !d.expired(now) {
+			hosts[id] = d
+		}
+	}
+	accepted := make(map[string]map[int64]bool, len(s.st.Services))
+	primary := make(map[string]int64, len(s.st.Services))
+	for name, v := range s.st.Services {
+		accepted[name] = map[int64]bool{}
+		var best int64
+		for id, d := range hosts {
+			if !offering(v, d) || !serves(v, d) || !s.approvedLocked(v, d) {
+				continue
+			}
+			accepted[name][id] = true
+			if !d.online {
+				continue
+			}
+			if best == 0 || id == s.primary[name] || (best != s.primary[name] && id < best) {
+				best = id
+			}
+		}
+		if best = s.heldLocked(name, best, now); best != 0 {
+			primary[name] = best
+		}
+	}
+	for name, id := range primary {
+		if d := s.st.Devices[id]; s.primary[name] != id && d != nil {
+			s.log.Info("Service has a new primary host", "service", name, "node", d.StableID)
+		}
+	}
+	maps.DeleteFunc(s.lost, func(name string, _ time.Time) bool { return s.st.Services[name] == nil })
+	s.accepted, s.primary = accepted, primary
+}
+
+// heldLocked returns the host that has a service's addresses when best is the one
+// that should: the former host keeps them for Switches.FailoverDelay after it was
+// lost, though it does not answer there.
+func (s *Server) heldLocked(name string, best int64, now time.Time) int64 {
+	former := s.primary[name]
+	delay := s.switches.FailoverDelay.Duration
+	if former == 0 || former == best || delay <= 0 {
+		delete(s.lost, name)
+		return best
+	}
+	at, ok := s.lost[name]
+	if !ok {
+		at = now
+		s.lost[name] = at
+		time.AfterFunc(delay, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.ctx.Err() == nil {
+				s.changedLocked()
+			}
+		})
+	}
+	if now.Sub(at) >= delay {
+		delete(s.lost, name)
+		return best
+	}
+	return former
+}
+
+// Primary returns the node id of the host that now has the service's addresses, or
+// nothing when no host has them.
+func (s *Server) Primary(service string) tailcfg.StableNodeID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if d := s.st.Devices[s.primary[service]]; d != nil {
+		return d.StableID
+	}
+	return ""
+}

@@ -1,0 +1,227 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tailnetsim
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+
+	"tailscale.com/tstime"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// A Feature is a part of Tailscale that a billing plan may lack.
+type Feature string
+
+// Features whose refusal was measured on a real tailnet (abn/ansible-tailscale-admin,
+// docs/troubleshooting.md, "403 whose message names the billing plan"). That
+// PostureIntegrations are refused in the same way is an assumption.
+const (
+	LogStreaming        Feature = "log-streaming"
+	NetworkFlowLogs     Feature = "network-flow-logs"
+	PostureAttributes   Feature = "posture-attributes"
+	PostureIntegrations Feature = "posture-integrations"
+)
+
+// A CertCondition is what control asks of a host before it grants the certificate
+// domain of a service to it. Both conditions also ask for approval and for a serve
+// configuration of the service.
+type CertCondition string
+
+const (
+	// CertAdvertised grants the domain once the host advertises the service. It is
+	// the reading of tailscale/tailscale#20716, where an approved host that serves
+	// but does not advertise waits for its domain for ever, and of
+	// AlverezYari/phillips-homelab#396, where advertising ended the wait.
+	CertAdvertised CertCondition = "advertised"
+	// CertServed grants the domain to a host that serves, advertised or not. It is
+	// what Tailscale's operator relies on since tailscale/tailscale#15427: it
+	// advertises a service of port 443 only after the certificate exists.
+	CertServed CertCondition = "served"
+)
+
+// Switches are behaviours of the real Tailscale that depend on the tailnet, on its
+// plan or on timing. The zero value is a tailnet with every feature, without
+// limits and without delays. Options set them at first, SetSwitches and the HTTP
+// route /sim/switches later.
+type Switches struct {
+	// Plan maps each feature that the plan lacks to the status that calls of it
+	// get, 402 or 403, with the message "feature not available on current billing
+	// plan". Zero is 403.
+	Plan map[Feature]int `json:"plan,omitempty"`
+	// UnsyncedGroups are groups of a SCIM directory that is not synced. A policy
+	// file may name them, and the API warns of each.
+	UnsyncedGroups []string `json:"unsyncedGroups,omitempty"`
+	// CertDomains is the condition of a service's certificate domain. Default
+	// CertAdvertised, the stricter one.
+	CertDomains CertCondition `json:"certDomains,omitempty"`
+	// HostStates are the words of a host's configured field.
+	HostStates HostStates `json:"hostStates,omitzero"`
+	// ApprovalNeedsAdvertise makes an approval by hand reach a host only after the
+	// host has withdrawn the service and advertised it again
+	// (tailscale/tailscale#18821).
+	ApprovalNeedsAdvertise bool `json:"approvalNeedsAdvertise,omitempty"`
+	// FailoverDelay is how long the addresses of a service stay with a host that
+	// went away or withdrew, before control moves them to another. Tailscale's own
+	// operator reckons with 15 s (tailscale.com/kube/services, services.go);
+	// tailscale/tailscale#20661 reports minutes. Default 0.
+	FailoverDelay tstime.GoDuration `json:"failoverDelay,omitzero"`
+	// Annotations limits what services carry. No source publishes limits.
+	Annotations AnnotationLimits `json:"annotations,omitzero"`
+	// ServiceQuota is how many services the tailnet may have; 0 is any number. No
+	// source publishes a limit nor the API's reply: 403 is an assumption.
+	ServiceQuota int `json:"serviceQuota,omitempty"`
+	// HoldFormerIPv4 refuses the IPv4 address of a deleted service to a new one
+	// with 400. It is an assumption: Tailscale promises no address to a service
+	// that is created again.
+	HoldFormerIPv4 bool `json:"holdFormerIPv4,omitempty"`
+	// FreshClient is how calls with a new OAuth client's token fail at first.
+	FreshClient FreshClient `json:"freshClient,omitzero"`
+	// RevokedKeyStatus answers DELETE of a key that was revoked already, 404 or
+	// 410. Default 404.
+	RevokedKeyStatus int `json:"revokedKeyStatus,omitempty"`
+}
+
+// HostStates are the words of a host's configured field. Only "ready" has a source
+// (the OpenAPI document's example, the official client); the others are
+// assumptions, the first after the admin console's "Needs configuration".
+type HostStates struct {
+	// Partial is of a host that advertises and does not serve every port.
+	// Default needs-configuration.
+	Partial string `json:"partial,omitempty"`
+	// Unknown is of a host that has announced a change and not yet told control
+	// what it serves. Default pending.
+	Unknown string `json:"unknown,omitempty"`
+}
+
+// AnnotationLimits bound the annotations of a service. Zero is no limit.
+type AnnotationLimits struct {
+	Count      int `json:"count,omitempty"`
+	KeyBytes   int `json:"keyBytes,omitempty"`
+	ValueBytes int `json:"valueBytes,omitempty"`
+}
+
+// FreshClient is how calls with the token of an OAuth client that the API created
+// fail until Tailscale knows it everywhere: 404 was measured
+// (abn/ansible-tailscale-admin, docs/troubleshooting.md, "404"), 401 is an
+// assumption. They fail while either Calls or For is not used up.
+type FreshClient struct {
+	// Status of the failures, 401 or 404. Zero is none.
+	Status int `json:"status,omitempty"`
+	// Calls is how many calls of each new client fail.
+	Calls int `json:"calls,omitempty"`
+	// For is how long after its creation a client's calls fail.
+	For tstime.GoDuration `json:"for,omitzero"`
+}
+
+func (w *Switches) setDefaults() {
+	if w.CertDomains == "" {
+		w.CertDomains = CertAdvertised
+	}
+	if w.HostStates.Partial == "" {
+		w.HostStates.Partial = "needs-configuration"
+	}
+	if w.HostStates.Unknown == "" {
+		w.HostStates.Unknown = "pending"
+	}
+	if w.RevokedKeyStatus == 0 {
+		w.RevokedKeyStatus = http.StatusNotFound
+	}
+}
+
+func (w *Switches) validate() error {
+	for _, f := range slices.Sorted(maps.Keys(w.Plan)) {
+		if !slices.Contains([]Feature{LogStreaming, NetworkFlowLogs, PostureAttributes, PostureIntegrations}, f) {
+			return errors.Errorf("plan: unknown feature %q", f)
+		}
+		if st := w.Plan[f]; st != 0 && st != http.StatusForbidden && st != http.StatusPaymentRequired {
+			return errors.Errorf("plan: status of %q must be 402 or 403, not %d", f, st)
+		}
+	}
+	if w.CertDomains != CertAdvertised && w.CertDomains != CertServed {
+		return errors.Errorf("certDomains: unknown condition %q", w.CertDomains)
+	}
+	if st := w.FreshClient.Status; st != 0 && st != http.StatusUnauthorized && st != http.StatusNotFound {
+		return errors.Errorf("freshClient: status must be 401 or 404, not %d", st)
+	}
+	if st := w.RevokedKeyStatus; st != http.StatusNotFound && st != http.StatusGone {
+		return errors.Errorf("revokedKeyStatus must be 404 or 410, not %d", st)
+	}
+	return nil
+}
+
+// clone returns a copy that shares nothing with w.
+func (w Switches) clone() Switches {
+	w.Plan, w.UnsyncedGroups = maps.Clone(w.Plan), slices.Clone(w.UnsyncedGroups)
+	return w
+}
+
+// Switches returns the switches as they are now.
+func (s *Server) Switches() Switches {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.switches.clone()
+}
+
+// SetSwitches changes the switches. Nothing changes when it returns an error.
+func (s *Server) SetSwitches(change func(w *Switches)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := s.switches.clone()
+	change(&w)
+	w.setDefaults()
+	if err := w.validate(); err != nil {
+		return err
+	}
+	p, err := parsePolicy(s.st.Policy, w.UnsyncedGroups)
+	if err != nil {
+		return errors.Wrap(err, "cannot keep the policy file")
+	}
+	s.switches, s.policy = w, p
+	s.changedLocked()
+	return nil
+}
+
+func decodeSwitches(b []byte, into *Switches) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	return d.Decode(into)
+}
+
+// switchRoutes let another process change the switches: PUT replaces all, PATCH
+// changes those that the body names.
+func (s *Server) switchRoutes(m *http.ServeMux) {
+	set := func(w http.ResponseWriter, r *http.Request, from func(Switches) Switches) {
+		// The body is read before the lock is taken.
+		b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+		if err != nil {
+			writeError(w, http.StatusBadRequest, "cannot read request body")
+			return
+		}
+		err = s.SetSwitches(func(sw *Switches) {
+			next := from(*sw)
+			if err := decodeSwitches(b, &next); err == nil {
+				*sw = next
+			}
+		})
+		// A body that cannot be decoded changed nothing above.
+		if err := errors.Join(decodeSwitches(b, &Switches{}), err); err != nil {
+			writeError(w, http.StatusBadRequest, "cannot set switches: "+err.Error())
+			return
+		}
+		writeJSON(w, http.StatusOK, s.Switches())
+	}
+	m.HandleFunc("GET /sim/switches", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.Switches()) })
+	m.HandleFunc("PUT /sim/switches", func(w http.ResponseWriter, r *http.Request) {
+		set(w, r, func(Switches) Switches { return Switches{} })
+	})
+	m.HandleFunc("PATCH /sim/switches", func(w http.ResponseWriter, r *http.Request) {
+		set(w, r, func(now Switches) Switches { return now })
+	})
+}
