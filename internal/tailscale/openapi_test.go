@@ -32,8 +32,8 @@ type finding struct {
 	// one that is not there.
 	op string
 
-	// what of it: path, media TYPE, query NAME, body PLACE, reply PLACE or scope
-	// SCOPE.
+	// what of it: path, query NAME, accept MEDIA, send MEDIA, body PLACE TYPE, reply
+	// PLACE or scope SCOPE.
 	what string
 }
 
@@ -108,9 +108,9 @@ var undocumentedUses = []undocumented{
 		reason: "The document names no scope for DNS.",
 	},
 	{
-		op: "POST /tailnet/{tailnet}/acl/validate", what: []string{"media application/hujson"},
-		source: "PolicyFileResource.Validate in policyfile.go of the official Go client",
-		reason: "The document has JSON alone here, and both where the policy file is set. Comments and trailing commas of a policy file need HuJSON.",
+		op: "POST /tailnet/{tailnet}/acl/validate", what: []string{"accept application/hujson"},
+		source: "the same document: errors are JSON in every reply",
+		reason: "The call shares its code with those that read the policy file. It can ask for JSON.",
 	},
 	{
 		op: "PUT /tailnet/{tailnet}/logging/{logType}/stream", what: []string{"body $.s3ExternalId string"},
@@ -149,7 +149,7 @@ func (k *checker) op(c apiCall) *facts.Operation {
 func (k *checker) documentedAnswer(extra map[string]map[string]map[string]any) func(apiCall) (int, []byte) {
 	return func(c apiCall) (int, []byte) {
 		op := k.op(c)
-		if op == nil || c.accept == mediaHuJSON {
+		if op == nil || c.accept == mediaHuJSON && slices.Contains(op.Produces, mediaHuJSON) {
 			return http.StatusOK, []byte("{}")
 		}
 		if len(op.Reply) == 0 {
@@ -198,13 +198,13 @@ func (k *checker) request(c apiCall) {
 		}
 	}
 	if c.accept != "" && len(op.Produces) > 0 && !slices.Contains(op.Produces, c.accept) {
-		k.found[finding{op.Name(), "media " + c.accept}] = true
+		k.found[finding{op.Name(), "accept " + c.accept}] = true
 	}
 	if len(c.body) == 0 {
 		return
 	}
 	if !slices.Contains(op.Consumes, c.contentType) {
-		k.found[finding{op.Name(), "media " + c.contentType}] = true
+		k.found[finding{op.Name(), "send " + c.contentType}] = true
 	}
 	if c.contentType != mediaJSON {
 		return
@@ -262,18 +262,17 @@ func (k *checker) read(method string, before methodOutcome, op, at string, names
 	return append(k.read(method, before, op, at, names[:half]), k.read(method, before, op, at, names[half:])...)
 }
 
-// describes reports whether an object has a property, or any. Names are decoded
-// regardless of their case.
+// describes reports whether an object has a property. One of which the document
+// describes no property has any. Names are decoded regardless of their case.
 func describes(described map[string]facts.Value, at, name string) bool {
-	if _, ok := described[at+"{}"]; ok {
-		return true
-	}
+	opaque := true
 	for place := range described {
-		if strings.EqualFold(place, at+"."+name) {
+		if place == at+"{}" || strings.EqualFold(place, at+"."+name) {
 			return true
 		}
+		opaque = opaque && !strings.HasPrefix(place, at+".")
 	}
-	return false
+	return opaque
 }
 
 // scopes checks the scope that a method names if an operation is refused.
