@@ -175,6 +175,7 @@ func (a *Agent) Run(ctx context.Context, l, hooks net.Listener) error {
 		logout: func() { go watcher.Logout(ctx) },
 		ender:  a.newEnder(ctx),
 		issuer: a.newIssuer(ctx),
+		offers: offers{}, readvertising: readvertising{},
 		config: atomicdir.New(a.opts.TailscaledConfigDir, meta.ConfigKey),
 		serve: atomicdir.New(filepath.Dir(a.opts.ServeConfigPath), filepath.Base(a.opts.ServeConfigPath),
 			ingressservices.IngressConfigKey, egressservices.KeyEgressServices),

@@ -99,6 +99,17 @@ type loop struct {
 	// retry is when to try again what failed. Zero when nothing did.
 	retry time.Time
 
+	// offers are the certificate domains that control does not grant.
+	offers offers
+
+	// offerAt is when offers may change. Zero if never.
+	offerAt time.Time
+
+	// readvertising are the advertised services that control does not accept yet, and
+	// readvertiseAt is when to act on one. Zero if never.
+	readvertising readvertising
+	readvertiseAt time.Time
+
 	// joined tells whether tailscaled has been in its tailnet. Before that
 	// nothing is reported until reportAt.
 	joined   bool
@@ -193,7 +204,7 @@ func (l *loop) setTailnet(s localapi.State) { l.tailnet = s }
 // do so again without being told, or zero.
 func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 	l.retry = time.Time{}
-	services, listed := l.services(ctx)
+	services, listed := l.services(ctx, now)
 	if listed {
 		l.endTLS(ctx, now, services)
 		l.getCertificates(ctx, now, services)
@@ -202,7 +213,7 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 	if err := l.writeServe(now, services, listed); err != nil {
 		l.failed(now, "Cannot write serve config", err)
 	}
-	if err := l.writeConfig(services, listed); err != nil {
+	if err := l.writeConfig(now, services, listed); err != nil {
 		l.failed(now, "Cannot write tailscaled's config", err)
 	}
 	dns := l.dns.step(ctx, now, l.tailnet)
@@ -221,12 +232,14 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 	}
 
 	if listed && l.egress.started() && l.mayReport(now) {
-		status := plan.Status(l.opts.PodIP, services, plan.Tailnet{Running: l.tailnet.Running, Accepted: l.tailnet.Accepted})
+		status := plan.Status(l.opts.PodIP, services, plan.Tailnet{
+			Running: l.tailnet.Running, Accepted: l.tailnet.Accepted, Readvertised: l.readvertising.counts(),
+		})
 		l.egress.tell(status)
 		l.report(status)
 		l.metrics.services(services, l.tailnet.Accepted)
 	}
-	due := append(slices.Collect(maps.Values(l.leaving)), l.retry, l.reachAgain, l.reportAt, l.logoutAt, egress, dns)
+	due := append(slices.Collect(maps.Values(l.leaving)), l.retry, l.reachAgain, l.reportAt, l.logoutAt, l.offerAt, l.readvertiseAt, egress, dns)
 	return earliest(now, append(due, l.drain.deadlines()...)...)
 }
 
@@ -242,7 +255,7 @@ func (l *loop) mayReport(now time.Time) bool {
 }
 
 // services plans. Before attachments were listed there is nothing to plan with.
-func (l *loop) services(ctx context.Context) ([]plan.Service, bool) {
+func (l *loop) services(ctx context.Context, now time.Time) ([]plan.Service, bool) {
 	if !l.listed {
 		return nil, false
 	}
@@ -253,6 +266,7 @@ func (l *loop) services(ctx context.Context) ([]plan.Service, bool) {
 		Certificates: l.ender.Certificates(),
 		Issuer:       l.opts.issuer(),
 		Issuing:      l.issuing(),
+		Offered:      l.offered(ctx, now),
 		HTTPS:        l.https(),
 		Stopping:     l.drain != nil,
 	}
@@ -357,7 +371,7 @@ func (l *loop) setReached(now time.Time, err error) {
 }
 
 // writeConfig writes tailscaled's config.
-func (l *loop) writeConfig(services []plan.Service, listed bool) error {
+func (l *loop) writeConfig(now time.Time, services []plan.Service, listed bool) error {
 	if l.base == nil {
 		return nil
 	}
@@ -366,7 +380,7 @@ func (l *loop) writeConfig(services []plan.Service, listed bool) error {
 	case l.drain != nil:
 		advertise = nil
 	case listed:
-		advertise = l.served(plan.Advertised(services))
+		advertise = l.persist(now, l.served(plan.Advertised(services)))
 	}
 
 	b, err := plan.TailscaledConfig(l.base, advertise)
@@ -397,6 +411,14 @@ func (l *loop) writeConfig(services []plan.Service, listed bool) error {
 // for their ports in vain.
 func (l *loop) served(names []string) []string {
 	return slices.DeleteFunc(names, func(n string) bool { return l.handlers[n] == nil })
+}
+
+// persist leaves out the services that are withdrawn for a moment, because control does
+// not accept the machine for them.
+func (l *loop) persist(now time.Time, names []string) []string {
+	withdrawn, next := l.readvertising.step(now, names, l.tailnet.Accepted, l.tailnet.Running)
+	l.readvertiseAt = next
+	return slices.DeleteFunc(names, func(n string) bool { return withdrawn[n] })
 }
 
 func (l *loop) failed(now time.Time, msg string, err error) {

@@ -48,6 +48,7 @@ func newLoop(t *testing.T, dir string) (*loop, *int) {
 		report:  func(*v1alpha1.MachineAgentStatus) {},
 		reach:   func() { asked++ },
 		reload:  func() {},
+		offers:  offers{}, readvertising: readvertising{},
 	}
 	if err := l.restore(); err != nil {
 		t.Fatalf("restore(): %v", err)

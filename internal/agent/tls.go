@@ -82,6 +82,28 @@ func (l *loop) issuing() map[string]string {
 	return l.issuer.Problems()
 }
 
+// offered returns the names of the services to advertise without a certificate.
+func (l *loop) offered(ctx context.Context, now time.Time) map[string]bool {
+	l.offerAt = time.Time{}
+	if l.issuer == nil || l.https() != plan.HTTPSOn {
+		return nil
+	}
+	statuses := l.issuer.Statuses()
+	for ref, c := range l.ender.Certificates() {
+		if c.Usable {
+			delete(statuses, ref.Domain)
+		}
+	}
+	offered, again, next := l.offers.step(now, statuses)
+	l.offerAt = next
+	for _, domain := range again {
+		if err := l.issuer.Again(ctx, domain); err != nil {
+			l.failed(now, "Cannot get certificates", err)
+		}
+	}
+	return offered
+}
+
 // endTLS has TLS ended for what is wanted, and for what nobody wants any more while
 // tailscaled forwards to it still.
 func (l *loop) endTLS(ctx context.Context, now time.Time, services []plan.Service) {

@@ -178,6 +178,16 @@ const (
 	ReasonApprovalPending  xpv2.ConditionReason = "ApprovalPending"
 )
 
+// TypePolicyWarnings is True on a PolicyFragment while Tailscale warns about the policy
+// file that the fragment was written to.
+const TypePolicyWarnings xpv2.ConditionType = "PolicyWarnings"
+
+// Reasons of PolicyWarnings.
+const (
+	ReasonWarnings   xpv2.ConditionReason = "Warnings"
+	ReasonNoWarnings xpv2.ConditionReason = "NoWarnings"
+)
+
 // Reasons of Ready of managed resources that may not write all that they want.
 const (
 	// ReasonForeignObject means that it exists and is not ours.
@@ -185,6 +195,19 @@ const (
 
 	// ReasonConflict means that another object of the cluster manages it.
 	ReasonConflict xpv2.ConditionReason = "Conflict"
+
+	// ReasonPlanRequired means that the tailnet's plan does not include the feature.
+	ReasonPlanRequired xpv2.ConditionReason = "PlanRequired"
+
+	// ReasonQuotaExceeded means that the tailnet has as many objects of the kind as it
+	// may have.
+	ReasonQuotaExceeded xpv2.ConditionReason = "QuotaExceeded"
+
+	// ReasonMagicDNSRefused means that Tailscale does not turn MagicDNS on.
+	ReasonMagicDNSRefused xpv2.ConditionReason = "MagicDNSRefused"
+
+	// ReasonTailnetLocked means that the tailnet's lock does not trust the device.
+	ReasonTailnetLocked xpv2.ConditionReason = "TailnetLocked"
 
 	// ReasonPolicyRefused means that Tailscale would not take the policy file
 	// with what is wanted.

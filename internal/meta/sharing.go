@@ -59,6 +59,14 @@ const (
 	// TypeAddressKept tells whether a shared service that was made again got its
 	// IPv4 address back.
 	TypeAddressKept xpv2.ConditionType = "AddressKept"
+
+	// TypeAnnotationsKept reports whether the tailnet keeps the annotations of a
+	// service, which say whose it is.
+	TypeAnnotationsKept xpv2.ConditionType = "AnnotationsKept"
+
+	// TypeHostTagsMatch reports whether the machines that are to host a service have a
+	// tag of the service.
+	TypeHostTagsMatch xpv2.ConditionType = "HostTagsMatch"
 )
 
 // Reasons of Conflict, AddressKept, Approved and, of a VIPService, Ready.
@@ -69,4 +77,8 @@ const (
 	ReasonAddressTaken      xpv2.ConditionReason = "AddressTaken"
 	ReasonSharedByOthers    xpv2.ConditionReason = "SharedByOthers"
 	ReasonApprovalForbidden xpv2.ConditionReason = "ApprovalForbidden"
+	ReasonAnnotationsKept   xpv2.ConditionReason = "AnnotationsKept"
+	ReasonAnnotationsLost   xpv2.ConditionReason = "AnnotationsLost"
+	ReasonHostTagsMatch     xpv2.ConditionReason = "HostTagsMatch"
+	ReasonHostTagsDiffer    xpv2.ConditionReason = "HostTagsDiffer"
 )

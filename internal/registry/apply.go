@@ -5,6 +5,7 @@ package registry
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -47,7 +48,10 @@ func Apply(ctx context.Context, api API, v View, self Self, want Want, a Action)
 	if a.Op == OpWait {
 		return Result{}, nil
 	}
-	current, err := get(ctx, api, a.Name)
+	current, err := Get(ctx, api, a.Name)
+	if _, taken := Refusal(err); taken && a.Op.deletes() {
+		current, err = nil, nil // A machine has the name: there is no such service.
+	}
 	if err != nil {
 		return Result{}, err
 	}
@@ -95,13 +99,50 @@ func Apply(ctx context.Context, api API, v View, self Self, want Want, a Action)
 	return Result{}, errors.Wrapf(api.DeleteService(ctx, a.Name), "cannot delete service %q", a.Name)
 }
 
-// get returns a service, or nil if there is none.
-func get(ctx context.Context, api API, name string) (*tailscale.Service, error) {
+// Get returns a service, or nil if there is none. The error is a *RefusalError if a
+// machine of the tailnet has the name.
+func Get(ctx context.Context, api API, name string) (*tailscale.Service, error) {
 	s, err := api.Service(ctx, name)
 	if tailscale.IsNotFound(err) {
 		return nil, nil // None is an answer.
 	}
-	return s, errors.Wrapf(err, "cannot get service %q", name)
+	if err != nil {
+		return nil, nameTaken(name, errors.Wrapf(err, "cannot get service %q", name))
+	}
+	return s, nil
+}
+
+// Put writes a service. The error is a *RefusalError if a machine of the tailnet has the
+// name.
+func Put(ctx context.Context, api API, s tailscale.Service) (*tailscale.Service, error) {
+	out, err := api.PutService(ctx, s)
+	if err != nil {
+		return nil, nameTaken(s.Name, errors.Wrapf(err, "cannot write service %q", s.Name))
+	}
+	return out, nil
+}
+
+// nameTaken turns an error that says that a machine has the name into a refusal.
+func nameTaken(name string, err error) error {
+	if tailscale.ClassOf(err) != tailscale.ClassNameTaken {
+		return err
+	}
+	return &RefusalError{
+		Reason:  meta.ReasonNameTaken,
+		Message: fmt.Sprintf("a machine of the tailnet has the name %q; rename the machine, or choose another name for the service", strings.TrimPrefix(name, servicePrefix)),
+	}
+}
+
+// Refusal returns the refusal that an error is, and whether it is one.
+func Refusal(err error) (*RefusalError, bool) {
+	var r *RefusalError
+	ok := errors.As(err, &r)
+	return r, ok
+}
+
+// deletes reports whether an action only takes something away.
+func (o Op) deletes() bool {
+	return o == OpDeleteRecord || o == OpDeleteExpired || o == OpRelease || o == OpDeleteShared
 }
 
 func putRecord(ctx context.Context, api API, v View, self Self, want Want, current *tailscale.Service, a Action) (Result, error) {
@@ -116,8 +157,8 @@ func putRecord(ctx context.Context, api API, v View, self Self, want Want, curre
 		_, err := create(ctx, api, s, a.IPv4)
 		return Result{}, err
 	}
-	_, err = api.PutService(ctx, s)
-	return Result{}, errors.Wrapf(err, "cannot write service %q", s.Name)
+	_, err = Put(ctx, api, s)
+	return Result{}, err
 }
 
 func createShared(ctx context.Context, api API, v View, self Self, want Want, a Action) (Result, error) {
@@ -137,8 +178,8 @@ func putShared(ctx context.Context, api API, v View, self Self, want Want, curre
 	if err != nil || Same(*current, s) {
 		return err
 	}
-	_, err = api.PutService(ctx, s)
-	return changedIfRefused(ctx, api, errors.Wrapf(err, "cannot write service %q", s.Name), current)
+	_, err = Put(ctx, api, s)
+	return changedIfRefused(ctx, api, err, current)
 }
 
 // changedIfRefused turns a refusal into ErrChanged if the service is gone or has
@@ -147,7 +188,7 @@ func changedIfRefused(ctx context.Context, api API, err error, was *tailscale.Se
 	if !refused(err) {
 		return err
 	}
-	now, gerr := get(ctx, api, was.Name)
+	now, gerr := Get(ctx, api, was.Name)
 	if gerr == nil && (now == nil || !slices.Equal(now.Addrs, was.Addrs)) {
 		return ErrChanged
 	}
@@ -160,11 +201,11 @@ func create(ctx context.Context, api API, s tailscale.Service, ipv4 string) (tak
 	if ipv4 != "" {
 		s.Addrs = []string{ipv4}
 	}
-	_, err = api.PutService(ctx, s)
+	_, err = Put(ctx, api, s)
 	if !refused(err) {
-		return "", errors.Wrapf(err, "cannot create service %q", s.Name)
+		return "", err
 	}
-	now, gerr := get(ctx, api, s.Name)
+	now, gerr := Get(ctx, api, s.Name)
 	if gerr != nil {
 		return "", gerr
 	}
@@ -172,26 +213,21 @@ func create(ctx context.Context, api API, s tailscale.Service, ipv4 string) (tak
 		return "", ErrChanged // Somebody was quicker.
 	}
 	if ipv4 == "" {
-		return "", errors.Wrapf(err, "cannot create service %q", s.Name)
+		return "", err
 	}
 	s.Addrs = nil
 	s.Annotations = maps.Clone(s.Annotations)
 	s.Annotations[meta.AnnotationPreviousAddress] = ipv4
-	if _, err = api.PutService(ctx, s); err != nil {
-		return "", errors.Wrapf(err, "cannot create service %q", s.Name)
+	if _, err = Put(ctx, api, s); err != nil {
+		return "", err
 	}
 	return ipv4, nil
 }
 
 // refused tells whether the API did not like what it was given.
 func refused(err error) bool {
-	switch tailscale.ClassOf(err) {
-	case tailscale.ClassInvalid, tailscale.ClassConflict:
-		return true
-	case tailscale.ClassUnauthorized, tailscale.ClassForbidden, tailscale.ClassTailnetNotFound, tailscale.ClassNotFound,
-		tailscale.ClassPreconditionFailed, tailscale.ClassRateLimited, tailscale.ClassUnavailable:
-	}
-	return false
+	c := tailscale.ClassOf(err)
+	return c == tailscale.ClassInvalid || c == tailscale.ClassConflict
 }
 
 // release takes the own owner reference off a service that others keep, and,
@@ -202,8 +238,8 @@ func release(ctx context.Context, api API, self Self, current *tailscale.Service
 	if s.Annotations, err = Released(current.Annotations, self.Cluster, shared); err != nil || Same(*current, s) {
 		return err
 	}
-	_, err = api.PutService(ctx, s)
-	return changedIfRefused(ctx, api, errors.Wrapf(err, "cannot write service %q", s.Name), current)
+	_, err = Put(ctx, api, s)
+	return changedIfRefused(ctx, api, err, current)
 }
 
 // Released returns annotations without the own owner reference, and, unless

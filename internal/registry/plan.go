@@ -77,6 +77,12 @@ func Attach(v View, self Self, want Want) ([]Action, error) {
 	if err := mayShare(current, self, want.Adopt); err != nil {
 		return nil, err
 	}
+	if err := mayMake(v, current, want.Service); err != nil {
+		return nil, err
+	}
+	if err := mayMake(v, record, name); err != nil {
+		return nil, err
+	}
 	want = remember(v, self, want)
 	r, err := ownRecord(v, self, want, record)
 	if err != nil {
@@ -203,6 +209,15 @@ func mayShare(s *tailscale.Service, self Self, adopt bool) error {
 	}
 }
 
+// mayMake returns an error if a service that does not exist cannot be made, because a
+// machine of the tailnet has its name.
+func mayMake(v View, s *tailscale.Service, name string) error {
+	if s != nil || v.Machine(name) == "" {
+		return nil
+	}
+	return nameTaken(name, &tailscale.Error{Class: tailscale.ClassNameTaken})
+}
+
 // Foreign returns an error if an exclusive service must not be touched, because
 // others share it or it belongs to one resource of Tailscale's operator.
 func Foreign(v View, s *tailscale.Service, service string) error {
@@ -214,7 +229,7 @@ func Foreign(v View, s *tailscale.Service, service string) error {
 		}
 	}
 	if s == nil {
-		return nil
+		return mayMake(v, nil, service)
 	}
 	refs, err := ParseOwnerRefs(s.Annotations[meta.AnnotationOwnerReferences])
 	if err != nil {

@@ -6,6 +6,7 @@ package registry
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
@@ -118,6 +119,18 @@ func (v View) Service(name string) *tailscale.Service {
 		}
 	}
 	return nil
+}
+
+// Machine returns the name of the machine that has the name of a service, or "".
+// Devices of other tailnets have names of their own.
+func (v View) Machine(service string) string {
+	label := strings.TrimPrefix(service, servicePrefix)
+	for _, d := range v.Devices {
+		if first, _, _ := strings.Cut(d.Name, "."); first == label && !d.IsExternal {
+			return d.Name
+		}
+	}
+	return ""
 }
 
 // living are the members that live.

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -26,6 +27,9 @@ import (
 type login struct {
 	transport http.RoundTripper
 	limited   *transport
+
+	// proven is set once a call with the credential has succeeded.
+	proven atomic.Bool
 }
 
 // newLogin makes a login. Which kind it is depends on what the config has.
@@ -245,7 +249,7 @@ func (t *namingTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		said.Message = http.StatusText(resp.StatusCode)
 	}
 	return nil, &Error{
-		Class: classOfStatus(resp.StatusCode), Status: resp.StatusCode, Message: scrub(said.Message),
+		Class: classOf(resp.StatusCode, said.Message), Status: resp.StatusCode, Message: scrub(said.Message),
 		Credential: t.credential, Hint: t.hint,
 	}
 }

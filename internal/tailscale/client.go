@@ -136,11 +136,14 @@ func clientWith(base *url.URL, cfg Config, o Options, l *login) *Client {
 	hc := &http.Client{
 		CheckRedirect: noRedirect,
 		Timeout:       RequestTimeout,
-		Transport:     &namingTransport{base: l.transport, credential: cfg.Credential, hint: cfg.Hint},
 	}
 	tailnet := cfg.Tailnet
 	if tailnet == "" {
 		tailnet = "-"
+	}
+	hc.Transport = &namingTransport{
+		base:       &provingTransport{base: l.transport, proven: &l.proven, api: base, tailnet: tailnet},
+		credential: cfg.Credential, hint: cfg.Hint,
 	}
 	c := &Client{
 		api:        &tsclient.Client{BaseURL: base, UserAgent: version.UserAgent(), Tailnet: tailnet, HTTP: hc},

@@ -103,7 +103,16 @@ func (c *Client) SetSearchPaths(ctx context.Context, paths []string) error {
 // none. Other domains are left alone.
 func (c *Client) PatchSplitDNS(ctx context.Context, domains map[string][]string) error {
 	defer c.expireDNS()
-	_, err := c.api.DNS().UpdateSplitDNS(ctx, domains)
+	// null removes a domain; what an empty list does is not documented (OpenAPI,
+	// PATCH /tailnet/{tailnet}/dns/split-dns).
+	in := make(map[string][]string, len(domains))
+	for d, ns := range domains {
+		in[d] = nil
+		if len(ns) > 0 {
+			in[d] = ns
+		}
+	}
+	_, err := c.api.DNS().UpdateSplitDNS(ctx, in)
 	return classify(err, scopeDNSWrite, true)
 }
 

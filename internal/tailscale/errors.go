@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -43,6 +44,20 @@ const (
 	// ClassConflict means that the request does not fit what exists, such as a
 	// name that is taken (409).
 	ClassConflict Class = "Conflict"
+
+	// ClassNameTaken means that a machine of the tailnet has the name that a service
+	// is to have. The API answers a GET by 400 "name exists but is not a service"
+	// (tailscale/tailscale#19922), and a PUT by 409 "name is in use but is not a
+	// service" (tailscale/tailscale#17693).
+	ClassNameTaken Class = "NameTaken"
+
+	// ClassPlanRequired means that the tailnet's plan does not include the feature.
+	// The API answers 403, the status of a missing scope, and sometimes 400 or 402.
+	ClassPlanRequired Class = "PlanRequired"
+
+	// ClassQuotaExceeded means that the tailnet has as many objects of a kind as it
+	// may have.
+	ClassQuotaExceeded Class = "QuotaExceeded"
 
 	// ClassPreconditionFailed means that the object changed since it was read
 	// (412).
@@ -81,6 +96,12 @@ func (e *Error) Error() string {
 			m += "; " + e.Hint
 		}
 		return m
+	case ClassPlanRequired:
+		return "the tailnet's plan does not include this feature: " + e.Message + "; change the plan in Tailscale's admin console, or remove what needs the feature"
+	case ClassQuotaExceeded:
+		return "the tailnet has reached a limit: " + e.Message + "; delete what is not needed, or ask Tailscale for a higher limit"
+	case ClassNameTaken:
+		return "a machine of the tailnet has this name: " + e.Message + "; rename the machine, or choose another name for the service"
 	case ClassForbidden:
 		return fmt.Sprintf("%s is not allowed to do this, it needs the OAuth scope %q and must own the tags in use: %s", e.credential(), e.Scope, e.Message)
 	case ClassTailnetNotFound:
@@ -141,11 +162,44 @@ func classify(err error, scope string, wholeTailnet bool) error {
 	if !errors.As(err, &api) {
 		return &Error{Class: ClassUnavailable, Scope: scope, Message: networkMessage(err)}
 	}
-	e := &Error{Class: classOfStatus(api.Status), Status: api.Status, Scope: scope, Message: scrub(api.Message)}
+	e := &Error{Class: classOf(api.Status, api.Message), Status: api.Status, Scope: scope, Message: scrub(api.Message)}
 	if e.Class == ClassNotFound && (wholeTailnet || strings.Contains(strings.ToLower(api.Message), "tailnet not found")) {
 		e.Class = ClassTailnetNotFound
 	}
 	return e
+}
+
+// planTexts are parts of the messages by which the API refuses what a plan does not
+// include. The first is that of log streaming, network flow logs and custom posture
+// attributes; the others are assumptions.
+var planTexts = []string{"billing plan", "current plan", "your plan", "upgrade your", "payment required"}
+
+// quotaTexts are parts of messages that say that there are too many objects. No
+// source shows such a message: they are an assumption, and a message without them
+// is that of the status.
+var quotaTexts = []string{"quota", "limit exceeded", "limit reached", "exceeds the limit", "maximum number of", "too many services"}
+
+// classOf returns the class of an answer. Where the API uses one status for several
+// causes its message decides.
+func classOf(status int, message string) Class {
+	says := func(texts ...string) bool {
+		m := strings.ToLower(message)
+		return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(m, t) })
+	}
+	switch status {
+	case http.StatusPaymentRequired:
+		return ClassPlanRequired
+	case http.StatusBadRequest, http.StatusForbidden, http.StatusConflict:
+		switch {
+		case says("is not a service"):
+			return ClassNameTaken
+		case says(planTexts...):
+			return ClassPlanRequired
+		case says(quotaTexts...):
+			return ClassQuotaExceeded
+		}
+	}
+	return classOfStatus(status)
 }
 
 func classOfStatus(status int) Class {
@@ -154,7 +208,8 @@ func classOfStatus(status int) Class {
 		return ClassUnauthorized
 	case status == http.StatusForbidden:
 		return ClassForbidden
-	case status == http.StatusNotFound:
+	case status == http.StatusNotFound, status == http.StatusGone:
+		// A revoked key may be either.
 		return ClassNotFound
 	case status == http.StatusConflict:
 		return ClassConflict
@@ -192,6 +247,10 @@ func networkMessage(err error) string {
 
 // keys matches every kind of secret that Tailscale hands out.
 var keys = regexp.MustCompile(`tskey-[A-Za-z0-9_-]+`)
+
+// OneLine makes what Tailscale says fit for a condition: one line, bounded, and without
+// keys.
+func OneLine(msg string) string { return scrub(msg) }
 
 // scrub makes a server's message fit for a condition: one line, bounded, and
 // without keys.

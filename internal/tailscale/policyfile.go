@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
-	tsclient "tailscale.com/client/tailscale/v2"
 )
 
 const (
@@ -49,70 +48,100 @@ func (c *Client) loadPolicy(ctx context.Context) (PolicyFile, error) {
 	return PolicyFile{Text: string(b), ETag: etag}, err
 }
 
-// EditPolicyFile changes the policy file. edit gets the text as it is now and
-// returns what it is to be; it may be called again if somebody else changed the
-// file meanwhile. Tailscale validates a new text, and runs its tests, before it
-// is set: an error of ClassInvalid means that nothing was changed. Edits of one
-// client wait for each other.
-func (c *Client) EditPolicyFile(ctx context.Context, edit func(text string) (string, error)) error {
+// EditPolicyFile changes the policy file and returns the warnings of Tailscale about
+// the new text. edit gets the text as it is now and returns what it is to be; it may
+// be called again if somebody else changed the file meanwhile. Tailscale validates a
+// new text, and runs its tests, before it is set: an error of ClassInvalid means that
+// nothing was changed. Edits of one client wait for each other.
+func (c *Client) EditPolicyFile(ctx context.Context, edit func(text string) (string, error)) (warnings []string, err error) {
 	select {
 	case c.wide.policyEdits <- struct{}{}:
 		defer func() { <-c.wide.policyEdits }()
 	case <-ctx.Done():
-		return classify(ctx.Err(), scopePolicy, false)
+		return nil, classify(ctx.Err(), scopePolicy, false)
 	}
 	pause := wait.Backoff{Duration: policyPause / 2, Factor: 2, Jitter: 1, Steps: maxPolicyTries, Cap: maxPolicyPause}
 	for {
-		err := c.editPolicyOnce(ctx, edit)
+		warnings, err := c.editPolicyOnce(ctx, edit)
 		if ClassOf(err) != ClassPreconditionFailed || pause.Steps <= 1 {
-			return err
+			return warnings, err
 		}
 		select {
 		case <-time.After(pause.Step()):
 		case <-ctx.Done():
-			return classify(ctx.Err(), scopePolicy, false)
+			return nil, classify(ctx.Err(), scopePolicy, false)
 		}
 	}
 }
 
-func (c *Client) editPolicyOnce(ctx context.Context, edit func(string) (string, error)) error {
+func (c *Client) editPolicyOnce(ctx context.Context, edit func(string) (string, error)) ([]string, error) {
 	p, err := c.loadPolicy(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	text, err := edit(p.Text)
 	if err != nil || text == p.Text {
 		c.wide.policy.expire()
-		return err
+		return nil, err
 	}
-	if err := c.validatePolicy(ctx, text); err != nil {
-		return err
+	warnings, err := c.validatePolicy(ctx, text)
+	if err != nil {
+		return nil, err
 	}
 	// A write without an answer may have been done.
 	defer c.wide.policy.expire()
 	etag := `"` + strings.Trim(p.ETag, `"`) + `"`
 	_, _, err = c.rawHuJSON(ctx, scopePolicy, http.MethodPost, etag, []byte(text), "tailnet", c.tailnet, "acl")
-	return err
+	return warnings, err
 }
 
-// validatePolicy returns an error of ClassInvalid that says why the API would
-// refuse a policy file. The API answers 200 either way: without a body, or with
-// a message if something is wrong.
-func (c *Client) validatePolicy(ctx context.Context, text string) error {
+// A policyVerdict is how the API answers a validation with something to say.
+type policyVerdict struct {
+	Message string `json:"message"`
+	Data    []struct {
+		// User is the source of the test that failed.
+		User     string   `json:"user"`
+		Errors   []string `json:"errors"`
+		Warnings []string `json:"warnings"`
+	} `json:"data"`
+}
+
+// lines returns what each entry says, after the name of the entry.
+func (v policyVerdict) lines(of func(i int) []string) []string {
+	var out []string
+	for i, d := range v.Data {
+		said := of(i)
+		if len(said) == 0 {
+			continue
+		}
+		line := strings.Join(said, ", ")
+		if d.User != "" {
+			line = d.User + ": " + line
+		}
+		out = append(out, scrub(line))
+	}
+	return out
+}
+
+// validatePolicy returns warnings about a policy file, and an error of ClassInvalid
+// that says why the API would refuse it. The API answers 200 either way: without a
+// body, with errors, or with warnings alone, which is a success (OpenAPI document,
+// POST /tailnet/{tailnet}/acl/validate; a group that is not synced from SCIM is the
+// common one).
+func (c *Client) validatePolicy(ctx context.Context, text string) ([]string, error) {
 	b, _, err := c.rawHuJSON(ctx, scopePolicy+":read", http.MethodPost, "", []byte(text), "tailnet", c.tailnet, "acl", "validate")
 	if err != nil || len(bytes.TrimSpace(b)) == 0 {
-		return err
+		return nil, err
 	}
-	var refusal tsclient.APIError
-	if err := json.Unmarshal(b, &refusal); err != nil {
-		return classify(err, scopePolicy, false)
+	var v policyVerdict
+	if err := json.Unmarshal(b, &v); err != nil {
+		return nil, classify(err, scopePolicy, false)
 	}
-	if refusal.Message == "" {
-		return nil
+	refused := v.lines(func(i int) []string { return v.Data[i].Errors })
+	warnings := v.lines(func(i int) []string { return v.Data[i].Warnings })
+	if v.Message == "" || len(refused) == 0 && len(warnings) > 0 {
+		return warnings, nil
 	}
-	parts := []string{refusal.Message}
-	for _, d := range refusal.Data {
-		parts = append(parts, d.User+": "+strings.Join(d.Errors, ", "))
-	}
-	return &Error{Class: ClassInvalid, Status: http.StatusBadRequest, Scope: scopePolicy, Message: scrub(strings.Join(parts, "; "))}
+	message := strings.Join(append([]string{v.Message}, refused...), "; ")
+	return nil, &Error{Class: ClassInvalid, Status: http.StatusBadRequest, Scope: scopePolicy, Message: scrub(message)}
 }

@@ -4,6 +4,7 @@
 package tailscale
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -72,8 +73,9 @@ func (c *Client) Service(ctx context.Context, name string) (*Service, error) {
 	return s, nil
 }
 
-// PutService makes or replaces a service and returns it with its addresses. Who
-// replaces one must give back its addresses.
+// PutService makes or replaces a service and returns it as it is then, with its
+// addresses. To replace a service its addresses must be given back. Whether the API
+// keeps all annotations is not documented: what it lost is missing in the result.
 func (c *Client) PutService(ctx context.Context, s Service) (*Service, error) {
 	out := &Service{}
 	err := c.services.write(s.Name, func() (fold[Service], error) {
@@ -85,9 +87,9 @@ func (c *Client) PutService(ctx context.Context, s Service) (*Service, error) {
 		if _, err := c.rawJSON(ctx, r, out); err != nil {
 			return nil, err
 		}
-		// The documents promise the service in the answer, for /services. A list
-		// without its addresses would take them from it.
-		if out.Name != s.Name || len(out.Addrs) == 0 {
+		// The documents promise the service in the answer, for /services, where they
+		// know no annotations. A list with an incomplete service would spoil it.
+		if out.Name != s.Name || len(out.Addrs) == 0 || !out.Keeps(s.Annotations) {
 			if out, err = c.Service(ctx, s.Name); err != nil {
 				return nil, err
 			}
@@ -100,6 +102,16 @@ func (c *Client) PutService(ctx context.Context, s Service) (*Service, error) {
 	return out, nil
 }
 
+// Keeps reports whether the service has all of these annotations.
+func (s *Service) Keeps(annotations map[string]string) bool {
+	for k, v := range annotations {
+		if have, ok := s.Annotations[k]; !ok || have != v {
+			return false
+		}
+	}
+	return true
+}
+
 // DeleteService removes a service. One that does not exist is no error.
 func (c *Client) DeleteService(ctx context.Context, name string) error {
 	return c.services.write(name, func() (fold[Service], error) {
@@ -107,30 +119,42 @@ func (c *Client) DeleteService(ctx context.Context, name string) error {
 	})
 }
 
-// A Host is a device that offers to host a service.
+// HostReady is the state of a host that serves all that its service defines. It is
+// the one value that is known: the official client and programs that run against
+// real tailnets wait for it (tailscale-client-go-v2 services.go; "example: ready" in
+// the OpenAPI document, components.schemas.ServiceHostInfo).
+const HostReady = "ready"
+
+// A Host is a device that advertises a service.
 type Host struct {
 	NodeID string
 
-	// Configured tells whether it serves what the service defines.
-	Configured bool
+	// State is how far the device is with serving the service, in the API's own
+	// word. Only HostReady has a known meaning.
+	State string
 
 	// Approval is not-approved, approved:auto or approved:manual.
 	Approval string
 }
 
-// Approved tells whether the tailnet lets the device host the service.
+// Ready reports whether the API says that the device serves all that the service
+// defines.
+func (h Host) Ready() bool { return h.State == HostReady }
+
+// Approved reports whether the tailnet lets the device host the service.
 func (h Host) Approved() bool { return strings.HasPrefix(h.Approval, "approved") }
 
-// Hosts returns the devices that offer to host a service, fresh.
+// Hosts returns the devices that advertise a service, fresh. A service without hosts
+// may be answered by {} instead of an empty list.
 func (c *Client) Hosts(ctx context.Context, service string) ([]Host, error) {
 	var out struct {
 		Hosts []struct {
-			// The published API says stableNodeID, the client library of the
-			// next version nodeId.
-			StableNodeID string `json:"stableNodeID"`
-			NodeID       string `json:"nodeId"`
-			Approval     string `json:"approvalLevel"`
-			Configured   flag   `json:"configured"`
+			// The API answers nodeId. Its OpenAPI document says stableNodeID
+			// (tailscale-client-go-v2 services.go, ServiceHostInfo).
+			NodeID       string    `json:"nodeId"`
+			StableNodeID string    `json:"stableNodeID"`
+			Approval     string    `json:"approvalLevel"`
+			State        hostState `json:"configured"`
 		} `json:"hosts"`
 	}
 	if err := c.raw(ctx, scopeHosts, http.MethodGet, nil, &out, "tailnet", c.tailnet, "services", service, "devices"); err != nil {
@@ -138,17 +162,31 @@ func (c *Client) Hosts(ctx context.Context, service string) ([]Host, error) {
 	}
 	hosts := make([]Host, 0, len(out.Hosts))
 	for _, h := range out.Hosts {
-		id := h.StableNodeID
-		if id == "" {
-			id = h.NodeID
-		}
-		hosts = append(hosts, Host{NodeID: id, Configured: bool(h.Configured), Approval: h.Approval})
+		hosts = append(hosts, Host{NodeID: cmp.Or(h.NodeID, h.StableNodeID), State: string(h.State), Approval: h.Approval})
 	}
 	return hosts, nil
 }
 
-// ApproveHost lets a device host a service. It returns whether the device may,
-// for the API can answer that it may not.
+// A HostApproval is whether a device may host a service, once it advertises it.
+type HostApproval struct {
+	// Approved by a person, a program, or the policy file.
+	Approved bool `json:"approved"`
+
+	// AutoApproved by autoApprovers of the policy file.
+	AutoApproved bool `json:"autoApproved"`
+}
+
+// HostApproval returns whether a device may host a service. The device does not need
+// to advertise the service for that.
+func (c *Client) HostApproval(ctx context.Context, service, nodeID string) (HostApproval, error) {
+	var out HostApproval
+	err := c.raw(ctx, scopeHosts, http.MethodGet, nil, &out, "tailnet", c.tailnet, "services", service, "device", nodeID, "approved")
+	return out, err
+}
+
+// ApproveHost lets a device host a service, whether the device advertises it already
+// or not. It returns whether the device may, because the API can answer that it may
+// not.
 func (c *Client) ApproveHost(ctx context.Context, service, nodeID string) (bool, error) {
 	in := map[string]bool{"approved": true}
 	var out struct {
@@ -158,16 +196,20 @@ func (c *Client) ApproveHost(ctx context.Context, service, nodeID string) (bool,
 	return err == nil && (out.Approved == nil || *out.Approved), err
 }
 
-// A flag is a boolean, or a string that says yes.
-type flag bool
+// A hostState is a string. A boolean, which no known version of the API sends, is
+// read as well.
+type hostState string
 
-// UnmarshalJSON takes true, "true" and "configured" for true.
-func (f *flag) UnmarshalJSON(b []byte) error {
-	switch strings.Trim(string(b), "\"") {
-	case "true", "configured":
-		*f = true
-	default:
-		*f = false
+// UnmarshalJSON keeps a string as it is. It reads true as HostReady, and all else as
+// an empty string: a host of a state that nobody knows is still a host.
+func (s *hostState) UnmarshalJSON(b []byte) error {
+	var text string
+	if err := json.Unmarshal(b, &text); err == nil {
+		*s = hostState(text)
+		return nil
+	}
+	if string(b) == "true" {
+		*s = HostReady
 	}
 	return nil
 }

@@ -79,6 +79,12 @@ type HostedService struct {
 	// Accepted tells whether control gave this machine the service.
 	Accepted bool `json:"accepted"`
 
+	// Readvertisements is how often the agent withdrew the service for a few seconds
+	// and advertised it again, because control had not accepted the machine. An
+	// approval may reach a machine only when it advertises again.
+	// +optional
+	Readvertisements int32 `json:"readvertisements,omitempty"`
+
 	// HealthyBackends is how many backends answered the last probes.
 	HealthyBackends int32 `json:"healthyBackends"`
 

@@ -148,8 +148,15 @@ type ServiceHost struct {
 	// Online tells whether the device is connected to the control server.
 	Online bool `json:"online"`
 
-	// Configured tells whether the device serves what the service defines.
+	// Configured reports whether the device serves all that the service defines: its
+	// state is ready, or it is a Machine of this cluster that is approved, and whose
+	// agent reports that it advertises the service and that control accepted it.
 	Configured bool `json:"configured"`
+
+	// State is how far the device is with serving the service, as Tailscale's API
+	// calls it. ready is the one value with a known meaning.
+	// +optional
+	State string `json:"state,omitempty"`
 
 	// Approval is not-approved, approved:auto or approved:manual.
 	// +optional

@@ -67,6 +67,20 @@ type Issuer struct {
 
 	// attempts under way, by name.
 	attempts map[string]*attempt
+
+	// asked are the wanted names that tailscaled was asked for in this session: control
+	// had granted them by then.
+	asked map[string]bool
+}
+
+// A Status is how far a name without a certificate is.
+type Status struct {
+	// Asked reports whether tailscaled was asked for the certificate. It is asked once
+	// control has granted the name.
+	Asked bool
+
+	// Problem is why the last attempt has failed. Empty if none has.
+	Problem string
 }
 
 // An attempt to get a certificate.
@@ -83,7 +97,7 @@ type attempt struct {
 // ends. It calls changed, from goroutines of its own, when what Problems returns has
 // changed.
 func New(ctx context.Context, c Client, changed func(), log logging.Logger) *Issuer {
-	i := &Issuer{changed: changed, log: log, problems: map[string]string{}, attempts: map[string]*attempt{}}
+	i := &Issuer{changed: changed, log: log, problems: map[string]string{}, attempts: map[string]*attempt{}, asked: map[string]bool{}}
 	i.get = func(domain string) error {
 		ctxT, cancel := context.WithTimeout(ctx, attemptTimeout)
 		defer cancel()
@@ -132,7 +146,38 @@ func (i *Issuer) begin(session int, domains []string) int {
 		problems[d] = i.problems[d]
 	}
 	i.problems = problems
+	maps.DeleteFunc(i.asked, func(d string, _ bool) bool {
+		_, wanted := problems[d]
+		return !wanted || before != session
+	})
 	return before
+}
+
+// Statuses returns how far each wanted name is.
+func (i *Issuer) Statuses() map[string]Status {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	out := make(map[string]Status, len(i.problems))
+	for d, problem := range i.problems {
+		out[d] = Status{Asked: i.asked[d], Problem: problem}
+	}
+	return out
+}
+
+// Again asks for a name's certificate as soon as control grants the name, instead of
+// after the pause that follows a failure. It must not be called while Set runs.
+func (i *Issuer) Again(ctx context.Context, domain string) error {
+	others := slices.DeleteFunc(slices.Clone(i.domains), func(d string) bool { return d == domain })
+	if len(others) == len(i.domains) {
+		return nil
+	}
+	if err := i.manager.EnsureCertLoops(ctx, serveConfig(others)); err != nil {
+		return err
+	}
+	i.mu.Lock()
+	delete(i.asked, domain)
+	i.mu.Unlock()
+	return i.manager.EnsureCertLoops(ctx, serveConfig(i.domains))
 }
 
 // Problems returns, by name, why the last attempt has failed.
@@ -172,6 +217,9 @@ func (i *Issuer) attempt(domain string) *attempt {
 	}
 	a := &attempt{session: i.session, done: make(chan struct{})}
 	i.attempts[domain] = a
+	if _, wanted := i.problems[domain]; wanted {
+		i.asked[domain] = true
+	}
 	go func() {
 		defer close(a.done)
 		a.err = i.get(domain)

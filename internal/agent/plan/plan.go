@@ -84,6 +84,10 @@ type Input struct {
 	// certificate has failed. Only the issuer knows.
 	Issuing map[string]string
 
+	// Offered are the DNS names of services to advertise without the certificate that
+	// Tailscale provides: control grants the name only to a host that advertises.
+	Offered map[string]bool
+
 	// HTTPS tells whether the tailnet provides certificates.
 	HTTPS HTTPS
 

@@ -14,6 +14,9 @@ type Tailnet struct {
 
 	// Accepted are the services that control gave this machine.
 	Accepted map[string]bool
+
+	// Readvertised is how often each service was withdrawn and advertised again.
+	Readvertised map[string]int
 }
 
 // Status returns the status to report of services.
@@ -21,13 +24,14 @@ func Status(podIP string, services []Service, tn Tailnet) *v1alpha1.MachineAgent
 	out := &v1alpha1.MachineAgentStatus{PodIP: podIP}
 	for _, s := range services {
 		out.Services = append(out.Services, v1alpha1.HostedService{
-			Name:            s.Name,
-			Advertised:      s.Advertise,
-			Accepted:        tn.Accepted[s.Name],
-			HealthyBackends: int32(s.Healthy),
-			TotalBackends:   int32(len(s.Targets)),
-			Reason:          string(s.Reason),
-			Message:         message(s, tn),
+			Name:             s.Name,
+			Advertised:       s.Advertise,
+			Accepted:         tn.Accepted[s.Name],
+			Readvertisements: int32(tn.Readvertised[s.Name]),
+			HealthyBackends:  int32(s.Healthy),
+			TotalBackends:    int32(len(s.Targets)),
+			Reason:           string(s.Reason),
+			Message:          message(s, tn),
 		})
 	}
 	return out

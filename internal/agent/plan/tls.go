@@ -28,6 +28,7 @@ const (
 	messageNoneInTLS   = "Waiting for tailscaled to tell whether the tailnet provides certificates"
 	messageIssuing     = "Waiting for the certificate of %s, which machine %s gets from Tailscale; status.agent of that Machine tells what is in the way"
 	messageNotIssued   = "Cannot get the certificate of %s from Tailscale: %s"
+	messageOffered     = "Advertising the service without the certificate of %s for up to ten minutes, because Tailscale grants the name only to a host that advertises the service; if that takes longer, approve the machine as a host of the service"
 	messageNotRenewed  = "Cannot renew the certificate of %s, the one from before is still in use: %s"
 	messagePartSecret  = "Secret %q: %s"
 	messageOldInSecret = "Secret %q: %s; the certificate from before is still in use"
@@ -251,6 +252,8 @@ func (st *tlsState) judgeIssued(name string, in Input) {
 	c, known := in.Certificates[CertificateRef{Secret: in.Issuer, Domain: name}]
 	problem := in.Issuing[name]
 	switch {
+	case !c.Usable && in.Offered[name]:
+		st.warning = cmp.Or(st.warning, fmt.Sprintf(messageOffered, name))
 	case !c.Usable && problem != "":
 		st.refuse(meta.ReasonCertificateNotIssued, fmt.Sprintf(messageNotIssued, name, problem))
 	case !known:

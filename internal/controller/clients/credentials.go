@@ -191,8 +191,8 @@ func Authenticated(err error) (xpv2.Condition, bool) {
 	case tailscale.ClassTailnetNotFound:
 		return condition(corev1.ConditionFalse, meta.ReasonTailnetNotFound,
 			"The credential knows no such tailnet; correct spec.tailnet of the provider config, or use - for the credential's own"), true
-	case tailscale.ClassUnavailable, tailscale.ClassRateLimited, tailscale.ClassNotFound, tailscale.ClassInvalid,
-		tailscale.ClassConflict, tailscale.ClassPreconditionFailed:
+	case tailscale.ClassUnavailable, tailscale.ClassRateLimited, tailscale.ClassNotFound, tailscale.ClassInvalid, tailscale.ClassNameTaken,
+		tailscale.ClassPlanRequired, tailscale.ClassQuotaExceeded, tailscale.ClassConflict, tailscale.ClassPreconditionFailed:
 	}
 	return condition(corev1.ConditionFalse, meta.ReasonAPIUnavailable, capital(ae.Error())+"; it is tried again"), true
 }

@@ -69,11 +69,14 @@ func (o Options) ForControllerRuntime() ctrlcontroller.Options {
 }
 
 // Now is the time by the controllers' clock.
-func (o Options) Now() time.Time {
+func (o Options) Now() time.Time { return o.PassiveClock().Now() }
+
+// PassiveClock returns the controllers' clock.
+func (o Options) PassiveClock() clock.PassiveClock {
 	if o.Clock == nil {
-		return time.Now()
+		return clock.RealClock{}
 	}
-	return o.Clock.Now()
+	return o.Clock
 }
 
 // Recorder returns a recorder of events for the controller of a kind.

@@ -24,11 +24,13 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/claims"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
 const (
-	reasonAdopting event.Reason = "AdoptingDNS"
+	reasonAdopting        event.Reason = "AdoptingDNS"
+	reasonMagicDNSRefused event.Reason = "MagicDNSRefused"
 
 	// fresh is the age of settings that a write depends on.
 	fresh = time.Nanosecond
@@ -112,7 +114,11 @@ func (e *external) put(ctx context.Context, mg *v1alpha1.DNS) error {
 	if len(p.adopted) > 0 {
 		e.record.Event(mg, event.Normal(reasonAdopting, "Taking over "+strings.Join(p.adopted, ", ")+" as adoptionPolicy says"))
 	}
-	if err := e.carryOut(ctx, mg, p); err != nil {
+	err = e.carryOut(ctx, mg, p)
+	if errors.Is(err, errMagicDNS) {
+		mg.SetConditions(claims.NotReady(meta.ReasonMagicDNSRefused, errMagicDNS.Error()))
+	}
+	if err != nil {
 		return err
 	}
 	return e.save(ctx, mg, p.after)
@@ -125,7 +131,16 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.DNS) (managed.Extern
 	if err != nil {
 		return managed.ExternalDelete{}, err
 	}
-	return managed.ExternalDelete{}, e.carryOut(ctx, mg, p)
+	err = e.carryOut(ctx, mg, p)
+	if !errors.Is(err, errMagicDNS) {
+		return managed.ExternalDelete{}, err
+	}
+	// Tailscale may not turn MagicDNS on without nameservers. What it was before is a
+	// courtesy, and no reason to keep the object.
+	e.record.Event(mg, event.Warning(reasonMagicDNSRefused, err))
+	r := maps.Clone(p.before)
+	delete(r, partMagicDNS)
+	return managed.ExternalDelete{}, e.save(ctx, mg, r)
 }
 
 // look reads the settings into the object's status and plans what to do.
@@ -225,12 +240,20 @@ func (e *external) carryOut(ctx context.Context, mg *v1alpha1.DNS, p plan) error
 		}
 	}
 	if v, ok := p.set[partMagicDNS]; ok {
-		if err := e.api.SetMagicDNS(ctx, isOn(v)); err != nil {
+		err := e.api.SetMagicDNS(ctx, isOn(v))
+		if tailscale.ClassOf(err) == tailscale.ClassInvalid {
+			return errors.Join(errMagicDNS, err)
+		}
+		if err != nil {
 			return errors.Wrap(err, "cannot write MagicDNS")
 		}
 	}
 	return nil
 }
+
+// errMagicDNS says that Tailscale refused to change MagicDNS. It needs a nameserver for
+// that: "need at least one nameserver to enable MagicDNS".
+var errMagicDNS = errors.New("Tailscale does not turn MagicDNS on: add nameservers, or set magicDNS to false")
 
 // save writes the record, unless it is there already.
 func (e *external) save(ctx context.Context, mg *v1alpha1.DNS, r record) error {

@@ -87,7 +87,7 @@ func Setup[T resource.ModernManaged](mgr ctrl.Manager, o common.Options, k Kind[
 		c = k.Connector(env, connect)
 	}
 	var r reconcile.Reconciler = o.Reconciler(mgr, k.GroupVersionKind, append([]managed.ReconcilerOption{
-		managed.WithTypedExternalConnector[T](c),
+		managed.WithTypedExternalConnector[T](&refusing[T]{TypedExternalConnector: c, refusals: newRefusals(o.PassiveClock())}),
 		managed.WithInitializers(),
 		// Every kind finds again what a crashed or unanswered Create made.
 		managed.WithDeterministicExternalName(true),

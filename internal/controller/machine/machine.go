@@ -204,7 +204,12 @@ func (e *external) report(mg *v1alpha1.Machine, p plan, d *tailscale.Device, has
 			e.record.Event(mg, event.Normal(reasonDeviceJoined, "Device "+d.Name+" joined the tailnet"))
 		}
 		ready := xpv2.Available()
-		if !d.Authorized {
+		switch {
+		case d.TailnetLockError != "":
+			ready = xpv2.Unavailable().WithMessage("Tailnet Lock does not trust the device: " + tailscale.OneLine(d.TailnetLockError) +
+				"; on a trusted signing device run: tailscale lock sign " + tailscale.OneLine(d.NodeKey))
+			ready.Reason = meta.ReasonTailnetLocked
+		case !d.Authorized:
 			ready = xpv2.Unavailable().WithMessage("The device waits for an admin's approval in the tailnet")
 		}
 		mg.SetConditions(ready)

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
 	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -37,10 +38,13 @@ const (
 	maxShown     = 3
 )
 
+// reasonPolicyWarnings of events.
+const reasonPolicyWarnings event.Reason = "PolicyWarnings"
+
 // api is what this controller needs of a tailnet.
 type api interface {
 	PolicyFile(ctx context.Context, maxAge time.Duration) (tailscale.PolicyFile, error)
-	EditPolicyFile(ctx context.Context, edit func(text string) (string, error)) error
+	EditPolicyFile(ctx context.Context, edit func(text string) (string, error)) (warnings []string, err error)
 }
 
 type external struct {
@@ -48,6 +52,8 @@ type external struct {
 
 	api       api
 	clusterID string
+	record    event.Recorder
+	warned    *warned
 }
 
 // Observe how the fragment stands in the shared copy of the policy file.
@@ -71,7 +77,11 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.PolicyFragment) (ma
 		return managed.ExternalObservation{}, err
 	}
 	if deleted {
+		e.warned.forget(mg.GetUID())
 		return managed.ExternalObservation{ResourceExists: owned > 0, ResourceUpToDate: true}, nil
+	}
+	if warnings, known := e.warned.of(mg.GetUID()); known {
+		warn(mg, warnings)
 	}
 	n := int32(owned)
 	if observesOnly(mg) {
@@ -121,10 +131,20 @@ func (e *external) write(ctx context.Context, mg *v1alpha1.PolicyFragment) error
 	if err != nil {
 		return err
 	}
-	err = e.api.EditPolicyFile(ctx, func(text string) (string, error) {
+	written := false
+	warnings, err := e.api.EditPolicyFile(ctx, func(text string) (string, error) {
 		out, _, err := merge(text, owner, mg)
+		written = out != text
 		return out, err
 	})
+	if err == nil && written {
+		// A text that is not written is not validated either.
+		e.warned.set(mg.GetUID(), warnings)
+		warn(mg, warnings)
+		if c := mg.GetCondition(meta.TypePolicyWarnings); c.Status == corev1.ConditionTrue {
+			e.record.Event(mg, event.Warning(reasonPolicyWarnings, errors.New(c.Message)))
+		}
+	}
 	if tailscale.ClassOf(err) == tailscale.ClassInvalid {
 		mg.SetConditions(notReady(meta.ReasonPolicyRefused, "Nothing was changed: "+err.Error()+"; correct the fragment, or what it refers to in the policy file"))
 	}
@@ -138,7 +158,7 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.PolicyFragment) (man
 	if err != nil {
 		return managed.ExternalDelete{}, err
 	}
-	err = e.api.EditPolicyFile(ctx, func(text string) (string, error) {
+	_, err = e.api.EditPolicyFile(ctx, func(text string) (string, error) {
 		out, _, err := policyfile.Merge([]byte(text), owner, nil, policyfile.Options{})
 		return string(out), err
 	})

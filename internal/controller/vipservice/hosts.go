@@ -37,6 +37,9 @@ type claim struct {
 	Advertised bool
 	Accepted   bool
 
+	// Readvertised is how often the agent withdrew the service and advertised it again.
+	Readvertised int32
+
 	// Healthy backends of Total.
 	Healthy, Total int32
 
@@ -57,22 +60,43 @@ func (c claims) certificate() *xpv2.Condition {
 	return out
 }
 
-// settled tells whether hosts are what the agents' claims let one expect.
+// settled tells whether hosts are what the agents' claims let one expect. A host that
+// is approved may be listed before it advertises.
 func (c claims) settled(hosts []tailscale.Host) bool {
 	known := map[string]tailscale.Host{}
 	for _, h := range hosts {
-		if _, ours := c[h.NodeID]; ours && !c[h.NodeID].Advertised {
+		if cl, ours := c[h.NodeID]; ours && !cl.Advertised && h.Ready() {
 			return false
 		}
 		known[h.NodeID] = h
 	}
 	for id, cl := range c {
 		h, ok := known[id]
-		if cl.Advertised && (!ok || !cl.Accepted || !h.Configured || !h.Approved()) {
+		if cl.Advertised && (!ok || !cl.Accepted || !c.configured(h) || !h.Approved()) {
 			return false
 		}
 	}
 	return true
+}
+
+// configured reports whether a host serves all that the service defines. The API has
+// one state with a known meaning. Of a machine of ours in another state its agent
+// knows: it advertises the service once it serves it. That control accepted the
+// machine alone says nothing about serving.
+func (c claims) configured(h tailscale.Host) bool {
+	cl := c[h.NodeID]
+	return h.Ready() || cl.Advertised && cl.Accepted && h.Approved()
+}
+
+// unlisted returns the machines that are to host a service and are no hosts yet, by
+// node ID.
+func (c claims) unlisted(hosts []tailscale.Host) []string {
+	out := maps.Clone(c)
+	for _, h := range hosts {
+		delete(out, h.NodeID)
+	}
+	maps.DeleteFunc(out, func(_ string, cl claim) bool { return cl.Accepted })
+	return slices.Sorted(maps.Keys(out))
 }
 
 // unseen tells whether a list of devices does not know that a host is online whose
@@ -93,7 +117,7 @@ func agentClaims(machines []v1alpha1.Machine, service string) claims {
 		}
 		for _, s := range m.Status.Agent.Services {
 			if s.Name == service {
-				cl := claim{Advertised: s.Advertised, Accepted: s.Accepted, Healthy: s.HealthyBackends, Total: s.TotalBackends}
+				cl := claim{Advertised: s.Advertised, Accepted: s.Accepted, Readvertised: s.Readvertisements, Healthy: s.HealthyBackends, Total: s.TotalBackends}
 				if s.Reason != "" {
 					cl.Reason, cl.Message = s.Reason, s.Message
 				}
@@ -131,7 +155,7 @@ func (e *external) observeHosts(ctx context.Context, mg *v1alpha1.VIPService) er
 		return errors.Wrap(err, "cannot list devices")
 	}
 	// A host that has just joined is not in a list from before.
-	if asked && unseen(cl, hosts, devices) {
+	if asked && unseen(cl, hosts, devices) || missing(cl.unlisted(hosts), devices) {
 		if devices, _, err = e.api.DevicesAt(ctx, freshDevices); err != nil {
 			return errors.Wrap(err, "cannot list devices")
 		}
@@ -140,8 +164,16 @@ func (e *external) observeHosts(ctx context.Context, mg *v1alpha1.VIPService) er
 	for _, ev := range transitions(before, mg.Status.AtProvider.Hosts) {
 		e.record.Event(mg, ev)
 	}
+	for _, id := range e.hosts.readvertised(mg.GetUID(), cl) {
+		e.record.Event(mg, event.Warning(reasonReadvertised, errors.Errorf(
+			"device %s advertised %s again, because Tailscale had not accepted it for %s; approve the device as a host if that goes on", deviceName(devices, id), name, name)))
+	}
 	e.approve = toApprove(mg.Spec.ForProvider, hosts, devices)
-	if len(e.approve) == 0 && len(e.approveOwn) == 0 && mg.GetCondition(meta.TypeApproved).Status == corev1.ConditionFalse {
+	if e.preapprove, err = e.toPreapprove(ctx, mg, mg.GetUID(), name, cl.unlisted(hosts), devices); err != nil {
+		return err
+	}
+	observeTags(mg, cl, hosts, devices)
+	if len(e.approve) == 0 && len(e.preapprove) == 0 && len(e.approveOwn) == 0 && mg.GetCondition(meta.TypeApproved).Status == corev1.ConditionFalse {
 		mg.SetConditions(xpv2.Condition{Type: meta.TypeApproved, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now(), Reason: meta.ReasonHostsApproved})
 	}
 	return nil
@@ -163,7 +195,7 @@ func observeCertificate(mg *v1alpha1.VIPService, cl claims) {
 func remembered(in []v1alpha1.ServiceHost) []tailscale.Host {
 	out := make([]tailscale.Host, len(in))
 	for i, h := range in {
-		out[i] = tailscale.Host{NodeID: h.NodeID, Configured: h.Configured, Approval: h.Approval}
+		out[i] = tailscale.Host{NodeID: h.NodeID, State: h.State, Approval: h.Approval}
 	}
 	return out
 }
@@ -181,7 +213,8 @@ func serviceHosts(hosts []tailscale.Host, devices []tailscale.Device, cl claims)
 			Name:       d.Name,
 			Local:      local,
 			Online:     d.ConnectedToControl,
-			Configured: h.Configured,
+			Configured: cl.configured(h),
+			State:      h.State,
 			Approval:   h.Approval,
 		})
 	}
@@ -200,8 +233,7 @@ func toApprove(p v1alpha1.VIPServiceParameters, hosts []tailscale.Host, devices 
 	byID := index(devices)
 	var out []string
 	for _, h := range hosts {
-		tagged := slices.ContainsFunc(byID[h.NodeID].Tags, func(t string) bool { return slices.Contains(p.HostTags, v1alpha1.Tag(t)) })
-		if tagged && !h.Approved() {
+		if hasTag(p.HostTags, byID[h.NodeID]) && !h.Approved() {
 			out = append(out, h.NodeID)
 		}
 	}
@@ -221,8 +253,12 @@ func index(devices []tailscale.Device) map[string]tailscale.Device {
 	return out
 }
 
-// approveHosts lets the hosts in that Observe found waiting.
+// approveHosts approves the hosts that Observe saw waiting, and the machines that are
+// to become hosts.
 func (e *external) approveHosts(ctx context.Context, mg *v1alpha1.VIPService) error {
+	if err := e.preapproveMachines(ctx, mg, mg.GetUID(), string(mg.Spec.ForProvider.Name), e.preapprove); err != nil {
+		return err
+	}
 	for _, id := range e.approve {
 		if err := e.approveHost(ctx, mg, string(mg.Spec.ForProvider.Name), id); err != nil {
 			return err

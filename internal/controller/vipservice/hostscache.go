@@ -48,6 +48,10 @@ type asking struct {
 	hosts  []tailscale.Host // What the last answer said.
 	again  time.Duration    // Zero if nothing else is expected.
 	failed bool             // The last time it could not be told.
+
+	preapproved  map[string]bool  // Machines that were approved before they advertised.
+	lost         int              // How often its annotations were seen to be lost.
+	readvertised map[string]int32 // How often agents have advertised the service again.
 }
 
 func newHostsCache(interval time.Duration, c clock.PassiveClock) *hostsCache {
@@ -59,11 +63,7 @@ func newHostsCache(interval time.Duration, c clock.PassiveClock) *hostsCache {
 func (c *hostsCache) due(uid types.UID, cl claims, known []tailscale.Host) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a := c.by[uid]
-	if a == nil {
-		a = &asking{}
-		c.by[uid] = a
-	}
+	a := c.entry(uid)
 	if a.failed {
 		// Else the condition that says why would go by itself. The reconciler asks
 		// ever less often.
@@ -122,11 +122,7 @@ func (c *hostsCache) failed(uid types.UID) {
 func (c *hostsCache) asked(uid types.UID, cl claims, hosts []tailscale.Host) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a := c.by[uid]
-	if a == nil {
-		a = &asking{}
-		c.by[uid] = a
-	}
+	a := c.entry(uid)
 	a.failed = false
 	switch {
 	case cl.settled(hosts):
@@ -164,6 +160,67 @@ func (c *hostsCache) approved(uid types.UID, node string) {
 	}
 }
 
+// entry returns what is known of a service. The lock is held.
+func (c *hostsCache) entry(uid types.UID) *asking {
+	a := c.by[uid]
+	if a == nil {
+		a = &asking{}
+		c.by[uid] = a
+	}
+	return a
+}
+
+// preapproved notes that a machine was approved, or cannot be before it advertises.
+func (c *hostsCache) preapproved(uid types.UID, node string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := c.entry(uid)
+	if a.preapproved == nil {
+		a.preapproved = map[string]bool{}
+	}
+	a.preapproved[node] = true
+}
+
+// isPreapproved reports what preapproved has noted.
+func (c *hostsCache) isPreapproved(uid types.UID, node string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.by[uid] != nil && c.by[uid].preapproved[node]
+}
+
+// readvertised returns the machines whose agents have advertised a service again since
+// the last call, sorted. The first call of a process returns none.
+func (c *hostsCache) readvertised(uid types.UID, cl claims) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := c.entry(uid)
+	first := a.readvertised == nil
+	if first {
+		a.readvertised = map[string]int32{}
+	}
+	var out []string
+	for id, x := range cl {
+		if !first && x.Readvertised > a.readvertised[id] {
+			out = append(out, id)
+		}
+		a.readvertised[id] = x.Readvertised
+	}
+	slices.Sort(out)
+	return out
+}
+
+// lost counts observations of a service whose annotations are lost, and reports whether
+// this is not the first one.
+func (c *hostsCache) lost(uid types.UID, lost bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := c.entry(uid)
+	if lost {
+		a.lost++
+	}
+	return lost && a.lost > 1
+}
+
 // next is how long it takes until hosts are asked for again; otherwise if nothing
 // else is expected.
 func (c *hostsCache) next(uid types.UID, otherwise time.Duration) time.Duration {
@@ -174,6 +231,15 @@ func (c *hostsCache) next(uid types.UID, otherwise time.Duration) time.Duration 
 		return otherwise
 	}
 	return max(a.again-c.clock.Since(a.at), time.Second)
+}
+
+// settle notes that nothing else is expected of a service.
+func (c *hostsCache) settle(uid types.UID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if a := c.by[uid]; a != nil {
+		c.by[uid] = &asking{preapproved: a.preapproved}
+	}
 }
 
 // forget a service that is gone, or that nothing is expected of.

@@ -33,12 +33,12 @@ func (e *sharing) observeOwnHosts(ctx context.Context, mg *v1alpha1.VIPService, 
 	if err != nil {
 		return errors.Wrap(err, "cannot list machines")
 	}
-	if cl.accepted() {
-		e.hosts.forget(uid)
+	if cl.accepted() && !slices.ContainsFunc(cl.unlisted(nil), func(id string) bool { return !e.hosts.isPreapproved(uid, id) }) {
+		e.hosts.settle(uid)
 		return nil
 	}
 	hosts, age := e.hosts.known(uid), time.Duration(0)
-	if e.hosts.due(uid, cl, hosts) {
+	if !cl.accepted() && e.hosts.due(uid, cl, hosts) {
 		if hosts, err = e.api.Hosts(ctx, name); err != nil {
 			return errors.Wrap(err, "cannot list hosts of the cluster's own service")
 		}
@@ -52,11 +52,15 @@ func (e *sharing) observeOwnHosts(ctx context.Context, mg *v1alpha1.VIPService, 
 	// Nobody else is to host it, whatever tags they have.
 	ours := slices.DeleteFunc(slices.Clone(hosts), func(h tailscale.Host) bool { return !cl[h.NodeID].Advertised })
 	e.approveOwn = toApprove(mg.Spec.ForProvider, ours, devices)
-	return nil
+	e.preapproveOwn, err = e.toPreapprove(ctx, mg, uid, name, cl.unlisted(hosts), devices)
+	return err
 }
 
 // approveOwnHosts lets the hosts in that observeOwnHosts found waiting.
 func (e *sharing) approveOwnHosts(ctx context.Context, mg *v1alpha1.VIPService) error {
+	if err := e.preapproveMachines(ctx, mg, ownUID(mg.GetUID()), e.ownService(mg), e.preapproveOwn); err != nil {
+		return err
+	}
 	for _, id := range e.approveOwn {
 		if err := e.approveHost(ctx, mg, e.ownService(mg), id); err != nil {
 			return err

@@ -100,7 +100,7 @@ func (e *sharing) Observe(ctx context.Context, mg *v1alpha1.VIPService) (managed
 	}
 	return managed.ExternalObservation{
 		ResourceExists:   v.Service(registry.RecordName(name, self.Cluster)) != nil,
-		ResourceUpToDate: len(actions) == 0 && len(e.approve) == 0 && len(e.approveOwn) == 0,
+		ResourceUpToDate: len(actions) == 0 && !e.waits(),
 		Diff:             strings.Join(told, ", "),
 	}, nil
 }

@@ -36,6 +36,8 @@ const (
 	reasonHostApproved   event.Reason = "ApprovedHost"
 	reasonHostOnline     event.Reason = "HostOnline"
 	reasonHostOffline    event.Reason = "HostOffline"
+	reasonReadvertised   event.Reason = "AdvertisedAgain"
+	reasonNotesLost      event.Reason = "AnnotationsLost"
 )
 
 // api is what this controller needs of a tailnet.
@@ -45,6 +47,7 @@ type api interface {
 	ServicesAt(ctx context.Context, maxAge time.Duration) ([]tailscale.Service, time.Time, error)
 	DevicesAt(ctx context.Context, maxAge time.Duration) ([]tailscale.Device, time.Time, error)
 	Hosts(ctx context.Context, service string) ([]tailscale.Host, error)
+	HostApproval(ctx context.Context, service, nodeID string) (tailscale.HostApproval, error)
 	ApproveHost(ctx context.Context, service, nodeID string) (bool, error)
 	Domain(ctx context.Context) (string, error)
 }
@@ -106,6 +109,15 @@ type external struct {
 	// Node IDs that Observe found to be approved by Update: as hosts of the service,
 	// and of the cluster's own beside a shared one.
 	approve, approveOwn []string
+
+	// Node IDs of machines that Update must approve before they are hosts: of the
+	// service, and of the cluster's own beside a shared one.
+	preapprove, preapproveOwn []string
+}
+
+// waits reports whether an approval is missing that Update gives.
+func (e *external) waits() bool {
+	return len(e.approve)+len(e.approveOwn)+len(e.preapprove)+len(e.preapproveOwn) > 0
 }
 
 // Observe the service in the shared list, and its hosts.
@@ -129,7 +141,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.VIPService) (manage
 		}
 	}
 	if s == nil {
-		return managed.ExternalObservation{}, nil
+		return managed.ExternalObservation{}, e.mayCreate(ctx, mg)
 	}
 	if err := e.observe(ctx, mg, s); err != nil {
 		return managed.ExternalObservation{}, err
@@ -138,18 +150,19 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.VIPService) (manage
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
+	e.observeAnnotations(mg, s, want)
 	d := diff(s, want)
-	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: d == "" && len(e.approve) == 0, Diff: d}, nil
+	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: d == "" && !e.waits(), Diff: d}, nil
 }
 
 // observeDeleted asks for the service itself: a list may be old. What is not ours
 // is not ours to delete.
 func (e *external) observeDeleted(ctx context.Context, mg *v1alpha1.VIPService) (managed.ExternalObservation, error) {
-	s, err := e.api.Service(ctx, string(mg.Spec.ForProvider.Name))
-	if err != nil && !tailscale.IsNotFound(err) {
-		return managed.ExternalObservation{}, errors.Wrap(err, "cannot get service")
+	s, err := registry.Get(ctx, e.api, string(mg.Spec.ForProvider.Name))
+	if err != nil {
+		return managed.ExternalObservation{}, err
 	}
-	exists := err == nil && s.Annotations[meta.AnnotationOwner] == e.owner(mg)
+	exists := s != nil && (s.Annotations[meta.AnnotationOwner] == e.owner(mg) || lostAnnotations(mg, s))
 	if !exists {
 		e.hosts.forget(mg.GetUID())
 	}
@@ -209,12 +222,9 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.VIPService) (managed
 func (e *external) put(ctx context.Context, mg *v1alpha1.VIPService) error {
 	name := string(mg.Spec.ForProvider.Name)
 	owner := e.owner(mg)
-	current, err := e.api.Service(ctx, name)
-	if tailscale.IsNotFound(err) {
-		current, err = nil, nil
-	}
+	current, err := registry.Get(ctx, e.api, name)
 	if err != nil {
-		return errors.Wrap(err, "cannot get service")
+		return err
 	}
 	v, err := e.view(ctx, 0)
 	if err != nil {
@@ -232,12 +242,15 @@ func (e *external) put(ctx context.Context, mg *v1alpha1.VIPService) error {
 		if diff(current, want) == "" {
 			return nil
 		}
-		if current.Annotations[meta.AnnotationOwner] != owner {
+		switch {
+		case lostAnnotations(mg, current):
+			e.record.Event(mg, event.Warning(reasonNotesLost, errors.Errorf("service %s lost its annotations, which say that it is this object's; they are written again", name)))
+		case current.Annotations[meta.AnnotationOwner] != owner:
 			e.record.Event(mg, event.Normal(reasonAdopting, "Taking over service "+name+" as adoptionPolicy says"))
 		}
 	}
-	_, err = e.api.PutService(ctx, want)
-	return errors.Wrapf(err, "cannot write service %q", name)
+	_, err = registry.Put(ctx, e.api, want)
+	return err
 }
 
 // Delete the service, if it is still ours. One that Tailscale's own operator says
@@ -245,14 +258,11 @@ func (e *external) put(ctx context.Context, mg *v1alpha1.VIPService) error {
 func (e *external) Delete(ctx context.Context, mg *v1alpha1.VIPService) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
 	name := string(mg.Spec.ForProvider.Name)
-	s, err := e.api.Service(ctx, name)
-	if tailscale.IsNotFound(err) {
-		return managed.ExternalDelete{}, nil
+	s, err := registry.Get(ctx, e.api, name)
+	if err != nil || s == nil {
+		return managed.ExternalDelete{}, err
 	}
-	if err != nil {
-		return managed.ExternalDelete{}, errors.Wrap(err, "cannot get service")
-	}
-	if s.Annotations[meta.AnnotationOwner] != e.owner(mg) {
+	if s.Annotations[meta.AnnotationOwner] != e.owner(mg) && !lostAnnotations(mg, s) {
 		return managed.ExternalDelete{}, nil
 	}
 	refs, err := registry.ParseOwnerRefs(s.Annotations[meta.AnnotationOwnerReferences])
@@ -285,7 +295,7 @@ func mayManage(mg *v1alpha1.VIPService, v registry.View, s *tailscale.Service, s
 	if err := registry.Foreign(v, s, string(mg.Spec.ForProvider.Name)); err != nil {
 		return err
 	}
-	if s == nil || s.Annotations[meta.AnnotationOwner] == self.Owner() || mg.Spec.ForProvider.AdoptionPolicy == v1alpha1.AdoptionPolicyAdopt {
+	if s == nil || s.Annotations[meta.AnnotationOwner] == self.Owner() || lostAnnotations(mg, s) || mg.Spec.ForProvider.AdoptionPolicy == v1alpha1.AdoptionPolicyAdopt {
 		return nil
 	}
 	r := &registry.RefusalError{Reason: meta.ReasonForeignService}

@@ -1,0 +1,169 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kinds
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+// refusedFor is how long a call is not repeated that the tailnet's plan or a limit of
+// the tailnet refused: a person must act first.
+const refusedFor = 10 * time.Minute
+
+// refusals remembers the calls that the tailnet's plan or a limit of the tailnet
+// refused, by object.
+type refusals struct {
+	clock clock.PassiveClock
+
+	mu sync.Mutex
+	by map[types.UID]refusal
+}
+
+// A refusal of one call.
+type refusal struct {
+	call       call
+	generation int64 // Of the object that was refused: another spec is another call.
+	at         time.Time
+	err        error
+}
+
+type call string
+
+const (
+	callObserve call = "Observe"
+	callCreate  call = "Create"
+	callUpdate  call = "Update"
+)
+
+func newRefusals(c clock.PassiveClock) *refusals {
+	return &refusals{clock: c, by: map[types.UID]refusal{}}
+}
+
+// of returns why a call of an object is not repeated yet, or nil.
+func (r *refusals) of(mg resource.Managed, c call) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f, ok := r.by[mg.GetUID()]
+	if !ok || f.call != c || f.generation != mg.GetGeneration() || r.clock.Since(f.at) >= refusedFor {
+		return nil
+	}
+	return f.err
+}
+
+// note keeps an error of a call, if it is a refusal, and forgets an earlier refusal of
+// that call if it is none. It returns the error.
+func (r *refusals) note(mg resource.Managed, c call, err error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, refused := refusedReason(err); refused {
+		r.by[mg.GetUID()] = refusal{call: c, generation: mg.GetGeneration(), at: r.clock.Now(), err: err}
+		return err
+	}
+	if r.by[mg.GetUID()].call == c {
+		delete(r.by, mg.GetUID())
+	}
+	return err
+}
+
+func (r *refusals) forget(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.by, uid)
+}
+
+// refusedReason returns the condition's reason for an error, and whether the tailnet's
+// plan or a limit of the tailnet is the cause.
+func refusedReason(err error) (xpv2.ConditionReason, bool) {
+	switch tailscale.ClassOf(err) { //nolint:exhaustive // Of no other error.
+	case tailscale.ClassPlanRequired:
+		return meta.ReasonPlanRequired, true
+	case tailscale.ClassQuotaExceeded:
+		return meta.ReasonQuotaExceeded, true
+	}
+	return "", false
+}
+
+// refusing wraps a connector: its clients repeat refused calls seldom, and say why.
+type refusing[T resource.ModernManaged] struct {
+	managed.TypedExternalConnector[T]
+
+	refusals *refusals
+}
+
+// Connect returns a client that repeats refused calls seldom.
+func (c *refusing[T]) Connect(ctx context.Context, mg T) (managed.TypedExternalClient[T], error) {
+	e, err := c.TypedExternalConnector.Connect(ctx, mg)
+	if err != nil {
+		return nil, err
+	}
+	return &refusingClient[T]{TypedExternalClient: e, refusals: c.refusals}, nil
+}
+
+type refusingClient[T resource.ModernManaged] struct {
+	managed.TypedExternalClient[T]
+
+	refusals *refusals
+}
+
+// Observe the object, unless that was refused just now. An object whose creation was
+// refused is not created again yet: the reconciler would write two annotations each
+// time. A deletion is never held back.
+func (c *refusingClient[T]) Observe(ctx context.Context, mg T) (managed.ExternalObservation, error) {
+	if xpmeta.WasDeleted(mg) {
+		o, err := c.TypedExternalClient.Observe(ctx, mg)
+		if err == nil && !o.ResourceExists {
+			c.refusals.forget(mg.GetUID())
+		}
+		return o, err
+	}
+	if err := c.refusals.of(mg, callObserve); err != nil {
+		return managed.ExternalObservation{}, refused(mg, err)
+	}
+	o, err := c.TypedExternalClient.Observe(ctx, mg)
+	if err != nil {
+		return o, refused(mg, c.refusals.note(mg, callObserve, err))
+	}
+	if err := c.refusals.of(mg, callCreate); err != nil && !o.ResourceExists {
+		return managed.ExternalObservation{}, refused(mg, err)
+	}
+	return o, nil
+}
+
+// Create the object and note a refusal.
+func (c *refusingClient[T]) Create(ctx context.Context, mg T) (managed.ExternalCreation, error) {
+	o, err := c.TypedExternalClient.Create(ctx, mg)
+	return o, c.refusals.note(mg, callCreate, err)
+}
+
+// Update the object, unless that was refused just now.
+func (c *refusingClient[T]) Update(ctx context.Context, mg T) (managed.ExternalUpdate, error) {
+	if err := c.refusals.of(mg, callUpdate); err != nil {
+		return managed.ExternalUpdate{}, err
+	}
+	o, err := c.TypedExternalClient.Update(ctx, mg)
+	return o, c.refusals.note(mg, callUpdate, err)
+}
+
+// refused says in the object's condition Ready why it cannot be, and returns the error.
+func refused(mg resource.Conditioned, err error) error {
+	if reason, ok := refusedReason(err); ok {
+		mg.SetConditions(xpv2.Condition{Type: xpv2.TypeReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Now(), Reason: reason, Message: err.Error()})
+	}
+	return err
+}

@@ -1,0 +1,69 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policyfragment
+
+import (
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// warned remembers what Tailscale warned of when an object last wrote the policy file.
+// A condition that Create sets is lost: the managed reconciler writes an annotation
+// after it, and takes the answer, with the status of before, for the object.
+type warned struct {
+	mu sync.Mutex
+	by map[types.UID][]string
+}
+
+func (w *warned) set(uid types.UID, warnings []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.by == nil {
+		w.by = map[types.UID][]string{}
+	}
+	w.by[uid] = warnings
+}
+
+// of returns the warnings of the object's last write, and whether there was one since
+// the process started.
+func (w *warned) of(uid types.UID) ([]string, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	warnings, known := w.by[uid]
+	return warnings, known
+}
+
+func (w *warned) forget(uid types.UID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.by, uid)
+}
+
+// warn says what Tailscale warns of in the policy file that the object wrote. The
+// warnings may be about any part of the file.
+func warn(mg *v1alpha1.PolicyFragment, warnings []string) {
+	c := xpv2.Condition{Type: meta.TypePolicyWarnings, LastTransitionTime: metav1.Now()}
+	switch {
+	case len(warnings) > 0:
+		c.Status, c.Reason = corev1.ConditionTrue, meta.ReasonWarnings
+		c.Message = "Tailscale took the policy file with warnings, which may be about other parts of it: " + strings.Join(warnings[:min(len(warnings), maxShown)], "; ")
+		if len(warnings) > maxShown {
+			c.Message += "; and more"
+		}
+	case mg.GetCondition(meta.TypePolicyWarnings).Status == corev1.ConditionTrue:
+		c.Status, c.Reason = corev1.ConditionFalse, meta.ReasonNoWarnings
+	default:
+		return
+	}
+	mg.SetConditions(c)
+}
