@@ -83,7 +83,7 @@ var drivers = merged(
 	postureDrivers, serviceDrivers, settingDrivers, userDrivers, webhookDrivers,
 )
 
-// A brokenMethod of the client cannot work, whatever the API answers.
+// A brokenMethod of the client fails although the API succeeds.
 type brokenMethod struct {
 	reason string
 	source string
@@ -94,9 +94,21 @@ type brokenMethod struct {
 	message string
 }
 
-// brokenMethods by resource and method. A method that works for some calls has a
-// driver too.
-var brokenMethods = map[string]brokenMethod{}
+// brokenMethods by resource and method. One that works for other calls has a driver
+// too.
+var brokenMethods = map[string]brokenMethod{
+	"PolicyFile.Validate": {
+		reason:  "The API warns of groups that no directory syncs, and takes the policy file all the same. The client makes an error of every reply with a message.",
+		source:  "Validate in policyfile.go of the client; the example validateSCIMGroupsNotSynced of the OpenAPI document",
+		message: "ACL validation failed: warning(s) found",
+		drive: func(w *world) error {
+			const unsynced = `{"grants": [{"src": ["group:crew@example.com"], "dst": ["*"], "ip": ["*"]}]}`
+			w.ok(w.sim.SetSwitches(func(s *tailnetsim.Switches) { s.UnsyncedGroups = []string{"group:crew@example.com"} }))
+			w.ok(w.c.PolicyFile().Set(w.ctx, unsynced, ""))
+			return w.c.PolicyFile().Validate(w.ctx, unsynced)
+		},
+	},
+}
 
 func merged(all ...map[string]driver) map[string]driver {
 	out := map[string]driver{}
@@ -202,7 +214,8 @@ func TestMethods(t *testing.T) {
 	rec.check(t)
 }
 
-// TestBrokenMethods has methods fail that cannot work.
+// TestBrokenMethods has methods fail as they are known to. One that works belongs
+// into drivers.
 func TestBrokenMethods(t *testing.T) {
 	for name, b := range brokenMethods {
 		t.Run(name, func(t *testing.T) {

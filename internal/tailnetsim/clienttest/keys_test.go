@@ -74,7 +74,6 @@ func wantIdentity(r tailscale.CreateFederatedIdentityRequest) tailscale.Key {
 
 var keyDrivers = map[string]driver{
 	"Keys.Create": func(w *world) {
-		//nolint:staticcheck // All methods are driven, deprecated ones too.
 		w.wantNewAuthKey(w.c.Keys().Create(w.ctx, authKeyRequest()))
 	},
 	"Keys.CreateAuthKey": func(w *world) { w.wantNewAuthKey(w.c.Keys().CreateAuthKey(w.ctx, authKeyRequest())) },
