@@ -141,14 +141,19 @@ func TestSharedValues(t *testing.T) {
 func TestDNSLifecycle(t *testing.T) {
 	c := newClient(t, simtest.StartAPI(t), nil)
 	ctx := t.Context()
-	for what, err := range map[string]error{
-		"SetNameservers":      c.SetNameservers(ctx, []string{"1.1.1.1"}),
-		"SetSearchPaths":      c.SetSearchPaths(ctx, []string{"a.example"}),
-		"PatchSplitDNS":       c.PatchSplitDNS(ctx, map[string][]string{"b.example": {"9.9.9.9"}, "c.example": {"8.8.8.8"}}),
-		"SetOverrideLocalDNS": c.SetOverrideLocalDNS(ctx, true),
+	// Nameservers come first: without them the API refuses MagicDNS, which the call
+	// of SetOverrideLocalDNS writes too.
+	for _, did := range []struct {
+		what string
+		err  error
+	}{
+		{"SetNameservers", c.SetNameservers(ctx, []string{"1.1.1.1"})},
+		{"SetSearchPaths", c.SetSearchPaths(ctx, []string{"a.example"})},
+		{"PatchSplitDNS", c.PatchSplitDNS(ctx, map[string][]string{"b.example": {"9.9.9.9"}, "c.example": {"8.8.8.8"}})},
+		{"SetOverrideLocalDNS", c.SetOverrideLocalDNS(ctx, true)},
 	} {
-		if err != nil {
-			t.Fatalf("%s(...): %v", what, err)
+		if did.err != nil {
+			t.Fatalf("%s(...): %v", did.what, did.err)
 		}
 	}
 	if err := c.PatchSplitDNS(ctx, map[string][]string{"b.example": nil}); err != nil {
@@ -169,10 +174,16 @@ func TestDNSLifecycle(t *testing.T) {
 	if on, err := c.MagicDNS(ctx, time.Hour); err != nil || on {
 		t.Errorf("MagicDNS(...) without nameservers: %t, %v", on, err)
 	}
+	if err := c.SetMagicDNS(ctx, true); ClassOf(err) != ClassInvalid {
+		t.Errorf("SetMagicDNS(...) without nameservers: want Invalid, got: %v", err)
+	}
+	if err := c.SetNameservers(ctx, []string{"1.1.1.1"}); err != nil {
+		t.Fatalf("SetNameservers(...): %v", err)
+	}
 	if err := c.SetMagicDNS(ctx, true); err != nil {
 		t.Fatalf("SetMagicDNS(...): %v", err)
 	}
-	if got, err := c.DNS(ctx, time.Hour); err != nil || !got.MagicDNS || len(got.Nameservers) != 0 {
+	if got, err := c.DNS(ctx, time.Hour); err != nil || !got.MagicDNS || len(got.Nameservers) != 1 {
 		t.Errorf("DNS(...): %+v, %v", got, err)
 	}
 	if err := c.SetNameservers(ctx, []string{"nonsense"}); ClassOf(err) != ClassInvalid {

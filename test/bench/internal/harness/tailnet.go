@@ -32,6 +32,7 @@ type Tailnet struct {
 func NewTailnet() (*Tailnet, error) {
 	s, err := tailnetsim.New(tailnetsim.Options{
 		Clients: []tailnetsim.OAuthClient{{ID: clientID, Secret: clientSecret, Scopes: []string{"all"}, Tags: []string{"tag:k8s-operator"}}},
+		Policy:  tailnetsim.PolicyWithAutoApprover,
 		Admin:   true,
 	})
 	if err != nil {

@@ -70,7 +70,7 @@ func (p *Path) open(ctx context.Context, tailscaled, carrier string) error {
 		return err
 	}
 	go p.target.serve()
-	if p.sim, err = tailnetsim.New(tailnetsim.Options{APIKeys: []string{apiKey}}); err != nil {
+	if p.sim, err = tailnetsim.New(tailnetsim.Options{APIKeys: []string{apiKey}, Policy: tailnetsim.PolicyWithAutoApprover}); err != nil {
 		return errors.Wrap(err, "cannot make a simulated tailnet")
 	}
 	if err := p.sim.Start("127.0.0.1:0", "127.0.0.1:0"); err != nil {
