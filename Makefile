@@ -83,7 +83,7 @@ check-generate: ## Fail when generated files are not what generate makes.
 # Tailscale's OpenAPI document is not here: download it from
 # https://api.tailscale.com/api/v2?outputOpenapiSchema=true.
 .PHONY: api-facts
-api-facts: ## Rewrite what tests know of Tailscale's API from its OpenAPI document SPEC.
+api-facts: ## Rewrite the facts of Tailscale's API that tests rely on from its OpenAPI document SPEC.
 	go run ./hack/apicheck --spec=$${SPEC:?name a file: make api-facts SPEC=openapi.yaml} --write
 
 .PHONY: lint

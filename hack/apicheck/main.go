@@ -63,5 +63,5 @@ func (c *cli) run(out io.Writer) error {
 	if _, err := fmt.Fprintf(out, "-facts, +document:\n%s", cmp.Diff(old, d)); err != nil {
 		return err
 	}
-	return errors.New("the facts are not those of the document: look at what changed, then write them with --write")
+	return errors.New("the facts are not those of the document: look at the changes, then write them with --write")
 }

@@ -64,7 +64,7 @@ func (f *fakeAPI) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// An outcome of a method of Client: what it returned, its error apart.
+// A methodOutcome has the results of a method of Client, its error apart.
 type methodOutcome struct {
 	results []any
 	err     error

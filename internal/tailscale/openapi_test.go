@@ -32,8 +32,8 @@ type finding struct {
 	// one that is not there.
 	op string
 
-	// what of it: path, query NAME, accept MEDIA, send MEDIA, body PLACE TYPE, reply
-	// PLACE or scope SCOPE.
+	// what is the undocumented part: path, query NAME, accept MEDIA, send MEDIA, body
+	// PLACE TYPE, reply PLACE or scope SCOPE.
 	what string
 }
 
@@ -72,7 +72,7 @@ var undocumentedUses = []undocumented{
 		op:     "* /tailnet/{tailnet}/services",
 		what:   []string{"reply $.vipServices[].annotations", "reply $.vipServices[].displayName"},
 		source: "Service in services.go of the official Go client, whose main branch has displayName",
-		reason: "Annotations say who owns a service.",
+		reason: "Annotations name the owner of a service.",
 	},
 	{
 		op:     "* /tailnet/{tailnet}/services/{serviceName}",
@@ -115,11 +115,12 @@ var undocumentedUses = []undocumented{
 	{
 		op: "PUT /tailnet/{tailnet}/logging/{logType}/stream", what: []string{"body $.s3ExternalId string"},
 		source: "SetLogstreamConfigurationRequest in logging.go of the official Go client",
-		reason: "The document says that it is read only, while it is what a role of AWS is assumed with, and there may be several.",
+		reason: "The document says that it is read only. A role of AWS is assumed with one of several.",
 	},
 }
 
-// A checker knows what is documented, and collects what is used besides.
+// A checker compares uses of the API with its document, and collects the
+// undocumented ones.
 type checker struct {
 	t     *testing.T
 	doc   *facts.Document
@@ -163,14 +164,14 @@ func (k *checker) documentedAnswer(extra map[string]map[string]map[string]any) f
 	}
 }
 
-// calls returns what a method sends if answers are as documented, and if they
-// are empty.
+// calls returns the requests of a method with documented replies and with empty
+// ones.
 func (k *checker) calls(method string) []apiCall {
 	full := &fakeAPI{answer: k.documentedAnswer(nil)}
 	if out := invoke(k.t, method, full); ClassOf(out.err) == ClassUnavailable {
 		k.t.Errorf("%s(...): a documented answer cannot be read: %v", method, out.err)
 	}
-	// Some methods take an empty answer for an error: what they sent counts.
+	// Some methods take an empty reply for an error; their requests count.
 	empty := &fakeAPI{answer: emptyAnswer}
 	_ = invoke(k.t, method, empty)
 	return append(full.calls, empty.calls...)
@@ -218,8 +219,8 @@ func (k *checker) request(c apiCall) {
 	}
 }
 
-// replies checks what a method reads of answers: a property that is not
-// documented is set to what no Go type can hold, and must change nothing.
+// replies checks the properties that a method reads: an undocumented property is
+// set to a number that no Go type holds, and must change nothing.
 func (k *checker) replies(method string, calls []apiCall, names []string) {
 	before := invoke(k.t, method, &fakeAPI{answer: k.documentedAnswer(nil)})
 	ops := map[string]*facts.Operation{}
@@ -314,8 +315,8 @@ func (k *checker) refusal(method string, op *facts.Operation, others func(apiCal
 	return e
 }
 
-// documents reports whether an operation takes scopes. Whoever may write may
-// read.
+// documents reports whether an operation takes scopes. A scope includes its :read
+// part.
 func documents(op *facts.Operation, scopes []string) bool {
 	return slices.ContainsFunc(op.Scopes, func(set []string) bool {
 		return slices.EqualFunc(set, scopes, func(want, got string) bool {
@@ -352,7 +353,7 @@ func jsonNames(t *testing.T) []string {
 	}
 	ct := reflect.TypeFor[*tsclient.Client]()
 	for i := range ct.NumMethod() {
-		// A resource is what a method without arguments returns.
+		// A method without arguments returns a resource.
 		if m := ct.Method(i).Type; m.NumIn() == 1 && m.NumOut() == 1 {
 			for j := range m.Out(0).NumMethod() {
 				method := m.Out(0).Method(j).Type
@@ -389,8 +390,8 @@ func addJSONName(names map[string]bool, tag reflect.StructTag) {
 }
 
 // TestOpenAPI has every method of Client call an API that answers as Tailscale's
-// OpenAPI document says, and compares what it sends, reads and says of scopes
-// with the document. What is not documented needs another source.
+// OpenAPI document says, and compares its requests, the properties that it reads and
+// the scopes of its errors with the document. Undocumented uses need another source.
 func TestOpenAPI(t *testing.T) {
 	k := newChecker(t)
 	names := jsonNames(t)

@@ -1,12 +1,12 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package facts holds what Tailscale's OpenAPI document says about its API:
+// Package facts has the facts of Tailscale's OpenAPI document about its API:
 // operations, parameters, the names and types of properties, and scopes. The
 // document itself is not part of this project, and nothing of its prose is here.
 //
-// The facts serve tests: they show that the product and the simulator use and
-// answer what the document describes.
+// The facts serve tests: they show that the product and the simulator keep to the
+// document.
 package facts
 
 import (
@@ -57,7 +57,7 @@ type Operation struct {
 	Consumes []string `json:"consumes,omitempty"`
 	Produces []string `json:"produces,omitempty"`
 
-	// Body and Reply are what JSON bodies hold, by place. Reply is that of the
+	// Body and Reply are the contents of JSON bodies, by place. Reply is that of the
 	// successful reply.
 	Body  map[string]Value `json:"body,omitempty"`
 	Reply map[string]Value `json:"reply,omitempty"`
@@ -66,7 +66,7 @@ type Operation struct {
 // Name returns the method and the path.
 func (o *Operation) Name() string { return o.Method + " " + o.Path }
 
-// A Value describes what JSON has in one place: TYPE|TYPE/FORMAT=VALUE|VALUE.
+// A Value describes one place in JSON: TYPE|TYPE/FORMAT=VALUE|VALUE.
 type Value string
 
 // Types returns JSON types, sorted. No type means that any value may be there.

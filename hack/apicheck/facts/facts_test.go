@@ -159,10 +159,10 @@ func TestUndocumented(t *testing.T) {
 		body   string
 		want   []string
 	}{
-		"All":      {reason: "What is described is fine.", body: `{"name": "a", "size": 1, "tags": ["b"], "labels": {"c": "d"}, "any": {"e": {}}}`},
+		"All":      {reason: "Described content is fine.", body: `{"name": "a", "size": 1, "tags": ["b"], "labels": {"c": "d"}, "any": {"e": {}}}`},
 		"Null":     {reason: "A value may be null where it is said.", body: `{"size": null, "name": null}`, want: []string{"$.name null"}},
 		"Type":     {reason: "Types count, each place once.", body: `{"tags": [1, 2, "b"], "labels": {"a": true}}`, want: []string{"$.labels{} boolean", "$.tags[] integer"}},
-		"Unknown":  {reason: "Of something unknown the outermost place counts.", body: `{"owner": {"name": "a"}}`, want: []string{"$.owner object"}},
+		"Unknown":  {reason: "The outermost unknown place counts.", body: `{"owner": {"name": "a"}}`, want: []string{"$.owner object"}},
 		"TopLevel": {reason: "The body as a whole is a place.", body: `[]`, want: []string{"$ array"}},
 	}
 	for name, tc := range cases {

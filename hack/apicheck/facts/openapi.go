@@ -132,7 +132,7 @@ func (r *reader) parameter(o *Operation, p *spec3.Parameter) error {
 	return nil
 }
 
-// content returns media types and what JSON bodies hold.
+// content returns media types and the content of JSON bodies.
 func (r *reader) content(content map[string]*spec3.MediaType, without func(*spec.Schema) bool) ([]string, map[string]Value, error) {
 	w := walker{reader: r, into: map[string]Value{}, without: without}
 	if m := content[mediaJSON]; m != nil {
@@ -149,7 +149,7 @@ func isReadOnly(s *spec.Schema) bool { return s.ReadOnly }
 // isWriteOnly reports whether a schema is of request bodies only.
 func isWriteOnly(s *spec.Schema) bool { return s.ExtraProps["writeOnly"] == true }
 
-// A walker notes what schemas have.
+// A walker notes the content of schemas.
 type walker struct {
 	reader *reader
 	into   map[string]Value
@@ -158,7 +158,7 @@ type walker struct {
 	without func(*spec.Schema) bool
 }
 
-// walk notes what a schema has at a place, and below.
+// walk notes the content of a schema at a place, and below.
 func (w walker) walk(at string, s *spec.Schema, depth int) error {
 	if s == nil || w.without(s) {
 		return nil
@@ -205,7 +205,7 @@ func (w walker) walk(at string, s *spec.Schema, depth int) error {
 	return nil
 }
 
-// joined returns what a place holds that two schemas describe.
+// joined returns the value of a place that two schemas describe.
 func joined(a, b Value) Value {
 	if a == "" || a == b {
 		return b

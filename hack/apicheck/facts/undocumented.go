@@ -12,8 +12,8 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// Undocumented returns what a JSON body has that is not described, as PLACE TYPE,
-// sorted. Of what is not described at all, only the outermost place is returned.
+// Undocumented returns the parts of a JSON body that are not described, as PLACE
+// TYPE, sorted. Parts of an undescribed part are left out.
 func Undocumented(described map[string]Value, body []byte) ([]string, error) {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()

@@ -74,7 +74,7 @@ func (w *world) recent(at time.Time) {
 	}
 }
 
-// A driver drives one method, and compares what it returns and what it does.
+// A driver drives one method, and checks its results and its effects.
 type driver func(w *world)
 
 // drivers by resource and method.
@@ -177,7 +177,7 @@ var logins = map[string]login{
 	},
 }
 
-// newWorld starts a simulator, and logs a client in whose calls a recorder sees.
+// newWorld starts a simulator, and logs a client in. The recorder sees its calls.
 func newWorld(t *testing.T, in login, rec *recorder) *world {
 	t.Helper()
 	issuer := simtest.NewIssuer(t, issuerURL)

@@ -33,7 +33,7 @@ func (w *world) login(authKey string) error {
 	return err
 }
 
-// wantWeb is what the client makes of web, without what is random.
+// wantWeb is web as the client decodes it, without its random fields.
 func wantWeb() tailscale.Device {
 	return tailscale.Device{
 		Name: "web.tail1234.ts.net", NodeID: "nWeb11CNTRL", Authorized: true, User: "tagged-devices", Tags: []string{"tag:k8s"},
@@ -50,7 +50,7 @@ func wantWebAll() tailscale.Device {
 	return d
 }
 
-// wantDevice compares a device but for what is random, which it checks for itself.
+// wantDevice compares a device. Its random fields only have to be there.
 func (w *world) wantDevice(want, got tailscale.Device) {
 	w.Helper()
 	w.want(want, got, nil, cmpopts.IgnoreFields(tailscale.Device{}, "Addresses", "ID", "Created", "Expires", "MachineKey", "NodeKey", "TailnetLockKey"))

@@ -12,10 +12,10 @@ import (
 	"tailscale.com/client/tailscale/v2"
 )
 
-// random are what the API chooses for a key.
+// random are the fields of a key that the API chooses.
 var random = cmpopts.IgnoreFields(tailscale.Key{}, "ID", "Key", "Created", "Updated", "Expires", "UserID")
 
-// wantKey compares a key but for what the API chooses, which it checks for itself.
+// wantKey compares a key. The fields that the API chooses only have to be there.
 func (w *world) wantKey(want tailscale.Key, got *tailscale.Key, err error, secret string) {
 	w.Helper()
 	w.want(want, *got, err, random, cmpopts.EquateEmpty())
@@ -34,7 +34,7 @@ func authKeyRequest() tailscale.CreateKeyRequest {
 	return r
 }
 
-// wantAuthKey is what is made of authKeyRequest. The client decodes seconds as a
+// wantAuthKey is the key of authKeyRequest. The client decodes seconds as a
 // time.Duration (Key.ExpirySeconds in keys.go), which counts nanoseconds.
 func wantAuthKey() tailscale.Key {
 	r := authKeyRequest()
@@ -81,7 +81,7 @@ var keyDrivers = map[string]driver{
 		k, err := w.c.Keys().CreateOAuthClient(w.ctx, oauthClient)
 		w.ok(err)
 		w.wantKey(wantOAuthClient(oauthClient), k, nil, "tskey-client-")
-		// It is a credential from now on, for what its scopes allow.
+		// It is a credential from now on, with its scopes alone.
 		c := &tailscale.Client{BaseURL: w.c.BaseURL, Auth: &tailscale.OAuth{ClientID: k.ID, ClientSecret: k.Key}}
 		_, err = c.DNS().Nameservers(w.ctx)
 		w.ok(err)
@@ -147,7 +147,7 @@ var keyDrivers = map[string]driver{
 		for _, k := range got {
 			w.want("", k.Key, nil)
 		}
-		// The list of one's own keys depends on who asks.
+		// The list of own keys depends on the credential.
 		own, err := w.c.Keys().List(w.ctx, false)
 		w.ok(err)
 		for _, k := range own {

@@ -25,7 +25,7 @@ type finding struct {
 	// one that is not there.
 	op string
 
-	// what of it: path, query NAME, body PLACE TYPE, reply PLACE TYPE or scope SCOPE.
+	// what is the undocumented part: path, query NAME, body PLACE TYPE, reply PLACE TYPE or scope SCOPE.
 	what string
 }
 
@@ -130,7 +130,7 @@ func (r *recorder) note(op *facts.Operation, prefix string, described map[string
 	}
 }
 
-// check fails the test for what neither the document nor another source has.
+// check fails the test for findings without another source.
 func (r *recorder) check(t *testing.T) {
 	t.Helper()
 	r.mu.Lock()
@@ -159,8 +159,8 @@ func checkFindings(t *testing.T, found map[finding]bool, exceptions []undocument
 	}
 }
 
-// documented returns the operation of a path below /api/v2, or nil. What the client
-// calls vip-services is services in the document.
+// documented returns the operation of a path below /api/v2, or nil. The client says
+// vip-services for the document's services.
 func documented(doc *facts.Document, method, path string) *facts.Operation {
 	return doc.Find(method, strings.TrimSuffix(strings.Replace(path+"/", "/vip-services/", "/services/", 1), "/"))
 }
@@ -180,7 +180,7 @@ func TestRoutes(t *testing.T) {
 			found[finding{method + " " + p, "path"}] = true
 			continue
 		}
-		// Without a scope, the handler looks at what the call is about.
+		// Without a scope, the handler decides by the content of the call.
 		if scope != "" && !takes(op, scope) {
 			found[finding{op.Name(), "scope " + scope}] = true
 		}

@@ -49,7 +49,7 @@ var settingDrivers = map[string]driver{
 		}
 		got, err := w.c.TailnetSettings().Get(w.ctx)
 		w.want(want, got, err)
-		// What is nil is left alone.
+		// A setting that is nil keeps its value.
 		w.ok(w.c.TailnetSettings().Update(w.ctx, tailscale.UpdateTailnetSettingsRequest{DevicesKeyDurationDays: tailscale.PointerTo(30)}))
 		want.DevicesKeyDurationDays = 30
 		got, err = w.c.TailnetSettings().Get(w.ctx)
@@ -101,8 +101,7 @@ func (w *world) hook() *tailscale.Webhook {
 	return h
 }
 
-// wantHook compares a webhook but for what the API chooses, which it checks for
-// itself.
+// wantHook compares a webhook. The fields that the API chooses only have to be there.
 func (w *world) wantHook(got *tailscale.Webhook, err error, secret bool) {
 	w.Helper()
 	w.ok(err)
@@ -170,7 +169,7 @@ var webhookDrivers = map[string]driver{
 	},
 }
 
-// falcon is an integration, and wantFalcon what the API shows of it.
+// falcon is a request for an integration, and wantFalcon the integration.
 var (
 	falcon = tailscale.CreatePostureIntegrationRequest{
 		Provider: tailscale.PostureIntegrationProviderFalcon, CloudID: "us-1", ClientID: "client", TenantID: "tenant", ClientSecret: "notasecret",
@@ -216,7 +215,7 @@ var postureDrivers = map[string]driver{
 		p := w.integrate()
 		want := *p
 		want.CloudID = "eu-1"
-		// What is empty is left alone.
+		// An empty field keeps its value.
 		got, err := w.c.DevicePosture().UpdateIntegration(w.ctx, p.ID, tailscale.UpdatePostureIntegrationRequest{CloudID: "eu-1"})
 		w.want(&want, got, err)
 		got, err = w.c.DevicePosture().GetIntegration(w.ctx, p.ID)
@@ -231,7 +230,7 @@ var postureDrivers = map[string]driver{
 	},
 }
 
-// stream is where logs are sent, and wantStream what the API shows of it.
+// stream is a request for a log stream, and wantStream the log stream.
 var (
 	stream = tailscale.SetLogstreamConfigurationRequest{
 		DestinationType: tailscale.LogstreamElasticEndpoint, URL: "https://logs.example.com", User: "user", Token: "notasecret",
