@@ -158,7 +158,7 @@ func (b *reply) Write(p []byte) (int, error) {
 
 func (b *reply) flush(w http.ResponseWriter) {
 	w.WriteHeader(b.status)
-	// The client may be gone: nobody is left to be told.
+	// The client may be gone, and there is no one else to report to.
 	_, _ = w.Write(b.body)
 }
 
@@ -169,7 +169,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	// The client may be gone: nobody is left to be told.
+	// The client may be gone, and there is no one else to report to.
 	_, _ = w.Write(b)
 }
 

@@ -44,7 +44,7 @@ type authKey struct {
 // still be read.
 const keptRevoked = 30 * 24 * time.Hour
 
-// invalid says whether the key logs nobody in any more.
+// invalid reports whether the key no longer logs nodes in.
 func (k *authKey) invalid(now time.Time) bool {
 	return !k.Revoked.IsZero() || now.After(k.Expires) || (k.Used && !k.Capabilities.Devices.Create.Reusable)
 }
@@ -55,7 +55,7 @@ func (k *authKey) view(now time.Time) map[string]any {
 		"id": k.ID, "keyType": "auth", "description": k.Description,
 		"created": k.Created, "expires": k.Expires, "expirySeconds": int64(k.Expires.Sub(k.Created).Seconds()),
 		"invalid": k.invalid(now), "capabilities": k.Capabilities, "tags": nonNil(k.Capabilities.Devices.Create.Tags),
-		"userId": "", // Nobody: OAuth clients make keys for the tailnet.
+		"userId": "", // OAuth clients make keys for the tailnet, not for a user.
 	}
 	if !k.Revoked.IsZero() {
 		v["revoked"] = k.Revoked
@@ -108,7 +108,7 @@ func (c *call) createKey() {
 		return
 	}
 	tags := req.Capabilities.Devices.Create.Tags
-	// An OAuth client is nobody's: a key without tags would have no owner.
+	// An OAuth client belongs to no user: a key without tags would have no owner.
 	if len(tags) == 0 && !c.actor.AnyTag {
 		c.fail(http.StatusBadRequest, "tailnet-owned auth key must have tags set")
 		return

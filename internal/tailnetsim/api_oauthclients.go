@@ -138,7 +138,7 @@ func (c *call) isIdentity(r trustRequest) bool {
 	return true
 }
 
-// allowsTrust says whether the actor may manage credentials of a type, and
+// allowsTrust reports whether the actor may manage credentials of a type, and
 // answers if not.
 func (c *call) allowsTrust(keyType string, read bool) bool {
 	if c.actor.allows(trustScopes[keyType], read) {
@@ -212,7 +212,7 @@ func (c *call) trust(read bool) (t *trustCredential, done bool) {
 	return t, false
 }
 
-// allowsAuthKeys says whether the actor may manage auth keys, and answers if not.
+// allowsAuthKeys reports whether the actor may manage auth keys, and answers if not.
 func (c *call) allowsAuthKeys(read bool) bool {
 	if c.actor.allows("auth_keys", read) {
 		return true
@@ -221,7 +221,7 @@ func (c *call) allowsAuthKeys(read bool) bool {
 	return false
 }
 
-// listAnyKeys gives the keys that the actor's scopes show. Without the parameter
+// listAnyKeys lists the keys that the actor's scopes show. Without the parameter
 // all, an OAuth client sees OAuth clients only.
 func (c *call) listAnyKeys() {
 	if c.r.URL.Query().Get("all") == "" && !c.actor.AnyTag {

@@ -73,7 +73,7 @@ func (c *call) policyOfBody() (*policy, error) {
 func (c *call) setPolicy() {
 	if m := c.r.Header.Get("If-Match"); m != "" {
 		want := strings.Trim(m, `"`)
-		// "ts-default" matches a file that nobody has changed yet.
+		// "ts-default" matches a file that has not been changed yet.
 		fresh := want == "ts-default" && c.s.policy.raw == DefaultPolicy
 		if want != strings.Trim(c.s.policy.etag(), `"`) && !fresh {
 			c.fail(http.StatusPreconditionFailed, "precondition failed, invalid old hash")

@@ -18,8 +18,8 @@ var postureProviders = []string{
 	"1password", "falcon", "fleet", "huntress", "intune", "iru", "jamfpro", "kandji", "kolide", "sentinelone",
 }
 
-// A postureIntegration asks a device management system about devices; here it
-// asks nobody. Its secret is kept as a hash.
+// A postureIntegration asks a device management system about devices; here it makes
+// no requests. Its secret is kept as a hash.
 type postureIntegration struct {
 	ID         string    `json:"id"`
 	Provider   string    `json:"provider"`

@@ -38,8 +38,8 @@ func settingScope(name string) string {
 	return "feature_settings"
 }
 
-// getSettings answers null for what the actor may not read, and refuses who may
-// read nothing.
+// getSettings answers null for what the actor may not read, and 403 to an actor that
+// may read nothing.
 func (c *call) getSettings() {
 	out, some := map[string]any{}, false
 	for k, v := range c.s.st.Settings {
@@ -88,7 +88,7 @@ func (c *call) patchSettings() {
 	c.getSettings()
 }
 
-// validSetting says whether v may replace old.
+// validSetting reports whether v may replace old.
 func validSetting(name string, old, v any) bool {
 	switch v := v.(type) {
 	case bool:

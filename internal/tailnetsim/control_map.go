@@ -67,7 +67,7 @@ func (s *Server) serveMap(w http.ResponseWriter, r *http.Request) {
 	if !req.Stream {
 		res := s.mapResponseLocked(d)
 		s.mu.Unlock()
-		// The node may be gone: nobody is left to be told.
+		// The node may be gone, and there is no one else to report to.
 		_ = writeMap(w, req.Compress != "", res)
 		return
 	}
@@ -244,7 +244,7 @@ func (s *Server) stream(r *http.Request, w http.ResponseWriter, compress bool, d
 	}
 }
 
-// removed gives the peers in sent that are not in now, if now is empty, and notes
+// removed returns the peers in sent that are not in now, if now is empty, and notes
 // what is sent. A list of peers replaces the one before, but an empty list is
 // left out of the JSON and then means no change.
 func removed(sent map[tailcfg.NodeID]bool, now []*tailcfg.Node) []tailcfg.NodeID {

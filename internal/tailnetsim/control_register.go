@@ -115,7 +115,7 @@ func (s *Server) registerLocked(m key.MachinePublic, req *tailcfg.RegisterReques
 	slices.Sort(d.Tags)
 	d.Ephemeral = c.Ephemeral || req.Ephemeral
 	d.Authorized = d.Authorized || c.Preauthorized || s.st.Settings["devicesApprovalOn"] != true
-	// Tagged nodes are nobody's: their keys do not expire.
+	// Tagged nodes belong to no user: their keys do not expire.
 	d.KeyExpiryDisabled = len(d.Tags) > 0
 	d.Expires = now.UTC().Add(nodeKeyLife).Truncate(time.Second)
 	s.noteHostinfo(d, req.Hostinfo)
@@ -162,7 +162,7 @@ func (s *Server) profile(id tailcfg.UserID) tailcfg.UserProfile {
 	return tailcfg.UserProfile{ID: userOwner, LoginName: "owner@" + s.opts.Tailnet, DisplayName: "Owner"}
 }
 
-// loginURLLocked is where a person would log in. Nobody serves it.
+// loginURLLocked is where a person would log in. It is not served.
 func (s *Server) loginURLLocked() string {
 	return "http://" + s.addr.String() + "/a/" + randomHex(8)
 }

@@ -106,7 +106,7 @@ func (s *Server) Faults() []Fault {
 	return out
 }
 
-// take gives the first fault for r, counts it, and says how long to delay r.
+// take returns the first fault for r, counts it, and how long to delay r.
 func (fs *faultSet) take(r *http.Request) (*Fault, time.Duration) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -162,7 +162,7 @@ func (s *Server) withFaults(h http.Handler) http.Handler {
 			if f.HTML {
 				w.Header().Set("Content-Type", "text/html")
 				w.WriteHeader(f.Status)
-				// The client may be gone: nobody is left to be told.
+				// The client may be gone, and there is no one else to report to.
 				_, _ = w.Write([]byte("<html><body><h1>" + msg + "</h1></body></html>"))
 				return
 			}
@@ -183,7 +183,7 @@ func (s *Server) withFaults(h http.Handler) http.Handler {
 	})
 }
 
-// sink is a reply that nobody gets.
+// sink is a reply that is thrown away.
 type sink struct {
 	header http.Header
 	status int

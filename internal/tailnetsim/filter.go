@@ -75,7 +75,7 @@ func parsePorts(p string) (tailcfg.PortRange, bool) {
 	return tailcfg.PortRange{First: uint16(a), Last: uint16(b)}, true
 }
 
-// selectLocked gives the addresses that a selector of a rule stands for.
+// selectLocked returns the addresses that a selector of a rule stands for.
 func (s *Server) selectLocked(sel string) []string { return s.selectIn(s.policy, sel) }
 
 // selectIn is selectLocked with the hosts and groups of a policy.

@@ -13,7 +13,7 @@ import (
 )
 
 // mapResponseLocked is the whole network map of a device. Every response is whole:
-// deltas would save bytes that nobody counts here.
+// deltas would save bytes that do not matter here.
 func (s *Server) mapResponseLocked(d *device) *tailcfg.MapResponse {
 	res := &tailcfg.MapResponse{
 		Node:            s.nodeLocked(d),

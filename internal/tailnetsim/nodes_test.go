@@ -353,7 +353,7 @@ func TestStateSurvivesRestart(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "state.json")
 	o := tailnetsim.Options{
 		StateFile: file, Policy: tailnetsim.PolicyWithAutoApprover,
-		Clients:   []tailnetsim.OAuthClient{{ID: simtest.ClientID, Secret: simtest.ClientSecret, Scopes: []string{"all"}, Tags: []string{"tag:k8s-operator"}}},
+		Clients: []tailnetsim.OAuthClient{{ID: simtest.ClientID, Secret: simtest.ClientSecret, Scopes: []string{"all"}, Tags: []string{"tag:k8s-operator"}}},
 	}
 	r := simtest.Start(t) // Only for its isolation of nodes.
 	s, err := tailnetsim.New(o)

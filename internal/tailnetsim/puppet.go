@@ -14,7 +14,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// A Puppet is a device that nobody runs: it is in the API and carries no traffic.
+// A Puppet is a device without a process: it is in the API and carries no traffic.
 // It costs nothing, so there may be thousands.
 type Puppet struct {
 	// NodeID is the stable node id. Default a random one.

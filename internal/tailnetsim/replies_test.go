@@ -85,6 +85,7 @@ type want struct {
 }
 
 func TestReplies(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("testdata/replies/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("cannot find replies: %v", err)

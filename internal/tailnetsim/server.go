@@ -163,7 +163,7 @@ func (s *Server) Domain() string { return s.opts.Domain }
 // Close ends all streams and listeners and writes the state file.
 func (s *Server) Close() error {
 	s.mu.Lock()
-	// Under the lock: nobody starts a goroutine after that.
+	// Under the lock, so that no goroutine starts after that.
 	s.cancel()
 	cs := s.closers
 	s.closers = nil

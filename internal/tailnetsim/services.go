@@ -110,7 +110,7 @@ func (v *service) validate() error {
 
 // canonical puts the tags of a service in an order of the server's own, which is not
 // the caller's (abn/ansible-tailscale-admin, as above). Which order it is no source
-// says: this one is descending, so that nobody relies on another.
+// says: this one is descending, so that no caller relies on another.
 func (v *service) canonical() {
 	slices.Sort(v.Tags)
 	v.Tags = slices.Compact(v.Tags)

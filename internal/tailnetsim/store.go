@@ -159,7 +159,7 @@ func (st *state) fill() {
 	}
 }
 
-// expired says whether the device must log in again.
+// expired reports whether the device must log in again.
 func (d *device) expired(now time.Time) bool {
 	return !d.Expires.IsZero() && !d.KeyExpiryDisabled && d.Expires.Before(now)
 }
@@ -219,7 +219,7 @@ func (st *state) deviceByMachine(k key.MachinePublic) *device {
 	return nil
 }
 
-// freeLabel gives the DNS label for a hostname: the second "web" is "web-1".
+// freeLabel returns the DNS label for a hostname: the second "web" is "web-1".
 // Devices and services share the tailnet's domain.
 func (st *state) freeLabel(hostname string, self *device) string {
 	base := dnsname.SanitizeHostname(hostname)

@@ -188,6 +188,17 @@ func (s *Server) SetSwitches(change func(w *Switches)) error {
 	return nil
 }
 
+// ParseSwitches decodes switches from JSON, refuses fields that there are not, and
+// fills in the defaults.
+func ParseSwitches(b []byte) (Switches, error) {
+	var w Switches
+	if err := decodeSwitches(b, &w); err != nil {
+		return w, errors.Wrap(err, "cannot decode switches")
+	}
+	w.setDefaults()
+	return w, w.validate()
+}
+
 func decodeSwitches(b []byte, into *Switches) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()

@@ -36,9 +36,10 @@ type cli struct {
 	ClientScopes     []string `name:"client-scopes" default:"all" help:"Scopes of the OAuth client."`
 	ClientTags       []string `name:"client-tags" default:"tag:k8s-operator" help:"Tags of the OAuth client: it may give away the tags that these own."`
 	APIKeyFile       string   `name:"api-key-file" type:"existingfile" help:"File with an API access token of the tailnet's owner. Default: there is none."`
-	Policy           string   `type:"existingfile" help:"Initial policy file (HuJSON). Default: all may reach all."`
+	Policy           string   `type:"existingfile" help:"Initial policy file (HuJSON). Default: all may reach all, and every host of a service needs an approval."`
+	Switches         string   `help:"Behaviours that depend on plan and timing, as the JSON that PUT /sim/switches takes, for example {\"failoverDelay\": \"15s\"}."`
 	State            string   `help:"File that keeps the tailnet over restarts (JSON)."`
-	SimAdmin         bool     `name:"sim-admin" help:"Serve /sim/state and /sim/faults, without authentication."`
+	SimAdmin         bool     `name:"sim-admin" help:"Serve /sim/state, /sim/faults, /sim/switches, /sim/devices and /sim/services, without authentication."`
 	LogLevel         string   `name:"log-level" enum:"debug,info,warn,error" default:"info" help:"One of ${enum}."`
 }
 
@@ -91,6 +92,13 @@ func (c *cli) options(errOut io.Writer) (tailnetsim.Options, error) {
 	o := tailnetsim.Options{
 		Domain: c.Domain, Tailnet: c.Tailnet, StateFile: c.State, Admin: c.SimAdmin,
 		Logger: slog.New(slog.NewTextHandler(errOut, &slog.HandlerOptions{Level: level})),
+	}
+	if c.Switches != "" {
+		w, err := tailnetsim.ParseSwitches([]byte(c.Switches))
+		if err != nil {
+			return o, errors.Wrap(err, "cannot parse --switches")
+		}
+		o.Switches = w
 	}
 	if c.AdvertiseIP != "" {
 		a, err := netip.ParseAddr(c.AdvertiseIP)

@@ -27,7 +27,7 @@ func TestRun(t *testing.T) {
 	}
 	c := &cli{
 		Listen: "127.0.0.1:0", STUN: "127.0.0.1:0", ClientID: "id", ClientSecretFile: file, ClientScopes: []string{"all"},
-		State: filepath.Join(dir, "state.json"), LogLevel: "debug",
+		State: filepath.Join(dir, "state.json"), LogLevel: "debug", Switches: `{"failoverDelay": "15s"}`,
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()

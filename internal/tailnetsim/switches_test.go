@@ -1,0 +1,208 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tailnetsim_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"tailscale.com/client/tailscale/v2"
+	"tailscale.com/tailcfg"
+	"tailscale.com/tstime"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim/simtest"
+)
+
+// puppets joins devices tagged tag:k8s with these node ids.
+func puppets(t *testing.T, r *simtest.Running, ids ...string) {
+	t.Helper()
+	for _, id := range ids {
+		must[string](t)(r.Join(tailnetsim.Puppet{NodeID: id, Hostname: strings.ToLower(id), Tags: []string{"tag:k8s"}}))
+	}
+}
+
+// web is the offer of a puppet that serves svc:web.
+var web = tailnetsim.Offer{Service: vipName, Ports: []uint16{80}}
+
+func set(t *testing.T, r *simtest.Running, change func(w *tailnetsim.Switches)) {
+	t.Helper()
+	mustDo(t, r.SetSwitches(change))
+}
+
+func TestFailoverDelay(t *testing.T) {
+	r := simtest.StartAPI(t, simtest.AutoApprove)
+	createService(t, r)
+	puppets(t, r, "nA", "nB")
+	for _, id := range []string{"nA", "nB"} {
+		mustDo(t, r.SetOffers(id, web))
+	}
+	if p := r.Primary(vipName); p != "nA" {
+		t.Fatalf("the first host is primary: got %q", p)
+	}
+
+	// As long as the delay runs, the host that withdrew keeps the addresses.
+	set(t, r, func(w *tailnetsim.Switches) { w.FailoverDelay = tstime.GoDuration{Duration: time.Hour} })
+	mustDo(t, r.SetOffers("nA"))
+	if p := r.Primary(vipName); p != "nA" {
+		t.Errorf("during the delay: want nA, got %q", p)
+	}
+	// It comes back in time, and nothing was lost.
+	mustDo(t, r.SetOffers("nA", web))
+	set(t, r, func(w *tailnetsim.Switches) { w.FailoverDelay = tstime.GoDuration{Duration: 50 * time.Millisecond} })
+	if p := r.Primary(vipName); p != "nA" {
+		t.Errorf("after it came back: want nA, got %q", p)
+	}
+	// It goes away for good.
+	if !r.SetOnline("nA", false) {
+		t.Fatal("there is no nA")
+	}
+	if p := r.Primary(vipName); p != "nA" {
+		t.Errorf("just after it went away: want nA, got %q", p)
+	}
+	simtest.Eventually(t, "the other host has the addresses", func() bool { return r.Primary(vipName) == "nB" })
+	// Without a delay they move at once.
+	set(t, r, func(w *tailnetsim.Switches) { w.FailoverDelay = tstime.GoDuration{} })
+	mustDo(t, r.SetOffers("nB"))
+	if p := r.Primary(vipName); p != "" {
+		t.Errorf("without a delay: want nobody, got %q", p)
+	}
+}
+
+func TestApprovalNeedsAdvertise(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		needs  bool
+		want   tailcfg.StableNodeID
+	}{
+		"AtOnce":     {reason: "An approval reaches a host that advertises.", want: "nA"},
+		"Advertises": {reason: "With the switch it does not, until the host advertises again.", needs: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := simtest.StartAPI(t, func(o *tailnetsim.Options) { o.Switches.ApprovalNeedsAdvertise = tc.needs })
+			createService(t, r)
+			puppets(t, r, "nA")
+			mustDo(t, r.SetOffers("nA", web))
+			var got map[string]bool
+			call(t, r, http.MethodPost, "/api/v2/tailnet/-/services/svc:web/device/nA/approved", map[string]bool{"approved": true}, &got)
+			if diff := cmp.Diff(map[string]bool{"approved": true, "autoApproved": false}, got); diff != "" {
+				t.Errorf("%s\nThe API says that it is approved in any case: -want, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.want, r.Primary(vipName)); diff != "" {
+				t.Errorf("%s\nPrimary(...): -want, +got:\n%s", tc.reason, diff)
+			}
+			mustDo(t, r.SetOffers("nA"))
+			mustDo(t, r.SetOffers("nA", web))
+			if p := r.Primary(vipName); p != "nA" {
+				t.Errorf("%s\nPrimary(...) after it advertised again: %q", tc.reason, p)
+			}
+		})
+	}
+}
+
+// TestCertCondition has real nodes: control tells them of their domains.
+func TestCertCondition(t *testing.T) {
+	r := simtest.Start(t)
+	createService(t, r)
+	setHTTPS(t, r, true)
+	n := r.NewNode(t, "host", "tag:k8s")
+	id := simtest.NodeID(t, n)
+	own, both := []string{"host." + r.Domain()}, []string{"host." + r.Domain(), "web." + r.Domain()}
+	has := func(want []string) func() bool {
+		return func() bool { return slices.Equal(certDomains(t, n), want) }
+	}
+	ln := host(t, n)
+	simtest.Eventually(t, "the host is known", func() bool { return len(r.State().Services[0].Hosts) == 1 })
+	simtest.Eventually(t, "an unapproved host has its own name only", has(own))
+	call(t, r, http.MethodPost, "/api/v2/tailnet/-/services/svc:web/device/"+id+"/approved", map[string]bool{"approved": true}, new(map[string]bool))
+	simtest.Eventually(t, "an approved host that advertises has the service's", has(both))
+	mustDo(t, ln.Close())
+	simtest.Eventually(t, "a host that advertises no more loses it", has(own))
+
+	// A puppet's certificates are nobody's, but the same condition lets them be asked for.
+	mustDo(t, r.SetOffers(id, tailnetsim.Offer{Service: vipName, Ports: []uint16{80}, Withdrawn: true}))
+	set(t, r, func(w *tailnetsim.Switches) { w.CertDomains = tailnetsim.CertServed })
+	simtest.Eventually(t, "with the other condition serving is enough", has(both))
+	set(t, r, func(w *tailnetsim.Switches) { w.CertDomains = tailnetsim.CertAdvertised })
+	simtest.Eventually(t, "and with the first it is not", has(own))
+}
+
+func TestSwitchRoutes(t *testing.T) {
+	r := simtest.StartAPI(t, func(o *tailnetsim.Options) { o.Switches.ServiceQuota = 3 })
+	var got tailnetsim.Switches
+	call(t, r, http.MethodPatch, "/sim/switches", map[string]any{"failoverDelay": "15s"}, &got)
+	if got.FailoverDelay.Duration != 15*time.Second || got.ServiceQuota != 3 {
+		t.Errorf("PATCH keeps what it does not name: %+v", got)
+	}
+	call(t, r, http.MethodPut, "/sim/switches", map[string]any{"plan": map[string]int{"log-streaming": 402}}, &got)
+	want := tailnetsim.Switches{
+		Plan: map[tailnetsim.Feature]int{tailnetsim.LogStreaming: 402}, CertDomains: tailnetsim.CertAdvertised,
+		HostStates:       tailnetsim.HostStates{Partial: "needs-configuration", Unknown: "pending"},
+		RevokedKeyStatus: http.StatusNotFound,
+	}
+	if diff := cmp.Diff(want, r.Switches()); diff != "" {
+		t.Errorf("PUT replaces all: -want, +got:\n%s", diff)
+	}
+
+	for name, body := range map[string]string{
+		"Unknown":   `{"nonsense": true}`,
+		"Feature":   `{"plan": {"everything": 403}}`,
+		"Status":    `{"plan": {"log-streaming": 500}}`,
+		"Condition": `{"certDomains": "never"}`,
+		"Fresh":     `{"freshClient": {"status": 500}}`,
+		"Revoked":   `{"revokedKeyStatus": 200}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			req := must[*http.Request](t)(http.NewRequestWithContext(t.Context(), http.MethodPatch, r.URL+"/sim/switches", strings.NewReader(body)))
+			var msg map[string]string
+			decode(t, req, http.StatusBadRequest, &msg)
+			if diff := cmp.Diff(want, r.Switches()); diff != "" {
+				t.Errorf("a refused change changes nothing: -want, +got:\n%s", diff)
+			}
+		})
+	}
+
+	// A policy that names a group of the directory would be wrong without it.
+	set(t, r, func(w *tailnetsim.Switches) { w.UnsyncedGroups = []string{"group:a"} })
+	mustDo(t, r.Client(t).PolicyFile().Set(t.Context(), `{"grants": [{"src": ["group:a"], "dst": ["*"], "ip": ["*"]}]}`, ""))
+	if err := r.SetSwitches(func(w *tailnetsim.Switches) { w.UnsyncedGroups = nil }); err == nil {
+		t.Error("a group that the policy file names cannot vanish")
+	}
+	if _, err := tailnetsim.New(tailnetsim.Options{Switches: tailnetsim.Switches{CertDomains: "never"}}); err == nil {
+		t.Error("New takes wrong switches")
+	}
+}
+
+func TestPuppetRoutes(t *testing.T) {
+	r := simtest.StartAPI(t, simtest.AutoApprove)
+	createService(t, r)
+	puppets(t, r, "nA")
+	var offers []tailnetsim.Offer
+	call(t, r, http.MethodPut, "/sim/devices/nA/offers", []tailnetsim.Offer{web}, &offers)
+	if p := r.Primary(vipName); p != "nA" {
+		t.Errorf("a puppet that serves is primary: %q", p)
+	}
+	var facts tailnetsim.DeviceFacts
+	call(t, r, http.MethodPut, "/sim/devices/nA/facts", tailnetsim.DeviceFacts{TailnetLockError: "not signed"}, &facts)
+	if d := must[*tailscale.Device](t)(r.Client(t).Devices().Get(t.Context(), "nA")); d.TailnetLockError != "not signed" {
+		t.Errorf("tailnet lock error: %q", d.TailnetLockError)
+	}
+	var edit tailnetsim.ServiceEdit
+	call(t, r, http.MethodPost, "/sim/services/svc:web/edit", tailnetsim.ServiceEdit{Ports: []string{"tcp:81"}}, &edit)
+	if diff := cmp.Diff([]string{"tcp:81"}, must[*tailscale.VIPService](t)(r.Client(t).VIPServices().Get(t.Context(), vipName)).Ports); diff != "" {
+		t.Errorf("ports: -want, +got:\n%s", diff)
+	}
+	for path, status := range map[string]int{"/sim/devices/nNone/offers": http.StatusNotFound, "/sim/devices/nNone/facts": http.StatusNotFound} {
+		req := must[*http.Request](t)(http.NewRequestWithContext(t.Context(), http.MethodPut, r.URL+path, strings.NewReader("null")))
+		var msg map[string]string
+		decode(t, req, status, &msg)
+	}
+	if err := r.EditService("svc:none", tailnetsim.ServiceEdit{}); err == nil {
+		t.Error("a service that is not there was edited")
+	}
+}
