@@ -5,10 +5,13 @@ package clienttest
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"tailscale.com/client/tailscale/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
 )
 
 var contactDrivers = map[string]driver{
@@ -287,13 +290,21 @@ var loggingDrivers = map[string]driver{
 	},
 	"Logging.GetNetworkFlowLogs": func(w *world) {
 		var got []tailscale.NetworkFlowLog
-		keep := func(l tailscale.NetworkFlowLog) error {
-			got = append(got, l)
-			return nil
+		read := func() error {
+			now := time.Now()
+			return w.c.Logging().GetNetworkFlowLogs(w.ctx, tailscale.NetworkFlowLogsRequest{Start: now.Add(-time.Hour), End: now}, func(l tailscale.NetworkFlowLog) error {
+				got = append(got, l)
+				return nil
+			})
 		}
-		now := time.Now()
-		w.ok(w.c.Logging().GetNetworkFlowLogs(w.ctx, tailscale.NetworkFlowLogsRequest{Start: now.Add(-time.Hour), End: now}, keep))
-		w.want([]tailscale.NetworkFlowLog{}, got, nil, cmpopts.EquateEmpty())
+		// The simulator carries no traffic: its list is always empty.
+		w.want([]tailscale.NetworkFlowLog{}, got, read(), cmpopts.EquateEmpty())
+		w.ok(w.sim.SetSwitches(func(s *tailnetsim.Switches) {
+			s.Plan = map[tailnetsim.Feature]int{tailnetsim.NetworkFlowLogs: http.StatusForbidden}
+		}))
+		if err := read(); err == nil || !strings.HasPrefix(err.Error(), "HTTP 403: ") {
+			w.Errorf("a plan without flow logs: want HTTP 403, got: %v", err)
+		}
 	},
 }
 
