@@ -298,7 +298,8 @@ var loggingDrivers = map[string]driver{
 			})
 		}
 		// The simulator carries no traffic: its list is always empty.
-		w.want([]tailscale.NetworkFlowLog{}, got, read(), cmpopts.EquateEmpty())
+		err := read()
+		w.want([]tailscale.NetworkFlowLog{}, got, err, cmpopts.EquateEmpty())
 		w.ok(w.sim.SetSwitches(func(s *tailnetsim.Switches) {
 			s.Plan = map[tailnetsim.Feature]int{tailnetsim.NetworkFlowLogs: http.StatusForbidden}
 		}))
