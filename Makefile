@@ -80,6 +80,12 @@ check-generate: ## Fail when generated files are not what generate makes.
 	after=$$(cat $(GENERATED) | sha256sum); \
 	if [ "$$before" != "$$after" ]; then echo "generated files were stale: commit what 'make generate' made" >&2; exit 1; fi
 
+# Tailscale's OpenAPI document is not here: download it from
+# https://api.tailscale.com/api/v2?outputOpenapiSchema=true.
+.PHONY: api-facts
+api-facts: ## Rewrite the facts of Tailscale's API that tests rely on from its OpenAPI document SPEC.
+	go run ./hack/apicheck --spec=$${SPEC:?name a file: make api-facts SPEC=openapi.yaml} --write
+
 .PHONY: lint
 lint: ## Lint Go code.
 	$(GOLANGCI_LINT) run ./...

@@ -1,0 +1,196 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tailscale
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"maps"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/hack/apicheck/facts"
+)
+
+// An apiCall is a request that a Client sent.
+type apiCall struct {
+	method, path string
+	query        []string // Names of parameters, sorted.
+	body         []byte
+	contentType  string
+	accept       string
+}
+
+// A fakeAPI is a transport that answers every request and records it.
+type fakeAPI struct {
+	answer func(c apiCall) (status int, body []byte)
+
+	mu    sync.Mutex
+	calls []apiCall
+}
+
+// RoundTrip implements http.RoundTripper.
+func (f *fakeAPI) RoundTrip(req *http.Request) (*http.Response, error) {
+	path, ok := strings.CutPrefix(req.URL.EscapedPath(), "/api/v2")
+	if !ok {
+		return nil, errors.Errorf("%s is no path of the API", req.URL.Path)
+	}
+	c := apiCall{
+		method: req.Method, path: path, query: slices.Sorted(maps.Keys(req.URL.Query())),
+		contentType: req.Header.Get("Content-Type"), accept: req.Header.Get("Accept"),
+	}
+	if req.Body != nil {
+		var err error
+		if c.body, err = io.ReadAll(req.Body); err != nil {
+			return nil, err
+		}
+	}
+	f.mu.Lock()
+	f.calls = append(f.calls, c)
+	f.mu.Unlock()
+	status, body := f.answer(c)
+	return &http.Response{
+		StatusCode: status, Request: req, Body: io.NopCloser(bytes.NewReader(body)),
+		Header: http.Header{"Content-Type": {mediaJSON}, "Etag": {`"x"`}, "Date": {"Fri, 02 Jan 2026 03:04:05 GMT"}},
+	}, nil
+}
+
+// A methodOutcome has the results of a method of Client, its error apart.
+type methodOutcome struct {
+	results []any
+	err     error
+}
+
+// clientMethods returns the names of all exported methods of Client.
+func clientMethods() []string {
+	ct := reflect.TypeFor[*Client]()
+	names := make([]string, 0, ct.NumMethod())
+	for i := range ct.NumMethod() {
+		names = append(names, ct.Method(i).Name)
+	}
+	return names
+}
+
+// invoke calls a method of a new Client with arguments that are not zero.
+func invoke(t *testing.T, method string, api http.RoundTripper) methodOutcome {
+	t.Helper()
+	o := Options{Rate: 1e9, Burst: 1e6, ListMaxAge: time.Minute, Metrics: NewMetrics(), Transport: api}
+	c, err := NewClient(Config{URL: "http://api.invalid", APIKey: "tskey-api-test"}, o)
+	if err != nil {
+		t.Fatalf("NewClient(...): %v", err)
+	}
+	m := reflect.ValueOf(c).MethodByName(method)
+	args := make([]reflect.Value, 0, m.Type().NumIn())
+	for i := range m.Type().NumIn() {
+		args = append(args, nonZero(t, m.Type().In(i)))
+	}
+	var out methodOutcome
+	for _, r := range m.Call(args) {
+		if err, ok := r.Interface().(error); ok {
+			out.err = err
+			continue
+		}
+		out.results = append(out.results, r.Interface())
+	}
+	return out
+}
+
+// nonZero makes a value of a type of which no part is zero.
+func nonZero(t *testing.T, rt reflect.Type) reflect.Value {
+	t.Helper()
+	switch rt {
+	case reflect.TypeFor[context.Context]():
+		return reflect.ValueOf(t.Context())
+	case reflect.TypeFor[time.Duration]():
+		return reflect.ValueOf(time.Hour)
+	case reflect.TypeFor[func(string) (string, error)]():
+		return reflect.ValueOf(func(text string) (string, error) { return text + "\n", nil })
+	case reflect.TypeFor[any]():
+		return reflect.ValueOf("x")
+	}
+	v := reflect.New(rt).Elem()
+	switch rt.Kind() {
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		v.SetInt(1)
+	case reflect.Pointer:
+		v.Set(reflect.New(rt.Elem()))
+		v.Elem().Set(nonZero(t, rt.Elem()))
+	case reflect.Slice:
+		v.Set(reflect.Append(v, nonZero(t, rt.Elem())))
+	case reflect.Map:
+		v.Set(reflect.MakeMap(rt))
+		v.SetMapIndex(nonZero(t, rt.Key()), nonZero(t, rt.Elem()))
+	case reflect.Struct:
+		for i := range rt.NumField() {
+			v.Field(i).Set(nonZero(t, rt.Field(i).Type))
+		}
+	default:
+		t.Fatalf("cannot make a %s: teach nonZero to", rt)
+	}
+	return v
+}
+
+// sample makes JSON of what is described at a place and below. extra are further
+// properties of objects, by the place of the object.
+func sample(described map[string]facts.Value, at string, extra map[string]map[string]any) any {
+	v := described[at]
+	switch kind(v) {
+	case "object":
+		out := map[string]any{}
+		for place := range described {
+			if name, ok := strings.CutPrefix(place, at+"."); ok && !strings.ContainsAny(name, ".[{") {
+				out[name] = sample(described, place, extra)
+			}
+		}
+		if _, ok := described[at+"{}"]; ok {
+			out["x"] = sample(described, at+"{}", extra)
+		}
+		maps.Copy(out, extra[at])
+		return out
+	case "array":
+		return []any{sample(described, at+"[]", extra)}
+	case "boolean":
+		return true
+	case "integer", "number":
+		return 1
+	case "null":
+		return nil
+	}
+	switch {
+	case len(v.Enum()) > 0:
+		return v.Enum()[0]
+	case v.Format() == "date-time":
+		return "2026-01-02T03:04:05Z"
+	}
+	return "x"
+}
+
+// kind returns the one of a value's types that samples are of.
+func kind(v facts.Value) string {
+	ts := v.Types()
+	if len(ts) > 1 {
+		ts = slices.DeleteFunc(ts, func(t string) bool { return t == "null" })
+	}
+	if len(ts) == 0 {
+		return "string"
+	}
+	return ts[0]
+}
+
+// objects returns the places that hold objects, sorted.
+func objects(described map[string]facts.Value) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(described)), func(at string) bool { return kind(described[at]) != "object" })
+}

@@ -1,0 +1,426 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tailscale
+
+import (
+	"cmp"
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	gotoken "go/token"
+	"maps"
+	"net/http"
+	"os"
+	"path"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	tsclient "tailscale.com/client/tailscale/v2"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/hack/apicheck/facts"
+)
+
+// A finding is a use of the API that its OpenAPI document does not have.
+type finding struct {
+	// op is the operation: its name in the document, or the method and the path of
+	// one that is not there.
+	op string
+
+	// what is the undocumented part: path, query NAME, accept MEDIA, send MEDIA, body
+	// PLACE TYPE, reply PLACE or scope SCOPE.
+	what string
+}
+
+// An undocumented use of the API, which has another source.
+type undocumented struct {
+	// op is the finding's op, as a pattern of path.Match.
+	op   string
+	what []string
+
+	source string
+	reason string
+}
+
+func (u undocumented) covers(f finding) bool {
+	ok, err := path.Match(u.op, f.op)
+	return err == nil && ok && slices.Contains(u.what, f.what)
+}
+
+// sameAs has the documented path of each that is spelt in another way.
+var sameAs = map[string]string{
+	"/vip-services": "/services",
+}
+
+var undocumentedUses = []undocumented{
+	{
+		op: "GET /tailnet/-/vip-services", what: []string{"path"},
+		source: "ServicesResource.List in services.go of the official Go client",
+		reason: "The document says services. Annotations are known to be kept under this spelling only.",
+	},
+	{
+		op: "* /tailnet/-/vip-services/x", what: []string{"path"},
+		source: "ServicesResource in services.go of the official Go client",
+		reason: "As of the list.",
+	},
+	{
+		op:     "* /tailnet/{tailnet}/services",
+		what:   []string{"reply $.vipServices[].annotations", "reply $.vipServices[].displayName"},
+		source: "Service in services.go of the official Go client, whose main branch has displayName",
+		reason: "Annotations name the owner of a service.",
+	},
+	{
+		op:     "* /tailnet/{tailnet}/services/{serviceName}",
+		what:   []string{"body $.annotations object", "body $.displayName string", "reply $.annotations", "reply $.displayName"},
+		source: "Service in services.go of the official Go client, whose main branch has displayName",
+		reason: "As of the list.",
+	},
+	{
+		op: "GET /tailnet/{tailnet}/services/{serviceName}/devices", what: []string{"reply $.hosts[].nodeId"},
+		source: "ServiceDevices in services.go of the main branch of the official Go client",
+		reason: "The document says stableNodeID, which the API does not answer with. Both are read.",
+	},
+	{
+		op: "GET /organizations/-/tailnets", what: []string{"path"},
+		source: "TailnetsResource in tailnet.go of the main branch of the official Go client",
+		reason: "The call is alpha. The product does without an answer.",
+	},
+	{
+		op:     "GET /device/{deviceId}",
+		what:   []string{"reply $.clientConnectivity.derp", "reply $.postureIdentity.hardwareAddresses"},
+		source: "ClientConnectivity and DevicePostureIdentity in devices.go of the official Go client",
+		reason: "The client library decodes them into Device; the product uses neither.",
+	},
+	{
+		op:     "GET /tailnet/{tailnet}/devices",
+		what:   []string{"reply $.devices[].clientConnectivity.derp", "reply $.devices[].postureIdentity.hardwareAddresses"},
+		source: "ClientConnectivity and DevicePostureIdentity in devices.go of the official Go client",
+		reason: "As of one device.",
+	},
+	{
+		op: "* /tailnet/{tailnet}/dns/*", what: []string{"scope dns", "scope dns:read"},
+		source: "https://tailscale.com/kb/1623/trust-credentials, the list of scopes",
+		reason: "The document names no scope for DNS.",
+	},
+	{
+		op: "POST /tailnet/{tailnet}/acl/validate", what: []string{"accept application/hujson"},
+		source: "the same document: errors are JSON in every reply",
+		reason: "The call shares its code with those that read the policy file. It can ask for JSON.",
+	},
+	{
+		op: "PUT /tailnet/{tailnet}/logging/{logType}/stream", what: []string{"body $.s3ExternalId string"},
+		source: "SetLogstreamConfigurationRequest in logging.go of the official Go client",
+		reason: "The document says that it is read only. A role of AWS is assumed with one of several.",
+	},
+}
+
+// A checker compares uses of the API with its document, and collects the
+// undocumented ones.
+type checker struct {
+	t     *testing.T
+	doc   *facts.Document
+	found map[finding]bool
+}
+
+func newChecker(t *testing.T) *checker {
+	t.Helper()
+	doc, err := facts.Tailscale()
+	if err != nil {
+		t.Fatalf("Tailscale(): %v", err)
+	}
+	return &checker{t: t, doc: doc, found: map[finding]bool{}}
+}
+
+// op returns the documented operation that a call is of, or nil.
+func (k *checker) op(c apiCall) *facts.Operation {
+	for used, documented := range sameAs {
+		c.path = strings.ReplaceAll(c.path+"/", used+"/", documented+"/")
+		c.path = strings.TrimSuffix(c.path, "/")
+	}
+	return k.doc.Find(c.method, c.path)
+}
+
+// documentedAnswer answers a call with all that is documented. extra are further
+// properties for an operation.
+func (k *checker) documentedAnswer(extra map[string]map[string]map[string]any) func(apiCall) (int, []byte) {
+	return func(c apiCall) (int, []byte) {
+		op := k.op(c)
+		if op == nil || c.accept == mediaHuJSON && slices.Contains(op.Produces, mediaHuJSON) {
+			return http.StatusOK, []byte("{}")
+		}
+		if len(op.Reply) == 0 {
+			return http.StatusOK, nil
+		}
+		b, err := json.Marshal(sample(op.Reply, "$", extra[op.Name()]))
+		if err != nil {
+			k.t.Fatalf("cannot encode a sample: %v", err)
+		}
+		return http.StatusOK, b
+	}
+}
+
+// calls returns the requests of a method with documented replies and with empty
+// ones.
+func (k *checker) calls(method string) []apiCall {
+	full := &fakeAPI{answer: k.documentedAnswer(nil)}
+	if out := invoke(k.t, method, full); ClassOf(out.err) == ClassUnavailable {
+		k.t.Errorf("%s(...): a documented answer cannot be read: %v", method, out.err)
+	}
+	// Some methods take an empty reply for an error; their requests count.
+	empty := &fakeAPI{answer: emptyAnswer}
+	_ = invoke(k.t, method, empty)
+	return append(full.calls, empty.calls...)
+}
+
+func emptyAnswer(c apiCall) (int, []byte) {
+	if c.method == http.MethodGet {
+		return http.StatusOK, []byte("{}")
+	}
+	return http.StatusOK, nil
+}
+
+// request checks path, parameters, media types and body of a call.
+func (k *checker) request(c apiCall) {
+	if k.doc.Find(c.method, c.path) == nil {
+		k.found[finding{c.method + " " + c.path, "path"}] = true
+	}
+	op := k.op(c)
+	if op == nil {
+		return
+	}
+	for _, name := range c.query {
+		if _, ok := op.Query[name]; !ok {
+			k.found[finding{op.Name(), "query " + name}] = true
+		}
+	}
+	if c.accept != "" && len(op.Produces) > 0 && !slices.Contains(op.Produces, c.accept) {
+		k.found[finding{op.Name(), "accept " + c.accept}] = true
+	}
+	if len(c.body) == 0 {
+		return
+	}
+	if !slices.Contains(op.Consumes, c.contentType) {
+		k.found[finding{op.Name(), "send " + c.contentType}] = true
+	}
+	if c.contentType != mediaJSON {
+		return
+	}
+	unknown, err := facts.Undocumented(op.Body, c.body)
+	if err != nil {
+		k.t.Fatalf("%s %s: %v", c.method, c.path, err)
+	}
+	for _, u := range unknown {
+		k.found[finding{op.Name(), "body " + u}] = true
+	}
+}
+
+// replies checks the properties that a method reads: an undocumented property is
+// set to a number that no Go type holds, and must change nothing.
+func (k *checker) replies(method string, calls []apiCall, names []string) {
+	before := invoke(k.t, method, &fakeAPI{answer: k.documentedAnswer(nil)})
+	ops := map[string]*facts.Operation{}
+	for _, c := range calls {
+		if op := k.op(c); op != nil {
+			ops[op.Name()] = op
+		}
+	}
+	for name, op := range ops {
+		for _, at := range objects(op.Reply) {
+			// A Go map takes any name.
+			if len(k.read(method, before, name, at, []string{"noSuchProperty"})) > 0 {
+				continue
+			}
+			unknown := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return describes(op.Reply, at, n) })
+			for _, n := range k.read(method, before, name, at, unknown) {
+				k.found[finding{name, "reply " + at + "." + n}] = true
+			}
+		}
+	}
+}
+
+// read returns those of the names that a method reads at a place.
+func (k *checker) read(method string, before methodOutcome, op, at string, names []string) []string {
+	if len(names) == 0 {
+		return nil
+	}
+	extra := map[string]any{}
+	for _, n := range names {
+		extra[n] = json.Number("1e999")
+	}
+	after := invoke(k.t, method, &fakeAPI{answer: k.documentedAnswer(map[string]map[string]map[string]any{op: {at: extra}})})
+	if reflect.DeepEqual(before, after) {
+		return nil
+	}
+	if len(names) == 1 {
+		return names
+	}
+	half := len(names) / 2
+	return append(k.read(method, before, op, at, names[:half]), k.read(method, before, op, at, names[half:])...)
+}
+
+// describes reports whether an object has a property. One of which the document
+// describes no property has any. Names are decoded regardless of their case.
+func describes(described map[string]facts.Value, at, name string) bool {
+	opaque := true
+	for place := range described {
+		if place == at+"{}" || strings.EqualFold(place, at+"."+name) {
+			return true
+		}
+		opaque = opaque && !strings.HasPrefix(place, at+".")
+	}
+	return opaque
+}
+
+// scopes checks the scope that a method names if an operation is refused.
+func (k *checker) scopes(method string, calls []apiCall) {
+	for _, refused := range calls {
+		op := k.op(refused)
+		if op == nil {
+			continue
+		}
+		// Which answers make a method go as far as this call differs.
+		e := k.refusal(method, op, k.documentedAnswer(nil))
+		if e == nil {
+			e = k.refusal(method, op, emptyAnswer)
+		}
+		if e == nil {
+			k.t.Errorf("%s(...): a refusal of %s is no error", method, op.Name())
+			continue
+		}
+		for scope := range strings.SplitSeq(e.Scope, " or ") {
+			if !documents(op, strings.Split(scope, " and ")) {
+				k.found[finding{op.Name(), "scope " + scope}] = true
+			}
+		}
+	}
+}
+
+// refusal returns the error of a method to whom an operation is refused, or nil.
+func (k *checker) refusal(method string, op *facts.Operation, others func(apiCall) (int, []byte)) *Error {
+	out := invoke(k.t, method, &fakeAPI{answer: func(c apiCall) (int, []byte) {
+		if k.op(c) == op {
+			return http.StatusForbidden, []byte(`{"message":"refused"}`)
+		}
+		return others(c)
+	}})
+	var e *Error
+	if !errors.As(out.err, &e) || e.Class != ClassForbidden {
+		return nil
+	}
+	return e
+}
+
+// documents reports whether an operation takes scopes. A scope includes its :read
+// part.
+func documents(op *facts.Operation, scopes []string) bool {
+	return slices.ContainsFunc(op.Scopes, func(set []string) bool {
+		return slices.EqualFunc(set, scopes, func(want, got string) bool {
+			return want == got || want == got+":read"
+		})
+	})
+}
+
+// jsonNames returns the names of all JSON properties that this package and the
+// client library have, sorted.
+func jsonNames(t *testing.T) []string {
+	t.Helper()
+	names := map[string]bool{}
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatalf("cannot read the package: %v", err)
+	}
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(gotoken.NewFileSet(), e.Name(), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatalf("cannot parse: %v", err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if field, ok := n.(*ast.Field); ok && field.Tag != nil {
+				if tag, err := strconv.Unquote(field.Tag.Value); err == nil {
+					addJSONName(names, reflect.StructTag(tag))
+				}
+			}
+			return true
+		})
+	}
+	ct := reflect.TypeFor[*tsclient.Client]()
+	for i := range ct.NumMethod() {
+		// A method without arguments returns a resource.
+		if m := ct.Method(i).Type; m.NumIn() == 1 && m.NumOut() == 1 {
+			for j := range m.Out(0).NumMethod() {
+				method := m.Out(0).Method(j).Type
+				for o := range method.NumOut() {
+					addJSONNames(names, method.Out(o), map[reflect.Type]bool{})
+				}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+func addJSONNames(names map[string]bool, rt reflect.Type, seen map[reflect.Type]bool) {
+	if seen[rt] {
+		return
+	}
+	seen[rt] = true
+	switch rt.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Map:
+		addJSONNames(names, rt.Elem(), seen)
+	case reflect.Struct:
+		for i := range rt.NumField() {
+			addJSONName(names, rt.Field(i).Tag)
+			addJSONNames(names, rt.Field(i).Type, seen)
+		}
+	default:
+	}
+}
+
+func addJSONName(names map[string]bool, tag reflect.StructTag) {
+	if name, _, _ := strings.Cut(tag.Get("json"), ","); name != "" && name != "-" {
+		names[name] = true
+	}
+}
+
+// TestOpenAPI has every method of Client call an API that answers as Tailscale's
+// OpenAPI document says, and compares its requests, the properties that it reads and
+// the scopes of its errors with the document. Undocumented uses need another source.
+func TestOpenAPI(t *testing.T) {
+	k := newChecker(t)
+	names := jsonNames(t)
+	for _, method := range clientMethods() {
+		calls := k.calls(method)
+		if len(calls) == 0 {
+			t.Errorf("%s(...): sends nothing", method)
+		}
+		for _, c := range calls {
+			k.request(c)
+		}
+		k.replies(method, calls, names)
+		k.scopes(method, calls)
+	}
+	needed := map[string]bool{}
+	byName := func(a, b finding) int { return cmp.Or(cmp.Compare(a.op, b.op), cmp.Compare(a.what, b.what)) }
+	for _, f := range slices.SortedFunc(maps.Keys(k.found), byName) {
+		i := slices.IndexFunc(undocumentedUses, func(u undocumented) bool { return u.covers(f) })
+		if i < 0 {
+			t.Errorf("%s: the OpenAPI document does not have: %s", f.op, f.what)
+			continue
+		}
+		needed[undocumentedUses[i].op+f.what] = true
+	}
+	for _, u := range undocumentedUses {
+		for _, w := range u.what {
+			if !needed[u.op+w] {
+				t.Errorf("%s: %s needs no exception any more", u.op, w)
+			}
+		}
+	}
+}
