@@ -12,7 +12,7 @@ import (
 // PostureIntegrationParameters are the wanted state of a posture integration.
 type PostureIntegrationParameters struct {
 	// Provider of the device attributes.
-	// +kubebuilder:validation:Enum=falcon;fleet;huntress;intune;jamfpro;kandji;kolide;sentinelone
+	// +kubebuilder:validation:Enum="1password";falcon;fleet;huntress;intune;iru;jamfpro;kandji;kolide;sentinelone
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable; make another PostureIntegration instead"
 	Provider string `json:"provider"`
 
