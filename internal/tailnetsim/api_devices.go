@@ -37,10 +37,6 @@ func (s *Server) deviceViewLocked(d *device, all bool) map[string]any {
 	if !d.online {
 		v["lastSeen"] = d.LastSeen.UTC().Truncate(time.Second)
 	}
-	// The API leaves it out unless it is true (OpenAPI: Device).
-	if d.Facts.MultipleConnections {
-		v["multipleConnections"] = true
-	}
 	hi := d.Hostinfo
 	if hi != nil {
 		v["hostname"], v["os"], v["clientVersion"] = hi.Hostname, hi.OS, hi.IPNVersion
@@ -60,6 +56,11 @@ func (s *Server) deviceViewLocked(d *device, all bool) map[string]any {
 		conn["derp"] = strconv.Itoa(d.HomeDERP)
 	}
 	v["clientConnectivity"] = conn
+	// The API leaves it out unless it is true (OpenAPI: Device), and it is not among
+	// the default fields (OpenAPI: parameters.fields).
+	if d.Facts.MultipleConnections {
+		v["multipleConnections"] = true
+	}
 	if s.st.Settings["postureIdentityCollectionOn"] == true {
 		v["postureIdentity"] = d.Facts.postureIdentity()
 	}
@@ -204,7 +205,7 @@ func (c *call) nameDevice() {
 			c.fail(http.StatusBadRequest, "invalid name")
 			return false
 		}
-		if c.s.st.labelTaken(l, d) {
+		if c.s.st.labelTaken(l, d) || c.s.nameHeldLocked(l) {
 			// The same source, docs/troubleshooting.md.
 			c.fail(http.StatusBadRequest, "name "+strconv.Quote(l)+" is already taken")
 			return false
@@ -212,6 +213,16 @@ func (c *call) nameDevice() {
 		d.Label, d.LabelPinned = l, true
 		return true
 	})
+}
+
+// nameHeldLocked reports whether a deleted device's name is still held.
+func (s *Server) nameHeldLocked(label string) bool {
+	for _, g := range s.st.Graves {
+		if g.Device.Label == label && s.now().Sub(g.At) < s.switches.NameHold.Duration {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *call) tagDevice() {

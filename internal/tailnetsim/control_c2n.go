@@ -52,7 +52,7 @@ func (s *Server) serveC2N(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// askLocked has the node asked which services it offers.
+// askLocked starts to ask the node which services it offers.
 func (s *Server) askLocked(d *device) {
 	if d.asking || d.session == nil || s.ctx.Err() != nil {
 		return
@@ -62,12 +62,6 @@ func (s *Server) askLocked(d *device) {
 	}
 	d.asking = true
 	s.wg.Go(func() { s.ask(d) })
-}
-
-// askedLocked notes that no goroutine asks the node any more.
-func (s *Server) askedLocked(d *device) {
-	d.asking = false
-	s.changedLocked()
 }
 
 // ask goes on until an answer is of the state that the node last announced:
@@ -84,11 +78,12 @@ func (s *Server) ask(d *device) {
 				}
 			}
 			s.takeOffersLocked(d, offers)
+			d.heard = res.ServicesHash
 			s.log.Debug("Node offers services", "node", d.StableID, "services", len(offers))
 			s.changedLocked()
 			// The announcement can also be what is late: then it asks again.
 			if servicesHash(d) == "" || res.ServicesHash == servicesHash(d) {
-				s.askedLocked(d)
+				d.asking = false
 				s.mu.Unlock()
 				return
 			}
@@ -96,7 +91,7 @@ func (s *Server) ask(d *device) {
 			s.log.Debug("Cannot ask a node for its services", "node", d.StableID, "error", err)
 		}
 		if d.session == nil || s.ctx.Err() != nil || try == 19 {
-			s.askedLocked(d)
+			d.asking = false
 			s.mu.Unlock()
 			return
 		}

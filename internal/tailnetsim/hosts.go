@@ -73,7 +73,7 @@ func (s *Server) approvedLocked(v *service, d *device) bool {
 // configuredLocked is the word for whether a host serves what the service defines.
 func (s *Server) configuredLocked(v *service, d *device) string {
 	switch {
-	case d.asking:
+	case servicesHash(d) != d.heard:
 		return s.switches.HostStates.Unknown
 	case !serves(v, d):
 		return s.switches.HostStates.Partial

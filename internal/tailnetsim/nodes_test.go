@@ -333,6 +333,12 @@ func TestLogoutAndLoginAgain(t *testing.T) {
 	if d.Expires.After(time.Now()) {
 		t.Errorf("a logged out device is not expired: %s", d.Expires)
 	}
+	// A map that is under way would meet the new preferences, which have no key yet:
+	// LocalBackend.authReconfigLocked of tailscale.com v1.102.5 does not expect that.
+	simtest.Eventually(t, "the node is logged out", func() bool {
+		st, err := lc.StatusWithoutPeers(t.Context())
+		return err == nil && st.BackendState == ipn.NeedsLogin.String()
+	})
 	// The same machine with another key is the same device.
 	if err := lc.Start(t.Context(), ipn.Options{AuthKey: r.NewKey(t, false, "tag:k8s").Key, UpdatePrefs: &ipn.Prefs{ControlURL: r.URL, WantRunning: true, Hostname: "node"}}); err != nil {
 		t.Fatalf("cannot start again: %v", err)

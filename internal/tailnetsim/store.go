@@ -90,6 +90,8 @@ type device struct {
 	session *session
 	// offers is what the node last said that it serves.
 	offers map[string]*tailcfg.VIPService
+	// heard is the hash of what the node last said that it serves.
+	heard string
 	// unheard are services whose approval the node has not learned of.
 	unheard map[string]bool
 	// asking is whether a goroutine is asking the node for its offers.

@@ -81,6 +81,10 @@ type Switches struct {
 	// with 400. It is an assumption: Tailscale promises no address to a service
 	// that is created again.
 	HoldFormerIPv4 bool `json:"holdFormerIPv4,omitempty"`
+	// NameHold is how long the name of a deleted device is refused to a device that is
+	// renamed, at most a day. A name is held for a while
+	// (abn/ansible-tailscale-admin, docs/troubleshooting.md); no source says how long.
+	NameHold tstime.GoDuration `json:"nameHold,omitzero"`
 	// FreshClient is how calls with a new OAuth client's token fail at first.
 	FreshClient FreshClient `json:"freshClient,omitzero"`
 	// RevokedKeyStatus answers DELETE of a key that was revoked already, 404 or

@@ -105,6 +105,18 @@ func TestApprovalNeedsAdvertise(t *testing.T) {
 	}
 }
 
+// TestPreApproval approves a device before it advertises.
+func TestPreApproval(t *testing.T) {
+	r := simtest.StartAPI(t, func(o *tailnetsim.Options) { o.Switches.ApprovalNeedsAdvertise = true })
+	createService(t, r)
+	puppets(t, r, "nA")
+	call(t, r, http.MethodPost, "/api/v2/tailnet/-/services/svc:web/device/nA/approved", map[string]bool{"approved": true}, new(map[string]bool))
+	mustDo(t, r.SetOffers("nA", web))
+	if p := r.Primary(vipName); p != "nA" {
+		t.Errorf("a host that was approved before is primary at once: got %q", p)
+	}
+}
+
 // TestCertCondition has real nodes: control tells them of their domains.
 func TestCertCondition(t *testing.T) {
 	r := simtest.Start(t)
