@@ -103,14 +103,23 @@ var undocumentedUses = []undocumented{
 		reason: "As of one device.",
 	},
 	{
+		op: "* /tailnet/{tailnet}/acl", what: []string{
+			"scope policy_file and devices:posture_attributes:read and devices:core:read",
+			"scope policy_file:read and devices:posture_attributes:read and devices:core:read",
+		},
+		source: "abn/ansible-tailscale-admin, docs/troubleshooting.md, \"403: the credential is valid and not authorised\"",
+		reason: "The document names the first scope alone.",
+	},
+	{
+		op:     "POST /tailnet/{tailnet}/acl/validate",
+		what:   []string{"scope policy_file:read and devices:posture_attributes:read and devices:core:read"},
+		source: "abn/ansible-tailscale-admin, docs/troubleshooting.md, \"403: the credential is valid and not authorised\"",
+		reason: "As of the policy file.",
+	},
+	{
 		op: "* /tailnet/{tailnet}/dns/*", what: []string{"scope dns", "scope dns:read"},
 		source: "https://tailscale.com/kb/1623/trust-credentials, the list of scopes",
 		reason: "The document names no scope for DNS.",
-	},
-	{
-		op: "POST /tailnet/{tailnet}/acl/validate", what: []string{"accept application/hujson"},
-		source: "the same document: errors are JSON in every reply",
-		reason: "The call shares its code with those that read the policy file. It can ask for JSON.",
 	},
 	{
 		op: "PUT /tailnet/{tailnet}/logging/{logType}/stream", what: []string{"body $.s3ExternalId string"},

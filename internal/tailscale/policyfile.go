@@ -18,6 +18,14 @@ const (
 	// mediaHuJSON makes the API answer with the policy file as people wrote it.
 	mediaHuJSON = "application/hujson"
 
+	// scopePolicyRead and scopePolicyWrite are all scopes of calls on the policy file:
+	// it may name devices by their attributes (OpenAPI document, GET and POST
+	// /tailnet/{tailnet}/acl). The API's refusal does not name the last two.
+	scopePolicyRead  = scopePolicy + ":read" + scopePolicyBeside
+	scopePolicyWrite = scopePolicy + scopePolicyBeside
+
+	scopePolicyBeside = " and " + scopeDeviceAttributes + ":read and " + scopeDevices + ":read"
+
 	// maxPolicyTries of an edit, if others change the policy file meanwhile.
 	maxPolicyTries = 10
 
@@ -44,7 +52,7 @@ func (c *Client) PolicyFile(ctx context.Context, maxAge time.Duration) (PolicyFi
 }
 
 func (c *Client) loadPolicy(ctx context.Context) (PolicyFile, error) {
-	b, etag, err := c.rawHuJSON(ctx, scopePolicy+":read", http.MethodGet, "", nil, "tailnet", c.tailnet, "acl")
+	b, etag, err := c.rawHuJSON(ctx, scopePolicyRead, http.MethodGet, "", nil, "tailnet", c.tailnet, "acl")
 	return PolicyFile{Text: string(b), ETag: etag}, err
 }
 
@@ -58,7 +66,7 @@ func (c *Client) EditPolicyFile(ctx context.Context, edit func(text string) (str
 	case c.wide.policyEdits <- struct{}{}:
 		defer func() { <-c.wide.policyEdits }()
 	case <-ctx.Done():
-		return nil, classify(ctx.Err(), scopePolicy, false)
+		return nil, classify(ctx.Err(), scopePolicyWrite, false)
 	}
 	pause := wait.Backoff{Duration: policyPause / 2, Factor: 2, Jitter: 1, Steps: maxPolicyTries, Cap: maxPolicyPause}
 	for {
@@ -69,7 +77,7 @@ func (c *Client) EditPolicyFile(ctx context.Context, edit func(text string) (str
 		select {
 		case <-time.After(pause.Step()):
 		case <-ctx.Done():
-			return nil, classify(ctx.Err(), scopePolicy, false)
+			return nil, classify(ctx.Err(), scopePolicyWrite, false)
 		}
 	}
 }
@@ -91,7 +99,7 @@ func (c *Client) editPolicyOnce(ctx context.Context, edit func(string) (string, 
 	// A write without an answer may have been done.
 	defer c.wide.policy.expire()
 	etag := `"` + strings.Trim(p.ETag, `"`) + `"`
-	_, _, err = c.rawHuJSON(ctx, scopePolicy, http.MethodPost, etag, []byte(text), "tailnet", c.tailnet, "acl")
+	_, _, err = c.rawHuJSON(ctx, scopePolicyWrite, http.MethodPost, etag, []byte(text), "tailnet", c.tailnet, "acl")
 	return warnings, err
 }
 
@@ -129,13 +137,16 @@ func (v policyVerdict) lines(of func(i int) []string) []string {
 // POST /tailnet/{tailnet}/acl/validate; a group that is not synced from SCIM is the
 // common one).
 func (c *Client) validatePolicy(ctx context.Context, text string) ([]string, error) {
-	b, _, err := c.rawHuJSON(ctx, scopePolicy+":read", http.MethodPost, "", []byte(text), "tailnet", c.tailnet, "acl", "validate")
-	if err != nil || len(bytes.TrimSpace(b)) == 0 {
+	a, err := c.do(ctx, request{
+		scope: scopePolicyRead, method: http.MethodPost, media: mediaHuJSON, accept: mediaJSON,
+		path: []string{"tailnet", c.tailnet, "acl", "validate"}, body: []byte(text),
+	})
+	if err != nil || len(bytes.TrimSpace(a.body)) == 0 {
 		return nil, err
 	}
 	var v policyVerdict
-	if err := json.Unmarshal(b, &v); err != nil {
-		return nil, classify(err, scopePolicy, false)
+	if err := json.Unmarshal(a.body, &v); err != nil {
+		return nil, classify(err, scopePolicyRead, false)
 	}
 	refused := v.lines(func(i int) []string { return v.Data[i].Errors })
 	warnings := v.lines(func(i int) []string { return v.Data[i].Warnings })
@@ -143,5 +154,5 @@ func (c *Client) validatePolicy(ctx context.Context, text string) ([]string, err
 		return warnings, nil
 	}
 	message := strings.Join(append([]string{v.Message}, refused...), "; ")
-	return nil, &Error{Class: ClassInvalid, Status: http.StatusBadRequest, Scope: scopePolicy, Message: scrub(message)}
+	return nil, &Error{Class: ClassInvalid, Status: http.StatusBadRequest, Scope: scopePolicyRead, Message: scrub(message)}
 }

@@ -5,6 +5,7 @@ package tailscale
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -30,8 +31,9 @@ type request struct {
 
 	query url.Values
 
-	// Media type of the body and of the answer; "" means JSON.
-	media string
+	// Media type of the body and of the answer; "" means JSON. Accept is that of the
+	// answer where it is another.
+	media, accept string
 
 	// IfMatch is the ETag that the object must still have; "" means any.
 	ifMatch string
@@ -107,7 +109,7 @@ func (c *Client) do(ctx context.Context, r request) (answer, error) {
 	if media == "" {
 		media = mediaJSON
 	}
-	req.Header.Set("Accept", media)
+	req.Header.Set("Accept", cmp.Or(r.accept, media))
 	if r.body != nil {
 		req.Header.Set("Content-Type", media)
 	}

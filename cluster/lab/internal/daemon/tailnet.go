@@ -33,8 +33,8 @@ const DefaultClient = "client"
 // clientName is what a machine of the tailnet may be called.
 var clientName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// policy of a simulated tailnet unless another is given: proxies may host any
-// service of their tag, and everyone reaches everyone.
+// policy of a simulated tailnet unless another is given: everyone reaches everyone. It
+// approves no hosts of services, as the policy of a new tailnet approves none.
 const policy = `{
   // The policy of a tailnet of the lab.
   "tagOwners": {
@@ -46,14 +46,16 @@ const policy = `{
     "tag:sensor":       ["tag:k8s-operator"],
     "tag:ci":           ["tag:k8s-operator"],
   },
-  "autoApprovers": {
-    "services": {"tag:k8s": ["tag:k8s"]},
-  },
   "grants": [
     {"src": ["*"], "dst": ["*"], "ip": ["*"]},
   ],
 }
 `
+
+// switches of a simulated tailnet. Control moves the addresses of a service to another
+// host 15 s after the host withdrew or went away, as Tailscale's own operator reckons
+// (tailscale.com kube/services, services.go).
+const switches = `{"failoverDelay": "15s"}`
 
 // SecretFile holds the OAuth client's secret.
 func SecretFile(p host.Paths, t plan.Tailnet) string {
@@ -107,6 +109,7 @@ func simulator(p host.Paths, t plan.Tailnet, binary string) component.Component 
 			"--policy", filepath.Join(p.Tailnet(t.Name), "policy.hujson"),
 			"--state", filepath.Join(p.Tailnet(t.Name), "state.json"),
 			"--sim-admin",
+			"--switches", switches,
 		},
 		Ready: component.Check{URL: t.URL + "/key?v=100"},
 	}
