@@ -71,7 +71,7 @@ func Apply(ctx context.Context, api API, v View, self Self, want Want, a Action)
 		}
 		return Result{}, putShared(ctx, api, v, self, want, current)
 	case OpDeleteRecord:
-		if current == nil || current.Annotations[meta.AnnotationOwner] != self.Owner() {
+		if current == nil || !isOwnRecord(current, self) {
 			return Result{}, nil
 		}
 	case OpDeleteExpired:
@@ -127,6 +127,11 @@ func GetToDelete(ctx context.Context, api API, name string) (*tailscale.Service,
 // name.
 func Put(ctx context.Context, api API, s tailscale.Service) (*tailscale.Service, error) {
 	out, err := api.PutService(ctx, s)
+	if overLimit(err) {
+		if least, cerr := compacted(s); cerr == nil {
+			out, err = api.PutService(ctx, least)
+		}
+	}
 	if err != nil {
 		return nil, nameTaken(s.Name, errors.Wrapf(err, "cannot write service %q", s.Name))
 	}
@@ -182,7 +187,7 @@ func createShared(ctx context.Context, api API, v View, self Self, want Want, a 
 }
 
 func putShared(ctx context.Context, api API, v View, self Self, want Want, current *tailscale.Service) error {
-	if err := mayShare(current, self, want.Adopt); err != nil {
+	if err := mayShare(v, current, self, want); err != nil {
 		return err
 	}
 	s, err := shared(v, self, remember(v, self, want), current)

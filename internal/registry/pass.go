@@ -82,7 +82,7 @@ func DetachPass(ctx context.Context, api API, look Look, self Self, want Want, s
 	if err != nil {
 		return false, since, err
 	}
-	actions, err := Detach(v, self, want.Service, since)
+	actions, err := Detach(v, self, want, since)
 	if err != nil || len(actions) == 0 {
 		return err == nil, since, err
 	}

@@ -74,7 +74,7 @@ func Attach(v View, self Self, want Want) ([]Action, error) {
 	if err := mayRecord(record, name, self, want.Adopt); err != nil {
 		return nil, err
 	}
-	if err := mayShare(current, self, want.Adopt); err != nil {
+	if err := mayShare(v, current, self, want); err != nil {
 		return nil, err
 	}
 	if err := mayMake(v, current, want.Service); err != nil {
@@ -122,16 +122,17 @@ func planShared(v View, self Self, want Want, current *tailscale.Service) ([]Act
 // Detach returns what a cluster does next to share a service no more. Nothing
 // means that it is done. Since is the time of the first view that lacked the own
 // record, by the API's clock; zero if there was none since it was last seen.
-func Detach(v View, self Self, service string, since time.Time) ([]Action, error) {
+func Detach(v View, self Self, want Want, since time.Time) ([]Action, error) {
+	service := want.Service
 	name := RecordName(service, self.Cluster)
-	if r := v.Service(name); r != nil && r.Annotations[meta.AnnotationOwner] == self.Owner() {
+	if r := v.Service(name); r != nil && isOwnRecord(r, self) {
 		return []Action{{Op: OpDeleteRecord, Name: name}}, nil
 	}
 	if since.IsZero() || v.ServicesAt.Sub(since) < Pause {
 		return []Action{{Op: OpWait, Name: service}}, nil
 	}
 	current := v.Service(service)
-	if current == nil || !ours(current, self) {
+	if current == nil || !ours(current, self) && !isLost(v, current, want) {
 		return nil, nil
 	}
 	members, _ := v.Members(service)
@@ -154,9 +155,15 @@ func ours(s *tailscale.Service, self Self) bool {
 	return s.Annotations[meta.AnnotationSchemaVersion] == meta.SchemaVersion && Shared(s) || s.Annotations[meta.AnnotationOwner] == self.Owner()
 }
 
+// isOwnRecord reports whether what has the name of the own record is it. One without any
+// mark is: its name is a hash of the cluster, and annotations can be lost.
+func isOwnRecord(s *tailscale.Service, self Self) bool {
+	return s.Annotations[meta.AnnotationOwner] == self.Owner() || unmarked(s)
+}
+
 // mayRecord returns an error if what has the record's name is not ours.
 func mayRecord(s *tailscale.Service, name string, self Self, adopt bool) error {
-	if s == nil || adopt || s.Annotations[meta.AnnotationOwner] == self.Owner() {
+	if s == nil || adopt || isOwnRecord(s, self) {
 		return nil
 	}
 	o := s.Annotations[meta.AnnotationOwner]
@@ -173,10 +180,11 @@ func mayRecord(s *tailscale.Service, name string, self Self, adopt bool) error {
 }
 
 // mayShare returns an error if a service must not be shared.
-func mayShare(s *tailscale.Service, self Self, adopt bool) error {
-	if s == nil {
+func mayShare(v View, s *tailscale.Service, self Self, want Want) error {
+	if s == nil || isLost(v, s, want) {
 		return nil
 	}
+	adopt := want.Adopt
 	refs, err := ParseOwnerRefs(s.Annotations[meta.AnnotationOwnerReferences])
 	if err != nil {
 		return &RefusalError{Reason: meta.ReasonForeignService, Message: fmt.Sprintf("service %q: %v", s.Name, err)}

@@ -26,8 +26,7 @@ const (
 	// hashBytes of a name's hash; two hexadecimal digits each.
 	hashBytes = 5
 
-	// maxListed bounds the lists in a record. Tailscale tells no limit of what
-	// annotations may hold.
+	// maxListed bounds the lists in a record.
 	maxListed = 64
 )
 
@@ -115,12 +114,15 @@ func decode(s *tailscale.Service) (Record, bool, error) {
 // encode returns the record as JSON. Times are not part of what it says: if it
 // says the same as the old one, it is the old one.
 func (r Record) encode(old string, now time.Time) (string, error) {
+	r = r.bounded()
 	before := Record{}
 	if json.Unmarshal([]byte(old), &before) == nil {
-		same := r
-		same.Updated = before.Updated
-		if b, err := json.Marshal(same); err == nil && string(b) == old {
-			return old, nil
+		// One that was made compact stays so: the tailnet refused the other.
+		for _, same := range []Record{r, r.compact()} {
+			same.Updated = before.Updated
+			if b, err := json.Marshal(same); err == nil && string(b) == old {
+				return old, nil
+			}
 		}
 	}
 	r.Updated = now.UTC()

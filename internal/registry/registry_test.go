@@ -346,7 +346,7 @@ func TestDetach(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			actions, err := Detach(tc.v, me, modelService, tc.since)
+			actions, err := Detach(tc.v, me, Want{Service: modelService}, tc.since)
 			if err != nil {
 				t.Fatal(err)
 			}

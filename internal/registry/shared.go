@@ -84,7 +84,8 @@ type registry struct {
 	SchemaVersion string            `json:"schemaVersion"`
 	ServiceName   string            `json:"serviceName"`
 	OwnerOperator string            `json:"ownerOperator"`
-	Consumers     map[string]copied `json:"consumers"`
+	Consumers     map[string]copied `json:"consumers,omitempty"`
+	Omitted       int               `json:"omitted,omitempty"` // How many clusters there was no room for.
 	VIPAddresses  []string          `json:"vipAddresses,omitempty"`
 }
 
@@ -263,11 +264,13 @@ func addCopy(s *tailscale.Service, owner string, alive []Member) error {
 	for _, m := range alive[:min(len(alive), maxListed)] {
 		c.Consumers[m.Cluster] = copied{Operator: m.Operator, Service: m.Name, Routes: m.Routes[:min(len(m.Routes), maxCopiedRoutes)]}
 	}
-	b, err := json.Marshal(c)
+	b, err := json.Marshal(c.bounded())
 	if err != nil {
 		return errors.Wrap(err, "cannot encode the registry")
 	}
-	s.Annotations[meta.AnnotationRegistry] = string(b)
+	if s.Annotations[meta.AnnotationRegistry] != compactCopy {
+		s.Annotations[meta.AnnotationRegistry] = string(b)
+	}
 	s.Annotations[meta.AnnotationOwnerOperator] = owner
 	s.Annotations[meta.AnnotationConsumerCount] = strconv.Itoa(len(alive))
 	s.Annotations[meta.AnnotationSchemaVersion] = meta.SchemaVersion

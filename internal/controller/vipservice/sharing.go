@@ -254,7 +254,7 @@ func (e *sharing) observeDetaching(ctx context.Context, mg *v1alpha1.VIPService)
 		return managed.ExternalObservation{}, err
 	}
 	e.seen = v.ServicesAt
-	actions, err := registry.Detach(v, e.self(mg), string(mg.Spec.ForProvider.Name), e.detaching.get(mg.GetUID()))
+	actions, err := registry.Detach(v, e.self(mg), leaving(mg), e.detaching.get(mg.GetUID()))
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
@@ -266,10 +266,15 @@ func (e *sharing) observeDetaching(ctx context.Context, mg *v1alpha1.VIPService)
 	return managed.ExternalObservation{ResourceExists: len(actions) > 0, ResourceUpToDate: true}, nil
 }
 
+// leaving is what there is to know of a service that is shared no more.
+func leaving(mg *v1alpha1.VIPService) registry.Want {
+	return registry.Want{Service: string(mg.Spec.ForProvider.Name), Addresses: mg.Status.AtProvider.Addresses}
+}
+
 // Delete does the next step of leaving the service.
 func (e *sharing) Delete(ctx context.Context, mg *v1alpha1.VIPService) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
-	want := registry.Want{Service: string(mg.Spec.ForProvider.Name)}
+	want := leaving(mg)
 	_, since, err := registry.DetachPass(ctx, e.api, e.look, e.self(mg), want, e.detaching.get(mg.GetUID()))
 	e.detaching.set(mg.GetUID(), since)
 	wait := time.Duration(0)
