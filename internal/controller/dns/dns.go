@@ -120,9 +120,7 @@ func (e *external) put(ctx context.Context, mg *v1alpha1.DNS) error {
 		return err
 	}
 	if errors.Is(err, errMagicDNS) {
-		// It was on before the last nameserver went, and nobody asks for it.
-		e.record.Event(mg, event.Warning(reasonMagicDNSRefused, err))
-		err = nil
+		err = e.putBack(ctx, mg, p)
 	}
 	if err != nil {
 		return err
@@ -141,12 +139,31 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.DNS) (managed.Extern
 	if !errors.Is(err, errMagicDNS) {
 		return managed.ExternalDelete{}, err
 	}
-	// Tailscale may not turn MagicDNS on without nameservers. What it was before is a
-	// courtesy, and no reason to keep the object.
-	e.record.Event(mg, event.Warning(reasonMagicDNSRefused, err))
-	r := maps.Clone(p.before)
-	delete(r, partMagicDNS)
-	return managed.ExternalDelete{}, e.save(ctx, mg, r)
+	if err := e.putBack(ctx, mg, p); err != nil {
+		return managed.ExternalDelete{}, err
+	}
+	// What is put back is nobody's from now on, so that the object can go.
+	return managed.ExternalDelete{}, e.save(ctx, mg, p.after)
+}
+
+// putBack gives the tailnet back the nameservers that were removed, and MagicDNS.
+// Removing the last nameserver turns MagicDNS off, and the names of all devices and
+// services with it. Tailscale's documents say that it is not turned on again without a
+// nameserver; tailnets have been seen with MagicDNS and none.
+func (e *external) putBack(ctx context.Context, mg *v1alpha1.DNS, p plan) error {
+	if len(p.removed) == 0 {
+		e.record.Event(mg, event.Warning(reasonMagicDNSRefused, errMagicDNS))
+		return nil
+	}
+	if err := e.api.SetNameservers(ctx, p.removed); err != nil {
+		return errors.Wrap(err, "cannot put nameservers back")
+	}
+	if err := e.api.SetMagicDNS(ctx, true); err != nil {
+		return errors.Wrap(err, "cannot turn MagicDNS on again")
+	}
+	e.record.Event(mg, event.Warning(reasonMagicDNSRefused, errors.Errorf(
+		"left the nameservers %s in the tailnet: Tailscale turns MagicDNS off without any; set others, or turn MagicDNS off, and remove them in the admin console", strings.Join(p.removed, ", "))))
+	return nil
 }
 
 // look reads the settings into the object's status and plans what to do.

@@ -45,6 +45,9 @@ type plan struct {
 	current record
 	lost    map[string]claims.Claimant
 
+	// Removed are the nameservers that the plan removes, or has removed before a crash.
+	removed []string
+
 	// Foreign are parts that somebody else set, adopted those that are taken
 	// over nevertheless. Both are sorted.
 	foreign, adopted []string
@@ -136,6 +139,10 @@ func (s situation) keepMagicDNS(p *plan) {
 	removing := setting && len(ns) == 0 && isOn(s.current[partMagicDNS])
 	if !removing && (!owed || isOn(s.current[partMagicDNS])) {
 		return
+	}
+	p.removed = s.current[partNameservers]
+	if given := s.record[partNameservers]; len(p.removed) == 0 && len(given) > 0 {
+		p.removed = given[len(given)-1]
 	}
 	p.set[partMagicDNS] = toggle(true)
 	p.before[partMagicDNS] = [][]string{toggle(true)}

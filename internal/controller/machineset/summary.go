@@ -113,6 +113,8 @@ func problem(m *v1alpha1.Machine) string {
 		return "The machine is being deleted"
 	case m == nil || m.Status.AtProvider.NodeID == "":
 		return "Waiting for the pod to log in to the tailnet with the auth key that the provider issues"
+	case m.GetCondition(xpv2.TypeReady).Reason == meta.ReasonTailnetLocked:
+		return m.GetCondition(xpv2.TypeReady).Message
 	case !ptr.Deref(m.Status.AtProvider.Authorized, true):
 		return "Waiting for an admin of the tailnet to authorize the device"
 	case !ptr.Deref(m.Status.AtProvider.Online, true):
