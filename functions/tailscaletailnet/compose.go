@@ -125,7 +125,9 @@ func status(t *tailnetv1alpha1.Tailnet, clusterID string) gatewayv1alpha1.Tailsc
 	o := t.Status.AtProvider
 	info := gatewayv1alpha1.TailnetInfo{
 		Name:           o.Name,
+		ID:             o.ID,
 		Organization:   o.Organization,
+		OrganizationID: o.OrganizationID,
 		MagicDNSSuffix: o.MagicDNSSuffix,
 		DeviceCount:    o.DeviceCount,
 		ServiceCount:   o.ServiceCount,

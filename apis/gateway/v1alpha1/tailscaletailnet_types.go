@@ -193,9 +193,18 @@ type TailnetInfo struct {
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// Organization is the tailnet's display name.
+	// ID of the tailnet. It takes the scope tailnets:read.
+	// +optional
+	ID string `json:"id,omitempty"`
+
+	// Organization is the tailnet's display name. It takes the scope tailnets:read.
 	// +optional
 	Organization string `json:"organization,omitempty"`
+
+	// OrganizationID is the ID of the organization that has the tailnet. It takes the
+	// scope tailnets:read.
+	// +optional
+	OrganizationID string `json:"organizationID,omitempty"`
 
 	// MagicDNSSuffix is the domain under which machines and services have names.
 	// +optional
