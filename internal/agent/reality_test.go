@@ -1,0 +1,79 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
+)
+
+// TestApprovalNeedsAdvertise has control take a machine as a host only when it advertises
+// the service again after the approval (tailscale/tailscale#18821).
+func TestApprovalNeedsAdvertise(t *testing.T) {
+	l, _ := newLoop(t, t.TempDir())
+	healthy := make(chan struct{}, 1)
+	l.prober = probe.NewProber(probe.CheckerFn(func(context.Context, probe.Target) error { return nil }), func() {
+		select {
+		case healthy <- struct{}{}:
+		default:
+		}
+	})
+	var reported *v1alpha1.MachineAgentStatus
+	l.report = func(s *v1alpha1.MachineAgentStatus) { reported = s }
+	l.setSecret(secret())
+	l.setAttachments([]v1alpha1.ServiceAttachment{*attachment()})
+	l.setTailnet(localapi.State{Session: 1, Running: true})
+
+	now := time.Unix(1000, 0)
+	l.step(t.Context(), now)
+	<-healthy
+	type moment struct {
+		Advertised []string
+		Next       time.Duration
+		Again      int32
+	}
+	written := func(after time.Duration) moment {
+		t.Helper()
+		next := l.step(t.Context(), now.Add(after))
+		b, err := l.config.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		advertised, err := plan.AdvertisedIn(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return moment{Advertised: advertised, Next: next.Sub(now), Again: reported.Services[0].Readvertisements}
+	}
+	web := []string{"svc:web"}
+	steps := []struct {
+		reason   string
+		after    time.Duration
+		accepted bool
+		want     moment
+	}{
+		{reason: "The service is advertised as soon as a backend answers.", want: moment{Advertised: web, Next: acceptPatience}},
+		{reason: "Control has not accepted it in time: it is withdrawn.", after: acceptPatience, want: moment{Next: acceptPatience + withdrawFor, Again: 1}},
+		{reason: "It is advertised again after a moment.", after: acceptPatience + withdrawFor, want: moment{Advertised: web, Next: 3*acceptPatience + withdrawFor, Again: 1}},
+		{reason: "Once it is accepted it stays.", after: acceptPatience + withdrawFor + time.Second, accepted: true, want: moment{Advertised: web, Again: 1}},
+	}
+	for _, s := range steps {
+		l.setTailnet(localapi.State{Session: 1, Running: true, Accepted: map[string]bool{"svc:web": s.accepted}})
+		got := written(s.after)
+		if s.accepted {
+			got.Next = 0 // Nothing is due: there is no next time.
+		}
+		if diff := cmp.Diff(s.want, got); diff != "" {
+			t.Errorf("\n%s\n-want, +got:\n%s", s.reason, diff)
+		}
+	}
+}
