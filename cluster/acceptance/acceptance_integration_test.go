@@ -18,7 +18,7 @@ import (
 
 // flags of a run against a simulator.
 func flags(r *simtest.Running, out string, more ...string) []string {
-	return append([]string{"--api-url=" + r.URL, "--control-url=" + r.URL, "--out=" + out, "--timeout=40s", "--settle=400ms"}, more...)
+	return append([]string{"--api-url=" + r.URL, "--control-url=" + r.URL, "--out=" + out, "--timeout=40s", "--settle=400ms", "--containerboot=" + os.Getenv("TEST_ASSET_CONTAINERBOOT")}, more...)
 }
 
 // credentials of the simulator.

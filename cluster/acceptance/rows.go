@@ -38,6 +38,10 @@ func table() []row {
 	return slices.Concat(
 		credentialRows(),
 		serviceRows(),
+		hostRows(),
+		trafficRows(),
+		policyRows(),
+		settingRows(),
 	)
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
 
@@ -44,6 +45,10 @@ type run struct {
 	ledger   *ledger
 	progress *progress
 	secret   *redactor
+	nodes    nodes
+
+	// web is the service that carries traffic, once it was made.
+	web tailscale.Service
 }
 
 // A summary is what a run found, without exchanges.
@@ -282,7 +287,8 @@ func (r *run) afterRow(ctx context.Context, t *turn) error {
 func (r *run) end(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
-	return r.cleaner(r.login.session()).all(ctx, r.prefix)
+	closeErr := r.nodes.close()
+	return errors.Join(closeErr, r.cleaner(r.login.session()).all(ctx, r.prefix))
 }
 
 // keep writes a row's file.
