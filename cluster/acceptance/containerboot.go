@@ -53,6 +53,9 @@ type proxy struct {
 	cmd    *exec.Cmd
 	output *tail
 	done   chan error
+
+	// linkDir is set if containerboot is to make the folder of its link.
+	linkDir bool
 }
 
 // containerbootProgram finds containerboot, with tailscaled beside it.
@@ -137,6 +140,9 @@ func (t *turn) startProxy(ctx context.Context, suffix string, serve []byte) (*pr
 	}
 	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
 	endWithParent(p.cmd)
+	if _, err := os.Stat(filepath.Dir(usualSocket)); err != nil {
+		p.linkDir = true
+	}
 	if err := p.cmd.Start(); err != nil {
 		return nil, errors.Wrap(err, "cannot start containerboot")
 	}
@@ -219,10 +225,14 @@ func (p *proxy) stop() (time.Duration, error) {
 	}
 }
 
-// unlink removes containerboot's link to its socket, if it is this one's.
+// unlink removes containerboot's link to its socket, if it is this one's, and the
+// folder that it made for it.
 func (p *proxy) unlink() {
 	if to, err := os.Readlink(usualSocket); err == nil && to == p.socket {
 		_ = os.Remove(usualSocket) // It leads nowhere.
+	}
+	if p.linkDir {
+		_ = os.Remove(filepath.Dir(usualSocket)) // Not while somebody else uses it.
 	}
 }
 
@@ -306,7 +316,7 @@ func containerboot(ctx context.Context, t *turn) (err error) {
 	if err := t.certificates(ctx, &p.node, s.Name, "accepted"); err != nil {
 		return err
 	}
-	if err := t.reaches(ctx, client, v4, 80, "backend"); err != nil {
+	if err := t.reaches(ctx, client, v4, "backend"); err != nil {
 		return err
 	}
 	if err := p.offer(); err != nil {

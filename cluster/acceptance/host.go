@@ -83,13 +83,15 @@ func (h *host) listen(ctx context.Context, version int) (string, error) {
 	h.mu.Lock()
 	h.listeners = append(h.listeners, ln)
 	h.mu.Unlock()
+	// It answers other rows, too.
+	ctx = context.WithoutCancel(ctx)
 	go func() {
 		for {
 			c, err := ln.Accept()
 			if err != nil {
 				return // It was closed.
 			}
-			go h.answer(c, version)
+			go h.answer(ctx, c, version)
 		}
 	}()
 	return ln.Addr().String(), nil
@@ -98,7 +100,7 @@ func (h *host) listen(ctx context.Context, version int) (string, error) {
 // whoIsTimeout bounds what is asked about a client.
 const whoIsTimeout = 5 * time.Second
 
-func (h *host) answer(c net.Conn, version int) {
+func (h *host) answer(ctx context.Context, c net.Conn, version int) {
 	h.mu.Lock()
 	if h.closed {
 		h.mu.Unlock()
@@ -116,7 +118,7 @@ func (h *host) answer(c net.Conn, version int) {
 	in := bufio.NewReader(c)
 	line := h.node.hostname
 	if version > 0 {
-		line += " " + h.who(in, version)
+		line += " " + h.who(ctx, in, version)
 	}
 	if _, err := io.WriteString(c, line+"\n"); err != nil {
 		return
@@ -125,7 +127,7 @@ func (h *host) answer(c net.Conn, version int) {
 }
 
 // who reads a PROXY protocol header, and says who it names.
-func (h *host) who(in *bufio.Reader, version int) string {
+func (h *host) who(ctx context.Context, in *bufio.Reader, version int) string {
 	header, err := proxyproto.Read(in)
 	if err != nil {
 		return "no-header"
@@ -133,7 +135,7 @@ func (h *host) who(in *bufio.Reader, version int) string {
 	if int(header.Version) != version || header.SourceAddr == nil {
 		return fmt.Sprintf("header-of-version-%d", header.Version)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), whoIsTimeout)
+	ctx, cancel := context.WithTimeout(ctx, whoIsTimeout)
 	defer cancel()
 	addr := header.SourceAddr.String()
 	w, err := h.node.local.WhoIs(ctx, addr)

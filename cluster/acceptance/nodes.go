@@ -86,7 +86,7 @@ func (t *turn) mint(ctx context.Context, suffix string, ephemeral bool) (authKey
 	if err != nil {
 		return authKey{}, err
 	}
-	if err := t.want("POST key", r, http.StatusOK, http.StatusCreated); err != nil {
+	if err := errors.Join(t.tried(seq, r), t.want("POST key", r, http.StatusOK, http.StatusCreated)); err != nil {
 		return authKey{}, err
 	}
 	k := authKey{str(r.object(), "id"), str(r.object(), "key")}

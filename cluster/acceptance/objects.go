@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,7 +48,7 @@ func mine(name, prefix string) bool {
 
 // list gets objects of a reply's list that match.
 func list(ctx context.Context, s *session, field string, match func(map[string]any) (object, bool), path ...string) ([]object, error) {
-	r, err := s.get(ctx, path...)
+	r, err := s.do(ctx, call{method: http.MethodGet, path: path, query: allOf(field)})
 	if err != nil {
 		return nil, err
 	}
@@ -127,10 +128,26 @@ func removeDevice(ctx context.Context, s *session, o object) error {
 	return err
 }
 
+// allOf is the query that a list is asked for with: without it an OAuth client gets
+// no auth keys.
+func allOf(field string) url.Values {
+	if field == "keys" {
+		return url.Values{"all": {"true"}}
+	}
+	return nil
+}
+
+// isAuthKey tells auth keys from OAuth clients and the like. Lists of identifiers
+// only say nothing of it.
+func isAuthKey(m map[string]any) bool {
+	t := str(m, "keyType")
+	return t == "auth" || t == ""
+}
+
 // findKeys gets each key: some versions of the API list identifiers only.
 func findKeys(ctx context.Context, s *session, prefix string) ([]object, error) {
 	all, err := list(ctx, s, "keys", func(m map[string]any) (object, bool) {
-		return object{kindKey, str(m, "description"), str(m, "id")}, str(m, "id") != ""
+		return object{kindKey, str(m, "description"), str(m, "id")}, str(m, "id") != "" && isAuthKey(m)
 	}, s.tn("keys")...)
 	if err != nil {
 		return nil, err
@@ -141,6 +158,9 @@ func findKeys(ctx context.Context, s *session, prefix string) ([]object, error) 
 			r, err := s.get(ctx, s.tn("keys", k.id)...)
 			if err != nil {
 				return nil, err
+			}
+			if !isAuthKey(r.object()) {
+				continue
 			}
 			k.name = str(r.object(), "description")
 		}

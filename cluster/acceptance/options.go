@@ -36,6 +36,7 @@ type options struct {
 	Certs      bool   `help:"Have a certificate issued for a service. It counts against the issuer's limits, and its name becomes public."`
 	Kubeconfig string `type:"path" help:"Run examples/quickstart in the cluster of this file, where Crossplane and the packages are installed. The OAuth client goes into a Secret there."`
 
+	Quickstart    string        `type:"path" default:"examples/quickstart" help:"Folder of the quickstart's manifests."`
 	Containerboot string        `type:"path" help:"Program containerboot, with tailscaled beside it. Default: the lab's, if it was built."`
 	Out           string        `type:"path" default:"_out/acceptance" help:"Folder of the ledger and the results."`
 	Timeout       time.Duration `default:"3m" help:"How long to wait for anything that the tailnet is to do."`

@@ -42,6 +42,7 @@ func table() []row {
 		trafficRows(),
 		policyRows(),
 		settingRows(),
+		quickstartRows(),
 	)
 }
 

@@ -97,7 +97,18 @@ func (r *run) cleaner(s *session) *cleaner {
 }
 
 // clusterRemover removes objects of the cluster, if one was named.
-func (r *run) clusterRemover() func(context.Context, object) error { return nil }
+func (r *run) clusterRemover() func(context.Context, object) error {
+	if r.opts.Kubeconfig == "" {
+		return nil
+	}
+	return func(ctx context.Context, o object) error {
+		c, err := newCluster(r.opts.Kubeconfig)
+		if err != nil {
+			return err
+		}
+		return c.remove(ctx, o)
+	}
+}
 
 // cleanup removes what a run left that did not get to do it.
 func (r *run) cleanup(ctx context.Context) error {

@@ -49,11 +49,11 @@ func listings() []listing {
 			needed: []string{"devices[].nodeId", "devices[].name", "devices[].hostname", "devices[].addresses", "devices[].authorized"},
 		},
 		{
-			name: "keys", scope: "auth_keys", path: []string{"keys"}, tailnet: true, base: true,
+			name: "keys", scope: "auth_keys", path: []string{"keys"}, tailnet: true, query: url.Values{"all": {"true"}}, base: true,
 			typ: reflect.TypeFor[struct{ Keys []tailscale.Key }](), needed: []string{"keys[].id"},
 		},
 		{
-			name: "all-keys", scope: "oauth_keys or federated_keys", path: []string{"keys"}, tailnet: true, query: url.Values{"all": {"true"}},
+			name: "own-keys", scope: "oauth_keys, or that of a person", path: []string{"keys"}, tailnet: true,
 			typ: reflect.TypeFor[struct{ Keys []tailscale.Key }](), needed: []string{"keys[].id"},
 		},
 		{

@@ -185,7 +185,7 @@ func markPolicy(ctx context.Context, t *turn) error {
 	if err != nil {
 		return err
 	}
-	if err := t.want("POST policy file", r, http.StatusOK); err != nil {
+	if err := errors.Join(t.tried(seq, r), t.want("POST policy file", r, http.StatusOK)); err != nil {
 		return err
 	}
 	with, _, err := t.policy(ctx)

@@ -37,7 +37,7 @@ func serviceRows() []row {
 		{sectionServices, "spellings", "/services and /vip-services show the same service.", write, spellings},
 		{sectionServices, "no-ports", "How the API takes a service without ports.", write, noPorts},
 		{sectionServices, "omitted-addresses", "How the API takes an update that omits the addresses.", write, omittedAddresses},
-		{sectionServices, "reserved-address", "An address that Tailscale uses itself is refused.", write, reservedAddress},
+		{sectionServices, "reserved-address", "No service gets an address that Tailscale uses itself.", write, reservedAddress},
 		{sectionServices, "foreign-tag", "A tag that the credential does not own is refused.", write, foreignTag},
 		{sectionServices, "bad-name", "A name that is no DNS label is refused.", write, badName},
 		{sectionServices, "address-again", "A service that is made again gets its IPv4 address back on request.", write, addressAgain},
@@ -293,7 +293,17 @@ func reservedAddress(ctx context.Context, t *turn) error {
 	if err != nil {
 		return err
 	}
-	return t.refused("the address of MagicDNS", r, true)
+	if r.ok() {
+		got, err := t.fetch(ctx, s.Name)
+		if err != nil {
+			return err
+		}
+		if slices.Contains(got.Addrs, s.Addrs[0]) {
+			return errors.New("a service got the address of MagicDNS")
+		}
+		t.note("not refused: the service got other addresses")
+	}
+	return t.refused("the address of MagicDNS", r, false)
 }
 
 func foreignTag(ctx context.Context, t *turn) error {

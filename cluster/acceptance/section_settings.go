@@ -53,7 +53,7 @@ func splitDNS(ctx context.Context, t *turn) error {
 	if err != nil {
 		return err
 	}
-	if err := t.want("PATCH split DNS", r, http.StatusOK); err != nil {
+	if err := errors.Join(t.tried(seq, r), t.want("PATCH split DNS", r, http.StatusOK)); err != nil {
 		return err
 	}
 	if r, err = t.get(ctx, path...); err != nil {
@@ -103,7 +103,7 @@ func webhook(ctx context.Context, t *turn) error {
 	if err != nil {
 		return err
 	}
-	if err := t.want("POST webhook", r, http.StatusOK, http.StatusCreated); err != nil {
+	if err := errors.Join(t.tried(seq, r), t.want("POST webhook", r, http.StatusOK, http.StatusCreated)); err != nil {
 		return err
 	}
 	id := str(r.object(), "endpointId")
@@ -182,12 +182,15 @@ func attribute(ctx context.Context, t *turn) error {
 		m, _ := r.object()["attributes"].(map[string]any)
 		return m[key], t.findings(r, reflect.TypeFor[tsclient.DevicePostureAttributes](), "attributes")
 	}
-	for _, v := range []any{"some.text", float64(42), true} {
+	for i, v := range []any{"some.text", float64(42), true} {
 		r, err := t.send(ctx, http.MethodPost, map[string]any{"value": v}, "device", n.id, "attributes", key)
 		if err != nil {
 			return err
 		}
 		if err := t.want("POST attribute", r, http.StatusOK); err != nil {
+			if i == 0 {
+				err = errors.Join(t.tried(seq, r), err)
+			}
 			return err
 		}
 		got, err := read()

@@ -32,10 +32,11 @@ func trafficRows() []row {
 	}
 }
 
-// reaches waits until a node reaches an address, and a host that is named answers.
-func (t *turn) reaches(ctx context.Context, from *node, a netip.Addr, port uint16, names ...string) error {
-	took, err := t.until(ctx, fmt.Sprintf("%s answers at port %d", a, port), func(ctx context.Context) (string, error) {
-		words, err := from.answers(ctx, netip.AddrPortFrom(a, port))
+// reaches waits until a node reaches port 80 of an address, and a host that is named
+// answers.
+func (t *turn) reaches(ctx context.Context, from *node, a netip.Addr, names ...string) error {
+	took, err := t.until(ctx, a.String()+" answers", func(ctx context.Context) (string, error) {
+		words, err := from.answers(ctx, netip.AddrPortFrom(a, 80))
 		if err != nil {
 			return err.Error(), nil //nolint:nilerr // It may be reached a moment later.
 		}
@@ -82,7 +83,7 @@ func byAddress(ctx context.Context, t *turn) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(t.reaches(ctx, client, v4, 80, hostnames(hosts)...), t.reaches(ctx, client, v6, 80, hostnames(hosts)...))
+	return errors.Join(t.reaches(ctx, client, v4, hostnames(hosts)...), t.reaches(ctx, client, v6, hostnames(hosts)...))
 }
 
 func byName(ctx context.Context, t *turn) error {
@@ -116,7 +117,7 @@ func byName(ctx context.Context, t *turn) error {
 	if err != nil {
 		return err
 	}
-	return t.reaches(ctx, client, v4, 80, hostnames(hosts)...)
+	return t.reaches(ctx, client, v4, hostnames(hosts)...)
 }
 
 func proxyProtocol(ctx context.Context, t *turn) error {
@@ -124,7 +125,7 @@ func proxyProtocol(ctx context.Context, t *turn) error {
 	if err != nil {
 		return err
 	}
-	if err := t.reaches(ctx, client, v4, 80, hostnames(hosts)...); err != nil {
+	if err := t.reaches(ctx, client, v4, hostnames(hosts)...); err != nil {
 		return err
 	}
 	for port, version := range webPorts {
@@ -158,7 +159,7 @@ func (t *turn) away(ctx context.Context, leave, rescue func(ctx context.Context,
 		return err
 	}
 	at := netip.AddrPortFrom(v4, 80)
-	if err := t.reaches(ctx, client, v4, 80, hostnames(hosts)...); err != nil {
+	if err := t.reaches(ctx, client, v4, hostnames(hosts)...); err != nil {
 		return err
 	}
 	words, held, in, err := client.ask(ctx, at)

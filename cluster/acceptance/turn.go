@@ -83,8 +83,11 @@ func (t *turn) measure(name string, d time.Duration) {
 	t.res.Seconds[name] = float64(d.Milliseconds()) / 1000
 }
 
-// every is how often something that is waited for is looked at.
-const every = 250 * time.Millisecond
+// How often something that is waited for is looked at, at Tailscale and elsewhere.
+const (
+	everyReal = time.Second
+	every     = 250 * time.Millisecond
+)
 
 // until waits for something, and returns how long it took. check says what is still
 // missing, or nothing. An error of it ends the wait.
@@ -97,6 +100,10 @@ type late struct{ error }
 
 func (t *turn) within(ctx context.Context, limit time.Duration, what string, check func(context.Context) (string, error)) (time.Duration, error) {
 	began := time.Now()
+	pause := every
+	if t.run.opts.real() {
+		pause = everyReal
+	}
 	for {
 		missing, err := check(ctx)
 		if err != nil || missing == "" {
@@ -107,7 +114,7 @@ func (t *turn) within(ctx context.Context, limit time.Duration, what string, che
 			return took, late{errors.Errorf("%s: not within %s: %s", what, limit, missing)}
 		}
 		t.run.progress.waiting(took, what+": "+missing)
-		if err := pauseFor(ctx, every); err != nil {
+		if err := pauseFor(ctx, pause); err != nil {
 			return took, errors.Wrapf(err, "%s: %s", what, missing)
 		}
 	}
@@ -158,6 +165,15 @@ func (t *turn) refused(what string, r *reply, must bool) error {
 		return errors.Errorf("%s: the API answered %d, and should have refused", what, r.status)
 	default:
 		t.note("%s: not refused, the API answered %d", what, r.status)
+	}
+	return nil
+}
+
+// tried writes into the ledger that an object was not made, if the reply says so. A
+// reply of another kind, or none, leaves it open.
+func (t *turn) tried(seq int, r *reply) error {
+	if r.status >= 400 && r.status < 500 {
+		return t.run.ledger.gone(seq)
 	}
 	return nil
 }
