@@ -67,7 +67,7 @@ func (c *cleaner) found(ctx context.Context, k kind, prefix string) error {
 	all, err := k.find(ctx, c.s, prefix)
 	var refused *statusError
 	if errors.As(err, &refused) && (refused.status == http.StatusForbidden || refused.status == http.StatusPaymentRequired || refused.status == http.StatusNotFound) {
-		// Who may not read them has not made any.
+		// A credential that may not read them has not made any.
 		return nil
 	}
 	if err != nil {

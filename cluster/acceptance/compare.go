@@ -162,7 +162,7 @@ func kindOfPath(u string) string {
 	path, _, _ := strings.Cut(u, "?")
 	parts := strings.Split(path, "/")
 	for i, p := range parts {
-		// What follows one of these is a name, even if it looks like a word.
+		// A name follows one of these, even if it looks like a word.
 		named := i > 0 && slices.Contains([]string{"tailnet", "device", "webhooks", "organizations"}, parts[i-1])
 		if p != "" && (named || !slices.Contains(words, p)) {
 			parts[i] = "*"
@@ -223,7 +223,7 @@ func compareShapes(a, b map[string]shape) []string {
 
 func typesAt(s shape, path string) string { return strings.Join(sortedKeys(s[path]), " or ") }
 
-// unknowable tells whether a path is below one of which there was no example: an
+// unknowable reports whether a path is below one of which there was no example: an
 // element of an empty list, or a field of an object that is not there.
 func unknowable(s shape, path string) bool {
 	parent := strings.TrimSuffix(path, "[]")

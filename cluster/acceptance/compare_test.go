@@ -43,7 +43,7 @@ func TestCompareRuns(t *testing.T) {
 			want:   []string{"~ s/r: PASS, then FAIL (boom)"},
 		},
 		"Observed": {
-			reason: "What was observed is compared by value.",
+			reason: "Observations are compared by value.",
 			second: func(r *result) { r.Observed = map[string]any{"status": 403.0, "more": true} },
 			want:   []string{"~ s/r: more: nothing, then true", "~ s/r: status: 200, then 403"},
 		},

@@ -171,7 +171,7 @@ func typeOf(v any) string {
 	return "object"
 }
 
-// hasPath tells whether every element of lists on the path has the field. A list
+// hasPath reports whether every element of lists on the path has the field. A list
 // without elements lacks nothing.
 func hasPath(v any, path []string) bool {
 	if len(path) == 0 {

@@ -35,12 +35,12 @@ func TestCompareType(t *testing.T) {
 		needed []string
 		want   []string
 	}{
-		"Same":      {reason: "What fits is no finding.", json: `{"things": [{"name": "a", "on": true, "tags": ["x"], "notes": {"k": "v"}, "any": 1, "count": 2, "at": "2026-01-02T03:04:05Z"}]}`},
+		"Same":      {reason: "A reply that fits is no finding.", json: `{"things": [{"name": "a", "on": true, "tags": ["x"], "notes": {"k": "v"}, "any": 1, "count": 2, "at": "2026-01-02T03:04:05Z"}]}`},
 		"Null":      {reason: "Null decodes into anything.", json: `{"things": [{"name": null, "tags": null, "on": null}]}`},
 		"OtherCase": {reason: "Names decode whatever their case.", json: `{"Things": [{"NAME": "a"}]}`},
 		"Unknown":   {reason: "A field that nobody knows is named once.", json: `{"things": [{"new": 1}, {"new": 2}]}`, want: []string{"unknown field things[].new is a number"}},
 		"Mistyped": {
-			reason: "What cannot be decoded is named.",
+			reason: "A field that cannot be decoded is named.",
 			json:   `{"things": [{"name": 1, "on": "ready", "count": 1.5, "at": "soon", "notes": {"k": 1}, "tags": "x"}]}`,
 			want: []string{
 				"mistyped field things[].at is a string that time.Time does not take",
@@ -52,7 +52,7 @@ func TestCompareType(t *testing.T) {
 			},
 		},
 		"Missing": {
-			reason: "What one element lacks is missing.", needed: []string{"things[].name", "others"},
+			reason: "A field that one element lacks is missing.", needed: []string{"things[].name", "others"},
 			json: `{"things": [{"name": "a"}, {}]}`,
 			want: []string{"missing field others", "missing field things[].name"},
 		},

@@ -34,7 +34,7 @@ type host struct {
 }
 
 // serve has a node answer at ports of a service: version says of which PROXY protocol
-// header a port gets, 0 for none. What was served before stays.
+// header a port gets, 0 for none. Earlier services stay.
 func (n *node) serve(ctx context.Context, service string, ports map[uint16]int) error {
 	if n.host == nil {
 		n.host = &host{node: n, conns: map[net.Conn]bool{}}

@@ -88,7 +88,7 @@ func TestMine(t *testing.T) {
 		want   bool
 	}{
 		"Itself":    {reason: "The prefix alone is ours.", name: prefix, want: true},
-		"Name":      {reason: "So is what goes on with a dash.", name: prefix + "-web", want: true},
+		"Name":      {reason: "So is a name that goes on with a dash.", name: prefix + "-web", want: true},
 		"Domain":    {reason: "And a domain below.", name: prefix + ".example.com", want: true},
 		"Key":       {reason: "And the description of a key.", name: prefix + " host", want: true},
 		"Longer":    {reason: "Another run's prefix is not.", name: prefix + "d-web"},

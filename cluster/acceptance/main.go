@@ -30,9 +30,10 @@ const (
 	exitUsage = 2
 )
 
-const description = `Prove Tailscale Gateway against a tailnet, with an account of yours or in the lab.
+const description = `Prove Tailscale Gateway against a tailnet, with an account of yours or in the lab.`
 
-It reads unless --write is given, and removes all that it made: at the end, on failure and
+// help of a run says what a person must know before the first.
+const help = `It reads unless --write is given, and removes all that it made: at the end, on failure and
 on a signal. After a crash run it again with --cleanup and the same --out.
 
 The credential comes from the environment: TS_CLIENT_ID and TS_CLIENT_SECRET of an OAuth
@@ -47,7 +48,7 @@ printed or kept.
 Exit code: 0 when no row fails, 1 when one does, 2 for a wrong command line.`
 
 type cli struct {
-	Run     runCmd     `cmd:"" default:"withargs" help:"Run the rows. It is the default."`
+	Run     runCmd     `cmd:"" default:"withargs" help:"Prove Tailscale Gateway against a tailnet, with an account of yours or in the lab. It is the default command."`
 	Compare compareCmd `cmd:"" help:"Compare the results of two runs, and the shapes of replies."`
 }
 
@@ -66,6 +67,11 @@ func main() {
 
 // command runs a command line and returns its exit code.
 func command(ctx context.Context, args []string, out, errOut io.Writer) int {
+	if len(args) == 1 && (args[0] == "--help" || args[0] == "-h") {
+		// The flags of interest are those of the default command.
+		say(out, "Commands: run (default), compare; see also compare --help.\n\n")
+		args = []string{"run", "--help"}
+	}
 	parser, err := kong.New(&cli{}, kong.Name("acceptance"), kong.Description(description), kong.Writers(out, errOut),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.BindTo(out, (*io.Writer)(nil)))
 	if err != nil {

@@ -29,7 +29,7 @@ import (
 )
 
 // simulatorEnv is what nodes of a coordination server other than Tailscale's are run
-// with: they tell nobody else of themselves.
+// with: they report to nobody else.
 var simulatorEnv = map[string]string{
 	"TS_NO_LOGS_NO_SUPPORT":         "true",
 	"TS_DISABLE_PORTMAPPER":         "1",
@@ -64,6 +64,9 @@ type nodes struct {
 	client *node
 	hosts  []*node
 	made   int
+
+	// failed is why a node could not join. Others would wait as long for nothing.
+	failed error
 }
 
 // An authKey logs one node in.
@@ -102,6 +105,9 @@ func (t *turn) join(ctx context.Context, suffix string, ephemeral bool) (*node, 
 	if !t.run.opts.real() {
 		isolate()
 	}
+	if err := t.run.nodes.failed; err != nil {
+		return nil, skipf(skipMissing, "nodes cannot join: %v", err)
+	}
 	key, err := t.mint(ctx, suffix, ephemeral)
 	if err != nil {
 		return nil, err
@@ -130,7 +136,8 @@ func (t *turn) join(ctx context.Context, suffix string, ephemeral bool) (*node, 
 	defer cancel()
 	st, err := n.srv.Up(ctx)
 	if err != nil {
-		return nil, errors.Wrapf(err, "node %s cannot join", n.hostname)
+		t.run.nodes.failed = errors.Wrapf(err, "node %s cannot join", n.hostname)
+		return nil, t.run.nodes.failed
 	}
 	if n.local, err = n.srv.LocalClient(); err != nil {
 		return nil, errors.Wrap(err, "cannot speak to a node")
@@ -195,7 +202,7 @@ func (n *node) status(ctx context.Context) (*ipnstate.Status, error) {
 	return st, errors.Wrap(err, "cannot get a node's status")
 }
 
-// accepted tells whether control has accepted the node as a host of a service, by
+// accepted reports whether control has accepted the node as a host of a service, by
 // the node's own capability.
 func (n *node) accepted(ctx context.Context, service string) (bool, error) {
 	st, err := n.status(ctx)

@@ -39,7 +39,7 @@ func kinds() []kind {
 	}
 }
 
-// mine tells whether a name carries the prefix: it is the prefix, or goes on with
+// mine reports whether a name carries the prefix: it is the prefix, or goes on with
 // something that no other prefix goes on with.
 func mine(name, prefix string) bool {
 	rest, ok := strings.CutPrefix(name, prefix)
@@ -137,7 +137,7 @@ func allOf(field string) url.Values {
 	return nil
 }
 
-// isAuthKey tells auth keys from OAuth clients and the like. Lists of identifiers
+// isAuthKey reports whether a key is no OAuth client or the like. Lists of identifiers
 // only say nothing of it.
 func isAuthKey(m map[string]any) bool {
 	t := str(m, "keyType")

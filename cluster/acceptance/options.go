@@ -74,7 +74,7 @@ func (o *options) check() (*regexp.Regexp, error) {
 // newPrefix returns a prefix that no other run has.
 func newPrefix() string { return defaultPrefix + strings.ToLower(rand.Text()[:6]) }
 
-// real tells whether nodes join Tailscale's own coordination server.
+// real reports whether nodes join Tailscale's own coordination server.
 func (o *options) real() bool { return o.ControlURL == defaultControl }
 
 // A credential of the API. One of the three kinds is set.

@@ -13,7 +13,7 @@ import (
 // repeatAfter is how often a wait is mentioned that goes on.
 const repeatAfter = 10 * time.Second
 
-// progress tells a person which row runs, and what it waits for.
+// progress shows a person which row runs, and its waits.
 type progress struct {
 	out io.Writer
 

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -49,6 +50,12 @@ type run struct {
 
 	// web is the service that carries traffic, once it was made.
 	web tailscale.Service
+
+	// locked is why the API does not take the credential.
+	locked error
+
+	// unhosted is why no node could host it.
+	unhosted error
 }
 
 // A summary is what a run found, without exchanges.
@@ -66,6 +73,9 @@ type summary struct {
 	Counts     map[string]int `json:"counts"`
 	Rows       []result       `json:"rows"`
 }
+
+// Help implements kong.HelpProvider.
+func (c *runCmd) Help() string { return help }
 
 // Run runs the rows, or cleans up after a run.
 func (c *runCmd) Run(ctx context.Context, out io.Writer) error {
@@ -150,6 +160,9 @@ func (r *run) all(ctx context.Context, match func(row) bool) error {
 		return err
 	}
 	r.announce(rows)
+	if r.locked = r.knock(ctx); r.locked != nil {
+		r.progress.printf("The API does not take the credential: %v\n\n", r.locked)
+	}
 
 	began := time.Now()
 	var results []*result
@@ -175,6 +188,8 @@ func (r *run) all(ctx context.Context, match func(row) bool) error {
 		}
 	}
 	switch {
+	case r.locked != nil:
+		return errors.Wrap(r.locked, "the API does not take the credential")
 	case endErr != nil:
 		return errors.Wrap(endErr, "cannot remove all that was made, run with --cleanup")
 	case ctx.Err() != nil:
@@ -183,6 +198,16 @@ func (r *run) all(ctx context.Context, match func(row) bool) error {
 		return errors.Errorf("%d rows failed", s.Counts[outcomeFail])
 	}
 	return nil
+}
+
+// knock asks whether the API takes the credential at all.
+func (r *run) knock(ctx context.Context) error {
+	s := r.login.session()
+	a, err := s.get(ctx, s.tn("devices")...)
+	if err == nil && a.status == http.StatusUnauthorized {
+		err = errors.Errorf("the API answered %d: %s", a.status, r.secret.text(a.message()))
+	}
+	return err
 }
 
 // prepare makes sure that the prefix is free, and begins the ledger and the folder.
@@ -266,6 +291,9 @@ func (r *run) guarded(ctx context.Context, t *turn) (err error) {
 	if ctx.Err() != nil {
 		return skipf(skipStopped, "stopped by a signal")
 	}
+	if r.locked != nil && t.row.section != sectionCredential {
+		return skipf(skipMissing, "the API does not take the credential")
+	}
 	if n, lacks := r.opts.lacks(t.row); lacks {
 		return skipf(skipFlag, "needs %s", n)
 	}
@@ -299,6 +327,10 @@ func (r *run) end(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	closeErr := r.nodes.close()
+	if r.locked != nil {
+		// Nothing was made, and nothing can be removed.
+		return closeErr
+	}
 	return errors.Join(closeErr, r.cleaner(r.login.session()).all(ctx, r.prefix))
 }
 

@@ -140,6 +140,9 @@ func credentialRows() []row {
 
 func token(ctx context.Context, t *turn) error {
 	if t.cred.apiKey != "" {
+		if t.run.locked != nil {
+			return t.run.locked
+		}
 		return skipf(skipMissing, "an API access token needs no other")
 	}
 	r, err := t.askToken(ctx)

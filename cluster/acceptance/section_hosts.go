@@ -345,6 +345,9 @@ func configuredOf(h hostState) bool {
 // web makes the service that carries traffic, which two nodes host, and waits until
 // both are accepted. Rows share it.
 func (t *turn) web(ctx context.Context) (tailscale.Service, []*node, error) {
+	if err := t.run.unhosted; err != nil {
+		return tailscale.Service{}, nil, skipf(skipMissing, "nodes are not accepted as hosts: %v", err)
+	}
 	hosts, err := t.twoHosts(ctx)
 	if err != nil {
 		return tailscale.Service{}, nil, err
@@ -371,6 +374,10 @@ func (t *turn) web(ctx context.Context) (tailscale.Service, []*node, error) {
 			continue
 		}
 		if err := t.hostWeb(ctx, s, n); err != nil {
+			var tooLate late
+			if errors.As(err, &tooLate) {
+				t.run.unhosted = err
+			}
 			return s, nil, err
 		}
 	}

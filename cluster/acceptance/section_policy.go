@@ -132,7 +132,7 @@ func validateWarning(ctx context.Context, t *turn) error {
 	}
 	t.observe("warnings", warnings)
 	if warnings {
-		t.note("warnings come with a message: whoever takes each message for a refusal refuses what the API takes")
+		t.note("warnings come with a message: a client that takes each message for a refusal refuses files that the API takes")
 	}
 	if r.status >= 500 {
 		return errors.Errorf("the API answered %d", r.status)

@@ -103,7 +103,7 @@ func quickstartRuns(ctx context.Context, t *turn) error {
 
 // create makes the objects, each after the ledger knows of it. None must exist.
 func (t *turn) create(ctx context.Context, c *cluster, objects []*unstructured.Unstructured, n names) error {
-	// What the product makes of them, should it not remove it.
+	// The product makes it, and may fail to remove it.
 	if _, err := t.run.ledger.intend(t.owner(), kindService, "svc:"+n.service(), ""); err != nil {
 		return err
 	}

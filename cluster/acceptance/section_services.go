@@ -58,12 +58,19 @@ func (t *turn) service(suffix string) tailscale.Service {
 
 // put makes or replaces a service, after the ledger knows of it.
 func (t *turn) put(ctx context.Context, s tailscale.Service) (*reply, error) {
-	if !slices.ContainsFunc(t.run.ledger.left(), func(e entry) bool { return e.Kind == kindService && e.Name == s.Name }) {
-		if _, err := t.run.ledger.intend(t.owner(), kindService, s.Name, ""); err != nil {
-			return nil, err
-		}
+	path := t.tn("vip-services", s.Name)
+	if slices.ContainsFunc(t.run.ledger.left(), func(e entry) bool { return e.Kind == kindService && e.Name == s.Name }) {
+		return t.send(ctx, http.MethodPut, s, path...)
 	}
-	return t.send(ctx, http.MethodPut, s, t.tn("vip-services", s.Name)...)
+	seq, err := t.run.ledger.intend(t.owner(), kindService, s.Name, "")
+	if err != nil {
+		return nil, err
+	}
+	r, err := t.send(ctx, http.MethodPut, s, path...)
+	if err != nil {
+		return nil, err
+	}
+	return r, t.tried(seq, r)
 }
 
 // owner is the row that an object goes with.
@@ -192,7 +199,7 @@ func updateService(ctx context.Context, t *turn) error {
 	if diff := differs(next, got); diff != "" {
 		return errors.New(diff)
 	}
-	// What an update does not name goes.
+	// Fields that an update omits go.
 	next.Annotations, next.Comment = map[string]string{"example.com/a": "2"}, ""
 	if got, err = t.made(ctx, next); err != nil {
 		return err

@@ -22,8 +22,8 @@ const (
 	sectionPosture  = "posture"
 )
 
-// settingRows are about what a tailnet has beside machines and services. What is only
-// read, such as log streams, is in the section lists.
+// settingRows are about what a tailnet has beside machines and services. Settings that are
+// only read, such as log streams, are in the section lists.
 func settingRows() []row {
 	write := []need{needWrite}
 	return []row{

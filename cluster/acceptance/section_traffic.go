@@ -214,7 +214,7 @@ func (t *turn) away(ctx context.Context, leave, rescue func(ctx context.Context,
 	return nil
 }
 
-// echoes tells whether a connection that was open before still carries data.
+// echoes reports whether a connection that was open before still carries data.
 func echoes(c net.Conn, in io.Reader) bool {
 	if c.SetDeadline(time.Now().Add(probeTimeout)) != nil {
 		return false

@@ -90,7 +90,7 @@ type reply struct {
 	body   []byte
 }
 
-// ok tells whether the API did what it was asked to.
+// ok reports whether the API did what it was asked to.
 func (r *reply) ok() bool { return r.status >= 200 && r.status < 300 }
 
 // message is what an error says, or the beginning of what it is.
@@ -143,8 +143,8 @@ func (s *session) delete(ctx context.Context, path ...string) (*reply, error) {
 	return s.do(ctx, call{method: http.MethodDelete, path: path})
 }
 
-// do makes a call. An error means that there is no reply. What the API turns away
-// for a while is sent again: it did nothing.
+// do makes a call. An error means that there is no reply. Calls that the API turns
+// away for a while are sent again: they did nothing.
 func (s *session) do(ctx context.Context, c call) (*reply, error) {
 	for try := 1; ; try++ {
 		r, err := s.once(ctx, c)
@@ -265,7 +265,7 @@ func (s *session) bearer(ctx context.Context) (string, error) {
 		ExpiresIn   int    `json:"expires_in"`
 	}
 	if r.status != http.StatusOK || r.into(&answer) != nil || answer.AccessToken == "" {
-		return "", errors.Errorf("cannot get a token: the API answered %d", r.status)
+		return "", errors.Errorf("cannot get a token: the API answered %d: %s", r.status, s.secret.text(r.message()))
 	}
 	s.token = answer.AccessToken
 	s.expires = time.Now().Add(time.Duration(answer.ExpiresIn) * time.Second * 4 / 5)
