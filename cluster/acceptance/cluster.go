@@ -13,11 +13,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -104,6 +106,8 @@ func newCluster(kubeconfig string) (*cluster, error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot load kubeconfig")
 	}
+	// Else it complains of having no logger, with a stack.
+	log.SetLogger(logr.Discard())
 	c, err := client.New(cfg, client.Options{})
 	return &cluster{c}, errors.Wrap(err, "cannot make a client of the cluster")
 }

@@ -184,7 +184,8 @@ func hasPath(v any, path []string) bool {
 	}
 	e, ok := m[key]
 	if !ok {
-		return false
+		// The API may leave out empty lists, and the product takes absent ones for empty.
+		return isList
 	}
 	if !isList {
 		return hasPath(e, path[1:])

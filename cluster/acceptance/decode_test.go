@@ -56,6 +56,7 @@ func TestCompareType(t *testing.T) {
 			json: `{"things": [{"name": "a"}, {}]}`,
 			want: []string{"missing field others", "missing field things[].name"},
 		},
+		"NoList":    {reason: "The API may leave out a list that is empty.", needed: []string{"things[].name"}, json: `{}`},
 		"EmptyList": {reason: "A list without elements lacks nothing.", needed: []string{"things[].name"}, json: `{"things": []}`},
 		"Root":      {reason: "A list is no object.", json: `[]`, want: []string{"mistyped field (root) is a list, the product's type is main.reply"}},
 	}

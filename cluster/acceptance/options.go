@@ -31,7 +31,7 @@ type options struct {
 	Tag        string `default:"tag:k8s" help:"Tag of auth keys, nodes and services. The credential must own it."`
 	Prefix     string `help:"Begin the name of everything that is made with this. Default: tsgw-acc- and random characters."`
 
-	Write      bool   `help:"Make services, keys, nodes, a split-DNS domain, a webhook, and a posture attribute, and remove them."`
+	Write      bool   `help:"Make services, keys, nodes, a split-DNS domain, a webhook, and posture attributes, and remove them."`
 	Policy     bool   `help:"Add a comment to the tailnet's policy file, and remove it."`
 	Certs      bool   `help:"Have a certificate issued for a service. It counts against the issuer's limits, and its name becomes public."`
 	Kubeconfig string `type:"path" help:"Run examples/quickstart in the cluster of this file, where Crossplane and the packages are installed. The OAuth client goes into a Secret there."`

@@ -34,6 +34,7 @@ type stand struct {
 
 	prefix string
 	node   *tsnet.Server
+	nodeID string
 	made   bool
 	gone   chan struct{}
 }
@@ -85,6 +86,12 @@ func (s *stand) serve(ctx context.Context, service string, u *unstructured.Unstr
 	})}
 	go func() { _ = hs.Serve(ln) }()
 	s.t.Cleanup(func() { _ = hs.Close() })
+	// The policy file may approve it, too.
+	raw := simSession(s.t, s.sim)
+	approved := map[string]bool{"approved": true}
+	if r, err := raw.send(ctx, http.MethodPost, approved, raw.tn("services", "svc:"+service, "device", s.nodeID, "approved")...); err != nil || !r.ok() {
+		s.t.Errorf("cannot approve the host: %v", err)
+	}
 	v, err := api.Get(ctx, "svc:"+service)
 	if err != nil {
 		s.t.Errorf("cannot get the service: %v", err)
@@ -123,7 +130,7 @@ func (s *stand) withdraw(ctx context.Context, service string) {
 	if err := api.VIPServices().Delete(ctx, "svc:"+service); err != nil {
 		s.t.Errorf("cannot remove the service: %v", err)
 	}
-	if err := api.Devices().Delete(ctx, simtest.NodeID(s.t, s.node)); err != nil {
+	if err := api.Devices().Delete(ctx, s.nodeID); err != nil {
 		s.t.Errorf("cannot remove the device: %v", err)
 	}
 }
@@ -152,6 +159,7 @@ func TestQuickstart(t *testing.T) {
 	const prefix = "tsgw-acc-quickstart"
 	r := simtest.Start(t)
 	s := &stand{t: t, sim: r, c: c, prefix: prefix, node: r.NewNode(t, "pod", "tag:k8s"), gone: make(chan struct{})}
+	s.nodeID = simtest.NodeID(t, s.node)
 	go s.run(t.Context())
 
 	out := t.TempDir()

@@ -251,7 +251,7 @@ func (r *run) announce(rows []row) {
 		need need
 		what string
 	}{
-		{needWrite, "services, auth keys and nodes tagged " + o.Tag + ", a split-DNS domain, a webhook, an attribute of a node of its own"},
+		{needWrite, "services, auth keys and nodes tagged " + o.Tag + ", a split-DNS domain, a webhook, attributes of a node of its own"},
 		{needPolicy, "one comment at the end of the policy file"},
 		{needCerts, "one certificate of a service, from the issuer that the tailnet uses"},
 		{needKubeconfig, "a namespace and a TailscaleTailnet in that cluster; the credential goes into a Secret there"},

@@ -166,50 +166,56 @@ func attribute(ctx context.Context, t *turn) error {
 	if err != nil {
 		return err
 	}
-	const key = "custom:tsgwAcceptance"
+	// A key has one type in the whole tailnet.
+	for key, v := range map[string]any{"custom:tsgwAccText": "some.text", "custom:tsgwAccNumber": float64(42), "custom:tsgwAccFlag": true} {
+		if err := t.attribute(ctx, n, key, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// attribute gives a node an attribute, and takes it away again.
+func (t *turn) attribute(ctx context.Context, n *node, key string, v any) error {
 	seq, err := t.run.ledger.intend(t.owner(), kindAttribute, key, n.id)
 	if err != nil {
 		return err
 	}
-	read := func() (any, error) {
-		r, err := t.get(ctx, "device", n.id, "attributes")
-		if err != nil {
-			return nil, err
-		}
-		if err := t.want("GET attributes", r, http.StatusOK); err != nil {
-			return nil, err
-		}
-		m, _ := r.object()["attributes"].(map[string]any)
-		return m[key], t.findings(r, reflect.TypeFor[tsclient.DevicePostureAttributes](), "attributes")
+	r, err := t.send(ctx, http.MethodPost, map[string]any{"value": v}, "device", n.id, "attributes", key)
+	if err != nil {
+		return err
 	}
-	for i, v := range []any{"some.text", float64(42), true} {
-		r, err := t.send(ctx, http.MethodPost, map[string]any{"value": v}, "device", n.id, "attributes", key)
-		if err != nil {
-			return err
-		}
-		if err := t.want("POST attribute", r, http.StatusOK); err != nil {
-			if i == 0 {
-				err = errors.Join(t.tried(seq, r), err)
-			}
-			return err
-		}
-		got, err := read()
-		if err != nil {
-			return err
-		}
-		if got != v {
-			return errors.Errorf("the attribute is %v, want %v", got, v)
-		}
+	if err := errors.Join(t.tried(seq, r), t.want("POST attribute", r, http.StatusOK)); err != nil {
+		return err
+	}
+	got, err := t.attributeOf(ctx, n, key)
+	if err != nil {
+		return err
+	}
+	if got != v {
+		return errors.Errorf("the attribute is %v, want %v", got, v)
 	}
 	if err := removeAttribute(ctx, t.session, object{kindAttribute, key, n.id}); err != nil {
 		return err
 	}
-	got, err := read()
-	if err != nil {
+	if got, err = t.attributeOf(ctx, n, key); err != nil {
 		return err
 	}
 	if got != nil {
 		return errors.New("the attribute is still there")
 	}
 	return t.run.ledger.gone(seq)
+}
+
+// attributeOf returns a node's attribute, or nil.
+func (t *turn) attributeOf(ctx context.Context, n *node, key string) (any, error) {
+	r, err := t.get(ctx, "device", n.id, "attributes")
+	if err != nil {
+		return nil, err
+	}
+	if err := t.want("GET attributes", r, http.StatusOK); err != nil {
+		return nil, err
+	}
+	m, _ := r.object()["attributes"].(map[string]any)
+	return m[key], t.findings(r, reflect.TypeFor[tsclient.DevicePostureAttributes](), "attributes")
 }
