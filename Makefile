@@ -106,7 +106,8 @@ test-controllers: ## Run controllers against a real API server and a simulated T
 	$(LAB) build
 	TEST_ASSET_ETCD=$$($(LAB) bin etcd) TEST_ASSET_KUBE_APISERVER=$$($(LAB) bin kube-apiserver) \
 	TEST_ASSET_KUBE_CONTROLLER_MANAGER=$$($(LAB) bin kube-controller-manager) TEST_ASSET_HELM=$$($(LAB) bin helm) \
-	$(GO_TEST) -tags=integration -count=1 -parallel=48 -timeout=20m ./test/apiserver/ ./test/integration/ ./extension/ ./extension/index/ ./extension/gateways/ ./extension/secrets/ ./cluster/monitoring/
+	TEST_ASSET_CONTAINERBOOT=$$($(LAB) bin containerboot) \
+	$(GO_TEST) -tags=integration -count=1 -parallel=48 -timeout=20m ./test/apiserver/ ./test/integration/ ./extension/ ./extension/index/ ./extension/gateways/ ./extension/secrets/ ./cluster/acceptance/ ./cluster/monitoring/
 
 .PHONY: test-standalone
 test-standalone: ## Run Envoy Gateway, Envoy and our extension without a cluster.

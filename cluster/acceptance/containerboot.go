@@ -1,0 +1,339 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"tailscale.com/client/local"
+	"tailscale.com/ipn"
+	"tailscale.com/types/opt"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/atomicdir"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
+)
+
+const (
+	// configFile is what containerboot reads of its folder, as in a proxy pod.
+	configFile = "cap-106.hujson"
+
+	serveFile = "serve-config.json"
+
+	// usualSocket is where containerboot links its socket to.
+	usualSocket = "/var/run/tailscale/tailscaled.sock"
+
+	// stopTimeout is how long containerboot may take to drain: 20 seconds for
+	// clients to move, and some more.
+	stopTimeout = 40 * time.Second
+)
+
+// A proxy is containerboot with its tailscaled, as processes of this machine.
+type proxy struct {
+	node
+
+	dir    string
+	config *atomicdir.Dir
+	base   []byte
+	health string
+	socket string
+	cmd    *exec.Cmd
+	output *tail
+	done   chan error
+
+	// linkDir is set if containerboot is to make the folder of its link.
+	linkDir bool
+}
+
+// containerbootProgram finds containerboot, with tailscaled beside it.
+func (t *turn) containerbootProgram(ctx context.Context) (string, error) {
+	path := t.run.opts.Containerboot
+	if path == "" {
+		out, err := exec.CommandContext(ctx, "go", "run", "./cluster/lab", "bin", "containerboot").Output()
+		if err != nil {
+			return "", skipf(skipMissing, "containerboot is not built: go run ./cluster/lab build tailscale, or give --containerboot")
+		}
+		path = strings.TrimSpace(string(out))
+	}
+	for _, p := range []string{path, filepath.Join(filepath.Dir(path), "tailscaled")} {
+		if _, err := os.Stat(p); err != nil {
+			return "", skipf(skipMissing, "%s is missing: go run ./cluster/lab build tailscale", filepath.Base(p))
+		}
+	}
+	return path, nil
+}
+
+// startProxy runs containerboot as the tailscale container of a proxy pod does
+// (internal/proxy/containers.go), without a cluster: state is a folder.
+func (t *turn) startProxy(ctx context.Context, suffix string, serve []byte) (*proxy, error) {
+	program, err := t.containerbootProgram(ctx)
+	if err != nil {
+		return nil, err
+	}
+	key, err := t.mint(ctx, suffix, false)
+	if err != nil {
+		return nil, err
+	}
+	p := &proxy{dir: filepath.Join(os.TempDir(), t.name(suffix)), output: &tail{}, done: make(chan error, 1)}
+	p.hostname = t.name(suffix)
+	if _, err := t.run.ledger.intend("", kindDir, p.dir, ""); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(p.dir, 0o700); err != nil {
+		return nil, errors.Wrap(err, "cannot make a folder")
+	}
+	no := opt.NewBool(false)
+	cfg := ipn.ConfigVAlpha{
+		Version: "alpha0", Locked: no, AcceptDNS: no, AcceptRoutes: no, Hostname: &p.hostname, AuthKey: &key.secret, ServerURL: &t.run.opts.ControlURL,
+	}
+	if p.base, err = json.Marshal(cfg); err != nil { //nolint:gosec // The key is what the file is for; its mode is 0600.
+		return nil, errors.Wrap(err, "cannot encode tailscaled's config")
+	}
+	p.config = atomicdir.New(filepath.Join(p.dir, "config"), configFile)
+	proxies := atomicdir.New(filepath.Join(p.dir, "proxies"), serveFile)
+	if _, err := p.config.Write(p.base); err != nil {
+		return nil, err
+	}
+	if _, err := proxies.Write(serve); err != nil {
+		return nil, err
+	}
+	if p.health, err = freeAddress(ctx); err != nil {
+		return nil, err
+	}
+	// A socket's path is short.
+	p.socket = filepath.Join(p.dir, "s")
+	if p.seq, err = t.run.ledger.intend("", kindDevice, p.hostname, ""); err != nil {
+		return nil, err
+	}
+	// No context: it is to drain when the run is stopped.
+	p.cmd = exec.Command(program) //nolint:noctx // As said above.
+	p.cmd.Env = []string{
+		"PATH=" + filepath.Dir(program) + string(os.PathListSeparator) + os.Getenv("PATH"),
+		"HOME=" + p.dir,
+		"TS_EXPERIMENTAL_VERSIONED_CONFIG_DIR=" + filepath.Join(p.dir, "config"),
+		"TS_SERVE_CONFIG=" + filepath.Join(p.dir, "proxies", serveFile),
+		"TS_EXPERIMENTAL_SERVICE_AUTO_ADVERTISEMENT=false",
+		"TS_USERSPACE=true",
+		"TS_SOCKET=" + p.socket,
+		"TS_STATE_DIR=" + filepath.Join(p.dir, "state"),
+		"TS_ENABLE_HEALTH_CHECK=true",
+		"TS_ENABLE_METRICS=true",
+		"TS_LOCAL_ADDR_PORT=" + p.health,
+	}
+	if !t.run.opts.real() {
+		for k, v := range simulatorEnv {
+			p.cmd.Env = append(p.cmd.Env, k+"="+v)
+		}
+	}
+	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
+	endWithParent(p.cmd)
+	if _, err := os.Stat(filepath.Dir(usualSocket)); err != nil {
+		p.linkDir = true
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, errors.Wrap(err, "cannot start containerboot")
+	}
+	go func() { p.done <- p.cmd.Wait() }()
+	p.local = &local.Client{Socket: p.socket, UseSocketOnly: true}
+	return p, nil
+}
+
+func freeAddress(ctx context.Context) (string, error) {
+	var lc net.ListenConfig
+	ln, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", errors.Wrap(err, "cannot find a free port")
+	}
+	return ln.Addr().String(), errors.Wrap(ln.Close(), "cannot find a free port")
+}
+
+// joined waits until containerboot is healthy, and keeps the device's ID.
+func (p *proxy) joined(ctx context.Context, t *turn) error {
+	took, err := t.until(ctx, "containerboot is healthy", func(ctx context.Context) (string, error) {
+		select {
+		case err := <-p.done:
+			p.done <- err
+			return "", errors.Errorf("containerboot ended (%v): %s", err, p.output.last())
+		default:
+		}
+		return p.unhealthy(ctx), nil
+	})
+	if err != nil {
+		return err
+	}
+	t.measure("healthy", took)
+	st, err := p.status(ctx)
+	if err != nil {
+		return err
+	}
+	p.id = string(st.Self.ID)
+	return t.run.ledger.made(p.seq, p.id)
+}
+
+func (p *proxy) unhealthy(ctx context.Context) string {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.health+"/healthz", http.NoBody)
+	if err != nil {
+		return err.Error()
+	}
+	r, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "no answer"
+	}
+	_ = r.Body.Close() // Only the status counts.
+	if r.StatusCode != http.StatusOK {
+		return r.Status
+	}
+	return ""
+}
+
+// offer writes the config with the services that are advertised, as the agent does.
+func (p *proxy) offer(services ...string) error {
+	b, err := plan.TailscaledConfig(p.base, services)
+	if err != nil {
+		return err
+	}
+	_, err = p.config.Write(b)
+	return err
+}
+
+// stop has containerboot drain and end, and returns how long that took.
+func (p *proxy) stop() (time.Duration, error) {
+	began := time.Now()
+	defer p.unlink()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return 0, errors.Wrap(err, "cannot stop containerboot")
+	}
+	select {
+	case err := <-p.done:
+		p.done <- err
+		return time.Since(began), errors.Wrapf(err, "containerboot ended badly: %s", p.output.last())
+	case <-time.After(stopTimeout):
+		return time.Since(began), errors.Join(errors.Errorf("containerboot did not end within %s", stopTimeout), p.cmd.Process.Kill())
+	}
+}
+
+// unlink removes containerboot's link to its socket, if it is this one's, and the
+// folder that it made for it.
+func (p *proxy) unlink() {
+	if to, err := os.Readlink(usualSocket); err == nil && to == p.socket {
+		_ = os.Remove(usualSocket) // It leads nowhere.
+	}
+	if p.linkDir {
+		_ = os.Remove(filepath.Dir(usualSocket)) // Not while somebody else uses it.
+	}
+}
+
+// A tail keeps the end of what a program prints.
+type tail struct {
+	mu sync.Mutex
+	b  []byte
+}
+
+const tailSize = 4 << 10
+
+// Write implements io.Writer.
+func (w *tail) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.b = append(w.b, p...)
+	if len(w.b) > tailSize {
+		w.b = bytes.Clone(w.b[len(w.b)-tailSize:])
+	}
+	return len(p), nil
+}
+
+func (w *tail) last() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return string(w.b)
+}
+
+func containerboot(ctx context.Context, t *turn) (err error) {
+	client, err := t.client(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := t.made(ctx, t.service("boot"))
+	if err != nil {
+		return err
+	}
+	v4, _, err := addresses(s)
+	if err != nil {
+		return err
+	}
+	backend := &host{node: &node{hostname: "backend"}, conns: map[net.Conn]bool{}}
+	defer backend.close()
+	addr, err := backend.listen(ctx, 0)
+	if err != nil {
+		return err
+	}
+	serve, err := plan.ServeConfig(map[string]plan.Handlers{s.Name: {80: {Forward: addr}}})
+	if err != nil {
+		return err
+	}
+	p, err := t.startProxy(ctx, "boot-proxy", serve)
+	if err != nil {
+		return err
+	}
+	stopped := false
+	defer func() {
+		if !stopped {
+			_, stopErr := p.stop()
+			err = errors.Join(err, stopErr)
+		}
+	}()
+	if err := p.joined(ctx, t); err != nil {
+		return err
+	}
+	if err := t.certificates(ctx, &p.node, s.Name, "joined"); err != nil {
+		return err
+	}
+	if _, err := t.settled(ctx, s.Name, &p.node, "1 served, not advertised", func(hostState) bool { return true }); err != nil {
+		return err
+	}
+	if err := p.offer(s.Name); err != nil {
+		return err
+	}
+	if err := t.awaitAcceptance(ctx, s.Name, &p.node); err != nil {
+		return err
+	}
+	if _, err := t.settled(ctx, s.Name, &p.node, "2 advertised", func(h hostState) bool { return h.listed && configuredOf(h) }); err != nil {
+		return err
+	}
+	if err := t.certificates(ctx, &p.node, s.Name, "accepted"); err != nil {
+		return err
+	}
+	if err := t.reaches(ctx, client, v4, "backend"); err != nil {
+		return err
+	}
+	if err := p.offer(); err != nil {
+		return err
+	}
+	if _, err := t.settled(ctx, s.Name, &p.node, "3 withdrawn", func(h hostState) bool { return !h.listed || !configuredOf(h) }); err != nil {
+		return err
+	}
+	if err := p.offer(s.Name); err != nil {
+		return err
+	}
+	if err := t.awaitAcceptance(ctx, s.Name, &p.node); err != nil {
+		return err
+	}
+	// With something advertised it drains first.
+	stopped = true
+	took, err := p.stop()
+	t.measure("drained and stopped", took)
+	return err
+}

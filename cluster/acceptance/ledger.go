@@ -1,0 +1,201 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// ledgerFile is the ledger's name in the folder of a run.
+const ledgerFile = "ledger.jsonl"
+
+// Kinds of objects that a run makes.
+const (
+	kindService   = "service"   // Name: svc:PREFIX-...
+	kindKey       = "key"       // Name: its description, PREFIX ...
+	kindDevice    = "device"    // Name: its hostname, PREFIX-...
+	kindSplitDNS  = "split-dns" // Name: the domain, PREFIX.example.com
+	kindWebhook   = "webhook"   // Name: its URL, https://PREFIX.example.com/...
+	kindAttribute = "attribute" // Name: the key; ID: the device.
+	kindPolicy    = "policy"    // Name: the mark in the policy file.
+	kindDir       = "dir"       // Name: a temporary folder of this machine.
+	kindCluster   = "cluster"   // Name: KIND/NAMESPACE/NAME in the cluster.
+)
+
+// What happened to an object.
+const (
+	opRun    = "run"    // A run began; Name is its prefix.
+	opIntend = "intend" // The object is about to be made.
+	opMade   = "made"   // It was made, and has this ID.
+	opGone   = "gone"   // It was removed, or never made.
+)
+
+// An entry is a line of the ledger.
+type entry struct {
+	At   time.Time `json:"at"`
+	Op   string    `json:"op"`
+	Seq  int       `json:"seq"`
+	Kind string    `json:"kind,omitempty"`
+	Name string    `json:"name,omitempty"`
+	ID   string    `json:"id,omitempty"`
+	Row  string    `json:"row,omitempty"`
+
+	// APIURL and Tailnet of a run.
+	APIURL  string `json:"apiURL,omitempty"`
+	Tailnet string `json:"tailnet,omitempty"`
+}
+
+// A ledger remembers what a run makes, before it makes it: each line is on the disk
+// before the API hears of the object.
+type ledger struct {
+	mu      sync.Mutex
+	file    *os.File
+	entries []entry
+	seq     int
+}
+
+// openLedger opens the ledger of a folder, or begins one.
+func openLedger(dir string) (*ledger, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, errors.Wrap(err, "cannot make --out")
+	}
+	path := filepath.Join(dir, ledgerFile)
+	old, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.Wrap(err, "cannot read ledger")
+	}
+	l := &ledger{}
+	if l.entries, err = parseLedger(old); err != nil {
+		return nil, err
+	}
+	for _, e := range l.entries {
+		l.seq = max(l.seq, e.Seq)
+	}
+	if l.file, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
+		return nil, errors.Wrap(err, "cannot open ledger")
+	}
+	// A crash may have cut the last line.
+	if len(old) > 0 && old[len(old)-1] != '\n' {
+		_, err = l.file.WriteString("\n")
+	}
+	return l, errors.Wrap(err, "cannot write ledger")
+}
+
+// parseLedger reads lines. The last may be cut by a crash: its object was not
+// begun, for a line is written whole before that.
+func parseLedger(b []byte) ([]entry, error) {
+	var out []entry
+	lines := bytes.Split(b, []byte("\n"))
+	for i, line := range lines {
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		var e entry
+		if err := json.Unmarshal(line, &e); err != nil {
+			if i == len(lines)-1 {
+				break
+			}
+			return nil, errors.Wrapf(err, "cannot read line %d of the ledger", i+1)
+		}
+		out = append(out, e)
+	}
+	return out, nil
+}
+
+func (l *ledger) write(e entry) error {
+	e.At = time.Now().UTC()
+	b, err := json.Marshal(e)
+	if err != nil {
+		return errors.Wrap(err, "cannot encode ledger")
+	}
+	if _, err := l.file.Write(append(b, '\n')); err != nil {
+		return errors.Wrap(err, "cannot write ledger")
+	}
+	l.entries = append(l.entries, e)
+	return errors.Wrap(l.file.Sync(), "cannot write ledger to the disk")
+}
+
+// begin a run.
+func (l *ledger) begin(prefix, apiURL, tailnet string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.write(entry{Op: opRun, Name: prefix, APIURL: apiURL, Tailnet: tailnet})
+}
+
+// intend writes that an object is about to be made, and returns how the ledger
+// calls it.
+func (l *ledger) intend(row, kind, name, id string) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seq++
+	return l.seq, l.write(entry{Op: opIntend, Seq: l.seq, Kind: kind, Name: name, ID: id, Row: row})
+}
+
+// made writes the ID that an object got.
+func (l *ledger) made(seq int, id string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.write(entry{Op: opMade, Seq: seq, ID: id})
+}
+
+// gone writes that an object does not exist any more.
+func (l *ledger) gone(seq int) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.write(entry{Op: opGone, Seq: seq})
+}
+
+// left returns the objects that may exist, the newest first, with their IDs.
+func (l *ledger) left() []entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return leftIn(l.entries)
+}
+
+// lastRun is the entry of the last run, or empty.
+func (l *ledger) lastRun() entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range slices.Backward(l.entries) {
+		if e.Op == opRun {
+			return e
+		}
+	}
+	return entry{}
+}
+
+func (l *ledger) close() error { return errors.Wrap(l.file.Close(), "cannot close ledger") }
+
+// leftIn returns the objects of entries that are not gone, the newest first.
+func leftIn(entries []entry) []entry {
+	left := map[int]entry{}
+	for _, e := range entries {
+		switch e.Op {
+		case opIntend:
+			left[e.Seq] = e
+		case opMade:
+			if made, ok := left[e.Seq]; ok {
+				made.ID = e.ID
+				left[e.Seq] = made
+			}
+		case opGone:
+			delete(left, e.Seq)
+		}
+	}
+	out := make([]entry, 0, len(left))
+	for _, e := range left {
+		out = append(out, e)
+	}
+	slices.SortFunc(out, func(a, b entry) int { return b.Seq - a.Seq })
+	return out
+}

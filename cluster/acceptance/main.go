@@ -1,0 +1,103 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command acceptance proves the product against a real tailnet: it calls Tailscale's
+// API as the product does, joins nodes of its own, sends traffic through a Tailscale
+// Service, and keeps every reply. It removes all that it made. Start with
+// `go run ./cluster/acceptance --help`; docs/acceptance.md describes the rows.
+//
+// Rows are data (rows.go) with a small function each, one file a section. Redaction,
+// decoding and comparing are pure.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// Exit codes.
+const (
+	exitPass  = 0
+	exitFail  = 1
+	exitUsage = 2
+)
+
+const description = `Prove Tailscale Gateway against a tailnet, with an account of yours or in the lab.`
+
+// help of a run says what a person must know before the first.
+const help = `It reads unless --write is given, and removes all that it made: at the end, on failure and
+on a signal. After a crash run it again with --cleanup and the same --out.
+
+The credential comes from the environment: TS_CLIENT_ID and TS_CLIENT_SECRET of an OAuth
+client, or TS_CLIENT_ID and TS_ID_TOKEN of a federated identity, or TS_API_KEY. It is never
+printed or kept.
+
+  acceptance                          # what the credential may read
+  acceptance --write --policy         # all but certificates and the cluster
+  acceptance --cleanup                # after a crash
+  acceptance compare DIR1 DIR2        # two runs
+
+Exit code: 0 when no row fails, 1 when one does, 2 for a wrong command line.`
+
+type cli struct {
+	Run     runCmd     `cmd:"" default:"withargs" help:"Prove Tailscale Gateway against a tailnet, with an account of yours or in the lab. It is the default command."`
+	Compare compareCmd `cmd:"" help:"Compare the results of two runs, and the shapes of replies."`
+}
+
+// A usageError is a command line that makes no sense.
+type usageError struct{ error }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// A second signal ends the process at once: the ledger knows what is left.
+	context.AfterFunc(ctx, stop)
+	code := command(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code) //nolint:gocritic // stop was called.
+}
+
+// command runs a command line and returns its exit code.
+func command(ctx context.Context, args []string, out, errOut io.Writer) int {
+	if len(args) == 1 && (args[0] == "--help" || args[0] == "-h") {
+		// The flags of interest are those of the default command.
+		say(out, "Commands: run (default), compare; see also compare --help.\n\n")
+		args = []string{"run", "--help"}
+	}
+	parser, err := kong.New(&cli{}, kong.Name("acceptance"), kong.Description(description), kong.Writers(out, errOut),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.BindTo(out, (*io.Writer)(nil)))
+	if err != nil {
+		say(errOut, "acceptance: %v\n", err)
+		return exitUsage
+	}
+	k, err := parser.Parse(args)
+	if err != nil {
+		say(errOut, "acceptance: %v; see --help\n", err)
+		return exitUsage
+	}
+	err = k.Run()
+	var usage usageError
+	switch {
+	case err == nil:
+		return exitPass
+	case errors.As(err, &usage):
+		say(errOut, "acceptance: %v; see --help\n", usage)
+		return exitUsage
+	}
+	say(errOut, "acceptance: %v\n", err)
+	return exitFail
+}
+
+// say prints to a person.
+func say(w io.Writer, format string, a ...any) {
+	// Losing a line of progress is no reason to stop.
+	_, _ = fmt.Fprintf(w, format, a...)
+}

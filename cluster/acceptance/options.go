@@ -1,0 +1,128 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"crypto/rand"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// Where Tailscale is.
+const (
+	defaultAPI     = "https://api.tailscale.com"
+	defaultControl = "https://controlplane.tailscale.com"
+)
+
+// defaultPrefix begins the prefix of runs that were given none.
+const defaultPrefix = "tsgw-acc-"
+
+// options are what a run was asked to do.
+type options struct {
+	Tailnet    string `default:"-" help:"Tailnet as the API names it; - is the credential's own."`
+	APIURL     string `name:"api-url" default:"https://api.tailscale.com" help:"URL of the API, without /api/v2."`
+	ControlURL string `name:"control-url" default:"https://controlplane.tailscale.com" help:"URL of the coordination server that nodes join."`
+	Tag        string `default:"tag:k8s" help:"Tag of auth keys, nodes and services. The credential must own it."`
+	Prefix     string `help:"Begin the name of everything that is made with this. Default: tsgw-acc- and random characters."`
+
+	Write      bool   `help:"Make services, keys, nodes, a split-DNS domain, a webhook, and posture attributes, and remove them."`
+	Policy     bool   `help:"Add a comment to the tailnet's policy file, and remove it."`
+	Certs      bool   `help:"Have a certificate issued for a service. It counts against the issuer's limits, and its name becomes public."`
+	Kubeconfig string `type:"path" help:"Run examples/quickstart in the cluster of this file, where Crossplane and the packages are installed. The OAuth client goes into a Secret there."`
+
+	Quickstart    string        `type:"path" default:"examples/quickstart" help:"Folder of the quickstart's manifests."`
+	Containerboot string        `type:"path" help:"Program containerboot, with tailscaled beside it. Default: the lab's, if it was built."`
+	Out           string        `type:"path" default:"_out/acceptance" help:"Folder of the ledger and the results."`
+	Timeout       time.Duration `default:"3m" help:"How long to wait for anything that the tailnet is to do."`
+	Settle        time.Duration `default:"5s" help:"How long a value must stay the same to count as final."`
+	Only          string        `help:"Run only rows whose SECTION/NAME matches this regular expression."`
+	Cleanup       bool          `help:"Remove what the ledger in --out names, and what carries its prefix or --prefix, and do nothing else."`
+}
+
+// prefixes are DNS labels, with room for what comes behind.
+var prefixes = regexp.MustCompile(`^[a-z][a-z0-9-]{6,28}[a-z0-9]$`)
+
+// check returns a usageError when the options make no sense, and compiles Only.
+func (o *options) check() (*regexp.Regexp, error) {
+	only, err := regexp.Compile(o.Only)
+	if err != nil {
+		return nil, usageError{errors.Wrap(err, "cannot parse --only")}
+	}
+	for name, u := range map[string]string{"--api-url": o.APIURL, "--control-url": o.ControlURL} {
+		if p, err := url.Parse(u); err != nil || p.Host == "" || (p.Scheme != "https" && p.Scheme != "http") {
+			return nil, usageError{errors.Errorf("%s must be an http or https URL", name)}
+		}
+	}
+	if !strings.HasPrefix(o.Tag, "tag:") {
+		return nil, usageError{errors.New("--tag must begin with tag:")}
+	}
+	if o.Prefix != "" && !prefixes.MatchString(o.Prefix) {
+		return nil, usageError{errors.New("--prefix must be 8 to 30 lower case letters, digits and dashes")}
+	}
+	if o.Timeout <= 0 || o.Settle <= 0 {
+		return nil, usageError{errors.New("--timeout and --settle must be positive")}
+	}
+	return only, nil
+}
+
+// newPrefix returns a prefix that no other run has.
+func newPrefix() string { return defaultPrefix + strings.ToLower(rand.Text()[:6]) }
+
+// real reports whether nodes join Tailscale's own coordination server.
+func (o *options) real() bool { return o.ControlURL == defaultControl }
+
+// A credential of the API. One of the three kinds is set.
+type credential struct {
+	clientID, clientSecret string
+	idToken                string
+	apiKey                 string
+}
+
+// credentialVars are read once: nodes of this process and programs that it starts
+// would take them for their own.
+var credentialVars = []string{"TS_CLIENT_ID", "TS_CLIENT_SECRET", "TS_ID_TOKEN", "TS_API_KEY", "TS_AUTHKEY", "TS_AUTH_KEY"}
+
+// takeCredential reads the credential from the environment, and removes it there.
+func takeCredential() (credential, error) {
+	v := map[string]string{}
+	for _, name := range credentialVars {
+		v[name] = strings.TrimSpace(os.Getenv(name))
+		if err := os.Unsetenv(name); err != nil {
+			return credential{}, errors.Wrapf(err, "cannot unset %s", name)
+		}
+	}
+	c := credential{clientID: v["TS_CLIENT_ID"], clientSecret: v["TS_CLIENT_SECRET"], idToken: v["TS_ID_TOKEN"], apiKey: v["TS_API_KEY"]}
+	return c, c.check()
+}
+
+func (c credential) check() error {
+	switch {
+	case c.apiKey != "":
+		if c.clientSecret != "" || c.idToken != "" {
+			return usageError{errors.New("TS_API_KEY and another credential are both set")}
+		}
+	case c.clientSecret != "" && c.idToken != "":
+		return usageError{errors.New("TS_CLIENT_SECRET and TS_ID_TOKEN are both set")}
+	case c.clientID != "" && (c.clientSecret != "" || c.idToken != ""):
+	default:
+		return usageError{errors.New("no credential: set TS_CLIENT_ID and TS_CLIENT_SECRET, or TS_CLIENT_ID and TS_ID_TOKEN, or TS_API_KEY")}
+	}
+	return nil
+}
+
+// kind names the credential without showing it.
+func (c credential) kind() string {
+	switch {
+	case c.apiKey != "":
+		return "API access token"
+	case c.idToken != "":
+		return "federated identity"
+	}
+	return "OAuth client"
+}

@@ -1,0 +1,364 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
+)
+
+const (
+	// rowsDir is the folder of the rows' files, and summaryFile that of all.
+	rowsDir     = "rows"
+	summaryFile = "summary.json"
+
+	// cleanupTimeout bounds what is removed after a signal.
+	cleanupTimeout = 5 * time.Minute
+)
+
+type runCmd struct {
+	options
+}
+
+// A run is one pass over the rows.
+type run struct {
+	opts     *options
+	prefix   string
+	login    *login
+	cred     credential
+	ledger   *ledger
+	progress *progress
+	secret   *redactor
+	nodes    nodes
+
+	// web is the service that carries traffic, once it was made.
+	web tailscale.Service
+
+	// locked is why the API does not take the credential.
+	locked error
+
+	// unhosted is why no node could host it.
+	unhosted error
+}
+
+// A summary is what a run found, without exchanges.
+type summary struct {
+	Version string    `json:"version"`
+	Began   time.Time `json:"began"`
+	Took    float64   `json:"took"`
+	APIURL  string    `json:"apiURL"`
+	Tailnet string    `json:"tailnet"`
+	Prefix  string    `json:"prefix"`
+	Tag     string    `json:"tag"`
+
+	Credential string         `json:"credential"`
+	Flags      []need         `json:"flags,omitempty"`
+	Counts     map[string]int `json:"counts"`
+	Rows       []result       `json:"rows"`
+}
+
+// Help implements kong.HelpProvider.
+func (c *runCmd) Help() string { return help }
+
+// Run runs the rows, or cleans up after a run.
+func (c *runCmd) Run(ctx context.Context, out io.Writer) error {
+	only, err := c.check()
+	if err != nil {
+		return err
+	}
+	cred, err := takeCredential()
+	if err != nil {
+		return err
+	}
+	l, err := openLedger(c.Out)
+	if err != nil {
+		return err
+	}
+	r := &run{opts: &c.options, cred: cred, ledger: l, progress: &progress{out: out}, secret: &redactor{}}
+	if r.login, err = newLogin(r.opts, cred, r.secret); err != nil {
+		return errors.Join(err, l.close())
+	}
+	if c.Cleanup {
+		return errors.Join(r.cleanup(ctx), l.close())
+	}
+	return errors.Join(r.all(ctx, func(row row) bool { return only.MatchString(row.id()) }), l.close())
+}
+
+// cleaner removes by a session whose calls are kept by rec, which may be nil.
+func (r *run) cleaner(s *session) *cleaner {
+	return &cleaner{ledger: r.ledger, s: s, out: r.progress.out, cluster: r.clusterRemover()}
+}
+
+// clusterRemover removes objects of the cluster, if one was named.
+func (r *run) clusterRemover() func(context.Context, object) error {
+	if r.opts.Kubeconfig == "" {
+		return nil
+	}
+	return func(ctx context.Context, o object) error {
+		c, err := newCluster(r.opts.Kubeconfig)
+		if err != nil {
+			return err
+		}
+		return c.remove(ctx, o)
+	}
+}
+
+// cleanup removes what a run left that did not get to do it.
+func (r *run) cleanup(ctx context.Context) error {
+	last := r.ledger.lastRun()
+	prefix := cmp.Or(r.opts.Prefix, last.Name)
+	if prefix == "" {
+		return usageError{errors.New("--out has no ledger: name the prefix of what is to be removed by --prefix")}
+	}
+	if left := r.ledger.left(); len(left) > 0 && last.APIURL != r.opts.APIURL {
+		return usageError{errors.Errorf("the ledger is of a tailnet at %s: give --api-url", last.APIURL)}
+	}
+	r.progress.printf("Removing what %s names, and what begins with %s.\n", filepath.Join(r.opts.Out, ledgerFile), prefix)
+	before := len(r.ledger.left())
+	c := r.cleaner(r.login.session())
+	if err := c.all(ctx, prefix); err != nil {
+		return err
+	}
+	r.progress.printf("Removed %d objects of the ledger. Nothing is left.\n", before)
+	return nil
+}
+
+// all runs the rows that match, removes what they made, and returns an error when
+// one failed.
+func (r *run) all(ctx context.Context, match func(row) bool) error {
+	if left := r.ledger.left(); len(left) > 0 {
+		return usageError{errors.Errorf("%s names %d objects of an earlier run: run with --cleanup first, or with another --out", filepath.Join(r.opts.Out, ledgerFile), len(left))}
+	}
+	r.prefix = cmp.Or(r.opts.Prefix, newPrefix())
+	var rows []row
+	for _, row := range table() {
+		if match(row) {
+			rows = append(rows, row)
+		}
+	}
+	if len(rows) == 0 {
+		return usageError{errors.New("no row matches --only")}
+	}
+	if err := r.prepare(ctx); err != nil {
+		return err
+	}
+	r.announce(rows)
+	if r.locked = r.knock(ctx); r.locked != nil {
+		r.progress.printf("The API does not take the credential: %v\n\n", r.locked)
+	}
+
+	began := time.Now()
+	var results []*result
+	for i, row := range rows {
+		r.progress.began(i+1, len(rows), row)
+		res := r.one(ctx, row)
+		results = append(results, res)
+		r.progress.ended(res)
+		if err := r.keep(i, res); err != nil {
+			return errors.Join(err, r.end(ctx))
+		}
+	}
+	endErr := r.end(ctx)
+	s := r.summarize(results, began)
+	if err := writeJSON(filepath.Join(r.opts.Out, summaryFile), s); err != nil {
+		return errors.Join(err, endErr)
+	}
+	r.progress.printf("\n%d PASS, %d FAIL, %d SKIP in %s: %s\n", s.Counts[outcomePass], s.Counts[outcomeFail], s.Counts[outcomeSkip],
+		time.Since(began).Round(time.Second), filepath.Join(r.opts.Out, summaryFile))
+	for _, res := range results {
+		if res.Outcome == outcomeFail {
+			r.progress.printf("  FAIL %s/%s: %s\n", res.Section, res.Name, res.Reason)
+		}
+	}
+	switch {
+	case r.locked != nil:
+		return errors.Wrap(r.locked, "the API does not take the credential")
+	case endErr != nil:
+		return errors.Wrap(endErr, "cannot remove all that was made, run with --cleanup")
+	case ctx.Err() != nil:
+		return errors.New("stopped by a signal; all that was made is removed")
+	case s.Counts[outcomeFail] > 0:
+		return errors.Errorf("%d rows failed", s.Counts[outcomeFail])
+	}
+	return nil
+}
+
+// knock asks whether the API takes the credential at all.
+func (r *run) knock(ctx context.Context) error {
+	s := r.login.session()
+	a, err := s.get(ctx, s.tn("devices")...)
+	if err == nil && a.status == http.StatusUnauthorized {
+		err = errors.Errorf("the API answered %d: %s", a.status, r.secret.text(a.message()))
+	}
+	return err
+}
+
+// prepare makes sure that the prefix is free, and begins the ledger and the folder.
+func (r *run) prepare(ctx context.Context) error {
+	if r.opts.Prefix != "" {
+		found, err := taken(ctx, r.login.session(), r.prefix)
+		if err != nil {
+			return err
+		}
+		if len(found) > 0 {
+			return usageError{errors.Errorf("prefix %s is taken, by %s: choose another, or remove them with --cleanup", r.prefix, strings.Join(found[:min(3, len(found))], ", "))}
+		}
+	}
+	dir := filepath.Join(r.opts.Out, rowsDir)
+	if err := os.RemoveAll(dir); err != nil {
+		return errors.Wrap(err, "cannot remove an earlier run's results")
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return errors.Wrap(err, "cannot make folder of results")
+	}
+	return r.ledger.begin(r.prefix, r.opts.APIURL, r.opts.Tailnet)
+}
+
+// flags that were given.
+func (r *run) flags() []need {
+	var out []need
+	for _, n := range []need{needWrite, needPolicy, needCerts, needKubeconfig} {
+		if _, lacks := r.opts.lacks(row{needs: []need{n}}); !lacks {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// announce says what the run will touch.
+func (r *run) announce(rows []row) {
+	o := r.opts
+	r.progress.printf("Tailnet %s at %s, with the %s.\n", o.Tailnet, o.APIURL, r.cred.kind())
+	r.progress.printf("Everything that is made begins with %s, and is removed at the end.\n", r.prefix)
+	for _, n := range []struct {
+		need need
+		what string
+	}{
+		{needWrite, "services, auth keys and nodes tagged " + o.Tag + ", a split-DNS domain, a webhook, attributes of a node of its own"},
+		{needPolicy, "one comment at the end of the policy file"},
+		{needCerts, "one certificate of a service, from the issuer that the tailnet uses"},
+		{needKubeconfig, "a namespace and a TailscaleTailnet in that cluster; the credential goes into a Secret there"},
+	} {
+		verb := "  leaves alone  "
+		if _, lacks := o.lacks(row{needs: []need{n.need}}); !lacks {
+			verb = "  MAKES         "
+		}
+		r.progress.printf("%s%-13s %s\n", verb, n.need, n.what)
+	}
+	r.progress.printf("Ledger and results: %s. %d rows:\n\n", o.Out, len(rows))
+}
+
+// one runs a row.
+func (r *run) one(ctx context.Context, row row) *result {
+	res := &result{Section: row.section, Name: row.name, About: row.about, Observed: map[string]any{}, Seconds: map[string]float64{}, Began: time.Now().UTC()}
+	t := &turn{session: r.login.session(), run: r, row: row, res: res}
+	err := r.guarded(ctx, t)
+	res.Took = float64(time.Since(res.Began).Milliseconds()) / 1000
+	res.Exchanges = t.rec.exchanges()
+	var s skip
+	switch {
+	case err == nil:
+		res.Outcome = outcomePass
+	case errors.As(err, &s):
+		res.Outcome, res.Skip, res.Reason = outcomeSkip, s.kind, r.secret.text(s.Error())
+	case ctx.Err() != nil:
+		res.Outcome, res.Skip, res.Reason = outcomeSkip, skipStopped, "stopped by a signal"
+	default:
+		res.Outcome, res.Reason = outcomeFail, r.secret.text(err.Error())
+	}
+	return res
+}
+
+// guarded runs a row, makes an error of a panic, and removes what only the row used.
+func (r *run) guarded(ctx context.Context, t *turn) (err error) {
+	if ctx.Err() != nil {
+		return skipf(skipStopped, "stopped by a signal")
+	}
+	if r.locked != nil && t.row.section != sectionCredential {
+		return skipf(skipMissing, "the API does not take the credential")
+	}
+	if n, lacks := r.opts.lacks(t.row); lacks {
+		return skipf(skipFlag, "needs %s", n)
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			err = errors.Errorf("panic: %v: %s", v, debug.Stack())
+		}
+		err = errors.Join(err, r.afterRow(ctx, t))
+	}()
+	return t.row.run(ctx, t)
+}
+
+// afterRow removes what a row made and no other uses: nodes stay until the end.
+func (r *run) afterRow(ctx context.Context, t *turn) error {
+	var left []entry
+	for _, e := range r.ledger.left() {
+		if e.Row == t.row.id() {
+			left = append(left, e)
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	return errors.Wrap(r.cleaner(t.session).named(ctx, left), "cannot remove what the row made")
+}
+
+// end removes all that is left, and looks for what the ledger does not know.
+func (r *run) end(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	closeErr := r.nodes.close()
+	if r.locked != nil {
+		// Nothing was made, and nothing can be removed.
+		return closeErr
+	}
+	return errors.Join(closeErr, r.cleaner(r.login.session()).all(ctx, r.prefix))
+}
+
+// keep writes a row's file.
+func (r *run) keep(i int, res *result) error {
+	return writeJSON(filepath.Join(r.opts.Out, rowsDir, fmt.Sprintf("%02d-%s-%s.json", i+1, res.Section, res.Name)), res)
+}
+
+func (r *run) summarize(results []*result, began time.Time) summary {
+	s := summary{
+		Version: version.Version, Began: began.UTC(), Took: time.Since(began).Seconds(), APIURL: r.opts.APIURL, Tailnet: r.opts.Tailnet,
+		Prefix: r.prefix, Tag: r.opts.Tag, Credential: r.cred.kind(), Flags: r.flags(), Counts: map[string]int{},
+	}
+	for _, res := range results {
+		short := *res
+		short.Exchanges = nil
+		s.Rows = append(s.Rows, short)
+		s.Counts[res.Outcome]++
+	}
+	return s
+}
+
+func writeJSON(path string, v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return errors.Wrapf(err, "cannot encode %s", path)
+	}
+	return errors.Wrapf(os.WriteFile(path, append(b, '\n'), 0o600), "cannot write %s", path)
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

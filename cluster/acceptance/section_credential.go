@@ -1,0 +1,315 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strings"
+	"time"
+
+	tsclient "tailscale.com/client/tailscale/v2"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+const (
+	sectionCredential = "credential"
+	sectionLists      = "lists"
+)
+
+// A listing is something that the API can be asked for without an ID, and the type
+// that the product decodes it into.
+type listing struct {
+	name    string
+	scope   string
+	path    []string
+	tailnet bool // The path is below the tailnet.
+	query   url.Values
+	header  map[string]string
+	typ     reflect.Type
+	needed  []string
+	// base scopes are those without which the product does nothing.
+	base bool
+	// optional listings may not exist: 404 is no failure.
+	optional bool
+}
+
+// listings of the API that the product reads.
+func listings() []listing {
+	return []listing{
+		{
+			name: "devices", scope: "devices:core", path: []string{"devices"}, tailnet: true, query: url.Values{"fields": {"all"}}, base: true,
+			typ:    reflect.TypeFor[struct{ Devices []tailscale.Device }](),
+			needed: []string{"devices[].nodeId", "devices[].name", "devices[].hostname", "devices[].addresses", "devices[].authorized"},
+		},
+		{
+			name: "keys", scope: "auth_keys", path: []string{"keys"}, tailnet: true, query: url.Values{"all": {"true"}}, base: true,
+			typ: reflect.TypeFor[struct{ Keys []tailscale.Key }](), needed: []string{"keys[].id"},
+		},
+		{
+			name: "own-keys", scope: "oauth_keys, or that of a person", path: []string{"keys"}, tailnet: true,
+			typ: reflect.TypeFor[struct{ Keys []tailscale.Key }](), needed: []string{"keys[].id"},
+		},
+		{
+			name: "vip-services", scope: "services", path: []string{"vip-services"}, tailnet: true, base: true,
+			typ: reflect.TypeFor[struct {
+				VIPServices []tailscale.Service `json:"vipServices"`
+			}](),
+			needed: []string{"vipServices[].name", "vipServices[].addrs"},
+		},
+		{
+			name: "services", scope: "services", path: []string{"services"}, tailnet: true, optional: true,
+			typ: reflect.TypeFor[struct {
+				VIPServices []tailscale.Service `json:"vipServices"`
+			}](),
+		},
+		{name: "policy-file", scope: "policy_file:read", path: []string{"acl"}, tailnet: true, header: map[string]string{"Accept": "application/hujson"}},
+		{
+			name: "dns-nameservers", scope: "dns:read", path: []string{"dns", "nameservers"}, tailnet: true,
+			typ: reflect.TypeFor[map[string][]string](), needed: []string{"dns"},
+		},
+		{
+			name: "dns-searchpaths", scope: "dns:read", path: []string{"dns", "searchpaths"}, tailnet: true,
+			typ: reflect.TypeFor[map[string][]string](), needed: []string{"searchPaths"},
+		},
+		{
+			name: "dns-preferences", scope: "dns:read", path: []string{"dns", "preferences"}, tailnet: true,
+			typ: reflect.TypeFor[tsclient.DNSPreferences](), needed: []string{"magicDNS"},
+		},
+		{name: "dns-split-dns", scope: "dns:read", path: []string{"dns", "split-dns"}, tailnet: true, typ: reflect.TypeFor[tsclient.SplitDNSResponse]()},
+		{
+			name: "dns-configuration", scope: "dns:read", path: []string{"dns", "configuration"}, tailnet: true, optional: true,
+			typ: reflect.TypeFor[tsclient.DNSConfiguration](), needed: []string{"preferences"},
+		},
+		{name: "settings", scope: "feature_settings:read", path: []string{"settings"}, tailnet: true, typ: reflect.TypeFor[tailscale.Settings]()},
+		{name: "contacts", scope: "account_settings:read", path: []string{"contacts"}, tailnet: true, typ: reflect.TypeFor[tailscale.Contacts]()},
+		{name: "users", scope: "users:read", path: []string{"users"}, tailnet: true, typ: reflect.TypeFor[struct{ Users []tsclient.User }](), optional: true},
+		{
+			name: "webhooks", scope: "webhooks:read", path: []string{"webhooks"}, tailnet: true,
+			typ: reflect.TypeFor[struct{ Webhooks []tailscale.Webhook }](), needed: []string{"webhooks[].endpointId", "webhooks[].endpointUrl"},
+		},
+		{
+			name: "posture-integrations", scope: "feature_settings:read", path: []string{"posture", "integrations"}, tailnet: true,
+			typ: reflect.TypeFor[struct {
+				Integrations []tailscale.PostureIntegration
+			}](),
+			needed: []string{"integrations[].id", "integrations[].provider"},
+		},
+		{
+			name: "logstream-configuration", scope: "log_streaming:read", path: []string{"logging", "configuration", "stream"}, tailnet: true, optional: true,
+			typ: reflect.TypeFor[tailscale.LogstreamConfiguration](),
+		},
+		{
+			name: "logstream-network", scope: "log_streaming:read", path: []string{"logging", "network", "stream"}, tailnet: true, optional: true,
+			typ: reflect.TypeFor[tailscale.LogstreamConfiguration](),
+		},
+		{
+			name: "organization-tailnets", scope: "tailnets:read", path: []string{"organizations", "-", "tailnets"}, optional: true,
+			typ: reflect.TypeFor[struct {
+				Tailnets []struct {
+					ID          string `json:"id"`
+					DisplayName string `json:"displayName"`
+					OrgID       string `json:"orgId"`
+					DNSName     string `json:"dnsName"`
+				} `json:"tailnets"`
+			}](),
+		},
+	}
+}
+
+func credentialRows() []row {
+	rows := []row{
+		{section: sectionCredential, name: "token", about: "The credential gets a token, with the fields that the product reads.", run: token},
+		{section: sectionCredential, name: "scopes", about: "The credential has the scopes without which the product does nothing.", run: scopes},
+		{section: sectionCredential, name: "refused", about: "A wrong token is refused with 401, and an unknown tailnet with 404.", run: wrongToken},
+	}
+	for _, l := range listings() {
+		rows = append(rows, row{
+			section: sectionLists, name: l.name, about: "GET " + strings.Join(l.path, "/") + " (scope " + l.scope + ") decodes into the product's types.",
+			run: l.probe,
+		})
+	}
+	return append(rows, row{section: sectionLists, name: "product", about: "The product's own client reads every list that the credential may read.", run: productReads})
+}
+
+func token(ctx context.Context, t *turn) error {
+	if t.cred.apiKey != "" {
+		if t.run.locked != nil {
+			return t.run.locked
+		}
+		return skipf(skipMissing, "an API access token needs no other")
+	}
+	r, err := t.askToken(ctx)
+	if err != nil {
+		return err
+	}
+	if r.status != http.StatusOK {
+		return errors.Errorf("the API answered %d: %s", r.status, t.secret.text(r.message()))
+	}
+	type answer struct {
+		AccessToken string `json:"access_token"`
+		TokenType   string `json:"token_type"`
+		ExpiresIn   int    `json:"expires_in"`
+		Scope       string `json:"scope"`
+	}
+	if s := str(r.object(), "scope"); s != "" {
+		t.note("scopes of the token: %s", s)
+	}
+	t.observe("expires_in", r.object()["expires_in"])
+	return t.findings(r, reflect.TypeFor[answer](), "access_token", "expires_in")
+}
+
+// findings notes fields that the product does not know, and returns an error about
+// those that it cannot decode or lacks.
+func (t *turn) findings(r *reply, typ reflect.Type, needed ...string) error {
+	if t := strings.TrimSpace(string(r.body)); t == "" {
+		return errors.New("the reply is empty")
+	}
+	v := r.value()
+	if v == nil {
+		return errors.New("the reply is not JSON")
+	}
+	var bad []string
+	for _, f := range compareType(v, typ, needed...) {
+		if f.what == fieldUnknown {
+			t.note("%s", f)
+			continue
+		}
+		bad = append(bad, f.String())
+	}
+	if len(bad) > 0 {
+		return errors.New(strings.Join(bad, "; "))
+	}
+	return nil
+}
+
+func (l listing) get(ctx context.Context, t *turn) (*reply, error) {
+	path := l.path
+	if l.tailnet {
+		path = t.tn(path...)
+	}
+	return t.do(ctx, call{method: http.MethodGet, path: path, query: l.query, header: l.header})
+}
+
+func (l listing) probe(ctx context.Context, t *turn) error {
+	r, err := l.get(ctx, t)
+	if err != nil {
+		return err
+	}
+	t.observe("status", r.status)
+	if l.optional && (r.status == http.StatusNotFound || r.status == http.StatusBadRequest) {
+		t.note("the API answered %d: %s", r.status, r.message())
+		return nil
+	}
+	if err := t.want(l.name, r, http.StatusOK); err != nil {
+		return err
+	}
+	if l.typ == nil {
+		if len(r.body) == 0 || r.header.Get("ETag") == "" {
+			return errors.New("the reply has no text, or no ETag")
+		}
+		return nil
+	}
+	return t.findings(r, l.typ, l.needed...)
+}
+
+func scopes(ctx context.Context, t *turn) error {
+	var lacks []string
+	for _, l := range listings() {
+		r, err := l.get(ctx, t)
+		if err != nil {
+			return err
+		}
+		works := r.ok() || r.status == http.StatusNotFound
+		t.observe(l.name, works)
+		if !works {
+			t.note("%s (scope %s): %d: %s", l.name, l.scope, r.status, r.message())
+			if l.base {
+				lacks = append(lacks, l.scope)
+			}
+		}
+	}
+	if len(lacks) > 0 {
+		return errors.Errorf("the credential lacks what the product cannot do without: %s", strings.Join(lacks, ", "))
+	}
+	return nil
+}
+
+func wrongToken(ctx context.Context, t *turn) error {
+	u := t.base.JoinPath("/api/v2", "tailnet", t.tailnet, "devices")
+	r, err := t.send1(ctx, http.MethodGet, u, http.Header{"Authorization": {"Bearer tskey-api-wrong"}}, http.NoBody)
+	if err != nil {
+		return err
+	}
+	t.observe("wrong token", r.status)
+	if r.status != http.StatusUnauthorized {
+		return errors.Errorf("a wrong token: the API answered %d, the product takes 401 for a wrong credential", r.status)
+	}
+	r, err = t.get(ctx, "tailnet", t.name("none")+".example.com", "devices")
+	if err != nil {
+		return err
+	}
+	t.observe("unknown tailnet", r.status)
+	if r.ok() {
+		return errors.Errorf("an unknown tailnet: the API answered %d", r.status)
+	}
+	t.note("an unknown tailnet: %d: %s", r.status, r.message())
+	return nil
+}
+
+// product makes the product's client, whose calls the row keeps.
+func (t *turn) product() (*tailscale.Client, error) {
+	cfg := tailscale.Config{
+		URL: t.run.opts.APIURL, Tailnet: t.tailnet, ClientID: t.cred.clientID, ClientSecret: t.cred.clientSecret, APIKey: t.cred.apiKey,
+	}
+	if t.cred.idToken != "" {
+		cfg.Identity = func(context.Context) (string, error) { return t.cred.idToken, nil }
+	}
+	return tailscale.NewClient(cfg, tailscale.Options{Rate: 10, Burst: 10, ListMaxAge: time.Second, Metrics: tailscale.NewMetrics(), Transport: t.rec})
+}
+
+func productReads(ctx context.Context, t *turn) error {
+	c, err := t.product()
+	if err != nil {
+		return err
+	}
+	const fresh = time.Nanosecond
+	var failed []string
+	for _, read := range []struct {
+		name string
+		base bool
+		do   func() error
+	}{
+		{"devices", true, func() error { _, err := c.Devices(ctx, fresh); return err }},
+		{"services", true, func() error { _, err := c.Services(ctx, fresh); return err }},
+		{"auth keys", true, func() error { _, err := c.AuthKeys(ctx, fresh); return err }},
+		{"trust credentials", false, func() error { _, err := c.TrustCredentials(ctx, fresh); return err }},
+		{"policy file", false, func() error { _, err := c.PolicyFile(ctx, fresh); return err }},
+		{"DNS", false, func() error { _, err := c.DNS(ctx, fresh); return err }},
+		{"settings", false, func() error { _, err := c.Settings(ctx, fresh); return err }},
+		{"contacts", false, func() error { _, err := c.Contacts(ctx, fresh); return err }},
+		{"webhooks", false, func() error { _, err := c.Webhooks(ctx, fresh); return err }},
+		{"posture integrations", false, func() error { _, err := c.PostureIntegrations(ctx, fresh); return err }},
+		{"organization", false, func() error { _, err := c.Organization(ctx, ""); return err }},
+	} {
+		err := read.do()
+		class := tailscale.ClassOf(err)
+		switch {
+		case err == nil:
+		case !read.base && class != tailscale.ClassUnavailable && class != "":
+			t.note("%s: %v", read.name, err)
+		default:
+			failed = append(failed, read.name+": "+err.Error())
+		}
+	}
+	if len(failed) > 0 {
+		return errors.New(strings.Join(failed, "; "))
+	}
+	return nil
+}

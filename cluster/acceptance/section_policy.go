@@ -1,0 +1,213 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/tailscale/hujson"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+const sectionPolicy = "policy"
+
+func policyRows() []row {
+	return []row{
+		{sectionPolicy, "read", "The policy file comes as HuJSON with its comments, as JSON, and with an ETag.", nil, readPolicy},
+		{sectionPolicy, "validate-good", "The present policy file is valid: 200 and no message.", nil, validateGood},
+		{sectionPolicy, "validate-bad", "A text that is no policy file is not valid, and the reply says why.", nil, validateBad},
+		{sectionPolicy, "validate-warning", "What the API says of a policy file with a group that does not exist.", nil, validateWarning},
+		{sectionPolicy, "wrong-etag", "A write with an ETag that is not the present one is refused with 412.", []need{needPolicy}, wrongETag},
+		{sectionPolicy, "mark", "A comment is added to the policy file, is kept, and is removed again.", []need{needPolicy}, markPolicy},
+	}
+}
+
+// policy returns the policy file and its ETag.
+func (t *turn) policy(ctx context.Context) (text, etag string, err error) {
+	r, err := getPolicy(ctx, t.session)
+	if err != nil {
+		return "", "", err
+	}
+	if err := t.want("GET policy file", r, http.StatusOK); err != nil {
+		return "", "", err
+	}
+	if etag = r.header.Get("ETag"); etag == "" {
+		return "", "", errors.New("the reply has no ETag")
+	}
+	return string(r.body), etag, nil
+}
+
+func readPolicy(ctx context.Context, t *turn) error {
+	text, etag, err := t.policy(ctx)
+	if err != nil {
+		return err
+	}
+	t.observe("the ETag is quoted", strings.HasPrefix(etag, `"`))
+	if _, err := hujson.Parse([]byte(text)); err != nil {
+		return errors.Wrap(err, "the policy file is no HuJSON")
+	}
+	r, err := t.get(ctx, t.tn("acl")...)
+	if err != nil {
+		return err
+	}
+	t.observe("as JSON", r.status)
+	if r.ok() && r.value() == nil {
+		return errors.New("the policy file was asked for as JSON and is none")
+	}
+	return nil
+}
+
+// validate asks what the API says of a policy file. It changes nothing.
+func (t *turn) validate(ctx context.Context, text string) (*reply, error) {
+	r, err := t.do(ctx, call{method: http.MethodPost, path: t.tn("acl", "validate"), body: text, header: map[string]string{"Accept": "application/hujson"}})
+	if err != nil {
+		return nil, err
+	}
+	t.observe("status", r.status)
+	t.observe("message", r.object()["message"] != nil)
+	return r, refusal(r.status, r.message())
+}
+
+func validateGood(ctx context.Context, t *turn) error {
+	text, _, err := t.policy(ctx)
+	if err != nil {
+		return err
+	}
+	r, err := t.validate(ctx, text)
+	if err != nil {
+		return err
+	}
+	if !r.ok() {
+		return errors.Errorf("the API answered %d: %s", r.status, t.secret.text(r.message()))
+	}
+	t.observe("the reply is empty", len(bytes.TrimSpace(r.body)) == 0)
+	if r.object()["message"] != nil {
+		return errors.Errorf("the present policy file has a message, which the product takes for a refusal: %s", t.secret.text(r.message()))
+	}
+	return nil
+}
+
+func validateBad(ctx context.Context, t *turn) error {
+	for _, text := range []string{`{"grants": [}`, `{"grants": [{"src": ["tag:` + t.name("none") + `"], "dst": ["*"], "ip": ["*"]}]}`} {
+		r, err := t.validate(ctx, text)
+		if err != nil {
+			return err
+		}
+		if r.ok() && r.object()["message"] == nil {
+			return errors.Errorf("the API finds nothing wrong with %s", text)
+		}
+		t.note("%d: %s", r.status, r.message())
+	}
+	return nil
+}
+
+// validateWarning has the API look at a group that nothing defines but the policy
+// file's own section, with a member that may not exist.
+func validateWarning(ctx context.Context, t *turn) error {
+	text, _, err := t.policy(ctx)
+	if err != nil {
+		return err
+	}
+	group := "group:" + t.name("group")
+	with, err := withGrant(text, group+"@example.com")
+	if err != nil {
+		return err
+	}
+	r, err := t.validate(ctx, with)
+	if err != nil {
+		return err
+	}
+	t.note("%d: %s", r.status, strings.TrimSpace(string(r.body)))
+	data, _ := r.object()["data"].([]any)
+	warnings := false
+	for _, d := range data {
+		m, _ := d.(map[string]any)
+		w, _ := m["warnings"].([]any)
+		warnings = warnings || len(w) > 0
+	}
+	t.observe("warnings", warnings)
+	if warnings {
+		t.note("warnings come with a message: a client that takes each message for a refusal refuses files that the API takes")
+	}
+	if r.status >= 500 {
+		return errors.Errorf("the API answered %d", r.status)
+	}
+	return nil
+}
+
+// withGrant returns a policy file with one more grant, for src.
+func withGrant(text, src string) (string, error) {
+	v, err := hujson.Parse([]byte(text))
+	if err != nil {
+		return "", errors.Wrap(err, "cannot parse the policy file")
+	}
+	grant := `{"src": ["` + src + `"], "dst": ["*"], "ip": ["tcp:1"]}`
+	patch := `[{"op": "add", "path": "/grants/-", "value": ` + grant + `}]`
+	if v.Find("/grants") == nil {
+		patch = `[{"op": "add", "path": "/grants", "value": [` + grant + `]}]`
+	}
+	if err := v.Patch([]byte(patch)); err != nil {
+		return "", errors.Wrap(err, "cannot change the policy file")
+	}
+	return v.String(), nil
+}
+
+// wrongETag writes what is there already: if the API took it, nothing would change.
+func wrongETag(ctx context.Context, t *turn) error {
+	text, _, err := t.policy(ctx)
+	if err != nil {
+		return err
+	}
+	r, err := setPolicy(ctx, t.session, text, strings.Repeat("0", 64))
+	if err != nil {
+		return err
+	}
+	t.observe("status", r.status)
+	return t.want("a write with a wrong ETag", r, http.StatusPreconditionFailed)
+}
+
+func markPolicy(ctx context.Context, t *turn) error {
+	before, etag, err := t.policy(ctx)
+	if err != nil {
+		return err
+	}
+	mark := policyMark(t.run.prefix)
+	seq, err := t.run.ledger.intend(t.owner(), kindPolicy, mark, "")
+	if err != nil {
+		return err
+	}
+	r, err := setPolicy(ctx, t.session, withMark(before, mark), etag)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(t.tried(seq, r), t.want("POST policy file", r, http.StatusOK)); err != nil {
+		return err
+	}
+	with, _, err := t.policy(ctx)
+	if err != nil {
+		return err
+	}
+	if withoutMark(with, mark) == with {
+		return errors.New("the comment is not there")
+	}
+	t.observe("the text is kept to the byte", with == withMark(before, mark))
+	if err := removePolicyMark(ctx, t.session, object{kindPolicy, mark, ""}); err != nil {
+		return err
+	}
+	after, _, err := t.policy(ctx)
+	if err != nil {
+		return err
+	}
+	if withoutMark(after, mark) != after {
+		return errors.New("the comment is still there")
+	}
+	if after != before && after != before+"\n" {
+		t.note("the policy file is not what it was before: somebody else changed it, or the API formats it")
+	}
+	return t.run.ledger.gone(seq)
+}

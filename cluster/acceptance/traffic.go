@@ -1,0 +1,101 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// A probe is one attempt to reach a service.
+type probe struct {
+	at  time.Time
+	who string // The host that answered, or nothing.
+}
+
+// A prober asks a service again and again.
+type prober struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	mu     sync.Mutex
+	probes []probe
+}
+
+// probeEvery is how often a prober asks.
+const probeEvery = 100 * time.Millisecond
+
+// probeTimeout bounds one attempt, so that a host that is gone does not hide the next.
+const probeTimeout = time.Second
+
+func startProber(ctx context.Context, n *node, to netip.AddrPort) *prober {
+	ctx, cancel := context.WithCancel(ctx)
+	p := &prober{cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		for pauseFor(ctx, probeEvery) == nil {
+			once, stop := context.WithTimeout(ctx, probeTimeout)
+			words, err := n.answers(once, to)
+			stop()
+			pr := probe{at: time.Now()}
+			if err == nil && len(words) > 0 {
+				pr.who = words[0]
+			}
+			p.mu.Lock()
+			p.probes = append(p.probes, pr)
+			p.mu.Unlock()
+		}
+	}()
+	return p
+}
+
+func (p *prober) stop() {
+	p.cancel()
+	<-p.done
+}
+
+func (p *prober) soFar() []probe {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]probe{}, p.probes...)
+}
+
+// A move is how traffic went from one host to another.
+type move struct {
+	// to is the first other host that answered; empty if none has.
+	to string
+
+	// after is how long after the event it answered.
+	after time.Duration
+
+	// blackHole is the longest time without an answer from the last one before the
+	// event until then.
+	blackHole time.Duration
+}
+
+// moveIn finds how traffic left a host after an event.
+func moveIn(probes []probe, from string, event time.Time) move {
+	var m move
+	var last time.Time
+	for _, p := range probes {
+		if p.who == "" {
+			continue
+		}
+		if p.at.Before(event) {
+			last = p.at
+			continue
+		}
+		if !last.IsZero() {
+			m.blackHole = max(m.blackHole, p.at.Sub(last))
+		}
+		last = p.at
+		if p.who != from {
+			m.to, m.after = p.who, p.at.Sub(event)
+			return m
+		}
+	}
+	return m
+}
