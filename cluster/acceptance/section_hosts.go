@@ -454,7 +454,7 @@ func accepted(ctx context.Context, t *turn) error {
 			return errors.Errorf("the product does not find host %s", n.hostname)
 		case !all[i].Approved():
 			return errors.Errorf("the product reads an accepted host as not approved: %+v", all[i])
-		case !all[i].Configured:
+		case !all[i].Ready():
 			return errors.Errorf("the product reads an accepted host as not configured: %+v", all[i])
 		}
 	}

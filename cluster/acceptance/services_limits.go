@@ -13,11 +13,11 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// What the product writes into a service at most: its API bounds comments, and a
-// record of a cluster has lists of 64 entries.
+// What the product writes into a service at most: its API bounds comments, and
+// internal/registry (limits.go) the annotations of a service that clusters share.
 const (
 	commentNeeded    = 256
-	annotationNeeded = 8 << 10
+	annotationNeeded = 4 << 10
 	annotationsWrote = 8
 )
 

@@ -191,6 +191,18 @@ func (s *Server) heldLocked(name string, best int64, now time.Time) int64 {
 	return former
 }
 
+// Approved reports whether a device may host a service, once it advertises it.
+func (s *Server) Approved(service, nodeID string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v, d := s.st.Services[service], s.st.device(nodeID)
+	if v == nil || d == nil {
+		return false
+	}
+	level, _ := s.approvalLocked(v, d)
+	return level != notApproved
+}
+
 // Primary returns the node id of the host that now has the service's addresses, or
 // nothing when no host has them.
 func (s *Server) Primary(service string) tailcfg.StableNodeID {

@@ -212,6 +212,10 @@ func tokenRefused(status int) error {
 	if status == http.StatusBadRequest || status == http.StatusForbidden {
 		e.Class = ClassUnauthorized
 	}
+	if e.Class == ClassUnauthorized {
+		// It is tried again like any other failure.
+		e.Message += " (a new OAuth client takes up to a minute)"
+	}
 	if status == http.StatusNotFound {
 		e.Class, e.Message = ClassUnavailable, "there is no OAuth token endpoint, check the API URL"
 	}

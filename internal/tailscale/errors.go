@@ -97,7 +97,7 @@ func (e *Error) Error() string {
 		}
 		return m
 	case ClassPlanRequired:
-		return "the tailnet's plan does not include this feature: " + e.Message + "; change the plan in Tailscale's admin console, or remove what needs the feature"
+		return "the tailnet's plan does not include what the scope " + e.Scope + " is for: " + e.Message + "; change the plan in Tailscale's admin console, or remove what needs the feature"
 	case ClassQuotaExceeded:
 		return "the tailnet has reached a limit: " + e.Message + "; delete what is not needed, or ask Tailscale for a higher limit"
 	case ClassNameTaken:

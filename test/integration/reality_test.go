@@ -1,0 +1,270 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package integration
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	tsclient "tailscale.com/client/tailscale/v2"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
+)
+
+// subjectOf creates an object of a kind, after a change, and returns it.
+func (e *env) subjectOf(k anyCase, modify func(resource.ModernManaged)) resource.ModernManaged {
+	e.Helper()
+	if k.Seed != nil {
+		k.Seed(e)
+	}
+	mg := e.subject(k)
+	if modify != nil {
+		modify(mg)
+	}
+	e.create(mg)
+	return mg
+}
+
+// condition waits until a condition has a status and a reason.
+func (e *env) condition(mg resource.ModernManaged, t xpv2.ConditionType, status corev1.ConditionStatus, reason xpv2.ConditionReason) {
+	e.Helper()
+	e.eventually(fmt.Sprintf("%s to be %s, %s", t, status, reason), func() error {
+		if err := e.refresh(mg); err != nil {
+			return err
+		}
+		if c := mg.GetCondition(t); c.Status != status || c.Reason != reason {
+			return errors.Errorf("it is %s, reason %s: %s", c.Status, c.Reason, c.Message)
+		}
+		return nil
+	})
+}
+
+// goes deletes an object and waits until it is gone.
+func (e *env) goes(mg resource.ModernManaged) {
+	e.Helper()
+	e.must(world.kube.Delete(e.Context(), mg))
+	e.eventually("the object to go", func() error {
+		if err := world.kube.Get(e.Context(), client.ObjectKeyFromObject(mg), mg); !kerrors.IsNotFound(err) {
+			return errors.Errorf("it is there: %v", err)
+		}
+		return nil
+	})
+}
+
+// switches changes how the tailnet behaves.
+func (e *env) switches(change func(*tailnetsim.Switches)) {
+	e.Helper()
+	e.must(e.sim.SetSwitches(change))
+}
+
+// TestReality has the tailnet behave as real ones do, or may do: what depends on the
+// tailnet is run both ways.
+func TestReality(t *testing.T) {
+	cases := map[string]func(e *env){
+		"MachineHasName":      machineHasName,
+		"AnnotationsLost":     annotationsLost,
+		"AnnotationsLimited":  annotationsLimited,
+		"PlanRequired":        planRequired,
+		"QuotaExceeded":       quotaExceeded,
+		"PolicyWarnings":      policyWarnings,
+		"MagicDNSStaysOn":     magicDNSStaysOn,
+		"TailnetLocked":       tailnetLocked,
+		"RevokedKeyNotFound":  func(e *env) { revokedKey(e, 404) },
+		"RevokedKeyGone":      func(e *env) { revokedKey(e, 410) },
+		"ApprovedInAdvance":   func(e *env) { approved(e, "") },
+		"UnknownStateOfHosts": func(e *env) { approved(e, "whatever") },
+	}
+	for name, run := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(newEnv(t))
+		})
+	}
+}
+
+// machineHasName gives a machine the name of a service: the object says so, and goes.
+func machineHasName(e *env) {
+	_, err := e.sim.Join(tailnetsim.Puppet{Hostname: strings.TrimPrefix(serviceName, "svc:")})
+	e.must(err)
+	mg := e.subjectOf(vipServiceCase().erase(), nil)
+	e.condition(mg, xpv2.TypeReady, corev1.ConditionFalse, meta.ReasonNameTaken)
+	e.goes(mg)
+}
+
+// annotationsLost edits a service as the Terraform provider does: it stays the object's.
+func annotationsLost(e *env) {
+	mg := e.subjectOf(vipServiceCase().erase(), nil)
+	e.condition(mg, xpv2.TypeReady, corev1.ConditionTrue, xpv2.ReasonAvailable)
+	comment := "edited by hand"
+	e.must(e.sim.EditService(serviceName, tailnetsim.ServiceEdit{Comment: &comment}))
+	e.eventually("the annotations to be back", func() error {
+		s, err := e.tailnet.Services().Get(e.Context(), serviceName)
+		if err != nil {
+			return err
+		}
+		if s.Annotations[meta.AnnotationOwner] == "" || s.Comment == comment {
+			return errors.Errorf("the service is %+v", s)
+		}
+		return nil
+	})
+	e.must(e.sim.EditService(serviceName, tailnetsim.ServiceEdit{}))
+	e.goes(mg)
+	if _, err := e.tailnet.Services().Get(e.Context(), serviceName); err == nil {
+		e.Error("the service is left over")
+	}
+}
+
+// annotationsLimited lets services have less than the product likes to write.
+func annotationsLimited(e *env) {
+	e.switches(func(w *tailnetsim.Switches) { w.Annotations.ValueBytes = 600 })
+	mg := e.subjectOf(vipServiceCase().erase(), func(mg resource.ModernManaged) {
+		p := &mg.(*v1alpha1.VIPService).Spec.ForProvider
+		p.Sharing = v1alpha1.SharingShared
+		for i := range 40 {
+			p.Routes = append(p.Routes, fmt.Sprintf("HTTPRoute/default/a-route-of-a-long-name-%d", i))
+		}
+	})
+	e.condition(mg, xpv2.TypeReady, corev1.ConditionTrue, xpv2.ReasonAvailable)
+	e.eventually("the cluster to be a member", func() error {
+		if err := e.refresh(mg); err != nil {
+			return err
+		}
+		if o := mg.(*v1alpha1.VIPService).Status.AtProvider; len(o.Consumers) != 1 {
+			return errors.Errorf("members are %v, ignored %v", o.Consumers, o.IgnoredRecords)
+		}
+		return nil
+	})
+}
+
+// planRequired lacks a feature in the tailnet's plan, and then has it.
+func planRequired(e *env) {
+	e.switches(func(w *tailnetsim.Switches) { w.Plan = map[tailnetsim.Feature]int{tailnetsim.LogStreaming: 403} })
+	mg := e.subjectOf(logstreamConfigurationCase().erase(), nil)
+	e.condition(mg, xpv2.TypeReady, corev1.ConditionFalse, meta.ReasonPlanRequired)
+	if c := mg.GetCondition(xpv2.TypeReady); !strings.Contains(c.Message, "log_streaming") {
+		e.Errorf("the message does not name the feature: %s", c.Message)
+	}
+	e.switches(func(w *tailnetsim.Switches) { w.Plan = nil })
+	// Another spec is tried at once.
+	e.change(mg, func() { mg.(*v1alpha1.LogstreamConfiguration).Spec.ForProvider.User = "other" })
+	e.condition(mg, xpv2.TypeReady, corev1.ConditionTrue, xpv2.ReasonAvailable)
+}
+
+// quotaExceeded has one service too many.
+func quotaExceeded(e *env) {
+	e.must(e.tailnet.Services().CreateOrUpdate(e.Context(), tsclient.Service{Name: "svc:others", Ports: []string{"tcp:443"}, Tags: []string{"tag:k8s"}}))
+	e.switches(func(w *tailnetsim.Switches) { w.ServiceQuota = 1 })
+	mg := e.subjectOf(vipServiceCase().erase(), nil)
+	e.condition(mg, xpv2.TypeReady, corev1.ConditionFalse, meta.ReasonQuotaExceeded)
+	e.goes(mg)
+}
+
+// policyWarnings writes a policy file that names a group which is not synced.
+func policyWarnings(e *env) {
+	const group = "group:sec@example.com"
+	e.switches(func(w *tailnetsim.Switches) { w.UnsyncedGroups = []string{group} })
+	p, err := e.tailnet.PolicyFile().Raw(e.Context())
+	e.must(err)
+	text := strings.Replace(p.HuJSON, `"grants": [`, `"grants": [{"src": ["`+group+`"], "dst": ["*"], "ip": ["*"]}, `, 1)
+	e.must(e.tailnet.PolicyFile().Set(e.Context(), text, ""))
+	mg := e.subjectOf(policyFragmentCase().erase(), nil)
+	e.condition(mg, xpv2.TypeReady, corev1.ConditionTrue, xpv2.ReasonAvailable)
+	e.condition(mg, meta.TypePolicyWarnings, corev1.ConditionTrue, meta.ReasonWarnings)
+}
+
+// magicDNSStaysOn deletes the object that gave a tailnet its only nameserver.
+func magicDNSStaysOn(e *env) {
+	mg := e.subjectOf(dnsCase().erase(), nil)
+	e.condition(mg, xpv2.TypeReady, corev1.ConditionTrue, xpv2.ReasonAvailable)
+	e.goes(mg)
+	p, err := e.tailnet.DNS().Preferences(e.Context())
+	e.must(err)
+	if !p.MagicDNS {
+		e.Error("MagicDNS is off")
+	}
+}
+
+// tailnetLocked has the lock of the tailnet refuse a machine's device.
+func tailnetLocked(e *env) {
+	mg := e.subjectOf(machineCase().erase(), nil)
+	e.condition(mg, xpv2.TypeReady, corev1.ConditionTrue, xpv2.ReasonAvailable)
+	id := mg.(*v1alpha1.Machine).Status.AtProvider.NodeID
+	if !e.sim.SetDeviceFacts(id, tailnetsim.DeviceFacts{TailnetLockError: "node key is not signed"}) {
+		e.Fatalf("there is no device %q", id)
+	}
+	e.condition(mg, xpv2.TypeReady, corev1.ConditionFalse, meta.ReasonTailnetLocked)
+}
+
+// revokedKey deletes an AuthKey whose key somebody has revoked.
+func revokedKey(e *env, status int) {
+	e.switches(func(w *tailnetsim.Switches) { w.RevokedKeyStatus = status })
+	mg := e.subjectOf(authKeyCase().erase(), nil)
+	e.condition(mg, xpv2.TypeReady, corev1.ConditionTrue, xpv2.ReasonAvailable)
+	ks, err := e.tailnet.Keys().List(e.Context(), true)
+	e.must(err)
+	for _, k := range ks {
+		e.must(e.tailnet.Keys().Delete(e.Context(), k.ID))
+	}
+	e.goes(mg)
+}
+
+// approved has a machine host a service in a tailnet without autoApprovers: it is
+// approved before it advertises, and counts as a host whatever the API calls its state.
+func approved(e *env, state string) {
+	e.must(e.tailnet.PolicyFile().Set(e.Context(), tailnetsim.DefaultPolicy, ""))
+	if state != "" {
+		e.switches(func(w *tailnetsim.Switches) { w.HostStates.Partial = state })
+	}
+	machine := e.subjectOf(machineCase().erase(), func(mg resource.ModernManaged) { mg.SetName("proxy-0") })
+	e.condition(machine, xpv2.TypeReady, corev1.ConditionTrue, xpv2.ReasonAvailable)
+	id := machine.(*v1alpha1.Machine).Status.AtProvider.NodeID
+	report := func(s v1alpha1.HostedService) {
+		e.Helper()
+		m := machine.(*v1alpha1.Machine)
+		before := m.DeepCopy()
+		m.Status.Agent = &v1alpha1.MachineAgentStatus{Services: []v1alpha1.HostedService{s}}
+		e.must(world.kube.Status().Patch(e.Context(), m, client.MergeFrom(before)))
+	}
+	mg := e.subjectOf(vipServiceCase().erase(), func(mg resource.ModernManaged) {
+		mg.(*v1alpha1.VIPService).Spec.ForProvider.HostTags = []v1alpha1.Tag{"tag:k8s"}
+	})
+	e.condition(mg, xpv2.TypeReady, corev1.ConditionTrue, xpv2.ReasonAvailable)
+
+	report(v1alpha1.HostedService{Name: serviceName, Message: "Waiting for the certificate"})
+	e.eventually("the machine to be approved before it advertises", func() error {
+		if !e.sim.Approved(serviceName, id) {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+
+	ports := []uint16{80}
+	if state != "" {
+		ports = nil // It serves none: control calls that by another word.
+	}
+	e.must(e.sim.SetOffers(id, tailnetsim.Offer{Service: serviceName, Ports: ports}))
+	report(v1alpha1.HostedService{Name: serviceName, Advertised: true, Accepted: true, HealthyBackends: 1, TotalBackends: 1})
+	e.eventually("the host to be configured", func() error {
+		if err := e.refresh(mg); err != nil {
+			return err
+		}
+		hosts := mg.(*v1alpha1.VIPService).Status.AtProvider.Hosts
+		if len(hosts) != 1 || !hosts[0].Configured || !strings.HasPrefix(hosts[0].Approval, "approved") || (state != "") != (hosts[0].State == state) {
+			return errors.Errorf("hosts are %+v", hosts)
+		}
+		return nil
+	})
+}
