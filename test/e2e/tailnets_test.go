@@ -74,6 +74,9 @@ type state struct {
 
 		// Primary is the node that has the service's addresses now.
 		Primary string `json:"primary"`
+		Hosts   []struct {
+			NodeID string `json:"nodeId"`
+		} `json:"hosts"`
 	} `json:"services"`
 
 	// Calls of the API, by method and path. Those that were made to fail are

@@ -159,8 +159,24 @@ func primary(t *testing.T, service string) string {
 }
 
 // A dead backend must be withdrawn within this time of its last answer, and a live
-// one offered.
+// one advertised. That is the agent's part.
 const withdrawWithin = 15 * time.Second
+
+// controlWithin bounds how long control then takes to move the service's addresses, in a
+// lab: 15 s, and some to notice.
+const controlWithin = 25 * time.Second
+
+// hosting returns how many machines advertise a service.
+func hosting(t *testing.T, service string) int {
+	t.Helper()
+	for _, s := range tailnetState(t).Services {
+		if s.Name == "svc:"+service {
+			return len(s.Hosts)
+		}
+	}
+	t.Fatalf("the tailnet has no svc:%s", service)
+	return 0
+}
 
 func withdraws(t *testing.T) {
 	withdrawn(t)
@@ -183,25 +199,37 @@ func withdrawn(t *testing.T) {
 		return kubectl(t, "get", "pods", "-n", namespace, "-l", "app=web", "-o=name")
 	})
 	took := eventually(t, withdrawWithin, "svc:web withdrawn", func() string {
+		if n := hosting(t, "web"); n > 0 {
+			return fmt.Sprintf("%d machines still advertise it", n)
+		}
+		return ""
+	})
+	moved := eventually(t, controlWithin, "svc:web without a host", func() string {
 		if p := primary(t, "web"); p != "" {
 			return "machine " + p + " still has it"
 		}
 		return ""
 	})
-	t.Logf("withdrawn %s after the last backend was gone", took.Round(100*time.Millisecond))
+	t.Logf("withdrawn %s after the last backend was gone; control followed %s later", took.Round(100*time.Millisecond), moved.Round(100*time.Millisecond))
 }
 
 func returns(t *testing.T) {
 	t.Helper()
 	kubectl(t, "scale", "deployment", "web", "-n", namespace, "--replicas=2")
 	kubectl(t, "wait", "deployment", "web", "-n", namespace, "--for=condition=Available", "--timeout=60s")
-	took := eventually(t, withdrawWithin, "svc:web offered again", func() string {
+	took := eventually(t, withdrawWithin, "svc:web advertised again", func() string {
+		if hosting(t, "web") == 0 {
+			return "no machine advertises it"
+		}
+		return ""
+	})
+	eventually(t, controlWithin, "svc:web with a host", func() string {
 		if primary(t, "web") == "" {
 			return "no machine has it"
 		}
 		return ""
 	})
-	t.Logf("offered again %s after a backend answered", took.Round(100*time.Millisecond))
+	t.Logf("advertised again %s after a backend answered", took.Round(100*time.Millisecond))
 	answered(t, "web", "web", time.Minute)
 }
 
