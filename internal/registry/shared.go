@@ -125,6 +125,16 @@ func OwnerOf(s *tailscale.Service, members []Member) string {
 	return members[0].owner()
 }
 
+// OwnerObject returns the namespace and name of an owner, and whether it has both.
+func OwnerObject(owner string) (namespace, name string, ok bool) {
+	cluster := clusterOf(owner)
+	if cluster == "" {
+		return "", "", false
+	}
+	namespace, name, ok = strings.Cut(strings.TrimPrefix(owner, cluster+"/"), "/")
+	return namespace, name, ok && namespace != "" && name != ""
+}
+
 func (m Member) owner() string { return Self{Cluster: m.Cluster, Operator: m.Operator}.Owner() }
 
 // shared returns the shared service as it is to be, made from the current one,

@@ -228,7 +228,23 @@ func approved(e *env, state string) {
 	if state != "" {
 		e.switches(func(w *tailnetsim.Switches) { w.HostStates.Partial = state })
 	}
-	machine := e.subjectOf(machineCase().erase(), func(mg resource.ModernManaged) { mg.SetName("proxy-0") })
+	machine := e.subjectOf(machineCase().erase(), func(mg resource.ModernManaged) {
+		mg.SetName("proxy-0")
+		mg.SetLabels(map[string]string{meta.LabelEndpoints: "proxies"})
+	})
+	// Only machines of endpoints that are to host the service count.
+	e.apply(fmt.Sprintf(`
+apiVersion: %s
+kind: ServiceAttachment
+metadata: {name: web, namespace: %s}
+spec:
+  endpoints: proxies
+  services: web
+  serviceName: %q
+  direction: %s
+  ports: [{port: 80, protocol: %s}]
+  healthCheck: {interval: 5s, timeout: 1s, healthyThreshold: 1, unhealthyThreshold: 3}
+`, v1alpha1.SchemeGroupVersion, e.namespace, serviceName, v1alpha1.DirectionIngress, v1alpha1.AttachmentProtocolTCP))
 	e.condition(machine, xpv2.TypeReady, corev1.ConditionTrue, xpv2.ReasonAvailable)
 	id := machine.(*v1alpha1.Machine).Status.AtProvider.NodeID
 	report := func(s v1alpha1.HostedService) {

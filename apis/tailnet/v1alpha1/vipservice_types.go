@@ -112,7 +112,8 @@ type VIPServiceParameters struct {
 	// +optional
 	RecordPorts []ServicePort `json:"recordPorts,omitempty"`
 
-	// AutoApprove approves hosts that carry one of hostTags through the API.
+	// AutoApprove approves hosts through the API: Machines of this cluster whose
+	// endpoints are to host the service, and that carry one of hostTags.
 	// +kubebuilder:default=true
 	// +optional
 	AutoApprove *bool `json:"autoApprove,omitempty"`
@@ -125,7 +126,8 @@ type VIPServiceParameters struct {
 	HostTags []Tag `json:"hostTags,omitempty"`
 
 	// AdoptionPolicy says what to do when a service of this name exists and was
-	// not made for this object. Refuse reports it, Adopt takes it over.
+	// not made for this object. Refuse reports it, Adopt takes it over, unless
+	// another VIPService of this cluster has it.
 	// +kubebuilder:default=Refuse
 	// +optional
 	AdoptionPolicy AdoptionPolicy `json:"adoptionPolicy,omitempty"`

@@ -168,7 +168,7 @@ func (e *external) observeHosts(ctx context.Context, mg *v1alpha1.VIPService) er
 		e.record.Event(mg, event.Warning(reasonReadvertised, errors.Errorf(
 			"device %s advertised %s again, because Tailscale had not accepted it for %s; approve the device as a host if that goes on", deviceName(devices, id), name, name)))
 	}
-	e.approve = toApprove(mg.Spec.ForProvider, hosts, devices)
+	e.approve = toApprove(mg.Spec.ForProvider, cl, hosts, devices)
 	if e.preapprove, err = e.toPreapprove(ctx, mg, mg.GetUID(), name, cl.unlisted(hosts), devices); err != nil {
 		return err
 	}
@@ -224,16 +224,17 @@ func serviceHosts(hosts []tailscale.Host, devices []tailscale.Device, cl claims)
 	return out
 }
 
-// toApprove returns the hosts that wait for an approval that the object may
-// give: those with one of its host tags.
-func toApprove(p v1alpha1.VIPServiceParameters, hosts []tailscale.Host, devices []tailscale.Device) []string {
+// toApprove returns the hosts that wait for an approval that the object may give: machines
+// of its own with one of its host tags. A tag alone makes no host: other tenants' machines
+// may have it as well.
+func toApprove(p v1alpha1.VIPServiceParameters, cl claims, hosts []tailscale.Host, devices []tailscale.Device) []string {
 	if !mayApprove(p) {
 		return nil
 	}
 	byID := index(devices)
 	var out []string
 	for _, h := range hosts {
-		if hasTag(p.HostTags, byID[h.NodeID]) && !h.Approved() {
+		if _, ours := cl[h.NodeID]; ours && hasTag(p.HostTags, byID[h.NodeID]) && !h.Approved() {
 			out = append(out, h.NodeID)
 		}
 	}

@@ -29,15 +29,18 @@ func TestApproval(t *testing.T) {
 			{NodeID: "n2", State: tailscale.HostReady, Approval: "not-approved"},
 			{NodeID: "n1", State: tailscale.HostReady, Approval: "approved:auto"},
 			{NodeID: "n3", State: tailscale.HostReady, Approval: "not-approved"},
+			{NodeID: "n4", State: tailscale.HostReady, Approval: "not-approved"},
 		},
 		devices: []tailscale.Device{
 			{NodeID: "n1", Name: "a.tail1234.ts.net", Tags: []string{"tag:k8s"}, ConnectedToControl: true},
 			{NodeID: "n2", Name: "b.tail1234.ts.net", Tags: []string{"tag:k8s"}, ConnectedToControl: true},
 			{NodeID: "n3", Name: "c.tail1234.ts.net", Tags: []string{"tag:other"}},
+			{NodeID: "n4", Name: "d.tail1234.ts.net", Tags: []string{"tag:k8s"}, ConnectedToControl: true},
 		},
 	}
 	mg := object()
-	e, _ := connect(t, f, claims{"n1": {Advertised: true, Accepted: true}}, mg)
+	// n4 is another tenant's machine with the same tag.
+	e, _ := connect(t, f, claims{"n1": {Advertised: true, Accepted: true}, "n2": {Advertised: true}, "n3": {Advertised: true}}, mg)
 	o, err := e.Observe(t.Context(), mg)
 	if err != nil || o.ResourceUpToDate {
 		t.Fatalf("Observe(...): want an approval to be due, got %v, %v", o, err)
@@ -46,12 +49,13 @@ func TestApproval(t *testing.T) {
 		t.Fatalf("Update(...): %v", err)
 	}
 	if diff := cmp.Diff([]string{"n2"}, f.approved); diff != "" {
-		t.Errorf("Update(...): only hosts with a host tag are approved: -want, +got:\n%s", diff)
+		t.Errorf("Update(...): only machines of ours with a host tag are approved: -want, +got:\n%s", diff)
 	}
 	want := []v1alpha1.ServiceHost{
 		{NodeID: "n1", Name: "a.tail1234.ts.net", Local: true, Online: true, Configured: true, State: tailscale.HostReady, Approval: "approved:auto"},
-		{NodeID: "n2", Name: "b.tail1234.ts.net", Online: true, Configured: true, State: tailscale.HostReady, Approval: "approved:manual"},
-		{NodeID: "n3", Name: "c.tail1234.ts.net", Configured: true, State: tailscale.HostReady, Approval: "not-approved"},
+		{NodeID: "n2", Name: "b.tail1234.ts.net", Local: true, Online: true, Configured: true, State: tailscale.HostReady, Approval: "approved:manual"},
+		{NodeID: "n3", Name: "c.tail1234.ts.net", Local: true, Configured: true, State: tailscale.HostReady, Approval: "not-approved"},
+		{NodeID: "n4", Name: "d.tail1234.ts.net", Online: true, Configured: true, State: tailscale.HostReady, Approval: "not-approved"},
 	}
 	if diff := cmp.Diff(want, mg.Status.AtProvider.Hosts); diff != "" {
 		t.Errorf("hosts: -want, +got:\n%s", diff)
@@ -76,7 +80,7 @@ func TestApprovalForbidden(t *testing.T) {
 		forbid:   true,
 	}
 	mg := object()
-	e, _ := connect(t, f, nil, mg)
+	e, _ := connect(t, f, claims{"n1": {Advertised: true}}, mg)
 	if _, err := e.Observe(t.Context(), mg); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +92,7 @@ func TestApprovalForbidden(t *testing.T) {
 	}
 	f.hosts[0].Approval = "approved:auto"
 	mg.Status.AtProvider.Hosts = nil
-	if e, _ = connect(t, f, nil, mg); e != nil {
+	if e, _ = connect(t, f, claims{"n1": {Advertised: true}}, mg); e != nil {
 		if _, err := e.Observe(t.Context(), mg); err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/registry"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
 // ownUID is that by which a hostsCache knows the own service of an object.
@@ -49,9 +48,7 @@ func (e *sharing) observeOwnHosts(ctx context.Context, mg *v1alpha1.VIPService, 
 	if err != nil {
 		return errors.Wrap(err, "cannot list devices")
 	}
-	// Nobody else is to host it, whatever tags they have.
-	ours := slices.DeleteFunc(slices.Clone(hosts), func(h tailscale.Host) bool { return !cl[h.NodeID].Advertised })
-	e.approveOwn = toApprove(mg.Spec.ForProvider, ours, devices)
+	e.approveOwn = toApprove(mg.Spec.ForProvider, cl, hosts, devices)
 	e.preapproveOwn, err = e.toPreapprove(ctx, mg, uid, name, cl.unlisted(hosts), devices)
 	return err
 }

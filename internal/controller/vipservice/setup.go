@@ -51,11 +51,8 @@ func Setup(mgr ctrl.Manager, o common.Options) error {
 					}
 					return connection{api: c.Client, clusterID: c.ClusterID, tailnet: mg.GetProviderConfigReference().Name}, nil
 				},
-				claims: func(ctx context.Context, namespace, service string) (claims, error) {
-					l := &v1alpha1.MachineList{}
-					err := env.Kube.List(ctx, l, client.InNamespace(namespace))
-					return agentClaims(l.Items, service), err
-				},
+				claims:    readClaims(env.Kube),
+				lives:     lives(env.Kube),
 				hosts:     hosts,
 				detaching: detaching,
 				record:    env.Record,

@@ -78,7 +78,7 @@ func (e *sharing) Observe(ctx context.Context, mg *v1alpha1.VIPService) (managed
 	if only {
 		return managed.ExternalObservation{ResourceExists: s != nil, ResourceUpToDate: true}, nil
 	}
-	want, err := e.want(ctx, mg)
+	want, err := e.want(ctx, mg, v)
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
@@ -173,8 +173,12 @@ func conflict(message string) xpv2.Condition {
 }
 
 // want is what this cluster wants of the service, and what its record is to say.
-func (e *sharing) want(ctx context.Context, mg *v1alpha1.VIPService) (registry.Want, error) {
+func (e *sharing) want(ctx context.Context, mg *v1alpha1.VIPService, v registry.View) (registry.Want, error) {
 	p := mg.Spec.ForProvider
+	adopt, err := e.mayAdopt(ctx, mg, v.Service(string(p.Name)), v.Service(e.ownService(mg)))
+	if err != nil {
+		return registry.Want{}, err
+	}
 	cl, err := e.claims(ctx, mg.GetNamespace(), string(p.Name))
 	if err != nil {
 		return registry.Want{}, errors.Wrap(err, "cannot list machines")
@@ -192,7 +196,7 @@ func (e *sharing) want(ctx context.Context, mg *v1alpha1.VIPService) (registry.W
 		Annotations:  p.Annotations,
 		RecordTags:   tailscale.Sorted(p.RecordTags),
 		RecordPorts:  tailscale.Sorted(p.RecordPorts),
-		Adopt:        p.AdoptionPolicy == v1alpha1.AdoptionPolicyAdopt,
+		Adopt:        adopt,
 		Tailnet:      e.tailnet,
 		Domain:       domain,
 		Routes:       p.Routes,
@@ -228,7 +232,11 @@ func (e *sharing) Update(ctx context.Context, mg *v1alpha1.VIPService) (managed.
 }
 
 func (e *sharing) attach(ctx context.Context, mg *v1alpha1.VIPService) error {
-	want, err := e.want(ctx, mg)
+	v, err := e.look(ctx, registry.Recent)
+	if err != nil {
+		return err
+	}
+	want, err := e.want(ctx, mg, v)
 	if err != nil {
 		return err
 	}

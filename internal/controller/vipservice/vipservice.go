@@ -64,7 +64,9 @@ type connection struct {
 type connector struct {
 	connect func(ctx context.Context, mg resource.ModernManaged) (connection, error)
 	// claims tells what the agents of a namespace say about a service.
-	claims    func(ctx context.Context, namespace, service string) (claims, error)
+	claims func(ctx context.Context, namespace, service string) (claims, error)
+	// lives reports whether the object that an owner names exists here.
+	lives     func(ctx context.Context, owner string) (bool, error)
 	hosts     *hostsCache
 	detaching *detaching
 	record    event.Recorder
@@ -79,7 +81,7 @@ func (c *connector) Connect(ctx context.Context, mg *v1alpha1.VIPService) (manag
 	if err != nil {
 		return nil, err
 	}
-	e := &external{connection: conn, claims: c.claims, hosts: c.hosts, record: c.record}
+	e := &external{connection: conn, claims: c.claims, lives: c.lives, hosts: c.hosts, record: c.record}
 	if mg.Spec.ForProvider.Sharing == v1alpha1.SharingShared {
 		return &sharing{external: e, detaching: c.detaching}, nil
 	}
@@ -103,6 +105,7 @@ type external struct {
 	connection // Without an API if there is nothing to clean up.
 
 	claims func(ctx context.Context, namespace, service string) (claims, error)
+	lives  func(ctx context.Context, owner string) (bool, error)
 	hosts  *hostsCache
 	record event.Recorder
 
@@ -135,7 +138,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.VIPService) (manage
 	name, owner := string(mg.Spec.ForProvider.Name), e.owner(mg)
 	s := v.Service(name)
 	if !observeOnly(mg) {
-		if err := mayManage(mg, v, s, e.self(mg)); err != nil {
+		if err := e.mayManage(ctx, mg, v, s); err != nil {
 			mg.SetConditions(foreign(err))
 			return managed.ExternalObservation{}, err
 		}
@@ -230,7 +233,7 @@ func (e *external) put(ctx context.Context, mg *v1alpha1.VIPService) error {
 	if err != nil {
 		return err
 	}
-	if err := mayManage(mg, v, current, e.self(mg)); err != nil {
+	if err := e.mayManage(ctx, mg, v, current); err != nil {
 		mg.SetConditions(foreign(err))
 		return err
 	}
@@ -291,12 +294,16 @@ func (e *external) owner(mg *v1alpha1.VIPService) string { return e.self(mg).Own
 
 // mayManage returns an error if a service exists that the object must not touch,
 // or if clusters share one of this name.
-func mayManage(mg *v1alpha1.VIPService, v registry.View, s *tailscale.Service, self registry.Self) error {
+func (e *external) mayManage(ctx context.Context, mg *v1alpha1.VIPService, v registry.View, s *tailscale.Service) error {
+	self := e.self(mg)
 	if err := registry.Foreign(v, s, string(mg.Spec.ForProvider.Name)); err != nil {
 		return err
 	}
-	if s == nil || s.Annotations[meta.AnnotationOwner] == self.Owner() || lostAnnotations(mg, s) || mg.Spec.ForProvider.AdoptionPolicy == v1alpha1.AdoptionPolicyAdopt {
+	if s == nil || s.Annotations[meta.AnnotationOwner] == self.Owner() || lostAnnotations(mg, s) {
 		return nil
+	}
+	if adopt, err := e.mayAdopt(ctx, mg, s); err != nil || adopt {
+		return err
 	}
 	r := &registry.RefusalError{Reason: meta.ReasonForeignService}
 	who := "somebody else"
@@ -307,6 +314,10 @@ func mayManage(mg *v1alpha1.VIPService, v registry.View, s *tailscale.Service, s
 		r.Reason = meta.ReasonNameTaken
 	}
 	r.Message = fmt.Sprintf("service %q exists and belongs to %s; choose another name, delete it, or set adoptionPolicy to Adopt", s.Name, who)
+	if r.Reason == meta.ReasonNameTaken {
+		// A living object of the same cluster keeps its service, whatever others say.
+		r.Message = fmt.Sprintf("service %q belongs to %s; choose another name, or delete that object first", s.Name, who)
+	}
 	return r
 }
 
