@@ -41,7 +41,7 @@ import (
 const patience = 3 * time.Minute
 
 // policy of every case's tailnet. The credential may give out tag:k8s, tag:web and
-// tag:db; hosts tagged tag:k8s are approved for services tagged so.
+// tag:db. Nothing approves hosts of services but the provider.
 const policy = `{
 	// Somebody's own comment.
 	"tagOwners": {
@@ -51,7 +51,6 @@ const policy = `{
 		"tag:db":           ["tag:k8s-operator"],
 	},
 	"grants": [{"src": ["*"], "dst": ["*"], "ip": ["*"]}],
-	"autoApprovers": {"services": {"tag:k8s": ["tag:k8s"]}},
 }
 `
 

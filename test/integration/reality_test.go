@@ -224,7 +224,6 @@ func revokedKey(e *env, status int) {
 // approved has a machine host a service in a tailnet without autoApprovers: it is
 // approved before it advertises, and counts as a host whatever the API calls its state.
 func approved(e *env, state string) {
-	e.must(e.tailnet.PolicyFile().Set(e.Context(), tailnetsim.DefaultPolicy, ""))
 	if state != "" {
 		e.switches(func(w *tailnetsim.Switches) { w.HostStates.Partial = state })
 	}

@@ -60,7 +60,7 @@ func (c claims) certificate() *xpv2.Condition {
 	return out
 }
 
-// settled tells whether hosts are what the agents' claims let one expect. A host that
+// settled reports whether hosts are what the agents' claims let one expect. A host that
 // is approved may be listed before it advertises.
 func (c claims) settled(hosts []tailscale.Host) bool {
 	known := map[string]tailscale.Host{}
