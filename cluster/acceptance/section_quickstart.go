@@ -198,9 +198,12 @@ func (t *turn) goes(ctx context.Context, c *cluster) error {
 		}
 	}
 	t.measure("removed", time.Since(began))
+	// The run's own nodes, which have the same prefix, stay until its end.
 	ours := map[string]bool{}
-	for _, n := range t.run.nodes.all {
-		ours[n.hostname] = true
+	for _, e := range t.run.ledger.left() {
+		if e.Kind == kindDevice {
+			ours[e.Name] = true
+		}
 	}
 	_, err := t.until(ctx, "the tailnet has nothing of the quickstart", func(ctx context.Context) (string, error) {
 		services, err := findServices(ctx, t.session, t.run.prefix+"-quick")
