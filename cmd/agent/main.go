@@ -40,13 +40,14 @@ In a pod for egress it listens on the ports of its egress ConfigMap and dials th
 
 Where it is given a zone it resolves the names in it for devices of the tailnet.
 
-HTTP: /startupz tells when containerboot may start, or what is missing; /readyz and /healthz are for kubelet; /prestop withdraws all services and answers when clients have had time to move and connections into the tailnet have ended; /metrics is for Prometheus.`
+HTTP: /startupz tells when containerboot may start, or what is missing; /readyz and /healthz are for kubelet; /drainedz answers when services that the command prestop withdrew have no clients left and connections into the tailnet have ended; /metrics is for Prometheus.`
 
 // CLI of the agent. Without a command it runs the agent.
 type CLI struct {
 	Version kong.VersionFlag `help:"Print the version and exit."`
 
 	Run     RunCmd     `cmd:"" default:"withargs" help:"Run beside tailscaled until told to end. This is what happens without a command."`
+	PreStop PreStopCmd `cmd:"" name:"prestop" help:"Have the agent of this pod withdraw all services, because the pod is about to end: kubelet's pre-stop hook. If the pod does not end they come back after its grace period."`
 	Network NetworkCmd `cmd:"" help:"Ready the pod for Kernel networking, in an init container: have the kernel forward packets, unless it does."`
 }
 
@@ -62,13 +63,14 @@ type RunCmd struct {
 	Networking   string `help:"How packets go between tailnet and cluster: Userspace, in tailscaled and the agent, or Kernel, by rules that containerboot makes from the agent's files." enum:"Userspace,Kernel" default:"Userspace" env:"NETWORKING"`
 
 	Listen              string        `help:"Address to serve probes and metrics on. Not all addresses: tailscaled leads who connects to the machine's address in the tailnet to the loopback." default:"${listen}" env:"LISTEN"`
-	ListenHooks         string        `help:"Address to serve kubelet's pre-stop hook on." default:"${listen_hooks}" env:"LISTEN_HOOKS"`
+	HooksSocket         string        `help:"Socket to serve the pod's own hooks on." default:"${hooks_socket}" env:"HOOKS_SOCKET"`
 	TailscaledConfigDir string        `help:"Where containerboot looks for tailscaled's config: its TS_EXPERIMENTAL_VERSIONED_CONFIG_DIR." default:"/etc/tsconfig/${pod_name}" env:"TAILSCALED_CONFIG_DIR"`
 	ServeConfig         string        `help:"Where containerboot looks for the serve config: its TS_SERVE_CONFIG." default:"/etc/proxies/serve-config.json" env:"SERVE_CONFIG"`
 	Socket              string        `help:"Socket of tailscaled's LocalAPI. The agent must run as tailscaled's user." default:"/var/run/tailscale/tailscaled.sock" env:"TS_SOCKET"`
 	JoinPatience        time.Duration `help:"How long the first report waits for tailscaled to join the tailnet." default:"10s" env:"JOIN_PATIENCE"`
 	StatePatience       time.Duration `help:"How long tailscaled may run without its state in the state Secret before it is logged out, to join anew." default:"30s" env:"STATE_PATIENCE"`
 	Drain               time.Duration `help:"How long a withdrawn service is still served, for clients to move to another machine. Tailscale's control server may take 15s to choose one." default:"20s" env:"DRAIN"`
+	GracePeriod         time.Duration `help:"How long kubelet gives the pod to end. Services that were withdrawn for its end come back when it runs on after that." default:"120s" env:"GRACE_PERIOD"`
 
 	DNSConfigMap string `help:"ConfigMap that says which names to resolve for the tailnet, at port 53 of the machine's addresses there. Given, the pod must let port 53 be listened on without privilege." name:"dns-config-map" env:"DNS_CONFIG_MAP"`
 	DNSDir       string `help:"Where to keep what the ConfigMap said, for an agent that starts anew while the API server is away." name:"dns-dir" default:"/etc/tsconfig/dns" env:"DNS_DIR"`
@@ -110,9 +112,9 @@ func (c *RunCmd) Run() error {
 	if err != nil {
 		return errors.Wrapf(err, "cannot listen on %q", c.Listen)
 	}
-	hooks, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.ListenHooks)
+	hooks, err := agent.ListenHooks(ctx, c.HooksSocket)
 	if err != nil {
-		return errors.Wrapf(err, "cannot listen on %q", c.ListenHooks)
+		return err
 	}
 
 	log.Info("Starting", "version", version.Version, "pod", c.PodNamespace+"/"+c.PodName, "endpoints", c.Endpoints)
@@ -124,6 +126,7 @@ func (c *RunCmd) Run() error {
 		TailscaledConfigDir: c.TailscaledConfigDir,
 		ServeConfigPath:     c.ServeConfig,
 		Drain:               c.Drain,
+		Grace:               c.GracePeriod,
 		JoinPatience:        c.JoinPatience,
 		StatePatience:       c.StatePatience,
 		Pauses:              agent.DefaultPauses(),
@@ -153,7 +156,7 @@ func main() {
 		kong.UsageOnError(),
 		kong.Vars{
 			"version": version.Version, "pod_name": os.Getenv("POD_NAME"),
-			"listen": podAddress(proxy.PortAgent), "listen_hooks": podAddress(proxy.PortHooks),
+			"listen": podAddress(proxy.PortAgent), "hooks_socket": proxy.FileHooks,
 		},
 	)
 	ctx.FatalIfErrorf(ctx.Run())

@@ -26,6 +26,7 @@ type flags struct {
 	ListMaxAge time.Duration `default:"1m" env:"LIST_MAX_AGE" group:"Tailscale's API" help:"How old a shared list of services or devices may be. Our own writes show at once, whatever the age."`
 
 	WatchNamespaces []string `env:"WATCH_NAMESPACES" group:"Scope" help:"Work only on managed resources of these namespaces, separated by commas. The default is all. ClusterProviderConfigs are seen either way; keep the credentials' Secrets in one of the namespaces, so that a new credential acts at once." placeholder:"NAMESPACE"`
+	Namespace       string   `default:"crossplane-system" env:"POD_NAMESPACE" group:"Scope" help:"Namespace of the provider. It records there, in Secrets, which managed resources a provider config has allowed: those alone clean up when allowedNamespaces allows them no more." placeholder:"NAMESPACE"`
 
 	EnableManagementPolicies bool   `default:"true" env:"ENABLE_MANAGEMENT_POLICIES" group:"Features" help:"Let spec.managementPolicies leave out actions, such as deletion." negatable:""`
 	EnableChangelogs         bool   `env:"ENABLE_CHANGE_LOGS" group:"Features" help:"Send each change that is made in Tailscale to a change logs sidecar. Alpha in Crossplane."`
@@ -49,6 +50,7 @@ func (f *flags) options() provider.Options {
 		APIBurst:           f.APIBurst,
 		ListMaxAge:         f.ListMaxAge,
 		WatchNamespaces:    f.WatchNamespaces,
+		Namespace:          f.Namespace,
 		ManagementPolicies: f.EnableManagementPolicies,
 		ChangeLogs:         f.EnableChangelogs,
 		ChangeLogsSocket:   f.ChangelogsSocketPath,

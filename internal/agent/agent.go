@@ -60,6 +60,10 @@ type Options struct {
 	// one (tailscale.com kube/services/services.go).
 	Drain time.Duration
 
+	// Grace is how long kubelet gives the pod to end once it is told to. A drain ends
+	// when the pod runs on after that. Zero waits for ever.
+	Grace time.Duration
+
 	// JoinPatience is how long the first report waits for tailscaled to join:
 	// what it would say till then is what everyone expects. Zero is no time.
 	JoinPatience time.Duration
@@ -94,11 +98,17 @@ type Pauses struct {
 	// stays. One that is being stopped may end its streams, and still answer anew
 	// for a moment.
 	Settle time.Duration
+
+	// Begin is how long the hook of the tailscale container waits for that of the
+	// agent, which kubelet runs at the same time (k8s.io/kubernetes
+	// pkg/kubelet/kuberuntime, killContainersWithSyncResult). When it only restarts
+	// the tailscale container it runs no hook of the agent.
+	Begin time.Duration
 }
 
 // DefaultPauses are those of an agent in a pod.
 func DefaultPauses() Pauses {
-	return Pauses{Retry: 5 * time.Second, Report: kube.DefaultSettle, Settle: 3 * time.Second}
+	return Pauses{Retry: 5 * time.Second, Report: kube.DefaultSettle, Settle: 3 * time.Second, Begin: 10 * time.Second}
 }
 
 // An Agent serves one proxy pod.
@@ -129,8 +139,8 @@ func New(o Options, c client.WithWatch, lc localapi.Client, d *localapi.Dialer, 
 	}
 }
 
-// Run serves probes and metrics on l, and kubelet's hooks on hooks, and keeps the pod
-// as it should be, until ctx ends or a server fails. The directories stay as they are then: tailscaled outlives its
+// Run serves probes and metrics on l, and hooks of the pod's own processes on hooks, and
+// keeps the pod as it should be, until ctx ends or a server fails. The directories stay as they are then: tailscaled outlives its
 // agent.
 func (a *Agent) Run(ctx context.Context, l, hooks net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)

@@ -9,6 +9,10 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 )
 
+// graceMargin is how long after the pod's grace period tailscaled may still run: the
+// period begins some time before the drain does, never later.
+const graceMargin = 15 * time.Second
+
 // A drain is the withdrawal of all services because the pod, or only its
 // tailscale container, is being stopped. A nil drain is none.
 type drain struct {
@@ -29,9 +33,20 @@ type drain struct {
 	// that stays.
 	settle time.Duration
 
+	// deadline is when tailscaled must have stopped if it is to. Zero is never.
+	deadline time.Time
+
 	// back is when another tailscaled was first seen to run after the drain was
 	// over. Zero when none runs.
 	back time.Time
+}
+
+// draining returns a channel that is closed when a drain begins.
+func (l *loop) draining() <-chan struct{} {
+	if l.begun == nil {
+		l.begun = make(chan struct{})
+	}
+	return l.begun
 }
 
 // startDrain withdraws all services, and returns a channel that is closed when
@@ -41,7 +56,12 @@ func (l *loop) startDrain(now time.Time) <-chan struct{} {
 	if l.drain != nil {
 		return l.drain.done
 	}
+	l.draining()
+	close(l.begun)
 	l.drain = &drain{until: now, settle: l.opts.Pauses.Settle, done: make(chan struct{})}
+	if l.opts.Grace > 0 {
+		l.drain.deadline = now.Add(l.opts.Grace + graceMargin)
+	}
 	for _, name := range l.advertised {
 		if l.tailnet.Accepted[name] {
 			l.drain.until = now.Add(l.opts.Drain)
@@ -58,6 +78,9 @@ func (l *loop) startDrain(now time.Time) <-chan struct{} {
 	l.log.Info("Withdrawing all services before tailscaled stops", "services", l.advertised, "drain", l.drain.until.Sub(now).String())
 	return l.drain.done
 }
+
+// endDrain has services be advertised again.
+func (l *loop) endDrain() { l.drain, l.begun = nil, nil }
 
 // step ends the drain when its time is up, or when tailscaled has gone already.
 // While connections are open it goes on until they are cut.
@@ -93,15 +116,21 @@ func (d *drain) replaced(now time.Time) bool {
 	return d.over() && !d.back.IsZero() && !now.Before(d.back.Add(d.settle))
 }
 
+// abandoned tells whether the pod was to be stopped and was not: kubelet would have
+// killed tailscaled by now.
+func (d *drain) abandoned(now time.Time) bool {
+	return d.over() && !d.deadline.IsZero() && !now.Before(d.deadline)
+}
+
 // deadlines returns when there may be something to decide.
 func (d *drain) deadlines() []time.Time {
 	switch {
 	case d == nil:
 		return nil
 	case d.over() && !d.back.IsZero():
-		return []time.Time{d.back.Add(d.settle)}
+		return []time.Time{d.back.Add(d.settle), d.deadline}
 	}
-	return []time.Time{d.until, d.cut}
+	return []time.Time{d.until, d.cut, d.deadline}
 }
 
 func latest(a, b time.Time) time.Time {

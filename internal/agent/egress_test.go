@@ -281,7 +281,7 @@ func TestEgressPreStop(t *testing.T) {
 	done := make(chan time.Time, 1)
 	start := time.Now()
 	go func() {
-		p.get(proxy.PathPreStop)
+		p.preStop()
 		done <- time.Now()
 	}()
 	eventually(t, "A stopping pod must not be ready.", http.StatusServiceUnavailable, func() int {

@@ -118,14 +118,8 @@ func (a *Agent) handler() http.Handler {
 	mux.HandleFunc("GET "+proxy.PathStartup, answer(a.health.startup))
 	mux.HandleFunc("GET "+proxy.PathReadiness, answer(a.health.readiness))
 	mux.HandleFunc("GET "+proxy.PathLiveness, a.liveness)
+	mux.HandleFunc("GET "+proxy.PathDrained, a.drained)
 	mux.Handle("GET "+proxy.PathMetrics, promhttp.HandlerFor(a.metrics.registry, promhttp.HandlerOpts{}))
-	return mux
-}
-
-// hooks are what kubelet alone may ask for.
-func (a *Agent) hooks() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+proxy.PathPreStop, a.preStop)
 	return mux
 }
 
@@ -150,22 +144,4 @@ func (a *Agent) liveness(w http.ResponseWriter, r *http.Request) {
 	case <-ctx.Done():
 		http.Error(w, "Hung", http.StatusServiceUnavailable)
 	}
-}
-
-// preStop withdraws all services, and answers when clients have had time to
-// move and connections into the tailnet have ended. Kubelet calls it before it stops the tailscale container.
-func (a *Agent) preStop(w http.ResponseWriter, r *http.Request) {
-	started := make(chan (<-chan struct{}), 1)
-	a.do(r.Context(), func(l *loop) { started <- l.startDrain(time.Now()) })
-	select {
-	case <-r.Context().Done():
-		return
-	case done := <-started:
-		select {
-		case <-r.Context().Done():
-			return
-		case <-done:
-		}
-	}
-	w.WriteHeader(http.StatusOK)
 }

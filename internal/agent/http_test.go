@@ -34,7 +34,7 @@ func TestHandlers(t *testing.T) {
 			want:    http.StatusOK,
 		},
 		"HooksWithMetrics": {
-			reason:  "The port of hooks serves nothing else",
+			reason:  "The socket of hooks serves nothing else",
 			handler: a.hooks(),
 			path:    proxy.PathMetrics,
 			want:    http.StatusNotFound,

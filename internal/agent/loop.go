@@ -90,6 +90,9 @@ type loop struct {
 	// drain is under way or done when the pod is being stopped.
 	drain *drain
 
+	// begun is closed when a drain begins. Nil if nobody waits for one.
+	begun chan struct{}
+
 	// reaching tells whether it is being found out whether the API server
 	// answers. It did so until reachedAt, or is asked again at reachAgain.
 	reaching   bool
@@ -227,7 +230,12 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 	l.drain.step(now, l.tailnet, l.egress.busy())
 	if l.drain.replaced(now) {
 		l.log.Info("tailscaled is back, serving again")
-		l.drain = nil
+		l.endDrain()
+		return l.step(ctx, now)
+	}
+	if l.drain.abandoned(now) {
+		l.log.Info("The pod was not stopped, serving again")
+		l.endDrain()
 		return l.step(ctx, now)
 	}
 

@@ -255,3 +255,42 @@ func TestDrainThroughBrokenStream(t *testing.T) {
 		t.Errorf("A pod that is being stopped must not advertise again: over %t, advertised %v", l.drain.over(), l.advertised)
 	}
 }
+
+func TestDrainAbandoned(t *testing.T) {
+	now := time.Unix(1000, 0)
+	l, _ := newLoop(t, t.TempDir())
+	l.opts.Grace = time.Minute
+	l.setSecret(secret())
+	l.advertised = []string{"svc:web"}
+	l.setTailnet(localapi.State{Session: 1, Running: true, Accepted: map[string]bool{"svc:web": true}})
+	l.step(t.Context(), now)
+	first := l.draining()
+	l.startDrain(now)
+	select {
+	case <-first:
+	default:
+		t.Error("A hook that waits must hear that a drain begins")
+	}
+
+	next := l.step(t.Context(), now.Add(l.opts.Drain))
+	if want := now.Add(l.opts.Grace + graceMargin); !next.Equal(want) || l.drain == nil {
+		t.Errorf("step(...) = %s, want %s: when kubelet would have killed tailscaled", next, want)
+	}
+	l.step(t.Context(), next.Add(-time.Second))
+	if l.drain == nil {
+		t.Error("A pod may use its grace period")
+	}
+	l.step(t.Context(), next)
+	if l.drain != nil {
+		t.Error("A pod that runs on after its grace period must serve again")
+	}
+	select {
+	case <-l.draining():
+		t.Error("The next drain has not begun")
+	default:
+	}
+	l.startDrain(next)
+	if l.drain == nil {
+		t.Error("It must drain when it is stopped after all")
+	}
+}

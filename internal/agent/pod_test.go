@@ -72,6 +72,12 @@ type pod struct {
 	// kernel tells that the pod has Kernel networking.
 	kernel bool
 
+	// begin is ten seconds, unless a test sets it.
+	begin time.Duration
+
+	// grace is none, unless a test sets it.
+	grace time.Duration
+
 	// statePatience is a minute, unless a test sets it.
 	statePatience time.Duration
 
@@ -88,7 +94,7 @@ func newPod(t *testing.T, objs ...client.Object) *pod {
 	if err != nil {
 		t.Fatalf("NewScheme(): %v", err)
 	}
-	p := &pod{t: t, dir: t.TempDir(), statePatience: time.Minute}
+	p := &pod{t: t, dir: t.TempDir(), statePatience: time.Minute, begin: 10 * time.Second}
 	c := fake.NewClientBuilder().WithScheme(s).WithObjects(objs...).WithStatusSubresource(&v1alpha1.Machine{}).
 		WithIndex(&corev1.Secret{}, "metadata.name", byName).WithIndex(&corev1.ConfigMap{}, "metadata.name", byName).Build()
 	p.kube = &apiServer{WithWatch: c, away: &p.away}
@@ -199,9 +205,10 @@ func (p *pod) start() {
 	if err != nil {
 		p.t.Fatalf("net.Listen(...): %v", err)
 	}
-	hooks, err := net.Listen("tcp", "127.0.0.1:0")
+	p.hooks = filepath.Join(p.dir, "agent.sock")
+	hooks, err := ListenHooks(p.t.Context(), p.hooks)
 	if err != nil {
-		p.t.Fatalf("net.Listen(...): %v", err)
+		p.t.Fatalf("ListenHooks(...): %v", err)
 	}
 	checker := probe.CheckerFn(func(context.Context, probe.Target) error {
 		if p.healthy.Load() {
@@ -217,8 +224,9 @@ func (p *pod) start() {
 		TailscaledConfigDir: filepath.Join(p.dir, "tsconfig", "set-0"),
 		ServeConfigPath:     filepath.Join(p.dir, "proxies", "serve-config.json"),
 		Drain:               drainTime,
+		Grace:               p.grace,
 		StatePatience:       p.statePatience,
-		Pauses:              Pauses{Retry: 50 * time.Millisecond, Report: 10 * time.Millisecond, Settle: 50 * time.Millisecond},
+		Pauses:              Pauses{Retry: 50 * time.Millisecond, Report: 10 * time.Millisecond, Settle: 50 * time.Millisecond, Begin: p.begin},
 		Kernel:              p.kernel,
 		Egress: EgressOptions{
 			ConfigMap: p.egress,
@@ -232,7 +240,7 @@ func (p *pod) start() {
 	ctx, cancel := context.WithCancel(p.t.Context())
 	done := make(chan error, 1)
 	go func() { done <- a.Run(ctx, l, hooks) }()
-	p.url, p.hooks = "http://"+l.Addr().String(), "http://"+hooks.Addr().String()
+	p.url = "http://" + l.Addr().String()
 	p.stop = func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -248,11 +256,7 @@ func (p *pod) start() {
 // get returns status and body of an answer of the agent.
 func (p *pod) get(path string) (int, string) {
 	p.t.Helper()
-	url := p.url
-	if path == proxy.PathPreStop {
-		url = p.hooks
-	}
-	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, url+path, nil)
+	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, p.url+path, nil)
 	if err != nil {
 		p.t.Fatalf("NewRequest(...): %v", err)
 	}
@@ -265,6 +269,20 @@ func (p *pod) get(path string) (int, string) {
 		p.t.Fatalf("GET %s: %v", path, err)
 	}
 	return res.StatusCode, string(b)
+}
+
+// preStop runs the hooks of both containers, as kubelet does, and returns when the pod's
+// containers would be told to end.
+func (p *pod) preStop() {
+	p.t.Helper()
+	hook := make(chan error, 1)
+	go func() { hook <- PreStop(p.t.Context(), p.hooks) }()
+	if code, body := p.get(proxy.PathDrained); code != http.StatusOK {
+		p.t.Errorf("GET %s: %d: %s", proxy.PathDrained, code, body)
+	}
+	if err := <-hook; err != nil {
+		p.t.Errorf("PreStop(...): %v", err)
+	}
 }
 
 // files returns config and serve config. Empty means that there is none.

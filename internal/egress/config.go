@@ -27,7 +27,7 @@ import (
 const ConfigMapKey = "egress.json"
 
 // Ports that targets may have. Containerboot and the agent listen below
-// (9002, 9093, 9094), and Linux gives out ports for outgoing connections from 32768
+// (9002, 9093), and Linux gives out ports for outgoing connections from 32768
 // (net.ipv4.ip_local_port_range).
 const (
 	FirstPort int32 = 10000

@@ -51,6 +51,10 @@ type Options struct {
 	// namespace and are always seen.
 	WatchNamespaces []string
 
+	// Namespace of the provider, where it records which managed resources were
+	// allowed to act on a tailnet. Tenants must not be able to write Secrets there.
+	Namespace string
+
 	// ManagementPolicies lets spec.managementPolicies leave out actions.
 	ManagementPolicies bool
 
@@ -78,6 +82,8 @@ func (o Options) validate() error {
 		return errors.New("the rate and burst of requests to Tailscale's API must be above zero")
 	case o.Poll <= 0 || o.Sync <= 0 || o.PollStateMetric <= 0:
 		return errors.New("poll intervals must be above zero")
+	case o.Namespace == "":
+		return errors.New("the provider's namespace must be known")
 	case o.ChangeLogs && o.ChangeLogsSocket == "":
 		return errors.New("change logs need a socket to be sent to")
 	}

@@ -30,6 +30,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/permits"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
@@ -102,6 +103,8 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options, log logging.Logger,
 	if err != nil {
 		return err
 	}
+	// The manager's client reads Secrets live.
+	co.Permits = permits.New(mgr.GetClient(), o.Namespace)
 	gated, err := canWatchCRDs(ctx, mgr)
 	if err != nil {
 		return err

@@ -31,6 +31,9 @@ const (
 	// EnvSocket is tailscaled's socket. Containerboot and the agent share it.
 	EnvSocket = "TS_SOCKET"
 
+	// EnvGracePeriod tells the agent how long kubelet gives the pod to end.
+	EnvGracePeriod = "GRACE_PERIOD"
+
 	// EnvEgressConfigMap is the ConfigMap that tells the agent of an egress pod
 	// which port leads where.
 	EnvEgressConfigMap = "EGRESS_CONFIG_MAP"
@@ -50,6 +53,9 @@ const (
 	// NetworkingKernel is a value of EnvNetworking.
 	NetworkingKernel = "Kernel"
 )
+
+// argPreStop is the agent's command that withdraws all services.
+const argPreStop = "prestop"
 
 // Startup is waited for as long as it takes the provider to give a key anew:
 // containerboot waits 10 minutes for one before it starts over.
@@ -71,6 +77,7 @@ func agent(o Options) corev1.Container {
 			fieldEnv(EnvPodIP, "status.podIP"),
 			{Name: EnvEndpoints, Value: o.Endpoints},
 			{Name: EnvSocket, Value: FileSocket},
+			{Name: EnvGracePeriod, Value: strconv.FormatInt(gracePeriod(o), 10) + "s"},
 		},
 		Ports: []corev1.ContainerPort{port(portNameAgent, PortAgent)},
 		StartupProbe: &corev1.Probe{
@@ -90,6 +97,14 @@ func agent(o Options) corev1.Container {
 			PeriodSeconds:    2,
 			TimeoutSeconds:   2,
 			FailureThreshold: 2,
+		},
+		// Kubelet runs the hooks of all containers at once, that of a sidecar too. A
+		// command is nobody's but kubelet's and who may exec into the pod: a path of
+		// HTTP would be everybody's who reaches the pod.
+		Lifecycle: &corev1.Lifecycle{
+			PreStop: &corev1.LifecycleHandler{
+				Exec: &corev1.ExecAction{Command: []string{fileAgent, argPreStop}},
+			},
 		},
 		Resources:       requests("10m", "32Mi"),
 		SecurityContext: unprivileged(),
@@ -169,9 +184,10 @@ func tailscale(o Options) corev1.Container {
 			TimeoutSeconds:   5,
 			FailureThreshold: 6,
 		},
+		// It waits for the drain that the agent's hook begins.
 		Lifecycle: &corev1.Lifecycle{
 			PreStop: &corev1.LifecycleHandler{
-				HTTPGet: httpGet(PathPreStop, PortHooks).HTTPGet,
+				HTTPGet: httpGet(PathDrained, PortAgent).HTTPGet,
 			},
 		},
 		Resources:       requests("20m", "64Mi"),

@@ -20,10 +20,6 @@ const (
 	// PortAgent serves the agent's probes and metrics.
 	PortAgent = 9093
 
-	// PortHooks serves the pre-stop hook, for kubelet alone: whoever may read
-	// metrics must not be able to withdraw services. No NetworkPolicy opens it.
-	PortHooks = 9094
-
 	// PortDNS is where the agent resolves names for the tailnet. It listens on the
 	// loopback, where tailscaled leads who asks at the machine's address there, or with
 	// Kernel networking at that address.
@@ -34,13 +30,15 @@ const (
 	PortContainerboot = 9002
 )
 
-// Paths of the agent's HTTP servers. PathPreStop is at PortHooks, the others are at
-// PortAgent.
+// Paths of the agent's HTTP servers. PathPreStop is at FileHooks, which only the pod's
+// own processes reach: nobody else may withdraw services. The others are at PortAgent
+// and change nothing.
 const (
 	PathStartup   = "/startupz"
 	PathLiveness  = "/healthz"
 	PathReadiness = "/readyz"
 	PathMetrics   = "/metrics"
+	PathDrained   = "/drainedz"
 	PathPreStop   = "/prestop"
 )
 
@@ -69,6 +67,12 @@ const (
 
 	// FileSocket is the socket of tailscaled's LocalAPI.
 	FileSocket = DirRun + "/tailscaled.sock"
+
+	// FileHooks is the socket of the agent's hooks.
+	FileHooks = DirTailscaledConfig + "/agent.sock"
+
+	// fileAgent is the agent's program in its image.
+	fileAgent = "/usr/local/bin/agent"
 
 	dirTmp = "/tmp"
 )

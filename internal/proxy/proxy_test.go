@@ -8,12 +8,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
 	"k8s.io/utils/ptr"
@@ -193,6 +195,35 @@ func TestStatefulSetGrace(t *testing.T) {
 }
 
 // Containerboot refuses these beside a config directory (settings.go).
+// TestStatefulSetHooks checks that what withdraws services is a command in the pod, and
+// that the tailscale container outlives the drain.
+func TestStatefulSetHooks(t *testing.T) {
+	for _, direction := range []string{DirectionIngress, DirectionEgress} {
+		o := options()
+		o.Direction = direction
+		spec := StatefulSet(o).Spec.Template.Spec
+		sidecar, tailscaled := spec.InitContainers[len(spec.InitContainers)-1], spec.Containers[0]
+		want := &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{fileAgent, "prestop"}}}}
+		if diff := cmp.Diff(want, sidecar.Lifecycle); diff != "" {
+			t.Errorf("%s: hooks of the agent: -want, +got:\n%s", direction, diff)
+		}
+		want = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{
+			Path: "/drainedz", Port: intstr.FromInt32(PortAgent), Scheme: corev1.URISchemeHTTP,
+		}}}
+		if diff := cmp.Diff(want, tailscaled.Lifecycle); diff != "" {
+			t.Errorf("%s: hooks of tailscale: -want, +got:\n%s", direction, diff)
+		}
+		grace := time.Duration(*spec.TerminationGracePeriodSeconds) * time.Second
+		i := slices.IndexFunc(sidecar.Env, func(e corev1.EnvVar) bool { return e.Name == EnvGracePeriod })
+		if i < 0 {
+			t.Fatalf("%s: the agent does not hear of the grace period", direction)
+		}
+		if told, err := time.ParseDuration(sidecar.Env[i].Value); err != nil || told != grace {
+			t.Errorf("%s: want the agent to know the grace period %s, got %s, %v", direction, grace, told, err)
+		}
+	}
+}
+
 func TestStatefulSetEnvironment(t *testing.T) {
 	refused := []string{
 		"TS_HOSTNAME", "TS_EXTRA_ARGS", "TS_AUTHKEY", "TS_ROUTES", "TS_ACCEPT_DNS", "TS_CLIENT_ID", "TS_CLIENT_SECRET",

@@ -53,7 +53,6 @@ const (
 	stranger  = namespace + "/stranger"
 	outsider  = "default/friend"
 	portAgent = 9093
-	portHooks = 9094
 )
 
 // guards lets into proxies only who their policy names, while kubelet's probes and
@@ -85,7 +84,7 @@ func guards(t *testing.T) {
 
 	// It was the policy that stopped them.
 	guard("", "")
-	all := []string{"common", "own", "metrics", "hooks"}
+	all := []string{"common", "own", "metrics"}
 	reach(t, map[string][]string{friend: all, stranger: all, outsider: all})
 	if left := kubectl(t, "get", "networkpolicies", "-n", namespace, "-o=name"); strings.Contains(left, "guard") {
 		t.Errorf("a policy is left: %s", left)
@@ -133,7 +132,7 @@ func closedToTailnet(t *testing.T) {
 		t.Fatalf("want two ports of targets, got %q", ports)
 	}
 	for _, host := range []string{"quickstart-guard-egress-0", "quickstart-guard-ingress-0"} {
-		for _, port := range append([]string{strconv.Itoa(portAgent), strconv.Itoa(portHooks)}, ports...) {
+		for _, port := range append([]string{strconv.Itoa(portAgent)}, ports...) {
 			u := "http://" + net.JoinHostPort(addressOf(t, host), port) + "/"
 			if out, err := labOutput(t, "tailnet-curl", "--timeout=5s", u); err == nil || strings.Contains(out, "answered") {
 				t.Errorf("%s of %s is open to the tailnet: %s", u, host, out)
@@ -177,7 +176,6 @@ func reach(t *testing.T, may map[string][]string) {
 		"common":  {host: "guard-common." + namespace, port: 8080},
 		"own":     {host: "guard-own." + namespace, port: 8080},
 		"metrics": {host: pod, port: portAgent},
-		"hooks":   {host: pod, port: portHooks},
 	}
 	took := eventually(t, patience, "what pods may reach", func() string {
 		for from, allowed := range may {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -110,6 +111,7 @@ func startProvider(ctx context.Context, cfg *rest.Config, stopped chan<- error) 
 			Debug: true, Log: world.audit, RESTConfig: provided,
 			Poll: pollInterval, Sync: time.Hour, PollStateMetric: time.Minute,
 			MaxReconcileRate: reconcileRate, APIRate: 1000, APIBurst: 1000, ListMaxAge: listMaxAge,
+			Namespace:          metav1.NamespaceSystem,
 			ManagementPolicies: true, MetricsAddress: "0", HealthAddress: "0", ProfileAddress: "0",
 		})
 	}()

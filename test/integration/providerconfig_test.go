@@ -15,6 +15,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -255,6 +256,63 @@ func TestNamespaceNotAllowed(t *testing.T) {
 			return errors.Errorf("services: %v, %v", l, err)
 		}
 		return nil
+	})
+}
+
+// TestNeverAllowed deletes an object of a namespace that was never allowed, and whose
+// status and finalizers are whatever its owner wants them to be.
+func TestNeverAllowed(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	name := "never-" + e.namespace
+	e.config(v1alpha1.ClusterProviderConfigKind, name, fmt.Sprintf(
+		"  apiURL: %s\n  clusterID: c\n  credentials: {oauthSecretRef: {name: %s, namespace: %s}}\n  allowedNamespaces: {from: List, names: [elsewhere]}",
+		e.sim.URL, credentialsSecret, e.namespace))
+	t.Cleanup(func() {
+		pc := &v1alpha1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if err := client.IgnoreNotFound(world.kube.Delete(context.WithoutCancel(e.Context()), pc)); err != nil {
+			t.Logf("cannot delete config: %v", err)
+		}
+	})
+	victim, err := e.sim.Join(tailnetsim.Puppet{Hostname: "victim", Tags: []string{"tag:k8s"}})
+	e.must(err)
+	d := &v1alpha1.Device{
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "thief", Finalizers: []string{"finalizer.managedresource.crossplane.io"}},
+		Spec: v1alpha1.DeviceSpec{ForProvider: v1alpha1.DeviceParameters{
+			NodeID: victim, DeletionPolicy: v1alpha1.DeviceDelete,
+		}},
+	}
+	d.SetProviderConfigReference(&xpv2.ProviderConfigReference{Kind: v1alpha1.ClusterProviderConfigKind, Name: name})
+	e.create(d)
+	e.becomes("it is refused", d, func() error {
+		if c := d.GetCondition(xpv2.TypeReady); c.Reason != meta.ReasonNamespaceNotAllowed {
+			return errors.Errorf("Ready is %v", c)
+		}
+		return nil
+	})
+	status := []byte(`{"status":{"atProvider":{"nodeID":"` + victim + `"}}}`)
+	e.must(world.kube.Status().Patch(t.Context(), d, client.RawPatch(types.MergePatchType, status)))
+	e.must(world.kube.Delete(t.Context(), d))
+	e.eventually("the object goes", func() error {
+		if err := e.refresh(d); !kerrors.IsNotFound(err) {
+			return errors.Errorf("it is there, or cannot be read: %v", err)
+		}
+		return nil
+	})
+	if _, err := e.tailnet.Devices().Get(t.Context(), victim); err != nil {
+		t.Errorf("an object that was never allowed deleted a device: %v", err)
+	}
+	e.eventually("what was left is named", func() error {
+		l := &corev1.EventList{}
+		if err := world.kube.List(t.Context(), l, client.InNamespace(e.namespace)); err != nil {
+			return err
+		}
+		for _, ev := range l.Items {
+			if ev.Reason == "NeverAllowed" && ev.Type == corev1.EventTypeWarning && strings.Contains(ev.Message, victim) {
+				return nil
+			}
+		}
+		return errors.New("there is no such event")
 	})
 }
 

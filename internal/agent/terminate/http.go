@@ -31,6 +31,12 @@ import (
 const infoURL = "https://tailscale.com/s/serve-headers"
 
 const (
+	// webSocket is the one protocol that a connection may be switched to.
+	webSocket = "websocket"
+
+	// methodPreface is what the preface of HTTP/2 looks like to a server of HTTP/1.1.
+	methodPreface = "PRI"
+
 	// requestTimeout bounds how long a client may take to say what it asks for.
 	requestTimeout = 30 * time.Second
 
@@ -157,7 +163,10 @@ func reverseProxy(backend string, quiet *log.Logger) http.Handler {
 				r.SetURL(target)
 				r.Out.Host = r.In.Host
 				r.SetXForwarded()
-				maps.DeleteFunc(r.Out.Header, func(h string, _ []string) bool { return identity.Is(h) })
+				restrictUpgrade(r)
+				for _, fields := range []http.Header{r.Out.Header, r.Out.Trailer} {
+					maps.DeleteFunc(fields, func(h string, _ []string) bool { return identity.Is(h) })
+				}
 				if who, ok := r.In.Context().Value(callerKey{}).(*caller); ok {
 					maps.Copy(r.Out.Header, who.headers())
 				}
@@ -166,12 +175,30 @@ func reverseProxy(backend string, quiet *log.Logger) http.Handler {
 	}
 	forPlain, forGRPC := handler(plain), handler(grpc)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == methodPreface {
+			http.Error(w, "HTTP/2 begins with a connection", http.StatusBadRequest)
+			return
+		}
 		if r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
 			forGRPC.ServeHTTP(w, r)
 			return
 		}
 		forPlain.ServeHTTP(w, r)
 	})
+}
+
+// restrictUpgrade lets a client switch to WebSocket and to nothing else: on a connection
+// that a backend switched to HTTP/2 requests would pass that the agent never sees. The
+// proxy has removed what Connection names, and has put back what an upgrade needs.
+func restrictUpgrade(r *httputil.ProxyRequest) {
+	r.Out.Header.Del("HTTP2-Settings")
+	asked := r.In.Header.Values("Upgrade")
+	if r.In.Method == http.MethodGet && len(asked) == 1 && strings.EqualFold(asked[0], webSocket) && r.Out.Header.Get("Upgrade") != "" {
+		r.Out.Header.Set("Upgrade", webSocket)
+		return
+	}
+	r.Out.Header.Del("Connection")
+	r.Out.Header.Del("Upgrade")
 }
 
 func transport() *http.Transport {

@@ -20,43 +20,78 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/allow"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/permits"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// allowed returns an error if a managed resource may not use the config. One
-// that is being deleted may: it must clean up what it made while it was allowed.
-// So may the Tailnet beside the credentials, which tells about the config itself.
+// A NeverAllowedError says that a managed resource that is being deleted has no leave to
+// clean up: its namespace may not use the config, and the provider has not recorded that
+// it ever might.
+type NeverAllowedError struct{ Message string }
+
+// Error implements error.
+func (e *NeverAllowedError) Error() string { return e.Message }
+
+// allowed returns an error if a managed resource may not use the config. One that is
+// being deleted may also if it was allowed before: it must clean up what it made. Whether
+// it was says the provider's own record, for what the resource says of itself, whoever
+// may write in its namespace has written.
 //
 // It is asked at each connection: who loses leave is refused from the next poll on.
 func (c *Connector) allowed(ctx context.Context, pc config, mg resource.ModernManaged) error {
 	if xpmeta.WasDeleted(mg) {
-		return nil
+		once, err := c.permits.Has(ctx, mg.GetUID(), pc.uid)
+		if err != nil || once {
+			return errors.Wrap(err, "cannot read whether the resource was allowed")
+		}
 	}
-	if _, ok := mg.(*v1alpha1.Tailnet); ok && pc.spec.Credentials.Namespace() == mg.GetNamespace() {
+	may, err := c.may(ctx, pc, mg)
+	switch {
+	case err != nil:
+		return err
+	case may && xpmeta.WasDeleted(mg):
 		return nil
+	case may:
+		gvk, err := c.kube.GroupVersionKindFor(mg)
+		if err != nil {
+			return errors.Wrap(err, "cannot get the kind of the resource")
+		}
+		// Before anything is made: what a lost write hides would never be cleaned up.
+		p := permits.Permit{Kind: gvk.Kind, Namespace: mg.GetNamespace(), Config: pc.uid}
+		return errors.Wrap(c.permits.Add(ctx, mg.GetUID(), p), "cannot record that the resource is allowed")
+	case xpmeta.WasDeleted(mg):
+		return &NeverAllowedError{
+			Message: fmt.Sprintf("%s %q may not be used in namespace %q and never was by this object", pc.kind, pc.name, mg.GetNamespace()),
+		}
+	}
+	return &CredentialsError{
+		Reason: meta.ReasonNamespaceNotAllowed,
+		Message: fmt.Sprintf("%s %q may not be used in namespace %q; ask who manages it to allow the namespace in spec.allowedNamespaces, or use another",
+			pc.kind, pc.name, mg.GetNamespace()),
+	}
+}
+
+// may tells whether the namespace of a managed resource may use the config now. So may
+// the Tailnet beside the credentials, which tells about the config itself.
+func (c *Connector) may(ctx context.Context, pc config, mg resource.ModernManaged) (bool, error) {
+	if _, ok := mg.(*v1alpha1.Tailnet); ok && pc.spec.Credentials.Namespace() == mg.GetNamespace() {
+		return true, nil
 	}
 	var labels map[string]string
 	if allow.ByLabels(pc.spec.AllowedNamespaces) {
 		var err error
 		if labels, err = c.namespaces.labels(ctx, mg.GetNamespace()); err != nil {
-			return err
+			return false, err
 		}
 	}
 	ok, err := allow.Namespace(pc.spec.AllowedNamespaces, mg.GetNamespace(), labels)
 	if err != nil {
-		return &CredentialsError{
+		return false, &CredentialsError{
 			Reason:  meta.ReasonInvalidSelector,
 			Message: fmt.Sprintf("%s %q: spec.allowedNamespaces.selector: %v", pc.kind, pc.name, err),
 		}
 	}
-	if !ok {
-		return &CredentialsError{
-			Reason: meta.ReasonNamespaceNotAllowed,
-			Message: fmt.Sprintf("%s %q may not be used in namespace %q; ask who manages it to allow the namespace in spec.allowedNamespaces, or use another",
-				pc.kind, pc.name, mg.GetNamespace()),
-		}
-	}
-	return nil
+	return ok, nil
 }
 
 // namespaces reads labels of namespaces from the cache, once the provider may. A watch

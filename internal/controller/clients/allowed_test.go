@@ -20,6 +20,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/permits"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
@@ -28,7 +29,7 @@ func TestTailnetBesideCredentials(t *testing.T) {
 		Credentials:       v1alpha1.Credentials{OAuthSecretRef: &xpv2.SecretReference{Namespace: "team", Name: "oauth"}},
 		AllowedNamespaces: &v1alpha1.AllowedNamespaces{From: v1alpha1.NamespacesFromList, Names: []string{"apps"}},
 	}}
-	c := NewConnector(fake.NewClientBuilder().WithScheme(scheme(t)).Build(), nil)
+	c := NewConnector(fake.NewClientBuilder().WithScheme(scheme(t)).Build(), nil, permits.New(fake.NewClientBuilder().Build(), "system"))
 	tailnet := func(namespace string) resource.ModernManaged {
 		return &v1alpha1.Tailnet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}
 	}
@@ -81,12 +82,15 @@ func TestAllowedByLabels(t *testing.T) {
 		namespace client.Object
 		forbidden bool
 		deleted   bool
+		permitted bool
 		want      xpv2.ConditionReason
 		err       string
 	}{
 		"Match":     {reason: "A namespace with the labels may use the config.", selector: &metav1.LabelSelector{MatchLabels: shop}, namespace: labelled(shop)},
 		"NoMatch":   {reason: "Another may not.", selector: &metav1.LabelSelector{MatchLabels: shop}, namespace: labelled(nil), want: meta.ReasonNamespaceNotAllowed, err: `may not be used in namespace "apps"`},
-		"Deleted":   {reason: "What was made while it was allowed can be cleaned up.", selector: &metav1.LabelSelector{MatchLabels: shop}, namespace: labelled(nil), deleted: true},
+		"Deleted":   {reason: "What was never allowed has nothing to clean up.", selector: &metav1.LabelSelector{MatchLabels: shop}, namespace: labelled(nil), deleted: true, err: "never was"},
+		"Once":      {reason: "What was made while it was allowed can be cleaned up.", selector: &metav1.LabelSelector{MatchLabels: shop}, namespace: labelled(nil), deleted: true, permitted: true},
+		"Blind":     {reason: "While labels cannot be read nothing is left behind for good.", selector: &metav1.LabelSelector{MatchLabels: shop}, namespace: labelled(nil), deleted: true, forbidden: true, want: meta.ReasonNamespaceNotAllowed, err: "cluster/manifests/rbac.yaml"},
 		"Invalid":   {reason: "A selector that cannot be read allows none.", selector: &metav1.LabelSelector{MatchLabels: map[string]string{"-": "x"}}, namespace: labelled(shop), want: meta.ReasonInvalidSelector, err: "spec.allowedNamespaces.selector"},
 		"Forbidden": {reason: "While labels cannot be read nobody may, and it is said what to mend.", selector: &metav1.LabelSelector{}, namespace: labelled(shop), forbidden: true, want: meta.ReasonNamespaceNotAllowed, err: "cluster/manifests/rbac.yaml"},
 		"Gone":      {reason: "A namespace that is not known may not.", selector: &metav1.LabelSelector{}, namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, err: `cannot get namespace "apps"`},
@@ -95,11 +99,17 @@ func TestAllowedByLabels(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			asked := 0
 			kube := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(tc.namespace).WithInterceptorFuncs(reviewer(!tc.forbidden, &asked)).Build()
-			c := NewConnector(kube, nil)
-			pc := config{kind: v1alpha1.ClusterProviderConfigKind, name: "home", spec: v1alpha1.ProviderConfigSpec{
+			record := permits.New(kube, "system")
+			if tc.permitted {
+				if err := record.Add(t.Context(), "d", permits.Permit{Kind: "Discovery", Namespace: "apps", Config: "home"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c := NewConnector(kube, nil, record)
+			pc := config{uid: "home", kind: v1alpha1.ClusterProviderConfigKind, name: "home", spec: v1alpha1.ProviderConfigSpec{
 				AllowedNamespaces: &v1alpha1.AllowedNamespaces{From: v1alpha1.NamespacesFromSelector, Selector: tc.selector},
 			}}
-			mg := &v1alpha1.Discovery{ObjectMeta: metav1.ObjectMeta{Namespace: "apps"}}
+			mg := &v1alpha1.Discovery{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", UID: "d"}}
 			if tc.deleted {
 				now := metav1.Now()
 				mg.DeletionTimestamp = &now

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -24,6 +25,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/permits"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
@@ -81,6 +83,8 @@ func TestConnect(t *testing.T) {
 		kind      string
 		name      string
 		deleted   bool
+		permit    types.UID
+		never     bool
 		clusterID string
 		err       string
 		auth      xpv2.ConditionReason
@@ -125,9 +129,23 @@ func TestConnect(t *testing.T) {
 			namespace: "apps", kind: v1alpha1.ClusterProviderConfigKind, name: "home",
 			err: `ClusterProviderConfig "home" may not be used in namespace "apps"; ask`, auth: meta.ReasonNamespaceNotAllowed, ready: meta.ReasonNamespaceNotAllowed, usages: 1,
 		},
-		"NamespaceNotAllowedDeleted": {
+		"OnceAllowedDeleted": {
 			reason: "What was made while it was allowed can be cleaned up.", objects: restricted(objects(good)),
-			namespace: "apps", kind: v1alpha1.ClusterProviderConfigKind, name: "home", deleted: true, clusterID: "cluster-uid",
+			namespace: "apps", kind: v1alpha1.ClusterProviderConfigKind, name: "home", deleted: true, permit: "cluster-uid", clusterID: "cluster-uid",
+		},
+		"NeverAllowedDeleted": {
+			reason: "What was never allowed has nothing to clean up, whatever it says.", objects: restricted(objects(good)),
+			namespace: "apps", kind: v1alpha1.ClusterProviderConfigKind, name: "home", deleted: true,
+			err: `ClusterProviderConfig "home" may not be used in namespace "apps" and never was`, never: true,
+		},
+		"OtherConfigDeleted": {
+			reason: "Leave to use one config is none to use another.", objects: restricted(objects(good)),
+			namespace: "apps", kind: v1alpha1.ClusterProviderConfigKind, name: "home", deleted: true, permit: "uid",
+			err: "never was", never: true,
+		},
+		"NamespaceAllowedDeleted": {
+			reason: "What is older than the record may clean up while its namespace is allowed.", objects: restricted(objects(good)),
+			namespace: "team", kind: v1alpha1.ClusterProviderConfigKind, name: "home", deleted: true, clusterID: "cluster-uid",
 		},
 		"APIKey": {
 			reason:    "An API key's Secret is protected as well.",
@@ -177,8 +195,22 @@ func TestConnect(t *testing.T) {
 				now := metav1.Now()
 				mg.DeletionTimestamp = &now
 			}
-			c := NewConnector(kube, tailscale.NewPool(tailscale.Options{Rate: 1, Burst: 1, Metrics: tailscale.NewMetrics()}))
+			record := permits.New(kube, "system")
+			if tc.permit != "" {
+				if err := record.Add(t.Context(), "m", permits.Permit{Kind: "Machine", Namespace: tc.namespace, Config: tc.permit}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c := NewConnector(kube, tailscale.NewPool(tailscale.Options{Rate: 1, Burst: 1, Metrics: tailscale.NewMetrics()}), record)
 			got, err := c.Connect(t.Context(), mg)
+			var never *NeverAllowedError
+			if errors.As(err, &never) != tc.never {
+				t.Errorf("\n%s\nConnect(...): want a NeverAllowedError: %t, got %v", tc.reason, tc.never, err)
+			}
+			permitted, herr := record.Has(t.Context(), "m", types.UID(tc.clusterID))
+			if want := tc.clusterID != "" && (!tc.deleted || tc.permit != ""); herr != nil || permitted != want {
+				t.Errorf("\n%s\nwant a record that it is allowed: %t, got %t, %v", tc.reason, want, permitted, herr)
+			}
 			switch {
 			case tc.err == "" && err != nil:
 				t.Fatalf("\n%s\nConnect(...): %v", tc.reason, err)
@@ -226,7 +258,7 @@ func TestRotation(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			kube := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(withCredentials(objects(tc.old), tc.cr)...).Build()
-			c := NewConnector(kube, tailscale.NewPool(tailscale.Options{Rate: 1, Burst: 1, Metrics: tailscale.NewMetrics()}))
+			c := NewConnector(kube, tailscale.NewPool(tailscale.Options{Rate: 1, Burst: 1, Metrics: tailscale.NewMetrics()}), permits.New(kube, "system"))
 			mg := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "m", UID: "m"}}
 			mg.SetGroupVersionKind(v1alpha1.MachineGroupVersionKind)
 			mg.SetProviderConfigReference(&xpv2.ProviderConfigReference{Kind: v1alpha1.ClusterProviderConfigKind, Name: "home"})
@@ -289,7 +321,7 @@ func checkMarks(t *testing.T, kube client.Client, reason string, protected bool,
 func TestTrackInTerminatingNamespace(t *testing.T) {
 	data := map[string][]byte{meta.SecretKeyClientID: []byte("id"), meta.SecretKeyClientSecret: []byte("hush")}
 	kube := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(objects(data)...).Build()
-	c := NewConnector(kube, tailscale.NewPool(tailscale.Options{Rate: 1, Burst: 1, Metrics: tailscale.NewMetrics()}))
+	c := NewConnector(kube, tailscale.NewPool(tailscale.Options{Rate: 1, Burst: 1, Metrics: tailscale.NewMetrics()}), permits.New(kube, "system"))
 	c.usage = resource.ModernTrackerFn(func(context.Context, resource.ModernManaged) error {
 		return errors.Wrap(terminating(), "cannot apply usage")
 	})

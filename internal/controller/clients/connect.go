@@ -17,6 +17,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/permits"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
@@ -42,15 +43,18 @@ type Connector struct {
 	usage resource.ModernTracker
 	pool  *tailscale.Pool
 
+	permits    *permits.Record
 	namespaces *namespaces
 }
 
-// NewConnector makes a Connector. Clients come from the pool.
-func NewConnector(kube client.Client, pool *tailscale.Pool) *Connector {
+// NewConnector makes a Connector. Clients come from the pool, and what is allowed goes
+// into the record.
+func NewConnector(kube client.Client, pool *tailscale.Pool, r *permits.Record) *Connector {
 	return &Connector{
 		kube:       kube,
 		usage:      resource.NewProviderConfigUsageTracker(kube, &v1alpha1.ProviderConfigUsage{}),
 		pool:       pool,
+		permits:    r,
 		namespaces: &namespaces{kube: kube},
 	}
 }

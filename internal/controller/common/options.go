@@ -33,6 +33,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/statemetrics"
 
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/permits"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
@@ -43,6 +44,9 @@ type Options struct {
 
 	// Pool of clients of Tailscale's API. Never nil.
 	Pool *tailscale.Pool
+
+	// Permits record which managed resources were allowed to act. Never nil.
+	Permits *permits.Record
 
 	// WatchNamespaces are the namespaces that the manager's cache holds; none
 	// means all.

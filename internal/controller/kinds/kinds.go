@@ -62,6 +62,10 @@ type Kind[T resource.ModernManaged] struct {
 	// no external name and that no create was attempted.
 	Untouched func(mg T) bool
 
+	// Left names what may be in the tailnet of an object, for people, or is empty. The
+	// default is its external name.
+	Left func(mg T) string
+
 	// Poll decides when an object is observed again. The default is the poll
 	// interval. Polls are spread either way.
 	Poll managed.PollIntervalHook
@@ -81,13 +85,18 @@ type Kind[T resource.ModernManaged] struct {
 func Setup[T resource.ModernManaged](mgr ctrl.Manager, o common.Options, k Kind[T]) error {
 	name := k.GroupVersionKind.Kind
 	env := Env{Kube: mgr.GetClient(), Record: o.Recorder(mgr, name)}
-	connect := clients.NewConnector(mgr.GetClient(), o.Pool).Connect
+	connect := clients.NewConnector(mgr.GetClient(), o.Pool, o.Permits).Connect
 	var c managed.TypedExternalConnector[T] = &connector[T]{kind: k, env: env, connect: connect}
 	if k.Connector != nil {
 		c = k.Connector(env, connect)
 	}
 	var r reconcile.Reconciler = o.Reconciler(mgr, k.GroupVersionKind, append([]managed.ReconcilerOption{
-		managed.WithTypedExternalConnector[T](&refusing[T]{TypedExternalConnector: c, refusals: newRefusals(o.PassiveClock())}),
+		managed.WithTypedExternalConnector[T](&permitted[T]{
+			TypedExternalConnector: &refusing[T]{TypedExternalConnector: c, refusals: newRefusals(o.PassiveClock())},
+			permits:                o.Permits,
+			record:                 env.Record,
+			left:                   k.left,
+		}),
 		managed.WithInitializers(),
 		// Every kind finds again what a crashed or unanswered Create made.
 		managed.WithDeterministicExternalName(true),
@@ -102,6 +111,9 @@ func Setup[T resource.ModernManaged](mgr ctrl.Manager, o common.Options, k Kind[
 	if err := o.RecordState(mgr, k.List()); err != nil {
 		return err
 	}
+	if err := prune(mgr, o, name, k.List); err != nil {
+		return err
+	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(managed.ControllerName(k.GroupVersionKind.GroupKind().String())).
 		WithOptions(o.ForControllerRuntime()).
@@ -111,6 +123,13 @@ func Setup[T resource.ModernManaged](mgr ctrl.Manager, o common.Options, k Kind[
 		b = k.Watch(b, env)
 	}
 	return errors.Wrapf(b.Complete(o.Limit(name, r)), "cannot set up the controller of kind %s", name)
+}
+
+func (k Kind[T]) left(mg T) string {
+	if k.Left != nil {
+		return k.Left(mg)
+	}
+	return xpmeta.GetExternalName(mg)
 }
 
 func (k Kind[T]) poll() managed.PollIntervalHook {

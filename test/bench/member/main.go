@@ -35,6 +35,7 @@ func main() {
 		APIBurst:           60,
 		ListMaxAge:         c.Poll / 2, // As the defaults of both stand to each other.
 		WatchNamespaces:    c.WatchNamespaces,
+		Namespace:          "kube-system",
 		ManagementPolicies: true,
 		MetricsAddress:     c.MetricsAddress,
 		HealthAddress:      c.HealthAddress,

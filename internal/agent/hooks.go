@@ -1,0 +1,129 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
+)
+
+const (
+	// preStopTimeout bounds how long the hook of the agent may take.
+	preStopTimeout = 10 * time.Second
+
+	// socketMode lets nobody but the agent's user connect.
+	socketMode fs.FileMode = 0o600
+)
+
+// ListenHooks returns a listener at a socket, for hooks that only processes of the pod
+// may call. What an earlier run has left there goes.
+func ListenHooks(ctx context.Context, path string) (net.Listener, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.Wrap(err, "cannot remove old socket")
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot listen on %q", path)
+	}
+	return l, errors.Wrap(os.Chmod(path, socketMode), "cannot restrict socket")
+}
+
+// PreStop has the agent whose hooks are at a socket withdraw all services.
+func PreStop(ctx context.Context, path string) error {
+	ctx, cancel := context.WithTimeout(ctx, preStopTimeout)
+	defer cancel()
+	c := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", path)
+		},
+	}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://agent"+proxy.PathPreStop, http.NoBody)
+	if err != nil {
+		return errors.Wrap(err, "cannot make request")
+	}
+	res, err := c.Do(req)
+	if err != nil {
+		return errors.Wrap(err, "cannot reach the agent")
+	}
+	if err := res.Body.Close(); err != nil {
+		return errors.Wrap(err, "cannot read the agent's answer")
+	}
+	if res.StatusCode != http.StatusOK {
+		return errors.Errorf("agent answered %s", res.Status)
+	}
+	return nil
+}
+
+// hooks are what only processes of the pod may ask for.
+func (a *Agent) hooks() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+proxy.PathPreStop, a.preStop)
+	return mux
+}
+
+// preStop has all services withdrawn. Kubelet runs its command when it stops the pod.
+func (a *Agent) preStop(w http.ResponseWriter, r *http.Request) {
+	started := make(chan struct{})
+	a.do(r.Context(), func(l *loop) {
+		l.startDrain(time.Now())
+		close(started)
+	})
+	select {
+	case <-r.Context().Done():
+	case <-started:
+		w.WriteHeader(http.StatusOK)
+	}
+}
+
+// drained answers when clients have had time to move and connections into the tailnet
+// have ended, or after a pause when no drain begins. It changes nothing, for whoever
+// reaches the pod may ask. Kubelet does before it stops the tailscale container.
+func (a *Agent) drained(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), a.opts.Pauses.Begin)
+	defer cancel()
+	begins := make(chan (<-chan struct{}), 1)
+	a.do(ctx, func(l *loop) { begins <- l.draining() })
+	select {
+	case <-ctx.Done():
+	case begun := <-begins:
+		select {
+		case <-ctx.Done():
+		case <-begun:
+			a.awaitDrain(r.Context())
+		}
+	}
+	w.WriteHeader(http.StatusOK)
+}
+
+// awaitDrain returns when no drain is under way.
+func (a *Agent) awaitDrain(ctx context.Context) {
+	ends := make(chan (<-chan struct{}), 1)
+	a.do(ctx, func(l *loop) {
+		if l.drain == nil {
+			close(ends)
+			return
+		}
+		ends <- l.drain.done
+	})
+	select {
+	case <-ctx.Done():
+	case done := <-ends:
+		if done == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-done:
+		}
+	}
+}

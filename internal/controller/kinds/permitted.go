@@ -1,0 +1,103 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kinds
+
+import (
+	"context"
+	"slices"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/permits"
+)
+
+// reasonOrphaned is that of the event of an object that goes without cleaning up.
+const reasonOrphaned event.Reason = "NeverAllowed"
+
+// permitted wraps a connector: an object that goes and was never allowed to act on the
+// tailnet leaves it as it is.
+type permitted[T resource.ModernManaged] struct {
+	managed.TypedExternalConnector[T]
+
+	permits *permits.Record
+	record  event.Recorder
+	left    func(mg T) string
+}
+
+// Connect returns a client that forgets the permit of an object that has gone.
+func (c *permitted[T]) Connect(ctx context.Context, mg T) (managed.TypedExternalClient[T], error) {
+	e, err := c.TypedExternalConnector.Connect(ctx, mg)
+	var never *clients.NeverAllowedError
+	if errors.As(err, &never) {
+		if left := c.left(mg); left != "" {
+			c.record.Event(mg, event.Warning(reasonOrphaned, errors.Errorf("%s: left in the tailnet, if it is there: %s", never.Message, left)))
+		}
+		return gone[T]{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &permittedClient[T]{TypedExternalClient: e, permits: c.permits}, nil
+}
+
+type permittedClient[T resource.ModernManaged] struct {
+	managed.TypedExternalClient[T]
+
+	permits *permits.Record
+}
+
+// Observe the object. One that is being deleted and has nothing left needs no permit.
+func (c *permittedClient[T]) Observe(ctx context.Context, mg T) (managed.ExternalObservation, error) {
+	o, err := c.TypedExternalClient.Observe(ctx, mg)
+	if err != nil || o.ResourceExists || !xpmeta.WasDeleted(mg) {
+		return o, err
+	}
+	return o, errors.Wrap(c.permits.Forget(ctx, mg.GetUID()), "cannot forget that the object was allowed")
+}
+
+// prune has the permits of a kind's objects forgotten that went without being observed,
+// as when somebody takes their finalizer from them.
+func prune(mgr ctrl.Manager, o common.Options, kind string, list func() resource.ManagedList) error {
+	covers := func(namespace string) bool {
+		return len(o.WatchNamespaces) == 0 || slices.Contains(o.WatchNamespaces, namespace)
+	}
+	uids := func(ctx context.Context) ([]types.UID, error) {
+		l := list()
+		if err := mgr.GetClient().List(ctx, l, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, errors.Wrap(err, "cannot list objects")
+		}
+		var out []types.UID
+		err := apimeta.EachListItem(l, func(item runtime.Object) error {
+			a, err := apimeta.Accessor(item)
+			if err != nil {
+				return errors.Wrap(err, "cannot read metadata")
+			}
+			out = append(out, a.GetUID())
+			return nil
+		})
+		return out, err
+	}
+	return errors.Wrap(mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		wait.JitterUntilWithContext(ctx, func(ctx context.Context) {
+			if err := o.Permits.Prune(ctx, kind, covers, uids); err != nil {
+				o.Logger.Info("Cannot forget permits of objects that are gone", "kind", kind, "error", err)
+			}
+		}, permits.PruneInterval, 1, true)
+		return nil
+	})), "cannot add the pruning of permits")
+}

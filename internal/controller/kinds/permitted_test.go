@@ -1,0 +1,117 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kinds
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/permits"
+)
+
+// refusedConnector connects nobody.
+type refusedConnector struct{ err error }
+
+func (c refusedConnector) Connect(context.Context, *v1alpha1.Webhook) (managed.TypedExternalClient[*v1alpha1.Webhook], error) {
+	return nil, c.err
+}
+
+// said are the events that were recorded.
+type said struct{ events []event.Event }
+
+func (s *said) Event(_ runtime.Object, e event.Event)    { s.events = append(s.events, e) }
+func (s *said) WithAnnotations(...string) event.Recorder { return s }
+
+func TestNeverAllowed(t *testing.T) {
+	never := errors.Wrap(&clients.NeverAllowedError{Message: "no leave"}, "cannot connect")
+	other := errors.New("boom")
+	cases := map[string]struct {
+		reason string
+		err    error
+		left   string
+		events int
+		want   error
+	}{
+		"Named":   {reason: "What an object claims to have made is left, and named.", err: never, left: "endpoint-1", events: 1},
+		"Nothing": {reason: "Of an object that claims nothing there is nothing to say.", err: never},
+		"Other":   {reason: "Whoever cannot connect tries again.", err: other, left: "endpoint-1", want: other},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			record := &said{}
+			c := &permitted[*v1alpha1.Webhook]{
+				TypedExternalConnector: refusedConnector{err: tc.err}, record: record, left: xpmetaName, permits: permits.New(fake.NewClientBuilder().Build(), "system"),
+			}
+			now := metav1.Now()
+			mg := &v1alpha1.Webhook{ObjectMeta: metav1.ObjectMeta{UID: "uid", DeletionTimestamp: &now}}
+			xpmeta.SetExternalName(mg, tc.left)
+			e, err := c.Connect(t.Context(), mg)
+			if !errors.Is(err, tc.want) {
+				t.Fatalf("\n%s\nConnect(...): want %v, got %v", tc.reason, tc.want, err)
+			}
+			if tc.want != nil {
+				return
+			}
+			if o, err := e.Observe(t.Context(), mg); err != nil || o.ResourceExists {
+				t.Errorf("\n%s\nObserve(...): want nothing to delete, got %v, %v", tc.reason, o, err)
+			}
+			if len(record.events) != tc.events {
+				t.Fatalf("\n%s\nwant %d events, got %v", tc.reason, tc.events, record.events)
+			}
+			for _, e := range record.events {
+				if e.Type != event.TypeWarning || !strings.Contains(e.Message, tc.left) {
+					t.Errorf("\n%s\nwant a warning that names %s, got %v", tc.reason, tc.left, e)
+				}
+			}
+		})
+	}
+}
+
+func xpmetaName(mg *v1alpha1.Webhook) string { return xpmeta.GetExternalName(mg) }
+
+func TestPermitIsForgotten(t *testing.T) {
+	r := permits.New(fake.NewClientBuilder().Build(), "system")
+	if err := r.Add(t.Context(), "uid", permits.Permit{Kind: "Webhook", Namespace: "apps", Config: "home"}); err != nil {
+		t.Fatal(err)
+	}
+	tailnet := &scripted{}
+	c := &permitted[*v1alpha1.Webhook]{TypedExternalConnector: &connected{tailnet}, permits: r}
+	mg := &v1alpha1.Webhook{ObjectMeta: metav1.ObjectMeta{UID: "uid"}}
+	now := metav1.Now()
+	steps := []struct {
+		reason  string
+		deleted *metav1.Time
+		exists  bool
+		want    bool
+	}{
+		{reason: "An object that is to be made may clean up later.", want: true},
+		{reason: "So may one that is being deleted.", deleted: &now, exists: true, want: true},
+		{reason: "Once nothing is left there is nothing to clean up.", deleted: &now},
+	}
+	for _, st := range steps {
+		mg.DeletionTimestamp, tailnet.observation.ResourceExists = st.deleted, st.exists
+		e, err := c.Connect(t.Context(), mg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Observe(t.Context(), mg); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := r.Has(t.Context(), "uid", "home"); err != nil || got != st.want {
+			t.Errorf("\n%s\nHas(...): want %t, got %t, %v", st.reason, st.want, got, err)
+		}
+	}
+}

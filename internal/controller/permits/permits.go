@@ -1,0 +1,238 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package permits records which managed resources a provider config has allowed to act
+// on its tailnet. A resource that loses leave may still clean up what it made, and one
+// that never had it may not, whatever it says of itself: so the record is in Secrets of
+// the provider's own namespace, where tenants cannot write, and knows resources by their
+// UID, which nobody can choose.
+package permits
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+const (
+	// prefix of the Secrets' names.
+	prefix = "provider-tailscale-permits-"
+
+	// secretType of the Secrets.
+	secretType corev1.SecretType = "gateway.tailscale.com/permits"
+
+	// shards is how many Secrets there are. A permit takes some hundred bytes of the
+	// megabyte that a Secret may have.
+	shards = 32
+
+	// attempts at a write that another writer, such as the leader before, got ahead of.
+	attempts = 5
+)
+
+// PruneInterval is how often permits of resources that are gone are looked for.
+const PruneInterval = time.Hour
+
+// A Permit says that a resource was allowed.
+type Permit struct {
+	// Kind and Namespace of the resource.
+	Kind, Namespace string
+
+	// Config is the UID of the provider config that allowed it last.
+	Config types.UID
+}
+
+// String is how a permit is written down.
+func (p Permit) String() string {
+	return strings.Join([]string{p.Kind, p.Namespace, string(p.Config)}, " ")
+}
+
+// parse a permit. What cannot be read is none.
+func parse(s []byte) Permit {
+	f := strings.Fields(string(s))
+	if len(f) != 3 {
+		return Permit{}
+	}
+	return Permit{Kind: f[0], Namespace: f[1], Config: types.UID(f[2])}
+}
+
+// A Record of permits. It may be used concurrently.
+type Record struct {
+	kube      client.Client
+	namespace string
+	shards    [shards]shard
+}
+
+// A shard is a part of the record.
+type shard struct {
+	mu sync.Mutex
+
+	// secret as it was last read or written. Nil before that.
+	secret *corev1.Secret
+}
+
+// New returns the record in a namespace. The client must read Secrets live.
+func New(kube client.Client, namespace string) *Record {
+	return &Record{kube: kube, namespace: namespace}
+}
+
+func shardOf(uid types.UID) int {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(uid)) // It never fails.
+	return int(h.Sum32() % shards)
+}
+
+// Has reports whether a resource was once allowed by a config.
+func (r *Record) Has(ctx context.Context, uid, config types.UID) (bool, error) {
+	s := &r.shards[shardOf(uid)]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := r.load(ctx, shardOf(uid)); err != nil {
+		return false, err
+	}
+	b, ok := s.secret.Data[string(uid)]
+	return ok && parse(b).Config == config, nil
+}
+
+// Add a permit, unless it is there. It is written down when Add returns.
+func (r *Record) Add(ctx context.Context, uid types.UID, p Permit) error {
+	return r.edit(ctx, shardOf(uid), func(data map[string][]byte) bool {
+		if string(data[string(uid)]) == p.String() {
+			return false
+		}
+		data[string(uid)] = []byte(p.String())
+		return true
+	})
+}
+
+// Forget the permit of a resource that is about to go.
+func (r *Record) Forget(ctx context.Context, uid types.UID) error {
+	return r.edit(ctx, shardOf(uid), without(string(uid)))
+}
+
+// Prune the permits of a kind whose resources are gone, as of those that were taken
+// their finalizer from. List returns the resources that there are; covers tells of which
+// namespaces it knows.
+func (r *Record) Prune(ctx context.Context, kind string, covers func(namespace string) bool, list func(context.Context) ([]types.UID, error)) error {
+	// What is allowed while the list is made must stay.
+	before := map[int][]string{}
+	for i := range r.shards {
+		uids, err := r.of(ctx, i, func(p Permit) bool { return p.Kind == kind && covers(p.Namespace) })
+		if err != nil {
+			return err
+		}
+		before[i] = uids
+	}
+	there, err := list(ctx)
+	if err != nil {
+		return errors.Wrapf(err, "cannot list kind %s", kind)
+	}
+	known := make(map[string]bool, len(there))
+	for _, uid := range there {
+		known[string(uid)] = true
+	}
+	for i, uids := range before {
+		uids = slices.DeleteFunc(uids, func(uid string) bool { return known[uid] })
+		if len(uids) == 0 {
+			continue
+		}
+		if err := r.edit(ctx, i, without(uids...)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// without returns an edit that removes permits.
+func without(uids ...string) func(map[string][]byte) bool {
+	return func(data map[string][]byte) bool {
+		before := len(data)
+		for _, uid := range uids {
+			delete(data, uid)
+		}
+		return len(data) < before
+	}
+}
+
+// of returns the resources in a shard whose permits match.
+func (r *Record) of(ctx context.Context, i int, match func(Permit) bool) ([]string, error) {
+	s := &r.shards[i]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := r.load(ctx, i); err != nil {
+		return nil, err
+	}
+	var out []string
+	for uid, b := range s.secret.Data {
+		if match(parse(b)) {
+			out = append(out, uid)
+		}
+	}
+	return out, nil
+}
+
+// load a shard, unless it is known. Its lock must be held.
+func (r *Record) load(ctx context.Context, i int) error {
+	s := &r.shards[i]
+	if s.secret != nil {
+		return nil
+	}
+	got := &corev1.Secret{}
+	key := types.NamespacedName{Namespace: r.namespace, Name: fmt.Sprintf("%s%d", prefix, i)}
+	err := r.kube.Get(ctx, key, got)
+	if kerrors.IsNotFound(err) {
+		s.secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Type: secretType}
+		return nil
+	}
+	if err != nil {
+		return errors.Wrapf(err, "cannot get Secret %s", key)
+	}
+	s.secret = got
+	return nil
+}
+
+// edit a shard, and write it if that changed it.
+func (r *Record) edit(ctx context.Context, i int, change func(map[string][]byte) bool) error {
+	s := &r.shards[i]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var err error
+	for range attempts {
+		if err := r.load(ctx, i); err != nil {
+			return err
+		}
+		next := s.secret.DeepCopy()
+		if next.Data == nil {
+			next.Data = map[string][]byte{}
+		}
+		if !change(next.Data) {
+			return nil
+		}
+		if next.GetResourceVersion() == "" {
+			err = r.kube.Create(ctx, next)
+		} else {
+			err = r.kube.Update(ctx, next)
+		}
+		if err == nil {
+			s.secret = next
+			return nil
+		}
+		// Whatever went wrong, what there is now is not known.
+		s.secret = nil
+		if !kerrors.IsConflict(err) && !kerrors.IsAlreadyExists(err) && !kerrors.IsNotFound(err) {
+			break
+		}
+	}
+	return errors.Wrapf(err, "cannot write Secret %s/%s%d", r.namespace, prefix, i)
+}

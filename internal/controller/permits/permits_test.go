@@ -1,0 +1,168 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package permits
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+func has(t *testing.T, r *Record, uid, config types.UID) bool {
+	t.Helper()
+	ok, err := r.Has(t.Context(), uid, config)
+	if err != nil {
+		t.Fatalf("Has(...): %v", err)
+	}
+	return ok
+}
+
+func TestRecord(t *testing.T) {
+	writes := 0
+	kube := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			writes++
+			return c.Create(ctx, o, opts...)
+		},
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			writes++
+			return c.Update(ctx, o, opts...)
+		},
+	}).Build()
+	first := New(kube, "system")
+	if has(t, first, "a", "home") {
+		t.Error("Nothing is allowed before it was recorded")
+	}
+	p := Permit{Kind: "Machine", Namespace: "apps", Config: "home"}
+	for range 3 {
+		if err := first.Add(t.Context(), "a", p); err != nil {
+			t.Fatalf("Add(...): %v", err)
+		}
+	}
+	if writes != 1 {
+		t.Errorf("A permit is one write, got %d", writes)
+	}
+	// The leader after it, which has read nothing yet, and the one before, which knows an
+	// older version.
+	second := New(kube, "system")
+	if !has(t, second, "a", "home") {
+		t.Error("A permit must outlive the provider")
+	}
+	if has(t, second, "a", "other") {
+		t.Error("A permit is one config's")
+	}
+	for i := range 200 {
+		uid := types.UID(fmt.Sprint(i))
+		if err := second.Add(t.Context(), uid, p); err != nil {
+			t.Fatalf("Add(...): %v", err)
+		}
+	}
+	if err := first.Add(t.Context(), "b", p); err != nil {
+		t.Fatalf("Add(...) over another's write: %v", err)
+	}
+	third := New(kube, "system")
+	for _, uid := range []types.UID{"a", "b", "7", "199"} {
+		if !has(t, third, uid, "home") {
+			t.Errorf("Writers must not undo each other's permits: %s is gone", uid)
+		}
+	}
+	if err := third.Forget(t.Context(), "a"); err != nil {
+		t.Fatalf("Forget(...): %v", err)
+	}
+	if has(t, New(kube, "system"), "a", "home") {
+		t.Error("A permit that is forgotten is gone")
+	}
+}
+
+func TestRecordFails(t *testing.T) {
+	broken := true
+	kube := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if broken {
+				return errors.New("boom")
+			}
+			return c.Create(ctx, o, opts...)
+		},
+	}).Build()
+	r := New(kube, "system")
+	p := Permit{Kind: "Machine", Namespace: "apps", Config: "home"}
+	if err := r.Add(t.Context(), "a", p); err == nil {
+		t.Error("Add(...): want an error")
+	}
+	if has(t, r, "a", "home") {
+		t.Error("What was not written is not so")
+	}
+	broken = false
+	if err := r.Add(t.Context(), "a", p); err != nil || !has(t, r, "a", "home") {
+		t.Errorf("Add(...) after a failure: %v", err)
+	}
+}
+
+func TestPrune(t *testing.T) {
+	kube := fake.NewClientBuilder().Build()
+	r := New(kube, "system")
+	for uid, p := range map[types.UID]Permit{
+		"here":  {Kind: "Machine", Namespace: "apps", Config: "home"},
+		"gone":  {Kind: "Machine", Namespace: "apps", Config: "home"},
+		"other": {Kind: "DNS", Namespace: "apps", Config: "home"},
+		"far":   {Kind: "Machine", Namespace: "elsewhere", Config: "home"},
+	} {
+		if err := r.Add(t.Context(), uid, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := func(ctx context.Context) ([]types.UID, error) {
+		err := r.Add(ctx, "new", Permit{Kind: "Machine", Namespace: "apps", Config: "home"})
+		return []types.UID{"here"}, err
+	}
+	if err := r.Prune(t.Context(), "Machine", func(n string) bool { return n == "apps" }, list); err != nil {
+		t.Fatalf("Prune(...): %v", err)
+	}
+	for uid, want := range map[types.UID]bool{"here": true, "gone": false, "other": true, "far": true, "new": true} {
+		if got := has(t, New(kube, "system"), uid, "home"); got != want {
+			t.Errorf("permit of %s: want %t, got %t", uid, want, got)
+		}
+	}
+	boom := errors.New("boom")
+	if err := r.Prune(t.Context(), "Machine", func(string) bool { return true }, func(context.Context) ([]types.UID, error) { return nil, boom }); !errors.Is(err, boom) {
+		t.Errorf("Prune(...): want %v, got %v", boom, err)
+	}
+	if !has(t, r, "here", "home") {
+		t.Error("A list that fails removes nothing")
+	}
+}
+
+func TestRecordConcurrently(t *testing.T) {
+	kube := fake.NewClientBuilder().Build()
+	var wg sync.WaitGroup
+	r := New(kube, "system")
+	for i := range 50 {
+		wg.Go(func() {
+			if err := r.Add(context.Background(), types.UID(fmt.Sprint(i)), Permit{Kind: "DNS", Namespace: "apps", Config: "home"}); err != nil {
+				t.Errorf("Add(...): %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	l := &corev1.SecretList{}
+	if err := kube.List(t.Context(), l, client.InNamespace("system")); err != nil {
+		t.Fatal(err)
+	}
+	got := 0
+	for _, s := range l.Items {
+		got += len(s.Data)
+	}
+	if got != 50 {
+		t.Errorf("want 50 permits, got %d", got)
+	}
+}
