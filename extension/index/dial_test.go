@@ -178,7 +178,7 @@ spec:
 			reason:  "The address of another namespace's Service is that namespace's.",
 			host:    "10.96.0.9",
 			objects: []string{database},
-			problem: []string{"10.96.0.9 is refused", "Service bank/db", "ReferenceGrant", "namespace bank", "TailscaleServices of namespace shop"},
+			problem: []string{"10.96.0.9 is refused", "Service bank/db", "ReferenceGrant", "namespace bank", "from kind TailscaleServices (group gateway.tailscale.com) of namespace shop to kind Service (group \"\") name db"},
 		},
 		"SecondClusterIP": {
 			reason:  "So is its second one.",
@@ -191,6 +191,18 @@ spec:
 			host:    "203.0.113.9",
 			objects: []string{database},
 			problem: []string{"203.0.113.9 is refused", "Service bank/db"},
+		},
+		"NAT64": {
+			reason:  "And a form of it that a gateway translates.",
+			host:    "64:ff9b::10.96.0.9",
+			objects: []string{database},
+			problem: []string{"64:ff9b::a60:9 is refused", "Service bank/db"},
+		},
+		"Mapped": {
+			reason:  "And one that the kernel does.",
+			host:    "::ffff:10.96.0.9",
+			objects: []string{database},
+			problem: []string{"is refused", "Service bank/db"},
 		},
 		"PodIP": {
 			reason:  "So is that of a pod behind it.",
@@ -316,5 +328,89 @@ spec:
 	})
 }
 
+// TestDialling tries what is allowed beside the default.
+func TestDialling(t *testing.T) {
+	proxied := strings.Replace(directAt("192.0.2.1:80"), `address: "192.0.2.1:80"`, "proxyPort: 10001", 1)
+	proxied = strings.Replace(proxied, "  targets:", "  sets:\n  - {name: edge-out, direction: Egress, replicas: 2}\n  targets:", 1)
+	cases := map[string]struct {
+		reason  string
+		allowed Dialling
+		objects []string
+		target  func(*Snapshot) *Target
+		want    []string
+		problem string
+	}{
+		"ExternalOff": {
+			reason:  "A host outside of the tailnet is not connected to unless that is turned on.",
+			objects: []string{routeToWeb, external("192.0.2.1")},
+			target:  webAt,
+			problem: "192.0.2.1 is refused: Envoy would connect to it by itself, outside of the tailnet, which is turned off; have the platform team set directTargets",
+		},
+		"TargetOff": {
+			reason:  "Nor is an externalTarget.",
+			objects: []string{routeTo("HTTPRoute", 80), endpointsEdge, directAt("192.0.2.1:80")},
+			target:  func(s *Snapshot) *Target { return edgeAt(s, 80) },
+			problem: "192.0.2.1 is refused",
+		},
+		"ProxiedWhileOff": {
+			reason:  "What egress proxies lead to needs nothing.",
+			objects: []string{routeTo("HTTPRoute", 80), endpointsEdge, proxied, sliceEdge},
+			target:  func(s *Snapshot) *Target { return edgeAt(s, 80) },
+			want:    []string{"10.1.0.1", "10.1.0.3"},
+		},
+		"ServiceWhileOff": {
+			reason:  "Nor do Services.",
+			objects: []string{routeToWeb, servicesWeb, strings.ReplaceAll(serviceAlt, "alt", "app"), strings.ReplaceAll(sliceAlt, "alt", "app")},
+			target:  webAt,
+			want:    []string{"10.2.0.1"},
+		},
+		"LoopbackOfOnesOwn": {
+			reason:  "On a machine of the user's own its loopback addresses are as good as others.",
+			allowed: Dialling{Direct: true, Loopback: true},
+			objects: []string{routeToWeb, external("127.0.0.1")},
+			target:  webAt,
+			want:    []string{"127.0.0.1"},
+		},
+		"LinkLocalOfOnesOwn": {
+			reason:  "Link-local ones are not.",
+			allowed: Dialling{Direct: true, Loopback: true},
+			objects: []string{routeToWeb, external("169.254.169.254")},
+			target:  webAt,
+			problem: "is refused: it is a link-local address",
+		},
+	}
+	for n, tc := range cases {
+		t.Run(n, func(t *testing.T) {
+			s := NewStore()
+			s.Dial(tc.allowed)
+			apply(t, s, false, tc.objects...)
+			got := tc.target(s.Snapshot())
+			if diff := cmp.Diff(tc.want, addressesOf(got)); diff != "" {
+				t.Errorf("%s\n-want, +got\n%s", tc.reason, diff)
+			}
+			if (tc.problem == "") != (got.Problem == "") || !strings.Contains(got.Problem, tc.problem) {
+				t.Errorf("%s\nproblem: want %q in %q", tc.reason, tc.problem, got.Problem)
+			}
+		})
+	}
+}
+
+// TestRefusedInPart has one backend refused beside another, which answers.
+func TestRefusedInPart(t *testing.T) {
+	got := webAt(snapshotOf(t, routeToWeb, services(`{vipService: {ports: ["tcp:80"]}, backends: [
+		{kind: External, name: good, host: 192.0.2.1, port: 80}, {kind: External, name: bad, host: 127.0.0.1, port: 80}]}`)))
+	if got.Problem != "" {
+		t.Errorf("One backend is enough to answer, got problem %q", got.Problem)
+	}
+	want := []string{"127.0.0.1 is refused: it is a loopback address, which Envoy must not connect to; name another host"}
+	if diff := cmp.Diff(want, got.Refused); diff != "" {
+		t.Errorf("What is refused must be told all the same: -want, +got\n%s", diff)
+	}
+}
+
 // directStore is one whose Envoys may connect outside of the tailnet by themselves.
-func directStore() *Store { return NewStore() }
+func directStore() *Store {
+	s := NewStore()
+	s.Dial(Dialling{Direct: true})
+	return s
+}
