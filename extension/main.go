@@ -25,6 +25,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
 
@@ -68,6 +69,8 @@ type CLI struct {
 	Gateways bool `help:"Write, for each TailscaleGateway with tailnets, a GatewayReport of the routes that its Gateway has accepted, and the HTTPRoutes that it asks to be generated. One replica does, as with HealthReports. Without it its routes are not shared." default:"true" negatable:"" env:"GATEWAYS" group:"Objects"`
 
 	Discoveries bool `help:"Write, for each match of a TailscaleRoutePolicy that names devices by what a tailnet says of them, a Discovery that looks for them. One replica does, as with HealthReports. Without it such matches are met by nobody." default:"true" negatable:"" env:"DISCOVERIES" group:"Objects"`
+
+	DirectTargets bool `help:"Let Envoys connect by themselves to hosts outside of tailnets that tenants name: backends of kind External, and an externalTarget that is not in a tailnet. Who may write TailscaleServices or TailscaleEndpoints then chooses what Envoys connect to, but for addresses that lead back to them or to their nodes, and for Services of other namespaces without a ReferenceGrant." env:"DIRECT_TARGETS" group:"Objects"`
 
 	OnlyGateway string `help:"NAMESPACE/NAME of a Gateway to serve alone, for a TailscaleGateway whose extensionServer this is. Nothing is read outside of that namespace, and neither HealthReports nor the status of TailscaleRoutePolicies are written. Without it all Gateways are served that have no extension of their own." name:"only-gateway" env:"ONLY_GATEWAY" placeholder:"NAMESPACE/NAME" group:"Objects"`
 
@@ -114,6 +117,12 @@ func (c *CLI) only() *types.NamespacedName {
 		return nil
 	}
 	return &types.NamespacedName{Namespace: ns, Name: name}
+}
+
+// dialling is what Envoys may connect to by themselves. Who reads files runs them on a
+// machine of their own.
+func (c *CLI) dialling() index.Dialling {
+	return index.Dialling{Direct: c.DirectTargets, Loopback: c.FromFiles != ""}
 }
 
 // Run the extension until it is told to end.

@@ -35,7 +35,7 @@ type prober struct {
 // Gateway: another extension may tell of the same objects.
 func newProber(c *CLI, src *kubeSource, l *leader, store *index.Store, log logging.Logger) (*prober, error) {
 	p := &prober{store: store, log: log}
-	p.Prober = health.NewProber(store, health.Options{Log: log, Transition: func(of []index.TargetKey) {
+	p.Prober = health.NewProber(store, health.Options{Log: log, Checker: health.NetChecker{Loopback: c.dialling().Loopback}, Transition: func(of []index.TargetKey) {
 		if p.writer != nil {
 			p.writer.Changed(of)
 		}

@@ -64,6 +64,7 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 		return err
 	}
 	store := index.NewStore()
+	store.Dial(c.dialling())
 	src, err := newSource(c, store, log)
 	if err != nil {
 		return err

@@ -24,6 +24,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
+	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/kube"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
@@ -125,6 +126,7 @@ func (c *RunCmd) Run() error {
 		Endpoints:           c.Endpoints,
 		TailscaledConfigDir: c.TailscaledConfigDir,
 		ServeConfigPath:     c.ServeConfig,
+		Control:             address.Control,
 		Drain:               c.Drain,
 		Grace:               c.GracePeriod,
 		JoinPatience:        c.JoinPatience,

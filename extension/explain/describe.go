@@ -65,6 +65,9 @@ type Backend struct {
 	// Problem says why nothing answers. Empty when something can.
 	Problem string `json:"problem,omitempty"`
 
+	// Refused says which hosts nobody connects to, and why, where others answer.
+	Refused []string `json:"refused,omitempty"`
+
 	Check string `json:"check,omitempty"`
 
 	// Tier of endpoints that answers, as our probes find. Empty if nothing is probed.
@@ -220,7 +223,7 @@ func describeBackend(s *index.Snapshot, r *index.Route, b index.BackendRef, tota
 }
 
 func describeTarget(out *Backend, t *index.Target) {
-	out.Problem = t.Problem
+	out.Problem, out.Refused = t.Problem, t.Refused
 	if h := t.Shape.HealthCheck; h != nil {
 		what := "a TCP connection"
 		if h.Path != "" {

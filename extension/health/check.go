@@ -9,14 +9,17 @@ import (
 	"crypto/x509"
 	"net"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
@@ -86,10 +89,17 @@ type CheckerFn func(ctx context.Context, c Check) Result
 // Check calls the function.
 func (fn CheckerFn) Check(ctx context.Context, c Check) Result { return fn(ctx, c) }
 
-// NetCheck probes over the network. Each probe has a connection of its own, no proxy is
-// used, and redirects are answers, not followed.
-func NetCheck(ctx context.Context, c Check) Result {
-	err := check(ctx, c)
+// A NetChecker probes over the network. Each probe has a connection of its own, no proxy is
+// used, and redirects are answers, not followed. It connects to no address that Envoys must
+// not connect to.
+type NetChecker struct {
+	// Loopback addresses are as good as others, as index.Dialling has it.
+	Loopback bool
+}
+
+// Check implements Checker.
+func (n NetChecker) Check(ctx context.Context, c Check) Result {
+	err := n.check(ctx, c)
 	status := probe.StatusError{}
 	return Result{OK: err == nil, Answered: errors.As(err, &status), Reason: reason(err)}
 }
@@ -103,11 +113,23 @@ func reason(err error) string {
 	return probe.Reason(err)
 }
 
-func check(ctx context.Context, c Check) error {
+// dialer of probes. It judges the very address that is dialled.
+func (n NetChecker) dialer() *net.Dialer {
+	return &net.Dialer{Control: func(network, to string, c syscall.RawConn) error {
+		if a, err := netip.ParseAddrPort(to); err == nil && n.Loopback && a.Addr().Unmap().IsLoopback() {
+			return nil
+		}
+		return address.Control(network, to, c)
+	}}
+}
+
+func (n NetChecker) check(ctx context.Context, c Check) error {
+	d := n.dialer()
 	t, err := newTransport(c)
 	if err != nil {
 		return err
 	}
+	t.DialContext = d.DialContext
 	wanted := atomic.Bool{}
 	if t.TLSClientConfig != nil {
 		t.TLSClientConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
@@ -116,7 +138,7 @@ func check(ctx context.Context, c Check) error {
 		}
 	}
 	if c.Path == "" {
-		err = connect(ctx, c, t.TLSClientConfig)
+		err = connect(ctx, d, c, t.TLSClientConfig)
 	} else {
 		defer t.CloseIdleConnections()
 		err = get(ctx, c, t)
@@ -149,13 +171,13 @@ func newTransport(c Check) (*http.Transport, error) {
 
 func (c Check) hostPort() string { return net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))) }
 
-func connect(ctx context.Context, c Check, secure *tls.Config) error {
+func connect(ctx context.Context, d *net.Dialer, c Check, secure *tls.Config) error {
 	var conn net.Conn
 	var err error
 	if secure != nil {
-		conn, err = (&tls.Dialer{Config: secure}).DialContext(ctx, "tcp", c.hostPort())
+		conn, err = (&tls.Dialer{NetDialer: d, Config: secure}).DialContext(ctx, "tcp", c.hostPort())
 	} else {
-		conn, err = (&net.Dialer{}).DialContext(ctx, "tcp", c.hostPort())
+		conn, err = d.DialContext(ctx, "tcp", c.hostPort())
 	}
 	if err != nil {
 		return errors.Wrapf(err, "cannot connect to %q", c.hostPort())

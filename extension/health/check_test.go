@@ -33,7 +33,27 @@ func addressOf(t *testing.T, l net.Listener) index.Address {
 	return index.Address{Host: host, Port: int32(p)}
 }
 
-func TestNetCheck(t *testing.T) {
+// TestNetCheckerRefuses shows that probes lead nowhere that Envoys must not be led.
+func TestNetCheckerRefuses(t *testing.T) {
+	asked := 0
+	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
+	defer srv.Close()
+	at := addressOf(t, srv.Listener)
+	for _, host := range []string{at.Host, "localhost", "::ffff:127.0.0.1"} {
+		for _, path := range []string{"", "/"} {
+			c := Check{Address: index.Address{Host: host, Port: at.Port}, Path: path}
+			want := Result{Reason: "its address is refused: it is a loopback address"}
+			if diff := cmp.Diff(want, NetChecker{}.Check(t.Context(), c)); diff != "" {
+				t.Errorf("%s, path %q: -want, +got:\n%s", host, path, diff)
+			}
+		}
+	}
+	if asked > 0 {
+		t.Errorf("What is refused must not be asked, and was %d times", asked)
+	}
+}
+
+func TestNetChecker(t *testing.T) {
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path == "/ok":
@@ -109,7 +129,7 @@ func TestNetCheck(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), d)
 			defer cancel()
-			if diff := cmp.Diff(tc.want, NetCheck(ctx, tc.check)); diff != "" {
+			if diff := cmp.Diff(tc.want, NetChecker{Loopback: true}.Check(ctx, tc.check)); diff != "" {
 				t.Errorf("%s\n-want, +got\n%s", tc.reason, diff)
 			}
 		})

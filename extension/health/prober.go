@@ -40,7 +40,7 @@ type Store interface {
 
 // Options of a Prober.
 type Options struct {
-	// Checker probes. Nil means NetCheck.
+	// Checker probes. Nil means NetChecker{}.
 	Checker Checker
 
 	// Random is a number from 0 up to 1. Nil means a random one.
@@ -108,7 +108,7 @@ type outcome struct {
 // NewProber returns one that probes nothing until it runs.
 func NewProber(s Store, o Options) *Prober {
 	if o.Checker == nil {
-		o.Checker = CheckerFn(NetCheck)
+		o.Checker = NetChecker{}
 	}
 	if o.Random == nil {
 		o.Random = rand.Float64

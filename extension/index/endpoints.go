@@ -53,7 +53,7 @@ func (v *view) buildEndpoints(t *Target, n types.NamespacedName) {
 		s.offline = v.offline[n][name]
 		wrong := ""
 		if of.Address != "" {
-			s.endpoints, wrong = v.directEndpoints(of.Address)
+			s.endpoints, wrong = v.directEndpoints(t, n.Namespace, of.Address)
 		} else {
 			s.endpoints, s.proxied = v.egressPods(n.Namespace, set, of.ProxyPort), true
 		}
@@ -77,7 +77,7 @@ func (v *view) attached(n types.NamespacedName, t tailnetv1alpha1.ProxySetTarget
 }
 
 // directEndpoints are those of a target that needs no proxy.
-func (v *view) directEndpoints(address string) ([]zoned, string) {
+func (v *view) directEndpoints(t *Target, ns, address string) ([]zoned, string) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, fmt.Sprintf("%q is not host:port; correct externalTarget", address)
@@ -86,7 +86,7 @@ func (v *view) directEndpoints(address string) ([]zoned, string) {
 	if err != nil {
 		return nil, fmt.Sprintf("%q has no port; correct externalTarget", address)
 	}
-	return v.hostEndpoints(host, int32(p))
+	return v.direct(t, endpointsOf(ns), host, int32(p))
 }
 
 // endpointsShape is what the endpoints behind targets ask for. They share a cluster,

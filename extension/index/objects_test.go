@@ -32,7 +32,7 @@ func apply(t testing.TB, s *Store, gone bool, manifests ...string) {
 // snapshotOf manifests.
 func snapshotOf(t testing.TB, manifests ...string) *Snapshot {
 	t.Helper()
-	s := NewStore()
+	s := directStore()
 	apply(t, s, false, manifests...)
 	return s.Snapshot()
 }

@@ -6,7 +6,6 @@ package index
 import (
 	"cmp"
 	"fmt"
-	"net/netip"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,12 +30,13 @@ func (v *view) build(k TargetKey) *Target {
 		v.buildServices(t, n)
 	}
 	if t.Problem != "" {
+		t.Refused = nil
 		return t
 	}
 	tls, problem := v.tlsOf(k)
 	if problem != "" {
 		// To send it without TLS is what nobody asked for.
-		t.Problem, t.Localities = problem, nil
+		t.Problem, t.Localities, t.Refused = problem, nil, nil
 		return t
 	}
 	if tls != nil {
@@ -124,7 +124,7 @@ func (v *view) localSources(t *Target, ns string, spec *gatewayv1alpha1.Tailscal
 		case b.ProxyProtocol != "":
 			wrong = fmt.Sprintf("backend %s expects the PROXY protocol, which a Gateway does not send; remove proxyProtocol", b.Name)
 		case b.Kind == gatewayv1alpha1.BackendKindExternal:
-			s.endpoints, wrong = v.hostEndpoints(b.Host, b.Port)
+			s.endpoints, wrong = v.direct(t, servicesOf(ns), b.Host, b.Port)
 		default:
 			s.endpoints, h2, wrong = v.serviceEndpoints(types.NamespacedName{Namespace: ns, Name: b.Name}, b.Port, protocolOf(t.Key))
 		}
@@ -276,21 +276,4 @@ func (v *view) egressPods(ns string, p *tailnetv1alpha1.ProxySetSpec, port int32
 		}
 	}
 	return out
-}
-
-// hostEndpoints are the addresses of a host. Names are looked up elsewhere.
-func (v *view) hostEndpoints(host string, port int32) ([]zoned, string) {
-	if a, err := netip.ParseAddr(host); err == nil {
-		return []zoned{{Endpoint: Endpoint{Address: a.Unmap().String(), Port: port, Weight: 1}}}, ""
-	}
-	host = canonicalHost(host)
-	addresses := v.hosts[v.saw(refHost, types.NamespacedName{Name: host}).Name]
-	if len(addresses) == 0 {
-		return nil, fmt.Sprintf("the address of %s is not known; look whether the name exists, or set an address", host)
-	}
-	out := make([]zoned, 0, len(addresses))
-	for _, a := range addresses {
-		out = append(out, zoned{Endpoint: Endpoint{Address: a, Port: port, Hostname: host, Weight: 1}})
-	}
-	return out, ""
 }

@@ -6,6 +6,7 @@ package index
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -61,7 +62,9 @@ type pod struct {
 	ready, serving, terminating bool
 }
 
-func parseSlice(o *discoveryv1.EndpointSlice) *slice {
+// parseSlice without addresses that nobody may connect to. The API server refuses most of
+// them itself.
+func parseSlice(o *discoveryv1.EndpointSlice, d Dialling) *slice {
 	s := &slice{family: o.AddressType}
 	for _, p := range o.Ports {
 		if p.Port != nil {
@@ -70,6 +73,9 @@ func parseSlice(o *discoveryv1.EndpointSlice) *slice {
 	}
 	for _, e := range o.Endpoints {
 		if len(e.Addresses) == 0 {
+			continue
+		}
+		if a, err := netip.ParseAddr(e.Addresses[0]); err == nil && d.refused(a) != "" {
 			continue
 		}
 		ready := ptr.Deref(e.Conditions.Ready, true)

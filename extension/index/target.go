@@ -227,6 +227,10 @@ type Target struct {
 	// Problem says why nothing can answer, for people. Empty when something can.
 	Problem string
 
+	// Refused says, for people, which hosts of the target nobody may connect to for it,
+	// and why, where others answer. Where none does it is the Problem.
+	Refused []string
+
 	// Missing tells that the object, or its port, does not exist: the reference is
 	// not valid, which Gateway API answers by 500 and not by 503.
 	Missing bool

@@ -43,6 +43,9 @@ const (
 	refConfigMap
 	// refHost is a DNS name.
 	refHost
+	// refAddress is who has an address, and refGrants are those of a namespace.
+	refAddress
+	refGrants
 )
 
 // A ref is one thing that was looked up, whether it was there or not.
@@ -126,6 +129,11 @@ type world struct {
 	identities group[identity]
 	joined     map[types.NamespacedName]types.NamespacedName
 
+	// dialling is what Envoys connect to by themselves, and owners has whose an address
+	// is, if they do.
+	dialling Dialling
+	owners   owners
+
 	// placements of targets, by what probes found out.
 	placements map[TargetKey]Placement
 
@@ -167,6 +175,7 @@ func newWorld() *world {
 		abouts:      map[types.NamespacedName]*AboutGateway{},
 		identities:  group[identity]{},
 		joined:      map[types.NamespacedName]types.NamespacedName{},
+		owners:      newOwners(),
 		placements:  map[TargetKey]Placement{},
 		shared:      map[filed][]types.NamespacedName{},
 	}
@@ -228,10 +237,12 @@ func (w *world) put(c Change, d *dirty) error {
 		file(w, d, w.attachments, refAttachments, n, o, gone, sibling(n, o.Spec.Services))
 	case *corev1.Service:
 		put(w.kube, n, parseService(o), c.Gone)
+		w.claim(filed{kind: refService, NamespacedName: n}, n, unless(c.Gone, addressesOfService(o)), d)
 		d.ref(refService, n)
 	case *discoveryv1.EndpointSlice:
 		s := o.Labels[discoveryv1.LabelServiceName]
-		file(w, d, w.slices, refSlices, n, parseSlice(o), c.Gone || s == "", sibling(n, s))
+		file(w, d, w.slices, refSlices, n, parseSlice(o, w.dialling), c.Gone || s == "", sibling(n, s))
+		w.claim(filed{kind: refSlices, NamespacedName: n}, sibling(n, s), unless(c.Gone, addressesOfSlice(o)), d)
 	case *corev1.ConfigMap:
 		put(w.configMaps, n, o.Data[caKey], c.Gone)
 		d.ref(refConfigMap, n)
@@ -239,6 +250,7 @@ func (w *world) put(c Change, d *dirty) error {
 		w.putTLSPolicy(o, n, c.Gone, d)
 	case *gwapiv1beta1.ReferenceGrant:
 		put(w.grants, n, &o.Spec, c.Gone)
+		d.ref(refGrants, types.NamespacedName{Namespace: n.Namespace})
 		w.putGrant(d)
 	case *gwapiv1.Gateway:
 		put(w.abouts, n, aboutGateway(o), c.Gone)

@@ -40,6 +40,9 @@ func problems(s *index.Snapshot, left map[string][]hooks.LeftRule) map[problem]s
 				if t == nil {
 					continue
 				}
+				for _, refused := range t.Refused {
+					out[problem{route: r.Key, message: fmt.Sprintf("%s: port %d is not served by all backends: %s", rule(r, i), b.Port, refused)}] = struct{}{}
+				}
 				why := cmp.Or(t.Problem, s.Withheld(r, t))
 				if why == "" {
 					continue

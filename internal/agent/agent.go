@@ -14,6 +14,7 @@ import (
 	"net"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,6 +55,10 @@ type Options struct {
 	// ServeConfigPath is where containerboot looks for the serve config
 	// (TS_SERVE_CONFIG). The agent has its directory to itself.
 	ServeConfigPath string
+
+	// Control refuses backends by the addresses that are dialled (net.Dialer). Nil
+	// refuses none.
+	Control func(network, address string, c syscall.RawConn) error
 
 	// Drain is how long a withdrawn service is still served: how long clients
 	// are given to move to another machine. Control needs up to 15 s to choose

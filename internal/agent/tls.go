@@ -35,6 +35,7 @@ func (a *Agent) newEnder(ctx context.Context) *terminate.Server {
 			kube.WatchSecret(ctx, a.client, client.ObjectKey{Namespace: a.opts.PodNamespace, Name: name}, fn)
 		},
 		WhoIs:   a.local.WhoIs,
+		Control: a.opts.Control,
 		Changed: func() { a.do(ctx, func(*loop) {}) },
 		Store:   atomicdir.New(filepath.Join(filepath.Dir(a.opts.TailscaledConfigDir), dirTLS), fileTLS),
 		Log:     a.log,

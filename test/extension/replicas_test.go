@@ -86,7 +86,7 @@ func newReplicas(t *testing.T) *replicas {
 	t.Helper()
 	dir := t.TempDir()
 	r := &replicas{socket1: filepath.Join(dir, "1.sock"), socket2: filepath.Join(dir, "2.sock")}
-	r.world = newWorld(t, "--hooks-address=unix:"+r.socket1, "--eds-target=ipv4:127.0.0.1:5008,127.0.0.1:5006")
+	r.world = newWorld(t, "--hooks-address=unix:"+r.socket1, "--eds-target=ipv4:127.0.0.1:5008,127.0.0.1:5006", "--direct-targets")
 
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", r.socket)
 	if err != nil {

@@ -69,7 +69,7 @@ func TestXDSTP(t *testing.T) {
 	}
 	w.command = []string{
 		program(t), "--hooks-address=unix:" + socket, "--eds-address=127.0.0.1:5006", "--eds-tls=" + certs, "--xds-mode=XDSTP",
-		"--observe-address=127.0.0.1:5007", "--from-files=" + manifests,
+		"--observe-address=127.0.0.1:5007", "--from-files=" + manifests, "--direct-targets",
 	}
 	w.startExtension(t)
 	t.Cleanup(func() { check(t, w.extension.Stop(20*time.Second)) })

@@ -59,12 +59,15 @@ type Backend struct {
 
 	// Host of a backend of kind External: a DNS name or an address. It is
 	// resolved by the proxy pods. Hosts of the tailnet itself are not reached
-	// this way. Of a TailscaleGateway it is the Service in front of its Envoys;
+	// this way. Gateways whose routes name the object connect to it if the value
+	// directTargets of the extension's chart lets them, and to a Service of another
+	// namespace, by name or by address, only with a ReferenceGrant there, from
+	// TailscaleServices to Service. Of a TailscaleGateway it is the Service in front of its Envoys;
 	// absent means the one that its status names.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="isIP(self) || self.matches('^[a-zA-Z0-9_]([a-zA-Z0-9_-]{0,61}[a-zA-Z0-9])?([.][a-zA-Z0-9_]([a-zA-Z0-9_-]{0,61}[a-zA-Z0-9])?)*[.]?$')",message="must be a DNS name or an address, without a port"
-	// +kubebuilder:validation:XValidation:rule="isIP(self) ? !ip(self).isLoopback() && !ip(self).isUnspecified() && !ip(self).isLinkLocalUnicast() : !self.matches('^([^.]+[.])*[lL][oO][cC][aA][lL][hH][oO][sS][tT][.]?$')",message="must not be a loopback, unspecified or link-local address: the proxy pods themselves would answer"
+	// +kubebuilder:validation:XValidation:rule="isIP(self) ? ip(self).isGlobalUnicast() && (ip(self).family() == 4 ? !cidr('0.0.0.0/8').containsIP(self) : ['64:ff9b::7f00:0/104', '64:ff9b::a9fe:0/112', '64:ff9b::/104', '64:ff9b::e000:0/100', '64:ff9b::ffff:ffff/128', '2002:7f00::/24', '2002:a9fe::/32', '2002::/24', '2002:e000::/20', '2002:ffff:ffff::/48'].all(c, !cidr(c).containsIP(self))) : !self.matches('^([^.]+[.])*[lL][oO][cC][aA][lL][hH][oO][sS][tT][.]?$')",message="must not be a loopback, unspecified, link-local, multicast or broadcast address, nor another form of one: the proxy pods themselves or their node would answer"
 	// +optional
 	Host string `json:"host,omitempty"`
 

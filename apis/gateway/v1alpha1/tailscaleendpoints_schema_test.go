@@ -192,6 +192,75 @@ func TestTailscaleEndpointsSchemaEgress(t *testing.T) {
 			spec:   egress + `endpoints: [{name: a, externalTarget: "a.example.com:65536"}]`,
 			want:   []string{"spec.endpoints[0].externalTarget"},
 		},
+		"ExternalLoopback": {
+			reason: "What connects must not reach itself or its node",
+			spec:   `endpoints: [{name: a, externalTarget: "127.0.0.1:19000"}]`,
+			want:   []string{"spec.endpoints[0].externalTarget", "must not be a loopback"},
+		},
+		"ExternalLoopback6": {
+			reason: "What connects must not reach itself or its node",
+			spec:   `endpoints: [{name: a, externalTarget: "[::1]:80"}]`,
+			want:   []string{"spec.endpoints[0].externalTarget", "must not be a loopback"},
+		},
+		"ExternalMapped": {
+			reason: "What connects must not reach itself or its node",
+			spec:   `endpoints: [{name: a, externalTarget: "[::ffff:127.0.0.1]:80"}]`,
+			want:   []string{"spec.endpoints[0].externalTarget", "must not be a loopback"},
+		},
+		"ExternalNAT64": {
+			reason: "What connects must not reach itself or its node",
+			spec:   `endpoints: [{name: a, externalTarget: "[64:ff9b::7f00:1]:80"}]`,
+			want:   []string{"spec.endpoints[0].externalTarget", "must not be a loopback"},
+		},
+		"ExternalSixToFour": {
+			reason: "What connects must not reach itself or its node",
+			spec:   `endpoints: [{name: a, externalTarget: "[2002:7f00:1::1]:80"}]`,
+			want:   []string{"spec.endpoints[0].externalTarget", "must not be a loopback"},
+		},
+		"ExternalMetadata": {
+			reason: "What connects must not reach itself or its node",
+			spec:   `endpoints: [{name: a, externalTarget: "169.254.169.254:80"}]`,
+			want:   []string{"spec.endpoints[0].externalTarget", "must not be a loopback"},
+		},
+		"ExternalLinkLocal6": {
+			reason: "What connects must not reach itself or its node",
+			spec:   `endpoints: [{name: a, externalTarget: "[fe80::1]:80"}]`,
+			want:   []string{"spec.endpoints[0].externalTarget", "must not be a loopback"},
+		},
+		"ExternalUnspecified": {
+			reason: "What connects must not reach itself or its node",
+			spec:   `endpoints: [{name: a, externalTarget: "0.0.0.0:80"}]`,
+			want:   []string{"spec.endpoints[0].externalTarget", "must not be a loopback"},
+		},
+		"ExternalUnspecified6": {
+			reason: "What connects must not reach itself or its node",
+			spec:   `endpoints: [{name: a, externalTarget: "[::]:80"}]`,
+			want:   []string{"spec.endpoints[0].externalTarget", "must not be a loopback"},
+		},
+		"ExternalMulticast": {
+			reason: "What connects must not reach itself or its node",
+			spec:   `endpoints: [{name: a, externalTarget: "224.0.0.1:80"}]`,
+			want:   []string{"spec.endpoints[0].externalTarget", "must not be a loopback"},
+		},
+		"ExternalBroadcast": {
+			reason: "What connects must not reach itself or its node",
+			spec:   `endpoints: [{name: a, externalTarget: "255.255.255.255:80"}]`,
+			want:   []string{"spec.endpoints[0].externalTarget", "must not be a loopback"},
+		},
+		"ExternalLocalhost": {
+			reason: "What connects must not reach itself or its node",
+			spec:   `endpoints: [{name: a, externalTarget: "localhost:80"}]`,
+			want:   []string{"spec.endpoints[0].externalTarget", "must not be a loopback"},
+		},
+		"ExternalLocalhostDot": {
+			reason: "What connects must not reach itself or its node",
+			spec:   `endpoints: [{name: a, externalTarget: "a.LocalHost.:80"}]`,
+			want:   []string{"spec.endpoints[0].externalTarget", "must not be a loopback"},
+		},
+		"ExternalHosts": {
+			reason: "Other hosts of all forms",
+			spec:   `endpoints: [{name: a, externalTarget: "192.0.2.1:80"}, {name: b, externalTarget: "[2001:db8::1]:80"}, {name: c, externalTarget: "localhost.example.com:80"}, {name: d, externalTarget: "[64:ff9b::c000:201]:80"}, {name: e, externalTarget: "db.bank.svc.cluster.local:80"}]`,
+		},
 		"NotAnAddress": {
 			reason: "An address is one",
 			spec:   egress + "endpoints: [{name: a, port: 80, tailscaleIP: 100.64.0.256}]",

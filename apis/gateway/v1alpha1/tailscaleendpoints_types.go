@@ -143,9 +143,13 @@ type Endpoint struct {
 
 	// ExternalTarget is host:port of any host. One whose host is a tailnet's
 	// address or name goes through the egress proxies. Any other has no proxy:
-	// a Gateway whose route names this object connects to it by itself.
+	// a Gateway whose route names this object connects to it by itself, if the
+	// value directTargets of the extension's chart lets it. A Service of another
+	// namespace, by name or by address, needs a ReferenceGrant there, from
+	// TailscaleEndpoints to Service.
 	// +kubebuilder:validation:MaxLength=260
 	// +kubebuilder:validation:Pattern=`^(\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?):([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$`
+	// +kubebuilder:validation:XValidation:rule="[self.startsWith('[') ? self.substring(1, self.indexOf(']')) : self.split(':')[0]].all(h, isIP(h) ? ip(h).isGlobalUnicast() && (ip(h).family() == 4 ? !cidr('0.0.0.0/8').containsIP(h) : ['64:ff9b::7f00:0/104', '64:ff9b::a9fe:0/112', '64:ff9b::/104', '64:ff9b::e000:0/100', '64:ff9b::ffff:ffff/128', '2002:7f00::/24', '2002:a9fe::/32', '2002::/24', '2002:e000::/20', '2002:ffff:ffff::/48'].all(c, !cidr(c).containsIP(h))) : !h.contains(':') && !h.matches('^([^.]+[.])*[lL][oO][cC][aA][lL][hH][oO][sS][tT][.]?$'))",message="must not be a loopback, unspecified, link-local, multicast or broadcast address, nor another form of one: the machine that connects, or its node, would answer"
 	// +optional
 	ExternalTarget string `json:"externalTarget,omitempty"`
 

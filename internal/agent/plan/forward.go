@@ -20,6 +20,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
 )
 
 // Messages of services that the kernel is to forward.
@@ -154,7 +155,8 @@ func ForwardHosts(attachments []v1alpha1.ServiceAttachment) []string {
 }
 
 // mapping maps the service's address of a family to the backend's, if that is the
-// only one: the kernel forwards to one address, and would not notice that it went.
+// only one: the kernel forwards to one address, and would not notice that it went. One
+// that leads back to the pod or to its node is none.
 func mapping(service []string, backend []netip.Addr, family func(netip.Addr) bool) *ingressservices.Mapping {
 	var m ingressservices.Mapping
 	for _, s := range service {
@@ -163,7 +165,7 @@ func mapping(service []string, backend []netip.Addr, family func(netip.Addr) boo
 		}
 	}
 	for _, a := range backend {
-		if !family(a) {
+		if !family(a) || address.Refused(a) != "" {
 			continue
 		}
 		if m.ClusterIP.IsValid() {

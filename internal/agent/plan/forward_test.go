@@ -56,6 +56,12 @@ func TestForward(t *testing.T) {
 			in:     ForwardInput{Kernel: true, Addresses: addrs("10.96.0.1"), AppliedKnown: true, Applied: applied(v4)},
 			want:   v4, advertise: true,
 		},
+		"OwnAddress": {
+			reason: "The kernel must not forward to the pod itself or to its node.",
+			ports:  all,
+			in:     ForwardInput{Kernel: true, Addresses: addrs("169.254.169.254")},
+			want:   `{}`, message: "All ports need a backend with one address of the family of the service's, web has 169.254.169.254",
+		},
 		"NotApplied": {
 			reason: "What is not set up yet must not be advertised.",
 			ports:  same,

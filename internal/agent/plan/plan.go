@@ -16,6 +16,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
 )
 
@@ -140,6 +141,10 @@ func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
 		s.Targets = append(s.Targets, t)
 		// All ports: packets, of which a serve config knows nothing.
 		if p.Port == 0 || s.Handlers == nil {
+			continue
+		}
+		// Tailscaled dials what it is told, also while other backends are well.
+		if address.RefusedHost(t.Host) != "" || in.Health[t].Refused() {
 			continue
 		}
 		h, end := handler(spec, p, t.Address(), in.Issuer)

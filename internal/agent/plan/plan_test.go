@@ -124,6 +124,25 @@ func TestServices(t *testing.T) {
 				Healthy:   1,
 			}},
 		},
+		"OwnAddress": {
+			reason: "Nothing is handed on to the pod itself or to its node, while another backend is well or not.",
+			in: Input{
+				Attachments: []v1alpha1.ServiceAttachment{attachment("web", "svc:web", map[int32]string{80: "a.default.svc", 81: "127.0.0.1", 82: "rebinds.example.com", 83: "localhost"})},
+				Health: map[probe.Target]probe.Status{
+					tgt("127.0.0.1"):           {Health: probe.Unhealthy, Reason: "its address is refused: it is a loopback address"},
+					tgt("a.default.svc"):       {Health: probe.Healthy},
+					tgt("localhost"):           {Health: probe.Healthy},
+					tgt("rebinds.example.com"): {Health: probe.Unhealthy, Reason: "its address is refused: it is a link-local address"},
+				},
+			},
+			want: []Service{{
+				Name:      "svc:web",
+				Handlers:  Handlers{80: {Forward: "a.default.svc:8080"}},
+				Targets:   []probe.Target{tgt("127.0.0.1"), tgt("a.default.svc"), tgt("localhost"), tgt("rebinds.example.com")},
+				Advertise: true,
+				Healthy:   2,
+			}},
+		},
 		"NotOurs": {
 			reason: "Egress, and what is being deleted, asks for nothing.",
 			in:     Input{Attachments: []v1alpha1.ServiceAttachment{deleted, egress}},

@@ -9,10 +9,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
+	"strings"
 	"syscall"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
+	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
 
@@ -37,9 +40,10 @@ func (e StatusError) Error() string { return fmt.Sprintf("HTTP status %d", e.Cod
 
 // NewNetChecker returns a Checker that opens a TCP connection, sends an HTTP GET
 // when the target has a path, or only looks its host up when it says so. Each probe has a connection of its own,
-// no proxy is used, and redirects are answers, not followed.
+// no proxy is used, and redirects are answers, not followed. Addresses that lead back to the
+// pod or to its node are refused, whatever name has them: what answers there is no backend.
 func NewNetChecker() Checker {
-	return newNetChecker(net.DefaultResolver)
+	return newNetChecker(&net.Dialer{Resolver: net.DefaultResolver, Control: address.Control})
 }
 
 // A DialFunc opens a connection.
@@ -67,13 +71,12 @@ func newClient(dial DialFunc) *http.Client {
 	}
 }
 
-func newNetChecker(r *net.Resolver) Checker {
-	d := &net.Dialer{Resolver: r}
+func newNetChecker(d *net.Dialer) Checker {
 	c := newClient(d.DialContext)
 	return CheckerFn(func(ctx context.Context, t Target) error {
 		switch {
 		case t.ResolveOnly:
-			return resolve(ctx, r, t)
+			return resolve(ctx, d, t)
 		case t.Path == "":
 			return connect(ctx, d.DialContext, t)
 		default:
@@ -82,9 +85,21 @@ func newNetChecker(r *net.Resolver) Checker {
 	})
 }
 
-func resolve(ctx context.Context, r *net.Resolver, t Target) error {
-	_, err := r.LookupHost(ctx, t.Host)
-	return errors.Wrapf(err, "cannot look up %q", t.Host)
+// resolve a target's host, and have the dialer judge each address as if it were dialled.
+func resolve(ctx context.Context, d *net.Dialer, t Target) error {
+	found, err := d.Resolver.LookupNetIP(ctx, "ip", t.Host)
+	if err != nil {
+		return errors.Wrapf(err, "cannot look up %q", t.Host)
+	}
+	for _, a := range found {
+		if d.Control == nil {
+			return nil
+		}
+		if err = d.Control("tcp", netip.AddrPortFrom(a, t.Port).String(), nil); err == nil {
+			return nil
+		}
+	}
+	return errors.Wrapf(err, "cannot use host %q", t.Host)
 }
 
 func connect(ctx context.Context, dial DialFunc, t Target) error {
@@ -119,6 +134,12 @@ func get(ctx context.Context, c *http.Client, t Target) error {
 // ReasonNoSuchHost is the reason of a target whose name DNS does not know.
 const ReasonNoSuchHost = "no such host"
 
+// reasonRefused begins the reason of a target whose addresses nobody may connect to.
+const reasonRefused = "its address is refused: it is "
+
+// Refused tells whether that is why a target is not well.
+func (s Status) Refused() bool { return strings.HasPrefix(s.Reason, reasonRefused) }
+
 // Reason describes a failed probe in words that do not change while its cause
 // does not. Errors of package net carry ephemeral ports, which would make every
 // probe look like a transition.
@@ -131,10 +152,13 @@ func Reason(err error) string {
 		status StatusError
 		dns    *net.DNSError
 		timer  interface{ Timeout() bool }
+		to     address.RefusedError
 	)
 	switch {
 	case errors.As(err, &status):
 		return status.Error()
+	case errors.As(err, &to):
+		return reasonRefused + to.Why
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return ReasonNoSuchHost
 	case errors.As(err, &timer) && timer.Timeout():

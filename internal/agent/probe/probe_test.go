@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -233,11 +234,32 @@ func TestNetChecker(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), timeoutOr(tc.timeout))
 			defer cancel()
-			err := NewNetChecker().Check(ctx, Target{Host: tc.addr.Addr().String(), Port: tc.addr.Port(), Path: tc.path, ResolveOnly: tc.resolve})
+			err := newNetChecker(&net.Dialer{Resolver: net.DefaultResolver}).Check(ctx, Target{Host: tc.addr.Addr().String(), Port: tc.addr.Port(), Path: tc.path, ResolveOnly: tc.resolve})
 			if diff := cmp.Diff(tc.want, Reason(err)); diff != "" {
 				t.Errorf("\n%s\nCheck(...): -want reason, +got reason:\n%s\n%v", tc.reason, diff, err)
 			}
 		})
+	}
+}
+
+// TestNetCheckerRefuses shows that what answers in the pod itself is no backend, however it
+// is called.
+func TestNetCheckerRefuses(t *testing.T) {
+	asked := 0
+	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
+	defer srv.Close()
+	at := netip.MustParseAddrPort(srv.Listener.Addr().String())
+	for _, host := range []string{"127.0.0.1", "localhost", "::ffff:127.0.0.1"} {
+		for _, target := range []Target{{Path: "/"}, {}, {ResolveOnly: true}} {
+			target.Host, target.Port = host, at.Port()
+			err := NewNetChecker().Check(t.Context(), target)
+			if got := Reason(err); !strings.HasPrefix(got, "its address is refused: it is ") {
+				t.Errorf("%s, path %q, resolve only %v: want that it is refused, got %q (%v)", host, target.Path, target.ResolveOnly, got, err)
+			}
+		}
+	}
+	if asked > 0 {
+		t.Errorf("What is refused must not be asked, and was %d times", asked)
 	}
 }
 
@@ -247,7 +269,7 @@ func TestResolveOnly(t *testing.T) {
 		go noSuchName(theirs)
 		return ours, nil
 	}}
-	err := newNetChecker(r).Check(t.Context(), Target{Host: "gone.default.svc.cluster.local.", Port: 80, ResolveOnly: true})
+	err := newNetChecker(&net.Dialer{Resolver: r}).Check(t.Context(), Target{Host: "gone.default.svc.cluster.local.", Port: 80, ResolveOnly: true})
 	if diff := cmp.Diff("no such host", Reason(err)); diff != "" {
 		t.Errorf("A backend whose name is gone is down: Check(...): -want reason, +got reason:\n%s\n%v", diff, err)
 	}

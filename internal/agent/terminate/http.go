@@ -77,7 +77,7 @@ type callerKey struct{}
 // a Secret they come without TLS.
 func (s *Server) serveHTTP(ctx context.Context, l net.Listener, t plan.Termination, sec *secret) error {
 	quiet := log.New(debugWriter{log: s.opts.Log}, "", 0)
-	proxy := reverseProxy(t.Backend, quiet)
+	proxy := reverseProxy(t.Backend, s.dialer(), quiet)
 	srv := &http.Server{
 		Handler:           proxy,
 		ReadHeaderTimeout: requestTimeout,
@@ -147,10 +147,10 @@ func encode(v string) string {
 
 // reverseProxy hands on requests to a backend, by HTTP/2 without TLS those of gRPC
 // and by HTTP/1.1 all others, as tailscaled does.
-func reverseProxy(backend string, quiet *log.Logger) http.Handler {
+func reverseProxy(backend string, d *net.Dialer, quiet *log.Logger) http.Handler {
 	target := &url.URL{Scheme: "http", Host: backend}
-	plain := transport()
-	grpc := transport()
+	plain := transport(d)
+	grpc := transport(d)
 	grpc.Protocols = &http.Protocols{}
 	grpc.Protocols.SetUnencryptedHTTP2(true)
 	handler := func(t http.RoundTripper) http.Handler {
@@ -201,9 +201,9 @@ func restrictUpgrade(r *httputil.ProxyRequest) {
 	r.Out.Header.Del("Upgrade")
 }
 
-func transport() *http.Transport {
+func transport(d *net.Dialer) *http.Transport {
 	return &http.Transport{
-		DialContext:           (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		DialContext:           d.DialContext,
 		MaxIdleConns:          100,
 		MaxIdleConnsPerHost:   100,
 		IdleConnTimeout:       90 * time.Second,

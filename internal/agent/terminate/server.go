@@ -15,6 +15,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,6 +39,10 @@ type Options struct {
 
 	// WhoIs tells who of the tailnet has an address, which is IP:port.
 	WhoIs func(ctx context.Context, addr string) (*apitype.WhoIsResponse, error)
+
+	// Control refuses backends by the addresses that are dialled, as that of a
+	// net.Dialer. Nil refuses none.
+	Control func(network, address string, c syscall.RawConn) error
 
 	// Changed is called, from goroutines of the Server's own, when what is known
 	// of a certificate has changed.

@@ -55,22 +55,27 @@ func (s *Server) serveTCP(ctx context.Context, l net.Listener, t plan.Terminatio
 		}
 		go func() {
 			defer closeQuietly(conn)
-			if err := carry(context.WithoutCancel(ctx), conn, t, config); err != nil {
+			if err := carry(context.WithoutCancel(ctx), conn, t, config, s.dialer()); err != nil {
 				s.opts.Log.Debug("Cannot hand on connection", "secret", t.Certificate().String(), "backend", t.Backend, "error", err)
 			}
 		}()
 	}
 }
 
+// dialer of backends.
+func (s *Server) dialer() *net.Dialer {
+	return &net.Dialer{Timeout: dialTimeout, Control: s.opts.Control}
+}
+
 // carry one connection to the backend.
-func carry(ctx context.Context, conn net.Conn, t plan.Termination, config *tls.Config) error {
+func carry(ctx context.Context, conn net.Conn, t plan.Termination, config *tls.Config, d *net.Dialer) error {
 	client := tls.Server(conn, config)
 	hctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
 	if err := client.HandshakeContext(hctx); err != nil {
 		return errors.Wrap(err, "cannot shake hands with client")
 	}
-	backend, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", t.Backend)
+	backend, err := d.DialContext(ctx, "tcp", t.Backend)
 	if err != nil {
 		return errors.Wrap(err, "cannot connect to backend")
 	}

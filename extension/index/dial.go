@@ -1,0 +1,273 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
+)
+
+// Envoys connect to hosts that tenants name: by a backend of kind External, and by an
+// externalTarget outside of the tailnet. NetworkPolicies let Envoys connect to much that
+// they keep tenants' own pods from, so what Envoys may connect to is judged here, after
+// each change of a name's addresses.
+
+// Dialling is what Envoys may connect to by themselves because a tenant names it. The zero
+// value allows no host.
+type Dialling struct {
+	// Direct allows hosts outside of the tailnet.
+	Direct bool
+
+	// Loopback tells that Envoys run on a machine of the user's own, whose loopback
+	// addresses are as good as others. Envoy Gateway has the same rule for its Backends
+	// (internal/gatewayapi/backend.go).
+	Loopback bool
+}
+
+// Dial sets what Envoys may connect to by themselves. It has to be called before the first
+// change is applied.
+func (s *Store) Dial(d Dialling) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.world.dialling = d
+}
+
+// refused returns why nobody may connect to an address. It is empty if somebody may.
+func (d Dialling) refused(a netip.Addr) string {
+	if d.Loopback && a.Unmap().IsLoopback() {
+		return ""
+	}
+	return address.Refused(a)
+}
+
+// refusedHost returns the same for a host that is not looked up yet.
+func (d Dialling) refusedHost(host string) string {
+	why := address.RefusedHost(host)
+	if a, err := netip.ParseAddr(host); err == nil {
+		why = d.refused(a)
+	}
+	if d.Loopback && why == address.Localhost {
+		return ""
+	}
+	return why
+}
+
+func servicesOf(namespace string) referrer {
+	return referrer{group: gatewayv1alpha1.Group, kind: gatewayv1alpha1.TailscaleServicesKind, namespace: namespace}
+}
+
+func endpointsOf(namespace string) referrer {
+	return referrer{group: gatewayv1alpha1.Group, kind: gatewayv1alpha1.TailscaleEndpointsKind, namespace: namespace}
+}
+
+// A claim on an address is an object that has it, and the Service that this is of. The
+// Service of an EndpointSlice without one has no name.
+type claim struct {
+	by      filed
+	service types.NamespacedName
+}
+
+// owners of addresses in the cluster, and the addresses by claim.
+type owners struct {
+	claims map[netip.Addr][]claim
+	of     map[filed][]netip.Addr
+}
+
+func newOwners() owners {
+	return owners{claims: map[netip.Addr][]claim{}, of: map[filed][]netip.Addr{}}
+}
+
+// claim addresses in place of those that an object had before, and have targets with one
+// of either judged again. It is of no use where no address is dialled.
+func (w *world) claim(by filed, service types.NamespacedName, addresses []netip.Addr, d *dirty) {
+	if !w.dialling.Direct {
+		return
+	}
+	o := &w.owners
+	for _, a := range o.of[by] {
+		o.claims[a] = slices.DeleteFunc(o.claims[a], func(c claim) bool { return c.by == by })
+		if len(o.claims[a]) == 0 {
+			delete(o.claims, a)
+		}
+		d.ref(refAddress, types.NamespacedName{Name: a.String()})
+	}
+	delete(o.of, by)
+	for _, a := range addresses {
+		o.claims[a] = append(o.claims[a], claim{by: by, service: service})
+		d.ref(refAddress, types.NamespacedName{Name: a.String()})
+	}
+	if len(addresses) > 0 {
+		o.of[by] = addresses
+	}
+}
+
+// addressesOfService are those at which the cluster's network serves it. That of a load
+// balancer is left out: it is for whoever is outside.
+func addressesOfService(o *corev1.Service) []netip.Addr {
+	return parseAddresses(slices.Concat([]string{o.Spec.ClusterIP}, o.Spec.ClusterIPs, o.Spec.ExternalIPs))
+}
+
+func addressesOfSlice(o *discoveryv1.EndpointSlice) []netip.Addr {
+	var out []string
+	for _, e := range o.Endpoints {
+		out = append(out, e.Addresses...)
+	}
+	return parseAddresses(out)
+}
+
+// unless it is gone, an object has addresses.
+func unless(gone bool, addresses []netip.Addr) []netip.Addr {
+	if gone {
+		return nil
+	}
+	return addresses
+}
+
+// parseAddresses in their canonical form, each once. What is no address is left out, such
+// as None.
+func parseAddresses(in []string) []netip.Addr {
+	out := make([]netip.Addr, 0, len(in))
+	for _, s := range in {
+		if a, err := netip.ParseAddr(s); err == nil {
+			out = append(out, a.Unmap())
+		}
+	}
+	slices.SortFunc(out, netip.Addr.Compare)
+	return slices.Compact(out)
+}
+
+// A refusal tells why a host, or one of its addresses, is not connected to, for people. It
+// is empty if all are.
+type refusal string
+
+// refuse an address for objects of a kind.
+func (v *view) refuse(by referrer, a netip.Addr) refusal {
+	if why := v.dialling.refused(a); why != "" {
+		return refusal(fmt.Sprintf("%s is refused: it is %s, which Envoy must not connect to; name another host", a, why))
+	}
+	forms := []netip.Addr{a}
+	if in, ok := address.Embedded(a); ok {
+		forms = append(forms, in)
+	}
+	foreign := map[string][]types.NamespacedName{}
+	for _, f := range forms {
+		v.saw(refAddress, types.NamespacedName{Name: f.String()})
+		for _, c := range v.owners.claims[f] {
+			if c.service.Namespace != by.namespace {
+				foreign[c.service.Namespace] = append(foreign[c.service.Namespace], c.service)
+			}
+		}
+	}
+	var out refusal
+	var of types.NamespacedName
+	for _, services := range foreign {
+		slices.SortFunc(services, compareNames)
+		if !slices.ContainsFunc(services, func(n types.NamespacedName) bool { return v.mayName(by, n) }) && (out == "" || compareNames(services[0], of) < 0) {
+			of = services[0]
+			out = ungranted(a.String(), by, of)
+		}
+	}
+	return out
+}
+
+// refuseName of a Service of another namespace that nobody lets be named.
+func (v *view) refuseName(by referrer, host string) refusal {
+	if why := v.dialling.refusedHost(host); why != "" {
+		return refusal(fmt.Sprintf("%s is refused: it is %s, which Envoy must not connect to; name another host", host, why))
+	}
+	if n, ok := serviceOf(host); ok && !v.mayName(by, n) {
+		return ungranted(host, by, n)
+	}
+	return ""
+}
+
+// mayName tells whether objects of a kind may name a Service.
+func (v *view) mayName(by referrer, n types.NamespacedName) bool {
+	if n.Namespace != by.namespace {
+		v.saw(refGrants, types.NamespacedName{Namespace: n.Namespace})
+	}
+	return v.grants.permit(by, corev1.GroupName, kindService, n)
+}
+
+// ungranted is what is said of a host that is of another namespace's Service.
+func ungranted(host string, by referrer, n types.NamespacedName) refusal {
+	of, name := "namespace "+n.Namespace, ""
+	if n.Name != "" {
+		of, name = "Service "+n.String(), " name "+n.Name
+	}
+	return refusal(fmt.Sprintf("%s is refused: it is of %s; add a ReferenceGrant to namespace %s, from kind %s (group %s) of namespace %s to kind Service (group \"\")%s",
+		host, of, n.Namespace, by.kind, by.group, by.namespace, name))
+}
+
+// clusterDomain is the default one. In clusters with another the whole names of Services
+// are known by their addresses.
+const clusterDomain = ".cluster.local"
+
+// serviceOf a name that Kubernetes gives a Service or one of its pods:
+// [...]SERVICE.NAMESPACE.svc[.cluster.local].
+func serviceOf(host string) (types.NamespacedName, bool) {
+	rest, ok := strings.CutSuffix(strings.TrimSuffix(host, clusterDomain), ".svc")
+	if !ok {
+		return types.NamespacedName{}, false
+	}
+	labels := strings.Split(rest, ".")
+	if len(labels) < 2 {
+		return types.NamespacedName{}, false
+	}
+	return types.NamespacedName{Namespace: labels[len(labels)-1], Name: labels[len(labels)-2]}, true
+}
+
+// direct returns the endpoints of a host for a target, and notes what is refused of it. The
+// problem is what is wrong with those that are missing.
+func (v *view) direct(t *Target, by referrer, host string, port int32) ([]zoned, string) {
+	out, problem, refused := v.hostEndpoints(by, host, port)
+	if refused != "" {
+		t.Refused = append(t.Refused, string(refused))
+	}
+	return out, cmp.Or(problem, string(refused))
+}
+
+// hostEndpoints are the addresses of a host that objects of a kind name, as far as Envoys
+// may connect to them, and what is wrong with the others. Names are looked up elsewhere.
+func (v *view) hostEndpoints(by referrer, host string, port int32) (out []zoned, problem string, refused refusal) {
+	if !v.dialling.Direct {
+		return nil, "", refusal(fmt.Sprintf("%s is refused: Envoy would connect to it by itself, outside of the tailnet, which is turned off; have the platform team set directTargets to true in the extension's chart", host))
+	}
+	if a, err := netip.ParseAddr(host); err == nil {
+		if refused = v.refuse(by, a); refused != "" {
+			return nil, "", refused
+		}
+		return []zoned{{Endpoint: Endpoint{Address: a.Unmap().String(), Port: port, Weight: 1}}}, "", ""
+	}
+	host = canonicalHost(host)
+	if refused = v.refuseName(by, host); refused != "" {
+		return nil, "", refused
+	}
+	addresses := v.hosts[v.saw(refHost, types.NamespacedName{Name: host}).Name]
+	if len(addresses) == 0 {
+		return nil, fmt.Sprintf("the address of %s is not known; look whether the name exists, or set an address", host), ""
+	}
+	for _, s := range addresses {
+		a, err := netip.ParseAddr(s)
+		if err != nil {
+			continue
+		}
+		if why := v.refuse(by, a); why != "" {
+			refused = cmp.Or(refused, refusal(fmt.Sprintf("%s has an address that cannot be used: %s", host, why)))
+			continue
+		}
+		out = append(out, zoned{Endpoint: Endpoint{Address: s, Port: port, Hostname: host, Weight: 1}})
+	}
+	return out, "", refused
+}

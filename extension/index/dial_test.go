@@ -1,0 +1,416 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// webAt is the target of routeToWeb, and edgeAt that of a routeTo.
+func webAt(s *Snapshot) *Target {
+	return s.Target(TargetKey{Kind: TargetServices, Namespace: "shop", Name: "web", Port: 80, Protocol: ProtocolHTTP})
+}
+
+func edgeAt(s *Snapshot, port int32) *Target {
+	return s.Target(TargetKey{Kind: TargetEndpoints, Namespace: "shop", Name: "edge", Port: port, Protocol: ProtocolHTTP})
+}
+
+// addressesOf a target, of all its localities.
+func addressesOf(t *Target) []string {
+	var out []string
+	for _, l := range t.Localities {
+		for _, e := range l.Endpoints {
+			out = append(out, e.Address)
+		}
+	}
+	return out
+}
+
+// external has a host for its backend.
+func external(host string) string {
+	return services(fmt.Sprintf(`{vipService: {ports: ["tcp:80"]}, backends: [{kind: External, name: legacy, host: %q, port: 8080}]}`, host))
+}
+
+// directAt is a ProxySet with one target outside of the tailnet.
+func directAt(address string) string {
+	return fmt.Sprintf(`
+apiVersion: tailnet.gateway.tailscale.com/v1alpha1
+kind: ProxySet
+metadata: {name: edge-proxies}
+spec:
+  endpoints: edge
+  tailnet: corp
+  targets:
+  - {name: ext/80, port: 80, protocol: TCP, address: %q, weight: 1}
+`, address)
+}
+
+// TestForbiddenAddresses tries each way by which a tenant could have Envoy connect to
+// itself, to its node or to nobody.
+func TestForbiddenAddresses(t *testing.T) {
+	hosts := map[string]string{
+		"Loopback":       "127.0.0.1",
+		"LoopbackOther":  "127.9.9.9",
+		"Loopback6":      "::1",
+		"Mapped":         "::ffff:127.0.0.1",
+		"Translated":     "::ffff:0:127.0.0.1",
+		"Compatible":     "::127.0.0.1",
+		"NAT64":          "64:ff9b::127.0.0.1",
+		"NAT64Local":     "64:ff9b:1::127.0.0.1",
+		"SixToFour":      "2002:7f00:1::1",
+		"LinkLocal":      "169.254.169.254",
+		"LinkLocal6":     "fe80::1",
+		"LinkLocalNAT64": "64:ff9b::a9fe:a9fe",
+		"Unspecified":    "0.0.0.0",
+		"ThisNetwork":    "0.0.0.1",
+		"Unspecified6":   "::",
+		"Multicast":      "224.0.0.1",
+		"Multicast6":     "ff02::1",
+		"Broadcast":      "255.255.255.255",
+		"MetadataAWS":    "fd00:ec2::254",
+		"MetadataAzure":  "168.63.129.16",
+	}
+	for n, host := range hosts {
+		t.Run(n, func(t *testing.T) {
+			literal := netip.MustParseAddr(host)
+			bracketed := netip.AddrPortFrom(literal, 80).String()
+			family := "IPv4"
+			if literal.Is6() {
+				family = "IPv6"
+			}
+			ways := map[string]func() *Target{
+				"ExternalBackend": func() *Target { return webAt(snapshotOf(t, routeToWeb, external(host))) },
+				"ExternalBackendByName": func() *Target {
+					s := directStore()
+					apply(t, s, false, routeToWeb, external("rebinds.example.com"))
+					s.SetHost("rebinds.example.com", []string{"192.0.2.1"})
+					s.SetHost("rebinds.example.com", []string{host})
+					return webAt(s.Snapshot())
+				},
+				"ExternalTarget": func() *Target {
+					return edgeAt(snapshotOf(t, routeTo("HTTPRoute", 80), endpointsEdge, directAt(bracketed)), 80)
+				},
+				"ExternalTargetByName": func() *Target {
+					s := directStore()
+					apply(t, s, false, routeTo("HTTPRoute", 80), endpointsEdge, directAt("rebinds.example.com:80"))
+					s.SetHost("rebinds.example.com", []string{host})
+					return edgeAt(s.Snapshot(), 80)
+				},
+				"EndpointSlice": func() *Target {
+					slice := strings.NewReplacer("10.2.0.1", fmt.Sprintf("%q", host), "IPv4", family, "name: alt", "name: app").Replace(sliceAlt)
+					service := strings.NewReplacer("name: alt", "name: app", "spec: {", "spec: {ipFamilies: ["+family+"], ").Replace(serviceAlt)
+					return webAt(snapshotOf(t, routeToWeb, servicesWeb, service, strings.Replace(slice, "service-name: alt", "service-name: app", 1)))
+				},
+			}
+			for way, target := range ways {
+				got := target()
+				if of := addressesOf(got); len(of) > 0 {
+					t.Errorf("%s: Envoy must not connect to %s, and is sent to %v", way, host, of)
+				}
+				if got.Problem == "" || way != "EndpointSlice" && !strings.Contains(got.Problem, "is refused") {
+					t.Errorf("%s: the problem must say that %s is refused, got %q", way, host, got.Problem)
+				}
+			}
+		})
+	}
+}
+
+// TestForbiddenNames tries names that stand for the machine itself.
+func TestForbiddenNames(t *testing.T) {
+	for _, host := range []string{"localhost", "LocalHost.", "a.localhost", "a.b.localhost."} {
+		s := directStore()
+		apply(t, s, false, routeToWeb, external(host))
+		if got := s.Hosts(); len(got) > 0 {
+			t.Errorf("%s must not be looked up, got %v", host, got)
+		}
+		if got := webAt(s.Snapshot()).Problem; !strings.Contains(got, "is refused") {
+			t.Errorf("%s: the problem must say that it is refused, got %q", host, got)
+		}
+	}
+}
+
+// TestOtherNamespaces tries to reach what is another namespace's.
+func TestOtherNamespaces(t *testing.T) {
+	const (
+		database = `
+apiVersion: v1
+kind: Service
+metadata: {name: db, namespace: bank}
+spec: {clusterIP: 10.96.0.9, clusterIPs: [10.96.0.9, "fd00:96::9"], externalIPs: [203.0.113.9], ports: [{port: 5432}]}
+`
+		pods = `
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: db-1, namespace: bank, labels: {kubernetes.io/service-name: db}}
+addressType: IPv4
+ports: [{name: "", port: 5432, protocol: TCP}]
+endpoints: [{addresses: [10.8.0.9], conditions: {}}]
+`
+		grant = `
+apiVersion: gateway.networking.k8s.io/v1beta1
+kind: ReferenceGrant
+metadata: {name: shop, namespace: bank}
+spec:
+  from: [{group: gateway.tailscale.com, kind: TailscaleServices, namespace: shop}]
+  to: [{group: "", kind: Service, name: db}]
+`
+		name = "db.bank.svc.cluster.local"
+	)
+	other := strings.Replace(grant, "kind: TailscaleServices", "kind: TailscaleEndpoints", 1)
+	elsewhere := strings.Replace(grant, "name: db", "name: cache", 1)
+	cases := map[string]struct {
+		reason   string
+		host     string
+		resolves []string
+		objects  []string
+		want     []string
+
+		// problem has all of these.
+		problem []string
+	}{
+		"ClusterIP": {
+			reason:  "The address of another namespace's Service is that namespace's.",
+			host:    "10.96.0.9",
+			objects: []string{database},
+			problem: []string{"10.96.0.9 is refused", "Service bank/db", "ReferenceGrant", "namespace bank", "from kind TailscaleServices (group gateway.tailscale.com) of namespace shop to kind Service (group \"\") name db"},
+		},
+		"SecondClusterIP": {
+			reason:  "So is its second one.",
+			host:    "fd00:96::9",
+			objects: []string{database},
+			problem: []string{"fd00:96::9 is refused", "Service bank/db"},
+		},
+		"ExternalIP": {
+			reason:  "And one that leads there from outside.",
+			host:    "203.0.113.9",
+			objects: []string{database},
+			problem: []string{"203.0.113.9 is refused", "Service bank/db"},
+		},
+		"NAT64": {
+			reason:  "And a form of it that a gateway translates.",
+			host:    "64:ff9b::10.96.0.9",
+			objects: []string{database},
+			problem: []string{"64:ff9b::a60:9 is refused", "Service bank/db"},
+		},
+		"Mapped": {
+			reason:  "And one that the kernel does.",
+			host:    "::ffff:10.96.0.9",
+			objects: []string{database},
+			problem: []string{"is refused", "Service bank/db"},
+		},
+		"PodIP": {
+			reason:  "So is that of a pod behind it.",
+			host:    "10.8.0.9",
+			objects: []string{database, pods},
+			problem: []string{"10.8.0.9 is refused", "Service bank/db"},
+		},
+		"Name": {
+			reason:   "So is the Service's name, and it is not even looked up.",
+			host:     name,
+			resolves: []string{"10.8.0.200"},
+			objects:  []string{database},
+			problem:  []string{name + " is refused", "Service bank/db", "ReferenceGrant"},
+		},
+		"ShortName": {
+			reason:   "In its short form, too.",
+			host:     "db.bank.svc",
+			resolves: []string{"10.8.0.200"},
+			problem:  []string{"db.bank.svc is refused", "Service bank/db"},
+		},
+		"ResolvesThere": {
+			reason:   "Any name that resolves to such an address is as good as that.",
+			host:     "innocent.example.com",
+			resolves: []string{"10.96.0.9"},
+			objects:  []string{database},
+			problem:  []string{"10.96.0.9", "is refused", "Service bank/db"},
+		},
+		"ResolvesPartlyThere": {
+			reason:   "Its other addresses answer.",
+			host:     "innocent.example.com",
+			resolves: []string{"10.96.0.9", "192.0.2.1"},
+			objects:  []string{database},
+			want:     []string{"192.0.2.1"},
+		},
+		"Granted": {
+			reason:  "A ReferenceGrant lets the address be named.",
+			host:    "10.96.0.9",
+			objects: []string{database, grant},
+			want:    []string{"10.96.0.9"},
+		},
+		"GrantedName": {
+			reason:   "And the name.",
+			host:     name,
+			resolves: []string{"10.96.0.9"},
+			objects:  []string{database, grant},
+			want:     []string{"10.96.0.9"},
+		},
+		"GrantedOther": {
+			reason:  "One for another kind lets nobody.",
+			host:    "10.96.0.9",
+			objects: []string{database, other},
+			problem: []string{"is refused"},
+		},
+		"GrantedElsewhere": {
+			reason:  "Nor does one for another Service.",
+			host:    "10.96.0.9",
+			objects: []string{database, elsewhere},
+			problem: []string{"is refused"},
+		},
+		"Own": {
+			reason:  "What is of one's own namespace needs none.",
+			host:    "10.96.0.9",
+			objects: []string{strings.ReplaceAll(database, "bank", "shop")},
+			want:    []string{"10.96.0.9"},
+		},
+		"OwnAsWell": {
+			reason:  "To claim an address oneself takes it from nobody.",
+			host:    "10.8.0.9",
+			objects: []string{pods, strings.ReplaceAll(pods, "bank", "shop")},
+			problem: []string{"is refused", "Service bank/db"},
+		},
+		"Outside": {
+			reason:  "What is nobody's in the cluster needs no grant.",
+			host:    "192.0.2.1",
+			objects: []string{database, pods},
+			want:    []string{"192.0.2.1"},
+		},
+	}
+	for n, tc := range cases {
+		t.Run(n, func(t *testing.T) {
+			// In either order: what is known later counts as much.
+			for _, first := range []bool{true, false} {
+				s := directStore()
+				if first {
+					apply(t, s, false, tc.objects...)
+				}
+				apply(t, s, false, routeToWeb, external(tc.host))
+				if len(tc.resolves) > 0 {
+					s.SetHost(tc.host, tc.resolves)
+				}
+				if !first {
+					for _, o := range tc.objects {
+						apply(t, s, false, o)
+					}
+				}
+				got := webAt(s.Snapshot())
+				if diff := cmp.Diff(tc.want, addressesOf(got)); diff != "" {
+					t.Errorf("%s\nobjects first: %v\n-want, +got\n%s", tc.reason, first, diff)
+				}
+				for _, p := range tc.problem {
+					if !strings.Contains(got.Problem, p) {
+						t.Errorf("%s\nobjects first: %v\nwant %q in problem %q", tc.reason, first, p, got.Problem)
+					}
+				}
+				if len(tc.problem) == 0 && got.Problem != "" {
+					t.Errorf("%s\nobjects first: %v\nwant no problem, got %q", tc.reason, first, got.Problem)
+				}
+			}
+		})
+	}
+
+	t.Run("Gone", func(t *testing.T) {
+		s := directStore()
+		apply(t, s, false, database, grant, routeToWeb, external("10.96.0.9"))
+		apply(t, s, true, grant)
+		if got := addressesOf(webAt(s.Snapshot())); len(got) > 0 {
+			t.Errorf("With its grant the endpoint must go, got %v", got)
+		}
+		apply(t, s, true, database)
+		if diff := cmp.Diff([]string{"10.96.0.9"}, addressesOf(webAt(s.Snapshot()))); diff != "" {
+			t.Errorf("Without the Service the address is nobody's: -want, +got\n%s", diff)
+		}
+	})
+}
+
+// TestDialling tries what is allowed beside the default.
+func TestDialling(t *testing.T) {
+	proxied := strings.Replace(directAt("192.0.2.1:80"), `address: "192.0.2.1:80"`, "proxyPort: 10001", 1)
+	proxied = strings.Replace(proxied, "  targets:", "  sets:\n  - {name: edge-out, direction: Egress, replicas: 2}\n  targets:", 1)
+	cases := map[string]struct {
+		reason  string
+		allowed Dialling
+		objects []string
+		target  func(*Snapshot) *Target
+		want    []string
+		problem string
+	}{
+		"ExternalOff": {
+			reason:  "A host outside of the tailnet is not connected to unless that is turned on.",
+			objects: []string{routeToWeb, external("192.0.2.1")},
+			target:  webAt,
+			problem: "192.0.2.1 is refused: Envoy would connect to it by itself, outside of the tailnet, which is turned off; have the platform team set directTargets",
+		},
+		"TargetOff": {
+			reason:  "Nor is an externalTarget.",
+			objects: []string{routeTo("HTTPRoute", 80), endpointsEdge, directAt("192.0.2.1:80")},
+			target:  func(s *Snapshot) *Target { return edgeAt(s, 80) },
+			problem: "192.0.2.1 is refused",
+		},
+		"ProxiedWhileOff": {
+			reason:  "What egress proxies lead to needs nothing.",
+			objects: []string{routeTo("HTTPRoute", 80), endpointsEdge, proxied, sliceEdge},
+			target:  func(s *Snapshot) *Target { return edgeAt(s, 80) },
+			want:    []string{"10.1.0.1", "10.1.0.3"},
+		},
+		"ServiceWhileOff": {
+			reason:  "Nor do Services.",
+			objects: []string{routeToWeb, servicesWeb, strings.ReplaceAll(serviceAlt, "alt", "app"), strings.ReplaceAll(sliceAlt, "alt", "app")},
+			target:  webAt,
+			want:    []string{"10.2.0.1"},
+		},
+		"LoopbackOfOnesOwn": {
+			reason:  "On a machine of the user's own its loopback addresses are as good as others.",
+			allowed: Dialling{Direct: true, Loopback: true},
+			objects: []string{routeToWeb, external("127.0.0.1")},
+			target:  webAt,
+			want:    []string{"127.0.0.1"},
+		},
+		"LinkLocalOfOnesOwn": {
+			reason:  "Link-local ones are not.",
+			allowed: Dialling{Direct: true, Loopback: true},
+			objects: []string{routeToWeb, external("169.254.169.254")},
+			target:  webAt,
+			problem: "is refused: it is a link-local address",
+		},
+	}
+	for n, tc := range cases {
+		t.Run(n, func(t *testing.T) {
+			s := NewStore()
+			s.Dial(tc.allowed)
+			apply(t, s, false, tc.objects...)
+			got := tc.target(s.Snapshot())
+			if diff := cmp.Diff(tc.want, addressesOf(got)); diff != "" {
+				t.Errorf("%s\n-want, +got\n%s", tc.reason, diff)
+			}
+			if (tc.problem == "") != (got.Problem == "") || !strings.Contains(got.Problem, tc.problem) {
+				t.Errorf("%s\nproblem: want %q in %q", tc.reason, tc.problem, got.Problem)
+			}
+		})
+	}
+}
+
+// TestRefusedInPart has one backend refused beside another, which answers.
+func TestRefusedInPart(t *testing.T) {
+	got := webAt(snapshotOf(t, routeToWeb, services(`{vipService: {ports: ["tcp:80"]}, backends: [
+		{kind: External, name: good, host: 192.0.2.1, port: 80}, {kind: External, name: bad, host: 127.0.0.1, port: 80}]}`)))
+	if got.Problem != "" {
+		t.Errorf("One backend is enough to answer, got problem %q", got.Problem)
+	}
+	want := []string{"127.0.0.1 is refused: it is a loopback address, which Envoy must not connect to; name another host"}
+	if diff := cmp.Diff(want, got.Refused); diff != "" {
+		t.Errorf("What is refused must be told all the same: -want, +got\n%s", diff)
+	}
+}
+
+// directStore is one whose Envoys may connect outside of the tailnet by themselves.
+func directStore() *Store {
+	s := NewStore()
+	s.Dial(Dialling{Direct: true})
+	return s
+}

@@ -1,0 +1,154 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package xds
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+// A hostile policy has one rule, with one match and one action.
+type hostile struct {
+	pathType, path          string
+	headerType, name, value string
+	method                  string
+	set, setValue           string
+	hostname, redirectPath  string
+}
+
+// rules that the index keeps of a policy, as hooks are given them.
+func (h hostile) rules(t *testing.T) []*index.PolicyRule {
+	t.Helper()
+	const ns = "shop"
+	meta := metav1.ObjectMeta{Namespace: ns, Name: "web"}
+	m := gatewayv1alpha1.RoutePolicyMatch{
+		Path:    &gwapiv1.HTTPPathMatch{Type: ptr.To(gwapiv1.PathMatchType(h.pathType)), Value: ptr.To(h.path)},
+		Headers: []gwapiv1.HTTPHeaderMatch{{Type: ptr.To(gwapiv1.HeaderMatchType(h.headerType)), Name: gwapiv1.HTTPHeaderName(h.name), Value: h.value}},
+	}
+	if h.method != "" {
+		m.Method = ptr.To(gwapiv1.HTTPMethod(h.method))
+	}
+	action := gatewayv1alpha1.RoutePolicyAction{Type: gatewayv1alpha1.ActionDeny}
+	switch {
+	case h.hostname != "" || h.redirectPath != "":
+		action = gatewayv1alpha1.RoutePolicyAction{Type: gatewayv1alpha1.ActionRedirect, Redirect: &gatewayv1alpha1.RoutePolicyRedirect{
+			Hostname: ptr.To(gwapiv1.PreciseHostname(h.hostname)), Path: ptr.To(h.redirectPath),
+		}}
+	case h.set != "":
+		action = gatewayv1alpha1.RoutePolicyAction{Type: gatewayv1alpha1.ActionRequestHeaderModifier, RequestHeaderModifier: &gwapiv1.HTTPHeaderFilter{
+			Set: []gwapiv1.HTTPHeader{{Name: gwapiv1.HTTPHeaderName(h.set), Value: h.setValue}}, Remove: []string{h.set},
+		}}
+	}
+	p := &gatewayv1alpha1.TailscaleRoutePolicy{ObjectMeta: meta}
+	p.Spec.TargetRefs = []gwapiv1.LocalPolicyTargetReferenceWithSectionName{{
+		LocalPolicyTargetReference: gwapiv1.LocalPolicyTargetReference{Group: gwapiv1.GroupName, Kind: "HTTPRoute", Name: "web"},
+	}}
+	p.Spec.Rules = []gatewayv1alpha1.RoutePolicyRule{{Name: "a", Matches: []gatewayv1alpha1.RoutePolicyMatch{m}, Actions: []gatewayv1alpha1.RoutePolicyAction{action}}}
+	r := &gwapiv1.HTTPRoute{ObjectMeta: meta}
+	r.Spec.ParentRefs = []gwapiv1.ParentReference{{Name: "gw"}}
+	gw := &gwapiv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "gw"}}
+
+	s := index.NewStore()
+	if err := s.Apply(index.Change{Object: gw}, index.Change{Object: r}, index.Change{Object: p}); err != nil {
+		t.Fatal(err)
+	}
+	n := types.NamespacedName{Namespace: ns, Name: "web"}
+	return s.Snapshot().PolicyRules(index.RouteKey{Kind: index.KindHTTPRoute, NamespacedName: n}, "", types.NamespacedName{Namespace: ns, Name: "gw"}, "")
+}
+
+// check that Envoy can take what is made of a policy: one route that it refuses takes its
+// whole listener with it.
+func (h hostile) check(t *testing.T) (kept int) {
+	t.Helper()
+	base := &routev3.Route{
+		Name:   "httproute/shop/web/rule/0/match/0/*",
+		Match:  &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}},
+		Action: &routev3.Route_Route{Route: &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: "c"}}},
+	}
+	for _, r := range h.rules(t) {
+		for i := range r.Matches {
+			made, err := Enforce(base, r, &r.Matches[i], nil, nil)
+			if err != nil {
+				t.Fatalf("cannot enforce %+v: %v", h, err)
+			}
+			if err := made.ValidateAll(); err != nil {
+				t.Fatalf("Envoy would refuse what is made of %+v: %v", h, err)
+			}
+			for _, m := range made.GetMatch().GetHeaders() {
+				re := m.GetStringMatch().GetSafeRegex()
+				if re == nil {
+					continue
+				}
+				if _, err := regexp.Compile(re.GetRegex()); err != nil {
+					t.Fatalf("Envoy would refuse the expression %q of %+v: %v", re.GetRegex(), h, err)
+				}
+			}
+			kept++
+		}
+	}
+	return kept
+}
+
+func hostiles() map[string]hostile {
+	const expression = "RegularExpression"
+	return map[string]hostile{
+		"OpenQuote":       {pathType: expression, path: `\Q/x`, headerType: "Exact", name: "x", value: "y"},
+		"OpenQuoteLater":  {pathType: expression, path: `/a\Q.b`, headerType: "Exact", name: "x", value: "y"},
+		"OpenQuoteHeader": {pathType: "Exact", path: "/", headerType: expression, name: "x", value: `\Qy`},
+		"Tilde":           {pathType: "Exact", path: "/", headerType: "Exact", name: "x", value: "~["},
+		"Parentheses":     {pathType: expression, path: `/a)|(?:/b`, headerType: "Exact", name: "x", value: "y"},
+		"Flags":           {pathType: expression, path: `(?i)/a|/b`, headerType: "Exact", name: "x", value: "y"},
+		"NothingMatched":  {pathType: expression, path: `[^\x00-\x{10FFFF}]`, headerType: "Exact", name: "x", value: "y"},
+		"Large":           {pathType: expression, path: `/(?:\pL\pN\pS){1000}`, headerType: "Exact", name: "x", value: "y"},
+		"Deep":            {pathType: expression, path: strings.Repeat("(", 400) + "a" + strings.Repeat(")", 400), headerType: "Exact", name: "x", value: "y"},
+		"EmptyHeader":     {pathType: "Exact", path: "/", headerType: expression, name: "x", value: ""},
+		"NewLine":         {pathType: "Exact", path: "/\n", headerType: "Exact", name: "x", value: "y\n"},
+		"Zero":            {pathType: "PathPrefix", path: "/\x00", headerType: "Exact", name: "x", value: "\x00"},
+		"HeaderName":      {pathType: "Exact", path: "/", headerType: "Exact", name: ":path\n", value: "y"},
+		"Method":          {pathType: "Exact", path: "/", headerType: "Exact", name: "x", value: "y", method: "GET\n"},
+		"SetPath":         {pathType: "Exact", path: "/", headerType: "Exact", name: "x", value: "y", set: ":path", setValue: "%REQ(:authority"},
+		"SetValue":        {pathType: "Exact", path: "/", headerType: "Exact", name: "x", value: "y", set: "a", setValue: "%REQ(:authority%"},
+		"RedirectHost":    {pathType: "Exact", path: "/", headerType: "Exact", name: "x", value: "y", hostname: "a\r\nb: c", redirectPath: "/"},
+		"RedirectPath":    {pathType: "Exact", path: "/", headerType: "Exact", name: "x", value: "y", hostname: "a", redirectPath: "/\r\nb: %REQ("},
+		"Plain":           {pathType: expression, path: `/v[0-9]+/.*`, headerType: expression, name: "x", value: `a\Q.\Eb`},
+	}
+}
+
+// TestHostilePolicies tries what tenants may write.
+func TestHostilePolicies(t *testing.T) {
+	for n, h := range hostiles() {
+		t.Run(n, func(t *testing.T) {
+			kept := h.check(t)
+			if want := n == "Plain"; want && kept == 0 {
+				t.Errorf("a policy that can be used must not be left out")
+			}
+		})
+	}
+}
+
+// FuzzPolicy has what is made of any policy be such that Envoy takes it.
+func FuzzPolicy(f *testing.F) {
+	for _, h := range hostiles() {
+		f.Add(h.pathType, h.path, h.headerType, h.name, h.value, h.method, h.set, h.setValue, h.hostname, h.redirectPath)
+	}
+	f.Fuzz(func(t *testing.T, pathType, path, headerType, name, value, method, set, setValue, hostname, redirectPath string) {
+		for _, s := range []string{pathType, path, headerType, name, value, method, set, setValue, hostname, redirectPath} {
+			if !utf8.ValidString(s) {
+				t.Skip("JSON has no other strings")
+			}
+		}
+		hostile{pathType, path, headerType, name, value, method, set, setValue, hostname, redirectPath}.check(t)
+	})
+}

@@ -1,0 +1,111 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package address
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"testing"
+)
+
+func TestRefused(t *testing.T) {
+	cases := map[string]string{
+		"127.0.0.1":              Loopback,
+		"127.255.255.254":        Loopback,
+		"::1":                    Loopback,
+		"::ffff:127.0.0.1":       Loopback,
+		"169.254.169.254":        LinkLocal,
+		"::ffff:169.254.169.254": LinkLocal,
+		"fe80::1":                LinkLocal,
+		"fe80::1%eth0":           LinkLocal,
+		"febf::1":                LinkLocal,
+		"0.0.0.0":                Unspecified,
+		"0.1.2.3":                Unspecified,
+		"::":                     Unspecified,
+		"::ffff:0.0.0.0":         "another form of 0.0.0.0, " + Unspecified,
+		"224.0.0.1":              Multicast,
+		"239.255.255.255":        Multicast,
+		"ff02::1":                Multicast,
+		"255.255.255.255":        Broadcast,
+		"::ffff:255.255.255.255": "another form of 255.255.255.255, " + Broadcast,
+		"::127.0.0.1":            "another form of 127.0.0.1, " + Loopback,
+		"::ffff:0:127.0.0.1":     "another form of 127.0.0.1, " + Loopback,
+		"64:ff9b::7f00:1":        "another form of 127.0.0.1, " + Loopback,
+		"64:ff9b::169.254.0.1":   "another form of 169.254.0.1, " + LinkLocal,
+		"64:ff9b:1::7f00:1":      "another form of 127.0.0.1, " + Loopback,
+		"2002:7f00:1::1":         "another form of 127.0.0.1, " + Loopback,
+		"2002:e000:1::1":         "another form of 224.0.0.1, " + Multicast,
+		"fd00:ec2::254":          Metadata,
+		"fd20:ce::254":           Metadata,
+		"168.63.129.16":          Metadata,
+		"64:ff9b::168.63.129.16": "another form of 168.63.129.16, " + Metadata,
+		"2001:db8::1%eth0":       Zoned,
+
+		"10.0.0.1":          "",
+		"100.64.0.1":        "",
+		"192.0.2.1":         "",
+		"::ffff:192.0.2.1":  "",
+		"64:ff9b::c000:201": "",
+		"2002:c000:201::1":  "",
+		"2001:db8::1":       "",
+		"fd00::1":           "",
+		"fd7a:115c:a1e0::1": "",
+		"128.0.0.1":         "",
+		"169.253.255.255":   "",
+		"255.255.255.254":   "",
+	}
+	for in, want := range cases {
+		if got := Refused(netip.MustParseAddr(in)); got != want {
+			t.Errorf("Refused(%s): want %q, got %q", in, want, got)
+		}
+		if got := RefusedHost(in); got != want {
+			t.Errorf("RefusedHost(%s): want %q, got %q", in, want, got)
+		}
+	}
+	if got := Refused(netip.Addr{}); got == "" {
+		t.Error("What is no address must be refused")
+	}
+}
+
+func TestRefusedHost(t *testing.T) {
+	cases := map[string]string{
+		"localhost":             Localhost,
+		"LOCALHOST.":            Localhost,
+		"a.localhost":           Localhost,
+		"a.b.LocalHost.":        Localhost,
+		"localhost.example.com": "",
+		"mylocalhost":           "",
+		"example.com":           "",
+		"127.1":                 "",
+	}
+	for in, want := range cases {
+		if got := RefusedHost(in); got != want {
+			t.Errorf("RefusedHost(%s): want %q, got %q", in, want, got)
+		}
+	}
+}
+
+// TestControl shows that a name does not hide an address.
+func TestControl(t *testing.T) {
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() // Nothing is accepted.
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range []string{"127.0.0.1", "localhost", "::ffff:127.0.0.1"} {
+		c, err := (&net.Dialer{Control: Control}).DialContext(t.Context(), "tcp", net.JoinHostPort(host, port))
+		if err == nil {
+			t.Errorf("%s: want no connection, got one to %s", host, c.RemoteAddr())
+			continue
+		}
+		if refused := (RefusedError{}); !errors.As(err, &refused) {
+			t.Errorf("%s: want that it is refused, got %v", host, err)
+		}
+	}
+}
