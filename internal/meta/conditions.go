@@ -209,6 +209,9 @@ const (
 	// ReasonTailnetLocked means that the tailnet's lock does not trust the device.
 	ReasonTailnetLocked xpv2.ConditionReason = "TailnetLocked"
 
+	// ReasonDeviceRefused means that the device that a pod names is not its Machine's.
+	ReasonDeviceRefused xpv2.ConditionReason = "DeviceRefused"
+
 	// ReasonPolicyRefused means that Tailscale would not take the policy file
 	// with what is wanted.
 	ReasonPolicyRefused xpv2.ConditionReason = "PolicyRefused"
