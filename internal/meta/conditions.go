@@ -142,6 +142,10 @@ const (
 	// ReasonGatewayNotAccepted means that its controller refuses the Gateway.
 	ReasonGatewayNotAccepted xpv2.ConditionReason = "GatewayNotAccepted"
 
+	// ReasonServiceRefused means that only Services have a Gateway's labels that Envoy
+	// Gateway did not make.
+	ReasonServiceRefused xpv2.ConditionReason = "ServiceRefused"
+
 	// ReasonServiceNotFound means that Envoy Gateway has made no Service for it.
 	ReasonServiceNotFound xpv2.ConditionReason = "ServiceNotFound"
 
