@@ -40,13 +40,16 @@ type Function struct {
 
 	// extensionImage is that of extensions which say none.
 	extensionImage string
+
+	// envoyGateway are the namespaces in which Envoy Gateway runs.
+	envoyGateway []string
 }
 
 // RunFunction composes one TailscaleGateway.
 func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
 	log := f.log.WithValues("tag", req.GetMeta().GetTag())
 	r := compose.NewRun(req)
-	if err := run(r, f.extensionImage); err != nil {
+	if err := f.run(r); err != nil {
 		log.Info("Cannot compose TailscaleGateway", "error", err)
 		return r.Fatal(err, meta.TypeGatewayValid), nil
 	}
@@ -56,8 +59,8 @@ func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) 
 
 // requireGateway is the Gateway itself. Its status changes with each route that
 // comes or goes, and each change runs this function and counts against the
-// composite in Crossplane's circuit breaker. What comes out does not depend on
-// that, so a run writes nothing, and one that the breaker drops misses nothing but
+// composite in Crossplane's circuit breaker. What comes out depends on its addresses
+// alone, which seldom change, so a run writes nothing, and one that the breaker drops misses nothing but
 // a change of the Gateway's listeners, which the next run makes good.
 func requireGateway(ref gatewayv1alpha1.GatewayRef) compose.Requirement {
 	return compose.Requirement{
@@ -69,8 +72,8 @@ func requireGateway(ref gatewayv1alpha1.GatewayRef) compose.Requirement {
 	}
 }
 
-// requireServices are those of one Gateway, in any namespace: that of the Gateway,
-// or that of Envoy Gateway.
+// requireServices are those of one Gateway, in any namespace: those in others than the
+// Gateway's and Envoy Gateway's are told of.
 func requireServices(ref gatewayv1alpha1.GatewayRef) compose.Requirement {
 	return compose.Requirement{
 		Key:        "services",
@@ -90,7 +93,7 @@ func requireMerged(class gwapiv1.ObjectName) compose.Requirement {
 	}
 }
 
-func run(r *compose.Run, extensionImage string) error {
+func (f *Function) run(r *compose.Run) error {
 	xr := &gatewayv1alpha1.TailscaleGateway{}
 	if err := r.Object(inputs, xr); err != nil {
 		return err
@@ -100,11 +103,11 @@ func run(r *compose.Run, extensionImage string) error {
 		return errors.New("cannot find a Gateway for an object without a namespace")
 	}
 	ref := reference(xr.Spec.GatewayRef, owner.Namespace)
-	g, resolved, err := find(r, ref)
+	g, resolved, err := find(r, ref, f.envoyGateway)
 	if err != nil {
 		return err
 	}
-	s, err := newShare(r, owner, xr, g, extensionImage)
+	s, err := newShare(r, owner, xr, g, f.extensionImage)
 	if err != nil {
 		return err
 	}
@@ -151,7 +154,7 @@ func reference(ref gatewayv1alpha1.GatewayRef, namespace string) gatewayv1alpha1
 
 // find what a reference leads to. It returns false while Crossplane has not looked
 // for all of it.
-func find(r *compose.Run, ref gatewayv1alpha1.GatewayRef) (*gateway, bool, error) {
+func find(r *compose.Run, ref gatewayv1alpha1.GatewayRef, namespaces []string) (*gateway, bool, error) {
 	needGateway, needServices := requireGateway(ref), requireServices(ref)
 	r.Require(needGateway)
 	r.Require(needServices)
@@ -164,7 +167,7 @@ func find(r *compose.Run, ref gatewayv1alpha1.GatewayRef) (*gateway, bool, error
 		return nil, false, err
 	}
 	if len(gateways) == 0 {
-		return newGateway(ref, nil, nil, nil), true, nil
+		return newGateway(ref, nil, nil, nil, namespaces), true, nil
 	}
 	needMerged := requireMerged(gateways[0].Spec.GatewayClassName)
 	r.Require(needMerged)
@@ -172,5 +175,5 @@ func find(r *compose.Run, ref gatewayv1alpha1.GatewayRef) (*gateway, bool, error
 	if err != nil || !looked {
 		return nil, false, err
 	}
-	return newGateway(ref, &gateways[0], own, merged), true, nil
+	return newGateway(ref, &gateways[0], own, merged, namespaces), true, nil
 }

@@ -28,19 +28,28 @@ type gateway struct {
 	// services that say that they are the Gateway's.
 	services []corev1.Service
 
+	// refused have its labels and are not taken for its own.
+	refused []corev1.Service
+
+	// envoyGateway are the namespaces of Envoy Gateway.
+	envoyGateway []string
+
 	// merged tells that they are those that all Gateways of its class share.
 	merged bool
 }
 
 // newGateway prefers a Gateway's own Services to those that its class shares: they
-// are there both for a moment when that changes. What is being deleted is no more.
-func newGateway(ref gatewayv1alpha1.GatewayRef, g *gwapiv1.Gateway, own, merged []corev1.Service) *gateway {
-	stay := func(in []corev1.Service) []corev1.Service {
-		return slices.DeleteFunc(slices.Clone(in), func(s corev1.Service) bool { return s.GetDeletionTimestamp() != nil })
+// are there both for a moment when that changes.
+func newGateway(ref gatewayv1alpha1.GatewayRef, g *gwapiv1.Gateway, own, merged []corev1.Service, namespaces []string) *gateway {
+	out := &gateway{ref: ref, gateway: g, envoyGateway: namespaces}
+	if g == nil {
+		return out
 	}
-	out := &gateway{ref: ref, gateway: g, services: stay(own)}
+	out.services, out.refused = candidates(g, own, namespaces)
 	if len(out.services) == 0 {
-		out.services, out.merged = stay(merged), true
+		var refused []corev1.Service
+		out.services, refused = candidates(g, merged, namespaces)
+		out.refused, out.merged = append(out.refused, refused...), true
 	}
 	return out
 }
@@ -63,24 +72,37 @@ func (g *gateway) valid() compose.Condition {
 		c.Reason = meta.ReasonGatewayNotFound
 		c.Message = fmt.Sprintf("There is no Gateway %s; create it, or correct spec.gatewayRef", g.name())
 	case len(g.services) > 1:
-		names := make([]string, len(g.services))
-		for i, s := range g.services {
-			names[i] = s.GetNamespace() + "/" + s.GetName()
-		}
 		c.Reason = meta.ReasonAmbiguous
-		c.Message = fmt.Sprintf("The Services %s have the labels of Gateway %s; delete those that Envoy Gateway did not make", compose.List(names...), g.name())
+		c.Message = fmt.Sprintf("The Services %s have the labels of Gateway %s; delete those that Envoy Gateway did not make", namesOf(g.services), g.name())
 	case len(g.services) == 1:
 		c.Status, c.Reason = compose.True, meta.ReasonServiceFound
 		c.Message = fmt.Sprintf("Service %s/%s is in front of Gateway %s", g.services[0].GetNamespace(), g.services[0].GetName(), g.name())
+		if len(g.refused) > 0 {
+			c.Message += fmt.Sprintf(". Others have its labels and are not taken for its own: %s", namesOf(g.refused))
+		}
 	case g.refusal() != nil:
 		c.Reason = meta.ReasonGatewayNotAccepted
 		c.Message = fmt.Sprintf("The controller of Gateway %s refuses it: %s", g.name(), g.refusal().Message)
+	case len(g.refused) > 0:
+		c.Reason = meta.ReasonServiceRefused
+		c.Message = fmt.Sprintf("The Services with the labels of Gateway %s are not taken for its own: %s. Its own is in the Gateway's namespace or Envoy Gateway's (%s), and has an address of the Gateway's status. "+
+			"If Envoy Gateway runs in another namespace, set ENVOY_GATEWAY_NAMESPACES of the function", g.name(), namesOf(g.refused), compose.List(g.envoyGateway...))
 	default:
 		c.Reason = meta.ReasonServiceNotFound
 		c.Message = fmt.Sprintf("Envoy Gateway has made no Service for Gateway %s; check that GatewayClass %q is one of Envoy Gateway's, and what the Gateway's conditions say",
 			g.name(), g.gateway.Spec.GatewayClassName)
 	}
 	return c
+}
+
+// namesOf Services, for messages.
+func namesOf(in []corev1.Service) string {
+	out := make([]string, len(in))
+	for i, s := range in {
+		out[i] = s.GetNamespace() + "/" + s.GetName()
+	}
+	slices.Sort(out)
+	return compose.List(out...)
 }
 
 // refusal is why its controller does not take the Gateway. Nil if it does, or has

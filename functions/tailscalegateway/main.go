@@ -19,6 +19,8 @@ import (
 type CLI struct {
 	compose.Server
 
+	EnvoyGatewayNamespaces []string `default:"envoy-gateway-system" env:"ENVOY_GATEWAY_NAMESPACES" help:"Namespaces in which Envoy Gateway runs, separated by commas. A Gateway's Service is taken from there, or from the Gateway's own namespace."`
+
 	ExtensionImage string `default:"${extension_image}" env:"EXTENSION_IMAGE" help:"Image of the extensions of TailscaleGateways that want one of their own and name none."`
 }
 
@@ -28,7 +30,7 @@ func (c *CLI) Run() error {
 	if err != nil {
 		return err
 	}
-	return c.Serve(&Function{log: log, extensionImage: c.ExtensionImage})
+	return c.Serve(&Function{log: log, extensionImage: c.ExtensionImage, envoyGateway: c.EnvoyGatewayNamespaces})
 }
 
 func main() {

@@ -142,6 +142,10 @@ const (
 	// ReasonGatewayNotAccepted means that its controller refuses the Gateway.
 	ReasonGatewayNotAccepted xpv2.ConditionReason = "GatewayNotAccepted"
 
+	// ReasonServiceRefused means that only Services have a Gateway's labels that Envoy
+	// Gateway did not make.
+	ReasonServiceRefused xpv2.ConditionReason = "ServiceRefused"
+
 	// ReasonServiceNotFound means that Envoy Gateway has made no Service for it.
 	ReasonServiceNotFound xpv2.ConditionReason = "ServiceNotFound"
 
@@ -208,6 +212,9 @@ const (
 
 	// ReasonTailnetLocked means that the tailnet's lock does not trust the device.
 	ReasonTailnetLocked xpv2.ConditionReason = "TailnetLocked"
+
+	// ReasonDeviceRefused means that the device that a pod names is not its Machine's.
+	ReasonDeviceRefused xpv2.ConditionReason = "DeviceRefused"
 
 	// ReasonPolicyRefused means that Tailscale would not take the policy file
 	// with what is wanted.

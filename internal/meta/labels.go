@@ -5,6 +5,8 @@
 // several binaries share. It holds no logic.
 package meta
 
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 // Labels of the objects that functions compose and the provider makes. Children
 // are found by these, never by Crossplane's own labels: those differ between
 // claims and namespaced composites.
@@ -78,6 +80,14 @@ const (
 // AnnotationOwner is on every Tailscale Service that we made. Its value is
 // CLUSTER-ID/NAMESPACE/NAME of the VIPService.
 const AnnotationOwner = "gateway.tailscale.com/owner"
+
+// AnnotationNodeID is on a Machine: the node ID of the device that the provider has found
+// to be the Machine's. Proxy pods cannot write it, other than the status.
+const AnnotationNodeID = "gateway.tailscale.com/node-id"
+
+// NodeIDOf returns the node ID of a Machine's device, as the provider found it, or "".
+// What acts on a device must not go by the status: pods may write that.
+func NodeIDOf(machine metav1.Object) string { return machine.GetAnnotations()[AnnotationNodeID] }
 
 // AnnotationApplied is a hash of what the provider last applied of an object, by
 // which it sees that a field is not wanted any more.

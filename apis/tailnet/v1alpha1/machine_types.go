@@ -32,7 +32,9 @@ type MachineParameters struct {
 
 // A MachineObservation is what Tailscale and the node's state Secret report.
 type MachineObservation struct {
-	// NodeID is the device's stable node ID.
+	// NodeID is the device's stable node ID, to be read by people: pods may write a
+	// status. The provider acts on the one in the annotation
+	// gateway.tailscale.com/node-id, which pods cannot write.
 	// +optional
 	NodeID string `json:"nodeID,omitempty"`
 

@@ -14,6 +14,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
@@ -25,7 +26,7 @@ func (e *external) left(ctx context.Context, mg *v1alpha1.Machine, s secrets) (b
 	if s.state != nil || s.config != nil {
 		return true, nil
 	}
-	if id := mg.Status.AtProvider.NodeID; id != "" {
+	if id := meta.NodeIDOf(mg); id != "" {
 		_, err := e.api.Device(ctx, id)
 		if err == nil {
 			return true, nil
@@ -54,7 +55,10 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.Machine) (managed.Ex
 	if s, err = getSecrets(ctx, e.kube, mg); err != nil {
 		return managed.ExternalDelete{}, err
 	}
-	ids := nodeIDs(mg, s)
+	ids, err := e.nodeIDs(ctx, mg, s)
+	if err != nil {
+		return managed.ExternalDelete{}, err
+	}
 	if len(ids) == 0 && !unused {
 		if ids, err = e.unrecorded(ctx, mg); err != nil {
 			return managed.ExternalDelete{}, err
@@ -68,18 +72,31 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.Machine) (managed.Ex
 	return managed.ExternalDelete{}, deleteSecrets(ctx, e.kube, s)
 }
 
-// nodeIDs of all devices that are known to be the machine's.
-func nodeIDs(mg *v1alpha1.Machine, s secrets) []string {
-	ids := []string{mg.Status.AtProvider.NodeID}
-	if s.state != nil {
-		ids = append(ids, nodeID(s.state))
-	}
+// nodeIDs of all devices that are known to be the machine's. One that its state names and
+// that was not adopted yet is judged now.
+func (e *external) nodeIDs(ctx context.Context, mg *v1alpha1.Machine, s secrets) ([]string, error) {
+	ids := []string{meta.NodeIDOf(mg)}
 	if s.config != nil {
 		ids = append(ids, s.config.GetAnnotations()[annotationRetired])
 	}
+	if s.state != nil {
+		d, err := e.device(ctx, nodeID(s.state))
+		if err != nil {
+			return nil, err
+		}
+		why, err := e.strange(ctx, mg, d, s.config)
+		if err != nil {
+			return nil, err
+		}
+		if why != "" {
+			e.record.Event(mg, event.Warning(reasonDeviceRefused, errors.Errorf("device %s, which the pod names, is left: %s", d.NodeID, why)))
+		} else if d != nil {
+			ids = append(ids, d.NodeID)
+		}
+	}
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
-	return slices.DeleteFunc(ids, func(id string) bool { return id == "" })
+	return slices.DeleteFunc(ids, func(id string) bool { return id == "" }), nil
 }
 
 // unrecorded finds a device that used the machine's key, but whose node ID was
@@ -95,7 +112,14 @@ func (e *external) unrecorded(ctx context.Context, mg *v1alpha1.Machine) ([]stri
 	var ids []string
 	for _, d := range all {
 		young := d.Created.After(mg.GetCreationTimestamp().Add(-clockSkew))
-		if d.Hostname == mg.Spec.ForProvider.Hostname && young && slices.Equal(slices.Sorted(slices.Values(d.Tags)), tags) {
+		if d.Hostname != mg.Spec.ForProvider.Hostname || !young || !slices.Equal(slices.Sorted(slices.Values(d.Tags)), tags) {
+			continue
+		}
+		other, err := e.claimed(ctx, mg, d.NodeID)
+		if err != nil {
+			return nil, err
+		}
+		if other == "" {
 			ids = append(ids, d.NodeID)
 		}
 	}

@@ -57,8 +57,10 @@ func newSimWorld(t *testing.T) *simWorld {
 			t.Fatal(err)
 		}
 	}
-	w := &simWorld{t: t, sim: simtest.StartAPI(t), now: time.Now(), kube: fake.NewClientBuilder().WithScheme(s).Build()}
+	// The simulator's devices are made by the real clock, and after their keys.
+	w := &simWorld{t: t, sim: simtest.StartAPI(t), now: time.Now().AddDate(0, -1, 0)}
 	w.mg = machine(func(m *v1alpha1.Machine) { m.CreationTimestamp = metav1.NewTime(w.now) })
+	w.kube = fake.NewClientBuilder().WithScheme(s).WithObjects(w.mg.DeepCopy()).Build()
 	api, err := tailscale.NewClient(
 		tailscale.Config{URL: w.sim.URL, ClientID: simtest.ClientID, ClientSecret: simtest.ClientSecret},
 		tailscale.Options{Rate: 1000, Burst: 1000, ListMaxAge: time.Nanosecond, Metrics: tailscale.NewMetrics()},
@@ -274,8 +276,9 @@ func TestLosses(t *testing.T) {
 				if err := w.kube.Delete(w.t.Context(), w.get("edge-ingress-0")); err != nil {
 					w.t.Fatal(err)
 				}
-				w.reconcile()
-				w.now = w.now.Add(stateDeletedGrace + time.Second)
+				// It was deleted by the real clock, by which devices are made. Keys are not
+				// issued at once after one another.
+				w.now = time.Now().Add(stateDeletedGrace + time.Second + time.Duration(w.joined-1)*reissueInterval)
 			},
 		},
 		"ConfigSecretDeleted": {

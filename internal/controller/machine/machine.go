@@ -6,6 +6,7 @@ package machine
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,6 +30,7 @@ const (
 	reasonDeviceJoined  event.Reason = "DeviceJoined"
 	reasonDeviceDeleted event.Reason = "DeletedDevice"
 	reasonDeviceUnclear event.Reason = "CannotTellDevice"
+	reasonDeviceRefused event.Reason = "RefusedDevice"
 )
 
 // freshDevices is how old the list of devices may be when a device is expected
@@ -89,7 +91,7 @@ func (c *connector) Connect(ctx context.Context, mg *v1alpha1.Machine) (managed.
 // mayExist tells whether a key or a device may have been made for the machine.
 // Its Secrets come before its first key, and the state Secret stays until the end.
 func mayExist(mg *v1alpha1.Machine, s secrets) bool {
-	return s.state != nil || s.config != nil || mg.Status.AtProvider.NodeID != ""
+	return s.state != nil || s.config != nil || meta.NodeIDOf(mg) != ""
 }
 
 type external struct {
@@ -98,8 +100,6 @@ type external struct {
 	kube   client.Client
 	record event.Recorder
 	now    func() time.Time
-
-	observed plan // What Observe found for Update to do.
 }
 
 // Observe the machine's Secrets and its device. A machine that is to be always
@@ -131,7 +131,6 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Machine) (managed.E
 		mg.SetConditions(xpv2.Unavailable().WithMessage("The state Secret was deleted; it is made again"))
 		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: e.now().Before(at.Add(stateDeletedGrace))}, nil
 	}
-	e.observed = p
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: p.done()}, nil
 }
 
@@ -141,10 +140,18 @@ func (e *external) plan(ctx context.Context, mg *v1alpha1.Machine, s secrets) (p
 	if err != nil {
 		return plan{}, nil, err
 	}
+	strange, err := e.strange(ctx, mg, d, s.config)
+	if err != nil {
+		return plan{}, nil, err
+	}
+	if strange != "" {
+		d = nil
+	}
 	p, err := makePlan(mg, facts{
 		state:      s.state,
 		config:     s.config,
 		device:     d,
+		strange:    strange,
 		controlURL: e.controlURL,
 		tags:       wantedTags(e.tags, mg),
 		now:        e.now(),
@@ -174,7 +181,8 @@ func (e *external) device(ctx context.Context, id string) (*tailscale.Device, er
 		}
 	}
 	d, err := e.api.Device(ctx, id)
-	if tailscale.IsNotFound(err) {
+	// The API finds a device by its old ID as well.
+	if tailscale.IsNotFound(err) || err == nil && d.NodeID != id {
 		return nil, nil // None is an answer.
 	}
 	return d, errors.Wrap(err, "cannot get device")
@@ -183,12 +191,19 @@ func (e *external) device(ctx context.Context, id string) (*tailscale.Device, er
 // report fills in the status. It leaves what the agent reports alone.
 func (e *external) report(mg *v1alpha1.Machine, p plan, d *tailscale.Device, hasKey bool) {
 	before := mg.Status.AtProvider
-	// The node ID outlives its device: it is what a deletion looks for.
+	// The node ID outlives its device.
 	o := v1alpha1.MachineObservation{KeyIssued: hasKey, NodeID: p.nodeID}
 	if o.NodeID == "" || p.replaced != "" {
-		o.NodeID = before.NodeID
+		o.NodeID = meta.NodeIDOf(mg)
 	}
 	switch {
+	case p.refused != "":
+		c := xpv2.Unavailable().WithMessage("The pod names a device that is not this machine's: " + p.refused + ". The provider does nothing with it")
+		c.Reason = meta.ReasonDeviceRefused
+		if mg.GetCondition(xpv2.TypeReady).Message != c.Message {
+			e.record.Event(mg, event.Warning(reasonDeviceRefused, errors.New(c.Message)))
+		}
+		mg.SetConditions(c)
 	case p.asked:
 		mg.SetConditions(xpv2.Unavailable().WithMessage("The node could not log in and asked for a new auth key"))
 	case d == nil && p.nodeID == "":
@@ -228,13 +243,6 @@ func (e *external) Create(ctx context.Context, mg *v1alpha1.Machine) (managed.Ex
 
 // Update the config, the key and the device's tags.
 func (e *external) Update(ctx context.Context, mg *v1alpha1.Machine) (managed.ExternalUpdate, error) {
-	if old := e.observed.replaced; old != "" {
-		if err := e.api.DeleteDevice(ctx, old); err != nil {
-			return managed.ExternalUpdate{}, errors.Wrapf(err, "cannot delete replaced device %q", old)
-		}
-		e.record.Event(mg, event.Normal(reasonDeviceDeleted, "Deleted device "+old+", which the node replaced"))
-		mg.Status.AtProvider.NodeID = e.observed.nodeID
-	}
 	return managed.ExternalUpdate{}, e.ensure(ctx, mg)
 }
 
@@ -247,6 +255,18 @@ func (e *external) ensure(ctx context.Context, mg *v1alpha1.Machine) error {
 	p, _, err := e.plan(ctx, mg, s)
 	if err != nil {
 		return err
+	}
+	if old := p.replaced; old != "" {
+		if err := e.api.DeleteDevice(ctx, old); err != nil {
+			return errors.Wrapf(err, "cannot delete replaced device %q", old)
+		}
+		e.record.Event(mg, event.Normal(reasonDeviceDeleted, "Deleted device "+old+", which the node replaced"))
+	}
+	if p.adopt {
+		if err := e.adopt(ctx, mg, p.nodeID); err != nil {
+			return err
+		}
+		mg.Status.AtProvider.NodeID = p.nodeID
 	}
 	if p.setTags {
 		if err := e.api.SetDeviceTags(ctx, p.nodeID, wantedTags(e.tags, mg)); err != nil {
@@ -298,6 +318,7 @@ func (e *external) issueKey(ctx context.Context, mg *v1alpha1.Machine, s secrets
 		return err
 	}
 	metav1.SetMetaDataAnnotation(&s.config.ObjectMeta, annotationKeyID, k.ID)
+	metav1.SetMetaDataAnnotation(&s.config.ObjectMeta, annotationKeyTags, strings.Join(tags, " "))
 	metav1.SetMetaDataAnnotation(&s.config.ObjectMeta, annotationKeyIssued, e.now().UTC().Format(time.RFC3339))
 	if p.retire != "" {
 		metav1.SetMetaDataAnnotation(&s.config.ObjectMeta, annotationRetired, p.retire)

@@ -120,7 +120,8 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		}
 	}
 	mg := machine()
-	return &world{t: t, kube: fake.NewClientBuilder().WithScheme(s).WithObjects(objects...).Build(), api: newAPI(), mg: mg, now: now}
+	kube := fake.NewClientBuilder().WithScheme(s).WithObjects(append(objects, mg.DeepCopy())...).Build()
+	return &world{t: t, kube: kube, api: newAPI(), mg: mg, now: now}
 }
 
 func (w *world) external() *external {
@@ -255,7 +256,7 @@ func TestLifecycle(t *testing.T) {
 	}
 	w.write(map[string]string{})
 	w.settle()
-	w.api.use("k2", "n2", now)
+	w.api.use("k2", "n2", w.now)
 	w.write(map[string]string{"device_id": "n2"})
 	w.settle()
 	if w.authKey() != "" || w.ready().Status != corev1.ConditionTrue || w.mg.Status.AtProvider.NodeID != "n2" {
@@ -374,7 +375,7 @@ func TestStateSecretDeleted(t *testing.T) {
 	w.write(map[string]string{"reissue_authkey": ""})
 	w.settle()
 	w.write(map[string]string{})
-	w.api.use("k2", "n2", now)
+	w.api.use("k2", "n2", w.now)
 	w.write(map[string]string{"device_id": "n2"})
 	w.settle()
 	if diff := cmp.Diff([]string{"n2"}, slices.Sorted(maps.Keys(w.api.devices))); diff != "" || w.mg.Status.AtProvider.NodeID != "n2" {
@@ -433,9 +434,6 @@ func TestOrphans(t *testing.T) {
 	req := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(st)}
 
 	mg := w.mg.DeepCopy()
-	if err := w.kube.Create(t.Context(), mg); err != nil {
-		t.Fatal(err)
-	}
 	if _, err := r.Reconcile(t.Context(), req); err != nil {
 		t.Fatalf("Reconcile(...): %v", err)
 	}

@@ -5,7 +5,6 @@ package machine
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -25,6 +24,9 @@ import (
 const (
 	annotationKeyID     = "gateway.tailscale.com/auth-key-id"
 	annotationKeyIssued = "gateway.tailscale.com/auth-key-issued"
+
+	// annotationKeyTags are the tags of the key, after one another with spaces.
+	annotationKeyTags = "gateway.tailscale.com/auth-key-tags"
 
 	// annotationRetired is the node ID of the device that a newer key replaces.
 	annotationRetired = "gateway.tailscale.com/retired-device-id"
@@ -46,6 +48,7 @@ type facts struct {
 	state      *corev1.Secret
 	config     *corev1.Secret
 	device     *tailscale.Device // Nil if there is none with the node ID.
+	strange    string            // Why the device is not the machine's. Empty if it is.
 	controlURL string
 	tags       []string
 	now        time.Time
@@ -53,8 +56,16 @@ type facts struct {
 
 // A plan is what is to be done for a machine whose Secrets exist.
 type plan struct {
-	// nodeID of the machine's device, or "".
+	// nodeID of the machine's device, or "". It is one that may be acted on, or that of
+	// no device.
 	nodeID string
+
+	// refused tells why the device that the pod names is not the machine's. Empty if it
+	// is.
+	refused string
+
+	// adopt says that the device is to be remembered as the machine's.
+	adopt bool
 
 	// issueKey says that a key is to be minted.
 	issueKey bool
@@ -80,14 +91,20 @@ type plan struct {
 }
 
 // done tells whether there is nothing to do.
-func (p plan) done() bool { return !p.issueKey && !p.writeConfig && !p.setTags && p.replaced == "" }
+func (p plan) done() bool {
+	return !p.issueKey && !p.writeConfig && !p.setTags && !p.adopt && p.replaced == ""
+}
 
 // makePlan decides what a machine needs.
 func makePlan(mg *v1alpha1.Machine, f facts) (plan, error) {
 	key := authKeyOf(f.config.Data[meta.ConfigKey])
 	retired := f.config.GetAnnotations()[annotationRetired]
-	recorded := mg.Status.AtProvider.NodeID
-	p := plan{nodeID: nodeID(f.state)}
+	trusted, named := meta.NodeIDOf(mg), nodeID(f.state)
+	p := plan{nodeID: named, refused: f.strange}
+	if p.refused != "" {
+		// As if there was no device: whatever it is, it stays as it is.
+		p.nodeID, f.device = "", nil
+	}
 
 	// The node asks by writing down the key that it could not use, if any. It
 	// takes the request back when it has read another key.
@@ -97,14 +114,18 @@ func makePlan(mg *v1alpha1.Machine, f facts) (plan, error) {
 
 	switch {
 	case asked && !answered:
-		p.asked, p.issueKey, p.retire = true, true, cmp.Or(p.nodeID, recorded)
+		p.asked, p.issueKey, p.retire = true, true, trusted
+		if f.device != nil {
+			p.retire = p.nodeID
+		}
 	case loggedIn:
 		// A used key is of no use to anyone.
 		key = ""
-		if recorded != "" && recorded != p.nodeID {
-			p.replaced = recorded
+		p.adopt = trusted != p.nodeID
+		if trusted != "" && p.adopt {
+			p.replaced = trusted
 		}
-	case p.nodeID == "" && (key == "" || expired(f.config, f.now)):
+	case named == "" && (key == "" || expired(f.config, f.now)):
 		p.issueKey = true
 	}
 	if p.issueKey && tooSoon(f.config, f.now) {
@@ -129,7 +150,7 @@ func makePlan(mg *v1alpha1.Machine, f facts) (plan, error) {
 // nodeID of the device whose state a Secret holds. Containerboot writes it down
 // some time after tailscaled did so in its profile.
 func nodeID(state *corev1.Secret) string {
-	if id := string(state.Data[kubetypes.KeyDeviceID]); id != "" {
+	if id := string(state.Data[kubetypes.KeyDeviceID]); validNodeID.MatchString(id) {
 		return id
 	}
 	for k, v := range state.Data {
@@ -139,7 +160,7 @@ func nodeID(state *corev1.Secret) string {
 		var prefs struct {
 			Config struct{ NodeID string }
 		}
-		if json.Unmarshal(v, &prefs) == nil && prefs.Config.NodeID != "" && k == string(state.Data[string(ipn.CurrentProfileStateKey)]) {
+		if json.Unmarshal(v, &prefs) == nil && validNodeID.MatchString(prefs.Config.NodeID) && k == string(state.Data[string(ipn.CurrentProfileStateKey)]) {
 			return prefs.Config.NodeID
 		}
 	}

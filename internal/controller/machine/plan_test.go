@@ -61,6 +61,7 @@ func TestMakePlan(t *testing.T) {
 		reason   string
 		mod      func(*v1alpha1.Machine)
 		recorded string
+		strange  string
 		state    *corev1.Secret
 		config   *corev1.Secret
 		device   *tailscale.Device
@@ -73,6 +74,39 @@ func TestMakePlan(t *testing.T) {
 			state:  state(),
 			config: &corev1.Secret{},
 			want:   plan{issueKey: true},
+		},
+		"Joined": {
+			reason: "A device that is the machine's is remembered.",
+			state:  state("device_id", "n1"),
+			config: config(t, "k1", issuedAgo(time.Minute)),
+			device: device,
+			want:   plan{nodeID: "n1", adopt: true, writeConfig: true},
+		},
+		"Strange": {
+			reason:   "One that is not is neither remembered nor tagged, and takes no other's place.",
+			recorded: "n0",
+			strange:  "it is another's",
+			state:    state("device_id", "n1"),
+			config:   config(t, "", issuedAgo(time.Minute)),
+			device:   device,
+			tags:     []string{"tag:other"},
+			want:     plan{refused: "it is another's"},
+		},
+		"StrangeAsked": {
+			reason:   "A node that asks has its own device deleted, and not the one that it names.",
+			recorded: "n0",
+			strange:  "it is another's",
+			state:    state("device_id", "n1", "reissue_authkey", ""),
+			config:   config(t, "", issuedAgo(time.Minute)),
+			device:   device,
+			want:     plan{refused: "it is another's", asked: true, issueKey: true, retire: "n0"},
+		},
+		"StrangePath": {
+			reason:   "What cannot be a node ID is none.",
+			recorded: "n0",
+			state:    state("device_id", "../keys/k1", "reissue_authkey", ""),
+			config:   config(t, "", issuedAgo(time.Minute)),
+			want:     plan{asked: true, issueKey: true, retire: "n0"},
 		},
 		"WaitsForNode": {
 			reason: "A key that waits is kept.",
@@ -87,26 +121,29 @@ func TestMakePlan(t *testing.T) {
 			want:   plan{issueKey: true},
 		},
 		"LoggedIn": {
-			reason: "A used key leaves the config.",
-			state:  state("device_id", "n1"),
-			config: config(t, "k1", issuedAgo(time.Minute)),
-			device: device,
-			want:   plan{nodeID: "n1", writeConfig: true},
+			reason:   "A used key leaves the config.",
+			recorded: "n1",
+			state:    state("device_id", "n1"),
+			config:   config(t, "k1", issuedAgo(time.Minute)),
+			device:   device,
+			want:     plan{nodeID: "n1", writeConfig: true},
 		},
 		"AtRest": {
-			reason: "A node that is in has nothing to do.",
-			state:  state("device_id", "n1"),
-			config: config(t, "", issuedAgo(time.Minute)),
-			device: device,
-			want:   plan{nodeID: "n1"},
+			reason:   "A node that is in has nothing to do.",
+			recorded: "n1",
+			state:    state("device_id", "n1"),
+			config:   config(t, "", issuedAgo(time.Minute)),
+			device:   device,
+			want:     plan{nodeID: "n1"},
 		},
 		"AcceptRoutesChanged": {
-			reason: "What changes in the config is written without a new key.",
-			mod:    func(m *v1alpha1.Machine) { m.Spec.ForProvider.AcceptRoutes = true },
-			state:  state("device_id", "n1"),
-			config: config(t, "", issuedAgo(time.Minute)),
-			device: device,
-			want:   plan{nodeID: "n1", writeConfig: true},
+			reason:   "What changes in the config is written without a new key.",
+			mod:      func(m *v1alpha1.Machine) { m.Spec.ForProvider.AcceptRoutes = true },
+			recorded: "n1",
+			state:    state("device_id", "n1"),
+			config:   config(t, "", issuedAgo(time.Minute)),
+			device:   device,
+			want:     plan{nodeID: "n1", writeConfig: true},
 		},
 		"AcceptRoutesChangedBeforeLogin": {
 			reason: "A key that waits stays in the config that is written.",
@@ -117,19 +154,21 @@ func TestMakePlan(t *testing.T) {
 			key:    "k1",
 		},
 		"NodeIDFromProfile": {
-			reason: "tailscaled writes its node ID down before containerboot does.",
-			state:  state("_current-profile", "profile-1", "profile-1", `{"Config":{"NodeID":"n1"}}`),
-			config: config(t, "", issuedAgo(time.Minute)),
-			device: device,
-			want:   plan{nodeID: "n1"},
+			reason:   "tailscaled writes its node ID down before containerboot does.",
+			recorded: "n1",
+			state:    state("_current-profile", "profile-1", "profile-1", `{"Config":{"NodeID":"n1"}}`),
+			config:   config(t, "", issuedAgo(time.Minute)),
+			device:   device,
+			want:     plan{nodeID: "n1"},
 		},
 		"WrongTags": {
-			reason: "A device gets the tags that are wanted now.",
-			state:  state("device_id", "n1"),
-			config: config(t, "", issuedAgo(time.Minute)),
-			device: device,
-			tags:   []string{"tag:k8s", "tag:more"},
-			want:   plan{nodeID: "n1", setTags: true},
+			reason:   "A device gets the tags that are wanted now.",
+			recorded: "n1",
+			state:    state("device_id", "n1"),
+			config:   config(t, "", issuedAgo(time.Minute)),
+			device:   device,
+			tags:     []string{"tag:k8s", "tag:more"},
+			want:     plan{nodeID: "n1", setTags: true},
 		},
 		"DeviceDeleted": {
 			reason: "A node whose device was deleted asks by itself.",
@@ -186,7 +225,7 @@ func TestMakePlan(t *testing.T) {
 			state:    state("device_id", "n1"),
 			config:   config(t, "", issuedAgo(time.Minute)),
 			device:   device,
-			want:     plan{nodeID: "n1", replaced: "n0"},
+			want:     plan{nodeID: "n1", adopt: true, replaced: "n0"},
 		},
 	}
 	for name, tc := range cases {
@@ -195,11 +234,15 @@ func TestMakePlan(t *testing.T) {
 			if tags == nil {
 				tags = []string{"tag:k8s"}
 			}
-			mg := machine(func(m *v1alpha1.Machine) { m.Status.AtProvider.NodeID = tc.recorded })
+			mg := machine(func(m *v1alpha1.Machine) {
+				m.SetAnnotations(map[string]string{meta.AnnotationNodeID: tc.recorded})
+				// Whatever a pod writes there decides nothing.
+				m.Status.AtProvider.NodeID = "victim"
+			})
 			if tc.mod != nil {
 				tc.mod(mg)
 			}
-			got, err := makePlan(mg, facts{state: tc.state, config: tc.config, device: tc.device, tags: tags, now: now})
+			got, err := makePlan(mg, facts{state: tc.state, config: tc.config, device: tc.device, strange: tc.strange, tags: tags, now: now})
 			if err != nil {
 				t.Fatalf("\n%s\nmakePlan(...): %v", tc.reason, err)
 			}

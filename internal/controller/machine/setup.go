@@ -54,7 +54,7 @@ func Setup(mgr ctrl.Manager, o common.Options) error {
 				now:    o.Now,
 			}
 		},
-		Left: func(mg *v1alpha1.Machine) string { return mg.Status.AtProvider.NodeID },
+		Left: func(mg *v1alpha1.Machine) string { return meta.NodeIDOf(mg) },
 		Poll: poll,
 		// All that is made is found again by name or description.
 		Options: []managed.ReconcilerOption{managed.WithCreationGracePeriod(0)},

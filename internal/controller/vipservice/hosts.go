@@ -112,7 +112,9 @@ func unseen(c claims, hosts []tailscale.Host, devices []tailscale.Device) bool {
 func agentClaims(machines []v1alpha1.Machine, service string) claims {
 	out := claims{}
 	for _, m := range machines {
-		if m.Status.Agent == nil || m.Status.AtProvider.NodeID == "" {
+		// A pod writes its machine's status, so its node ID is not read from there.
+		id := meta.NodeIDOf(&m)
+		if m.Status.Agent == nil || id == "" {
 			continue
 		}
 		for _, s := range m.Status.Agent.Services {
@@ -121,7 +123,7 @@ func agentClaims(machines []v1alpha1.Machine, service string) claims {
 				if s.Reason != "" {
 					cl.Reason, cl.Message = s.Reason, s.Message
 				}
-				out[m.Status.AtProvider.NodeID] = cl
+				out[id] = cl
 			}
 		}
 	}

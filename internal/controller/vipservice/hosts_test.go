@@ -225,7 +225,9 @@ func TestHostsInTurn(t *testing.T) {
 func TestAgentClaims(t *testing.T) {
 	machine := func(id string, services ...v1alpha1.HostedService) v1alpha1.Machine {
 		m := v1alpha1.Machine{}
-		m.Status.AtProvider.NodeID = id
+		m.SetAnnotations(map[string]string{meta.AnnotationNodeID: id})
+		// The pod's own.
+		m.Status.AtProvider.NodeID = "victim"
 		m.Status.Agent = &v1alpha1.MachineAgentStatus{Services: services}
 		return m
 	}
@@ -242,7 +244,7 @@ func TestAgentClaims(t *testing.T) {
 func TestCertificate(t *testing.T) {
 	said := func(reason, message string) v1alpha1.Machine {
 		m := v1alpha1.Machine{}
-		m.Status.AtProvider.NodeID = "n-" + message
+		m.SetAnnotations(map[string]string{meta.AnnotationNodeID: "n-" + message})
 		m.Status.Agent = &v1alpha1.MachineAgentStatus{Services: []v1alpha1.HostedService{{Name: "svc:web", Reason: reason, Message: message}}}
 		return m
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
 // pollUnsettled is how soon a service is looked at again that lacks an address
@@ -108,7 +109,7 @@ func reported() predicate.Predicate {
 			if !ok || !ok2 {
 				return false
 			}
-			return !equality.Semantic.DeepEqual(o.Status.Agent, n.Status.Agent) || !equality.Semantic.DeepEqual(o.Status.AtProvider, n.Status.AtProvider)
+			return meta.NodeIDOf(o) != meta.NodeIDOf(n) || !equality.Semantic.DeepEqual(o.Status.Agent, n.Status.Agent) || !equality.Semantic.DeepEqual(o.Status.AtProvider, n.Status.AtProvider)
 		},
 	}
 }

@@ -1,0 +1,64 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// Anybody may label a Service of their own as a Gateway's. One in a namespace in which
+// Envoy Gateway makes none is not taken, and of those that are left one that the Gateway
+// names by its address goes first.
+
+// candidates are the Services that may be in front of a Gateway, and refused the others.
+// What is being deleted is neither.
+func candidates(g *gwapiv1.Gateway, in []corev1.Service, namespaces []string) (out, refused []corev1.Service) {
+	var named, unknown []corev1.Service
+	for _, s := range in {
+		switch {
+		case s.GetDeletionTimestamp() != nil:
+		case s.GetNamespace() != g.GetNamespace() && !slices.Contains(namespaces, s.GetNamespace()):
+			refused = append(refused, s)
+		case addressed(g, s):
+			named = append(named, s)
+		case len(g.Status.Addresses) == 0 || elsewhere(s):
+			unknown = append(unknown, s)
+		default:
+			refused = append(refused, s)
+		}
+	}
+	if len(named) > 0 {
+		return named, append(refused, unknown...)
+	}
+	return unknown, refused
+}
+
+// addressed tells whether the status of a Gateway has an address of a Service: that of its
+// load balancer, one in the cluster, or one that the Gateway's spec asks for
+// (envoyproxy/gateway v1.9 internal/gatewayapi/status/gateway.go,
+// UpdateGatewayStatusProgrammedCondition).
+func addressed(g *gwapiv1.Gateway, s corev1.Service) bool {
+	of := slices.Concat(s.Spec.ClusterIPs, s.Spec.ExternalIPs, []string{s.Spec.ClusterIP})
+	for _, i := range s.Status.LoadBalancer.Ingress {
+		of = append(of, i.IP, i.Hostname)
+	}
+	return slices.ContainsFunc(g.Status.Addresses, func(a gwapiv1.GatewayStatusAddress) bool { return a.Value != "" && slices.Contains(of, a.Value) })
+}
+
+// elsewhere tells whether the addresses that a Gateway has by a Service need not be the
+// Service's: those of nodes are not, a load balancer may have none yet, and one without
+// an address in the cluster has none at all.
+func elsewhere(s corev1.Service) bool {
+	switch s.Spec.Type {
+	case corev1.ServiceTypeNodePort:
+		return true
+	case corev1.ServiceTypeLoadBalancer:
+		return len(s.Status.LoadBalancer.Ingress) == 0
+	case corev1.ServiceTypeClusterIP, corev1.ServiceTypeExternalName:
+	}
+	return s.Spec.ClusterIP == corev1.ClusterIPNone
+}

@@ -1,0 +1,122 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+func TestCandidates(t *testing.T) {
+	made := func(namespace string, kind corev1.ServiceType, clusterIP string, external ...string) corev1.Service {
+		s := corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s"}}
+		s.Spec.Type, s.Spec.ClusterIP, s.Spec.ClusterIPs = kind, clusterIP, []string{clusterIP}
+		for _, ip := range external {
+			s.Status.LoadBalancer.Ingress = append(s.Status.LoadBalancer.Ingress, corev1.LoadBalancerIngress{IP: ip})
+		}
+		return s
+	}
+	deleted := made("eg", corev1.ServiceTypeClusterIP, "10.96.0.7")
+	deleted.DeletionTimestamp = &metav1.Time{}
+	asked := made("eg", corev1.ServiceTypeLoadBalancer, "10.96.0.7", "192.0.2.7")
+	asked.Spec.ExternalIPs = []string{"198.51.100.1"}
+	cases := map[string]struct {
+		reason    string
+		addresses []string
+		services  []corev1.Service
+		want      []string // Namespaces.
+		refused   []string
+	}{
+		"EnvoyGateways": {
+			reason:   "One in Envoy Gateway's namespace is taken while the Gateway has no address.",
+			services: []corev1.Service{made("eg", corev1.ServiceTypeLoadBalancer, "10.96.0.7")}, want: []string{"eg"},
+		},
+		"Own": {
+			reason:   "So is one in the Gateway's, where Envoy Gateway may run its proxies.",
+			services: []corev1.Service{made("infra", corev1.ServiceTypeClusterIP, "10.96.0.7")}, want: []string{"infra"},
+		},
+		"Elsewhere": {
+			reason:    "One in any other is not, even with the Gateway's address.",
+			addresses: []string{"10.96.0.7"},
+			services:  []corev1.Service{made("team", corev1.ServiceTypeClusterIP, "10.96.0.7")}, refused: []string{"team"},
+		},
+		"ElsewhereBeside": {
+			reason:   "Nor does it stand in the way.",
+			services: []corev1.Service{made("team", corev1.ServiceTypeClusterIP, "10.96.0.7"), made("eg", corev1.ServiceTypeClusterIP, "10.96.0.8")},
+			want:     []string{"eg"}, refused: []string{"team"},
+		},
+		"LoadBalancer": {
+			reason:    "A load balancer's address is the Gateway's.",
+			addresses: []string{"192.0.2.7"},
+			services:  []corev1.Service{made("eg", corev1.ServiceTypeLoadBalancer, "10.96.0.7", "192.0.2.7"), made("infra", corev1.ServiceTypeClusterIP, "10.96.0.9")},
+			want:      []string{"eg"}, refused: []string{"infra"},
+		},
+		"AskedFor": {
+			reason:    "So are those that the Gateway's spec asks for.",
+			addresses: []string{"198.51.100.1"},
+			services:  []corev1.Service{asked}, want: []string{"eg"},
+		},
+		"AskedForInCluster": {
+			reason:    "And those in the cluster, where it asks for names.",
+			addresses: []string{"10.96.0.7"},
+			services:  []corev1.Service{made("eg", corev1.ServiceTypeLoadBalancer, "10.96.0.7", "192.0.2.7")}, want: []string{"eg"},
+		},
+		"OtherAddress": {
+			reason:    "One whose address the Gateway does not have is somebody's own.",
+			addresses: []string{"192.0.2.7"},
+			services:  []corev1.Service{made("infra", corev1.ServiceTypeLoadBalancer, "10.96.0.7", "192.0.2.99")}, refused: []string{"infra"},
+		},
+		"Nodes": {
+			reason:    "Addresses of nodes are not the Service's.",
+			addresses: []string{"203.0.113.1"},
+			services:  []corev1.Service{made("eg", corev1.ServiceTypeNodePort, "10.96.0.7")}, want: []string{"eg"},
+		},
+		"NodesBeside": {
+			reason:    "But one that the Gateway names goes first.",
+			addresses: []string{"192.0.2.7"},
+			services:  []corev1.Service{made("infra", corev1.ServiceTypeNodePort, "10.96.0.9"), made("eg", corev1.ServiceTypeLoadBalancer, "10.96.0.7", "192.0.2.7")},
+			want:      []string{"eg"}, refused: []string{"infra"},
+		},
+		"Pending": {
+			reason:    "A load balancer that has no address yet may be the Gateway's.",
+			addresses: []string{"192.0.2.7"},
+			services:  []corev1.Service{made("eg", corev1.ServiceTypeLoadBalancer, "10.96.0.7")}, want: []string{"eg"},
+		},
+		"Headless": {
+			reason:    "So may one without any.",
+			addresses: []string{"192.0.2.7"},
+			services:  []corev1.Service{made("eg", corev1.ServiceTypeClusterIP, corev1.ClusterIPNone)}, want: []string{"eg"},
+		},
+		"Deleted": {
+			reason:   "What is being deleted is no more.",
+			services: []corev1.Service{deleted},
+		},
+	}
+	namespaces := func(in []corev1.Service) []string {
+		var out []string
+		for _, s := range in {
+			out = append(out, s.GetNamespace())
+		}
+		return out
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			g := &gwapiv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "eg"}}
+			for _, a := range tc.addresses {
+				g.Status.Addresses = append(g.Status.Addresses, gwapiv1.GatewayStatusAddress{Value: a})
+			}
+			got, refused := candidates(g, tc.services, []string{"eg"})
+			if diff := cmp.Diff(tc.want, namespaces(got)); diff != "" {
+				t.Errorf("\n%s\ncandidates(...): -want, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.refused, namespaces(refused)); diff != "" {
+				t.Errorf("\n%s\ncandidates(...) refused: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
