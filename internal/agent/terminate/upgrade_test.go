@@ -19,7 +19,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/h2c"
 	"golang.org/x/net/http2/hpack"
 	"tailscale.com/client/tailscale/apitype"
 	"tailscale.com/tailcfg"
@@ -71,7 +70,7 @@ func (w *witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+h.Upgrade+"\r\n\r\n")
 	if toHTTP2 {
 		// As Hypercorn does (its protocol/h11.py), which asks for neither settings nor
-		// a Connection header: h2c's own handler would.
+		// a Connection header.
 		(&http2.Server{}).ServeConn(buffered{Conn: conn, in: buf}, &http2.ServeConnOpts{Handler: w})
 		return
 	}
@@ -213,7 +212,11 @@ func TestUpgrade(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := &witness{}
-			upstream := httptest.NewServer(h2c.NewHandler(w, &http2.Server{}))
+			upstream := httptest.NewUnstartedServer(w)
+			upstream.Config.Protocols = &http.Protocols{}
+			upstream.Config.Protocols.SetHTTP1(true)
+			upstream.Config.Protocols.SetUnencryptedHTTP2(true)
+			upstream.Start()
 			defer upstream.Close()
 			s, _ := newServer(t, newCluster(), "")
 			s.opts.WhoIs = func(context.Context, string) (*apitype.WhoIsResponse, error) {

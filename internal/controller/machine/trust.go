@@ -66,7 +66,7 @@ func (e *external) strange(ctx context.Context, mg *v1alpha1.Machine, d *tailsca
 // unlike tells in which way a device is not as the Machine's must be. It is empty if it is
 // as one that logged in with the Machine's key.
 func unlike(mg *v1alpha1.Machine, d *tailscale.Device, config *corev1.Secret, wanted []string) string {
-	if given := keyTags(config); len(wanted) == 0 || !hasAll(d.Tags, wanted) && !(len(given) > 0 && hasAll(d.Tags, given)) {
+	if given := keyTags(config); !tagged(d, wanted) && !tagged(d, given) {
 		return fmt.Sprintf("it has the tags %v, and the machine's key gives it %v", d.Tags, wanted)
 	}
 	if !strings.EqualFold(d.Hostname, mg.Spec.ForProvider.Hostname) {
@@ -84,8 +84,9 @@ func unlike(mg *v1alpha1.Machine, d *tailscale.Device, config *corev1.Secret, wa
 	return ""
 }
 
-func hasAll(have, want []string) bool {
-	return !slices.ContainsFunc(want, func(t string) bool { return !slices.Contains(have, t) })
+// tagged tells whether a device has all of some tags. Without a tag nothing is told.
+func tagged(d *tailscale.Device, tags []string) bool {
+	return len(tags) > 0 && !slices.ContainsFunc(tags, func(t string) bool { return !slices.Contains(d.Tags, t) })
 }
 
 // keyTags are those of the last key, which may not be wanted any more. None if they are

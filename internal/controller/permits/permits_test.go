@@ -5,7 +5,7 @@ package permits
 
 import (
 	"context"
-	"fmt"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -62,7 +62,7 @@ func TestRecord(t *testing.T) {
 		t.Error("A permit is one config's")
 	}
 	for i := range 200 {
-		uid := types.UID(fmt.Sprint(i))
+		uid := types.UID(strconv.Itoa(i))
 		if err := second.Add(t.Context(), uid, p); err != nil {
 			t.Fatalf("Add(...): %v", err)
 		}
@@ -148,7 +148,7 @@ func TestRecordConcurrently(t *testing.T) {
 	r := New(kube, "system")
 	for i := range 50 {
 		wg.Go(func() {
-			if err := r.Add(context.Background(), types.UID(fmt.Sprint(i)), Permit{Kind: "DNS", Namespace: "apps", Config: "home"}); err != nil {
+			if err := r.Add(context.Background(), types.UID(strconv.Itoa(i)), Permit{Kind: "DNS", Namespace: "apps", Config: "home"}); err != nil {
 				t.Errorf("Add(...): %v", err)
 			}
 		})
