@@ -24,6 +24,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/resolve"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/serve"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/trace"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
 
@@ -65,6 +66,7 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 	}
 	store := index.NewStore()
 	store.Dial(c.dialling())
+	store.CheckRules(xds.CheckRule)
 	src, err := newSource(c, store, log)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ package explain
 import (
 	"cmp"
 	"regexp"
+	"regexp/syntax"
 	"strings"
 
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -62,8 +63,12 @@ func matchPath(m index.Match, path string) bool {
 	case gwapiv1.PathMatchExact:
 		return path == m.Path
 	case gwapiv1.PathMatchRegularExpression:
-		// Envoy's syntax is Go's: RE2.
-		re, err := regexp.Compile(`^(?:` + m.Path + `)$`)
+		// Envoy's syntax is Go's: RE2. A quotation may be open.
+		parsed, err := syntax.Parse(m.Path, syntax.Perl)
+		if err != nil {
+			return false
+		}
+		re, err := regexp.Compile(`^(?:` + parsed.String() + `)$`)
 		return err == nil && re.MatchString(path)
 	case gwapiv1.PathMatchPathPrefix:
 	}

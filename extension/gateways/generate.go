@@ -42,8 +42,10 @@ type wanted struct {
 	// backend is a Service. Its name is empty while it is not there.
 	backend tailnetv1alpha1.ReportedBackend
 
-	// endpoint that was discovered, as the TailscaleEndpoints calls it.
+	// endpoint that was discovered, as the TailscaleEndpoints calls it, and whether it is
+	// a device.
 	endpoint string
+	device   bool
 
 	// fqdn that the backend is asked by, and whether by TLS.
 	fqdn string
@@ -91,6 +93,16 @@ func generated(in input, people []*route) []*wanted {
 			out = append(out, egress(in, t, g, of)...)
 		}
 	}
+	// Users choose how their devices are called: these take no host and path of a service.
+	slices.SortStableFunc(out, func(a, b *wanted) int {
+		switch {
+		case a.device == b.device:
+			return 0
+		case a.device:
+			return 1
+		}
+		return -1
+	})
 	return out
 }
 
@@ -191,6 +203,7 @@ func discovered(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.E
 		what:     discoveredIn(d, t.Name),
 		protocol: gwapiv1.ProtocolType(cmp.Or(g.Protocol, gatewayv1alpha1.EndpointProtocolHTTP)),
 		endpoint: d.Name,
+		device:   d.Source != string(tailnetv1alpha1.DiscoverServices),
 		fqdn:     strings.TrimSuffix(d.TailscaleFQDN, "."),
 		tls:      t.ServiceDiscovery.Protocol == gatewayv1alpha1.EndpointProtocolHTTPS,
 	}

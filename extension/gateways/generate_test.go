@@ -112,8 +112,21 @@ func TestGenerated(t *testing.T) {
 			reason:  "A service should be called without svc-, and a device by its name.",
 			objects: []string{gateway, joins(discovers("prod", "HTTP", defaultEgress)), found("prod", "True", "svc-grafana", "nas")},
 			want: []string{
-				"Egress nas.tailscale.local/tailscale/nas -> shop/web-prod-nas:80 Pending Waiting for Envoy Gateway",
 				"Egress grafana.tailscale.local/tailscale/grafana -> shop/web-prod-svc-grafana:80 Pending Waiting for Envoy Gateway",
+				"Egress nas.tailscale.local/tailscale/nas -> shop/web-prod-nas:80 Pending Waiting for Envoy Gateway",
+			},
+		},
+		"DeviceLikeService": {
+			reason: "A device that is called like a service takes nothing of it, wherever it is.",
+			objects: []string{
+				gateway, joins(discovers("dev", "HTTP", defaultEgress), discovers("prod", "HTTP", defaultEgress)),
+				found("dev", "True", "payments"), found("prod", "True", "orders", "svc-orders", "svc-payments"),
+			},
+			want: []string{
+				"Egress orders.tailscale.local/tailscale/orders -> shop/web-prod-svc-orders:80 Pending Waiting for Envoy Gateway",
+				"Egress payments.tailscale.local/tailscale/payments -> shop/web-prod-svc-payments:80 Pending Waiting for Envoy Gateway",
+				"Egress payments.tailscale.local/tailscale/payments -> - Conflict The service payments of tailnet prod has payments.tailscale.local/tailscale/payments already, so the device payments of tailnet dev gets no route",
+				"Egress orders.tailscale.local/tailscale/orders -> - Conflict The service orders of tailnet prod has orders.tailscale.local/tailscale/orders already, so the device orders of tailnet prod gets no route",
 			},
 		},
 		"Variables": {
@@ -134,9 +147,9 @@ func TestGenerated(t *testing.T) {
 				found("prod", "True", "svc-app", "svc-db", "app"), found("dev", "True", "svc-app"), publishes("prod", "app"),
 			},
 			want: []string{
-				"Egress app.tailscale.local/tailscale/app -> shop/web-prod-app:80 Pending Waiting for Envoy Gateway",
 				"Egress db.tailscale.local/tailscale/db -> shop/web-prod-svc-db:80 Pending Waiting for Envoy Gateway",
 				"Egress app.dev.local/ -> shop/web-dev-svc-app:80 Pending Waiting for Envoy Gateway",
+				"Egress app.tailscale.local/tailscale/app -> shop/web-prod-app:80 Pending Waiting for Envoy Gateway",
 			},
 		},
 		"NoProxyYet": {
@@ -163,11 +176,11 @@ func TestGenerated(t *testing.T) {
 			},
 		},
 		"ServiceAndDevice": {
-			reason:  "A service and a device of one name should not share an address.",
+			reason:  "A service and a device of one name should not share an address, and the service should have it.",
 			objects: []string{gateway, joins(discovers("prod", "HTTP", defaultEgress)), found("prod", "True", "svc-nas", "nas")},
 			want: []string{
-				"Egress nas.tailscale.local/tailscale/nas -> shop/web-prod-nas:80 Pending Waiting for Envoy Gateway",
-				"Egress nas.tailscale.local/tailscale/nas -> - Conflict The device nas of tailnet prod has nas.tailscale.local/tailscale/nas already, so the service nas of tailnet prod gets no route",
+				"Egress nas.tailscale.local/tailscale/nas -> shop/web-prod-svc-nas:80 Pending Waiting for Envoy Gateway",
+				"Egress nas.tailscale.local/tailscale/nas -> - Conflict The service nas of tailnet prod has nas.tailscale.local/tailscale/nas already, so the device nas of tailnet prod gets no route",
 			},
 		},
 		"PersonsRoute": {
@@ -307,7 +320,7 @@ func TestGeneratedKept(t *testing.T) {
 		"Failing": {
 			reason: "A tailnet that cannot be searched should keep its routes, and disturb no other.",
 			now:    []string{found("prod", "False"), found("dev", "True")},
-			want:   []string{"nas.tailscale.local true", "db.tailscale.local true"},
+			want:   []string{"db.tailscale.local true", "nas.tailscale.local true"},
 		},
 		"FailingPublished": {
 			reason: "What the TailscaleGateway publishes meanwhile should lose its route.",
@@ -317,7 +330,7 @@ func TestGeneratedKept(t *testing.T) {
 		"FailingWithSome": {
 			reason: "What is known of a tailnet that cannot be searched should be followed.",
 			now:    []string{found("prod", "False", "svc-db", "new"), found("dev", "True", "nas")},
-			want:   []string{"nas.tailscale.local true", "new.tailscale.local false", "db.tailscale.local false", "nas.tailscale.dev false"},
+			want:   []string{"db.tailscale.local false", "nas.tailscale.local true", "new.tailscale.local false", "nas.tailscale.dev false"},
 		},
 	}
 	for name, tc := range cases {

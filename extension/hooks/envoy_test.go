@@ -13,16 +13,20 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"testing"
+	"unicode"
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
@@ -59,6 +63,60 @@ func TestEnvoyAccepts(t *testing.T) {
 	}
 }
 
+// TestEnvoyAcceptsExpressions has Envoy judge the expressions that the index keeps, the
+// largest among them. Its runtime is that of Envoy Gateway's own bootstrap.
+func TestEnvoyAcceptsExpressions(t *testing.T) {
+	t.Parallel()
+	root, err := apiserver.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	envoy, err := apiserver.Program(t.Context(), root, "envoy", "TEST_ASSET_ENVOY")
+	if err != nil {
+		t.Fatal(err)
+	}
+	repeated := []string{".", "[^a]", `\pL`, `\p{Greek}`, "(?i:k)", "(?i:[a-z])", "(a|b|cd)", `[\x{80}-\x{10FFFF}]`, "é"}
+	tried := []string{`\Qa.b\E`, `\Q/x`, "[[:word:]]+", `\_`, `(?P<n>a)`, `(?<n>a)`, `^/a$`, `\A/a\z`, `(?sU)a.*?`, `[^\x00-\x{10FFFF}]`, `\p{Letter}`, `\p{Kawi}`, `\C`, `(?i)ſ`, `\b\B`, `a{0}`, `a{2,1}`, `()`, `|`, `\07`, `\x{10FFFF}`}
+	for _, of := range repeated {
+		for _, e := range []func(n int) string{
+			func(n int) string { return fmt.Sprintf("%s{%d}", of, n) },
+			func(n int) string { return strings.Repeat(of+"{100}", n) },
+		} {
+			// The first that is too large, or longer than a value of a header may be.
+			first := sort.Search(1000, func(n int) bool {
+				return n > 0 && (len(e(n)) > 4096 || index.CheckExpression(index.PathExpression("RegularExpression", e(n))) != nil)
+			})
+			tried = append(tried, e(max(first-1, 1)))
+		}
+	}
+	for _, class := range "CLMNPSZ" {
+		for _, sub := range "acdefiklmnopstu" {
+			tried = append(tried, fmt.Sprintf(`\p{%c%c}`, class, sub))
+		}
+	}
+	for name := range unicode.Scripts {
+		tried = append(tried, `\p{`+name+`}`)
+	}
+	b := &bench{t: t, out: &bootstrapv3.Bootstrap_StaticResources{}, runtime: map[string]any{"re2.max_program_size.error_level": 4294967295}}
+	host := &routev3.VirtualHost{Name: "all", Domains: []string{"*"}}
+	for _, e := range tried {
+		sent := index.PathExpression("RegularExpression", e)
+		if index.CheckExpression(sent) != nil {
+			continue
+		}
+		r, err := xds.Enforce(
+			&routev3.Route{Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}}, Action: xds.Answer(200)},
+			&index.PolicyRule{Deny: true}, &index.PolicyMatch{Match: index.Match{PathType: "RegularExpression", Path: e}}, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		host.Routes = append(host.Routes, r)
+	}
+	t.Logf("Envoy judges %d of %d expressions", len(host.GetRoutes()), len(tried))
+	b.add("expressions", Resources{}, Resources{Routes: []*routev3.RouteConfiguration{{Name: "all", VirtualHosts: []*routev3.VirtualHost{host}}}})
+	b.judge(envoy)
+}
+
 // permitted weights, as Gateway API has them: Envoy adds them up in 32 bits.
 func permitted(c index.Contents) index.Contents {
 	const most = 1_000_000
@@ -77,6 +135,9 @@ type bench struct {
 	t    *testing.T
 	out  *bootstrapv3.Bootstrap_StaticResources
 	port uint32
+
+	// runtime flags of the bootstrap.
+	runtime map[string]any
 }
 
 // add what becomes of a case, under names of its own.
@@ -162,7 +223,13 @@ func (b *bench) lists(seed uint64) {
 // judge by Envoy.
 func (b *bench) judge(envoy string) {
 	b.t.Helper()
-	text, err := protojson.Marshal(&bootstrapv3.Bootstrap{StaticResources: b.out})
+	flags, err := structpb.NewStruct(b.runtime)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	text, err := protojson.Marshal(&bootstrapv3.Bootstrap{StaticResources: b.out, LayeredRuntime: &bootstrapv3.LayeredRuntime{Layers: []*bootstrapv3.RuntimeLayer{{
+		Name: "flags", LayerSpecifier: &bootstrapv3.RuntimeLayer_StaticLayer{StaticLayer: flags},
+	}}}})
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -62,6 +62,7 @@ func (w *world) putRoutePolicy(o *gatewayv1alpha1.TailscaleRoutePolicy, n types.
 		return
 	}
 	p := parseRoutePolicy(o)
+	w.checkRules(p)
 	w.routePolicies[n] = p
 	for q := range p.Discoveries() {
 		w.asks[q] = n

@@ -61,6 +61,26 @@ func parseRoutePolicy(o *gatewayv1alpha1.TailscaleRoutePolicy) *RoutePolicy {
 	return p
 }
 
+// CheckRules of policies by fn, which tells what Envoy would refuse of what is made of one.
+// Such a rule is left out, and the others act. It has to be called before the first change
+// is applied.
+func (s *Store) CheckRules(fn func(*PolicyRule) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.world.check = fn
+}
+
+func (w *world) checkRules(p *RoutePolicy) {
+	for _, r := range p.Rules {
+		if w.check == nil || r.Problem != "" {
+			continue
+		}
+		if err := w.check(r); err != nil {
+			r.Problem = err.Error()
+		}
+	}
+}
+
 func (r *PolicyRule) parse(in *gatewayv1alpha1.RoutePolicyRule) error {
 	for i := range in.Matches {
 		m, err := parsePolicyMatch(&in.Matches[i])
@@ -82,17 +102,23 @@ func parsePolicyMatch(in *gatewayv1alpha1.RoutePolicyMatch) (PolicyMatch, error)
 	if in.Path != nil {
 		out.PathType = string(ptr.Deref(in.Path.Type, gwapiv1.PathMatchPathPrefix))
 		out.Path = ptr.Deref(in.Path.Value, "/")
-		if err := checkExpression(out.PathType == string(gwapiv1.PathMatchRegularExpression), out.Path); err != nil {
+		if err := checkPathExpression(out.PathType, out.Path); err != nil {
 			return out, err
 		}
 	}
 	for _, h := range in.Headers {
 		regular := ptr.Deref(h.Type, "") == gwapiv1.HeaderMatchRegularExpression
-		if err := checkExpression(regular, h.Value); err != nil {
-			return out, err
+		if regular {
+			if err := CheckExpression(h.Value); err != nil {
+				return out, err
+			}
 		}
 		if err := checkHeader(string(h.Name), ""); err != nil {
 			return out, err
+		}
+		if !regular && strings.HasPrefix(h.Value, "~") {
+			// It would be taken for an expression, for it is written like one.
+			h.Value, regular = regexp.QuoteMeta(h.Value), true
 		}
 		out.Headers = append(out.Headers, condition(strings.ToLower(string(h.Name)), h.Value, regular))
 	}
@@ -105,15 +131,6 @@ func parsePolicyMatch(in *gatewayv1alpha1.RoutePolicyMatch) (PolicyMatch, error)
 		out.Devices = queryOf(in.TailnetDevice)
 	}
 	return out, nil
-}
-
-// checkExpression that Envoy would have to compile: it and Go know the same ones.
-func checkExpression(regular bool, value string) error {
-	if !regular {
-		return nil
-	}
-	_, err := regexp.Compile(value)
-	return errors.Wrap(err, "cannot be compiled")
 }
 
 // checkHeader refuses what Envoy does: it would refuse all routes with it.
@@ -158,6 +175,11 @@ func (r *PolicyRule) parseAction(in *gatewayv1alpha1.RoutePolicyAction) error {
 		r.Deny = true
 	case in.Type == gatewayv1alpha1.ActionRedirect && in.Redirect != nil:
 		r.Redirect = parseRedirect(in.Redirect)
+		for _, part := range []string{r.Redirect.Scheme, r.Redirect.Hostname, r.Redirect.Path} {
+			if !httpguts.ValidHeaderFieldValue(part) {
+				return errors.Errorf("%q cannot be part of a URL", part)
+			}
+		}
 	case in.Type == gatewayv1alpha1.ActionRoute && in.Route != nil && in.Route.Rule != nil:
 		var err error
 		r.Named, err = parseNamedRule(r.Policy.Namespace, in.Route.Rule)

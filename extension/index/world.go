@@ -134,6 +134,9 @@ type world struct {
 	dialling Dialling
 	owners   owners
 
+	// check judges rules of policies that can be read. It may be nil.
+	check func(*PolicyRule) error
+
 	// placements of targets, by what probes found out.
 	placements map[TargetKey]Placement
 

@@ -5,7 +5,6 @@ package xds
 
 import (
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -15,6 +14,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
@@ -79,13 +80,48 @@ func Enforce(r *routev3.Route, rule *index.PolicyRule, m *index.PolicyMatch, to 
 	return out, nil
 }
 
+// CheckRule returns why Envoy would refuse a route that is made of a policy's rule. One that
+// it refuses takes all routes of its listener with it.
+func CheckRule(rule *index.PolicyRule) error {
+	const some = "some"
+	base := &routev3.Route{
+		Match:  &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}},
+		Action: &routev3.Route_Route{Route: &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: some}}},
+	}
+	var to []Share
+	for _, b := range rule.Backends {
+		to = append(to, Share{Cluster: some, Weight: b.Weight})
+	}
+	for i := range max(len(rule.Matches), 1) {
+		var m *index.PolicyMatch
+		if i < len(rule.Matches) {
+			m = &rule.Matches[i]
+		}
+		made, err := Enforce(base, rule, m, to, base)
+		if err != nil {
+			return errors.Wrapf(err, "cannot make a route of matches[%d]", i)
+		}
+		if err := made.ValidateAll(); err != nil {
+			return errors.Wrapf(err, "Envoy would refuse what is made of matches[%d]", i)
+		}
+		for _, h := range made.GetMatch().GetHeaders() {
+			if re := h.GetStringMatch().GetSafeRegex(); re != nil {
+				if err := index.CheckExpression(re.GetRegex()); err != nil {
+					return errors.Wrapf(err, "matches[%d]: %q", i, re.GetRegex())
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // narrow a route's match. The path stays the route's, for a rewrite may rest on it: the
 // policy's is a condition on what Envoy keeps of the path as a header.
 func narrow(to *routev3.RouteMatch, m *index.PolicyMatch) {
 	if m == nil {
 		return
 	}
-	if e := pathExpression(m.PathType, m.Path); e != "" {
+	if e := index.PathExpression(m.PathType, m.Path); e != "" {
 		to.Headers = append(to.Headers, headerMatcher(pathHeader, matches(e)))
 	}
 	if m.Method != "" {
@@ -102,22 +138,6 @@ func narrow(to *routev3.RouteMatch, m *index.PolicyMatch) {
 	if m.Clients != nil {
 		to.FilterState = append(to.FilterState, clientMatcher(m.Clients))
 	}
-}
-
-// pathExpression that a path with its query must match. Empty if any does.
-func pathExpression(kind, path string) string {
-	const query = `(?:\?.*)?`
-	switch kind {
-	case "Exact":
-		return regexp.QuoteMeta(path) + query
-	case "RegularExpression":
-		return "(?:" + path + ")" + query
-	case "PathPrefix":
-		if p := strings.TrimSuffix(path, "/"); p != "" {
-			return regexp.QuoteMeta(p) + `(?:[/?].*)?`
-		}
-	}
-	return ""
 }
 
 func headerMatcher(name string, m *matcherv3.StringMatcher) *routev3.HeaderMatcher {

@@ -79,6 +79,9 @@ func (h hostile) check(t *testing.T) (kept int) {
 	}
 	for _, r := range h.rules(t) {
 		for i := range r.Matches {
+			if err := CheckRule(r); err != nil {
+				t.Fatalf("the index keeps what must be left out: %v", err)
+			}
 			made, err := Enforce(base, r, &r.Matches[i], nil, nil)
 			if err != nil {
 				t.Fatalf("cannot enforce %+v: %v", h, err)
@@ -135,6 +138,25 @@ func TestHostilePolicies(t *testing.T) {
 				t.Errorf("a policy that can be used must not be left out")
 			}
 		})
+	}
+}
+
+// TestCheckRule judges rules that the index would have left out.
+func TestCheckRule(t *testing.T) {
+	cases := map[string]index.PolicyRule{
+		"Expression": {Deny: true, Matches: []index.PolicyMatch{{}, {Match: index.Match{PathType: "RegularExpression", Path: `\Q/x`}}}},
+		"Header":     {Deny: true, Matches: []index.PolicyMatch{{Match: index.Match{Headers: []string{"a\n=b"}}}}},
+		"Change":     {Response: index.HeaderChange{Set: []index.Header{{Name: "a", Value: "b\n"}}}},
+		"Redirect":   {Redirect: &index.PolicyRedirect{Hostname: "a\n"}},
+	}
+	for n, r := range cases {
+		if err := CheckRule(&r); err == nil {
+			t.Errorf("%s: what Envoy refuses must be told", n)
+		}
+	}
+	good := &index.PolicyRule{Deny: true, Matches: []index.PolicyMatch{{Match: index.Match{PathType: "PathPrefix", Path: "/a", Headers: []string{"a=~b.*"}}}}}
+	if err := CheckRule(good); err != nil {
+		t.Errorf("what Envoy takes must be taken: %v", err)
 	}
 }
 

@@ -20,8 +20,12 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
-// servicePrefix starts the names of Tailscale Services.
-const servicePrefix = "svc:"
+// Prefixes of the names of endpoints that were discovered: of services, and of devices
+// that are called as if they were either.
+const (
+	prefixService = "svc-"
+	prefixDevice  = "ts-device"
+)
 
 // maxDiscovered is as many as a Discovery can list. Each becomes a Service, which Crossplane
 // sends the function with all else in one message of at most 4 MiB.
@@ -69,7 +73,8 @@ func (e *endpoints) discovered() bool {
 // found are the devices and services that the search lists, by the name of the
 // endpoint that each becomes. That depends on nothing else, so no endpoint is ever
 // renamed because another one came or went. Our own machines are none, and who has
-// a name of the spec's endpoints gives way.
+// a name of the spec's endpoints gives way. Services come before devices, whose users
+// choose how they are called.
 func (e *endpoints) found() map[string]tailnetv1alpha1.Discovered {
 	out := map[string]tailnetv1alpha1.Discovered{}
 	if e.xr.Spec.AutoDiscovery == nil || e.discovery == nil {
@@ -87,7 +92,7 @@ func (e *endpoints) found() map[string]tailnetv1alpha1.Discovered {
 	}
 	all := slices.Clone(e.discovery.Status.AtProvider.Discovered)
 	slices.SortStableFunc(all, func(a, b tailnetv1alpha1.Discovered) int {
-		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Name, b.Name), cmp.Compare(a.NodeID, b.NodeID))
+		return cmp.Or(cmp.Compare(b.Source, a.Source), cmp.Compare(a.Name, b.Name), cmp.Compare(a.NodeID, b.NodeID))
 	})
 	for _, d := range all {
 		name := endpointName(d)
@@ -100,12 +105,18 @@ func (e *endpoints) found() map[string]tailnetv1alpha1.Discovered {
 	return out
 }
 
-// endpointName of a device is its own, of a service svc-NAME.
+// endpointName of a device is its own, of a service svc-NAME. A device that is called like
+// an endpoint of a service, or like one of the names made here, gets another name with a
+// hash of its own.
 func endpointName(d tailnetv1alpha1.Discovered) string {
-	if strings.HasPrefix(d.Name, servicePrefix) {
+	if d.Source == tailnetv1alpha1.DiscoverServices {
 		return names.ServiceEndpoint(d.Name)
 	}
-	return compose.ChildName(d.Name)
+	name := compose.ChildName(d.Name)
+	if strings.HasPrefix(name+"-", prefixService) || strings.HasPrefix(name, prefixDevice+"-") {
+		return compose.ChildName(prefixDevice, d.Name)
+	}
+	return name
 }
 
 // discoveredEndpoints as if the spec listed them, in order. Who has no address has

@@ -43,8 +43,9 @@ func Looks(p *v1alpha1.DiscoveryParameters, source v1alpha1.DiscoverySource) boo
 	return len(p.Sources) == 0 || slices.Contains(p.Sources, source)
 }
 
-// Find returns what matches, devices first, by name, cut to the wanted number,
-// and how much it is without the cut.
+// Find returns what matches, services first, by name, cut to the wanted number,
+// and how much it is without the cut. Users add devices as they like: these leave no
+// service out.
 func Find(p *v1alpha1.DiscoveryParameters, t Tailnet) ([]v1alpha1.Discovered, int) {
 	var out []v1alpha1.Discovered
 	include, exclude := patterns(p.Include), patterns(p.Exclude)
@@ -73,7 +74,7 @@ func Find(p *v1alpha1.DiscoveryParameters, t Tailnet) ([]v1alpha1.Discovered, in
 		}
 	}
 	slices.SortFunc(out, func(a, b v1alpha1.Discovered) int {
-		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Name, b.Name), cmp.Compare(a.NodeID, b.NodeID))
+		return cmp.Or(cmp.Compare(b.Source, a.Source), cmp.Compare(a.Name, b.Name), cmp.Compare(a.NodeID, b.NodeID))
 	})
 	limit := int(p.MaxResults)
 	if limit <= 0 {

@@ -1,0 +1,101 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+)
+
+// whoHas the names of endpoints that are found.
+func whoHas(spec []gatewayv1alpha1.Endpoint, of ...tailnetv1alpha1.Discovered) map[string]string {
+	e := &endpoints{xr: &gatewayv1alpha1.TailscaleEndpoints{}, ingress: &group{}, egress: &group{}, discovery: &tailnetv1alpha1.Discovery{}}
+	e.xr.Spec.AutoDiscovery, e.xr.Spec.Endpoints = &gatewayv1alpha1.AutoDiscovery{}, spec
+	e.discovery.Status.AtProvider.Discovered = of
+	out := map[string]string{}
+	for name, d := range e.found() {
+		out[name] = string(d.Source) + " " + d.Name
+	}
+	return out
+}
+
+// TestFoundNames shows that users of the tailnet, who choose how their devices are called,
+// take no name of a service.
+func TestFoundNames(t *testing.T) {
+	device := func(name, id string) tailnetv1alpha1.Discovered {
+		return tailnetv1alpha1.Discovered{Source: tailnetv1alpha1.DiscoverDevices, Name: name, NodeID: id}
+	}
+	service := func(name string) tailnetv1alpha1.Discovered {
+		return tailnetv1alpha1.Discovered{Source: tailnetv1alpha1.DiscoverServices, Name: name}
+	}
+	cases := map[string]struct {
+		reason string
+		spec   []gatewayv1alpha1.Endpoint
+		of     []tailnetv1alpha1.Discovered
+		want   map[string]string
+	}{
+		"Usual": {
+			reason: "A device has its own name, and a service svc-NAME.",
+			of:     []tailnetv1alpha1.Discovered{device("payments", "n1"), service("svc:payments")},
+			want:   map[string]string{"payments": "Devices payments", "svc-payments": "Services svc:payments"},
+		},
+		"Spoofed": {
+			reason: "A device that is called like a service's endpoint has another name.",
+			of:     []tailnetv1alpha1.Discovered{device("svc-payments", "n1"), service("svc:payments")},
+			want:   map[string]string{"ts-device-svc-payments-b1052459": "Devices svc-payments", "svc-payments": "Services svc:payments"},
+		},
+		"SpoofedAlone": {
+			reason: "It has so before there is a service, too: no endpoint is renamed later.",
+			of:     []tailnetv1alpha1.Discovered{device("svc-payments", "n1")},
+			want:   map[string]string{"ts-device-svc-payments-b1052459": "Devices svc-payments"},
+		},
+		"SpoofedHash": {
+			reason: "Nor does a device take the name that such a device has.",
+			of:     []tailnetv1alpha1.Discovered{device("svc-payments", "n2"), device("ts-device-svc-payments-b1052459", "n1")},
+			want: map[string]string{
+				"ts-device-svc-payments-b1052459":                    "Devices svc-payments",
+				"ts-device-ts-device-svc-payments-b1052459-883fbaf2": "Devices ts-device-svc-payments-b1052459",
+			},
+		},
+		"Spec": {
+			reason: "What the spec lists comes before both.",
+			spec:   []gatewayv1alpha1.Endpoint{{Name: "svc-payments"}, {Name: "laptop"}},
+			of:     []tailnetv1alpha1.Discovered{device("laptop", "n1"), service("svc:payments")},
+			want:   map[string]string{},
+		},
+	}
+	for n, tc := range cases {
+		t.Run(n, func(t *testing.T) {
+			for range 2 {
+				if diff := cmp.Diff(tc.want, whoHas(tc.spec, tc.of...)); diff != "" {
+					t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+				}
+				slices.Reverse(tc.of)
+			}
+		})
+	}
+}
+
+// TestFoundNamesOddly tries further ways to come by the name of a service's endpoint.
+func TestFoundNamesOddly(t *testing.T) {
+	label := regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
+	s := tailnetv1alpha1.Discovered{Source: tailnetv1alpha1.DiscoverServices, Name: "svc:payments"}
+	for _, name := range []string{"SVC-payments", "svc_payments", "svc.payments", "svc:payments", "svc-payments-", "svc-", "Svc-Payments"} {
+		got := whoHas(nil, tailnetv1alpha1.Discovered{Source: tailnetv1alpha1.DiscoverDevices, Name: name, NodeID: "n1"}, s)
+		if len(got) != 2 || got["svc-payments"] != "Services svc:payments" {
+			t.Errorf("device %q: want it beside the service, got %v", name, got)
+		}
+		for n := range got {
+			if !label.MatchString(n) || len(n) > 63 || n != "svc-payments" && n[:4] == "svc-" {
+				t.Errorf("device %q: the endpoint must not be called %q", name, n)
+			}
+		}
+	}
+}
