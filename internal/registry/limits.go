@@ -121,7 +121,7 @@ func isLost(v View, s *tailscale.Service, want Want) bool {
 	}
 	members, _ := v.Members(s.Name)
 	for _, m := range living(members) {
-		if sameSet(s.Addrs, m.Record.Addresses) {
+		if sameSet(s.Addrs, m.Addresses) {
 			return true
 		}
 	}

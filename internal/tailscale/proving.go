@@ -72,7 +72,7 @@ func (t *provingTransport) get(req *http.Request, list *url.URL) (int, error) {
 func (t *provingTransport) listFor(u *url.URL) *url.URL {
 	_, below, _ := strings.Cut(strings.TrimPrefix(u.EscapedPath(), t.api.EscapedPath()), "api/v2/")
 	path := strings.Split(below, "/")
-	kind := ""
+	var kind string
 	switch {
 	case path[0] == "device":
 		kind = "devices"

@@ -73,6 +73,7 @@ func (e *env) switches(change func(*tailnetsim.Switches)) {
 // TestReality has the tailnet behave as real ones do, or may do: what depends on the
 // tailnet is run both ways.
 func TestReality(t *testing.T) {
+	t.Parallel()
 	cases := map[string]func(e *env){
 		"MachineHasName":      machineHasName,
 		"AnnotationsLost":     annotationsLost,
