@@ -51,6 +51,8 @@ const policy = `{
 		"tag:db":           ["tag:k8s-operator"],
 	},
 	"grants": [{"src": ["*"], "dst": ["*"], "ip": ["*"]}],
+	// Of a service that no case has.
+	"autoApprovers": {"services": {"svc:elsewhere": ["tag:db"]}},
 }
 `
 
