@@ -192,7 +192,7 @@ func (v *view) refuseName(by referrer, host string) refusal {
 	return ""
 }
 
-// mayName tells whether objects of a kind may name a Service.
+// mayName reports whether objects of a kind may name a Service.
 func (v *view) mayName(by referrer, n types.NamespacedName) bool {
 	if n.Namespace != by.namespace {
 		v.saw(refGrants, types.NamespacedName{Namespace: n.Namespace})

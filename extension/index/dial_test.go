@@ -263,7 +263,7 @@ spec:
 			problem: []string{"is refused"},
 		},
 		"Own": {
-			reason:  "What is of one's own namespace needs none.",
+			reason:  "A Service of the same namespace needs no grant.",
 			host:    "10.96.0.9",
 			objects: []string{strings.ReplaceAll(database, "bank", "shop")},
 			want:    []string{"10.96.0.9"},

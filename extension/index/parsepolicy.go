@@ -61,7 +61,7 @@ func parseRoutePolicy(o *gatewayv1alpha1.TailscaleRoutePolicy) *RoutePolicy {
 	return p
 }
 
-// CheckRules of policies by fn, which tells what Envoy would refuse of what is made of one.
+// CheckRules sets the function that returns why Envoy would refuse what a rule becomes.
 // Such a rule is left out, and the others act. It has to be called before the first change
 // is applied.
 func (s *Store) CheckRules(fn func(*PolicyRule) error) {
