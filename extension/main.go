@@ -70,7 +70,7 @@ type CLI struct {
 
 	Discoveries bool `help:"Write, for each match of a TailscaleRoutePolicy that names devices by what a tailnet says of them, a Discovery that looks for them. One replica does, as with HealthReports. Without it such matches are met by nobody." default:"true" negatable:"" env:"DISCOVERIES" group:"Objects"`
 
-	DirectTargets bool `help:"Let Envoys connect by themselves to hosts outside of tailnets that tenants name: backends of kind External, and an externalTarget that is not in a tailnet. Who may write TailscaleServices or TailscaleEndpoints then chooses what Envoys connect to, but for addresses that lead back to them or to their nodes, and for Services of other namespaces without a ReferenceGrant." env:"DIRECT_TARGETS" group:"Objects"`
+	DirectTargets bool `help:"Let Envoys connect by themselves to hosts outside of tailnets that tenants name: backends of kind External, and an externalTarget that is not in a tailnet. Tenants that write TailscaleServices or TailscaleEndpoints then choose what Envoys connect to, except addresses of the Envoys themselves and of their nodes, and Services of other namespaces without a ReferenceGrant." env:"DIRECT_TARGETS" group:"Objects"`
 
 	OnlyGateway string `help:"NAMESPACE/NAME of a Gateway to serve alone, for a TailscaleGateway whose extensionServer this is. Nothing is read outside of that namespace, and neither HealthReports nor the status of TailscaleRoutePolicies are written. Without it all Gateways are served that have no extension of their own." name:"only-gateway" env:"ONLY_GATEWAY" placeholder:"NAMESPACE/NAME" group:"Objects"`
 

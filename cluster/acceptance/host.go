@@ -104,7 +104,7 @@ func (h *host) answer(ctx context.Context, c net.Conn, version int) {
 	h.mu.Lock()
 	if h.closed {
 		h.mu.Unlock()
-		_ = c.Close() // The client is told by it.
+		_ = c.Close() // The client sees that.
 		return
 	}
 	h.conns[c] = true

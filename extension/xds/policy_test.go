@@ -168,7 +168,7 @@ func FuzzPolicy(f *testing.F) {
 	f.Fuzz(func(t *testing.T, pathType, path, headerType, name, value, method, set, setValue, hostname, redirectPath string) {
 		for _, s := range []string{pathType, path, headerType, name, value, method, set, setValue, hostname, redirectPath} {
 			if !utf8.ValidString(s) {
-				t.Skip("JSON has no other strings")
+				return // No object of the API has such a string.
 			}
 		}
 		hostile{pathType, path, headerType, name, value, method, set, setValue, hostname, redirectPath}.check(t)

@@ -37,7 +37,7 @@ func candidates(g *gwapiv1.Gateway, in []corev1.Service, namespaces []string) (o
 	return unknown, refused
 }
 
-// addressed tells whether the status of a Gateway has an address of a Service: that of its
+// addressed reports whether the status of a Gateway has an address of a Service: that of its
 // load balancer, one in the cluster, or one that the Gateway's spec asks for
 // (envoyproxy/gateway v1.9 internal/gatewayapi/status/gateway.go,
 // UpdateGatewayStatusProgrammedCondition).
@@ -49,7 +49,7 @@ func addressed(g *gwapiv1.Gateway, s corev1.Service) bool {
 	return slices.ContainsFunc(g.Status.Addresses, func(a gwapiv1.GatewayStatusAddress) bool { return a.Value != "" && slices.Contains(of, a.Value) })
 }
 
-// elsewhere tells whether the addresses that a Gateway has by a Service need not be the
+// elsewhere reports whether the addresses that a Gateway has by a Service need not be the
 // Service's: those of nodes are not, a load balancer may have none yet, and one without
 // an address in the cluster has none at all.
 func elsewhere(s corev1.Service) bool {

@@ -65,7 +65,7 @@ type Options struct {
 	// one (tailscale.com kube/services/services.go).
 	Drain time.Duration
 
-	// Grace is how long kubelet gives the pod to end once it is told to. A drain ends
+	// Grace is how long kubelet gives the pod to end after SIGTERM. A drain ends
 	// when the pod runs on after that. Zero waits for ever.
 	Grace time.Duration
 

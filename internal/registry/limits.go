@@ -98,10 +98,10 @@ func compacted(s tailscale.Service) (tailscale.Service, error) {
 	return out, nil
 }
 
-// unmarked reports whether a service has none of the annotations by which clusters and
+// Unmarked reports whether a service has none of the annotations by which clusters and
 // Tailscale's operator know theirs. An edit in the admin console or by Terraform may
 // have dropped them.
-func unmarked(s *tailscale.Service) bool {
+func Unmarked(s *tailscale.Service) bool {
 	for k := range s.Annotations {
 		if reserved(k) {
 			return false
@@ -113,7 +113,7 @@ func unmarked(s *tailscale.Service) bool {
 // isLost reports whether a service without marks is the one that clusters share, or was
 // ours alone: it has the addresses that this cluster or a living one has seen on it.
 func isLost(v View, s *tailscale.Service, want Want) bool {
-	if !unmarked(s) || len(s.Addrs) < 2 {
+	if !Unmarked(s) || len(s.Addrs) < 2 {
 		return false
 	}
 	if sameSet(s.Addrs, want.Addresses) {

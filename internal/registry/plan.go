@@ -158,7 +158,7 @@ func ours(s *tailscale.Service, self Self) bool {
 // isOwnRecord reports whether what has the name of the own record is it. One without any
 // mark is: its name is a hash of the cluster, and annotations can be lost.
 func isOwnRecord(s *tailscale.Service, self Self) bool {
-	return s.Annotations[meta.AnnotationOwner] == self.Owner() || unmarked(s)
+	return s.Annotations[meta.AnnotationOwner] == self.Owner() || Unmarked(s)
 }
 
 // mayRecord returns an error if what has the record's name is not ours.

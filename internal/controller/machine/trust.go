@@ -47,7 +47,7 @@ func (e *external) claimed(ctx context.Context, mg *v1alpha1.Machine, id string)
 	return "", nil
 }
 
-// strange tells why a device that a pod names is not taken for its Machine's. It is empty
+// strange returns why a device that a pod names is not taken for its Machine's. It is empty
 // if the device is, or is trusted already, and if there is none, so nothing to act on.
 func (e *external) strange(ctx context.Context, mg *v1alpha1.Machine, d *tailscale.Device, config *corev1.Secret) (string, error) {
 	if d == nil || d.NodeID == meta.NodeIDOf(mg) {
@@ -63,7 +63,7 @@ func (e *external) strange(ctx context.Context, mg *v1alpha1.Machine, d *tailsca
 	return "it is that of Machine " + other, nil
 }
 
-// unlike tells in which way a device is not as the Machine's must be. It is empty if it is
+// unlike returns in which way a device is not as the Machine's must be. It is empty if it is
 // as one that logged in with the Machine's key.
 func unlike(mg *v1alpha1.Machine, d *tailscale.Device, config *corev1.Secret, wanted []string) string {
 	if given := keyTags(config); !tagged(d, wanted) && !tagged(d, given) {
@@ -84,7 +84,7 @@ func unlike(mg *v1alpha1.Machine, d *tailscale.Device, config *corev1.Secret, wa
 	return ""
 }
 
-// tagged tells whether a device has all of some tags. Without a tag nothing is told.
+// tagged reports whether a device has all of some tags. No tags mean no.
 func tagged(d *tailscale.Device, tags []string) bool {
 	return len(tags) > 0 && !slices.ContainsFunc(tags, func(t string) bool { return !slices.Contains(d.Tags, t) })
 }

@@ -157,7 +157,7 @@ func (e *external) observeHosts(ctx context.Context, mg *v1alpha1.VIPService) er
 		return errors.Wrap(err, "cannot list devices")
 	}
 	// A host that has just joined is not in a list from before.
-	if asked && unseen(cl, hosts, devices) || missing(cl.unlisted(hosts), devices) {
+	if asked && unseen(cl, hosts, devices) || e.hosts.newcomer(mg.GetUID(), missing(cl.unlisted(hosts), devices)) {
 		if devices, _, err = e.api.DevicesAt(ctx, freshDevices); err != nil {
 			return errors.Wrap(err, "cannot list devices")
 		}

@@ -50,6 +50,7 @@ type asking struct {
 	failed bool             // The last time it could not be told.
 
 	preapproved  map[string]bool  // Machines that were approved before they advertised.
+	looked       map[string]bool  // Machines for which a fresh list of devices was asked for.
 	lost         int              // How often its annotations were seen to be lost.
 	readvertised map[string]int32 // How often agents have advertised the service again.
 }
@@ -168,6 +169,26 @@ func (c *hostsCache) entry(uid types.UID) *asking {
 		c.by[uid] = a
 	}
 	return a
+}
+
+// newcomer reports whether one of these machines, which a list of devices lacks, was not
+// among them before. A machine whose device is gone may stay among them for long.
+func (c *hostsCache) newcomer(uid types.UID, nodes []string) bool {
+	if len(nodes) == 0 {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := c.entry(uid)
+	if a.looked == nil {
+		a.looked = map[string]bool{}
+	}
+	found := false
+	for _, n := range nodes {
+		found = found || !a.looked[n]
+		a.looked[n] = true
+	}
+	return found
 }
 
 // preapproved notes that a machine was approved, or cannot be before it advertises.

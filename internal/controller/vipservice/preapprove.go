@@ -78,10 +78,12 @@ func unanswered(err error) bool {
 	}
 }
 
-// missing reports whether a list of devices lacks one of these nodes.
-func missing(ids []string, devices []tailscale.Device) bool {
-	return slices.ContainsFunc(ids, func(id string) bool {
-		return !slices.ContainsFunc(devices, func(d tailscale.Device) bool { return d.NodeID == id })
+// missing returns those of these nodes that a list of devices lacks.
+func missing(ids []string, devices []tailscale.Device) []string {
+	byID := index(devices)
+	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
+		_, known := byID[id]
+		return known
 	})
 }
 

@@ -40,9 +40,7 @@ func (e *external) mayCreate(ctx context.Context, mg *v1alpha1.VIPService) error
 // and whether the API keeps all of them is not documented.
 func lostAnnotations(mg *v1alpha1.VIPService, s *tailscale.Service) bool {
 	seen := mg.Status.AtProvider.Addresses
-	unmarked := s.Annotations[meta.AnnotationOwner] == "" && s.Annotations[meta.AnnotationOwnerReferences] == "" &&
-		s.Annotations[meta.AnnotationSharedService] == "" && s.Annotations[meta.AnnotationSchemaVersion] == ""
-	return unmarked && mg.Status.AtProvider.Name == s.Name && len(seen) > 1 && slices.Equal(seen, sortAddresses(s.Addrs))
+	return registry.Unmarked(s) && mg.Status.AtProvider.Name == s.Name && len(seen) > 1 && slices.Equal(seen, sortAddresses(s.Addrs))
 }
 
 // observeAnnotations says whether the tailnet keeps the annotations of the service. It

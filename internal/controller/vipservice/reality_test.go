@@ -180,6 +180,25 @@ func TestReadvertised(t *testing.T) {
 	}
 }
 
+// TestMissingMachine has an agent report the service of a machine whose device is gone.
+func TestMissingMachine(t *testing.T) {
+	f := &fakeAPI{services: map[string]tailscale.Service{"svc:web": service()}, fresh: []tailscale.Device{}}
+	mg := object()
+	e, c := connect(t, f, claims{"n1": {}}, mg)
+	for range 5 {
+		if _, err := e.Observe(t.Context(), mg); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if e, err = c.Connect(t.Context(), mg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if f.freshLists != 1 {
+		t.Errorf("Observe(...): want one fresh list of devices for a machine that is not in it, got %d", f.freshLists)
+	}
+}
+
 func TestHostTagsMatch(t *testing.T) {
 	device := tailscale.Device{NodeID: "n1", Name: "proxy-0", Tags: []string{"tag:k8s"}, ConnectedToControl: true}
 	mg := object(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.Tags = []v1alpha1.Tag{"tag:other"} })
