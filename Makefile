@@ -21,6 +21,7 @@ FLAVOUR ?= namespaced
 CONTROLLER_GEN := go tool -modfile=hack/tools/controller-gen/go.mod controller-gen
 ANGRYJET := go tool -modfile=hack/tools/angryjet/go.mod angryjet
 GOLANGCI_LINT := go tool -modfile=hack/tools/golangci-lint/go.mod golangci-lint
+GOVULNCHECK := go tool -modfile=hack/tools/govulncheck/go.mod govulncheck
 # Runs go test, and names what failed at the end.
 GO_TEST := go tool -modfile=hack/tools/gotestsum/go.mod gotestsum --format=pkgname-and-test-fails --hide-summary=skipped,output --
 GO_TEST_VERBOSE := $(subst pkgname-and-test-fails,standard-verbose,$(GO_TEST))
@@ -89,6 +90,13 @@ api-facts: ## Rewrite the facts of Tailscale's API that tests rely on from its O
 .PHONY: lint
 lint: ## Lint Go code.
 	$(GOLANGCI_LINT) run ./...
+
+# A mirror of the database has the protocol of https://go.dev/security/vuln/database.
+VULNDB ?= https://vuln.go.dev
+
+.PHONY: vulncheck
+vulncheck: ## Check the vulnerable functions that our code calls against Go's database; VULNDB names a mirror of it.
+	$(GOVULNCHECK) -db=$(VULNDB) ./...
 
 .PHONY: test-unit
 test-unit: ## Run unit tests.
