@@ -67,7 +67,8 @@ func (d *Dir) Write(data []byte) (bool, error) {
 
 // WriteFiles replaces the content of the files given, and tells whether one
 // differed. Other files stay as they are. The generation before is kept, for a
-// reader that has followed the links already.
+// reader that has followed the links already. All older ones are removed before
+// anything is written, so that a volume that was full has room for the next try.
 func (d *Dir) WriteFiles(files map[string][]byte) (bool, error) {
 	have := make(map[string][]byte)
 	for _, name := range append([]string{d.name}, d.others...) {
@@ -92,19 +93,22 @@ func (d *Dir) WriteFiles(files map[string][]byte) (bool, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, errors.Wrap(err, "cannot read link to current generation")
 	}
-	gen, err := d.writeGeneration(data)
-	if err != nil {
+	if err := d.prune(previous); err != nil {
 		return false, err
 	}
+	gen, err := d.writeGeneration(data)
+	if err != nil {
+		return false, errors.Join(err, d.prune(previous))
+	}
 	if err := d.swap(gen); err != nil {
-		return false, err
+		return false, errors.Join(err, d.prune(previous))
 	}
 	for name := range data {
 		if err := d.link(name); err != nil {
 			return false, err
 		}
 	}
-	return true, d.prune(gen, previous)
+	return true, nil
 }
 
 // writeGeneration writes files in a new directory and returns its name.
@@ -157,15 +161,15 @@ func (d *Dir) link(name string) error {
 	return errors.Wrap(err, "cannot link file")
 }
 
-// prune removes all generations but the two given.
-func (d *Dir) prune(current, previous string) error {
+// prune removes all generations other than the current one.
+func (d *Dir) prune(current string) error {
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
 		return errors.Wrap(err, "cannot list generations")
 	}
 	var errs []error
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), generation) || e.Name() == current || e.Name() == previous {
+		if !strings.HasPrefix(e.Name(), generation) || e.Name() == current {
 			continue
 		}
 		errs = append(errs, errors.Wrap(os.RemoveAll(filepath.Join(d.path, e.Name())), "cannot remove old generation"))

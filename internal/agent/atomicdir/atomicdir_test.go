@@ -150,6 +150,38 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// TestFailedWrite has writes fail as on a full volume: nothing of them may stay, or
+// the volume stays full.
+func TestFailedWrite(t *testing.T) {
+	path := t.TempDir()
+	d := New(path, "config")
+	for _, data := range []string{"a", "b"} {
+		if _, err := d.Write([]byte(data)); err != nil {
+			t.Fatalf("Write(%q): %v", data, err)
+		}
+	}
+	// No file system of Linux has names this long (NAME_MAX).
+	impossible := map[string][]byte{strings.Repeat("x", 256): []byte("c")}
+	for range 3 {
+		if _, err := d.WriteFiles(impossible); err == nil {
+			t.Fatal("WriteFiles(...): want an error")
+		}
+	}
+	if diff := cmp.Diff(1, len(generations(t, path))); diff != "" {
+		t.Errorf("Only the current generation stays: -want, +got:\n%s", diff)
+	}
+	if _, err := d.Write([]byte("d")); err != nil {
+		t.Fatalf("Write(...): %v", err)
+	}
+	got, err := d.Read()
+	if err != nil {
+		t.Fatalf("Read(): %v", err)
+	}
+	if diff := cmp.Diff("d", string(got)); diff != "" {
+		t.Errorf("The next write must succeed: -want, +got:\n%s", diff)
+	}
+}
+
 // TestContainerboot watches as containerboot does, which looks only at events
 // for ..data.
 func TestContainerboot(t *testing.T) {

@@ -47,9 +47,10 @@ func (s *Server) serveTCP(ctx context.Context, l net.Listener, t plan.Terminatio
 	defer stop()
 	defer closeQuietly(l)
 	config := sec.config()
-	l = withHeaders(l)
+	// AfterFunc's goroutine reads l: it keeps its value.
+	accepted := withHeaders(l)
 	for {
-		conn, err := l.Accept()
+		conn, err := accepted.Accept()
 		if err != nil {
 			return err
 		}
