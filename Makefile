@@ -102,6 +102,12 @@ vulncheck: ## Check the vulnerable functions that our code calls against Go's da
 test-unit: ## Run unit tests.
 	$(GO_TEST) ./...
 
+# The registry's interleavings are many: short is enough under the detector, which slows
+# them down.
+.PHONY: test-race
+test-race: ## Run unit tests of what runs concurrently with Go's race detector; needs a C compiler.
+	CGO_ENABLED=1 $(GO_TEST) -race -short -timeout=30m ./internal/agent/... ./internal/tailscale/... ./internal/controller/... ./internal/registry/... ./internal/tailnetsim/... ./extension/...
+
 # They wait more than they work: two at a time.
 .PHONY: test-integration
 test-integration: ## Run all that needs real programs and no cluster.
