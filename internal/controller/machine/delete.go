@@ -6,7 +6,12 @@ package machine
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
@@ -18,8 +23,14 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// clockSkew that this cluster and Tailscale may have, at most.
-const clockSkew = time.Minute
+const (
+	// clockSkew that this cluster and Tailscale may have, at most.
+	clockSkew = time.Minute
+
+	// offlineGrace is how long a machine that is being deleted waits for a device that
+	// looks like its own to go offline.
+	offlineGrace = 2 * time.Minute
+)
 
 // left tells whether anything of a machine that is being deleted is left.
 func (e *external) left(ctx context.Context, mg *v1alpha1.Machine, s secrets) (bool, error) {
@@ -47,8 +58,7 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.Machine) (managed.Ex
 	if err != nil {
 		return managed.ExternalDelete{}, err
 	}
-	unused, err := e.deleteKeys(ctx, mg, s)
-	if err != nil {
+	if err := e.deleteKeys(ctx, mg, s); err != nil {
 		return managed.ExternalDelete{}, err
 	}
 	// The node may have logged in and written its state meanwhile.
@@ -59,8 +69,8 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.Machine) (managed.Ex
 	if err != nil {
 		return managed.ExternalDelete{}, err
 	}
-	if len(ids) == 0 && !unused {
-		if ids, err = e.unrecorded(ctx, mg); err != nil {
+	if at, ok := mayBeUsed(s.config); ok && len(ids) == 0 {
+		if ids, err = e.unrecorded(ctx, mg, at); err != nil {
 			return managed.ExternalDelete{}, err
 		}
 	}
@@ -99,33 +109,95 @@ func (e *external) nodeIDs(ctx context.Context, mg *v1alpha1.Machine, s secrets)
 	return slices.DeleteFunc(ids, func(id string) bool { return id == "" }), nil
 }
 
+// mayBeUsed returns when the machine's last key was issued, if a node may have logged in
+// with it. A machine that never got a key has no device, and neither has one whose key was
+// there, unused, when it was revoked: whatever looks like it is another's.
+func mayBeUsed(config *corev1.Secret) (time.Time, bool) {
+	if config == nil {
+		return time.Time{}, false
+	}
+	id := config.GetAnnotations()[annotationKeyID]
+	if id == "" || id == config.GetAnnotations()[annotationKeyUnused] {
+		return time.Time{}, false
+	}
+	return issued(config)
+}
+
 // unrecorded finds a device that used the machine's key, but whose node ID was
 // lost with the state Secret. Devices do not tell their key, so it is one that
-// looks like ours and is younger than the machine. If several do, one may be
-// another cluster's, and all are left.
-func (e *external) unrecorded(ctx context.Context, mg *v1alpha1.Machine) ([]string, error) {
+// looks like ours, was made while the key was good, and is of no other Machine. If
+// several are, or another Machine has the same hostname, all are left: another cluster
+// may have made a device from the same manifests at the same time. For that reason one
+// that is online is left, too: the pod of this machine has a while to end.
+func (e *external) unrecorded(ctx context.Context, mg *v1alpha1.Machine, issued time.Time) ([]string, error) {
 	all, err := e.api.Devices(ctx, time.Nanosecond)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot list devices")
 	}
+	held, err := e.heldByOthers(ctx, mg)
+	if err != nil {
+		return nil, err
+	}
 	tags := wantedTags(e.tags, mg)
+	first, last := issued.Add(-clockSkew), issued.Add(keyExpiry+clockSkew)
 	var ids []string
+	online := false
 	for _, d := range all {
-		young := d.Created.After(mg.GetCreationTimestamp().Add(-clockSkew))
-		if d.Hostname != mg.Spec.ForProvider.Hostname || !young || !slices.Equal(slices.Sorted(slices.Values(d.Tags)), tags) {
+		if !strings.EqualFold(d.Hostname, mg.Spec.ForProvider.Hostname) || !slices.Equal(slices.Sorted(slices.Values(d.Tags)), tags) {
 			continue
 		}
-		other, err := e.claimed(ctx, mg, d.NodeID)
-		if err != nil {
-			return nil, err
+		if held.devices[d.NodeID] || d.Created.Before(first) || d.Created.After(last) {
+			continue
 		}
-		if other == "" {
-			ids = append(ids, d.NodeID)
-		}
+		ids = append(ids, d.NodeID)
+		online = online || d.ConnectedToControl
 	}
-	if len(ids) > 1 {
+	switch {
+	case len(ids) == 0:
+		return nil, nil
+	case len(ids) > 1 || held.hostname:
 		e.record.Event(mg, event.Warning(reasonDeviceUnclear, errors.Errorf("%d devices look like this machine's and none was deleted: %v", len(ids), ids)))
+		return nil, nil
+	case online && e.now().Before(mg.GetDeletionTimestamp().Add(offlineGrace)):
+		return nil, errors.Errorf("device %s looks like this machine's and is online; waiting for its pod to end", ids[0])
+	case online:
+		e.record.Event(mg, event.Warning(reasonDeviceUnclear, errors.Errorf("device %s looks like this machine's and was not deleted, for it is still online", ids[0])))
 		return nil, nil
 	}
 	return ids, nil
+}
+
+// held is what other Machines of this cluster have.
+type held struct {
+	devices  map[string]bool // By node ID.
+	hostname bool            // One has the machine's hostname.
+}
+
+// heldByOthers looks at what other Machines have adopted, and at what their states name
+// that was not adopted yet.
+func (e *external) heldByOthers(ctx context.Context, mg *v1alpha1.Machine) (held, error) {
+	h := held{devices: map[string]bool{}}
+	machines := &v1alpha1.MachineList{}
+	if err := e.kube.List(ctx, machines, client.UnsafeDisableDeepCopy); err != nil {
+		return h, errors.Wrap(err, "cannot list Machines")
+	}
+	for i := range machines.Items {
+		o := &machines.Items[i]
+		if o.GetUID() == mg.GetUID() {
+			continue
+		}
+		h.devices[meta.NodeIDOf(o)] = true
+		h.devices[o.Status.AtProvider.NodeID] = true
+		h.hostname = h.hostname || strings.EqualFold(o.Spec.ForProvider.Hostname, mg.Spec.ForProvider.Hostname)
+	}
+	states := &corev1.SecretList{}
+	if err := e.kube.List(ctx, states, client.MatchingLabels{meta.LabelSecretType: meta.SecretTypeState}, client.UnsafeDisableDeepCopy); err != nil {
+		return h, errors.Wrap(err, "cannot list state Secrets")
+	}
+	for i := range states.Items {
+		if s := &states.Items[i]; !metav1.IsControlledBy(s, mg) {
+			h.devices[nodeID(s)] = true
+		}
+	}
+	return h, nil
 }

@@ -302,7 +302,7 @@ func (e *external) issueKey(ctx context.Context, mg *v1alpha1.Machine, s secrets
 		}
 		e.record.Event(mg, event.Normal(reasonDeviceDeleted, "Deleted device "+p.retire+" whose node asked for a new auth key"))
 	}
-	if _, err := e.deleteKeys(ctx, mg, s); err != nil {
+	if err := e.deleteKeys(ctx, mg, s); err != nil {
 		return err
 	}
 	k, err := e.api.CreateKey(ctx, tailscale.KeyRequest{
@@ -337,28 +337,38 @@ func (e *external) issueKey(ctx context.Context, mg *v1alpha1.Machine, s secrets
 	return nil
 }
 
-// deleteKeys removes every key of the machine, and tells whether one of them
-// had not been used.
-func (e *external) deleteKeys(ctx context.Context, mg *v1alpha1.Machine, s secrets) (unused bool, err error) {
+// deleteKeys removes every key of the machine. That the last one was not used is written
+// down before: once it is gone nothing tells.
+func (e *external) deleteKeys(ctx context.Context, mg *v1alpha1.Machine, s secrets) error {
 	ks, err := e.api.KeysByDescription(ctx, keyDescription(e.clusterID, mg))
 	if err != nil {
-		return false, errors.Wrap(err, "cannot list auth keys")
+		return errors.Wrap(err, "cannot list auth keys")
+	}
+	last := ""
+	if s.config != nil {
+		last = s.config.GetAnnotations()[annotationKeyID]
 	}
 	var ids []string
-	if s.config != nil && s.config.GetAnnotations()[annotationKeyID] != "" {
-		ids = append(ids, s.config.GetAnnotations()[annotationKeyID])
+	if last != "" {
+		ids = append(ids, last)
 	}
 	for _, k := range ks {
-		unused = unused || !k.Invalid
 		ids = append(ids, k.ID)
+		if k.ID != last || k.Invalid || s.config.GetAnnotations()[annotationKeyUnused] == last {
+			continue
+		}
+		metav1.SetMetaDataAnnotation(&s.config.ObjectMeta, annotationKeyUnused, last)
+		if err := e.kube.Update(ctx, s.config); err != nil {
+			return errors.Wrap(err, "cannot record in the config Secret that the auth key is unused")
+		}
 	}
 	slices.Sort(ids)
 	for _, id := range slices.Compact(ids) {
 		if err := e.api.DeleteKey(ctx, id); err != nil {
-			return false, errors.Wrapf(err, "cannot delete auth key %q", id)
+			return errors.Wrapf(err, "cannot delete auth key %q", id)
 		}
 	}
-	return unused, nil
+	return nil
 }
 
 // Disconnect has nothing to close: clients are shared.

@@ -102,6 +102,13 @@ func (f *fakeAPI) use(key, nodeID string, created time.Time) {
 	}
 }
 
+// offline disconnects a device, as the end of its pod does.
+func (f *fakeAPI) offline(nodeID string) {
+	d := f.devices[nodeID]
+	d.ConnectedToControl = false
+	f.devices[nodeID] = d
+}
+
 // A world is a cluster, a tailnet and a machine between them.
 type world struct {
 	t    *testing.T
@@ -109,6 +116,9 @@ type world struct {
 	api  *fakeAPI
 	mg   *v1alpha1.Machine
 	now  time.Time
+
+	// deleted is when the machine was deleted, if not now.
+	deleted time.Time
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
@@ -291,8 +301,96 @@ func TestDelete(t *testing.T) {
 			reason: "A node whose state Secret is gone is found by how it looks.",
 			before: func(w *world) {
 				w.api.use("k1", "n1", now)
+				w.api.offline("n1")
 				w.write(map[string]string{})
 			},
+		},
+		"StateLostOnline": {
+			reason: "One that stays online after the machine's pod must have ended is another cluster's.",
+			before: func(w *world) {
+				w.api.use("k1", "n1", now)
+				w.write(map[string]string{})
+				w.now = w.now.Add(offlineGrace)
+				w.deleted = now
+			},
+			left: []string{"n1"},
+		},
+		"StateLostHeldByState": {
+			reason: "One that the state of another Machine names is that Machine's.",
+			before: func(w *world) {
+				w.api.use("k1", "n1", now)
+				w.api.offline("n1")
+				s := &corev1.Secret{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "x-0", Labels: map[string]string{meta.LabelSecretType: meta.SecretTypeState}},
+					Data:       map[string][]byte{"device_id": []byte("n1")},
+				}
+				if err := w.kube.Create(w.t.Context(), s); err != nil {
+					w.t.Fatal(err)
+				}
+			},
+			left: []string{"n1"},
+		},
+		"StateLostSameHostname": {
+			reason: "If another Machine has the hostname, the device may be that one's.",
+			before: func(w *world) {
+				w.api.use("k1", "n1", now)
+				w.api.offline("n1")
+				other := machine(func(m *v1alpha1.Machine) { m.Namespace, m.UID = "other", "other" })
+				if err := w.kube.Create(w.t.Context(), other); err != nil {
+					w.t.Fatal(err)
+				}
+			},
+			left: []string{"n1"},
+		},
+		"StateLostYounger": {
+			reason: "A device that joined when the machine's key had expired used another one.",
+			before: func(w *world) {
+				w.api.use("k1", "younger", now.Add(keyExpiry+time.Hour))
+				w.api.offline("younger")
+			},
+			left: []string{"younger"},
+		},
+		"NeverIssued": {
+			reason: "A machine that never got a key has no device: what looks like it is another cluster's.",
+			before: func(w *world) {
+				w.api.use("other", "namesake", now)
+				w.api.offline("namesake")
+				config := w.secret("edge-ingress-0-config")
+				config.Annotations, config.Data = nil, nil
+				if err := w.kube.Update(w.t.Context(), config); err != nil {
+					w.t.Fatal(err)
+				}
+				delete(w.api.keys, "k1")
+			},
+			left: []string{"namesake"},
+		},
+		"ConfigLost": {
+			reason: "Nor is a device guessed for a machine of which nothing says that it got a key.",
+			before: func(w *world) {
+				w.api.use("other", "namesake", now)
+				w.api.offline("namesake")
+				if err := w.kube.Delete(w.t.Context(), w.secret("edge-ingress-0-config")); err != nil {
+					w.t.Fatal(err)
+				}
+				delete(w.api.keys, "k1")
+			},
+			left: []string{"namesake"},
+		},
+		"CrashAfterRevocation": {
+			reason: "That the key was unused is known when the provider starts again after it revoked the key.",
+			before: func(w *world) {
+				w.api.use("other", "namesake", now)
+				w.api.offline("namesake")
+				e := w.external()
+				s, err := getSecrets(w.t.Context(), w.kube, w.mg)
+				if err != nil {
+					w.t.Fatal(err)
+				}
+				if err := e.deleteKeys(w.t.Context(), w.mg, s); err != nil {
+					w.t.Fatal(err)
+				}
+			},
+			left: []string{"namesake"},
 		},
 		"StateLostTwoAlike": {
 			reason: "If two devices look alike, neither is deleted.",
@@ -304,7 +402,10 @@ func TestDelete(t *testing.T) {
 		},
 		"StateLostOlder": {
 			reason: "A device older than the machine is not its own.",
-			before: func(w *world) { w.api.use("k1", "older", now.Add(-time.Hour)) },
+			before: func(w *world) {
+				w.api.use("k1", "older", now.Add(-time.Hour))
+				w.api.offline("older")
+			},
 			left:   []string{"older"},
 		},
 		"OrphanKey": {
@@ -320,6 +421,9 @@ func TestDelete(t *testing.T) {
 			w.settle()
 			tc.before(w)
 			deleted := metav1.NewTime(w.now)
+			if !w.deleted.IsZero() {
+				deleted = metav1.NewTime(w.deleted)
+			}
 			w.mg.DeletionTimestamp = &deleted
 			w.settle()
 			if diff := cmp.Diff(tc.left, slices.Sorted(maps.Keys(w.api.devices))); diff != "" {
@@ -331,11 +435,27 @@ func TestDelete(t *testing.T) {
 				}
 			}
 			l := &corev1.SecretList{}
-			if err := w.kube.List(t.Context(), l); err != nil || len(l.Items) != 0 {
+			if err := w.kube.List(t.Context(), l, client.InNamespace("default")); err != nil || len(l.Items) != 0 {
 				t.Errorf("\n%s\nSecrets are left: %d, %v", tc.reason, len(l.Items), err)
 			}
 		})
 	}
+}
+
+// TestDeleteWaitsForPod is a machine whose state was lost and whose pod has not ended yet.
+func TestDeleteWaitsForPod(t *testing.T) {
+	w := newWorld(t)
+	w.settle()
+	w.api.use("k1", "n1", now)
+	w.write(map[string]string{})
+	deleted := metav1.NewTime(w.now)
+	w.mg.DeletionTimestamp = &deleted
+	if _, err := w.external().Delete(t.Context(), w.mg); err == nil || len(w.api.devices) != 1 {
+		t.Fatalf("Delete(...): want an error while the device is online, got %v and %d devices", err, len(w.api.devices))
+	}
+	w.api.offline("n1")
+	w.settle()
+	w.empty()
 }
 
 func TestCrashBetweenMintAndRecord(t *testing.T) {

@@ -25,6 +25,10 @@ const (
 	annotationKeyID     = "gateway.tailscale.com/auth-key-id"
 	annotationKeyIssued = "gateway.tailscale.com/auth-key-issued"
 
+	// annotationKeyUnused is the ID of the key of which it is known that no node used it
+	// before it was revoked.
+	annotationKeyUnused = "gateway.tailscale.com/auth-key-unused"
+
 	// annotationKeyTags are the tags of the key, after one another with spaces.
 	annotationKeyTags = "gateway.tailscale.com/auth-key-tags"
 
