@@ -49,7 +49,9 @@ func (s *service) wantedAttachments() map[string]*tailnetv1alpha1.ServiceAttachm
 		if hasIngress(p) {
 			name := prefixAttachment + p.Spec.Endpoints
 			s.want(out, name, len(s.addresses()) > 0 || !hasAddresses(s.attachments[name]), func() *tailnetv1alpha1.ServiceAttachment {
-				return s.composeIngress(p)
+				a := s.composeIngress(p)
+				keepPorts(a, s.attachments[name], s.tailnetPorts())
+				return a
 			})
 			s.wantOwn(out, p)
 		}
@@ -91,8 +93,11 @@ func (s *service) wantOwn(out map[string]*tailnetv1alpha1.ServiceAttachment, p t
 	if !s.shared() || s.portsErr == nil && (s.allPorts() || len(s.remotePorts()) == 0) {
 		return
 	}
-	s.want(out, prefixOwn+p.Spec.Endpoints, len(s.ownAddresses()) > 0, func() *tailnetv1alpha1.ServiceAttachment {
-		return s.composeOwn(p)
+	name := prefixOwn + p.Spec.Endpoints
+	s.want(out, name, len(s.ownAddresses()) > 0, func() *tailnetv1alpha1.ServiceAttachment {
+		a := s.composeOwn(p)
+		keepPorts(a, s.attachments[name], s.vip.Status.AtProvider.OwnPorts)
+		return a
 	})
 }
 

@@ -88,8 +88,16 @@ func (s *service) composeVIPService() *tailnetv1alpha1.VIPService {
 	}
 	recordPorts := s.recordPorts()
 	// A port that no proxy serves would make all of them unfit as hosts.
-	if s.portsErr != nil && s.vip != nil {
-		ports, recordPorts = s.vip.Spec.ForProvider.Ports, s.vip.Spec.ForProvider.RecordPorts
+	if s.vip != nil {
+		have := s.vip.Spec.ForProvider
+		if s.portsErr != nil {
+			ports, recordPorts = have.Ports, have.RecordPorts
+		} else if string(have.Name) == s.serviceName() {
+			ports = s.servedPorts(ports, have.Ports, prefixAttachment)
+			if recordPorts != nil && have.RecordPorts != nil {
+				recordPorts = s.servedPorts(recordPorts, have.RecordPorts, prefixOwn)
+			}
+		}
 	}
 	l := s.labels()
 	l[meta.LabelTailnet] = s.tailnet()

@@ -168,6 +168,14 @@ func (s *service) addresses() []string {
 	return s.vip.Status.AtProvider.Addresses
 }
 
+// tailnetPorts are those that the tailnet has of the service. Empty until that is known.
+func (s *service) tailnetPorts() []tailnetv1alpha1.ServicePort {
+	if s.vip == nil || s.moving() {
+		return nil
+	}
+	return s.vip.Status.AtProvider.Ports
+}
+
 // ownAddresses are those of this cluster's own service, beside the shared one. Empty
 // until it has some.
 func (s *service) ownAddresses() []string {

@@ -231,6 +231,11 @@ type VIPServiceObservation struct {
 	// +optional
 	DNSName string `json:"dnsName,omitempty"`
 
+	// Ports that the service has in the tailnet. Its hosts must serve them all.
+	// +listType=atomic
+	// +optional
+	Ports []ServicePort `json:"ports,omitempty"`
+
 	// Hosts of the service, by name.
 	// +listType=atomic
 	// +optional
@@ -245,6 +250,11 @@ type VIPServiceObservation struct {
 	// +listType=atomic
 	// +optional
 	OwnAddresses []string `json:"ownAddresses,omitempty"`
+
+	// OwnPorts that the cluster's own service has in the tailnet.
+	// +listType=atomic
+	// +optional
+	OwnPorts []ServicePort `json:"ownPorts,omitempty"`
 
 	// Owner is CLUSTER/NAMESPACE/NAME of the VIPService whose tags and ports a
 	// shared service has.

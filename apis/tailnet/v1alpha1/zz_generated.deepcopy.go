@@ -3804,6 +3804,11 @@ func (in *VIPServiceObservation) DeepCopyInto(out *VIPServiceObservation) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.Ports != nil {
+		in, out := &in.Ports, &out.Ports
+		*out = make([]ServicePort, len(*in))
+		copy(*out, *in)
+	}
 	if in.Hosts != nil {
 		in, out := &in.Hosts, &out.Hosts
 		*out = make([]ServiceHost, len(*in))
@@ -3812,6 +3817,11 @@ func (in *VIPServiceObservation) DeepCopyInto(out *VIPServiceObservation) {
 	if in.OwnAddresses != nil {
 		in, out := &in.OwnAddresses, &out.OwnAddresses
 		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
+	if in.OwnPorts != nil {
+		in, out := &in.OwnPorts, &out.OwnPorts
+		*out = make([]ServicePort, len(*in))
 		copy(*out, *in)
 	}
 	if in.Consumers != nil {

@@ -208,7 +208,10 @@ func TestObserve(t *testing.T) {
 		reason xpv2.ConditionReason
 		status v1alpha1.VIPServiceObservation
 	}
-	up := v1alpha1.VIPServiceObservation{Name: "svc:web", Addresses: []string{"100.64.0.1", "fd7a::1"}, DNSName: "web.tail1234.ts.net"}
+	up := v1alpha1.VIPServiceObservation{
+		Name: "svc:web", Addresses: []string{"100.64.0.1", "fd7a::1"}, DNSName: "web.tail1234.ts.net",
+		Ports: []v1alpha1.ServicePort{"tcp:443", "tcp:80"},
+	}
 	cases := map[string]struct {
 		reason  string
 		mg      *v1alpha1.VIPService
@@ -240,7 +243,7 @@ func TestObserve(t *testing.T) {
 			service: ptr(service(func(s *tailscale.Service) { s.Addrs = nil })),
 			want: want{
 				o: managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, reason: xpv2.ReasonCreating,
-				status: v1alpha1.VIPServiceObservation{Name: "svc:web", DNSName: "web.tail1234.ts.net"},
+				status: v1alpha1.VIPServiceObservation{Name: "svc:web", DNSName: "web.tail1234.ts.net", Ports: up.Ports},
 			},
 		},
 		"NoDevice": {
@@ -250,7 +253,7 @@ func TestObserve(t *testing.T) {
 			nameless: true,
 			want: want{
 				o: managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, reason: xpv2.ReasonAvailable,
-				status: v1alpha1.VIPServiceObservation{Name: up.Name, Addresses: up.Addresses},
+				status: v1alpha1.VIPServiceObservation{Name: up.Name, Addresses: up.Addresses, Ports: up.Ports},
 			},
 		},
 		"LastDeviceGone": {

@@ -1,0 +1,89 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+)
+
+// Tailscale takes a machine for a host of a service while the machine serves every port
+// that the tailnet has of the service. So a port is removed in the tailnet first, and at
+// proxies once the provider has seen that: Tailscale's API may be away meanwhile, and the
+// proxies would lose all ports of the service. A port is added at proxies first.
+
+// everyPort is that of a service in the tailnet that stands for all.
+const everyPort tailnetv1alpha1.ServicePort = "do-not-validate"
+
+// servicePort of an attachment's port.
+func servicePort(p int32) tailnetv1alpha1.ServicePort {
+	if p == portAll {
+		return everyPort
+	}
+	return tailnetv1alpha1.ServicePort(fmt.Sprintf("tcp:%d", p))
+}
+
+// keepPorts has an attachment go on with the ports that it had and that the tailnet still
+// wants hosts of the service to serve. One with all ports has no others, so it stays as
+// it is until the tailnet follows, and so does one that is to have all.
+func keepPorts(want, observed *tailnetv1alpha1.ServiceAttachment, tailnet []tailnetv1alpha1.ServicePort) {
+	if observed == nil || want.Spec.ServiceName != observed.Spec.ServiceName {
+		return
+	}
+	var kept []tailnetv1alpha1.AttachmentPort
+	for _, p := range observed.Spec.Ports {
+		wanted := slices.ContainsFunc(want.Spec.Ports, func(w tailnetv1alpha1.AttachmentPort) bool { return w.Port == p.Port })
+		if !wanted && slices.Contains(tailnet, servicePort(p.Port)) {
+			kept = append(kept, p)
+		}
+	}
+	if len(kept) == 0 {
+		return
+	}
+	all := func(p tailnetv1alpha1.AttachmentPort) bool { return p.Port == portAll }
+	if slices.ContainsFunc(kept, all) || slices.ContainsFunc(want.Spec.Ports, all) {
+		want.Spec.Ports, want.Spec.DNSName = observed.Spec.Ports, observed.Spec.DNSName
+		return
+	}
+	want.Spec.Ports = append(want.Spec.Ports, kept...)
+	slices.SortFunc(want.Spec.Ports, func(a, b tailnetv1alpha1.AttachmentPort) int { return cmp.Compare(a.Port, b.Port) })
+	if slices.ContainsFunc(kept, func(p tailnetv1alpha1.AttachmentPort) bool { return p.TLS != nil }) {
+		want.Spec.DNSName = cmp.Or(want.Spec.DNSName, observed.Spec.DNSName)
+	}
+}
+
+// servedPorts are those of the wanted ones that the tailnet may have already: that it had
+// before, or that the attachments of all proxies have which serve the service. Attachments
+// are known by the prefix of their resource names. While none of them may be, those that
+// there were stay.
+func (s *service) servedPorts(wanted, before []tailnetv1alpha1.ServicePort, prefix string) []tailnetv1alpha1.ServicePort {
+	out := slices.DeleteFunc(slices.Clone(wanted), func(p tailnetv1alpha1.ServicePort) bool {
+		return !slices.Contains(before, p) && s.lacks(p, prefix)
+	})
+	// To and from all ports there is no step between.
+	if len(out) == 0 && !slices.Contains(wanted, everyPort) && !slices.Contains(before, everyPort) {
+		return before
+	}
+	if len(out) == 0 {
+		return wanted
+	}
+	return out
+}
+
+// lacks reports whether proxies serve the service, but not yet at a port.
+func (s *service) lacks(port tailnetv1alpha1.ServicePort, prefix string) bool {
+	for name, a := range s.attachments {
+		if !strings.HasPrefix(name, prefix) || !hasAddresses(a) {
+			continue
+		}
+		if !slices.ContainsFunc(a.Spec.Ports, func(p tailnetv1alpha1.AttachmentPort) bool { return servicePort(p.Port) == port }) {
+			return true
+		}
+	}
+	return false
+}
