@@ -183,15 +183,11 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.AuthKey) (managed.Ex
 }
 
 // issue mints a key, records it in the connection Secret, and then revokes those
-// before it. A key whose record was lost is found again by its description. With
-// an error it returns the key if that was recorded.
+// before it. A key whose record was lost is found again by its description, and revoked
+// before another one is minted. With an error it returns the key if that was recorded.
 func (e *external) issue(ctx context.Context, mg *v1alpha1.AuthKey, f facts, p plan) (*tailscale.Key, error) {
 	if mg.GetWriteConnectionSecretToReference() == nil {
 		return nil, errors.New("spec.writeConnectionSecretToRef is not set: Tailscale shows a key only once, and it would be lost")
-	}
-	k, err := e.api.CreateAuthKey(ctx, f.request)
-	if err != nil {
-		return nil, errors.Wrap(err, "cannot create auth key")
 	}
 	in := issued{
 		at:       f.now,
@@ -199,8 +195,20 @@ func (e *external) issue(ctx context.Context, mg *v1alpha1.AuthKey, f facts, p p
 		reissued: mg.GetAnnotations()[AnnotationReissue],
 		replaced: f.externalName,
 	}
-	if err := writeSecret(ctx, e.kube, mg, k, in); err != nil {
+	// A key that cannot be written down is not minted, else each retry makes another.
+	if err := writeSecret(ctx, client.NewDryRunClient(e.kube), mg, &tailscale.Key{}, in); err != nil {
 		return nil, err
+	}
+	if err := e.revoke(ctx, mg, orphans(f)); err != nil {
+		return nil, err
+	}
+	k, err := e.api.CreateAuthKey(ctx, f.request)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot create auth key")
+	}
+	if err := writeSecret(ctx, e.kube, mg, k, in); err != nil {
+		// Nobody knows the key. If it cannot be revoked now, the next attempt finds it.
+		return nil, errors.Join(err, e.revoke(ctx, mg, []string{k.ID}))
 	}
 	report(mg, *k, false, in.reissued)
 	mg.SetConditions(xpv2.Available())

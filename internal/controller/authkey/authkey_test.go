@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
@@ -303,6 +304,53 @@ func TestLostReply(t *testing.T) {
 	}
 	w.settle()
 	w.holds("k4")
+}
+
+// TestSecretNotWritable is an object whose connection Secret cannot be written for a while.
+func TestSecretNotWritable(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		// dry tells that the API server says so before the key is minted.
+		dry       bool
+		errRevoke error
+		minted    int
+		valid     int
+	}{
+		"Forbidden": {reason: "No key is minted that cannot be written down.", dry: true},
+		"Fails":     {reason: "A key that could not be written down is revoked.", minted: 30},
+		"FailsAndRevokeFails": {
+			reason: "One that could not be revoked either keeps others from being minted.", errRevoke: errBoom, minted: 1, valid: 1,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, authKey())
+			whole := w.kube
+			w.kube = interceptor.NewClient(whole.(client.WithWatch), interceptor.Funcs{
+				Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+					co := &client.CreateOptions{}
+					co.ApplyOptions(opts)
+					if _, ok := o.(*corev1.Secret); ok && (tc.dry || len(co.DryRun) == 0) {
+						return errBoom
+					}
+					return c.Create(ctx, o, opts...)
+				},
+			})
+			w.api.errRevoke = tc.errRevoke
+			for range 30 {
+				if _, err := w.reconcile(); !errors.Is(err, errBoom) {
+					t.Fatalf("\n%s\nwant the error, got: %v", tc.reason, err)
+				}
+			}
+			valid, err := w.api.AuthKeys(t.Context(), 0)
+			if err != nil || w.api.minted != tc.minted || len(valid) != tc.valid {
+				t.Errorf("\n%s\nwant %d keys minted and %d valid, got %d and %d, %v", tc.reason, tc.minted, tc.valid, w.api.minted, len(valid), err)
+			}
+			w.kube, w.api.errRevoke = whole, nil
+			w.settle()
+			w.holds("k" + strconv.Itoa(tc.minted+1))
+		})
+	}
 }
 
 func TestRevokeFails(t *testing.T) {

@@ -157,6 +157,20 @@ func others(f facts, id string, in issued) []string {
 	return out
 }
 
+// orphans returns the valid keys of the object that are recorded nowhere: nobody knows
+// their secrets.
+func orphans(f facts) []string {
+	in := issuedIn(f.secret)
+	var out []string
+	for _, k := range f.valid {
+		if strings.HasPrefix(k.Description, f.prefix) && k.ID != f.externalName && k.ID != in.id && k.ID != in.replaced {
+			out = append(out, k.ID)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // tooSoon tells whether the last key is too young for another one. Times from
 // the future are another clock's.
 func tooSoon(f facts, in issued) bool {
