@@ -31,14 +31,14 @@ func servicePort(p int32) tailnetv1alpha1.ServicePort {
 // keepPorts has an attachment go on with the ports that it had and that the tailnet still
 // wants hosts of the service to serve. One with all ports has no others, so it stays as
 // it is until the tailnet follows, and so does one that is to have all.
-func keepPorts(want, observed *tailnetv1alpha1.ServiceAttachment, tailnet []tailnetv1alpha1.ServicePort) {
+func keepPorts(want, observed *tailnetv1alpha1.ServiceAttachment, tailnet []string) {
 	if observed == nil || want.Spec.ServiceName != observed.Spec.ServiceName {
 		return
 	}
 	var kept []tailnetv1alpha1.AttachmentPort
 	for _, p := range observed.Spec.Ports {
 		wanted := slices.ContainsFunc(want.Spec.Ports, func(w tailnetv1alpha1.AttachmentPort) bool { return w.Port == p.Port })
-		if !wanted && slices.Contains(tailnet, servicePort(p.Port)) {
+		if !wanted && slices.Contains(tailnet, string(servicePort(p.Port))) {
 			kept = append(kept, p)
 		}
 	}

@@ -169,7 +169,7 @@ func (s *service) addresses() []string {
 }
 
 // tailnetPorts are those that the tailnet has of the service. Empty until that is known.
-func (s *service) tailnetPorts() []tailnetv1alpha1.ServicePort {
+func (s *service) tailnetPorts() []string {
 	if s.vip == nil || s.moving() {
 		return nil
 	}

@@ -234,7 +234,7 @@ type VIPServiceObservation struct {
 	// Ports that the service has in the tailnet. Its hosts must serve them all.
 	// +listType=atomic
 	// +optional
-	Ports []ServicePort `json:"ports,omitempty"`
+	Ports []string `json:"ports,omitempty"`
 
 	// Hosts of the service, by name.
 	// +listType=atomic
@@ -254,7 +254,7 @@ type VIPServiceObservation struct {
 	// OwnPorts that the cluster's own service has in the tailnet.
 	// +listType=atomic
 	// +optional
-	OwnPorts []ServicePort `json:"ownPorts,omitempty"`
+	OwnPorts []string `json:"ownPorts,omitempty"`
 
 	// Owner is CLUSTER/NAMESPACE/NAME of the VIPService whose tags and ports a
 	// shared service has.

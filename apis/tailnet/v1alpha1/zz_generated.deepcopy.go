@@ -3806,7 +3806,7 @@ func (in *VIPServiceObservation) DeepCopyInto(out *VIPServiceObservation) {
 	}
 	if in.Ports != nil {
 		in, out := &in.Ports, &out.Ports
-		*out = make([]ServicePort, len(*in))
+		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
 	if in.Hosts != nil {
@@ -3821,7 +3821,7 @@ func (in *VIPServiceObservation) DeepCopyInto(out *VIPServiceObservation) {
 	}
 	if in.OwnPorts != nil {
 		in, out := &in.OwnPorts, &out.OwnPorts
-		*out = make([]ServicePort, len(*in))
+		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
 	if in.Consumers != nil {

@@ -47,15 +47,6 @@ func desired(mg *v1alpha1.VIPService, current *tailscale.Service, owner, cluster
 	return want, registry.JoinOwners(want.Annotations, clusterID)
 }
 
-// observedPorts are those that a service has in the tailnet, sorted.
-func observedPorts(s *tailscale.Service) []v1alpha1.ServicePort {
-	var out []v1alpha1.ServicePort
-	for _, p := range tailscale.Sorted(s.Ports) {
-		out = append(out, v1alpha1.ServicePort(p))
-	}
-	return out
-}
-
 // diff names the fields of a service that are not as wanted. Order means
 // nothing to the API.
 func diff(have *tailscale.Service, want tailscale.Service) string {

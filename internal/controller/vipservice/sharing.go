@@ -126,7 +126,7 @@ func (e *sharing) observeMembers(mg *v1alpha1.VIPService, v registry.View, s *ta
 	o.OwnServiceName = e.ownService(mg)
 	if own := v.Service(o.OwnServiceName); own != nil {
 		o.OwnAddresses = sortAddresses(own.Addrs)
-		o.OwnPorts = observedPorts(own)
+		o.OwnPorts = tailscale.Sorted(own.Ports)
 	}
 }
 

@@ -187,7 +187,7 @@ func (e *external) observe(ctx context.Context, mg *v1alpha1.VIPService, s *tail
 	o := &mg.Status.AtProvider
 	o.Name = s.Name
 	o.Addresses = sortAddresses(s.Addrs)
-	o.Ports = observedPorts(s)
+	o.Ports = tailscale.Sorted(s.Ports)
 	if err := e.observeHosts(ctx, mg); err != nil {
 		return err
 	}

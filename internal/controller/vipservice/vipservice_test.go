@@ -210,7 +210,7 @@ func TestObserve(t *testing.T) {
 	}
 	up := v1alpha1.VIPServiceObservation{
 		Name: "svc:web", Addresses: []string{"100.64.0.1", "fd7a::1"}, DNSName: "web.tail1234.ts.net",
-		Ports: []v1alpha1.ServicePort{"tcp:443", "tcp:80"},
+		Ports: []string{"tcp:443", "tcp:80"},
 	}
 	cases := map[string]struct {
 		reason  string
