@@ -56,18 +56,25 @@ type external struct {
 
 	api    api
 	kube   client.Client
+	live   client.Reader
 	record event.Recorder
 }
 
 // Observe the tailnet's DNS settings and what is to be done about them. An object
 // that is being deleted exists as long as something of its own is left.
 func (e *external) Observe(ctx context.Context, mg *v1alpha1.DNS) (managed.ExternalObservation, error) {
-	p, err := e.look(ctx, mg, 0)
+	if xpmeta.WasDeleted(mg) {
+		// What is overlooked now stays for ever.
+		left := false
+		err := e.exclusively(ctx, mg, func(p plan) error {
+			left = len(p.set) > 0
+			return nil
+		})
+		return managed.ExternalObservation{ResourceExists: left, ResourceUpToDate: true}, err
+	}
+	p, err := e.look(ctx, mg, e.kube, 0)
 	if err != nil {
 		return managed.ExternalObservation{}, err
-	}
-	if xpmeta.WasDeleted(mg) {
-		return managed.ExternalObservation{ResourceExists: len(p.set) > 0, ResourceUpToDate: true}, nil
 	}
 	if !claims.Writes(mg) {
 		mg.SetConditions(xpv2.Available())
@@ -98,7 +105,7 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.DNS) (managed.Extern
 	if err := e.put(ctx, mg); err != nil {
 		return managed.ExternalUpdate{}, err
 	}
-	p, err := e.look(ctx, mg, 0)
+	p, err := e.look(ctx, mg, e.kube, 0)
 	if err != nil {
 		return managed.ExternalUpdate{}, err
 	}
@@ -106,15 +113,30 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.DNS) (managed.Extern
 	return managed.ExternalUpdate{}, p.blocked()
 }
 
-func (e *external) put(ctx context.Context, mg *v1alpha1.DNS) error {
-	p, err := e.look(ctx, mg, fresh)
+// exclusively does something by a plan of fresh facts, while no other object of the
+// tailnet reads or writes them.
+func (e *external) exclusively(ctx context.Context, mg *v1alpha1.DNS, do func(p plan) error) error {
+	unlock, err := claims.Lock(ctx, claims.New(mg, mg.Status.AtProvider.Tailnet))
 	if err != nil {
 		return err
 	}
+	defer unlock()
+	p, err := e.look(ctx, mg, e.live, fresh)
+	if err != nil {
+		return err
+	}
+	return do(p)
+}
+
+func (e *external) put(ctx context.Context, mg *v1alpha1.DNS) error {
+	return e.exclusively(ctx, mg, func(p plan) error { return e.write(ctx, mg, p) })
+}
+
+func (e *external) write(ctx context.Context, mg *v1alpha1.DNS, p plan) error {
 	if len(p.adopted) > 0 {
 		e.record.Event(mg, event.Normal(reasonAdopting, "Taking over "+strings.Join(p.adopted, ", ")+" as adoptionPolicy says"))
 	}
-	err = e.carryOut(ctx, mg, p)
+	err := e.carryOut(ctx, mg, p)
 	if errors.Is(err, errMagicDNS) && asksForMagicDNS(mg) {
 		mg.SetConditions(claims.NotReady(meta.ReasonMagicDNSRefused, errMagicDNS.Error()))
 		return err
@@ -131,19 +153,17 @@ func (e *external) put(ctx context.Context, mg *v1alpha1.DNS) error {
 // Delete what the object has set and nobody changed since.
 func (e *external) Delete(ctx context.Context, mg *v1alpha1.DNS) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
-	p, err := e.look(ctx, mg, fresh)
-	if err != nil {
-		return managed.ExternalDelete{}, err
-	}
-	err = e.carryOut(ctx, mg, p)
-	if !errors.Is(err, errMagicDNS) {
-		return managed.ExternalDelete{}, err
-	}
-	if err := e.putBack(ctx, mg, p); err != nil {
-		return managed.ExternalDelete{}, err
-	}
-	// What is put back is nobody's from now on, so that the object can go.
-	return managed.ExternalDelete{}, e.save(ctx, mg, p.after)
+	return managed.ExternalDelete{}, e.exclusively(ctx, mg, func(p plan) error {
+		err := e.carryOut(ctx, mg, p)
+		if !errors.Is(err, errMagicDNS) {
+			return err
+		}
+		if err := e.putBack(ctx, mg, p); err != nil {
+			return err
+		}
+		// What is put back is nobody's from now on, so that the object can go.
+		return e.save(ctx, mg, p.after)
+	})
 }
 
 // putBack gives the tailnet back the nameservers that were removed, and MagicDNS.
@@ -167,7 +187,7 @@ func (e *external) putBack(ctx context.Context, mg *v1alpha1.DNS, p plan) error 
 }
 
 // look reads the settings into the object's status and plans what to do.
-func (e *external) look(ctx context.Context, mg *v1alpha1.DNS, maxAge time.Duration) (plan, error) {
+func (e *external) look(ctx context.Context, mg *v1alpha1.DNS, kube client.Reader, maxAge time.Duration) (plan, error) {
 	r, err := readRecord(mg)
 	if err != nil {
 		return plan{}, err
@@ -195,7 +215,7 @@ func (e *external) look(ctx context.Context, mg *v1alpha1.DNS, maxAge time.Durat
 	if domain, err := e.api.Domain(ctx); err == nil && domain != "" {
 		mg.Status.AtProvider.Tailnet = domain
 	}
-	if s.lost, s.siblings, err = e.rivals(ctx, mg, s); err != nil {
+	if s.lost, s.siblings, err = rivals(ctx, kube, mg, s); err != nil {
 		return plan{}, err
 	}
 	return decide(s), nil
@@ -203,9 +223,9 @@ func (e *external) look(ctx context.Context, mg *v1alpha1.DNS, maxAge time.Durat
 
 // rivals returns the parts that older objects have, and the records of all that
 // are for the same tailnet.
-func (e *external) rivals(ctx context.Context, mg *v1alpha1.DNS, s situation) (map[string]claims.Claimant, []record, error) {
+func rivals(ctx context.Context, kube client.Reader, mg *v1alpha1.DNS, s situation) (map[string]claims.Claimant, []record, error) {
 	l := &v1alpha1.DNSList{}
-	if err := e.kube.List(ctx, l, client.UnsafeDisableDeepCopy); err != nil {
+	if err := kube.List(ctx, l, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, nil, errors.Wrap(err, "cannot list DNS objects")
 	}
 	// What is ours counts as well: an older object may want it now.

@@ -149,7 +149,7 @@ func (c *cluster) reconcile(t *testing.T, name string) error {
 	if mg.GetName() == "" {
 		return nil
 	}
-	e := &external{api: fakeTailnet{c.api}, kube: c.kube, record: event.NewNopRecorder()}
+	e := &external{api: fakeTailnet{c.api}, kube: c.kube, live: c.kube, record: event.NewNopRecorder()}
 	exists, err := false, error(nil)
 	if !xpmeta.WasDeleted(mg) || mg.GetAnnotations()[annotationRecord] != "" {
 		o, oerr := e.Observe(ctx, mg)

@@ -27,7 +27,7 @@ func Setup(mgr ctrl.Manager, o common.Options) error {
 		Object:           &v1alpha1.DNS{},
 		List:             list,
 		Connect: func(_ context.Context, env kinds.Env, c *clients.Connection, _ *v1alpha1.DNS) (managed.TypedExternalClient[*v1alpha1.DNS], error) {
-			return &external{api: c.Client, kube: env.Kube, record: env.Record}, nil
+			return &external{api: c.Client, kube: env.Kube, live: env.Live, record: env.Record}, nil
 		},
 		Untouched: func(mg *v1alpha1.DNS) bool { return mg.GetAnnotations()[annotationRecord] == "" },
 		Watch: func(b *builder.Builder, env kinds.Env) *builder.Builder {

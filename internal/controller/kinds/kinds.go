@@ -30,6 +30,10 @@ type Env struct {
 	// Kube reads from the cache, but Secrets live.
 	Kube client.Client
 
+	// Live reads from the API server. It is for what a write depends on that nothing
+	// would correct later.
+	Live client.Reader
+
 	// Record events about managed resources.
 	Record event.Recorder
 }
@@ -84,7 +88,7 @@ type Kind[T resource.ModernManaged] struct {
 // Setup adds the controller of a kind to a manager.
 func Setup[T resource.ModernManaged](mgr ctrl.Manager, o common.Options, k Kind[T]) error {
 	name := k.GroupVersionKind.Kind
-	env := Env{Kube: mgr.GetClient(), Record: o.Recorder(mgr, name)}
+	env := Env{Kube: mgr.GetClient(), Live: mgr.GetAPIReader(), Record: o.Recorder(mgr, name)}
 	connect := clients.NewConnector(mgr.GetClient(), o.Pool, o.Permits).Connect
 	var c managed.TypedExternalConnector[T] = &connector[T]{kind: k, env: env, connect: connect}
 	if k.Connector != nil {

@@ -30,12 +30,23 @@ type situation struct {
 	// Record is what the object has added.
 	record servers
 
-	// Siblings are what other objects of the cluster want and have added in the same
-	// tailnet.
-	siblings, siblingRecords []servers
+	// Siblings are other objects of the cluster for the same tailnet.
+	siblings []sibling
 
 	// Lost are domains that DNS objects name.
 	lost map[string]claims.Claimant
+}
+
+// A sibling is another object for the same tailnet.
+type sibling struct {
+	// object, or nil if its record cannot be read.
+	object *v1alpha1.SplitDNS
+
+	// wanted is empty for one that writes nothing or is being deleted.
+	wanted servers
+
+	// record is what it has added.
+	record servers
 }
 
 // A plan is what is to be done about an object.
@@ -48,6 +59,10 @@ type plan struct {
 
 	current servers
 	lost    map[string]claims.Claimant
+
+	// handOver are siblings that want what the object leaves for them, with the records
+	// that say so.
+	handOver []sibling
 }
 
 // decide what is to be done. What others gave a domain stays, and so does its order.
@@ -66,13 +81,41 @@ func decide(s situation) plan {
 		}
 		s.planDomain(&p, d, want)
 	}
+	for _, o := range s.siblings {
+		if r, ok := s.inherits(o, p.after); ok {
+			o.record = r
+			p.handOver = append(p.handOver, o)
+		}
+	}
 	return p
+}
+
+// inherits returns the record of a sibling with what the object has added, wants no more,
+// and leaves because the sibling wants it, and whether that is more than it has.
+func (s situation) inherits(o sibling, kept servers) (servers, bool) {
+	if o.object == nil {
+		return nil, false
+	}
+	r := servers{}
+	for d, as := range o.record {
+		r[d] = slices.Clone(as)
+	}
+	more := false
+	for d, as := range s.record {
+		for _, a := range as {
+			if slices.Contains(kept[d], a) || !slices.Contains(s.current[d], a) || !slices.Contains(o.wanted[d], a) || slices.Contains(r[d], a) {
+				continue
+			}
+			r[d], more = append(r[d], a), true
+		}
+	}
+	return r, more
 }
 
 func (s situation) planDomain(p *plan, domain string, want []string) {
 	current, record := s.current[domain], s.record[domain]
 	next := slices.DeleteFunc(slices.Clone(current), func(a string) bool {
-		return slices.Contains(record, a) && !slices.Contains(want, a) && !has(s.siblings, domain, a)
+		return slices.Contains(record, a) && !slices.Contains(want, a) && !s.wants(domain, a)
 	})
 	var ours []string
 	for _, a := range want {
@@ -81,7 +124,7 @@ func (s situation) planDomain(p *plan, domain string, want []string) {
 			next = append(next, a)
 		}
 		// One that a stranger gave the domain stays when the object goes.
-		if missing || slices.Contains(record, a) || has(s.siblingRecords, domain, a) {
+		if missing || slices.Contains(record, a) || s.added(domain, a) {
 			ours = append(ours, a)
 		}
 	}
@@ -101,9 +144,14 @@ func (s situation) planDomain(p *plan, domain string, want []string) {
 	}
 }
 
-// has tells whether any object gives a domain an address.
-func has(of []servers, domain, address string) bool {
-	return slices.ContainsFunc(of, func(s servers) bool { return slices.Contains(s[domain], address) })
+// wants reports whether another object wants a domain to have an address.
+func (s situation) wants(domain, address string) bool {
+	return slices.ContainsFunc(s.siblings, func(o sibling) bool { return slices.Contains(o.wanted[domain], address) })
+}
+
+// added reports whether another object has given a domain an address.
+func (s situation) added(domain, address string) bool {
+	return slices.ContainsFunc(s.siblings, func(o sibling) bool { return slices.Contains(o.record[domain], address) })
 }
 
 // wantedServers of an object.

@@ -27,7 +27,7 @@ func Setup(mgr ctrl.Manager, o common.Options) error {
 		Object:           &v1alpha1.SplitDNS{},
 		List:             list,
 		Connect: func(_ context.Context, env kinds.Env, c *clients.Connection, _ *v1alpha1.SplitDNS) (managed.TypedExternalClient[*v1alpha1.SplitDNS], error) {
-			return &external{api: c.Client, kube: env.Kube}, nil
+			return &external{api: c.Client, kube: env.Kube, live: env.Live}, nil
 		},
 		Untouched: func(mg *v1alpha1.SplitDNS) bool { return mg.GetAnnotations()[annotationRecord] == "" },
 		Watch: func(b *builder.Builder, env kinds.Env) *builder.Builder {

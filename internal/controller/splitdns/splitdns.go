@@ -40,17 +40,24 @@ type external struct {
 
 	api  api
 	kube client.Client
+	live client.Reader
 }
 
 // Observe the nameservers of the object's domains. An object that is being deleted
 // exists as long as one of its own is left.
 func (e *external) Observe(ctx context.Context, mg *v1alpha1.SplitDNS) (managed.ExternalObservation, error) {
-	p, err := e.look(ctx, mg, 0)
+	if xpmeta.WasDeleted(mg) {
+		// What is overlooked now stays for ever.
+		left := false
+		err := e.exclusively(ctx, mg, func(p plan) error {
+			left = len(p.set)+len(p.handOver) > 0
+			return nil
+		})
+		return managed.ExternalObservation{ResourceExists: left, ResourceUpToDate: true}, err
+	}
+	p, err := e.look(ctx, mg, e.kube, 0)
 	if err != nil {
 		return managed.ExternalObservation{}, err
-	}
-	if xpmeta.WasDeleted(mg) {
-		return managed.ExternalObservation{ResourceExists: len(p.set) > 0, ResourceUpToDate: true}, nil
 	}
 	if !claims.Writes(mg) {
 		mg.SetConditions(xpv2.Available())
@@ -74,7 +81,7 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.SplitDNS) (managed.E
 	if err := e.put(ctx, mg); err != nil {
 		return managed.ExternalUpdate{}, err
 	}
-	p, err := e.look(ctx, mg, 0)
+	p, err := e.look(ctx, mg, e.kube, 0)
 	if err != nil {
 		return managed.ExternalUpdate{}, err
 	}
@@ -83,28 +90,40 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.SplitDNS) (managed.E
 }
 
 func (e *external) put(ctx context.Context, mg *v1alpha1.SplitDNS) error {
-	p, err := e.look(ctx, mg, fresh)
-	if err != nil {
-		return err
-	}
-	if err := e.carryOut(ctx, mg, p); err != nil {
-		return err
-	}
-	return e.save(ctx, mg, p.after)
+	return e.exclusively(ctx, mg, func(p plan) error {
+		if err := e.carryOut(ctx, mg, p); err != nil {
+			return err
+		}
+		return e.save(ctx, mg, p.after)
+	})
 }
 
-// Delete what the object has added.
+// exclusively does something by a plan of fresh facts, while no other object of the
+// tailnet reads or writes them.
+func (e *external) exclusively(ctx context.Context, mg *v1alpha1.SplitDNS, do func(p plan) error) error {
+	unlock, err := claims.Lock(ctx, claims.New(mg, mg.Status.AtProvider.Tailnet))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	p, err := e.look(ctx, mg, e.live, fresh)
+	if err != nil {
+		return err
+	}
+	return do(p)
+}
+
+// Delete what the object has added. What another object wants, which has not recorded it
+// yet, is that one's from now on.
 func (e *external) Delete(ctx context.Context, mg *v1alpha1.SplitDNS) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
-	p, err := e.look(ctx, mg, fresh)
-	if err != nil {
-		return managed.ExternalDelete{}, err
-	}
-	return managed.ExternalDelete{}, e.carryOut(ctx, mg, p)
+	return managed.ExternalDelete{}, e.exclusively(ctx, mg, func(p plan) error {
+		return e.carryOut(ctx, mg, p)
+	})
 }
 
 // look reads the settings into the object's status and plans what to do.
-func (e *external) look(ctx context.Context, mg *v1alpha1.SplitDNS, maxAge time.Duration) (plan, error) {
+func (e *external) look(ctx context.Context, mg *v1alpha1.SplitDNS, kube client.Reader, maxAge time.Duration) (plan, error) {
 	r, err := readRecord(mg)
 	if err != nil {
 		return plan{}, err
@@ -123,7 +142,7 @@ func (e *external) look(ctx context.Context, mg *v1alpha1.SplitDNS, maxAge time.
 	if !xpmeta.WasDeleted(mg) {
 		s.wanted = wantedServers(mg.Spec.ForProvider)
 	}
-	if err := e.meet(ctx, mg, &s); err != nil {
+	if err := meet(ctx, kube, mg, &s); err != nil {
 		return plan{}, err
 	}
 	return decide(s), nil
@@ -131,10 +150,10 @@ func (e *external) look(ctx context.Context, mg *v1alpha1.SplitDNS, maxAge time.
 
 // meet finds out what other objects of the cluster want in the same tailnet. A DNS has
 // its domains to itself, whatever its age: it sets all nameservers of a domain.
-func (e *external) meet(ctx context.Context, mg *v1alpha1.SplitDNS, s *situation) error {
+func meet(ctx context.Context, kube client.Reader, mg *v1alpha1.SplitDNS, s *situation) error {
 	self := claims.New(mg, mg.Status.AtProvider.Tailnet)
 	siblings := &v1alpha1.SplitDNSList{}
-	if err := e.kube.List(ctx, siblings, client.UnsafeDisableDeepCopy); err != nil {
+	if err := kube.List(ctx, siblings, client.UnsafeDisableDeepCopy); err != nil {
 		return errors.Wrap(err, "cannot list SplitDNS objects")
 	}
 	for i := range siblings.Items {
@@ -142,16 +161,20 @@ func (e *external) meet(ctx context.Context, mg *v1alpha1.SplitDNS, s *situation
 		if o.GetUID() == mg.GetUID() || !claims.Meet(self, claims.New(o, o.Status.AtProvider.Tailnet)) {
 			continue
 		}
+		sib := sibling{object: o}
 		if claims.Writes(o) && !xpmeta.WasDeleted(o) {
-			s.siblings = append(s.siblings, wantedServers(o.Spec.ForProvider))
+			sib.wanted = wantedServers(o.Spec.ForProvider)
 		}
 		// One that cannot be read is the other object's to complain about.
 		if r, err := readRecord(o); err == nil {
-			s.siblingRecords = append(s.siblingRecords, r)
+			sib.record = r
+		} else {
+			sib.object = nil
 		}
+		s.siblings = append(s.siblings, sib)
 	}
 	owners := &v1alpha1.DNSList{}
-	if err := e.kube.List(ctx, owners, client.UnsafeDisableDeepCopy); err != nil {
+	if err := kube.List(ctx, owners, client.UnsafeDisableDeepCopy); err != nil {
 		return errors.Wrap(err, "cannot list DNS objects")
 	}
 	s.lost = map[string]claims.Claimant{}
@@ -170,6 +193,15 @@ func (e *external) meet(ctx context.Context, mg *v1alpha1.SplitDNS, s *situation
 
 // carryOut records a plan and writes it.
 func (e *external) carryOut(ctx context.Context, mg *v1alpha1.SplitDNS, p plan) error {
+	for _, h := range p.handOver {
+		v, err := h.record.encode()
+		if err != nil {
+			return err
+		}
+		if err := kinds.Annotate(ctx, e.kube, h.object, annotationRecord, v); err != nil {
+			return errors.Wrapf(err, "cannot hand nameservers over to SplitDNS %q", h.object.GetName())
+		}
+	}
 	if err := e.save(ctx, mg, p.before); err != nil {
 		return err
 	}

@@ -94,7 +94,7 @@ func (c *cluster) reconcile(t *testing.T, name string) {
 	if mg.GetName() == "" {
 		return
 	}
-	e := &external{api: c.api, kube: c.kube}
+	e := &external{api: c.api, kube: c.kube, live: c.kube}
 	o, err := e.Observe(t.Context(), mg)
 	switch {
 	case err != nil:

@@ -1,0 +1,51 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package claims
+
+import (
+	"context"
+	"testing"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+func TestLock(t *testing.T) {
+	first := Claimant{Scopes: []string{"config/a", "tailnet/x"}}
+	unlock, err := Lock(t.Context(), first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, tc := range map[string]struct {
+		reason string
+		c      Claimant
+		want   error
+	}{
+		"SameConfig":  {reason: "Who has the same config waits.", c: Claimant{Scopes: []string{"config/a"}}, want: context.Canceled},
+		"SameTailnet": {reason: "So does who reaches the tailnet by another one.", c: Claimant{Scopes: []string{"tailnet/x", "config/b"}}, want: context.Canceled},
+		"Other":       {reason: "Another tailnet is nobody's to wait for.", c: Claimant{Scopes: []string{"config/c", "tailnet/y"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			if tc.want != nil {
+				ctx = ended
+			}
+			unlock, err := Lock(ctx, tc.c)
+			if !errors.Is(err, tc.want) {
+				t.Fatalf("\n%s\nLock(...): want %v, got %v", tc.reason, tc.want, err)
+			}
+			if err == nil {
+				unlock()
+			}
+		})
+	}
+	unlock()
+	// What a failed attempt held is free as well.
+	unlock, err = Lock(t.Context(), Claimant{Scopes: []string{"config/a", "config/b", "tailnet/x"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+}
