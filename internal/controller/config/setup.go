@@ -47,7 +47,7 @@ func Setup(mgr ctrl.Manager, o common.Options) error {
 			return errors.Wrapf(err, "cannot set up the controller of %ss", kind)
 		}
 	}
-	return nil
+	return setupRotated(mgr, o)
 }
 
 func setup(mgr ctrl.Manager, o common.Options, kind string, object client.Object) error {
