@@ -146,6 +146,7 @@ transportSocket:
     '@type': type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext
     sni: web.example.com
     commonTlsContext:
+      tlsParams: {tlsMinimumProtocolVersion: TLSv1_2, tlsMaximumProtocolVersion: TLSv1_3}
       validationContext:
         trustedCa: {filename: /etc/ssl/certs/ca-certificates.crt}
         matchTypedSubjectAltNames: [{sanType: DNS, matcher: {exact: web.example.com}}]
