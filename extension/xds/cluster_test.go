@@ -46,6 +46,17 @@ const deathWatch = `
 upstreamBindConfig: {socketOptions: [{description: TCP_USER_TIMEOUT, level: 6, name: 18, intValue: 3000}]}
 `
 
+// fair is what a cluster gets that no load balancer was chosen for.
+const fair = `
+loadBalancingPolicy:
+  policies:
+  - typedExtensionConfig:
+      name: envoy.load_balancing_policies.least_request
+      typedConfig:
+        '@type': type.googleapis.com/envoy.extensions.load_balancing_policies.least_request.v3.LeastRequest
+        localityLbConfig: {localityWeightedLbConfig: {}}
+`
+
 const name = "tailscale/services/default/web/80/http"
 
 func TestCluster(t *testing.T) {
@@ -171,7 +182,7 @@ healthChecks:
 name: own
 type: EDS
 typedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {'@type': type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, commonHttpProtocolOptions: {idleTimeout: 5s}, explicitHttpConfig: {http2ProtocolOptions: {}}}}
-`,
+` + fair,
 		},
 		"ClientProtocol": {
 			reason:   "A policy that follows the client's protocol should stay.",
@@ -194,7 +205,7 @@ edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.Clus
 healthChecks: [{timeout: 3s, interval: 10s, healthyThreshold: 1, unhealthyThreshold: 1, noTrafficInterval: 10s, noTrafficHealthyInterval: 10s, tcpHealthCheck: {}}]
 name: own
 type: EDS
-`,
+` + fair,
 		},
 		"UDP": {
 			reason:   "A datagram's receiver need not answer, so none is checked.",
@@ -205,7 +216,7 @@ commonLbConfig: {healthyPanicThreshold: {}, updateMergeWindow: 0s}
 edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
 name: own
 type: EDS
-`,
+` + fair,
 		},
 		"Policy": {
 			reason: "What a policy set should win over the shape, but for a host that was only a route's.",
@@ -241,6 +252,17 @@ outlierDetection: {consecutive5xx: 9}
 transportSocket: {name: policy}
 type: EDS
 `,
+		},
+		"Unbalanced": {
+			reason:   "Without a balancer of a policy's, weights of backends and zones should count, whatever the shape says.",
+			template: "{}\n",
+			o:        ClusterOptions{Name: "s", List: "l", Shape: &index.Shape{LoadBalancer: index.LeastRequest}},
+			want: `
+commonLbConfig: {healthyPanicThreshold: {}, updateMergeWindow: 0s}
+edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
+name: s
+type: EDS
+` + fair,
 		},
 		"Bound": {
 			reason:   "Sockets that a patch binds should stay so.",
