@@ -195,6 +195,30 @@ type: EDS
 typedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {'@type': type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, useDownstreamProtocolConfig: {}}}
 `,
 		},
+		"PooledHTTP2": {
+			reason:   "HTTP/2 of a Service beside ours should go, and the rest of the options stay.",
+			template: "name: a\ntype: EDS\ntypedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {'@type': type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, commonHttpProtocolOptions: {idleTimeout: 5s}, explicitHttpConfig: {http2ProtocolOptions: {}}}}\n",
+			o:        ClusterOptions{Name: "own", List: "l", Protocol: index.ProtocolHTTP, Pooled: true, Shape: &index.Shape{}},
+			want: `
+commonLbConfig: {healthyPanicThreshold: {}, updateMergeWindow: 0s}
+edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
+name: own
+type: EDS
+typedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {'@type': type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, commonHttpProtocolOptions: {idleTimeout: 5s}, explicitHttpConfig: {httpProtocolOptions: {}}}}
+` + fair,
+		},
+		"HTTP2Patched": {
+			reason:   "HTTP/2 that a patch set for ours alone should stay.",
+			template: "name: a\ntype: EDS\ntypedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {'@type': type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, explicitHttpConfig: {http2ProtocolOptions: {}}}}\n",
+			o:        ClusterOptions{Name: "own", List: "l", Protocol: index.ProtocolHTTP, Shape: &index.Shape{}},
+			want: `
+commonLbConfig: {healthyPanicThreshold: {}, updateMergeWindow: 0s}
+edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
+name: own
+type: EDS
+typedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {'@type': type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, explicitHttpConfig: {http2ProtocolOptions: {}}}}
+` + fair,
+		},
 		"TCP": {
 			reason:   "Over TCP a connection should be enough, whatever the path.",
 			template: "name: a\ntype: EDS\n",
