@@ -326,6 +326,21 @@ func httpCases() map[string]translateCase {
 				Sends:    []string{match0 + " > " + webHTTP, rule0 + "/match/0/cors-preflight/www_example_com > " + webHTTP},
 			},
 		},
+		"HostLikeCORS": {
+			reason: "A host that is called like a preflight's route is a host.",
+			contents: index.Contents{
+				Routes:  []*index.Route{route(index.KindHTTPRoute, "app", at("/web", rule(ours(0, "web", 1))))},
+				Targets: targets("web"),
+			},
+			in: Resources{
+				Clusters: []*clusterv3.Cluster{egCluster(rule0)},
+				Routes:   egRoutes(egRoute(rule0+"/match/0/cors-preflight_example_com", prefix("/web"), to(rule0))),
+			},
+			want: view{
+				Clusters: []string{webHTTP + " < " + webHTTP},
+				Sends:    []string{rule0 + "/match/0/cors-preflight_example_com > " + webHTTP},
+			},
+		},
 		"Unknown": {
 			reason:   "A target that the snapshot lacks should leave the rule as it is: it answers 503.",
 			contents: index.Contents{Routes: two[:1]},
