@@ -81,7 +81,7 @@ func (t *translation) certify(r Resources) Resources {
 	r.Clusters = slices.Clone(r.Clusters)
 	for i, of := range r.Clusters {
 		_, ours := t.replaced[of.GetName()]
-		if ours = ours || strings.HasPrefix(of.GetName(), index.OursPrefix); !ours || of.GetTransportSocket() == nil || strings.HasPrefix(of.GetName(), presentingPrefix) {
+		if ours = ours || strings.HasPrefix(of.GetName(), index.OursPrefix); !ours || xds.Plain(of) || strings.HasPrefix(of.GetName(), presentingPrefix) {
 			continue
 		}
 		r.Clusters[i] = t.certified(of, secret)

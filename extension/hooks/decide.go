@@ -66,6 +66,9 @@ type part struct {
 	// mistaken for each other, and a listener with another cluster closes connections.
 	own, list string
 
+	// pooled tells that the template is for backends of others as well.
+	pooled bool
+
 	// mayShare tells that no setting is the rule's own.
 	mayShare bool
 
@@ -181,8 +184,9 @@ func servable(refs []index.BackendRef) bool {
 
 // swap the source of endpoints of the rule's own cluster. It has the shape of the
 // targets if all are alike; else what Envoy Gateway made of the rule counts. Nil if
-// one cluster cannot hold them all: of some only Envoy Gateway knows the endpoints,
-// or some speak TLS, and others do not or do it in another way.
+// one cluster cannot hold them all: of some only Envoy Gateway knows the endpoints, or
+// knows which of them speak TLS; or some speak TLS or HTTP/2, and others do not or do it in
+// another way.
 func swap(s *index.Snapshot, u *use, whole *clusterv3.Cluster, refs []index.BackendRef) *part {
 	if whole == nil || !servable(refs) {
 		return nil
@@ -191,17 +195,19 @@ func swap(s *index.Snapshot, u *use, whole *clusterv3.Cluster, refs []index.Back
 	if u.key.http() {
 		p.own = p.list
 	}
-	alike, tls := true, false
+	alike, apart := true, len(whole.GetTransportSocketMatches()) > 0
 	for i, b := range refs {
 		t := s.Target(b.Target(u.key.route.Kind))
-		tls = tls || b.Ours() && t != nil && (t.Shape.TLS != nil || t.Shape.RemoteTLS != nil)
+		if b.Ours() && t != nil {
+			apart = apart || t.Shape.TLS != nil || t.Shape.RemoteTLS != nil || u.key.http() && !xds.Speaks(whole, t.Shape.HTTP2)
+		}
 		alike = alike && b.Ours() && t != nil && (i == 0 || reflect.DeepEqual(t.Shape, p.target.Shape))
 		p.target = t
 	}
 	if !alike {
 		p.target = nil
 	}
-	if tls && !alike {
+	if apart && !alike {
 		return nil
 	}
 	return p
@@ -224,6 +230,7 @@ func newPart(s *index.Snapshot, clusters map[string]*clusterv3.Cluster, u *use, 
 		p.template = clusters[each]
 	case clusters[whole] != nil:
 		p.template = clusters[whole]
+		p.pooled = slices.ContainsFunc(u.rule.Backends, func(b index.BackendRef) bool { return !b.Ours() })
 	default:
 		p.template = clusters[u.sends(func(c string) bool { return isNth(c, p.own) })]
 	}

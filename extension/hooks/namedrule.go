@@ -41,7 +41,7 @@ func rulesOf(c *routev3.RouteConfiguration) map[ruleName]*routev3.Route {
 	out := map[ruleName]*routev3.Route{}
 	for _, v := range c.GetVirtualHosts() {
 		n := ruleName{}
-		n.gateway, n.listener = resourceOf(v.GetMetadata())
+		n.gateway, n.listener = listenerOf(v)
 		for _, r := range v.GetRoutes() {
 			k, rest, ok := parseRule(r.GetName())
 			if !ok || !k.http() || strings.Contains(rest, corsPreflight) {

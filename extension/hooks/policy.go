@@ -72,7 +72,7 @@ type enforcer struct {
 }
 
 func (e *enforcer) virtualHost(v *routev3.VirtualHost) {
-	gateway, listener := resourceOf(v.GetMetadata())
+	gateway, listener := listenerOf(v)
 	var out []*routev3.Route
 	for i, r := range v.GetRoutes() {
 		if strings.HasPrefix(r.GetName(), policyPrefix) {
@@ -249,6 +249,22 @@ func resourceOf(m *corev3.Metadata) (types.NamespacedName, string) {
 		return types.NamespacedName{Namespace: text(f, "namespace"), Name: text(f, "name")}, text(f, "sectionName")
 	}
 	return types.NamespacedName{}, ""
+}
+
+// listenerOf a virtual host, and its Gateway. The listener of a ListenerSet is called
+// NAMESPACE/NAME/LISTENER, so that it is not taken for one that the Gateway calls the same:
+// metadata name the Gateway and the listener alone, and only the virtual host's name has the
+// ListenerSet (irListenerName in Envoy Gateway's internal/gatewayapi/helpers.go). With its
+// XDSNameSchemeV2 nothing has it.
+func listenerOf(v *routev3.VirtualHost) (types.NamespacedName, string) {
+	gateway, listener := resourceOf(v.GetMetadata())
+	// GATEWAY'S NAMESPACE/GATEWAY/NAMESPACE/LISTENERSET/LISTENER/HOST.
+	const ofSet = 6
+	p := strings.Split(v.GetName(), "/")
+	if len(p) == ofSet && p[0] == gateway.Namespace && p[1] == gateway.Name && p[4] == listener {
+		listener = strings.Join(p[2:5], "/")
+	}
+	return gateway, listener
 }
 
 func text(f map[string]*structpb.Value, name string) string { return f[name].GetStringValue() }

@@ -243,6 +243,29 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
+// TestPolicyOfListener has a ListenerSet call its listener as the Gateway does its own.
+func TestPolicyOfListener(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		host   string
+		of     []index.PolicyTarget
+		want   int
+	}{
+		"OwnListener": {reason: "A listener's policy should hold for the Gateway's own.", host: "default/gw/http/www_example_com", of: toGateway("http"), want: 1},
+		"ListenerSet": {reason: "It should not hold for one of a ListenerSet.", host: "default/gw/team/more/http/www_example_com", of: toGateway("http")},
+		"Gateway":     {reason: "A policy for the whole Gateway should hold for it, too.", host: "default/gw/team/more/http/www_example_com", of: toGateway(""), want: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := policed()
+			in.Routes[0].VirtualHosts[0].Name = tc.host
+			_, summary := Translate(index.NewSnapshot(index.Contents{Policies: []*index.RoutePolicy{policy("p", tc.of, denies("a"))}}), testSource, in)
+			if summary.Enforced != tc.want {
+				t.Errorf("\n%s\nTranslate(...): want %d routes of policies, got %d", tc.reason, tc.want, summary.Enforced)
+			}
+		})
+	}
+}
+
 // doesWhat tells what a route does.
 func doesWhat(r *routev3.Route) string {
 	switch {

@@ -219,6 +219,25 @@ func (d *decision) rewriteMirrors(a *routev3.RouteAction) {
 	}
 }
 
+// answerEmpty routes, which send to several clusters of which there is none. Envoy Gateway
+// makes them of rules whose only backends are of our kinds where each backend has a cluster
+// of its own, as with weights of zones, and would publish nothing of a Gateway that has one
+// (buildXdsWeightedRouteAction in its internal/xds/translator/route.go). It has a cluster
+// that does not exist for backends that cannot be resolved, and so have those that nothing
+// was made of.
+func answerEmpty(configs []*routev3.RouteConfiguration) {
+	for _, c := range configs {
+		for _, v := range c.GetVirtualHosts() {
+			for _, r := range v.GetRoutes() {
+				w := r.GetRoute().GetWeightedClusters()
+				if w != nil && len(w.GetClusters()) == 0 {
+					w.Clusters = []*routev3.WeightedCluster_ClusterWeight{{Name: invalidCluster, Weight: wrapperspb.UInt32(1)}}
+				}
+			}
+		}
+	}
+}
+
 // referenced clusters of routes. L4 filters are decoded only where a rule of ours is
 // behind them, and those no longer refer to an idle cluster.
 func referenced(r Resources) map[string]bool {

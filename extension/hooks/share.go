@@ -80,6 +80,9 @@ type variant struct {
 
 	// list is the name of its endpoint list.
 	list string
+
+	// pooled as in part.
+	pooled bool
 }
 
 // variantOf a part. False if hosts of its routes matter, too.
@@ -93,7 +96,7 @@ func variantOf(p *part) (variant, bool) {
 	c.Name, c.AltStatName, c.Metadata, c.EdsClusterConfig = "", "", nil, nil
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(c)
 	c.Name, c.AltStatName, c.Metadata, c.EdsClusterConfig = name, alt, metadata, eds
-	return variant{target: p.key, template: string(b), list: p.tuning.Name("")}, err == nil
+	return variant{target: p.key, template: string(b), list: p.tuning.Name(""), pooled: p.pooled}, err == nil
 }
 
 // sharedCluster that would be made of a part's template.
@@ -107,6 +110,7 @@ func sharedCluster(src xds.Source, p *part, hosts map[string]bool) (*candidate, 
 		Protocol:   p.key.Protocol,
 		CheckHost:  p.key.Name,
 		RouteHosts: hosts,
+		Pooled:     p.pooled,
 		Shared:     true,
 	})
 	if err != nil {
@@ -139,6 +143,7 @@ func ownCluster(src xds.Source, p *part) (*clusterv3.Cluster, error) {
 		Source:    src,
 		Protocol:  p.key.Protocol,
 		CheckHost: p.key.Name,
+		Pooled:    p.pooled,
 	}
 	if p.target != nil {
 		o.Shape = &p.target.Shape

@@ -57,7 +57,7 @@ type LeftRule struct {
 
 // Translate changes resources in place where a rule names one of our kinds, a
 // TailscaleRoutePolicy is attached, or a TailscaleGateway has a listener told who asks, and
-// nothing else. It is pure but for that: the same snapshot and resources give the same
+// nothing else but routes that Envoy would refuse. It is pure but for that: the same snapshot and resources give the same
 // bytes, and its own output is left as it is.
 func Translate(s *index.Snapshot, src xds.Source, r Resources) (Resources, Summary) {
 	t := &translation{
@@ -87,6 +87,7 @@ func Translate(s *index.Snapshot, src xds.Source, r Resources) (Resources, Summa
 		}
 		r.Clusters = t.list(r)
 	}
+	answerEmpty(r.Routes)
 	return t.withSecrets(t.conceal(t.certify(t.enforce(r)))), t.summary
 }
 

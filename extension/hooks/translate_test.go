@@ -103,7 +103,7 @@ type translateCase struct {
 
 func translateCases() map[string]translateCase {
 	cases := map[string]translateCase{}
-	for _, group := range []map[string]translateCase{httpCases(), splitCases(), keptCases(), mirrorCases(), movedCases(), l4Cases(), featureCases(), tuningCases()} {
+	for _, group := range []map[string]translateCase{httpCases(), splitCases(), keptCases(), mirrorCases(), movedCases(), l4Cases(), featureCases(), tuningCases(), siblingCases()} {
 		for name, tc := range group {
 			cases[name] = tc
 		}
@@ -271,6 +271,30 @@ func httpCases() map[string]translateCase {
 				Sends:    []string{match0 + " > " + webHTTP + " else INTERNAL_SERVER_ERROR"},
 			},
 		},
+		"ZoneAwareMissing": {
+			reason:   "If its port is not served, the route should still be one that Envoy takes.",
+			contents: index.Contents{Routes: two[:1], Targets: missing(targets("web"))},
+			in: Resources{
+				Clusters: []*clusterv3.Cluster{egCluster(rule0 + "/backend/0")},
+				Routes:   egRoutes(egRoute(match0, prefix("/"), to())),
+			},
+			want: view{
+				Clusters: []string{rule0 + "/backend/0"},
+				Sends:    []string{match0 + " > invalid-backend-cluster=1 else INTERNAL_SERVER_ERROR"},
+			},
+			left: map[Reason]int{Unresolved: 1},
+		},
+		"ZoneAwareUnknown": {
+			reason: "So it should be while the snapshot has not heard of the route.",
+			in: Resources{
+				Clusters: []*clusterv3.Cluster{egCluster(rule0 + "/backend/0")},
+				Routes:   egRoutes(egRoute(match0, prefix("/"), to())),
+			},
+			want: view{
+				Clusters: []string{rule0 + "/backend/0"},
+				Sends:    []string{match0 + " > invalid-backend-cluster=1 else INTERNAL_SERVER_ERROR"},
+			},
+		},
 		"OtherBackends": {
 			reason:   "A rule that has more backends in the message than in the snapshot should be left alone.",
 			contents: index.Contents{Routes: two[:1], Targets: targets("web")},
@@ -300,6 +324,21 @@ func httpCases() map[string]translateCase {
 			want: view{
 				Clusters: []string{webHTTP + " < " + webHTTP},
 				Sends:    []string{match0 + " > " + webHTTP, rule0 + "/match/0/cors-preflight/www_example_com > " + webHTTP},
+			},
+		},
+		"HostLikeCORS": {
+			reason: "A host that is called like a preflight's route is a host.",
+			contents: index.Contents{
+				Routes:  []*index.Route{route(index.KindHTTPRoute, "app", at("/web", rule(ours(0, "web", 1))))},
+				Targets: targets("web"),
+			},
+			in: Resources{
+				Clusters: []*clusterv3.Cluster{egCluster(rule0)},
+				Routes:   egRoutes(egRoute(rule0+"/match/0/cors-preflight_example_com", prefix("/web"), to(rule0))),
+			},
+			want: view{
+				Clusters: []string{webHTTP + " < " + webHTTP},
+				Sends:    []string{rule0 + "/match/0/cors-preflight_example_com > " + webHTTP},
 			},
 		},
 		"Unknown": {

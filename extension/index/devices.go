@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"reflect"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -150,8 +151,8 @@ func (w *world) resolve(p *RoutePolicy) {
 			}
 			m.Clients = within(f.addresses, m.Clients)
 			p.Devices[r.Name] += f.devices
-			if f.problem != "" {
-				p.Notices[r.Name] = f.problem
+			if !strings.Contains(p.Notices[r.Name], f.problem) {
+				p.Notices[r.Name] = join(p.Notices[r.Name], f.problem)
 			}
 		}
 		p.Rules[i] = &now

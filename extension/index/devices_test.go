@@ -108,3 +108,20 @@ func TestDevices(t *testing.T) {
 		}
 	}
 }
+
+// TestDevicesOfSeveralMatches has each match look for devices of its own.
+func TestDevicesOfSeveralMatches(t *testing.T) {
+	s := directStore()
+	apply(t, s, false, routeToWeb, policyOf("p", `{name: a, actions: [{type: Deny}], matches: [{tailnetDevice: {tailnet: corp, tags: ["tag:a"]}}, {tailnetDevice: {tailnet: corp, tags: ["tag:b"]}}]}`))
+	for n, q := range s.Snapshot().policies[name("p")].Discoveries() {
+		if q.Tags[0] != "tag:a" {
+			continue
+		}
+		apply(t, s, false, "apiVersion: tailnet.gateway.tailscale.com/v1alpha1\nkind: Discovery\nmetadata: {name: "+n.Name+", namespace: "+n.Namespace+
+			", labels: {"+RoutePolicyLabel+": \"\"}}\nspec: {forProvider: {}}\nstatus: {atProvider: {count: 9, truncated: true, discovered: [{addresses: [100.64.0.7]}]}}\n")
+	}
+	const want = "9 devices match, and only 1 count; ask for fewer; Devices are not known yet"
+	if got := s.Snapshot().policies[name("p")].Notices["a"]; got != want {
+		t.Errorf("What is wrong with each match should be told: want %q, got %q", want, got)
+	}
+}

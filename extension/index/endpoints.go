@@ -72,7 +72,7 @@ func (v *view) buildEndpoints(t *Target, n types.NamespacedName) {
 // an endpoint that routes may name.
 func (v *view) attached(n types.NamespacedName, t tailnetv1alpha1.ProxySetTarget) bool {
 	name, _, _ := strings.Cut(t.Name, "/")
-	_, ok := v.shared[filed{kind: refAttachments, NamespacedName: types.NamespacedName{Namespace: n.Namespace, Name: name}}]
+	_, ok := v.shared[filed{kind: refAttachments, NamespacedName: v.saw(refAttachment, sibling(n, name))}]
 	return ok
 }
 

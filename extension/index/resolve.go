@@ -159,11 +159,11 @@ func (s *Snapshot) findRule(n ruleName) *Rule {
 // backendShare appends the backend's share, if it is to have one.
 func (s *Snapshot) backendShare(shares []Share, k RouteKey, b BackendRef) []Share {
 	switch {
-	case b.Weight == 0:
+	case b.Weight == 0 || !s.Permitted(k, b):
 		return shares
 	case b.Kind == BackendService:
 		return append(shares, Share{Weight: b.Weight, Localities: s.Service(b.ServicePort(k.Kind))})
-	case !b.Ours() || !s.Permitted(k, b):
+	case !b.Ours():
 		return shares
 	}
 	t := s.Target(b.Target(k.Kind))

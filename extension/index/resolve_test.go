@@ -145,6 +145,46 @@ func TestShares(t *testing.T) {
 	}
 }
 
+// TestForeignService has routes of all kinds name a Service of another namespace beside
+// one of ours.
+func TestForeignService(t *testing.T) {
+	for _, k := range []RouteKind{KindHTTPRoute, KindGRPCRoute, KindTCPRoute, KindUDPRoute, KindTLSRoute} {
+		ours := BackendRef{Kind: BackendServices, NamespacedName: name("web"), Port: 80, Weight: 1}
+		plain := BackendRef{Kind: BackendService, NamespacedName: types.NamespacedName{Namespace: "bank", Name: "db"}, Port: 80, Weight: 1, Index: 1}
+		r := &Route{Key: RouteKey{Kind: k, NamespacedName: name("r")}, Rules: []Rule{{Own: true, Backends: []BackendRef{ours, plain}}}}
+		c := Contents{
+			Routes:   []*Route{r},
+			Targets:  []*Target{{Key: ours.Target(k), Localities: []Locality{{Name: "web"}}}},
+			Services: map[ServicePort][]Locality{plain.ServicePort(k): {{Name: "db"}}},
+		}
+		for _, of := range []struct {
+			reason string
+			grants []Grant
+			want   []string
+		}{
+			{reason: "Without a ReferenceGrant nothing should be sent to its pods.", want: []string{"web"}},
+			{
+				reason: "A ReferenceGrant for another kind of route should change nothing.", want: []string{"web"},
+				grants: []Grant{{Kind: "other", Namespace: "shop", To: BackendService, Object: plain.NamespacedName}},
+			},
+			{
+				reason: "A ReferenceGrant should open the namespace.", want: []string{"web", "db"},
+				grants: []Grant{{Kind: k, Namespace: "shop", To: BackendService, Object: plain.NamespacedName}},
+			},
+		} {
+			c.Grants = of.grants
+			shares, _ := NewSnapshot(c).Shares(r.RuleName(0))
+			var got []string
+			for _, s := range shares {
+				got = append(got, s.Localities[0].Name)
+			}
+			if diff := cmp.Diff(of.want, got); diff != "" {
+				t.Errorf("\n%s\n%s: Shares(...): -want, +got:\n%s", of.reason, k, diff)
+			}
+		}
+	}
+}
+
 func TestOwnName(t *testing.T) {
 	k := RouteKey{Kind: KindHTTPRoute, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "r"}}
 	web := TargetKey{Kind: TargetServices, Namespace: "shop", Name: "web", Port: 80, Protocol: ProtocolHTTP}

@@ -34,6 +34,8 @@ const (
 	refProxySet
 	// refAttachments are those of a TailscaleServices, by its name.
 	refAttachments
+	// refAttachment is a ServiceAttachment, by its own name.
+	refAttachment
 	refService
 	// refSlices are those of a Service, by its name.
 	refSlices
@@ -238,6 +240,7 @@ func (w *world) put(c Change, d *dirty) error {
 	case *tailnetv1alpha1.ServiceAttachment:
 		gone := c.Gone || o.Spec.Direction != tailnetv1alpha1.DirectionEgress
 		file(w, d, w.attachments, refAttachments, n, o, gone, sibling(n, o.Spec.Services))
+		d.ref(refAttachment, n)
 	case *corev1.Service:
 		put(w.kube, n, parseService(o), c.Gone)
 		w.claim(filed{kind: refService, NamespacedName: n}, n, unless(c.Gone, addressesOfService(o)), d)

@@ -208,7 +208,7 @@ func tell(of map[types.NamespacedName]*state, all []conflict) {
 	}
 	for _, s := range of {
 		slices.SortFunc(s.conflicts, func(a, b gatewayv1alpha1.RoutePolicyConflict) int {
-			return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.OtherPolicy, b.OtherPolicy), cmp.Compare(a.OtherRule, b.OtherRule), cmp.Compare(a.Type, b.Type))
+			return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.OtherPolicy, b.OtherPolicy), cmp.Compare(a.OtherRule, b.OtherRule), cmp.Compare(a.Type, b.Type), cmp.Compare(fmt.Sprint(a.Prevails), fmt.Sprint(b.Prevails)))
 		})
 		s.conflicts = s.conflicts[:min(len(s.conflicts), mostConflicts)]
 	}

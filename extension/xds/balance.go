@@ -36,19 +36,17 @@ func Sticky(c *clusterv3.Cluster) bool {
 	return false
 }
 
-// balance as the shape says, unless a policy chose something else than Envoy
-// Gateway's default.
+// balance as the shape says, unless a policy chose something else than Envoy Gateway's
+// default. A cluster that none was set for gets that default: Envoy's own looks at no
+// weights of localities, which are those of backends and zones.
 func balance(c *clusterv3.Cluster, lb index.LoadBalancer) error {
-	if lb == "" || !unbalanced(c.GetLoadBalancingPolicy()) {
+	set := len(c.GetLoadBalancingPolicy().GetPolicies()) > 0
+	if !unbalanced(c.GetLoadBalancingPolicy()) || set && lb != index.RoundRobin {
 		return nil
 	}
 	name, policy := string(index.LeastRequest), proto.Message(leastRequest())
 	if lb == index.RoundRobin {
 		name, policy = string(lb), &roundrobinv3.RoundRobin{LocalityLbConfig: byWeight()}
-	}
-	if lb != index.RoundRobin && len(c.GetLoadBalancingPolicy().GetPolicies()) > 0 {
-		// It is what Envoy Gateway has set by default.
-		return nil
 	}
 	a, err := packAny(policy)
 	if err != nil {

@@ -49,11 +49,11 @@ func Certificate(n types.NamespacedName, p *index.KeyPair) *tlsv3.Secret {
 
 // Presents tells whether a cluster presents the certificate of a secret.
 func Presents(c *clusterv3.Cluster, secret string) bool {
-	t, of := &tlsv3.UpstreamTlsContext{}, c.GetTransportSocket().GetTypedConfig()
-	if !of.MessageIs(t) || of.UnmarshalTo(t) != nil {
-		return false
-	}
-	return slices.ContainsFunc(t.GetCommonTlsContext().GetTlsCertificateSdsSecretConfigs(), func(s *tlsv3.SdsSecretConfig) bool { return s.GetName() == secret })
+	presents := false
+	_, err := editTLS(proto.CloneOf(c.GetTransportSocket()), func(t *tlsv3.UpstreamTlsContext) {
+		presents = slices.ContainsFunc(t.GetCommonTlsContext().GetTlsCertificateSdsSecretConfigs(), func(s *tlsv3.SdsSecretConfig) bool { return s.GetName() == secret })
+	})
+	return presents && err == nil
 }
 
 // Withhold requests from a cluster, which gets no endpoints: they are answered 503. What it
@@ -92,29 +92,22 @@ func Present(c *clusterv3.Cluster, name, secret string) (*clusterv3.Cluster, err
 		sockets = append(sockets, m.GetTransportSocket())
 	}
 	for _, s := range sockets {
-		t := &tlsv3.UpstreamTlsContext{}
-		if !s.GetTypedConfig().MessageIs(t) {
-			return nil, nil
+		ok, err := editTLS(s, func(t *tlsv3.UpstreamTlsContext) {
+			if t.CommonTlsContext == nil {
+				t.CommonTlsContext = &tlsv3.CommonTlsContext{}
+			}
+			t.CommonTlsContext.TlsCertificates = nil
+			t.CommonTlsContext.TlsCertificateSdsSecretConfigs = []*tlsv3.SdsSecretConfig{{
+				Name: secret,
+				SdsConfig: &corev3.ConfigSource{
+					ResourceApiVersion:    corev3.ApiVersion_V3,
+					ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
+				},
+			}}
+		})
+		if !ok || err != nil {
+			return nil, err
 		}
-		if err := s.GetTypedConfig().UnmarshalTo(t); err != nil {
-			return nil, errors.Wrap(err, "cannot read TLS context")
-		}
-		if t.CommonTlsContext == nil {
-			t.CommonTlsContext = &tlsv3.CommonTlsContext{}
-		}
-		t.CommonTlsContext.TlsCertificates = nil
-		t.CommonTlsContext.TlsCertificateSdsSecretConfigs = []*tlsv3.SdsSecretConfig{{
-			Name: secret,
-			SdsConfig: &corev3.ConfigSource{
-				ResourceApiVersion:    corev3.ApiVersion_V3,
-				ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
-			},
-		}}
-		a, err := packAny(t)
-		if err != nil {
-			return nil, errors.Wrap(err, "cannot marshal TLS context")
-		}
-		s.ConfigType = &corev3.TransportSocket_TypedConfig{TypedConfig: a}
 	}
 	return out, nil
 }

@@ -48,6 +48,10 @@ type ClusterOptions struct {
 	// check has none.
 	RouteHosts map[string]bool
 
+	// Pooled tells that the template is for backends of others as well, which may have
+	// asked for HTTP/2.
+	Pooled bool
+
 	// Shared by routes: what names one of them is taken out, and limits are for
 	// all of them.
 	Shared bool
@@ -78,6 +82,11 @@ func Cluster(template *clusterv3.Cluster, o ClusterOptions) (*clusterv3.Cluster,
 	}
 	if o.Protocol == index.ProtocolGRPC || o.Shape != nil && o.Shape.HTTP2 {
 		if err := speakHTTP2(c); err != nil {
+			return nil, err
+		}
+	}
+	if o.Pooled && o.Protocol == index.ProtocolHTTP && o.Shape != nil && !o.Shape.HTTP2 {
+		if err := speakHTTP1(c); err != nil {
 			return nil, err
 		}
 	}

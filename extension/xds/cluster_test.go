@@ -46,6 +46,17 @@ const deathWatch = `
 upstreamBindConfig: {socketOptions: [{description: TCP_USER_TIMEOUT, level: 6, name: 18, intValue: 3000}]}
 `
 
+// fair is what a cluster gets that no load balancer was chosen for.
+const fair = `
+loadBalancingPolicy:
+  policies:
+  - typedExtensionConfig:
+      name: envoy.load_balancing_policies.least_request
+      typedConfig:
+        '@type': type.googleapis.com/envoy.extensions.load_balancing_policies.least_request.v3.LeastRequest
+        localityLbConfig: {localityWeightedLbConfig: {}}
+`
+
 const name = "tailscale/services/default/web/80/http"
 
 func TestCluster(t *testing.T) {
@@ -146,6 +157,7 @@ transportSocket:
     '@type': type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext
     sni: web.example.com
     commonTlsContext:
+      tlsParams: {tlsMinimumProtocolVersion: TLSv1_2, tlsMaximumProtocolVersion: TLSv1_3}
       validationContext:
         trustedCa: {filename: /etc/ssl/certs/ca-certificates.crt}
         matchTypedSubjectAltNames: [{sanType: DNS, matcher: {exact: web.example.com}}]
@@ -170,7 +182,7 @@ healthChecks:
 name: own
 type: EDS
 typedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {'@type': type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, commonHttpProtocolOptions: {idleTimeout: 5s}, explicitHttpConfig: {http2ProtocolOptions: {}}}}
-`,
+` + fair,
 		},
 		"ClientProtocol": {
 			reason:   "A policy that follows the client's protocol should stay.",
@@ -183,6 +195,30 @@ type: EDS
 typedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {'@type': type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, useDownstreamProtocolConfig: {}}}
 `,
 		},
+		"PooledHTTP2": {
+			reason:   "HTTP/2 of a Service beside ours should go, and the rest of the options stay.",
+			template: "name: a\ntype: EDS\ntypedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {'@type': type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, commonHttpProtocolOptions: {idleTimeout: 5s}, explicitHttpConfig: {http2ProtocolOptions: {}}}}\n",
+			o:        ClusterOptions{Name: "own", List: "l", Protocol: index.ProtocolHTTP, Pooled: true, Shape: &index.Shape{}},
+			want: `
+commonLbConfig: {healthyPanicThreshold: {}, updateMergeWindow: 0s}
+edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
+name: own
+type: EDS
+typedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {'@type': type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, commonHttpProtocolOptions: {idleTimeout: 5s}, explicitHttpConfig: {httpProtocolOptions: {}}}}
+` + fair,
+		},
+		"HTTP2Patched": {
+			reason:   "HTTP/2 that a patch set for ours alone should stay.",
+			template: "name: a\ntype: EDS\ntypedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {'@type': type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, explicitHttpConfig: {http2ProtocolOptions: {}}}}\n",
+			o:        ClusterOptions{Name: "own", List: "l", Protocol: index.ProtocolHTTP, Shape: &index.Shape{}},
+			want: `
+commonLbConfig: {healthyPanicThreshold: {}, updateMergeWindow: 0s}
+edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
+name: own
+type: EDS
+typedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {'@type': type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, explicitHttpConfig: {http2ProtocolOptions: {}}}}
+` + fair,
+		},
 		"TCP": {
 			reason:   "Over TCP a connection should be enough, whatever the path.",
 			template: "name: a\ntype: EDS\n",
@@ -193,7 +229,7 @@ edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.Clus
 healthChecks: [{timeout: 3s, interval: 10s, healthyThreshold: 1, unhealthyThreshold: 1, noTrafficInterval: 10s, noTrafficHealthyInterval: 10s, tcpHealthCheck: {}}]
 name: own
 type: EDS
-`,
+` + fair,
 		},
 		"UDP": {
 			reason:   "A datagram's receiver need not answer, so none is checked.",
@@ -204,7 +240,7 @@ commonLbConfig: {healthyPanicThreshold: {}, updateMergeWindow: 0s}
 edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
 name: own
 type: EDS
-`,
+` + fair,
 		},
 		"Policy": {
 			reason: "What a policy set should win over the shape, but for a host that was only a route's.",
@@ -240,6 +276,17 @@ outlierDetection: {consecutive5xx: 9}
 transportSocket: {name: policy}
 type: EDS
 `,
+		},
+		"Unbalanced": {
+			reason:   "Without a balancer of a policy's, weights of backends and zones should count, whatever the shape says.",
+			template: "{}\n",
+			o:        ClusterOptions{Name: "s", List: "l", Shape: &index.Shape{LoadBalancer: index.LeastRequest}},
+			want: `
+commonLbConfig: {healthyPanicThreshold: {}, updateMergeWindow: 0s}
+edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
+name: s
+type: EDS
+` + fair,
 		},
 		"Bound": {
 			reason:   "Sockets that a patch binds should stay so.",

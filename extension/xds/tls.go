@@ -30,7 +30,7 @@ const (
 // policy has set up stays. Endpoints that lead to other clusters may be spoken to in
 // another way, which nil leaves the same.
 func speakTLS(c *clusterv3.Cluster, t, remote *index.UpstreamTLS) error {
-	if t != nil && c.GetTransportSocket() == nil {
+	if t != nil && Plain(c) {
 		if t.ServerName == "" {
 			if err := followName(c); err != nil {
 				return err
@@ -40,11 +40,15 @@ func speakTLS(c *clusterv3.Cluster, t, remote *index.UpstreamTLS) error {
 		if err != nil {
 			return err
 		}
-		c.TransportSocket = s
+		if err := encloseSocket(c, s); err != nil {
+			return err
+		}
 	}
 	if remote == nil {
 		return nil
 	}
+	// No PROXY protocol is spoken to these: it would stand before TLS, and proxies of other
+	// clusters, which end that, do not read it.
 	s, err := tlsSocket(remote)
 	c.TransportSocketMatches = []*clusterv3.Cluster_TransportSocketMatch{{
 		Name:            remoteKey,
@@ -71,6 +75,12 @@ func tlsSocket(t *index.UpstreamTLS) (*corev3.TransportSocket, error) {
 	a, err := packAny(&tlsv3.UpstreamTlsContext{
 		Sni: t.ServerName,
 		CommonTlsContext: &tlsv3.CommonTlsContext{
+			// Envoy's own default for clients ends at 1.2. These are Envoy Gateway's
+			// (envoyproxy/gateway internal/gatewayapi/backendtlspolicy.go).
+			TlsParams: &tlsv3.TlsParameters{
+				TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_2,
+				TlsMaximumProtocolVersion: tlsv3.TlsParameters_TLSv1_3,
+			},
 			ValidationContextType: &tlsv3.CommonTlsContext_ValidationContext{ValidationContext: validation},
 		},
 	})

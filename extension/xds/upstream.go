@@ -4,6 +4,8 @@
 package xds
 
 import (
+	"bytes"
+
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
@@ -33,6 +35,53 @@ func speakHTTP2(c *clusterv3.Cluster) error {
 		})
 		return true
 	})
+}
+
+// speakHTTP1 to endpoints in a cluster whose HTTP/2 was for backends beside them. What
+// else a policy set stays.
+func speakHTTP1(c *clusterv3.Cluster) error {
+	err := editHTTP(c, func(o *httpv3.HttpProtocolOptions) bool {
+		if o.GetExplicitHttpConfig().GetHttp2ProtocolOptions() == nil {
+			return false
+		}
+		o.UpstreamProtocolOptions = explicit(&httpv3.HttpProtocolOptions_ExplicitHttpConfig{
+			ProtocolConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_HttpProtocolOptions{
+				HttpProtocolOptions: &corev3.Http1ProtocolOptions{},
+			},
+		})
+		return true
+	})
+	if bytes.Equal(c.GetTypedExtensionProtocolOptions()[httpOptions].GetValue(), defaultHTTP) {
+		// Envoy Gateway has none then, and neither do other routes' clusters.
+		delete(c.TypedExtensionProtocolOptions, httpOptions)
+	}
+	return err
+}
+
+// defaultHTTP are options that say nothing but HTTP/1, as bytes.
+var defaultHTTP = func() []byte { //nolint:gochecknoglobals // A constant.
+	a, err := packAny(&httpv3.HttpProtocolOptions{UpstreamProtocolOptions: explicit(&httpv3.HttpProtocolOptions_ExplicitHttpConfig{
+		ProtocolConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_HttpProtocolOptions{
+			HttpProtocolOptions: &corev3.Http1ProtocolOptions{},
+		},
+	})})
+	if err != nil {
+		return nil
+	}
+	return a.GetValue()
+}()
+
+// Speaks reports whether a cluster may speak HTTP/2 to endpoints that speak nothing else,
+// or HTTP/1 to those that do not. One that follows its clients may do both.
+func Speaks(c *clusterv3.Cluster, http2 bool) bool {
+	o := &httpv3.HttpProtocolOptions{}
+	if a := c.GetTypedExtensionProtocolOptions()[httpOptions]; a != nil && a.UnmarshalTo(o) != nil {
+		return false
+	}
+	if o.GetUseDownstreamProtocolConfig() != nil || o.GetAutoConfig() != nil {
+		return true
+	}
+	return http2 == (o.GetExplicitHttpConfig().GetHttp2ProtocolOptions() != nil)
 }
 
 // followName has endpoints asked, and checked, by the name that the request carries.
