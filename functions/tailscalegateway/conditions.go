@@ -22,7 +22,7 @@ import (
 // optionalTypes are of what a spec need not ask for.
 var optionalTypes = []xpv2.ConditionType{ //nolint:gochecknoglobals // A constant list.
 	meta.TypeTailnetsValid, meta.TypeEndpointsReady, meta.TypeGatewayVIPReady, meta.TypeServicesReady,
-	meta.TypeRoutesReady, meta.TypeSplitDNSReady, meta.TypeExtensionServerReady,
+	meta.TypeRoutesReady, meta.TypeDiscoveryPrivate, meta.TypeSplitDNSReady, meta.TypeExtensionServerReady,
 }
 
 // setConditions of what is asked for. One that was set before, for what is not any
@@ -48,6 +48,7 @@ func (s *share) condition(t xpv2.ConditionType) compose.Condition {
 		meta.TypeGatewayVIPReady:      s.gatewayVIPReady,
 		meta.TypeServicesReady:        s.servicesReady,
 		meta.TypeRoutesReady:          s.routesReady,
+		meta.TypeDiscoveryPrivate:     s.discoveryPrivate,
 		meta.TypeSplitDNSReady:        s.splitDNSReady,
 		meta.TypeExtensionServerReady: s.extensionServerReady,
 	}
@@ -154,6 +155,11 @@ func (s *share) tooManyRoutes() string {
 
 // routesReady is True if all generated routes answer. What is worst is told first.
 func (s *share) routesReady() compose.Condition {
+	for _, t := range s.tailnets {
+		if m := t.selectsAll(); m != "" {
+			return compose.Condition{Status: compose.False, Reason: meta.ReasonDiscoverySelectsAll, Message: m}
+		}
+	}
 	if s.report == nil {
 		return compose.Condition{Reason: compose.ReasonWaiting, Message: "Waiting for the extension to tell of the routes that it makes"}
 	}
@@ -234,7 +240,7 @@ func (s *share) problem() bool {
 		return true
 	}
 	for _, t := range s.tailnets {
-		if !t.verdict.Accepted || t.mistake != "" {
+		if !t.verdict.Accepted || t.mistake != "" || t.selectsAll() != "" {
 			return true
 		}
 	}

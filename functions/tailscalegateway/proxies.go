@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
@@ -181,6 +182,9 @@ func (s *share) composeEndpoints(p *proxies) *gatewayv1alpha1.TailscaleEndpoints
 // Service would lead in a circle, and its ingress proxies serve nothing else. Egress
 // proxies leave themselves out.
 func (s *share) excludeItself(t *tailnet, d *gatewayv1alpha1.AutoDiscovery) {
+	if d == nil {
+		return
+	}
 	var own []string
 	if s.sharing() == gatewayv1alpha1.RouteSharingGateway {
 		own = append(own, s.gatewayServiceName(t))
@@ -195,18 +199,25 @@ func (s *share) excludeItself(t *tailnet, d *gatewayv1alpha1.AutoDiscovery) {
 	}
 }
 
-// discover has a TailscaleEndpoints look for what a Gateway's clients are to reach.
+// discover has a TailscaleEndpoints look for what a Gateway's clients are to reach. Where
+// nothing says what that is it looks for nothing, and its proxies wait.
 func discover(spec *gatewayv1alpha1.TailscaleEndpointsSpec, d *gatewayv1alpha1.GatewayDiscovery) {
 	port := gatewayv1alpha1.EndpointsPort{Name: portName, Port: d.Port, Protocol: d.Protocol}
 	if port.Port == 0 {
 		port.Port = defaultDiscoveryPort
 	}
 	spec.Ports = []gatewayv1alpha1.EndpointsPort{port}
+	if !d.Narrowed() {
+		return
+	}
 	spec.AutoDiscovery = &gatewayv1alpha1.AutoDiscovery{
 		Sources:      d.Sources,
 		Names:        d.Patterns,
 		ExcludeNames: d.ExcludePatterns,
 		Interval:     d.Interval,
+	}
+	if len(d.Sources) == 0 {
+		spec.AutoDiscovery.Sources = []string{string(tailnetv1alpha1.DiscoverServices)}
 	}
 	if len(d.Patterns) == 0 {
 		spec.AutoDiscovery.Names = []string{"*"}

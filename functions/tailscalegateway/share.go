@@ -245,6 +245,9 @@ func (s *share) conditionTypes() []xpv2.ConditionType {
 	if s.generates() {
 		out = append(out, meta.TypeRoutesReady)
 	}
+	if s.exposes() {
+		out = append(out, meta.TypeDiscoveryPrivate)
+	}
 	if s.resolves() {
 		out = append(out, meta.TypeSplitDNSReady)
 	}
