@@ -234,6 +234,7 @@ func TestGenerated(t *testing.T) {
 			objects: []string{
 				strings.Replace(gateway, "name: web}", "name: web, namespace: edge}", 1),
 				strings.Replace(joins(sharesServices("prod", defaultIngress)), "gatewayRef: {name: web}", "gatewayRef: {name: web, namespace: edge}", 1),
+				sharesGrant("shop", "edge"),
 				routeTo("HTTPRoute", "team", "app", "{name: web, namespace: edge, sectionName: https}", "True", "rules: [{backendRefs: [{name: app, port: 80}]}]"),
 				routeTo("HTTPRoute", "shop", "mine", "{name: web, namespace: edge, sectionName: https}", "True", "rules: [{backendRefs: [{name: mine, port: 80}]}]"),
 			},

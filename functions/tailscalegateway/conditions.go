@@ -6,6 +6,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/utils/ptr"
@@ -23,6 +24,11 @@ import (
 var optionalTypes = []xpv2.ConditionType{ //nolint:gochecknoglobals // A constant list.
 	meta.TypeTailnetsValid, meta.TypeEndpointsReady, meta.TypeGatewayVIPReady, meta.TypeServicesReady,
 	meta.TypeRoutesReady, meta.TypeDiscoveryPrivate, meta.TypeSplitDNSReady, meta.TypeExtensionServerReady,
+}
+
+// sharedTypes are of what there is not of a Gateway that may not be shared.
+var sharedTypes = []xpv2.ConditionType{ //nolint:gochecknoglobals // A constant list.
+	meta.TypeGatewayVIPReady, meta.TypeServicesReady, meta.TypeRoutesReady, meta.TypeSplitDNSReady,
 }
 
 // setConditions of what is asked for. One that was set before, for what is not any
@@ -54,6 +60,9 @@ func (s *share) condition(t xpv2.ConditionType) compose.Condition {
 	}
 	c := conditions[t]()
 	c.Type = t
+	if !s.permitted() && slices.Contains(sharedTypes, t) {
+		c.Status, c.Reason, c.Message = compose.False, meta.ReasonRefNotPermitted, "The Gateway may not be shared from here; "+string(meta.TypeGatewayValid)+" tells the ReferenceGrant to make"
+	}
 	return c
 }
 

@@ -29,7 +29,7 @@ func (t *tailnet) selectsAll() string {
 // exposes tells whether clients of the Gateway reach what is found in a tailnet. No route
 // is generated in a step.
 func (s *share) exposes() bool {
-	return !s.step && slices.ContainsFunc(s.tailnets, func(t *tailnet) bool {
+	return !s.step && s.permitted() && slices.ContainsFunc(s.tailnets, func(t *tailnet) bool {
 		return t.discovers() && t.ServiceDiscovery.Narrowed()
 	})
 }

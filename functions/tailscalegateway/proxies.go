@@ -123,7 +123,8 @@ func (p *proxies) accepted() bool {
 func (p *proxies) canHost() bool { return p.accepted() && len(p.observed.Status.Devices) > 0 }
 
 // desireProxies that are there, and of the others as many as may start. A tailnet that
-// may not be used gets none; what those that are there become is theirs to say.
+// may not be used gets none, and none is for a Gateway that may not be shared; what those
+// that are there become is theirs to say.
 func (s *share) desireProxies(r *compose.Run) error {
 	starting := 0
 	for _, p := range s.proxies {
@@ -132,7 +133,7 @@ func (s *share) desireProxies(r *compose.Run) error {
 		}
 	}
 	for _, p := range s.proxies {
-		if p.moving() || p.observed == nil && (!p.tailnet.verdict.Accepted || starting >= startAtOnce) {
+		if p.moving() || p.observed == nil && (!p.tailnet.verdict.Accepted || !s.permitted() || starting >= startAtOnce) {
 			// What is ready is not all that is wanted.
 			r.NotReady()
 			continue

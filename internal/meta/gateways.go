@@ -54,8 +54,9 @@ const (
 	// ReasonTooManyRoutes means that the extension has no room to tell of all routes.
 	ReasonTooManyRoutes xpv2.ConditionReason = "TooManyRoutes"
 
-	// ReasonRefNotPermitted means that no ReferenceGrant lets it have a listener of the
-	// Gateway told who asks.
+	// ReasonRefNotPermitted means that no ReferenceGrant lets it share the Gateway, or the
+	// extension has not seen it yet. It is one of GatewayValid, RoutesReady and
+	// SplitDNSReady as well.
 	ReasonRefNotPermitted xpv2.ConditionReason = "RefNotPermitted"
 
 	// ReasonGatewayVIPHosted means that proxies host the Gateway's Tailscale Service.

@@ -63,9 +63,7 @@ type SharedListener struct {
 	// a user Tailscale-User-Login, Tailscale-User-Name and
 	// Tailscale-User-Profile-Pic, of a tagged device Tailscale-Device-Tags, and
 	// drops what a client sends in them. At the Gateway's other listeners the
-	// extension has Envoy drop all but the first. For a Gateway of another namespace
-	// it does so at this listener, too, unless a ReferenceGrant there lets
-	// TailscaleGateways of this namespace refer to it.
+	// extension has Envoy drop all but the first.
 	// +kubebuilder:default=None
 	// +optional
 	Identity ClientIdentity `json:"identity,omitempty"`
