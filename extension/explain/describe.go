@@ -156,6 +156,9 @@ func describeRule(s *index.Snapshot, r *index.Route, i int) Rule {
 // it presents one.
 func policyRuleName(r *index.PolicyRule) string {
 	out := r.Policy.String() + " " + r.Name
+	if said := r.Closed(); said != "" {
+		return out + ": " + said
+	}
 	switch n := r.Named; {
 	case n == nil:
 	case n.Problem != "":

@@ -89,7 +89,7 @@ func generated(in input, people []*route) []*wanted {
 		if g := t.RouteGeneration.Ingress; g != nil {
 			out = append(out, ingress(in, t.Name, g, of, people)...)
 		}
-		if g := t.RouteGeneration.Egress; g != nil && t.ServiceDiscovery != nil && ptr.Deref(t.ServiceDiscovery.Enabled, true) {
+		if g, d := t.RouteGeneration.Egress, t.ServiceDiscovery; g != nil && d != nil && ptr.Deref(d.Enabled, true) && d.Narrowed() {
 			out = append(out, egress(in, t, g, of)...)
 		}
 	}

@@ -34,7 +34,7 @@ spec:
 }
 
 func discovers(tailnet, protocol, egress string) string {
-	return fmt.Sprintf("{name: %s, serviceDiscovery: {port: 80, protocol: %s}, routeGeneration: {egress: %s}}", tailnet, protocol, egress)
+	return fmt.Sprintf("{name: %s, serviceDiscovery: {patterns: ['*'], port: 80, protocol: %s}, routeGeneration: {egress: %s}}", tailnet, protocol, egress)
 }
 
 func sharesServices(tailnet, ingress string) string {
@@ -140,6 +140,10 @@ func TestGenerated(t *testing.T) {
 			reason:  "Nothing should be made where discovery is off, or of what another tailnet has.",
 			objects: []string{gateway, joins("{name: prod, serviceDiscovery: {enabled: false}, routeGeneration: {egress: "+defaultEgress+"}}", discovers("dev", "HTTP", defaultEgress)), found("prod", "True", "nas")},
 		},
+		"SelectsAll": {
+			reason:  "Nothing should be made where nothing says what is to be reached, whatever was found before.",
+			objects: []string{gateway, joins("{name: prod, serviceDiscovery: {excludePatterns: ['proxy-*'], port: 80}, routeGeneration: {egress: " + defaultEgress + "}}"), found("prod", "True", "svc-db", "nas")},
+		},
 		"Published": {
 			reason: "What the TailscaleGateway publishes in a tailnet should get no route there; another's, a device, and a namesake in another tailnet should.",
 			objects: []string{
@@ -230,6 +234,7 @@ func TestGenerated(t *testing.T) {
 			objects: []string{
 				strings.Replace(gateway, "name: web}", "name: web, namespace: edge}", 1),
 				strings.Replace(joins(sharesServices("prod", defaultIngress)), "gatewayRef: {name: web}", "gatewayRef: {name: web, namespace: edge}", 1),
+				sharesGrant("shop", "edge"),
 				routeTo("HTTPRoute", "team", "app", "{name: web, namespace: edge, sectionName: https}", "True", "rules: [{backendRefs: [{name: app, port: 80}]}]"),
 				routeTo("HTTPRoute", "shop", "mine", "{name: web, namespace: edge, sectionName: https}", "True", "rules: [{backendRefs: [{name: mine, port: 80}]}]"),
 			},

@@ -13,14 +13,13 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 )
 
 // maxUntold listeners are told of.
 const maxUntold = 64
 
-// readGrants of the Gateway's namespace, which say who may have its listeners told who
-// asks.
+// readGrants of the Gateway's namespace, which say who may share it.
 func (c *Controller) readGrants(ctx context.Context, v *view) error {
 	if !c.has(kindReferenceGrant) {
 		return nil
@@ -29,7 +28,7 @@ func (c *Controller) readGrants(ctx context.Context, v *view) error {
 	if err := c.list(ctx, l, client.InNamespace(gatewayOf(v.object).Namespace)); err != nil {
 		return errors.Wrap(err, "cannot list ReferenceGrants")
 	}
-	v.grants = index.ReferenceGrants{}
+	v.grants = refgrant.Grants{}
 	for i := range l.Items {
 		v.grants[client.ObjectKeyFromObject(&l.Items[i])] = &l.Items[i].Spec
 	}
@@ -39,7 +38,7 @@ func (c *Controller) readGrants(ctx context.Context, v *view) error {
 // untold are the listeners, sorted, at which Envoy believes nobody who says who asks, for
 // the TailscaleGateway may not have it do so.
 func untold(in input) []string {
-	if in.grants.PermitIdentity(in.object.Namespace, gatewayOf(in.object)) {
+	if in.granted() {
 		return nil
 	}
 	var out []string

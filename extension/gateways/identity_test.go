@@ -4,6 +4,7 @@
 package gateways
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -43,12 +44,46 @@ func TestUntold(t *testing.T) {
 		"Own":      {reason: "A Gateway of the same namespace needs no grant.", objects: []string{joins("{name: prod, listeners: [{name: http, identity: Headers}]}")}},
 		"NoGrant":  {reason: "Listeners of another namespace should be told of, each once.", objects: []string{identifies}, want: []string{"a", "z"}},
 		"Granted":  {reason: "With a grant there is nothing to tell.", objects: []string{identifies, identityGrant}},
-		"NotAsked": {reason: "Who only shares a Gateway needs no grant.", objects: []string{tailscaleGateway}},
+		"NotAsked": {reason: "Who has nothing told needs no grant for it.", objects: []string{tailscaleGateway}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, plan(inputOf(t, objects(t, tc.objects...)...)).report.Untold); diff != "" {
 				t.Errorf("\n%s\nplan(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestGranted has nothing of another namespace's Gateway reported or generated without a
+// ReferenceGrant there.
+func TestGranted(t *testing.T) {
+	shares := `
+apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleGateway
+metadata: {name: web}
+spec:
+  gatewayRef: {name: edge, namespace: team}
+  tailnets:
+  - ` + discovers("prod", "HTTP", defaultEgress) + "\n"
+	edge := strings.ReplaceAll(gateway, "{name: web}", "{name: edge, namespace: team}")
+	app := routeTo("HTTPRoute", "team", "app", "{name: edge, sectionName: http}", "True", "rules: [{backendRefs: [{name: app, port: 80}]}]")
+	elsewhere := strings.Replace(identityGrant, "namespace: team", "namespace: shop", 1)
+	cases := map[string]struct {
+		reason    string
+		grants    []string
+		routes    int
+		generated int
+	}{
+		"NoGrant":   {reason: "Nobody there has permitted it."},
+		"Elsewhere": {reason: "Who wants to share it could write that grant.", grants: []string{elsewhere}},
+		"Granted":   {reason: "It is permitted.", grants: []string{identityGrant}, routes: 1, generated: 1},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := plan(inputOf(t, objects(t, append([]string{shares, edge, app, found("prod", "True", "svc-db")}, tc.grants...)...)...)).report
+			if len(got.Routes) != tc.routes || len(got.GeneratedRoutes) != tc.generated {
+				t.Errorf("%s\nreported: %+v, generated: %+v", tc.reason, got.Routes, got.GeneratedRoutes)
 			}
 		})
 	}

@@ -15,6 +15,7 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/objecttest"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 )
 
 var decode = objecttest.With(index.Scheme) //nolint:gochecknoglobals // It never changes.
@@ -56,7 +57,7 @@ func inputFor(t testing.TB, n types.NamespacedName, of ...client.Object) input {
 			in.gateway = o
 		case *gwapiv1beta1.ReferenceGrant:
 			if in.grants == nil {
-				in.grants = index.ReferenceGrants{}
+				in.grants = refgrant.Grants{}
 			}
 			in.grants[client.ObjectKeyFromObject(o)] = &o.Spec
 		case *gwapiv1.ListenerSet:

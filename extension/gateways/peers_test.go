@@ -18,12 +18,27 @@ import (
 // madeFor makes of a manifest in shop for web one of another namespace and TailscaleGateway,
 // which is as many seconds old as the year 2026.
 func madeFor(manifest, namespace, name string, second int) string {
+	if strings.Contains(manifest, "gatewayRef") && namespace != "shop" {
+		manifest += "---" + sharesGrant(namespace, "shop")
+	}
 	return strings.NewReplacer(
 		"metadata: {name: web}", fmt.Sprintf("metadata: {name: %s, namespace: %s, creationTimestamp: '2026-01-02T03:04:%02dZ'}", name, namespace, second),
 		"gatewayRef: {name: web}", "gatewayRef: {name: web, namespace: shop}",
 		"  name: web-", fmt.Sprintf("  namespace: %s\n  name: web-", namespace),
 		"gateway.tailscale.com/gateway: web", "gateway.tailscale.com/gateway: "+name,
 	).Replace(manifest)
+}
+
+// sharesGrant lets TailscaleGateways of a namespace share the Gateways of another one.
+func sharesGrant(from, to string) string {
+	return fmt.Sprintf(`
+apiVersion: gateway.networking.k8s.io/v1beta1
+kind: ReferenceGrant
+metadata: {name: for-%[1]s, namespace: %[2]s}
+spec:
+  from: [{group: gateway.tailscale.com, kind: TailscaleGateway, namespace: %[1]s}]
+  to: [{group: gateway.networking.k8s.io, kind: Gateway}]
+`, from, to)
 }
 
 // agree has TailscaleGateways plan in turn, each beside the routes that the others have,

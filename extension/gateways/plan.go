@@ -14,6 +14,7 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 )
 
 // An input is all that is known of one TailscaleGateway. Nothing of it is changed.
@@ -42,8 +43,8 @@ type input struct {
 	// permitted tells whether a route may name a Service.
 	permitted func(index.RouteKey, index.BackendRef) bool
 
-	// grants of the Gateway's namespace.
-	grants index.ReferenceGrants
+	// grants of the Gateway's namespace, without which only one of its own is shared.
+	grants refgrant.Grants
 
 	// extension that reports.
 	extension tailnetv1alpha1.ReportedExtension
@@ -56,6 +57,11 @@ func gatewayOf(o *gatewayv1alpha1.TailscaleGateway) types.NamespacedName {
 		n.Namespace = o.Namespace
 	}
 	return n
+}
+
+// granted reports whether the TailscaleGateway may share the Gateway.
+func (in input) granted() bool {
+	return in.grants.PermitGateway(in.object.Namespace, gatewayOf(in.object))
 }
 
 // A result is what is to be there.
@@ -72,7 +78,13 @@ type result struct {
 func plan(in input) result {
 	ls := listenersOf(in.gateway, in.sets)
 	people := accepted(in.routes, ls)
-	out := result{routes: generated(in, people)}
+	out := result{}
+	if in.granted() {
+		out.routes = generated(in, people)
+	} else {
+		// What others have at their Gateway is not for its namespace to know.
+		people = nil
+	}
 	settle(in, out.routes, ls, people)
 	there := map[types.NamespacedName]*gwapiv1.HTTPRoute{}
 	for _, r := range in.generated {

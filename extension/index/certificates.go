@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 )
 
 // Secrets are watched by name, and only those whose certificates are to be presented: who
@@ -82,12 +84,12 @@ func (w *world) certify(p *RoutePolicy) {
 }
 
 // judge whether a certificate can be presented. What another extension reads is not known.
-func (w *world) judge(c *ClientCertificate, by referrer, read bool) {
+func (w *world) judge(c *ClientCertificate, by refgrant.Referrer, read bool) {
 	h := w.held[c.Secret]
 	switch {
 	case !w.permits(by, c.Secret):
 		c.Reason = ReasonNotPermitted
-		c.Problem = fmt.Sprintf("No ReferenceGrant in namespace %s lets a %s of namespace %s name Secret %s", c.Secret.Namespace, by.kind, by.namespace, c.Secret.Name)
+		c.Problem = fmt.Sprintf("No ReferenceGrant in namespace %s lets a %s of namespace %s name Secret %s", c.Secret.Namespace, by.Kind, by.Namespace, c.Secret.Name)
 	case !read:
 	case h == nil:
 		c.Reason, c.Problem = ReasonPending, fmt.Sprintf("Secret %s is not known yet", c.Secret)
@@ -120,8 +122,8 @@ func join(was, said string) string {
 }
 
 // permits tells whether a Secret may be named.
-func (w *world) permits(by referrer, secret types.NamespacedName) bool {
-	return w.grants.permit(by, corev1.GroupName, kindSecret, secret)
+func (w *world) permits(by refgrant.Referrer, secret types.NamespacedName) bool {
+	return w.grants.Permit(by, corev1.GroupName, kindSecret, secret)
 }
 
 // putGrant has policies, Gateways and TailscaleGateways look again at what they may name.

@@ -16,6 +16,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 )
 
 // Envoys connect to hosts that tenants name: by a backend of kind External, and by an
@@ -63,12 +64,12 @@ func (d Dialling) refusedHost(host string) string {
 	return why
 }
 
-func servicesOf(namespace string) referrer {
-	return referrer{group: gatewayv1alpha1.Group, kind: gatewayv1alpha1.TailscaleServicesKind, namespace: namespace}
+func servicesOf(namespace string) refgrant.Referrer {
+	return refgrant.Referrer{Group: gatewayv1alpha1.Group, Kind: gatewayv1alpha1.TailscaleServicesKind, Namespace: namespace}
 }
 
-func endpointsOf(namespace string) referrer {
-	return referrer{group: gatewayv1alpha1.Group, kind: gatewayv1alpha1.TailscaleEndpointsKind, namespace: namespace}
+func endpointsOf(namespace string) refgrant.Referrer {
+	return refgrant.Referrer{Group: gatewayv1alpha1.Group, Kind: gatewayv1alpha1.TailscaleEndpointsKind, Namespace: namespace}
 }
 
 // A claim on an address is an object that has it, and the Service that this is of. The
@@ -152,7 +153,7 @@ func parseAddresses(in []string) []netip.Addr {
 type refusal string
 
 // refuse an address for objects of a kind.
-func (v *view) refuse(by referrer, a netip.Addr) refusal {
+func (v *view) refuse(by refgrant.Referrer, a netip.Addr) refusal {
 	if why := v.dialling.refused(a); why != "" {
 		return refusal(fmt.Sprintf("%s is refused: it is %s, which Envoy must not connect to; name another host", a, why))
 	}
@@ -164,7 +165,7 @@ func (v *view) refuse(by referrer, a netip.Addr) refusal {
 	for _, f := range forms {
 		v.saw(refAddress, types.NamespacedName{Name: f.String()})
 		for _, c := range v.owners.claims[f] {
-			if c.service.Namespace != by.namespace {
+			if c.service.Namespace != by.Namespace {
 				foreign[c.service.Namespace] = append(foreign[c.service.Namespace], c.service)
 			}
 		}
@@ -182,7 +183,7 @@ func (v *view) refuse(by referrer, a netip.Addr) refusal {
 }
 
 // refuseName of a Service of another namespace that nobody lets be named.
-func (v *view) refuseName(by referrer, host string) refusal {
+func (v *view) refuseName(by refgrant.Referrer, host string) refusal {
 	if why := v.dialling.refusedHost(host); why != "" {
 		return refusal(fmt.Sprintf("%s is refused: it is %s, which Envoy must not connect to; name another host", host, why))
 	}
@@ -193,21 +194,21 @@ func (v *view) refuseName(by referrer, host string) refusal {
 }
 
 // mayName reports whether objects of a kind may name a Service.
-func (v *view) mayName(by referrer, n types.NamespacedName) bool {
-	if n.Namespace != by.namespace {
+func (v *view) mayName(by refgrant.Referrer, n types.NamespacedName) bool {
+	if n.Namespace != by.Namespace {
 		v.saw(refGrants, types.NamespacedName{Namespace: n.Namespace})
 	}
-	return v.grants.permit(by, corev1.GroupName, kindService, n)
+	return v.grants.Permit(by, corev1.GroupName, kindService, n)
 }
 
 // ungranted is what is said of a host that is of another namespace's Service.
-func ungranted(host string, by referrer, n types.NamespacedName) refusal {
+func ungranted(host string, by refgrant.Referrer, n types.NamespacedName) refusal {
 	of, name := "namespace "+n.Namespace, ""
 	if n.Name != "" {
 		of, name = "Service "+n.String(), " name "+n.Name
 	}
 	return refusal(fmt.Sprintf("%s is refused: it is of %s; add a ReferenceGrant to namespace %s, from kind %s (group %s) of namespace %s to kind Service (group \"\")%s",
-		host, of, n.Namespace, by.kind, by.group, by.namespace, name))
+		host, of, n.Namespace, by.Kind, by.Group, by.Namespace, name))
 }
 
 // clusterDomain is the default one. In clusters with another the whole names of Services
@@ -230,7 +231,7 @@ func serviceOf(host string) (types.NamespacedName, bool) {
 
 // direct returns the endpoints of a host for a target, and notes what is refused of it. The
 // problem is what is wrong with those that are missing.
-func (v *view) direct(t *Target, by referrer, host string, port int32) ([]zoned, string) {
+func (v *view) direct(t *Target, by refgrant.Referrer, host string, port int32) ([]zoned, string) {
 	out, problem, refused := v.hostEndpoints(by, host, port)
 	if refused != "" {
 		t.Refused = append(t.Refused, string(refused))
@@ -240,7 +241,7 @@ func (v *view) direct(t *Target, by referrer, host string, port int32) ([]zoned,
 
 // hostEndpoints are the addresses of a host that objects of a kind name, as far as Envoys
 // may connect to them, and what is wrong with the others. Names are looked up elsewhere.
-func (v *view) hostEndpoints(by referrer, host string, port int32) (out []zoned, problem string, refused refusal) {
+func (v *view) hostEndpoints(by refgrant.Referrer, host string, port int32) (out []zoned, problem string, refused refusal) {
 	if !v.dialling.Direct {
 		return nil, "", refusal(fmt.Sprintf("%s is refused: Envoy would connect to it by itself, outside of the tailnet, which is turned off; have the platform team set directTargets to true in the extension's chart", host))
 	}

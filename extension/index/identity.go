@@ -40,7 +40,7 @@ func (w *world) identified(gateway types.NamespacedName) []IdentityListener {
 		if out == nil {
 			out = []IdentityListener{}
 		}
-		if !w.grants.PermitIdentity(of.namespace, gateway) {
+		if !w.grants.PermitGateway(of.namespace, gateway) {
 			continue
 		}
 		for _, n := range of.listeners {

@@ -129,6 +129,8 @@ func parsePolicyMatch(in *gatewayv1alpha1.RoutePolicyMatch) (PolicyMatch, error)
 			return out, err
 		}
 		out.Devices = queryOf(in.TailnetDevice)
+		// The schema refuses it, but not what was stored before it did.
+		out.NamesAlone = len(in.TailnetDevice.Hostnames) > 0 && len(in.TailnetDevice.Tags) == 0 && len(in.TailnetDevice.Users) == 0
 	}
 	return out, nil
 }

@@ -5,6 +5,7 @@ package index
 
 import (
 	"cmp"
+	"fmt"
 	"iter"
 	"maps"
 	"net/netip"
@@ -125,6 +126,10 @@ type PolicyMatch struct {
 	// Clients are the addresses of which the client has one, sorted. Nil means any
 	// client, and none that nobody is meant.
 	Clients []netip.Prefix
+
+	// NamesAlone tell the devices, and their users choose these. Whatever the rule does
+	// otherwise, it denies what meets the match.
+	NamesAlone bool
 }
 
 // A PolicyRedirect says where clients are sent. What is empty stays.
@@ -148,6 +153,19 @@ type HeaderChange struct {
 
 // A Header and its value.
 type Header struct{ Name, Value string }
+
+// Closed says why the rule denies what it is not to deny, or what to set for it to be
+// certain whom it denies. It is for people, and empty for most rules.
+func (r *PolicyRule) Closed() string {
+	i := slices.IndexFunc(r.Matches, func(m PolicyMatch) bool { return m.NamesAlone })
+	switch {
+	case i < 0 || r.Problem != "":
+		return ""
+	case r.Deny:
+		return fmt.Sprintf("matches[%d].tailnetDevice: users choose the names of their devices, and who chooses another is not denied: set tags or users beside hostnames", i)
+	}
+	return fmt.Sprintf("matches[%d].tailnetDevice: users choose the names of their devices, so hostnames alone let nobody in: set tags or users beside them. Until then such devices are answered 403", i)
+}
 
 // SameAction tells whether two rules do the same.
 func (r *PolicyRule) SameAction(o *PolicyRule) bool {

@@ -103,6 +103,21 @@ func TestParseRoutePolicy(t *testing.T) {
 			rule:   `{name: a, actions: [{type: RequestHeaderModifier, requestHeaderModifier: {remove: [host]}}]}`,
 			want:   PolicyRule{Name: "a", Problem: `actions[0]: "host" cannot be changed`},
 		},
+		"NamesAlone": {
+			reason: "Names that users choose should let nobody in, beside addresses neither.",
+			rule:   `{name: a, actions: [{type: RateLimit, rateLimit: {requests: 7, unit: Minute}}], matches: [{tailnetDevice: {tailnet: corp, hostnames: ["b-*", "a-*"], addresses: [100.64.0.0/10]}}]}`,
+			want: PolicyRule{Name: "a", RateLimit: &RateLimit{Requests: 7, Per: time.Minute}, Matches: []PolicyMatch{{
+				Devices: &DeviceQuery{Tailnet: "corp", Hostnames: []string{"a-*", "b-*"}}, Clients: []netip.Prefix{}, NamesAlone: true,
+			}}},
+		},
+		"NamesOfUsers": {
+			reason: "Names beside users should narrow these.",
+			rule:   `{name: a, actions: [{type: Deny}], matches: [{tailnetDevice: {tailnet: corp, hostnames: ["b-*"], users: [amelie@example.com]}}, {tailnetDevice: {tailnet: corp, hostnames: ["b-*"], tags: ["tag:ci"]}}]}`,
+			want: PolicyRule{Name: "a", Deny: true, Matches: []PolicyMatch{
+				{Devices: &DeviceQuery{Tailnet: "corp", Hostnames: []string{"b-*"}, Users: []string{"amelie@example.com"}}, Clients: []netip.Prefix{}},
+				{Devices: &DeviceQuery{Tailnet: "corp", Hostnames: []string{"b-*"}, Tags: []string{"tag:ci"}}, Clients: []netip.Prefix{}},
+			}},
+		},
 		"NoAddress": {
 			reason: "What is no address should be told.",
 			rule:   `{name: a, actions: [{type: Deny}], matches: [{tailnetDevice: {addresses: [laptop]}}]}`,

@@ -21,6 +21,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 )
 
 // A refKind is a kind of thing that is looked up.
@@ -92,7 +93,7 @@ type world struct {
 	routes       map[RouteKey]*parsedRoute
 	listenerSets map[types.NamespacedName]types.NamespacedName
 	policies     map[types.NamespacedName]*trafficPolicy
-	grants       ReferenceGrants
+	grants       refgrant.Grants
 
 	// routePolicies, the names of those by what they rest on, and the sites of all routes
 	// that this may be.
@@ -157,7 +158,7 @@ func newWorld() *world {
 		routes:       map[RouteKey]*parsedRoute{},
 		listenerSets: map[types.NamespacedName]types.NamespacedName{},
 		policies:     map[types.NamespacedName]*trafficPolicy{},
-		grants:       ReferenceGrants{},
+		grants:       refgrant.Grants{},
 
 		routePolicies: map[types.NamespacedName]*RoutePolicy{},
 		resting:       map[PolicyTarget]map[types.NamespacedName]struct{}{},

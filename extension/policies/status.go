@@ -110,10 +110,7 @@ func stateOf(snapshot *index.Snapshot, p *index.RoutePolicy, idle map[index.Poli
 		}
 		switch {
 		case s.Active:
-			s.Message = p.Notices[r.Name]
-			if n := withoutTLS(snapshot, p, r); n != "" {
-				s.Message = n
-			}
+			s.Message = cmp.Or(r.Closed(), withoutTLS(snapshot, p, r), p.Notices[r.Name])
 		case s.Message == "":
 			s.Message = "No target is there"
 		}
@@ -138,6 +135,7 @@ func (s *state) unsought() {
 // ancestorsOf a policy: Gateways where it has an effect, and targets that are not there.
 func ancestorsOf(p *index.RoutePolicy, acts map[string]bool) []ancestor {
 	usable := slices.ContainsFunc(p.Rules, func(r *index.PolicyRule) bool { return r.Problem == "" })
+	closed := closedRule(p)
 	var out []ancestor
 	add := func(a ancestor) {
 		if !slices.ContainsFunc(out, func(o ancestor) bool { return refString(o.ref) == refString(a.ref) }) {
@@ -156,6 +154,8 @@ func ancestorsOf(p *index.RoutePolicy, acts map[string]bool) []ancestor {
 			switch {
 			case !usable:
 				a.reason, a.message = gwapiv1.PolicyReasonInvalid, "No rule can be used; see status.rules"
+			case closed != "":
+				a.reason, a.message = gwapiv1.PolicyReasonInvalid, closed
 			case !acts[g.String()]:
 				a.reason, a.message = gwapiv1.PolicyReasonConflicted, "Rules of other policies leave nothing to these; see status.policyConflicts"
 			}
@@ -165,6 +165,16 @@ func ancestorsOf(p *index.RoutePolicy, acts map[string]bool) []ancestor {
 	}
 	slices.SortFunc(out, compareAncestors)
 	return out
+}
+
+// closedRule says which rule does not let in whom it says, and why. Empty if each does.
+func closedRule(p *index.RoutePolicy) string {
+	for _, r := range p.Rules {
+		if said := r.Closed(); said != "" {
+			return fmt.Sprintf("Rule %s: %s", r.Name, said)
+		}
+	}
+	return ""
 }
 
 func compareAncestors(a, b ancestor) int { return cmp.Compare(refString(a.ref), refString(b.ref)) }

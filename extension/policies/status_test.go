@@ -222,6 +222,40 @@ func TestStates(t *testing.T) {
 	}
 }
 
+// TestNamesAlone has the status say what to set where names that users choose would let
+// somebody in.
+func TestNamesAlone(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		rule   *index.PolicyRule
+		want   string
+	}{
+		"LetsIn": {
+			reason: "That the rule lets nobody in should be told.",
+			rule:   redirects("x", under("/1"), index.PolicyMatch{NamesAlone: true}),
+			want:   "matches[1].tailnetDevice: users choose the names of their devices, so hostnames alone let nobody in: set tags or users beside them. Until then such devices are answered 403",
+		},
+		"Denies": {
+			reason: "That others may be meant should be told.",
+			rule:   denies("x", index.PolicyMatch{NamesAlone: true}),
+			want:   "matches[0].tailnetDevice: users choose the names of their devices, and who chooses another is not denied: set tags or users beside hostnames",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := policy("a", "web", tc.rule)
+			p.Notices = map[string]string{"x": "Devices are not known yet"}
+			got := stateOf(&index.Snapshot{}, p, nil)
+			if diff := cmp.Diff([]gatewayv1alpha1.RoutePolicyRuleStatus{{Name: "x", Active: true, Message: tc.want}}, got.rules); diff != "" {
+				t.Errorf("%s\nrules: -want, +got:\n%s", tc.reason, diff)
+			}
+			if a := got.ancestors; len(a) != 1 || a[0].reason != gwapiv1.PolicyReasonInvalid || a[0].message != "Rule x: "+tc.want {
+				t.Errorf("%s\nancestors: %+v", tc.reason, a)
+			}
+		})
+	}
+}
+
 func TestCovers(t *testing.T) {
 	from := func(ps ...string) index.PolicyMatch {
 		m := index.PolicyMatch{Clients: []netip.Prefix{}}

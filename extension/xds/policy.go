@@ -39,6 +39,9 @@ type Share struct {
 // match as well. The route is left as it is. To is where the rule's backends are, and as
 // is a route of the rule that it names.
 func Enforce(r *routev3.Route, rule *index.PolicyRule, m *index.PolicyMatch, to []Share, as *routev3.Route) (*routev3.Route, error) {
+	if m != nil && m.NamesAlone {
+		rule = &index.PolicyRule{Deny: true}
+	}
 	from, named := r, rule.Named != nil && stands(as, r)
 	if named {
 		from = as

@@ -4,6 +4,7 @@
 package xds
 
 import (
+	"net/http"
 	"regexp"
 	"strings"
 	"testing"
@@ -157,6 +158,41 @@ func TestCheckRule(t *testing.T) {
 	good := &index.PolicyRule{Deny: true, Matches: []index.PolicyMatch{{Match: index.Match{PathType: "PathPrefix", Path: "/a", Headers: []string{"a=~b.*"}}}}}
 	if err := CheckRule(good); err != nil {
 		t.Errorf("what Envoy takes must be taken: %v", err)
+	}
+}
+
+// TestNamesAlone has a rule deny those whom it would let in by names that they choose, and
+// do what it says for its other matches.
+func TestNamesAlone(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		rule   index.PolicyRule
+	}{
+		"Route":  {reason: "No other backend should be reached.", rule: index.PolicyRule{Backends: []index.BackendRef{{Weight: 1}}}},
+		"Named":  {reason: "No other rule should be reached.", rule: index.PolicyRule{Named: &index.NamedRule{}}},
+		"LetsIn": {reason: "The route itself should not be reached.", rule: index.PolicyRule{Request: index.HeaderChange{Set: []index.Header{{Name: "X-Operator", Value: "yes"}}}}},
+		"Sent":   {reason: "Nobody should be sent elsewhere.", rule: index.PolicyRule{Redirect: &index.PolicyRedirect{Path: "/staff"}}},
+	}
+	base := &routev3.Route{
+		Match:  &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}},
+		Action: &routev3.Route_Route{Route: &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: "c"}}},
+	}
+	for n, tc := range cases {
+		t.Run(n, func(t *testing.T) {
+			tc.rule.Matches = []index.PolicyMatch{{NamesAlone: true}, {}}
+			for i, denied := range []bool{true, false} {
+				got, err := Enforce(base, &tc.rule, &tc.rule.Matches[i], []Share{{Cluster: "d", Weight: 1}}, base)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if is := got.GetDirectResponse().GetStatus() == http.StatusForbidden; is != denied {
+					t.Errorf("%s\nmatches[%d] is denied: %t, got %s", tc.reason, i, is, got)
+				}
+				if denied && len(got.GetRequestHeadersToAdd()) > 0 {
+					t.Errorf("%s\nit is made to look like one that is let in: %s", tc.reason, got)
+				}
+			}
+		})
 	}
 }
 

@@ -6,6 +6,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/utils/ptr"
@@ -22,7 +23,12 @@ import (
 // optionalTypes are of what a spec need not ask for.
 var optionalTypes = []xpv2.ConditionType{ //nolint:gochecknoglobals // A constant list.
 	meta.TypeTailnetsValid, meta.TypeEndpointsReady, meta.TypeGatewayVIPReady, meta.TypeServicesReady,
-	meta.TypeRoutesReady, meta.TypeSplitDNSReady, meta.TypeExtensionServerReady,
+	meta.TypeRoutesReady, meta.TypeDiscoveryPrivate, meta.TypeSplitDNSReady, meta.TypeExtensionServerReady,
+}
+
+// sharedTypes are of what there is not of a Gateway that may not be shared.
+var sharedTypes = []xpv2.ConditionType{ //nolint:gochecknoglobals // A constant list.
+	meta.TypeGatewayVIPReady, meta.TypeServicesReady, meta.TypeRoutesReady, meta.TypeSplitDNSReady,
 }
 
 // setConditions of what is asked for. One that was set before, for what is not any
@@ -48,11 +54,15 @@ func (s *share) condition(t xpv2.ConditionType) compose.Condition {
 		meta.TypeGatewayVIPReady:      s.gatewayVIPReady,
 		meta.TypeServicesReady:        s.servicesReady,
 		meta.TypeRoutesReady:          s.routesReady,
+		meta.TypeDiscoveryPrivate:     s.discoveryPrivate,
 		meta.TypeSplitDNSReady:        s.splitDNSReady,
 		meta.TypeExtensionServerReady: s.extensionServerReady,
 	}
 	c := conditions[t]()
 	c.Type = t
+	if !s.permitted() && slices.Contains(sharedTypes, t) {
+		c.Status, c.Reason, c.Message = compose.False, meta.ReasonRefNotPermitted, "The Gateway may not be shared from here; "+string(meta.TypeGatewayValid)+" tells the ReferenceGrant to make"
+	}
 	return c
 }
 
@@ -154,6 +164,11 @@ func (s *share) tooManyRoutes() string {
 
 // routesReady is True if all generated routes answer. What is worst is told first.
 func (s *share) routesReady() compose.Condition {
+	for _, t := range s.tailnets {
+		if m := t.selectsAll(); m != "" {
+			return compose.Condition{Status: compose.False, Reason: meta.ReasonDiscoverySelectsAll, Message: m}
+		}
+	}
 	if s.report == nil {
 		return compose.Condition{Reason: compose.ReasonWaiting, Message: "Waiting for the extension to tell of the routes that it makes"}
 	}
@@ -234,7 +249,7 @@ func (s *share) problem() bool {
 		return true
 	}
 	for _, t := range s.tailnets {
-		if !t.verdict.Accepted || t.mistake != "" {
+		if !t.verdict.Accepted || t.mistake != "" || t.selectsAll() != "" {
 			return true
 		}
 	}

@@ -8,7 +8,9 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gwapiv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
@@ -17,6 +19,7 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 )
 
 // Labels of the Services that Envoy Gateway makes, wherever it runs its proxies
@@ -93,6 +96,16 @@ func requireMerged(class gwapiv1.ObjectName) compose.Requirement {
 	}
 }
 
+// requireGrants are the ReferenceGrants of the Gateway's namespace.
+func requireGrants(ref gatewayv1alpha1.GatewayRef) compose.Requirement {
+	return compose.Requirement{
+		Key:        "grants",
+		APIVersion: gwapiv1beta1.GroupVersion.String(),
+		Kind:       "ReferenceGrant",
+		Namespace:  ref.Namespace,
+	}
+}
+
 func (f *Function) run(r *compose.Run) error {
 	xr := &gatewayv1alpha1.TailscaleGateway{}
 	if err := r.Object(inputs, xr); err != nil {
@@ -103,7 +116,7 @@ func (f *Function) run(r *compose.Run) error {
 		return errors.New("cannot find a Gateway for an object without a namespace")
 	}
 	ref := reference(xr.Spec.GatewayRef, owner.Namespace)
-	g, resolved, err := find(r, ref, f.envoyGateway)
+	g, resolved, err := find(r, ref, owner.Namespace, f.envoyGateway)
 	if err != nil {
 		return err
 	}
@@ -152,9 +165,33 @@ func reference(ref gatewayv1alpha1.GatewayRef, namespace string) gatewayv1alpha1
 	return ref
 }
 
-// find what a reference leads to. It returns false while Crossplane has not looked
-// for all of it.
-func find(r *compose.Run, ref gatewayv1alpha1.GatewayRef, namespaces []string) (*gateway, bool, error) {
+// permitted reports whether TailscaleGateways of a namespace may share what a reference
+// leads to, and whether Crossplane has looked for what says so. Those of the same namespace
+// always may.
+func permitted(r *compose.Run, ref gatewayv1alpha1.GatewayRef, namespace string) (permitted, looked bool, err error) {
+	if ref.Namespace == namespace {
+		return true, true, nil
+	}
+	need := requireGrants(ref)
+	r.Require(need)
+	found, looked, err := compose.Required[gwapiv1beta1.ReferenceGrant](r, need)
+	if err != nil || !looked {
+		return false, false, err
+	}
+	grants := refgrant.Grants{}
+	for i := range found {
+		grants[types.NamespacedName{Namespace: found[i].GetNamespace(), Name: found[i].GetName()}] = &found[i].Spec
+	}
+	return grants.PermitGateway(namespace, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}), true, nil
+}
+
+// find what a reference leads to, for a TailscaleGateway of a namespace. It returns false
+// while Crossplane has not looked for all of it.
+func find(r *compose.Run, ref gatewayv1alpha1.GatewayRef, namespace string, namespaces []string) (*gateway, bool, error) {
+	permitted, granted, err := permitted(r, ref, namespace)
+	if err != nil {
+		return nil, false, err
+	}
 	needGateway, needServices := requireGateway(ref), requireServices(ref)
 	r.Require(needGateway)
 	r.Require(needServices)
@@ -163,8 +200,11 @@ func find(r *compose.Run, ref gatewayv1alpha1.GatewayRef, namespaces []string) (
 		return nil, false, err
 	}
 	own, looked, err := compose.Required[corev1.Service](r, needServices)
-	if err != nil || !looked {
+	if err != nil || !looked || !granted {
 		return nil, false, err
+	}
+	if !permitted {
+		return &gateway{ref: ref, envoyGateway: namespaces, ungranted: namespace}, true, nil
 	}
 	if len(gateways) == 0 {
 		return newGateway(ref, nil, nil, nil, namespaces), true, nil

@@ -34,6 +34,10 @@ type gateway struct {
 	// envoyGateway are the namespaces of Envoy Gateway.
 	envoyGateway []string
 
+	// ungranted is the namespace of TailscaleGateways that no ReferenceGrant lets share the
+	// Gateway, of which nothing is known then. It is empty for one that may be shared.
+	ungranted string
+
 	// merged tells that they are those that all Gateways of its class share.
 	merged bool
 }
@@ -68,6 +72,10 @@ func (g *gateway) service() *corev1.Service {
 func (g *gateway) valid() compose.Condition {
 	c := compose.Condition{Type: meta.TypeGatewayValid, Status: compose.False}
 	switch {
+	case g.ungranted != "":
+		c.Reason = meta.ReasonRefNotPermitted
+		c.Message = fmt.Sprintf("Nothing of Gateway %s is shared: no ReferenceGrant in namespace %s permits it. Make one there, from group %s, kind %s, namespace %s, to group %s, kind %s, name %s",
+			g.name(), g.ref.Namespace, gatewayv1alpha1.Group, gatewayv1alpha1.TailscaleGatewayKind, g.ungranted, gwapiv1.GroupName, g.ref.Kind, g.ref.Name)
 	case g.gateway == nil:
 		c.Reason = meta.ReasonGatewayNotFound
 		c.Message = fmt.Sprintf("There is no Gateway %s; create it, or correct spec.gatewayRef", g.name())

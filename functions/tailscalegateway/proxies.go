@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
@@ -122,7 +123,8 @@ func (p *proxies) accepted() bool {
 func (p *proxies) canHost() bool { return p.accepted() && len(p.observed.Status.Devices) > 0 }
 
 // desireProxies that are there, and of the others as many as may start. A tailnet that
-// may not be used gets none; what those that are there become is theirs to say.
+// may not be used gets none, and none is for a Gateway that may not be shared; what those
+// that are there become is theirs to say.
 func (s *share) desireProxies(r *compose.Run) error {
 	starting := 0
 	for _, p := range s.proxies {
@@ -131,7 +133,7 @@ func (s *share) desireProxies(r *compose.Run) error {
 		}
 	}
 	for _, p := range s.proxies {
-		if p.moving() || p.observed == nil && (!p.tailnet.verdict.Accepted || starting >= startAtOnce) {
+		if p.moving() || p.observed == nil && (!p.tailnet.verdict.Accepted || !s.permitted() || starting >= startAtOnce) {
 			// What is ready is not all that is wanted.
 			r.NotReady()
 			continue
@@ -181,6 +183,9 @@ func (s *share) composeEndpoints(p *proxies) *gatewayv1alpha1.TailscaleEndpoints
 // Service would lead in a circle, and its ingress proxies serve nothing else. Egress
 // proxies leave themselves out.
 func (s *share) excludeItself(t *tailnet, d *gatewayv1alpha1.AutoDiscovery) {
+	if d == nil {
+		return
+	}
 	var own []string
 	if s.sharing() == gatewayv1alpha1.RouteSharingGateway {
 		own = append(own, s.gatewayServiceName(t))
@@ -195,18 +200,25 @@ func (s *share) excludeItself(t *tailnet, d *gatewayv1alpha1.AutoDiscovery) {
 	}
 }
 
-// discover has a TailscaleEndpoints look for what a Gateway's clients are to reach.
+// discover has a TailscaleEndpoints look for what a Gateway's clients are to reach. Where
+// nothing says what that is it looks for nothing, and its proxies wait.
 func discover(spec *gatewayv1alpha1.TailscaleEndpointsSpec, d *gatewayv1alpha1.GatewayDiscovery) {
 	port := gatewayv1alpha1.EndpointsPort{Name: portName, Port: d.Port, Protocol: d.Protocol}
 	if port.Port == 0 {
 		port.Port = defaultDiscoveryPort
 	}
 	spec.Ports = []gatewayv1alpha1.EndpointsPort{port}
+	if !d.Narrowed() {
+		return
+	}
 	spec.AutoDiscovery = &gatewayv1alpha1.AutoDiscovery{
 		Sources:      d.Sources,
 		Names:        d.Patterns,
 		ExcludeNames: d.ExcludePatterns,
 		Interval:     d.Interval,
+	}
+	if len(d.Sources) == 0 {
+		spec.AutoDiscovery.Sources = []string{string(tailnetv1alpha1.DiscoverServices)}
 	}
 	if len(d.Patterns) == 0 {
 		spec.AutoDiscovery.Names = []string{"*"}

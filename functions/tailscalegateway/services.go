@@ -157,8 +157,12 @@ func observedServices(r *compose.Run) (map[string]*gatewayv1alpha1.TailscaleServ
 }
 
 // planServices of each tailnet: that of the Gateway, those of its routes, and those of
-// what is behind them.
+// what is behind them. None of a Gateway that may not be shared, not even one that was made
+// before.
 func (s *share) planServices(observed map[string]*gatewayv1alpha1.TailscaleServices) {
+	if !s.permitted() {
+		return
+	}
 	if s.sharing() == gatewayv1alpha1.RouteSharingGateway {
 		for _, t := range s.tailnets {
 			s.services = append(s.services, s.gatewayService(t))

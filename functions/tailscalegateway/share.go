@@ -118,6 +118,9 @@ func (s *share) sharing() gatewayv1alpha1.RouteSharing {
 	return cmp.Or(s.xr.Spec.RouteSharing, gatewayv1alpha1.RouteSharingGateway)
 }
 
+// permitted reports whether the Gateway may be shared from here, as far as is known.
+func (s *share) permitted() bool { return s.gateway == nil || s.gateway.ungranted == "" }
+
 // ingress tells whether the tailnets reach anything of the Gateway.
 func (s *share) ingress() bool { return s.sharing() != gatewayv1alpha1.RouteSharingNone }
 
@@ -244,6 +247,9 @@ func (s *share) conditionTypes() []xpv2.ConditionType {
 	}
 	if s.generates() {
 		out = append(out, meta.TypeRoutesReady)
+	}
+	if s.exposes() {
+		out = append(out, meta.TypeDiscoveryPrivate)
 	}
 	if s.resolves() {
 		out = append(out, meta.TypeSplitDNSReady)

@@ -84,6 +84,9 @@ func (s *share) resolves() bool {
 
 // planResolvers of tailnets that ask for it.
 func (s *share) planResolvers(r *compose.Run) error {
+	if !s.permitted() {
+		return nil
+	}
 	for _, t := range s.tailnets {
 		if t.SplitDNS == nil || t.ingress == nil {
 			continue

@@ -91,6 +91,7 @@ func (t *tailnet) status() gatewayv1alpha1.GatewayTailnetStatus {
 		return out
 	}
 	found := t.egress.observed.Status
+	out.Message = cmp.Or(out.Message, t.selectsAll())
 	switch c := found.GetCondition(meta.TypeDiscoverySuccessful); {
 	case c.Status == corev1.ConditionFalse:
 		out.Message = cmp.Or(out.Message, c.Message)

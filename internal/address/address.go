@@ -42,6 +42,7 @@ const (
 )
 
 var (
+	shared      = netip.MustParsePrefix("100.64.0.0/10")
 	thisNetwork = netip.MustParsePrefix("0.0.0.0/8")
 	broadcast   = netip.AddrFrom4([bytesIPv4]byte{255, 255, 255, 255})
 
@@ -131,6 +132,16 @@ func RefusedHost(host string) string {
 		return Localhost
 	}
 	return ""
+}
+
+// Public reports whether an address is one of the Internet's: neither private (RFC 1918,
+// RFC 4193), nor shared by a provider's customers (RFC 6598), which tailnets have theirs
+// of, nor one that is refused.
+func Public(a netip.Addr) bool {
+	if in, ok := Embedded(a); ok {
+		a = in
+	}
+	return Refused(a) == "" && !a.IsPrivate() && !shared.Contains(a)
 }
 
 // A RefusedError is that of a connection to an address that may not be dialled.

@@ -109,3 +109,35 @@ func TestControl(t *testing.T) {
 		}
 	}
 }
+
+func TestPublic(t *testing.T) {
+	cases := map[string]bool{
+		"203.0.113.7":           true,
+		"2001:db8::7":           true,
+		"64:ff9b::203.0.113.7":  true,
+		"::ffff:203.0.113.7":    true,
+		"100.63.255.255":        true,
+		"100.128.0.0":           true,
+		"10.1.2.3":              false,
+		"172.16.0.1":            false,
+		"192.168.0.7":           false,
+		"::ffff:192.168.0.7":    false,
+		"100.64.0.0":            false,
+		"100.127.255.255":       false,
+		"169.254.0.7":           false,
+		"127.0.0.1":             false,
+		"fe80::7":               false,
+		"fd7a:115c:a1e0::7":     false,
+		"64:ff9b::192.168.0.7":  false,
+		"2002:c0a8:7::1":        false,
+		"2002:cb00:7107::1":     true,
+		"0.0.0.0":               false,
+		"fe80::1%eth0":          false,
+		"64:ff9b::100.100.0.10": false,
+	}
+	for in, want := range cases {
+		if got := Public(netip.MustParseAddr(in)); got != want {
+			t.Errorf("Public(%s) is %t, want %t", in, got, want)
+		}
+	}
+}

@@ -25,6 +25,10 @@ const (
 	// TypeRoutesReady tells whether all generated routes answer.
 	TypeRoutesReady xpv2.ConditionType = "RoutesReady"
 
+	// TypeDiscoveryPrivate tells whether what is found in tailnets is reachable through the
+	// Gateway from private networks alone. It makes no object less ready.
+	TypeDiscoveryPrivate xpv2.ConditionType = "DiscoveryPrivate"
+
 	// TypeSplitDNSReady tells whether all hostnames resolve in the tailnets that are to
 	// resolve them.
 	TypeSplitDNSReady xpv2.ConditionType = "SplitDNSReady"
@@ -50,8 +54,9 @@ const (
 	// ReasonTooManyRoutes means that the extension has no room to tell of all routes.
 	ReasonTooManyRoutes xpv2.ConditionReason = "TooManyRoutes"
 
-	// ReasonRefNotPermitted means that no ReferenceGrant lets it have a listener of the
-	// Gateway told who asks.
+	// ReasonRefNotPermitted means that no ReferenceGrant lets it share the Gateway, or the
+	// extension has not seen it yet. It is one of GatewayValid, RoutesReady and
+	// SplitDNSReady as well.
 	ReasonRefNotPermitted xpv2.ConditionReason = "RefNotPermitted"
 
 	// ReasonGatewayVIPHosted means that proxies host the Gateway's Tailscale Service.
@@ -75,6 +80,19 @@ const (
 
 	// ReasonRouteRefused means that the Gateway does not take a route.
 	ReasonRouteRefused xpv2.ConditionReason = "RouteRefused"
+)
+
+// ReasonDiscoverySelectsAll is one of RoutesReady. It means that nothing is looked for in a
+// tailnet, for neither patterns nor tags say what.
+const ReasonDiscoverySelectsAll xpv2.ConditionReason = "DiscoverySelectsAll"
+
+// Reasons of DiscoveryPrivate.
+const (
+	ReasonNoPublicAddress xpv2.ConditionReason = "NoPublicAddress"
+
+	// ReasonPublicAddress means that the Service in front of the Gateway has a public
+	// address.
+	ReasonPublicAddress xpv2.ConditionReason = "PublicAddress"
 )
 
 // Reasons of SplitDNSReady.

@@ -28,8 +28,8 @@ const (
 
 	// searched is what the example looks for, and onlyDoorbell is the doorbell alone, and
 	// often: others come and go while tests run.
-	searched     = "    serviceDiscovery:\n"
-	onlyDoorbell = searched + "      patterns: [doorbell]\n      interval: 5s\n"
+	searched     = "      patterns:\n      - wiki\n"
+	onlyDoorbell = "      patterns: [doorbell]\n      interval: 5s\n"
 )
 
 // discoversServices has what a tailnet serves appear at a Gateway, and disappear.

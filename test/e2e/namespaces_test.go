@@ -22,6 +22,15 @@ const (
 	reserved = "reserved"
 )
 
+// lent lets the intruder share the quickstart's Gateway, and nothing else.
+const lent = `apiVersion: gateway.networking.k8s.io/v1beta1
+kind: ReferenceGrant
+metadata: {name: lent, namespace: quickstart}
+spec:
+  from: [{group: gateway.tailscale.com, kind: TailscaleGateway, namespace: ` + bakery + `}]
+  to: [{group: gateway.networking.k8s.io, kind: Gateway, name: ` + joined + `}]
+`
+
 // intruder wants what is not for its namespace: a tailnet, a name that the quickstart has
 // in another one, and an extension for the quickstart's Gateway.
 const intruder = `apiVersion: gateway.tailscale.com/v1alpha1
@@ -91,6 +100,14 @@ func answeredFromNamespace(t *testing.T, ns, service string) {
 
 // tellsIntruder what it may not do, in its status, and does nothing of it.
 func tellsIntruder(t *testing.T) {
+	eventually(t, patience, "GatewayValid of the intruder", func() string {
+		got := conditionNow(t, bakery, "tailscalegateways", "intruder", "GatewayValid")
+		if !strings.HasPrefix(got, "False/RefNotPermitted: ") || !strings.Contains(got, "namespace "+bakery+", to ") {
+			return "it is " + got
+		}
+		return ""
+	})
+	apply(t, lent)
 	for condition, tc := range map[string]struct{ reason, hint string }{
 		"TailnetsValid":        {"NamespaceNotAllowed", `TailscaleTailnet "` + reserved + `" does not allow namespace "` + bakery + `"`},
 		"ServicesReady":        {"ServiceError", namespace + "/" + joined + "-quickstart"},
@@ -118,6 +135,7 @@ func tellsIntruder(t *testing.T) {
 func outlivesOtherNamespace(t *testing.T) {
 	u := tailnetOne.url(t, joined)
 	r := underLoad(t, func() {
+		kubectl(t, "delete", "referencegrants.gateway.networking.k8s.io", "lent", "-n", namespace)
 		kubectl(t, "delete", "tailscalegateways", "intruder", joined, "-n", bakery, "--timeout=3m")
 		goneFrom(t, bakery, "intruder", joined+"-quickstart", joined+"-"+bakery, "web-"+bakery)
 		kubectl(t, "delete", "-f", bakeryExample, "--ignore-not-found", "--timeout=3m")

@@ -40,6 +40,13 @@ metadata:
   name: named-kernel
   labels: {pod-security.kubernetes.io/enforce: privileged}
 ---
+apiVersion: gateway.networking.k8s.io/v1beta1
+kind: ReferenceGrant
+metadata: {name: named-kernel, namespace: quickstart}
+spec:
+  from: [{group: gateway.tailscale.com, kind: TailscaleGateway, namespace: named-kernel}]
+  to: [{group: gateway.networking.k8s.io, kind: Gateway, name: ` + named + `}]
+---
 apiVersion: gateway.tailscale.com/v1alpha1
 kind: TailscaleGateway
 metadata: {name: grounded, namespace: named-kernel}
@@ -210,6 +217,7 @@ func answersByHostnameByKernel(t *testing.T) {
 	if got := nameserversOf(t, host); len(got) > 0 {
 		t.Errorf("nameservers are left: %v", got)
 	}
+	kubectl(t, "delete", "referencegrants.gateway.networking.k8s.io", ns, "-n", namespace)
 	kubectl(t, "delete", "namespace", ns, "--timeout=3m")
 }
 

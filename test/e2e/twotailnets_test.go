@@ -29,8 +29,8 @@ const (
 	greeter = "svc:greeter"
 
 	// allServices are what the example finds, and onlyGreeter is the greeter alone, often.
-	allServices = "serviceDiscovery: {}"
-	onlyGreeter = "serviceDiscovery: {sources: [Services], patterns: [greeter], interval: 5s}"
+	allServices = "serviceDiscovery:\n      tags:\n      - tag:shared\n"
+	onlyGreeter = "serviceDiscovery: {patterns: [greeter], interval: 5s}\n"
 
 	// hosts has it give what is found other hosts.
 	hosts = `[{"op":"replace","path":"/spec/tailnets/%[1]d/routeGeneration/egress/hostPattern","value":%[2]q}]`

@@ -63,9 +63,7 @@ type SharedListener struct {
 	// a user Tailscale-User-Login, Tailscale-User-Name and
 	// Tailscale-User-Profile-Pic, of a tagged device Tailscale-Device-Tags, and
 	// drops what a client sends in them. At the Gateway's other listeners the
-	// extension has Envoy drop all but the first. For a Gateway of another namespace
-	// it does so at this listener, too, unless a ReferenceGrant there lets
-	// TailscaleGateways of this namespace refer to it.
+	// extension has Envoy drop all but the first.
 	// +kubebuilder:default=None
 	// +optional
 	Identity ClientIdentity `json:"identity,omitempty"`
@@ -118,22 +116,25 @@ type GatewayVIPService struct {
 
 // A GatewayDiscovery says which services and devices of a tailnet the Gateway's
 // clients reach.
+// +kubebuilder:validation:XValidation:rule="has(self.enabled) && !self.enabled || has(self.patterns) && size(self.patterns) > 0 || has(self.tags) && size(self.tags) > 0",message="set patterns or tags: what is found is reachable by all clients of the Gateway. Patterns of * alone stand for all"
 type GatewayDiscovery struct {
 	// Enabled turns discovery on.
 	// +kubebuilder:default=true
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 
-	// Sources to look in. Both are the default.
+	// Sources to look in. Services alone are the default: users choose the names of
+	// their devices.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=2
 	// +kubebuilder:validation:items:Enum=Devices;Services
-	// +kubebuilder:default={Devices,Services}
+	// +kubebuilder:default={Services}
 	// +optional
 	Sources []string `json:"sources,omitempty"`
 
 	// Patterns of which one must match the name or the DNS name: * stands for any
-	// characters, ? for one. Absent means all.
+	// characters, ? for one. Absent means all that has one of the tags. Without patterns
+	// and tags nothing is found.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
@@ -149,7 +150,8 @@ type GatewayDiscovery struct {
 	// +optional
 	ExcludePatterns []string `json:"excludePatterns,omitempty"`
 
-	// Tags of which a service or device must have one. Absent means any, or none.
+	// Tags of which a service or device must have one. Absent means any, or none. Without
+	// patterns and tags nothing is found.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
@@ -175,6 +177,10 @@ type GatewayDiscovery struct {
 	// +optional
 	Interval *metav1.Duration `json:"interval,omitempty"`
 }
+
+// Narrowed reports whether patterns or tags say what is to be found. The schema asks for
+// them, but not of what was stored before it did.
+func (d *GatewayDiscovery) Narrowed() bool { return len(d.Patterns) > 0 || len(d.Tags) > 0 }
 
 // A HostPattern is a host name with variables: {service}, {tailnet}, {domain} and
 // {namespace}.

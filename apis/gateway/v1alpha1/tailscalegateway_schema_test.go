@@ -171,14 +171,36 @@ func TestTailscaleGatewayTailnetSchema(t *testing.T) {
 			tailnet: `{name: corp, listeners: [{name: http, identity: mTLS}]}`,
 			want:    "identity: Unsupported value",
 		},
+		"FindsAll": {
+			reason:  "All of a tailnet should not be reachable through the Gateway unless somebody says so.",
+			tailnet: `{name: corp, serviceDiscovery: {}}`,
+			want:    "set patterns or tags",
+		},
+		"FindsAllOfDevices": {
+			reason:  "Sources and what is left out say of nothing that it is to be reachable.",
+			tailnet: `{name: corp, serviceDiscovery: {sources: [Devices], excludePatterns: ["proxy-*"], patterns: [], tags: []}}`,
+			want:    "set patterns or tags",
+		},
+		"FindsAllKnowingly": {
+			reason:  "Somebody says so.",
+			tailnet: `{name: corp, serviceDiscovery: {patterns: ["*"]}}`,
+		},
+		"FindsTagged": {
+			reason:  "Tags are given by the owners of the tailnet.",
+			tailnet: `{name: corp, serviceDiscovery: {tags: ["tag:web"]}}`,
+		},
+		"FindsNothing": {
+			reason:  "What is turned off finds nothing.",
+			tailnet: `{name: corp, serviceDiscovery: {enabled: false}}`,
+		},
 		"TooOften": {
 			reason:  "Tailscale's API is not to be asked all the time.",
-			tailnet: `{name: corp, serviceDiscovery: {interval: 1s}}`,
+			tailnet: `{name: corp, serviceDiscovery: {patterns: ["*"], interval: 1s}}`,
 			want:    "must be at least 5s",
 		},
 		"Source": {
 			reason:  "Only devices and services are found.",
-			tailnet: `{name: corp, serviceDiscovery: {sources: [Users]}}`,
+			tailnet: `{name: corp, serviceDiscovery: {patterns: ["*"], sources: [Users]}}`,
 			want:    "Unsupported value",
 		},
 	}
@@ -263,7 +285,7 @@ func TestTailscaleGatewayDefaults(t *testing.T) {
 		},
 		"Tailnet": {
 			reason: "A tailnet needs a name, and what is found there gets routes.",
-			spec:   "{gatewayRef: {name: eg}, tailnets: [{name: corp, serviceDiscovery: {}, routeGeneration: {ingress: {}}, listeners: [{name: http}]}]}",
+			spec:   "{gatewayRef: {name: eg}, tailnets: [{name: corp, serviceDiscovery: {tags: ['tag:web']}, routeGeneration: {ingress: {}}, listeners: [{name: http}]}]}",
 			want: map[string]any{
 				"gatewayRef": ref, "routeSharing": "Gateway", "publishBackends": "All",
 				"tailnets": []any{map[string]any{
@@ -271,7 +293,7 @@ func TestTailscaleGatewayDefaults(t *testing.T) {
 					"proxy":            map[string]any{"replicas": int64(2), "networking": "Userspace", "forwarding": "InitContainer"},
 					"vipService":       map[string]any{"autoApprove": true, "sharing": "Exclusive"},
 					"listeners":        []any{map[string]any{"name": "http", "identity": "None"}},
-					"serviceDiscovery": map[string]any{"enabled": true, "sources": []any{"Devices", "Services"}, "port": int64(80), "protocol": "HTTP", "interval": "30s"},
+					"serviceDiscovery": map[string]any{"enabled": true, "sources": []any{"Services"}, "tags": []any{"tag:web"}, "port": int64(80), "protocol": "HTTP", "interval": "30s"},
 					"routeGeneration": map[string]any{
 						"ingress": map[string]any{"hostPattern": "{service}.{tailnet}.gateway.local", "pathPrefix": "/", "protocol": "HTTPS"},
 						"egress":  map[string]any{"hostPattern": "{service}.tailscale.local", "pathPrefix": "/tailscale/{service}/", "protocol": "HTTP"},

@@ -22,7 +22,9 @@ type GatewayRef struct {
 	// +optional
 	Kind string `json:"kind,omitempty"`
 
-	// Namespace of the Gateway. Absent means the object's own.
+	// Namespace of the Gateway. Absent means the object's own. In another one a
+	// ReferenceGrant has to permit it, from TailscaleGateways of this namespace: without it
+	// nothing of the Gateway is shared.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`

@@ -90,6 +90,7 @@ type RoutePolicyMatch struct {
 // A TailnetDeviceMatch is met by a device that meets all of it.
 // +kubebuilder:validation:MinProperties=1
 // +kubebuilder:validation:XValidation:rule="(has(self.tags) || has(self.hostnames) || has(self.users)) == has(self.tailnet)",message="tags, hostnames and users need the tailnet, which is for nothing else"
+// +kubebuilder:validation:XValidation:rule="!has(self.hostnames) || has(self.tags) || has(self.users)",message="users choose the names of their devices: set tags or users beside hostnames"
 type TailnetDeviceMatch struct {
 	// Tailnet that has the device: the name of a TailscaleTailnet, which must allow the
 	// namespace.
@@ -106,7 +107,8 @@ type TailnetDeviceMatch struct {
 	Tags []Tag `json:"tags,omitempty"`
 
 	// Hostnames are patterns of which one matches the device's name, or its DNS name:
-	// * stands for any characters, ? for one.
+	// * stands for any characters, ? for one. Users choose the names of their devices, so
+	// they narrow tags or users, and stand beside them alone.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MinLength=1

@@ -1,0 +1,55 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package refgrant judges by ReferenceGrants which objects of other namespaces may be
+// named. It is pure.
+package refgrant
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gwapiv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+)
+
+// Grants by their names.
+type Grants map[types.NamespacedName]*gwapiv1beta1.ReferenceGrantSpec
+
+// A Referrer names others: objects of a kind, in a namespace.
+type Referrer struct {
+	Group     gwapiv1.Group
+	Kind      gwapiv1.Kind
+	Namespace string
+}
+
+// Permit reports whether an object of a kind may be named: always in one's own namespace.
+func (gs Grants) Permit(by Referrer, group gwapiv1.Group, kind gwapiv1.Kind, n types.NamespacedName) bool {
+	if by.Namespace == n.Namespace {
+		return true
+	}
+	for of, g := range gs {
+		if of.Namespace != n.Namespace {
+			continue
+		}
+		from, to := false, false
+		for _, f := range g.From {
+			from = from || f.Group == by.Group && f.Kind == by.Kind && string(f.Namespace) == by.Namespace
+		}
+		for _, t := range g.To {
+			to = to || t.Group == group && t.Kind == kind && (t.Name == nil || string(*t.Name) == n.Name)
+		}
+		if from && to {
+			return true
+		}
+	}
+	return false
+}
+
+// PermitGateway reports whether TailscaleGateways of a namespace may share a Gateway, and
+// have its listeners believe headers that tell who asks.
+func (gs Grants) PermitGateway(namespace string, gateway types.NamespacedName) bool {
+	return gs.Permit(Referrer{
+		Group: gatewayv1alpha1.Group, Kind: gatewayv1alpha1.TailscaleGatewayKind, Namespace: namespace,
+	}, gwapiv1.GroupName, "Gateway", gateway)
+}

@@ -1,0 +1,47 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package refgrant
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gwapiv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
+)
+
+func TestPermitGateway(t *testing.T) {
+	from := func(kind, namespace string) []gwapiv1beta1.ReferenceGrantFrom {
+		return []gwapiv1beta1.ReferenceGrantFrom{{Group: "gateway.tailscale.com", Kind: gwapiv1.Kind(kind), Namespace: gwapiv1.Namespace(namespace)}}
+	}
+	to := func(kind string, name *gwapiv1.ObjectName) []gwapiv1beta1.ReferenceGrantTo {
+		return []gwapiv1beta1.ReferenceGrantTo{{Group: gwapiv1.GroupName, Kind: gwapiv1.Kind(kind), Name: name}}
+	}
+	cases := map[string]struct {
+		reason    string
+		namespace string
+		at        string
+		grant     gwapiv1beta1.ReferenceGrantSpec
+		want      bool
+	}{
+		"Own":            {reason: "One's own Gateway needs no grant.", namespace: "infra", at: "elsewhere", want: true},
+		"None":           {reason: "Without a grant nothing of another namespace may be named.", namespace: "shop", at: "infra"},
+		"Named":          {reason: "A grant may name the Gateway.", namespace: "shop", at: "infra", grant: gwapiv1beta1.ReferenceGrantSpec{From: from("TailscaleGateway", "shop"), To: to("Gateway", ptr.To(gwapiv1.ObjectName("eg")))}, want: true},
+		"All":            {reason: "A grant may be for all Gateways of the namespace.", namespace: "shop", at: "infra", grant: gwapiv1beta1.ReferenceGrantSpec{From: from("TailscaleGateway", "shop"), To: to("Gateway", nil)}, want: true},
+		"OtherGateway":   {reason: "A grant for another Gateway is none.", namespace: "shop", at: "infra", grant: gwapiv1beta1.ReferenceGrantSpec{From: from("TailscaleGateway", "shop"), To: to("Gateway", ptr.To(gwapiv1.ObjectName("other")))}},
+		"OtherNamespace": {reason: "A grant for another namespace is none.", namespace: "shop", at: "infra", grant: gwapiv1beta1.ReferenceGrantSpec{From: from("TailscaleGateway", "shop-2"), To: to("Gateway", nil)}},
+		"OtherReferrer":  {reason: "A grant for another kind is none.", namespace: "shop", at: "infra", grant: gwapiv1beta1.ReferenceGrantSpec{From: from("TailscaleServices", "shop"), To: to("Gateway", nil)}},
+		"OtherKind":      {reason: "A grant for Services is none for Gateways.", namespace: "shop", at: "infra", grant: gwapiv1beta1.ReferenceGrantSpec{From: from("TailscaleGateway", "shop"), To: to("Service", nil)}},
+		"Elsewhere":      {reason: "A grant of any other namespace counts for nothing: whoever is granted could write it.", namespace: "shop", at: "shop", grant: gwapiv1beta1.ReferenceGrantSpec{From: from("TailscaleGateway", "shop"), To: to("Gateway", nil)}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			gs := Grants{{Namespace: tc.at, Name: "g"}: &tc.grant}
+			if got := gs.PermitGateway(tc.namespace, types.NamespacedName{Namespace: "infra", Name: "eg"}); got != tc.want {
+				t.Errorf("%s\ngot %t", tc.reason, got)
+			}
+		})
+	}
+}
