@@ -183,3 +183,16 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
 	return l, errors.Wrapf(err, "cannot listen on %q", address)
 }
+
+// Local reports whether an address as of Listen is of this machine alone.
+func Local(address string) bool {
+	if strings.HasPrefix(address, unixPrefix) {
+		return true
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

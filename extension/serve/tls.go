@@ -135,11 +135,11 @@ func (c *Certificate) Show(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return of, errors.Wrapf(err, "cannot get certificate in %q", c.dir)
 }
 
-// Roots is ca.crt of the same folder: what the certificate chains to. It is
+// ReadRoots reads ca.crt of a folder: what the certificate there chains to. It is
 // an error if there is none: Envoys would trust nobody.
-func (c *Certificate) Roots() ([]byte, error) {
-	b, err := os.ReadFile(filepath.Join(c.dir, caFile))
-	return b, errors.Wrapf(err, "cannot read what the certificate in %q chains to", c.dir)
+func ReadRoots(dir string) ([]byte, error) {
+	b, err := os.ReadFile(filepath.Join(dir, caFile))
+	return b, errors.Wrapf(err, "cannot read what the certificate in %q chains to", dir)
 }
 
 // ReadPair reads tls.crt and tls.key of a folder, which go together. Between the two a
