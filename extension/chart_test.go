@@ -7,6 +7,7 @@ package main
 
 import (
 	"bytes"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"flag"
@@ -112,8 +113,8 @@ var variants = map[string][]string{
 	"default":      {"certificates.mode=Existing"},
 	"cert-manager": {"certificates.mode=CertManager"},
 	"everything": {
-		"certificates.mode=Existing", "eds.mode=XDSTP", "eds.clientCASecret=envoy-ca", "hooks.clientCASecret=envoy-gateway",
-		"hooks.trafficPolicy=Cluster", "replicas=3", "debug=true", "pprof=true", "drainSeconds=20", "directTargets=true", "image.tag=v1.2.3", "extraArgs[0]=--drain=7s",
+		"certificates.mode=Existing", "eds.mode=XDSTP", "networkPolicy.envoyNamespaces.matchLabels.gateways=yes",
+		"hooks.trafficPolicy=Cluster", "replicas=3", "debug=true", "pprof=true", "drainSeconds=20", "directTargets=true", "image.digest=" + digest, "extraArgs[0]=--drain=7s",
 		"envoyGateway.namespace=gateways", "networkPolicy.extraEnvoys[0].ipBlock.cidr=10.0.0.0/8", "podAnnotations.team=edge",
 		"podLabels.team=edge", "priorityClassName=system-cluster-critical", "imagePullSecrets[0].name=registry", "nodeSelector.zone=a",
 		"tolerations[0].operator=Exists", "fullnameOverride=ts", "metrics.podMonitor.enabled=true", "metrics.podMonitor.labels.release=prometheus",
@@ -126,7 +127,11 @@ var variants = map[string][]string{
 		"eds.target=10.96.0.6:5006", "extraArgs[0]=--only-gateway=envoy-gateway-system/eg",
 	},
 	"bare": {"certificates.mode=Existing", "anchors=false", "gateways=false", "discoveries=false", "networkPolicy.enabled=false", "replicas=1", "eds.target=dns:///eds.example:5006"},
+	// For the time of an upgrade.
+	"upgrading": {"certificates.mode=Existing", "hooks.clientCertificates=false", "eds.clientCertificates=false"},
 }
+
+const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 // TestChartGolden shows what a change of the chart changes.
 func TestChartGolden(t *testing.T) {
@@ -168,13 +173,16 @@ func TestChartRefuses(t *testing.T) {
 		reason string
 		values []string
 	}{
-		"UnknownValue":     {reason: "A misspelt value must not be ignored.", values: []string{"replica=3"}},
-		"NoReplicas":       {reason: "Envoy Gateway would wait for ever.", values: []string{"replicas=0"}},
-		"LongName":         {reason: "Names of Services have room for a suffix.", values: []string{"fullnameOverride=" + strings.Repeat("a", 60)}},
-		"EnvoysWithoutKey": {reason: "Envoys show a certificate in mode XDSTP alone.", values: []string{"eds.clientCASecret=envoy-ca"}},
-		"OtherPolicy":      {reason: "Kubernetes knows two.", values: []string{"hooks.trafficPolicy=local"}},
-		"AllSecrets":       {reason: "Secrets are read by name alone.", values: []string{"clientCertificates[0].namespace=shop"}},
-		"NoPodLabels":      {reason: "All pods could call hooks.", values: []string{"envoyGateway.podLabels.control-plane=null"}},
+		"UnknownValue": {reason: "A misspelt value must not be ignored.", values: []string{"replica=3"}},
+		"NoReplicas":   {reason: "Envoy Gateway would wait for ever.", values: []string{"replicas=0"}},
+		"LongName":     {reason: "Names of Services have room for a suffix.", values: []string{"fullnameOverride=" + strings.Repeat("a", 60)}},
+		"OpenHooks":    {reason: "Any pod could have private keys.", values: []string{"hooks.clientCertificates=false", "networkPolicy.enabled=false"}},
+		"OpenEDS":      {reason: "Any pod could ask for endpoints.", values: []string{"eds.clientCertificates=false", "networkPolicy.enabled=false"}},
+		"OpenFlag":     {reason: "A value that is gone must not be ignored.", values: []string{"hooks.clientCASecret=envoy-gateway"}},
+		"ShortDigest":  {reason: "A digest that is cut off names nothing.", values: []string{"image.digest=sha256:0123"}},
+		"OtherPolicy":  {reason: "Kubernetes knows two.", values: []string{"hooks.trafficPolicy=local"}},
+		"AllSecrets":   {reason: "Secrets are read by name alone.", values: []string{"clientCertificates[0].namespace=shop"}},
+		"NoPodLabels":  {reason: "All pods could call hooks.", values: []string{"envoyGateway.podLabels.control-plane=null"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -332,6 +340,29 @@ func TestChartCertificates(t *testing.T) {
 			t.Errorf("the server's certificate is refused under the name %s: %v", name, err)
 		}
 	}
+
+	// Clients, as the servers check them.
+	for secret, flag := range map[string]string{chartName + "-client": "--hooks-client-name=", chartName + "-envoy": "--eds-client-name="} {
+		data := secrets[secret].Data
+		pair, err := tls.X509KeyPair(data["tls.crt"], data["tls.key"])
+		if err != nil {
+			t.Errorf("Secret %s: %v", secret, err)
+			continue
+		}
+		leaf, err := x509.ParseCertificate(pair.Certificate[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		clients := x509.NewCertPool()
+		clients.AppendCertsFromPEM(data["ca.crt"])
+		of := x509.VerifyOptions{DNSName: strings.TrimPrefix(arg(t, rendered, flag), flag), Roots: clients, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+		if _, err := leaf.Verify(of); err != nil {
+			t.Errorf("the certificate of Secret %s is refused: %v", secret, err)
+		}
+		if len(data["tls.crt"])+len(data["tls.key"]) > 1200 {
+			t.Errorf("Secret %s has %d bytes, and each cluster carries what Envoys present", secret, len(data["tls.crt"])+len(data["tls.key"]))
+		}
+	}
 }
 
 // TestChartInstall installs the chart on a real API server, which refuses what is not
@@ -354,7 +385,19 @@ func TestChartInstall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	upgrade := func(values ...string) *corev1.Secret {
+	secrets := func() map[string]map[string][]byte {
+		t.Helper()
+		out := map[string]map[string][]byte{}
+		for _, name := range []string{"-tls", "-ca", "-client", "-envoy"} {
+			s := &corev1.Secret{}
+			if err := kube.Get(t.Context(), types.NamespacedName{Namespace: chartNamespace, Name: chartName + name}, s); err != nil {
+				t.Fatal(err)
+			}
+			out[name] = s.Data
+		}
+		return out
+	}
+	upgrade := func(values ...string) map[string]map[string][]byte {
 		t.Helper()
 		args := []string{"upgrade", "--install", chartName, chartDir, "--namespace=" + chartNamespace, "--create-namespace"}
 		for _, v := range values {
@@ -363,18 +406,47 @@ func TestChartInstall(t *testing.T) {
 		if out, err := helmOn(t, kubeconfig, args...); err != nil {
 			t.Fatalf("helm %v: %v: %s", args, err, out)
 		}
-		s := &corev1.Secret{}
-		if err := kube.Get(t.Context(), types.NamespacedName{Namespace: chartNamespace, Name: chartName + "-tls"}, s); err != nil {
-			t.Fatal(err)
-		}
-		return s
+		return secrets()
 	}
 
 	made := upgrade()
-	if diff := cmp.Diff(made.Data, upgrade("replicas=3").Data); diff != "" {
+	if diff := cmp.Diff(made, upgrade("replicas=3")); diff != "" {
 		t.Errorf("an upgrade makes other certificates: -before, +after:\n%s", diff)
 	}
-	if cmp.Equal(made.Data, upgrade("certificates.clusterDomain=example.org").Data) {
+
+	// A release before clients had certificates has two Secrets.
+	for _, name := range []string{"-client", "-envoy"} {
+		if err := kube.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: chartNamespace, Name: chartName + name}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	completed := upgrade()
+	for _, name := range []string{"-tls", "-ca"} {
+		if diff := cmp.Diff(made[name], completed[name]); diff != "" {
+			t.Errorf("what clients trust should stay when they get certificates: Secret %s: -before, +after:\n%s", name, diff)
+		}
+	}
+	for _, name := range []string{"-client", "-envoy"} {
+		if cmp.Equal(made[name], completed[name]) || len(completed[name]) != 3 {
+			t.Errorf("Secret %s should be made when it is missing", name)
+		}
+	}
+
+	// A Secret that lacks something is of no use, and the two of clients have one authority.
+	envoy := &corev1.Secret{}
+	if err := kube.Get(t.Context(), types.NamespacedName{Namespace: chartNamespace, Name: chartName + "-envoy"}, envoy); err != nil {
+		t.Fatal(err)
+	}
+	delete(envoy.Data, "ca.crt")
+	if err := kube.Update(t.Context(), envoy); err != nil {
+		t.Fatal(err)
+	}
+	mended := upgrade()
+	if len(mended["-envoy"]) != 3 || !cmp.Equal(mended["-envoy"]["ca.crt"], mended["-client"]["ca.crt"]) {
+		t.Error("Secrets of clients should be made again when one lacks something")
+	}
+
+	if cmp.Equal(made["-tls"], upgrade("certificates.clusterDomain=example.org")["-tls"]) {
 		t.Error("the certificate stays when the names change that it is for")
 	}
 }

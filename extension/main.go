@@ -26,6 +26,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/serve"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
 
@@ -50,16 +51,23 @@ type CLI struct {
 	Version kong.VersionFlag `help:"Print the version and exit."`
 	Debug   bool             `help:"Log more: each name that no route asks for, and each broken stream." env:"DEBUG"`
 
-	HooksAddress  string `help:"Address to serve Envoy Gateway's hooks on: HOST:PORT, or unix:PATH for a socket. Its extensionManager.service must lead here." default:":5005" env:"HOOKS_ADDRESS" group:"Hooks"`
-	HooksTLS      string `help:"Folder with tls.crt and tls.key to show to Envoy Gateway, such as a mounted Secret; read again when they change. Without it there is no TLS." name:"hooks-tls" env:"HOOKS_TLS" placeholder:"DIR" group:"Hooks"`
-	HooksClientCA string `help:"File of the certificates that Envoy Gateway's own must chain to. Without it any client is answered." name:"hooks-client-ca" env:"HOOKS_CLIENT_CA" placeholder:"FILE" group:"Hooks"`
+	HooksAddress    string `help:"Address to serve Envoy Gateway's hooks on: HOST:PORT, or unix:PATH for a socket. Its extensionManager.service must lead here." default:":5005" env:"HOOKS_ADDRESS" group:"Hooks"`
+	HooksTLS        string `help:"Folder with tls.crt and tls.key to show to Envoy Gateway, such as a mounted Secret; read again when they change." name:"hooks-tls" env:"HOOKS_TLS" placeholder:"DIR" group:"Hooks"`
+	HooksClientCA   string `help:"File of the certificates that Envoy Gateway's own must chain to." name:"hooks-client-ca" env:"HOOKS_CLIENT_CA" placeholder:"FILE" group:"Hooks"`
+	HooksClientName string `help:"DNS name that Envoy Gateway's certificate must be for: the authority may have signed others. Empty is any." name:"hooks-client-name" env:"HOOKS_CLIENT_NAME" placeholder:"NAME" group:"Hooks"`
+	InsecureHooks   bool   `help:"Answer hooks of anybody who reaches the address, with --hooks-tls or in clear. An answer has the certificates of Gateways, with their keys. Without it a client certificate is asked for, unless the address is of this machine alone." env:"INSECURE_HOOKS" group:"Hooks"`
 
-	EDSAddress  string `help:"Address to serve endpoints to Envoys on: HOST:PORT, or unix:PATH for Envoys of the same machine." name:"eds-address" default:":5006" env:"EDS_ADDRESS" group:"Endpoints"`
-	EDSTLS      string `help:"Folder with tls.crt, tls.key, and in ca.crt what they chain to: Envoys are told to trust that alone. Without it there is no TLS." name:"eds-tls" env:"EDS_TLS" placeholder:"DIR" group:"Endpoints"`
-	EDSClientCA string `help:"File of the certificates that Envoys' own must chain to. Envoys have one where Envoy Gateway runs them beside itself, and none in namespaces of Gateways. Without it any client is answered." name:"eds-client-ca" env:"EDS_CLIENT_CA" placeholder:"FILE" group:"Endpoints"`
-	EDSTarget   string `help:"What Envoys dial for endpoints: ADDRESS:PORT, or any gRPC target. The Service of all replicas, by its address rather than by its name: Envoys on the host's network cannot resolve names of the cluster." name:"eds-target" default:"127.0.0.1:5006" env:"EDS_TARGET" group:"Endpoints"`
-	EDSServer   string `help:"Name in the certificate that Envoys check, if it is not what they dial. They cannot check the address of a Service, which no certificate is made for." name:"eds-server-name" env:"EDS_SERVER_NAME" placeholder:"NAME" group:"Endpoints"`
-	XDSMode     string `help:"How Envoys ask: GoogleGRPC needs nothing in an EnvoyProxy, and takes a stream for each target. XDSTP takes one stream for each Envoy, for thousands of targets, and needs the authority tailscale in each EnvoyProxy's bootstrap." name:"xds-mode" enum:"GoogleGRPC,XDSTP" default:"GoogleGRPC" env:"XDS_MODE" group:"Endpoints"`
+	EDSAddress    string `help:"Address to serve endpoints to Envoys on: HOST:PORT, or unix:PATH for Envoys of the same machine." name:"eds-address" default:":5006" env:"EDS_ADDRESS" group:"Endpoints"`
+	EDSTLS        string `help:"Folder with tls.crt, tls.key, and in ca.crt what they chain to: Envoys are told to trust that alone." name:"eds-tls" env:"EDS_TLS" placeholder:"DIR" group:"Endpoints"`
+	EDSClientCA   string `help:"File of the certificates that Envoys' own must chain to." name:"eds-client-ca" env:"EDS_CLIENT_CA" placeholder:"FILE" group:"Endpoints"`
+	EDSClientName string `help:"DNS name that Envoys' certificate must be for. Empty is any." name:"eds-client-name" env:"EDS_CLIENT_NAME" placeholder:"NAME" group:"Endpoints"`
+	EDSClientTLS  string `help:"Folder with tls.crt and tls.key for Envoys to present: hooks tell them in each cluster. With mode XDSTP it is for each Envoy's bootstrap to say." name:"eds-client-tls" env:"EDS_CLIENT_TLS" placeholder:"DIR" group:"Endpoints"`
+	InsecureEDS   bool   `help:"Serve endpoints to anybody who reaches the address, with --eds-tls or in clear. Without it a client certificate is asked for, unless the address is of this machine alone." name:"insecure-eds" env:"INSECURE_EDS" group:"Endpoints"`
+	EDSTarget     string `help:"What Envoys dial for endpoints: ADDRESS:PORT, or any gRPC target. The Service of all replicas, by its address rather than by its name: Envoys on the host's network cannot resolve names of the cluster." name:"eds-target" default:"127.0.0.1:5006" env:"EDS_TARGET" group:"Endpoints"`
+	EDSServer     string `help:"Name in the certificate that Envoys check, if it is not what they dial. They cannot check the address of a Service, which no certificate is made for." name:"eds-server-name" env:"EDS_SERVER_NAME" placeholder:"NAME" group:"Endpoints"`
+	XDSMode       string `help:"How Envoys ask: GoogleGRPC needs nothing in an EnvoyProxy, and takes a stream for each target. XDSTP takes one stream for each Envoy, for thousands of targets, and needs the authority tailscale in each EnvoyProxy's bootstrap." name:"xds-mode" enum:"GoogleGRPC,XDSTP" default:"GoogleGRPC" env:"XDS_MODE" group:"Endpoints"`
+
+	MakeCertificates string `help:"Make the certificates of both servers and of their clients that no other flag gives, renew them, and keep them in Secrets NAME-certificates and NAME-client of --namespace, which end with its ServiceAccount NAME. Envoy Gateway's configuration is to name NAME-client as clientCertificateRef, and as certificateRef, too, unless --hooks-tls gives another authority's. NAME is that of the Service for hooks, and NAME-eds of that for endpoints." env:"MAKE_CERTIFICATES" placeholder:"NAME" group:"Operation"`
 
 	Kubeconfig string `help:"File that says how to reach the Kubernetes API. Without it the extension must run in a pod." env:"KUBECONFIG" placeholder:"FILE" group:"Objects" xor:"source"`
 	FromFiles  string `help:"Folder of YAML files to read objects from, again when they change, instead of the Kubernetes API. Point an Envoy Gateway in standalone mode at the same folder, and routes can be tried without a cluster." env:"FROM_FILES" type:"existingdir" placeholder:"DIR" group:"Objects" xor:"source"`
@@ -97,11 +105,24 @@ func newLogger(debug bool) logging.Logger {
 
 // Validate what flags mean together.
 func (c *CLI) Validate() error {
-	if c.HooksClientCA != "" && c.HooksTLS == "" {
-		return errors.New("--hooks-client-ca needs --hooks-tls")
+	if c.MakeCertificates != "" && (c.Namespace == "" || c.FromFiles != "") {
+		return errors.New("--make-certificates needs --namespace, and the Kubernetes API")
 	}
-	if c.EDSClientCA != "" && c.EDSTLS == "" {
-		return errors.New("--eds-client-ca needs --eds-tls")
+	for _, s := range []struct {
+		name, address, tls, clientCA string
+		insecure                     bool
+	}{
+		{"hooks", c.HooksAddress, c.HooksTLS, c.HooksClientCA, c.InsecureHooks},
+		{"eds", c.EDSAddress, c.EDSTLS, c.EDSClientCA, c.InsecureEDS},
+	} {
+		switch made := c.MakeCertificates != ""; {
+		case s.insecure && (made || s.clientCA != ""):
+			return errors.Errorf("--insecure-%s answers anybody, and --%s-client-ca and --make-certificates do not: leave one out", s.name, s.name)
+		case s.clientCA != "" && s.tls == "" && !made:
+			return errors.Errorf("--%s-client-ca needs --%s-tls", s.name, s.name)
+		case !s.insecure && !made && s.clientCA == "" && !serve.Local(s.address):
+			return errors.Errorf("anybody who reaches %s could ask there: give --%s-tls and --%s-client-ca, or --make-certificates, or say --insecure-%s", s.address, s.name, s.name, s.name)
+		}
 	}
 	if ns, name, ok := strings.Cut(c.OnlyGateway, "/"); c.OnlyGateway != "" && (!ok || ns == "" || name == "" || strings.Contains(name, "/")) {
 		return errors.Errorf("--only-gateway %q is not NAMESPACE/NAME", c.OnlyGateway)

@@ -28,6 +28,13 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
 
+const (
+	// edsStreams are how many targets an Envoy may have, by a stream each, and
+	// edsConnections how many Envoys there may be.
+	edsStreams     = 16 << 10
+	edsConnections = 1 << 10
+)
+
 // listeners that are open before anything is served: a port that is taken is told
 // at once.
 type listeners struct {
@@ -56,11 +63,7 @@ func listen(ctx context.Context, c *CLI) (*listeners, error) {
 // answered before all objects are known: to be asked too early is to tell Envoys
 // that there are no endpoints.
 func run(ctx context.Context, c *CLI, log logging.Logger) error {
-	certs, err := newCertificates(c)
-	if err != nil {
-		return err
-	}
-	from, err := certs.source(c)
+	certs, err := newCertificates(ctx, c, log)
 	if err != nil {
 		return err
 	}
@@ -110,19 +113,24 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 	}, collectors...)
 
 	hooksServer := serve.NewServer(serve.Options{
-		Credentials: certs.hooks.Credentials(),
+		Credentials: serve.Credentials(certs.hooks, certs.hooksClients),
+		MaxMessage:  serve.HookMessage,
 		Interceptor: obs.Interceptor,
 		Stats:       traces.Calls(),
 		// Envoy Gateway has neither keepalive nor deadline.
 		Patient: true,
 	})
-	pb.RegisterEnvoyGatewayExtensionServer(hooksServer, hooks.NewServer(store, from,
+	pb.RegisterEnvoyGatewayExtensionServer(hooksServer, hooks.NewServer(store, certs.Source,
 		hooks.WithLogger(log),
 		hooks.WithRecorder(hooks.RecorderFn(func(t hooks.Translation) {
 			obs.Translated(t.Gateway, outcomes(t.Summary, src.Translated(t)))
 		})),
 	))
-	edsServer := serve.NewServer(serve.Options{Credentials: certs.eds.Credentials()})
+	edsServer := serve.NewServer(serve.Options{
+		Credentials:    serve.Credentials(certs.eds, certs.edsClients),
+		MaxStreams:     edsStreams,
+		MaxConnections: edsConnections,
+	})
 	endpoints.Register(edsServer)
 
 	l, err := listen(ctx, c)
@@ -139,7 +147,7 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 	below.Go(func() error { return src.Start(base) })
 	below.Go(func() error { return follow(base, store, endpoints) })
 	below.Go(func() error { return resolve.New(store, resolve.Options{Log: log}).Run(base) })
-	below.Go(func() error { return certs.run(base) })
+	below.Go(func() error { return certs.run(base, src.Again) })
 	if c.Probe {
 		below.Go(func() error { return prober.run(base, src.Synced()) })
 	}

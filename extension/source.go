@@ -53,6 +53,9 @@ type source interface {
 	// objects than asked for, each once. It does not wait.
 	Translated(t hooks.Translation) int
 
+	// Again has Envoy Gateway ask about all Gateways.
+	Again()
+
 	// Farewell has others be asked in place of this process, which answers nothing
 	// any more.
 	Farewell(log logging.Logger)
@@ -194,6 +197,9 @@ func (s *kubeSource) Translated(t hooks.Translation) int {
 	return stale
 }
 
+// Again implements source.
+func (s *kubeSource) Again() { s.trigger.Again() }
+
 // Farewell implements source. It is of no use when the API server is out of reach.
 func (s *kubeSource) Farewell(log logging.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), farewellLimit)
@@ -211,6 +217,9 @@ func (fileSource) Waiting() []string { return nil }
 
 // Translated implements source. There is nobody to write to.
 func (fileSource) Translated(hooks.Translation) int { return 0 }
+
+// Again implements source.
+func (fileSource) Again() {}
 
 // Farewell implements source.
 func (fileSource) Farewell(logging.Logger) {}

@@ -61,6 +61,9 @@ func TestValues(t *testing.T) {
 	if got, want := string(m.Service.TLS.CertificateRef.Name), charts.Name+"-ca"; got != want {
 		t.Errorf("the authority is looked for in %q, our Secret is %q", got, want)
 	}
+	if r := m.Service.TLS.ClientCertificateRef; r == nil || string(r.Name) != charts.Name+"-client" {
+		t.Errorf("the client certificate is looked for in %v, our Secret is %q", r, charts.Name+"-client")
+	}
 	for _, of := range slices.Concat(m.BackendResources, m.PolicyResources) {
 		if of.Group != gatewayv1alpha1.Group || of.Version != gatewayv1alpha1.Version {
 			t.Errorf("no kind of ours is %v", of)

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -64,6 +65,8 @@ func checkRoutes(ctx context.Context, kube kubernetes.Interface, gatewayNamespac
 	}{
 		{name: charts.Name + "-ca", keys: []string{corev1.TLSCertKey}},
 		{name: charts.Name + "-tls", keys: []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey, "ca.crt"}},
+		{name: charts.Name + "-client", keys: []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey, "ca.crt"}},
+		{name: charts.Name + "-envoy", keys: []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey, "ca.crt"}},
 	} {
 		if err := checkSecret(ctx, kube, extensionNamespace, s.name, s.keys, chart, r); err != nil {
 			return err
@@ -242,6 +245,10 @@ func compare(has, want *egv1a1.ExtensionManager, gatewayNamespace, extensionName
 			ok:   trusts(has.Service.TLS, gatewayNamespace, extensionNamespace),
 			what: fmt.Sprintf("Envoy Gateway checks the extension's certificate by the Secret %s/%s-ca", extensionNamespace, charts.Name),
 		},
+		comparison{
+			ok:   presents(has.Service.TLS, gatewayNamespace, extensionNamespace),
+			what: fmt.Sprintf("Envoy Gateway presents the certificate of the Secret %s/%s-client", extensionNamespace, charts.Name),
+		},
 	)
 }
 
@@ -256,13 +263,20 @@ func includesAll(m *egv1a1.ExtensionManager) bool {
 		(t.Cluster == nil || yes(t.Cluster.IncludeAll, true)) && (t.Secret == nil || yes(t.Secret.IncludeAll, true))
 }
 
+// trusts reports whether Envoy Gateway knows the extension by the Secret that its chart makes.
 func trusts(tls *egv1a1.ExtensionTLS, gatewayNamespace, extensionNamespace string) bool {
-	if tls == nil || string(tls.CertificateRef.Name) != charts.Name+"-ca" {
-		return false
+	return tls != nil && names(tls.CertificateRef, gatewayNamespace, charts.Name+"-ca", extensionNamespace)
+}
+
+// presents reports whether the extension knows Envoy Gateway by the Secret that its chart makes.
+func presents(tls *egv1a1.ExtensionTLS, gatewayNamespace, extensionNamespace string) bool {
+	return tls != nil && tls.ClientCertificateRef != nil && names(*tls.ClientCertificateRef, gatewayNamespace, charts.Name+"-client", extensionNamespace)
+}
+
+// names reports whether a reference from one namespace is to a Secret of another.
+func names(r gwapiv1.SecretObjectReference, from, name, in string) bool {
+	if r.Namespace != nil && *r.Namespace != "" {
+		from = string(*r.Namespace)
 	}
-	in := gatewayNamespace
-	if ns := tls.CertificateRef.Namespace; ns != nil && *ns != "" {
-		in = string(*ns)
-	}
-	return in == extensionNamespace
+	return string(r.Name) == name && from == in
 }

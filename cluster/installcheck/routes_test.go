@@ -95,9 +95,10 @@ func served(t *testing.T, without ...string) []*metav1.APIResourceList {
 func TestCheckRoutes(t *testing.T) {
 	same := func(map[string]any) {}
 	ca, tls := secret(charts.Name+"-ca", "tls.crt"), secret(charts.Name+"-tls", "ca.crt", "tls.crt", "tls.key")
+	client, envoy := secret(charts.Name+"-client", "ca.crt", "tls.crt", "tls.key"), secret(charts.Name+"-envoy", "ca.crt", "tls.crt", "tls.key")
 	whole := func(t *testing.T) []runtime.Object {
 		t.Helper()
-		return []runtime.Object{ca, tls, deployment(charts.Name, 2), deployment(envoyGateway, 2), config(t, same)}
+		return []runtime.Object{ca, tls, client, envoy, deployment(charts.Name, 2), deployment(envoyGateway, 2), config(t, same)}
 	}
 
 	type want struct {
@@ -122,6 +123,8 @@ func TestCheckRoutes(t *testing.T) {
 			want: want{err: cmpopts.AnyError, missing: []string{
 				"missing  Secret envoy-gateway-system/tailscale-gateway-extension-ca with tls.crt",
 				"missing  Secret envoy-gateway-system/tailscale-gateway-extension-tls with tls.crt, tls.key, ca.crt",
+				"missing  Secret envoy-gateway-system/tailscale-gateway-extension-client with tls.crt, tls.key, ca.crt",
+				"missing  Secret envoy-gateway-system/tailscale-gateway-extension-envoy with tls.crt, tls.key, ca.crt",
 				"missing  Deployment envoy-gateway-system/tailscale-gateway-extension is ready",
 				"missing  Envoy Gateway asks the Service envoy-gateway-system/tailscale-gateway-extension, port 5005",
 				"missing  Deployment envoy-gateway-system/envoy-gateway is ready",
@@ -156,7 +159,7 @@ func TestCheckRoutes(t *testing.T) {
 			reason: "Of pods that do not run kubectl tells more.",
 			objects: func(t *testing.T) []runtime.Object {
 				t.Helper()
-				return []runtime.Object{ca, tls, deployment(charts.Name, 1), deployment(envoyGateway, 2), config(t, same)}
+				return []runtime.Object{ca, tls, client, envoy, deployment(charts.Name, 1), deployment(envoyGateway, 2), config(t, same)}
 			},
 			want: want{err: cmpopts.AnyError, missing: []string{"missing  Deployment envoy-gateway-system/tailscale-gateway-extension is ready"}, fix: "kubectl describe pods --namespace envoy-gateway-system --selector app=tailscale-gateway-extension"},
 		},
@@ -164,7 +167,7 @@ func TestCheckRoutes(t *testing.T) {
 			reason: "A Secret without its key serves nobody.",
 			objects: func(t *testing.T) []runtime.Object {
 				t.Helper()
-				return []runtime.Object{ca, secret(charts.Name+"-tls", "tls.crt", "ca.crt"), deployment(charts.Name, 2), deployment(envoyGateway, 2), config(t, same)}
+				return []runtime.Object{ca, secret(charts.Name+"-tls", "tls.crt", "ca.crt"), client, envoy, deployment(charts.Name, 2), deployment(envoyGateway, 2), config(t, same)}
 			},
 			want: want{err: cmpopts.AnyError, missing: []string{"missing  Secret envoy-gateway-system/tailscale-gateway-extension-tls with tls.crt, tls.key, ca.crt"}},
 		},
@@ -172,7 +175,7 @@ func TestCheckRoutes(t *testing.T) {
 			reason: "An Envoy Gateway that asks another extension does not ask us.",
 			objects: func(t *testing.T) []runtime.Object {
 				t.Helper()
-				return []runtime.Object{ca, tls, deployment(charts.Name, 2), deployment(envoyGateway, 2), config(t, func(m map[string]any) {
+				return []runtime.Object{ca, tls, client, envoy, deployment(charts.Name, 2), deployment(envoyGateway, 2), config(t, func(m map[string]any) {
 					m["service"] = map[string]any{"fqdn": map[string]any{"hostname": "other.envoy-gateway-system.svc", "port": 5005}}
 				})}
 			},
@@ -182,7 +185,7 @@ func TestCheckRoutes(t *testing.T) {
 			reason: "Each thing that Envoy Gateway should be told is named.",
 			objects: func(t *testing.T) []runtime.Object {
 				t.Helper()
-				return []runtime.Object{ca, tls, deployment(charts.Name, 2), deployment(envoyGateway, 2), config(t, func(m map[string]any) {
+				return []runtime.Object{ca, tls, client, envoy, deployment(charts.Name, 2), deployment(envoyGateway, 2), config(t, func(m map[string]any) {
 					m["backendResources"] = m["backendResources"].([]any)[1:]
 					m["maxMessageSize"] = "4Mi"
 					m["hooks"] = map[string]any{"xdsTranslator": map[string]any{"post": []any{"Translation"}}}
@@ -194,6 +197,7 @@ func TestCheckRoutes(t *testing.T) {
 				"missing  Envoy Gateway's hook Translation includes all listeners, routes, clusters and secrets",
 				"missing  Envoy Gateway's maxMessageSize is 256Mi or more",
 				"missing  Envoy Gateway checks the extension's certificate by the Secret envoy-gateway-system/tailscale-gateway-extension-ca",
+				"missing  Envoy Gateway presents the certificate of the Secret envoy-gateway-system/tailscale-gateway-extension-client",
 			}, fix: "--values cluster/envoy-gateway/values.yaml"},
 		},
 	}

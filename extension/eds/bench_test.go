@@ -159,10 +159,13 @@ func BenchmarkChange(b *testing.B) {
 			s := NewServer(snapshot.Load, Options{})
 			sent := make(chan struct{}, distinct)
 			for i := range distinct {
-				st := s.open(func(*discovery.DeltaDiscoveryResponse) error {
+				st, err := s.open("envoy", func(*discovery.DeltaDiscoveryResponse) error {
 					sent <- struct{}{}
 					return nil
 				})
+				if err != nil {
+					b.Fatal(err)
+				}
 				if err := s.subscribe(st, []string{of(i)}, nil); err != nil {
 					b.Fatal(err)
 				}

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
+	"time"
 
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
@@ -18,6 +19,9 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
+// versionLength is how many characters a version has.
+const versionLength = 16
+
 // An entry is an endpoint list that some stream asks for. It is marshalled once for
 // all of them. Entries are guarded by their server's lock; resources never change.
 type entry struct {
@@ -28,6 +32,10 @@ type entry struct {
 	// shares that the resource was made of.
 	shares []index.Share
 
+	// own tells that the name is the one that hooks give the list where nothing changes
+	// it.
+	own bool
+
 	// known tells that a snapshot had the list. One that is gone from later
 	// snapshots is kept as it was: nobody routes to it any more, or a newer replica
 	// knows better, and an Envoy that has not heard yet must not lose its endpoints.
@@ -37,6 +45,25 @@ type entry struct {
 	resource *discovery.Resource
 
 	streams []*stream
+
+	// by is who asked first, and charged what it is charged for the entry.
+	by      *taker
+	charged int
+
+	// patience ends when a name has been unknown for long. Nil if it never was.
+	patience *time.Timer
+}
+
+// doubtful reports whether a client could have made the name up: no snapshot has the
+// list, or the name is one of many that stand for it. Of others there are no more than
+// the snapshot has lists.
+func (e *entry) doubtful() bool {
+	return !e.known || !e.own
+}
+
+// size is about how many bytes the entry takes.
+func (e *entry) size() int {
+	return entrySize + 2*len(e.name) + proto.Size(e.resource)
 }
 
 // refresh brings the entry up to date, and tells whether its bytes changed.
@@ -77,7 +104,7 @@ func newResource(name string, shares []index.Share, t index.Tuning) (*discovery.
 	sum := sha256.Sum256(b)
 	return &discovery.Resource{
 		Name:     name,
-		Version:  hex.EncodeToString(sum[:8]),
+		Version:  hex.EncodeToString(sum[:versionLength/2]),
 		Resource: &anypb.Any{TypeUrl: TypeURL, Value: b},
 	}, nil
 }

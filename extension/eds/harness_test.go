@@ -33,10 +33,16 @@ type harness struct {
 // run f with a server that knows what contents say.
 func run(t *testing.T, c index.Contents, f func(*harness)) {
 	t.Helper()
+	runWithin(t, Limits{}, c, f)
+}
+
+// runWithin limits.
+func runWithin(t *testing.T, l Limits, c index.Contents, f func(*harness)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		h := &harness{t: t}
 		h.snapshot.Store(index.NewSnapshot(c))
-		h.server = NewServer(h.snapshot.Load, Options{})
+		h.server = NewServer(h.snapshot.Load, Options{Limits: l})
 
 		l := bufconn.Listen(1 << 16)
 		srv := grpc.NewServer()
@@ -70,6 +76,9 @@ func run(t *testing.T, c index.Contents, f func(*harness)) {
 		defer h.server.mu.Unlock()
 		if n := len(h.server.entries); n != 0 {
 			t.Errorf("%d lists are kept when no stream is left", n)
+		}
+		if u := h.server.usage; len(u.takers) != 0 || u.all != (taker{}) {
+			t.Errorf("something is charged when no stream is left: %+v, %+v", u.all, u.takers)
 		}
 	})
 }

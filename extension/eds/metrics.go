@@ -14,6 +14,7 @@ type Metrics struct {
 	lists         prometheus.Gauge
 	sent          prometheus.Counter
 	refused       prometheus.Counter
+	limited       prometheus.Counter
 	unknown       prometheus.Counter
 	refreshed     prometheus.Histogram
 }
@@ -40,6 +41,10 @@ func newMetrics() *Metrics {
 			Name: "tailscale_gateway_eds_refused_total",
 			Help: "Responses that Envoys refused. The log says why.",
 		}),
+		limited: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "tailscale_gateway_eds_limited_total",
+			Help: "Streams and names that were refused because an Envoy, or all together, had as many as may be.",
+		}),
 		unknown: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tailscale_gateway_eds_unknown_total",
 			Help: "Names that no route asked for in time. Envoys that have nothing for them get an empty list.",
@@ -53,7 +58,7 @@ func newMetrics() *Metrics {
 }
 
 func (m *Metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.streams, m.subscriptions, m.lists, m.sent, m.refused, m.unknown, m.refreshed}
+	return []prometheus.Collector{m.streams, m.subscriptions, m.lists, m.sent, m.refused, m.limited, m.unknown, m.refreshed}
 }
 
 // Describe implements prometheus.Collector.

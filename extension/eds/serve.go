@@ -4,8 +4,10 @@
 package eds
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"net"
 	"slices"
 	"strings"
 
@@ -13,6 +15,7 @@ import (
 	endpointservice "github.com/envoyproxy/go-control-plane/envoy/service/endpoint/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -41,7 +44,10 @@ func (a aggregated) DeltaAggregatedResources(stream discovery.AggregatedDiscover
 
 // serve answers until the client goes.
 func (s *Server) serve(stream deltaStream) error {
-	st := s.open(stream.Send)
+	st, err := s.open(addressOf(stream.Context()), stream.Send)
+	if err != nil {
+		return status.Error(codes.ResourceExhausted, err.Error())
+	}
 	defer s.close(st)
 	for {
 		r, err := stream.Recv()
@@ -51,10 +57,34 @@ func (s *Server) serve(stream deltaStream) error {
 		if err != nil {
 			return err
 		}
-		if err := s.handle(st, r); err != nil {
+		switch err := s.handle(st, r); {
+		case errors.Is(err, errLimited):
+			// Envoy tries again, ever less often. What it has it keeps.
+			s.opts.Log.Info("An Envoy asks for more than it may", "node", st.node, "address", st.taker.address, "error", err)
+			return status.Error(codes.ResourceExhausted, err.Error())
+		case err != nil:
 			return status.Error(codes.InvalidArgument, err.Error())
 		}
 	}
+}
+
+// addressOf a client, without the port: what its connections have in common.
+func addressOf(ctx context.Context) string {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return ""
+	}
+	host, _, err := net.SplitHostPort(p.Addr.String())
+	if err != nil {
+		return p.Addr.String()
+	}
+	return host
+}
+
+// first bytes of what a client says, for people. Of the rest nothing is kept.
+func first(s string) string {
+	const most = 256
+	return strings.Clone(strings.ToValidUTF8(s[:min(len(s), most)], ""))
 }
 
 // handle a request: what is to be subscribed and what not, with or without an answer
@@ -66,11 +96,11 @@ func (s *Server) handle(st *stream, r *discovery.DeltaDiscoveryRequest) error {
 	}
 	if id := r.GetNode().GetId(); id != "" {
 		// Only the first request of a stream tells.
-		st.node = id
+		st.node = first(id)
 	}
 	if d := r.GetErrorDetail(); d != nil {
 		s.metrics.refused.Inc()
-		s.opts.Log.Info("Envoy refuses endpoints", "node", st.node, "xds-clusters", s.some(st), "reason", d.GetMessage())
+		s.opts.Log.Info("Envoy refuses endpoints", "node", st.node, "xds-clusters", s.some(st), "reason", first(d.GetMessage()))
 	}
 	if len(r.GetResourceNamesUnsubscribe()) > 0 {
 		s.unsubscribe(st, r.GetResourceNamesUnsubscribe())

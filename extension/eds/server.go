@@ -16,9 +16,11 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 	"google.golang.org/grpc"
 
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
 const (
@@ -45,6 +47,9 @@ type Options struct {
 	// Log may be nil.
 	Log logging.Logger
 
+	// Limits of what clients may take. Zero ones have defaults.
+	Limits Limits
+
 	// Tracer makes a span of each push of endpoints. May be nil.
 	Tracer trace.Tracer
 }
@@ -64,6 +69,7 @@ type Server struct {
 
 	mu      sync.Mutex
 	entries map[string]*entry
+	usage   *usage
 }
 
 // NewServer returns one that answers from the newest snapshot.
@@ -86,6 +92,7 @@ func NewServer(snapshot func() *index.Snapshot, o Options) *Server {
 		metrics:  newMetrics(),
 		changed:  make(chan struct{}, 1),
 		entries:  map[string]*entry{},
+		usage:    newUsage(o.Limits),
 	}
 }
 
@@ -149,6 +156,7 @@ func (s *Server) refresh() (lists, streams int) {
 			s.opts.Log.Info("Cannot serve endpoints", "xds-cluster", e.list, "error", err)
 			continue
 		}
+		s.usage.charge(e)
 		if changed {
 			lists++
 			streams += len(e.streams)
@@ -199,10 +207,17 @@ func (s *Server) deliver(st *stream) {
 	}
 }
 
-// open returns a stream that sends so.
-func (s *Server) open(send func(*discovery.DeltaDiscoveryResponse) error) *stream {
+// open returns a stream of a client at an address that sends so. It is an error if there are too many.
+func (s *Server) open(address string, send func(*discovery.DeltaDiscoveryResponse) error) (*stream, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, err := s.usage.open(address)
+	if err != nil {
+		s.metrics.limited.Inc()
+		return nil, err
+	}
 	s.metrics.streams.Inc()
-	return &stream{send: send, subscriptions: map[*entry]subscription{}}
+	return &stream{taker: t, send: send, subscriptions: map[*entry]subscription{}}, nil
 }
 
 // close drops what the stream asked for, and waits for its sender.
@@ -212,6 +227,7 @@ func (s *Server) close(st *stream) {
 	for e := range st.subscriptions {
 		s.drop(st, e)
 	}
+	s.usage.close(st.taker)
 	s.mu.Unlock()
 	st.senders.Wait()
 	s.metrics.streams.Dec()
@@ -223,17 +239,24 @@ func (s *Server) subscribe(st *stream, names []string, versions map[string]strin
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range names {
-		e, err := s.entry(name)
+		e, err := s.entry(st.taker, name)
 		if err != nil {
 			return err
 		}
 		old, ok := st.subscriptions[e]
 		if !ok {
+			if err := s.usage.subscribe(st); err != nil {
+				s.forget(e)
+				s.metrics.limited.Inc()
+				return err
+			}
 			e.streams = append(e.streams, st)
 			s.metrics.subscriptions.Inc()
 		}
-		// Who asks anew wants it sent anew.
-		old.version = versions[name]
+		// Who asks anew wants it sent anew. No version of ours is longer.
+		if old.version = versions[name]; len(old.version) > versionLength {
+			old.version = ""
+		}
 		st.subscriptions[e] = old
 		st.mark(e)
 	}
@@ -257,33 +280,52 @@ func (s *Server) drop(st *stream, e *entry) {
 		return
 	}
 	delete(st.subscriptions, e)
+	s.usage.unsubscribe(st)
 	s.metrics.subscriptions.Dec()
 	if i := slices.Index(e.streams, st); i >= 0 {
 		e.streams = slices.Delete(e.streams, i, i+1)
 	}
-	if len(e.streams) == 0 {
-		delete(s.entries, e.name)
-		s.metrics.lists.Dec()
-	}
+	s.forget(e)
 }
 
-// entry of the name, which is made when it is asked for first. The lock is held.
-func (s *Server) entry(name string) (*entry, error) {
+// forget an entry that no stream asks for. The lock is held.
+func (s *Server) forget(e *entry) {
+	if len(e.streams) > 0 {
+		return
+	}
+	if e.patience != nil {
+		e.patience.Stop()
+	}
+	s.usage.release(e)
+	delete(s.entries, e.name)
+	s.metrics.lists.Dec()
+}
+
+// entry of the name, which is made when it is asked for first, by a client. The lock is
+// held.
+func (s *Server) entry(by *taker, name string) (*entry, error) {
 	if e := s.entries[name]; e != nil {
 		return e, nil
+	}
+	if len(name) > maxName {
+		return nil, errors.Errorf("a name has %d bytes, and none that is served has more than %d", len(name), maxName)
 	}
 	list, tuning, err := listName(name)
 	if err != nil {
 		return nil, err
 	}
-	e := &entry{name: name, list: list, tuning: tuning}
+	e := &entry{name: name, list: list, tuning: tuning, own: name == list || name == xds.XDSTPName(list), by: by}
 	if _, err := e.refresh(s.snapshot()); err != nil {
+		return nil, err
+	}
+	if err := s.usage.admit(e); err != nil {
+		s.metrics.limited.Inc()
 		return nil, err
 	}
 	s.entries[name] = e
 	s.metrics.lists.Inc()
 	if !e.known {
-		time.AfterFunc(s.opts.Patience, func() { s.giveUp(e) })
+		e.patience = time.AfterFunc(s.opts.Patience, func() { s.giveUp(e) })
 	}
 	return e, nil
 }
@@ -304,5 +346,6 @@ func (s *Server) giveUp(e *entry) {
 	s.metrics.unknown.Inc()
 	s.opts.Log.Debug("No route asks for these endpoints", "xds-cluster", e.list)
 	e.resource = r
+	s.usage.charge(e)
 	s.publish(e)
 }

@@ -31,6 +31,8 @@ type subscription struct {
 // nobody else, and gets the newest when it is ready. Streams are guarded by their
 // server's lock, but for send, and node, which the receiver alone uses.
 type stream struct {
+	taker *taker
+
 	send func(*discovery.DeltaDiscoveryResponse) error
 	node string
 

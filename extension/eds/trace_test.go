@@ -30,7 +30,10 @@ func TestPushSpans(t *testing.T) {
 		set("10.0.0.1")
 		s := NewServer(snapshot.Load, Options{Tracer: sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans)).Tracer("")})
 		for range 2 {
-			st := s.open(func(*discovery.DeltaDiscoveryResponse) error { return nil })
+			st, err := s.open("envoy", func(*discovery.DeltaDiscoveryResponse) error { return nil })
+			if err != nil {
+				t.Fatal(err)
+			}
 			defer s.close(st)
 			if err := s.subscribe(st, []string{key("web").ClusterName()}, nil); err != nil {
 				t.Fatal(err)

@@ -59,7 +59,7 @@ func echoes(t *testing.T, req *pb.PostTranslateModifyRequest) {
 		Routes: plainRoutes(req.GetRoutes()),
 		// Another Gateway's listener is told who asks.
 		Identified: map[types.NamespacedName][]index.IdentityListener{nn("elsewhere", "gateway-1"): {{Name: "listener-1", Port: 80}}},
-	})}, testSource)
+	})}, testSources)
 	rsp, err := s.PostTranslateModify(context.Background(), req)
 	if err != nil {
 		t.Fatal(err)

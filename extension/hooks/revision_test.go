@@ -56,7 +56,7 @@ func TestAnswers(t *testing.T) {
 				req.PostTranslateContext.ExtensionResources = append(req.PostTranslateContext.ExtensionResources, &pb.ExtensionResource{UnstructuredBytes: []byte(r)})
 			}
 			var got []Answer
-			server := NewServer(s, testSource, WithRecorder(RecorderFn(func(t Translation) { got = t.Answers })))
+			server := NewServer(s, testSources, WithRecorder(RecorderFn(func(t Translation) { got = t.Answers })))
 			if _, err := server.PostTranslateModify(t.Context(), req); err != nil {
 				t.Fatalf("\n%s\nPostTranslateModify(...): %v", tc.reason, err)
 			}

@@ -62,7 +62,7 @@ type Server struct {
 	pb.UnimplementedEnvoyGatewayExtensionServer
 
 	snapshots Snapshots
-	source    xds.Source
+	source    func() xds.Source
 	log       logging.Logger
 	recorder  Recorder
 }
@@ -78,8 +78,9 @@ func WithLogger(l logging.Logger) ServerOption { return func(s *Server) { s.log 
 // WithRecorder sets who is told of translations. The default is nobody.
 func WithRecorder(r Recorder) ServerOption { return func(s *Server) { s.recorder = r } }
 
-// NewServer returns a server that sends Envoy to the source for endpoints.
-func NewServer(s Snapshots, src xds.Source, o ...ServerOption) *Server {
+// NewServer returns a server that sends Envoy to the source for endpoints, as it is when
+// a hook is asked.
+func NewServer(s Snapshots, src func() xds.Source, o ...ServerOption) *Server {
 	out := &Server{
 		snapshots: s,
 		source:    src,
@@ -102,7 +103,7 @@ func (s *Server) PostTranslateModify(ctx context.Context, req *pb.PostTranslateM
 	for _, a := range asked {
 		in.Gateways = append(in.Gateways, a.Gateway)
 	}
-	out, summary := Translate(snapshot, s.source, in)
+	out, summary := Translate(snapshot, s.source(), in)
 
 	t := Translation{
 		Gateway:  gatewayOf(in),

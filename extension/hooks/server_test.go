@@ -66,7 +66,7 @@ func TestPostTranslateModify(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var got Translation
-			s := NewServer(fixed{index.NewSnapshot(tc.contents)}, testSource, WithRecorder(RecorderFn(func(t Translation) { got = t })))
+			s := NewServer(fixed{index.NewSnapshot(tc.contents)}, testSources, WithRecorder(RecorderFn(func(t Translation) { got = t })))
 			rsp, err := s.PostTranslateModify(context.Background(), tc.req)
 			if err != nil {
 				t.Fatalf("\n%s\nPostTranslateModify(...): %v", tc.reason, err)
@@ -91,7 +91,7 @@ func TestPostTranslateModify(t *testing.T) {
 // TestEcho checks that other hooks return what they get.
 func TestEcho(t *testing.T) {
 	ctx := context.Background()
-	s := NewServer(fixed{index.NewSnapshot(index.Contents{})}, testSource)
+	s := NewServer(fixed{index.NewSnapshot(index.Contents{})}, testSources)
 	route := egRoute("r", prefix("/"), to("c"))
 	host := egRoutes(route)[0].GetVirtualHosts()[0]
 	listener := egTCP("x", "y")

@@ -6,6 +6,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"io/fs"
 	"math"
@@ -25,10 +26,14 @@ import (
 )
 
 const (
-	// maxMessage is how much of a Gateway fits into one hook, in bytes: some 800 a
+	// HookMessage is how much of a Gateway fits into one hook, in bytes: some 800 a
 	// route, beside certificates. Envoy Gateway's side is its
 	// extensionManager.maxMessageSize.
-	maxMessage = 256 << 20
+	HookMessage = 256 << 20
+
+	// maxMessage is what a client may send at once where nothing else is said: gRPC's
+	// own limit. A name takes some 100 bytes, so that is some 20,000 of them.
+	maxMessage = 4 << 20
 
 	// minPing is how often clients may ping without being sent away, with or
 	// without a call. Envoys are told to do so every 10 s; gRPC's own limit is 5
@@ -38,6 +43,12 @@ const (
 	// A client that went away without a word is noticed after these two together.
 	pingTime    = 20 * time.Second
 	pingTimeout = 10 * time.Second
+
+	// maxHeaders is how many bytes of headers a call may have. Ours have some hundreds.
+	maxHeaders = 16 << 10
+
+	// handshakeTimeout is how long a client may take until it has shown its certificate.
+	handshakeTimeout = 10 * time.Second
 
 	// never is how gRPC is told to leave connections alone.
 	never = time.Duration(math.MaxInt64)
@@ -52,8 +63,19 @@ const (
 
 // Options of a Server.
 type Options struct {
-	// Credentials that clients are met with, from a Certificate.
+	// Credentials that clients are met with.
 	Credentials credentials.TransportCredentials
+
+	// MaxMessage is how many bytes a client may send at once. Zero means 4 MiB.
+	MaxMessage int
+
+	// MaxStreams is how many calls a connection may have open. Further ones wait. Zero
+	// means any number.
+	MaxStreams uint32
+
+	// MaxConnections is how many may be open, of which an address may have a sixteenth.
+	// Zero means any number.
+	MaxConnections int
 
 	// Interceptor of calls. May be nil.
 	Interceptor grpc.UnaryServerInterceptor
@@ -70,18 +92,24 @@ type Options struct {
 type Server struct {
 	*grpc.Server
 
-	health  *health.Server
-	patient bool
+	health         *health.Server
+	patient        bool
+	maxConnections int
 }
 
 // NewServer returns one that serves nothing yet but health.
 func NewServer(o Options) *Server {
 	opts := []grpc.ServerOption{
 		grpc.Creds(o.Credentials),
-		grpc.MaxRecvMsgSize(maxMessage),
-		grpc.MaxSendMsgSize(maxMessage),
+		grpc.MaxRecvMsgSize(cmp.Or(o.MaxMessage, maxMessage)),
+		grpc.MaxSendMsgSize(HookMessage),
+		grpc.MaxHeaderListSize(maxHeaders),
+		grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(o.keepalive()),
+	}
+	if o.MaxStreams > 0 {
+		opts = append(opts, grpc.MaxConcurrentStreams(o.MaxStreams))
 	}
 	if o.Interceptor != nil {
 		opts = append(opts, grpc.UnaryInterceptor(o.Interceptor))
@@ -89,7 +117,7 @@ func NewServer(o Options) *Server {
 	if o.Stats != nil {
 		opts = append(opts, grpc.StatsHandler(o.Stats))
 	}
-	s := &Server{Server: grpc.NewServer(opts...), health: health.NewServer(), patient: o.Patient}
+	s := &Server{Server: grpc.NewServer(opts...), health: health.NewServer(), patient: o.Patient, maxConnections: o.MaxConnections}
 	healthpb.RegisterHealthServer(s.Server, s.health)
 	return s
 }
@@ -108,6 +136,9 @@ func (o Options) keepalive() keepalive.ServerParameters {
 func (s *Server) Run(ctx context.Context, l net.Listener, drain time.Duration) error {
 	if s.patient {
 		l = patientListener{l}
+	}
+	if s.maxConnections > 0 {
+		l = limited(l, s.maxConnections)
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- s.Serve(l) }()
@@ -151,4 +182,17 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
 	return l, errors.Wrapf(err, "cannot listen on %q", address)
+}
+
+// Local reports whether an address as of Listen is of this machine alone.
+func Local(address string) bool {
+	if strings.HasPrefix(address, unixPrefix) {
+		return true
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

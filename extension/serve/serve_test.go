@@ -12,20 +12,25 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
+	"io"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 )
 
@@ -53,7 +58,10 @@ func (a *authority) issue(template, parent *x509.Certificate, signer *ecdsa.Priv
 		a.t.Fatal(err)
 	}
 	template.SerialNumber = big.NewInt(time.Now().UnixNano())
-	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	template.NotBefore = time.Now().Add(-2 * time.Hour)
+	if template.NotAfter.IsZero() {
+		template.NotAfter = time.Now().Add(time.Hour)
+	}
 	if parent == nil {
 		parent, signer = template, key
 	}
@@ -68,12 +76,18 @@ func (a *authority) issue(template, parent *x509.Certificate, signer *ecdsa.Priv
 	return cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// write a certificate of that name as a Secret is mounted.
+// write a certificate that is for a name, as a Secret is mounted.
 func (a *authority) write(dir, name string) tls.Certificate {
+	a.t.Helper()
+	return a.writeUntil(dir, name, time.Now().Add(time.Hour))
+}
+
+func (a *authority) writeUntil(dir, name string, end time.Time) tls.Certificate {
 	a.t.Helper()
 	_, key, crt := a.issue(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: name},
-		DNSNames:    []string{"extension"},
+		DNSNames:    []string{name},
+		NotAfter:    end,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}, a.cert, a.key)
 	der, err := x509.MarshalPKCS8PrivateKey(key)
@@ -132,57 +146,80 @@ func check(t *testing.T, address string, creds credentials.TransportCredentials)
 	return err
 }
 
+// TestTLS has clients of all sorts come to a server. That of hooks and that of endpoints
+// are both made so.
 func TestTLS(t *testing.T) {
+	const name = "extension-client"
 	own, foreign := newAuthority(t), newAuthority(t)
 	dir := t.TempDir()
-	own.write(dir, "server")
-	client, stranger := own.write(t.TempDir(), "client"), foreign.write(t.TempDir(), "stranger")
+	own.write(dir, "extension")
 	roots := x509.NewCertPool()
 	roots.AddCert(own.cert)
+	shows := func(c ...tls.Certificate) credentials.TransportCredentials {
+		return credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: "extension", Certificates: c})
+	}
 
 	cases := map[string]struct {
-		reason   string
-		clientCA string
-		creds    credentials.TransportCredentials
-		ok       bool
+		reason string
+		// anybody is answered.
+		anybody bool
+		creds   credentials.TransportCredentials
+		ok      bool
 	}{
-		"Roots": {
-			reason: "Whoever trusts the authority should be answered.",
-			creds:  credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: "extension"}),
+		"Client": {
+			reason: "A client that shows a certificate of the name should be answered.",
+			creds:  shows(own.write(t.TempDir(), name)),
 			ok:     true,
 		},
-		"NoRoots": {
-			reason: "Whoever does not should not be.",
-			creds:  credentials.NewTLS(&tls.Config{ServerName: "extension"}),
+		"Anonymous": {
+			reason: "One without any should not be.",
+			creds:  shows(),
+		},
+		"Stranger": {
+			reason: "One of another authority should not be.",
+			creds:  shows(foreign.write(t.TempDir(), name)),
+		},
+		"Expired": {
+			reason: "One whose certificate has ended should not be.",
+			creds:  shows(own.writeUntil(t.TempDir(), name, time.Now().Add(-time.Hour))),
+		},
+		"OtherName": {
+			reason: "One whose certificate is for something else should not be, though the authority is ours.",
+			creds:  shows(own.write(t.TempDir(), "other-client")),
 		},
 		"NoTLS": {
 			reason: "Without TLS nobody should be answered.",
 			creds:  insecure.NewCredentials(),
 		},
-		"Client": {
-			reason:   "A client that shows a certificate should be answered where one is asked for.",
-			clientCA: filepath.Join(dir, caFile),
-			creds:    credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: "extension", Certificates: []tls.Certificate{client}}),
-			ok:       true,
+		"NoRoots": {
+			reason: "A client that does not trust the authority should not be answered.",
+			creds:  credentials.NewTLS(&tls.Config{ServerName: "extension"}),
 		},
-		"Stranger": {
-			reason:   "One of another authority should not be.",
-			clientCA: filepath.Join(dir, caFile),
-			creds:    credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: "extension", Certificates: []tls.Certificate{stranger}}),
+		"Anybody": {
+			reason:  "Where no certificate is asked for, whoever trusts the authority should be answered.",
+			anybody: true,
+			creds:   shows(),
+			ok:      true,
 		},
-		"Anonymous": {
-			reason:   "One without any should not be.",
-			clientCA: filepath.Join(dir, caFile),
-			creds:    credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: "extension"}),
+		"AnybodyNoTLS": {
+			reason:  "Without TLS nobody should be answered, though no certificate is asked for.",
+			anybody: true,
+			creds:   insecure.NewCredentials(),
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c, err := NewCertificate(dir, tc.clientCA)
+			c, err := NewCertificate(dir)
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = check(t, start(t, Options{Credentials: c.Credentials()}), tc.creds)
+			var clients *Clients
+			if !tc.anybody {
+				if clients, err = ClientsOf(filepath.Join(dir, caFile), "extension-client"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err = check(t, start(t, Options{Credentials: Credentials(c.Show, clients)}), tc.creds)
 			if (err == nil) != tc.ok {
 				t.Errorf("\n%s\nwant an answer: %t, got %v", tc.reason, tc.ok, err)
 			}
@@ -190,18 +227,70 @@ func TestTLS(t *testing.T) {
 	}
 }
 
+// TestLimits has a client send too much, and open too much.
+func TestLimits(t *testing.T) {
+	address := start(t, Options{Credentials: insecure.NewCredentials(), MaxStreams: 2, MaxConnections: 2 * share})
+	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	health := healthpb.NewHealthClient(conn)
+
+	large := &healthpb.HealthCheckRequest{Service: strings.Repeat("a", maxMessage+1)}
+	if _, err := health.Check(t.Context(), large); status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("more than %d bytes: want %s, got %v", maxMessage, codes.ResourceExhausted, err)
+	}
+
+	for range 2 {
+		s, err := health.Watch(t.Context(), &healthpb.HealthCheckRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Recv(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := health.Check(ctx, &healthpb.HealthCheckRequest{}); status.Code(err) != codes.DeadlineExceeded {
+		t.Errorf("a call beside as many as may be open should wait, got %v", err)
+	}
+
+	// The address may have two connections: a third is closed.
+	if err := check(t, address, insecure.NewCredentials()); err != nil {
+		t.Errorf("a second connection should be served: %v", err)
+	}
+	var open []net.Conn
+	for range 2 {
+		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = c.Close() }()
+		open = append(open, c)
+	}
+	last := open[1]
+	if err := last.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadAll(last); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("a connection beyond those that an address may have stays open")
+	}
+}
+
 func TestReload(t *testing.T) {
 	first, second := newAuthority(t), newAuthority(t)
 	dir := t.TempDir()
-	first.write(dir, "server")
-	c, err := NewCertificate(dir, "")
+	first.write(dir, "extension")
+	c, err := NewCertificate(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
-	address := start(t, Options{Credentials: c.Credentials()})
+	address := start(t, Options{Credentials: Credentials(c.Show, nil)})
 
 	roots := x509.NewCertPool()
 	roots.AddCert(second.cert)
@@ -209,7 +298,7 @@ func TestReload(t *testing.T) {
 	if err := check(t, address, creds); err == nil {
 		t.Fatal("the first certificate should not be of the second authority")
 	}
-	second.write(dir, "server")
+	second.write(dir, "extension")
 	deadline := time.Now().Add(2 * patience)
 	for err := check(t, address, creds); err != nil; err = check(t, address, creds) {
 		if time.Now().After(deadline) {
@@ -229,18 +318,16 @@ func TestCertificateFails(t *testing.T) {
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cases := map[string]struct {
-		reason        string
-		dir, clientCA string
-	}{
-		"NoCertificate": {reason: "A folder without a certificate should be told.", dir: t.TempDir()},
-		"NoClientCA":    {reason: "A client authority that is not there should be told.", dir: dir, clientCA: filepath.Join(dir, "none")},
-		"EmptyClientCA": {reason: "One that holds nothing would refuse everybody, and should be told.", dir: dir, clientCA: empty},
+	if _, err := NewCertificate(t.TempDir()); err == nil {
+		t.Error("A folder without a certificate should be told.")
 	}
-	for name, tc := range cases {
+	for name, tc := range map[string]struct{ reason, file string }{
+		"NoClientCA":    {reason: "A client authority that is not there should be told.", file: filepath.Join(dir, "none")},
+		"EmptyClientCA": {reason: "One that holds nothing would refuse everybody, and should be told.", file: empty},
+	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := NewCertificate(tc.dir, tc.clientCA); err == nil {
-				t.Errorf("\n%s\nNewCertificate(...): want an error", tc.reason)
+			if _, err := ClientsOf(tc.file, ""); err == nil {
+				t.Errorf("\n%s\nClientsOf(...): want an error", tc.reason)
 			}
 		})
 	}

@@ -44,9 +44,8 @@ func hook(t *testing.T, p *Provider) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var none *serve.Certificate
-	s := serve.NewServer(serve.Options{Credentials: none.Credentials(), Stats: p.Calls()})
-	pb.RegisterEnvoyGatewayExtensionServer(s, hooks.NewServer(index.NewStore(), xds.XDSTP()))
+	s := serve.NewServer(serve.Options{Credentials: serve.Credentials(nil, nil), Stats: p.Calls()})
+	pb.RegisterEnvoyGatewayExtensionServer(s, hooks.NewServer(index.NewStore(), xds.XDSTP))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx, l, 0) }()

@@ -67,9 +67,7 @@ func (t *Trigger) Run(ctx context.Context, from index.Informers) error {
 	changed, end := t.store.Revised()
 	defer end()
 	t.want()
-	for _, n := range t.keeper.Settled() {
-		t.keeper.Again(n)
-	}
+	t.Again()
 	return t.keeper.Follow(ctx, changed, t.want)
 }
 
@@ -119,6 +117,14 @@ func (t *Trigger) differs(gateway types.NamespacedName, asked, given string) boo
 	}
 	t.stale[gateway] = asked
 	return true
+}
+
+// Again has Envoy Gateway ask about all Gateways, although nothing changed that they rest
+// on.
+func (t *Trigger) Again() {
+	for _, n := range t.keeper.Settled() {
+		t.keeper.Again(n)
+	}
 }
 
 // Farewell has Envoy Gateway ask another replica, once this one answers no more.

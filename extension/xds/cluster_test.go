@@ -356,7 +356,9 @@ func TestSource(t *testing.T) {
 					ChannelCredentials: &corev3.GrpcService_GoogleGrpc_ChannelCredentials{
 						CredentialSpecifier: &corev3.GrpcService_GoogleGrpc_ChannelCredentials_SslCredentials{
 							SslCredentials: &corev3.GrpcService_GoogleGrpc_SslCredentials{
-								RootCerts: &corev3.DataSource{Specifier: &corev3.DataSource_InlineBytes{InlineBytes: []byte("PEM")}},
+								RootCerts:  &corev3.DataSource{Specifier: &corev3.DataSource_InlineBytes{InlineBytes: []byte("ROOTS")}},
+								CertChain:  &corev3.DataSource{Specifier: &corev3.DataSource_InlineBytes{InlineBytes: []byte("CERT")}},
+								PrivateKey: &corev3.DataSource{Specifier: &corev3.DataSource_InlineBytes{InlineBytes: []byte("KEY")}},
 							},
 						},
 					},
@@ -372,7 +374,7 @@ func TestSource(t *testing.T) {
 			}},
 		},
 	}
-	got := GoogleGRPC("ipv4:10.96.0.7:5006", "eds.example.svc", []byte("PEM")).EDS(name)
+	got := GoogleGRPC("ipv4:10.96.0.7:5006", "eds.example.svc", TLS{Roots: []byte("ROOTS"), Cert: []byte("CERT"), Key: []byte("KEY")}).EDS(name)
 	if !proto.Equal(want, got) {
 		t.Errorf("GoogleGRPC(...).EDS(...): want %v, got %v", want, got)
 	}

@@ -40,16 +40,26 @@ type Source struct {
 	xdstp  bool
 }
 
+// TLS is what Envoys check our endpoint server by, and what they present to it, in PEM. It
+// is part of each cluster: files would depend on how Envoy Gateway deploys Envoys, which in
+// namespaces of Gateways have no certificate of its making. Envoy leaves the key out of what
+// it shows of its configuration.
+type TLS struct {
+	// Roots are the authorities of the server's certificate. None means no TLS.
+	Roots []byte
+
+	// Cert and Key are what Envoys present. None means nothing.
+	Cert, Key []byte
+}
+
 // GoogleGRPC is our endpoint server, dialled by Envoy's own gRPC library: nothing of
 // it needs to be in an Envoy's bootstrap. Each cluster opens a stream, all on one
 // connection.
 //
 // Target is gRPC's name of the server, such as ipv4:10.96.0.7:5006 (a Service's
-// address needs no DNS, which proxies on the host's network do not have). Roots are
-// PEM certificates of the authority that the server's own is checked against; none
-// means no TLS. Name is what the server's certificate must be for; empty means what
-// is dialled.
-func GoogleGRPC(target, name string, roots []byte) Source {
+// address needs no DNS, which proxies on the host's network do not have). Name is what the
+// server's certificate must be for; empty means what is dialled.
+func GoogleGRPC(target, name string, t TLS) Source {
 	g := &corev3.GrpcService_GoogleGrpc{
 		TargetUri:  target,
 		StatPrefix: statPrefix,
@@ -71,11 +81,11 @@ func GoogleGRPC(target, name string, roots []byte) Source {
 			ValueSpecifier: &corev3.GrpcService_GoogleGrpc_ChannelArgs_Value_StringValue{StringValue: name},
 		}
 	}
-	if len(roots) > 0 {
+	if len(t.Roots) > 0 {
 		g.ChannelCredentials = &corev3.GrpcService_GoogleGrpc_ChannelCredentials{
 			CredentialSpecifier: &corev3.GrpcService_GoogleGrpc_ChannelCredentials_SslCredentials{
 				SslCredentials: &corev3.GrpcService_GoogleGrpc_SslCredentials{
-					RootCerts: &corev3.DataSource{Specifier: &corev3.DataSource_InlineBytes{InlineBytes: roots}},
+					RootCerts: inline(t.Roots), CertChain: inline(t.Cert), PrivateKey: inline(t.Key),
 				},
 			},
 		}
@@ -108,6 +118,13 @@ func (s Source) EDS(list string) *clusterv3.Cluster_EdsClusterConfig {
 		return &clusterv3.Cluster_EdsClusterConfig{ServiceName: XDSTPName(list)}
 	}
 	return &clusterv3.Cluster_EdsClusterConfig{ServiceName: list, EdsConfig: s.config}
+}
+
+func inline(b []byte) *corev3.DataSource {
+	if len(b) == 0 {
+		return nil
+	}
+	return &corev3.DataSource{Specifier: &corev3.DataSource_InlineBytes{InlineBytes: b}}
 }
 
 func millis(d time.Duration) *corev3.GrpcService_GoogleGrpc_ChannelArgs_Value {

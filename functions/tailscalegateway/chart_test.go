@@ -6,6 +6,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,13 +42,13 @@ func TestExtensionIsTheChart(t *testing.T) {
 		eds:  &corev1.Service{Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.6"}},
 		share: &share{
 			owner: compose.Owner{Namespace: namespace, Name: "web"}, xr: xr,
-			gateway: &gateway{ref: gatewayv1alpha1.GatewayRef{Namespace: namespace, Name: "eg"}},
+			gateway:      &gateway{ref: gatewayv1alpha1.GatewayRef{Namespace: namespace, Name: "eg"}},
+			envoyGateway: []string{namespace},
 		},
 	}
 
-	// What differs, and is to: Envoy Gateway may run in any namespace.
+	// What differs, and is to: Envoy Gateway may run in several namespaces.
 	policy, d := e.networkPolicy(), e.composeDeployment()
-	policy.Spec.Ingress[0].From[0].NamespaceSelector.MatchLabels = map[string]string{corev1.LabelMetadataName: namespace}
 	beside := &d.Spec.Template.Spec.Affinity.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution[0].PodAffinityTerm
 	beside.NamespaceSelector, beside.Namespaces = nil, []string{namespace}
 	// And the chart has one Lease for all Gateways, granted by a role of its only name.
@@ -55,6 +56,15 @@ func TestExtensionIsTheChart(t *testing.T) {
 	if diff := cmp.Diff([]string{"tailscale-gateway-extension-eg"}, lease.Rules[1].ResourceNames); diff != "" {
 		t.Errorf("names of Leases: -want, +got:\n%s", diff)
 	}
+	// What the extension makes for itself, which Helm does for the chart's.
+	if diff := cmp.Diff([]rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}},
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "update"}, ResourceNames: []string{"web-extension-certificates", "web-extension-client"}},
+		{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"get"}, ResourceNames: []string{"web-extension"}},
+	}, lease.Rules[2:]); diff != "" {
+		t.Errorf("rights to certificates: -want, +got:\n%s", diff)
+	}
+	lease.Rules = lease.Rules[:2]
 	lease.Name, lease.Rules[1].ResourceNames = e.name, []string{"tailscale-gateway-extension-health"}
 	leading.Name, leading.RoleRef.Name = e.name, e.name
 
@@ -87,6 +97,9 @@ func TestExtensionIsTheChart(t *testing.T) {
 			if err := yaml.UnmarshalStrict([]byte(doc), pair.want); err != nil {
 				t.Fatal(err)
 			}
+			if of, ok := pair.want.(*appsv1.Deployment); ok {
+				makesCertificates(t, of)
+			}
 			for _, o := range []client.Object{pair.want, pair.got} {
 				o.GetObjectKind().SetGroupVersionKind(pair.want.GetObjectKind().GroupVersionKind())
 				o.SetLabels(nil)
@@ -102,4 +115,29 @@ func TestExtensionIsTheChart(t *testing.T) {
 	if diff := cmp.Diff(ptr.To(int32(defaultReplicas)), d.Spec.Replicas); diff != "" {
 		t.Errorf("replicas: -want, +got:\n%s", diff)
 	}
+}
+
+// makesCertificates turns the chart's Deployment into one that makes the certificates of its
+// clients itself.
+func makesCertificates(t *testing.T, d *appsv1.Deployment) {
+	t.Helper()
+	pod := &d.Spec.Template.Spec
+	c := &pod.Containers[0]
+	var args []string
+	for _, a := range c.Args {
+		switch {
+		case strings.HasPrefix(a, "--eds-client-tls="):
+			args = append(args, "--make-certificates="+d.GetName())
+		case strings.Contains(a, "-client-ca=") || strings.Contains(a, "-client-name="):
+		default:
+			args = append(args, a)
+		}
+	}
+	if len(args) != len(c.Args)-4 {
+		t.Fatalf("the chart's extension knows its clients by other flags: %v", c.Args)
+	}
+	c.Args = args
+	clients := []string{"client", "envoy"}
+	pod.Volumes = slices.DeleteFunc(pod.Volumes, func(v corev1.Volume) bool { return slices.Contains(clients, v.Name) })
+	c.VolumeMounts = slices.DeleteFunc(c.VolumeMounts, func(v corev1.VolumeMount) bool { return slices.Contains(clients, v.Name) })
 }

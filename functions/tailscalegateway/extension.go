@@ -68,6 +68,11 @@ const (
 	// Suffixes of the names of roles, and of what binds them.
 	suffixRights = ""
 	suffixLease  = "-lease"
+
+	// Suffixes of the names of Secrets with certificates, which the extension makes: its
+	// own, and what Envoy Gateway presents and trusts (extension/credentials).
+	suffixCertificates = "-certificates"
+	suffixClient       = "-client"
 )
 
 // wantsExtension tells whether there is to be one. It reads one namespace, which must be
@@ -113,10 +118,20 @@ func (e *extension) address() string {
 	return net.JoinHostPort(serviceHost(e.owner.Namespace, e.name), strconv.Itoa(portHooks))
 }
 
+// references are what Envoy Gateway's configuration is to name beside the address: nobody is
+// answered without a certificate of the extension's making.
+func (e *extension) references() string {
+	made := "Secret " + e.owner.Namespace + "/" + e.name + suffixClient
+	if t := e.xr.Spec.ExtensionServer.TLS; t != nil {
+		return made + " as tls.clientCertificateRef, and as tls.certificateRef one whose tls.crt is what the certificate of Secret " + t.CertificateRef.Name + " chains to"
+	}
+	return made + " as tls.certificateRef and as tls.clientCertificateRef"
+}
+
 // ready tells whether a replica answers.
 func (e *extension) ready() compose.Condition {
 	if e.readyReplicas() > 0 {
-		return compose.Condition{Status: compose.True, Reason: meta.ReasonExtensionServes, Message: "Extension " + e.name + " answers at " + e.address() + " for an Envoy Gateway whose configuration names it"}
+		return compose.Condition{Status: compose.True, Reason: meta.ReasonExtensionServes, Message: "Extension " + e.name + " answers at " + e.address() + " for an Envoy Gateway whose configuration names it, with " + e.references()}
 	}
 	m := "Waiting for a pod of Deployment " + e.name
 	if t := e.xr.Spec.ExtensionServer.TLS; t != nil {
@@ -176,7 +191,7 @@ func (e *extension) objectMeta(suffix string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: e.name + suffix, Namespace: e.owner.Namespace, Labels: e.labels()}
 }
 
-// args of the binary.
+// args of the binary. It makes the certificates that nobody gives it.
 func (e *extension) args() []string {
 	out := []string{fmt.Sprintf("--hooks-address=:%d", portHooks)}
 	if e.tls() {
@@ -186,14 +201,14 @@ func (e *extension) args() []string {
 	if e.tls() {
 		out = append(out, "--eds-tls="+tlsPath)
 	}
-	out = append(out, "--eds-target="+net.JoinHostPort(e.eds.Spec.ClusterIP, strconv.Itoa(portEDS)))
-	if e.tls() {
-		out = append(out, fmt.Sprintf("--eds-server-name=%s-eds.%s.svc", e.name, e.owner.Namespace))
-	}
-	return append(out, "--xds-mode=GoogleGRPC", fmt.Sprintf("--observe-address=:%d", portMetrics), fmt.Sprintf("--drain=%ds", drainSeconds),
+	return append(out, "--make-certificates="+e.name,
+		"--eds-target="+net.JoinHostPort(e.eds.Spec.ClusterIP, strconv.Itoa(portEDS)),
+		fmt.Sprintf("--eds-server-name=%s-eds.%s.svc", e.name, e.owner.Namespace),
+		"--xds-mode=GoogleGRPC", fmt.Sprintf("--observe-address=:%d", portMetrics), fmt.Sprintf("--drain=%ds", drainSeconds),
 		"--only-gateway="+e.gateway.ref.Namespace+"/"+e.gateway.ref.Name)
 }
 
+// tls reports whether a certificate is given for the servers.
 func (e *extension) tls() bool { return e.xr.Spec.ExtensionServer.TLS != nil }
 
 func (e *extension) image() string { return cmp.Or(e.xr.Spec.ExtensionServer.Image, e.extensionImage) }

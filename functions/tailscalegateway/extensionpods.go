@@ -4,6 +4,8 @@
 package main
 
 import (
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -34,8 +36,7 @@ const (
 	extensionUser = 2000
 )
 
-// envoyGatewayLabels are those of Envoy Gateway's pods, and envoyLabels of its proxies', in
-// whatever namespace.
+// envoyGatewayLabels are those of Envoy Gateway's pods, and envoyLabels of its proxies'.
 var (
 	envoyGatewayLabels = map[string]string{"control-plane": "envoy-gateway"}                                  //nolint:gochecknoglobals // A constant map.
 	envoyLabels        = map[string]string{labelManagedBy: managedBy, "app.kubernetes.io/component": "proxy"} //nolint:gochecknoglobals // A constant map.
@@ -45,17 +46,24 @@ func (e *extension) serviceAccount() *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{ObjectMeta: e.objectMeta("")}
 }
 
-// leaseRole lets replicas settle who writes, by one Lease. What is not there yet cannot be
-// granted by name.
+// leaseRole lets replicas settle who writes, by one Lease, and keep their certificates, in
+// two Secrets that end with their ServiceAccount. What is not there yet cannot be granted by
+// name. That this function composed the Secrets is no way: Crossplane would show it the keys.
 func (e *extension) leaseRole() *rbacv1.Role {
 	leases := func(verbs []string, names ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: verbs, ResourceNames: names}
+	}
+	core := func(resource string, verbs []string, names ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{corev1.GroupName}, Resources: []string{resource}, Verbs: verbs, ResourceNames: names}
 	}
 	return &rbacv1.Role{
 		ObjectMeta: e.objectMeta(suffixLease),
 		Rules: []rbacv1.PolicyRule{
 			leases([]string{"create"}),
 			leases([]string{"get", "update"}, names.ExtensionLease(e.gateway.ref.Name)),
+			core("secrets", []string{"create"}),
+			core("secrets", []string{"get", "update"}, e.name+suffixCertificates, e.name+suffixClient),
+			core("serviceaccounts", []string{"get"}, e.name),
 		},
 	}
 }
@@ -102,13 +110,19 @@ func (e *extension) budget() *policyv1.PodDisruptionBudget {
 	}
 }
 
-// networkPolicy lets Envoy Gateway ask for hooks, and its proxies for endpoints.
+// networkPolicy lets Envoy Gateway ask for hooks, and its proxies for endpoints: those run in
+// its namespaces, or in the Gateway's. Labels alone anybody gives to pods of theirs.
 func (e *extension) networkPolicy() *networkingv1.NetworkPolicy {
-	from := func(port string, namespaces, pods *metav1.LabelSelector) networkingv1.NetworkPolicyIngressRule {
-		return networkingv1.NetworkPolicyIngressRule{
-			Ports: []networkingv1.NetworkPolicyPort{{Port: ptr.To(intstr.FromString(port))}},
-			From:  []networkingv1.NetworkPolicyPeer{{NamespaceSelector: namespaces, PodSelector: pods}},
+	from := func(port string, pods *metav1.LabelSelector, namespaces ...string) networkingv1.NetworkPolicyIngressRule {
+		namespaces = slices.Clone(namespaces)
+		slices.Sort(namespaces)
+		out := networkingv1.NetworkPolicyIngressRule{Ports: []networkingv1.NetworkPolicyPort{{Port: ptr.To(intstr.FromString(port))}}}
+		for _, n := range slices.Compact(namespaces) {
+			out.From = append(out.From, networkingv1.NetworkPolicyPeer{
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: n}}, PodSelector: pods,
+			})
 		}
+		return out
 	}
 	return &networkingv1.NetworkPolicy{
 		ObjectMeta: e.objectMeta(""),
@@ -116,9 +130,9 @@ func (e *extension) networkPolicy() *networkingv1.NetworkPolicy {
 			PodSelector: metav1.LabelSelector{MatchLabels: e.selector()},
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
 			Ingress: []networkingv1.NetworkPolicyIngressRule{
-				from(nameHooks, &metav1.LabelSelector{}, &metav1.LabelSelector{MatchLabels: envoyGatewayLabels}),
-				from(nameEDS, &metav1.LabelSelector{}, &metav1.LabelSelector{MatchLabels: envoyLabels}),
-				from(nameMetrics, &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: "monitoring"}}, nil),
+				from(nameHooks, &metav1.LabelSelector{MatchLabels: envoyGatewayLabels}, e.envoyGateway...),
+				from(nameEDS, &metav1.LabelSelector{MatchLabels: envoyLabels}, append(slices.Clone(e.envoyGateway), e.owner.Namespace)...),
+				from(nameMetrics, nil, "monitoring"),
 			},
 		},
 	}

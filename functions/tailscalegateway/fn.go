@@ -124,6 +124,7 @@ func (f *Function) run(r *compose.Run) error {
 	if err != nil {
 		return err
 	}
+	s.envoyGateway = f.envoyGateway
 	waiting, err := s.read(r)
 	if err != nil {
 		return err

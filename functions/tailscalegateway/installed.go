@@ -19,8 +19,8 @@ import (
 // its pods are called by.
 const extensionChart = "tailscale-gateway-extension"
 
-// requireInstalled are the Deployments of the chart, in any namespace: it is installed
-// beside Envoy Gateway, wherever that is. A Gateway's own are made by no Helm, so what
+// requireInstalled are the Deployments of the chart, in any namespace, of which those beside
+// Envoy Gateway count: labels anybody gives to Deployments of theirs. A Gateway's own are made by no Helm, so what
 // happens to them runs nobody else's function.
 func requireInstalled() compose.Requirement {
 	return compose.Requirement{
@@ -43,7 +43,15 @@ func (s *share) readInstalled(r *compose.Run) (bool, error) {
 	need := requireInstalled()
 	r.Require(need)
 	found, looked, err := compose.Required[appsv1.Deployment](r, need)
-	s.installed = slices.DeleteFunc(found, func(d appsv1.Deployment) bool { return d.GetDeletionTimestamp() != nil })
+	for _, d := range found {
+		switch {
+		case d.GetDeletionTimestamp() != nil:
+		case slices.Contains(s.envoyGateway, d.GetNamespace()):
+			s.installed = append(s.installed, d)
+		default:
+			s.elsewhere = true
+		}
+	}
 	slices.SortFunc(s.installed, func(a, b appsv1.Deployment) int {
 		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
 	})
@@ -64,6 +72,10 @@ func (s *share) installedReady() compose.Condition {
 	switch {
 	case len(s.installed) == 0:
 		c.Reason, c.Message = meta.ReasonNoExtension, s.withoutExtension()+"; install the chart "+extensionChart+" beside Envoy Gateway"
+		if s.elsewhere {
+			c.Message += ". A Deployment with its labels is in none of Envoy Gateway's namespaces (" + compose.List(s.envoyGateway...) +
+				"), and does not count: if Envoy Gateway runs there, set ENVOY_GATEWAY_NAMESPACES of the function"
+		}
 		return c
 	case !s.needsReport():
 		return compose.Condition{Status: compose.True, Reason: meta.ReasonExtensionServes, Message: "The extension is installed, and answers"}

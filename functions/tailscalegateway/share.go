@@ -37,6 +37,9 @@ type share struct {
 	// report of the extension. Nil while there is none.
 	report *tailnetv1alpha1.GatewayReportSpec
 
+	// envoyGateway are the namespaces in which Envoy Gateway runs.
+	envoyGateway []string
+
 	// extensionImage is that of extensions which say none.
 	extensionImage string
 
@@ -45,6 +48,9 @@ type share struct {
 
 	// installed are the Deployments of the extension that is installed for the cluster.
 	installed []appsv1.Deployment
+
+	// elsewhere tells that there is a Deployment with their labels which does not count.
+	elsewhere bool
 
 	tailnets []*tailnet
 

@@ -21,8 +21,11 @@ import (
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -31,6 +34,11 @@ import (
 )
 
 const (
+	// extensionName is what the extension calls its Secrets by, and edsName what the
+	// certificate of its endpoint server is for. As in a cluster, nobody dials that: Envoys
+	// dial an address, which no certificate is made for.
+	extensionName = "extension"
+	edsName       = extensionName + "-eds.default.svc"
 	// ready is where the extension says that it serves.
 	ready = "http://127.0.0.1:5007/ready"
 	// answeredBy is the trailer that names who answered.
@@ -87,6 +95,7 @@ func newWorldOf(t *testing.T, o standalone.Options, flags ...string) *world {
 	if w.kube, err = client.New(w.api.Config, client.Options{}); err != nil {
 		t.Fatal(err)
 	}
+	w.createObject(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: extensionName}})
 	w.socket = filepath.Join(t.TempDir(), "hooks.sock")
 	kinds := []schema.GroupVersionKind{}
 	for _, k := range []string{"TailscaleServices", "TailscaleEndpoints"} {
@@ -94,6 +103,7 @@ func newWorldOf(t *testing.T, o standalone.Options, flags ...string) *world {
 	}
 	o.Policies = []schema.GroupVersionKind{{Group: "gateway.tailscale.com", Version: "v1alpha1", Kind: "TailscaleRevision"}}
 	o.Extension, o.Backends, o.Kubeconfig, o.Log = w.socket, kinds, w.api.Kubeconfig, w.log
+	o.ExtensionSecret = types.NamespacedName{Namespace: "default", Name: extensionName + "-client"}
 	w.Gateway, err = standalone.Start(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +115,7 @@ func newWorldOf(t *testing.T, o standalone.Options, flags ...string) *world {
 	}
 	w.command = []string{
 		program(t), "--hooks-address=unix:" + w.socket, "--eds-address=127.0.0.1:5006", "--eds-target=[127.0.0.1]:5006",
-		"--eds-tls=" + edsCertificate(t), "--eds-server-name=" + edsName,
+		"--make-certificates=" + extensionName, "--eds-server-name=" + edsName,
 		"--observe-address=127.0.0.1:5007", "--kubeconfig=" + kubeconfig, "--namespace=default",
 	}
 	w.command = append(w.command, flags...)

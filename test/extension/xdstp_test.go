@@ -7,14 +7,8 @@ package extension_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -29,6 +23,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
+	"github.com/tailscale-gateway/tailscale-gateway/extension/credentials"
 	"github.com/tailscale-gateway/tailscale-gateway/test/standalone"
 )
 
@@ -40,22 +35,26 @@ const (
 	bootstrapFile = "../../cluster/envoy-gateway/envoyproxy-xdstp.yaml"
 
 	// bootstrapHost and bootstrapCA stand in it for what this machine has not.
-	bootstrapHost = "tailscale-gateway-extension-eds.envoy-gateway-system.svc"
-	bootstrapCA   = "/etc/tailscale-gateway/tls.crt"
+	bootstrapHost  = "tailscale-gateway-extension-eds.envoy-gateway-system.svc"
+	bootstrapFiles = "/etc/tailscale-gateway/"
+
+	// bootstrapClient is what the certificate is for that Envoys have there.
+	bootstrapClient = "tailscale-gateway-extension-envoy"
 )
 
 // TestXDSTP shows that an Envoy gets the endpoints of many targets over one stream, by
 // the bootstrap that we ship. Objects come from files.
 func TestXDSTP(t *testing.T) {
 	t.Parallel()
-	certs, manifests := certificates(t), t.TempDir()
+	server, envoy := certificates(t)
+	manifests := t.TempDir()
 	w := &world{log: newLog(t), http: map[string]*httptest.Server{}}
 	socket := filepath.Join(t.TempDir(), "hooks.sock")
 	var err error
 	w.Gateway, err = standalone.Start(t.Context(), standalone.Options{
 		Extension: socket,
 		Backends:  []schema.GroupVersionKind{{Group: "gateway.tailscale.com", Version: "v1alpha1", Kind: "TailscaleServices"}},
-		Bootstrap: bootstrap(t, filepath.Join(certs, "ca.crt")),
+		Bootstrap: bootstrap(t, envoy+"/"),
 		Log:       w.log,
 	})
 	if err != nil {
@@ -68,7 +67,8 @@ func TestXDSTP(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.command = []string{
-		program(t), "--hooks-address=unix:" + socket, "--eds-address=127.0.0.1:5006", "--eds-tls=" + certs, "--xds-mode=XDSTP",
+		program(t), "--hooks-address=unix:" + socket, "--eds-address=127.0.0.1:5006", "--eds-tls=" + server, "--xds-mode=XDSTP",
+		"--eds-client-ca=" + filepath.Join(server, "ca.crt"), "--eds-client-name=" + bootstrapClient,
 		"--observe-address=127.0.0.1:5007", "--from-files=" + manifests, "--direct-targets",
 	}
 	w.startExtension(t)
@@ -127,8 +127,9 @@ func (w *world) metrics(ctx context.Context, addr string, names ...string) (stri
 	return strings.Join(out, " "), nil
 }
 
-// bootstrap that we ship, but that the endpoint server is on this machine.
-func bootstrap(t *testing.T, ca string) string {
+// bootstrap that we ship, but that the endpoint server is on this machine, and files in a
+// folder.
+func bootstrap(t *testing.T, files string) string {
 	t.Helper()
 	b, err := os.ReadFile(bootstrapFile)
 	if err != nil {
@@ -143,7 +144,7 @@ func bootstrap(t *testing.T, ca string) string {
 		t.Fatal(err)
 	}
 	out := proxy.Spec.Bootstrap.Value
-	for _, of := range [][2]string{{bootstrapHost + ".cluster.local", "127.0.0.1"}, {bootstrapCA, ca}} {
+	for _, of := range [][2]string{{bootstrapHost + ".cluster.local", "127.0.0.1"}, {bootstrapFiles, files}} {
 		if !strings.Contains(out, of[0]) {
 			t.Fatalf("%s does not name %s", bootstrapFile, of[0])
 		}
@@ -152,37 +153,35 @@ func bootstrap(t *testing.T, ca string) string {
 	return out
 }
 
-// certificates of the endpoint server, in a folder.
-func certificates(t *testing.T) string {
+// certificates of the endpoint server, in a folder, and what an Envoy mounts, in another.
+func certificates(t *testing.T) (server, envoy string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	now := time.Now()
+	a, err := credentials.NewAuthority("authority", now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		DNSNames: []string{bootstrapHost}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	shown, err := a.Server([]string{bootstrapHost}, now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
+	presented, err := a.Client(bootstrapClient, now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	for name, block := range map[string]*pem.Block{
-		"tls.crt": {Type: "CERTIFICATE", Bytes: cert},
-		"ca.crt":  {Type: "CERTIFICATE", Bytes: cert},
-		"tls.key": {Type: "PRIVATE KEY", Bytes: private},
+	server, envoy = t.TempDir(), t.TempDir()
+	for file, b := range map[string][]byte{
+		filepath.Join(server, "tls.crt"): shown.Cert, filepath.Join(server, "tls.key"): shown.Key, filepath.Join(server, "ca.crt"): a.Cert,
+		filepath.Join(envoy, "tls.crt"): presented.Cert, filepath.Join(envoy, "tls.key"): presented.Key, filepath.Join(envoy, "server", "tls.crt"): a.Cert,
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return dir
+	return server, envoy
 }
 
 // many targets: ports of a few services, with a rule each. Envoy Gateway takes long to

@@ -77,12 +77,17 @@ func (l layout) config(o Options) ([]byte, error) {
 	return b, errors.Wrap(err, "cannot encode configuration")
 }
 
-// service is where the extension answers hooks.
+// service is where the extension answers hooks, and what both show to each other.
 func service(o Options) map[string]any {
+	out := map[string]any{"unix": map[string]any{"path": o.Extension}}
 	if a := o.ExtensionAddress; a.IsValid() {
-		return map[string]any{"ip": map[string]any{"address": a.Addr().String(), "port": a.Port()}}
+		out = map[string]any{"ip": map[string]any{"address": a.Addr().String(), "port": a.Port()}}
 	}
-	return map[string]any{"unix": map[string]any{"path": o.Extension}}
+	if n := o.ExtensionSecret; n.Name != "" {
+		ref := map[string]any{"namespace": n.Namespace, "name": n.Name}
+		out["tls"] = map[string]any{"certificateRef": ref, "clientCertificateRef": ref}
+	}
+	return out
 }
 
 // resource is where objects come from.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
@@ -43,6 +44,10 @@ type Options struct {
 	// ExtensionAddress is where the extension answers hooks instead, such as that of a
 	// Service.
 	ExtensionAddress netip.AddrPort
+	// ExtensionSecret has, in tls.crt and tls.key, what Envoy Gateway presents to the
+	// extension, and after it in tls.crt what the extension's certificate chains to. Without
+	// it hooks are called in clear. It needs Kubeconfig: files have no Secrets.
+	ExtensionSecret types.NamespacedName
 	// Backends and Policies are the extension's kinds: those that routes may name
 	// in backendRefs, and those that attach to Gateways by targetRefs.
 	Backends, Policies []schema.GroupVersionKind

@@ -82,14 +82,19 @@ type ExtensionServer struct {
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
-	// TLS of the extension's hooks.
+	// TLS is what the extension shows Envoy Gateway and Envoys. Absent has it make a
+	// certificate of its own. It answers nobody without a client certificate in either
+	// case: it makes those, and condition ExtensionServerReady names the Secret that Envoy
+	// Gateway's configuration is to name.
 	// +optional
 	TLS *ExtensionServerTLS `json:"tls,omitempty"`
 }
 
-// ExtensionServerTLS is the certificate that the extension shows Envoy Gateway.
+// ExtensionServerTLS is the certificate that the extension shows Envoy Gateway and Envoys.
 type ExtensionServerTLS struct {
-	// CertificateRef names the Secret that holds it.
+	// CertificateRef names the Secret that holds it, in tls.crt and tls.key, and in ca.crt
+	// what it chains to. It is for NAME-extension.NAMESPACE.svc and
+	// NAME-extension-eds.NAMESPACE.svc, of this object.
 	CertificateRef CertificateRef `json:"certificateRef"`
 }
 

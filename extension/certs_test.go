@@ -1,0 +1,181 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	pb "github.com/envoyproxy/gateway/proto/extension"
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	endpointservice "github.com/envoyproxy/go-control-plane/envoy/service/endpoint/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	grpccredentials "google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/credentials"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/eds"
+)
+
+// TestValidate has addresses that others reach, and nothing that says who is answered.
+func TestValidate(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		cli    CLI
+		// want is part of the complaint. None is none.
+		want string
+	}{
+		"Sockets":       {reason: "A socket is of this machine alone.", cli: CLI{HooksAddress: "unix:/h", EDSAddress: "unix:/e"}},
+		"Loopback":      {reason: "So is loopback.", cli: CLI{HooksAddress: "127.0.0.1:5005", EDSAddress: "[::1]:5006"}},
+		"Hooks":         {reason: "Hooks in clear have private keys in them.", cli: CLI{HooksAddress: ":5005", EDSAddress: "unix:/e"}, want: "--hooks-client-ca"},
+		"HooksTLS":      {reason: "TLS alone answers anybody.", cli: CLI{HooksAddress: ":5005", HooksTLS: "d", EDSAddress: "unix:/e"}, want: "--hooks-client-ca"},
+		"Endpoints":     {reason: "Endpoints are not for anybody.", cli: CLI{HooksAddress: "unix:/h", EDSAddress: "0.0.0.0:5006", EDSTLS: "d"}, want: "--eds-client-ca"},
+		"Both":          {reason: "With client certificates both are for their clients alone.", cli: CLI{HooksAddress: ":5005", HooksTLS: "d", HooksClientCA: "f", EDSAddress: ":5006", EDSTLS: "d", EDSClientCA: "f"}},
+		"Made":          {reason: "So they are with those that are made.", cli: CLI{HooksAddress: ":5005", EDSAddress: ":5006", MakeCertificates: "web", Namespace: "shop"}},
+		"MadeNowhere":   {reason: "They are kept in a namespace.", cli: CLI{HooksAddress: "unix:/h", EDSAddress: "unix:/e", MakeCertificates: "web"}, want: "--namespace"},
+		"Insecure":      {reason: "Whoever says so may answer anybody.", cli: CLI{HooksAddress: ":5005", InsecureHooks: true, EDSAddress: ":5006", InsecureEDS: true}},
+		"Contradiction": {reason: "Nobody can have both.", cli: CLI{HooksAddress: ":5005", HooksTLS: "d", HooksClientCA: "f", InsecureHooks: true, EDSAddress: "unix:/e"}, want: "leave one out"},
+		"ClientsInVain": {reason: "Without TLS no client can show anything.", cli: CLI{HooksAddress: ":5005", HooksClientCA: "f", EDSAddress: "unix:/e"}, want: "needs --hooks-tls"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.cli.EDSTarget = "127.0.0.1:5006"
+			err := tc.cli.Validate()
+			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("\n%s\nwant %q, got %v", tc.reason, tc.want, err)
+			}
+		})
+	}
+}
+
+// TestUnauthenticated has clients of all sorts call hooks, and ask for endpoints, of an
+// extension as it runs. None but those with a certificate of theirs are answered.
+func TestUnauthenticated(t *testing.T) {
+	now := time.Now()
+	ours, foreign := newAuthority(t, now), newAuthority(t, now)
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "objects"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	keep := func(p credentials.Pair, err error) string {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := t.TempDir()
+		for file, b := range map[string][]byte{"tls.crt": p.Cert, "tls.key": p.Key, "ca.crt": ours.Cert} {
+			if err := os.WriteFile(filepath.Join(out, file), b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return out
+	}
+	const server, hooks, endpoints = "extension", "hooks-client", "envoy-client"
+	tlsDir := keep(ours.Server([]string{server}, now))
+	ca := filepath.Join(tlsDir, "ca.crt")
+	h, e, o := filepath.Join(dir, "h"), filepath.Join(dir, "e"), filepath.Join(dir, "o")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- run(ctx, &CLI{
+			HooksAddress: "unix:" + h, HooksTLS: tlsDir, HooksClientCA: ca, HooksClientName: hooks,
+			EDSAddress: "unix:" + e, EDSTLS: tlsDir, EDSClientCA: ca, EDSClientName: endpoints, EDSClientTLS: keep(ours.Client(endpoints, now)),
+			EDSTarget: "unix:" + e, ObserveAddress: "unix:" + o, FromFiles: filepath.Join(dir, "objects"),
+		}, logging.NewNopLogger())
+	}()
+
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ours.Cert)
+	shows := func(pairs ...credentials.Pair) grpccredentials.TransportCredentials {
+		cfg := &tls.Config{RootCAs: roots, ServerName: server}
+		for _, p := range pairs {
+			of, err := tls.X509KeyPair(p.Cert, p.Key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg.Certificates = append(cfg.Certificates, of)
+		}
+		return grpccredentials.NewTLS(cfg)
+	}
+	client := func(a *credentials.Authority, name string, at time.Time) grpccredentials.TransportCredentials {
+		p, err := a.Client(name, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return shows(p)
+	}
+	servers := map[string]struct {
+		socket, client, other string
+		ask                   func(context.Context, *grpc.ClientConn) error
+	}{
+		"Hooks": {h, hooks, endpoints, func(ctx context.Context, c *grpc.ClientConn) error {
+			_, err := pb.NewEnvoyGatewayExtensionClient(c).PostTranslateModify(ctx, &pb.PostTranslateModifyRequest{})
+			return err
+		}},
+		"EDS": {e, endpoints, hooks, func(ctx context.Context, c *grpc.ClientConn) error {
+			s, err := endpointservice.NewEndpointDiscoveryServiceClient(c).DeltaEndpoints(ctx)
+			if err != nil {
+				return err
+			}
+			if err := s.Send(&discovery.DeltaDiscoveryRequest{TypeUrl: eds.TypeURL, ResourceNamesSubscribe: []string{"tailscale/services/shop/web/80/http"}}); err != nil {
+				return err
+			}
+			_, err = s.Recv()
+			return err
+		}},
+	}
+	for name, s := range servers {
+		for as, tc := range map[string]struct {
+			reason string
+			creds  grpccredentials.TransportCredentials
+			ok     bool
+		}{
+			"Client":         {reason: "Whom it is for should be answered.", creds: client(ours, s.client, now), ok: true},
+			"NoCertificate":  {reason: "A client without a certificate should be refused.", creds: shows()},
+			"OtherAuthority": {reason: "One of another authority should be refused.", creds: client(foreign, s.client, now)},
+			"Expired":        {reason: "One whose certificate has ended should be refused.", creds: client(ours, s.client, now.Add(-10*365*24*time.Hour))},
+			"OtherServer":    {reason: "One of the other server should be refused: an Envoy may not call hooks.", creds: client(ours, s.other, now)},
+			"Clear":          {reason: "One without TLS should be refused.", creds: insecure.NewCredentials()},
+		} {
+			t.Run(name+"/"+as, func(t *testing.T) {
+				conn, err := grpc.NewClient("unix:"+s.socket, grpc.WithTransportCredentials(tc.creds))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = conn.Close() }()
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				for err = s.ask(ctx, conn); tc.ok && status.Code(err) == codes.Unavailable && ctx.Err() == nil; err = s.ask(ctx, conn) {
+					// It has not started yet.
+				}
+				if (err == nil) != tc.ok {
+					t.Errorf("\n%s\nwant an answer: %t, got %v", tc.reason, tc.ok, err)
+				}
+			})
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func newAuthority(t *testing.T, now time.Time) *credentials.Authority {
+	t.Helper()
+	a, err := credentials.NewAuthority("authority", now.Add(-5*365*24*time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}

@@ -1,0 +1,166 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package credentials
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"time"
+
+	"k8s.io/client-go/util/keyutil"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+const (
+	// authorityLife and leafLife are how long certificates are valid. They are renewed
+	// when two thirds of that have passed.
+	authorityLife = 10 * 365 * 24 * time.Hour
+	leafLife      = 365 * 24 * time.Hour
+
+	// skew is how far clocks may differ.
+	skew = 5 * time.Minute
+
+	serialBits = 127
+
+	certificateBlock = "CERTIFICATE"
+)
+
+// A Pair is a certificate and its key, in PEM.
+type Pair struct {
+	Cert, Key []byte
+}
+
+// leaf is the certificate itself.
+func (p Pair) leaf() (*x509.Certificate, error) {
+	of, err := tls.X509KeyPair(p.Cert, p.Key)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot read certificate")
+	}
+	if of.Leaf != nil {
+		return of.Leaf, nil
+	}
+	out, err := x509.ParseCertificate(of.Certificate[0])
+	return out, errors.Wrap(err, "cannot read certificate")
+}
+
+// An Authority signs certificates.
+type Authority struct {
+	// Pair is its own.
+	Pair
+
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+// NewAuthority returns one of that name.
+func NewAuthority(name string, now time.Time) (*Authority, error) {
+	return issue(&x509.Certificate{
+		Subject:               pkix.Name{CommonName: name},
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		MaxPathLenZero:        true,
+		KeyUsage:              x509.KeyUsageCertSign,
+		NotBefore:             now.Add(-skew),
+		NotAfter:              now.Add(authorityLife),
+	}, nil)
+}
+
+// readAuthority from what NewAuthority has returned.
+func readAuthority(p Pair) (*Authority, error) {
+	cert, err := p.leaf()
+	if err != nil {
+		return nil, err
+	}
+	key, err := keyutil.ParsePrivateKeyPEM(p.Key)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot read key")
+	}
+	of, ok := key.(*ecdsa.PrivateKey)
+	if !ok || !cert.IsCA {
+		return nil, errors.New("this is no authority of ours")
+	}
+	return &Authority{Pair: p, cert: cert, key: of}, nil
+}
+
+// Server issues a certificate that a server shows, for names and addresses.
+func (a *Authority) Server(names []string, now time.Time) (Pair, error) {
+	return a.leafOf(names, x509.ExtKeyUsageServerAuth, now)
+}
+
+// Client issues a certificate that a client of that name presents.
+func (a *Authority) Client(name string, now time.Time) (Pair, error) {
+	return a.leafOf([]string{name}, x509.ExtKeyUsageClientAuth, now)
+}
+
+func (a *Authority) leafOf(names []string, usage x509.ExtKeyUsage, now time.Time) (Pair, error) {
+	t := &x509.Certificate{
+		// Names have up to 253 characters, and this one 64. Nobody reads it.
+		Subject:     pkix.Name{CommonName: names[0][:min(len(names[0]), 64)]},
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{usage},
+		NotBefore:   now.Add(-skew),
+		NotAfter:    now.Add(leafLife),
+	}
+	for _, n := range names {
+		if ip := net.ParseIP(n); ip != nil {
+			t.IPAddresses = append(t.IPAddresses, ip)
+			continue
+		}
+		t.DNSNames = append(t.DNSNames, n)
+	}
+	out, err := issue(t, a)
+	if err != nil {
+		return Pair{}, err
+	}
+	return out.Pair, nil
+}
+
+// issue a certificate by an authority, or by itself.
+func issue(t *x509.Certificate, by *Authority) (*Authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot make a key")
+	}
+	if t.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), serialBits)); err != nil {
+		return nil, errors.Wrap(err, "cannot make a serial number")
+	}
+	if by == nil {
+		by = &Authority{cert: t, key: key}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, t, by.cert, key.Public(), by.key)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot sign a certificate")
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot read certificate")
+	}
+	b, err := keyutil.MarshalPrivateKeyToPEM(key)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot write key")
+	}
+	return &Authority{Pair: Pair{Cert: encode(cert), Key: b}, cert: cert, key: key}, nil
+}
+
+func encode(of ...*x509.Certificate) []byte {
+	out := &bytes.Buffer{}
+	for _, c := range of {
+		_ = pem.Encode(out, &pem.Block{Type: certificateBlock, Bytes: c.Raw}) // A buffer takes all.
+	}
+	return out.Bytes()
+}
+
+// due reports whether a certificate is to be renewed.
+func due(c *x509.Certificate, now time.Time) bool {
+	return now.After(c.NotAfter.Add(-c.NotAfter.Sub(c.NotBefore) / 3))
+}

@@ -1,0 +1,258 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package credentials
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+)
+
+const (
+	// Suffixes of Secrets, after the name of the extension: one with all there is, which
+	// the extension alone reads, and one for Envoy Gateway's configuration.
+	suffixAll    = "-certificates"
+	suffixClient = "-client"
+
+	// suffixEnvoy is of a name alone, which Envoys' certificate is for.
+	suffixEnvoy = "-envoy"
+
+	// suffixEDS is of the Service that Envoys dial.
+	suffixEDS = "-eds"
+
+	// Keys of the Secret with all there is, beside those of kubernetes.io/tls, which are
+	// the server's.
+	keyCA         = "ca.crt"
+	keyCAKey      = "ca.key"
+	keyClientCert = "client.crt"
+	keyClientKey  = "client.key"
+	keyEnvoyCert  = "envoy.crt"
+	keyEnvoyKey   = "envoy.key"
+
+	// lookInterval is how often the Secrets are looked at: what another replica renewed
+	// is taken up then.
+	lookInterval = time.Minute
+
+	// retryInterval is how soon a failure at the start is tried again.
+	retryInterval = 2 * time.Second
+
+	// attempts are made when others write at the same time.
+	attempts = 5
+)
+
+// A Keeper keeps the certificates of an extension.
+type Keeper struct {
+	kube            kubernetes.Interface
+	namespace, name string
+	names           names
+	log             logging.Logger
+	now             func() time.Time
+
+	current atomic.Pointer[held]
+}
+
+// held is what a Keeper has.
+type held struct {
+	set    set
+	server *tls.Certificate
+}
+
+// NewKeeper returns the Keeper of an extension, which is called as its ServiceAccount and
+// its Services are. The Secrets end with that ServiceAccount.
+func NewKeeper(kube kubernetes.Interface, namespace, name string, log logging.Logger) *Keeper {
+	k := &Keeper{kube: kube, namespace: namespace, name: name, log: log, now: time.Now, names: names{client: name + suffixClient, envoy: name + suffixEnvoy}}
+	for _, service := range []string{name, name + suffixEDS} {
+		of := service + "." + namespace
+		k.names.server = append(k.names.server, of+".svc", of, of+".svc.cluster.local")
+	}
+	// What gRPC takes the other end of a socket of this machine for.
+	k.names.server = append(k.names.server, "localhost")
+	return k
+}
+
+// Start has certificates, however long that takes, unless ctx ends.
+func (k *Keeper) Start(ctx context.Context) error {
+	for {
+		err := k.look(ctx)
+		if err == nil {
+			return nil
+		}
+		k.log.Info("Cannot get certificates; will try again", "error", err)
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(retryInterval):
+		}
+	}
+}
+
+// Run renews certificates, and takes up those that another replica has renewed, until ctx
+// ends. Changed is called after each change.
+func (k *Keeper) Run(ctx context.Context, changed func()) error {
+	tick := time.NewTicker(lookInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		before := k.current.Load()
+		if err := k.look(ctx); err != nil {
+			k.log.Info("Cannot look after certificates; those that are there stay", "error", err)
+			continue
+		}
+		if k.current.Load() != before {
+			k.log.Info("Certificates have changed")
+			changed()
+		}
+	}
+}
+
+// Show is what a server shows (serve.Shower).
+func (k *Keeper) Show(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return k.current.Load().server, nil
+}
+
+// CA is what all of these certificates chain to, in PEM.
+func (k *Keeper) CA() ([]byte, error) { return k.current.Load().set.ca, nil }
+
+// Envoy is what Envoys present.
+func (k *Keeper) Envoy() Pair { return k.current.Load().set.envoy }
+
+// ClientName is what Envoy Gateway's certificate is for, and the name of the Secret that it
+// is in. Its tls.crt has the authority, too, so that Envoy Gateway's configuration may name
+// it for both.
+func (k *Keeper) ClientName() string { return k.names.client }
+
+// EnvoyName is what Envoys' certificate is for.
+func (k *Keeper) EnvoyName() string { return k.names.envoy }
+
+// look at the Secrets, make what is missing, and renew what is due.
+func (k *Keeper) look(ctx context.Context) error {
+	s, err := k.agreed(ctx)
+	if err != nil {
+		return err
+	}
+	if err := k.publish(ctx, s); err != nil {
+		return err
+	}
+	if c := k.current.Load(); c != nil && maps.EqualFunc(c.set.data(), s.data(), bytes.Equal) {
+		return nil
+	}
+	pair, err := tls.X509KeyPair(s.server.Cert, s.server.Key)
+	if err != nil {
+		return errors.Wrap(err, "cannot use certificate")
+	}
+	k.current.Store(&held{set: s, server: &pair})
+	return nil
+}
+
+// agreed is what all replicas have.
+func (k *Keeper) agreed(ctx context.Context) (set, error) {
+	var last error
+	for range attempts {
+		o, found, err := k.get(ctx, k.name+suffixAll)
+		if err != nil {
+			return set{}, err
+		}
+		s, made, err := setOf(o.Data).renewed(k.names, k.now())
+		if err != nil || !made {
+			return s, err
+		}
+		if last = k.put(ctx, o, found, s.data(), corev1.SecretTypeOpaque); last == nil {
+			return s, nil
+		}
+		if !kerrors.IsConflict(last) && !kerrors.IsAlreadyExists(last) {
+			return set{}, last
+		}
+	}
+	return set{}, last
+}
+
+// publish what Envoy Gateway is to read.
+func (k *Keeper) publish(ctx context.Context, s set) error {
+	o, found, err := k.get(ctx, k.names.client)
+	if err != nil {
+		return err
+	}
+	want := map[string][]byte{
+		corev1.TLSCertKey:       slices.Concat(s.client.Cert, s.ca),
+		corev1.TLSPrivateKeyKey: s.client.Key,
+		keyCA:                   s.ca,
+	}
+	if maps.EqualFunc(o.Data, want, bytes.Equal) {
+		return nil
+	}
+	err = k.put(ctx, o, found, want, corev1.SecretTypeTLS)
+	if kerrors.IsConflict(err) || kerrors.IsAlreadyExists(err) {
+		// Another replica has written, and looks again as this one does.
+		return nil
+	}
+	return err
+}
+
+// get a Secret of ours, and whether it is there.
+func (k *Keeper) get(ctx context.Context, name string) (*corev1.Secret, bool, error) {
+	o, err := k.kube.CoreV1().Secrets(k.namespace).Get(ctx, name, metav1.GetOptions{})
+	if kerrors.IsNotFound(err) {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: name}}, false, nil
+	}
+	if err != nil {
+		return nil, false, errors.Wrapf(err, "cannot get Secret %q", name)
+	}
+	if !slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.Kind == "ServiceAccount" && r.Name == k.name }) {
+		return nil, false, errors.Errorf("cannot use Secret %q: it is not of ServiceAccount %q; delete it", name, k.name)
+	}
+	return o, true, nil
+}
+
+// put a Secret as get has returned it, with other data.
+func (k *Keeper) put(ctx context.Context, o *corev1.Secret, found bool, data map[string][]byte, of corev1.SecretType) error {
+	account, err := k.kube.CoreV1().ServiceAccounts(k.namespace).Get(ctx, k.name, metav1.GetOptions{})
+	if err != nil {
+		return errors.Wrapf(err, "cannot get ServiceAccount %q", k.name)
+	}
+	o.Data = data
+	o.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ServiceAccount", Name: account.GetName(), UID: account.GetUID()}}
+	if found {
+		_, err = k.kube.CoreV1().Secrets(k.namespace).Update(ctx, o, metav1.UpdateOptions{})
+	} else {
+		o.Type = of
+		_, err = k.kube.CoreV1().Secrets(k.namespace).Create(ctx, o, metav1.CreateOptions{})
+	}
+	return errors.Wrapf(err, "cannot write Secret %q", o.GetName())
+}
+
+// data of the Secret with all there is.
+func (s set) data() map[string][]byte {
+	return map[string][]byte{
+		keyCA: s.ca, keyCAKey: s.caKey,
+		corev1.TLSCertKey: s.server.Cert, corev1.TLSPrivateKeyKey: s.server.Key,
+		keyClientCert: s.client.Cert, keyClientKey: s.client.Key,
+		keyEnvoyCert: s.envoy.Cert, keyEnvoyKey: s.envoy.Key,
+	}
+}
+
+// setOf is the reverse of data.
+func setOf(data map[string][]byte) set {
+	return set{
+		ca: data[keyCA], caKey: data[keyCAKey],
+		server: Pair{Cert: data[corev1.TLSCertKey], Key: data[corev1.TLSPrivateKeyKey]},
+		client: Pair{Cert: data[keyClientCert], Key: data[keyClientKey]},
+		envoy:  Pair{Cert: data[keyEnvoyCert], Key: data[keyEnvoyKey]},
+	}
+}

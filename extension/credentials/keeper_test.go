@@ -1,0 +1,239 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package credentials
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"maps"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+)
+
+const (
+	namespace = "shop"
+	name      = "web-extension"
+)
+
+func account() *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("account")}}
+}
+
+func keeper(t *testing.T, kube *fake.Clientset, at time.Time) *Keeper {
+	t.Helper()
+	k := NewKeeper(kube, namespace, name, logging.NewNopLogger())
+	k.now = func() time.Time { return at }
+	if err := k.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func secret(t *testing.T, kube *fake.Clientset, name string) *corev1.Secret {
+	t.Helper()
+	s, err := kube.CoreV1().Secrets(namespace).Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestMade checks what is made as Envoy Gateway, Envoys and the servers do.
+func TestMade(t *testing.T) {
+	kube := fake.NewClientset(account())
+	k := keeper(t, kube, time.Now())
+
+	all, client := secret(t, kube, "web-extension-certificates"), secret(t, kube, "web-extension-client")
+	for _, s := range []*corev1.Secret{all, client} {
+		want := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ServiceAccount", Name: name, UID: "account"}}
+		if diff := cmp.Diff(want, s.OwnerReferences); diff != "" {
+			t.Errorf("%s should end with its extension: -want, +got:\n%s", s.GetName(), diff)
+		}
+	}
+	if _, ok := client.Data[keyCAKey]; ok || len(client.Data) != 3 || client.Type != corev1.SecretTypeTLS {
+		t.Errorf("Envoy Gateway's Secret has more than it needs: type %s, %d keys", client.Type, len(client.Data))
+	}
+
+	// As Envoy Gateway: one Secret for both references.
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(client.Data["tls.crt"]) {
+		t.Fatal("the Secret names no authority")
+	}
+	pair, err := tls.X509KeyPair(client.Data["tls.crt"], client.Data["tls.key"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown, err := k.Show(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := x509.ParseCertificate(shown.Certificate[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range []string{"web-extension.shop.svc", "web-extension-eds.shop.svc", "web-extension.shop.svc.cluster.local", "localhost"} {
+		if _, err := server.Verify(x509.VerifyOptions{DNSName: host, Roots: roots}); err != nil {
+			t.Errorf("the server's certificate is refused under the name %s: %v", host, err)
+		}
+	}
+
+	// As the servers.
+	ca, err := k.CA()
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients := x509.NewCertPool()
+	clients.AppendCertsFromPEM(ca)
+	envoy, err := tls.X509KeyPair(k.Envoy().Cert, k.Envoy().Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for of, c := range map[string]tls.Certificate{k.ClientName(): pair, k.EnvoyName(): envoy} {
+		leaf, err := x509.ParseCertificate(c.Certificate[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := leaf.Verify(x509.VerifyOptions{DNSName: of, Roots: clients, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
+			t.Errorf("the certificate of %s is refused: %v", of, err)
+		}
+		if _, err := leaf.Verify(x509.VerifyOptions{Roots: clients, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}); err == nil {
+			t.Errorf("a server may show the certificate of %s", of)
+		}
+	}
+}
+
+// TestAgree has several replicas start.
+func TestAgree(t *testing.T) {
+	kube := fake.NewClientset(account())
+	now := time.Now()
+	one, two := keeper(t, kube, now), keeper(t, kube, now)
+	if diff := cmp.Diff(one.current.Load().set.data(), two.current.Load().set.data()); diff != "" {
+		t.Errorf("replicas have different certificates:\n%s", diff)
+	}
+}
+
+func TestRenewed(t *testing.T) {
+	n := NewKeeper(nil, namespace, name, nil).names
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	old, err := newSet(n, start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	without := func(key string) set {
+		d := maps.Clone(old.data())
+		delete(d, key)
+		return setOf(d)
+	}
+	other, err := newSet(NewKeeper(nil, namespace, "api-extension", nil).names, start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type want struct{ leaves, authority bool }
+	cases := map[string]struct {
+		reason string
+		in     set
+		at     time.Time
+		want   want
+	}{
+		"Young":          {reason: "What is fresh should stay.", in: old, at: start.Add(24 * time.Hour)},
+		"BeforeDue":      {reason: "So should what has a third of its life left.", in: old, at: start.Add(leafLife/3*2 - time.Hour)},
+		"Due":            {reason: "What has less should be renewed by the same authority.", in: old, at: start.Add(leafLife / 3 * 2), want: want{leaves: true}},
+		"Ended":          {reason: "So should what has ended.", in: old, at: start.Add(2 * leafLife), want: want{leaves: true}},
+		"NoEnvoy":        {reason: "What is missing should be made.", in: without(keyEnvoyCert), at: start, want: want{leaves: true}},
+		"OtherNames":     {reason: "What is for something else should be made again.", in: other, at: start, want: want{leaves: true}},
+		"AuthorityDue":   {reason: "An authority should be renewed long before it ends.", in: old, at: start.Add(authorityLife / 3 * 2), want: want{leaves: true, authority: true}},
+		"NoAuthorityKey": {reason: "Without its key an authority is of no use.", in: without(keyCAKey), at: start, want: want{leaves: true, authority: true}},
+		"Empty":          {reason: "Nothing should become all.", at: start, want: want{leaves: true, authority: true}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, made, err := tc.in.renewed(n, tc.at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			g := want{leaves: made, authority: !bytes.Equal(got.caKey, tc.in.caKey)}
+			if diff := cmp.Diff(tc.want, g, cmp.AllowUnexported(want{})); diff != "" {
+				t.Errorf("\n%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if g.authority && len(tc.in.ca) > 0 && tc.at.Before(start.Add(authorityLife)) && !bytes.HasSuffix(got.ca, tc.in.ca) {
+				t.Errorf("\n%s\nthe authority before is not trusted any more", tc.reason)
+			}
+			if _, again, err := got.renewed(n, tc.at); err != nil || again {
+				t.Errorf("\n%s\nwhat was renewed is renewed again: %v", tc.reason, err)
+			}
+		})
+	}
+}
+
+// TestRun has a replica renew, and the other hear of it. Secrets that are deleted are made
+// again.
+func TestRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewClientset(account())
+		at := time.Now()
+		later := atomic.Int64{}
+		changes := make(chan string, 10)
+		ctx, cancel := context.WithCancel(t.Context())
+		for _, replica := range []string{"one", "two"} {
+			k := keeper(t, kube, at)
+			k.now = func() time.Time { return at.Add(time.Duration(later.Load())) }
+			go func() { _ = k.Run(ctx, func() { changes <- replica }) }() // Ends with the context.
+		}
+		hear := func(what string) {
+			t.Helper()
+			<-time.After(3 * lookInterval)
+			got := map[string]bool{}
+			for range len(changes) {
+				got[<-changes] = true
+			}
+			if diff := cmp.Diff(map[string]bool{"one": true, "two": true}, got); diff != "" {
+				t.Errorf("%s: replicas that hear: -want, +got:\n%s", what, diff)
+			}
+		}
+		first := secret(t, kube, "web-extension-client")
+		later.Store(int64(leafLife / 3 * 2))
+		hear("renewal")
+		second := secret(t, kube, "web-extension-client")
+		if cmp.Equal(first.Data["tls.crt"], second.Data["tls.crt"]) || !cmp.Equal(first.Data["ca.crt"], second.Data["ca.crt"]) {
+			t.Error("Envoy Gateway's certificate should be renewed by the same authority")
+		}
+
+		for _, s := range []string{"web-extension-client", "web-extension-certificates"} {
+			if err := kube.CoreV1().Secrets(namespace).Delete(ctx, s, metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		hear("deletion")
+		if cmp.Equal(second.Data["ca.crt"], secret(t, kube, "web-extension-client").Data["ca.crt"]) {
+			t.Error("who deletes the Secrets has another authority made")
+		}
+		cancel()
+	})
+}
+
+// TestForeign leaves alone what somebody else has made.
+func TestForeign(t *testing.T) {
+	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web-extension-client"}, Data: map[string][]byte{"password": []byte("x")}}
+	kube := fake.NewClientset(account(), theirs)
+	err := NewKeeper(kube, namespace, name, logging.NewNopLogger()).look(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "web-extension-client") || strings.Contains(err.Error(), "password") {
+		t.Errorf("want an error that names the Secret, got %v", err)
+	}
+	if diff := cmp.Diff(theirs.Data, secret(t, kube, "web-extension-client").Data); diff != "" {
+		t.Errorf("-before, +after:\n%s", diff)
+	}
+}

@@ -1,0 +1,87 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package credentials
+
+import (
+	"slices"
+	"time"
+
+	certutil "k8s.io/client-go/util/cert"
+)
+
+// names that certificates are for.
+type names struct {
+	// server is what clients may know the servers by.
+	server []string
+
+	// client is Envoy Gateway, and envoy its Envoys.
+	client, envoy string
+}
+
+// A set is all certificates of an extension.
+type set struct {
+	// ca are the authorities that may be trusted, in PEM: the one that signs, and those
+	// before it which have not ended.
+	ca    []byte
+	caKey []byte
+
+	server, client, envoy Pair
+}
+
+// newSet makes a set.
+func newSet(n names, now time.Time) (set, error) { return set{}.signed(n, now) }
+
+// signed by a new authority.
+func (s set) signed(n names, now time.Time) (set, error) {
+	a, err := NewAuthority(n.server[0], now)
+	if err != nil {
+		return set{}, err
+	}
+	out := set{ca: a.Cert, caKey: a.Key}
+	earlier, _ := certutil.ParseCertsPEM(s.ca) // None, if there are none.
+	for _, c := range earlier {
+		if now.Before(c.NotAfter) {
+			out.ca = append(slices.Clip(out.ca), encode(c)...)
+		}
+	}
+	return out.issued(a, n, now)
+}
+
+// issued anew by the authority.
+func (s set) issued(a *Authority, n names, now time.Time) (set, error) {
+	var err error
+	if s.server, err = a.Server(n.server, now); err != nil {
+		return set{}, err
+	}
+	if s.client, err = a.Client(n.client, now); err != nil {
+		return set{}, err
+	}
+	s.envoy, err = a.Client(n.envoy, now)
+	return s, err
+}
+
+// renewed returns the set with what is due made again, or what is missing, and whether
+// that was anything. An authority is renewed by a new one, beside which the one before
+// goes on to be trusted.
+func (s set) renewed(n names, now time.Time) (set, bool, error) {
+	a, err := readAuthority(Pair{Cert: s.ca, Key: s.caKey})
+	if err != nil || due(a.cert, now) {
+		out, err := s.signed(n, now)
+		return out, true, err
+	}
+	if s.server.serves(a, now, n.server...) && s.client.serves(a, now, n.client) && s.envoy.serves(a, now, n.envoy) {
+		return s, false, nil
+	}
+	out, err := s.issued(a, n, now)
+	return out, true, err
+}
+
+// serves reports whether a pair is for the names, by the authority, and not due.
+func (p Pair) serves(a *Authority, now time.Time, names ...string) bool {
+	c, err := p.leaf()
+	if err != nil || due(c, now) || c.CheckSignatureFrom(a.cert) != nil {
+		return false
+	}
+	return !slices.ContainsFunc(names, func(n string) bool { return c.VerifyHostname(n) != nil })
+}

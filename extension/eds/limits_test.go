@@ -1,0 +1,210 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package eds
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
+)
+
+// TestHostileNames has a client make up names without end. It gets no further than its
+// part, and others are served as before.
+func TestHostileNames(t *testing.T) {
+	const most = 64 << 10
+	web := key("web").ClusterName()
+	cases := map[string]struct {
+		reason string
+		name   func(i int) string
+	}{
+		"Unknown": {
+			reason: "No snapshot has such a list.",
+			name:   func(i int) string { return key("none-" + strconv.Itoa(i)).ClusterName() },
+		},
+		"Tuned": {
+			reason: "A list may be asked for with any port for checks.",
+			name:   func(i int) string { return index.Tuning{HealthPort: uint32(i%65535) + 1}.Name(web) },
+		},
+		"Parameters": {
+			reason: "A name may have any parameters.",
+			name:   func(i int) string { return xds.XDSTPName(web) + "?of=" + strconv.Itoa(i) },
+		},
+		"Encoded": {
+			reason: "A name may be written in many ways.",
+			name: func(i int) string {
+				out := &strings.Builder{}
+				for j, c := range []byte(web) {
+					if j < 32 && i>>j&1 == 1 {
+						fmt.Fprintf(out, "%%%02x", c)
+						continue
+					}
+					out.WriteByte(c)
+				}
+				return xds.XDSTPName(out.String())
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			runWithin(t, Limits{Doubtful: most}, targets(target("web", "10.0.0.1")), func(h *harness) {
+				good := h.endpoints()
+				good.subscribe(web)
+				good.received()
+
+				hostile := h.aggregated()
+				for i := 0; len(hostile.failed) == 0; i++ {
+					if i > most {
+						t.Fatalf("%s\n%d names are kept", tc.reason, i)
+					}
+					// One that fails is told by the other end.
+					_ = hostile.stream.Send(&discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: []string{tc.name(i + 1)}})
+					synctest.Wait()
+					h.server.mu.Lock()
+					if got := h.server.usage.all.doubtful; got > most/2 {
+						t.Fatalf("%s\n%d bytes are kept for one client, of %d", tc.reason, got, most/2)
+					}
+					h.server.mu.Unlock()
+				}
+				if got := grpcstatus.Code(<-hostile.failed); got != codes.ResourceExhausted {
+					t.Errorf("%s\nwant %s, got %s", tc.reason, codes.ResourceExhausted, got)
+				}
+				if got := testutil.ToFloat64(h.server.metrics.limited); got != 1 {
+					t.Errorf("want one refusal counted, got %v", got)
+				}
+
+				h.change(targets(target("web", "10.0.0.2")))
+				<-time.After(time.Minute)
+				if diff := cmp.Diff(map[string][]string{web: {"10.0.0.2"}}, good.addresses()); diff != "" {
+					t.Errorf("another client should be served as before: -want, +got:\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// TestDoubtfulBecomesKnown has a replica that lags: what was unknown is not charged any more.
+func TestDoubtfulBecomesKnown(t *testing.T) {
+	run(t, index.Contents{}, func(h *harness) {
+		c := h.endpoints()
+		c.subscribe(key("web").ClusterName())
+		synctest.Wait()
+		if h.server.usage.all.doubtful == 0 {
+			t.Error("an unknown name should be charged")
+		}
+		h.change(targets(target("web", "10.0.0.1")))
+		<-time.After(time.Minute)
+		if got := h.server.usage.all.doubtful; got != 0 {
+			t.Errorf("a known name should not be charged, got %d bytes", got)
+		}
+	})
+}
+
+// TestHostileStreams has a client open streams and subscriptions without end.
+func TestHostileStreams(t *testing.T) {
+	const streams, subscriptions = 8, 20
+	var all []*index.Target
+	var names []string
+	for i := range subscriptions {
+		all = append(all, target("web-"+strconv.Itoa(i), "10.0.0.1"))
+		names = append(names, key("web-"+strconv.Itoa(i)).ClusterName())
+	}
+	runWithin(t, Limits{Streams: 2 * streams, Subscriptions: 2 * subscriptions}, targets(all...), func(h *harness) {
+		for range streams {
+			c := h.endpoints()
+			c.subscribe(names[0])
+			c.received()
+		}
+		one := h.endpoints()
+		if got := grpcstatus.Code(<-one.failed); got != codes.ResourceExhausted {
+			t.Errorf("a stream too many: want %s, got %s", codes.ResourceExhausted, got)
+		}
+		if got := testutil.ToFloat64(h.server.metrics.streams); got != streams {
+			t.Errorf("want %d streams, got %v", streams, got)
+		}
+	})
+	runWithin(t, Limits{Subscriptions: 2 * subscriptions}, targets(all...), func(h *harness) {
+		c := h.endpoints()
+		c.subscribe(names...)
+		if got := len(c.received()); got != subscriptions {
+			t.Errorf("want %d lists, got %d", subscriptions, got)
+		}
+		other := h.endpoints()
+		other.subscribe(names[0])
+		if got := grpcstatus.Code(<-other.failed); got != codes.ResourceExhausted {
+			t.Errorf("a subscription too many: want %s, got %s", codes.ResourceExhausted, got)
+		}
+		c.request(&discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesUnsubscribe: names[1:]})
+		synctest.Wait()
+		again := h.endpoints()
+		again.subscribe(names[0])
+		if got := len(again.received()); got != 1 {
+			t.Errorf("want one list where there is room again, got %d", got)
+		}
+	})
+}
+
+// TestHostileSizes has clients say as much as fits into a message: nothing of it stays.
+func TestHostileSizes(t *testing.T) {
+	web := key("web").ClusterName()
+	run(t, targets(target("web", "10.0.0.1")), func(h *harness) {
+		long := h.endpoints()
+		long.subscribe(strings.Repeat("a", maxName+1))
+		if got := grpcstatus.Code(<-long.failed); got != codes.InvalidArgument {
+			t.Errorf("a name that is too long: want %s, got %s", codes.InvalidArgument, got)
+		}
+
+		const clients, size = 64, 1 << 20
+		before := memory()
+		huge := strings.Repeat("é", size/2)
+		for range clients {
+			c := h.endpoints()
+			c.request(&discovery.DeltaDiscoveryRequest{
+				TypeUrl:                 TypeURL,
+				Node:                    &corev3.Node{Id: huge, Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{"a": structpb.NewStringValue(huge)}}},
+				ResourceNamesSubscribe:  []string{web},
+				InitialResourceVersions: map[string]string{web: huge},
+			})
+			if got := len(c.received()); got != 1 {
+				t.Fatalf("want one list, got %d", got)
+			}
+		}
+		// Their streams are open.
+		if after := memory(); after > before+clients*size/4 {
+			t.Errorf("%d clients that say %d bytes each three times leave %d bytes", clients, size, after-before)
+		}
+	})
+}
+
+// TestChurn has a client ask for names and drop them at once, for longer than an unknown
+// name is waited for.
+func TestChurn(t *testing.T) {
+	run(t, index.Contents{}, func(h *harness) {
+		c := h.aggregated()
+		for i := range 10000 {
+			name := key("none-" + strconv.Itoa(i)).ClusterName()
+			c.subscribe(name)
+			c.request(&discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesUnsubscribe: []string{name}})
+		}
+		synctest.Wait()
+		h.server.mu.Lock()
+		defer h.server.mu.Unlock()
+		if n := len(h.server.entries); n != 0 {
+			t.Errorf("%d lists are kept that nobody asks for", n)
+		}
+	})
+}

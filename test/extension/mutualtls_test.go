@@ -1,0 +1,169 @@
+//go:build integration
+
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package extension_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"strings"
+	"testing"
+
+	pb "github.com/envoyproxy/gateway/proto/extension"
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	endpointservice "github.com/envoyproxy/go-control-plane/envoy/service/endpoint/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/eds"
+)
+
+// TestMutualTLS shows that a real Envoy Gateway and a real Envoy are answered by the
+// certificates that an extension makes for them, that nobody else is, and that both follow
+// when there are others.
+func TestMutualTLS(t *testing.T) { //nolint:tparallel // Its steps share one world.
+	t.Parallel()
+	w := newWorld(t)
+	w.apply(t, "backends.yaml")
+	w.apply(t, "routes.yaml")
+	// Hooks make the route, and endpoints come by EDS.
+	w.answers(t, "services.example.com", "192.0.2.10:8000")
+
+	t.Run("KeyStaysHidden", w.hidesKey)
+	t.Run("NobodyElse", w.answersNobodyElse)
+	t.Run("Renewed", w.takesOthers)
+}
+
+// made is one of the Secrets that the extension makes.
+func (w *world) made(t *testing.T, suffix string) *corev1.Secret {
+	t.Helper()
+	s := &corev1.Secret{}
+	if err := w.kube.Get(t.Context(), types.NamespacedName{Namespace: "default", Name: extensionName + suffix}, s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// hidesKey has Envoy tell its configuration: who reads it gets no key.
+func (w *world) hidesKey(t *testing.T) {
+	dump, err := w.Admin(t.Context(), "/config_dump")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(dump, []byte(`"cert_chain"`)) || !bytes.Contains(dump, []byte(`"private_key"`)) {
+		t.Error("Envoy has no certificate to present")
+	}
+	key := string(w.made(t, "-certificates").Data["envoy.key"])
+	for _, line := range strings.Split(key, "\n")[1:2] {
+		if bytes.Contains(dump, []byte(line)) {
+			t.Error("Envoy tells its key")
+		}
+	}
+	if bytes.Contains(dump, []byte("BEGIN EC PRIVATE KEY")) {
+		t.Error("Envoy tells a key")
+	}
+}
+
+// answersNobodyElse has others call, from where Envoy Gateway and Envoy run.
+func (w *world) answersNobodyElse(t *testing.T) {
+	client, all := w.made(t, "-client"), w.made(t, "-certificates")
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(client.Data["ca.crt"])
+	presents := func(cert, key []byte) credentials.TransportCredentials {
+		cfg := &tls.Config{RootCAs: roots, ServerName: edsName}
+		if cert != nil {
+			pair, err := tls.X509KeyPair(cert, key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg.Certificates = []tls.Certificate{pair}
+		}
+		return credentials.NewTLS(cfg)
+	}
+	envoyGateway := presents(client.Data["tls.crt"], client.Data["tls.key"])
+	envoy := presents(all.Data["envoy.crt"], all.Data["envoy.key"])
+	hooks := func(c *grpc.ClientConn) error {
+		_, err := pb.NewEnvoyGatewayExtensionClient(c).PostTranslateModify(within(t), &pb.PostTranslateModifyRequest{})
+		return err
+	}
+	endpoints := func(c *grpc.ClientConn) error {
+		s, err := endpointservice.NewEndpointDiscoveryServiceClient(c).DeltaEndpoints(within(t))
+		if err != nil {
+			return err
+		}
+		if err := s.Send(&discovery.DeltaDiscoveryRequest{TypeUrl: eds.TypeURL, ResourceNamesSubscribe: []string{"tailscale/services/default/web/80/http"}}); err != nil {
+			return err
+		}
+		_, err = s.Recv()
+		return err
+	}
+	for name, tc := range map[string]struct {
+		creds credentials.TransportCredentials
+		hooks bool
+		call  func(*grpc.ClientConn) error
+		ok    bool
+	}{
+		"HooksToEnvoyGateway":     {creds: envoyGateway, hooks: true, call: hooks, ok: true},
+		"HooksToEnvoy":            {creds: envoy, hooks: true, call: hooks},
+		"HooksToNobody":           {creds: presents(nil, nil), hooks: true, call: hooks},
+		"HooksInClear":            {creds: insecure.NewCredentials(), hooks: true, call: hooks},
+		"EndpointsToEnvoy":        {creds: envoy, call: endpoints, ok: true},
+		"EndpointsToEnvoyGateway": {creds: envoyGateway, call: endpoints},
+		"EndpointsToNobody":       {creds: presents(nil, nil), call: endpoints},
+		"EndpointsInClear":        {creds: insecure.NewCredentials(), call: endpoints},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := grpc.NewClient("passthrough:///extension", grpc.WithTransportCredentials(tc.creds), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+				if tc.hooks {
+					return (&net.Dialer{}).DialContext(ctx, "unix", w.socket)
+				}
+				return w.Dial(ctx, "tcp", "127.0.0.1:5006")
+			}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = c.Close() }()
+			if err := tc.call(c); (err == nil) != tc.ok {
+				t.Errorf("want an answer: %t, got %v", tc.ok, err)
+			}
+		})
+	}
+}
+
+// takesOthers has the Secrets be deleted: the extension makes others, Envoy Gateway has them
+// at its next call, and tells Envoy.
+func (w *world) takesOthers(t *testing.T) {
+	before := w.made(t, "-client")
+	for _, suffix := range []string{"-certificates", "-client"} {
+		if err := w.kube.Delete(t.Context(), w.made(t, suffix)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A process that starts makes them at once, and one that runs within a minute.
+	if err := w.extension.Stop(limit); err != nil {
+		t.Fatal(err)
+	}
+	w.startExtension(t)
+	after := w.made(t, "-client")
+	if bytes.Equal(before.Data["ca.crt"], after.Data["ca.crt"]) {
+		t.Fatal("the authority is the one before")
+	}
+	w.until(t, func(ctx context.Context) error {
+		streams, err := w.metrics(ctx, "127.0.0.1:5007", "tailscale_gateway_eds_streams")
+		if err == nil && (streams == "" || streams == "0") {
+			err = errors.New("no Envoy asks for endpoints with the new certificates")
+		}
+		return err
+	})
+	follows(t, w)
+}
