@@ -75,8 +75,13 @@ type part struct {
 	// tuning of the cluster's endpoint list.
 	tuning index.Tuning
 
-	// cluster that it has in the end.
+	// candidate for the target's common cluster. Nil if it may not share one.
+	candidate *candidate
+
+	// cluster that it has in the end, and shared that one if it is neither the common
+	// one nor its own.
 	cluster string
+	shared  *clusterv3.Cluster
 }
 
 // A decision is what becomes of a rule and its backends.
@@ -232,7 +237,7 @@ func newPart(s *index.Snapshot, clusters map[string]*clusterv3.Cluster, u *use, 
 		p.template = clusters[whole]
 		p.pooled = slices.ContainsFunc(u.rule.Backends, func(b index.BackendRef) bool { return !b.Ours() })
 	default:
-		p.template = clusters[u.sends(func(c string) bool { return isNth(c, p.own) })]
+		p.template = clusters[u.sends(func(c string) bool { return isNth(c, p.own) || isVariant(c, p.key) })]
 	}
 	if !u.key.http() {
 		p.own = each

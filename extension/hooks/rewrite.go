@@ -63,7 +63,7 @@ func (d *decision) known(cluster string) bool {
 // ours tells whether a cluster is that of one of our backends, before or after.
 func (d *decision) ours(cluster string) bool {
 	for _, p := range d.parts {
-		if isNth(cluster, p.own) || cluster == p.key.ClusterName() || cluster == p.template.GetName() && !d.pools(cluster) {
+		if isNth(cluster, p.own) || cluster == p.key.ClusterName() || isVariant(cluster, p.key) || cluster == p.template.GetName() && !d.pools(cluster) {
 			return true
 		}
 	}

@@ -49,7 +49,7 @@ func tuningCases() map[string]translateCase {
 	app := routeKey(index.KindHTTPRoute, "app")
 	two := func(pinned map[index.RouteKey][]string, tuned map[index.RouteKey]map[string]index.Tuning) index.Contents {
 		return index.Contents{
-			Routes:  []*index.Route{route(index.KindHTTPRoute, "app", rule(ours(0, "web", 1))), route(index.KindHTTPRoute, "other", rule(ours(0, "web", 1)))},
+			Routes:  []*index.Route{aged(1, route(index.KindHTTPRoute, "app", rule(ours(0, "web", 1)))), route(index.KindHTTPRoute, "other", rule(ours(0, "web", 1)))},
 			Targets: targets("web"), Pinned: pinned, Tunings: tuned,
 		}
 	}
@@ -87,9 +87,12 @@ func tuningCases() map[string]translateCase {
 			want: view{Clusters: []string{webHTTP + " < " + webHTTP + "+local"}, Sends: shared},
 		},
 		"PreferLocalOfOne": {
-			reason:   "Routes whose lists differ should have clusters of their own.",
+			reason:   "Routes whose lists differ should have different clusters.",
 			contents: two(nil, nil), in: in(local, func(*clusterv3.Cluster) {}),
-			want: view{Clusters: []string{webHTTP + " < " + webHTTP, ownApp + " < " + webHTTP + "+local"}, Sends: apart},
+			want: view{
+				Clusters: []string{webHTTP + " < " + webHTTP, webLike + " < " + webHTTP + "+local"},
+				Sends:    []string{match0 + " > " + webLike, secondTo + " > " + webHTTP},
+			},
 		},
 		"ZonesOfTCPRoute": {
 			reason: "A TCPRoute should have them too.",

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // A Tuning is what a BackendTrafficPolicy asks of endpoint lists, and not of clusters.
@@ -223,6 +225,19 @@ func (w *world) above(r *parsedRoute) *trafficPolicy {
 		}
 	}
 	return nil
+}
+
+// wide are the names of the policies of whole Gateways that a route attaches to, sorted.
+func (w *world) wide(r *parsedRoute) []types.NamespacedName {
+	of := w.gateways(r.parents)
+	var out []types.NamespacedName
+	for n, p := range w.policies {
+		if slices.ContainsFunc(of, func(g types.NamespacedName) bool { return p.places[parent{NamespacedName: g}] }) {
+			out = append(out, n)
+		}
+	}
+	slices.SortFunc(out, compareNames)
+	return out
 }
 
 // beyond is farther than all that counts.
