@@ -90,9 +90,9 @@ type BackendRef struct {
 	Port   int32
 	Weight uint32
 
-	// Filters tells that the reference has filters of its own: Envoy Gateway
-	// then makes a cluster for each backend.
-	Filters bool
+	// Changes that the reference's filters make. Nil is none: where there are some Envoy
+	// Gateway makes a cluster for each backend.
+	Changes *Changes
 
 	// Index among all references of the rule, those that are skipped included. Of
 	// a mirror it is the index of its filter among the rule's filters: Envoy
