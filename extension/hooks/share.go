@@ -185,7 +185,7 @@ func (t *translation) variant(d *decision, p *part) (string, error) {
 	}
 	h := fnv.New64a()
 	// Hashes never fail.
-	_, _ = h.Write([]byte(settings.print + p.tuning.Name("")))
+	_, _ = h.Write([]byte(settings.print + p.tuning.Name("") + fmt.Sprint(p.tuning.HTTP2)))
 	c.variant = p.key.ClusterName() + variantSegment + fmt.Sprintf("%016x", h.Sum64())
 	return c.variant, nil
 }
@@ -200,6 +200,9 @@ type making struct {
 
 	// list is the name of its endpoint list.
 	list string
+
+	// http2 is what a policy asks of HTTP/2.
+	http2 index.HTTP2
 
 	// pooled as in part.
 	pooled bool
@@ -216,7 +219,7 @@ func makingOf(p *part) (making, bool) {
 	c.Name, c.AltStatName, c.Metadata, c.EdsClusterConfig = "", "", nil, nil
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(c)
 	c.Name, c.AltStatName, c.Metadata, c.EdsClusterConfig = name, alt, metadata, eds
-	return making{target: p.key, template: string(b), list: p.tuning.Name(""), pooled: p.pooled}, err == nil
+	return making{target: p.key, template: string(b), list: p.tuning.Name(""), http2: p.tuning.HTTP2, pooled: p.pooled}, err == nil
 }
 
 // sharedCluster that would be made of a part's template.
@@ -230,6 +233,7 @@ func sharedCluster(src xds.Source, p *part, hosts map[string]bool) (*candidate, 
 		Protocol:   p.key.Protocol,
 		CheckHost:  p.key.Name,
 		RouteHosts: hosts,
+		HTTP2:      p.tuning.HTTP2,
 		Pooled:     p.pooled,
 		Shared:     true,
 	})
@@ -263,6 +267,7 @@ func ownCluster(src xds.Source, p *part) (*clusterv3.Cluster, error) {
 		Source:    src,
 		Protocol:  p.key.Protocol,
 		CheckHost: p.key.Name,
+		HTTP2:     p.tuning.HTTP2,
 		Pooled:    p.pooled,
 	}
 	if p.target != nil {
