@@ -75,8 +75,13 @@ type part struct {
 	// tuning of the cluster's endpoint list.
 	tuning index.Tuning
 
-	// cluster that it has in the end.
+	// candidate for the target's common cluster. Nil if it may not share one.
+	candidate *candidate
+
+	// cluster that it has in the end, and shared that one if it is neither the common
+	// one nor its own.
 	cluster string
+	shared  *clusterv3.Cluster
 }
 
 // A decision is what becomes of a rule and its backends.
@@ -185,7 +190,7 @@ func servable(refs []index.BackendRef) bool {
 // swap the source of endpoints of the rule's own cluster. It has the shape of the
 // targets if all are alike; else what Envoy Gateway made of the rule counts. Nil if
 // one cluster cannot hold them all: of some only Envoy Gateway knows the endpoints, or
-// knows which of them speak TLS; or some speak TLS or HTTP/2, and others do not or do it in
+// knows which of them speak TLS; some have filters of their own; or some speak TLS or HTTP/2, and others do not or do it in
 // another way.
 func swap(s *index.Snapshot, u *use, whole *clusterv3.Cluster, refs []index.BackendRef) *part {
 	if whole == nil || !servable(refs) {
@@ -194,6 +199,9 @@ func swap(s *index.Snapshot, u *use, whole *clusterv3.Cluster, refs []index.Back
 	p := &part{template: whole, own: u.key.cluster(), list: u.route.RuleName(u.at), key: refs[0].Target(u.key.route.Kind), tuning: tuned(s, u, whole)}
 	if u.key.http() {
 		p.own = p.list
+	}
+	if slices.ContainsFunc(refs, func(b index.BackendRef) bool { return b.Changes != nil }) {
+		return nil
 	}
 	alike, apart := true, len(whole.GetTransportSocketMatches()) > 0
 	for i, b := range refs {
@@ -222,7 +230,7 @@ func newPart(s *index.Snapshot, clusters map[string]*clusterv3.Cluster, u *use, 
 	if p.target = s.Target(p.key); p.target == nil || p.target.Missing {
 		return nil
 	}
-	p.mayShare = !u.rule.Own && !b.Filters && !s.Pinned(u.key.route, u.rule.Name)
+	p.mayShare = !u.rule.Own && b.Changes == nil && !s.Pinned(u.key.route, u.rule.Name)
 	p.own, p.list = s.OwnName(u.key.route, u.rule.Name, p.key), p.key.ClusterName()
 	each, whole := u.key.backend(b.Index), u.key.cluster()
 	switch {
@@ -232,7 +240,7 @@ func newPart(s *index.Snapshot, clusters map[string]*clusterv3.Cluster, u *use, 
 		p.template = clusters[whole]
 		p.pooled = slices.ContainsFunc(u.rule.Backends, func(b index.BackendRef) bool { return !b.Ours() })
 	default:
-		p.template = clusters[u.sends(func(c string) bool { return isNth(c, p.own) })]
+		p.template = clusters[u.sends(func(c string) bool { return isNth(c, p.own) || isVariant(c, p.key) })]
 	}
 	if !u.key.http() {
 		p.own = each

@@ -44,7 +44,7 @@ func featureCases() map[string]translateCase {
 	)
 	both := index.Contents{
 		Routes: []*index.Route{
-			route(index.KindHTTPRoute, "app", rule(ours(0, "web", 1))), route(index.KindHTTPRoute, "other", rule(ours(0, "web", 1))),
+			route(index.KindHTTPRoute, "app", rule(ours(0, "web", 1))), aged(1, route(index.KindHTTPRoute, "other", rule(ours(0, "web", 1)))),
 		},
 		Targets: targets("web"),
 	}
@@ -67,10 +67,9 @@ func featureCases() map[string]translateCase {
 	}}
 	return map[string]translateCase{
 		"HTTP1OfOneListener": {
-			reason: "A route whose listener has settings of HTTP/1 should keep a cluster of its own.", contents: both,
-			in: Resources{Clusters: []*clusterv3.Cluster{egCluster(rule0), egCluster(second, withHTTP(trim))}, Routes: routes()},
-			// Of one vote each, the one whose bytes come first is shared.
-			want: view{Clusters: []string{webHTTP + " < " + webHTTP, webOwn + " < " + webHTTP}, Sends: []string{match0 + " > " + webOwn, sends[1]}},
+			reason: "A route whose listener has settings of HTTP/1 should have another cluster than one before it.", contents: both,
+			in:   Resources{Clusters: []*clusterv3.Cluster{egCluster(rule0), egCluster(second, withHTTP(trim))}, Routes: routes()},
+			want: view{Clusters: []string{webHTTP + " < " + webHTTP, webLike + " < " + webHTTP}, Sends: []string{sends[0], secondTo + " > " + webLike}},
 		},
 		"HTTP1Everywhere":   {reason: "Where all listeners have them, routes should share.", contents: both, in: everywhere(withHTTP(trim)), want: shared},
 		"UseClientProtocol": {reason: "Routes that follow the client's protocol should share a cluster that does.", contents: both, in: everywhere(withHTTP(follow)), want: shared},

@@ -121,7 +121,9 @@ func varyRule(r *rand.Rand, rule index.Rule) index.Rule {
 	rule.Backends = nil
 	for _, b := range backends {
 		b.Kind = index.BackendKind(r.IntN(4))
-		b.Filters = r.IntN(4) == 0
+		if b.Changes = nil; r.IntN(4) == 0 {
+			b.Changes = &index.Changes{Response: index.HeaderChange{Remove: []string{"server"}}}
+		}
 		b.Weight = []uint32{0, 1, 1_000_000, 1<<32 - 1, r.Uint32()}[r.IntN(5)]
 		for range r.IntN(3) {
 			rule.Backends = append(rule.Backends, b)

@@ -308,6 +308,12 @@ func actionView(a *routev3.RouteAction) string {
 	}
 	for _, c := range a.GetWeightedClusters().GetClusters() {
 		parts = append(parts, fmt.Sprintf("%s=%d", c.GetName(), c.GetWeight().GetValue()))
+		for _, h := range c.GetRequestHeadersToAdd() {
+			parts = append(parts, "set", h.GetHeader().GetKey()+":", h.GetHeader().GetValue())
+		}
+		if c.GetHostRewriteLiteral() != "" {
+			parts = append(parts, "as", c.GetHostRewriteLiteral())
+		}
 	}
 	if a.GetWeightedClusters().GetUseHashPolicy().GetValue() {
 		parts = append(parts, "by hash")

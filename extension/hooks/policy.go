@@ -251,6 +251,16 @@ func resourceOf(m *corev3.Metadata) (types.NamespacedName, string) {
 	return types.NamespacedName{}, ""
 }
 
+// policiesOf Envoy Gateway that it has applied to what it made (buildpolicyMetadata there).
+func policiesOf(m *corev3.Metadata) []types.NamespacedName {
+	var out []types.NamespacedName
+	for _, v := range m.GetFilterMetadata()["envoy-gateway"].GetFields()["policies"].GetListValue().GetValues() {
+		f := v.GetStructValue().GetFields()
+		out = append(out, types.NamespacedName{Namespace: text(f, "namespace"), Name: text(f, "name")})
+	}
+	return out
+}
+
 // listenerOf a virtual host, and its Gateway. The listener of a ListenerSet is called
 // NAMESPACE/NAME/LISTENER, so that it is not taken for one that the Gateway calls the same:
 // metadata name the Gateway and the listener alone, and only the virtual host's name has the

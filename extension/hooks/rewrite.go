@@ -12,6 +12,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
@@ -22,6 +23,21 @@ type weighted struct {
 
 	// kept is Envoy Gateway's own entry, with what it does to requests.
 	kept *routev3.WeightedCluster_ClusterWeight
+
+	// changes that are made to requests. Nil is none.
+	changes *index.Changes
+}
+
+// entry of a route to several clusters.
+func (w weighted) entry() *routev3.WeightedCluster_ClusterWeight {
+	if w.kept != nil {
+		return w.kept
+	}
+	out := &routev3.WeightedCluster_ClusterWeight{Name: w.name, Weight: wrapperspb.UInt32(w.weight)}
+	if w.changes != nil {
+		xds.Change(out, w.changes)
+	}
+	return out
 }
 
 // check whether all of the message's routes can be changed as decided. They are
@@ -63,7 +79,7 @@ func (d *decision) known(cluster string) bool {
 // ours tells whether a cluster is that of one of our backends, before or after.
 func (d *decision) ours(cluster string) bool {
 	for _, p := range d.parts {
-		if isNth(cluster, p.own) || cluster == p.key.ClusterName() || cluster == p.template.GetName() && !d.pools(cluster) {
+		if isNth(cluster, p.own) || cluster == p.key.ClusterName() || isVariant(cluster, p.key) || cluster == p.template.GetName() && !d.pools(cluster) {
 			return true
 		}
 	}
@@ -101,14 +117,14 @@ func (d *decision) clusters(kept []weighted, invalid uint32) []weighted {
 	left := d.total
 	for _, p := range d.parts {
 		left -= min(left, uint64(p.ref.Weight))
-		i := slices.IndexFunc(ours, func(w weighted) bool { return w.name == p.cluster })
+		i := slices.IndexFunc(ours, func(w weighted) bool { return w.name == p.cluster && w.changes == nil && p.ref.Changes == nil })
 		if i >= 0 {
 			ours[i].weight = clamp(uint64(ours[i].weight) + uint64(p.ref.Weight))
 			continue
 		}
-		ours = append(ours, weighted{name: p.cluster, weight: p.ref.Weight})
+		ours = append(ours, weighted{name: p.cluster, weight: p.ref.Weight, changes: p.ref.Changes})
 	}
-	slices.SortFunc(ours, func(a, b weighted) int { return cmp.Compare(a.name, b.name) })
+	slices.SortStableFunc(ours, func(a, b weighted) int { return cmp.Compare(a.name, b.name) })
 	for _, k := range kept {
 		left -= min(left, uint64(k.weight))
 	}
@@ -166,7 +182,9 @@ func (d *decision) rewrite() error {
 
 func (d *decision) rewriteAction(a *routev3.RouteAction) {
 	switch d.fate {
-	case single, swapped:
+	case single:
+		d.splitAction(a)
+	case swapped:
 		a.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: d.parts[0].cluster}
 	case split:
 		d.splitAction(a)
@@ -181,7 +199,7 @@ func (d *decision) splitAction(a *routev3.RouteAction) {
 		kept, invalid = d.kept(was), invalidWeight(was)
 	}
 	to := d.clusters(kept, invalid)
-	if len(to) == 1 && to[0].kept == nil && to[0].name != invalidCluster {
+	if len(to) == 1 && to[0].kept == nil && to[0].changes == nil && to[0].name != invalidCluster {
 		a.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: to[0].name}
 		return
 	}
@@ -191,11 +209,7 @@ func (d *decision) splitAction(a *routev3.RouteAction) {
 		w.Clusters = nil
 	}
 	for _, c := range to {
-		entry := c.kept
-		if entry == nil {
-			entry = &routev3.WeightedCluster_ClusterWeight{Name: c.name, Weight: wrapperspb.UInt32(c.weight)}
-		}
-		w.Clusters = append(w.Clusters, entry)
+		w.Clusters = append(w.Clusters, c.entry())
 	}
 	if len(a.GetHashPolicy()) > 0 {
 		// As Envoy Gateway does: else the choice of a cluster would be by chance.

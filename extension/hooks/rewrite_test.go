@@ -45,31 +45,3 @@ func TestKept(t *testing.T) {
 		t.Errorf("Translate(...): want %v, got %v", want, got)
 	}
 }
-
-// TestElection checks who gives the shared cluster its settings.
-func TestElection(t *testing.T) {
-	a, b, c := &candidate{print: "a"}, &candidate{print: "b"}, &candidate{print: "c"}
-	cases := map[string]struct {
-		reason string
-		votes  []*candidate
-		weight int
-		want   string
-	}{
-		"Most":  {"Most votes win.", []*candidate{a, b, c, c}, 1, "c"},
-		"Tie":   {"Of equals the first by bytes wins.", []*candidate{c, b, b, c}, 1, "b"},
-		"Zero":  {"Mirrors alone elect the first by bytes.", []*candidate{c, b}, 0, "b"},
-		"Alone": {"One candidate wins.", []*candidate{a}, 1, "a"},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			ballot := ballots{}.of(index.TargetKey{})
-			for _, v := range tc.votes {
-				ballot.vote(&candidate{print: v.print}, tc.weight)
-			}
-			ballot.elect()
-			if got := ballot.chosen.print; got != tc.want {
-				t.Errorf("\n%s\nelect(): want %q, got %q", tc.reason, tc.want, got)
-			}
-		})
-	}
-}

@@ -96,7 +96,7 @@ func splitCases() map[string]translateCase {
 
 func keptCases() map[string]translateCase {
 	filtered := ours(1, "web", 1)
-	filtered.Filters = true
+	filtered.Changes = &index.Changes{Request: index.HeaderChange{Set: []index.Header{{Name: "X-To", Value: "100%"}}}, Hostname: "web.example.com"}
 	cases := map[string]translateCase{
 		"SessionPersistence": oneCase("A rule that keeps clients with a backend should have one cluster for all.",
 			owned(rule(ours(0, "web", 1), svc(1, 1))), to(rule0), egClusters(rule0),
@@ -116,11 +116,29 @@ func keptCases() map[string]translateCase {
 				Clusters: []string{rule0, webHTTP + " < " + webHTTP},
 				Sends:    []string{match0 + " > " + rule0 + "=1 " + webHTTP + "=1 by hash"},
 			}),
-		"FilterOnReference": oneCase("A reference with filters should not share.",
+		"FilterOnReference": oneCase("A reference with filters should not share, and its filters should be kept.",
 			rule(svc(0, 1), filtered), to(rule0), egClusters(rule0),
 			view{
 				Clusters: []string{rule0, webOwn + " < " + webHTTP},
-				Sends:    []string{match0 + " > " + rule0 + "=1 " + webOwn + "=1"},
+				Sends:    []string{match0 + " > " + rule0 + "=1 " + webOwn + "=1 set X-To: 100%% as web.example.com"},
+			}),
+		"FilterAlone": oneCase("So it should be if the rule has no other.",
+			rule(filtered), to(rule0), egClusters(rule0),
+			view{
+				Clusters: []string{webOwn + " < " + webHTTP},
+				Sends:    []string{match0 + " > " + webOwn + "=1 set X-To: 100%% as web.example.com"},
+			}),
+		"FiltersTwice": oneCase("Filters of one reference should not be another's, be it to the same target.",
+			rule(filtered, ours(2, "web", 3)), to(rule0), egClusters(rule0),
+			view{
+				Clusters: []string{webHTTP + " < " + webHTTP, webOwn + " < " + webHTTP},
+				Sends:    []string{match0 + " > " + webHTTP + "=3 " + webOwn + "=1 set X-To: 100%% as web.example.com"},
+			}),
+		"FilterAndSession": oneCase("One cluster cannot tell backends with filters of their own apart.",
+			owned(rule(filtered, svc(2, 1))), to(rule0), egClusters(rule0),
+			view{
+				Clusters: []string{rule0, webOwn + " < " + webHTTP},
+				Sends:    []string{match0 + " > " + rule0 + "=1 " + webOwn + "=1 set X-To: 100%% as web.example.com"},
 			}),
 		"Single": oneCase("A rule with settings of its own should have a cluster of its own.",
 			owned(rule(ours(0, "web", 1))), to(rule0), egClusters(rule0),

@@ -64,8 +64,8 @@ func Translate(s *index.Snapshot, src xds.Source, r Resources) (Resources, Summa
 		snapshot: s,
 		source:   src,
 		clusters: make(map[string]*clusterv3.Cluster, len(r.Clusters)),
-		ballots:  ballots{},
-		variants: map[variant]*candidate{},
+		commons:  map[index.TargetKey]*common{},
+		makings:  map[making]*candidate{},
 		replaced: map[string]*clusterv3.Cluster{},
 		idle:     map[string]bool{},
 		secrets:  map[string]*tlsv3.Secret{},
@@ -99,8 +99,8 @@ type translation struct {
 	// clusters of the message, by name.
 	clusters map[string]*clusterv3.Cluster
 
-	ballots  ballots
-	variants map[variant]*candidate
+	commons map[index.TargetKey]*common
+	makings map[making]*candidate
 
 	// replaced and new clusters, by name.
 	replaced map[string]*clusterv3.Cluster
@@ -137,90 +137,6 @@ func (t *translation) leave(u *use, reason Reason) {
 	}
 }
 
-// share lets all parts that may share vote, and tells each its cluster.
-func (t *translation) share(ds []*decision) {
-	prints := map[*part]*candidate{}
-	for _, d := range ds {
-		for _, p := range d.parts {
-			t.vote(d, p, 1, prints)
-		}
-		for _, p := range d.mirrors {
-			t.vote(d, p, 0, prints)
-		}
-	}
-	for _, b := range t.ballots {
-		b.elect()
-	}
-	for _, d := range ds {
-		for _, p := range d.parts {
-			p.cluster = p.own
-			if t.shares(p, prints[p]) {
-				p.cluster = p.key.ClusterName()
-			}
-		}
-		for _, p := range d.mirrors {
-			if t.ballots.of(p.key).chosen != nil {
-				p.cluster = p.key.ClusterName()
-			}
-		}
-	}
-}
-
-func (t *translation) vote(d *decision, p *part, weight int, prints map[*part]*candidate) {
-	if !p.mayShare {
-		return
-	}
-	b := t.ballots.of(p.key)
-	if c := t.clusters[p.key.ClusterName()]; c != nil && b.chosen == nil {
-		if now, err := newCandidate(c); err == nil {
-			b.chosen, b.present = now, true
-		}
-	}
-	if p.template == nil {
-		return
-	}
-	c := t.candidate(d, p)
-	if c == nil {
-		return
-	}
-	prints[p] = c
-	b.vote(c, weight)
-}
-
-// candidate of a part, made once for all that are alike. Nil if Envoy would refuse
-// it.
-func (t *translation) candidate(d *decision, p *part) *candidate {
-	v, cached := variantOf(p)
-	if c, ok := t.variants[v]; cached && ok {
-		return c
-	}
-	c, err := sharedCluster(t.source, p, d.use.hosts)
-	if err != nil {
-		c = nil
-	}
-	if cached {
-		t.variants[v] = c
-	}
-	return c
-}
-
-// shares tells whether a part gets the shared cluster.
-func (t *translation) shares(p *part, c *candidate) bool {
-	if !p.mayShare {
-		return false
-	}
-	b := t.ballots.of(p.key)
-	switch {
-	case b.chosen == nil:
-		return false
-	case p.template == nil:
-		return b.present
-	case c == nil:
-		return false
-	}
-	return c.print == b.chosen.print
-}
-
 // apply a decision to the message.
 func (t *translation) apply(d *decision) {
 	if reason := d.check(); reason != "" {
@@ -236,8 +152,11 @@ func (t *translation) apply(d *decision) {
 		return
 	}
 	for _, p := range slices.Concat(d.parts, d.mirrors) {
-		if p.cluster == p.key.ClusterName() && !t.ballots.of(p.key).present {
-			t.replaced[p.cluster] = t.ballots.of(p.key).chosen.cluster
+		switch of := t.common(p.key); {
+		case p.shared != nil:
+			t.replaced[p.cluster] = p.shared
+		case p.cluster == p.key.ClusterName() && !of.present:
+			t.replaced[p.cluster] = of.chosen.cluster
 		}
 		if name := p.template.GetName(); p.cluster != "" && name != p.cluster && !d.pools(name) {
 			t.idle[name] = true
@@ -322,7 +241,8 @@ func (t *translation) list(r Resources) []*clusterv3.Cluster {
 }
 
 func (t *translation) count(c *clusterv3.Cluster) {
-	if _, err := index.ParseClusterName(c.GetName()); err == nil {
+	target, _, _ := strings.Cut(c.GetName(), variantSegment)
+	if _, err := index.ParseClusterName(target); err == nil {
 		t.summary.Shared++
 		return
 	}

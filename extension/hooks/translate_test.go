@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
@@ -22,6 +23,7 @@ import (
 const (
 	webHTTP = "tailscale/services/default/web/80/http"
 	webOwn  = webHTTP + "/httproute/default/app"
+	webLike = webHTTP + "/settings/#"
 	ruleOwn = "tailscale/rule/httproute/default/app/#"
 	rule0   = "httproute/default/app/rule/0"
 	match0  = rule0 + "/match/0/www_example_com"
@@ -62,6 +64,12 @@ func owned(r index.Rule) index.Rule {
 
 func withMirrors(r index.Rule, m ...index.BackendRef) index.Rule {
 	r.Mirrors = m
+	return r
+}
+
+// aged is a route that was made then.
+func aged(seconds int64, r *index.Route) *index.Route {
+	r.About.Created = time.Unix(seconds, 0).UTC()
 	return r
 }
 
@@ -167,8 +175,8 @@ func TestDeterministic(t *testing.T) {
 
 func httpCases() map[string]translateCase {
 	two := []*index.Route{
-		route(index.KindHTTPRoute, "app", rule(ours(0, "web", 1))),
-		route(index.KindHTTPRoute, "other", rule(ours(0, "web", 1))),
+		aged(2, route(index.KindHTTPRoute, "app", rule(ours(0, "web", 1)))),
+		aged(1, route(index.KindHTTPRoute, "other", rule(ours(0, "web", 1)))),
 		route(index.KindHTTPRoute, "third", rule(ours(0, "web", 1))),
 	}
 	clusters := func(change ...func(*clusterv3.Cluster)) []*clusterv3.Cluster {
@@ -198,13 +206,13 @@ func httpCases() map[string]translateCase {
 			},
 		},
 		"OneDiffers": {
-			reason:   "A rule whose cluster somebody patched should have one of its own, with our endpoints.",
+			reason:   "A rule whose cluster somebody patched should have another one, with our endpoints.",
 			contents: index.Contents{Routes: two, Targets: targets("web")},
 			in:       Resources{Clusters: clusters(slowConnect), Routes: routes},
 			want: view{
-				Clusters: []string{"plain", webHTTP + " < " + webHTTP, webOwn + " < " + webHTTP},
+				Clusters: []string{"plain", webHTTP + " < " + webHTTP, webLike + " < " + webHTTP},
 				Sends: []string{
-					match0 + " > " + webOwn,
+					match0 + " > " + webLike,
 					"httproute/default/other/rule/0/match/0/* > " + webHTTP,
 					"httproute/default/third/rule/0/match/0/* > " + webHTTP,
 					"httproute/default/none/rule/0/match/0/* > plain",

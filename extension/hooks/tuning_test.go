@@ -38,6 +38,14 @@ func local(c *clusterv3.Cluster) {
 	}}}
 }
 
+// http2 is spoken by all targets.
+func http2(c index.Contents) index.Contents {
+	for _, t := range c.Targets {
+		t.Shape.HTTP2 = true
+	}
+	return c
+}
+
 // tuningCases are settings of policies that stand in endpoint lists.
 func tuningCases() map[string]translateCase {
 	const (
@@ -49,7 +57,7 @@ func tuningCases() map[string]translateCase {
 	app := routeKey(index.KindHTTPRoute, "app")
 	two := func(pinned map[index.RouteKey][]string, tuned map[index.RouteKey]map[string]index.Tuning) index.Contents {
 		return index.Contents{
-			Routes:  []*index.Route{route(index.KindHTTPRoute, "app", rule(ours(0, "web", 1))), route(index.KindHTTPRoute, "other", rule(ours(0, "web", 1)))},
+			Routes:  []*index.Route{aged(1, route(index.KindHTTPRoute, "app", rule(ours(0, "web", 1)))), route(index.KindHTTPRoute, "other", rule(ours(0, "web", 1)))},
 			Targets: targets("web"), Pinned: pinned, Tunings: tuned,
 		}
 	}
@@ -87,9 +95,29 @@ func tuningCases() map[string]translateCase {
 			want: view{Clusters: []string{webHTTP + " < " + webHTTP + "+local"}, Sends: shared},
 		},
 		"PreferLocalOfOne": {
-			reason:   "Routes whose lists differ should have clusters of their own.",
+			reason:   "Routes whose lists differ should have different clusters.",
 			contents: two(nil, nil), in: in(local, func(*clusterv3.Cluster) {}),
-			want: view{Clusters: []string{webHTTP + " < " + webHTTP, ownApp + " < " + webHTTP + "+local"}, Sends: apart},
+			want: view{
+				Clusters: []string{webHTTP + " < " + webHTTP, webLike + " < " + webHTTP + "+local"},
+				Sends:    []string{match0 + " > " + webLike, secondTo + " > " + webHTTP},
+			},
+		},
+		"HTTP2OfOne": {
+			reason: "Routes whose policies ask for different things of HTTP/2 should have different clusters.",
+			contents: http2(two(nil, map[index.RouteKey]map[string]index.Tuning{
+				app: {"": {HTTP2: index.HTTP2{Streams: 7}}}, routeKey(index.KindHTTPRoute, "other"): {"": {HTTP2: index.HTTP2{Streams: 8}}},
+			})),
+			in: in(func(*clusterv3.Cluster) {}, func(*clusterv3.Cluster) {}),
+			want: view{
+				Clusters: []string{webHTTP + " < " + webHTTP, webLike + " < " + webHTTP},
+				Sends:    []string{match0 + " > " + webLike, secondTo + " > " + webHTTP},
+			},
+		},
+		"HTTP2OfHTTP1": {
+			reason:   "It should change nothing where HTTP/1 is spoken.",
+			contents: two(nil, map[index.RouteKey]map[string]index.Tuning{app: {"": {HTTP2: index.HTTP2{Streams: 7}}}}),
+			in:       in(func(*clusterv3.Cluster) {}, func(*clusterv3.Cluster) {}),
+			want:     view{Clusters: []string{webHTTP + " < " + webHTTP}, Sends: shared},
 		},
 		"ZonesOfTCPRoute": {
 			reason: "A TCPRoute should have them too.",

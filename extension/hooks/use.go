@@ -9,6 +9,7 @@ import (
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
@@ -33,6 +34,9 @@ type use struct {
 
 	// hosts that the routes are for.
 	hosts map[string]bool
+
+	// policies that Envoy Gateway says it has applied to the rule's routes.
+	policies []types.NamespacedName
 
 	actions []action
 	tcp     []*tcpFilter
@@ -141,6 +145,7 @@ func (g *gatherer) route(v *routev3.VirtualHost, r *routev3.Route) {
 	for _, d := range v.GetDomains() {
 		u.hosts[d] = true
 	}
+	u.policies = append(u.policies, policiesOf(r.GetMetadata())...)
 	if strings.Contains(rest, corsPreflight) {
 		return
 	}

@@ -150,7 +150,7 @@ func (p *parsedRoute) addL4(ns string, name *gwapiv1.SectionName, refs []gwapiv1
 	r := &p.route.Rules[0]
 	r.Own = len(r.Backends) > 0
 	for _, b := range refs {
-		r.Backends = append(r.Backends, parseBackend(ns, b, len(r.Backends), false))
+		r.Backends = append(r.Backends, parseBackend(ns, b, len(r.Backends), nil))
 	}
 }
 
@@ -190,11 +190,11 @@ func parseHTTPRule(ns string, in gwapiv1.HTTPRouteRule) Rule {
 		r.Matches = append(r.Matches, out)
 	}
 	for i, b := range in.BackendRefs {
-		r.Backends = append(r.Backends, parseBackend(ns, b.BackendRef, i, len(b.Filters) > 0))
+		r.Backends = append(r.Backends, parseBackend(ns, b.BackendRef, i, httpChanges(b.Filters)))
 	}
 	for i, f := range in.Filters {
 		if f.RequestMirror != nil {
-			r.Mirrors = append(r.Mirrors, parseBackend(ns, gwapiv1.BackendRef{BackendObjectReference: f.RequestMirror.BackendRef}, i, false))
+			r.Mirrors = append(r.Mirrors, parseBackend(ns, gwapiv1.BackendRef{BackendObjectReference: f.RequestMirror.BackendRef}, i, nil))
 		}
 	}
 	return r
@@ -219,11 +219,11 @@ func parseGRPCRule(ns string, in gwapiv1.GRPCRouteRule) Rule {
 		r.Matches = append(r.Matches, out)
 	}
 	for i, b := range in.BackendRefs {
-		r.Backends = append(r.Backends, parseBackend(ns, b.BackendRef, i, len(b.Filters) > 0))
+		r.Backends = append(r.Backends, parseBackend(ns, b.BackendRef, i, grpcChanges(b.Filters)))
 	}
 	for i, f := range in.Filters {
 		if f.RequestMirror != nil {
-			r.Mirrors = append(r.Mirrors, parseBackend(ns, gwapiv1.BackendRef{BackendObjectReference: f.RequestMirror.BackendRef}, i, false))
+			r.Mirrors = append(r.Mirrors, parseBackend(ns, gwapiv1.BackendRef{BackendObjectReference: f.RequestMirror.BackendRef}, i, nil))
 		}
 	}
 	return r
@@ -252,7 +252,7 @@ func parseGRPCMethod(m *gwapiv1.GRPCMethodMatch) Match {
 	return Match{Path: "/" + *m.Service + "/" + *m.Method, PathType: string(gwapiv1.PathMatchExact)}
 }
 
-func parseBackend(ns string, b gwapiv1.BackendRef, i int, filters bool) BackendRef {
+func parseBackend(ns string, b gwapiv1.BackendRef, i int, changes *Changes) BackendRef {
 	return BackendRef{
 		Kind: backendKind(string(ptr.Deref(b.Group, "")), string(ptr.Deref(b.Kind, kindService))),
 		NamespacedName: types.NamespacedName{
@@ -261,7 +261,7 @@ func parseBackend(ns string, b gwapiv1.BackendRef, i int, filters bool) BackendR
 		},
 		Port:    ptr.Deref(b.Port, 0),
 		Weight:  uint32(max(ptr.Deref(b.Weight, 1), 0)),
-		Filters: filters,
+		Changes: changes,
 		Index:   i,
 	}
 }

@@ -46,7 +46,7 @@ spec:
     - {name: app, port: 8080, weight: 0}
     - {group: gateway.tailscale.com, kind: TailscaleEndpoints, name: edge, namespace: net, port: 5432, weight: 3}
     - {group: gateway.envoyproxy.io, kind: Backend, name: other}
-    - {group: gateway.tailscale.com, kind: TailscaleServices, name: web, port: 80, filters: [{type: RequestHeaderModifier, requestHeaderModifier: {remove: [X]}}]}
+    - {group: gateway.tailscale.com, kind: TailscaleServices, name: web, port: 80, filters: [{type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: X-To, value: web}]}}, {type: URLRewrite, urlRewrite: {hostname: web.example.com, path: {type: ReplaceFullPath, replaceFullPath: /}}}, {type: RequestMirror}, {type: ResponseHeaderModifier, responseHeaderModifier: {remove: [Host]}}]}
   - backendRefs: [{name: app, port: 8080}]
 `,
 			key: RouteKey{Kind: KindHTTPRoute, NamespacedName: name("web")},
@@ -66,7 +66,7 @@ spec:
 							{Kind: BackendService, NamespacedName: name("app"), Port: 8080},
 							{Kind: BackendEndpoints, NamespacedName: types.NamespacedName{Namespace: "net", Name: "edge"}, Port: 5432, Weight: 3, Index: 1},
 							{Kind: BackendOther, NamespacedName: name("other"), Weight: 1, Index: 2},
-							{Kind: BackendServices, NamespacedName: name("web"), Port: 80, Weight: 1, Filters: true, Index: 3},
+							{Kind: BackendServices, NamespacedName: name("web"), Port: 80, Weight: 1, Changes: &Changes{Request: HeaderChange{Set: []Header{{Name: "X-To", Value: "web"}}}, Hostname: "web.example.com", Refused: []string{"URLRewrite of a path", "RequestMirror", `ResponseHeaderModifier: "Host" cannot be changed`}}, Index: 3},
 						},
 						Mirrors: []BackendRef{{Kind: BackendServices, NamespacedName: name("web"), Port: 81, Weight: 1, Index: 1}},
 					},

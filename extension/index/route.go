@@ -90,9 +90,9 @@ type BackendRef struct {
 	Port   int32
 	Weight uint32
 
-	// Filters tells that the reference has filters of its own: Envoy Gateway
-	// then makes a cluster for each backend.
-	Filters bool
+	// Changes that the reference's filters make. Nil is none: where there are some Envoy
+	// Gateway makes a cluster for each backend.
+	Changes *Changes
 
 	// Index among all references of the rule, those that are skipped included. Of
 	// a mirror it is the index of its filter among the rule's filters: Envoy
@@ -161,7 +161,8 @@ func (r Rule) OursBackend() bool {
 
 // An About is what people want to know of a route beside what is made of it.
 type About struct {
-	// Created is when the route was made: of two that match alike, the older counts.
+	// Created is when the route was made: of two that match alike, the older counts, and
+	// the oldest to a target gives the cluster that they share its settings.
 	Created time.Time
 
 	// Hostnames that requests must have. None means those of the listeners.
@@ -180,7 +181,7 @@ type Route struct {
 	// Gateways that the route attaches to.
 	Gateways []types.NamespacedName
 
-	// About is for people alone: nothing that Envoy gets is made of it.
+	// About is for people: of it only the age has a part in what Envoy gets.
 	About About
 
 	// Rules in order. L4 routes have one that holds the backends of all: Envoy

@@ -6,6 +6,7 @@ package index
 import (
 	"iter"
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -47,6 +48,10 @@ type Snapshot struct {
 
 	// tunings of endpoint lists, by route and by rule's name.
 	tunings map[RouteKey]map[string]Tuning
+
+	// wide are the names of the BackendTrafficPolicies of whole Gateways, by the routes that
+	// attach to these.
+	wide map[RouteKey][]types.NamespacedName
 
 	// granted are the references across namespaces that a ReferenceGrant allows.
 	granted map[reference]bool
@@ -106,6 +111,10 @@ type Contents struct {
 	// that have none.
 	Tunings map[RouteKey]map[string]Tuning
 
+	// Wide are the names of the BackendTrafficPolicies of whole Gateways, by the routes that
+	// attach to these.
+	Wide map[RouteKey][]types.NamespacedName
+
 	Grants []Grant
 
 	Gateways map[types.NamespacedName]*AboutGateway
@@ -133,6 +142,7 @@ func NewSnapshot(c Contents) *Snapshot {
 		abouts:   c.Gateways,
 		pinned:   make(map[RouteKey]map[string]bool, len(c.Pinned)),
 		tunings:  c.Tunings,
+		wide:     c.Wide,
 		granted:  make(map[reference]bool, len(c.Grants)),
 		policies: make(map[types.NamespacedName]*RoutePolicy, len(c.Policies)),
 
@@ -185,6 +195,12 @@ func (s *Snapshot) Service(p ServicePort) []Locality { return s.services[p] }
 func (s *Snapshot) Pinned(k RouteKey, rule string) bool {
 	p := s.pinned[k]
 	return p[""] || rule != "" && p[rule]
+}
+
+// Wide reports whether a BackendTrafficPolicy is known to be for all routes of a Gateway
+// that the route attaches to. Those of Gateways that it picks by label are not known.
+func (s *Snapshot) Wide(k RouteKey, policy types.NamespacedName) bool {
+	return slices.Contains(s.wide[k], policy)
 }
 
 // Tuning that policies ask of the endpoint lists of a rule.

@@ -337,14 +337,14 @@ func (s *Store) names(k RouteKey, old, now map[consumer]struct{}, todo map[consu
 	}
 }
 
-// routeSum leaves out the generation and what is for people: a change of what nothing
-// is made of is none.
+// routeSum leaves out the generation and what is for people, but for the route's age: a
+// change of what nothing is made of is none.
 func routeSum(r *Route) any {
 	if r == nil {
 		return nil
 	}
 	out := *r
-	out.Generation, out.About = 0, About{}
+	out.Generation, out.About = 0, About{Created: r.About.Created}
 	return out
 }
 
@@ -463,15 +463,21 @@ func shapeSum(t *Target) any {
 func (s *Store) advancePins(c *change, k RouteKey) {
 	var rules map[string]bool
 	var tunings map[string]Tuning
+	var wide []types.NamespacedName
 	if p, _ := s.served(k); p != nil {
-		rules, tunings = s.world.pinned(p), s.world.tunings(p)
+		rules, tunings, wide = s.world.pinned(p), s.world.tunings(p), s.world.wide(p)
 	}
-	if maps.Equal(c.next.pinned[k], rules) && maps.EqualFunc(c.next.tunings[k], tunings, Tuning.Equal) {
+	if slices.Equal(c.next.wide[k], wide) && maps.Equal(c.next.pinned[k], rules) && maps.EqualFunc(c.next.tunings[k], tunings, Tuning.Equal) {
 		return
 	}
 	old := c.next.pinSum(k)
 	replace(clone(c, "pinned", &c.next.pinned), k, rules)
 	replace(clone(c, "tunings", &c.next.tunings), k, tunings)
+	if all := clone(c, "wide", &c.next.wide); wide == nil {
+		delete(all, k)
+	} else {
+		all[k] = wide
+	}
 	c.digest(old, c.next.pinSum(k))
 	c.pins = append(c.pins, k)
 }
@@ -487,12 +493,13 @@ func replace[T any](m map[RouteKey]map[string]T, k RouteKey, v map[string]T) {
 
 // pinSum is what a route's policies are in a digest.
 func (s *Snapshot) pinSum(k RouteKey) any {
-	if s.pinned[k] == nil && s.tunings[k] == nil {
+	if s.pinned[k] == nil && s.tunings[k] == nil && s.wide[k] == nil {
 		return nil
 	}
 	return struct {
 		Route   RouteKey
 		Rules   map[string]bool
 		Tunings map[string]Tuning
-	}{k, s.pinned[k], s.tunings[k]}
+		Wide    []types.NamespacedName
+	}{k, s.pinned[k], s.tunings[k], s.wide[k]}
 }

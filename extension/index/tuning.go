@@ -10,11 +10,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
-// A Tuning is what a BackendTrafficPolicy asks of endpoint lists, and not of clusters.
-// Envoy Gateway answers it in lists of its own, which hooks neither see nor use. The zero
-// value asks for nothing.
+// A Tuning is what a BackendTrafficPolicy asks for and hooks do not see in clusters: most
+// is of endpoint lists, and Envoy Gateway answers it in lists of its own, which hooks
+// neither see nor use. The zero value asks for nothing.
 type Tuning struct {
 	// HealthPort is where Envoy checks endpoints. Zero is where they serve.
 	HealthPort uint32
@@ -26,6 +28,9 @@ type Tuning struct {
 	// Zones are the weights of zones, by their names. One that is not named weighs 1.
 	// None leaves weights as backends have them.
 	Zones []ZoneWeight
+
+	// HTTP2 is of clusters, and no part of a list's name.
+	HTTP2 HTTP2
 }
 
 // A ZoneWeight is a zone's part of the traffic.
@@ -47,7 +52,7 @@ var zoneName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
 
 // Equal tells whether both ask for the same.
 func (t Tuning) Equal(o Tuning) bool {
-	return t.HealthPort == o.HealthPort && t.PreferLocal == o.PreferLocal && slices.Equal(t.Zones, o.Zones)
+	return t.HealthPort == o.HealthPort && t.PreferLocal == o.PreferLocal && slices.Equal(t.Zones, o.Zones) && t.HTTP2 == o.HTTP2
 }
 
 // Name of an endpoint list that is tuned so. What the list is like is part of its name,
@@ -98,7 +103,7 @@ func ParseTuning(name string) (list string, t Tuning, ok bool) {
 	return list, t, true
 }
 
-// A policySpec is what a BackendTrafficPolicy says of endpoint lists. That zones near
+// A policySpec is what a BackendTrafficPolicy says of endpoint lists and of HTTP/2. That zones near
 // Envoy are preferred stands in the cluster, too, where hooks see it.
 type policySpec struct {
 	Spec struct {
@@ -118,12 +123,13 @@ type policySpec struct {
 				} `json:"weightedZones,omitempty"`
 			} `json:"zoneAware"`
 		} `json:"loadBalancer"`
+		HTTP2 http2Spec `json:"http2"`
 	} `json:"spec"`
 }
 
 // tuning that the policy asks for. Zones that no node can have are left out.
 func (p *policySpec) tuning() Tuning {
-	t := Tuning{HealthPort: uint32(min(max(p.Spec.HealthCheck.Active.Overrides.Port, 0), math.MaxUint16))}
+	t := Tuning{HealthPort: uint32(min(max(p.Spec.HealthCheck.Active.Overrides.Port, 0), math.MaxUint16)), HTTP2: p.Spec.HTTP2.settings()}
 	for _, z := range p.Spec.LoadBalancer.ZoneAware.WeightedZones {
 		if zoneName.MatchString(z.Zone) {
 			t.Zones = append(t.Zones, ZoneWeight{Zone: z.Zone, Weight: uint32(min(max(z.Weight, 0), math.MaxUint32))})
@@ -186,6 +192,7 @@ func (p *trafficPolicy) over(above *trafficPolicy) Tuning {
 	if t.Zones == nil {
 		t.Zones = above.tuning.Zones
 	}
+	t.HTTP2 = t.HTTP2.over(above.tuning.HTTP2)
 	return t
 }
 
@@ -223,6 +230,19 @@ func (w *world) above(r *parsedRoute) *trafficPolicy {
 		}
 	}
 	return nil
+}
+
+// wide are the names of the policies of whole Gateways that a route attaches to, sorted.
+func (w *world) wide(r *parsedRoute) []types.NamespacedName {
+	of := w.gateways(r.parents)
+	var out []types.NamespacedName
+	for n, p := range w.policies {
+		if slices.ContainsFunc(of, func(g types.NamespacedName) bool { return p.places[parent{NamespacedName: g}] }) {
+			out = append(out, n)
+		}
+	}
+	slices.SortFunc(out, compareNames)
+	return out
 }
 
 // beyond is farther than all that counts.

@@ -6,6 +6,7 @@ package index
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -79,6 +80,8 @@ func TestTunings(t *testing.T) {
 	replaced := func(doc string, oldnew ...string) string { return strings.NewReplacer(oldnew...).Replace(doc) }
 	ofRule := replaced(tuneRoute, "name: mixed", "name: mixed, sectionName: split", "name: route", "name: rule", "9090", "9191")
 	listener := replaced(tuneSet, "name: more", "name: more, sectionName: a", "name: set", "name: listener", "6060", "6161")
+	pings := HTTP2{StreamWindow: 128 << 10, Streams: 7, OnInvalidMessage: EndStream, Interval: 30 * time.Second, Timeout: 5 * time.Second, JitterSet: true}
+	merged := HTTP2{Streams: 7, OnInvalidMessage: EndConnection}
 	cases := map[string]struct {
 		reason      string
 		objects     []string
@@ -117,6 +120,16 @@ func TestTunings(t *testing.T) {
 		"Merged": {
 			reason: "Unless it is to be merged.", objects: []string{listenerSet, tuneGateway, replaced(tuneRoute, "spec:", "spec:\n  mergeType: StrategicMerge")},
 			rule: Tuning{HealthPort: 9090, Zones: zones}, other: Tuning{HealthPort: 9090, Zones: zones},
+		},
+		"HTTP2": {
+			reason: "What it asks of HTTP/2 is known, but for what Envoy would refuse.",
+			objects: []string{replaced(tuneRoute, "spec:", "spec:\n  http2: {initialStreamWindowSize: 128Ki, initialConnectionWindowSize: 1, maxConcurrentStreams: 7, onInvalidMessage: TerminateStream, connectionKeepalive: {interval: 30s, timeout: 5s, intervalJitter: 0}}")},
+			rule:    Tuning{HealthPort: 9090, HTTP2: pings}, other: Tuning{HealthPort: 9090, HTTP2: pings},
+		},
+		"HTTP2Merged": {
+			reason:  "Each part that it does not say may be merged from that of the Gateway.",
+			objects: []string{listenerSet, replaced(tuneGateway, "spec:", "spec:\n  http2: {maxConcurrentStreams: 9, onInvalidMessage: TerminateConnection}"), replaced(tuneRoute, "spec:", "spec:\n  mergeType: StrategicMerge\n  http2: {maxConcurrentStreams: 7}")},
+			rule:    Tuning{HealthPort: 9090, Zones: zones, HTTP2: merged}, other: Tuning{HealthPort: 9090, Zones: zones, HTTP2: merged},
 		},
 		"NoZone": {
 			reason: "A zone that no node can have is left out.", objects: []string{replaced(tuneGateway, "kind: Gateway, name: gw2", "kind: HTTPRoute, name: mixed", ", namespace: infra", "", "zone: b", `zone: "b+local"`)},

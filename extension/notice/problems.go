@@ -36,6 +36,11 @@ func problems(s *index.Snapshot, left map[string][]hooks.LeftRule) map[problem]s
 				if !b.Ours() || b.Weight == 0 || !s.Permitted(r.Key, b) {
 					continue
 				}
+				if b.Changes != nil {
+					for _, refused := range b.Changes.Refused {
+						out[problem{route: r.Key, message: fmt.Sprintf("%s: a filter of the reference to %s is left out: %s; Envoy cannot do that for one of several backends, so set it on the rule", rule(r, i), b.NamespacedName, refused)}] = struct{}{}
+					}
+				}
 				t := s.Target(b.Target(r.Key.Kind))
 				if t == nil {
 					continue

@@ -48,6 +48,9 @@ type ClusterOptions struct {
 	// check has none.
 	RouteHosts map[string]bool
 
+	// HTTP2 is what a policy asks of HTTP/2, where that is spoken.
+	HTTP2 index.HTTP2
+
 	// Pooled tells that the template is for backends of others as well, which may have
 	// asked for HTTP/2.
 	Pooled bool
@@ -81,7 +84,7 @@ func Cluster(template *clusterv3.Cluster, o ClusterOptions) (*clusterv3.Cluster,
 		noticeDeath(c)
 	}
 	if o.Protocol == index.ProtocolGRPC || o.Shape != nil && o.Shape.HTTP2 {
-		if err := speakHTTP2(c); err != nil {
+		if err := speakHTTP2(c, o.HTTP2); err != nil {
 			return nil, err
 		}
 	}

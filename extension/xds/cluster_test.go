@@ -195,6 +195,29 @@ type: EDS
 typedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {'@type': type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, useDownstreamProtocolConfig: {}}}
 `,
 		},
+		"HTTP2": {
+			reason:   "What a policy asks of HTTP/2 should count where that is spoken.",
+			template: "name: a\ntype: EDS\n",
+			o: ClusterOptions{Name: "own", List: "l", Protocol: index.ProtocolHTTP, Shape: &index.Shape{HTTP2: true}, HTTP2: index.HTTP2{
+				StreamWindow: 70000, ConnectionWindow: 80000, Streams: 7, OnInvalidMessage: index.EndStream, Interval: 30 * time.Second, Timeout: 5 * time.Second, Idle: time.Minute, JitterSet: true,
+			}},
+			want: `
+commonLbConfig: {healthyPanicThreshold: {}, updateMergeWindow: 0s}
+edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
+name: own
+type: EDS
+typedExtensionProtocolOptions:
+  envoy.extensions.upstreams.http.v3.HttpProtocolOptions:
+    '@type': type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions
+    explicitHttpConfig:
+      http2ProtocolOptions:
+        initialStreamWindowSize: 70000
+        initialConnectionWindowSize: 80000
+        maxConcurrentStreams: 7
+        overrideStreamErrorOnInvalidHttpMessage: true
+        connectionKeepalive: {interval: 30s, timeout: 5s, connectionIdleInterval: 60s, intervalJitter: {}}
+` + fair,
+		},
 		"PooledHTTP2": {
 			reason:   "HTTP/2 of a Service beside ours should go, and the rest of the options stay.",
 			template: "name: a\ntype: EDS\ntypedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {'@type': type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, commonHttpProtocolOptions: {idleTimeout: 5s}, explicitHttpConfig: {http2ProtocolOptions: {}}}}\n",

@@ -175,6 +175,15 @@ func changeHeaders(add *[]*corev3.HeaderValueOption, remove *[]string, c index.H
 	}
 }
 
+// Change requests of an entry of a route to several clusters, and their responses.
+func Change(w *routev3.WeightedCluster_ClusterWeight, c *index.Changes) {
+	changeHeaders(&w.RequestHeadersToAdd, &w.RequestHeadersToRemove, c.Request)
+	changeHeaders(&w.ResponseHeadersToAdd, &w.ResponseHeadersToRemove, c.Response)
+	if c.Hostname != "" {
+		w.HostRewriteSpecifier = &routev3.WeightedCluster_ClusterWeight_HostRewriteLiteral{HostRewriteLiteral: c.Hostname}
+	}
+}
+
 // headerValue that is taken as it stands: to Envoy a percent sign begins a command.
 func headerValue(h index.Header, a corev3.HeaderValueOption_HeaderAppendAction) *corev3.HeaderValueOption {
 	return &corev3.HeaderValueOption{

@@ -9,16 +9,21 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
 const httpOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
 // speakHTTP2 to endpoints: Envoy Gateway sets it for Services by their appProtocol,
 // and has none for our kinds. A policy that follows the client's protocol stays.
-func speakHTTP2(c *clusterv3.Cluster) error {
+func speakHTTP2(c *clusterv3.Cluster, h index.HTTP2) error {
 	return editHTTP(c, func(o *httpv3.HttpProtocolOptions) bool {
 		switch u := o.GetUpstreamProtocolOptions().(type) {
 		case *httpv3.HttpProtocolOptions_UseDownstreamProtocolConfig, *httpv3.HttpProtocolOptions_AutoConfig:
@@ -30,11 +35,41 @@ func speakHTTP2(c *clusterv3.Cluster) error {
 		}
 		o.UpstreamProtocolOptions = explicit(&httpv3.HttpProtocolOptions_ExplicitHttpConfig{
 			ProtocolConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{
-				Http2ProtocolOptions: &corev3.Http2ProtocolOptions{},
+				Http2ProtocolOptions: http2(h),
 			},
 		})
 		return true
 	})
+}
+
+// http2 options that a policy asks for. Envoy takes no pings without a timeout.
+func http2(h index.HTTP2) *corev3.Http2ProtocolOptions {
+	number := func(n uint32) *wrapperspb.UInt32Value {
+		if n == 0 {
+			return nil
+		}
+		return wrapperspb.UInt32(n)
+	}
+	out := &corev3.Http2ProtocolOptions{
+		InitialStreamWindowSize: number(h.StreamWindow), InitialConnectionWindowSize: number(h.ConnectionWindow), MaxConcurrentStreams: number(h.Streams),
+	}
+	if h.OnInvalidMessage == index.EndStream || h.OnInvalidMessage == index.EndConnection {
+		out.OverrideStreamErrorOnInvalidHttpMessage = wrapperspb.Bool(h.OnInvalidMessage == index.EndStream)
+	}
+	if h.Timeout == 0 {
+		return out
+	}
+	out.ConnectionKeepalive = &corev3.KeepaliveSettings{Timeout: durationpb.New(h.Timeout)}
+	if h.Interval > 0 {
+		out.ConnectionKeepalive.Interval = durationpb.New(h.Interval)
+	}
+	if h.Idle > 0 {
+		out.ConnectionKeepalive.ConnectionIdleInterval = durationpb.New(h.Idle)
+	}
+	if h.JitterSet {
+		out.ConnectionKeepalive.IntervalJitter = &typev3.Percent{Value: float64(h.Jitter)}
+	}
+	return out
 }
 
 // speakHTTP1 to endpoints in a cluster whose HTTP/2 was for backends beside them. What

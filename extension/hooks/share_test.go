@@ -1,0 +1,180 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+// A tenant is a route to the target web.
+type tenant struct {
+	name string
+	age  int64
+
+	// connect timeout in seconds, as a policy sets it.
+	connect int
+
+	// policy that Envoy Gateway has applied.
+	policy string
+}
+
+// timeout that a policy sets in clusters.
+func timeout(seconds int) func(*clusterv3.Cluster) {
+	return func(c *clusterv3.Cluster) { c.ConnectTimeout = durationpb.New(time.Duration(seconds) * time.Second) }
+}
+
+// applied is the metadata of a route that a BackendTrafficPolicy is applied to.
+func applied(policy string) *corev3.Metadata {
+	of, err := structpb.NewStruct(map[string]any{"policies": []any{map[string]any{"kind": "BackendTrafficPolicy", "namespace": "default", "name": policy}}})
+	if err != nil {
+		panic(err)
+	}
+	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"envoy-gateway": of}}
+}
+
+// clustersOf tenants by their names, and how many clusters there are. The policy gateway is
+// for the whole Gateway.
+func clustersOf(t *testing.T, shape index.Shape, tenants ...tenant) (map[string]string, int) {
+	t.Helper()
+	c := index.Contents{Targets: targets("web"), Wide: map[index.RouteKey][]types.NamespacedName{}}
+	for _, of := range c.Targets {
+		of.Shape = shape
+	}
+	var clusters []*clusterv3.Cluster
+	var routes []*routev3.Route
+	for _, of := range tenants {
+		own := "httproute/default/" + of.name + "/rule/0"
+		c.Routes = append(c.Routes, aged(of.age, route(index.KindHTTPRoute, of.name, rule(ours(0, "web", 1)))))
+		c.Wide[routeKey(index.KindHTTPRoute, of.name)] = []types.NamespacedName{nn("default", "gateway")}
+		r := egRoute(own+"/match/0/"+of.name, prefix("/"), to(own))
+		if of.policy != "" {
+			r.Metadata = applied(of.policy)
+		}
+		clusters, routes = append(clusters, egCluster(own, timeout(of.connect))), append(routes, r)
+	}
+	s := index.NewSnapshot(c)
+	out, _ := Translate(s, testSource, Resources{Clusters: clusters, Routes: egRoutes(routes...)})
+	if err := validate(out); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for i, r := range out.Routes[0].GetVirtualHosts()[0].GetRoutes() {
+		got[tenants[i].name] = r.GetRoute().GetCluster()
+	}
+	again, _ := Translate(s, testSource, clone(out))
+	if diff := cmp.Diff(marshal(t, out), marshal(t, again)); diff != "" {
+		t.Fatalf("Translate(Translate(...)): -want, +got:\n%s", diff)
+	}
+	return got, len(out.Clusters)
+}
+
+// TestNewRouteMovesNone adds routes at random, each younger than those before. None of
+// these may get another cluster, nor lose the one with its settings.
+func TestNewRouteMovesNone(t *testing.T) {
+	for seed := range uint64(40) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		var there []tenant
+		was := map[string]string{}
+		for age := range int64(12) {
+			there = append(there, tenant{name: fmt.Sprintf("app-%d", r.Uint32()), age: age, connect: 1 + r.IntN(3)})
+			r.Shuffle(len(there), func(i, j int) { there[i], there[j] = there[j], there[i] })
+			now, _ := clustersOf(t, index.Shape{}, there...)
+			for name, c := range was {
+				if now[name] != c {
+					t.Fatalf("seed %d: a new route moves %s from %s to %s", seed, name, c, now[name])
+				}
+			}
+			was = now
+		}
+		with := map[string]int{}
+		for _, of := range there {
+			if s, ok := with[was[of.name]]; ok && s != of.connect {
+				t.Fatalf("seed %d: %s is for other settings", seed, was[of.name])
+			}
+			with[was[of.name]] = of.connect
+		}
+		if settings := slices.Compact(slices.Sorted(maps.Values(with))); len(settings) != len(with) {
+			t.Fatalf("seed %d: routes with the same settings have different clusters: %v", seed, with)
+		}
+	}
+}
+
+func TestCommonCluster(t *testing.T) {
+	plain, slow := tenant{name: "b", age: 2, connect: 1}, tenant{name: "a", age: 1, connect: 9}
+	with := func(of tenant, policy string) tenant {
+		of.policy = policy
+		return of
+	}
+	cases := map[string]struct {
+		reason  string
+		tenants []tenant
+
+		// common are the tenants that have the target's own cluster.
+		common []string
+	}{
+		"Oldest":   {reason: "The oldest route should give the cluster its settings.", tenants: []tenant{plain, slow}, common: []string{"a"}},
+		"Route":    {reason: "One with a policy of its own should not, though the snapshot has not heard of it.", tenants: []tenant{plain, with(slow, "own")}, common: []string{"b"}},
+		"Gateway":  {reason: "One with the Gateway's policy should.", tenants: []tenant{with(plain, "own"), with(slow, "gateway")}, common: []string{"a"}},
+		"Everyone": {reason: "If all have such policies the oldest should.", tenants: []tenant{with(plain, "one"), with(slow, "two")}, common: []string{"a"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, _ := clustersOf(t, index.Shape{}, tc.tenants...)
+			var common []string
+			for _, of := range slices.Sorted(maps.Keys(got)) {
+				if got[of] == webHTTP {
+					common = append(common, of)
+				}
+			}
+			if diff := cmp.Diff(tc.common, common); diff != "" {
+				t.Errorf("\n%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestSettingsChange has settings change, once of all routes and once of the target.
+func TestSettingsChange(t *testing.T) {
+	of := func(connect, others int) []tenant {
+		return []tenant{{name: "a", age: 1, connect: connect}, {name: "b", age: 2, connect: connect}, {name: "c", age: 3, connect: others}}
+	}
+	was, n := clustersOf(t, index.Shape{}, of(1, 5)...)
+	if n != 2 {
+		t.Errorf("Two settings should have two clusters, got %d", n)
+	}
+	now, _ := clustersOf(t, index.Shape{}, of(7, 5)...)
+	if diff := cmp.Diff(was, now); diff != "" {
+		t.Errorf("Settings of the Gateway should change in place: -want, +got:\n%s", diff)
+	}
+	now, _ = clustersOf(t, index.Shape{HTTP2: true, HealthCheck: &index.HealthCheck{Path: "/"}}, of(1, 5)...)
+	if diff := cmp.Diff(was, now); diff != "" {
+		t.Errorf("So should those of the target: -want, +got:\n%s", diff)
+	}
+	var many []tenant
+	for i := range 500 {
+		many = append(many, tenant{name: fmt.Sprintf("r%d", i), age: int64(i), connect: 4})
+	}
+	if _, n = clustersOf(t, index.Shape{}, many...); n != 1 {
+		t.Errorf("Routes with one policy should have one cluster, got %d", n)
+	}
+	many[0].connect = 1
+	if _, n = clustersOf(t, index.Shape{}, many...); n != 2 {
+		t.Errorf("So should those beside an older route, got %d", n)
+	}
+}
