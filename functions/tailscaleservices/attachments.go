@@ -45,7 +45,7 @@ func (s *service) wantedAttachments() map[string]*tailnetv1alpha1.ServiceAttachm
 	if s.moving() || s.vip == nil && !s.mayMake() {
 		return out
 	}
-	for _, p := range s.sel.hosting(s.owner, s.xr.Spec.EndpointTemplate) {
+	for _, p := range slices.Concat(s.sel.hosting(s.owner, s.xr.Spec.EndpointTemplate), s.staying) {
 		if hasIngress(p) {
 			name := prefixAttachment + p.Spec.Endpoints
 			s.want(out, name, len(s.addresses()) > 0 || !hasAddresses(s.attachments[name]), func() *tailnetv1alpha1.ServiceAttachment {

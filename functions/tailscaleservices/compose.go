@@ -4,6 +4,8 @@
 package main
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -36,7 +38,8 @@ func (s *service) desire(r *compose.Run) error {
 // none that are there.
 func (s *service) desireEndpoints(r *compose.Run) error {
 	broken := s.sel.err != nil && s.endpoints != nil && s.xr.Spec.EndpointTemplate != nil
-	provision := s.sel.provision && (s.verdict.Accepted || s.endpoints != nil)
+	provision := s.sel.provision && (s.verdict.Accepted || s.endpoints != nil) ||
+		s.endpoints != nil && s.keepsTemplate(s.xr.Spec.EndpointTemplate)
 	if !provision && !broken || !provisioned(s.endpoints, s.xr.Spec.EndpointTemplate) {
 		return nil
 	}
@@ -126,9 +129,9 @@ func (s *service) composeVIPService() *tailnetv1alpha1.VIPService {
 func (s *service) hostTags() []tailnetv1alpha1.Tag {
 	switch {
 	case s.sel.provision && len(s.sel.sets) == 0:
-		return compose.Tags(s.tailnetTags, compose.Tags(s.xr.Spec.EndpointTemplate.Tags))
+		return compose.Tags(s.tailnetTags, compose.Tags(s.xr.Spec.EndpointTemplate.Tags), tags(s.staying))
 	case s.vip != nil && (s.severalTailnets() || len(s.sel.sets) == 0):
 		return s.vip.Spec.ForProvider.HostTags
 	}
-	return s.sel.tags()
+	return tags(slices.Concat(s.sel.sets, s.staying))
 }

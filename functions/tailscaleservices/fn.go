@@ -99,6 +99,9 @@ func run(r *compose.Run) error {
 		return r.CarryOver()
 	}
 	s.sel = selectEndpoints(owner, xr, sets)
+	if err := s.readSuccession(r, sets); err != nil {
+		return err
+	}
 
 	name := s.tailnet()
 	if name != "" {

@@ -25,6 +25,10 @@ type selection struct {
 	// provision tells that the endpoints of the template are to be.
 	provision bool
 
+	// superseded are the endpoints of the template where others take their place. They
+	// stay until one of those hosts the service.
+	superseded []tailnetv1alpha1.ProxySet
+
 	// err tells what is wrong with the selector or the template. It is for the
 	// user.
 	err error
@@ -54,16 +58,27 @@ func selectEndpoints(owner compose.Owner, xr *gatewayv1alpha1.TailscaleServices,
 			others = append(others, s)
 		}
 	}
-	slices.SortFunc(others, func(a, b tailnetv1alpha1.ProxySet) int { return strings.Compare(a.GetName(), b.GetName()) })
+	slices.SortFunc(others, byName)
 
-	if len(others) > 0 || template == nil {
-		return selection{sets: others}
+	if template == nil || slices.ContainsFunc(others, mayHost) {
+		return selection{sets: others, superseded: own}
 	}
 	if !matching.Matches(labels.Set(provisionedLabels(owner, xr))) {
 		return selection{err: errTemplateLabels}
 	}
+	// Those that cannot host take nobody's place; they may let the cluster out.
+	for _, s := range others {
+		if s.Spec.Tailnet == template.Tailnet {
+			own = append(own, s)
+		}
+	}
 	return selection{sets: own, provision: true}
 }
+
+// mayHost reports whether an endpoints has machines that can host services.
+func mayHost(p tailnetv1alpha1.ProxySet) bool { return machines(p) > 0 }
+
+func byName(a, b tailnetv1alpha1.ProxySet) int { return strings.Compare(a.GetName(), b.GetName()) }
 
 // provisionedName is the name of the endpoints made from a service's template.
 func provisionedName(owner compose.Owner) string {
@@ -103,20 +118,21 @@ func (s selection) tailnets(template *gatewayv1alpha1.EndpointTemplate) []string
 // hosting are the selected endpoints, or those of the template before there is a
 // ProxySet of them.
 func (s selection) hosting(owner compose.Owner, template *gatewayv1alpha1.EndpointTemplate) []tailnetv1alpha1.ProxySet {
-	if !s.provision || len(s.sets) > 0 || template.Proxy.ConnectionType == gatewayv1alpha1.ConnectionTypeEgress {
+	if !s.provision || slices.ContainsFunc(s.sets, func(p tailnetv1alpha1.ProxySet) bool { return p.Spec.Endpoints == provisionedName(owner) }) ||
+		template.Proxy.ConnectionType == gatewayv1alpha1.ConnectionTypeEgress {
 		return s.sets
 	}
-	return []tailnetv1alpha1.ProxySet{{Spec: tailnetv1alpha1.ProxySetSpec{
+	return append(slices.Clone(s.sets), tailnetv1alpha1.ProxySet{Spec: tailnetv1alpha1.ProxySetSpec{
 		Endpoints: provisionedName(owner),
 		Tailnet:   template.Tailnet,
 		Sets:      []tailnetv1alpha1.ProxySetMember{{Direction: tailnetv1alpha1.DirectionIngress}},
-	}}}
+	}})
 }
 
-// tags of the machines of the selected endpoints, each once.
-func (s selection) tags() []tailnetv1alpha1.Tag {
-	lists := make([][]tailnetv1alpha1.Tag, 0, len(s.sets))
-	for _, p := range s.sets {
+// tags of the machines of endpoints, each once.
+func tags(sets []tailnetv1alpha1.ProxySet) []tailnetv1alpha1.Tag {
+	lists := make([][]tailnetv1alpha1.Tag, 0, len(sets))
+	for _, p := range sets {
 		lists = append(lists, p.Spec.Tags)
 	}
 	return compose.Tags(lists...)

@@ -55,6 +55,13 @@ type service struct {
 
 	sel selection
 
+	// staying are endpoints that serve the service until a selected one hosts it.
+	staying []tailnetv1alpha1.ProxySet
+
+	// keepTemplate tells that the endpoints of the template stay though others are
+	// selected.
+	keepTemplate bool
+
 	// health of what Gateways reach through the service. Nil unless it is reported.
 	health *tailnetv1alpha1.HealthReportSpec
 

@@ -213,6 +213,10 @@ const (
 	// ReasonTailnetLocked means that the tailnet's lock does not trust the device.
 	ReasonTailnetLocked xpv2.ConditionReason = "TailnetLocked"
 
+	// ReasonTailnetChanged means that a provider config leads to another tailnet than the
+	// one that the device is in.
+	ReasonTailnetChanged xpv2.ConditionReason = "TailnetChanged"
+
 	// ReasonDeviceRefused means that the device that a pod names is not its Machine's.
 	ReasonDeviceRefused xpv2.ConditionReason = "DeviceRefused"
 

@@ -142,6 +142,11 @@ type ServiceHost struct {
 	// +optional
 	Name string `json:"name,omitempty"`
 
+	// Endpoints is the TailscaleEndpoints whose Machine the device is. Absent for
+	// others' devices.
+	// +optional
+	Endpoints string `json:"endpoints,omitempty"`
+
 	// Local tells whether the device is a Machine of this cluster whose agent
 	// reports the service. A shared service has hosts of other clusters, too.
 	// +optional

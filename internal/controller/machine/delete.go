@@ -58,6 +58,14 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.Machine) (managed.Ex
 	if err != nil {
 		return managed.ExternalDelete{}, err
 	}
+	why, err := e.elsewhere(ctx, mg, s.config)
+	if err != nil {
+		return managed.ExternalDelete{}, err
+	}
+	if why != "" {
+		mg.SetConditions(led(why))
+		return managed.ExternalDelete{}, errors.New(why)
+	}
 	if err := e.deleteKeys(ctx, mg, s); err != nil {
 		return managed.ExternalDelete{}, err
 	}

@@ -44,6 +44,7 @@ const stateDeletedGrace = 10 * time.Second
 
 // api is what this controller needs of a tailnet.
 type api interface {
+	Domain(ctx context.Context) (string, error)
 	Devices(ctx context.Context, maxAge time.Duration) ([]tailscale.Device, error)
 	Device(ctx context.Context, nodeID string) (*tailscale.Device, error)
 	DeleteDevice(ctx context.Context, nodeID string) error
@@ -113,6 +114,14 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Machine) (managed.E
 	s, err := getSecrets(ctx, e.kube, mg)
 	if err != nil {
 		return managed.ExternalObservation{}, err
+	}
+	why, err := e.elsewhere(ctx, mg, s.config)
+	if err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	if why != "" {
+		mg.SetConditions(led(why))
+		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
 	}
 	if xpmeta.WasDeleted(mg) {
 		left, err := e.left(ctx, mg, s)
@@ -252,6 +261,13 @@ func (e *external) ensure(ctx context.Context, mg *v1alpha1.Machine) error {
 	if err != nil {
 		return err
 	}
+	why, err := e.elsewhere(ctx, mg, s.config)
+	if err != nil {
+		return err
+	}
+	if why != "" {
+		return errors.New(why)
+	}
 	p, _, err := e.plan(ctx, mg, s)
 	if err != nil {
 		return err
@@ -280,6 +296,9 @@ func (e *external) ensure(ctx context.Context, mg *v1alpha1.Machine) error {
 		return nil
 	}
 	s.config.Data = map[string][]byte{meta.ConfigKey: p.config}
+	if p.tailnet != "" {
+		metav1.SetMetaDataAnnotation(&s.config.ObjectMeta, annotationTailnet, p.tailnet)
+	}
 	if err := e.kube.Update(ctx, s.config); err != nil {
 		return errors.Wrap(err, "cannot update config Secret")
 	}

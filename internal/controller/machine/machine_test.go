@@ -45,6 +45,14 @@ func newAPI() *fakeAPI {
 	return &fakeAPI{keys: map[string]tailscale.Key{}, devices: map[string]tailscale.Device{}}
 }
 
+func (f *fakeAPI) Domain(context.Context) (string, error) {
+	for _, id := range slices.Sorted(maps.Keys(f.devices)) {
+		d := f.devices[id]
+		return tailnetOf(&d), nil
+	}
+	return "", nil
+}
+
 func (f *fakeAPI) Devices(context.Context, time.Duration) ([]tailscale.Device, error) {
 	return slices.Collect(maps.Values(f.devices)), nil
 }

@@ -84,6 +84,9 @@ type plan struct {
 	// asked says that the node waits for a key.
 	asked bool
 
+	// tailnet that the device is in, if that is known.
+	tailnet string
+
 	// config that is wanted if no key is minted.
 	config []byte
 
@@ -146,6 +149,8 @@ func makePlan(mg *v1alpha1.Machine, f facts) (plan, error) {
 	p.writeConfig = !bytes.Equal(want, f.config.Data[meta.ConfigKey])
 	if loggedIn {
 		have := slices.Sorted(slices.Values(f.device.Tags))
+		p.tailnet = tailnetOf(f.device)
+		p.writeConfig = p.writeConfig || p.tailnet != "" && p.tailnet != f.config.GetAnnotations()[annotationTailnet]
 		p.setTags = len(f.tags) > 0 && !slices.Equal(have, f.tags)
 	}
 	return p, nil

@@ -43,6 +43,9 @@ type claim struct {
 	// Healthy backends of Total.
 	Healthy, Total int32
 
+	// Endpoints whose machine it is.
+	Endpoints string
+
 	// Reason and Message tell what is wrong with the certificate. Empty if nothing is.
 	Reason, Message string
 }
@@ -119,7 +122,7 @@ func agentClaims(machines []v1alpha1.Machine, service string) claims {
 		}
 		for _, s := range m.Status.Agent.Services {
 			if s.Name == service {
-				cl := claim{Advertised: s.Advertised, Accepted: s.Accepted, Readvertised: s.Readvertisements, Healthy: s.HealthyBackends, Total: s.TotalBackends}
+				cl := claim{Advertised: s.Advertised, Accepted: s.Accepted, Readvertised: s.Readvertisements, Healthy: s.HealthyBackends, Total: s.TotalBackends, Endpoints: m.GetLabels()[meta.LabelEndpoints]}
 				if s.Reason != "" {
 					cl.Reason, cl.Message = s.Reason, s.Message
 				}
@@ -209,10 +212,11 @@ func serviceHosts(hosts []tailscale.Host, devices []tailscale.Device, cl claims)
 	var out []v1alpha1.ServiceHost
 	for _, h := range hosts {
 		d := byID[h.NodeID]
-		_, local := cl[h.NodeID]
+		c, local := cl[h.NodeID]
 		out = append(out, v1alpha1.ServiceHost{
 			NodeID:     h.NodeID,
 			Name:       d.Name,
+			Endpoints:  c.Endpoints,
 			Local:      local,
 			Online:     d.ConnectedToControl,
 			Configured: cl.configured(h),

@@ -226,6 +226,7 @@ func TestAgentClaims(t *testing.T) {
 	machine := func(id string, services ...v1alpha1.HostedService) v1alpha1.Machine {
 		m := v1alpha1.Machine{}
 		m.SetAnnotations(map[string]string{meta.AnnotationNodeID: id})
+		m.SetLabels(map[string]string{meta.LabelEndpoints: "proxies"})
 		// The pod's own.
 		m.Status.AtProvider.NodeID = "victim"
 		m.Status.Agent = &v1alpha1.MachineAgentStatus{Services: services}
@@ -236,8 +237,14 @@ func TestAgentClaims(t *testing.T) {
 		machine("", v1alpha1.HostedService{Name: "svc:web"}),
 		{},
 	}, "svc:web")
-	if diff := cmp.Diff(claims{"n1": {Advertised: true, Accepted: true}}, got); diff != "" {
+	if diff := cmp.Diff(claims{"n1": {Advertised: true, Accepted: true, Endpoints: "proxies"}}, got); diff != "" {
 		t.Errorf("agentClaims(...): -want, +got:\n%s", diff)
+	}
+	hosts := serviceHosts([]tailscale.Host{{NodeID: "n1"}, {NodeID: "others"}}, []tailscale.Device{{NodeID: "n1", Name: "renamed"}}, got)
+	for _, h := range hosts {
+		if h.Local != (h.NodeID == "n1") || (h.Endpoints == "proxies") != h.Local {
+			t.Errorf("want n1 alone to be of the endpoints, by its node ID, got %+v", h)
+		}
 	}
 }
 

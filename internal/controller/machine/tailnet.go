@@ -1,0 +1,67 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+// annotationTailnet is the DNS name of the tailnet that the machine's device is in, as the
+// device's name told it. Another credential, spec.tailnet of the provider config, or another
+// provider config may lead elsewhere later: the device would be neither seen nor deleted.
+const annotationTailnet = "gateway.tailscale.com/tailnet"
+
+// tailnetOf a device, by its name. Empty if that does not tell.
+func tailnetOf(d *tailscale.Device) string {
+	if d == nil {
+		return ""
+	}
+	_, domain, _ := strings.Cut(strings.TrimSuffix(d.Name, "."), ".")
+	return domain
+}
+
+// elsewhere returns why a machine that joined one tailnet must not be managed in the one that
+// its provider config leads to now. It is empty if they are one, also where that was renamed:
+// the device is there still.
+func (e *external) elsewhere(ctx context.Context, mg *v1alpha1.Machine, config *corev1.Secret) (string, error) {
+	if config == nil || config.GetAnnotations()[annotationTailnet] == "" {
+		return "", nil
+	}
+	joined := config.GetAnnotations()[annotationTailnet]
+	now, err := e.api.Domain(ctx)
+	if err != nil {
+		return "", errors.Wrap(err, "cannot learn the tailnet's domain")
+	}
+	if now == "" || now == joined {
+		return "", nil
+	}
+	all, err := e.api.Devices(ctx, freshDevices)
+	if err != nil {
+		return "", errors.Wrap(err, "cannot list devices")
+	}
+	if id := meta.NodeIDOf(mg); slices.ContainsFunc(all, func(d tailscale.Device) bool { return d.NodeID == id && id != "" }) {
+		return "", nil
+	}
+	return fmt.Sprintf("the machine's device %s is in the tailnet %s, and the provider config now leads to %s; lead it back until the Machine is deleted, "+
+		"or delete the device in the admin console and take the annotation %s off the Secret %s", meta.NodeIDOf(mg), joined, now, annotationTailnet, config.GetName()), nil
+}
+
+// led is the condition of a machine whose provider config leads elsewhere.
+func led(why string) xpv2.Condition {
+	c := xpv2.Unavailable().WithMessage(strings.ToUpper(why[:1]) + why[1:])
+	c.Reason = meta.ReasonTailnetChanged
+	return c
+}
