@@ -240,5 +240,6 @@ push: xpkg ## Push what xpkg built to REGISTRY, such as ghcr.io/tailscale-gatewa
 .PHONY: install
 install: ## Install into the cluster of KUBECONFIG: permissions, runtime config, packages. FLAVOUR=claims for claims.
 	kubectl apply -f cluster/manifests/rbac.yaml -f cluster/manifests/runtime.yaml -f cluster/manifests/networkpolicies.yaml
+	kubectl apply -f cluster/manifests/admission.yaml -f cluster/manifests/admission-extension.yaml -f cluster/manifests/tenants.yaml
 	go run ./cluster/installcheck
 	crossplane xpkg install configuration ghcr.io/tailscale-gateway/configuration-tailscale-gateway$(if $(filter claims,$(FLAVOUR)),-claims):$(VERSION) --wait=5m

@@ -108,7 +108,8 @@ func (d *demo) crossplane(ctx context.Context, p *progress) error {
 
 func (d *demo) permissions(ctx context.Context, p *progress) error {
 	if _, err := d.lab.kubectl(ctx, nil, "apply", "--server-side", "-f", "cluster/manifests/rbac.yaml", "-f", "cluster/manifests/runtime.yaml",
-		"-f", "cluster/manifests/networkpolicies.yaml"); err != nil {
+		"-f", "cluster/manifests/networkpolicies.yaml", "-f", "cluster/manifests/tenants.yaml",
+		"-f", "cluster/manifests/admission.yaml", "-f", "cluster/manifests/admission-extension.yaml"); err != nil {
 		return err
 	}
 	if _, err := d.lab.kubectl(ctx, []byte(fmt.Sprintf(imageConfig, organization, d.lab.clusterRegistry, d.lab.clusterRegistry)), "apply", "--server-side", "-f", "-"); err != nil {

@@ -34,6 +34,8 @@ type cli struct {
 	ServiceAccount string `default:"crossplane"        help:"Service account that Crossplane runs as."`
 	Provider       string `default:"provider-tailscale" help:"Service account that the provider runs as."`
 
+	Admission bool `default:"true" help:"Check that admission policies let nobody but our parts write the kinds by which these agree. Turn it off where cluster/manifests/admission.yaml and admission-extension.yaml are left out on purpose." negatable:""`
+
 	EnvoyGateway          bool   `help:"Check too what routes to our kinds need: Envoy Gateway, and our extension beside it."`
 	EnvoyGatewayNamespace string `default:"envoy-gateway-system" help:"Namespace that Envoy Gateway runs in."`
 	ExtensionNamespace    string `default:"envoy-gateway-system" help:"Namespace that our extension runs in."`
@@ -70,6 +72,16 @@ func (c *cli) run(ctx context.Context, out io.Writer) error {
 	r := &report{out: out}
 	if err := check(ctx, kube, c.Namespace, c.ServiceAccount, c.Provider, r); err != nil {
 		return err
+	}
+	if c.Admission {
+		if err := checkAdmission(ctx, kube, "admission.yaml", manifests.Admission, r); err != nil {
+			return err
+		}
+	}
+	if c.Admission && c.EnvoyGateway {
+		if err := checkAdmission(ctx, kube, "admission-extension.yaml", manifests.AdmissionExtension, r); err != nil {
+			return err
+		}
 	}
 	if c.EnvoyGateway {
 		if err := checkRoutes(ctx, kube, c.EnvoyGatewayNamespace, c.ExtensionNamespace, r); err != nil {

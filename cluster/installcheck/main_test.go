@@ -72,6 +72,9 @@ func TestCheck(t *testing.T) {
 			want: want{err: cmpopts.AnyError, missing: []string{
 				"missing  The provider may delete machines.tailnet.gateway.tailscale.com",
 				"missing  The provider may patch statefulsets.apps",
+				"missing  The provider may create machines.tailnet.gateway.tailscale.com/write",
+				"missing  The provider may update machines.tailnet.gateway.tailscale.com/write",
+				"missing  The provider may delete machines.tailnet.gateway.tailscale.com/write",
 			}},
 		},
 		"UsersPermissions": {

@@ -12,3 +12,18 @@ import _ "embed"
 //
 //go:embed rbac.yaml
 var RBAC []byte
+
+// Tenants are ClusterRoles for those who write user kinds.
+//
+//go:embed tenants.yaml
+var Tenants []byte
+
+// Admission lets nobody but our parts write the kinds by which these agree.
+//
+//go:embed admission.yaml
+var Admission []byte
+
+// AdmissionExtension confines the extension to the routes that it made.
+//
+//go:embed admission-extension.yaml
+var AdmissionExtension []byte

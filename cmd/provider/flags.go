@@ -9,6 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/provider"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
 // flags of the provider. Those that most providers have are called as theirs.
@@ -27,6 +28,9 @@ type flags struct {
 
 	WatchNamespaces []string `env:"WATCH_NAMESPACES" group:"Scope" help:"Work only on managed resources of these namespaces, separated by commas. The default is all. ClusterProviderConfigs are seen either way; keep the credentials' Secrets in one of the namespaces, so that a new credential acts at once." placeholder:"NAMESPACE"`
 	Namespace       string   `default:"crossplane-system" env:"POD_NAMESPACE" group:"Scope" help:"Namespace of the provider. It records there, in Secrets, which managed resources a provider config has allowed: those alone clean up when allowedNamespaces allows them no more." placeholder:"NAMESPACE"`
+
+	TailscaleImage string `default:"docker.io/tailscale/tailscale:v1.102.5" env:"TAILSCALE_IMAGE" group:"Proxies" help:"Image of tailscaled, with containerboot, of proxies that name none." placeholder:"IMAGE"`
+	AgentImage     string `default:"${agent_image}" env:"AGENT_IMAGE" group:"Proxies" help:"Image of the agent of all proxies. With Kernel networking it also prepares their network, in a container that may be privileged." placeholder:"IMAGE"`
 
 	EnableManagementPolicies bool   `default:"true" env:"ENABLE_MANAGEMENT_POLICIES" group:"Features" help:"Let spec.managementPolicies leave out actions, such as deletion." negatable:""`
 	EnableChangelogs         bool   `env:"ENABLE_CHANGE_LOGS" group:"Features" help:"Send each change that is made in Tailscale to a change logs sidecar. Alpha in Crossplane."`
@@ -51,6 +55,7 @@ func (f *flags) options() provider.Options {
 		ListMaxAge:         f.ListMaxAge,
 		WatchNamespaces:    f.WatchNamespaces,
 		Namespace:          f.Namespace,
+		Images:             proxy.Images{Tailscale: f.TailscaleImage, Agent: f.AgentImage},
 		ManagementPolicies: f.EnableManagementPolicies,
 		ChangeLogs:         f.EnableChangelogs,
 		ChangeLogsSocket:   f.ChangelogsSocketPath,

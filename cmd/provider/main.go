@@ -37,7 +37,7 @@ func main() {
 	k := kong.Parse(f,
 		kong.Name("provider"),
 		kong.Description(description),
-		kong.Vars{"version": version.Version},
+		kong.Vars{"version": version.Version, "agent_image": "ghcr.io/tailscale-gateway/agent:" + version.Version},
 		kong.UsageOnError(),
 	)
 	k.FatalIfErrorf(provider.Run(ctrl.SetupSignalHandler(), f.options()))

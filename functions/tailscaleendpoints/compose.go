@@ -9,8 +9,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
-	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
@@ -39,11 +39,7 @@ func (e *endpoints) desire(r *compose.Run, t *egressPlan) error {
 		children = append(children, child{name: nameDiscovery, object: e.composeDiscovery(), ready: e.discovered()})
 	}
 	for _, g := range e.groups() {
-		of, err := g.children(t)
-		if err != nil {
-			return err
-		}
-		children = append(children, of...)
+		children = append(children, g.children(t)...)
 	}
 	fresh, known := 0, r.ObservedNames()
 	slices.Sort(known)
@@ -67,12 +63,8 @@ func (e *endpoints) desire(r *compose.Run, t *egressPlan) error {
 }
 
 // children of a group.
-func (g *group) children(t *egressPlan) ([]child, error) {
+func (g *group) children(t *egressPlan) []child {
 	o := g.options(t)
-	ms, err := g.composeMachineSet(o, t)
-	if err != nil {
-		return nil, err
-	}
 	out := []child{
 		{name: g.name(nameServiceAccount), object: proxy.ServiceAccount(o), ready: true},
 		{name: g.name(nameRole), object: proxy.Role(o), ready: true},
@@ -92,29 +84,34 @@ func (g *group) children(t *egressPlan) ([]child, error) {
 	if g.direction == proxy.DirectionEgress {
 		out = append(out, g.egressChildren(o, t)...)
 	}
-	return append(out, child{name: g.name(nameMachineSet), object: ms, ready: g.allMachinesReady()}), nil
+	return append(out, child{name: g.name(nameMachineSet), object: g.composeMachineSet(o, t), ready: g.allMachinesReady()})
 }
 
 // options of the group's objects. Pods that are to go may use their Secrets as
 // long as they run: they need them to leave the tailnet in peace.
 func (g *group) options(t *egressPlan) proxy.Options {
+	p := g.xr.Spec.Proxy
 	o := proxy.Options{
-		Name:           g.set,
-		ServiceName:    compose.ServiceName(g.set),
-		Namespace:      g.owner.Namespace,
-		Endpoints:      g.owner.Name,
-		Tailnet:        g.xr.Spec.Tailnet,
-		Direction:      g.direction,
-		Kernel:         g.kernel(),
-		Replicas:       g.count,
-		TailscaleImage: g.img.tailscale,
-		AgentImage:     g.img.agent,
+		Name:      g.set,
+		Namespace: g.owner.Namespace,
+		Tailnet:   g.xr.Spec.Tailnet,
+		Pods: tailnetv1alpha1.MachineSetPods{
+			Replicas:    g.count,
+			Direction:   directions[g.direction],
+			Endpoints:   g.owner.Name,
+			ServiceName: compose.ServiceName(g.set),
+			PodSettings: p.PodSettings,
+		},
+		AccountAnnotations: p.ServiceAccountAnnotations,
+		Metrics:            p.Metrics != nil && ptr.Deref(p.Metrics.Enabled, true),
 	}
-	setPodOptions(&o, g.xr.Spec.Proxy)
+	if wantsPodMonitor(p) {
+		o.PodMonitor = proxy.PodMonitorOptions{Labels: labelsOf(p.Metrics.PodMonitor.Labels), Interval: p.Metrics.PodMonitor.Interval}
+	}
 	if g.direction == proxy.DirectionIngress {
 		o.CertificateSecrets = g.certificateSecrets()
 		if d := g.xr.Spec.DNS; d != nil {
-			o.DNSConfigMap = d.ZoneRef.Name
+			o.Pods.DNSConfigMap = d.ZoneRef.Name
 		}
 	}
 	setPolicyOptions(&o, g.xr.Spec.Proxy.NetworkPolicy, t)
@@ -135,30 +132,21 @@ func (g *group) labels() map[string]string {
 // composeMachineSet makes the group's machines, and has the provider make the pods
 // that run them: their state reaches the composite with that of the machines. The
 // provider adds the tailnet's tags.
-func (g *group) composeMachineSet(o proxy.Options, t *egressPlan) (*tailnetv1alpha1.MachineSet, error) {
-	sts, err := compose.Embed(proxy.StatefulSet(o))
-	if err != nil {
-		return nil, err
-	}
+func (g *group) composeMachineSet(o proxy.Options, t *egressPlan) *tailnetv1alpha1.MachineSet {
 	ms := &tailnetv1alpha1.MachineSet{
 		ObjectMeta: metav1.ObjectMeta{Name: g.set, Namespace: g.owner.Namespace, Labels: g.labels()},
 		Spec: tailnetv1alpha1.MachineSetSpec{
 			ProviderConfigReference: *compose.ProviderConfigRef(g.xr.Spec.Tailnet),
 			Tags:                    compose.Tags(g.xr.Spec.Tags),
 			AcceptRoutes:            g.direction == proxy.DirectionEgress && t.acceptRoutes,
-			StatefulSet:             sts,
+			Pods:                    &o.Pods,
 		},
 	}
 	for _, i := range g.wanted() {
 		n := compose.MachineName(g.set, i)
 		ms.Spec.Machines = append(ms.Spec.Machines, tailnetv1alpha1.MachineSetMember{Name: n, Hostname: compose.HostName(g.owner.Namespace, n)})
 	}
-	// One pod cannot be spared, so it has no budget.
-	if g.count < 2 {
-		return ms, nil
-	}
-	ms.Spec.PodDisruptionBudget, err = compose.Embed(proxy.PodDisruptionBudget(o))
-	return ms, err
+	return ms
 }
 
 // composeProxySet tells others of the proxies. It carries the user's labels, for
@@ -179,20 +167,16 @@ func (e *endpoints) composeProxySet(t *egressPlan) *tailnetv1alpha1.ProxySet {
 			Targets:   t.proxySetTargets(),
 		},
 	}
-	direction := map[string]tailnetv1alpha1.Direction{
-		proxy.DirectionIngress: tailnetv1alpha1.DirectionIngress,
-		proxy.DirectionEgress:  tailnetv1alpha1.DirectionEgress,
-	}
-	networking := string(gatewayv1alpha1.NetworkingUserspace)
+	networking := tailnetv1alpha1.NetworkingUserspace
 	if e.kernel() {
-		networking = string(gatewayv1alpha1.NetworkingKernel)
+		networking = tailnetv1alpha1.NetworkingKernel
 	}
 	for _, g := range e.wantedGroups() {
 		ps.Spec.Sets = append(ps.Spec.Sets, tailnetv1alpha1.ProxySetMember{
 			Name:       g.set,
-			Direction:  direction[g.direction],
+			Direction:  directions[g.direction],
 			Replicas:   g.count,
-			Networking: networking,
+			Networking: string(networking),
 		})
 	}
 	return ps

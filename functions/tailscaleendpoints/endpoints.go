@@ -28,7 +28,6 @@ const (
 type endpoints struct {
 	owner compose.Owner
 	xr    *gatewayv1alpha1.TailscaleEndpoints
-	img   images
 
 	// ingress and egress proxies. A group that is not wanted may still have pods.
 	ingress, egress *group
@@ -59,11 +58,8 @@ type endpoints struct {
 	tags []tailnetv1alpha1.Tag
 }
 
-func newEndpoints(owner compose.Owner, xr *gatewayv1alpha1.TailscaleEndpoints, img images) *endpoints {
-	if i := xr.Spec.Proxy.Image; i != "" {
-		img.tailscale = i
-	}
-	e := &endpoints{owner: owner, xr: xr, img: img}
+func newEndpoints(owner compose.Owner, xr *gatewayv1alpha1.TailscaleEndpoints) *endpoints {
+	e := &endpoints{owner: owner, xr: xr}
 	e.ingress = newGroup(e, proxy.DirectionIngress)
 	e.egress = newGroup(e, proxy.DirectionEgress)
 	return e
@@ -175,5 +171,5 @@ func (e *endpoints) checkInput() error {
 func (e *endpoints) replicas() int32 { return ptr.Deref(e.xr.Spec.Proxy.Replicas, defaultReplicas) }
 
 func (e *endpoints) kernel() bool {
-	return e.xr.Spec.Proxy.Networking == gatewayv1alpha1.NetworkingKernel
+	return e.xr.Spec.Proxy.Networking == tailnetv1alpha1.NetworkingKernel
 }

@@ -15,25 +15,18 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 )
 
-// images of the containers.
-type images struct {
-	tailscale string
-	agent     string
-}
-
 // Function composes TailscaleEndpoints.
 type Function struct {
 	fnv1.UnimplementedFunctionRunnerServiceServer
 
-	log    logging.Logger
-	images images
+	log logging.Logger
 }
 
 // RunFunction composes one TailscaleEndpoints.
 func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
 	log := f.log.WithValues("tag", req.GetMeta().GetTag())
 	r := compose.NewRun(req)
-	if err := run(r, f.images); err != nil {
+	if err := run(r); err != nil {
 		log.Info("Cannot compose TailscaleEndpoints", "error", err)
 		return r.Fatal(err, conditionTypes...), nil
 	}
@@ -41,7 +34,7 @@ func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) 
 	return r.Response(), nil
 }
 
-func run(r *compose.Run, img images) error {
+func run(r *compose.Run) error {
 	xr := &gatewayv1alpha1.TailscaleEndpoints{}
 	if err := r.Object(inputs, xr); err != nil {
 		return err
@@ -50,7 +43,7 @@ func run(r *compose.Run, img images) error {
 	if owner.Namespace == "" {
 		return errors.New("cannot compose proxies for an object without a namespace")
 	}
-	e := newEndpoints(owner, xr, img)
+	e := newEndpoints(owner, xr)
 	if err := e.observe(r); err != nil {
 		return err
 	}

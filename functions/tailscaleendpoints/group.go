@@ -28,6 +28,12 @@ const (
 	nameTargetService  = "service-endpoint"
 )
 
+// directions by what internal/proxy calls them.
+var directions = map[string]tailnetv1alpha1.Direction{ //nolint:gochecknoglobals // A constant.
+	proxy.DirectionIngress: tailnetv1alpha1.DirectionIngress,
+	proxy.DirectionEgress:  tailnetv1alpha1.DirectionEgress,
+}
+
 // defaultReplicas is the schema's default, for who calls the function without it.
 const defaultReplicas = 2
 

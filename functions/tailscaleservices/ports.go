@@ -211,7 +211,7 @@ func (s *service) checkNetworking() *specError {
 	}
 	for _, p := range s.sel.sets {
 		for _, m := range p.Spec.Sets {
-			if m.Direction == tailnetv1alpha1.DirectionIngress && m.Networking == string(gatewayv1alpha1.NetworkingUserspace) {
+			if m.Direction == tailnetv1alpha1.DirectionIngress && m.Networking == string(tailnetv1alpha1.NetworkingUserspace) {
 				return &specError{reason: meta.ReasonUnsupported, message: fmt.Sprintf(
 					"spec.vipService.ports %s needs proxies with Kernel networking; set spec.proxy.networking of TailscaleEndpoints %s, or name ports",
 					gatewayv1alpha1.ServicePortAll, p.Spec.Endpoints)}

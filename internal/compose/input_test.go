@@ -21,6 +21,7 @@ import (
 	"github.com/crossplane/function-sdk-go/resource"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
 func inputSchema(t *testing.T) *InputSchema {
@@ -79,10 +80,10 @@ func TestObject(t *testing.T) {
 					Proxy: gatewayv1alpha1.Proxy{
 						Replicas:       ptr.To[int32](2),
 						ConnectionType: gatewayv1alpha1.ConnectionTypeIngress,
-						ProxyPods: gatewayv1alpha1.ProxyPods{
-							Networking: gatewayv1alpha1.NetworkingUserspace,
-							Forwarding: gatewayv1alpha1.ForwardingInitContainer,
-						},
+						ProxyPods: gatewayv1alpha1.ProxyPods{PodSettings: tailnetv1alpha1.PodSettings{
+							Networking: tailnetv1alpha1.NetworkingUserspace,
+							Forwarding: tailnetv1alpha1.ForwardingInitContainer,
+						}},
 					},
 				},
 			},
@@ -106,10 +107,10 @@ spec: {tailnet: example}`,
 					Proxy: gatewayv1alpha1.Proxy{
 						Replicas:       ptr.To[int32](3),
 						ConnectionType: gatewayv1alpha1.ConnectionTypeIngress,
-						ProxyPods: gatewayv1alpha1.ProxyPods{
-							Networking: gatewayv1alpha1.NetworkingUserspace,
-							Forwarding: gatewayv1alpha1.ForwardingInitContainer,
-						},
+						ProxyPods: gatewayv1alpha1.ProxyPods{PodSettings: tailnetv1alpha1.PodSettings{
+							Networking: tailnetv1alpha1.NetworkingUserspace,
+							Forwarding: tailnetv1alpha1.ForwardingInitContainer,
+						}},
 					},
 				},
 			},

@@ -60,16 +60,6 @@ func toStruct(o runtime.Object) (*structpb.Struct, error) {
 	return s, errors.Wrapf(err, "cannot convert a %T to a struct", o)
 }
 
-// Embed an object in the spec of another, encoded as Desire does.
-func Embed(o runtime.Object) (*runtime.RawExtension, error) {
-	s, err := toStruct(o)
-	if err != nil {
-		return nil, errors.Wrapf(err, "cannot embed a %T", o)
-	}
-	j, err := json.Marshal(s.AsMap())
-	return &runtime.RawExtension{Raw: j}, errors.Wrapf(err, "cannot embed a %T", o)
-}
-
 func toMap(v any) (map[string]any, error) {
 	j, err := json.Marshal(v)
 	if err != nil {

@@ -14,6 +14,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
 // Options of a provider. They have no defaults of their own: cmd/provider's flags
@@ -55,6 +57,9 @@ type Options struct {
 	// allowed to act on a tailnet. Tenants must not be able to write Secrets there.
 	Namespace string
 
+	// Images of the proxies' containers.
+	Images proxy.Images
+
 	// ManagementPolicies lets spec.managementPolicies leave out actions.
 	ManagementPolicies bool
 
@@ -84,6 +89,8 @@ func (o Options) validate() error {
 		return errors.New("poll intervals must be above zero")
 	case o.Namespace == "":
 		return errors.New("the provider's namespace must be known")
+	case o.Images.Tailscale == "" || o.Images.Agent == "":
+		return errors.New("the images of the proxies must be known")
 	case o.ChangeLogs && o.ChangeLogsSocket == "":
 		return errors.New("change logs need a socket to be sent to")
 	}

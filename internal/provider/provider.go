@@ -137,6 +137,7 @@ func controllerOptions(o Options, log logging.Logger) (common.Options, error) {
 		},
 		Pool:            pool,
 		Clock:           o.Clock,
+		Images:          o.Images,
 		WatchNamespaces: o.WatchNamespaces,
 	}
 	if o.ManagementPolicies {

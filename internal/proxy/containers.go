@@ -4,6 +4,7 @@
 package proxy
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 
@@ -11,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
+
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
 // Variables that tell a container of its pod.
@@ -66,16 +69,16 @@ const (
 
 // agent runs as a native sidecar: containerboot must not start before its config
 // is written, and must be able to withdraw its services until it has ended.
-func agent(o Options) corev1.Container {
+func agent(o Options, img Images) corev1.Container {
 	c := corev1.Container{
 		Name:          ContainerAgent,
-		Image:         o.AgentImage,
+		Image:         img.Agent,
 		RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
 		Env: []corev1.EnvVar{
 			fieldEnv(EnvPodName, "metadata.name"),
 			fieldEnv(EnvPodNamespace, "metadata.namespace"),
 			fieldEnv(EnvPodIP, "status.podIP"),
-			{Name: EnvEndpoints, Value: o.Endpoints},
+			{Name: EnvEndpoints, Value: o.Pods.Endpoints},
 			{Name: EnvSocket, Value: FileSocket},
 			{Name: EnvGracePeriod, Value: strconv.FormatInt(gracePeriod(o), 10) + "s"},
 		},
@@ -119,14 +122,14 @@ func agent(o Options) corev1.Container {
 			corev1.EnvVar{Name: EnvEgressConfigMap, Value: o.Name},
 			corev1.EnvVar{Name: EnvEgressDrain, Value: egressDrain.String()})
 	}
-	if o.DNSConfigMap != "" {
-		c.Env = append(c.Env, corev1.EnvVar{Name: EnvDNSConfigMap, Value: o.DNSConfigMap})
+	if o.Pods.DNSConfigMap != "" {
+		c.Env = append(c.Env, corev1.EnvVar{Name: EnvDNSConfigMap, Value: o.Pods.DNSConfigMap})
 	}
-	if o.Kernel {
+	if o.kernel() {
 		c.Env = append(c.Env, corev1.EnvVar{Name: EnvNetworking, Value: NetworkingKernel})
 	}
-	if o.AgentResources != nil {
-		c.Resources = *o.AgentResources
+	if o.Pods.AgentResources != nil {
+		c.Resources = *o.Pods.AgentResources
 	}
 	return c
 }
@@ -134,10 +137,10 @@ func agent(o Options) corev1.Container {
 // tailscale runs containerboot by its contract for a proxy that is configured by
 // files and keeps its state in a Secret (cmd/containerboot/settings.go of
 // tailscale.com).
-func tailscale(o Options) corev1.Container {
+func tailscale(o Options, img Images) corev1.Container {
 	c := corev1.Container{
 		Name:  ContainerTailscale,
-		Image: o.TailscaleImage,
+		Image: cmp.Or(o.Pods.Image, img.Tailscale),
 		Env: []corev1.EnvVar{
 			fieldEnv(EnvPodName, "metadata.name"),
 			fieldEnv("POD_UID", "metadata.uid"),
@@ -149,7 +152,7 @@ func tailscale(o Options) corev1.Container {
 			// Else containerboot advertises each service that the serve config
 			// names, whether its backend answers or not.
 			{Name: "TS_EXPERIMENTAL_SERVICE_AUTO_ADVERTISEMENT", Value: "false"},
-			{Name: "TS_USERSPACE", Value: strconv.FormatBool(!o.Kernel)},
+			{Name: "TS_USERSPACE", Value: strconv.FormatBool(!o.kernel())},
 			{Name: EnvSocket, Value: FileSocket},
 			{Name: "TS_STATE_DIR", Value: dirTmp},
 			{Name: "TS_ENABLE_HEALTH_CHECK", Value: "true"},
@@ -199,25 +202,36 @@ func tailscale(o Options) corev1.Container {
 			{Name: volumeTmp, MountPath: dirTmp},
 		},
 	}
-	if o.Kernel {
+	if o.kernel() {
 		kernel(o, &c)
 	}
-	if o.Resources != nil {
-		c.Resources = *o.Resources
+	if o.Pods.Resources != nil {
+		c.Resources = *o.Pods.Resources
 	}
-	c.Env = withEnv(c.Env, o.Env)
+	c.Env = withEnv(c.Env, o.Pods.Env)
 	return c
 }
 
 // withEnv appends the user's variables, which may refer to ours. Ours win.
-func withEnv(ours, users []corev1.EnvVar) []corev1.EnvVar {
+func withEnv(ours []corev1.EnvVar, users []tailnetv1alpha1.EnvVar) []corev1.EnvVar {
 	out := slices.Clone(ours)
 	for _, e := range users {
 		if !slices.ContainsFunc(ours, func(o corev1.EnvVar) bool { return o.Name == e.Name }) {
-			out = append(out, e)
+			out = append(out, corev1.EnvVar{Name: e.Name, Value: e.Value, ValueFrom: envSource(e.ValueFrom)})
 		}
 	}
 	return out
+}
+
+func envSource(s *tailnetv1alpha1.EnvVarSource) *corev1.EnvVarSource {
+	if s == nil {
+		return nil
+	}
+	f := s.FieldRef.DeepCopy()
+	if f != nil && f.APIVersion == "" {
+		f.APIVersion = fieldVersion
+	}
+	return &corev1.EnvVarSource{SecretKeyRef: s.SecretKeyRef, ConfigMapKeyRef: s.ConfigMapKeyRef, FieldRef: f}
 }
 
 // unprivileged is what the PodSecurity level restricted asks of a container, and
@@ -237,11 +251,13 @@ func requests(cpu, memory string) corev1.ResourceRequirements {
 	}}
 }
 
+// fieldVersion is the API server's default. Without it an object would differ from what
+// is stored.
+const fieldVersion = "v1"
+
 func fieldEnv(name, path string) corev1.EnvVar {
 	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{
-		// The version is the API server's default. Without it the object
-		// would differ from what is stored.
-		FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: path},
+		FieldRef: &corev1.ObjectFieldSelector{APIVersion: fieldVersion, FieldPath: path},
 	}}
 }
 

@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
+
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
 // envFirewallMode says by which packet filter tailscaled and containerboot work.
@@ -36,7 +38,7 @@ func kernel(o Options, c *corev1.Container) {
 	// By default tailscaled takes iptables where its binary is, whether the kernel
 	// has it or not. auto takes what the pod's network has rules of, else
 	// nftables, else iptables (util/linuxfw/detector.go), and needs no binary.
-	if !slices.ContainsFunc(o.Env, func(e corev1.EnvVar) bool { return e.Name == envFirewallMode }) {
+	if !slices.ContainsFunc(o.Pods.Env, func(e tailnetv1alpha1.EnvVar) bool { return e.Name == envFirewallMode }) {
 		c.Env = append(c.Env, corev1.EnvVar{Name: envFirewallMode, Value: "auto"})
 	}
 }
@@ -44,18 +46,18 @@ func kernel(o Options, c *corev1.Container) {
 // kernelSecurityContext has both containers run as root: tailscaled must, and lets
 // only its own user change its configuration.
 func kernelSecurityContext(o Options) *corev1.PodSecurityContext {
-	s := o.SecurityContext
+	s := ptr.Deref(o.Pods.SecurityContext, tailnetv1alpha1.PodSecurityContext{})
 	c := &corev1.PodSecurityContext{
 		RunAsNonRoot:       ptr.To(false),
 		RunAsUser:          ptr.To[int64](0),
 		RunAsGroup:         ptr.To[int64](0),
 		FSGroup:            ptr.To(ptr.Deref(s.FSGroup, uid)),
 		SupplementalGroups: s.SupplementalGroups,
-		SELinuxOptions:     s.SELinuxOptions,
+		SELinuxOptions:     seLinuxOptions(s),
 		SeccompProfile:     &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 	}
 	c.Sysctls = dnsSysctls(o)
-	if o.PodSysctl {
+	if o.podSysctl() {
 		c.Sysctls = append(c.Sysctls, corev1.Sysctl{Name: "net.ipv4.ip_forward", Value: "1"})
 	}
 	return c
@@ -63,25 +65,25 @@ func kernelSecurityContext(o Options) *corev1.PodSecurityContext {
 
 // network is the init container that prepares the pod's network: for proxies that
 // are configured by files containerboot does not turn on IP forwarding.
-func network(o Options) []corev1.Container {
-	if !o.Kernel || o.PodSysctl && !o.egress() {
+func network(o Options, img Images) []corev1.Container {
+	if !o.kernel() || o.podSysctl() && !o.egress() {
 		return nil
 	}
 	c := corev1.Container{
 		Name:      ContainerNetwork,
-		Image:     o.AgentImage,
+		Image:     img.Agent,
 		Args:      []string{argNetwork},
 		Resources: requests("10m", "32Mi"),
 		// Only a privileged container may write to /proc/sys.
 		SecurityContext: &corev1.SecurityContext{Privileged: ptr.To(true), ReadOnlyRootFilesystem: ptr.To(true)},
 	}
-	if o.AgentResources != nil {
-		c.Resources = *o.AgentResources
+	if o.Pods.AgentResources != nil {
+		c.Resources = *o.Pods.AgentResources
 	}
 	if o.egress() {
 		c.Args = append(c.Args, argGuard)
 	}
-	if o.PodSysctl {
+	if o.podSysctl() {
 		c.SecurityContext = unprivileged()
 		c.SecurityContext.Capabilities.Add = []corev1.Capability{"NET_ADMIN"}
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
 func TestStatefulSetKernel(t *testing.T) {
@@ -20,33 +22,33 @@ func TestStatefulSetKernel(t *testing.T) {
 	}
 	tailscale := container{add: []corev1.Capability{"NET_ADMIN", "NET_RAW", "MKNOD"}}
 	cases := map[string]struct {
-		reason    string
-		direction string
-		podSysctl bool
-		want      map[string]container
-		sysctls   int
+		reason     string
+		direction  v1alpha1.Direction
+		forwarding v1alpha1.Forwarding
+		want       map[string]container
+		sysctls    int
 	}{
 		"Ingress": {
 			reason:    "Only the container that writes sysctls is privileged",
-			direction: DirectionIngress,
+			direction: v1alpha1.DirectionIngress,
 			want:      map[string]container{ContainerNetwork: {args: []string{"network"}, privileged: true}, ContainerAgent: {}, ContainerTailscale: tailscale},
 		},
 		"Egress": {
 			reason:    "Egress is guarded against packets that leave on the pod network",
-			direction: DirectionEgress,
+			direction: v1alpha1.DirectionEgress,
 			want:      map[string]container{ContainerNetwork: {args: []string{"network", "--guard"}, privileged: true}, ContainerAgent: {}, ContainerTailscale: tailscale},
 		},
 		"IngressPodSysctl": {
-			reason:    "The pod's sysctl leaves nothing to do",
-			direction: DirectionIngress,
-			podSysctl: true,
-			want:      map[string]container{ContainerAgent: {}, ContainerTailscale: tailscale},
-			sysctls:   1,
+			reason:     "The pod's sysctl leaves nothing to do",
+			direction:  v1alpha1.DirectionIngress,
+			forwarding: v1alpha1.ForwardingPodSysctl,
+			want:       map[string]container{ContainerAgent: {}, ContainerTailscale: tailscale},
+			sysctls:    1,
 		},
 		"EgressPodSysctl": {
-			reason:    "The guard needs no privilege, and is never left out",
-			direction: DirectionEgress,
-			podSysctl: true,
+			reason:     "The guard needs no privilege, and is never left out",
+			direction:  v1alpha1.DirectionEgress,
+			forwarding: v1alpha1.ForwardingPodSysctl,
 			want: map[string]container{
 				ContainerNetwork:   {args: []string{"network", "--guard"}, add: []corev1.Capability{"NET_ADMIN"}},
 				ContainerAgent:     {},
@@ -58,9 +60,9 @@ func TestStatefulSetKernel(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			o := options()
-			o.Kernel, o.Direction, o.PodSysctl = true, tc.direction, tc.podSysctl
-			o.SecurityContext = corev1.PodSecurityContext{RunAsUser: ptr.To[int64](1000)}
-			pod := StatefulSet(o).Spec.Template.Spec
+			o.Pods.Networking, o.Pods.Direction, o.Pods.Forwarding = v1alpha1.NetworkingKernel, tc.direction, tc.forwarding
+			o.Pods.SecurityContext = &v1alpha1.PodSecurityContext{RunAsUser: ptr.To[int64](1000)}
+			pod := StatefulSet(o, images()).Spec.Template.Spec
 			got := map[string]container{}
 			for _, c := range append(pod.InitContainers, pod.Containers...) {
 				s := c.SecurityContext
@@ -91,7 +93,7 @@ func TestStatefulSetKernel(t *testing.T) {
 func TestStatefulSetFirewallMode(t *testing.T) {
 	mode := func(o Options) []string {
 		var out []string
-		for _, e := range StatefulSet(o).Spec.Template.Spec.Containers[0].Env {
+		for _, e := range StatefulSet(o, images()).Spec.Template.Spec.Containers[0].Env {
 			if e.Name == envFirewallMode {
 				out = append(out, e.Value)
 			}
@@ -102,11 +104,11 @@ func TestStatefulSetFirewallMode(t *testing.T) {
 	if diff := cmp.Diff([]string(nil), mode(o)); diff != "" {
 		t.Errorf("Userspace needs none: -want, +got:\n%s", diff)
 	}
-	o.Kernel = true
+	o.Pods.Networking = v1alpha1.NetworkingKernel
 	if diff := cmp.Diff([]string{"auto"}, mode(o)); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
-	o.Env = []corev1.EnvVar{{Name: envFirewallMode, Value: "iptables"}}
+	o.Pods.Env = []v1alpha1.EnvVar{{Name: envFirewallMode, Value: "iptables"}}
 	if diff := cmp.Diff([]string{"iptables"}, mode(o)); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}

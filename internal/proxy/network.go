@@ -27,7 +27,7 @@ func Service(o Options) *corev1.Service {
 		ports = append(ports, servicePort(p.Name, p.ContainerPort))
 	}
 	om := o.objectMeta()
-	om.Name = o.ServiceName
+	om.Name = o.Pods.ServiceName
 	if o.Metrics {
 		om.Labels[meta.LabelMetrics] = "true"
 	}
@@ -47,8 +47,11 @@ func servicePort(name string, n int32) corev1.ServicePort {
 }
 
 // PodDisruptionBudget lets evictions take one proxy at a time, and any that is
-// not ready.
+// not ready. One pod cannot be spared, so it has no budget.
 func PodDisruptionBudget(o Options) *policyv1.PodDisruptionBudget {
+	if o.Pods.Replicas < 2 {
+		return nil
+	}
 	return &policyv1.PodDisruptionBudget{
 		ObjectMeta: o.objectMeta(),
 		Spec: policyv1.PodDisruptionBudgetSpec{

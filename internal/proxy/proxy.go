@@ -9,9 +9,11 @@
 package proxy
 
 import (
-	corev1 "k8s.io/api/core/v1"
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
@@ -100,33 +102,15 @@ type Options struct {
 	// Name of the StatefulSet and of what belongs to it.
 	Name string
 
-	// ServiceName is the headless Service that governs the StatefulSet. A
-	// Service's name must start with a letter, a StatefulSet's need not.
-	ServiceName string
-
 	// Namespace of all objects.
 	Namespace string
-
-	// Endpoints is the name of the TailscaleEndpoints.
-	Endpoints string
 
 	// Tailnet is the name of the TailscaleTailnet. It is a label only, and not
 	// one of the pods.
 	Tailnet string
 
-	// Direction of traffic: DirectionIngress or DirectionEgress.
-	Direction string
-
-	// Kernel routes packets by a TUN device and the kernel's packet filter.
-	// Else tailscaled does all by itself, without privilege.
-	Kernel bool
-
-	// PodSysctl turns IP forwarding on by a sysctl of the pod instead of by a
-	// privileged init container. It means nothing without Kernel.
-	PodSysctl bool
-
-	// Replicas wanted.
-	Replicas int32
+	// Pods of the group.
+	Pods tailnetv1alpha1.MachineSetPods
 
 	// Machines are all those whose Secrets pods may read: the wanted, and those
 	// that are about to go.
@@ -136,48 +120,8 @@ type Options struct {
 	// ingress group serve with.
 	CertificateSecrets []string
 
-	// TailscaleImage must hold containerboot.
-	TailscaleImage string
-
-	// AgentImage is the image of our agent.
-	AgentImage string
-
-	// DNSConfigMap says which names the agents of an ingress group resolve for the
-	// tailnet. Empty means none.
-	DNSConfigMap string
-
-	// Resources of the tailscale container. Nil means small requests and no
-	// limits.
-	Resources *corev1.ResourceRequirements
-
-	// AgentResources of the agent. Nil means small requests and no limits.
-	AgentResources *corev1.ResourceRequirements
-
-	NodeSelector      map[string]string
-	Tolerations       []corev1.Toleration
-	Affinity          *corev1.Affinity
-	PriorityClassName string
-	ImagePullSecrets  []corev1.LocalObjectReference
-
-	// Spread of the pods. Empty means over zones and hosts, as far as it goes. A
-	// constraint without a selector counts the group's pods.
-	Spread []corev1.TopologySpreadConstraint
-
-	// ExtraPodLabels are the user's. Ours win.
-	ExtraPodLabels map[string]string
-
-	// PodAnnotations are the user's.
-	PodAnnotations map[string]string
-
 	// AccountAnnotations are those of the service account.
 	AccountAnnotations map[string]string
-
-	// Env are more variables of the tailscale container. Ours win.
-	Env []corev1.EnvVar
-
-	// SecurityContext overrides the pods' where it is set. What the PodSecurity
-	// level restricted asks for cannot be overridden, nor that Kernel needs root.
-	SecurityContext corev1.PodSecurityContext
 
 	// Metrics marks the Service as one to scrape.
 	Metrics bool
@@ -189,7 +133,22 @@ type Options struct {
 	NetworkPolicy NetworkPolicyOptions
 }
 
-func (o Options) egress() bool { return o.Direction == DirectionEgress }
+// Images of the containers.
+type Images struct {
+	// Tailscale must hold containerboot. It is that of pods which name none.
+	Tailscale string
+
+	// Agent is the image of our agent. It also prepares the network of pods with Kernel
+	// networking, for which it may be privileged: nobody but who configures the provider
+	// chooses it.
+	Agent string
+}
+
+func (o Options) egress() bool { return o.Pods.Direction == tailnetv1alpha1.DirectionEgress }
+
+func (o Options) kernel() bool { return o.Pods.Networking == tailnetv1alpha1.NetworkingKernel }
+
+func (o Options) podSysctl() bool { return o.Pods.Forwarding == tailnetv1alpha1.ForwardingPodSysctl }
 
 // Labels of every object of the group but its pods.
 func (o Options) Labels() map[string]string {
@@ -201,8 +160,8 @@ func (o Options) Labels() map[string]string {
 // PodLabels are what selects the group's pods. They never change.
 func (o Options) PodLabels() map[string]string {
 	return map[string]string{
-		meta.LabelEndpoints: o.Endpoints,
-		meta.LabelDirection: o.Direction,
+		meta.LabelEndpoints: o.Pods.Endpoints,
+		meta.LabelDirection: strings.ToLower(string(o.Pods.Direction)),
 	}
 }
 

@@ -20,23 +20,27 @@ import (
 	"k8s.io/pod-security-admission/policy"
 	"k8s.io/utils/ptr"
 
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
 func options() Options {
 	return Options{
-		Name:           "web-ingress",
-		ServiceName:    "web-ingress",
-		Namespace:      "default",
-		Endpoints:      "web",
-		Tailnet:        "example",
-		Direction:      DirectionIngress,
-		Replicas:       2,
-		Machines:       []string{"web-ingress-0", "web-ingress-1"},
-		TailscaleImage: "tailscale:test",
-		AgentImage:     "agent:test",
+		Name:      "web-ingress",
+		Namespace: "default",
+		Tailnet:   "example",
+		Pods: v1alpha1.MachineSetPods{
+			Replicas:    2,
+			Direction:   v1alpha1.DirectionIngress,
+			Endpoints:   "web",
+			ServiceName: "web-ingress",
+		},
+		Machines: []string{"web-ingress-0", "web-ingress-1"},
 	}
 }
+
+// images of the pods' containers.
+func images() Images { return Images{Tailscale: "tailscale:test", Agent: "agent:test"} }
 
 func TestStatefulSetIsRestricted(t *testing.T) {
 	e, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
@@ -54,16 +58,14 @@ func TestStatefulSetIsRestricted(t *testing.T) {
 		},
 		"Egress": {
 			reason: "So must it take one that carries traffic the other way",
-			change: func(o *Options) { o.Direction = DirectionEgress },
+			change: func(o *Options) { o.Pods.Direction = v1alpha1.DirectionEgress },
 		},
 		"Overridden": {
 			reason: "What restricted asks for must not be overridden",
 			change: func(o *Options) {
-				o.SecurityContext = corev1.PodSecurityContext{
+				o.Pods.SecurityContext = &v1alpha1.PodSecurityContext{
 					RunAsUser:      ptr.To[int64](2000),
-					RunAsNonRoot:   ptr.To(false),
-					SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeUnconfined},
-					SELinuxOptions: &corev1.SELinuxOptions{Type: "container_t"},
+					SELinuxOptions: &v1alpha1.SELinuxOptions{Type: "container_t"},
 				}
 			},
 		},
@@ -72,7 +74,7 @@ func TestStatefulSetIsRestricted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := options()
 			tc.change(&o)
-			pod := StatefulSet(o).Spec.Template
+			pod := StatefulSet(o, images()).Spec.Template
 			for _, r := range e.EvaluatePod(restricted, &pod.ObjectMeta, &pod.Spec) {
 				if !r.Allowed {
 					t.Errorf("%s: %s: %s", tc.reason, r.ForbiddenReason, r.ForbiddenDetail)
@@ -85,9 +87,9 @@ func TestStatefulSetIsRestricted(t *testing.T) {
 // What the user sets never takes the place of what the group depends on.
 func TestStatefulSetOursWin(t *testing.T) {
 	o := options()
-	o.ExtraPodLabels = map[string]string{meta.LabelEndpoints: "other", "team": "edge"}
-	o.Env = []corev1.EnvVar{{Name: "TS_USERSPACE", Value: "false"}, {Name: "PORT", Value: "41641"}}
-	s := StatefulSet(o)
+	o.Pods.Labels = map[string]v1alpha1.LabelValue{meta.LabelEndpoints: "other", "team": "edge"}
+	o.Pods.Env = []v1alpha1.EnvVar{{Name: "TS_USERSPACE", Value: "false"}, {Name: "PORT", Value: "41641"}}
+	s := StatefulSet(o, images())
 	want := map[string]string{meta.LabelEndpoints: "web", meta.LabelDirection: DirectionIngress, "team": "edge"}
 	if diff := cmp.Diff(want, s.Spec.Template.Labels); diff != "" {
 		t.Errorf("labels of pods: -want, +got:\n%s", diff)
@@ -132,8 +134,8 @@ func TestStatefulSetSpread(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			o := options()
-			o.Spread = tc.spread
-			if diff := cmp.Diff(tc.want, StatefulSet(o).Spec.Template.Spec.TopologySpreadConstraints); diff != "" {
+			o.Pods.TopologySpreadConstraints = tc.spread
+			if diff := cmp.Diff(tc.want, StatefulSet(o, images()).Spec.Template.Spec.TopologySpreadConstraints); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -151,7 +153,7 @@ func TestStatefulSetTemplate(t *testing.T) {
 	}{
 		"Replicas": {
 			reason: "Scaling must restart no pod",
-			change: func(o *Options) { o.Replicas, o.Machines = 5, nil },
+			change: func(o *Options) { o.Pods.Replicas, o.Machines = 5, nil },
 			same:   true,
 		},
 		"Tailnet": {
@@ -161,19 +163,19 @@ func TestStatefulSetTemplate(t *testing.T) {
 		},
 		"Image": {
 			reason: "A new image must restart pods",
-			change: func(o *Options) { o.TailscaleImage = "tailscale:new" },
+			change: func(o *Options) { o.Pods.Image = "tailscale:new" },
 		},
 		"Resources": {
 			reason: "The user's resources are those of the tailscale container",
-			change: func(o *Options) { o.Resources = &corev1.ResourceRequirements{} },
+			change: func(o *Options) { o.Pods.Resources = &corev1.ResourceRequirements{} },
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			o := options()
-			want := encode(t, StatefulSet(o).Spec.Template)
+			want := encode(t, StatefulSet(o, images()).Spec.Template)
 			tc.change(&o)
-			got := encode(t, StatefulSet(o).Spec.Template)
+			got := encode(t, StatefulSet(o, images()).Spec.Template)
 			if diff := cmp.Diff(want, got); (diff == "") != tc.same {
 				t.Errorf("%s: -before, +after:\n%s", tc.reason, diff)
 			}
@@ -188,7 +190,7 @@ func TestStatefulSetGrace(t *testing.T) {
 		t.Errorf("a pod has %d s to end, which both drains take", got)
 	}
 	// Egress machines advertise nothing, so containerboot ends at once.
-	o.Direction = DirectionEgress
+	o.Pods.Direction = v1alpha1.DirectionEgress
 	if got := gracePeriod(o); got <= int64(egressDrain.Seconds())+agentSpread {
 		t.Errorf("an egress pod has %d s to end, which its drain takes", got)
 	}
@@ -198,10 +200,10 @@ func TestStatefulSetGrace(t *testing.T) {
 // TestStatefulSetHooks checks that what withdraws services is a command in the pod, and
 // that the tailscale container outlives the drain.
 func TestStatefulSetHooks(t *testing.T) {
-	for _, direction := range []string{DirectionIngress, DirectionEgress} {
+	for _, direction := range []v1alpha1.Direction{v1alpha1.DirectionIngress, v1alpha1.DirectionEgress} {
 		o := options()
-		o.Direction = direction
-		spec := StatefulSet(o).Spec.Template.Spec
+		o.Pods.Direction = direction
+		spec := StatefulSet(o, images()).Spec.Template.Spec
 		sidecar, tailscaled := spec.InitContainers[len(spec.InitContainers)-1], spec.Containers[0]
 		want := &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{fileAgent, "prestop"}}}}
 		if diff := cmp.Diff(want, sidecar.Lifecycle); diff != "" {
@@ -229,12 +231,12 @@ func TestStatefulSetEnvironment(t *testing.T) {
 		"TS_HOSTNAME", "TS_EXTRA_ARGS", "TS_AUTHKEY", "TS_ROUTES", "TS_ACCEPT_DNS", "TS_CLIENT_ID", "TS_CLIENT_SECRET",
 		"TS_ID_TOKEN", "TS_AUDIENCE",
 	}
-	for _, kernel := range []bool{false, true} {
-		for _, direction := range []string{DirectionIngress, DirectionEgress} {
+	for _, networking := range []v1alpha1.Networking{v1alpha1.NetworkingUserspace, v1alpha1.NetworkingKernel} {
+		for _, direction := range []v1alpha1.Direction{v1alpha1.DirectionIngress, v1alpha1.DirectionEgress} {
 			o := options()
-			o.Kernel, o.Direction = kernel, direction
+			o.Pods.Networking, o.Pods.Direction = networking, direction
 			defined := map[string]bool{}
-			for _, e := range StatefulSet(o).Spec.Template.Spec.Containers[0].Env {
+			for _, e := range StatefulSet(o, images()).Spec.Template.Spec.Containers[0].Env {
 				if slices.Contains(refused, e.Name) {
 					t.Errorf("containerboot refuses %s", e.Name)
 				}
@@ -276,7 +278,7 @@ func TestPodMonitor(t *testing.T) {
 		t.Errorf("labels: -want, +got:\n%s", diff)
 	}
 	named := map[string]bool{}
-	pod := StatefulSet(o).Spec.Template.Spec
+	pod := StatefulSet(o, images()).Spec.Template.Spec
 	for _, c := range append(pod.InitContainers, pod.Containers...) {
 		for _, p := range c.Ports {
 			named[p.Name] = true
@@ -306,33 +308,33 @@ func TestRole(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason       string
-		direction    string
+		direction    v1alpha1.Direction
 		machines     []string
 		certificates []string
 		want         []string
 	}{
 		"Some": {
 			reason:       "Secrets and Machines are granted by name",
-			direction:    DirectionIngress,
+			direction:    v1alpha1.DirectionIngress,
 			machines:     []string{"web-ingress-0"},
 			certificates: []string{"web-cert"},
 			want:         []string{"serviceattachments", "events"},
 		},
 		"Egress": {
 			reason:    "So is the ConfigMap",
-			direction: DirectionEgress,
+			direction: v1alpha1.DirectionEgress,
 			want:      []string{"serviceattachments", "events"},
 		},
 		"None": {
 			reason:    "Without names a rule would grant all, so there must be none",
-			direction: DirectionIngress,
+			direction: v1alpha1.DirectionIngress,
 			want:      []string{"serviceattachments", "events"},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			o := options()
-			o.Direction, o.Machines, o.CertificateSecrets = tc.direction, tc.machines, tc.certificates
+			o.Pods.Direction, o.Machines, o.CertificateSecrets = tc.direction, tc.machines, tc.certificates
 			if diff := cmp.Diff(tc.want, all(o)); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
 			}

@@ -51,11 +51,11 @@ func Role(o Options) *rbacv1.Role {
 			Verbs:         []string{"get", "list", "watch"},
 		})
 	}
-	if o.DNSConfigMap != "" {
+	if o.Pods.DNSConfigMap != "" {
 		r.Rules = append(r.Rules, rbacv1.PolicyRule{
 			APIGroups:     []string{""},
 			Resources:     []string{"configmaps"},
-			ResourceNames: []string{o.DNSConfigMap},
+			ResourceNames: []string{o.Pods.DNSConfigMap},
 			Verbs:         []string{"get", "list", "watch"},
 		})
 	}

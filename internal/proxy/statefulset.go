@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
 const (
@@ -43,25 +45,25 @@ const (
 
 // StatefulSet of the proxies. Its pod template depends neither on the replicas
 // nor on the tailnet: scaling and new credentials restart no pod.
-func StatefulSet(o Options) *appsv1.StatefulSet {
+func StatefulSet(o Options, img Images) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{
 		ObjectMeta: o.objectMeta(),
 		Spec: appsv1.StatefulSetSpec{
-			Replicas:             ptr.To(o.Replicas),
-			ServiceName:          o.ServiceName,
+			Replicas:             ptr.To(o.Pods.Replicas),
+			ServiceName:          o.Pods.ServiceName,
 			Selector:             &metav1.LabelSelector{MatchLabels: o.PodLabels()},
 			PodManagementPolicy:  appsv1.ParallelPodManagement,
 			UpdateStrategy:       appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType},
 			RevisionHistoryLimit: ptr.To[int32](revisionHistoryLimit),
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: o.allPodLabels(), Annotations: o.PodAnnotations},
-				Spec:       podSpec(o),
+				ObjectMeta: metav1.ObjectMeta{Labels: o.allPodLabels(), Annotations: o.Pods.Annotations},
+				Spec:       podSpec(o, img),
 			},
 		},
 	}
 }
 
-func podSpec(o Options) corev1.PodSpec {
+func podSpec(o Options, img Images) corev1.PodSpec {
 	return corev1.PodSpec{
 		ServiceAccountName:           o.Name,
 		AutomountServiceAccountToken: ptr.To(true),
@@ -69,15 +71,15 @@ func podSpec(o Options) corev1.PodSpec {
 		// ts-socket must not become one.
 		EnableServiceLinks:            ptr.To(false),
 		TerminationGracePeriodSeconds: ptr.To(gracePeriod(o)),
-		NodeSelector:                  o.NodeSelector,
-		Tolerations:                   o.Tolerations,
-		Affinity:                      o.Affinity,
-		PriorityClassName:             o.PriorityClassName,
-		ImagePullSecrets:              o.ImagePullSecrets,
+		NodeSelector:                  o.Pods.NodeSelector,
+		Tolerations:                   o.Pods.Tolerations,
+		Affinity:                      o.Pods.Affinity,
+		PriorityClassName:             o.Pods.PriorityClassName,
+		ImagePullSecrets:              o.Pods.ImagePullSecrets,
 		SecurityContext:               podSecurityContext(o),
 		TopologySpreadConstraints:     spread(o),
-		InitContainers:                append(network(o), agent(o)),
-		Containers:                    []corev1.Container{tailscale(o)},
+		InitContainers:                append(network(o, img), agent(o, img)),
+		Containers:                    []corev1.Container{tailscale(o, img)},
 		Volumes: []corev1.Volume{
 			// Auth keys pass through here. Memory, so that none reaches a disk.
 			emptyDir(volumeTailscaledConfig, corev1.EmptyDirVolumeSource{
@@ -94,7 +96,9 @@ func podSpec(o Options) corev1.PodSpec {
 // allPodLabels are the user's and ours.
 func (o Options) allPodLabels() map[string]string {
 	l := map[string]string{}
-	maps.Copy(l, o.ExtraPodLabels)
+	for k, v := range o.Pods.Labels {
+		l[k] = string(v)
+	}
 	maps.Copy(l, o.PodLabels())
 	return l
 }
@@ -107,8 +111,8 @@ func gracePeriod(o Options) int64 {
 }
 
 func podSecurityContext(o Options) *corev1.PodSecurityContext {
-	s := o.SecurityContext
-	if o.Kernel {
+	s := ptr.Deref(o.Pods.SecurityContext, tailnetv1alpha1.PodSecurityContext{})
+	if o.kernel() {
 		return kernelSecurityContext(o)
 	}
 	return &corev1.PodSecurityContext{
@@ -117,16 +121,23 @@ func podSecurityContext(o Options) *corev1.PodSecurityContext {
 		RunAsGroup:         ptr.To(ptr.Deref(s.RunAsGroup, uid)),
 		FSGroup:            ptr.To(ptr.Deref(s.FSGroup, uid)),
 		SupplementalGroups: s.SupplementalGroups,
-		SELinuxOptions:     s.SELinuxOptions,
+		SELinuxOptions:     seLinuxOptions(s),
 		SeccompProfile:     &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		Sysctls:            dnsSysctls(o),
 	}
 }
 
+func seLinuxOptions(s tailnetv1alpha1.PodSecurityContext) *corev1.SELinuxOptions {
+	if s.SELinuxOptions == nil {
+		return nil
+	}
+	return &corev1.SELinuxOptions{Level: s.SELinuxOptions.Level, Type: s.SELinuxOptions.Type}
+}
+
 // dnsSysctls let the agent, which has no privilege, listen on the port of DNS. Kubelet
 // takes this sysctl for safe, and PodSecurity for restricted.
 func dnsSysctls(o Options) []corev1.Sysctl {
-	if o.DNSConfigMap == "" {
+	if o.Pods.DNSConfigMap == "" {
 		return nil
 	}
 	return []corev1.Sysctl{{Name: "net.ipv4.ip_unprivileged_port_start", Value: strconv.Itoa(PortDNS)}}
@@ -136,13 +147,13 @@ func dnsSysctls(o Options) []corev1.Sysctl {
 // leaves a pod unscheduled. A selector that is missing would match no pod.
 func spread(o Options) []corev1.TopologySpreadConstraint {
 	ours := &metav1.LabelSelector{MatchLabels: o.PodLabels()}
-	if len(o.Spread) == 0 {
+	if len(o.Pods.TopologySpreadConstraints) == 0 {
 		return []corev1.TopologySpreadConstraint{
 			{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: ours},
 			{MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: ours},
 		}
 	}
-	out := slices.Clone(o.Spread)
+	out := slices.Clone(o.Pods.TopologySpreadConstraints)
 	for i := range out {
 		if out[i].LabelSelector == nil {
 			out[i].LabelSelector = ours

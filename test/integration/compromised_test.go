@@ -45,7 +45,7 @@ func TestCompromisedPod(t *testing.T) {
 		return nil
 	})
 
-	o := proxy.Options{Name: "evil", Namespace: e.namespace, Direction: proxy.DirectionIngress, Machines: []string{machineHostname}}
+	o := proxy.Options{Name: "evil", Namespace: e.namespace, Pods: v1alpha1.MachineSetPods{Direction: v1alpha1.DirectionIngress}, Machines: []string{machineHostname}}
 	for _, part := range []client.Object{proxy.Role(o), proxy.RoleBinding(o)} {
 		e.create(part)
 	}

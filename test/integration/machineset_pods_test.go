@@ -7,7 +7,6 @@ package integration
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,8 +20,8 @@ import (
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
@@ -32,6 +31,8 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/machineset"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
 // held keeps a pod that is deleted.
@@ -60,47 +61,28 @@ func newPodSet(t *testing.T, n int) *podSet {
 	return s
 }
 
-// want that many machines and pods, and a budget for more than one.
-func (s *podSet) want(n int, change ...func(*appsv1.StatefulSet)) {
+// want that many machines and pods.
+func (s *podSet) want(n int, change ...func(*v1alpha1.MachineSetPods)) {
 	s.Helper()
-	labels := map[string]string{"app": subject}
-	sts := &appsv1.StatefulSet{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"},
-		ObjectMeta: metav1.ObjectMeta{Name: subject, Labels: labels},
-		Spec: appsv1.StatefulSetSpec{
-			Replicas:            ptr.To(int32(n)),
-			Selector:            &metav1.LabelSelector{MatchLabels: labels},
-			PodManagementPolicy: appsv1.ParallelPodManagement,
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "proxy", Image: "proxy:test"}}},
-			},
-		},
-	}
-	for _, c := range change {
-		c(sts)
-	}
 	s.set.Spec.Machines = members(n)
-	s.set.Spec.StatefulSet = s.raw(sts)
-	s.set.Spec.PodDisruptionBudget = nil
-	if n > 1 {
-		s.set.Spec.PodDisruptionBudget = s.raw(&policyv1.PodDisruptionBudget{
-			TypeMeta:   metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"},
-			ObjectMeta: metav1.ObjectMeta{Name: subject, Labels: labels},
-			Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: labels}},
-		})
+	s.set.Spec.Pods = &v1alpha1.MachineSetPods{Replicas: int32(n), Direction: v1alpha1.DirectionIngress, Endpoints: subject, ServiceName: subject}
+	for _, c := range change {
+		c(s.set.Spec.Pods)
 	}
 }
 
-func (s *podSet) raw(o runtime.Object) *runtime.RawExtension {
+// built is the StatefulSet that the provider makes of the set.
+func (s *podSet) built() *appsv1.StatefulSet {
 	s.Helper()
-	j, err := json.Marshal(o)
+	u, err := machineset.StatefulSet(s.set, images)
 	s.must(err)
-	return &runtime.RawExtension{Raw: j}
+	sts := &appsv1.StatefulSet{}
+	s.must(runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, sts))
+	return sts
 }
 
 // scale to that many, with another template if there is a change.
-func (s *podSet) scale(n int, change ...func(*appsv1.StatefulSet)) {
+func (s *podSet) scale(n int, change ...func(*v1alpha1.MachineSetPods)) {
 	s.Helper()
 	s.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		if err := world.kube.Get(s.Context(), client.ObjectKeyFromObject(s.set), s.set); err != nil {
@@ -280,12 +262,12 @@ func TestMachineSetDrift(t *testing.T) {
 	sts := s.statefulSet()
 	uid := sts.GetUID()
 
-	change := `{"metadata":{"labels":{"gateway.tailscale.com/machine-set":null}},"spec":{"replicas":0,"template":{"spec":{"containers":[{"name":"proxy","image":"other"}]}}}}`
+	change := `{"metadata":{"labels":{"gateway.tailscale.com/machine-set":null}},"spec":{"replicas":0,"template":{"spec":{"containers":[{"name":"tailscale","image":"other"}]}}}}`
 	s.must(world.kube.Patch(t.Context(), sts, client.RawPatch("application/strategic-merge-patch+json", []byte(change))))
 	s.must(world.kube.Delete(t.Context(), &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: subject}}))
 	s.eventually("the StatefulSet is as it was", func() error {
 		sts := s.statefulSet()
-		if n, image := ptr.Deref(sts.Spec.Replicas, 1), sts.Spec.Template.Spec.Containers[0].Image; n != 2 || image != "proxy:test" {
+		if n, image := ptr.Deref(sts.Spec.Replicas, 1), sts.Spec.Template.Spec.Containers[0].Image; n != 2 || image != images.Tailscale {
 			return errors.Errorf("%d replicas of %s", n, image)
 		}
 		return s.runs(2)
@@ -318,9 +300,7 @@ func written(o client.Object) []metav1.ManagedFieldsEntry {
 func TestMachineSetTaken(t *testing.T) {
 	t.Parallel()
 	s := newPodSet(t, 1)
-	foreign := &appsv1.StatefulSet{}
-	s.must(json.Unmarshal(s.set.Spec.StatefulSet.Raw, foreign))
-	foreign.SetNamespace(s.namespace)
+	foreign := s.built()
 	foreign.Spec.Template.Spec.Containers[0].Image = "foreign"
 	s.create(foreign)
 	s.create(s.set)
@@ -351,19 +331,118 @@ metadata: {name: pods-%[1]s}
 spec: {policyName: pods-%[1]s, validationActions: [Deny]}
 `
 
-// TestMachineSetKinds has the schema refuse what is not a StatefulSet.
-func TestMachineSetKinds(t *testing.T) {
+// TestMachineSetHostile has whoever may write MachineSets ask for pods that have more
+// than the fields of one can say.
+func TestMachineSetHostile(t *testing.T) {
+	t.Parallel()
+	s := newPodSet(t, 1)
+	s.apply(fmt.Sprintf(`
+apiVersion: %[1]s
+kind: MachineSet
+metadata: {name: raw, namespace: %[2]s}
+spec:
+  providerConfigRef: {kind: ProviderConfig, name: %[3]s}
+  statefulSet:
+    apiVersion: apps/v1
+    kind: StatefulSet
+    metadata: {name: raw}
+    spec:
+      selector: {matchLabels: {app: raw}}
+      template:
+        metadata: {labels: {app: raw}}
+        spec:
+          hostPID: true
+          serviceAccountName: somebody
+          containers: [{name: evil, image: evil, securityContext: {privileged: true}}]
+`, v1alpha1.SchemeGroupVersion, s.namespace, configName))
+	stored := &unstructured.Unstructured{}
+	stored.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.MachineSetKind))
+	s.must(world.kube.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "raw"}, stored))
+	if _, ok, _ := unstructured.NestedMap(stored.Object, "spec", "statefulSet"); ok {
+		t.Error("a pod template is kept")
+	}
+	cases := map[string]struct {
+		reason string
+		change func(*v1alpha1.MachineSetPods)
+	}{
+		"Root": {
+			reason: "Root is networking Kernel's alone",
+			change: func(p *v1alpha1.MachineSetPods) {
+				p.SecurityContext = &v1alpha1.PodSecurityContext{RunAsUser: ptr.To[int64](0)}
+			},
+		},
+		"RootGroup": {
+			reason: "So is its group",
+			change: func(p *v1alpha1.MachineSetPods) {
+				p.SecurityContext = &v1alpha1.PodSecurityContext{SupplementalGroups: []int64{0}}
+			},
+		},
+		"SELinux": {
+			reason: "A context that confines nothing is refused",
+			change: func(p *v1alpha1.MachineSetPods) {
+				p.SecurityContext = &v1alpha1.PodSecurityContext{SELinuxOptions: &v1alpha1.SELinuxOptions{Type: "spc_t"}}
+			},
+		},
+		"AppArmor": {
+			reason: "Kubernetes makes a profile of the annotation",
+			change: func(p *v1alpha1.MachineSetPods) {
+				p.Annotations = map[string]string{"container.apparmor.security.beta.kubernetes.io/tailscale": "unconfined"}
+			},
+		},
+		"Labels": {
+			reason: "Pods are not another group's",
+			change: func(p *v1alpha1.MachineSetPods) {
+				p.Labels = map[string]v1alpha1.LabelValue{meta.LabelEndpoints: "other"}
+			},
+		},
+		"Env": {
+			reason: "Containerboot is configured by the provider",
+			change: func(p *v1alpha1.MachineSetPods) {
+				p.Env = []v1alpha1.EnvVar{{Name: "TS_KUBE_SECRET", Value: "other"}}
+			},
+		},
+	}
+	s.must(world.kube.Create(t.Context(), s.set.DeepCopy(), client.DryRunAll))
+	for name, tc := range cases {
+		s.want(1, tc.change)
+		if err := world.kube.Create(t.Context(), s.set.DeepCopy(), client.DryRunAll); !kerrors.IsInvalid(err) {
+			t.Errorf("%s: %s: want it refused, got %v", name, tc.reason, err)
+		}
+	}
+	// The set above comes before this one.
+	s.want(1)
+	s.create(s.set)
+	s.eventually("another set's pod runs", func() error { return s.runs(1) })
+	if err := world.kube.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "raw"}, &appsv1.StatefulSet{}); !kerrors.IsNotFound(err) {
+		t.Errorf("want no StatefulSet of the template, got %v", err)
+	}
+}
+
+// TestMachineSetUpgrade keeps pods running while the function that says what they are to
+// be is older than the provider.
+func TestMachineSetUpgrade(t *testing.T) {
 	t.Parallel()
 	s := newPodSet(t, 2)
-	s.must(world.kube.Create(t.Context(), s.set.DeepCopy(), client.DryRunAll))
-	for _, raw := range []*runtime.RawExtension{s.set.Spec.StatefulSet, s.set.Spec.PodDisruptionBudget} {
-		good := raw.Raw
-		raw.Raw = []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"` + subject + `"}}`)
-		if err := world.kube.Create(t.Context(), s.set.DeepCopy(), client.DryRunAll); !kerrors.IsInvalid(err) {
-			t.Errorf("a Pod is taken for %s: %v", good, err)
+	s.create(s.set)
+	s.eventually("two pods run", func() error { return s.runs(2) })
+	before := s.statefulSet()
+	s.must(world.kube.Get(t.Context(), client.ObjectKeyFromObject(s.set), s.set))
+	s.set.Spec.Pods = nil
+	s.must(world.kube.Update(t.Context(), s.set))
+	s.eventually("the provider has acted on it", func() error {
+		if err := world.kube.Get(t.Context(), client.ObjectKeyFromObject(s.set), s.set); err != nil {
+			return err
 		}
-		raw.Raw = good
+		if s.set.Status.ObservedGeneration < s.set.GetGeneration() {
+			return errors.New("it has not")
+		}
+		return s.runs(2)
+	})
+	if diff := cmp.Diff(before.Spec, s.statefulSet().Spec); diff != "" || s.statefulSet().GetUID() != before.GetUID() {
+		t.Errorf("the StatefulSet was changed or made again: -before, +after:\n%s", diff)
 	}
+	s.scale(0)
+	s.eventually("no pod runs", func() error { return s.runs(0) })
 }
 
 // TestMachineSetRefused tells what the API server says, and goes on once it may.
@@ -373,10 +452,7 @@ func TestMachineSetRefused(t *testing.T) {
 	policy := s.parse(fmt.Sprintf(forbidPods, s.namespace))
 	s.apply(fmt.Sprintf(forbidPods, s.namespace))
 	s.eventually("the policy counts", func() error {
-		sts := &appsv1.StatefulSet{}
-		s.must(json.Unmarshal(s.set.Spec.StatefulSet.Raw, sts))
-		sts.SetNamespace(s.namespace)
-		if err := world.kube.Create(t.Context(), sts, client.DryRunAll); !kerrors.IsForbidden(err) {
+		if err := world.kube.Create(t.Context(), s.built(), client.DryRunAll); !kerrors.IsForbidden(err) {
 			return errors.Errorf("a StatefulSet may be made: %v", err)
 		}
 		return nil
@@ -388,9 +464,9 @@ func TestMachineSetRefused(t *testing.T) {
 	}
 	s.eventually("the StatefulSet is made once it may", func() error { return s.runs(1) })
 
-	s.scale(1, func(sts *appsv1.StatefulSet) { sts.Spec.Template.Spec.PriorityClassName = "Not A Name" })
-	s.told("priorityClassName")
-	s.scale(1, func(sts *appsv1.StatefulSet) { sts.Spec.ServiceName = "other" })
+	s.scale(1, func(p *v1alpha1.MachineSetPods) { p.NodeSelector = map[string]string{"not a key": "x"} })
+	s.told("nodeSelector")
+	s.scale(1, func(p *v1alpha1.MachineSetPods) { p.ServiceName = "other" })
 	s.told("updates to statefulset spec for fields other than")
 	s.scale(1)
 	s.eventually("all is well again", func() error { return s.runs(1) })

@@ -24,6 +24,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/provider"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
@@ -38,6 +39,9 @@ const (
 	// is retried keeps its reconcile busy for seconds.
 	reconcileRate = 200
 )
+
+// images of the provider's proxies.
+var images = proxy.Images{Tailscale: "tailscale:test", Agent: "agent:test"}
 
 // world is what all cases share.
 var world struct {
@@ -112,6 +116,7 @@ func startProvider(ctx context.Context, cfg *rest.Config, stopped chan<- error) 
 			Poll: pollInterval, Sync: time.Hour, PollStateMetric: time.Minute,
 			MaxReconcileRate: reconcileRate, APIRate: 1000, APIBurst: 1000, ListMaxAge: listMaxAge,
 			Namespace:          metav1.NamespaceSystem,
+			Images:             images,
 			ManagementPolicies: true, MetricsAddress: "0", HealthAddress: "0", ProfileAddress: "0",
 		})
 	}()

@@ -26,6 +26,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/machineset"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
 // domain of every made-up tailnet.
@@ -79,7 +80,7 @@ func (w *world) control(t *testing.T, o *unstructured.Unstructured) {
 // pods that the controller of MachineSets has made of one: all are ready.
 func pods(t *testing.T, set *v1alpha1.MachineSet) machineset.Pods {
 	t.Helper()
-	o, err := machineset.Desired(set, set.Spec.StatefulSet)
+	o, err := machineset.StatefulSet(set, proxy.Images{Tailscale: "tailscale:test", Agent: "agent:test"})
 	if err != nil {
 		t.Fatal(err)
 	}

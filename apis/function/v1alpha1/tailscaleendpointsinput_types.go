@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
 // +kubebuilder:object:root=true
@@ -25,7 +26,7 @@ type TailscaleEndpointsInput struct {
 	// endpoints, beside the labels of the composite.
 	// +kubebuilder:validation:MaxProperties=32
 	// +optional
-	Labels map[string]gatewayv1alpha1.LabelValue `json:"labels,omitempty"`
+	Labels map[string]tailnetv1alpha1.LabelValue `json:"labels,omitempty"`
 
 	// Spec is that of a TailscaleEndpoints.
 	Spec gatewayv1alpha1.TailscaleEndpointsSpec `json:"spec"`

@@ -8,7 +8,7 @@
 package v1alpha1
 
 import (
-	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -55,7 +55,7 @@ func (in *TailscaleEndpointsInput) DeepCopyInto(out *TailscaleEndpointsInput) {
 	in.Step.DeepCopyInto(&out.Step)
 	if in.Labels != nil {
 		in, out := &in.Labels, &out.Labels
-		*out = make(map[string]gatewayv1alpha1.LabelValue, len(*in))
+		*out = make(map[string]tailnetv1alpha1.LabelValue, len(*in))
 		for key, val := range *in {
 			(*out)[key] = val
 		}

@@ -326,7 +326,7 @@ func TestTailscaleEndpointsSchemaEnv(t *testing.T) {
 		"TS_STATE_DIR", "TS_TAILNET_TARGET_FQDN", "TS_TAILNET_TARGET_IP", "TS_TAILSCALED_EXTRA_ARGS", "TS_TEST_ONLY_ROOT",
 		"TS_USERSPACE",
 	}
-	for _, e := range proxy.StatefulSet(proxy.Options{}).Spec.Template.Spec.Containers[0].Env {
+	for _, e := range proxy.StatefulSet(proxy.Options{}, proxy.Images{}).Spec.Template.Spec.Containers[0].Env {
 		names = append(names, e.Name)
 	}
 	for _, name := range names {

@@ -7,6 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
 // A ProxyGroupTailnet is a tailnet that a group has proxies in.
@@ -38,7 +40,7 @@ type ProxyGroupTemplate struct {
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('gateway.tailscale.com/') && !k.startsWith('tailnet.gateway.tailscale.com/'))",message="labels of gateway.tailscale.com are set by the group; use a prefix of your own"
 	// +optional
-	Labels map[string]LabelValue `json:"labels,omitempty"`
+	Labels map[string]tailnetv1alpha1.LabelValue `json:"labels,omitempty"`
 
 	// Tags of the machines, beside those of each tailnet.
 	// +listType=set

@@ -5,7 +5,6 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
@@ -46,23 +45,12 @@ type MachineSetSpec struct {
 	// +optional
 	Machines []MachineSetMember `json:"machines,omitempty"`
 
-	// StatefulSet (apps/v1) whose pods run the machines. It is applied with the
-	// name and the namespace of the set, which it belongs to; one of that name
-	// that does not is left alone. Absent means that somebody else runs the
-	// machines.
-	// +kubebuilder:validation:EmbeddedResource
-	// +kubebuilder:pruning:PreserveUnknownFields
-	// +kubebuilder:validation:XValidation:rule="self.apiVersion == 'apps/v1' && self.kind == 'StatefulSet'",message="want apiVersion apps/v1 and kind StatefulSet"
+	// Pods that run the machines, as a StatefulSet of the set's name and under the
+	// service account of that name. A StatefulSet of that name that does not belong
+	// to the set is left alone. Absent leaves the pods of the set as they are; zero
+	// replicas have them go.
 	// +optional
-	StatefulSet *runtime.RawExtension `json:"statefulSet,omitempty"`
-
-	// PodDisruptionBudget (policy/v1) of those pods, likewise. Absent means
-	// none.
-	// +kubebuilder:validation:EmbeddedResource
-	// +kubebuilder:pruning:PreserveUnknownFields
-	// +kubebuilder:validation:XValidation:rule="self.apiVersion == 'policy/v1' && self.kind == 'PodDisruptionBudget'",message="want apiVersion policy/v1 and kind PodDisruptionBudget"
-	// +optional
-	PodDisruptionBudget *runtime.RawExtension `json:"podDisruptionBudget,omitempty"`
+	Pods *MachineSetPods `json:"pods,omitempty"`
 }
 
 // A MachineSummary is what is known of one Machine of a set.
@@ -169,7 +157,7 @@ type MachineSetStatus struct {
 	// +optional
 	Machines []MachineSummary `json:"machines,omitempty"`
 
-	// StatefulSet that the spec asks for.
+	// StatefulSet that runs the pods.
 	// +optional
 	StatefulSet *StatefulSetSummary `json:"statefulSet,omitempty"`
 }

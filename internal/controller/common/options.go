@@ -35,6 +35,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/permits"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
@@ -47,6 +48,9 @@ type Options struct {
 
 	// Permits record which managed resources were allowed to act. Never nil.
 	Permits *permits.Record
+
+	// Images of the proxies' containers.
+	Images proxy.Images
 
 	// WatchNamespaces are the namespaces that the manager's cache holds; none
 	// means all.

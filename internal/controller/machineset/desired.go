@@ -11,6 +11,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	appsv1 "k8s.io/api/apps/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,28 +25,74 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
 // hashLength of the annotation that tells what was applied, in hex digits.
 const hashLength = 16
 
-// Desired is an object of a set's spec as it is to be applied, but for its owner.
-func Desired(set *v1alpha1.MachineSet, raw *runtime.RawExtension) (*unstructured.Unstructured, error) {
-	u := &unstructured.Unstructured{}
-	if err := json.Unmarshal(raw.Raw, u); err != nil {
-		return nil, errors.Wrap(err, "cannot decode it")
+// StatefulSet of a set that has pods, as it is to be applied, but for its owner.
+func StatefulSet(set *v1alpha1.MachineSet, img proxy.Images) (*unstructured.Unstructured, error) {
+	return desired(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"), proxy.StatefulSet(options(set), img))
+}
+
+// podDisruptionBudget of a set that has pods, likewise. Nil if it is to have none.
+func podDisruptionBudget(set *v1alpha1.MachineSet) (*unstructured.Unstructured, error) {
+	b := proxy.PodDisruptionBudget(options(set))
+	if b == nil {
+		return nil, nil //nolint:nilnil // There is none.
 	}
-	delete(u.Object, "status")
-	u.SetName(set.GetName())
-	u.SetNamespace(set.GetNamespace())
-	xpmeta.AddLabels(u, map[string]string{meta.LabelMachineSet: set.GetName()})
-	j, err := json.Marshal(u)
+	return desired(set, policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), b)
+}
+
+func options(set *v1alpha1.MachineSet) proxy.Options {
+	return proxy.Options{
+		Name:      set.GetName(),
+		Namespace: set.GetNamespace(),
+		// A tailnet and its provider config have one name.
+		Tailnet: set.Spec.ProviderConfigReference.Name,
+		Pods:    *set.Spec.Pods,
+	}
+}
+
+// desired encodes an object for server-side apply: without status or nulls, which would
+// claim fields.
+func desired(set *v1alpha1.MachineSet, gvk schema.GroupVersionKind, o client.Object) (*unstructured.Unstructured, error) {
+	j, err := json.Marshal(o)
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot encode it")
+		return nil, errors.Wrapf(err, "cannot encode %s %q", gvk.Kind, set.GetName())
+	}
+	u := &unstructured.Unstructured{}
+	if err := json.Unmarshal(j, &u.Object); err != nil {
+		return nil, errors.Wrapf(err, "cannot decode %s %q", gvk.Kind, set.GetName())
+	}
+	u.SetGroupVersionKind(gvk)
+	delete(u.Object, "status")
+	dropNulls(u.Object)
+	xpmeta.AddLabels(u, map[string]string{meta.LabelMachineSet: set.GetName()})
+	if j, err = json.Marshal(u); err != nil {
+		return nil, errors.Wrapf(err, "cannot encode %s %q", gvk.Kind, set.GetName())
 	}
 	sum := sha256.Sum256(j)
 	xpmeta.AddAnnotations(u, map[string]string{meta.AnnotationApplied: hex.EncodeToString(sum[:])[:hashLength]})
 	return u, nil
+}
+
+func dropNulls(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, e := range v {
+			if e == nil {
+				delete(v, k)
+				continue
+			}
+			dropNulls(e)
+		}
+	case []any:
+		for _, e := range v {
+			dropNulls(e)
+		}
+	}
 }
 
 // covers tells whether an object has all that is wanted of it. What others have

@@ -30,6 +30,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
 // How long a change of Machines and pods must have lasted before the status tells of
@@ -56,6 +57,9 @@ type reconciler struct {
 	// watch StatefulSets and PodDisruptionBudgets from now on. It returns false
 	// while the provider is not allowed to.
 	watch func(context.Context) (bool, error)
+
+	// images of the pods' containers.
+	images proxy.Images
 
 	log    logging.Logger
 	record event.Recorder

@@ -33,6 +33,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
 var key = types.NamespacedName{Namespace: "default", Name: "web-ingress"}
@@ -81,7 +82,7 @@ func newHarness(t *testing.T, objs ...client.Object) *harness {
 				return c.SubResource(sub).Update(ctx, o, opts...)
 			},
 		}).Build()
-	h.reconciler = &reconciler{kube: c, live: c, watch: func(context.Context) (bool, error) { return true, nil }, log: logging.NewNopLogger(), record: event.NewNopRecorder(), now: h.clock.Now, pending: map[types.NamespacedName]pending{}}
+	h.reconciler = &reconciler{kube: c, live: c, watch: func(context.Context) (bool, error) { return true, nil }, images: proxy.Images{Tailscale: "tailscale:test", Agent: "agent:test"}, log: logging.NewNopLogger(), record: event.NewNopRecorder(), now: h.clock.Now, pending: map[types.NamespacedName]pending{}}
 	return h
 }
 

@@ -5,12 +5,12 @@ package machineset
 
 import (
 	"context"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,21 +46,27 @@ type Pods struct {
 // pods applies the StatefulSet and the PodDisruptionBudget of a set. It returns an
 // error for what the status cannot tell.
 func (r *reconciler) pods(ctx context.Context, set *v1alpha1.MachineSet) (Pods, error) {
-	asked := set.Spec.StatefulSet != nil || set.Spec.PodDisruptionBudget != nil
 	allowed, err := r.watch(ctx)
 	if err != nil {
 		return Pods{}, err
 	}
-	if !allowed && !asked {
+	if !allowed && set.Spec.Pods == nil {
 		return Pods{}, nil
 	}
 	if !allowed {
 		return Pods{Problem: "The provider is not allowed to list and watch StatefulSets and PodDisruptionBudgets; apply cluster/manifests/rbac.yaml", stale: true}, nil
 	}
 
-	sts, problems := &appsv1.StatefulSet{}, []string{}
-	there, err := r.sync(ctx, set, set.Spec.StatefulSet, sts)
-	out := Pods{stale: err != nil || there && set.Spec.StatefulSet == nil}
+	if set.Spec.Pods == nil {
+		return r.left(ctx, set)
+	}
+	want, err := StatefulSet(set, r.images)
+	if err != nil {
+		return Pods{}, err
+	}
+	sts := &appsv1.StatefulSet{}
+	there, err := r.sync(ctx, set, want, sts)
+	out := Pods{stale: err != nil}
 	if there {
 		out.StatefulSet = sts
 	}
@@ -68,19 +74,35 @@ func (r *reconciler) pods(ctx context.Context, set *v1alpha1.MachineSet) (Pods, 
 		if !told(err) {
 			return Pods{}, err
 		}
-		problems = append(problems, err.Error())
+		out.Problem = sentence(err.Error())
+		// Without pods there is nothing to protect.
+		return out, nil
 	}
-	// Without pods there is nothing to protect.
-	if err == nil {
-		if _, err := r.sync(ctx, set, set.Spec.PodDisruptionBudget, &policyv1.PodDisruptionBudget{}); err != nil {
-			if !told(err) {
-				return Pods{}, err
-			}
-			problems = append(problems, err.Error())
+	if want, err = podDisruptionBudget(set); err != nil {
+		return Pods{}, err
+	}
+	if _, err := r.sync(ctx, set, want, &policyv1.PodDisruptionBudget{}); err != nil {
+		if !told(err) {
+			return Pods{}, err
 		}
+		out.Problem = sentence(err.Error())
 	}
-	out.Problem = sentence(strings.Join(problems, "; "))
 	return out, nil
+}
+
+// left are the pods of a set whose spec does not say what they are to be: their function
+// is older than the provider, and writes it later. They are left alone, and any of them
+// may run.
+func (r *reconciler) left(ctx context.Context, set *v1alpha1.MachineSet) (Pods, error) {
+	sts := &appsv1.StatefulSet{}
+	there, err := r.find(ctx, set, false, sts)
+	if err != nil {
+		return Pods{}, errors.Wrapf(err, "cannot get StatefulSet %q", set.GetName())
+	}
+	if !there || !metav1.IsControlledBy(sts, set) {
+		return Pods{}, nil
+	}
+	return Pods{StatefulSet: sts, stale: true}, nil
 }
 
 // A refusal is a problem that the user must mend.
@@ -101,20 +123,19 @@ func told(err error) bool {
 	return false
 }
 
-// sync makes an object of a set as its spec says, or deletes it if the spec does
-// not have it. o is filled with what the API server has; sync returns whether that
+// sync makes an object of a set as it is wanted, or deletes it if want is nil. o is filled with what the API server has; sync returns whether that
 // is the set's own.
-func (r *reconciler) sync(ctx context.Context, set *v1alpha1.MachineSet, raw *runtime.RawExtension, o client.Object) (bool, error) {
+func (r *reconciler) sync(ctx context.Context, set *v1alpha1.MachineSet, want *unstructured.Unstructured, o client.Object) (bool, error) {
 	gvk, err := r.kube.GroupVersionKindFor(o)
 	if err != nil {
 		return false, errors.Wrap(err, "cannot tell the kind of an object")
 	}
-	there, err := r.find(ctx, set, raw != nil, o)
+	there, err := r.find(ctx, set, want != nil, o)
 	if err != nil {
 		return false, errors.Wrapf(hinted(err), "cannot get %s %q", gvk.Kind, set.GetName())
 	}
 	own := there && metav1.IsControlledBy(o, set)
-	if raw == nil {
+	if want == nil {
 		if !own || o.GetDeletionTimestamp() != nil {
 			return own, nil
 		}
@@ -129,10 +150,6 @@ func (r *reconciler) sync(ctx context.Context, set *v1alpha1.MachineSet, raw *ru
 		return true, nil
 	}
 
-	want, err := Desired(set, raw)
-	if err != nil {
-		return own, refusal("cannot read the " + gvk.Kind + " of the spec: " + err.Error())
-	}
 	// Who deletes in the foreground waits for the pods, and Machines go after them.
 	if err := controllerutil.SetControllerReference(set, want, r.kube.Scheme()); err != nil {
 		return own, errors.Wrapf(err, "cannot own %s %q", gvk.Kind, set.GetName())

@@ -5,7 +5,6 @@ package machineset
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -25,42 +24,15 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
-// raw is an object as the spec of a set holds it.
-func raw(t *testing.T, apiVersion, kind string, o any) *runtime.RawExtension {
-	t.Helper()
-	j, err := json.Marshal(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := map[string]any{}
-	if err := json.Unmarshal(j, &m); err != nil {
-		t.Fatal(err)
-	}
-	m["apiVersion"], m["kind"] = apiVersion, kind
-	delete(m, "status")
-	if j, err = json.Marshal(m); err != nil {
-		t.Fatal(err)
-	}
-	return &runtime.RawExtension{Raw: j}
-}
-
 // withPods asks for as many replicas as the set has machines.
-func withPods(t *testing.T, set *v1alpha1.MachineSet, change ...func(*proxy.Options)) *v1alpha1.MachineSet {
-	t.Helper()
-	o := proxy.Options{
-		Name: key.Name, ServiceName: key.Name, Namespace: key.Namespace, Endpoints: "web", Direction: proxy.DirectionIngress,
-		Replicas: int32(len(set.Spec.Machines)), TailscaleImage: "tailscale:test", AgentImage: "agent:test",
+func withPods(set *v1alpha1.MachineSet, change ...func(*v1alpha1.MachineSetPods)) *v1alpha1.MachineSet {
+	set.Spec.Pods = &v1alpha1.MachineSetPods{
+		Replicas: int32(len(set.Spec.Machines)), Direction: v1alpha1.DirectionIngress, Endpoints: "web", ServiceName: key.Name,
 	}
 	for _, c := range change {
-		c(&o)
-	}
-	set.Spec.StatefulSet = raw(t, "apps/v1", "StatefulSet", proxy.StatefulSet(o))
-	set.Spec.PodDisruptionBudget = nil
-	if o.Replicas > 1 {
-		set.Spec.PodDisruptionBudget = raw(t, "policy/v1", "PodDisruptionBudget", proxy.PodDisruptionBudget(o))
+		c(set.Spec.Pods)
 	}
 	return set
 }
@@ -103,7 +75,7 @@ func (h *harness) update(t *testing.T, fn func(*v1alpha1.MachineSet)) {
 // A set keeps its pods, and the Machines of those that are to go until they have
 // gone.
 func TestPods(t *testing.T) {
-	h := newHarness(t, withPods(t, machineSet("web-ingress-0", "web-ingress-1", "web-ingress-2")))
+	h := newHarness(t, withPods(machineSet("web-ingress-0", "web-ingress-1", "web-ingress-2")))
 	applied := 0
 	h.kube = interceptor.NewClient(h.kube.(client.WithWatch), interceptor.Funcs{
 		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
@@ -132,7 +104,7 @@ func TestPods(t *testing.T) {
 
 	h.update(t, func(s *v1alpha1.MachineSet) {
 		s.Spec.Machines = s.Spec.Machines[:1]
-		withPods(t, s)
+		withPods(s)
 	})
 	h.run(t)
 	if got := ptr.Deref(h.statefulSet(t).Spec.Replicas, 0); got != 1 {
@@ -165,7 +137,7 @@ func TestPods(t *testing.T) {
 
 // What somebody else changed of what is wanted is mended; what they added stays.
 func TestDrift(t *testing.T) {
-	set := withPods(t, machineSet("web-ingress-0"), func(o *proxy.Options) { o.PodAnnotations = map[string]string{"team": "edge"} })
+	set := withPods(machineSet("web-ingress-0"), func(p *v1alpha1.MachineSetPods) { p.Annotations = map[string]string{"team": "edge"} })
 	h := newHarness(t, set)
 	h.run(t)
 	s := h.statefulSet(t)
@@ -184,11 +156,42 @@ func TestDrift(t *testing.T) {
 	if diff := cmp.Diff(want, s.Spec.Template.Annotations); diff != "" {
 		t.Errorf("A restart that somebody asked for stays: -want, +got:\n%s", diff)
 	}
-	h.update(t, func(s *v1alpha1.MachineSet) { withPods(t, s) })
+	h.update(t, func(s *v1alpha1.MachineSet) { withPods(s) })
 	h.run(t)
 	want = map[string]string{"kubectl.kubernetes.io/restartedAt": "now"}
 	if diff := cmp.Diff(want, h.statefulSet(t).Spec.Template.Annotations); diff != "" {
 		t.Errorf("What is not wanted any more goes: -want, +got:\n%s", diff)
+	}
+}
+
+// TestPodsAbsent leaves what runs alone while the spec does not say what is to run: the
+// function that writes it may be older than the provider.
+func TestPodsAbsent(t *testing.T) {
+	h := newHarness(t, withPods(machineSet("web-ingress-0", "web-ingress-1")))
+	h.run(t)
+	h.play(t, 2)
+	h.run(t)
+	before := h.statefulSet(t)
+
+	h.update(t, func(s *v1alpha1.MachineSet) { s.Spec.Pods, s.Spec.Machines = nil, s.Spec.Machines[:1] })
+	h.run(t)
+	if diff := cmp.Diff(before, h.statefulSet(t)); diff != "" {
+		t.Errorf("Pods of which the spec says nothing run on: -want, +got:\n%s", diff)
+	}
+	if err := h.kube.Get(t.Context(), key, &policyv1.PodDisruptionBudget{}); err != nil {
+		t.Errorf("and keep their budget: %v", err)
+	}
+	if diff := cmp.Diff([]string{"web-ingress-0", "web-ingress-1"}, h.names(t)); diff != "" {
+		t.Errorf("and their Machines: -want, +got:\n%s", diff)
+	}
+	if got := h.status(t).StatefulSet; got == nil || got.ReadyReplicas != 2 || got.Message != "" {
+		t.Errorf("and the status tells of them, got %+v", got)
+	}
+
+	h.update(t, func(s *v1alpha1.MachineSet) { withPods(s, func(p *v1alpha1.MachineSetPods) { p.Replicas = 0 }) })
+	h.run(t)
+	if got := ptr.Deref(h.statefulSet(t).Spec.Replicas, 1); got != 0 {
+		t.Errorf("Zero replicas have all pods go, got %d", got)
 	}
 }
 
@@ -227,7 +230,7 @@ func TestCannotApply(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			h := newHarness(t, append(tc.objs, withPods(t, machineSet("web-ingress-0", "web-ingress-1")))...)
+			h := newHarness(t, append(tc.objs, withPods(machineSet("web-ingress-0", "web-ingress-1")))...)
 			h.watch = func(context.Context) (bool, error) { return tc.watch, nil }
 			h.kube = interceptor.NewClient(h.kube.(client.WithWatch), interceptor.Funcs{
 				Apply: func(_ context.Context, _ client.WithWatch, _ runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
@@ -257,7 +260,7 @@ func TestCannotApply(t *testing.T) {
 
 // Errors that pass are tried again, and not told.
 func TestApplyAgain(t *testing.T) {
-	h := newHarness(t, withPods(t, machineSet("web-ingress-0")))
+	h := newHarness(t, withPods(machineSet("web-ingress-0")))
 	h.kube = interceptor.NewClient(h.kube.(client.WithWatch), interceptor.Funcs{
 		Apply: func(_ context.Context, _ client.WithWatch, _ runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
 			return kerrors.NewConflict(appsv1.Resource("statefulsets"), key.Name, nil)
@@ -273,7 +276,7 @@ func TestApplyAgain(t *testing.T) {
 
 // What pods tell while they come up is one write.
 func TestSettlePods(t *testing.T) {
-	h := newHarness(t, withPods(t, machineSet("web-ingress-0", "web-ingress-1", "web-ingress-2")))
+	h := newHarness(t, withPods(machineSet("web-ingress-0", "web-ingress-1", "web-ingress-2")))
 	h.run(t)
 	before := h.writes
 	for n := range int32(4) {

@@ -34,6 +34,7 @@ func Setup(mgr ctrl.Manager, o common.Options) error {
 		kube:    mgr.GetClient(),
 		live:    mgr.GetAPIReader(),
 		watch:   w.watch,
+		images:  o.Images,
 		log:     o.Logger.WithValues("controller", name),
 		record:  o.Recorder(mgr, v1alpha1.MachineSetKind),
 		now:     o.Now,

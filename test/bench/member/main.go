@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/provider"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
 type cli struct {
@@ -36,6 +37,7 @@ func main() {
 		ListMaxAge:         c.Poll / 2, // As the defaults of both stand to each other.
 		WatchNamespaces:    c.WatchNamespaces,
 		Namespace:          "kube-system",
+		Images:             proxy.Images{Tailscale: "tailscale:bench", Agent: "agent:bench"},
 		ManagementPolicies: true,
 		MetricsAddress:     c.MetricsAddress,
 		HealthAddress:      c.HealthAddress,

@@ -1,0 +1,206 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package machineset
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
+)
+
+// composed are the MachineSets that the function of TailscaleEndpoints composes in a case
+// of its own tests, by name.
+func composed(t *testing.T, name string) map[string]*v1alpha1.MachineSet {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("..", "..", "..", "functions", "tailscaleendpoints", "testdata", "out", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rsp := struct {
+		Desired struct {
+			Resources map[string]struct {
+				Resource map[string]any `json:"resource"`
+			} `json:"resources"`
+		} `json:"desired"`
+	}{}
+	if err := yaml.Unmarshal(b, &rsp); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]*v1alpha1.MachineSet{}
+	for _, r := range rsp.Desired.Resources {
+		if r.Resource["kind"] != v1alpha1.MachineSetKind {
+			continue
+		}
+		s := &v1alpha1.MachineSet{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(r.Resource, s); err != nil {
+			t.Fatal(err)
+		}
+		out[s.GetName()] = s
+	}
+	return out
+}
+
+// TestUpgrade holds what the provider builds against what functions composed when they
+// wrote StatefulSets and PodDisruptionBudgets themselves: a difference would restart every
+// proxy on an upgrade. testdata/before has MachineSets of that time, of the same cases.
+func TestUpgrade(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("testdata", "before", "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	for _, f := range files {
+		t.Run(filepath.Base(f), func(t *testing.T) {
+			sets := composed(t, filepath.Base(f))
+			b, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for doc := range strings.SplitSeq(string(b), "\n---\n") {
+				old := &unstructured.Unstructured{}
+				if err := yaml.Unmarshal([]byte(doc), &old.Object); err != nil {
+					t.Fatal(err)
+				}
+				set := sets[old.GetName()]
+				if set == nil {
+					t.Fatalf("there is no MachineSet %q any more", old.GetName())
+				}
+				sts, err := StatefulSet(set, proxy.Images{Tailscale: "tailscale:test", Agent: "agent:test"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				budget, err := podDisruptionBudget(set)
+				if err != nil {
+					t.Fatal(err)
+				}
+				same(t, old, "statefulSet", sts)
+				same(t, old, "podDisruptionBudget", budget)
+			}
+		})
+	}
+}
+
+// same compares an object of an older set's spec with what is applied now.
+func same(t *testing.T, set *unstructured.Unstructured, field string, got *unstructured.Unstructured) {
+	t.Helper()
+	o, ok, err := unstructured.NestedMap(set.Object, "spec", field)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !ok {
+		if got != nil {
+			t.Errorf("%s: want none, got one", field)
+		}
+		return
+	}
+	want := &unstructured.Unstructured{Object: o}
+	xpmeta.AddLabels(want, map[string]string{meta.LabelMachineSet: set.GetName()})
+	got = got.DeepCopy()
+	got.SetAnnotations(nil)
+	if diff := cmp.Diff(encode(t, want), encode(t, got)); diff != "" {
+		t.Errorf("%s: -before, +after:\n%s", field, diff)
+	}
+}
+
+func encode(t *testing.T, o *unstructured.Unstructured) string {
+	t.Helper()
+	b, err := yaml.Marshal(o.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestPrivilege fills every field of a set's pods, and checks what its pods may do.
+func TestPrivilege(t *testing.T) {
+	cases := map[string]struct {
+		reason     string
+		networking v1alpha1.Networking
+		forwarding v1alpha1.Forwarding
+		privileged bool
+		want       []corev1.Capability
+	}{
+		"Userspace": {
+			reason:     "No field gives pods with Userspace networking any privilege",
+			networking: v1alpha1.NetworkingUserspace,
+		},
+		"Kernel": {
+			reason:     "One container is privileged, and runs what the provider's configuration says",
+			networking: v1alpha1.NetworkingKernel,
+			privileged: true,
+			want:       []corev1.Capability{"NET_ADMIN", "NET_RAW", "MKNOD"},
+		},
+		"KernelPodSysctl": {
+			reason:     "With the pod's sysctl none is",
+			networking: v1alpha1.NetworkingKernel,
+			forwarding: v1alpha1.ForwardingPodSysctl,
+			want:       []corev1.Capability{"NET_ADMIN", "NET_RAW", "MKNOD"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			set := machineSet("web-ingress-0")
+			set.Spec.Pods = &v1alpha1.MachineSetPods{
+				Replicas: 1, Direction: v1alpha1.DirectionIngress, Endpoints: "web", ServiceName: "web", DNSConfigMap: "zone",
+				PodSettings: v1alpha1.PodSettings{
+					Networking: tc.networking, Forwarding: tc.forwarding, Image: "tenant:evil",
+					Labels: map[string]v1alpha1.LabelValue{meta.LabelEndpoints: "other"}, Annotations: map[string]string{"a": "b"},
+					Env:             []v1alpha1.EnvVar{{Name: "TS_KUBE_SECRET", Value: "other"}},
+					SecurityContext: &v1alpha1.PodSecurityContext{RunAsUser: ptr.To[int64](0), SupplementalGroups: []int64{0}},
+				},
+			}
+			u, err := StatefulSet(set, proxy.Images{Tailscale: "tailscale:test", Agent: "agent:test"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			template, _, err := unstructured.NestedMap(u.Object, "spec", "template")
+			if err != nil {
+				t.Fatal(err)
+			}
+			pod := &corev1.PodTemplateSpec{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(template, pod); err != nil {
+				t.Fatal(err)
+			}
+			if pod.Spec.HostNetwork || pod.Spec.HostPID || pod.Spec.HostIPC || pod.Spec.ServiceAccountName != set.GetName() {
+				t.Errorf("want the pod's own namespaces and the set's account, got %+v", pod.Spec)
+			}
+			for _, v := range pod.Spec.Volumes {
+				if v.EmptyDir == nil {
+					t.Errorf("want empty directories alone, got %+v", v)
+				}
+			}
+			var added []corev1.Capability
+			privileged := false
+			for _, c := range append(pod.Spec.InitContainers, pod.Spec.Containers...) {
+				s := c.SecurityContext
+				if s.Capabilities != nil {
+					added = append(added, s.Capabilities.Add...)
+				}
+				privileged = privileged || ptr.Deref(s.Privileged, false)
+				if c.Name != proxy.ContainerTailscale && c.Image != "agent:test" {
+					t.Errorf("container %s runs %s", c.Name, c.Image)
+				}
+				if c.Name == proxy.ContainerTailscale && ptr.Deref(s.Privileged, false) {
+					t.Error("the container of the user's image is privileged")
+				}
+			}
+			if diff := cmp.Diff(tc.want, added); privileged != tc.privileged || diff != "" {
+				t.Errorf("%s: privileged: %t: -want, +got:\n%s", tc.reason, privileged, diff)
+			}
+		})
+	}
+}

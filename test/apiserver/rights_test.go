@@ -1,0 +1,185 @@
+//go:build integration
+
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
+	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
+)
+
+var update = flag.Bool("update", false, "Rewrite testdata/rights.txt from what we ship.") //nolint:gochecknoglobals // A flag.
+
+// TestRights holds every right that we ship, or that Crossplane makes of our packages,
+// against a file: whoever widens one shows it in review. Roles that functions compose are
+// those of some examples, as test/render has them.
+func TestRights(t *testing.T) {
+	root, err := apiserver.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := &strings.Builder{}
+	fmt.Fprintln(got, "# Who may do what. Written by: go test -tags=integration ./test/apiserver/ -run TestRights -update")
+	files, err := filepath.Glob(filepath.Join(root, "cluster", "manifests", "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, example := range []string{"extension-server", "gateway-split-dns", "kernel", "tls"} {
+		more, err := filepath.Glob(filepath.Join(root, "test", "render", "testdata", example, "configuration", "*.yaml"))
+		if err != nil || len(more) == 0 {
+			t.Fatalf("no goldens of example %s: %v", example, err)
+		}
+		files = append(files, more...)
+	}
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects, err := apiserver.Objects(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, err := filepath.Rel(root, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tell(t, got, name, objects)
+	}
+	helm, err := apiserver.Program(t.Context(), root, "helm", "TEST_ASSET_HELM")
+	if err != nil {
+		t.Fatal(err)
+	}
+	chart := "cluster/charts/" + charts.Name
+	rendered, err := exec.CommandContext(t.Context(), helm, "template", charts.Name, filepath.Join(root, chart),
+		"--namespace="+extensionNamespace, "--kube-version=1.35.4", "--set=clientCertificates[0].namespace=shop", "--set=clientCertificates[0].name=client").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := apiserver.Objects(rendered)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tell(t, got, chart, objects)
+	if objects, err = apiserver.CrossplaneRoles(root); err != nil {
+		t.Fatal(err)
+	}
+	tell(t, got, "Crossplane's RBAC manager, of our packages", objects)
+
+	golden := filepath.Join("testdata", "rights.txt")
+	if *update {
+		if err := os.WriteFile(golden, []byte(got.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got.String(), "\n")); diff != "" {
+		t.Errorf("rights changed; if that is meant, run this with -update and say why in the commit: -want, +got:\n%s", diff)
+	}
+}
+
+// tell what the roles of a source grant, and to whom.
+func tell(t *testing.T, w *strings.Builder, source string, objects []client.Object) {
+	t.Helper()
+	var out []string
+	for _, o := range objects {
+		u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kind := o.GetObjectKind().GroupVersionKind().Kind
+		switch o.(type) {
+		case *rbacv1.ClusterRole:
+			kind = "ClusterRole"
+		case *rbacv1.ClusterRoleBinding:
+			kind = "ClusterRoleBinding"
+		}
+		head := kind + " " + strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")
+		switch kind {
+		case "Role", "ClusterRole":
+			r := &rbacv1.ClusterRole{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u, r); err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, head+aggregates(r)+grants(r.Rules))
+		case "RoleBinding", "ClusterRoleBinding":
+			b := &rbacv1.ClusterRoleBinding{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u, b); err != nil {
+				t.Fatal(err)
+			}
+			lines := []string{head}
+			for _, s := range b.Subjects {
+				lines = append(lines, "  "+s.Kind+" "+strings.TrimPrefix(s.Namespace+"/"+s.Name, "/")+" has "+b.RoleRef.Kind+" "+b.RoleRef.Name)
+			}
+			out = append(out, strings.Join(lines, "\n"))
+		}
+	}
+	if len(out) == 0 {
+		return
+	}
+	slices.Sort(out)
+	fmt.Fprintf(w, "\n## %s\n\n%s\n", source, strings.Join(out, "\n"))
+}
+
+// aggregates are the roles that a role is added to, or made of.
+func aggregates(r *rbacv1.ClusterRole) string {
+	var out []string
+	for k, v := range r.GetLabels() {
+		if strings.Contains(k, "/aggregate-to-") && v == "true" {
+			out = append(out, "\n  added to "+k)
+		}
+	}
+	if a := r.AggregationRule; a != nil {
+		for _, s := range a.ClusterRoleSelectors {
+			for k := range s.MatchLabels {
+				out = append(out, "\n  made of "+k)
+			}
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, "")
+}
+
+// grants are a line for each resource.
+func grants(rules []rbacv1.PolicyRule) string {
+	var out []string
+	for _, r := range rules {
+		for _, g := range r.APIGroups {
+			if g == "" {
+				g = "core"
+			}
+			for _, res := range r.Resources {
+				line := "\n  " + g + " " + res
+				if len(r.ResourceNames) > 0 {
+					line += " " + fmt.Sprint(r.ResourceNames)
+				}
+				out = append(out, line+": "+strings.Join(slices.Sorted(slices.Values(r.Verbs)), " "))
+			}
+		}
+		for _, u := range r.NonResourceURLs {
+			out = append(out, "\n  "+u+": "+strings.Join(slices.Sorted(slices.Values(r.Verbs)), " "))
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, "")
+}
