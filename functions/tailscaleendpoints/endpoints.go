@@ -4,6 +4,8 @@
 package main
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +15,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/allow"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
@@ -151,13 +154,33 @@ func (e *endpoints) judge(v compose.TailnetVerdict, t *tailnetv1alpha1.ClusterPr
 	case v.Accepted:
 		e.composed = true
 		e.tags = compose.Tags(t.Spec.Tags, compose.Tags(e.xr.Spec.Tags))
-	case v.Reason == meta.ReasonTailnetNotFound || v.Reason == meta.ReasonInvalidSelector:
+	case v.Reason == meta.ReasonTailnetNotFound || v.Reason == meta.ReasonInvalidSelector || v.Reason == meta.ReasonNotGranted:
 		e.composed = e.children
 		e.tags = compose.Tags(e.xr.Spec.Tags)
 		if e.proxySet != nil {
 			e.tags = e.proxySet.Spec.Tags
 		}
 	}
+}
+
+// asks judges what the spec asks of the tailnet by the namespace's grant.
+func (e *endpoints) asks(g *allow.Grant) []*allow.Violation {
+	p := e.xr.Spec.Proxy
+	out := []*allow.Violation{
+		g.Kind("spec.tailnet", tailnetv1alpha1.MachineKind),
+		allow.Tags(g, "spec.tags", e.xr.Spec.Tags),
+		g.Image("spec.proxy.image", p.Image),
+		g.Networking("spec.proxy.networking", string(cmp.Or(p.Networking, tailnetv1alpha1.NetworkingUserspace))),
+	}
+	if e.xr.Spec.AutoDiscovery != nil {
+		out = append(out, g.Kind("spec.autoDiscovery", tailnetv1alpha1.DiscoveryKind))
+	}
+	for i, v := range p.Env {
+		if v.ValueFrom != nil && v.ValueFrom.SecretKeyRef != nil {
+			out = append(out, g.EnvFromSecret(fmt.Sprintf("spec.proxy.env[%d].valueFrom.secretKeyRef", i)))
+		}
+	}
+	return out
 }
 
 // checkInput tells of a change that the API server refuses where it sees it.

@@ -13,6 +13,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
 // Function composes TailscaleEndpoints.
@@ -69,6 +70,9 @@ func run(r *compose.Run) error {
 		r.SetWaiting(waiting, conditionTypes...)
 		return r.CarryOver()
 	}
+	if v.Accepted {
+		v = v.Within(e.asks(v.Grant)...)
+	}
 	e.judge(v, tailnet)
 	p, err := e.planEgress()
 	if err != nil {
@@ -81,6 +85,10 @@ func run(r *compose.Run) error {
 	}
 	if err := r.Status(e.status(p)); err != nil {
 		return err
+	}
+	if v.Reason == meta.ReasonNotGranted {
+		// What runs is not harmed, and nothing of what is asked for now reaches it.
+		return r.CarryOver()
 	}
 	return e.desire(r, p)
 }

@@ -19,6 +19,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/allow"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/zone"
@@ -64,6 +65,10 @@ type resolver struct {
 
 	// uncovered are hostnames that cannot be resolved, for want of a domain.
 	uncovered []string
+
+	// beyond is the first domain that the namespace may not have the tailnet ask for. Nil
+	// if there is none.
+	beyond *allow.Violation
 
 	// full tells that there are more domains, or names, than there can be.
 	full bool
@@ -211,8 +216,10 @@ func (s *share) gatewayHosts(t *tailnet) []string {
 // plan the zone. A hostname comes once its service has an address.
 func (v *resolver) plan(hosts map[string][]*service) {
 	var domains []string
-	for _, d := range v.tailnet.SplitDNS.Domains {
-		domains = append(domains, string(d))
+	for i, d := range v.tailnet.SplitDNS.Domains {
+		if v.granted(fmt.Sprintf("splitDNS.domains[%d]", i), string(d)) {
+			domains = append(domains, string(d))
+		}
 	}
 	for _, h := range slices.Sorted(maps.Keys(hosts)) {
 		addresses := addressesOf(hosts[h])
@@ -224,6 +231,8 @@ func (v *resolver) plan(hosts map[string][]*service) {
 			}
 		case zone.IsWildcard(h):
 			v.uncovered = append(v.uncovered, h)
+			continue
+		case !v.granted("hostname "+h, h):
 			continue
 		case len(addresses) > 0:
 			domains = append(domains, h)
@@ -241,6 +250,21 @@ func (v *resolver) plan(hosts map[string][]*service) {
 	for _, d := range domains[:min(len(domains), maxDomains)] {
 		v.zone.Domains = append(v.zone.Domains, zone.Domain{Name: d, Shared: shared[d]})
 	}
+}
+
+// granted reports whether the tailnet may be told to ask the proxies for a domain, whoever
+// chose it. One label alone is never granted.
+func (v *resolver) granted(field, domain string) bool {
+	g := v.tailnet.verdict.Grant
+	if g == nil {
+		// The tailnet does not allow the namespace, or is not there: that is told.
+		return !allow.SingleLabel(domain)
+	}
+	beyond := g.Domain(field, domain)
+	if v.beyond == nil {
+		v.beyond = beyond
+	}
+	return beyond == nil
 }
 
 // addressesOf the service that has the most ports: each leads to the same Gateway.
@@ -408,6 +432,10 @@ func (s *share) splitDNSReady() compose.Condition {
 		}
 	}
 	for _, v := range s.resolvers {
+		if v.beyond != nil {
+			c.Reason, c.Message = meta.ReasonNotGranted, fmt.Sprintf("Tailnet %q: %v", v.tailnet.ref, v.beyond)
+			return c
+		}
 		if v.full {
 			c.Reason = meta.ReasonTooManyHostnames
 			c.Message = fmt.Sprintf("More than %d domains or %d hostnames in tailnet %q; name parent domains in splitDNS.domains, or split the routes over several Gateways", maxDomains, maxNames, v.tailnet.ref)

@@ -113,6 +113,9 @@ func run(r *compose.Run) error {
 			r.SetWaiting(waiting, types...)
 			return r.CarryOver()
 		}
+		if v.Accepted {
+			v = v.Within(s.asks(v.Grant)...)
+		}
 		s.judge(v, config)
 	}
 
@@ -130,6 +133,10 @@ func run(r *compose.Run) error {
 	}
 	if err := r.Status(s.status()); err != nil {
 		return err
+	}
+	if s.verdict.Reason == meta.ReasonNotGranted {
+		// What runs is not harmed, and nothing of what is asked for now reaches it.
+		return r.CarryOver()
 	}
 	return s.desire(r)
 }

@@ -13,6 +13,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/allow"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
@@ -138,6 +139,28 @@ func (s *service) judge(v compose.TailnetVerdict, t *tailnetv1alpha1.ClusterProv
 		s.tailnetTags = t.Spec.Tags
 	}
 	s.verdict = v
+}
+
+// asks judges what the spec asks of the tailnet by the namespace's grant.
+func (s *service) asks(g *allow.Grant) []*allow.Violation {
+	v := s.xr.Spec.VIPService
+	name := "spec.vipService.name"
+	if v.Name == "" {
+		name = "metadata.name"
+	}
+	out := []*allow.Violation{
+		g.Kind("spec.vipService", tailnetv1alpha1.VIPServiceKind),
+		g.Service(name, s.serviceName()),
+		allow.Tags(g, "spec.vipService.tags", v.Tags),
+		allow.Tags(g, "spec.vipService.recordTags", v.RecordTags),
+	}
+	if s.discovers() {
+		out = append(out, g.Kind("spec.serviceDiscovery", tailnetv1alpha1.DiscoveryKind))
+	}
+	if t := s.xr.Spec.EndpointTemplate; s.sel.provision && t != nil {
+		out = append(out, allow.Tags(g, "spec.endpointTemplate.tags", t.Tags))
+	}
+	return out
 }
 
 // severalTailnets tells that the selected endpoints are of more than one.

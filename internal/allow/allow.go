@@ -1,37 +1,99 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package allow tells which namespaces may use a tailnet. Functions and the provider ask
-// it, so that they cannot differ.
+// Package allow judges which namespaces may use a tailnet, and what for. Functions and the
+// provider ask it, so that they cannot differ.
 package allow
 
 import (
+	"fmt"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/selector"
 )
 
-// ByLabels tells whether the labels of a namespace decide, which then must be known.
+// ByLabels reports whether the labels of a namespace decide, which then must be known.
 func ByLabels(a *tailnetv1alpha1.AllowedNamespaces) bool {
-	return a != nil && a.From == tailnetv1alpha1.NamespacesFromSelector
+	switch {
+	case a == nil:
+		return false
+	case a.From == tailnetv1alpha1.NamespacesFromSelector:
+		return true
+	case a.From == tailnetv1alpha1.NamespacesFromGrants:
+		return slices.ContainsFunc(a.Grants, func(g tailnetv1alpha1.NamespaceGrant) bool { return g.Selector != nil && !matchesAll(g.Selector) })
+	}
+	return false
 }
 
-// Namespace tells whether one of this name and these labels may use a tailnet. Nil allows
-// all. A selector that cannot be read is an error, and allows none.
+func matchesAll(s *metav1.LabelSelector) bool {
+	return len(s.MatchLabels) == 0 && len(s.MatchExpressions) == 0
+}
+
+// Namespace reports whether one of this name and these labels may use a tailnet. Nil
+// allows all. A selector that cannot be read is an error, and allows none.
 func Namespace(a *tailnetv1alpha1.AllowedNamespaces, name string, l map[string]string) (bool, error) {
+	g, err := Of(a, nil, name, l)
+	return g != nil, err
+}
+
+// Of returns what a namespace of this name and these labels may do with a tailnet, or nil
+// if it may not use the tailnet. common are the tailnet's own tags. A selector that cannot
+// be read is an error: it might be that of the entry which counts.
+func Of(a *tailnetv1alpha1.AllowedNamespaces, common []tailnetv1alpha1.Tag, name string, l map[string]string) (*Grant, error) {
+	whole := &Grant{common: common}
 	if a == nil {
-		return true, nil
+		return whole, nil
 	}
 	switch a.From {
 	case tailnetv1alpha1.NamespacesFromList:
-		return slices.Contains(a.Names, name), nil
+		if !slices.Contains(a.Names, name) {
+			return nil, nil // Not allowed is an answer.
+		}
 	case tailnetv1alpha1.NamespacesFromSelector:
 		s, err := selector.Of(a.Selector)
-		return err == nil && s.Matches(labels.Set(l)), err
+		if err != nil || !s.Matches(labels.Set(l)) {
+			return nil, err
+		}
+	case tailnetv1alpha1.NamespacesFromGrants:
+		return first(a.Grants, common, name, l)
 	case tailnetv1alpha1.NamespacesFromAll:
 	}
-	return true, nil
+	return whole, nil
+}
+
+// first returns the first entry that matches a namespace, or nil.
+func first(grants []tailnetv1alpha1.NamespaceGrant, common []tailnetv1alpha1.Tag, name string, l map[string]string) (*Grant, error) {
+	for i := range grants {
+		g := &grants[i]
+		if len(g.Names) > 0 && !slices.Contains(g.Names, name) {
+			continue
+		}
+		if g.Selector != nil {
+			s, err := selector.Of(g.Selector)
+			if err != nil {
+				return nil, err
+			}
+			if !s.Matches(labels.Set(l)) {
+				continue
+			}
+		}
+		if len(g.Names) == 0 && g.Selector == nil {
+			// The schema refuses it. It says nothing of any namespace.
+			continue
+		}
+		return &Grant{limits: *g, path: fmt.Sprintf("spec.allowedNamespaces.grants[%d]", i), common: common}, nil
+	}
+	return nil, nil // Not allowed is an answer.
+}
+
+// SelectorPath names the selector of a tailnet for people.
+func SelectorPath(a *tailnetv1alpha1.AllowedNamespaces) string {
+	if a != nil && a.From == tailnetv1alpha1.NamespacesFromGrants {
+		return "spec.allowedNamespaces.grants"
+	}
+	return "spec.allowedNamespaces.selector"
 }

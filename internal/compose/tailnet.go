@@ -85,6 +85,22 @@ type TailnetVerdict struct {
 	Accepted bool
 	Reason   xpv2.ConditionReason
 	Message  string
+
+	// Grant is what the namespace may do with the tailnet. Nil unless that is accepted.
+	Grant *allow.Grant
+
+	tailnet string
+}
+
+// Within is the verdict of who asks for something that was judged by the grant: the same if
+// there is no violation, else one that says so.
+func (v TailnetVerdict) Within(violations ...*allow.Violation) TailnetVerdict {
+	for _, of := range violations {
+		if of != nil {
+			return TailnetVerdict{Reason: meta.ReasonNotGranted, Message: fmt.Sprintf("TailscaleTailnet %q: %v", v.tailnet, of)}
+		}
+	}
+	return v
 }
 
 // JudgeTailnet tells whether a namespace of these labels may use the tailnet of
@@ -97,19 +113,24 @@ func JudgeTailnet(name, namespace string, l map[string]string, c *tailnetv1alpha
 		}
 	}
 	of := c.Spec.AllowedNamespaces
-	allowed, err := allow.Namespace(of, namespace, l)
+	grant, err := allow.Of(of, c.Spec.Tags, namespace, l)
 	switch {
 	case err != nil:
 		return TailnetVerdict{
 			Reason:  meta.ReasonInvalidSelector,
-			Message: fmt.Sprintf("TailscaleTailnet %q: spec.allowedNamespaces.selector: %v", name, err),
+			Message: fmt.Sprintf("TailscaleTailnet %q: %s: %v", name, allow.SelectorPath(of), err),
 		}
-	case !allowed && allow.ByLabels(of):
+	case grant == nil && of.From == tailnetv1alpha1.NamespacesFromGrants:
+		return TailnetVerdict{
+			Reason:  meta.ReasonNamespaceNotAllowed,
+			Message: fmt.Sprintf("TailscaleTailnet %q does not allow namespace %q; add an entry that matches it to spec.allowedNamespaces.grants", name, namespace),
+		}
+	case grant == nil && allow.ByLabels(of):
 		return TailnetVerdict{
 			Reason:  meta.ReasonNamespaceNotAllowed,
 			Message: fmt.Sprintf("TailscaleTailnet %q does not allow namespace %q; label it as spec.allowedNamespaces.selector says: %s", name, namespace, metav1.FormatLabelSelector(of.Selector)),
 		}
-	case !allowed:
+	case grant == nil:
 		return TailnetVerdict{
 			Reason:  meta.ReasonNamespaceNotAllowed,
 			Message: fmt.Sprintf("TailscaleTailnet %q does not allow namespace %q; add it to spec.allowedNamespaces.names", name, namespace),
@@ -119,6 +140,8 @@ func JudgeTailnet(name, namespace string, l map[string]string, c *tailnetv1alpha
 		Accepted: true,
 		Reason:   meta.ReasonAccepted,
 		Message:  fmt.Sprintf("TailscaleTailnet %q allows namespace %q", name, namespace),
+		Grant:    grant,
+		tailnet:  name,
 	}
 }
 

@@ -64,6 +64,10 @@ const (
 	ReasonScopeMissing       xpv2.ConditionReason = "ScopeMissing"
 	ReasonTailnetNotFound    xpv2.ConditionReason = "TailnetNotFound"
 	ReasonAPIUnavailable     xpv2.ConditionReason = "APIUnavailable"
+
+	// ReasonHostNotAllowed means that a ProviderConfig names a host that the provider
+	// is not to send to.
+	ReasonHostNotAllowed xpv2.ConditionReason = "HostNotAllowed"
 )
 
 // Reasons of TailnetAccepted, beside ReasonTailnetNotFound and
@@ -71,6 +75,10 @@ const (
 const (
 	ReasonAccepted            xpv2.ConditionReason = "Accepted"
 	ReasonNamespaceNotAllowed xpv2.ConditionReason = "NamespaceNotAllowed"
+
+	// ReasonNotGranted means that the tailnet allows the namespace, but not what the
+	// object asks for.
+	ReasonNotGranted xpv2.ConditionReason = "NotGranted"
 )
 
 // Reasons of StatefulSetsReady and MachinesReady.

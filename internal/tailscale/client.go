@@ -107,6 +107,9 @@ type Client struct {
 	listMaxAge time.Duration
 	login      *login
 
+	// guard of writes. Nil lets all through.
+	guard Guard
+
 	services *list[Service]
 	devices  *list[Device]
 	authKeys *list[Key]

@@ -48,6 +48,9 @@ func (c *Client) Device(ctx context.Context, nodeID string) (*Device, error) {
 
 // DeleteDevice removes a device. One that does not exist is no error.
 func (c *Client) DeleteDevice(ctx context.Context, nodeID string) error {
+	if err := c.mayDevice(ctx, nodeID); err != nil {
+		return err
+	}
 	return c.devices.write(nodeID, func() (fold[Device], error) {
 		return removed[Device], ignoreNotFound(classify(c.api.Devices().Delete(ctx, nodeID), scopeDevices, false))
 	})
@@ -55,6 +58,9 @@ func (c *Client) DeleteDevice(ctx context.Context, nodeID string) error {
 
 // SetDeviceTags replaces a device's tags.
 func (c *Client) SetDeviceTags(ctx context.Context, nodeID string, tags []string) error {
+	if err := c.mayDevice(ctx, nodeID, tags...); err != nil {
+		return err
+	}
 	return c.devices.write(nodeID, func() (fold[Device], error) {
 		err := classify(c.api.Devices().SetTags(ctx, nodeID, tags), scopeDevices, false)
 		return edited(func(d *Device) { d.Tags = slices.Clone(tags) }), err

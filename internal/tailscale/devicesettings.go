@@ -20,14 +20,14 @@ const (
 
 // SetDeviceAuthorized lets a device into the tailnet, or locks it out.
 func (c *Client) SetDeviceAuthorized(ctx context.Context, nodeID string, authorized bool) error {
-	return c.editDevice(nodeID, func(d *Device) { d.Authorized = authorized }, func() error {
+	return c.editDevice(ctx, nodeID, func(d *Device) { d.Authorized = authorized }, func() error {
 		return classify(c.api.Devices().SetAuthorized(ctx, nodeID, authorized), scopeDevices, false)
 	})
 }
 
 // SetDeviceKeyExpiryDisabled says whether a device's node key never expires.
 func (c *Client) SetDeviceKeyExpiryDisabled(ctx context.Context, nodeID string, disabled bool) error {
-	return c.editDevice(nodeID, func(d *Device) { d.KeyExpiryDisabled = disabled }, func() error {
+	return c.editDevice(ctx, nodeID, func(d *Device) { d.KeyExpiryDisabled = disabled }, func() error {
 		return classify(c.api.Devices().SetKey(ctx, nodeID, tsclient.DeviceKey{KeyExpiryDisabled: disabled}), scopeDevices, false)
 	})
 }
@@ -39,7 +39,7 @@ func (c *Client) SetDeviceName(ctx context.Context, nodeID, label string) error 
 			d.Name = label + "." + domain
 		}
 	}
-	return c.editDevice(nodeID, rename, func() error {
+	return c.editDevice(ctx, nodeID, rename, func() error {
 		return classify(c.api.Devices().SetName(ctx, nodeID, label), scopeDevices, false)
 	})
 }
@@ -49,12 +49,15 @@ func (c *Client) SetDeviceName(ctx context.Context, nodeID, label string) error 
 func (c *Client) SetDeviceRoutes(ctx context.Context, nodeID string, routes []string) error {
 	// The API wants a list, not null.
 	routes = append([]string{}, routes...)
-	return c.editDevice(nodeID, func(d *Device) { d.EnabledRoutes = slices.Clone(routes) }, func() error {
+	return c.editDevice(ctx, nodeID, func(d *Device) { d.EnabledRoutes = slices.Clone(routes) }, func() error {
 		return classify(c.api.Devices().SetSubnetRoutes(ctx, nodeID, routes), scopeDeviceRoutes, false)
 	})
 }
 
-func (c *Client) editDevice(nodeID string, edit func(*Device), do func() error) error {
+func (c *Client) editDevice(ctx context.Context, nodeID string, edit func(*Device), do func() error) error {
+	if err := c.mayDevice(ctx, nodeID); err != nil {
+		return err
+	}
 	return c.devices.write(nodeID, func() (fold[Device], error) { return edited(edit), do() })
 }
 
@@ -71,6 +74,9 @@ func (c *Client) DeviceAttributes(ctx context.Context, nodeID string) (map[strin
 // SetDeviceAttribute sets a custom posture attribute, key custom:NAME, for good.
 // The value is a string, an int64 or a bool.
 func (c *Client) SetDeviceAttribute(ctx context.Context, nodeID, key string, value any) error {
+	if err := c.mayDevice(ctx, nodeID); err != nil {
+		return err
+	}
 	// The client library always sends an expiry, the year 1 if there is none.
 	in := map[string]any{"value": value}
 	return c.raw(ctx, scopeDeviceAttributes, http.MethodPost, in, nil, "device", nodeID, "attributes", key)
@@ -79,5 +85,8 @@ func (c *Client) SetDeviceAttribute(ctx context.Context, nodeID, key string, val
 // DeleteDeviceAttribute removes a custom posture attribute. One that does not
 // exist is no error.
 func (c *Client) DeleteDeviceAttribute(ctx context.Context, nodeID, key string) error {
+	if err := c.mayDevice(ctx, nodeID); err != nil {
+		return err
+	}
 	return ignoreNotFound(classify(c.api.Devices().DeletePostureAttribute(ctx, nodeID, key), scopeDeviceAttributes, false))
 }

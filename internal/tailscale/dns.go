@@ -89,12 +89,22 @@ func (c *Client) loadConfiguration(ctx context.Context) (dnsConfiguration, error
 // SetNameservers replaces the global nameservers. The API turns MagicDNS off
 // when the last one goes.
 func (c *Client) SetNameservers(ctx context.Context, addresses []string) error {
+	if err := c.mayDomains(wholeDNS()); err != nil {
+		return err
+	}
 	defer c.expireDNS()
 	return classify(c.api.DNS().SetNameservers(ctx, append([]string{}, addresses...)), scopeDNSWrite, true)
 }
 
 // SetSearchPaths replaces the search paths.
 func (c *Client) SetSearchPaths(ctx context.Context, paths []string) error {
+	of := map[string][]string{}
+	for _, p := range paths {
+		of[p] = nil
+	}
+	if err := c.mayDomains(of); err != nil {
+		return err
+	}
 	defer c.expireDNS()
 	return classify(c.api.DNS().SetSearchPaths(ctx, append([]string{}, paths...)), scopeDNSWrite, true)
 }
@@ -102,6 +112,9 @@ func (c *Client) SetSearchPaths(ctx context.Context, paths []string) error {
 // PatchSplitDNS sets the nameservers of domains, or removes a domain that has
 // none. Other domains are left alone.
 func (c *Client) PatchSplitDNS(ctx context.Context, domains map[string][]string) error {
+	if err := c.mayDomains(domains); err != nil {
+		return err
+	}
 	defer c.expireDNS()
 	// null removes a domain; what an empty list does is not documented (OpenAPI,
 	// PATCH /tailnet/{tailnet}/dns/split-dns).
@@ -118,6 +131,9 @@ func (c *Client) PatchSplitDNS(ctx context.Context, domains map[string][]string)
 
 // SetMagicDNS turns MagicDNS on or off.
 func (c *Client) SetMagicDNS(ctx context.Context, on bool) error {
+	if err := c.mayDomains(wholeDNS()); err != nil {
+		return err
+	}
 	defer c.expireDNS()
 	return classify(c.api.DNS().SetPreferences(ctx, tsclient.DNSPreferences{MagicDNS: on}), scopeDNSWrite, true)
 }
@@ -125,6 +141,9 @@ func (c *Client) SetMagicDNS(ctx context.Context, on bool) error {
 // SetOverrideLocalDNS changes that one preference. The API can only replace the
 // whole configuration, so what others write at the same moment may be lost.
 func (c *Client) SetOverrideLocalDNS(ctx context.Context, on bool) error {
+	if err := c.mayDomains(wholeDNS()); err != nil {
+		return err
+	}
 	defer c.expireDNS()
 	conf, err := c.loadConfiguration(ctx)
 	if err != nil || conf.Preferences.OverrideLocalDNS == on {

@@ -25,6 +25,9 @@ type KeyRequest struct {
 
 // CreateKey mints an auth key. Its secret is in the answer only.
 func (c *Client) CreateKey(ctx context.Context, r KeyRequest) (*Key, error) {
+	if err := c.mayMint(r.Tags); err != nil {
+		return nil, err
+	}
 	req := tsclient.CreateKeyRequest{Description: r.Description, ExpirySeconds: int64(r.Expiry.Seconds())}
 	req.Capabilities.Devices.Create.Preauthorized = true
 	req.Capabilities.Devices.Create.Tags = r.Tags
@@ -64,5 +67,8 @@ func (c *Client) KeysByDescription(ctx context.Context, description string) ([]K
 
 // DeleteKey removes a key. One that does not exist is no error.
 func (c *Client) DeleteKey(ctx context.Context, id string) error {
+	if err := c.mayRevoke(ctx, id); err != nil {
+		return err
+	}
 	return ignoreNotFound(classify(c.api.Keys().Delete(ctx, id), scopeKeys, false))
 }

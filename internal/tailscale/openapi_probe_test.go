@@ -70,12 +70,14 @@ type methodOutcome struct {
 	err     error
 }
 
-// clientMethods returns the names of all exported methods of Client.
+// clientMethods returns the names of all exported methods of Client that call the API.
 func clientMethods() []string {
 	ct := reflect.TypeFor[*Client]()
 	names := make([]string, 0, ct.NumMethod())
 	for i := range ct.NumMethod() {
-		names = append(names, ct.Method(i).Name)
+		if n := ct.Method(i).Name; n != "Guarded" {
+			names = append(names, n)
+		}
 	}
 	return names
 }

@@ -77,6 +77,9 @@ func (c *Client) Service(ctx context.Context, name string) (*Service, error) {
 // addresses. To replace a service its addresses must be given back. Whether the API
 // keeps all annotations is not documented: what it lost is missing in the result.
 func (c *Client) PutService(ctx context.Context, s Service) (*Service, error) {
+	if err := c.mayService(s.Name, s.Tags...); err != nil {
+		return nil, err
+	}
 	out := &Service{}
 	err := c.services.write(s.Name, func() (fold[Service], error) {
 		in, err := json.Marshal(s)
@@ -114,6 +117,9 @@ func (s *Service) Keeps(annotations map[string]string) bool {
 
 // DeleteService removes a service. One that does not exist is no error.
 func (c *Client) DeleteService(ctx context.Context, name string) error {
+	if err := c.mayService(name); err != nil {
+		return err
+	}
 	return c.services.write(name, func() (fold[Service], error) {
 		return removed[Service], ignoreNotFound(c.raw(ctx, scopeServices, http.MethodDelete, nil, nil, "tailnet", c.tailnet, "vip-services", name))
 	})
@@ -188,6 +194,9 @@ func (c *Client) HostApproval(ctx context.Context, service, nodeID string) (Host
 // or not. It returns whether the device may, because the API can answer that it may
 // not.
 func (c *Client) ApproveHost(ctx context.Context, service, nodeID string) (bool, error) {
+	if err := c.mayService(service); err != nil {
+		return false, err
+	}
 	in := map[string]bool{"approved": true}
 	var out struct {
 		Approved *bool `json:"approved"`

@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -313,6 +315,109 @@ func TestNeverAllowed(t *testing.T) {
 			}
 		}
 		return errors.New("there is no such event")
+	})
+}
+
+// TestGrants shows that a namespace does with a tailnet what it is granted, and no more:
+// nothing is sent for the rest, and an object that goes leaves what is not its namespace's.
+func TestGrants(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	name := "granting-" + e.namespace
+	e.config(v1alpha1.ClusterProviderConfigKind, name, fmt.Sprintf(
+		"  apiURL: %s\n  clusterID: c\n  credentials: {oauthSecretRef: {name: %s, namespace: %s}}\n"+
+			"  allowedNamespaces: {from: Grants, grants: [{names: [%s], services: [shop-*], tags: ['tag:k8s'], domains: [shop.example.com]}]}",
+		e.sim.URL, credentialsSecret, e.namespace, e.namespace))
+	t.Cleanup(func() {
+		pc := &v1alpha1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if err := client.IgnoreNotFound(world.kube.Delete(context.WithoutCancel(e.Context()), pc)); err != nil {
+			t.Logf("cannot delete config: %v", err)
+		}
+	})
+	keySecret := xpv2.ManagedResourceSpec{WriteConnectionSecretToReference: &xpv2.LocalSecretReference{Name: "key"}}
+	beyond := map[string]resource.ModernManaged{
+		"grants[0].services": &v1alpha1.VIPService{Spec: v1alpha1.VIPServiceSpec{ForProvider: v1alpha1.VIPServiceParameters{Name: "svc:blog", Ports: []v1alpha1.ServicePort{"tcp:80"}}}},
+		"grants[0].tags":     &v1alpha1.AuthKey{Spec: v1alpha1.AuthKeySpec{ManagedResourceSpec: keySecret, ForProvider: v1alpha1.AuthKeyParameters{Tags: []v1alpha1.Tag{"tag:test"}}}},
+		"grants[0].domains":  &v1alpha1.SplitDNS{Spec: v1alpha1.SplitDNSSpec{ForProvider: v1alpha1.SplitDNSParameters{Domains: []string{"example.com"}, Nameservers: []string{"100.64.0.1"}}}},
+		"grants[0].kinds":    &v1alpha1.Contacts{Spec: v1alpha1.ContactsSpec{ForProvider: v1alpha1.ContactsParameters{Support: ptr.To(v1alpha1.ContactEmail("thief@example.com"))}}},
+	}
+	i := 0
+	for limit, mg := range beyond {
+		mg.SetNamespace(e.namespace)
+		mg.SetName(fmt.Sprintf("beyond-%d", i))
+		i++
+		mg.SetProviderConfigReference(&xpv2.ProviderConfigReference{Kind: v1alpha1.ClusterProviderConfigKind, Name: name})
+		e.create(mg)
+		e.becomes("it is refused by "+limit, mg, func() error {
+			if c := mg.GetCondition(xpv2.TypeReady); c.Reason != meta.ReasonNotGranted || !strings.Contains(c.Message, limit) {
+				return errors.Errorf("Ready is %v", c)
+			}
+			return nil
+		})
+		e.must(world.kube.Delete(t.Context(), mg))
+		e.eventually("it goes", func() error {
+			if err := e.refresh(mg); !kerrors.IsNotFound(err) {
+				return errors.Errorf("it is there, or cannot be read: %v", err)
+			}
+			return nil
+		})
+	}
+	services, err := e.tailnet.VIPServices().List(t.Context())
+	e.must(err)
+	keys, err := e.tailnet.Keys().List(t.Context(), true)
+	e.must(err)
+	split, err := e.tailnet.DNS().SplitDNS(t.Context())
+	e.must(err)
+	for _, k := range keys {
+		if k.KeyType == "auth" {
+			t.Errorf("an auth key beyond the grant was made: %v", k)
+		}
+	}
+	if len(services)+len(split) > 0 {
+		t.Errorf("something beyond the grant was written: %v, %v", services, split)
+	}
+
+	// A device of somebody else, which a Device names that is within the grant itself.
+	victim, err := e.sim.Join(tailnetsim.Puppet{Hostname: "victim", Tags: []string{"tag:other"}})
+	e.must(err)
+	d := &v1alpha1.Device{
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "thief"},
+		Spec:       v1alpha1.DeviceSpec{ForProvider: v1alpha1.DeviceParameters{NodeID: victim, Tags: []v1alpha1.Tag{"tag:k8s"}, DeletionPolicy: v1alpha1.DeviceDelete}},
+	}
+	d.SetProviderConfigReference(&xpv2.ProviderConfigReference{Kind: v1alpha1.ClusterProviderConfigKind, Name: name})
+	e.create(d)
+	e.becomes("its tags are not changed", d, func() error {
+		if c := d.GetCondition(xpv2.TypeSynced); c.Status != corev1.ConditionFalse || !strings.Contains(c.Message, "tag:other") {
+			return errors.Errorf("Synced is %v", c)
+		}
+		return nil
+	})
+	e.must(world.kube.Delete(t.Context(), d))
+	e.eventually("the Device goes", func() error {
+		if err := e.refresh(d); !kerrors.IsNotFound(err) {
+			return errors.Errorf("it is there, or cannot be read: %v", err)
+		}
+		return nil
+	})
+	left, err := e.tailnet.Devices().Get(t.Context(), victim)
+	if err != nil || !slices.Equal(left.Tags, []string{"tag:other"}) {
+		t.Errorf("a device of somebody else was changed: %v, %v", left, err)
+	}
+
+	// What is granted works.
+	mg := &v1alpha1.VIPService{
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: subject},
+		Spec: v1alpha1.VIPServiceSpec{ForProvider: v1alpha1.VIPServiceParameters{
+			Name: "svc:shop-web", Ports: []v1alpha1.ServicePort{"tcp:80"}, Tags: []v1alpha1.Tag{"tag:k8s"},
+		}},
+	}
+	mg.SetProviderConfigReference(&xpv2.ProviderConfigReference{Kind: v1alpha1.ClusterProviderConfigKind, Name: name})
+	e.create(mg)
+	e.becomes("what is granted is made", mg, func() error {
+		if c := mg.GetCondition(xpv2.TypeReady); c.Status != corev1.ConditionTrue {
+			return errors.Errorf("Ready is %v", c)
+		}
+		return nil
 	})
 }
 

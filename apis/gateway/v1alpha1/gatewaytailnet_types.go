@@ -254,6 +254,7 @@ type RouteGeneration struct {
 // +kubebuilder:validation:MaxLength=253
 // +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`
 // +kubebuilder:validation:XValidation:rule="self != 'ts.net' && !self.endsWith('.ts.net')",message="names below ts.net are the tailnet's own"
+// +kubebuilder:validation:XValidation:rule="self.contains('.')",message="one label alone would take all names below it; name a domain of two labels or more"
 type DomainName string
 
 // GatewaySplitDNS has the tailnet's devices resolve hostnames of the Gateway to the

@@ -55,7 +55,7 @@ func TestTailscaleGatewaySchema(t *testing.T) {
 		},
 		"SplitDNS": {
 			reason: "Hostnames are resolved as they are, or below domains.",
-			spec:   "{gatewayRef: {name: eg}, tailnets: [{name: corp, splitDNS: {}}, {name: partner, splitDNS: {domains: [shop.example.com, internal]}}]}",
+			spec:   "{gatewayRef: {name: eg}, tailnets: [{name: corp, splitDNS: {}}, {name: partner, splitDNS: {domains: [shop.example.com, corp.internal]}}]}",
 		},
 		"SplitDNSNoDomain": {
 			reason: "An empty list would say nothing.",
@@ -71,6 +71,11 @@ func TestTailscaleGatewaySchema(t *testing.T) {
 			reason: "Names are the same in any case, so one is enough.",
 			spec:   "{gatewayRef: {name: eg}, tailnets: [{name: corp, splitDNS: {domains: [Example.com]}}]}",
 			want:   "spec.tailnets[0].splitDNS.domains[0]",
+		},
+		"SplitDNSSingleLabel": {
+			reason: "One label alone would take all names below it.",
+			spec:   "{gatewayRef: {name: eg}, tailnets: [{name: corp, splitDNS: {domains: [internal]}}]}",
+			want:   "one label alone would take all names below it",
 		},
 		"SplitDNSTailnet": {
 			reason: "A tailnet resolves its own names.",

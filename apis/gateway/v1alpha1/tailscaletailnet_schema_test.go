@@ -77,6 +77,55 @@ func TestTailscaleTailnetSchema(t *testing.T) {
 			obj:    spec(oauth + "\nallowedNamespaces: {from: List}"),
 			want:   "names must list at least one namespace",
 		},
+		"Grants": {
+			reason: "What each namespace may do can be said.",
+			obj: spec(oauth + `
+allowedNamespaces:
+  from: Grants
+  grants:
+  - names: [platform]
+  - names: [shop]
+    selector: {matchLabels: {team: shop}}
+    kinds: [VIPService, Machine]
+    tags: ['tag:shop']
+    services: [shop, shop-*]
+    domains: [shop.example.com]
+    images: [registry.example.com:5000/mirror/tailscale, registry.example.com/*]
+    networking: [Userspace]
+    envFromSecrets: false
+  - selector: {}
+    tags: ['tag:guest']`),
+		},
+		"NoGrants": {
+			reason: "Grants that are missing are a mistake.",
+			obj:    spec(oauth + "\nallowedNamespaces: {from: Grants}"),
+			want:   "grants must be set when from is Grants, and only then",
+		},
+		"IdleGrants": {
+			reason: "Grants that mean nothing are a mistake.",
+			obj:    spec(oauth + "\nallowedNamespaces: {grants: [{names: [shop]}]}"),
+			want:   "grants must be set when from is Grants, and only then",
+		},
+		"GrantToNobody": {
+			reason: "An entry must say whose it is.",
+			obj:    spec(oauth + "\nallowedNamespaces: {from: Grants, grants: [{tags: ['tag:shop']}]}"),
+			want:   "names or selector must be set",
+		},
+		"GrantNoTags": {
+			reason: "An empty list would be taken for no limit.",
+			obj:    spec(oauth + "\nallowedNamespaces: {from: Grants, grants: [{names: [shop], tags: []}]}"),
+			want:   "should have at least 1 items",
+		},
+		"GrantSingleLabel": {
+			reason: "One label alone is no domain to grant.",
+			obj:    spec(oauth + "\nallowedNamespaces: {from: Grants, grants: [{names: [shop], domains: [internal]}]}"),
+			want:   "domains",
+		},
+		"GrantImageTag": {
+			reason: "A repository has no tag.",
+			obj:    spec(oauth + "\nallowedNamespaces: {from: Grants, grants: [{names: [shop], images: ['example.com/tailscale:v1']}]}"),
+			want:   "images",
+		},
 	}
 	c := load(t, "tailscaletailnets")
 	for name, tc := range cases {

@@ -54,7 +54,7 @@ type ProviderConfigSpec struct {
 }
 
 // NamespacesFrom says which namespaces may use a provider config.
-// +kubebuilder:validation:Enum=All;List;Selector
+// +kubebuilder:validation:Enum=All;List;Selector;Grants
 type NamespacesFrom string
 
 // Which namespaces may use a provider config.
@@ -62,13 +62,16 @@ const (
 	NamespacesFromAll      NamespacesFrom = "All"
 	NamespacesFromList     NamespacesFrom = "List"
 	NamespacesFromSelector NamespacesFrom = "Selector"
+	NamespacesFromGrants   NamespacesFrom = "Grants"
 )
 
 // AllowedNamespaces says which namespaces may use a provider config.
 // +kubebuilder:validation:XValidation:rule="has(self.selector) == (self.from == 'Selector')",message="selector must be set when from is Selector, and only then"
+// +kubebuilder:validation:XValidation:rule="has(self.grants) == (self.from == 'Grants')",message="grants must be set when from is Grants, and only then"
 type AllowedNamespaces struct {
-	// From is All, List for those in names, or Selector for those whose labels
-	// match selector.
+	// From is All, List for those in names, Selector for those whose labels match
+	// selector, or Grants for those that an entry of grants matches. The first three
+	// give the whole credential.
 	// +kubebuilder:default=All
 	// +optional
 	From NamespacesFrom `json:"from,omitempty"`
@@ -83,7 +86,117 @@ type AllowedNamespaces struct {
 	// be allowed to read namespaces, by cluster/manifests/rbac.yaml.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+
+	// Grants say what each namespace may do with the tailnet, when from is Grants. The
+	// first entry that matches a namespace counts, and one that none matches may do
+	// nothing.
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Grants []NamespaceGrant `json:"grants,omitempty"`
 }
+
+// A NamespaceGrant is what some namespaces may do with a tailnet. Of the entries that
+// match a namespace the first counts, alone. What an entry does not limit is all that
+// the credential can do: so one with names or a selector and nothing else gives the
+// whole credential.
+// +kubebuilder:validation:XValidation:rule="has(self.names) || has(self.selector)",message="names or selector must be set; an empty selector matches every namespace"
+type NamespaceGrant struct {
+	// Names of the namespaces. Where selector is set, too, both must match.
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=63
+	// +optional
+	Names []string `json:"names,omitempty"`
+
+	// Selector picks namespaces by label. An empty one, {}, matches all: put it into
+	// the last entry.
+	// +optional
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+
+	// Kinds of managed resources that may act on the tailnet, such as VIPService and
+	// Machine. Absent means all, or, where tags, services or domains are set, those
+	// that these can hold: AuthKey, Device, Discovery, Machine, SplitDNS and
+	// VIPService. The others act on the whole tailnet: a PolicyFragment or an
+	// OAuthClient gives what the rest of the entry withholds.
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Kinds []ManagedKind `json:"kinds,omitempty"`
+
+	// Tags that machines, auth keys and services may have, beside the tailnet's own
+	// tags, and that devices which are managed must have. Absent means all.
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Tags []Tag `json:"tags,omitempty"`
+
+	// Services are names of Tailscale Services without svc:, in which * stands for any
+	// characters, such as shop-*. Absent means all.
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Services []ServicePattern `json:"services,omitempty"`
+
+	// Domains that the tailnet may be told to ask proxies for, with all names below
+	// them. Absent means all.
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Domains []GrantedDomain `json:"domains,omitempty"`
+
+	// Images are repositories that spec.proxy.image may name, at any tag or digest,
+	// such as registry.example.com/tailscale. One that ends in /* stands for all
+	// below. Absent means Tailscale's own: docker.io/tailscale/tailscale and
+	// ghcr.io/tailscale/tailscale. The image of who names none is always allowed.
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Images []ImageRepository `json:"images,omitempty"`
+
+	// Networking of proxies. Absent means Userspace and Kernel. Pods with Kernel
+	// networking also need a PodSecurity level that lets them.
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=2
+	// +optional
+	Networking []Networking `json:"networking,omitempty"`
+
+	// EnvFromSecrets says whether environment variables of proxies may come from
+	// Secrets of the namespace. Absent means yes.
+	// +optional
+	EnvFromSecrets *bool `json:"envFromSecrets,omitempty"`
+}
+
+// A ManagedKind is a kind of managed resource that acts on a tailnet.
+// +kubebuilder:validation:Enum=AuthKey;Contacts;DNS;Device;Discovery;FederatedIdentity;LogstreamConfiguration;Machine;OAuthClient;PolicyFragment;PostureIntegration;SplitDNS;Tailnet;VIPService;Webhook
+type ManagedKind string
+
+// A ServicePattern matches names of Tailscale Services.
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=63
+// +kubebuilder:validation:Pattern=`^[a-z0-9*-]+$`
+type ServicePattern string
+
+// A GrantedDomain is a domain with all names below it. A single label is none.
+// +kubebuilder:validation:MinLength=3
+// +kubebuilder:validation:MaxLength=253
+// +kubebuilder:validation:Pattern=`^[a-z0-9_]([-a-z0-9_]*[a-z0-9_])?(\.[a-z0-9_]([-a-z0-9_]*[a-z0-9_])?)+$`
+type GrantedDomain string
+
+// An ImageRepository is a repository of images, without tag and digest, or all below
+// a path that ends in /*.
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=255
+// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-zA-Z0-9.]*)(:[0-9]+)?(/[a-z0-9]([-a-z0-9._]*[a-z0-9])?)*(/\*)?$`
+type ImageRepository string
 
 // A ProviderConfigStatus is the observed state of a provider config.
 type ProviderConfigStatus struct {

@@ -13,12 +13,12 @@ import (
 // those that others gave them.
 type SplitDNSParameters struct {
 	// Domains whose names are asked for at the nameservers, with all names below
-	// them.
+	// them. One label alone, such as com or internal, is refused.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=256
 	// +kubebuilder:validation:items:MaxLength=253
-	// +kubebuilder:validation:items:Pattern=`^[a-z0-9_]([a-z0-9_-]*[a-z0-9])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9])?)*$`
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9_]([a-z0-9_-]*[a-z0-9])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9])?)+$`
 	Domains []string `json:"domains"`
 
 	// Nameservers of all these domains. Devices ask all nameservers of a domain at

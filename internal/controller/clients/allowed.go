@@ -16,12 +16,14 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/allow"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/permits"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
 // A NeverAllowedError says that a managed resource that is being deleted has no leave to
@@ -32,66 +34,106 @@ type NeverAllowedError struct{ Message string }
 // Error implements error.
 func (e *NeverAllowedError) Error() string { return e.Message }
 
-// allowed returns an error if a managed resource may not use the config. One that is
-// being deleted may also if it was allowed before: it must clean up what it made. Whether
-// it was says the provider's own record, for what the resource says of itself, whoever
-// may write in its namespace has written.
+// allowed returns an error if a managed resource may not use the config, or asks for more
+// than the config grants its namespace. Else it returns what the client may write: nil means
+// all. One that is being deleted may also if it was allowed before, as it is: it must clean
+// up what it made. Whether it was says the provider's own record, for what the resource says
+// of itself, whoever may write in its namespace has written.
 //
 // It is asked at each connection: who loses leave is refused from the next poll on.
-func (c *Connector) allowed(ctx context.Context, pc config, mg resource.ModernManaged) error {
+func (c *Connector) allowed(ctx context.Context, pc config, mg resource.ModernManaged) (tailscale.Guard, error) {
+	if besideCredentials(pc, mg) {
+		return nil, c.permit(ctx, pc, mg)
+	}
+	claims := allow.Claims(mg)
+	p, once := permits.Permit{}, false
 	if xpmeta.WasDeleted(mg) {
-		once, err := c.permits.Has(ctx, mg.GetUID(), pc.uid)
-		if err != nil || once {
-			return errors.Wrap(err, "cannot read whether the resource was allowed")
+		var err error
+		if p, once, err = c.permits.Get(ctx, mg.GetUID(), pc.uid); err != nil {
+			return nil, errors.Wrap(err, "cannot read whether the resource was allowed")
 		}
+		once = once && (p.Claims == "" || p.Claims == claims)
 	}
-	may, err := c.may(ctx, pc, mg)
-	switch {
-	case err != nil:
-		return err
-	case may && xpmeta.WasDeleted(mg):
-		return nil
-	case may:
-		gvk, err := c.kube.GroupVersionKindFor(mg)
-		if err != nil {
-			return errors.Wrap(err, "cannot get the kind of the resource")
-		}
-		// Before anything is made: what a lost write hides would never be cleaned up.
-		p := permits.Permit{Kind: gvk.Kind, Namespace: mg.GetNamespace(), Config: pc.uid}
-		return errors.Wrap(c.permits.Add(ctx, mg.GetUID(), p), "cannot record that the resource is allowed")
-	case xpmeta.WasDeleted(mg):
-		return &NeverAllowedError{
-			Message: fmt.Sprintf("%s %q may not be used in namespace %q and never was by this object", pc.kind, pc.name, mg.GetNamespace()),
-		}
+	grant, err := c.grant(ctx, pc, mg.GetNamespace())
+	if once {
+		return c.cleaning(pc, mg, grant, err), nil
 	}
-	return &CredentialsError{
-		Reason: meta.ReasonNamespaceNotAllowed,
-		Message: fmt.Sprintf("%s %q may not be used in namespace %q; ask who manages it to allow the namespace in spec.allowedNamespaces, or use another",
-			pc.kind, pc.name, mg.GetNamespace()),
+	if err != nil {
+		return nil, err
 	}
+	if grant == nil {
+		return nil, refuse(mg, meta.ReasonNamespaceNotAllowed,
+			fmt.Sprintf("%s %q may not be used in namespace %q", pc.kind, pc.name, mg.GetNamespace()),
+			"ask who manages it to allow the namespace in spec.allowedNamespaces, or use another")
+	}
+	if v := grant.Managed(mg); v != nil {
+		return nil, refuse(mg, meta.ReasonNotGranted, fmt.Sprintf("%s %q: %v", pc.kind, pc.name, v), "")
+	}
+	return c.guard(pc, mg, grant), c.permit(ctx, pc, mg)
 }
 
-// may tells whether the namespace of a managed resource may use the config now. So may
-// the Tailnet beside the credentials, which tells about the config itself.
-func (c *Connector) may(ctx context.Context, pc config, mg resource.ModernManaged) (bool, error) {
-	if _, ok := mg.(*v1alpha1.Tailnet); ok && pc.spec.Credentials.Namespace() == mg.GetNamespace() {
-		return true, nil
+// refuse a resource. One that is being deleted has nothing to clean up.
+func refuse(mg resource.ModernManaged, reason xpv2.ConditionReason, what, advice string) error {
+	if xpmeta.WasDeleted(mg) {
+		return &NeverAllowedError{Message: what + " and never was by this object as it is"}
 	}
+	if advice != "" {
+		what += "; " + advice
+	}
+	return &CredentialsError{Reason: reason, Message: what}
+}
+
+// besideCredentials reports whether a resource is the Tailnet beside the credentials, which
+// tells about the config itself and may always use it.
+func besideCredentials(pc config, mg resource.ModernManaged) bool {
+	_, ok := mg.(*v1alpha1.Tailnet)
+	return ok && pc.spec.Credentials.Namespace() == mg.GetNamespace()
+}
+
+// permit records that a resource is allowed, unless it is being deleted.
+func (c *Connector) permit(ctx context.Context, pc config, mg resource.ModernManaged) error {
+	if xpmeta.WasDeleted(mg) {
+		return nil
+	}
+	gvk, err := c.kube.GroupVersionKindFor(mg)
+	if err != nil {
+		return errors.Wrap(err, "cannot get the kind of the resource")
+	}
+	// Before anything is made: what a lost write hides would never be cleaned up.
+	p := permits.Permit{Kind: gvk.Kind, Namespace: mg.GetNamespace(), Config: pc.uid, Claims: allow.Claims(mg)}
+	return errors.Wrap(c.permits.Add(ctx, mg.GetUID(), p), "cannot record that the resource is allowed")
+}
+
+// cleaning is what a resource may write that goes and was allowed: what it may now, and what
+// it might when it was.
+func (c *Connector) cleaning(pc config, mg resource.ModernManaged, grant *allow.Grant, err error) tailscale.Guard {
+	a := pc.spec.AllowedNamespaces
+	if a == nil || a.From != v1alpha1.NamespacesFromGrants {
+		return nil
+	}
+	if err != nil || grant == nil {
+		grant = allow.None(pc.spec.Tags)
+	}
+	return c.guard(pc, mg, grant.Keeping(mg))
+}
+
+// grant is what a namespace may do with the config now, nil if it may not use it.
+func (c *Connector) grant(ctx context.Context, pc config, namespace string) (*allow.Grant, error) {
 	var labels map[string]string
 	if allow.ByLabels(pc.spec.AllowedNamespaces) {
 		var err error
-		if labels, err = c.namespaces.labels(ctx, mg.GetNamespace()); err != nil {
-			return false, err
+		if labels, err = c.namespaces.labels(ctx, namespace); err != nil {
+			return nil, err
 		}
 	}
-	ok, err := allow.Namespace(pc.spec.AllowedNamespaces, mg.GetNamespace(), labels)
+	g, err := allow.Of(pc.spec.AllowedNamespaces, pc.spec.Tags, namespace, labels)
 	if err != nil {
-		return false, &CredentialsError{
+		return nil, &CredentialsError{
 			Reason:  meta.ReasonInvalidSelector,
-			Message: fmt.Sprintf("%s %q: spec.allowedNamespaces.selector: %v", pc.kind, pc.name, err),
+			Message: fmt.Sprintf("%s %q: %s: %v", pc.kind, pc.name, allow.SelectorPath(pc.spec.AllowedNamespaces), err),
 		}
 	}
-	return ok, nil
+	return g, nil
 }
 
 // namespaces reads labels of namespaces from the cache, once the provider may. A watch

@@ -22,6 +22,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/permits"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/registry"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
 func TestTailnetBesideCredentials(t *testing.T) {
@@ -41,19 +43,19 @@ func TestTailnetBesideCredentials(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pc := pc
 			pc.spec.Credentials = cr
-			if err := c.allowed(t.Context(), pc, tailnet("team")); err != nil {
+			if _, err := c.allowed(t.Context(), pc, tailnet("team")); err != nil {
 				t.Errorf("allowed(...) the Tailnet beside the credentials: %v", err)
 			}
-			if err := c.allowed(t.Context(), pc, tailnet("other")); err == nil {
+			if _, err := c.allowed(t.Context(), pc, tailnet("other")); err == nil {
 				t.Error("allowed(...) a Tailnet elsewhere: want an error")
 			}
-			if err := c.allowed(t.Context(), pc, &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}); err == nil {
+			if _, err := c.allowed(t.Context(), pc, &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}); err == nil {
 				t.Error("allowed(...) another kind beside the credentials: want an error")
 			}
 		})
 	}
 	pc.spec.Credentials = workload(nil)
-	if err := c.allowed(t.Context(), pc, tailnet("team")); err == nil {
+	if _, err := c.allowed(t.Context(), pc, tailnet("team")); err == nil {
 		t.Error("allowed(...) a Tailnet while the provider's own service account logs in: want an error")
 	}
 }
@@ -115,7 +117,7 @@ func TestAllowedByLabels(t *testing.T) {
 				mg.DeletionTimestamp = &now
 			}
 			for range 3 {
-				err := c.allowed(t.Context(), pc, mg)
+				_, err := c.allowed(t.Context(), pc, mg)
 				if tc.err == "" && err != nil || tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err)) {
 					t.Fatalf("\n%s\nallowed(...): want %q, got %v", tc.reason, tc.err, err)
 				}
@@ -129,5 +131,134 @@ func TestAllowedByLabels(t *testing.T) {
 				t.Errorf("\n%s\nit was asked %d times what the provider may do", tc.reason, asked)
 			}
 		})
+	}
+}
+
+// TestGrants shows what a grant lets a resource do, and what is left of it when the grant
+// changes.
+func TestGrants(t *testing.T) {
+	shop := []v1alpha1.NamespaceGrant{{Names: []string{"apps"}, Tags: []v1alpha1.Tag{"tag:shop"}, Services: []v1alpha1.ServicePattern{"shop-*"}}}
+	vip := func(name string) resource.ModernManaged {
+		return &v1alpha1.VIPService{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "apps", UID: "u"},
+			Spec:       v1alpha1.VIPServiceSpec{ForProvider: v1alpha1.VIPServiceParameters{Name: v1alpha1.ServiceName(name)}},
+		}
+	}
+	machine := func(tags ...v1alpha1.Tag) resource.ModernManaged {
+		return &v1alpha1.Machine{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "apps", UID: "u"},
+			Spec:       v1alpha1.MachineSpec{ForProvider: v1alpha1.MachineParameters{Tags: tags}},
+		}
+	}
+	all := func(t *testing.T, g tailscale.Guard) {
+		t.Helper()
+		if g != nil {
+			t.Errorf("want a client without a guard, got %v", g)
+		}
+	}
+	cases := map[string]struct {
+		reason string
+		grants []v1alpha1.NamespaceGrant
+		// before is what was allowed before the resource went. Nil means that it is there.
+		before resource.ModernManaged
+		mg     resource.ModernManaged
+		want   xpv2.ConditionReason
+		never  bool
+		err    string
+		guard  func(t *testing.T, g tailscale.Guard)
+	}{
+		"Whole":  {reason: "An entry without limits gives the whole credential.", grants: []v1alpha1.NamespaceGrant{{Names: []string{"apps"}}}, mg: vip("svc:any"), guard: all},
+		"Nobody": {reason: "A namespace without an entry may do nothing.", grants: []v1alpha1.NamespaceGrant{{Names: []string{"other"}}}, mg: vip("svc:any"), want: meta.ReasonNamespaceNotAllowed, err: "may not be used"},
+		"Within": {
+			reason: "A client writes what is granted, and nothing else.", grants: shop, mg: vip("svc:shop-web"),
+			guard: func(t *testing.T, g tailscale.Guard) {
+				t.Helper()
+				refuses(t, g, false, func() error { return g.Service("svc:shop-web") })
+				refuses(t, g, true, func() error { return g.Service("svc:blog") })
+				refuses(t, g, true, func() error { return g.Tags([]string{"tag:admin"}) })
+				refuses(t, g, true, func() error { return g.Key(nil) })
+				refuses(t, g, true, func() error { return g.Key([]string{"tag:admin"}) })
+				refuses(t, g, false, func() error { return g.Key([]string{"tag:k8s", "tag:shop"}) })
+				refuses(t, g, false, func() error { return g.Device("n", []string{"tag:shop"}) })
+				refuses(t, g, true, func() error { return g.Device("n", []string{"tag:k8s"}) })
+				refuses(t, g, true, func() error { return g.Device("n", nil) })
+				refuses(t, g, false, func() error { return g.Domain("example.com") })
+				// The cluster's own service beside a shared one.
+				refuses(t, g, false, func() error { return g.Service(registry.RecordName("svc:shop-web", "home")) })
+				refuses(t, g, true, func() error { return g.Service(registry.RecordName("svc:blog", "home")) })
+			},
+		},
+		"Machine": {
+			reason: "A proxy may have the tailnet's tags alone.", grants: shop, mg: machine(),
+			guard: func(t *testing.T, g tailscale.Guard) {
+				t.Helper()
+				refuses(t, g, false, func() error { return g.Device("n", []string{"tag:k8s"}) })
+				refuses(t, g, true, func() error { return g.Device("n", []string{"tag:other", "tag:k8s"}) })
+				refuses(t, g, true, func() error { return g.Device("n", nil) })
+			},
+		},
+		"Beyond":       {reason: "What is beyond is refused, with the field of both sides.", grants: shop, mg: vip("svc:blog"), want: meta.ReasonNotGranted, err: "spec.forProvider.name: service \"svc:blog\" is more than"},
+		"Tag":          {reason: "So are tags.", grants: shop, mg: machine("tag:admin"), want: meta.ReasonNotGranted, err: "spec.allowedNamespaces.grants[0].tags"},
+		"Withheld":     {reason: "So are kinds.", grants: shop, mg: &v1alpha1.PolicyFragment{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", UID: "u"}}, want: meta.ReasonNotGranted, err: "spec.allowedNamespaces.grants[0].kinds"},
+		"NeverDeleted": {reason: "What was never allowed deletes nothing.", grants: shop, before: machine(), mg: vip("svc:blog"), never: true, err: "never was"},
+		"MovedDeleted": {reason: "Nor does what was allowed to do another thing.", grants: shop, before: vip("svc:shop-web"), mg: vip("svc:blog"), never: true, err: "never was"},
+		"WithinDeleted": {reason: "What is within the grant cleans up.", grants: shop, before: vip("svc:shop-a"), mg: vip("svc:shop-b"), guard: func(t *testing.T, g tailscale.Guard) {
+			t.Helper()
+			refuses(t, g, false, func() error { return g.Service("svc:shop-b") })
+			refuses(t, g, true, func() error { return g.Service("svc:blog") })
+		}},
+		"NarrowedDeleted": {reason: "What was within an earlier grant cleans up what it made.", grants: shop, before: vip("svc:blog"), mg: vip("svc:blog"), guard: func(t *testing.T, g tailscale.Guard) {
+			t.Helper()
+			refuses(t, g, false, func() error { return g.Service("svc:blog") })
+			refuses(t, g, true, func() error { return g.Service("svc:wiki") })
+		}},
+		"LostDeleted": {reason: "So does what has no grant any more.", grants: []v1alpha1.NamespaceGrant{{Names: []string{"other"}}}, before: machine("tag:shop"), mg: machine("tag:shop"), guard: func(t *testing.T, g tailscale.Guard) {
+			t.Helper()
+			refuses(t, g, false, func() error { return g.Device("n", []string{"tag:shop", "tag:k8s"}) })
+			refuses(t, g, true, func() error { return g.Device("n", []string{"tag:other"}) })
+			refuses(t, g, true, func() error { return g.Service("svc:any") })
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			kube := fake.NewClientBuilder().WithScheme(scheme(t)).Build()
+			c := NewConnector(kube, nil, permits.New(kube, "system"))
+			pc := config{uid: "home", kind: v1alpha1.ClusterProviderConfigKind, name: "home", spec: v1alpha1.ProviderConfigSpec{Tags: []v1alpha1.Tag{"tag:k8s"}}}
+			if tc.before != nil {
+				// As the config was before.
+				if _, err := c.allowed(t.Context(), pc, tc.before); err != nil {
+					t.Fatal(err)
+				}
+				now := metav1.Now()
+				tc.mg.SetDeletionTimestamp(&now)
+			}
+			pc.spec.AllowedNamespaces = &v1alpha1.AllowedNamespaces{From: v1alpha1.NamespacesFromGrants, Grants: tc.grants}
+			g, err := c.allowed(t.Context(), pc, tc.mg)
+			if tc.err == "" && err != nil || tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err)) {
+				t.Fatalf("\n%s\nallowed(...): want %q, got %v", tc.reason, tc.err, err)
+			}
+			var ce *CredentialsError
+			if errors.As(err, &ce); tc.want != "" && (ce == nil || ce.Reason != tc.want || !ce.shows(tc.mg)) {
+				t.Errorf("\n%s\nallowed(...): want reason %q in Ready, got %v", tc.reason, tc.want, err)
+			}
+			var never *NeverAllowedError
+			if errors.As(err, &never) != tc.never {
+				t.Errorf("\n%s\nallowed(...): want a NeverAllowedError: %t, got %v", tc.reason, tc.never, err)
+			}
+			if tc.err == "" {
+				tc.guard(t, g)
+			}
+		})
+	}
+}
+
+// refuses checks whether a guard lets something through.
+func refuses(t *testing.T, g tailscale.Guard, want bool, do func() error) {
+	t.Helper()
+	if g == nil {
+		t.Fatal("want a guard")
+	}
+	if err := do(); (err != nil) != want {
+		t.Errorf("want a refusal: %t, got %v", want, err)
 	}
 }

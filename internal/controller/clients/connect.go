@@ -4,6 +4,7 @@
 package clients
 
 import (
+	"cmp"
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
@@ -86,7 +87,8 @@ func (c *Connector) connection(ctx context.Context, mg resource.ModernManaged) (
 	if err != nil {
 		return nil, err
 	}
-	if err := c.allowed(ctx, pc, mg); err != nil {
+	guard, err := c.allowed(ctx, pc, mg)
+	if err != nil {
 		return nil, err
 	}
 	cfg, err := c.credentials(ctx, pc, deleted)
@@ -98,10 +100,7 @@ func (c *Connector) connection(ctx context.Context, mg resource.ModernManaged) (
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make a client of Tailscale's API")
 	}
-	conn := &Connection{Client: cl, ClusterID: pc.spec.ClusterID, ControlURL: pc.spec.ControlURL}
-	if conn.ClusterID == "" {
-		conn.ClusterID = string(pc.uid)
-	}
+	conn := &Connection{Client: cl.Guarded(guard), ClusterID: pc.clusterID(), ControlURL: pc.spec.ControlURL}
 	for _, t := range pc.spec.Tags {
 		conn.Tags = append(conn.Tags, string(t))
 	}
@@ -128,6 +127,9 @@ func ConfigName(kind, namespace, name string) string {
 
 // String names the config.
 func (c config) String() string { return ConfigName(c.kind, c.namespace, c.name) }
+
+// clusterID tells this cluster from others in the tailnet.
+func (c config) clusterID() string { return cmp.Or(c.spec.ClusterID, string(c.uid)) }
 
 // config reads the provider config that a managed resource names.
 func (c *Connector) config(ctx context.Context, mg resource.ModernManaged) (config, error) {

@@ -6,6 +6,7 @@ package clients
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,8 +48,8 @@ func (e *CredentialsError) Error() string { return e.Message }
 // shows tells whether the error belongs in the Ready condition of a resource. A
 // resource that works goes on working while its Secret is exchanged.
 func (e *CredentialsError) shows(mg resource.Managed) bool {
-	refused := e.Reason == meta.ReasonNamespaceNotAllowed || e.Reason == meta.ReasonInvalidSelector
-	return refused || mg.GetCondition(xpv2.TypeReady).Status != corev1.ConditionTrue
+	refused := []xpv2.ConditionReason{meta.ReasonNamespaceNotAllowed, meta.ReasonInvalidSelector, meta.ReasonNotGranted, meta.ReasonHostNotAllowed}
+	return slices.Contains(refused, e.Reason) || mg.GetCondition(xpv2.TypeReady).Status != corev1.ConditionTrue
 }
 
 // credentials reads what a config logs in with. It protects the Secret, unless

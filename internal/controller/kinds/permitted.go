@@ -6,6 +6,7 @@ package kinds
 import (
 	"context"
 	"slices"
+	"sync"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,6 +22,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 
+	"github.com/tailscale-gateway/tailscale-gateway/internal/allow"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/permits"
@@ -30,13 +32,16 @@ import (
 const reasonOrphaned event.Reason = "NeverAllowed"
 
 // permitted wraps a connector: an object that goes and was never allowed to act on the
-// tailnet leaves it as it is.
+// tailnet, or not on what it names, leaves that as it is.
 type permitted[T resource.ModernManaged] struct {
 	managed.TypedExternalConnector[T]
 
 	permits *permits.Record
 	record  event.Recorder
 	left    func(mg T) string
+
+	// abandoned has the UIDs of objects whose clean-up is beyond the grant.
+	abandoned sync.Map
 }
 
 // Connect returns a client that forgets the permit of an object that has gone.
@@ -44,30 +49,58 @@ func (c *permitted[T]) Connect(ctx context.Context, mg T) (managed.TypedExternal
 	e, err := c.TypedExternalConnector.Connect(ctx, mg)
 	var never *clients.NeverAllowedError
 	if errors.As(err, &never) {
-		if left := c.left(mg); left != "" {
-			c.record.Event(mg, event.Warning(reasonOrphaned, errors.Errorf("%s: left in the tailnet, if it is there: %s", never.Message, left)))
-		}
+		c.orphan(mg, never.Message)
 		return gone[T]{}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &permittedClient[T]{TypedExternalClient: e, permits: c.permits}, nil
+	return &permittedClient[T]{TypedExternalClient: e, permitted: c}, nil
+}
+
+// orphan says what an object leaves in the tailnet.
+func (c *permitted[T]) orphan(mg T, why string) {
+	if left := c.left(mg); left != "" {
+		c.record.Event(mg, event.Warning(reasonOrphaned, errors.Errorf("%s: left in the tailnet, if it is there: %s", why, left)))
+	}
 }
 
 type permittedClient[T resource.ModernManaged] struct {
 	managed.TypedExternalClient[T]
 
-	permits *permits.Record
+	permitted *permitted[T]
 }
 
 // Observe the object. One that is being deleted and has nothing left needs no permit.
 func (c *permittedClient[T]) Observe(ctx context.Context, mg T) (managed.ExternalObservation, error) {
 	o, err := c.TypedExternalClient.Observe(ctx, mg)
+	if xpmeta.WasDeleted(mg) {
+		if _, abandoned := c.permitted.abandoned.Load(mg.GetUID()); abandoned {
+			o, err = managed.ExternalObservation{}, nil
+		}
+	}
 	if err != nil || o.ResourceExists || !xpmeta.WasDeleted(mg) {
 		return o, err
 	}
-	return o, errors.Wrap(c.permits.Forget(ctx, mg.GetUID()), "cannot forget that the object was allowed")
+	if err := c.permitted.permits.Forget(ctx, mg.GetUID()); err != nil {
+		return o, errors.Wrap(err, "cannot forget that the object was allowed")
+	}
+	c.permitted.abandoned.Delete(mg.GetUID())
+	return o, nil
+}
+
+// Delete what the object made. What its namespace may not delete is left: the object goes
+// without.
+func (c *permittedClient[T]) Delete(ctx context.Context, mg T) (managed.ExternalDelete, error) {
+	o, err := c.TypedExternalClient.Delete(ctx, mg)
+	var beyond *allow.Violation
+	if !errors.As(err, &beyond) {
+		return o, err
+	}
+	if _, known := c.permitted.abandoned.LoadOrStore(mg.GetUID(), true); !known {
+		c.permitted.orphan(mg, beyond.Error())
+	}
+	return managed.ExternalDelete{}, nil
 }
 
 // prune has the permits of a kind's objects forgotten that went without being observed,

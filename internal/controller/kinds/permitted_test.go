@@ -18,6 +18,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/allow"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/permits"
 )
@@ -113,5 +114,48 @@ func TestPermitIsForgotten(t *testing.T) {
 		if got, err := r.Has(t.Context(), "uid", "home"); err != nil || got != st.want {
 			t.Errorf("\n%s\nHas(...): want %t, got %t, %v", st.reason, st.want, got, err)
 		}
+	}
+}
+
+// TestBeyondGrant shows that an object which may not delete what it names goes without.
+func TestBeyondGrant(t *testing.T) {
+	beyond := errors.Wrap(&allow.Violation{Field: "tags of device n1", Problem: "too much"}, "cannot delete device")
+	tailnet := &scripted{deletion: beyond}
+	tailnet.observation.ResourceExists = true
+	record := &said{}
+	c := &permitted[*v1alpha1.Webhook]{TypedExternalConnector: &connected{tailnet}, record: record, left: xpmetaName, permits: permits.New(fake.NewClientBuilder().Build(), "system")}
+	now := metav1.Now()
+	mg := &v1alpha1.Webhook{ObjectMeta: metav1.ObjectMeta{UID: "uid", DeletionTimestamp: &now}}
+	xpmeta.SetExternalName(mg, "endpoint-1")
+	for i, exists := range []bool{true, false} {
+		e, err := c.Connect(t.Context(), mg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := e.Observe(t.Context(), mg)
+		if err != nil || o.ResourceExists != exists {
+			t.Fatalf("Observe(...) %d: want something to delete: %t, got %v, %v", i, exists, o, err)
+		}
+		if !exists {
+			break
+		}
+		for range 2 {
+			if _, err := e.Delete(t.Context(), mg); err != nil {
+				t.Fatalf("Delete(...): %v", err)
+			}
+		}
+	}
+	if len(record.events) != 1 || !strings.Contains(record.events[0].Message, "too much") || !strings.Contains(record.events[0].Message, "endpoint-1") {
+		t.Errorf("want one event that says what is left and why, got %v", record.events)
+	}
+	boom := errors.New("boom")
+	tailnet.deletion = boom
+	mg.SetUID("other")
+	e, err := c.Connect(t.Context(), mg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Delete(t.Context(), mg); !errors.Is(err, boom) {
+		t.Errorf("Delete(...): want %v, got %v", boom, err)
 	}
 }

@@ -29,6 +29,7 @@ type scripted struct {
 	observation              managed.ExternalObservation
 	observe, create, update  error
 	observes, creates, edits int
+	deletion                 error
 }
 
 func (s *scripted) Connect(context.Context, *v1alpha1.Webhook) (managed.TypedExternalClient[*v1alpha1.Webhook], error) {
@@ -51,7 +52,7 @@ func (s *scripted) Update(context.Context, *v1alpha1.Webhook) (managed.ExternalU
 }
 
 func (s *scripted) Delete(context.Context, *v1alpha1.Webhook) (managed.ExternalDelete, error) {
-	return managed.ExternalDelete{}, nil
+	return managed.ExternalDelete{}, s.deletion
 }
 
 func TestRefusals(t *testing.T) {

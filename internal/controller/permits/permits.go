@@ -51,20 +51,27 @@ type Permit struct {
 
 	// Config is the UID of the provider config that allowed it last.
 	Config types.UID
+
+	// Claims stands for what the resource asked of the tailnet when it was allowed. It
+	// is empty in permits of before there were grants.
+	Claims string
 }
 
 // String is how a permit is written down.
 func (p Permit) String() string {
-	return strings.Join([]string{p.Kind, p.Namespace, string(p.Config)}, " ")
+	return strings.TrimSuffix(strings.Join([]string{p.Kind, p.Namespace, string(p.Config), p.Claims}, " "), " ")
 }
 
 // parse a permit. What cannot be read is none.
 func parse(s []byte) Permit {
 	f := strings.Fields(string(s))
-	if len(f) != 3 {
-		return Permit{}
+	switch len(f) {
+	case 3:
+		return Permit{Kind: f[0], Namespace: f[1], Config: types.UID(f[2])}
+	case 4:
+		return Permit{Kind: f[0], Namespace: f[1], Config: types.UID(f[2]), Claims: f[3]}
 	}
-	return Permit{Kind: f[0], Namespace: f[1], Config: types.UID(f[2])}
+	return Permit{}
 }
 
 // A Record of permits. It may be used concurrently.
@@ -95,14 +102,21 @@ func shardOf(uid types.UID) int {
 
 // Has reports whether a resource was once allowed by a config.
 func (r *Record) Has(ctx context.Context, uid, config types.UID) (bool, error) {
+	_, ok, err := r.Get(ctx, uid, config)
+	return ok, err
+}
+
+// Get the permit that a config gave a resource, and whether there is one.
+func (r *Record) Get(ctx context.Context, uid, config types.UID) (Permit, bool, error) {
 	s := &r.shards[shardOf(uid)]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := r.load(ctx, shardOf(uid)); err != nil {
-		return false, err
+		return Permit{}, false, err
 	}
 	b, ok := s.secret.Data[string(uid)]
-	return ok && parse(b).Config == config, nil
+	p := parse(b)
+	return p, ok && p.Config == config, nil
 }
 
 // Add a permit, unless it is there. It is written down when Add returns.

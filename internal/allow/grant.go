@@ -1,0 +1,198 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package allow
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+)
+
+// contained are the kinds that limits of tags, services and domains can hold. The others
+// act on the whole tailnet.
+var contained = []tailnetv1alpha1.ManagedKind{ //nolint:gochecknoglobals // A constant list.
+	tailnetv1alpha1.AuthKeyKind, tailnetv1alpha1.DeviceKind, tailnetv1alpha1.DiscoveryKind,
+	tailnetv1alpha1.MachineKind, tailnetv1alpha1.SplitDNSKind, tailnetv1alpha1.VIPServiceKind,
+}
+
+// A Grant is what a namespace may do with a tailnet. It is never nil where a namespace may
+// use the tailnet.
+type Grant struct {
+	limits tailnetv1alpha1.NamespaceGrant
+
+	// path of the entry, for people. Empty if the namespace has the whole credential.
+	path string
+
+	// common are the tailnet's own tags, which every machine has.
+	common []tailnetv1alpha1.Tag
+
+	// closed says that tags, services and domains are limited even if there are none.
+	closed bool
+}
+
+// A Violation is what is beyond a grant. It is an error that says what is to be done.
+type Violation struct {
+	// Field of the object, such as spec.tags[0].
+	Field string
+
+	// Problem with its value, and what would help.
+	Problem string
+}
+
+// Error names the field, and what the platform team would have to set.
+func (v *Violation) Error() string { return v.Field + ": " + v.Problem }
+
+// Limited reports whether the grant is less than the whole credential.
+func (g *Grant) Limited() bool {
+	return len(g.limits.Kinds) > 0 || g.contains()
+}
+
+// contains reports whether the grant limits what objects may be about.
+func (g *Grant) contains() bool {
+	return g.limitsTags() || g.limitsServices() || g.limitsDomains()
+}
+
+func (g *Grant) limitsTags() bool     { return g.closed || len(g.limits.Tags) > 0 }
+func (g *Grant) limitsServices() bool { return g.closed || len(g.limits.Services) > 0 }
+func (g *Grant) limitsDomains() bool  { return g.closed || len(g.limits.Domains) > 0 }
+
+// beyond is the violation of a limit.
+func (g *Grant) beyond(field, what, limit string) *Violation {
+	at := g.path + "." + limit
+	if g.path == "" {
+		// The namespace has the whole credential, and the limit is that of all such.
+		at = limit + " of an entry of spec.allowedNamespaces.grants"
+	}
+	return &Violation{Field: field, Problem: fmt.Sprintf("%s is more than the tailnet grants this namespace; use another, or ask who manages the TailscaleTailnet to allow it in %s", what, at)}
+}
+
+// Kind judges whether a kind of managed resource may act on the tailnet.
+func (g *Grant) Kind(field, kind string) *Violation {
+	kinds := g.limits.Kinds
+	if len(kinds) == 0 && g.contains() {
+		kinds = contained
+	}
+	if len(kinds) == 0 || slices.Contains(kinds, tailnetv1alpha1.ManagedKind(kind)) {
+		return nil
+	}
+	return g.beyond(field, "kind "+kind, "kinds")
+}
+
+// Tags judges tags that something is given: those that are granted, and the tailnet's own.
+func Tags[T ~string](g *Grant, field string, tags []T) *Violation {
+	return g.tags(field, plain(tags), g.common)
+}
+
+// TagsOf judges the tags of something that exists. It must have some: what has none is a
+// person's. The tailnet's own tags do not count, for what has only these may be anyone's.
+func TagsOf[T ~string](g *Grant, field string, tags []T) *Violation {
+	if g.limitsTags() && len(tags) == 0 {
+		return g.beyond(field, "what has no tag", "tags")
+	}
+	return g.tags(field, plain(tags), nil)
+}
+
+func (g *Grant) tags(field string, tags []string, beside []tailnetv1alpha1.Tag) *Violation {
+	if !g.limitsTags() {
+		return nil
+	}
+	for i, t := range tags {
+		if !slices.Contains(g.limits.Tags, tailnetv1alpha1.Tag(t)) && !slices.Contains(beside, tailnetv1alpha1.Tag(t)) {
+			return g.beyond(fmt.Sprintf("%s[%d]", field, i), fmt.Sprintf("tag %q", t), "tags")
+		}
+	}
+	return nil
+}
+
+// NeedsTag judges whether something that may have only granted tags has one. What has none
+// would belong to the person behind the credential.
+func (g *Grant) NeedsTag(field string, count int) *Violation {
+	if !g.limitsTags() || count+len(g.common) > 0 {
+		return nil
+	}
+	return g.beyond(field, "what has no tag", "tags")
+}
+
+// Service judges the name of a Tailscale Service, with or without svc:.
+func (g *Grant) Service(field, name string) *Violation {
+	if !g.limitsServices() {
+		return nil
+	}
+	label := strings.TrimPrefix(name, "svc:")
+	for _, p := range g.limits.Services {
+		// The schema lets no other special character through than *.
+		if ok, err := path.Match(string(p), label); err == nil && ok {
+			return nil
+		}
+	}
+	return g.beyond(field, fmt.Sprintf("service %q", name), "services")
+}
+
+// Domain judges a domain that the tailnet is to ask proxies for. One label alone is refused
+// to all: it would take every name of a top-level domain.
+func (g *Grant) Domain(field, domain string) *Violation {
+	if SingleLabel(domain) {
+		return &Violation{Field: field, Problem: fmt.Sprintf("%q is a single label, which takes all names below it; name a domain of two labels or more", domain)}
+	}
+	return g.Within(field, domain)
+}
+
+// Within judges a domain whatever its labels: one that is taken back may be old.
+func (g *Grant) Within(field, domain string) *Violation {
+	if !g.limitsDomains() {
+		return nil
+	}
+	d := canonical(domain)
+	for _, of := range g.limits.Domains {
+		if d == string(of) || strings.HasSuffix(d, "."+string(of)) {
+			return nil
+		}
+	}
+	return g.beyond(field, fmt.Sprintf("domain %q", domain), "domains")
+}
+
+// WholeDNS judges a setting that concerns names of all domains.
+func (g *Grant) WholeDNS(field string) *Violation {
+	if !g.limitsDomains() {
+		return nil
+	}
+	return g.beyond(field, "a setting for all domains", "domains")
+}
+
+// SingleLabel reports whether a domain is one label, such as com or internal.
+func SingleLabel(domain string) bool {
+	return !strings.Contains(canonical(domain), ".")
+}
+
+// canonical is a domain in lower case, without a wildcard and the root's dot.
+func canonical(domain string) string {
+	return strings.TrimPrefix(strings.TrimSuffix(strings.ToLower(domain), "."), "*.")
+}
+
+// Networking judges how proxies reach the network.
+func (g *Grant) Networking(field, networking string) *Violation {
+	if len(g.limits.Networking) == 0 || slices.Contains(g.limits.Networking, tailnetv1alpha1.Networking(networking)) {
+		return nil
+	}
+	return g.beyond(field, "networking "+networking, "networking")
+}
+
+// EnvFromSecret judges an environment variable of a proxy that comes from a Secret.
+func (g *Grant) EnvFromSecret(field string) *Violation {
+	if allowed := g.limits.EnvFromSecrets; allowed == nil || *allowed {
+		return nil
+	}
+	return g.beyond(field, "a value from a Secret", "envFromSecrets")
+}
+
+func plain[T ~string](in []T) []string {
+	out := make([]string, len(in))
+	for i, s := range in {
+		out[i] = string(s)
+	}
+	return out
+}

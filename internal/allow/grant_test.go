@@ -1,0 +1,250 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package allow
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+)
+
+type tag = tailnetv1alpha1.Tag
+
+func granted(t *testing.T, g tailnetv1alpha1.NamespaceGrant) *Grant {
+	t.Helper()
+	g.Names = []string{"shop"}
+	out, err := Of(&tailnetv1alpha1.AllowedNamespaces{From: tailnetv1alpha1.NamespacesFromGrants, Grants: []tailnetv1alpha1.NamespaceGrant{g}}, []tag{"tag:k8s"}, "shop", nil)
+	if err != nil || out == nil {
+		t.Fatalf("Of(...): %v, %v", out, err)
+	}
+	return out
+}
+
+// check that a violation names the field and the limit, and that there is none if both are
+// empty.
+func check(t *testing.T, reason string, got *Violation, field, limit string) {
+	t.Helper()
+	switch {
+	case field == "" && got != nil:
+		t.Errorf("\n%s\nwant no violation, got: %v", reason, got)
+	case field != "" && got == nil:
+		t.Errorf("\n%s\nwant a violation of %s", reason, field)
+	case field != "" && (!strings.HasPrefix(got.Error(), field+": ") || !strings.Contains(got.Error(), limit)):
+		t.Errorf("\n%s\nwant %s and %s, got: %v", reason, field, limit, got)
+	}
+}
+
+func TestFirstGrantCounts(t *testing.T) {
+	shop := &metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}}
+	grants := []tailnetv1alpha1.NamespaceGrant{
+		{Names: []string{"platform"}},
+		{Names: []string{"both"}, Selector: shop, Tags: []tag{"tag:both"}},
+		{Selector: shop, Tags: []tag{"tag:shop"}},
+		{},
+		{Names: []string{"blog", "shop"}, Tags: []tag{"tag:blog"}},
+	}
+	a := &tailnetv1alpha1.AllowedNamespaces{From: tailnetv1alpha1.NamespacesFromGrants, Grants: grants}
+	labelled := map[string]string{"team": "shop"}
+	cases := map[string]struct {
+		reason    string
+		namespace string
+		labels    map[string]string
+		none      bool
+		limited   bool
+		tag       tag
+	}{
+		"Whole":      {reason: "An entry without limits gives the whole credential.", namespace: "platform", tag: "tag:any"},
+		"First":      {reason: "The first entry that matches counts.", namespace: "shop", labels: labelled, limited: true, tag: "tag:shop"},
+		"Later":      {reason: "Others do not count where they do not match.", namespace: "shop", limited: true, tag: "tag:blog"},
+		"Both":       {reason: "Where both are set both must match.", namespace: "both", labels: labelled, limited: true, tag: "tag:both"},
+		"NotBoth":    {reason: "One of both is not enough, and an entry that names nobody matches nobody.", namespace: "both", none: true},
+		"NoneBefore": {reason: "Who has no entry may do nothing.", namespace: "other", none: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			g, err := Of(a, nil, tc.namespace, tc.labels)
+			if err != nil || (g == nil) != tc.none {
+				t.Fatalf("\n%s\nOf(...): %v, %v", tc.reason, g, err)
+			}
+			if ok, err := Namespace(a, tc.namespace, tc.labels); err != nil || ok == tc.none {
+				t.Errorf("\n%s\nNamespace(...): %t, %v", tc.reason, ok, err)
+			}
+			if tc.none {
+				return
+			}
+			if g.Limited() != tc.limited || Tags(g, "tags", []tag{tc.tag}) != nil {
+				t.Errorf("\n%s\nwant tag %s of a grant that is limited: %t, got %v", tc.reason, tc.tag, tc.limited, g)
+			}
+		})
+	}
+	if !ByLabels(a) {
+		t.Error("A selector of an entry needs labels")
+	}
+	a.Grants = []tailnetv1alpha1.NamespaceGrant{{Names: []string{"shop"}}, {Selector: &metav1.LabelSelector{}}}
+	if ByLabels(a) {
+		t.Error("A selector that matches all needs none")
+	}
+	a.Grants = []tailnetv1alpha1.NamespaceGrant{{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"-": "x"}}}, {Names: []string{"shop"}}}
+	if g, err := Of(a, nil, "shop", nil); err == nil || g != nil {
+		t.Errorf("A selector that cannot be read allows none, got %v, %v", g, err)
+	}
+}
+
+func TestManaged(t *testing.T) {
+	shop := tailnetv1alpha1.NamespaceGrant{Tags: []tag{"tag:shop"}, Services: []tailnetv1alpha1.ServicePattern{"shop", "shop-*"}, Domains: []tailnetv1alpha1.GrantedDomain{"shop.example.com"}}
+	with := func(kinds ...tailnetv1alpha1.ManagedKind) tailnetv1alpha1.NamespaceGrant {
+		g := shop
+		g.Kinds = kinds
+		return g
+	}
+	machine := func(tags ...tag) resource.ModernManaged {
+		return &tailnetv1alpha1.Machine{Spec: tailnetv1alpha1.MachineSpec{ForProvider: tailnetv1alpha1.MachineParameters{Tags: tags}}}
+	}
+	key := func(tags ...tag) resource.ModernManaged {
+		return &tailnetv1alpha1.AuthKey{Spec: tailnetv1alpha1.AuthKeySpec{ForProvider: tailnetv1alpha1.AuthKeyParameters{Tags: tags}}}
+	}
+	device := func(tags ...tag) resource.ModernManaged {
+		return &tailnetv1alpha1.Device{Spec: tailnetv1alpha1.DeviceSpec{ForProvider: tailnetv1alpha1.DeviceParameters{Tags: tags}}}
+	}
+	split := func(domains ...string) resource.ModernManaged {
+		return &tailnetv1alpha1.SplitDNS{Spec: tailnetv1alpha1.SplitDNSSpec{ForProvider: tailnetv1alpha1.SplitDNSParameters{Domains: domains}}}
+	}
+	vip := func(name string, edit ...func(*tailnetv1alpha1.VIPServiceParameters)) resource.ModernManaged {
+		v := &tailnetv1alpha1.VIPService{Spec: tailnetv1alpha1.VIPServiceSpec{ForProvider: tailnetv1alpha1.VIPServiceParameters{Name: tailnetv1alpha1.ServiceName(name)}}}
+		for _, e := range edit {
+			e(&v.Spec.ForProvider)
+		}
+		return v
+	}
+	dns := func(p tailnetv1alpha1.DNSParameters) resource.ModernManaged {
+		return &tailnetv1alpha1.DNS{Spec: tailnetv1alpha1.DNSSpec{ForProvider: p}}
+	}
+	oauth := func(tags ...tag) resource.ModernManaged {
+		return &tailnetv1alpha1.OAuthClient{Spec: tailnetv1alpha1.OAuthClientSpec{ForProvider: tailnetv1alpha1.OAuthClientParameters{Tags: tags}}}
+	}
+	const p = "spec.forProvider."
+	cases := map[string]struct {
+		reason string
+		grant  tailnetv1alpha1.NamespaceGrant
+		mg     resource.ModernManaged
+		field  string
+		limit  string
+	}{
+		"Whole":           {reason: "Without limits all may be asked for.", mg: vip("svc:any")},
+		"WholePolicy":     {reason: "Whatever the kind.", mg: &tailnetv1alpha1.PolicyFragment{}},
+		"Kind":            {reason: "A kind that is named may act.", grant: with("Webhook"), mg: &tailnetv1alpha1.Webhook{}},
+		"OtherKind":       {reason: "Another may not.", grant: with("Webhook"), mg: machine(), field: "kind", limit: "grants[0].kinds"},
+		"Tags":            {reason: "Machines have granted tags, and the tailnet's.", grant: shop, mg: machine("tag:shop", "tag:k8s")},
+		"TagBeyond":       {reason: "And no others.", grant: shop, mg: machine("tag:shop", "tag:admin"), field: p + "tags[1]", limit: "grants[0].tags"},
+		"KeyTag":          {reason: "Keys are as machines.", grant: shop, mg: key("tag:admin"), field: p + "tags[0]", limit: "grants[0].tags"},
+		"KeyCommon":       {reason: "A key has the tailnet's tags at least.", grant: shop, mg: key()},
+		"DeviceTag":       {reason: "A device is given granted tags.", grant: shop, mg: device("tag:shop")},
+		"DeviceCommon":    {reason: "What has the tailnet's tags alone may be anyone's.", grant: shop, mg: device("tag:k8s"), field: p + "tags[0]", limit: "grants[0].tags"},
+		"Service":         {reason: "A name that is granted.", grant: shop, mg: vip("svc:shop")},
+		"ServicePattern":  {reason: "A name that a pattern matches.", grant: shop, mg: vip("svc:shop-web")},
+		"ServiceBeyond":   {reason: "Another name.", grant: shop, mg: vip("svc:shopping"), field: p + "name", limit: "grants[0].services"},
+		"ServiceTag":      {reason: "A service has granted tags.", grant: shop, mg: vip("svc:shop", func(f *tailnetv1alpha1.VIPServiceParameters) { f.Tags = []tag{"tag:admin"} }), field: p + "tags[0]", limit: "grants[0].tags"},
+		"RecordTag":       {reason: "So has the cluster's own.", grant: shop, mg: vip("svc:shop", func(f *tailnetv1alpha1.VIPServiceParameters) { f.RecordTags = []tag{"tag:admin"} }), field: p + "recordTags[0]", limit: "grants[0].tags"},
+		"HostTag":         {reason: "So have the machines that are approved.", grant: shop, mg: vip("svc:shop", func(f *tailnetv1alpha1.VIPServiceParameters) { f.HostTags = []tag{"tag:admin"} }), field: p + "hostTags[0]", limit: "grants[0].tags"},
+		"Domain":          {reason: "A domain that is granted, and one below it.", grant: shop, mg: split("shop.example.com", "A.Shop.Example.com.")},
+		"DomainAbove":     {reason: "One above it is not.", grant: shop, mg: split("shop.example.com", "example.com"), field: p + "domains[1]", limit: "grants[0].domains"},
+		"DomainBeside":    {reason: "Nor one that only ends alike.", grant: shop, mg: split("workshop.example.com"), field: p + "domains[0]", limit: "grants[0].domains"},
+		"SingleLabel":     {reason: "One label alone is refused even to the whole credential.", mg: split("com"), field: p + "domains[0]", limit: "single label"},
+		"SingleLabelRoot": {reason: "However it is written.", mg: split("*.internal."), field: p + "domains[0]", limit: "single label"},
+		"WideByDefault":   {reason: "Kinds that no limit holds are withheld with limits.", grant: shop, mg: &tailnetv1alpha1.PolicyFragment{}, field: "kind", limit: "grants[0].kinds"},
+		"WideOAuth":       {reason: "Those that make credentials above all.", grant: shop, mg: oauth("tag:shop"), field: "kind", limit: "grants[0].kinds"},
+		"WideNamed":       {reason: "Unless they are named.", grant: with("PolicyFragment"), mg: &tailnetv1alpha1.PolicyFragment{}},
+		"OAuthTag":        {reason: "Then tags are limited still.", grant: with("OAuthClient"), mg: oauth("tag:admin"), field: p + "tags[0]", limit: "grants[0].tags"},
+		"DNSDomain":       {reason: "And domains.", grant: with("DNS"), mg: dns(tailnetv1alpha1.DNSParameters{SplitDNS: []tailnetv1alpha1.SplitDNSDomain{{Domain: "example.com"}}}), field: p + "splitDNS[0].domain", limit: "grants[0].domains"},
+		"DNSNameservers":  {reason: "What concerns all names is beyond each domain.", grant: with("DNS"), mg: dns(tailnetv1alpha1.DNSParameters{Nameservers: &tailnetv1alpha1.DNSNameservers{}}), field: p + "nameservers", limit: "grants[0].domains"},
+		"DNSSearch":       {reason: "So are others' search paths.", grant: with("DNS"), mg: dns(tailnetv1alpha1.DNSParameters{SearchPaths: ptr.To([]string{"example.com"})}), field: p + "searchPaths[0]", limit: "grants[0].domains"},
+		"DNSGranted":      {reason: "Granted domains may be set.", grant: with("DNS"), mg: dns(tailnetv1alpha1.DNSParameters{SplitDNS: []tailnetv1alpha1.SplitDNSDomain{{Domain: "a.shop.example.com"}}})},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			check(t, tc.reason, granted(t, tc.grant).Managed(tc.mg), tc.field, tc.limit)
+		})
+	}
+	bare := granted(t, shop)
+	bare.common = nil
+	check(t, "A key without any tag would be a person's.", bare.Managed(key()), p+"tags", "grants[0].tags")
+	check(t, "A device without tags is a person's.", TagsOf(bare, "tags", []tag{}), "tags", "grants[0].tags")
+	// What an earlier grant held is kept for cleaning up, and nothing else.
+	check(t, "What was granted once is cleaned up.", bare.Keeping(vip("svc:old")).Service("name", "svc:old"), "", "")
+	check(t, "Another is not.", bare.Keeping(vip("svc:old")).Service("name", "svc:older"), "name", "services")
+	check(t, "Nothing is left of a grant that is gone.", None(nil).Keeping(machine()).Service("name", "svc:shop"), "name", "services")
+	check(t, "But what was granted.", Tags(None(nil).Keeping(machine("tag:shop")), "tags", []tag{"tag:shop"}), "", "")
+}
+
+func TestPods(t *testing.T) {
+	images := func(of ...tailnetv1alpha1.ImageRepository) *Grant {
+		return granted(t, tailnetv1alpha1.NamespaceGrant{Images: of})
+	}
+	digest := "@sha256:" + strings.Repeat("ab", 32)
+	const ours = "mirror.example.com:5000/tailscale:v1.102.5"
+	cases := map[string]struct {
+		reason string
+		grant  *Grant
+		image  string
+		beyond bool
+	}{
+		"None":           {reason: "Who names no image has the default.", grant: images("registry.example.com/app")},
+		"Default":        {reason: "The default is always allowed, at any tag.", grant: images("registry.example.com/app"), image: "mirror.example.com:5000/tailscale:v2"},
+		"Short":          {reason: "Tailscale's repository may be named as people do.", grant: images(), image: "tailscale/tailscale"},
+		"Hub":            {reason: "Or in full.", grant: images(), image: "docker.io/tailscale/tailscale:stable"},
+		"GHCR":           {reason: "Or where GitHub has it.", grant: images(), image: "ghcr.io/tailscale/tailscale:v1" + digest},
+		"Digest":         {reason: "Or by digest.", grant: images(), image: "tailscale/tailscale" + digest},
+		"Other":          {reason: "Another image runs what it likes.", grant: images(), image: "docker.io/library/busybox", beyond: true},
+		"OtherPublisher": {reason: "A name that is alike is another.", grant: images(), image: "example.com/tailscale/tailscale", beyond: true},
+		"Longer":         {reason: "So is one below.", grant: images(), image: "ghcr.io/tailscale/tailscale/evil", beyond: true},
+		"Granted":        {reason: "A repository that is granted.", grant: images("registry.example.com/app"), image: "registry.example.com/app:v1"},
+		"Replaces":       {reason: "Those that are granted are all.", grant: images("registry.example.com/app"), image: "tailscale/tailscale", beyond: true},
+		"Below":          {reason: "All below a path.", grant: images("registry.example.com/team/*"), image: "registry.example.com/team/x/tailscale:v1"},
+		"NotBelow":       {reason: "What begins alike is not below.", grant: images("registry.example.com/team/*"), image: "registry.example.com/teams/x", beyond: true},
+		"Registry":       {reason: "All of a registry.", grant: images("registry.example.com:5000/*"), image: "registry.example.com:5000/app"},
+		"NotRegistry":    {reason: "And of no other port.", grant: images("registry.example.com:5000/*"), image: "registry.example.com/app", beyond: true},
+		"Hostile":        {reason: "What is no image is refused.", grant: images("registry.example.com/team/*"), image: "registry.example.com/team/../app", beyond: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			field, limit := "", ""
+			if tc.beyond {
+				field, limit = "spec.proxy.image", "grants[0].images"
+			}
+			check(t, tc.reason, tc.grant.Image("spec.proxy.image", tc.image, ours), field, limit)
+		})
+	}
+	whole := &Grant{}
+	check(t, "Nobody runs any image unless it is granted.", whole.Image("image", "busybox"), "image", "images of an entry of spec.allowedNamespaces.grants")
+	check(t, "Networking is any by default.", whole.Networking("networking", "Kernel"), "", "")
+	check(t, "It may be limited.", granted(t, tailnetv1alpha1.NamespaceGrant{Networking: []tailnetv1alpha1.Networking{"Userspace"}}).Networking("networking", "Kernel"), "networking", "grants[0].networking")
+	check(t, "Secrets may be read by default.", whole.EnvFromSecret("env"), "", "")
+	check(t, "They may be withheld.", granted(t, tailnetv1alpha1.NamespaceGrant{EnvFromSecrets: ptr.To(false)}).EnvFromSecret("env"), "env", "grants[0].envFromSecrets")
+}
+
+func TestClaims(t *testing.T) {
+	d := &tailnetv1alpha1.Device{Spec: tailnetv1alpha1.DeviceSpec{ForProvider: tailnetv1alpha1.DeviceParameters{NodeID: "n1"}}}
+	before := Claims(d)
+	d.Spec.ForProvider.Authorized = ptr.To(true)
+	if Claims(d) != before {
+		t.Error("What no grant limits is no claim")
+	}
+	xpmeta.SetExternalName(d, "n2")
+	if Claims(d) == before {
+		t.Error("Another device is another claim")
+	}
+	v := &tailnetv1alpha1.VIPService{}
+	before = Claims(v)
+	v.Spec.ForProvider.Name = "svc:other"
+	if Claims(v) == before {
+		t.Error("Another service is another claim")
+	}
+}

@@ -1,0 +1,70 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package allow
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+)
+
+// official are the repositories in which Tailscale publishes its image
+// (https://tailscale.com/kb/1282/docker).
+var official = []tailnetv1alpha1.ImageRepository{"docker.io/tailscale/tailscale", "ghcr.io/tailscale/tailscale"} //nolint:gochecknoglobals // A constant list.
+
+// Image judges the image of a proxy that its spec names. The repositories of the defaults,
+// which proxies have that name none, are always allowed. An empty image is none of the
+// user's.
+func (g *Grant) Image(field, image string, defaults ...string) *Violation {
+	if image == "" {
+		return nil
+	}
+	refused := g.beyond(field, fmt.Sprintf("image %q", image), "images")
+	repository, ok := repositoryOf(image)
+	if !ok {
+		return refused
+	}
+	for _, d := range defaults {
+		if r, ok := repositoryOf(d); ok && r == repository {
+			return nil
+		}
+	}
+	granted := g.limits.Images
+	if len(granted) == 0 {
+		granted = official
+	}
+	for _, of := range granted {
+		if covers(string(of), repository) {
+			return nil
+		}
+	}
+	return refused
+}
+
+// repositoryOf an image, with its registry. It returns false for what names no image.
+func repositoryOf(image string) (string, bool) {
+	ref, err := name.ParseReference(image)
+	if err != nil {
+		return "", false
+	}
+	n := ref.Context().Name()
+	// The parser lets dots through, by which a path would leave what it begins with.
+	return n, !strings.Contains(n, "..") && !strings.Contains(n, "/.")
+}
+
+// covers reports whether a granted repository is the one of an image, or above it.
+func covers(granted, repository string) bool {
+	above, whole := strings.CutSuffix(granted, "/*")
+	if !whole {
+		r, err := name.NewRepository(granted)
+		return err == nil && r.Name() == repository
+	}
+	// What is below a path has the path's registry: that of a name without one is Docker's.
+	const any = "/any"
+	r, err := name.NewRepository(above + any)
+	return err == nil && strings.HasPrefix(repository, strings.TrimSuffix(r.Name(), any)+"/")
+}
