@@ -240,6 +240,8 @@ func TestChartRoles(t *testing.T) {
 		"healthreports.tailnet.gateway.tailscale.com":         {"create", "delete", "list", "patch"},
 		"tailscaleroutepolicies/status.gateway.tailscale.com": {"patch"},
 		"events.": {"create", "patch"},
+		// What reports tell of backends (package gateways).
+		"securitypolicies.gateway.envoyproxy.io": {"get", "list", "watch"},
 	}
 	for _, o := range index.Kinds() {
 		gvk, err := apiutil.GVKForObject(o, s)

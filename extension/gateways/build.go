@@ -5,6 +5,7 @@ package gateways
 
 import (
 	"strings"
+	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -36,7 +37,7 @@ func metaOf(o *gatewayv1alpha1.TailscaleGateway, w *wanted) metav1.ObjectMeta {
 			meta.LabelGenerated:        directionLabel(w.Direction),
 		},
 		Annotations: map[string]string{
-			descriptionKey: "Generated for TailscaleGateway " + o.Namespace + "/" + o.Name + ", which sends " + w.Hostname + w.PathPrefix + " to " + w.what + ". Change routeGeneration of tailnet " + w.Tailnet + " there: what is changed here is undone.",
+			descriptionKey: oneLine("Generated for TailscaleGateway " + o.Namespace + "/" + o.Name + ", which sends " + w.Hostname + w.PathPrefix + " to " + w.what + ". Change routeGeneration of tailnet " + w.Tailnet + " there: what is changed here is undone."),
 		},
 	}
 	if w.endpoint != "" {
@@ -46,6 +47,17 @@ func metaOf(o *gatewayv1alpha1.TailscaleGateway, w *wanted) metav1.ObjectMeta {
 		out.OwnerReferences = []metav1.OwnerReference{ownerOf(o)}
 	}
 	return out
+}
+
+// oneLine is a text without what ends lines or controls terminals: people look at it among
+// others, and users choose what their devices are called.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r) {
+			return ' '
+		}
+		return r
+	}, s)
 }
 
 // httpRoute of a wanted route, with all defaults of the API, so that it is equal to what

@@ -77,6 +77,11 @@ type Controller struct {
 	mu      sync.Mutex
 	watched map[string]bool
 
+	// securityPolicies that the cache keeps, and whether it was seen to have them all.
+	// Nil while there is no such kind.
+	securityPolicies cache.Informer
+	synced           bool
+
 	// dedicated are the Gateways that were told of.
 	dedicated map[types.NamespacedName]bool
 

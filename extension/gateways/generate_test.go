@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 )
 
 // Patterns as the schema has them by default.
@@ -477,5 +479,17 @@ func BenchmarkPlan(b *testing.B) {
 	input := inputOf(b, of...)
 	for b.Loop() {
 		plan(input)
+	}
+}
+
+// TestDescription has what people read of a route be one line, whatever a device is called.
+func TestDescription(t *testing.T) {
+	o := &gatewayv1alpha1.TailscaleGateway{}
+	o.Namespace, o.Name = "shop", "web"
+	w := &wanted{what: "the device a\nb\x1b[2J\u2028c of tailnet prod"}
+	w.Hostname, w.PathPrefix, w.Tailnet = "nas.tailscale.local", "/", "prod"
+	want := "Generated for TailscaleGateway shop/web, which sends nas.tailscale.local/ to the device a b [2J c of tailnet prod. Change routeGeneration of tailnet prod there: what is changed here is undone."
+	if got := metaOf(o, w).Annotations[descriptionKey]; got != want {
+		t.Errorf("want %q, got %q", want, got)
 	}
 }

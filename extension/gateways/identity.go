@@ -19,13 +19,13 @@ import (
 // maxUntold listeners are told of.
 const maxUntold = 64
 
-// readGrants of the Gateway's namespace, which say who may share it.
+// readGrants, which say who may share the Gateway, and whose policies protect what.
 func (c *Controller) readGrants(ctx context.Context, v *view) error {
 	if !c.has(kindReferenceGrant) {
 		return nil
 	}
 	l := &gwapiv1beta1.ReferenceGrantList{}
-	if err := c.list(ctx, l, client.InNamespace(gatewayOf(v.object).Namespace)); err != nil {
+	if err := c.list(ctx, l); err != nil {
 		return errors.Wrap(err, "cannot list ReferenceGrants")
 	}
 	v.grants = refgrant.Grants{}

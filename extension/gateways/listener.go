@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
@@ -24,6 +25,8 @@ const (
 	kindReport           = tailnetv1alpha1.GatewayReportKind
 	kindHTTPRoute        = "HTTPRoute"
 	kindTLSPolicy        = "BackendTLSPolicy"
+	kindRoutePolicy      = gatewayv1alpha1.TailscaleRoutePolicyKind
+	kindSecurityPolicy   = index.KindSecurityPolicy
 	kindEndpoints        = "TailscaleEndpoints"
 	kindServices         = "TailscaleServices"
 )

@@ -43,8 +43,14 @@ type input struct {
 	// permitted tells whether a route may name a Service.
 	permitted func(index.RouteKey, index.BackendRef) bool
 
-	// grants of the Gateway's namespace, without which only one of its own is shared.
+	// grants of all namespaces. Without one of the Gateway's only that of the same
+	// namespace is shared.
 	grants refgrant.Grants
+
+	// guards are policies that may protect backends, in any order, and policiesKnown tells
+	// that all are among them.
+	guards        []*guard
+	policiesKnown bool
 
 	// extension that reports.
 	extension tailnetv1alpha1.ReportedExtension
@@ -95,8 +101,9 @@ func plan(in input) result {
 			w.State, w.Message = stand(there[w.key()])
 		}
 	}
-	out.report = tailnetv1alpha1.GatewayReportSpec{Gateway: in.object.Name, Extension: in.extension, Untold: untold(in)}
+	out.report = tailnetv1alpha1.GatewayReportSpec{Gateway: in.object.Name, Extension: in.extension, Untold: untold(in), PoliciesKnown: in.policiesKnown}
 	out.report.Routes, out.leftOut = reported(people, in.permitted, resolves(in.object))
+	protect(out.report.Routes, in.protected(people, ls))
 	out.tell()
 	return out
 }

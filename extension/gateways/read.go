@@ -96,6 +96,9 @@ func (c *Controller) read(ctx context.Context, n types.NamespacedName) (*view, e
 	if err := c.readGrants(ctx, v); err != nil {
 		return nil, err
 	}
+	if err := c.readPolicies(ctx, v); err != nil {
+		return nil, err
+	}
 	return v, c.readGateway(ctx, v)
 }
 

@@ -34,6 +34,9 @@ type route struct {
 	// kind in the API.
 	kind string
 
+	// labels of the route.
+	labels map[string]string
+
 	// listeners that it is attached to.
 	listeners []listener
 }
@@ -72,7 +75,7 @@ func accepted(of []client.Object, ls []listener) []*route {
 		if status == nil {
 			continue
 		}
-		r := &route{Route: index.ParseRoute(o), kind: kind}
+		r := &route{Route: index.ParseRoute(o), kind: kind, labels: o.GetLabels()}
 		if r.attach(status.Parents, ls) {
 			out = append(out, r)
 		}
@@ -117,9 +120,17 @@ func conditionIs(of []metav1.Condition, t gwapiv1.RouteConditionType, s metav1.C
 
 // backends of a route that are Services which it may name.
 func (r *route) backends(permitted func(index.RouteKey, index.BackendRef) bool) []index.BackendRef {
+	return r.backendsOf(permitted, func(*index.Rule) bool { return true })
+}
+
+// backendsOf the rules of a route that are wanted.
+func (r *route) backendsOf(permitted func(index.RouteKey, index.BackendRef) bool, wanted func(*index.Rule) bool) []index.BackendRef {
 	var out []index.BackendRef
-	for _, rule := range r.Rules {
-		for _, b := range rule.Backends {
+	for i := range r.Rules {
+		if !wanted(&r.Rules[i]) {
+			continue
+		}
+		for _, b := range r.Rules[i].Backends {
 			if b.Kind == index.BackendService && b.Port != 0 && permitted(r.Key, b) {
 				out = append(out, b)
 			}

@@ -13,6 +13,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	kmeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -58,11 +60,11 @@ func (c *Controller) kinds() map[string]watched {
 		kindGateway: {object: &gwapiv1.Gateway{}, concerns: func(ctx context.Context, o client.Object) []types.NamespacedName {
 			return c.joined(ctx, keyOf(kindGateway, client.ObjectKeyFromObject(o)))
 		}},
-		kindListenerSet: {object: &gwapiv1.ListenerSet{}, indexes: map[string]client.IndexerFunc{byParent: parents}, concerns: c.attached},
-		kindReferenceGrant: {object: &gwapiv1beta1.ReferenceGrant{}, concerns: func(ctx context.Context, _ client.Object) []types.NamespacedName {
-			return c.all(ctx)
-		}},
+		kindListenerSet:      {object: &gwapiv1.ListenerSet{}, indexes: map[string]client.IndexerFunc{byParent: parents}, concerns: c.attached},
+		kindReferenceGrant:   {object: &gwapiv1beta1.ReferenceGrant{}, concerns: everyone(c)},
 		kindTailscaleGateway: {object: &gatewayv1alpha1.TailscaleGateway{}, indexes: map[string]client.IndexerFunc{byParent: parents}, heard: c.tellDedicated, concerns: c.withPeers},
+		kindRoutePolicy:      {object: &gatewayv1alpha1.TailscaleRoutePolicy{}, concerns: everyone(c)},
+		kindSecurityPolicy:   {object: securityPolicy(), concerns: everyone(c)},
 		kindReport:           {object: &tailnetv1alpha1.GatewayReport{}, concerns: owner},
 		kindEndpoints:        {object: &gatewayv1alpha1.TailscaleEndpoints{}, indexes: map[string]client.IndexerFunc{byOwner: byLabels}, concerns: labelled},
 		kindServices:         {object: &gatewayv1alpha1.TailscaleServices{}, indexes: map[string]client.IndexerFunc{byOwner: byLabels}, concerns: labelled},
@@ -73,6 +75,18 @@ func (c *Controller) kinds() map[string]watched {
 	}
 	out[kindHTTPRoute].indexes[byOwner] = byLabels
 	return out
+}
+
+// everyone is each TailscaleGateway there is.
+func everyone(c *Controller) func(context.Context, client.Object) []types.NamespacedName {
+	return func(ctx context.Context, _ client.Object) []types.NamespacedName { return c.all(ctx) }
+}
+
+// securityPolicy is of the kind that is watched.
+func securityPolicy() *unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(schema.GroupVersionKind{Group: groupEnvoyGateway, Version: "v1alpha1", Kind: kindSecurityPolicy})
+	return o
 }
 
 func routeKinds() map[string]client.Object {
@@ -231,6 +245,7 @@ func (c *Controller) Watch(ctx context.Context) error {
 		if all && ctx.Err() == nil {
 			c.looked()
 		}
+		c.noticeSynced(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -259,6 +274,11 @@ func (c *Controller) watch(ctx context.Context, k watched) error {
 		if o, ok := of.(client.Object); ok && c.writes() {
 			c.enqueue(k.concerns(ctx, o)...)
 		}
+	}
+	if _, ok := k.object.(*unstructured.Unstructured); ok {
+		c.mu.Lock()
+		c.securityPolicies = i
+		c.mu.Unlock()
 	}
 	_, err = i.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc: concerns,

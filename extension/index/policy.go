@@ -21,18 +21,19 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 )
 
-// policyTargets are what a policy of Envoy Gateway is attached to
+// PolicyTargets say what a policy of Envoy Gateway is attached to
 // (envoyproxy/gateway api/v1alpha1/policy_helpers.go, PolicyTargetReferences). Its
 // own types would bring all of Envoy Gateway along.
-type policyTargets struct {
+type PolicyTargets struct {
 	Spec struct {
 		TargetRef       *gwapiv1.LocalPolicyTargetReferenceWithSectionName  `json:"targetRef,omitempty"`
 		TargetRefs      []gwapiv1.LocalPolicyTargetReferenceWithSectionName `json:"targetRefs,omitempty"`
-		TargetSelectors []policySelector                                    `json:"targetSelectors,omitempty"`
+		TargetSelectors []PolicySelector                                    `json:"targetSelectors,omitempty"`
 	} `json:"spec"`
 }
 
-type policySelector struct {
+// A PolicySelector picks what a policy is attached to by labels.
+type PolicySelector struct {
 	Group            *gwapiv1.Group                    `json:"group,omitempty"`
 	Kind             gwapiv1.Kind                      `json:"kind"`
 	MatchLabels      map[string]string                 `json:"matchLabels,omitempty"`
@@ -115,7 +116,7 @@ type routeSelector struct {
 }
 
 func parseTrafficPolicy(o *unstructured.Unstructured) (*trafficPolicy, error) {
-	t, spec := policyTargets{}, policySpec{}
+	t, spec := PolicyTargets{}, policySpec{}
 	for _, into := range []any{&t, &spec} {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into); err != nil {
 			return nil, errors.Wrap(err, "cannot decode")

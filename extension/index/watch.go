@@ -86,6 +86,16 @@ func Kinds() map[string]client.Object {
 	}
 }
 
+// KindSecurityPolicy is that of Envoy Gateway's policies about who may ask.
+const KindSecurityPolicy = "SecurityPolicy"
+
+// SecurityPolicies is a list of none, of which the items' type is known.
+func SecurityPolicies() *unstructured.UnstructuredList {
+	l := &unstructured.UnstructuredList{}
+	l.SetGroupVersionKind(schema.GroupVersionKind{Group: groupEnvoyGateway, Version: "v1alpha1", Kind: KindSecurityPolicy + "List"})
+	return l
+}
+
 // NewCache returns a cache that holds of each object what a Store needs, of all namespaces
 // unless some are named.
 func NewCache(cfg *rest.Config, namespaces ...string) (cache.Cache, error) {
@@ -146,9 +156,20 @@ func strip(in any) (any, error) {
 	case *corev1.ConfigMap:
 		stripConfigMap(o)
 	case *unstructured.Unstructured:
-		unstructured.RemoveNestedField(o.Object, "status")
+		stripPolicy(o)
 	}
 	return o, nil
+}
+
+// stripPolicy of Envoy Gateway of what nothing here reads: of a SecurityPolicy all but what
+// it is attached to.
+func stripPolicy(o *unstructured.Unstructured) {
+	unstructured.RemoveNestedField(o.Object, "status")
+	spec, ok := o.Object["spec"].(map[string]any)
+	if !ok || o.GetKind() != KindSecurityPolicy {
+		return
+	}
+	maps.DeleteFunc(spec, func(k string, _ any) bool { return k != "targetRef" && k != "targetRefs" && k != "targetSelectors" })
 }
 
 // stripRouteStatus of all but what each parent says of the route as a whole, and why

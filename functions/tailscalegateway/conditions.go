@@ -137,6 +137,11 @@ func (s *share) servicesReady() compose.Condition {
 		}
 		waiting = waiting || v.omitted == "" && !v.settled()
 	}
+	if s.hidesAll() {
+		c.Reason = meta.ReasonPoliciesUnknown
+		c.Message = "No backend is published, for the extension does not know the SecurityPolicies that protect them: it is older than this, or may not read them, or the cluster has no such kind; apply the definitions and rights of this version, or set publishBackends All to publish protected ones, too, or None"
+		return c
+	}
 	if l := s.leftOut(); s.servesRoutes() && l.Routes+l.RoutesInPart > 0 {
 		c.Reason, c.Message = meta.ReasonTooManyRoutes, s.tooManyRoutes()
 		return c

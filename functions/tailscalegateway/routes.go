@@ -6,11 +6,13 @@ package main
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"k8s.io/utils/ptr"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
 // Kinds that a service leads to, beside those of routes.
@@ -65,8 +67,12 @@ func (s *share) routeService(t *tailnet, r tailnetv1alpha1.ReportedRoute) *servi
 func (s *share) backendServices(t *tailnet, routes []tailnetv1alpha1.ReportedRoute) []*service {
 	var backends []tailnetv1alpha1.ReportedBackend
 	for _, r := range routes {
-		if r.Kind != kindUDPRoute {
-			backends = append(backends, r.Backends...)
+		if r.Kind == kindUDPRoute {
+			continue
+		}
+		for _, b := range r.Backends {
+			b.ProtectedBy = ""
+			backends = append(backends, b)
 		}
 	}
 	slices.SortFunc(backends, func(a, b tailnetv1alpha1.ReportedBackend) int {
@@ -74,17 +80,58 @@ func (s *share) backendServices(t *tailnet, routes []tailnetv1alpha1.ReportedRou
 	})
 	var out []*service
 	for _, b := range slices.Compact(backends) {
-		target := kindService + "/" + b.Namespace + "/" + b.Name
+		target := backendTarget(b)
 		if len(out) == 0 || out[len(out)-1].target != target {
 			out = append(out, &service{tailnet: t, target: target, parts: []string{b.Name, b.Namespace}})
 		}
 		v := out[len(out)-1]
 		v.backends = append(v.backends, s.published(b))
 	}
+	by := protectors(routes)
 	for _, v := range out {
 		v.limit()
+		if v.omitted = s.unpublished(by[v.target]); v.omitted != "" {
+			v.mistake = ""
+		}
 	}
 	return out
+}
+
+// protectors are the policies that protect Services, by what a service of one leads to.
+func protectors(routes []tailnetv1alpha1.ReportedRoute) map[string]string {
+	out := map[string]string{}
+	for _, r := range routes {
+		for _, b := range r.Backends {
+			target := backendTarget(b)
+			out[target] = cmp.Or(out[target], b.ProtectedBy)
+		}
+	}
+	return out
+}
+
+// unpublished tells why a Service has no Tailscale Service of its own, which a policy
+// protects, if any is known. Empty if it may have one.
+func (s *share) unpublished(policy string) string {
+	switch {
+	case s.xr.Spec.PublishBackends == gatewayv1alpha1.PublishBackendsAll:
+		return ""
+	case policy != "":
+		return policy + " is for requests by the Gateway, and those to a Tailscale Service of its own would pass it by; set publishBackends All to publish it nevertheless"
+	case !s.report.PoliciesKnown:
+		return "Whether a policy protects it is not known; " + string(meta.TypeServicesReady) + " says why"
+	}
+	return ""
+}
+
+// hidesAll reports whether backends are left out for it is not known what protects them.
+func (s *share) hidesAll() bool {
+	return s.publishes() && s.xr.Spec.PublishBackends != gatewayv1alpha1.PublishBackendsAll && s.knowsRoutes() && !s.report.PoliciesKnown &&
+		slices.ContainsFunc(s.services, func(v *service) bool { return v.kind() == strings.ToLower(kindService) })
+}
+
+// backendTarget is what a service of a backend leads to.
+func backendTarget(b tailnetv1alpha1.ReportedBackend) string {
+	return kindService + "/" + b.Namespace + "/" + b.Name
 }
 
 // published is a backend of a route as one of a Tailscale Service. It says the protocol as

@@ -54,6 +54,10 @@ const (
 	// ReasonTooManyRoutes means that the extension has no room to tell of all routes.
 	ReasonTooManyRoutes xpv2.ConditionReason = "TooManyRoutes"
 
+	// ReasonPoliciesUnknown means that it is not known which policies protect backends, so
+	// that none is published.
+	ReasonPoliciesUnknown xpv2.ConditionReason = "PoliciesUnknown"
+
 	// ReasonRefNotPermitted means that no ReferenceGrant lets it share the Gateway, or the
 	// extension has not seen it yet. It is one of GatewayValid, RoutesReady and
 	// SplitDNSReady as well.

@@ -302,6 +302,9 @@ func TestMergeRefuses(t *testing.T) {
 		"NoObject":       {reason: "A list is no policy file.", text: `[]`, owner: ann, want: "not an object"},
 		"Syntax":         {reason: "Broken text is no policy file.", text: `{`, owner: ann, want: "cannot parse"},
 		"Owner":          {reason: "An owner must fit a comment.", text: `{}`, owner: "a\nb", want: "has spaces"},
+		"OwnerReturns":   {reason: "Editors end a line at a carriage return, too.", text: `{}`, owner: "a\rb", want: "has spaces"},
+		"OwnerSeparates": {reason: "And at the separators of Unicode.", text: `{}`, owner: "a\u2028b", want: "has spaces"},
+		"OwnerControls":  {reason: "No terminal should take an owner for a command.", text: `{}`, owner: "a\x1b[2Jb", want: "has spaces"},
 		"UnknownSection": {reason: "A fragment has sections of its own only.", text: `{}`, owner: ann, entries: []Entry{entry("derpMap", "x", `1`)}, want: "not one that fragments may have"},
 		"NoKey":          {reason: "An object's entries have keys.", text: `{}`, owner: ann, entries: []Entry{entry("hosts", "", `""`)}, want: "must have a key"},
 		"Twice":          {reason: "Keys are unique.", text: `{}`, owner: ann, entries: []Entry{entry("hosts", "a", `""`), entry("hosts", "a", `"x"`)}, want: "twice"},
@@ -326,6 +329,36 @@ func TestOwned(t *testing.T) {
 				t.Errorf("%s: Owned(..., %q): want %d, got %d, %v", name, owner, want, got, err)
 			}
 		}
+	}
+}
+
+// TestForgedMarks has names of people be data, whatever lines they have.
+func TestForgedMarks(t *testing.T) {
+	const before = "{\n\t\"hosts\": {\n\t\t\"x\": \"1.1.1.1\",\n\t},\n}\n"
+	cases := map[string]string{
+		"Line":      "a\n\t\t// gateway.tailscale.com/owner=" + bob + "\n\t\tb",
+		"Return":    "a\r// gateway.tailscale.com/owner=" + bob + "\rb",
+		"Separator": "a\u2028// gateway.tailscale.com/owner=" + bob + "\u2029b",
+		"Quote":     "a\", // gateway.tailscale.com/owner=" + bob + "\n\"b",
+		"Comment":   "a */ // gateway.tailscale.com/owner=" + bob + " /* b",
+	}
+	for name, forged := range cases {
+		t.Run(name, func(t *testing.T) {
+			value, err := json.Marshal([]string{forged})
+			if err != nil {
+				t.Fatal(err)
+			}
+			with, _ := mustMerge(t, before, ann, entry("groups", forged, string(value)), entry("grants", "", string(value)))
+			if n, err := Owned([]byte(with), bob); err != nil || n != 0 {
+				t.Errorf("%d entries are another owner's, want none: %v\n%s", n, err, with)
+			}
+			if n, err := Owned([]byte(with), ann); err != nil || n != 2 {
+				t.Errorf("%d entries are the owner's, want 2: %v\n%s", n, err, with)
+			}
+			if after, _ := mustMerge(t, with, ann); after != before {
+				t.Errorf("what was there has changed: want\n%s\ngot\n%s", before, after)
+			}
+		})
 	}
 }
 

@@ -65,6 +65,12 @@ func TestRoutePolicies(t *testing.T) { //nolint:tparallel // Its steps share one
 		}
 		w.until(t, w.asks(asked{path: "administration"}, "200 /administration "))
 	})
+	t.Run("RefusesPathParameters", func(t *testing.T) {
+		for _, p := range []string{"admin;x", "admin;x/users", "admin%3bx", "admin%3Bx=1/users", "x/..;/admin", ";/admin", "x;y/z"} {
+			w.until(t, w.asks(asked{path: p}, "403"))
+		}
+		w.until(t, w.asks(asked{path: "other?a=1;b=2"}, "200 /other "))
+	})
 	t.Run("LeavesOthers", func(t *testing.T) { w.until(t, w.asks(asked{host: "plain.example.com", path: "admin"}, "200 /admin ")) })
 	t.Run("Redirects", func(t *testing.T) {
 		w.until(t, w.asks(asked{path: "old?q=1"}, "301 http://web.example.com/new?q=1"))

@@ -286,13 +286,13 @@ func TestTailscaleGatewayDefaults(t *testing.T) {
 		"Least": {
 			reason: "Who only wants the Gateway found writes a name.",
 			spec:   "{gatewayRef: {name: eg}}",
-			want:   map[string]any{"gatewayRef": ref, "routeSharing": "Gateway", "publishBackends": "All"},
+			want:   map[string]any{"gatewayRef": ref, "routeSharing": "Gateway", "publishBackends": "Unprotected"},
 		},
 		"Tailnet": {
 			reason: "A tailnet needs a name, and what is found there gets routes.",
 			spec:   "{gatewayRef: {name: eg}, tailnets: [{name: corp, serviceDiscovery: {tags: ['tag:web']}, routeGeneration: {ingress: {}}, listeners: [{name: http}]}]}",
 			want: map[string]any{
-				"gatewayRef": ref, "routeSharing": "Gateway", "publishBackends": "All",
+				"gatewayRef": ref, "routeSharing": "Gateway", "publishBackends": "Unprotected",
 				"tailnets": []any{map[string]any{
 					"name":             "corp",
 					"proxy":            map[string]any{"replicas": int64(2), "networking": "Userspace", "forwarding": "InitContainer"},

@@ -54,11 +54,15 @@ const (
 )
 
 // PublishBackends is which backends of routes become Tailscale Services.
-// +kubebuilder:validation:Enum=All;None
+// +kubebuilder:validation:Enum=Unprotected;All;None
 type PublishBackends string
 
 // Which backends become Tailscale Services.
 const (
+	// PublishBackendsUnprotected are those that no policy of the Gateway protects.
+	PublishBackendsUnprotected PublishBackends = "Unprotected"
+	// PublishBackendsAll are those that policies protect, too. Who asks their Tailscale
+	// Services passes these policies by.
 	PublishBackendsAll  PublishBackends = "All"
 	PublishBackendsNone PublishBackends = "None"
 )
@@ -118,10 +122,13 @@ type TailscaleGatewaySpec struct {
 	// +optional
 	RouteSharing RouteSharing `json:"routeSharing,omitempty"`
 
-	// PublishBackends says whether the Services behind the Gateway's routes become
+	// PublishBackends says which Services behind the Gateway's routes become
 	// Tailscale Services, too, called svc:SERVICE-NAMESPACE, at the ports that routes
-	// ask for. With routeSharing None they do not.
-	// +kubebuilder:default=All
+	// ask for. Requests to these do not come by the Gateway, and pass its policies by.
+	// So Unprotected leaves out each that a SecurityPolicy or a TailscaleRoutePolicy
+	// is for, by any route to it, that route's rule, or the route's listener or Gateway;
+	// status.services tells which. All does not. With routeSharing None there are none.
+	// +kubebuilder:default=Unprotected
 	// +optional
 	PublishBackends PublishBackends `json:"publishBackends,omitempty"`
 

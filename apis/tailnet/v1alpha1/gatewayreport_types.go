@@ -12,6 +12,11 @@ type ReportedBackend struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Port      int32  `json:"port"`
+
+	// ProtectedBy is the first of the policies that are for requests to the Service, by
+	// any route of the Gateway: its kind, namespace and name. Empty if there is none.
+	// +optional
+	ProtectedBy string `json:"protectedBy,omitempty"`
 }
 
 // A ReportedRoute is a route that the Gateway has accepted.
@@ -149,6 +154,11 @@ type GatewayReportSpec struct {
 	// LeftOut is what there is beside all that. Absent if that is nothing.
 	// +optional
 	LeftOut *ReportedLeftOut `json:"leftOut,omitempty"`
+
+	// PoliciesKnown says that SecurityPolicies could be read, so that a backend that
+	// nothing protects is known to be one. They are read only where that matters.
+	// +optional
+	PoliciesKnown bool `json:"policiesKnown,omitempty"`
 
 	// Untold are the listeners that are to be told by headers who asks, and are not: no
 	// ReferenceGrant of the Gateway's namespace lets the TailscaleGateway have that.

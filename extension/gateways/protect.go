@@ -1,0 +1,220 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateways
+
+import (
+	"cmp"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
+)
+
+// groupEnvoyGateway is that of SecurityPolicies.
+const groupEnvoyGateway = "gateway.envoyproxy.io"
+
+// A guard is a policy, as far as it says which requests it is for. What it does with them
+// is not looked at, nor whether it takes effect: one that Envoy Gateway refuses, or that a
+// nearer one replaces, was meant to protect something, too.
+type guard struct {
+	group, kind string
+	types.NamespacedName
+
+	targets   []guardTarget
+	selectors []guardSelector
+}
+
+// String returns its kind, namespace and name.
+func (g *guard) String() string { return g.kind + " " + g.NamespacedName.String() }
+
+// A guardTarget is what a policy names in its namespace. Without a section it is all of it.
+type guardTarget struct{ kind, name, section string }
+
+// A guardSelector picks what a policy is for by labels, in other namespaces as well where
+// these permit it. Labels of namespaces are not known here: a policy that selects them
+// selects all.
+type guardSelector struct {
+	kind     string
+	labels   labels.Selector
+	anywhere bool
+}
+
+// routePolicyGuard of a TailscaleRoutePolicy.
+func routePolicyGuard(p *gatewayv1alpha1.TailscaleRoutePolicy) *guard {
+	g := &guard{
+		group: gatewayv1alpha1.Group, kind: gatewayv1alpha1.TailscaleRoutePolicyKind,
+		NamespacedName: types.NamespacedName{Namespace: p.GetNamespace(), Name: p.GetName()},
+	}
+	g.aimAt(p.Spec.TargetRefs)
+	return g
+}
+
+// securityPolicyGuard of a SecurityPolicy (envoyproxy/gateway v1.9
+// api/v1alpha1/policy_helpers.go and internal/gatewayapi/helpers.go).
+func securityPolicyGuard(o *unstructured.Unstructured) (*guard, error) {
+	t := index.PolicyTargets{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &t); err != nil {
+		return nil, errors.Wrapf(err, "cannot decode SecurityPolicy %s/%s", o.GetNamespace(), o.GetName())
+	}
+	g := &guard{
+		group: groupEnvoyGateway, kind: index.KindSecurityPolicy,
+		NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()},
+	}
+	if t.Spec.TargetRef != nil {
+		g.aimAt([]gwapiv1.LocalPolicyTargetReferenceWithSectionName{*t.Spec.TargetRef})
+	}
+	g.aimAt(t.Spec.TargetRefs)
+	for _, s := range t.Spec.TargetSelectors {
+		l, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchLabels: s.MatchLabels, MatchExpressions: s.MatchExpressions})
+		if err != nil {
+			l = labels.Everything()
+		}
+		g.selectors = append(g.selectors, guardSelector{
+			kind: string(s.Kind), labels: l, anywhere: s.Namespaces != nil && s.Namespaces.From != "" && s.Namespaces.From != "Same",
+		})
+	}
+	return g, nil
+}
+
+func (g *guard) aimAt(refs []gwapiv1.LocalPolicyTargetReferenceWithSectionName) {
+	for _, r := range refs {
+		if r.Group == gwapiv1.GroupName {
+			g.targets = append(g.targets, guardTarget{kind: string(r.Kind), name: string(r.Name), section: string(ptr.Deref(r.SectionName, ""))})
+		}
+	}
+}
+
+// A guarded object may be named by a policy.
+type guarded struct {
+	kind string
+	types.NamespacedName
+
+	labels map[string]string
+}
+
+// covers reports whether a policy is for an object as a whole, or for which of its
+// sections. A section that the object has not stands for the whole: who wrote that meant to
+// protect something of it.
+func (g *guard) covers(o guarded, known []string, grants refgrant.Grants) (whole bool, sections []string) {
+	for _, t := range g.targets {
+		if t.kind != o.kind || t.name != o.Name || g.Namespace != o.Namespace {
+			continue
+		}
+		if !slices.Contains(known, t.section) || t.section == "" {
+			return true, nil
+		}
+		sections = append(sections, t.section)
+	}
+	by := refgrant.Referrer{Group: gwapiv1.Group(g.group), Kind: gwapiv1.Kind(g.kind), Namespace: g.Namespace}
+	for _, s := range g.selectors {
+		reaches := g.Namespace == o.Namespace || s.anywhere && grants.Permit(by, gwapiv1.GroupName, gwapiv1.Kind(o.kind), o.NamespacedName)
+		if s.kind == o.kind && reaches && s.labels.Matches(labels.Set(o.labels)) {
+			return true, nil
+		}
+	}
+	return false, sections
+}
+
+// protected are the Services behind routes that a policy is for, each with the first policy
+// by kind, namespace and name. A Service is one thing whatever its ports: they may lead to
+// the same one of its pods.
+func (in input) protected(of []*route, ls []listener) map[types.NamespacedName]string {
+	guards := slices.SortedFunc(slices.Values(in.guards), func(a, b *guard) int { return cmp.Compare(a.String(), b.String()) })
+	out := map[types.NamespacedName]string{}
+	for _, g := range guards {
+		at := in.guardedListeners(g, ls)
+		for _, r := range of {
+			behind := in.guardedBackends(g, r)
+			if slices.ContainsFunc(r.listeners, func(l listener) bool { return at[l.key()] }) {
+				behind = r.backends(in.permitted)
+			}
+			for _, b := range behind {
+				if _, ok := out[b.NamespacedName]; !ok {
+					out[b.NamespacedName] = g.String()
+				}
+			}
+		}
+	}
+	return out
+}
+
+// protect what a report tells of routes: by which policy each of their backends is.
+func protect(of []tailnetv1alpha1.ReportedRoute, by map[types.NamespacedName]string) {
+	for i := range of {
+		for j := range of[i].Backends {
+			b := &of[i].Backends[j]
+			b.ProtectedBy = by[types.NamespacedName{Namespace: b.Namespace, Name: b.Name}]
+		}
+	}
+}
+
+// A listenerKey is a listener among those of a Gateway and its ListenerSets.
+type listenerKey struct {
+	parent parentKey
+	name   gwapiv1.SectionName
+}
+
+func (l listener) key() listenerKey { return listenerKey{parent: l.parent, name: l.name} }
+
+// guardedListeners are those that a policy is for: all of the Gateway where it is for that.
+func (in input) guardedListeners(g *guard, ls []listener) map[listenerKey]bool {
+	if in.gateway == nil {
+		return nil
+	}
+	parents := []guarded{{
+		kind: kindGateway, labels: in.gateway.Labels,
+		NamespacedName: types.NamespacedName{Namespace: in.gateway.Namespace, Name: in.gateway.Name},
+	}}
+	for _, s := range in.sets {
+		parents = append(parents, guarded{
+			kind: kindListenerSet, labels: s.Labels,
+			NamespacedName: types.NamespacedName{Namespace: s.Namespace, Name: s.Name},
+		})
+	}
+	out := map[listenerKey]bool{}
+	for _, p := range parents {
+		var names []string
+		for _, l := range ls {
+			if l.parent == keyOf(p.kind, p.NamespacedName) {
+				names = append(names, string(l.name))
+			}
+		}
+		whole, sections := g.covers(p, names, in.grants)
+		for _, l := range ls {
+			own := l.parent == keyOf(p.kind, p.NamespacedName)
+			if own && (whole || slices.Contains(sections, string(l.name))) || whole && p.kind == kindGateway {
+				out[l.key()] = true
+			}
+		}
+	}
+	return out
+}
+
+// guardedBackends of a route are those of the rules that a policy is for.
+func (in input) guardedBackends(g *guard, r *route) []index.BackendRef {
+	var names []string
+	for _, rule := range r.Rules {
+		names = append(names, rule.Name)
+	}
+	whole, sections := g.covers(guarded{kind: r.kind, NamespacedName: r.Key.NamespacedName, labels: r.labels}, names, in.grants)
+	if whole {
+		return r.backends(in.permitted)
+	}
+	if len(sections) == 0 {
+		return nil
+	}
+	return r.backendsOf(in.permitted, func(rule *index.Rule) bool { return slices.Contains(sections, rule.Name) })
+}
