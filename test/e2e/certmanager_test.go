@@ -188,8 +188,17 @@ func suitsExtension(t *testing.T) {
 			t.Errorf("the extension has no certificate for %s: %v", host, err)
 		}
 	}
+	// Its servers know these two of their clients by it.
+	for _, client := range []string{release + "-client", release + "-envoy"} {
+		isReady(t, client)
+		clients := x509.NewCertPool()
+		clients.AddCert(certificateIn(t, client, "ca.crt"))
+		if _, err := certificateIn(t, client, "tls.crt").Verify(x509.VerifyOptions{Roots: clients, DNSName: client, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
+			t.Errorf("the extension would refuse %s: %v", client, err)
+		}
+	}
 	remove(t, made)
-	kubectl(t, "delete", "secret", release+"-tls", release+"-ca", "-n", namespace)
+	kubectl(t, "delete", "secret", release+"-tls", release+"-ca", release+"-client", release+"-envoy", "-n", namespace)
 }
 
 func leavesNothingCertified(t *testing.T) {

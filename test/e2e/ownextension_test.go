@@ -18,6 +18,26 @@ const (
 	own        = "own"
 	team       = "envoy-team"
 
+	// gatewayFunction is the package of the function of TailscaleGateways.
+	gatewayFunction = "tailscale-gateway-function-tailscalegateway"
+
+	// functionRuntime tells it of the namespace team, as docs/gateways.md does.
+	functionRuntime = `apiVersion: pkg.crossplane.io/v1beta1
+kind: DeploymentRuntimeConfig
+metadata:
+  name: ` + gatewayFunction + `
+spec:
+  deploymentTemplate:
+    spec:
+      selector: {}
+      template:
+        spec:
+          containers:
+          - name: package-runtime
+            env:
+            - {name: ENVOY_GATEWAY_NAMESPACES, value: "` + extensionNamespace + `,` + team + `"}
+`
+
 	// addOwnHost has its route serve a host beside all others.
 	addOwnHost = `[{"op":"add","path":"/spec/hostnames","value":["own.example.com"]}]`
 )
@@ -41,15 +61,17 @@ func hasOwnExtension(t *testing.T) {
 
 // answersByOwnExtension installs as docs/gateways.md says.
 func answersByOwnExtension(t *testing.T) {
-	cert, key := certificate(t, "own-extension."+namespace+".svc", "own-extension-eds."+namespace+".svc")
 	kubectl(t, "create", "namespace", team)
-	kubectl(t, "create", "secret", "generic", "own-extension-ca", "-n", team, "--from-file=tls.crt="+cert)
-	kubectl(t, "create", "secret", "generic", "own-extension", "-n", namespace, "--type=kubernetes.io/tls",
-		"--from-file=tls.crt="+cert, "--from-file=tls.key="+key, "--from-file=ca.crt="+cert)
+	apply(t, functionRuntime)
+	kubectl(t, "patch", "function.pkg.crossplane.io", gatewayFunction, "--type=merge", `--patch={"spec":{"runtimeConfigRef":{"name":"`+gatewayFunction+`"}}}`)
 	kubectl(t, "apply", "-f", ownExample)
 	labCommand(t, "envoy-gateway", "--release=team", "--namespace="+team,
 		"--values=cluster/envoy-gateway/values.yaml", "--values=cluster/envoy-gateway/team-values.yaml")
 	conditionOf(t, "tailscalegateways", own, "ExtensionServerReady", "True", "ExtensionServes", patience)
+	said := jsonpath(t, "tailscalegateways", own, `{.status.conditions[?(@.type=="ExtensionServerReady")].message}`)
+	if !strings.Contains(said, "Secret "+namespace+"/own-extension-client") {
+		t.Errorf("the condition does not name the Secret for Envoy Gateway: %s", said)
+	}
 
 	// The route names a TailscaleServices: only hooks make an answer of it.
 	address := addressOfGateway(t, own)
@@ -105,8 +127,16 @@ func tellsOfOwnExtension(t *testing.T) {
 // leavesNoExtension takes nothing from the Gateways of the other extension.
 func leavesNoExtension(t *testing.T) {
 	kubectl(t, "delete", "-f", ownExample, "--timeout=3m")
-	kubectl(t, "delete", "secret", "own-extension", "-n", namespace)
 	goneFrom(t, namespace, own)
+	// Kubernetes' garbage collector deletes what ends with the ServiceAccount.
+	eventually(t, patience, "its Secrets are gone", func() string {
+		for line := range strings.Lines(kubectl(t, "get", "secrets", "-n", namespace, "-o=name")) {
+			if strings.Contains(line, "/own-extension") {
+				return line
+			}
+		}
+		return ""
+	})
 	routed(t, "cluster", addressOfGateway(t, "web"), "web.example.com", patience)
 	for _, kind := range []string{"deployments", "tailscalerevisions", "gatewayreports", "leases"} {
 		if left := kubectl(t, "get", kind, "-n", namespace, "-o=name"); strings.Contains(left, "/"+own) {

@@ -22,6 +22,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/serve"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 	"github.com/tailscale-gateway/tailscale-gateway/test/standalone"
 )
@@ -37,8 +38,6 @@ const (
 
 	// creators write objects at once.
 	creators = 32
-	// maxMessage is what Envoy Gateway sends and takes at most (test/standalone).
-	maxMessage = 256 << 20
 
 	// startLimit is how long all routes may take to answer on a busy machine.
 	startLimit = 5 * time.Minute
@@ -54,6 +53,7 @@ type World struct {
 	kube       client.Client
 	kubeconfig string
 	socket     string
+	certs      *Certificates
 	log        *os.File
 
 	api       *apiserver.Server
@@ -112,6 +112,14 @@ func (w *World) start(ctx context.Context, logs string) error {
 	so := standalone.Options{Kubeconfig: w.api.Kubeconfig, Log: w.log}
 	if w.options.extended() {
 		w.socket = filepath.Join(filepath.Dir(w.kubeconfig), "hooks.sock")
+		// What gRPC takes the other end of a socket for.
+		if w.certs, err = NewCertificates(filepath.Dir(w.kubeconfig), "localhost"); err != nil {
+			return err
+		}
+		if err := w.create(ctx, []client.Object{w.certs.Secret}); err != nil {
+			return err
+		}
+		so.ExtensionSecret = client.ObjectKeyFromObject(w.certs.Secret)
 		so.Extension = w.socket
 		so.Backends = []schema.GroupVersionKind{{Group: gatewayv1alpha1.Group, Version: "v1alpha1", Kind: "TailscaleServices"}}
 		so.Policies = []schema.GroupVersionKind{{Group: gatewayv1alpha1.Group, Version: "v1alpha1", Kind: "TailscaleRevision"}}
@@ -197,9 +205,9 @@ func (w *World) answers(ctx context.Context) error {
 func (w *World) StartExtension(ctx context.Context) error {
 	w.stopEcho()
 	var err error
-	w.extension, err = w.gateway.Run(w.log, w.program,
+	w.extension, err = w.gateway.Run(w.log, w.program, append(w.certs.Flags(),
 		"--hooks-address=unix:"+w.socket, "--eds-address="+edsAddress, "--eds-target="+edsAddress,
-		"--observe-address="+observeAddress, "--kubeconfig="+w.kubeconfig, "--namespace="+Namespace, "--drain=0s")
+		"--observe-address="+observeAddress, "--kubeconfig="+w.kubeconfig, "--namespace="+Namespace, "--drain=0s")...)
 	if err != nil {
 		return err
 	}
@@ -220,7 +228,11 @@ func (w *World) StartEcho(ctx context.Context) error {
 	if err != nil {
 		return errors.Wrap(err, "cannot listen for hooks")
 	}
-	w.echo = grpc.NewServer(grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage))
+	o, err := w.certs.options()
+	if err != nil {
+		return err
+	}
+	w.echo = serve.NewServer(o).Server
 	pb.RegisterEnvoyGatewayExtensionServer(w.echo, echo{})
 	go func(s *grpc.Server) { _ = s.Serve(l) }(w.echo) // Ends by Stop.
 	return nil

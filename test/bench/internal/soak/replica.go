@@ -89,9 +89,9 @@ func (r *replica) writeKubeconfig(address, name string) error {
 // start, and wait until it is ready.
 func (r *replica) start(ctx context.Context) error {
 	eds := netip.AddrPortFrom(standalone.ServiceAddress(), edsPort)
-	p, err := r.pod.Run(r.w.log, r.program,
+	p, err := r.pod.Run(r.w.log, r.program, append(r.w.certs.Flags(),
 		fmt.Sprintf("--hooks-address=:%d", hooksPort), fmt.Sprintf("--eds-address=:%d", edsPort), "--eds-target=ipv4:"+eds.String(),
-		fmt.Sprintf("--observe-address=:%d", observePort), "--kubeconfig="+r.kubeconfig, "--namespace="+gateway.Namespace, "--pprof")
+		fmt.Sprintf("--observe-address=:%d", observePort), "--kubeconfig="+r.kubeconfig, "--namespace="+gateway.Namespace, "--pprof")...)
 	if err != nil {
 		return err
 	}

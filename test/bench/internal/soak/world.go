@@ -58,6 +58,7 @@ type World struct {
 	kube     client.Client
 	api      *apiserver.Server
 	gateway  *standalone.Gateway
+	certs    *gateway.Certificates
 	backends []*http.Server
 	replicas [2]*replica
 }
@@ -94,7 +95,18 @@ func (w *World) start(ctx context.Context, o Options) error {
 		}
 		return out
 	}
+	kubeconfig, err := w.api.WriteKubeconfig()
+	if err != nil {
+		return err
+	}
+	if w.certs, err = gateway.NewCertificates(filepath.Dir(kubeconfig), standalone.ServiceAddress().String()); err != nil {
+		return err
+	}
+	if err := w.apply(ctx, w.certs.Secret); err != nil {
+		return err
+	}
 	w.gateway, err = standalone.Start(ctx, standalone.Options{
+		ExtensionSecret:  client.ObjectKeyFromObject(w.certs.Secret),
 		ExtensionAddress: netip.AddrPortFrom(standalone.ServiceAddress(), hooksPort),
 		Backends:         kinds(gatewayv1alpha1.TailscaleServicesKind, gatewayv1alpha1.TailscaleEndpointsKind),
 		Policies:         kinds(gatewayv1alpha1.TailscaleRevisionKind),

@@ -1,0 +1,97 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/credentials"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/serve"
+)
+
+// Names that certificates are for.
+const (
+	clientName = "extension-client"
+	envoyName  = "extension-envoy"
+	edsName    = "extension-eds"
+)
+
+// Certificates are those of an extension and its clients, as its chart has them.
+type Certificates struct {
+	// Secret is what Envoy Gateway has.
+	Secret *corev1.Secret
+
+	server, envoy string
+}
+
+// NewCertificates writes certificates to a folder. Names are those that Envoy Gateway knows
+// the extension by.
+func NewCertificates(dir string, names ...string) (*Certificates, error) {
+	now := time.Now()
+	a, err := credentials.NewAuthority("extension", now)
+	if err != nil {
+		return nil, err
+	}
+	server, err := a.Server(append(slices.Clone(names), edsName), now)
+	if err != nil {
+		return nil, err
+	}
+	client, err := a.Client(clientName, now)
+	if err != nil {
+		return nil, err
+	}
+	envoy, err := a.Client(envoyName, now)
+	if err != nil {
+		return nil, err
+	}
+	out := &Certificates{
+		Secret: &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: clientName},
+			Type:       corev1.SecretTypeTLS,
+			Data:       map[string][]byte{corev1.TLSCertKey: slices.Concat(client.Cert, a.Cert), corev1.TLSPrivateKeyKey: client.Key},
+		},
+		server: filepath.Join(dir, "server"),
+		envoy:  filepath.Join(dir, "envoy"),
+	}
+	for of, p := range map[string]credentials.Pair{out.server: server, out.envoy: envoy} {
+		if err := os.MkdirAll(of, 0o700); err != nil {
+			return nil, errors.Wrap(err, "cannot make a folder of certificates")
+		}
+		for name, b := range map[string][]byte{corev1.TLSCertKey: p.Cert, corev1.TLSPrivateKeyKey: p.Key, "ca.crt": a.Cert} {
+			if err := os.WriteFile(filepath.Join(of, name), b, 0o600); err != nil {
+				return nil, errors.Wrap(err, "cannot write a certificate")
+			}
+		}
+	}
+	return out, nil
+}
+
+// authority is the file of what clients' certificates chain to.
+func (c *Certificates) authority() string { return filepath.Join(c.server, "ca.crt") }
+
+// Flags of an extension that shows them, and asks for them.
+func (c *Certificates) Flags() []string {
+	return []string{
+		"--hooks-tls=" + c.server, "--hooks-client-ca=" + c.authority(), "--hooks-client-name=" + clientName,
+		"--eds-tls=" + c.server, "--eds-client-ca=" + c.authority(), "--eds-client-name=" + envoyName, "--eds-client-tls=" + c.envoy, "--eds-server-name=" + edsName,
+	}
+}
+
+// options of a server of hooks that does the same.
+func (c *Certificates) options() (serve.Options, error) {
+	cert, err := serve.NewCertificate(c.server)
+	if err != nil {
+		return serve.Options{}, err
+	}
+	clients, err := serve.ClientsOf(c.authority(), clientName)
+	return serve.Options{Credentials: serve.Credentials(cert.Show, clients), MaxMessage: serve.HookMessage}, err
+}
