@@ -122,7 +122,7 @@ func TestTunings(t *testing.T) {
 			rule: Tuning{HealthPort: 9090, Zones: zones}, other: Tuning{HealthPort: 9090, Zones: zones},
 		},
 		"HTTP2": {
-			reason: "What it asks of HTTP/2 is known, but for what Envoy would refuse.",
+			reason:  "What it asks of HTTP/2 is known, without what Envoy would refuse.",
 			objects: []string{replaced(tuneRoute, "spec:", "spec:\n  http2: {initialStreamWindowSize: 128Ki, initialConnectionWindowSize: 1, maxConcurrentStreams: 7, onInvalidMessage: TerminateStream, connectionKeepalive: {interval: 30s, timeout: 5s, intervalJitter: 0}}")},
 			rule:    Tuning{HealthPort: 9090, HTTP2: pings}, other: Tuning{HealthPort: 9090, HTTP2: pings},
 		},
@@ -149,7 +149,7 @@ func TestTunings(t *testing.T) {
 	}
 }
 
-// TestWide tells policies of whole Gateways from those of less.
+// TestWide has policies of a Gateway, of less, and of a Gateway that is not known.
 func TestWide(t *testing.T) {
 	mixed := RouteKey{Kind: KindHTTPRoute, NamespacedName: name("mixed")}
 	listener := strings.NewReplacer("name: gw2", "name: gw2, sectionName: a", "name: gateway", "name: listener").Replace(tuneGateway)

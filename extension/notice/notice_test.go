@@ -84,7 +84,7 @@ func TestProblems(t *testing.T) {
 		want     []string
 	}{
 		"Filter": {
-			reason:   "A filter of a reference that is left out should be told of.",
+			reason:   "A filter of a reference that is left out should be named.",
 			snapshot: filtered("RequestMirror"),
 			want:     []string{"Rule 0: a filter of the reference to shop/web is left out: RequestMirror; Envoy cannot do that for one of several backends, so set it on the rule"},
 		},
