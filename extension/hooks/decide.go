@@ -66,7 +66,7 @@ type part struct {
 	// mistaken for each other, and a listener with another cluster closes connections.
 	own, list string
 
-	// pooled tells that the template is for backends of others as well.
+	// pooled is set where the template is for backends of others, too.
 	pooled bool
 
 	// mayShare tells that no setting is the rule's own.

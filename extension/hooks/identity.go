@@ -80,8 +80,8 @@ func (c *concealer) filter(f *listenerv3.Filter, port uint32) {
 	if config == "" {
 		config = m.GetRouteConfig().GetName()
 	}
-	// A ListenerSet may call a listener as the Gateway does its own, and no name tells the
-	// two apart with XDSNameSchemeV2. But it cannot have its port and other routes.
+	// A ListenerSet may call a listener as the Gateway does its own, and with
+	// XDSNameSchemeV2 no name differs between the two. But it cannot have its port and other routes.
 	told := slices.ContainsFunc(c.told[config], func(l index.IdentityListener) bool { return listensAt(l.Port, port) })
 	if !c.exposed[config] || told || slices.ContainsFunc(m.GetEarlyHeaderMutationExtensions(), isConcealment) {
 		return

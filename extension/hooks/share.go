@@ -24,9 +24,9 @@ import (
 // A common cluster is the one that routes to a target share, and is called like it. Its
 // settings are those of the oldest route that may share it: whichever younger routes come
 // and go, and whatever they ask for, those that have it keep it. A route with a policy that
-// is not for the whole Gateway stands back behind those without: policies come and go as
-// well, and the snapshot may not have heard of one yet. Routes with other settings than the
-// common ones share a cluster that is called by these.
+// is not for the whole Gateway comes after those without: policies come and go, and the
+// snapshot may not have heard of one yet. Routes with other settings than the common ones
+// share a cluster that is called by these.
 type common struct {
 	// chosen is the oldest candidate. Nil if there is none.
 	chosen *candidate
@@ -165,7 +165,7 @@ func isVariant(name string, k index.TargetKey) bool {
 	return ok && strings.HasPrefix(rest, variantSegment)
 }
 
-// variant is the name of a cluster with the settings that a part's has, but for those of
+// variant is the name of a cluster with the settings that a part's has, without those of
 // the target, which change in place: TARGET/settings/HASH.
 func (t *translation) variant(d *decision, p *part) (string, error) {
 	c := p.candidate

@@ -6,9 +6,14 @@ package hooks
 import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	dnsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/dns/v3"
+	proxyprotocolv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/proxy_protocol/v3"
+	rawbufferv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/raw_buffer/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
@@ -36,6 +41,35 @@ func h2Sibling(c *clusterv3.Cluster) {
 	}})(c)
 }
 
+// fqdnSibling is a cluster of a rule one backend of which is a Backend with a host.
+func fqdnSibling(c *clusterv3.Cluster) {
+	c.ClusterDiscoveryType = &clusterv3.Cluster_ClusterType{ClusterType: &clusterv3.Cluster_CustomClusterType{
+		Name: "envoy.cluster.dns", TypedConfig: toAny(&dnsv3.DnsCluster{RespectDnsTtl: true}),
+	}}
+	c.EdsClusterConfig = nil
+	c.LoadAssignment = &endpointv3.ClusterLoadAssignment{ClusterName: c.GetName(), Endpoints: []*endpointv3.LocalityLbEndpoints{{
+		Locality: &corev3.Locality{Region: "httproute/default/app/rule/0/backend/1"}, LoadBalancingWeight: wrapperspb.UInt32(1),
+		LbEndpoints: []*endpointv3.LbEndpoint{{HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{
+			Address: &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
+				Address: "www.example.com", PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: 80},
+			}}},
+		}}}},
+	}}}
+}
+
+// proxied is a cluster whose policy has proxyProtocol.
+func proxied(c *clusterv3.Cluster) {
+	c.TransportSocket = &corev3.TransportSocket{
+		Name: "envoy.transport_sockets.upstream_proxy_protocol",
+		ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: toAny(&proxyprotocolv3.ProxyProtocolUpstreamTransport{
+			Config: &corev3.ProxyProtocolConfig{Version: corev3.ProxyProtocolConfig_V2},
+			TransportSocket: &corev3.TransportSocket{
+				Name: "envoy.transport_sockets.raw_buffer", ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: toAny(&rawbufferv3.RawBuffer{})},
+			},
+		})},
+	}
+}
+
 // siblingCases are rules with Services beside ours that are spoken to in another way.
 func siblingCases() map[string]translateCase {
 	mixed := rule(ours(0, "web", 1), svc(1, 1))
@@ -46,7 +80,21 @@ func siblingCases() map[string]translateCase {
 		second   = "httproute/default/other/rule/0"
 		secondTo = second + "/match/0/*"
 	)
+	tls, in := one(rule(ours(0, "web", 1)), to(rule0), changed(proxied)...)
+	for _, of := range tls.Targets {
+		of.Shape.TLS = &index.UpstreamTLS{}
+	}
 	return map[string]translateCase{
+		"ProxyProtocol": {
+			reason: "A cluster should speak TLS behind a header of the PROXY protocol.", contents: tls, in: in,
+			want: view{Clusters: []string{webHTTP + " < " + webHTTP}, Sends: []string{match0 + " > " + webHTTP}},
+		},
+		"FQDN": oneCase("A Backend with a host should stay in Envoy Gateway's cluster, which looks it up.",
+			rule(ours(0, "web", 1), other(1, 3)), to(rule0), changed(fqdnSibling),
+			view{
+				Clusters: []string{rule0, webHTTP + " < " + webHTTP},
+				Sends:    []string{match0 + " > " + rule0 + "=3 " + webHTTP + "=1"},
+			}),
 		"TLSServiceSession": oneCase("A Service that speaks TLS should stay in Envoy Gateway's cluster, which has its sockets.",
 			owned(mixed), to(rule0), changed(tlsSibling),
 			view{

@@ -56,9 +56,9 @@ type LeftRule struct {
 }
 
 // Translate changes resources in place where a rule names one of our kinds, a
-// TailscaleRoutePolicy is attached, or a TailscaleGateway has a listener told who asks, and
-// nothing else but routes that Envoy would refuse. It is pure but for that: the same snapshot and resources give the same
-// bytes, and its own output is left as it is.
+// TailscaleRoutePolicy is attached, a TailscaleGateway has a listener with headers of
+// identity, or Envoy would refuse a route, and nothing else. It is pure apart from that:
+// the same snapshot and resources give the same bytes, and its own output is left as it is.
 func Translate(s *index.Snapshot, src xds.Source, r Resources) (Resources, Summary) {
 	t := &translation{
 		snapshot: s,

@@ -16,7 +16,7 @@ import (
 )
 
 // corsPreflight is in names of routes that Envoy Gateway adds beside a match, with
-// a match of their own: .../match/0/cors-preflight/HOST. A host may begin so as well.
+// a match of their own: .../match/0/cors-preflight/HOST. A host may begin so, too.
 const corsPreflight = "/cors-preflight/"
 
 // A use is all that a message does with a rule which names one of ours.

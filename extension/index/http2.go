@@ -22,8 +22,8 @@ type HTTP2 struct {
 	OnInvalidMessage string
 
 	// Interval of pings, and how long their answer is waited for. Idle is for how long a
-	// connection must have been without traffic to be tried with one. JitterSet tells
-	// that Jitter counts, in percent of the interval.
+	// connection must have been without traffic to be tried with one. JitterSet is
+	// true where Jitter counts, in percent of the interval.
 	Interval, Timeout, Idle time.Duration
 	Jitter                  uint32
 	JitterSet               bool

@@ -337,7 +337,7 @@ func (s *Store) names(k RouteKey, old, now map[consumer]struct{}, todo map[consu
 	}
 }
 
-// routeSum leaves out the generation and what is for people, but for the route's age: a
+// routeSum leaves out the generation and what is for people, except the route's age: a
 // change of what nothing is made of is none.
 func routeSum(r *Route) any {
 	if r == nil {

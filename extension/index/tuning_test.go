@@ -122,7 +122,7 @@ func TestTunings(t *testing.T) {
 			rule: Tuning{HealthPort: 9090, Zones: zones}, other: Tuning{HealthPort: 9090, Zones: zones},
 		},
 		"HTTP2": {
-			reason: "What it asks of HTTP/2 is known, but for what Envoy would refuse.",
+			reason:  "What it asks of HTTP/2 is known, without what Envoy would refuse.",
 			objects: []string{replaced(tuneRoute, "spec:", "spec:\n  http2: {initialStreamWindowSize: 128Ki, initialConnectionWindowSize: 1, maxConcurrentStreams: 7, onInvalidMessage: TerminateStream, connectionKeepalive: {interval: 30s, timeout: 5s, intervalJitter: 0}}")},
 			rule:    Tuning{HealthPort: 9090, HTTP2: pings}, other: Tuning{HealthPort: 9090, HTTP2: pings},
 		},
@@ -146,5 +146,23 @@ func TestTunings(t *testing.T) {
 				t.Errorf("%s\nother rules: -want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestWide has policies of a Gateway, of less, and of a Gateway that is not known.
+func TestWide(t *testing.T) {
+	mixed := RouteKey{Kind: KindHTTPRoute, NamespacedName: name("mixed")}
+	listener := strings.NewReplacer("name: gw2", "name: gw2, sectionName: a", "name: gateway", "name: listener").Replace(tuneGateway)
+	s := snapshotOf(t, mixedRoute, listenerSet, tuneGateway, tuneRoute, tuneSet, listener)
+	for _, p := range s.wide[mixed] {
+		if !s.Wide(mixed, p) || p.Name != "gateway" {
+			t.Errorf("%s should not be known to be for the whole Gateway", p)
+		}
+	}
+	if len(s.wide[mixed]) != 1 {
+		t.Errorf("One policy should be known to be for the whole Gateway, got %v", s.wide[mixed])
+	}
+	if s = snapshotOf(t, mixedRoute, tuneGateway); len(s.wide) > 0 {
+		t.Errorf("Without its ListenerSet the Gateway of the route is not known, got %v", s.wide)
 	}
 }

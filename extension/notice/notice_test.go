@@ -64,6 +64,15 @@ func unpresentable(to index.PolicyTarget, problem string) *index.Snapshot {
 	})
 }
 
+// filtered is a reference with filters that nothing is made of.
+func filtered(refused ...string) *index.Snapshot {
+	b := index.BackendRef{Kind: index.BackendServices, NamespacedName: shop.NamespacedName, Port: 80, Weight: 1, Changes: &index.Changes{Refused: refused}}
+	return index.NewSnapshot(index.Contents{
+		Routes:  []*index.Route{{Key: shop, Rules: []index.Rule{{Backends: []index.BackendRef{b}}}}},
+		Targets: []*index.Target{{Key: b.Target(shop.Kind)}},
+	})
+}
+
 func TestProblems(t *testing.T) {
 	left := func(rule int, r hooks.Reason) map[string][]hooks.LeftRule {
 		return map[string][]hooks.LeftRule{"infra/gw": {{Route: shop, Rule: rule, Reason: r}}}
@@ -74,6 +83,11 @@ func TestProblems(t *testing.T) {
 		left     map[string][]hooks.LeftRule
 		want     []string
 	}{
+		"Filter": {
+			reason:   "A filter of a reference that is left out should be named.",
+			snapshot: filtered("RequestMirror"),
+			want:     []string{"Rule 0: a filter of the reference to shop/web is left out: RequestMirror; Envoy cannot do that for one of several backends, so set it on the rule"},
+		},
 		"None":        {reason: "What is served is not worth a word.", snapshot: snapshot("", "")},
 		"NoEndpoints": {reason: "A rule with a name is told by it.", snapshot: snapshot("asleep"), want: []string{`Rule "first": port 80 is not served: asleep`}},
 		"Index":       {reason: "A rule without a name is told by its index.", snapshot: snapshot("", "asleep"), want: []string{"Rule 1: port 81 is not served: asleep"}},

@@ -51,7 +51,7 @@ type ClusterOptions struct {
 	// HTTP2 is what a policy asks of HTTP/2, where that is spoken.
 	HTTP2 index.HTTP2
 
-	// Pooled tells that the template is for backends of others as well, which may have
+	// Pooled is set where the template is for backends of others, too, which may have
 	// asked for HTTP/2.
 	Pooled bool
 
