@@ -148,6 +148,9 @@ func (p *port) serve(ctx context.Context, client *net.TCPConn) {
 		return
 	}
 	m.open(r.Target)
+	if p.server.idle > 0 {
+		go cutIdle(ctx, client, p.server.idle, cancel)
+	}
 	up, down := carry(ctx, client, target)
 	if p.leadsTo(r.Target) {
 		m.closed(r.Target, up, down)
