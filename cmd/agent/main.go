@@ -80,6 +80,7 @@ type RunCmd struct {
 	EgressDir       string        `help:"Where to keep what the ConfigMap said, for an agent that starts anew while the API server is away." default:"/etc/tsconfig/egress" env:"EGRESS_DIR"`
 	EgressSpread    time.Duration `help:"How long a port that nobody is to use any more still takes connections, until everybody has heard." default:"10s" env:"EGRESS_SPREAD"`
 	EgressDrain     time.Duration `help:"How long connections into the tailnet may stay open then. They are cut after that." default:"90s" env:"EGRESS_DRAIN"`
+	EgressIdle      time.Duration `help:"How long a connection into the tailnet may carry nothing before it is cut, as it must be where a node has vanished and its client says nothing. Zero cuts none." default:"0s" env:"EGRESS_IDLE"`
 }
 
 // newLogger returns the logger of the process, and of libraries that have their own.
@@ -139,6 +140,7 @@ func (c *RunCmd) Run() error {
 			Dir:       c.EgressDir,
 			Spread:    c.EgressSpread,
 			Drain:     c.EgressDrain,
+			Idle:      c.EgressIdle,
 		},
 		DNS: agent.DNSOptions{ConfigMap: c.DNSConfigMap, Dir: c.DNSDir, Port: proxy.PortDNS},
 	}, kc, localapi.NewClient(c.Socket), localapi.NewDialer(c.Socket), probe.NewNetChecker(), agent.NewMetrics(), log)

@@ -34,6 +34,10 @@ type egressPlan struct {
 	// refused are the names of targets that are not served.
 	refused []string
 
+	// portless are the endpoints of the spec that have no port, neither their own nor
+	// spec.ports, and so no target.
+	portless []string
+
 	// full tells why some targets have no port. Nil if all have.
 	full error
 
@@ -45,6 +49,7 @@ type egressPlan struct {
 func (e *endpoints) planEgress() (*egressPlan, error) {
 	p := &egressPlan{data: e.egressConfig, acceptRoutes: !e.kernel()}
 	p.targets, p.refused = e.targets()
+	p.portless = portless(e.xr.Spec)
 	var wanted []egress.Target
 	for _, t := range p.proxied() {
 		wanted = append(wanted, t.Target)
@@ -236,12 +241,14 @@ func (e *endpoints) egressReady(p *egressPlan) compose.Condition {
 		}
 	}
 	switch {
-	case !e.egress.wants:
+	case !e.egress.wants && len(all) > 0:
 		c.Reason, c.Message = meta.ReasonNoEgressProxies, fmt.Sprintf("Targets %s are in the tailnet; set spec.proxy.connectionType to egress or bidirectional", compose.List(all...))
 	case p.full != nil:
 		c.Reason, c.Message = meta.ReasonNoFreePort, fmt.Sprintf("Remove a target, or make another TailscaleEndpoints for some: %v", p.full)
 	case len(p.refused) > 0:
 		c.Reason, c.Message = meta.ReasonTargetsRefused, fmt.Sprintf("Targets %s are not served: another one has the name, or there are more than %d", compose.List(p.refused...), maxTargets)
+	case len(p.portless) > 0:
+		c.Reason, c.Message = meta.ReasonNoPorts, fmt.Sprintf("Endpoints %s have no port; set port of each, or spec.ports", compose.List(p.portless...))
 	case e.egress.count == 0:
 		c.Reason, c.Message = meta.ReasonNoEgressProxies, "No replicas are wanted; scale the TailscaleEndpoints"
 	case len(unreached) > 0 && waiting:

@@ -113,6 +113,17 @@ func endpointTargets(ep gatewayv1alpha1.Endpoint, ports []gatewayv1alpha1.Endpoi
 	return out
 }
 
+// portless are the endpoints of a spec that lead nowhere, for want of a port.
+func portless(spec gatewayv1alpha1.TailscaleEndpointsSpec) []string {
+	var out []string
+	for _, ep := range spec.Endpoints {
+		if ep.ExternalTarget == "" && ep.Port == nil && len(spec.Ports) == 0 {
+			out = append(out, ep.Name)
+		}
+	}
+	return out
+}
+
 func hostOf(ep gatewayv1alpha1.Endpoint) string {
 	if ep.TailscaleIP != "" {
 		return ep.TailscaleIP

@@ -62,9 +62,15 @@ func (s *service) desireVIPService(r *compose.Run) error {
 	return r.Desire(nameVIPService, s.composeVIPService(), s.vipReady())
 }
 
-// mayMake tells whether there may be a service where there is none yet.
+// mayMake tells whether there may be a service where there is none yet. One whose backend
+// is a Gateway that is to come is made: it takes an address the sooner.
 func (s *service) mayMake() bool {
-	return s.tailnet() != "" && s.verdict.Accepted && s.sel.err == nil && !s.severalTailnets()
+	return s.tailnet() != "" && s.verdict.Accepted && s.sel.err == nil && !s.severalTailnets() && !s.refusedSpec()
+}
+
+// refusedSpec tells that the spec asks for what cannot be, whatever comes.
+func (s *service) refusedSpec() bool {
+	return s.portsErr != nil && s.portsErr.reason != meta.ReasonGatewayNotFound && s.portsErr.reason != meta.ReasonGatewayNotValid
 }
 
 func (s *service) labels() map[string]string {
@@ -120,6 +126,8 @@ func (s *service) composeVIPService() *tailnetv1alpha1.VIPService {
 				RecordPorts: recordPorts,
 				AutoApprove: t.AutoApprove,
 				HostTags:    s.hostTags(),
+
+				AdoptionPolicy: tailnetv1alpha1.AdoptionPolicy(t.AdoptionPolicy),
 			},
 		},
 	}

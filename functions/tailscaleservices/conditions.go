@@ -84,6 +84,8 @@ func (s *service) vipServiceReady() compose.Condition {
 		c.Message = fmt.Sprintf("Deleting %s in tailnet %q to make it in %q", s.serviceName(), s.observedTailnet(), s.tailnet())
 	case s.vip == nil && (!s.verdict.Accepted || s.sel.err != nil || s.severalTailnets()):
 		c.Message = fmt.Sprintf("%s is made once endpoints are selected", s.serviceName())
+	case s.vip == nil && s.refusedSpec():
+		c.Message = fmt.Sprintf("%s is made once what the spec asks for can be served; see the condition %s", s.serviceName(), meta.TypeAccepted)
 	case s.vipReady():
 		c.Status, c.Reason = compose.True, meta.ReasonVIPServiceCreated
 		c.Message = fmt.Sprintf("%s has the address %s", s.serviceName(), s.addresses()[0])

@@ -42,6 +42,9 @@ type EgressOptions struct {
 
 	// Drain is how long open connections may go on then.
 	Drain time.Duration
+
+	// Idle is how long a connection may carry nothing. Zero is for ever.
+	Idle time.Duration
 }
 
 // An egressLoop is what the loop knows and has done of egress.
@@ -96,7 +99,7 @@ func (a *Agent) newEgress(ctx context.Context, peers *localapi.Peers, k *kernelL
 		leaving: make(map[plan.EgressKey]leavingTarget),
 	}
 	if k == nil {
-		e.server = carrier.NewServer(a.dialer.Dial, a.metrics.egress, a.log, tell, carrier.WithListen(carrier.ListenAt(e.opts.Address)))
+		e.server = carrier.NewServer(a.dialer.Dial, a.metrics.egress, a.log, tell, carrier.WithListen(carrier.ListenAt(e.opts.Address)), carrier.WithIdleTimeout(e.opts.Idle))
 	}
 	return e
 }

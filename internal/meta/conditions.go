@@ -109,6 +109,9 @@ const (
 	// ReasonNoFreePort means that the proxies' ports are used up.
 	ReasonNoFreePort xpv2.ConditionReason = "NoFreePort"
 
+	// ReasonNoPorts means that an endpoint has no port at which it could be reached.
+	ReasonNoPorts xpv2.ConditionReason = "NoPorts"
+
 	// ReasonTargetsRefused means that a target's name is another one's, or that
 	// there are too many.
 	ReasonTargetsRefused xpv2.ConditionReason = "TargetsRefused"

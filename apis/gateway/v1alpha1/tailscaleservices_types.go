@@ -85,7 +85,24 @@ type VIPServiceTemplate struct {
 	// +kubebuilder:default=true
 	// +optional
 	AutoApprove *bool `json:"autoApprove,omitempty"`
+
+	// AdoptionPolicy says what to do when a service of this name exists that was not
+	// made for this object, such as after the cluster was built again. Refuse reports
+	// it, Adopt takes it over, unless another object of this cluster has it. Absent
+	// means Refuse.
+	// +optional
+	AdoptionPolicy AdoptionPolicy `json:"adoptionPolicy,omitempty"`
 }
+
+// An AdoptionPolicy says what to do with a service that exists and is not ours.
+// +kubebuilder:validation:Enum=Refuse;Adopt
+type AdoptionPolicy string
+
+// Adoption policies.
+const (
+	AdoptionPolicyRefuse AdoptionPolicy = "Refuse"
+	AdoptionPolicyAdopt  AdoptionPolicy = "Adopt"
+)
 
 // An EndpointTemplate makes a TailscaleEndpoints when the selector matches none.
 // +kubebuilder:validation:XValidation:rule="!has(self.proxy.connectionType) || self.proxy.connectionType != 'egress'",message="proxy.connectionType must be ingress or bidirectional: egress proxies host no service"

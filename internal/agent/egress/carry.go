@@ -32,9 +32,10 @@ const (
 // connections. It returns how many bytes went to the target and came from it.
 func carry(ctx context.Context, client *net.TCPConn, target *localapi.Conn) (up, down int64) {
 	stop := context.AfterFunc(ctx, func() {
-		// Errors tell that they are closed already.
-		_ = target.Close()
+		// The client first: it is to see that the connection was cut, and not that its
+		// target has ended. Errors tell that they are closed already.
 		reset(client)
+		_ = target.Close()
 	})
 	defer stop()
 

@@ -63,15 +63,29 @@ func (m *Metrics) Collect(c chan<- prometheus.Metric) {
 	m.bytes.Collect(c)
 }
 
-func (m *Metrics) open(target string) {
-	m.connections.WithLabelValues(target).Inc()
-	m.current.WithLabelValues(target).Inc()
+// A carried connection counts in the series that its target had when it was opened. When
+// the target was forgotten meanwhile, nobody sees them any more; one that comes back has
+// series of its own.
+type carried struct {
+	current prometheus.Gauge
+	out, in prometheus.Counter
 }
 
-func (m *Metrics) closed(target string, up, down int64) {
-	m.current.WithLabelValues(target).Dec()
-	m.bytes.WithLabelValues(target, "out").Add(float64(up))
-	m.bytes.WithLabelValues(target, "in").Add(float64(down))
+func (m *Metrics) open(target string) carried {
+	m.connections.WithLabelValues(target).Inc()
+	c := carried{
+		current: m.current.WithLabelValues(target),
+		out:     m.bytes.WithLabelValues(target, "out"),
+		in:      m.bytes.WithLabelValues(target, "in"),
+	}
+	c.current.Inc()
+	return c
+}
+
+func (c carried) closed(up, down int64) {
+	c.current.Dec()
+	c.out.Add(float64(up))
+	c.in.Add(float64(down))
 }
 
 func (m *Metrics) refuse(target, reason string) {

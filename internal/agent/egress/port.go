@@ -132,9 +132,8 @@ func (p *port) serve(ctx context.Context, client *net.TCPConn) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r, ok := p.admit(client, cancel)
-	m := p.server.metrics
 	if !ok {
-		m.refuse(r.Target, reasonBusy)
+		p.refuse(r.Target, reasonBusy)
 		reset(client)
 		return
 	}
@@ -143,24 +142,42 @@ func (p *port) serve(ctx context.Context, client *net.TCPConn) {
 	target, reason, err := p.connect(ctx, r)
 	if err != nil {
 		p.server.log.Debug("Refused connection", "target", r.Target, "reason", reason, "error", err)
-		m.refuse(r.Target, reason)
+		p.refuse(r.Target, reason)
 		reset(client)
 		return
 	}
-	m.open(r.Target)
+	counted, known := p.opened(r.Target)
+	if p.server.idle > 0 {
+		go cutIdle(ctx, client, p.server.idle, cancel)
+	}
 	up, down := carry(ctx, client, target)
-	if p.leadsTo(r.Target) {
-		m.closed(r.Target, up, down)
+	if known {
+		counted.closed(up, down)
 	}
 }
 
-// leadsTo tells whether the port still leads to a target. Metrics of others are
-// forgotten.
-func (p *port) leadsTo(target string) bool {
+// opened counts a connection, unless the port leads to its target no more: the target's
+// metrics are forgotten then, or about to be.
+func (p *port) opened(target string) (carried, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return !p.closed && p.r.Target == target
+	if !p.leadsTo(target) {
+		return carried{}, false
+	}
+	return p.server.metrics.open(target), true
 }
+
+// refuse counts a connection that is refused, as opened does.
+func (p *port) refuse(target, reason string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.leadsTo(target) {
+		p.server.metrics.refuse(target, reason)
+	}
+}
+
+// leadsTo tells whether the port still leads to a target. The caller has the lock.
+func (p *port) leadsTo(target string) bool { return !p.closed && p.r.Target == target }
 
 // admit notes a connection. It returns false when too many are not dialled yet, or
 // when the port is closed.

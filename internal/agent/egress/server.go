@@ -30,8 +30,7 @@ const (
 	acceptPause = 50 * time.Millisecond
 )
 
-// keepAlive finds clients and nodes that have gone without a word within two
-// minutes.
+// keepAlive finds clients that have gone without a word within two minutes.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 60 * time.Second, Interval: 15 * time.Second, Count: 4}
 
 // A Dialer opens a connection into the tailnet. Its error is localapi.ErrOutside
@@ -72,6 +71,9 @@ type Server struct {
 	metrics *Metrics
 	log     logging.Logger
 
+	// idle is how long a connection may carry nothing. Zero is for ever.
+	idle time.Duration
+
 	dialling chan struct{}
 	wg       sync.WaitGroup
 
@@ -85,6 +87,12 @@ type ServerOption func(*Server)
 // WithListen has fn listen on ports, in place of ListenAt all addresses.
 func WithListen(fn func(ctx context.Context, port uint16) (net.Listener, error)) ServerOption {
 	return func(s *Server) { s.listen = fn }
+}
+
+// WithIdleTimeout cuts connections that have carried nothing for as long as d. Zero cuts
+// none.
+func WithIdleTimeout(d time.Duration) ServerOption {
+	return func(s *Server) { s.idle = d }
 }
 
 // NewServer returns a Server without ports. It calls changed, from goroutines of
@@ -111,7 +119,7 @@ func NewServer(d Dialer, m *Metrics, log logging.Logger, changed func(), o ...Se
 // the tailnet past every NetworkPolicy.
 func ListenAt(host string) func(ctx context.Context, port uint16) (net.Listener, error) {
 	return func(ctx context.Context, port uint16) (net.Listener, error) {
-		lc := net.ListenConfig{KeepAliveConfig: keepAlive}
+		lc := net.ListenConfig{KeepAliveConfig: keepAlive, Control: limitUnacknowledged}
 		return lc.Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(int(port))))
 	}
 }

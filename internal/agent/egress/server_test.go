@@ -42,7 +42,7 @@ type fixture struct {
 }
 
 // newFixture returns a fixture whose target does handle with each connection.
-func newFixture(t *testing.T, handle func(net.Conn)) *fixture {
+func newFixture(t *testing.T, handle func(net.Conn), o ...ServerOption) *fixture {
 	t.Helper()
 	f := &fixture{t: t, local: localapitest.New(t, func() {}), ports: make(map[uint16]string), told: make(chan struct{}, 100)}
 	f.target = listenLoopback(t)
@@ -62,13 +62,13 @@ func newFixture(t *testing.T, handle func(net.Conn)) *fixture {
 		return net.Dial("tcp", f.target.Addr().String())
 	})
 	f.server = NewServer(localapi.NewDialer(f.local.Socket).Dial, NewMetrics(), logging.NewNopLogger(), func() { f.told <- struct{}{} },
-		WithListen(func(_ context.Context, port uint16) (net.Listener, error) {
+		append(o, WithListen(func(_ context.Context, port uint16) (net.Listener, error) {
 			l := listenLoopback(t)
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.ports[port] = l.Addr().String()
 			return l, nil
-		}))
+		}))...)
 	t.Cleanup(f.server.Close)
 	return f
 }

@@ -189,12 +189,20 @@ func (i *Issuer) Problems() map[string]string {
 	return out
 }
 
+// cut a text to so many bytes, at most, between two characters.
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "")
+}
+
 // note how an attempt has ended.
 func (i *Issuer) note(domain string, err error) {
 	problem := ""
 	if err != nil {
 		problem = strings.Join(strings.Fields(err.Error()), " ")
-		problem = problem[:min(len(problem), maxProblem)]
+		problem = cut(problem, maxProblem)
 		i.log.Info("Cannot get certificate", "domain", domain, "error", problem)
 	}
 	i.mu.Lock()

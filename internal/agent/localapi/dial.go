@@ -114,7 +114,7 @@ func upgrade(ctx context.Context, conn net.Conn, addr netip.AddrPort) ([]byte, e
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot read tailscaled's answer")
 	}
-	return nil, errors.Join(errors.Errorf("%s: %s", res.Status, strings.TrimSpace(string(msg))), res.Body.Close())
+	return nil, errors.Join(errors.Errorf("%s: %s", res.Status, strings.TrimSpace(strings.ToValidUTF8(string(msg), ""))), res.Body.Close())
 }
 
 // A Conn is a connection into the tailnet.

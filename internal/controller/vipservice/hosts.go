@@ -105,7 +105,7 @@ func (c claims) unlisted(hosts []tailscale.Host) []string {
 // unseen tells whether a list of devices does not know that a host is online whose
 // agent says that it offers the service.
 func unseen(c claims, hosts []tailscale.Host, devices []tailscale.Device) bool {
-	byID := index(devices)
+	byID := pick(devices, nodeIDs(hosts))
 	return slices.ContainsFunc(hosts, func(h tailscale.Host) bool {
 		return c[h.NodeID].Advertised && !byID[h.NodeID].ConnectedToControl
 	})
@@ -208,7 +208,7 @@ func remembered(in []v1alpha1.ServiceHost) []tailscale.Host {
 // serviceHosts joins hosts with what is known of their devices and of our agents,
 // by name.
 func serviceHosts(hosts []tailscale.Host, devices []tailscale.Device, cl claims) []v1alpha1.ServiceHost {
-	byID := index(devices)
+	byID := pick(devices, nodeIDs(hosts))
 	var out []v1alpha1.ServiceHost
 	for _, h := range hosts {
 		d := byID[h.NodeID]
@@ -237,7 +237,7 @@ func toApprove(p v1alpha1.VIPServiceParameters, cl claims, hosts []tailscale.Hos
 	if !mayApprove(p) {
 		return nil
 	}
-	byID := index(devices)
+	byID := pick(devices, nodeIDs(hosts))
 	var out []string
 	for _, h := range hosts {
 		if _, ours := cl[h.NodeID]; ours && hasTag(p.HostTags, byID[h.NodeID]) && !h.Approved() {
@@ -252,10 +252,26 @@ func mayApprove(p v1alpha1.VIPServiceParameters) bool {
 	return (p.AutoApprove == nil || *p.AutoApprove) && len(p.HostTags) > 0
 }
 
-func index(devices []tailscale.Device) map[string]tailscale.Device {
-	out := make(map[string]tailscale.Device, len(devices))
-	for _, d := range devices {
-		out[d.NodeID] = d
+// pick returns those of many devices that have one of some node IDs, by node ID. A tailnet
+// may have ten thousand devices and a service a few hosts, so no others are copied.
+func pick(devices []tailscale.Device, ids []string) map[string]tailscale.Device {
+	wanted := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		wanted[id] = true
+	}
+	out := make(map[string]tailscale.Device, len(ids))
+	for i := range devices {
+		if d := &devices[i]; wanted[d.NodeID] {
+			out[d.NodeID] = *d
+		}
+	}
+	return out
+}
+
+func nodeIDs(hosts []tailscale.Host) []string {
+	out := make([]string, len(hosts))
+	for i, h := range hosts {
+		out[i] = h.NodeID
 	}
 	return out
 }

@@ -32,7 +32,7 @@ func (e *external) toPreapprove(ctx context.Context, mg *v1alpha1.VIPService, ui
 	if !mayApprove(mg.Spec.ForProvider) {
 		return nil, nil
 	}
-	byID := index(devices)
+	byID := pick(devices, ids)
 	var out []string
 	for _, id := range ids {
 		if !hasTag(mg.Spec.ForProvider.HostTags, byID[id]) || e.hosts.isPreapproved(uid, id) {
@@ -80,7 +80,7 @@ func unanswered(err error) bool {
 
 // missing returns those of these nodes that a list of devices lacks.
 func missing(ids []string, devices []tailscale.Device) []string {
-	byID := index(devices)
+	byID := pick(devices, ids)
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
 		_, known := byID[id]
 		return known
@@ -93,11 +93,7 @@ func hasTag(tags []v1alpha1.Tag, d tailscale.Device) bool {
 
 // deviceName returns the name of a device, or the node ID if the name is not known.
 func deviceName(devices []tailscale.Device, id string) string {
-	i := slices.IndexFunc(devices, func(d tailscale.Device) bool { return d.NodeID == id })
-	if i < 0 {
-		return id
-	}
-	return cmp.Or(devices[i].Name, id)
+	return cmp.Or(pick(devices, []string{id})[id].Name, id)
 }
 
 // observeTags says which machines cannot host the service because they have none of
@@ -106,9 +102,10 @@ func deviceName(devices []tailscale.Device, id string) string {
 func observeTags(mg *v1alpha1.VIPService, cl claims, devices []tailscale.Device) {
 	tags := mg.Spec.ForProvider.Tags
 	var differ []string
-	for _, d := range devices {
+	for i := range devices {
+		d := &devices[i]
 		c, ours := cl[d.NodeID]
-		if ours && c.Advertised && !c.Accepted && len(tags) > 0 && !hasTag(tags, d) {
+		if ours && c.Advertised && !c.Accepted && len(tags) > 0 && !hasTag(tags, *d) {
 			differ = append(differ, fmt.Sprintf("%s (%s)", d.Name, strings.Join(tailscale.Sorted(d.Tags), ", ")))
 		}
 	}

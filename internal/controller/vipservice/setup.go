@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -68,7 +69,7 @@ func Setup(mgr ctrl.Manager, o common.Options) error {
 			return &paced{Reconciler: r, detaching: detaching}
 		},
 		Watch: func(b *builder.Builder, env kinds.Env) *builder.Builder {
-			return b.Watches(&v1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(forMachine(env.Kube)), builder.WithPredicates(reported()))
+			return b.Watches(&v1alpha1.Machine{}, machineEvents(env.Kube), builder.WithPredicates(reported()))
 		},
 	})
 }
@@ -114,28 +115,79 @@ func reported() predicate.Predicate {
 	}
 }
 
-// forMachine finds the VIPServices that a machine's agent speaks about.
-func forMachine(kube client.Reader) handler.MapFunc {
-	return func(ctx context.Context, o client.Object) []reconcile.Request {
+// machineEvents finds the VIPServices that a machine's agent speaks about, and where the
+// machine changed, those alone of which it says something else: a machine may host a
+// thousand.
+func machineEvents(kube client.Reader) handler.EventHandler {
+	all := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 		m, ok := o.(*v1alpha1.Machine)
-		if !ok || m.Status.Agent == nil {
+		if !ok {
 			return nil
 		}
-		told := map[string]bool{}
-		for _, s := range m.Status.Agent.Services {
-			told[s.Name] = true
-		}
-		l := &v1alpha1.VIPServiceList{}
-		if err := kube.List(ctx, l, client.InNamespace(m.GetNamespace())); err != nil {
-			// The list comes from a cache; the next poll finds them anyway.
-			return nil
-		}
-		var rs []reconcile.Request
-		for _, v := range l.Items {
-			if told[string(v.Spec.ForProvider.Name)] {
-				rs = append(rs, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: v.GetNamespace(), Name: v.GetName()}})
+		return forServices(ctx, kube, m.GetNamespace(), changedServices(&v1alpha1.Machine{}, m))
+	})
+	return handler.Funcs{
+		CreateFunc: all.Create,
+		DeleteFunc: all.Delete,
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			o, ok := e.ObjectOld.(*v1alpha1.Machine)
+			n, ok2 := e.ObjectNew.(*v1alpha1.Machine)
+			if !ok || !ok2 {
+				return
 			}
-		}
-		return rs
+			for _, r := range forServices(ctx, kube, n.GetNamespace(), changedServices(o, n)) {
+				q.Add(r)
+			}
+		},
 	}
+}
+
+// changedServices are the names of services for which a machine is another than before:
+// all of them if its node is.
+func changedServices(o, n *v1alpha1.Machine) map[string]bool {
+	before, after := hostedServices(o), hostedServices(n)
+	node := meta.NodeIDOf(o) != meta.NodeIDOf(n) || !equality.Semantic.DeepEqual(o.Status.AtProvider, n.Status.AtProvider)
+	out := map[string]bool{}
+	for name, s := range before {
+		if now, ok := after[name]; node || !ok || !equality.Semantic.DeepEqual(s, now) {
+			out[name] = true
+		}
+	}
+	for name := range after {
+		if _, ok := before[name]; node || !ok {
+			out[name] = true
+		}
+	}
+	return out
+}
+
+func hostedServices(m *v1alpha1.Machine) map[string]v1alpha1.HostedService {
+	if m.Status.Agent == nil {
+		return nil
+	}
+	out := make(map[string]v1alpha1.HostedService, len(m.Status.Agent.Services))
+	for _, s := range m.Status.Agent.Services {
+		out[s.Name] = s
+	}
+	return out
+}
+
+// forServices finds the VIPServices of a namespace that have one of some names in the
+// tailnet.
+func forServices(ctx context.Context, kube client.Reader, namespace string, names map[string]bool) []reconcile.Request {
+	if len(names) == 0 {
+		return nil
+	}
+	l := &v1alpha1.VIPServiceList{}
+	if err := kube.List(ctx, l, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		// The list comes from a cache; the next poll finds them anyway.
+		return nil
+	}
+	var rs []reconcile.Request
+	for i := range l.Items {
+		if v := &l.Items[i]; names[string(v.Spec.ForProvider.Name)] {
+			rs = append(rs, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: v.GetNamespace(), Name: v.GetName()}})
+		}
+	}
+	return rs
 }

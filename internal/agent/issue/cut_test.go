@@ -1,0 +1,29 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package issue
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestCut(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		in     string
+		want   string
+	}{
+		"Short":   {reason: "What fits stays.", in: "short", want: "short"},
+		"Letters": {reason: "What does not is cut.", in: strings.Repeat("a", 12), want: strings.Repeat("a", 10)},
+		"Runes":   {reason: "A character stays whole, or goes.", in: "aaaaaaaaa" + "ü" + "b", want: "aaaaaaaaa"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := cut(tc.in, 10); got != tc.want || !utf8.ValidString(got) {
+				t.Errorf("\n%s\ncut(...): want %q, got %q", tc.reason, tc.want, got)
+			}
+		})
+	}
+}

@@ -1,0 +1,100 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package vipservice
+
+import (
+	"fmt"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+// TestMachineEvents counts the services that are looked at when a machine that hosts a
+// thousand changes.
+func TestMachineEvents(t *testing.T) {
+	const services = 1000
+	s := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(s); err != nil {
+		t.Fatal(err)
+	}
+	machine := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "m"}}
+	machine.Status.Agent = &v1alpha1.MachineAgentStatus{}
+	var objects []client.Object
+	for i := range services {
+		name := fmt.Sprintf("svc:s%d", i)
+		machine.Status.Agent.Services = append(machine.Status.Agent.Services, v1alpha1.HostedService{Name: name, Advertised: true, HealthyBackends: 1, TotalBackends: 1})
+		v := &v1alpha1.VIPService{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("s%d", i)}}
+		v.Spec.ForProvider.Name = v1alpha1.ServiceName(name)
+		objects = append(objects, v)
+	}
+	h := machineEvents(fake.NewClientBuilder().WithScheme(s).WithObjects(objects...).Build())
+	cases := map[string]struct {
+		reason string
+		change func(m *v1alpha1.Machine)
+		want   int
+	}{
+		"Backend":  {reason: "One backend is one service.", change: func(m *v1alpha1.Machine) { m.Status.Agent.Services[7].HealthyBackends = 0 }, want: 1},
+		"PodIP":    {reason: "What is of no service is none.", change: func(m *v1alpha1.Machine) { m.Status.Agent.PodIP = "10.0.0.9" }},
+		"Released": {reason: "One that is hosted no more counts.", change: func(m *v1alpha1.Machine) { m.Status.Agent.Services = m.Status.Agent.Services[1:] }, want: 1},
+		"Node":     {reason: "A machine that goes offline is all of them.", change: func(m *v1alpha1.Machine) { m.Status.AtProvider.Name = "renamed" }, want: services},
+		"NoReport": {reason: "So is one that reports no more.", change: func(m *v1alpha1.Machine) { m.Status.Agent = nil }, want: services},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+			defer q.ShutDown()
+			after := machine.DeepCopy()
+			tc.change(after)
+			h.Update(t.Context(), event.UpdateEvent{ObjectOld: machine, ObjectNew: after}, q)
+			if q.Len() != tc.want {
+				t.Errorf("\n%s\nwant %d services, got %d", tc.reason, tc.want, q.Len())
+			}
+		})
+	}
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer q.ShutDown()
+	h.Create(t.Context(), event.CreateEvent{Object: machine}, q)
+	if q.Len() != services {
+		t.Errorf("want a machine that is seen for the first time to be %d services, got %d", services, q.Len())
+	}
+}
+
+// TestManyDevices measures what one look at a service's hosts takes in a large tailnet.
+func TestManyDevices(t *testing.T) {
+	const most = 64 << 10
+	devices := make([]tailscale.Device, 10000)
+	for i := range devices {
+		devices[i] = tailscale.Device{NodeID: fmt.Sprintf("n%d", i), Name: "d.tail1234.ts.net", Tags: []string{"tag:k8s"}, ConnectedToControl: true}
+	}
+	hosts := []tailscale.Host{{NodeID: "n5"}, {NodeID: "n9999"}, {NodeID: "gone"}}
+	cl := claims{"n5": {Advertised: true}, "n9999": {Advertised: true}}
+	p := v1alpha1.VIPServiceParameters{HostTags: []v1alpha1.Tag{"tag:k8s"}}
+	mg := object()
+	r := testing.Benchmark(func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			unseen(cl, hosts, devices)
+			if got := serviceHosts(hosts, devices, cl); len(got) != 3 || !got[1].Online {
+				b.Fatalf("serviceHosts(...): got %v", got)
+			}
+			if got := toApprove(p, cl, hosts, devices); len(got) != 2 {
+				b.Fatalf("toApprove(...): got %v", got)
+			}
+			observeTags(mg, cl, devices)
+		}
+	})
+	t.Log(r, r.MemString())
+	if r.AllocedBytesPerOp() > most {
+		t.Errorf("want at most %d bytes for three hosts among %d devices, got %d", most, len(devices), r.AllocedBytesPerOp())
+	}
+}
