@@ -138,6 +138,7 @@ func controllerOptions(o Options, log logging.Logger) (common.Options, error) {
 		Pool:            pool,
 		Clock:           o.Clock,
 		WatchNamespaces: o.WatchNamespaces,
+		AllowedHosts:    o.AllowedHosts,
 	}
 	if o.ManagementPolicies {
 		co.Features.Enable(feature.EnableBetaManagementPolicies)

@@ -48,6 +48,10 @@ type Options struct {
 	// Permits record which managed resources were allowed to act. Never nil.
 	Permits *permits.Record
 
+	// AllowedHosts are those that ProviderConfigs may name, beside those of
+	// ClusterProviderConfigs.
+	AllowedHosts tailscale.Hosts
+
 	// WatchNamespaces are the namespaces that the manager's cache holds; none
 	// means all.
 	WatchNamespaces []string

@@ -36,6 +36,7 @@ func main() {
 		ListMaxAge:         c.Poll / 2, // As the defaults of both stand to each other.
 		WatchNamespaces:    c.WatchNamespaces,
 		Namespace:          "kube-system",
+		AllowedHosts:       []string{"127.0.0.1:*"},
 		ManagementPolicies: true,
 		MetricsAddress:     c.MetricsAddress,
 		HealthAddress:      c.HealthAddress,
