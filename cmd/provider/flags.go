@@ -26,6 +26,8 @@ type flags struct {
 	APIBurst   int           `default:"60" env:"API_BURST" group:"Tailscale's API" help:"Requests that one credential may send at once after a pause."`
 	ListMaxAge time.Duration `default:"1m" env:"LIST_MAX_AGE" group:"Tailscale's API" help:"How old a shared list of services or devices may be. Our own writes show at once, whatever the age."`
 
+	AllowedHosts []string `default:"api.tailscale.com,controlplane.tailscale.com" env:"ALLOWED_HOSTS" group:"Tailscale's API" help:"Hosts that apiURL and controlURL of a namespace's ProviderConfig may name, separated by commas: HOST for https, HOST:PORT, or HOST:* for any port. Those that ClusterProviderConfigs name are allowed as well." placeholder:"HOST"`
+
 	WatchNamespaces []string `env:"WATCH_NAMESPACES" group:"Scope" help:"Work only on managed resources of these namespaces, separated by commas. The default is all. ClusterProviderConfigs are seen either way; keep the credentials' Secrets in one of the namespaces, so that a new credential acts at once." placeholder:"NAMESPACE"`
 	Namespace       string   `default:"crossplane-system" env:"POD_NAMESPACE" group:"Scope" help:"Namespace of the provider. It records there, in Secrets, which managed resources a provider config has allowed: those alone clean up when allowedNamespaces allows them no more." placeholder:"NAMESPACE"`
 
@@ -53,6 +55,7 @@ func (f *flags) options() provider.Options {
 		APIRate:            f.APIRate,
 		APIBurst:           f.APIBurst,
 		ListMaxAge:         f.ListMaxAge,
+		AllowedHosts:       f.AllowedHosts,
 		WatchNamespaces:    f.WatchNamespaces,
 		Namespace:          f.Namespace,
 		Images:             proxy.Images{Tailscale: f.TailscaleImage, Agent: f.AgentImage},

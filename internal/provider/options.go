@@ -16,6 +16,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
 // Options of a provider. They have no defaults of their own: cmd/provider's flags
@@ -47,6 +48,10 @@ type Options struct {
 
 	// ListMaxAge is how old a shared list of services or devices may be.
 	ListMaxAge time.Duration
+
+	// AllowedHosts are the hosts that ProviderConfigs of a namespace may name, beside those
+	// that ClusterProviderConfigs do: HOST, HOST:PORT or HOST:*.
+	AllowedHosts []string
 
 	// WatchNamespaces are the namespaces of the managed resources that this
 	// provider works on; none means all. ClusterProviderConfigs have no
@@ -94,5 +99,5 @@ func (o Options) validate() error {
 	case o.ChangeLogs && o.ChangeLogsSocket == "":
 		return errors.New("change logs need a socket to be sent to")
 	}
-	return nil
+	return tailscale.Hosts(o.AllowedHosts).Validate()
 }

@@ -139,6 +139,7 @@ func controllerOptions(o Options, log logging.Logger) (common.Options, error) {
 		Clock:           o.Clock,
 		Images:          o.Images,
 		WatchNamespaces: o.WatchNamespaces,
+		AllowedHosts:    o.AllowedHosts,
 	}
 	if o.ManagementPolicies {
 		co.Features.Enable(feature.EnableBetaManagementPolicies)

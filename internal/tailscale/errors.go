@@ -255,9 +255,9 @@ func OneLine(msg string) string { return scrub(msg) }
 // scrub makes a server's message fit for a condition: one line, bounded, and
 // without keys.
 func scrub(msg string) string {
-	msg = keys.ReplaceAllString(strings.Join(strings.Fields(msg), " "), "tskey-***")
-	if len(msg) > maxMessage {
-		msg = strings.ToValidUTF8(msg[:maxMessage], "") + "..."
+	if len(msg) > maxReply {
+		msg = msg[:maxReply]
 	}
-	return strings.TrimRight(msg, ".")
+	msg = keys.ReplaceAllString(strings.Join(strings.Fields(visible(msg)), " "), "tskey-***")
+	return strings.TrimRight(cut(msg, maxMessage), ".")
 }

@@ -28,9 +28,6 @@ const (
 	// Longer pauses go back to the caller.
 	maxRetryAfter = 20 * time.Second
 
-	// maxBody bounds the answers that are read, in bytes.
-	maxBody = 64 << 20
-
 	baseBackoff = 200 * time.Millisecond
 )
 
@@ -105,7 +102,7 @@ func (t *transport) send(req *http.Request) (*http.Response, error) {
 		t.metrics.observe(req.Method, resource, "0", time.Since(start))
 		return nil, err
 	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
+	body, err := readReply(resp.Body, replyLimit(req))
 	cerr := resp.Body.Close()
 	t.metrics.observe(req.Method, resource, strconv.Itoa(resp.StatusCode), time.Since(start))
 	if err != nil {
@@ -145,6 +142,9 @@ func (t *transport) retry(req *http.Request, resp *http.Response, err error, try
 	backoff := time.Duration(rand.Float64() * float64(baseBackoff<<try)) //nolint:gosec // No need for secure randomness.
 	switch {
 	case try == maxTries || req.Context().Err() != nil:
+		return 0, false
+	case ClassOf(err) != "":
+		// An answer came, and another would be like it.
 		return 0, false
 	case err != nil:
 		return backoff, repeatable(req)

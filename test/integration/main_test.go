@@ -117,6 +117,7 @@ func startProvider(ctx context.Context, cfg *rest.Config, stopped chan<- error) 
 			MaxReconcileRate: reconcileRate, APIRate: 1000, APIBurst: 1000, ListMaxAge: listMaxAge,
 			Namespace:          metav1.NamespaceSystem,
 			Images:             images,
+			AllowedHosts:       []string{"127.0.0.1:*"},
 			ManagementPolicies: true, MetricsAddress: "0", HealthAddress: "0", ProfileAddress: "0",
 		})
 	}()

@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -316,6 +317,28 @@ func TestNeverAllowed(t *testing.T) {
 		}
 		return errors.New("there is no such event")
 	})
+}
+
+// TestHostNotAllowed shows that the provider sends nothing to a host that a namespace chose.
+func TestHostNotAllowed(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	u, err := url.Parse(e.sim.URL)
+	e.must(err)
+	u.Host = "localhost:" + u.Port()
+	e.config(v1alpha1.ProviderConfigKind, "chosen", fmt.Sprintf(
+		"  apiURL: %s\n  clusterID: c\n  credentials: {oauthSecretRef: {name: %s, namespace: %s}}", u, credentialsSecret, e.namespace))
+	mg := e.service(v1alpha1.ProviderConfigKind, "chosen")
+	e.becomes("it is refused", mg, func() error {
+		c := mg.GetCondition(xpv2.TypeReady)
+		if c.Reason != meta.ReasonHostNotAllowed || !strings.Contains(c.Message, "--allowed-hosts") || !strings.Contains(c.Message, "spec.apiURL") {
+			return errors.Errorf("Ready is %v", c)
+		}
+		return nil
+	})
+	if n := e.sim.Calls(); len(n) != 0 {
+		t.Errorf("something was sent: %v", n)
+	}
 }
 
 // TestGrants shows that a namespace does with a tailnet what it is granted, and no more:

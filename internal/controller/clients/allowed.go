@@ -83,6 +83,20 @@ func refuse(mg resource.ModernManaged, reason xpv2.ConditionReason, what, advice
 	return &CredentialsError{Reason: reason, Message: what}
 }
 
+// neverPermitted turns an error into a NeverAllowedError for a resource that is being deleted
+// and was never allowed: it waits for nothing. An error about anything but the config stays.
+func (c *Connector) neverPermitted(ctx context.Context, pc config, mg resource.ModernManaged, err error) error {
+	var ce *CredentialsError
+	if !xpmeta.WasDeleted(mg) || !errors.As(err, &ce) {
+		return err
+	}
+	once, perr := c.permits.Has(ctx, mg.GetUID(), pc.uid)
+	if perr != nil || once {
+		return errors.Join(err, perr)
+	}
+	return &NeverAllowedError{Message: ce.Message}
+}
+
 // besideCredentials reports whether a resource is the Tailnet beside the credentials, which
 // tells about the config itself and may always use it.
 func besideCredentials(pc config, mg resource.ModernManaged) bool {

@@ -31,7 +31,7 @@ func TestTailnetBesideCredentials(t *testing.T) {
 		Credentials:       v1alpha1.Credentials{OAuthSecretRef: &xpv2.SecretReference{Namespace: "team", Name: "oauth"}},
 		AllowedNamespaces: &v1alpha1.AllowedNamespaces{From: v1alpha1.NamespacesFromList, Names: []string{"apps"}},
 	}}
-	c := NewConnector(fake.NewClientBuilder().WithScheme(scheme(t)).Build(), nil, permits.New(fake.NewClientBuilder().Build(), "system"))
+	c := NewConnector(fake.NewClientBuilder().WithScheme(scheme(t)).Build(), nil, permits.New(fake.NewClientBuilder().Build(), "system"), nil)
 	tailnet := func(namespace string) resource.ModernManaged {
 		return &v1alpha1.Tailnet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}
 	}
@@ -107,7 +107,7 @@ func TestAllowedByLabels(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			c := NewConnector(kube, nil, record)
+			c := NewConnector(kube, nil, record, nil)
 			pc := config{uid: "home", kind: v1alpha1.ClusterProviderConfigKind, name: "home", spec: v1alpha1.ProviderConfigSpec{
 				AllowedNamespaces: &v1alpha1.AllowedNamespaces{From: v1alpha1.NamespacesFromSelector, Selector: tc.selector},
 			}}
@@ -222,7 +222,7 @@ func TestGrants(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			kube := fake.NewClientBuilder().WithScheme(scheme(t)).Build()
-			c := NewConnector(kube, nil, permits.New(kube, "system"))
+			c := NewConnector(kube, nil, permits.New(kube, "system"), nil)
 			pc := config{uid: "home", kind: v1alpha1.ClusterProviderConfigKind, name: "home", spec: v1alpha1.ProviderConfigSpec{Tags: []v1alpha1.Tag{"tag:k8s"}}}
 			if tc.before != nil {
 				// As the config was before.

@@ -201,7 +201,7 @@ func TestConnect(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			c := NewConnector(kube, tailscale.NewPool(tailscale.Options{Rate: 1, Burst: 1, Metrics: tailscale.NewMetrics()}), record)
+			c := NewConnector(kube, tailscale.NewPool(tailscale.Options{Rate: 1, Burst: 1, Metrics: tailscale.NewMetrics()}), record, tailscale.Hosts{"localhost:80"})
 			got, err := c.Connect(t.Context(), mg)
 			var never *NeverAllowedError
 			if errors.As(err, &never) != tc.never {
@@ -258,7 +258,7 @@ func TestRotation(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			kube := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(withCredentials(objects(tc.old), tc.cr)...).Build()
-			c := NewConnector(kube, tailscale.NewPool(tailscale.Options{Rate: 1, Burst: 1, Metrics: tailscale.NewMetrics()}), permits.New(kube, "system"))
+			c := NewConnector(kube, tailscale.NewPool(tailscale.Options{Rate: 1, Burst: 1, Metrics: tailscale.NewMetrics()}), permits.New(kube, "system"), tailscale.Hosts{"localhost:80"})
 			mg := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "m", UID: "m"}}
 			mg.SetGroupVersionKind(v1alpha1.MachineGroupVersionKind)
 			mg.SetProviderConfigReference(&xpv2.ProviderConfigReference{Kind: v1alpha1.ClusterProviderConfigKind, Name: "home"})
@@ -321,7 +321,7 @@ func checkMarks(t *testing.T, kube client.Client, reason string, protected bool,
 func TestTrackInTerminatingNamespace(t *testing.T) {
 	data := map[string][]byte{meta.SecretKeyClientID: []byte("id"), meta.SecretKeyClientSecret: []byte("hush")}
 	kube := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(objects(data)...).Build()
-	c := NewConnector(kube, tailscale.NewPool(tailscale.Options{Rate: 1, Burst: 1, Metrics: tailscale.NewMetrics()}), permits.New(kube, "system"))
+	c := NewConnector(kube, tailscale.NewPool(tailscale.Options{Rate: 1, Burst: 1, Metrics: tailscale.NewMetrics()}), permits.New(kube, "system"), tailscale.Hosts{"localhost:80"})
 	c.usage = resource.ModernTrackerFn(func(context.Context, resource.ModernManaged) error {
 		return errors.Wrap(terminating(), "cannot apply usage")
 	})
@@ -338,4 +338,78 @@ func terminating() error {
 	err := kerrors.NewForbidden(schema.GroupResource{Resource: "providerconfigusages"}, "m", errors.New("namespace is being terminated"))
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	return err
+}
+
+// TestHosts shows that a namespace's config has the provider send to the platform team's
+// hosts alone.
+func TestHosts(t *testing.T) {
+	const sim = "http://sim.example.com:8080"
+	hosts := tailscale.Hosts{"api.tailscale.com", "controlplane.tailscale.com"}
+	cases := map[string]struct {
+		reason       string
+		kind         string
+		api, control string
+		deleted      bool
+		permitted    bool
+		field        string
+		never        bool
+	}{
+		"Tailscale":      {reason: "Tailscale's own are allowed.", kind: v1alpha1.ProviderConfigKind, api: "https://api.tailscale.com", control: "https://controlplane.tailscale.com"},
+		"NoControl":      {reason: "So is what names no control server.", kind: v1alpha1.ProviderConfigKind, api: "https://api.tailscale.com"},
+		"Cluster":        {reason: "The platform team names any.", kind: v1alpha1.ClusterProviderConfigKind, api: "http://169.254.169.254"},
+		"OfCluster":      {reason: "What a ClusterProviderConfig names is allowed to others.", kind: v1alpha1.ProviderConfigKind, api: sim, control: sim + "/"},
+		"API":            {reason: "Nothing else is sent to.", kind: v1alpha1.ProviderConfigKind, api: "http://169.254.169.254", field: "spec.apiURL"},
+		"Control":        {reason: "Nor logged in to.", kind: v1alpha1.ProviderConfigKind, api: "https://api.tailscale.com", control: "https://evil.example.org", field: "spec.controlURL"},
+		"Port":           {reason: "A host has more than one door.", kind: v1alpha1.ProviderConfigKind, api: "http://sim.example.com:9090", field: "spec.apiURL"},
+		"User":           {reason: "What stands before an @ is no host.", kind: v1alpha1.ProviderConfigKind, api: "https://api.tailscale.com@evil.org", field: "spec.apiURL"},
+		"Deleted":        {reason: "What was never allowed waits for nothing.", kind: v1alpha1.ProviderConfigKind, api: "http://169.254.169.254", deleted: true, never: true, field: "spec.apiURL"},
+		"DeletedAllowed": {reason: "What was allowed waits until it can clean up.", kind: v1alpha1.ProviderConfigKind, api: "http://169.254.169.254", deleted: true, permitted: true, field: "spec.apiURL"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			os := objects(map[string][]byte{meta.SecretKeyClientID: []byte("id"), meta.SecretKeyClientSecret: []byte("hush")})
+			for _, o := range os {
+				switch c := o.(type) {
+				case *v1alpha1.ClusterProviderConfig:
+					if c.Spec.APIURL = sim; tc.kind == v1alpha1.ClusterProviderConfigKind {
+						c.Spec.APIURL, c.Spec.ControlURL = tc.api, tc.control
+					}
+				case *v1alpha1.ProviderConfig:
+					c.Spec.APIURL, c.Spec.ControlURL = tc.api, tc.control
+				}
+			}
+			kube := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(os...).Build()
+			record := permits.New(kube, "system")
+			if tc.permitted {
+				if err := record.Add(t.Context(), "m", permits.Permit{Kind: "Machine", Namespace: "team", Config: "uid"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			mg := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "m", UID: "m"}}
+			mg.SetGroupVersionKind(v1alpha1.MachineGroupVersionKind)
+			mg.SetProviderConfigReference(&xpv2.ProviderConfigReference{Kind: tc.kind, Name: "home"})
+			if tc.deleted {
+				now := metav1.Now()
+				mg.DeletionTimestamp = &now
+			}
+			pool := tailscale.NewPool(tailscale.Options{Rate: 1, Burst: 1, Metrics: tailscale.NewMetrics()})
+			_, err := NewConnector(kube, pool, record, hosts).Connect(t.Context(), mg)
+			if tc.field == "" {
+				if err != nil {
+					t.Errorf("\n%s\nConnect(...): %v", tc.reason, err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), tc.field) || !strings.Contains(err.Error(), "--allowed-hosts") {
+				t.Errorf("\n%s\nConnect(...): want an error that names %s and the flag, got %v", tc.reason, tc.field, err)
+			}
+			var never *NeverAllowedError
+			if errors.As(err, &never) != tc.never {
+				t.Errorf("\n%s\nConnect(...): want a NeverAllowedError: %t, got %v", tc.reason, tc.never, err)
+			}
+			if c := mg.GetCondition(xpv2.TypeReady); !tc.never && c.Reason != meta.ReasonHostNotAllowed {
+				t.Errorf("\n%s\nReady: want %s, got %v", tc.reason, meta.ReasonHostNotAllowed, c)
+			}
+		})
+	}
 }

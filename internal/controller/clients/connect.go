@@ -45,17 +45,19 @@ type Connector struct {
 	pool  *tailscale.Pool
 
 	permits    *permits.Record
+	hosts      tailscale.Hosts
 	namespaces *namespaces
 }
 
 // NewConnector makes a Connector. Clients come from the pool, and what is allowed goes
-// into the record.
-func NewConnector(kube client.Client, pool *tailscale.Pool, r *permits.Record) *Connector {
+// into the record. ProviderConfigs may name the hosts, and those of ClusterProviderConfigs.
+func NewConnector(kube client.Client, pool *tailscale.Pool, r *permits.Record, hosts tailscale.Hosts) *Connector {
 	return &Connector{
 		kube:       kube,
 		usage:      resource.NewProviderConfigUsageTracker(kube, &v1alpha1.ProviderConfigUsage{}),
 		pool:       pool,
 		permits:    r,
+		hosts:      hosts,
 		namespaces: &namespaces{kube: kube},
 	}
 }
@@ -86,6 +88,9 @@ func (c *Connector) connection(ctx context.Context, mg resource.ModernManaged) (
 	pc, err := c.config(ctx, mg)
 	if err != nil {
 		return nil, err
+	}
+	if err := c.checkHosts(ctx, pc); err != nil {
+		return nil, c.neverPermitted(ctx, pc, mg, err)
 	}
 	guard, err := c.allowed(ctx, pc, mg)
 	if err != nil {

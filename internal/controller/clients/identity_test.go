@@ -84,7 +84,7 @@ func TestWorkloadIdentity(t *testing.T) {
 			kube := fake.NewClientBuilder().WithScheme(scheme(t)).
 				WithObjects(&v1alpha1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: "home", UID: "uid"}, Spec: spec}).
 				WithInterceptorFuncs(apiServer(t, issuer, tc.user, tc.err)).Build()
-			c := NewConnector(kube, tailscale.NewPool(tailscale.Options{Rate: 100, Burst: 100, Metrics: tailscale.NewMetrics()}), permits.New(kube, "system"))
+			c := NewConnector(kube, tailscale.NewPool(tailscale.Options{Rate: 100, Burst: 100, Metrics: tailscale.NewMetrics()}), permits.New(kube, "system"), nil)
 			mg := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "m", UID: "m"}}
 			mg.SetGroupVersionKind(v1alpha1.MachineGroupVersionKind)
 			mg.SetProviderConfigReference(&xpv2.ProviderConfigReference{Kind: v1alpha1.ClusterProviderConfigKind, Name: "home"})

@@ -52,6 +52,10 @@ type Options struct {
 	// Images of the proxies' containers.
 	Images proxy.Images
 
+	// AllowedHosts are those that ProviderConfigs may name, beside those of
+	// ClusterProviderConfigs.
+	AllowedHosts tailscale.Hosts
+
 	// WatchNamespaces are the namespaces that the manager's cache holds; none
 	// means all.
 	WatchNamespaces []string

@@ -88,15 +88,15 @@ type Kind[T resource.ModernManaged] struct {
 // Setup adds the controller of a kind to a manager.
 func Setup[T resource.ModernManaged](mgr ctrl.Manager, o common.Options, k Kind[T]) error {
 	name := k.GroupVersionKind.Kind
-	env := Env{Kube: mgr.GetClient(), Live: mgr.GetAPIReader(), Record: o.Recorder(mgr, name)}
-	connect := clients.NewConnector(mgr.GetClient(), o.Pool, o.Permits).Connect
+	env := Env{Kube: mgr.GetClient(), Live: mgr.GetAPIReader(), Record: cleanRecorder{o.Recorder(mgr, name)}}
+	connect := clients.NewConnector(mgr.GetClient(), o.Pool, o.Permits, o.AllowedHosts).Connect
 	var c managed.TypedExternalConnector[T] = &connector[T]{kind: k, env: env, connect: connect}
 	if k.Connector != nil {
 		c = k.Connector(env, connect)
 	}
 	var r reconcile.Reconciler = o.Reconciler(mgr, k.GroupVersionKind, append([]managed.ReconcilerOption{
 		managed.WithTypedExternalConnector[T](&permitted[T]{
-			TypedExternalConnector: &refusing[T]{TypedExternalConnector: c, refusals: newRefusals(o.PassiveClock())},
+			TypedExternalConnector: &refusing[T]{TypedExternalConnector: &cleaning[T]{TypedExternalConnector: c}, refusals: newRefusals(o.PassiveClock())},
 			permits:                o.Permits,
 			record:                 env.Record,
 			left:                   k.left,

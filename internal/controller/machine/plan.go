@@ -37,11 +37,12 @@ const (
 )
 
 const (
-	// keyExpiry is how long a key may wait for its node.
-	keyExpiry = 24 * time.Hour
+	// keyExpiry is how long a key may wait for its node. Whoever reads Secrets of the
+	// namespace can use it until then, instead of the node.
+	keyExpiry = 30 * time.Minute
 
 	// keyRenewal before its expiry a key is replaced.
-	keyRenewal = time.Hour
+	keyRenewal = 5 * time.Minute
 
 	// reissueInterval is the shortest time between two keys for one machine.
 	reissueInterval = 30 * time.Second

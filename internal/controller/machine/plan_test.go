@@ -111,7 +111,7 @@ func TestMakePlan(t *testing.T) {
 		"WaitsForNode": {
 			reason: "A key that waits is kept.",
 			state:  state(),
-			config: config(t, "k1", issuedAgo(time.Hour)),
+			config: config(t, "k1", issuedAgo(keyExpiry/2)),
 			key:    "k1",
 		},
 		"KeyExpires": {
@@ -149,7 +149,7 @@ func TestMakePlan(t *testing.T) {
 			reason: "A key that waits stays in the config that is written.",
 			mod:    func(m *v1alpha1.Machine) { m.Spec.ForProvider.AcceptRoutes = true },
 			state:  state(),
-			config: config(t, "k1", issuedAgo(time.Hour)),
+			config: config(t, "k1", issuedAgo(keyExpiry/2)),
 			want:   plan{writeConfig: true},
 			key:    "k1",
 		},
@@ -308,5 +308,13 @@ func TestKeyDescription(t *testing.T) {
 	other.Name = strings.Repeat("x", 60) + ".1"
 	if keyDescription("cluster", other) == got || keyDescription("other", long) == got {
 		t.Error("keyDescription(...): want another one for another machine or cluster")
+	}
+}
+
+// TestKeyLife shows that a key which a pod reads is of little use to others: minutes until it
+// expires, and out of the Secret once it is used.
+func TestKeyLife(t *testing.T) {
+	if keyExpiry > time.Hour || keyRenewal >= keyExpiry/2 {
+		t.Errorf("a key waits for its node for minutes: got %s, renewed %s before", keyExpiry, keyRenewal)
 	}
 }

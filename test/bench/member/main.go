@@ -38,6 +38,7 @@ func main() {
 		WatchNamespaces:    c.WatchNamespaces,
 		Namespace:          "kube-system",
 		Images:             proxy.Images{Tailscale: "tailscale:bench", Agent: "agent:bench"},
+		AllowedHosts:       []string{"127.0.0.1:*"},
 		ManagementPolicies: true,
 		MetricsAddress:     c.MetricsAddress,
 		HealthAddress:      c.HealthAddress,

@@ -25,6 +25,9 @@ type Provider struct {
 	log *os.File
 }
 
+// AllowTailnets is the flag by which a provider lets ProviderConfigs name the tailnets here.
+const AllowTailnets = "--allowed-hosts=127.0.0.1:*"
+
 // StartProvider starts a program of the folder of programs with the flags. Its
 // endpoints for metrics and health are off, so that many run on one machine.
 func (e *Env) StartProvider(program, name string, flags ...string) (*Provider, error) {

@@ -1,0 +1,161 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kinds
+
+import (
+	"context"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+// cleaning wraps a connector: what users of the tailnet, or whoever answers for its API, put
+// into names and texts reaches no status as it came.
+type cleaning[T resource.ModernManaged] struct {
+	managed.TypedExternalConnector[T]
+}
+
+// Connect returns a client that cleans statuses.
+func (c *cleaning[T]) Connect(ctx context.Context, mg T) (managed.TypedExternalClient[T], error) {
+	e, err := c.TypedExternalConnector.Connect(ctx, mg)
+	if err != nil {
+		return nil, err
+	}
+	return &cleaningClient[T]{TypedExternalClient: e}, nil
+}
+
+type cleaningClient[T resource.ModernManaged] struct {
+	managed.TypedExternalClient[T]
+}
+
+// Observe the object.
+func (c *cleaningClient[T]) Observe(ctx context.Context, mg T) (managed.ExternalObservation, error) {
+	o, err := c.TypedExternalClient.Observe(ctx, mg)
+	clean(mg)
+	return o, err
+}
+
+// Create the object.
+func (c *cleaningClient[T]) Create(ctx context.Context, mg T) (managed.ExternalCreation, error) {
+	o, err := c.TypedExternalClient.Create(ctx, mg)
+	clean(mg)
+	return o, err
+}
+
+// Update the object.
+func (c *cleaningClient[T]) Update(ctx context.Context, mg T) (managed.ExternalUpdate, error) {
+	o, err := c.TypedExternalClient.Update(ctx, mg)
+	clean(mg)
+	return o, err
+}
+
+// Delete the object.
+func (c *cleaningClient[T]) Delete(ctx context.Context, mg T) (managed.ExternalDelete, error) {
+	o, err := c.TypedExternalClient.Delete(ctx, mg)
+	clean(mg)
+	return o, err
+}
+
+// clean what an object's status tells of the tailnet, and its condition Ready.
+func clean(mg resource.ModernManaged) {
+	if c := mg.GetCondition(xpv2.TypeReady); c.Message != tailscale.Text(c.Message) {
+		c.Message = tailscale.Text(c.Message)
+		mg.SetConditions(c)
+	}
+	o := observation(mg)
+	if !o.IsValid() || !walk(o, false) {
+		return
+	}
+	// A copy: lists may be those that all clients share.
+	if c, ok := mg.DeepCopyObject().(resource.ModernManaged); ok {
+		co := observation(c)
+		walk(co, true)
+		o.Set(co)
+	}
+}
+
+// observation is status.atProvider of an object. It is not valid where there is none.
+func observation(mg resource.ModernManaged) reflect.Value {
+	status := reflect.ValueOf(mg).Elem().FieldByName("Status")
+	if !status.IsValid() {
+		return status
+	}
+	return status.FieldByName("AtProvider")
+}
+
+// walk reports whether any text below a value is not clean, and cleans it if it is to. Types
+// with a form of their own, such as times, are left.
+func walk(v reflect.Value, set bool) bool {
+	dirty := false
+	switch v.Kind() { //nolint:exhaustive // Others hold no text.
+	case reflect.String:
+		if s := tailscale.Text(v.String()); s != v.String() {
+			dirty = true
+			if set {
+				v.SetString(s)
+			}
+		}
+	case reflect.Pointer:
+		return !v.IsNil() && walk(v.Elem(), set)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				dirty = walk(v.Field(i), set) || dirty
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			dirty = walk(v.Index(i), set) || dirty
+		}
+	case reflect.Map:
+		return walkMap(v, set)
+	}
+	return dirty
+}
+
+// walkMap is walk for a map of texts, whose entries cannot be changed in place. A key that
+// is not clean goes.
+func walkMap(v reflect.Value, set bool) bool {
+	if v.Type().Key().Kind() != reflect.String || v.Type().Elem().Kind() != reflect.String {
+		return false
+	}
+	dirty := false
+	for _, k := range v.MapKeys() {
+		s := v.MapIndex(k).String()
+		text, key := tailscale.Text(s), tailscale.Text(k.String())
+		if text == s && key == k.String() {
+			continue
+		}
+		dirty = true
+		switch {
+		case !set:
+		case key != k.String():
+			v.SetMapIndex(k, reflect.Value{})
+		default:
+			v.SetMapIndex(k, reflect.ValueOf(text).Convert(v.Type().Elem()))
+		}
+	}
+	return dirty
+}
+
+// cleanRecorder records events whose messages are clean.
+type cleanRecorder struct{ event.Recorder }
+
+// Event records an event.
+func (r cleanRecorder) Event(o runtime.Object, e event.Event) {
+	e.Message = tailscale.Text(e.Message)
+	r.Recorder.Event(o, e)
+}
+
+// WithAnnotations returns a recorder that adds annotations.
+func (r cleanRecorder) WithAnnotations(kv ...string) event.Recorder {
+	return cleanRecorder{r.Recorder.WithAnnotations(kv...)}
+}

@@ -1,0 +1,54 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kinds
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+)
+
+func TestClean(t *testing.T) {
+	shared := []string{"tag:a", "tag:\x1b[31m"}
+	at := &metav1.Time{Time: time.Unix(1, 0)}
+	d := &v1alpha1.Device{Spec: v1alpha1.DeviceSpec{ForProvider: v1alpha1.DeviceParameters{Name: ptr.To("\x00")}}}
+	d.Status.AtProvider = v1alpha1.DeviceObservation{Name: "web\u202e.ts.net\r\n", User: strings.Repeat("x", 1<<20), Tags: shared, LastSeen: at}
+	d.SetConditions(xpv2.Condition{Type: xpv2.TypeReady, Status: corev1.ConditionFalse, Message: "a\x1bb"})
+	clean(d)
+	want := v1alpha1.DeviceObservation{Name: "web.ts.net  ", User: strings.Repeat("x", 4096) + "...", Tags: []string{"tag:a", "tag: [31m"}, LastSeen: at}
+	if diff := cmp.Diff(want, d.Status.AtProvider); diff != "" {
+		t.Errorf("clean(...): -want, +got:\n%s", diff)
+	}
+	if shared[1] != "tag:\x1b[31m" {
+		t.Error("What is shared must not be changed")
+	}
+	if d.GetCondition(xpv2.TypeReady).Message != "a b" {
+		t.Errorf("Ready: %q", d.GetCondition(xpv2.TypeReady).Message)
+	}
+	if *d.Spec.ForProvider.Name != "\x00" {
+		t.Error("What the user wrote is left")
+	}
+	for _, mg := range []*v1alpha1.Machine{{}, {Status: v1alpha1.MachineStatus{AtProvider: v1alpha1.MachineObservation{Name: "ok"}}}} {
+		before := mg.DeepCopy()
+		clean(mg)
+		if diff := cmp.Diff(before, mg); diff != "" {
+			t.Errorf("clean(...) what is clean: -want, +got:\n%s", diff)
+		}
+	}
+	s := &said{}
+	cleanRecorder{s}.WithAnnotations().Event(d, event.Normal("Joined", "Device a\x1bb joined"))
+	if len(s.events) != 1 || s.events[0].Message != "Device a b joined" {
+		t.Errorf("Event(...): got %v", s.events)
+	}
+}

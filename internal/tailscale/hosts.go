@@ -1,0 +1,60 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tailscale
+
+import (
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// Hosts are those that a client may send to, and nodes log in to: HOST for https on its own
+// port, HOST:PORT, or HOST:* for any port.
+type Hosts []string
+
+// Validate returns an error for an entry that is no host.
+func (h Hosts) Validate() error {
+	for _, e := range h {
+		u, err := url.Parse("https://" + strings.TrimSuffix(e, ":*"))
+		if err != nil || u.Hostname() == "" || u.User != nil || u.Path+u.RawQuery+u.Fragment != "" {
+			return errors.Errorf("%q is no host: it must be HOST, HOST:PORT or HOST:*", e)
+		}
+	}
+	return nil
+}
+
+// Allow reports whether the host of a URL is one of them.
+func (h Hosts) Allow(raw string) bool {
+	u, err := url.Parse(raw)
+	if err != nil || u.Hostname() == "" || u.User != nil {
+		return false
+	}
+	host, port := strings.ToLower(u.Hostname()), u.Port()
+	if port == "" {
+		port = map[string]string{"https": "443", "http": "80"}[u.Scheme]
+	}
+	return slices.ContainsFunc(h, func(e string) bool {
+		e = strings.ToLower(e)
+		if name, any := strings.CutSuffix(e, ":*"); any {
+			return strings.Trim(name, "[]") == host
+		}
+		// Without a port nothing may go in the clear.
+		return e == net.JoinHostPort(host, port) || port == "443" && u.Scheme == "https" && strings.Trim(e, "[]") == host
+	})
+}
+
+// HostOf returns the host and the port of a URL as Hosts has them.
+func HostOf(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return ""
+	}
+	if u.Port() == "" && u.Scheme == "http" {
+		return net.JoinHostPort(u.Hostname(), "80")
+	}
+	return u.Host
+}

@@ -1,0 +1,138 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tailscale
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+const (
+	// maxReply bounds the answer about one object, in bytes.
+	maxReply = 1 << 20
+
+	// maxList bounds a list of all objects of a kind, and the policy file, in bytes. Ten
+	// thousand devices with all fields take some thirty megabytes.
+	maxList = 64 << 20
+
+	// maxDepth bounds how deep an answer nests. The policy file nests deepest, and about
+	// ten levels. Parsers call themselves for each, so an answer could end the process.
+	maxDepth = 64
+)
+
+// lists are the last elements of paths whose answers are lists, or the policy file.
+var lists = []string{"devices", "vip-services", "keys", "webhooks", "integrations", "tailnets", "users", "acl"} //nolint:gochecknoglobals // A constant list.
+
+// replyLimit is how long the answer to a request may be, in bytes.
+func replyLimit(req *http.Request) int64 {
+	path := strings.TrimSuffix(req.URL.Path, "/")
+	if slices.Contains(lists, path[strings.LastIndexByte(path, '/')+1:]) {
+		return maxList
+	}
+	return maxReply
+}
+
+// readReply reads an answer that is no longer and nests no deeper than what is asked for
+// takes.
+func readReply(body io.Reader, limit int64) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(body, limit+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case int64(len(b)) > limit:
+		return nil, &Error{Class: ClassUnavailable, Message: fmt.Sprintf("the answer has more than %d bytes", limit)}
+	case deeper(b, maxDepth):
+		return nil, &Error{Class: ClassUnavailable, Message: fmt.Sprintf("the answer nests deeper than %d levels", maxDepth)}
+	}
+	return b, nil
+}
+
+// deeper reports whether JSON, or HuJSON, nests deeper than limit. What is neither may be
+// judged either way.
+func deeper(b []byte, limit int) bool {
+	depth := 0
+	for i := 0; i < len(b); i++ {
+		switch b[i] {
+		case '{', '[':
+			if depth++; depth > limit {
+				return true
+			}
+		case '}', ']':
+			depth--
+		case '"':
+			i = endOfString(b, i)
+		case '/':
+			i = endOfComment(b, i)
+		}
+	}
+	return false
+}
+
+// endOfString returns the index of the quote that ends a string, or the last of all.
+func endOfString(b []byte, from int) int {
+	for i := from + 1; i < len(b); i++ {
+		switch b[i] {
+		case '\\':
+			i++
+		case '"':
+			return i
+		}
+	}
+	return len(b)
+}
+
+// endOfComment returns the index of the last byte of a comment of HuJSON, or from if none
+// begins there.
+func endOfComment(b []byte, from int) int {
+	end := ""
+	switch rest := b[from:]; {
+	case bytes.HasPrefix(rest, []byte("//")):
+		end = "\n"
+	case bytes.HasPrefix(rest, []byte("/*")):
+		end = "*/"
+	default:
+		return from
+	}
+	i := bytes.Index(b[from+2:], []byte(end))
+	if i < 0 {
+		return len(b)
+	}
+	return from + 2 + i + len(end) - 1
+}
+
+// visible replaces what would not show, or would show as something else: control
+// characters, those that change the direction of text, and broken UTF-8.
+func visible(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == unicode.ReplacementChar, unicode.Is(unicode.Cf, r):
+			return -1
+		case unicode.IsControl(r), unicode.IsSpace(r):
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// maxText bounds a text of the tailnet that reaches a status, in bytes.
+const maxText = 4096
+
+// Text makes a text of the tailnet fit for a status: bounded, and without control
+// characters.
+func Text(s string) string {
+	return cut(visible(s), maxText)
+}
+
+// cut a text to so many bytes.
+func cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit], "") + "..."
+}
