@@ -414,7 +414,7 @@ func TestDelete(t *testing.T) {
 				w.api.use("k1", "older", now.Add(-time.Hour))
 				w.api.offline("older")
 			},
-			left:   []string{"older"},
+			left: []string{"older"},
 		},
 		"OrphanKey": {
 			reason: "A key that was minted but never recorded is found by its description.",
