@@ -27,7 +27,8 @@ func requireTemplateUsers(owner compose.Owner) compose.Requirement {
 // that serve the service while none of the selected ones hosts it yet, and those of the
 // template also while another service relies on them.
 func (s *service) readSuccession(r *compose.Run, all []tailnetv1alpha1.ProxySet) error {
-	if s.sel.err != nil || len(s.sel.sets) == 0 && !s.sel.provision {
+	// What is wrong with a selector is the condition's to say.
+	if len(s.sel.sets) == 0 && !s.sel.provision {
 		return nil
 	}
 	if !s.taken() {

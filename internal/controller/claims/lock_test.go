@@ -20,19 +20,16 @@ func TestLock(t *testing.T) {
 	cancel()
 	for name, tc := range map[string]struct {
 		reason string
+		ctx    context.Context
 		c      Claimant
 		want   error
 	}{
-		"SameConfig":  {reason: "Who has the same config waits.", c: Claimant{Scopes: []string{"config/a"}}, want: context.Canceled},
-		"SameTailnet": {reason: "So does who reaches the tailnet by another one.", c: Claimant{Scopes: []string{"tailnet/x", "config/b"}}, want: context.Canceled},
-		"Other":       {reason: "Another tailnet is nobody's to wait for.", c: Claimant{Scopes: []string{"config/c", "tailnet/y"}}},
+		"SameConfig":  {reason: "Who has the same config waits.", ctx: ended, c: Claimant{Scopes: []string{"config/a"}}, want: context.Canceled},
+		"SameTailnet": {reason: "So does who reaches the tailnet by another one.", ctx: ended, c: Claimant{Scopes: []string{"tailnet/x", "config/b"}}, want: context.Canceled},
+		"Other":       {reason: "Another tailnet is nobody's to wait for.", ctx: t.Context(), c: Claimant{Scopes: []string{"config/c", "tailnet/y"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx := t.Context()
-			if tc.want != nil {
-				ctx = ended
-			}
-			unlock, err := Lock(ctx, tc.c)
+			unlock, err := Lock(tc.ctx, tc.c)
 			if !errors.Is(err, tc.want) {
 				t.Fatalf("\n%s\nLock(...): want %v, got %v", tc.reason, tc.want, err)
 			}
