@@ -111,7 +111,7 @@ func TestMakePlan(t *testing.T) {
 		"WaitsForNode": {
 			reason: "A key that waits is kept.",
 			state:  state(),
-			config: config(t, "k1", issuedAgo(keyExpiry / 2)),
+			config: config(t, "k1", issuedAgo(keyExpiry/2)),
 			key:    "k1",
 		},
 		"KeyExpires": {
@@ -149,7 +149,7 @@ func TestMakePlan(t *testing.T) {
 			reason: "A key that waits stays in the config that is written.",
 			mod:    func(m *v1alpha1.Machine) { m.Spec.ForProvider.AcceptRoutes = true },
 			state:  state(),
-			config: config(t, "k1", issuedAgo(keyExpiry / 2)),
+			config: config(t, "k1", issuedAgo(keyExpiry/2)),
 			want:   plan{writeConfig: true},
 			key:    "k1",
 		},
