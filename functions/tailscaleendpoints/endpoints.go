@@ -164,9 +164,9 @@ func (e *endpoints) judge(v compose.TailnetVerdict, t *tailnetv1alpha1.ClusterPr
 }
 
 // asks judges what the spec asks of the tailnet by the namespace's grant.
-func (e *endpoints) asks(g *allow.Grant) []*allow.Violation {
+func (e *endpoints) asks(g *allow.Grant) []*allow.ViolationError {
 	p := e.xr.Spec.Proxy
-	out := []*allow.Violation{
+	out := []*allow.ViolationError{
 		g.Kind("spec.tailnet", tailnetv1alpha1.MachineKind),
 		allow.Tags(g, "spec.tags", e.xr.Spec.Tags),
 		g.Image("spec.proxy.image", p.Image),

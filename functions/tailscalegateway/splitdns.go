@@ -68,7 +68,7 @@ type resolver struct {
 
 	// beyond is the first domain that the namespace may not have the tailnet ask for. Nil
 	// if there is none.
-	beyond *allow.Violation
+	beyond *allow.ViolationError
 
 	// full tells that there are more domains, or names, than there can be.
 	full bool

@@ -142,13 +142,13 @@ func (s *service) judge(v compose.TailnetVerdict, t *tailnetv1alpha1.ClusterProv
 }
 
 // asks judges what the spec asks of the tailnet by the namespace's grant.
-func (s *service) asks(g *allow.Grant) []*allow.Violation {
+func (s *service) asks(g *allow.Grant) []*allow.ViolationError {
 	v := s.xr.Spec.VIPService
 	name := "spec.vipService.name"
 	if v.Name == "" {
 		name = "metadata.name"
 	}
-	out := []*allow.Violation{
+	out := []*allow.ViolationError{
 		g.Kind("spec.vipService", tailnetv1alpha1.VIPServiceKind),
 		g.Service(name, s.serviceName()),
 		allow.Tags(g, "spec.vipService.tags", v.Tags),

@@ -34,8 +34,8 @@ type Grant struct {
 	closed bool
 }
 
-// A Violation is what is beyond a grant. It is an error that says what is to be done.
-type Violation struct {
+// A ViolationError is what is beyond a grant. It is an error that says what is to be done.
+type ViolationError struct {
 	// Field of the object, such as spec.tags[0].
 	Field string
 
@@ -44,7 +44,7 @@ type Violation struct {
 }
 
 // Error names the field, and what the platform team would have to set.
-func (v *Violation) Error() string { return v.Field + ": " + v.Problem }
+func (v *ViolationError) Error() string { return v.Field + ": " + v.Problem }
 
 // Limited reports whether the grant is less than the whole credential.
 func (g *Grant) Limited() bool {
@@ -61,17 +61,17 @@ func (g *Grant) limitsServices() bool { return g.closed || len(g.limits.Services
 func (g *Grant) limitsDomains() bool  { return g.closed || len(g.limits.Domains) > 0 }
 
 // beyond is the violation of a limit.
-func (g *Grant) beyond(field, what, limit string) *Violation {
+func (g *Grant) beyond(field, what, limit string) *ViolationError {
 	at := g.path + "." + limit
 	if g.path == "" {
 		// The namespace has the whole credential, and the limit is that of all such.
 		at = limit + " of an entry of spec.allowedNamespaces.grants"
 	}
-	return &Violation{Field: field, Problem: fmt.Sprintf("%s is more than the tailnet grants this namespace; use another, or ask who manages the TailscaleTailnet to allow it in %s", what, at)}
+	return &ViolationError{Field: field, Problem: fmt.Sprintf("%s is more than the tailnet grants this namespace; use another, or ask who manages the TailscaleTailnet to allow it in %s", what, at)}
 }
 
 // Kind judges whether a kind of managed resource may act on the tailnet.
-func (g *Grant) Kind(field, kind string) *Violation {
+func (g *Grant) Kind(field, kind string) *ViolationError {
 	kinds := g.limits.Kinds
 	if len(kinds) == 0 && g.contains() {
 		kinds = contained
@@ -83,20 +83,20 @@ func (g *Grant) Kind(field, kind string) *Violation {
 }
 
 // Tags judges tags that something is given: those that are granted, and the tailnet's own.
-func Tags[T ~string](g *Grant, field string, tags []T) *Violation {
+func Tags[T ~string](g *Grant, field string, tags []T) *ViolationError {
 	return g.tags(field, plain(tags), g.common)
 }
 
 // TagsOf judges the tags of something that exists. It must have some: what has none is a
 // person's. The tailnet's own tags do not count, for what has only these may be anyone's.
-func TagsOf[T ~string](g *Grant, field string, tags []T) *Violation {
+func TagsOf[T ~string](g *Grant, field string, tags []T) *ViolationError {
 	if g.limitsTags() && len(tags) == 0 {
 		return g.beyond(field, "what has no tag", "tags")
 	}
 	return g.tags(field, plain(tags), nil)
 }
 
-func (g *Grant) tags(field string, tags []string, beside []tailnetv1alpha1.Tag) *Violation {
+func (g *Grant) tags(field string, tags []string, beside []tailnetv1alpha1.Tag) *ViolationError {
 	if !g.limitsTags() {
 		return nil
 	}
@@ -110,7 +110,7 @@ func (g *Grant) tags(field string, tags []string, beside []tailnetv1alpha1.Tag) 
 
 // NeedsTag judges whether something that may have only granted tags has one. What has none
 // would belong to the person behind the credential.
-func (g *Grant) NeedsTag(field string, count int) *Violation {
+func (g *Grant) NeedsTag(field string, count int) *ViolationError {
 	if !g.limitsTags() || count+len(g.common) > 0 {
 		return nil
 	}
@@ -118,7 +118,7 @@ func (g *Grant) NeedsTag(field string, count int) *Violation {
 }
 
 // Service judges the name of a Tailscale Service, with or without svc:.
-func (g *Grant) Service(field, name string) *Violation {
+func (g *Grant) Service(field, name string) *ViolationError {
 	if !g.limitsServices() {
 		return nil
 	}
@@ -134,15 +134,15 @@ func (g *Grant) Service(field, name string) *Violation {
 
 // Domain judges a domain that the tailnet is to ask proxies for. One label alone is refused
 // to all: it would take every name of a top-level domain.
-func (g *Grant) Domain(field, domain string) *Violation {
+func (g *Grant) Domain(field, domain string) *ViolationError {
 	if SingleLabel(domain) {
-		return &Violation{Field: field, Problem: fmt.Sprintf("%q is a single label, which takes all names below it; name a domain of two labels or more", domain)}
+		return &ViolationError{Field: field, Problem: fmt.Sprintf("%q is a single label, which takes all names below it; name a domain of two labels or more", domain)}
 	}
 	return g.Within(field, domain)
 }
 
 // Within judges a domain whatever its labels: one that is taken back may be old.
-func (g *Grant) Within(field, domain string) *Violation {
+func (g *Grant) Within(field, domain string) *ViolationError {
 	if !g.limitsDomains() {
 		return nil
 	}
@@ -156,7 +156,7 @@ func (g *Grant) Within(field, domain string) *Violation {
 }
 
 // WholeDNS judges a setting that concerns names of all domains.
-func (g *Grant) WholeDNS(field string) *Violation {
+func (g *Grant) WholeDNS(field string) *ViolationError {
 	if !g.limitsDomains() {
 		return nil
 	}
@@ -174,7 +174,7 @@ func canonical(domain string) string {
 }
 
 // Networking judges how proxies reach the network.
-func (g *Grant) Networking(field, networking string) *Violation {
+func (g *Grant) Networking(field, networking string) *ViolationError {
 	if len(g.limits.Networking) == 0 || slices.Contains(g.limits.Networking, tailnetv1alpha1.Networking(networking)) {
 		return nil
 	}
@@ -182,7 +182,7 @@ func (g *Grant) Networking(field, networking string) *Violation {
 }
 
 // EnvFromSecret judges an environment variable of a proxy that comes from a Secret.
-func (g *Grant) EnvFromSecret(field string) *Violation {
+func (g *Grant) EnvFromSecret(field string) *ViolationError {
 	if allowed := g.limits.EnvFromSecrets; allowed == nil || *allowed {
 		return nil
 	}

@@ -30,7 +30,7 @@ func granted(t *testing.T, g tailnetv1alpha1.NamespaceGrant) *Grant {
 
 // check that a violation names the field and the limit, and that there is none if both are
 // empty.
-func check(t *testing.T, reason string, got *Violation, field, limit string) {
+func check(t *testing.T, reason string, got *ViolationError, field, limit string) {
 	t.Helper()
 	switch {
 	case field == "" && got != nil:

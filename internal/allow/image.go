@@ -19,7 +19,7 @@ var official = []tailnetv1alpha1.ImageRepository{"docker.io/tailscale/tailscale"
 // Image judges the image of a proxy that its spec names. The repositories of the defaults,
 // which proxies have that name none, are always allowed. An empty image is none of the
 // user's.
-func (g *Grant) Image(field, image string, defaults ...string) *Violation {
+func (g *Grant) Image(field, image string, defaults ...string) *ViolationError {
 	if image == "" {
 		return nil
 	}
@@ -64,7 +64,7 @@ func covers(granted, repository string) bool {
 		return err == nil && r.Name() == repository
 	}
 	// What is below a path has the path's registry: that of a name without one is Docker's.
-	const any = "/any"
-	r, err := name.NewRepository(above + any)
-	return err == nil && strings.HasPrefix(repository, strings.TrimSuffix(r.Name(), any)+"/")
+	const child = "/any"
+	r, err := name.NewRepository(above + child)
+	return err == nil && strings.HasPrefix(repository, strings.TrimSuffix(r.Name(), child)+"/")
 }

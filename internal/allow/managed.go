@@ -19,7 +19,7 @@ import (
 
 // Managed judges a managed resource: its kind, and the tags, services and domains that its
 // spec names. Nil means that it is within the grant.
-func (g *Grant) Managed(mg resource.ModernManaged) *Violation {
+func (g *Grant) Managed(mg resource.ModernManaged) *ViolationError {
 	if v := g.Kind("kind", KindOf(mg)); v != nil {
 		return v
 	}
@@ -51,7 +51,7 @@ func (g *Grant) Managed(mg resource.ModernManaged) *Violation {
 }
 
 // Domains judges domains that the tailnet is to ask proxies for.
-func (g *Grant) Domains(field string, domains []string) *Violation {
+func (g *Grant) Domains(field string, domains []string) *ViolationError {
 	for i, d := range domains {
 		if v := g.Domain(fmt.Sprintf("%s[%d]", field, i), d); v != nil {
 			return v
@@ -62,7 +62,7 @@ func (g *Grant) Domains(field string, domains []string) *Violation {
 
 // dns judges settings of the whole tailnet. Without a limit of domains they are the
 // namespace's to choose, single labels included.
-func (g *Grant) dns(p string, f tailnetv1alpha1.DNSParameters) *Violation {
+func (g *Grant) dns(p string, f tailnetv1alpha1.DNSParameters) *ViolationError {
 	switch {
 	case !g.limitsDomains():
 		return nil
@@ -126,7 +126,7 @@ func Claims(mg resource.ModernManaged) string {
 }
 
 // firstOf returns the first violation.
-func firstOf(vs ...*Violation) *Violation {
+func firstOf(vs ...*ViolationError) *ViolationError {
 	for _, v := range vs {
 		if v != nil {
 			return v

@@ -94,7 +94,7 @@ type TailnetVerdict struct {
 
 // Within is the verdict of who asks for something that was judged by the grant: the same if
 // there is no violation, else one that says so.
-func (v TailnetVerdict) Within(violations ...*allow.Violation) TailnetVerdict {
+func (v TailnetVerdict) Within(violations ...*allow.ViolationError) TailnetVerdict {
 	for _, of := range violations {
 		if of != nil {
 			return TailnetVerdict{Reason: meta.ReasonNotGranted, Message: fmt.Sprintf("TailscaleTailnet %q: %v", v.tailnet, of)}

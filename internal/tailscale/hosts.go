@@ -39,7 +39,7 @@ func (h Hosts) Allow(raw string) bool {
 	}
 	return slices.ContainsFunc(h, func(e string) bool {
 		e = strings.ToLower(e)
-		if name, any := strings.CutSuffix(e, ":*"); any {
+		if name, ports := strings.CutSuffix(e, ":*"); ports {
 			return strings.Trim(name, "[]") == host
 		}
 		// Without a port nothing may go in the clear.

@@ -90,7 +90,7 @@ func endOfString(b []byte, from int) int {
 // endOfComment returns the index of the last byte of a comment of HuJSON, or from if none
 // begins there.
 func endOfComment(b []byte, from int) int {
-	end := ""
+	var end string
 	switch rest := b[from:]; {
 	case bytes.HasPrefix(rest, []byte("//")):
 		end = "\n"

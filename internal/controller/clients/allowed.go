@@ -46,7 +46,8 @@ func (c *Connector) allowed(ctx context.Context, pc config, mg resource.ModernMa
 		return nil, c.permit(ctx, pc, mg)
 	}
 	claims := allow.Claims(mg)
-	p, once := permits.Permit{}, false
+	var p permits.Permit
+	once := false
 	if xpmeta.WasDeleted(mg) {
 		var err error
 		if p, once, err = c.permits.Get(ctx, mg.GetUID(), pc.uid); err != nil {

@@ -75,7 +75,7 @@ func (g *guard) Domain(domain string) error {
 }
 
 // orNil is the error of a violation. A nil pointer in an interface is no nil.
-func orNil(v *allow.Violation) error {
+func orNil(v *allow.ViolationError) error {
 	if v == nil {
 		return nil
 	}

@@ -93,7 +93,7 @@ func (c *permittedClient[T]) Observe(ctx context.Context, mg T) (managed.Externa
 // without.
 func (c *permittedClient[T]) Delete(ctx context.Context, mg T) (managed.ExternalDelete, error) {
 	o, err := c.TypedExternalClient.Delete(ctx, mg)
-	var beyond *allow.Violation
+	var beyond *allow.ViolationError
 	if !errors.As(err, &beyond) {
 		return o, err
 	}

@@ -119,7 +119,7 @@ func TestPermitIsForgotten(t *testing.T) {
 
 // TestBeyondGrant shows that an object which may not delete what it names goes without.
 func TestBeyondGrant(t *testing.T) {
-	beyond := errors.Wrap(&allow.Violation{Field: "tags of device n1", Problem: "too much"}, "cannot delete device")
+	beyond := errors.Wrap(&allow.ViolationError{Field: "tags of device n1", Problem: "too much"}, "cannot delete device")
 	tailnet := &scripted{deletion: beyond}
 	tailnet.observation.ResourceExists = true
 	record := &said{}
