@@ -78,7 +78,7 @@ func (g *group) children(t *egressPlan) []child {
 	if wantsPodMonitor(g.xr.Spec.Proxy) {
 		out = append(out, child{name: g.name(namePodMonitor), object: proxy.PodMonitor(o), ready: true})
 	}
-	if g.xr.Spec.Proxy.NetworkPolicy != nil {
+	if wantsNetworkPolicy(g.xr.Spec.Proxy) {
 		out = append(out, child{name: g.name(nameNetworkPolicy), object: proxy.NetworkPolicy(o), ready: true})
 	}
 	if g.direction == proxy.DirectionEgress {
@@ -114,7 +114,7 @@ func (g *group) options(t *egressPlan) proxy.Options {
 			o.Pods.DNSConfigMap = d.ZoneRef.Name
 		}
 	}
-	setPolicyOptions(&o, g.xr.Spec.Proxy.NetworkPolicy, t)
+	g.setPolicyOptions(&o, t)
 	for _, i := range append(g.wanted(), g.condemned()...) {
 		o.Machines = append(o.Machines, compose.MachineName(g.set, i))
 	}

@@ -32,6 +32,9 @@ type endpoints struct {
 	owner compose.Owner
 	xr    *gatewayv1alpha1.TailscaleEndpoints
 
+	// envoyGateway are the namespaces in which Envoy Gateway runs.
+	envoyGateway []string
+
 	// ingress and egress proxies. A group that is not wanted may still have pods.
 	ingress, egress *group
 
@@ -61,8 +64,8 @@ type endpoints struct {
 	tags []tailnetv1alpha1.Tag
 }
 
-func newEndpoints(owner compose.Owner, xr *gatewayv1alpha1.TailscaleEndpoints) *endpoints {
-	e := &endpoints{owner: owner, xr: xr}
+func newEndpoints(owner compose.Owner, xr *gatewayv1alpha1.TailscaleEndpoints, envoyGateway []string) *endpoints {
+	e := &endpoints{owner: owner, xr: xr, envoyGateway: envoyGateway}
 	e.ingress = newGroup(e, proxy.DirectionIngress)
 	e.egress = newGroup(e, proxy.DirectionEgress)
 	return e

@@ -21,13 +21,16 @@ type Function struct {
 	fnv1.UnimplementedFunctionRunnerServiceServer
 
 	log logging.Logger
+
+	// envoyGateway are the namespaces in which Envoy Gateway runs.
+	envoyGateway []string
 }
 
 // RunFunction composes one TailscaleEndpoints.
 func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
 	log := f.log.WithValues("tag", req.GetMeta().GetTag())
 	r := compose.NewRun(req)
-	if err := run(r); err != nil {
+	if err := run(r, f.envoyGateway); err != nil {
 		log.Info("Cannot compose TailscaleEndpoints", "error", err)
 		return r.Fatal(err, conditionTypes...), nil
 	}
@@ -35,7 +38,7 @@ func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) 
 	return r.Response(), nil
 }
 
-func run(r *compose.Run) error {
+func run(r *compose.Run, envoyGateway []string) error {
 	xr := &gatewayv1alpha1.TailscaleEndpoints{}
 	if err := r.Object(inputs, xr); err != nil {
 		return err
@@ -44,7 +47,7 @@ func run(r *compose.Run) error {
 	if owner.Namespace == "" {
 		return errors.New("cannot compose proxies for an object without a namespace")
 	}
-	e := newEndpoints(owner, xr)
+	e := newEndpoints(owner, xr, envoyGateway)
 	if err := e.observe(r); err != nil {
 		return err
 	}

@@ -12,14 +12,14 @@ import (
 )
 
 func TestRunFunction(t *testing.T) {
-	composetest.Golden(t, &Function{log: logging.NewNopLogger()})
+	composetest.Golden(t, &Function{log: logging.NewNopLogger(), envoyGateway: []string{"envoy-gateway-system"}})
 }
 
 func TestPipeline(t *testing.T) {
-	composetest.Pipeline(t, &Function{log: logging.NewNopLogger()}, "tailscaleendpoints", "../../examples/pipeline")
+	composetest.Pipeline(t, &Function{log: logging.NewNopLogger(), envoyGateway: []string{"envoy-gateway-system"}}, "tailscaleendpoints", "../../examples/pipeline")
 }
 
 // TestStart counts how often Crossplane writes a composite while it starts.
 func TestStart(t *testing.T) {
-	composetest.Start(t, &Function{log: logging.NewNopLogger()})
+	composetest.Start(t, &Function{log: logging.NewNopLogger(), envoyGateway: []string{"envoy-gateway-system"}})
 }

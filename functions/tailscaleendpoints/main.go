@@ -15,6 +15,8 @@ import (
 // CLI of this function.
 type CLI struct {
 	compose.Server
+
+	EnvoyGatewayNamespaces []string `default:"envoy-gateway-system" env:"ENVOY_GATEWAY_NAMESPACES" help:"Namespaces in which Envoy Gateway runs, separated by commas. Its proxies and our extension there may connect to egress proxies whose networkPolicy names no clients."`
 }
 
 // Run this function.
@@ -23,7 +25,7 @@ func (c *CLI) Run() error {
 	if err != nil {
 		return err
 	}
-	return c.Serve(&Function{log: log})
+	return c.Serve(&Function{log: log, envoyGateway: c.EnvoyGatewayNamespaces})
 }
 
 func main() {

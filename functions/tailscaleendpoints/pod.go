@@ -13,15 +13,16 @@ import (
 
 // setPolicyOptions says who may connect to the pods. Targets whose endpoint names
 // clients have a rule of their own, the others share one.
-func setPolicyOptions(o *proxy.Options, p *gatewayv1alpha1.ProxyNetworkPolicy, t *egressPlan) {
-	if p == nil {
-		return
-	}
+func (e *endpoints) setPolicyOptions(o *proxy.Options, t *egressPlan) {
+	p := ptr.Deref(e.xr.Spec.Proxy.NetworkPolicy, gatewayv1alpha1.ProxyNetworkPolicy{})
 	o.NetworkPolicy.Metrics = p.Metrics
 	if o.Pods.Direction != tailnetv1alpha1.DirectionEgress {
 		return
 	}
 	common := proxy.PolicyTarget{Clients: p.Clients}
+	if len(common.Clients) == 0 {
+		common.Clients = proxy.DefaultClients(e.envoyGateway)
+	}
 	own := map[string]proxy.PolicyTarget{}
 	for _, t := range t.targets {
 		if t.ProxyPort == 0 {
@@ -38,6 +39,10 @@ func setPolicyOptions(o *proxy.Options, p *gatewayv1alpha1.ProxyNetworkPolicy, t
 	for _, name := range sortedKeys(own) {
 		o.NetworkPolicy.Targets = append(o.NetworkPolicy.Targets, own[name])
 	}
+}
+
+func wantsNetworkPolicy(p gatewayv1alpha1.Proxy) bool {
+	return p.NetworkPolicy == nil || ptr.Deref(p.NetworkPolicy.Enabled, true)
 }
 
 func wantsPodMonitor(p gatewayv1alpha1.Proxy) bool {

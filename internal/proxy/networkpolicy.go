@@ -24,7 +24,7 @@ type NetworkPolicyOptions struct {
 type PolicyTarget struct {
 	Ports []PolicyPort
 
-	// Clients that may connect. Empty means the pods of the namespace.
+	// Clients that may connect. Empty means nobody.
 	Clients []networkingv1.NetworkPolicyPeer
 }
 
@@ -32,6 +32,28 @@ type PolicyTarget struct {
 type PolicyPort struct {
 	Port     int32
 	Protocol corev1.Protocol
+}
+
+// DefaultClients are who may use a target unless somebody says otherwise: the pods of its
+// namespace, and in the namespaces of Envoy Gateway the proxies of Gateways, whose routes may
+// lead to the target, and the extension, which probes what they lead to.
+func DefaultClients(envoyGateway []string) []networkingv1.NetworkPolicyPeer {
+	out := []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}}
+	if len(envoyGateway) == 0 {
+		return out
+	}
+	for _, pods := range []map[string]string{
+		{"app.kubernetes.io/managed-by": "envoy-gateway", "app.kubernetes.io/component": "proxy"},
+		{"app.kubernetes.io/name": "tailscale-gateway-extension"},
+	} {
+		out = append(out, networkingv1.NetworkPolicyPeer{
+			NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+				Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: envoyGateway,
+			}}},
+			PodSelector: &metav1.LabelSelector{MatchLabels: pods},
+		})
+	}
+	return out
 }
 
 // NetworkPolicy lets nobody connect to the group's pods but who may scrape metrics
@@ -45,14 +67,11 @@ func NetworkPolicy(o Options) *networkingv1.NetworkPolicy {
 	}
 	rules := []networkingv1.NetworkPolicyIngressRule{metrics}
 	for _, t := range o.NetworkPolicy.Targets {
-		// No ports would mean all ports.
-		if len(t.Ports) == 0 {
+		// No ports would mean all ports, and no clients all clients.
+		if len(t.Ports) == 0 || len(t.Clients) == 0 {
 			continue
 		}
 		r := networkingv1.NetworkPolicyIngressRule{From: t.Clients}
-		if len(r.From) == 0 {
-			r.From = []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}}
-		}
 		for _, p := range t.Ports {
 			r.Ports = append(r.Ports, policyPort(p))
 		}

@@ -22,7 +22,6 @@ func TestNetworkPolicy(t *testing.T) {
 		}
 		return out
 	}
-	pods := []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}}
 	shop := []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}}}
 	cases := map[string]struct {
 		reason string
@@ -39,14 +38,13 @@ func TestNetworkPolicy(t *testing.T) {
 			want:   []networkingv1.NetworkPolicyIngressRule{{From: shop, Ports: ports(PortAgent, PortContainerboot)}},
 		},
 		"NoClients": {
-			reason: "A rule without clients would let in all; the namespace's pods are meant",
+			reason: "A rule without clients would let in all",
 			policy: NetworkPolicyOptions{Targets: []PolicyTarget{
 				{Ports: []PolicyPort{{Port: 10000, Protocol: corev1.ProtocolTCP}}},
 				{Ports: []PolicyPort{{Port: 10001, Protocol: corev1.ProtocolTCP}}, Clients: shop},
 			}},
 			want: []networkingv1.NetworkPolicyIngressRule{
 				{Ports: ports(PortAgent, PortContainerboot)},
-				{From: pods, Ports: ports(10000)},
 				{From: shop, Ports: ports(10001)},
 			},
 		},

@@ -145,9 +145,10 @@ spec: {targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, name: fr
 type realm struct {
 	*testing.T
 
-	config *rest.Config
-	admin  client.Client
-	root   string
+	config     *rest.Config
+	kubeconfig string
+	admin      client.Client
+	root       string
 }
 
 func newRealm(t *testing.T) *realm {
@@ -177,7 +178,11 @@ func newRealm(t *testing.T) *realm {
 			t.Error(err)
 		}
 	})
-	r := &realm{T: t, config: s.Config, root: root}
+	kubeconfig, err := s.WriteKubeconfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &realm{T: t, config: s.Config, kubeconfig: kubeconfig, root: root}
 	r.admin = r.as("")
 	for _, n := range []string{tenant, other, apiserver.CrossplaneNamespace, extensionNamespace} {
 		r.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n}})
@@ -604,5 +609,29 @@ func TestTenantRoles(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestInstallcheck has a cluster with all that we install pass the check.
+func TestInstallcheck(t *testing.T) {
+	r := newRealm(t)
+	r.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: apiserver.CrossplaneNamespace, Name: apiserver.AccountCrossplane}})
+	check := func() string {
+		cmd := exec.CommandContext(t.Context(), "go", "run", "./cluster/installcheck", "--kubeconfig="+r.kubeconfig)
+		cmd.Dir = r.root
+		out, err := cmd.CombinedOutput()
+		if (err != nil) != strings.Contains(string(out), "missing  ") {
+			t.Fatalf("installcheck: %v\n%s", err, out)
+		}
+		return string(out)
+	}
+	if out := check(); strings.Contains(out, "missing  ") || !strings.Contains(out, "ok       ValidatingAdmissionPolicy tailscale-gateway-internal-kinds") {
+		t.Errorf("something is missing:\n%s", out)
+	}
+	if err := r.admin.Delete(t.Context(), r.objects(manifests.Admission)[1]); err != nil {
+		t.Fatal(err)
+	}
+	if out := check(); !strings.Contains(out, "missing  ValidatingAdmissionPolicyBinding tailscale-gateway-internal-kinds") || !strings.Contains(out, "kubectl apply -f cluster/manifests/admission.yaml") {
+		t.Errorf("want the binding to be missing:\n%s", out)
 	}
 }

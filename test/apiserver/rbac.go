@@ -57,8 +57,11 @@ func CrossplaneRoles(root string) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, view := []string{rbacv1.VerbAll}, []string{"get", "list", "watch"}
-	out := []client.Object{
+	provider, err := ProviderRoles(root)
+	if err != nil {
+		return nil, err
+	}
+	out := slices.Concat(provider, []client.Object{
 		aggregated("crossplane", aggregateToCrossplane),
 		aggregated("crossplane-admin", aggregateToAdmin),
 		aggregated("crossplane-edit", aggregateToEdit),
@@ -81,13 +84,8 @@ func CrossplaneRoles(root string) ([]client.Object, error) {
 		// Of the provider's package.
 		role("crossplane:provider:tailscale:aggregate-to-edit", []string{aggregateToCrossplane, aggregateToAdmin, aggregateToEdit}, withStatus(managed, all)...),
 		role("crossplane:provider:tailscale:aggregate-to-view", []string{aggregateToView}, withStatus(managed, view)...),
-		role(systemRole, nil, append(withStatus(managed, []string{"get", "list", "watch", "update", "patch", "create"}),
-			rbacv1.PolicyRule{APIGroups: groups(managed), Resources: []string{"*/finalizers"}, Verbs: []string{"update"}},
-			rbacv1.PolicyRule{APIGroups: []string{"", "coordination.k8s.io"}, Resources: []string{"secrets", "configmaps", "events", "leases"}, Verbs: all},
-			rbacv1.PolicyRule{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: view})...),
 		bound("crossplane", AccountCrossplane, "crossplane"),
-		bound(systemRole, AccountProvider, systemRole),
-	}
+	})
 	for _, c := range composites {
 		of, name := []*apiextensionsv1.CustomResourceDefinition{c}, "crossplane:composite:"+c.GetName()
 		finalizers := rbacv1.PolicyRule{APIGroups: groups(of), Resources: []string{c.Spec.Names.Plural + "/finalizers"}, Verbs: []string{"update"}}
@@ -99,8 +97,22 @@ func CrossplaneRoles(root string) ([]client.Object, error) {
 	return out, nil
 }
 
-// systemRole is the provider's own.
-const systemRole = "crossplane:provider:tailscale:system"
+// ProviderRoles are what Crossplane lets the provider do, which starts safely.
+func ProviderRoles(root string) ([]client.Object, error) {
+	managed, err := providerCRDs(root)
+	if err != nil {
+		return nil, err
+	}
+	const system = "crossplane:provider:tailscale:system"
+	rules := append(withStatus(managed, []string{"get", "list", "watch", "update", "patch", "create"}),
+		rbacv1.PolicyRule{APIGroups: groups(managed), Resources: []string{"*/finalizers"}, Verbs: []string{"update"}},
+		rbacv1.PolicyRule{APIGroups: []string{"", "coordination.k8s.io"}, Resources: []string{"secrets", "configmaps", "events", "leases"}, Verbs: all},
+		rbacv1.PolicyRule{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: view})
+	return []client.Object{role(system, nil, rules...), bound(system, AccountProvider, system)}, nil
+}
+
+// Verbs of Crossplane's roles.
+var all, view = []string{rbacv1.VerbAll}, []string{"get", "list", "watch"} //nolint:gochecknoglobals // Constants.
 
 func role(name string, aggregates []string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
 	r := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}, Rules: rules}

@@ -43,6 +43,8 @@ const (
     networkPolicy:
       clients: [{podSelector: {matchLabels: {app: friend}}}]
       metrics: [{podSelector: {matchLabels: {app: friend}}}]`
+	guardOff = `
+    networkPolicy: {enabled: false}`
 	guardClients = `, clients: [{podSelector: {matchLabels: {app: stranger}}}]`
 )
 
@@ -82,10 +84,14 @@ func guards(t *testing.T) {
 	closedToTailnet(t)
 	closedPackages(t)
 
-	// It was the policy that stopped them.
+	// By default the namespace is let in, and nobody else.
 	guard("", "")
-	all := []string{"common", "own", "metrics"}
-	reach(t, map[string][]string{friend: all, stranger: all, outsider: all})
+	targets := []string{"common", "own", "metrics"}
+	reach(t, map[string][]string{friend: targets, stranger: targets, outsider: {"metrics"}})
+
+	// It was the policy that stopped them.
+	guard(guardOff, "")
+	reach(t, map[string][]string{friend: targets, stranger: targets, outsider: targets})
 	if left := kubectl(t, "get", "networkpolicies", "-n", namespace, "-o=name"); strings.Contains(left, "guard") {
 		t.Errorf("a policy is left: %s", left)
 	}

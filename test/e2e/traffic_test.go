@@ -73,7 +73,7 @@ func tells(t *testing.T) {
 func traces(t *testing.T) {
 	for object, wants := range map[string][]string{
 		"tailscaleservices.gateway.tailscale.com/web":      {"VIPService/web", "ServiceAttachment/"},
-		"tailscaleendpoints.gateway.tailscale.com/proxies": {"MachineSet/proxies-ingress", "ServiceAccount/proxies-ingress", "Role/proxies-ingress", "RoleBinding/proxies-ingress", "Service/proxies-ingress", "ProxySet/proxies"},
+		"tailscaleendpoints.gateway.tailscale.com/proxies": {"MachineSet/proxies-ingress", "ServiceAccount/proxies-ingress", "Role/proxies-ingress", "RoleBinding/proxies-ingress", "Service/proxies-ingress", "NetworkPolicy/proxies-ingress", "ProxySet/proxies"},
 	} {
 		out, err := tryRun(t, "", "crossplane", "resource", "trace", "-n", namespace, object)
 		if err != nil {

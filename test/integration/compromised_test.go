@@ -61,8 +61,13 @@ func TestCompromisedPod(t *testing.T) {
 			t.Errorf("a pod must not write to %s, got %v", what, err)
 		}
 	}
-	e.must(pod.Status().Patch(t.Context(), mg.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(
-		`{"metadata":{"annotations":{"`+meta.AnnotationNodeID+`":"`+victim+`"}},"status":{"atProvider":{"nodeID":"`+victim+`"}}}`))))
+	forged := client.RawPatch(types.MergePatchType, []byte(
+		`{"metadata":{"annotations":{"`+meta.AnnotationNodeID+`":"`+victim+`"}},"status":{"atProvider":{"nodeID":"`+victim+`"}}}`))
+	if err := pod.Status().Patch(t.Context(), mg.DeepCopy(), forged); !kerrors.IsForbidden(err) {
+		t.Errorf("a pod must not write another status than its own, got %v", err)
+	}
+	// Its role alone lets it, where the policy is left out.
+	e.must(world.kube.Status().Patch(t.Context(), mg.DeepCopy(), forged))
 	state := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: machineHostname}}
 	e.must(pod.Patch(t.Context(), state, client.RawPatch(types.MergePatchType, []byte(`{"stringData":{"device_id":"`+victim+`"}}`))))
 	e.becomes("the device is refused", mg, func() error {
@@ -71,7 +76,7 @@ func TestCompromisedPod(t *testing.T) {
 		}
 		return nil
 	})
-	e.must(pod.Status().Patch(t.Context(), mg.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"status":{"atProvider":{"nodeID":"`+victim+`"}}}`))))
+	e.must(world.kube.Status().Patch(t.Context(), mg.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"status":{"atProvider":{"nodeID":"`+victim+`"}}}`))))
 	e.must(world.kube.Delete(t.Context(), mg))
 	e.eventually("the Machine goes", func() error {
 		if err := e.refresh(mg); !kerrors.IsNotFound(err) {

@@ -32,6 +32,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim/simtest"
+	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
 // config makes a config of a kind with credentials and more of its spec.
@@ -161,7 +162,7 @@ func tokenRole(namespace string) []client.Object {
 		&rbacv1.RoleBinding{
 			ObjectMeta: m,
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: m.Name},
-			Subjects:   []rbacv1.Subject{providerSubject},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: apiserver.CrossplaneNamespace, Name: apiserver.AccountProvider}},
 		},
 	}
 }

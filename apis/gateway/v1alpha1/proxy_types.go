@@ -61,8 +61,8 @@ type ProxyPods struct {
 	// +optional
 	Metrics *Metrics `json:"metrics,omitempty"`
 
-	// NetworkPolicy makes a NetworkPolicy for each proxy StatefulSet. Absent
-	// makes none. It takes effect where the cluster's network enforces
+	// NetworkPolicy of each proxy StatefulSet: who of the cluster may connect to
+	// the pods. It takes effect where the cluster's network enforces
 	// NetworkPolicies.
 	// +optional
 	NetworkPolicy *ProxyNetworkPolicy `json:"networkPolicy,omitempty"`
@@ -70,8 +70,15 @@ type ProxyPods struct {
 
 // A ProxyNetworkPolicy says who of the cluster may connect to proxies.
 type ProxyNetworkPolicy struct {
+	// Enabled makes the NetworkPolicies. Without them all of the cluster may
+	// connect.
+	// +kubebuilder:default=true
+	// +optional
+	Enabled *bool `json:"enabled,omitempty"`
+
 	// Clients that may connect to the egress ports of targets which name no
-	// clients of their own. Absent means the pods of the namespace.
+	// clients of their own. Absent means the pods of the namespace, and of Envoy
+	// Gateway's namespace its proxies and our extension.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +optional

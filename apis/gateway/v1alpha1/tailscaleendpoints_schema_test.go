@@ -278,8 +278,12 @@ func TestTailscaleEndpointsSchemaEgress(t *testing.T) {
 		},
 		"ClientsWithoutPolicy": {
 			reason: "What is asked for must not be ignored",
+			spec:   "proxy: {connectionType: egress, networkPolicy: {enabled: false}}, endpoints: [{name: a, port: 80, tailscaleIP: 100.64.0.1, clients: [{podSelector: {}}]}]",
+			want:   []string{"endpoints with clients need proxy.networkPolicy.enabled"},
+		},
+		"ClientsByDefault": {
+			reason: "There is a policy unless somebody turns it off",
 			spec:   egress + "endpoints: [{name: a, port: 80, tailscaleIP: 100.64.0.1, clients: [{podSelector: {}}]}]",
-			want:   []string{"endpoints with clients need proxy.networkPolicy"},
 		},
 		"SelectorValues": {
 			reason: "In compares with values",

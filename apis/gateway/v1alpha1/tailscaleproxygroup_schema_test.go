@@ -112,8 +112,8 @@ template:
 		},
 		"Clients": {
 			reason: "What is asked for must not be ignored.",
-			obj:    spec("type: egress\ntailnets: [{name: prod}]\ntemplate: {endpoints: [{name: db, tailscaleIP: 100.64.0.9, port: 1, clients: [{podSelector: {}}]}]}"),
-			want:   "need template.proxy.networkPolicy",
+			obj:    spec("type: egress\ntailnets: [{name: prod}]\ntemplate: {proxy: {networkPolicy: {enabled: false}}, endpoints: [{name: db, tailscaleIP: 100.64.0.9, port: 1, clients: [{podSelector: {}}]}]}"),
+			want:   "need template.proxy.networkPolicy.enabled",
 		},
 	}
 	c := load(t, "tailscaleproxygroups")

@@ -61,8 +61,8 @@ type MachineSetPods struct {
 	PodSettings `json:",inline"`
 }
 
-// PodSettings are what may be said of the pods of proxies. Nothing of it gives them
-// privilege but networking Kernel.
+// PodSettings are settings of the pods of proxies. None gives them privilege but
+// networking Kernel.
 type PodSettings struct {
 	// Networking is how tailscaled reaches the network. Userspace needs no
 	// privilege and passes the PodSecurity level restricted. Kernel carries UDP
