@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	kmeta "k8s.io/apimachinery/pkg/api/meta"
@@ -218,7 +219,7 @@ func tell(of map[types.NamespacedName]*state, all []conflict) {
 	}
 	for _, s := range of {
 		slices.SortFunc(s.conflicts, func(a, b gatewayv1alpha1.RoutePolicyConflict) int {
-			return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.OtherPolicy, b.OtherPolicy), cmp.Compare(a.OtherRule, b.OtherRule), cmp.Compare(a.Type, b.Type), cmp.Compare(fmt.Sprint(a.Prevails), fmt.Sprint(b.Prevails)))
+			return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.OtherPolicy, b.OtherPolicy), cmp.Compare(a.OtherRule, b.OtherRule), cmp.Compare(a.Type, b.Type), cmp.Compare(strconv.FormatBool(a.Prevails), strconv.FormatBool(b.Prevails)))
 		})
 		s.conflicts = s.conflicts[:min(len(s.conflicts), mostConflicts)]
 	}

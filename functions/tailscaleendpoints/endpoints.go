@@ -4,8 +4,6 @@
 package main
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -168,20 +166,13 @@ func (e *endpoints) judge(v compose.TailnetVerdict, t *tailnetv1alpha1.ClusterPr
 
 // asks judges what the spec asks of the tailnet by the namespace's grant.
 func (e *endpoints) asks(g *allow.Grant) []*allow.ViolationError {
-	p := e.xr.Spec.Proxy
 	out := []*allow.ViolationError{
 		g.Kind("spec.tailnet", tailnetv1alpha1.MachineKind),
 		allow.Tags(g, "spec.tags", e.xr.Spec.Tags),
-		g.Image("spec.proxy.image", p.Image),
-		g.Networking("spec.proxy.networking", string(cmp.Or(p.Networking, tailnetv1alpha1.NetworkingUserspace))),
+		g.Pods("spec.proxy", e.xr.Spec.Proxy.PodSettings),
 	}
 	if e.xr.Spec.AutoDiscovery != nil {
 		out = append(out, g.Kind("spec.autoDiscovery", tailnetv1alpha1.DiscoveryKind))
-	}
-	for i, v := range p.Env {
-		if v.ValueFrom != nil && v.ValueFrom.SecretKeyRef != nil {
-			out = append(out, g.EnvFromSecret(fmt.Sprintf("spec.proxy.env[%d].valueFrom.secretKeyRef", i)))
-		}
 	}
 	return out
 }

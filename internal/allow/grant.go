@@ -4,6 +4,7 @@
 package allow
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -174,11 +175,11 @@ func canonical(domain string) string {
 }
 
 // Networking judges how proxies reach the network.
-func (g *Grant) Networking(field, networking string) *ViolationError {
-	if len(g.limits.Networking) == 0 || slices.Contains(g.limits.Networking, tailnetv1alpha1.Networking(networking)) {
+func (g *Grant) Networking(field string, networking tailnetv1alpha1.Networking) *ViolationError {
+	if len(g.limits.Networking) == 0 || slices.Contains(g.limits.Networking, networking) {
 		return nil
 	}
-	return g.beyond(field, "networking "+networking, "networking")
+	return g.beyond(field, "networking "+string(networking), "networking")
 }
 
 // EnvFromSecret judges an environment variable of a proxy that comes from a Secret.
@@ -187,6 +188,21 @@ func (g *Grant) EnvFromSecret(field string) *ViolationError {
 		return nil
 	}
 	return g.beyond(field, "a value from a Secret", "envFromSecrets")
+}
+
+// Pods judges the settings of the pods of proxies at a field. The repositories of the default
+// images are always allowed.
+func (g *Grant) Pods(field string, p tailnetv1alpha1.PodSettings, defaults ...string) *ViolationError {
+	vs := []*ViolationError{
+		g.Image(field+".image", p.Image, defaults...),
+		g.Networking(field+".networking", cmp.Or(p.Networking, tailnetv1alpha1.NetworkingUserspace)),
+	}
+	for i, e := range p.Env {
+		if e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil {
+			vs = append(vs, g.EnvFromSecret(fmt.Sprintf("%s.env[%d].valueFrom.secretKeyRef", field, i)))
+		}
+	}
+	return firstOf(vs...)
 }
 
 func plain[T ~string](in []T) []string {

@@ -224,8 +224,8 @@ func TestPods(t *testing.T) {
 	}
 	whole := &Grant{}
 	check(t, "Nobody runs any image unless it is granted.", whole.Image("image", "busybox"), "image", "images of an entry of spec.allowedNamespaces.grants")
-	check(t, "Networking is any by default.", whole.Networking("networking", "Kernel"), "", "")
-	check(t, "It may be limited.", granted(t, tailnetv1alpha1.NamespaceGrant{Networking: []tailnetv1alpha1.Networking{"Userspace"}}).Networking("networking", "Kernel"), "networking", "grants[0].networking")
+	check(t, "Networking is any by default.", whole.Networking("networking", tailnetv1alpha1.NetworkingKernel), "", "")
+	check(t, "It may be limited.", granted(t, tailnetv1alpha1.NamespaceGrant{Networking: []tailnetv1alpha1.Networking{"Userspace"}}).Networking("networking", tailnetv1alpha1.NetworkingKernel), "networking", "grants[0].networking")
 	check(t, "Secrets may be read by default.", whole.EnvFromSecret("env"), "", "")
 	check(t, "They may be withheld.", granted(t, tailnetv1alpha1.NamespaceGrant{EnvFromSecrets: ptr.To(false)}).EnvFromSecret("env"), "env", "grants[0].envFromSecrets")
 }

@@ -63,14 +63,18 @@ func (c *Connector) allowed(ctx context.Context, pc config, mg resource.ModernMa
 		return nil, err
 	}
 	if grant == nil {
-		return nil, refuse(mg, meta.ReasonNamespaceNotAllowed,
-			fmt.Sprintf("%s %q may not be used in namespace %q", pc.kind, pc.name, mg.GetNamespace()),
-			"ask who manages it to allow the namespace in spec.allowedNamespaces, or use another")
+		return nil, refuse(mg, meta.ReasonNamespaceNotAllowed, notAllowed(pc, mg.GetNamespace()), adviceNotAllowed)
 	}
 	if v := grant.Managed(mg); v != nil {
 		return nil, refuse(mg, meta.ReasonNotGranted, fmt.Sprintf("%s %q: %v", pc.kind, pc.name, v), "")
 	}
 	return c.guard(pc, mg, grant), c.permit(ctx, pc, mg)
+}
+
+const adviceNotAllowed = "ask who manages it to allow the namespace in spec.allowedNamespaces, or use another"
+
+func notAllowed(pc config, namespace string) string {
+	return fmt.Sprintf("%s %q may not be used in namespace %q", pc.kind, pc.name, namespace)
 }
 
 // refuse a resource. One that is being deleted has nothing to clean up.
@@ -130,6 +134,20 @@ func (c *Connector) cleaning(pc config, mg resource.ModernManaged, grant *allow.
 		grant = allow.None(pc.spec.Tags)
 	}
 	return c.guard(pc, mg, grant.Keeping(mg))
+}
+
+// Grant returns what a namespace may do with a provider config now. It returns a
+// *CredentialsError if the namespace may not use the config.
+func (c *Connector) Grant(ctx context.Context, namespace string, ref xpv2.ProviderConfigReference) (*allow.Grant, error) {
+	pc, err := c.named(ctx, namespace, ref)
+	if err != nil {
+		return nil, err
+	}
+	g, err := c.grant(ctx, pc, namespace)
+	if err == nil && g == nil {
+		return nil, &CredentialsError{Reason: meta.ReasonNamespaceNotAllowed, Message: notAllowed(pc, namespace) + "; " + adviceNotAllowed}
+	}
+	return g, err
 }
 
 // grant is what a namespace may do with the config now, nil if it may not use it.

@@ -142,6 +142,11 @@ func (c *Connector) config(ctx context.Context, mg resource.ModernManaged) (conf
 	if ref == nil {
 		return config{}, errors.New("spec.providerConfigRef is not set")
 	}
+	return c.named(ctx, mg.GetNamespace(), *ref)
+}
+
+// named reads the provider config that an object of a namespace names.
+func (c *Connector) named(ctx context.Context, namespace string, ref xpv2.ProviderConfigReference) (config, error) {
 	switch ref.Kind {
 	case v1alpha1.ClusterProviderConfigKind:
 		pc := &v1alpha1.ClusterProviderConfig{}
@@ -151,7 +156,7 @@ func (c *Connector) config(ctx context.Context, mg resource.ModernManaged) (conf
 		return config{kind: ref.Kind, name: ref.Name, uid: pc.GetUID(), spec: pc.Spec}, nil
 	case v1alpha1.ProviderConfigKind:
 		pc := &v1alpha1.ProviderConfig{}
-		if err := c.kube.Get(ctx, types.NamespacedName{Namespace: mg.GetNamespace(), Name: ref.Name}, pc); err != nil {
+		if err := c.kube.Get(ctx, types.NamespacedName{Namespace: namespace, Name: ref.Name}, pc); err != nil {
 			return config{}, errors.Wrapf(err, "cannot get ProviderConfig %q", ref.Name)
 		}
 		return config{kind: ref.Kind, namespace: pc.GetNamespace(), name: ref.Name, uid: pc.GetUID(), spec: pc.Spec}, nil

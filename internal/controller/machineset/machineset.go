@@ -29,6 +29,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/allow"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
@@ -57,6 +58,9 @@ type reconciler struct {
 	// watch StatefulSets and PodDisruptionBudgets from now on. It returns false
 	// while the provider is not allowed to.
 	watch func(context.Context) (bool, error)
+
+	// grant of a namespace by a provider config.
+	grant func(ctx context.Context, namespace string, ref xpv2.ProviderConfigReference) (*allow.Grant, error)
 
 	// images of the pods' containers.
 	images proxy.Images

@@ -32,6 +32,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
@@ -72,6 +73,9 @@ func newHarness(t *testing.T, objs ...client.Object) *harness {
 			t.Fatal(err)
 		}
 	}
+	if !slices.ContainsFunc(objs, func(o client.Object) bool { _, ok := o.(*v1alpha1.ClusterProviderConfig); return ok }) {
+		objs = append(objs, &v1alpha1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: "example"}})
+	}
 	h := &harness{clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))}
 	c := fake.NewClientBuilder().WithScheme(s).WithObjects(objs...).
 		WithStatusSubresource(&v1alpha1.MachineSet{}, &v1alpha1.Machine{}, &appsv1.StatefulSet{}).
@@ -82,7 +86,11 @@ func newHarness(t *testing.T, objs ...client.Object) *harness {
 				return c.SubResource(sub).Update(ctx, o, opts...)
 			},
 		}).Build()
-	h.reconciler = &reconciler{kube: c, live: c, watch: func(context.Context) (bool, error) { return true, nil }, images: proxy.Images{Tailscale: "tailscale:test", Agent: "agent:test"}, log: logging.NewNopLogger(), record: event.NewNopRecorder(), now: h.clock.Now, pending: map[types.NamespacedName]pending{}}
+	h.reconciler = &reconciler{
+		kube: c, live: c, watch: func(context.Context) (bool, error) { return true, nil },
+		grant: clients.NewConnector(c, nil, nil, nil).Grant, images: proxy.Images{Tailscale: "tailscale:test", Agent: "agent:test"},
+		log: logging.NewNopLogger(), record: event.NewNopRecorder(), now: h.clock.Now, pending: map[types.NamespacedName]pending{},
+	}
 	return h
 }
 

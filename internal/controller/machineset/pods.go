@@ -5,6 +5,7 @@ package machineset
 
 import (
 	"context"
+	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -19,6 +20,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
 )
 
 // fieldManager of what is applied.
@@ -60,6 +62,15 @@ func (r *reconciler) pods(ctx context.Context, set *v1alpha1.MachineSet) (Pods, 
 	if set.Spec.Pods == nil {
 		return r.left(ctx, set)
 	}
+	beyond, err := r.beyondGrant(ctx, set)
+	if err != nil {
+		return Pods{}, err
+	}
+	if beyond != "" {
+		out, err := r.left(ctx, set)
+		out.Problem, out.stale = beyond, true
+		return out, err
+	}
 	want, err := StatefulSet(set, r.images)
 	if err != nil {
 		return Pods{}, err
@@ -90,9 +101,29 @@ func (r *reconciler) pods(ctx context.Context, set *v1alpha1.MachineSet) (Pods, 
 	return out, nil
 }
 
-// left are the pods of a set whose spec does not say what they are to be: their function
-// is older than the provider, and writes it later. They are left alone, and any of them
-// may run.
+// beyondGrant returns how the pods of a set go beyond the grant of its namespace, for the
+// user. It is empty if they do not.
+func (r *reconciler) beyondGrant(ctx context.Context, set *v1alpha1.MachineSet) (string, error) {
+	ref := set.Spec.ProviderConfigReference
+	g, err := r.grant(ctx, set.GetNamespace(), ref)
+	var ce *clients.CredentialsError
+	switch {
+	case errors.As(err, &ce):
+		return sentence(ce.Message), nil
+	case kerrors.IsNotFound(err):
+		return fmt.Sprintf("%s %q does not exist; pods stay as they are until it does", ref.Kind, ref.Name), nil
+	case err != nil:
+		return "", err
+	}
+	if v := g.Pods("spec.pods", set.Spec.Pods.PodSettings, r.images.Tailscale); v != nil {
+		return fmt.Sprintf("%s %q: %v", ref.Kind, ref.Name, v), nil
+	}
+	return "", nil
+}
+
+// left are the pods of a set that are left alone: its spec does not say what they are to
+// be, for their function is older than the provider and writes it later, or it asks for
+// more than is granted. Any of them may run.
 func (r *reconciler) left(ctx context.Context, set *v1alpha1.MachineSet) (Pods, error) {
 	sts := &appsv1.StatefulSet{}
 	there, err := r.find(ctx, set, false, sts)

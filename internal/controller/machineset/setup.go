@@ -16,6 +16,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
 )
 
@@ -34,6 +35,7 @@ func Setup(mgr ctrl.Manager, o common.Options) error {
 		kube:    mgr.GetClient(),
 		live:    mgr.GetAPIReader(),
 		watch:   w.watch,
+		grant:   clients.NewConnector(mgr.GetClient(), o.Pool, o.Permits, o.AllowedHosts).Grant,
 		images:  o.Images,
 		log:     o.Logger.WithValues("controller", name),
 		record:  o.Recorder(mgr, v1alpha1.MachineSetKind),
