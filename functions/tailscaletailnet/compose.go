@@ -28,7 +28,7 @@ func composeConfig(xr *gatewayv1alpha1.TailscaleTailnet, clusterID string) *tail
 			Tags:        compose.Tags(xr.Spec.Tags),
 			ClusterID:   clusterID,
 
-			AllowedNamespaces: allowedNamespaces(xr.Spec.AllowedNamespaces),
+			AllowedNamespaces: xr.Spec.AllowedNamespaces,
 		},
 	}
 }
@@ -62,36 +62,6 @@ func namespace(s gatewayv1alpha1.TailscaleTailnetSpec) string {
 		return s.APIKeySecret.Namespace
 	}
 	return s.OAuthSecretNamespace
-}
-
-func allowedNamespaces(a *gatewayv1alpha1.AllowedNamespaces) *tailnetv1alpha1.AllowedNamespaces {
-	if a == nil {
-		return nil
-	}
-	out := &tailnetv1alpha1.AllowedNamespaces{From: tailnetv1alpha1.NamespacesFrom(a.From), Names: a.Names, Selector: a.Selector}
-	for _, g := range a.Grants {
-		out.Grants = append(out.Grants, tailnetv1alpha1.NamespaceGrant{
-			Names:          g.Names,
-			Selector:       g.Selector,
-			Kinds:          as[tailnetv1alpha1.ManagedKind](g.Kinds),
-			Tags:           as[tailnetv1alpha1.Tag](g.Tags),
-			Services:       as[tailnetv1alpha1.ServicePattern](g.Services),
-			Domains:        as[tailnetv1alpha1.GrantedDomain](g.Domains),
-			Images:         as[tailnetv1alpha1.ImageRepository](g.Images),
-			Networking:     g.Networking,
-			EnvFromSecrets: g.EnvFromSecrets,
-		})
-	}
-	return out
-}
-
-// as turns a list into one of the same strings of another type.
-func as[T, S ~string](in []S) []T {
-	var out []T
-	for _, s := range in {
-		out = append(out, T(s))
-	}
-	return out
 }
 
 // composeTailnet makes what observes the tailnet and tries the credential.

@@ -65,7 +65,7 @@ const (
 	NamespacesFromGrants   NamespacesFrom = "Grants"
 )
 
-// AllowedNamespaces says which namespaces may use a provider config.
+// AllowedNamespaces says which namespaces may use a provider config or a tailnet.
 // +kubebuilder:validation:XValidation:rule="has(self.selector) == (self.from == 'Selector')",message="selector must be set when from is Selector, and only then"
 // +kubebuilder:validation:XValidation:rule="has(self.grants) == (self.from == 'Grants')",message="grants must be set when from is Grants, and only then"
 type AllowedNamespaces struct {
@@ -79,6 +79,7 @@ type AllowedNamespaces struct {
 	// Names of the namespaces, when from is List.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=63
 	// +optional
 	Names []string `json:"names,omitempty"`
 
