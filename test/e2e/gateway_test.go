@@ -125,6 +125,23 @@ spec:
     proxyProtocol: v2
 `
 
+// permitted lets the namespace above share the Gateway.
+const permitted = `apiVersion: gateway.networking.k8s.io/v1beta1
+kind: ReferenceGrant
+metadata:
+  name: quickstart
+  namespace: proxied-gateway
+spec:
+  from:
+  - group: gateway.tailscale.com
+    kind: TailscaleGateway
+    namespace: quickstart
+  to:
+  - group: gateway.networking.k8s.io
+    kind: Gateway
+    name: gw
+`
+
 // howMany routes come and go at once.
 const howMany = 15
 
@@ -226,9 +243,12 @@ func followsRoutes(t *testing.T) {
 	breakerStaysClosed(t)
 }
 
-// tellsClientToEnvoy has Envoy know the client's address in the tailnet.
+// tellsClientToEnvoy has Envoy know the client's address in the tailnet, once the Gateway's
+// namespace permits to share it.
 func tellsClientToEnvoy(t *testing.T) {
 	apply(t, proxiedGateway)
+	conditionOf(t, "tailscalegateways", "other", "GatewayValid", "False", "RefNotPermitted", patience)
+	apply(t, permitted)
 	toldOfClient(t, vipURL(t, "proxied")+"header?key=X-Forwarded-For")
 }
 
