@@ -240,7 +240,10 @@ func TestChartRoles(t *testing.T) {
 		"healthreports.tailnet.gateway.tailscale.com":         {"create", "delete", "list", "patch"},
 		"tailscaleroutepolicies/status.gateway.tailscale.com": {"patch"},
 		"events.": {"create", "patch"},
-		// What reports tell of backends (package gateways).
+		// What cluster/manifests/admission.yaml asks of those who write these kinds.
+		"tailscalerevisions/write.gateway.tailscale.com":    {"create", "delete", "update"},
+		"healthreports/write.tailnet.gateway.tailscale.com": {"create", "delete", "update"},
+		// What reports say about backends (package gateways).
 		"securitypolicies.gateway.envoyproxy.io": {"get", "list", "watch"},
 	}
 	for _, o := range index.Kinds() {
@@ -264,6 +267,7 @@ func TestChartRoles(t *testing.T) {
 	}
 	want["backendtlspolicies.gateway.networking.k8s.io"] = written
 	want["gatewayreports.tailnet.gateway.tailscale.com"] = written
+	want["gatewayreports/write.tailnet.gateway.tailscale.com"] = []string{"create", "delete", "update"}
 	if diff := cmp.Diff(want, allowed(t)); diff != "" {
 		t.Errorf("what the extension does: -want allowed, +allowed:\n%s", diff)
 	}
