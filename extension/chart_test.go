@@ -447,8 +447,8 @@ func TestChartInstall(t *testing.T) {
 	if err := kube.Update(t.Context(), envoy); err != nil {
 		t.Fatal(err)
 	}
-	mended := upgrade()
-	if len(mended["-envoy"]) != 3 || !cmp.Equal(mended["-envoy"]["ca.crt"], mended["-client"]["ca.crt"]) {
+	repaired := upgrade()
+	if len(repaired["-envoy"]) != 3 || !cmp.Equal(repaired["-envoy"]["ca.crt"], repaired["-client"]["ca.crt"]) {
 		t.Error("Secrets of clients should be made again when one lacks something")
 	}
 

@@ -48,7 +48,7 @@ func (s set) signed(n names, now time.Time) (set, error) {
 	return out.issued(a, n, now)
 }
 
-// issued anew by the authority.
+// issued again by the authority.
 func (s set) issued(a *Authority, n names, now time.Time) (set, error) {
 	var err error
 	if s.server, err = a.Server(n.server, now); err != nil {

@@ -71,7 +71,7 @@ func TestHostileNames(t *testing.T) {
 					if i > most {
 						t.Fatalf("%s\n%d names are kept", tc.reason, i)
 					}
-					// One that fails is told by the other end.
+					// The other end says why one fails.
 					_ = hostile.stream.Send(&discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: []string{tc.name(i + 1)}})
 					synctest.Wait()
 					h.server.mu.Lock()

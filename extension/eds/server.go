@@ -253,7 +253,7 @@ func (s *Server) subscribe(st *stream, names []string, versions map[string]strin
 			e.streams = append(e.streams, st)
 			s.metrics.subscriptions.Inc()
 		}
-		// Who asks anew wants it sent anew. No version of ours is longer.
+		// A client that subscribes again wants it sent again. No version of ours is longer.
 		if old.version = versions[name]; len(old.version) > versionLength {
 			old.version = ""
 		}

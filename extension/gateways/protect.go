@@ -151,7 +151,7 @@ func (in input) protected(of []*route, ls []listener) map[types.NamespacedName]s
 	return out
 }
 
-// protect what a report tells of routes: by which policy each of their backends is.
+// protect adds to a report's routes which policy protects each of their backends.
 func protect(of []tailnetv1alpha1.ReportedRoute, by map[types.NamespacedName]string) {
 	for i := range of {
 		for j := range of[i].Backends {

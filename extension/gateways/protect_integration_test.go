@@ -51,7 +51,7 @@ func untyped(t *testing.T, manifest string) client.Object {
 	return o
 }
 
-// TestReportsProtection follows what a report tells of policies, from before there is any
+// TestReportsProtection follows what a report says about policies, from before there is any
 // such kind.
 func TestReportsProtection(t *testing.T) {
 	w := newWorld(t, false)

@@ -79,7 +79,7 @@ func (c *Controller) knowsSecurityPolicies(ctx context.Context) (bool, error) {
 	case err != nil:
 		return false, errors.Wrap(err, "cannot list SecurityPolicies")
 	}
-	return false, errors.New("cannot tell what policies protect: SecurityPolicies are not read yet")
+	return false, errors.New("do not know what policies protect: SecurityPolicies are not read yet")
 }
 
 // securityPoliciesSynced reports whether the cache has all that there are.

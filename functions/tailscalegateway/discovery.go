@@ -26,7 +26,7 @@ func (t *tailnet) selectsAll() string {
 	return fmt.Sprintf("spec.tailnets[%s].serviceDiscovery: nothing is looked for, and routes to what was found are gone, for all of the tailnet would be reachable through the Gateway: set patterns or tags; patterns [\"*\"] stand for all", t.Name)
 }
 
-// exposes tells whether clients of the Gateway reach what is found in a tailnet. No route
+// exposes reports whether clients of the Gateway reach what is found in a tailnet. No route
 // is generated in a step.
 func (s *share) exposes() bool {
 	return !s.step && s.permitted() && slices.ContainsFunc(s.tailnets, func(t *tailnet) bool {

@@ -62,7 +62,7 @@ func (s *service) desireVIPService(r *compose.Run) error {
 	return r.Desire(nameVIPService, s.composeVIPService(), s.vipReady())
 }
 
-// mayMake tells whether there may be a service where there is none yet. One whose backend
+// mayMake reports whether there may be a service where there is none yet. One whose backend
 // is a Gateway that is to come is made: it takes an address the sooner.
 func (s *service) mayMake() bool {
 	return s.tailnet() != "" && s.verdict.Accepted && s.sel.err == nil && !s.severalTailnets() && !s.refusedSpec()

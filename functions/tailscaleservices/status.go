@@ -112,7 +112,7 @@ func (s *service) selected(p tailnetv1alpha1.ProxySet) gatewayv1alpha1.SelectedE
 	return out
 }
 
-// hosts tells whether a host is a machine of an endpoints. The provider knows that by the
+// hosts reports whether a host is a machine of an endpoints. The provider knows that by the
 // machine's node ID. Where it did not say, the host's name does: the first label is the
 // name that the machine asked for, and -1, -2 and so on when that was taken.
 func hosts(p tailnetv1alpha1.ProxySet, h tailnetv1alpha1.ServiceHost) bool {

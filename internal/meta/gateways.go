@@ -25,7 +25,7 @@ const (
 	// TypeRoutesReady tells whether all generated routes answer.
 	TypeRoutesReady xpv2.ConditionType = "RoutesReady"
 
-	// TypeDiscoveryPrivate tells whether what is found in tailnets is reachable through the
+	// TypeDiscoveryPrivate says whether discovered services are reachable through the
 	// Gateway from private networks alone. It makes no object less ready.
 	TypeDiscoveryPrivate xpv2.ConditionType = "DiscoveryPrivate"
 

@@ -47,7 +47,7 @@ func (gs Grants) Permit(by Referrer, group gwapiv1.Group, kind gwapiv1.Kind, n t
 }
 
 // PermitGateway reports whether TailscaleGateways of a namespace may share a Gateway, and
-// have its listeners believe headers that tell who asks.
+// have its listeners believe headers that name the client.
 func (gs Grants) PermitGateway(namespace string, gateway types.NamespacedName) bool {
 	return gs.Permit(Referrer{
 		Group: gatewayv1alpha1.Group, Kind: gatewayv1alpha1.TailscaleGatewayKind, Namespace: namespace,

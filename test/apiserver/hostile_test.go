@@ -97,7 +97,7 @@ func TestWriters(t *testing.T) {
 			user:   provider, kinds: []string{"Machine"}, deeds: []deed{create, annotate, keep, remove, patchStatus(`{"status":{"atProvider":{"nodeID":"n"}}}`)},
 		},
 		"ProviderStatus": {
-			reason: "It tells what became of a set",
+			reason: "It reports what became of a set",
 			user:   provider, kinds: []string{"MachineSet"}, deeds: []deed{status},
 		},
 		"ProviderSets": {
@@ -109,7 +109,7 @@ func TestWriters(t *testing.T) {
 			user:   extension, kinds: []string{"GatewayReport", "HealthReport", "TailscaleRevision"}, deeds: []deed{create, annotate, remove},
 		},
 		"OwnExtension": {
-			reason: "So does one of a TailscaleGateway's own, but for health",
+			reason: "So does one of a TailscaleGateway's own, except health",
 			user:   ownExtension, kinds: []string{"GatewayReport", "TailscaleRevision"}, deeds: []deed{create, annotate, remove},
 		},
 		"Agent": {

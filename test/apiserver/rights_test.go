@@ -98,7 +98,7 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// tell what the roles of a source grant, and to whom.
+// describe what the roles of a source grant, and to whom.
 func tell(t *testing.T, w *strings.Builder, source string, objects []client.Object) {
 	t.Helper()
 	var out []string

@@ -61,7 +61,7 @@ type PublishBackends string
 const (
 	// PublishBackendsUnprotected are those that no policy of the Gateway protects.
 	PublishBackendsUnprotected PublishBackends = "Unprotected"
-	// PublishBackendsAll are those that policies protect, too. Who asks their Tailscale
+	// PublishBackendsAll are those that policies protect, too. Clients of their Tailscale
 	// Services passes these policies by.
 	PublishBackendsAll  PublishBackends = "All"
 	PublishBackendsNone PublishBackends = "None"

@@ -176,7 +176,7 @@ func (p *port) refuse(target, reason string) {
 	}
 }
 
-// leadsTo tells whether the port still leads to a target. The caller has the lock.
+// leadsTo reports whether the port still leads to a target. The caller has the lock.
 func (p *port) leadsTo(target string) bool { return !p.closed && p.r.Target == target }
 
 // admit notes a connection. It returns false when too many are not dialled yet, or

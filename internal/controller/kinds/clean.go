@@ -64,7 +64,7 @@ func (c *cleaningClient[T]) Delete(ctx context.Context, mg T) (managed.ExternalD
 	return o, err
 }
 
-// clean what an object's status tells of the tailnet, and its condition Ready.
+// clean what an object's status says about the tailnet, and its condition Ready.
 func clean(mg resource.ModernManaged) {
 	if c := mg.GetCondition(xpv2.TypeReady); c.Message != tailscale.Text(c.Message) {
 		c.Message = tailscale.Text(c.Message)

@@ -31,7 +31,7 @@ import (
 // hashLength of the annotation that tells what was applied, in hex digits.
 const hashLength = 16
 
-// StatefulSet of a set that has pods, as it is to be applied, but for its owner.
+// StatefulSet of a set that has pods, as it is to be applied, without its owner.
 func StatefulSet(set *v1alpha1.MachineSet, img proxy.Images) (*unstructured.Unstructured, error) {
 	return desired(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"), proxy.StatefulSet(options(set), img))
 }

@@ -185,7 +185,7 @@ func TestPodsAbsent(t *testing.T) {
 		t.Errorf("and their Machines: -want, +got:\n%s", diff)
 	}
 	if got := h.status(t).StatefulSet; got == nil || got.ReadyReplicas != 2 || got.Message != "" {
-		t.Errorf("and the status tells of them, got %+v", got)
+		t.Errorf("and the status names them, got %+v", got)
 	}
 
 	h.update(t, func(s *v1alpha1.MachineSet) { withPods(s, func(p *v1alpha1.MachineSetPods) { p.Replicas = 0 }) })
