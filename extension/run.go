@@ -11,6 +11,7 @@ import (
 	pb "github.com/envoyproxy/gateway/proto/extension"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc/credentials"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
@@ -29,10 +30,18 @@ import (
 )
 
 const (
-	// edsStreams are how many targets an Envoy may have, by a stream each, and
-	// edsConnections how many Envoys there may be.
-	edsStreams     = 16 << 10
-	edsConnections = 1 << 10
+	// edsStreams are how many targets an Envoy may have. Each has a stream, and with TLS a
+	// connection as well: gRPC shares connections of equal credentials alone, and those of
+	// two clusters are never equal (cmp_impl of SslCredentials in gRPC's
+	// src/core/credentials/transport/ssl).
+	edsStreams = 16 << 10
+
+	// edsConnections are how many all Envoys may have. One address may have a half.
+	edsConnections = 2 * edsStreams
+
+	// edsBuffer is what a connection reads at once, and writes, in bytes: endpoint lists are
+	// small, and connections many.
+	edsBuffer = 4 << 10
 )
 
 // listeners that are open before anything is served: a port that is taken is told
@@ -57,6 +66,11 @@ func listen(ctx context.Context, c *CLI) (*listeners, error) {
 		}
 	}
 	return l, nil
+}
+
+// newEndpointServer returns a server for Envoys, without services.
+func newEndpointServer(c credentials.TransportCredentials) *serve.Server {
+	return serve.NewServer(serve.Options{Credentials: c, MaxStreams: edsStreams, MaxConnections: edsConnections, Buffer: edsBuffer})
 }
 
 // run the extension until ctx ends. Clients connect from the start, but nobody is
@@ -126,11 +140,7 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 			obs.Translated(t.Gateway, outcomes(t.Summary, src.Translated(t)))
 		})),
 	))
-	edsServer := serve.NewServer(serve.Options{
-		Credentials:    serve.Credentials(certs.eds, certs.edsClients),
-		MaxStreams:     edsStreams,
-		MaxConnections: edsConnections,
-	})
+	edsServer := newEndpointServer(serve.Credentials(certs.eds, certs.edsClients))
 	endpoints.Register(edsServer)
 
 	l, err := listen(ctx, c)

@@ -23,8 +23,7 @@ const (
 var errLimited = errors.New("limit reached")
 
 // Limits of what clients may take of a server, together. Those of one address may have
-// half of it. An Envoy is one client, by one connection, with a stream for each target, or
-// one stream for all.
+// half of it. An Envoy has a stream for each target, or one stream for all.
 type Limits struct {
 	// Streams that may be open. Zero means 32,768, each of which takes some 10 kB.
 	Streams int

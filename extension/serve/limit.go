@@ -10,8 +10,8 @@ import (
 	"golang.org/x/net/netutil"
 )
 
-// share is which part of all connections one address may have.
-const share = 16
+// share is which part of all connections one address may have: a half.
+const share = 2
 
 // limited returns a listener that has at most that many connections open, of which an
 // address may have a part: further ones of the address are closed, and others wait. A

@@ -73,9 +73,13 @@ type Options struct {
 	// means any number.
 	MaxStreams uint32
 
-	// MaxConnections is how many may be open, of which an address may have a sixteenth.
+	// MaxConnections is how many may be open, of which an address may have a half.
 	// Zero means any number.
 	MaxConnections int
+
+	// Buffer is how many bytes a connection reads at once, and writes. Zero means gRPC's
+	// 32 KiB each.
+	Buffer int
 
 	// Interceptor of calls. May be nil.
 	Interceptor grpc.UnaryServerInterceptor
@@ -110,6 +114,9 @@ func NewServer(o Options) *Server {
 	}
 	if o.MaxStreams > 0 {
 		opts = append(opts, grpc.MaxConcurrentStreams(o.MaxStreams))
+	}
+	if o.Buffer > 0 {
+		opts = append(opts, grpc.ReadBufferSize(o.Buffer), grpc.WriteBufferSize(o.Buffer))
 	}
 	if o.Interceptor != nil {
 		opts = append(opts, grpc.UnaryInterceptor(o.Interceptor))

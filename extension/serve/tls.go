@@ -45,8 +45,7 @@ func (s Shower) NotAfter() (time.Time, error) {
 
 // Clients are those that a server answers.
 type Clients struct {
-	// CA returns what their certificates must chain to, in PEM. It is asked at each
-	// handshake: they are few, for an Envoy opens one connection.
+	// CA returns what their certificates must chain to, in PEM. Each handshake calls it.
 	CA func() ([]byte, error)
 
 	// Name is what their certificates must be for, beside that: an authority may have

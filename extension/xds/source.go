@@ -53,8 +53,8 @@ type TLS struct {
 }
 
 // GoogleGRPC is our endpoint server, dialled by Envoy's own gRPC library: nothing of
-// it needs to be in an Envoy's bootstrap. Each cluster opens a stream, all on one
-// connection.
+// it needs to be in an Envoy's bootstrap. Each cluster opens a stream: all on one connection
+// without TLS, each on its own with TLS.
 //
 // Target is gRPC's name of the server, such as ipv4:10.96.0.7:5006 (a Service's
 // address needs no DNS, which proxies on the host's network do not have). Name is what the

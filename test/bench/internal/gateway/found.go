@@ -99,7 +99,7 @@ func (w *World) find(ctx context.Context) error {
 			GatewayRef: gatewayv1alpha1.GatewayRef{Name: gatewayName},
 			Tailnets: []gatewayv1alpha1.GatewayTailnet{{
 				Name:             tailnet,
-				ServiceDiscovery: &gatewayv1alpha1.GatewayDiscovery{Port: BackendPort},
+				ServiceDiscovery: &gatewayv1alpha1.GatewayDiscovery{Port: BackendPort, Patterns: []string{"*"}},
 				RouteGeneration:  gatewayv1alpha1.RouteGeneration{Egress: &gatewayv1alpha1.EgressRoutes{HostPattern: "{service}.example.com", PathPrefix: prefixPattern}},
 			}},
 		},
