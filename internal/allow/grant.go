@@ -174,16 +174,16 @@ func canonical(domain string) string {
 	return strings.TrimPrefix(strings.TrimSuffix(strings.ToLower(domain), "."), "*.")
 }
 
-// Networking judges how proxies reach the network.
-func (g *Grant) Networking(field string, networking tailnetv1alpha1.Networking) *ViolationError {
+// networking judges how proxies reach the network.
+func (g *Grant) networking(field string, networking tailnetv1alpha1.Networking) *ViolationError {
 	if len(g.limits.Networking) == 0 || slices.Contains(g.limits.Networking, networking) {
 		return nil
 	}
 	return g.beyond(field, "networking "+string(networking), "networking")
 }
 
-// EnvFromSecret judges an environment variable of a proxy that comes from a Secret.
-func (g *Grant) EnvFromSecret(field string) *ViolationError {
+// envFromSecret judges an environment variable of a proxy that comes from a Secret.
+func (g *Grant) envFromSecret(field string) *ViolationError {
 	if allowed := g.limits.EnvFromSecrets; allowed == nil || *allowed {
 		return nil
 	}
@@ -194,12 +194,12 @@ func (g *Grant) EnvFromSecret(field string) *ViolationError {
 // images are always allowed.
 func (g *Grant) Pods(field string, p tailnetv1alpha1.PodSettings, defaults ...string) *ViolationError {
 	vs := []*ViolationError{
-		g.Image(field+".image", p.Image, defaults...),
-		g.Networking(field+".networking", cmp.Or(p.Networking, tailnetv1alpha1.NetworkingUserspace)),
+		g.image(field+".image", p.Image, defaults...),
+		g.networking(field+".networking", cmp.Or(p.Networking, tailnetv1alpha1.NetworkingUserspace)),
 	}
 	for i, e := range p.Env {
 		if e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil {
-			vs = append(vs, g.EnvFromSecret(fmt.Sprintf("%s.env[%d].valueFrom.secretKeyRef", field, i)))
+			vs = append(vs, g.envFromSecret(fmt.Sprintf("%s.env[%d].valueFrom.secretKeyRef", field, i)))
 		}
 	}
 	return firstOf(vs...)

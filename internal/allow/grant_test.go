@@ -219,15 +219,15 @@ func TestPods(t *testing.T) {
 			if tc.beyond {
 				field, limit = "spec.proxy.image", "grants[0].images"
 			}
-			check(t, tc.reason, tc.grant.Image("spec.proxy.image", tc.image, ours), field, limit)
+			check(t, tc.reason, tc.grant.image("spec.proxy.image", tc.image, ours), field, limit)
 		})
 	}
 	whole := &Grant{}
-	check(t, "Nobody runs any image unless it is granted.", whole.Image("image", "busybox"), "image", "images of an entry of spec.allowedNamespaces.grants")
-	check(t, "Networking is any by default.", whole.Networking("networking", tailnetv1alpha1.NetworkingKernel), "", "")
-	check(t, "It may be limited.", granted(t, tailnetv1alpha1.NamespaceGrant{Networking: []tailnetv1alpha1.Networking{"Userspace"}}).Networking("networking", tailnetv1alpha1.NetworkingKernel), "networking", "grants[0].networking")
-	check(t, "Secrets may be read by default.", whole.EnvFromSecret("env"), "", "")
-	check(t, "They may be withheld.", granted(t, tailnetv1alpha1.NamespaceGrant{EnvFromSecrets: ptr.To(false)}).EnvFromSecret("env"), "env", "grants[0].envFromSecrets")
+	check(t, "Nobody runs any image unless it is granted.", whole.image("image", "busybox"), "image", "images of an entry of spec.allowedNamespaces.grants")
+	check(t, "Networking is any by default.", whole.networking("networking", tailnetv1alpha1.NetworkingKernel), "", "")
+	check(t, "It may be limited.", granted(t, tailnetv1alpha1.NamespaceGrant{Networking: []tailnetv1alpha1.Networking{"Userspace"}}).networking("networking", tailnetv1alpha1.NetworkingKernel), "networking", "grants[0].networking")
+	check(t, "Secrets may be read by default.", whole.envFromSecret("env"), "", "")
+	check(t, "They may be withheld.", granted(t, tailnetv1alpha1.NamespaceGrant{EnvFromSecrets: ptr.To(false)}).envFromSecret("env"), "env", "grants[0].envFromSecrets")
 }
 
 func TestClaims(t *testing.T) {

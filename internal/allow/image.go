@@ -16,10 +16,10 @@ import (
 // (https://tailscale.com/kb/1282/docker).
 var official = []tailnetv1alpha1.ImageRepository{"docker.io/tailscale/tailscale", "ghcr.io/tailscale/tailscale"} //nolint:gochecknoglobals // A constant list.
 
-// Image judges the image of a proxy that its spec names. The repositories of the defaults,
+// image judges the image of a proxy that its spec names. The repositories of the defaults,
 // which proxies have that name none, are always allowed. An empty image is none of the
 // user's.
-func (g *Grant) Image(field, image string, defaults ...string) *ViolationError {
+func (g *Grant) image(field, image string, defaults ...string) *ViolationError {
 	if image == "" {
 		return nil
 	}

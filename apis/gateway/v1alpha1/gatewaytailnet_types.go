@@ -57,7 +57,7 @@ type SharedListener struct {
 	// +optional
 	VIPPort *int32 `json:"vipPort,omitempty"`
 
-	// Identity is how the listener is told who asks. With ProxyProtocol it must
+	// Identity is how the listener learns which client sends a request. With ProxyProtocol it must
 	// expect the header, by a ClientTrafficPolicy. Headers is for listeners of
 	// protocol HTTP: the proxy sets X-Forwarded-For, Tailscale-Device-Name, and of
 	// a user Tailscale-User-Login, Tailscale-User-Name and
