@@ -40,7 +40,7 @@ type certificates struct {
 	// told reads what Envoys are told: it is part of every cluster.
 	told func() (xds.TLS, error)
 
-	// source is where clusters get their endpoints from.
+	// source is where clusters get their endpoints from that say so themselves.
 	source atomic.Pointer[xds.Source]
 
 	target, server string
@@ -148,15 +148,18 @@ func (c *certificates) telling(serverDir, clientDir string) func() (xds.TLS, err
 
 // tell Envoys from now on.
 func (c *certificates) tell(t xds.TLS) {
-	s := xds.XDSTP()
-	if c.mode != modeXDSTP {
-		s = xds.GoogleGRPC(c.target, c.server, t)
-	}
+	s := xds.GoogleGRPC(c.target, c.server, t)
 	c.source.Store(&s)
 }
 
-// Source that clusters get their endpoints from, as it is now.
-func (c *certificates) Source() xds.Source { return *c.source.Load() }
+// Source that clusters get their endpoints from, as it is now, in Envoys whose bootstrap has
+// the authority tailscale or not.
+func (c *certificates) Source(bootstrapped bool) xds.Source {
+	if c.mode == modeXDSTP || c.mode == modeAuto && bootstrapped {
+		return xds.XDSTP()
+	}
+	return *c.source.Load()
+}
 
 // expiry of each certificate, by the server that shows it.
 func (c *certificates) expiry() map[string]func() (time.Time, error) {

@@ -26,6 +26,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/credentials"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/eds"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
 // TestValidate has addresses that others reach, and nothing that says who is answered.
@@ -47,6 +48,8 @@ func TestValidate(t *testing.T) {
 		"Insecure":      {reason: "Whoever says so may answer anybody.", cli: CLI{HooksAddress: ":5005", InsecureHooks: true, EDSAddress: ":5006", InsecureEDS: true}},
 		"Contradiction": {reason: "Nobody can have both.", cli: CLI{HooksAddress: ":5005", HooksTLS: "d", HooksClientCA: "f", InsecureHooks: true, EDSAddress: "unix:/e"}, want: "leave one out"},
 		"ClientsInVain": {reason: "Without TLS no client can show anything.", cli: CLI{HooksAddress: ":5005", HooksClientCA: "f", EDSAddress: "unix:/e"}, want: "needs --hooks-tls"},
+		"Config":        {reason: "A ConfigMap has a namespace.", cli: CLI{HooksAddress: "unix:/h", EDSAddress: "unix:/e", EnvoyGatewayConfig: "envoy-gateway-config"}, want: "--envoy-gateway-config"},
+		"AutoForOne":    {reason: "GatewayClasses are in no namespace.", cli: CLI{HooksAddress: "unix:/h", EDSAddress: "unix:/e", XDSMode: modeAuto, OnlyGateway: "shop/gw"}, want: "--xds-mode"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -54,6 +57,31 @@ func TestValidate(t *testing.T) {
 			err := tc.cli.Validate()
 			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
 				t.Errorf("\n%s\nwant %q, got %v", tc.reason, tc.want, err)
+			}
+		})
+	}
+}
+
+// TestSource shows in which Envoys clusters come from the authority in their bootstrap.
+func TestSource(t *testing.T) {
+	cases := map[string]struct {
+		reason       string
+		mode         string
+		bootstrapped bool
+		want         bool
+	}{
+		"GoogleGRPC":      {reason: "It is for any Envoy, with the authority, too.", mode: "GoogleGRPC", bootstrapped: true},
+		"XDSTP":           {reason: "All Envoys are said to have the authority.", mode: modeXDSTP, want: true},
+		"AutoWith":        {reason: "The Envoys are known to have it.", mode: modeAuto, bootstrapped: true, want: true},
+		"AutoWithout":     {reason: "They are not known to have it.", mode: modeAuto},
+		"GoogleGRPCPlain": {reason: "It needs nothing.", mode: "GoogleGRPC"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := &certificates{target: "127.0.0.1:5006", mode: tc.mode}
+			c.tell(xds.TLS{})
+			if got := c.Source(tc.bootstrapped).EDS("list").GetEdsConfig() == nil; got != tc.want {
+				t.Errorf("\n%s\nSource(%t): from the authority: want %t, got %t", tc.reason, tc.bootstrapped, tc.want, got)
 			}
 		})
 	}

@@ -124,7 +124,7 @@ var variants = map[string][]string{
 	// against this.
 	"dedicated": {
 		"certificates.mode=Existing", "fullnameOverride=web-extension", "image.tag=v1.2.3", "hooks.trafficPolicy=Cluster",
-		"eds.target=10.96.0.6:5006", "extraArgs[0]=--only-gateway=envoy-gateway-system/eg",
+		"eds.target=10.96.0.6:5006", "eds.mode=GoogleGRPC", "extraArgs[0]=--only-gateway=envoy-gateway-system/eg",
 	},
 	"bare": {"certificates.mode=Existing", "anchors=false", "gateways=false", "discoveries=false", "networkPolicy.enabled=false", "replicas=1", "eds.target=dns:///eds.example:5006"},
 	// For the time of an upgrade.
@@ -247,6 +247,16 @@ func TestChartRoles(t *testing.T) {
 		"securitypolicies.gateway.envoyproxy.io": {"get", "list", "watch"},
 	}
 	for _, o := range index.Kinds() {
+		gvk, err := apiutil.GVKForObject(o, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[resource(gvk)] = []string{"get", "list", "watch"}
+	}
+	if diff := cmp.Diff(want, allowed(t, "anchors=false", "gateways=false", "discoveries=false", "eds.mode=GoogleGRPC")); diff != "" {
+		t.Errorf("what the extension does without anchors, TailscaleGateways, Discoveries and EnvoyProxies: -want allowed, +allowed:\n%s", diff)
+	}
+	for _, o := range index.BootstrapKinds() {
 		gvk, err := apiutil.GVKForObject(o, s)
 		if err != nil {
 			t.Fatal(err)

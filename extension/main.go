@@ -8,6 +8,7 @@ package main
 
 import (
 	"context"
+	"maps"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -19,6 +20,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
@@ -38,8 +40,11 @@ Run at least two: Envoy Gateway waits while none answers, and an Envoy that star
 
 HTTP, on --observe-address: /metrics is for Prometheus, or JSON on request; /healthz and /ready are for kubelet; /health tells what is wrong, and /endpoints how each endpoint fares. / is a page that tells where a request goes, and why; /explain has the same as JSON.`
 
-// modeXDSTP is the way to ask for endpoints that is not the default.
-const modeXDSTP = "XDSTP"
+// Ways in which Envoys subscribe to endpoints, beside GoogleGRPC.
+const (
+	modeAuto  = "Auto"
+	modeXDSTP = "XDSTP"
+)
 
 // gcPercent is how much the heap grows, in percent of what is alive, before it is
 // collected. What is alive is mostly the index, which stays: Go's own 100 takes as
@@ -65,7 +70,9 @@ type CLI struct {
 	InsecureEDS   bool   `help:"Serve endpoints to anybody who reaches the address, with --eds-tls or in clear. Without it a client certificate is asked for, unless the address is of this machine alone." name:"insecure-eds" env:"INSECURE_EDS" group:"Endpoints"`
 	EDSTarget     string `help:"What Envoys dial for endpoints: ADDRESS:PORT, or any gRPC target. The Service of all replicas, by its address rather than by its name: Envoys on the host's network cannot resolve names of the cluster." name:"eds-target" default:"127.0.0.1:5006" env:"EDS_TARGET" group:"Endpoints"`
 	EDSServer     string `help:"Name in the certificate that Envoys check, if it is not what they dial. They cannot check the address of a Service, which no certificate is made for." name:"eds-server-name" env:"EDS_SERVER_NAME" placeholder:"NAME" group:"Endpoints"`
-	XDSMode       string `help:"How Envoys ask: GoogleGRPC needs nothing in an EnvoyProxy, and takes a stream for each target. XDSTP takes one stream for each Envoy, for thousands of targets, and needs the authority tailscale in each EnvoyProxy's bootstrap." name:"xds-mode" enum:"GoogleGRPC,XDSTP" default:"GoogleGRPC" env:"XDS_MODE" group:"Endpoints"`
+	XDSMode       string `help:"How Envoys subscribe to endpoints. GoogleGRPC needs nothing in an EnvoyProxy, and takes a connection for each target. XDSTP takes one stream for each Envoy, for thousands of targets, and needs the authority tailscale in each EnvoyProxy's bootstrap. Auto chooses XDSTP for each Gateway whose EnvoyProxy, or that of its GatewayClass, has the authority, or --envoy-gateway-config by default, and GoogleGRPC for all others." name:"xds-mode" enum:"GoogleGRPC,XDSTP,Auto" default:"GoogleGRPC" env:"XDS_MODE" group:"Endpoints"`
+
+	EnvoyGatewayConfig string `help:"NAMESPACE/NAME of the ConfigMap with Envoy Gateway's configuration in envoy-gateway.yaml: Envoys without an EnvoyProxy of their own have its envoyProxy. Only --xds-mode Auto reads it." name:"envoy-gateway-config" env:"ENVOY_GATEWAY_CONFIG" placeholder:"NAMESPACE/NAME" group:"Endpoints"`
 
 	MakeCertificates string `help:"Make the certificates of both servers and of their clients that no other flag gives, renew them, and keep them in Secrets NAME-certificates and NAME-client of --namespace, which end with its ServiceAccount NAME. Envoy Gateway's configuration is to name NAME-client as clientCertificateRef, and as certificateRef, too, unless --hooks-tls gives another authority's. NAME is that of the Service for hooks, and NAME-eds of that for endpoints." env:"MAKE_CERTIFICATES" placeholder:"NAME" group:"Operation"`
 
@@ -124,20 +131,37 @@ func (c *CLI) Validate() error {
 			return errors.Errorf("anybody who reaches %s could ask there: give --%s-tls and --%s-client-ca, or --make-certificates, or say --insecure-%s", s.address, s.name, s.name, s.name)
 		}
 	}
-	if ns, name, ok := strings.Cut(c.OnlyGateway, "/"); c.OnlyGateway != "" && (!ok || ns == "" || name == "" || strings.Contains(name, "/")) {
-		return errors.Errorf("--only-gateway %q is not NAMESPACE/NAME", c.OnlyGateway)
+	for flag, v := range map[string]string{"only-gateway": c.OnlyGateway, "envoy-gateway-config": c.EnvoyGatewayConfig} {
+		if ns, name, ok := strings.Cut(v, "/"); v != "" && (!ok || ns == "" || name == "" || strings.Contains(name, "/")) {
+			return errors.Errorf("--%s %q is not NAMESPACE/NAME", flag, v)
+		}
+	}
+	if c.XDSMode == modeAuto && c.OnlyGateway != "" {
+		return errors.New("--xds-mode Auto reads EnvoyProxies and GatewayClasses, and --only-gateway reads nothing outside of its namespace: choose GoogleGRPC or XDSTP")
 	}
 	_, err := dialTarget(c.EDSTarget)
 	return err
 }
 
 // only is the Gateway that is served alone. It is nil if all are.
-func (c *CLI) only() *types.NamespacedName {
-	ns, name, ok := strings.Cut(c.OnlyGateway, "/")
+func (c *CLI) only() *types.NamespacedName { return namespacedName(c.OnlyGateway) }
+
+// namespacedName of a flag. It is nil without a value.
+func namespacedName(flag string) *types.NamespacedName {
+	ns, name, ok := strings.Cut(flag, "/")
 	if !ok {
 		return nil
 	}
 	return &types.NamespacedName{Namespace: ns, Name: name}
+}
+
+// kinds of objects that are read.
+func (c *CLI) kinds() map[string]client.Object {
+	out := index.Kinds()
+	if c.XDSMode == modeAuto {
+		maps.Copy(out, index.BootstrapKinds())
+	}
+	return out
 }
 
 // dialling is what Envoys may connect to by themselves. Who reads files runs them on a

@@ -66,8 +66,11 @@ func newSource(c *CLI, store *index.Store, log logging.Logger) (source, error) {
 	if only != nil {
 		store.Serve(func(n types.NamespacedName) bool { return n == *only })
 	}
+	if n := namespacedName(c.EnvoyGatewayConfig); n != nil {
+		store.EnvoyGatewayConfig(*n)
+	}
 	if c.FromFiles != "" {
-		return newFileSource(c.FromFiles, store, log)
+		return newFileSource(c.FromFiles, c.kinds(), store, log)
 	}
 	cfg, err := restConfig(c.Kubeconfig)
 	if err != nil {
@@ -101,7 +104,7 @@ func newSource(c *CLI, store *index.Store, log logging.Logger) (source, error) {
 		cfg:       cfg,
 		secrets:   secrets.NewWatcher(store, kube, log),
 		synced:    make(chan struct{}),
-		Source:    index.NewSource(informers, store, log),
+		Source:    index.NewSource(informers, c.kinds(), store, log),
 		contact:   newContact(d.ServerVersion, log),
 		informers: informers,
 		client:    w,
@@ -227,12 +230,12 @@ func (fileSource) Farewell(logging.Logger) {}
 // Silence implements source.
 func (fileSource) Silence() time.Duration { return 0 }
 
-func newFileSource(dir string, store *index.Store, log logging.Logger) (source, error) {
+func newFileSource(dir string, all map[string]client.Object, store *index.Store, log logging.Logger) (source, error) {
 	s, err := index.Scheme()
 	if err != nil {
 		return nil, err
 	}
-	kinds, err := kindsOf(s)
+	kinds, err := kindsOf(all, s)
 	if err != nil {
 		return nil, err
 	}
@@ -265,10 +268,10 @@ func hold(store *index.Store, n types.NamespacedName, s *corev1.Secret) {
 	store.SetSecret(n, &h)
 }
 
-// kindsOf what a store takes. A folder for Envoy Gateway has more.
-func kindsOf(s *runtime.Scheme) (map[schema.GroupKind]bool, error) {
+// kindsOf objects, and Secrets. A folder for Envoy Gateway has more.
+func kindsOf(all map[string]client.Object, s *runtime.Scheme) (map[schema.GroupKind]bool, error) {
 	out := map[schema.GroupKind]bool{corev1.SchemeGroupVersion.WithKind("Secret").GroupKind(): true}
-	for _, o := range index.Kinds() {
+	for _, o := range all {
 		gvk, err := apiutil.GVKForObject(o, s)
 		if err != nil {
 			return nil, errors.Wrapf(err, "cannot tell the kind of %T", o)

@@ -15,9 +15,12 @@ const Name = "tailscale-gateway-extension"
 //go:embed tailscale-gateway-extension/files/extension-rules.yaml
 var Extension []byte
 
-// Anchors, Gateways and Discoveries are those that it has unless the chart's values of these
-// names turn them off.
+// Anchors, Gateways, Discoveries and Bootstrap are those that it has unless the chart's values
+// turn them off.
 var (
+	//go:embed tailscale-gateway-extension/files/bootstrap-rules.yaml
+	Bootstrap []byte
+
 	//go:embed tailscale-gateway-extension/files/discovery-rules.yaml
 	Discoveries []byte
 
@@ -26,6 +29,16 @@ var (
 
 	//go:embed tailscale-gateway-extension/files/gateway-rules.yaml
 	Gateways []byte
+)
+
+// EnvoyCertificate and EnvoyAuthority are the files by which Envoys find their certificate and
+// that of the extension's authority.
+var (
+	//go:embed tailscale-gateway-extension/files/envoy-certificate.yaml
+	EnvoyCertificate []byte
+
+	//go:embed tailscale-gateway-extension/files/envoy-authority.yaml
+	EnvoyAuthority []byte
 )
 
 // EnvoyGateway are the RBAC rules that Envoy Gateway's service account needs beside

@@ -33,7 +33,7 @@ import (
 // testSource of endpoints.
 var testSource = xds.GoogleGRPC("ipv4:10.96.0.7:5006", "", xds.TLS{})
 
-func testSources() xds.Source { return testSource }
+func testSources(bool) xds.Source { return testSource }
 
 func toAny(m proto.Message) *anypb.Any {
 	a := &anypb.Any{}

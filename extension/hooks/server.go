@@ -7,11 +7,13 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	pb "github.com/envoyproxy/gateway/proto/extension"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
@@ -62,7 +64,7 @@ type Server struct {
 	pb.UnimplementedEnvoyGatewayExtensionServer
 
 	snapshots Snapshots
-	source    func() xds.Source
+	source    func(bootstrapped bool) xds.Source
 	log       logging.Logger
 	recorder  Recorder
 }
@@ -78,9 +80,10 @@ func WithLogger(l logging.Logger) ServerOption { return func(s *Server) { s.log 
 // WithRecorder sets who is told of translations. The default is nobody.
 func WithRecorder(r Recorder) ServerOption { return func(s *Server) { s.recorder = r } }
 
-// NewServer returns a server that sends Envoy to the source for endpoints, as it is when
-// a hook is asked.
-func NewServer(s Snapshots, src func() xds.Source, o ...ServerOption) *Server {
+// NewServer returns a server that sends Envoys to the source for endpoints, as it is when a
+// hook is called. The source may depend on whether the bootstrap of the Gateway's Envoys has
+// the authority tailscale.
+func NewServer(s Snapshots, src func(bootstrapped bool) xds.Source, o ...ServerOption) *Server {
 	out := &Server{
 		snapshots: s,
 		source:    src,
@@ -103,10 +106,11 @@ func (s *Server) PostTranslateModify(ctx context.Context, req *pb.PostTranslateM
 	for _, a := range asked {
 		in.Gateways = append(in.Gateways, a.Gateway)
 	}
-	out, summary := Translate(snapshot, s.source(), in)
+	gateway := gatewayOf(in)
+	out, summary := Translate(snapshot, s.source(bootstrapped(snapshot, gateway)), in)
 
 	t := Translation{
-		Gateway:  gatewayOf(in),
+		Gateway:  gateway,
 		Start:    start,
 		Duration: time.Since(start),
 		Revision: snapshot.Revision,
@@ -123,6 +127,13 @@ func (s *Server) PostTranslateModify(ctx context.Context, req *pb.PostTranslateM
 		Listeners: out.Listeners,
 		Routes:    out.Routes,
 	}, nil
+}
+
+// bootstrapped reports whether the bootstrap of a Gateway's Envoys has the authority
+// tailscale. Gateways that are merged have one.
+func bootstrapped(s *index.Snapshot, gateway string) bool {
+	namespace, name, _ := strings.Cut(gateway, "/")
+	return s.Bootstrapped(types.NamespacedName{Namespace: namespace, Name: name})
 }
 
 // Gateway that a hook's request is for, as namespace/name. Empty if it does not tell.

@@ -16,8 +16,8 @@ import (
 type digest struct {
 	sum uint64
 
-	// routes that it has parts of, policies and listeners among them. A certificate alone
-	// is nothing to translate.
+	// routes that it has parts of, policies and listeners among them. A certificate or a
+	// bootstrap alone is nothing to translate.
 	routes int
 }
 
@@ -41,8 +41,8 @@ func newParts() parts {
 // GatewayDigest of what clusters and routes of a Gateway are made of, as 16 hexadecimal
 // digits: the routes that attach to it and name one of ours, the shapes of what they
 // name, what is permitted to them, the TailscaleRoutePolicies that are attached, the
-// listeners that are told who asks, and the certificate that is presented. It is equal in every process that knows the same
-// objects. Empty for a Gateway without any of them.
+// listeners that are told who asks, the certificate that is presented, and whether Envoys have
+// the authority tailscale. It is equal in every process that knows the same objects. Empty for a Gateway without any of them.
 func (s *Snapshot) GatewayDigest(gateway types.NamespacedName) string {
 	d := s.gateways[gateway]
 	if d.routes == 0 {
@@ -84,6 +84,9 @@ func (s *Store) advanceGateways(c *change) {
 	for _, n := range c.certificates {
 		todo[certificateKey(n)] = struct{}{}
 	}
+	for _, n := range c.bootstraps {
+		todo[bootstrapKey(n)] = struct{}{}
+	}
 	if c.granted {
 		for k := range c.next.routes {
 			todo[k] = struct{}{}
@@ -118,6 +121,8 @@ func (s *Store) part(c *change, k RouteKey) part {
 		return identityPart(c, k.NamespacedName)
 	case kindCertificate:
 		return certificatePart(c, k.NamespacedName)
+	case kindBootstrap:
+		return bootstrapPart(c, k.NamespacedName)
 	}
 	r := c.next.routes[k]
 	if r == nil {
@@ -147,7 +152,7 @@ func (s *Store) replacePart(c *change, k RouteKey, now part) {
 		return
 	}
 	one := 1
-	if k.Kind == kindCertificate {
+	if k.Kind == kindCertificate || k.Kind == kindBootstrap {
 		one = 0
 	}
 	digests := clone(c, "gateways", &c.next.gateways)

@@ -46,7 +46,7 @@ func TestSourceOfAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	st := NewStore()
-	src := NewSource(informers, st, logging.NewNopLogger())
+	src := NewSource(informers, Kinds(), st, logging.NewNopLogger())
 	ended := make(chan error, 2)
 	go func() { ended <- informers.Start(ctx) }()
 	go func() { ended <- src.Start(ctx) }()

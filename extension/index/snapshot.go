@@ -66,6 +66,9 @@ type Snapshot struct {
 
 	// certificates that Gateways present.
 	certificates map[types.NamespacedName]*ClientCertificate
+
+	// bootstrapped are the Gateways whose Envoys have the authority tailscale.
+	bootstrapped map[types.NamespacedName]bool
 }
 
 // A ServicePort is a port of a Kubernetes Service.
@@ -129,6 +132,9 @@ type Contents struct {
 
 	// Certificates that Gateways present.
 	Certificates map[types.NamespacedName]*ClientCertificate
+
+	// Bootstrapped are the Gateways whose Envoys have the authority tailscale.
+	Bootstrapped map[types.NamespacedName]bool
 }
 
 // NewSnapshot of what is known. It keeps what it is given: nothing of it may be
@@ -150,6 +156,7 @@ func NewSnapshot(c Contents) *Snapshot {
 		keyPairs:   c.KeyPairs,
 
 		certificates: c.Certificates,
+		bootstrapped: c.Bootstrapped,
 	}
 	for _, r := range c.Routes {
 		s.routes[r.Key] = r

@@ -188,6 +188,9 @@ type change struct {
 	// certificates are the Gateways that present other ones.
 	certificates []types.NamespacedName
 
+	// bootstraps are the Gateways whose Envoys have the authority tailscale now, or no more.
+	bootstraps []types.NamespacedName
+
 	// policies are the TailscaleRoutePolicies that are others, or stand elsewhere.
 	policies []types.NamespacedName
 
@@ -263,6 +266,9 @@ func (s *Store) advance(d *dirty, began time.Time) {
 	}
 	for n := range d.certificates {
 		s.advanceCertificate(c, n)
+	}
+	for n := range d.bootstraps {
+		s.advanceBootstrap(c, n)
 	}
 	if d.grants {
 		if now := s.world.granted(); !maps.Equal(now, c.next.granted) {

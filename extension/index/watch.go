@@ -136,6 +136,8 @@ func strip(in any) (any, error) {
 		stripRouteStatus(&o.Status.RouteStatus)
 	case *gwapiv1.Gateway:
 		o.Status = gwapiv1.GatewayStatus{}
+	case *gwapiv1.GatewayClass:
+		o.Status = gwapiv1.GatewayClassStatus{}
 	case *gwapiv1.ListenerSet:
 		o.Status = gwapiv1.ListenerSetStatus{}
 	case *gwapiv1.BackendTLSPolicy:
@@ -166,7 +168,15 @@ func strip(in any) (any, error) {
 func stripPolicy(o *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(o.Object, "status")
 	spec, ok := o.Object["spec"].(map[string]any)
-	if !ok || o.GetKind() != KindSecurityPolicy {
+	if !ok {
+		return
+	}
+	switch o.GetKind() {
+	case kindEnvoyProxy:
+		stripEnvoyProxy(spec)
+		return
+	case KindSecurityPolicy:
+	default:
 		return
 	}
 	maps.DeleteFunc(spec, func(k string, _ any) bool { return k != "targetRef" && k != "targetRefs" && k != "targetSelectors" })
@@ -191,13 +201,11 @@ func stripRouteStatus(s *gwapiv1.RouteStatus) {
 	}
 }
 
-// stripConfigMap of all but the certificates that a BackendTLSPolicy may name.
+// stripConfigMap of all but the certificates that a BackendTLSPolicy may name, and Envoy
+// Gateway's configuration.
 func stripConfigMap(o *corev1.ConfigMap) {
-	ca, ok := o.Data[caKey]
-	o.Data, o.BinaryData = nil, nil
-	if ok {
-		o.Data = map[string]string{caKey: ca}
-	}
+	maps.DeleteFunc(o.Data, func(k, _ string) bool { return k != caKey && k != configKey })
+	o.BinaryData = nil
 }
 
 // Informers that a Source takes objects from. A cache.Cache is one.
@@ -210,6 +218,9 @@ type Source struct {
 	informers Informers
 	store     *Store
 	log       logging.Logger
+
+	// all are the kinds to be watched.
+	all map[string]client.Object
 
 	// mu guards what follows.
 	mu sync.Mutex
@@ -241,10 +252,11 @@ type leave struct {
 	at     time.Time
 }
 
-// NewSource returns one that feeds a store once it is started.
-func NewSource(i Informers, s *Store, log logging.Logger) *Source {
+// NewSource returns one that feeds a store with objects of some kinds once it is started.
+func NewSource(i Informers, kinds map[string]client.Object, s *Store, log logging.Logger) *Source {
 	out := &Source{
 		informers: i,
+		all:       kinds,
 		store:     s,
 		log:       log,
 		kinds:     map[string]error{},
@@ -253,7 +265,7 @@ func NewSource(i Informers, s *Store, log logging.Logger) *Source {
 		wake:      make(chan struct{}, 1),
 		synced:    make(chan struct{}),
 	}
-	for k := range Kinds() {
+	for k := range kinds {
 		out.kinds[k] = errors.New("is not watched yet")
 	}
 	return out
@@ -309,12 +321,11 @@ func (s *Source) Waiting() []string {
 
 // watch the kinds that are not watched yet.
 func (s *Source) watch(ctx context.Context) {
-	all := Kinds()
 	s.mu.Lock()
 	missing := slices.Sorted(maps.Keys(s.kinds))
 	s.mu.Unlock()
 	for _, k := range missing {
-		err := s.watchKind(ctx, k, all[k])
+		err := s.watchKind(ctx, k, s.all[k])
 		s.mu.Lock()
 		if err == nil {
 			delete(s.kinds, k)

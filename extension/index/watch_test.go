@@ -81,7 +81,7 @@ func newInformers() *informers {
 func start(t *testing.T, f *informers) (*Source, *Store) {
 	t.Helper()
 	st := NewStore()
-	src := NewSource(f, st, logging.NewNopLogger())
+	src := NewSource(f, Kinds(), st, logging.NewNopLogger())
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- src.Start(ctx) }()

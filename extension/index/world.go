@@ -137,6 +137,17 @@ type world struct {
 	dialling Dialling
 	owners   owners
 
+	// parameters are what Gateways have their EnvoyProxies from, classes those of
+	// GatewayClasses, and proxies are all that are there.
+	parameters map[types.NamespacedName]gatewayParameters
+	classes    map[string]types.NamespacedName
+	proxies    map[types.NamespacedName]*envoyProxy
+
+	// config names the ConfigMap of Envoy Gateway's configuration, and defaultProxy is the
+	// EnvoyProxy in it. It may be nil.
+	config       types.NamespacedName
+	defaultProxy *envoyProxy
+
 	// check judges rules of policies that can be read. It may be nil.
 	check func(*PolicyRule) error
 
@@ -182,6 +193,9 @@ func newWorld() *world {
 		identities:  group[identity]{},
 		joined:      map[types.NamespacedName]types.NamespacedName{},
 		owners:      newOwners(),
+		parameters:  map[types.NamespacedName]gatewayParameters{},
+		classes:     map[string]types.NamespacedName{},
+		proxies:     map[types.NamespacedName]*envoyProxy{},
 		placements:  map[TargetKey]Placement{},
 		shared:      map[filed][]types.NamespacedName{},
 	}
@@ -210,6 +224,9 @@ type dirty struct {
 
 	// secrets of which something else is known, and certificates of Gateways.
 	secrets, certificates map[types.NamespacedName]struct{}
+
+	// bootstraps are the Gateways whose EnvoyProxies may be others.
+	bootstraps map[types.NamespacedName]struct{}
 }
 
 func newDirty() *dirty {
@@ -217,6 +234,7 @@ func newDirty() *dirty {
 		refs: map[ref]struct{}{}, routes: map[RouteKey]struct{}{}, targets: map[TargetKey]struct{}{}, pins: map[RouteKey]struct{}{},
 		gateways: map[types.NamespacedName]struct{}{}, identities: map[types.NamespacedName]struct{}{}, policies: map[types.NamespacedName]struct{}{},
 		secrets: map[types.NamespacedName]struct{}{}, certificates: map[types.NamespacedName]struct{}{},
+		bootstraps: map[types.NamespacedName]struct{}{},
 	}
 }
 
@@ -253,6 +271,9 @@ func (w *world) put(c Change, d *dirty) error {
 	case *corev1.ConfigMap:
 		put(w.configMaps, n, o.Data[caKey], c.Gone)
 		d.ref(refConfigMap, n)
+		if n == w.config {
+			return w.putConfig(o, c.Gone, d)
+		}
 	case *gwapiv1.BackendTLSPolicy:
 		w.putTLSPolicy(o, n, c.Gone, d)
 	case *gwapiv1beta1.ReferenceGrant:
@@ -263,7 +284,10 @@ func (w *world) put(c Change, d *dirty) error {
 		put(w.abouts, n, aboutGateway(o), c.Gone)
 		d.gateways[n], d.identities[n] = struct{}{}, struct{}{}
 		w.putGatewayCertificate(o, n, c.Gone, d)
+		w.putParameters(o, n, c.Gone, d)
 		w.moved(PolicyTarget{NamespacedName: n}, d)
+	case *gwapiv1.GatewayClass:
+		w.putClass(o, c.Gone, d)
 	case *gwapiv1.ListenerSet:
 		w.putListenerSet(o, n, c.Gone, d)
 	case *tailnetv1alpha1.Discovery:
@@ -348,6 +372,9 @@ func (w *world) putListenerSet(o *gwapiv1.ListenerSet, n types.NamespacedName, g
 
 func (w *world) putUnstructured(o *unstructured.Unstructured, n types.NamespacedName, gone bool, d *dirty) error {
 	gk := o.GroupVersionKind().GroupKind()
+	if gk.Group == groupEnvoyGateway && gk.Kind == kindEnvoyProxy {
+		return w.putEnvoyProxy(o, n, gone, d)
+	}
 	if gk.Group != groupEnvoyGateway || gk.Kind != kindTrafficPolicy {
 		return errors.Errorf("cannot keep a %s: nothing is made of it", gk)
 	}

@@ -45,7 +45,7 @@ func hook(t *testing.T, p *Provider) {
 		t.Fatal(err)
 	}
 	s := serve.NewServer(serve.Options{Credentials: serve.Credentials(nil, nil), Stats: p.Calls()})
-	pb.RegisterEnvoyGatewayExtensionServer(s, hooks.NewServer(index.NewStore(), xds.XDSTP))
+	pb.RegisterEnvoyGatewayExtensionServer(s, hooks.NewServer(index.NewStore(), func(bool) xds.Source { return xds.XDSTP() }))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx, l, 0) }()

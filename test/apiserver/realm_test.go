@@ -229,7 +229,7 @@ func newRealm(t *testing.T) *realm {
 func (r *realm) install() {
 	r.Helper()
 	var rules []rbacv1.PolicyRule
-	for _, file := range [][]byte{charts.Extension, charts.Anchors, charts.Gateways, charts.Discoveries} {
+	for _, file := range [][]byte{charts.Extension, charts.Anchors, charts.Gateways, charts.Discoveries, charts.Bootstrap} {
 		var more []rbacv1.PolicyRule
 		if err := yaml.UnmarshalStrict(file, &more); err != nil {
 			r.Fatal(err)

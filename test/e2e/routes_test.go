@@ -6,6 +6,7 @@
 package e2e
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +42,8 @@ func routesToServices(t *testing.T) {
 		t.Errorf("ResolvedRefs of the route is %q", got)
 	}
 
+	subscribesOnce(t)
+
 	// An upgrade keeps certificates: pods that started anew with others would be
 	// refused by Envoys until these have heard of them.
 	made := shownCertificate(t)
@@ -64,6 +67,32 @@ func routesToServices(t *testing.T) {
 	// Endpoints follow the pods without anybody's help: Envoy asks the new extension.
 	kubectl(t, "delete", "pods", "-n", namespace, "-l", "app=web", "--wait")
 	t.Logf("new pods are asked %s after the old ones went", routed(t, "cluster", address, "web.example.com", time.Minute).Round(100*time.Millisecond))
+}
+
+// subscribesOnce has Envoys of the Gateway ask for endpoints over one stream, by the authority
+// in the bootstrap that Envoy Gateway's values give them.
+func subscribesOnce(t *testing.T) {
+	t.Helper()
+	const stream = `envoy_cluster_upstream_rq_active{envoy_cluster_name="tailscale_eds"} `
+	eventually(t, time.Minute, "each Envoy of the Gateway has one stream of endpoints", func() string {
+		pods := strings.Fields(kubectl(t, "get", "pods", "-n", extensionNamespace,
+			"-l", "gateway.envoyproxy.io/owning-gateway-namespace="+namespace+",gateway.envoyproxy.io/owning-gateway-name=web", "-o=jsonpath={.items[*].metadata.name}"))
+		if len(pods) == 0 {
+			return "it has no Envoy"
+		}
+		for _, p := range pods {
+			got := ""
+			for line := range strings.Lines(kubectl(t, "get", "--raw", "/api/v1/namespaces/"+extensionNamespace+"/pods/"+p+":19001/proxy/stats/prometheus")) {
+				if v, ok := strings.CutPrefix(line, stream); ok {
+					got = strings.TrimSpace(v)
+				}
+			}
+			if got != "1" {
+				return p + " has " + strconv.Quote(got)
+			}
+		}
+		return ""
+	})
 }
 
 // shownCertificate is what the extension shows.

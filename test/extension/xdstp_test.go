@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
@@ -30,16 +29,6 @@ import (
 const (
 	// manyTargets are so many that a stream for each would be seen.
 	manyTargets = 200
-
-	// bootstrapFile is what users of the mode apply.
-	bootstrapFile = "../../cluster/envoy-gateway/envoyproxy-xdstp.yaml"
-
-	// bootstrapHost and bootstrapCA stand in it for what this machine has not.
-	bootstrapHost  = "tailscale-gateway-extension-eds.envoy-gateway-system.svc"
-	bootstrapFiles = "/etc/tailscale-gateway/"
-
-	// bootstrapClient is what the certificate is for that Envoys have there.
-	bootstrapClient = "tailscale-gateway-extension-envoy"
 )
 
 // TestXDSTP shows that an Envoy gets the endpoints of many targets over one stream, by
@@ -50,11 +39,14 @@ func TestXDSTP(t *testing.T) {
 	manifests := t.TempDir()
 	w := &world{log: newLog(t), http: map[string]*httptest.Server{}}
 	socket := filepath.Join(t.TempDir(), "hooks.sock")
-	var err error
+	boot, err := standalone.Bootstrap(envoy)
+	if err != nil {
+		t.Fatal(err)
+	}
 	w.Gateway, err = standalone.Start(t.Context(), standalone.Options{
 		Extension: socket,
 		Backends:  []schema.GroupVersionKind{{Group: "gateway.tailscale.com", Version: "v1alpha1", Kind: "TailscaleServices"}},
-		Bootstrap: bootstrap(t, envoy+"/"),
+		Bootstrap: boot,
 		Log:       w.log,
 	})
 	if err != nil {
@@ -68,7 +60,7 @@ func TestXDSTP(t *testing.T) {
 	}
 	w.command = []string{
 		program(t), "--hooks-address=unix:" + socket, "--eds-address=127.0.0.1:5006", "--eds-tls=" + server, "--xds-mode=XDSTP",
-		"--eds-client-ca=" + filepath.Join(server, "ca.crt"), "--eds-client-name=" + bootstrapClient,
+		"--eds-client-ca=" + filepath.Join(server, "ca.crt"), "--eds-client-name=" + standalone.EndpointClient,
 		"--observe-address=127.0.0.1:5007", "--from-files=" + manifests, "--direct-targets",
 	}
 	w.startExtension(t)
@@ -91,6 +83,21 @@ func TestXDSTP(t *testing.T) {
 		got, err := w.metrics(ctx, "127.0.0.1:5007", "tailscale_gateway_eds_streams", "tailscale_gateway_eds_subscriptions")
 		if want := fmt.Sprintf("1 %d", manyTargets+1); err == nil && got != want {
 			err = errors.Errorf("streams and lists: want %s, got %s", want, got)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+
+	// A certificate that is renewed is taken up: the extension knows Envoy by the new one alone.
+	check(t, w.extension.Stop(20*time.Second))
+	w.command = append(w.command, "--eds-client-ca="+renew(t, envoy))
+	w.startExtension(t)
+	err = w.Until(within(t), func(ctx context.Context) error {
+		got, err := w.metrics(ctx, "127.0.0.1:5007", "tailscale_gateway_eds_streams")
+		if err == nil && got != "1" {
+			err = errors.Errorf("streams by the renewed certificate: want 1, got %s", got)
 		}
 		return err
 	})
@@ -127,32 +134,6 @@ func (w *world) metrics(ctx context.Context, addr string, names ...string) (stri
 	return strings.Join(out, " "), nil
 }
 
-// bootstrap that we ship, but that the endpoint server is on this machine, and files in a
-// folder.
-func bootstrap(t *testing.T, files string) string {
-	t.Helper()
-	b, err := os.ReadFile(bootstrapFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var proxy struct {
-		Spec struct {
-			Bootstrap struct{ Value string }
-		}
-	}
-	if err := yaml.Unmarshal(b, &proxy); err != nil {
-		t.Fatal(err)
-	}
-	out := proxy.Spec.Bootstrap.Value
-	for _, of := range [][2]string{{bootstrapHost + ".cluster.local", "127.0.0.1"}, {bootstrapFiles, files}} {
-		if !strings.Contains(out, of[0]) {
-			t.Fatalf("%s does not name %s", bootstrapFile, of[0])
-		}
-		out = strings.ReplaceAll(out, of[0], of[1])
-	}
-	return out
-}
-
 // certificates of the endpoint server, in a folder, and what an Envoy mounts, in another.
 func certificates(t *testing.T) (server, envoy string) {
 	t.Helper()
@@ -161,11 +142,11 @@ func certificates(t *testing.T) (server, envoy string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shown, err := a.Server([]string{bootstrapHost}, now)
+	shown, err := a.Server([]string{standalone.EndpointServer}, now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	presented, err := a.Client(bootstrapClient, now)
+	presented, err := a.Client(standalone.EndpointClient, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,6 +163,35 @@ func certificates(t *testing.T) (server, envoy string) {
 		}
 	}
 	return server, envoy
+}
+
+// renew what Envoy presents, by an authority whose certificate it returns the file of. Files
+// come to Envoy's folder by renaming, as those of a volume do.
+func renew(t *testing.T, envoy string) string {
+	t.Helper()
+	now := time.Now()
+	a, err := credentials.NewAuthority("renewed", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	presented, err := a.Client(standalone.EndpointClient, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	beside := t.TempDir()
+	for name, b := range map[string][]byte{"tls.crt": presented.Cert, "tls.key": presented.Key} {
+		if err := os.WriteFile(filepath.Join(beside, name), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(beside, name), filepath.Join(envoy, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ca := filepath.Join(beside, "ca.crt")
+	if err := os.WriteFile(ca, a.Cert, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return ca
 }
 
 // many targets: ports of a few services, with a rule each. Envoy Gateway takes long to

@@ -16,14 +16,11 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/credentials"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/serve"
+	"github.com/tailscale-gateway/tailscale-gateway/test/standalone"
 )
 
-// Names that certificates are for.
-const (
-	clientName = "extension-client"
-	envoyName  = "extension-envoy"
-	edsName    = "extension-eds"
-)
+// clientName is what Envoy Gateway's certificate is for.
+const clientName = "extension-client"
 
 // Certificates are those of an extension and its clients, as its chart has them.
 type Certificates struct {
@@ -41,7 +38,7 @@ func NewCertificates(dir string, names ...string) (*Certificates, error) {
 	if err != nil {
 		return nil, err
 	}
-	server, err := a.Server(append(slices.Clone(names), edsName), now)
+	server, err := a.Server(append(slices.Clone(names), standalone.EndpointServer), now)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +46,7 @@ func NewCertificates(dir string, names ...string) (*Certificates, error) {
 	if err != nil {
 		return nil, err
 	}
-	envoy, err := a.Client(envoyName, now)
+	envoy, err := a.Client(standalone.EndpointClient, now)
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +69,14 @@ func NewCertificates(dir string, names ...string) (*Certificates, error) {
 			}
 		}
 	}
-	return out, nil
+	if err := os.MkdirAll(filepath.Join(out.envoy, "server"), 0o700); err != nil {
+		return nil, errors.Wrap(err, "cannot make a folder of certificates")
+	}
+	return out, errors.Wrap(os.WriteFile(filepath.Join(out.envoy, "server", corev1.TLSCertKey), a.Cert, 0o600), "cannot write the authority's certificate")
 }
+
+// Bootstrap of Envoys that present them.
+func (c *Certificates) Bootstrap() (string, error) { return standalone.Bootstrap(c.envoy) }
 
 // authority is the file of what clients' certificates chain to.
 func (c *Certificates) authority() string { return filepath.Join(c.server, "ca.crt") }
@@ -82,7 +85,8 @@ func (c *Certificates) authority() string { return filepath.Join(c.server, "ca.c
 func (c *Certificates) Flags() []string {
 	return []string{
 		"--hooks-tls=" + c.server, "--hooks-client-ca=" + c.authority(), "--hooks-client-name=" + clientName,
-		"--eds-tls=" + c.server, "--eds-client-ca=" + c.authority(), "--eds-client-name=" + envoyName, "--eds-client-tls=" + c.envoy, "--eds-server-name=" + edsName,
+		"--eds-tls=" + c.server, "--eds-client-ca=" + c.authority(), "--eds-client-name=" + standalone.EndpointClient,
+		"--eds-client-tls=" + c.envoy, "--eds-server-name=" + standalone.EndpointServer,
 	}
 }
 

@@ -119,6 +119,9 @@ func (w *World) start(ctx context.Context, logs string) error {
 		if err := w.create(ctx, []client.Object{w.certs.Secret}); err != nil {
 			return err
 		}
+		if so.Bootstrap, err = w.certs.Bootstrap(); err != nil {
+			return err
+		}
 		so.ExtensionSecret = client.ObjectKeyFromObject(w.certs.Secret)
 		so.Extension = w.socket
 		so.Backends = []schema.GroupVersionKind{{Group: gatewayv1alpha1.Group, Version: "v1alpha1", Kind: "TailscaleServices"}}
@@ -206,7 +209,7 @@ func (w *World) StartExtension(ctx context.Context) error {
 	w.stopEcho()
 	var err error
 	w.extension, err = w.gateway.Run(w.log, w.program, append(w.certs.Flags(),
-		"--hooks-address=unix:"+w.socket, "--eds-address="+edsAddress, "--eds-target="+edsAddress,
+		"--hooks-address=unix:"+w.socket, "--eds-address="+edsAddress, "--eds-target="+edsAddress, "--xds-mode=Auto",
 		"--observe-address="+observeAddress, "--kubeconfig="+w.kubeconfig, "--namespace="+Namespace, "--drain=0s")...)
 	if err != nil {
 		return err

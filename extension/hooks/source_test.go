@@ -1,0 +1,55 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"context"
+	"testing"
+
+	pb "github.com/envoyproxy/gateway/proto/extension"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
+)
+
+// TestSourceOfGateway shows that clusters of a Gateway come from the authority in its Envoys'
+// bootstrap if these are known to have it, and from the extension's address otherwise.
+func TestSourceOfGateway(t *testing.T) {
+	cases := map[string]struct {
+		reason       string
+		bootstrapped types.NamespacedName
+		want         bool
+	}{
+		"Bootstrapped": {reason: "The Envoys have the authority.", bootstrapped: nn("infra", "gw"), want: true},
+		"Other":        {reason: "Envoys of another Gateway have the authority.", bootstrapped: nn("other", "gw")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := NewServer(fixed{index.NewSnapshot(index.Contents{
+				Routes:       []*index.Route{route(index.KindHTTPRoute, "app", rule(ours(0, "web", 1)))},
+				Targets:      targets("web"),
+				Bootstrapped: map[types.NamespacedName]bool{tc.bootstrapped: true},
+			})}, func(bootstrapped bool) xds.Source {
+				if bootstrapped {
+					return xds.XDSTP()
+				}
+				return testSource
+			})
+			rsp, err := s.PostTranslateModify(context.Background(), &pb.PostTranslateModifyRequest{
+				Clusters: egClusters(rule0),
+				Routes:   ofGateway(t, egRoutes(egRoute(match0, prefix("/"), to(rule0)))),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(rsp.GetClusters()) != 1 {
+				t.Fatalf("want one cluster, got %v", rsp.GetClusters())
+			}
+			if got := rsp.GetClusters()[0].GetEdsClusterConfig().GetEdsConfig() == nil; got != tc.want {
+				t.Errorf("\n%s\nPostTranslateModify(...): from the bootstrap's authority: want %t, got %t", tc.reason, tc.want, got)
+			}
+		})
+	}
+}

@@ -1,0 +1,61 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package standalone
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
+	envoygateway "github.com/tailscale-gateway/tailscale-gateway/cluster/envoy-gateway"
+)
+
+// What the bootstrap that we ship names, as far as a machine without a cluster lacks it.
+const (
+	// EndpointServer is what the certificate of the endpoint server must be for.
+	EndpointServer = charts.Name + "-eds.envoy-gateway-system.svc"
+
+	// EndpointClient is what Envoys' certificate is for.
+	EndpointClient = charts.Name + "-envoy"
+
+	bootstrapFolder = "/etc/tailscale-gateway"
+)
+
+// Bootstrap returns the bootstrap that we ship, for an endpoint server on 127.0.0.1. A folder
+// stands in for what Envoys mount: it has tls.crt and tls.key, and in server/tls.crt what the
+// server's certificate chains to.
+func Bootstrap(folder string) (string, error) {
+	var values struct {
+		Config struct {
+			EnvoyGateway struct {
+				EnvoyProxy struct {
+					Bootstrap struct{ Value string }
+				}
+			}
+		}
+	}
+	if err := yaml.Unmarshal(envoygateway.Values, &values); err != nil {
+		return "", errors.Wrap(err, "cannot read Envoy Gateway's values")
+	}
+	for name, b := range map[string][]byte{"certificate.yaml": charts.EnvoyCertificate, "authority.yaml": charts.EnvoyAuthority} {
+		b = bytes.ReplaceAll(b, []byte(bootstrapFolder), []byte(folder))
+		if err := os.WriteFile(filepath.Join(folder, name), b, 0o600); err != nil {
+			return "", errors.Wrap(err, "cannot write what Envoy reads")
+		}
+	}
+	out := values.Config.EnvoyGateway.EnvoyProxy.Bootstrap.Value
+	for _, of := range [][2]string{{EndpointServer + ".cluster.local", "127.0.0.1"}, {bootstrapFolder, folder}} {
+		if !strings.Contains(out, of[0]) {
+			return "", errors.Errorf("the bootstrap does not name %s", of[0])
+		}
+		out = strings.ReplaceAll(out, of[0], of[1])
+	}
+	return out, nil
+}
