@@ -21,6 +21,7 @@ FLAVOUR ?= namespaced
 CONTROLLER_GEN := go tool -modfile=hack/tools/controller-gen/go.mod controller-gen
 ANGRYJET := go tool -modfile=hack/tools/angryjet/go.mod angryjet
 GOLANGCI_LINT := go tool -modfile=hack/tools/golangci-lint/go.mod golangci-lint
+ACTIONLINT := go tool -modfile=hack/tools/actionlint/go.mod actionlint
 GOVULNCHECK := go tool -modfile=hack/tools/govulncheck/go.mod govulncheck
 # Runs go test, and names what failed at the end.
 GO_TEST := go tool -modfile=hack/tools/gotestsum/go.mod gotestsum --format=pkgname-and-test-fails --hide-summary=skipped,output --
@@ -88,8 +89,9 @@ api-facts: ## Rewrite the facts of Tailscale's API that tests rely on from its O
 	go run ./hack/apicheck --spec=$${SPEC:?name a file: make api-facts SPEC=openapi.yaml} --write
 
 .PHONY: lint
-lint: ## Lint Go code.
+lint: ## Lint Go code and workflows.
 	$(GOLANGCI_LINT) run ./...
+	$(ACTIONLINT) -shellcheck= -pyflakes=
 
 # A mirror of the database has the protocol of https://go.dev/security/vuln/database.
 VULNDB ?= https://vuln.go.dev
