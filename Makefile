@@ -55,7 +55,7 @@ test: lint check-generate test-unit test-integration test-e2e ## Run all that CI
 .PHONY: generate
 generate: ## Generate code, CRDs, XRDs and reference pages from the Go types.
 	@mkdir -p $(OUT) && rm -rf $(OUT)/crds $(OUT)/inputs && mkdir -p $(OUT)/crds
-	rm -f package/provider/crds/*.yaml package/configuration/xrds/*.yaml package/configuration-claims/{xrds,compositions}/*.yaml
+	rm -f package/provider/crds/*.yaml package/function/input/*.yaml package/configuration/xrds/*.yaml package/configuration-claims/{xrds,compositions}/*.yaml
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./apis/...
 	$(CONTROLLER_GEN) crd paths=./apis/tailnet/... output:crd:dir=package/provider/crds
 	$(CONTROLLER_GEN) crd paths=./apis/gateway/... output:crd:dir=$(OUT)/crds
@@ -64,7 +64,7 @@ generate: ## Generate code, CRDs, XRDs and reference pages from the Go types.
 # crossplane resource validate reads numbers of inputs as floats, of which CEL knows no
 # integers: a rule that looks at a port would fail whatever it says. Functions say it.
 	sed -i '/- message: port is required unless kind is TailscaleGateway/,+1d' $(OUT)/inputs/*.yaml
-	for f in $(FUNCTIONS); do mkdir -p functions/$$f/package/input && cp $(OUT)/inputs/*_$${f}inputs.yaml functions/$$f/package/input/; done
+	cp $(OUT)/inputs/*.yaml package/function/input/
 	$(ANGRYJET) generate-methodsets --header-file=hack/boilerplate.go.txt ./apis/tailnet/...
 	go run ./hack/xrdgen $(OUT)/crds package/configuration package/configuration-claims
 	go run ./hack/refgen --crds=package/provider/crds --crds=$(OUT)/crds --crds=$(EXTENSION_CRDS) --examples=examples/managed docs/reference
@@ -72,8 +72,7 @@ generate: ## Generate code, CRDs, XRDs and reference pages from the Go types.
 # What the extension brings along, which is no composite.
 EXTENSION_CRDS := cluster/charts/tailscale-gateway-extension/crds
 
-FUNCTIONS := tailscaletailnet tailscaleendpoints tailscaleservices tailscaleproxygroup tailscalegateway
-GENERATED := apis/*/*/zz_generated.* package/provider/crds/* package/configuration/xrds/* package/configuration-claims/*.yaml package/configuration-claims/*/* docs/reference/* functions/*/package/input/* $(EXTENSION_CRDS)/*
+GENERATED := apis/*/*/zz_generated.* package/provider/crds/* package/configuration/xrds/* package/configuration-claims/*.yaml package/configuration-claims/*/* docs/reference/* package/function/input/*.yaml $(EXTENSION_CRDS)/*
 
 .PHONY: check-generate
 check-generate: ## Fail when generated files are not what generate makes.
@@ -224,7 +223,7 @@ tidy: ## Tidy every go.mod.
 
 .PHONY: build
 build: ## Build every binary of ours.
-	go build -trimpath -o $(OUT)/bin/ ./cmd/... ./functions/... ./extension
+	go build -trimpath -o $(OUT)/bin/ ./cmd/... ./extension
 
 .PHONY: xpkg
 xpkg: ## Build all packages and images into _out/xpkg. ARCH=amd64,arm64 for both.

@@ -35,11 +35,7 @@ var configurations = map[string]string{ //nolint:gochecknoglobals // A constant.
 func packages(configuration string) []installed {
 	return []installed{
 		{kind: "provider", name: "provider-tailscale"},
-		{kind: "function", name: "function-tailscaletailnet"},
-		{kind: "function", name: "function-tailscaleendpoints"},
-		{kind: "function", name: "function-tailscaleservices"},
-		{kind: "function", name: "function-tailscaleproxygroup"},
-		{kind: "function", name: "function-tailscalegateway"},
+		{kind: "function", name: "function-tailscale"},
 		{kind: "configuration", name: configuration},
 	}
 }

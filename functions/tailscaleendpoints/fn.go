@@ -1,7 +1,9 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package tailscaleendpoints composes TailscaleEndpoints: proxies, their Machines in the
+// tailnet, and the ProxySet by which other objects find them. No secret passes through it.
+package tailscaleendpoints
 
 import (
 	"cmp"
@@ -24,6 +26,12 @@ type Function struct {
 
 	// envoyGateway are the namespaces in which Envoy Gateway runs.
 	envoyGateway []string
+}
+
+// New returns a function whose egress proxies accept Envoy Gateway's Envoys and the extension in
+// these namespaces where a networkPolicy names no clients.
+func New(log logging.Logger, envoyGatewayNamespaces []string) *Function {
+	return &Function{log: log, envoyGateway: envoyGatewayNamespaces}
 }
 
 // RunFunction composes one TailscaleEndpoints.

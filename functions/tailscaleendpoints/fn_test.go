@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package tailscaleendpoints
 
 import (
 	"testing"
@@ -16,7 +16,7 @@ func TestRunFunction(t *testing.T) {
 }
 
 func TestPipeline(t *testing.T) {
-	composetest.Pipeline(t, &Function{log: logging.NewNopLogger(), envoyGateway: []string{"envoy-gateway-system"}}, "tailscaleendpoints", "../../examples/pipeline")
+	composetest.Pipeline(t, &Function{log: logging.NewNopLogger(), envoyGateway: []string{"envoy-gateway-system"}}, "TailscaleEndpoints", "../../examples/pipeline")
 }
 
 // TestStart counts how often Crossplane writes a composite while it starts.

@@ -1,7 +1,11 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package tailscalegateway composes TailscaleGateways. It finds the Service that Envoy Gateway
+// made in front of a Gateway, and the listeners that the Service serves. For each tailnet it
+// composes TailscaleEndpoints, and TailscaleServices for what the tailnet is to reach; their own
+// functions compose the rest. The extension reports which routes there are.
+package tailscalegateway
 
 import (
 	"cmp"
@@ -46,6 +50,12 @@ type Function struct {
 
 	// envoyGateway are the namespaces in which Envoy Gateway runs.
 	envoyGateway []string
+}
+
+// New returns a function that takes a Gateway's Service from these namespaces, or from the
+// Gateway's own. Extensions that name no image have extensionImage.
+func New(log logging.Logger, envoyGatewayNamespaces []string, extensionImage string) *Function {
+	return &Function{log: log, extensionImage: extensionImage, envoyGateway: envoyGatewayNamespaces}
 }
 
 // RunFunction composes one TailscaleGateway.

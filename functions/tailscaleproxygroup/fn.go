@@ -1,7 +1,10 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package tailscaleproxygroup composes TailscaleProxyGroups: a TailscaleEndpoints for each
+// tailnet and zone, and the sum of their devices. The function of TailscaleEndpoints composes
+// the proxies.
+package tailscaleproxygroup
 
 import (
 	"context"
@@ -21,6 +24,9 @@ type Function struct {
 
 	log logging.Logger
 }
+
+// New returns a function.
+func New(log logging.Logger) *Function { return &Function{log: log} }
 
 // RunFunction composes one TailscaleProxyGroup.
 func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {

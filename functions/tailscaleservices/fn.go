@@ -1,7 +1,9 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package tailscaleservices composes TailscaleServices: a Tailscale Service, what the selected
+// proxies serve for it, and proxies from a template where none match.
+package tailscaleservices
 
 import (
 	"context"
@@ -30,6 +32,9 @@ type Function struct {
 
 	log logging.Logger
 }
+
+// New returns a function.
+func New(log logging.Logger) *Function { return &Function{log: log} }
 
 // RunFunction composes one TailscaleServices.
 func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {

@@ -1,23 +1,19 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package tailscaleservices
 
 import (
-	_ "embed"
-
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/package/function/input"
 )
 
-//go:embed package/input/fn.gateway.tailscale.com_tailscaleservicesinputs.yaml
-var inputDefinition []byte
-
 // inputs of this function, in pipelines that are not our own.
-var inputs = compose.NewInputSchema(inputDefinition) //nolint:gochecknoglobals // A constant.
+var inputs = compose.NewInputSchema(input.TailscaleServices) //nolint:gochecknoglobals // A constant.
 
 // checkInput for what the API server checks of a TailscaleServices, and the schema
 // of an input cannot say.

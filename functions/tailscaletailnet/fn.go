@@ -1,7 +1,9 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package tailscaletailnet composes TailscaleTailnets: the provider config of a tailnet, and the
+// managed resource that observes it. It never sees a credential.
+package tailscaletailnet
 
 import (
 	"context"
@@ -30,6 +32,9 @@ type Function struct {
 
 	log logging.Logger
 }
+
+// New returns a function.
+func New(log logging.Logger) *Function { return &Function{log: log} }
 
 // RunFunction composes one TailscaleTailnet.
 func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {

@@ -1,16 +1,12 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package tailscaletailnet
 
 import (
-	_ "embed"
-
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/package/function/input"
 )
 
-//go:embed package/input/fn.gateway.tailscale.com_tailscaletailnetinputs.yaml
-var inputDefinition []byte
-
 // inputs of this function, in pipelines that are not our own.
-var inputs = compose.NewInputSchema(inputDefinition) //nolint:gochecknoglobals // A constant.
+var inputs = compose.NewInputSchema(input.TailscaleTailnet) //nolint:gochecknoglobals // A constant.

@@ -25,11 +25,7 @@ func products() []product {
 		{Name: "agent", Main: "./cmd/agent"},
 		{Name: "extension", Main: "./extension"},
 		{Name: "provider-tailscale", Main: "./cmd/provider", Package: "package/provider"},
-		{Name: "function-tailscaletailnet", Main: "./functions/tailscaletailnet", Package: "functions/tailscaletailnet/package"},
-		{Name: "function-tailscaleendpoints", Main: "./functions/tailscaleendpoints", Package: "functions/tailscaleendpoints/package"},
-		{Name: "function-tailscaleservices", Main: "./functions/tailscaleservices", Package: "functions/tailscaleservices/package"},
-		{Name: "function-tailscaleproxygroup", Main: "./functions/tailscaleproxygroup", Package: "functions/tailscaleproxygroup/package"},
-		{Name: "function-tailscalegateway", Main: "./functions/tailscalegateway", Package: "functions/tailscalegateway/package"},
+		{Name: "function-tailscale", Main: "./cmd/function", Package: "package/function"},
 		{Name: "configuration-tailscale-gateway", Package: "package/configuration"},
 		{Name: "configuration-tailscale-gateway-claims", Package: "package/configuration-claims"},
 	}

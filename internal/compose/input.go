@@ -19,6 +19,8 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/fieldpath"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
 	functionv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/function/v1alpha1"
 )
 
@@ -112,6 +114,19 @@ func (r *Run) objectOf(s *InputSchema, into metav1.Object) error {
 // API server has not seen the change that led to an input, so rules on changes
 // are for the function to keep.
 func (r *Run) HasInput() bool { return r.step != nil }
+
+// KindOf returns the kind that a step composes: that of its input without "Input", or that of
+// the composite, which for a claim begins with X.
+func KindOf(req *fnv1.RunFunctionRequest) string {
+	if in := req.GetInput().GetFields(); len(in) > 0 {
+		return strings.TrimSuffix(in["kind"].GetStringValue(), inputSuffix)
+	}
+	kind := req.GetObserved().GetComposite().GetResource().GetFields()["kind"].GetStringValue()
+	if claimed, ok := strings.CutPrefix(kind, "X"); ok {
+		return claimed
+	}
+	return kind
+}
 
 // newStep of the function that takes this kind of input. Names of steps have
 // neither dot nor slash, so no prefix is the start of another.

@@ -26,7 +26,7 @@ import (
 
 func inputSchema(t *testing.T) *InputSchema {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("..", "..", "functions", "tailscaleendpoints", "package", "input", "fn.gateway.tailscale.com_tailscaleendpointsinputs.yaml"))
+	b, err := os.ReadFile(filepath.Join("..", "..", "package", "function", "input", "fn.gateway.tailscale.com_tailscaleendpointsinputs.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

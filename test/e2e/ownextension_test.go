@@ -19,7 +19,7 @@ const (
 	team       = "envoy-team"
 
 	// gatewayFunction is the package of the function of TailscaleGateways.
-	gatewayFunction = "tailscale-gateway-function-tailscalegateway"
+	gatewayFunction = "tailscale-gateway-function-tailscale"
 
 	// functionRuntime tells it of the namespace team, as docs/gateways.md does.
 	functionRuntime = `apiVersion: pkg.crossplane.io/v1beta1

@@ -54,10 +54,12 @@ func flavours(t *testing.T) []*flavour {
 		t.Fatal(err)
 	}
 	var out []*flavour
-	others := append(glob(t, filepath.Join(root, "functions", "*", "package", "input")),
+	others := []string{
+		filepath.Join(root, "package", "function", "input"),
 		filepath.Join(module(t, "sigs.k8s.io/gateway-api"), "config", "crd", "standard"),
 		filepath.Join(module(t, "github.com/envoyproxy/gateway"), "charts", "gateway-helm", "charts", "crds", "crds", "generated"),
-		filepath.Join(certManager(t), "deploy", "crds"))
+		filepath.Join(certManager(t), "deploy", "crds"),
+	}
 	for _, d := range dirs {
 		f := &flavour{name: filepath.Base(d), extensions: []string{filepath.Join(d, "xrds"), filepath.Join(root, "package", "provider", "crds")}}
 		f.extensions = append(f.extensions, others...)

@@ -81,7 +81,7 @@ func run(m *testing.M) (code int, err error) {
 	if err := fillCache(ctx); err != nil {
 		return 1, err
 	}
-	stop, err := startFunctions(ctx, dir)
+	stop, err := startFunction(ctx, dir)
 	defer func() { err = errors.Join(err, stop()) }()
 	if err != nil {
 		return 1, err
@@ -124,54 +124,40 @@ func fillCache(ctx context.Context) error {
 	return errors.Wrap(os.WriteFile(filepath.Join(dir, "package.yaml"), []byte(all.String()), 0o600), "cannot fill the cache")
 }
 
-// startFunctions builds and starts every function, and writes down where they
-// listen. The returned function ends those that were started.
-func startFunctions(ctx context.Context, dir string) (func() error, error) {
-	var started []*exec.Cmd
-	stop := func() error {
-		var errs []error
-		for _, c := range started {
-			errs = append(errs, end(c))
-		}
-		return errors.Join(errs...)
-	}
-	build := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join("_out", "render")+string(filepath.Separator), "./functions/...")
+// startFunction builds and starts the function, and writes down where it listens. The
+// returned function ends it.
+func startFunction(ctx context.Context, dir string) (func() error, error) {
+	stop := func() error { return nil }
+	built := filepath.Join("_out", "render", "function")
+	build := exec.CommandContext(ctx, "go", "build", "-o", built, "./cmd/function")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
-		return stop, errors.Errorf("cannot build functions: %v: %s", err, out)
+		return stop, errors.Errorf("cannot build the function: %v: %s", err, out)
 	}
-	metas, err := filepath.Glob(filepath.Join(root, "functions", "*", "package", "crossplane.yaml"))
+	b, err := os.ReadFile(filepath.Join(root, "package", "function", "crossplane.yaml"))
 	if err != nil {
-		return stop, errors.Wrap(err, "cannot list functions")
+		return stop, errors.Wrap(err, "cannot read the function's metadata")
 	}
-	var doc strings.Builder
-	for _, m := range metas {
-		b, err := os.ReadFile(m)
-		if err != nil {
-			return stop, errors.Wrap(err, "cannot read a function's metadata")
-		}
-		meta := struct{ Metadata struct{ Name string } }{}
-		if err := yaml.Unmarshal(b, &meta); err != nil {
-			return stop, errors.Wrapf(err, "cannot parse %q", m)
-		}
-		name := filepath.Base(filepath.Dir(filepath.Dir(m)))
-		socket := filepath.Join(dir, name)
-		c := exec.CommandContext(ctx, filepath.Join(root, "_out", "render", name), "--insecure", "--network=unix", "--address="+socket, "--metrics-address=")
-		c.Stderr = os.Stderr
-		if err := c.Start(); err != nil {
-			return stop, errors.Wrapf(err, "cannot start function %q", name)
-		}
-		started = append(started, c)
-		if err := listens(ctx, socket); err != nil {
-			return stop, errors.Wrapf(err, "function %q does not listen", name)
-		}
-		// A package that a configuration depends on is named by its repository.
-		fmt.Fprintf(&doc, "---\napiVersion: pkg.crossplane.io/v1\nkind: Function\nmetadata:\n  name: tailscale-gateway-%s\n  annotations:\n"+
-			"    render.crossplane.io/runtime: Development\n    render.crossplane.io/runtime-development-target: unix://%s\n"+
-			"spec:\n  package: ghcr.io/tailscale-gateway/%s:v0.0.0\n", meta.Metadata.Name, socket, meta.Metadata.Name)
+	meta := struct{ Metadata struct{ Name string } }{}
+	if err := yaml.Unmarshal(b, &meta); err != nil {
+		return stop, errors.Wrap(err, "cannot parse the function's metadata")
 	}
+	socket := filepath.Join(dir, "function")
+	c := exec.CommandContext(ctx, filepath.Join(root, built), "--insecure", "--network=unix", "--address="+socket, "--metrics-address=")
+	c.Stderr = os.Stderr
+	if err := c.Start(); err != nil {
+		return stop, errors.Wrap(err, "cannot start the function")
+	}
+	stop = func() error { return end(c) }
+	if err := listens(ctx, socket); err != nil {
+		return stop, errors.Wrap(err, "the function does not listen")
+	}
+	// A package that a configuration depends on is named by its repository.
+	doc := fmt.Sprintf("apiVersion: pkg.crossplane.io/v1\nkind: Function\nmetadata:\n  name: tailscale-gateway-%s\n  annotations:\n"+
+		"    render.crossplane.io/runtime: Development\n    render.crossplane.io/runtime-development-target: unix://%s\n"+
+		"spec:\n  package: ghcr.io/tailscale-gateway/%s:v0.0.0\n", meta.Metadata.Name, socket, meta.Metadata.Name)
 	tools.functions = filepath.Join(dir, "functions.yaml")
-	return stop, errors.Wrap(os.WriteFile(tools.functions, []byte(doc.String()), 0o600), "cannot write down functions")
+	return stop, errors.Wrap(os.WriteFile(tools.functions, []byte(doc), 0o600), "cannot write down the function")
 }
 
 // end a process and wait for it.

@@ -14,16 +14,16 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestDefinitions takes the definition in each function's package to what an API
+// TestDefinitions takes each definition in the function's package to what an API
 // server would say of it, the cost of its rules included: a package whose
 // definition is refused cannot be installed.
 func TestDefinitions(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join("..", "..", "..", "functions", "*", "package", "input", "*.yaml"))
+	files, err := filepath.Glob(filepath.Join("..", "..", "..", "package", "function", "input", "*.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(files) != 5 {
-		t.Errorf("want a definition for each of 5 functions, got %v", files)
+		t.Errorf("want a definition for each of 5 kinds, got %v", files)
 	}
 	for _, f := range files {
 		t.Run(filepath.Base(f), func(t *testing.T) {

@@ -23,16 +23,16 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 )
 
-// functionPrefix starts the names of our functions once they are installed.
-const functionPrefix = "tailscale-gateway-function-"
+// function is the name of our function once it is installed.
+const function = "tailscale-gateway-function-tailscale"
 
-// Pipeline runs the steps of a Composition, composition.yaml of a folder, that are
-// of this function, one after the other as Crossplane does, for the composite
+// Pipeline runs the steps of a Composition, composition.yaml of a folder, whose inputs are
+// of this function's kind, one after the other as Crossplane does, for the composite
 // app.yaml of the same folder. What the last one returns is compared with
 // testdata/pipeline/out.yaml; testdata/pipeline/cluster.yaml is the cluster, from
 // which requirements are met. The composite and what the steps set of it must be
 // as definition.yaml, the XRD, says.
-func Pipeline(t *testing.T, fn fnv1.FunctionRunnerServiceServer, name, dir string) {
+func Pipeline(t *testing.T, fn fnv1.FunctionRunnerServiceServer, kind, dir string) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(dir, "composition.yaml"))
 	if err != nil {
@@ -51,12 +51,15 @@ func Pipeline(t *testing.T, fn fnv1.FunctionRunnerServiceServer, name, dir strin
 
 	var rsp *fnv1.RunFunctionResponse
 	for _, s := range composition.Spec.Pipeline {
-		if s.FunctionRef.Name != functionPrefix+name {
+		if s.FunctionRef.Name != function {
 			continue
 		}
 		m := map[string]any{}
 		if err := yaml.Unmarshal(s.Input.Raw, &m); err != nil {
 			t.Fatalf("step %s: %v", s.Step, err)
+		}
+		if m["kind"] != kind+"Input" {
+			continue
 		}
 		if c.input, err = structpb.NewStruct(m); err != nil {
 			t.Fatalf("step %s: %v", s.Step, err)

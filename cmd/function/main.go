@@ -1,0 +1,42 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command function serves the composition functions of all our kinds to Crossplane.
+package main
+
+import (
+	"github.com/alecthomas/kong"
+
+	"github.com/tailscale-gateway/tailscale-gateway/functions"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
+)
+
+const description = `Composes TailscaleTailnets, TailscaleEndpoints, TailscaleServices, TailscaleProxyGroups and TailscaleGateways.
+
+A step without an input composes its composite. In the pipeline of any other composite the input says what to compose: its kind is one of TailscaleTailnetInput, TailscaleEndpointsInput, TailscaleServicesInput, TailscaleProxyGroupInput and TailscaleGatewayInput.`
+
+// CLI of the function.
+type CLI struct {
+	compose.Server
+
+	EnvoyGatewayNamespaces []string `default:"envoy-gateway-system" env:"ENVOY_GATEWAY_NAMESPACES" help:"Namespaces in which Envoy Gateway runs, separated by commas. A Gateway's Service is taken from there, or from the Gateway's own namespace. Its proxies and our extension there may connect to egress proxies whose networkPolicy names no clients."`
+
+	ExtensionImage string `default:"${extension_image}" env:"EXTENSION_IMAGE" help:"Image of the extensions of TailscaleGateways that want one of their own and name none."`
+}
+
+// Run the function.
+func (c *CLI) Run() error {
+	log, err := c.Logger()
+	if err != nil {
+		return err
+	}
+	return c.Serve(functions.New(log, functions.Options{EnvoyGatewayNamespaces: c.EnvoyGatewayNamespaces, ExtensionImage: c.ExtensionImage}))
+}
+
+func main() {
+	ctx := kong.Parse(&CLI{},
+		kong.Description(description),
+		kong.Vars{"extension_image": "ghcr.io/tailscale-gateway/extension:" + version.Version})
+	ctx.FatalIfErrorf(ctx.Run())
+}
