@@ -40,6 +40,9 @@ type transport struct {
 	metrics   *Metrics
 	userAgent string
 
+	// silence is how long a try may wait for the next byte of its answer.
+	silence time.Duration
+
 	mu     sync.Mutex
 	paused time.Time // No request is sent before.
 }
@@ -93,20 +96,22 @@ func replay(req *http.Request, try int) (*http.Request, error) {
 	return c, errors.Wrap(err, "cannot repeat a request's body")
 }
 
-// send makes one request and reads its answer whole.
+// send makes one request and reads its answer whole. It ends once the answer stops coming.
 func (t *transport) send(req *http.Request) (*http.Response, error) {
 	start := time.Now()
 	resource := resourceOf(req.URL.Path)
+	req, w := watched(req, t.silence)
+	defer w.stop()
 	resp, err := t.base.RoundTrip(req)
 	if err != nil {
 		t.metrics.observe(req.Method, resource, "0", time.Since(start))
-		return nil, err
+		return nil, silent(req, err)
 	}
-	body, err := readReply(resp.Body, replyLimit(req))
+	body, err := readReply(w.reading(resp.Body), replyLimit(req))
 	cerr := resp.Body.Close()
 	t.metrics.observe(req.Method, resource, strconv.Itoa(resp.StatusCode), time.Since(start))
 	if err != nil {
-		return nil, err
+		return nil, silent(req, err)
 	}
 	if cerr != nil {
 		return nil, cerr
