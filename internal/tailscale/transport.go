@@ -25,8 +25,12 @@ const (
 	maxTries = 4
 
 	// maxRetryAfter bounds how long one request waits because the API says so.
-	// Longer pauses go back to the caller.
+	// During longer pauses requests fail at once.
 	maxRetryAfter = 20 * time.Second
+
+	// maxPause bounds how long no request of a credential is sent because the API says
+	// so. Who answers with a year is likely not the API.
+	maxPause = 15 * time.Minute
 
 	baseBackoff = 200 * time.Millisecond
 )
@@ -159,7 +163,11 @@ func (t *transport) retry(req *http.Request, resp *http.Response, err error, try
 		t.pause(after)
 		return after, after <= maxRetryAfter
 	case resp.StatusCode >= http.StatusInternalServerError:
-		return retryAfter(resp.Header, backoff), repeatable(req) && retryAfter(resp.Header, backoff) <= maxRetryAfter
+		after := retryAfter(resp.Header, backoff)
+		if resp.Header.Get("Retry-After") != "" {
+			t.pause(after)
+		}
+		return after, repeatable(req) && after <= maxRetryAfter
 	}
 	return 0, false
 }
@@ -195,7 +203,7 @@ func retryAfter(h http.Header, otherwise time.Duration) time.Duration {
 func (t *transport) pause(d time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if until := time.Now().Add(min(d, maxRetryAfter)); until.After(t.paused) {
+	if until := time.Now().Add(min(d, maxPause)); until.After(t.paused) {
 		t.paused = until
 	}
 }
@@ -204,19 +212,33 @@ func (t *transport) pause(d time.Duration) {
 func (t *transport) wait(ctx context.Context) error {
 	start := time.Now()
 	defer func() { t.metrics.waits.Add(time.Since(start).Seconds()) }()
+	// What fails in a long pause takes nobody's turn.
+	if _, err := t.pausedFor(); err != nil {
+		return err
+	}
 	if err := t.limiter.Wait(ctx); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		return &Error{Class: ClassRateLimited, Message: "too many requests wait for their turn to reach Tailscale's API"}
 	}
+	left, err := t.pausedFor()
+	if err != nil || left <= 0 {
+		return err
+	}
+	return t.sleep(ctx, left)
+}
+
+// pausedFor returns how long no request may be sent, and an error if that is too long to
+// wait for.
+func (t *transport) pausedFor() (time.Duration, error) {
 	t.mu.Lock()
 	left := time.Until(t.paused)
 	t.mu.Unlock()
-	if left <= 0 {
-		return nil
+	if left > maxRetryAfter {
+		return 0, &Error{Class: ClassRateLimited, Message: "Tailscale's API has asked for a pause, and nothing is sent until it is over"}
 	}
-	return t.sleep(ctx, left)
+	return left, nil
 }
 
 func (t *transport) sleep(ctx context.Context, d time.Duration) error {

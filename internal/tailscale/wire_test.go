@@ -90,6 +90,7 @@ func (h *hole) swallow() {
 // TestHalfOpen has a connection that worked before swallow everything, as one does of
 // which a firewall has forgotten the state.
 func TestHalfOpen(t *testing.T) {
+	t.Parallel()
 	const soon = 200 * time.Millisecond
 	get := func(ctx context.Context, c *Client) error { _, err := c.Service(ctx, "svc:a"); return err }
 	put := func(ctx context.Context, c *Client) error {

@@ -84,6 +84,14 @@ func (f *fakeAPI) CreateKey(_ context.Context, r tailscale.KeyRequest) (*tailsca
 	return &k, nil
 }
 
+func (f *fakeAPI) AuthKey(_ context.Context, id string) (*tailscale.Key, error) {
+	k, ok := f.keys[id]
+	if !ok {
+		return nil, &tailscale.Error{Class: tailscale.ClassNotFound}
+	}
+	return &k, nil
+}
+
 func (f *fakeAPI) KeysByDescription(_ context.Context, d string) ([]tailscale.Key, error) {
 	var out []tailscale.Key
 	for _, k := range f.keys {

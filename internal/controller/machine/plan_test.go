@@ -75,6 +75,12 @@ func TestMakePlan(t *testing.T) {
 			config: &corev1.Secret{},
 			want:   plan{issueKey: true},
 		},
+		"IssuedInFuture": {
+			reason: "A time from the future is another clock's, and keeps no machine waiting.",
+			state:  state(),
+			config: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Annotations: issuedAgo(-24 * time.Hour)}},
+			want:   plan{issueKey: true},
+		},
 		"Joined": {
 			reason: "A device that is the machine's is remembered.",
 			state:  state("device_id", "n1"),
