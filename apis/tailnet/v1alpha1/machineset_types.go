@@ -16,7 +16,8 @@ type MachineSetMember struct {
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
-	// Hostname that the machine asks for in the tailnet.
+	// Hostname of the machine in the tailnet. The machine asks for a longer one, which
+	// begins with it and is unique: NAME-HASH, by the set's UID.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
 	Hostname string `json:"hostname"`

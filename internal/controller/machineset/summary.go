@@ -16,6 +16,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
 // Compose a Machine of a set.
@@ -44,10 +45,20 @@ func apply(set *v1alpha1.MachineSet, member v1alpha1.MachineSetMember, m *v1alph
 	m.SetLabels(labels)
 	m.Spec.ProviderConfigReference = ptr.To(set.Spec.ProviderConfigReference)
 	m.Spec.ForProvider = v1alpha1.MachineParameters{
-		Hostname:     member.Hostname,
+		Hostname:     hostname(set, member, m),
 		Tags:         set.Spec.Tags,
 		AcceptRoutes: set.Spec.AcceptRoutes,
 	}
+}
+
+// hostname of a Machine. It is one that no other set has, in any cluster, for the tailnet
+// would tell equal ones apart by -1, -2 and so on, and only in the names of the devices.
+// A machine from before hostnames were unique keeps its own.
+func hostname(set *v1alpha1.MachineSet, member v1alpha1.MachineSetMember, m *v1alpha1.Machine) string {
+	if have := m.Spec.ForProvider.Hostname; have == member.Hostname {
+		return have
+	}
+	return names.UniqueHost(member.Hostname, string(set.GetUID()), member.Name)
 }
 
 // surplus are the Machines that a set owns and does not want, by name.
