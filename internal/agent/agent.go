@@ -52,6 +52,12 @@ type Options struct {
 	// (TS_EXPERIMENTAL_VERSIONED_CONFIG_DIR).
 	TailscaledConfigDir string
 
+	// TLSDir is where the certificates in use are kept, for an agent that starts anew
+	// while the API server is away. Their keys are there, so it is a volume in memory,
+	// and one of its own: certificates that fill it keep nothing else from being
+	// written.
+	TLSDir string
+
 	// ServeConfigPath is where containerboot looks for the serve config
 	// (TS_SERVE_CONFIG). The agent has its directory to itself.
 	ServeConfigPath string

@@ -4,13 +4,17 @@
 package machineset
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
@@ -107,13 +111,57 @@ func same(t *testing.T, set *unstructured.Unstructured, field string, got *unstr
 		}
 		return
 	}
-	want := &unstructured.Unstructured{Object: o}
+	want := changedSince(t, &unstructured.Unstructured{Object: o})
 	xpmeta.AddLabels(want, map[string]string{meta.LabelMachineSet: set.GetName()})
 	got = got.DeepCopy()
 	got.SetAnnotations(nil)
 	if diff := cmp.Diff(encode(t, want), encode(t, got)); diff != "" {
 		t.Errorf("%s: -before, +after:\n%s", field, diff)
 	}
+}
+
+// changedSince makes the changes to a StatefulSet that were worth a restart of each proxy:
+//   - Clients that vanish are noticed within minutes, not hours: keepalives in netstack.
+//   - The keys of certificates have a volume of their own: as many as fill the one that they
+//     shared with tailscaled's config kept services from being advertised.
+func changedSince(t *testing.T, o *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	if o.GetKind() != "StatefulSet" {
+		return o
+	}
+	s := &appsv1.StatefulSet{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, s); err != nil {
+		t.Fatal(err)
+	}
+	spec := &s.Spec.Template.Spec
+	if s.GetLabels()[meta.LabelDirection] == proxy.DirectionEgress {
+		return o
+	}
+	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "agent-tls", VolumeSource: corev1.VolumeSource{
+		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: ptr.To(resource.MustParse("16Mi"))},
+	}})
+	agent := &spec.InitContainers[len(spec.InitContainers)-1]
+	agent.VolumeMounts = append(agent.VolumeMounts, corev1.VolumeMount{Name: "agent-tls", MountPath: proxy.DirTLS})
+	insert(&agent.Env, proxy.EnvGracePeriod, corev1.EnvVar{Name: proxy.EnvTLSDir, Value: proxy.DirTLS})
+	insert(&spec.Containers[0].Env, "HOME",
+		corev1.EnvVar{Name: "TS_NETSTACK_KEEPALIVE_IDLE", Value: "60s"}, corev1.EnvVar{Name: "TS_NETSTACK_KEEPALIVE_INTERVAL", Value: "15s"})
+	out := &unstructured.Unstructured{}
+	b, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &out.Object); err != nil {
+		t.Fatal(err)
+	}
+	delete(out.Object, "status")
+	dropNulls(out.Object)
+	return out
+}
+
+// insert variables behind another.
+func insert(env *[]corev1.EnvVar, behind string, add ...corev1.EnvVar) {
+	i := slices.IndexFunc(*env, func(e corev1.EnvVar) bool { return e.Name == behind })
+	*env = slices.Insert(*env, i+1, add...)
 }
 
 func encode(t *testing.T, o *unstructured.Unstructured) string {
