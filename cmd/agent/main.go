@@ -28,6 +28,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/kube"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/network"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
@@ -136,6 +137,7 @@ func (c *RunCmd) Run() error {
 		StatePatience:       c.StatePatience,
 		Pauses:              agent.DefaultPauses(),
 		Kernel:              c.Networking == "Kernel",
+		ForgetUDP:           network.ForgetUDP,
 		Egress: agent.EgressOptions{
 			ConfigMap: c.EgressConfigMap,
 			Address:   c.PodIP,

@@ -29,6 +29,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/atomicdir"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/kube"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/network"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
@@ -82,6 +83,10 @@ type Options struct {
 	// Kernel tells that the kernel forwards packets to and from tailscaled's
 	// interface.
 	Kernel bool
+
+	// ForgetUDP has the kernel forget flows of UDP that go elsewhere than containerboot
+	// has set up (network.ForgetUDP). It is called with Kernel alone. Nil leaves them.
+	ForgetUDP func(network.Translations) (uint, error)
 
 	// Egress is for pods that carry traffic into the tailnet.
 	Egress EgressOptions
@@ -202,7 +207,7 @@ func (a *Agent) Run(ctx context.Context, l, hooks net.Listener) error {
 			ingressservices.IngressConfigKey, egressservices.KeyEgressServices),
 	}
 	if a.opts.Kernel {
-		lp.kernel = newKernel(func() { a.do(ctx, func(*loop) {}) })
+		lp.kernel = newKernel(a.opts.ForgetUDP, func() { a.do(ctx, func(*loop) {}) })
 	}
 	if a.opts.Egress.ConfigMap != "" {
 		lp.egress = a.newEgress(ctx, peers, lp.kernel)

@@ -16,7 +16,7 @@ import (
 // containerboot has set up.
 func (l *loop) setState(s *corev1.Secret) {
 	if err := l.kernel.setState(s, l.opts.PodIP); err != nil {
-		l.log.Info("Cannot read what containerboot has set up", "secret", l.opts.stateSecret().String(), "error", err)
+		l.log.Info("Cannot act on what containerboot has set up", "secret", l.opts.stateSecret().String(), "error", err)
 	}
 	l.stateLost = s == nil || len(s.Data[string(ipn.CurrentProfileStateKey)]) == 0
 }

@@ -151,6 +151,8 @@ func agent(o Options, img Images) corev1.Container {
 	}
 	if o.kernel() {
 		c.Env = append(c.Env, corev1.EnvVar{Name: EnvNetworking, Value: NetworkingKernel})
+		// To have the kernel forget flows of UDP to earlier targets.
+		c.SecurityContext.Capabilities.Add = []corev1.Capability{"NET_ADMIN"}
 	}
 	if o.Pods.AgentResources != nil {
 		c.Resources = *o.Pods.AgentResources

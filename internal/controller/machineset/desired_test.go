@@ -124,6 +124,8 @@ func same(t *testing.T, set *unstructured.Unstructured, field string, got *unstr
 //   - Clients that vanish are noticed within minutes, not hours: keepalives in netstack.
 //   - The keys of certificates have a volume of their own: as many as fill the one that they
 //     shared with tailscaled's config kept services from being advertised.
+//   - With Kernel networking clients of UDP reach new targets: the agent has the kernel forget
+//     flows, for which it needs a capability.
 func changedSince(t *testing.T, o *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	if o.GetKind() != "StatefulSet" {
@@ -134,17 +136,13 @@ func changedSince(t *testing.T, o *unstructured.Unstructured) *unstructured.Unst
 		t.Fatal(err)
 	}
 	spec := &s.Spec.Template.Spec
-	if s.GetLabels()[meta.LabelDirection] == proxy.DirectionEgress {
-		return o
-	}
-	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "agent-tls", VolumeSource: corev1.VolumeSource{
-		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: ptr.To(resource.MustParse("16Mi"))},
-	}})
 	agent := &spec.InitContainers[len(spec.InitContainers)-1]
-	agent.VolumeMounts = append(agent.VolumeMounts, corev1.VolumeMount{Name: "agent-tls", MountPath: proxy.DirTLS})
-	insert(&agent.Env, proxy.EnvGracePeriod, corev1.EnvVar{Name: proxy.EnvTLSDir, Value: proxy.DirTLS})
-	insert(&spec.Containers[0].Env, "HOME",
-		corev1.EnvVar{Name: "TS_NETSTACK_KEEPALIVE_IDLE", Value: "60s"}, corev1.EnvVar{Name: "TS_NETSTACK_KEEPALIVE_INTERVAL", Value: "15s"})
+	if slices.ContainsFunc(agent.Env, func(e corev1.EnvVar) bool { return e.Name == proxy.EnvNetworking }) {
+		agent.SecurityContext.Capabilities.Add = []corev1.Capability{"NET_ADMIN"}
+	}
+	if s.GetLabels()[meta.LabelDirection] != proxy.DirectionEgress {
+		addIngress(spec, agent)
+	}
 	out := &unstructured.Unstructured{}
 	b, err := json.Marshal(s)
 	if err != nil {
@@ -156,6 +154,17 @@ func changedSince(t *testing.T, o *unstructured.Unstructured) *unstructured.Unst
 	delete(out.Object, "status")
 	dropNulls(out.Object)
 	return out
+}
+
+// addIngress adds what changed of ingress pods alone.
+func addIngress(spec *corev1.PodSpec, agent *corev1.Container) {
+	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "agent-tls", VolumeSource: corev1.VolumeSource{
+		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: ptr.To(resource.MustParse("16Mi"))},
+	}})
+	agent.VolumeMounts = append(agent.VolumeMounts, corev1.VolumeMount{Name: "agent-tls", MountPath: proxy.DirTLS})
+	insert(&agent.Env, proxy.EnvGracePeriod, corev1.EnvVar{Name: proxy.EnvTLSDir, Value: proxy.DirTLS})
+	insert(&spec.Containers[0].Env, "HOME",
+		corev1.EnvVar{Name: "TS_NETSTACK_KEEPALIVE_IDLE", Value: "60s"}, corev1.EnvVar{Name: "TS_NETSTACK_KEEPALIVE_INTERVAL", Value: "15s"})
 }
 
 // insert variables behind another.
@@ -190,13 +199,13 @@ func TestPrivilege(t *testing.T) {
 			reason:     "One container is privileged, and runs what the provider's configuration says",
 			networking: v1alpha1.NetworkingKernel,
 			privileged: true,
-			want:       []corev1.Capability{"NET_ADMIN", "NET_RAW", "MKNOD"},
+			want:       []corev1.Capability{"NET_ADMIN", "NET_ADMIN", "NET_RAW", "MKNOD"},
 		},
 		"KernelPodSysctl": {
 			reason:     "With the pod's sysctl none is",
 			networking: v1alpha1.NetworkingKernel,
 			forwarding: v1alpha1.ForwardingPodSysctl,
-			want:       []corev1.Capability{"NET_ADMIN", "NET_RAW", "MKNOD"},
+			want:       []corev1.Capability{"NET_ADMIN", "NET_ADMIN", "NET_RAW", "MKNOD"},
 		},
 	}
 	for name, tc := range cases {
