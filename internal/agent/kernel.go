@@ -92,7 +92,7 @@ func (k *kernelLoop) forgetUDP() error {
 	t := network.Translations{Ports: map[uint16]netip.AddrPort{}, Addresses: map[netip.Addr]netip.Addr{}}
 	for p, to := range k.appliedEgress {
 		if p.Protocol == corev1.ProtocolUDP {
-			t.Ports[uint16(p.Port)] = to //nolint:gosec // Containerboot has it as one of 16 bits.
+			t.Ports[uint16(p.Port)] = to
 		}
 	}
 	for _, c := range k.applied {

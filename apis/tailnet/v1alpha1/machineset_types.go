@@ -4,6 +4,7 @@
 package v1alpha1
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -102,13 +103,30 @@ type MachineSummary struct {
 	// EgressConfig is the revision of the egress ConfigMap that the ports are of.
 	// +optional
 	EgressConfig string `json:"egressConfig,omitempty"`
+}
 
-	// Egress are the ports of the pod that lead into the tailnet.
-	// +listType=map
-	// +listMapKey=port
-	// +listMapKey=protocol
+// A MachineSetEgressPort is a port that leads to one target at one machine of a set at
+// least.
+type MachineSetEgressPort struct {
+	// Port of the pods.
+	Port int32 `json:"port"`
+
+	// Protocol is TCP or UDP.
+	// +kubebuilder:validation:Enum=TCP;UDP
+	Protocol corev1.Protocol `json:"protocol"`
+
+	// Target that the port leads to, by its key in the egress ConfigMap. Nobody
+	// else may have the port while one machine reports it.
+	Target string `json:"target"`
+
+	// ReadyMachines is how many of the machines that are to be reach the target.
 	// +optional
-	Egress []EgressPort `json:"egress,omitempty"`
+	ReadyMachines int32 `json:"readyMachines,omitempty"`
+
+	// Message tells why the first machine that does not reach it does not. It is cut
+	// where there are many.
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // A StatefulSetSummary is what is known of the StatefulSet of a set.
@@ -157,6 +175,12 @@ type MachineSetStatus struct {
 	// +listMapKey=name
 	// +optional
 	Machines []MachineSummary `json:"machines,omitempty"`
+
+	// Egress are the ports of the pods that lead into the tailnet, by port, protocol
+	// and target: those of all machines, so that they are told once.
+	// +listType=atomic
+	// +optional
+	Egress []MachineSetEgressPort `json:"egress,omitempty"`
 
 	// StatefulSet that runs the pods.
 	// +optional
