@@ -52,7 +52,8 @@ func (p *pod) state(key, status string) {
 	if client.IgnoreNotFound(err) != nil {
 		p.t.Fatalf("Get(...): %v", err)
 	}
-	s.Data = map[string][]byte{key: []byte(status)}
+	s.Data = wholeState()
+	s.Data[key] = []byte(status)
 	if err == nil {
 		err = p.kube.Update(p.t.Context(), s)
 	} else {
@@ -103,7 +104,7 @@ func TestKernelIngress(t *testing.T) {
 	a.Spec.Ports = []v1alpha1.AttachmentPort{{Port: 80, Backend: &v1alpha1.AttachmentBackend{Host: "10.96.0.1", Port: 80}}}
 	p := newPod(t, machine(), secret())
 	p.kernel = true
-	p.state("_current-profile", "profile")
+	p.state("_current-profile", "profile-1")
 	p.start()
 	p.local.Set(ipn.Running)
 	eventually(t, "The first start must write an empty config.", ingressNone, p.proxies("ingress-config.json"))

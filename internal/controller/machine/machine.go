@@ -147,7 +147,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Machine) (managed.E
 
 // plan looks up the device and decides what the machine needs.
 func (e *external) plan(ctx context.Context, mg *v1alpha1.Machine, s secrets) (plan, *tailscale.Device, error) {
-	d, err := e.device(ctx, nodeID(s.state))
+	d, err := e.device(ctx, joinedAs(s.state))
 	if err != nil {
 		return plan{}, nil, err
 	}
