@@ -58,6 +58,11 @@ type MachineObservation struct {
 	// +optional
 	Online *bool `json:"online,omitempty"`
 
+	// LastSeen is when the device was last connected, as Tailscale tells it. Only of one
+	// that is offline: else it would change all the time.
+	// +optional
+	LastSeen *metav1.Time `json:"lastSeen,omitempty"`
+
 	// Authorized tells whether an admin, or the key, let the device in.
 	// +optional
 	Authorized *bool `json:"authorized,omitempty"`

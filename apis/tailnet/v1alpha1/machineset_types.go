@@ -96,6 +96,10 @@ type MachineSummary struct {
 	// +optional
 	Online bool `json:"online,omitempty"`
 
+	// LastSeen is when a device that is offline was last connected.
+	// +optional
+	LastSeen *metav1.Time `json:"lastSeen,omitempty"`
+
 	// PodIP of the pod that runs the machine, once its agent has reported.
 	// +optional
 	PodIP string `json:"podIP,omitempty"`

@@ -1929,6 +1929,10 @@ func (in *MachineObservation) DeepCopyInto(out *MachineObservation) {
 		*out = new(bool)
 		**out = **in
 	}
+	if in.LastSeen != nil {
+		in, out := &in.LastSeen, &out.LastSeen
+		*out = (*in).DeepCopy()
+	}
 	if in.Authorized != nil {
 		in, out := &in.Authorized, &out.Authorized
 		*out = new(bool)
@@ -2190,6 +2194,10 @@ func (in *MachineSummary) DeepCopyInto(out *MachineSummary) {
 		in, out := &in.Tags, &out.Tags
 		*out = make([]string, len(*in))
 		copy(*out, *in)
+	}
+	if in.LastSeen != nil {
+		in, out := &in.LastSeen, &out.LastSeen
+		*out = (*in).DeepCopy()
 	}
 }
 

@@ -226,14 +226,17 @@ func (e *external) report(mg *v1alpha1.Machine, p plan, d *tailscale.Device, has
 		o.Addresses, o.Tags = slices.Clone(d.Addresses), slices.Clone(d.Tags)
 		slices.Sort(o.Tags)
 		o.Online, o.Authorized = &d.ConnectedToControl, &d.Authorized
+		// Of one that is connected it would be another one each time.
+		if !d.ConnectedToControl && d.LastSeen != nil && !d.LastSeen.IsZero() {
+			o.LastSeen = &metav1.Time{Time: d.LastSeen.UTC().Truncate(time.Second)}
+		}
 		if before.NodeID != d.NodeID || before.Name == "" {
 			e.record.Event(mg, event.Normal(reasonDeviceJoined, "Device "+d.Name+" joined the tailnet"))
 		}
 		ready := xpv2.Available()
 		switch {
 		case d.TailnetLockError != "":
-			ready = xpv2.Unavailable().WithMessage("Tailnet Lock does not trust the device: " + tailscale.OneLine(d.TailnetLockError) +
-				"; on a trusted signing device run: tailscale lock sign " + tailscale.OneLine(d.NodeKey))
+			ready = xpv2.Unavailable().WithMessage(tailscale.LockedOut(*d))
 			ready.Reason = meta.ReasonTailnetLocked
 		case !d.Authorized:
 			ready = xpv2.Unavailable().WithMessage("The device waits for an admin's approval in the tailnet")
