@@ -28,6 +28,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/kube"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/network"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
@@ -66,6 +67,7 @@ type RunCmd struct {
 	Listen              string        `help:"Address to serve probes and metrics on. Not all addresses: tailscaled leads who connects to the machine's address in the tailnet to the loopback." default:"${listen}" env:"LISTEN"`
 	HooksSocket         string        `help:"Socket to serve the pod's own hooks on." default:"${hooks_socket}" env:"HOOKS_SOCKET"`
 	TailscaledConfigDir string        `help:"Where containerboot looks for tailscaled's config: its TS_EXPERIMENTAL_VERSIONED_CONFIG_DIR." default:"/etc/tsconfig/${pod_name}" env:"TAILSCALED_CONFIG_DIR"`
+	TLSDir              string        `help:"Where to keep the certificates in use, for an agent that starts anew while the API server is away. Their keys are there: a volume in memory." name:"tls-dir" default:"/etc/agent-tls" env:"TLS_DIR"`
 	ServeConfig         string        `help:"Where containerboot looks for the serve config: its TS_SERVE_CONFIG." default:"/etc/proxies/serve-config.json" env:"SERVE_CONFIG"`
 	Socket              string        `help:"Socket of tailscaled's LocalAPI. The agent must run as tailscaled's user." default:"/var/run/tailscale/tailscaled.sock" env:"TS_SOCKET"`
 	JoinPatience        time.Duration `help:"How long the first report waits for tailscaled to join the tailnet." default:"10s" env:"JOIN_PATIENCE"`
@@ -126,6 +128,7 @@ func (c *RunCmd) Run() error {
 		PodIP:               c.PodIP,
 		Endpoints:           c.Endpoints,
 		TailscaledConfigDir: c.TailscaledConfigDir,
+		TLSDir:              c.TLSDir,
 		ServeConfigPath:     c.ServeConfig,
 		Control:             address.Control,
 		Drain:               c.Drain,
@@ -134,6 +137,7 @@ func (c *RunCmd) Run() error {
 		StatePatience:       c.StatePatience,
 		Pauses:              agent.DefaultPauses(),
 		Kernel:              c.Networking == "Kernel",
+		ForgetUDP:           network.ForgetUDP,
 		Egress: agent.EgressOptions{
 			ConfigMap: c.EgressConfigMap,
 			Address:   c.PodIP,

@@ -4,7 +4,9 @@
 package gateways
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -98,5 +100,75 @@ func TestGeneratedLeftOut(t *testing.T) {
 	r.routes, r.leftOut.Routes = r.routes[:maxRoutes], 0
 	if r.tell(); r.report.LeftOut != nil {
 		t.Errorf("%v is left out, want nothing", r.report.LeftOut)
+	}
+}
+
+// TestReportSize shows that a report fits into an object, whatever routes there are, and
+// counts what it has no room for.
+func TestReportSize(t *testing.T) {
+	long := strings.Repeat("n", 59)
+	people := func(n, backends int) []tailnetv1alpha1.ReportedRoute {
+		var out []tailnetv1alpha1.ReportedRoute
+		for i := range n {
+			r := tailnetv1alpha1.ReportedRoute{Kind: kindHTTPRoute, Namespace: long, Name: fmt.Sprintf("%s%04d", long, i), Ports: []int32{80, 443}, Hostnames: []string{long + ".example.com"}}
+			for b := range backends {
+				r.Backends = append(r.Backends, tailnetv1alpha1.ReportedBackend{Namespace: long, Name: fmt.Sprintf("%s%03d", long, b), Port: 65535, ProtectedBy: "SecurityPolicy " + long + "/" + long})
+			}
+			out = append(out, r)
+		}
+		return out
+	}
+	generated := func(n int) []*wanted {
+		var out []*wanted
+		for i := range n {
+			g := tailnetv1alpha1.ReportedGeneratedRoute{
+				Namespace: long, Name: fmt.Sprintf("%s%04d", long, i), Tailnet: long, Direction: tailnetv1alpha1.DirectionEgress, Service: fmt.Sprintf("%s%04d", long, i),
+				Hostname: long + "." + long + ".example.com", PathPrefix: "/" + long, State: tailnetv1alpha1.GeneratedRouteAccepted,
+			}
+			if i == n-1 {
+				g.State, g.Message = tailnetv1alpha1.GeneratedRouteRefused, strings.Repeat("m", 1024)
+			}
+			out = append(out, &wanted{ReportedGeneratedRoute: g})
+		}
+		return out
+	}
+	cases := map[string]struct {
+		reason          string
+		people          []tailnetv1alpha1.ReportedRoute
+		generated       []*wanted
+		leftOut, leastG bool // Whether routes are left out, and at least half of the generated told.
+	}{
+		"Most":      {reason: "The most that the schema allows does not fit.", people: people(maxRoutes, maxBackends), generated: generated(maxRoutes), leftOut: true, leastG: true},
+		"People":    {reason: "Without generated routes people's have all the room.", people: people(maxRoutes, 1), leftOut: false},
+		"Generated": {reason: "Without people's routes generated ones have all the room.", generated: generated(maxRoutes), leastG: true},
+		"Usual":     {reason: "A usual Gateway's routes all fit.", people: people(300, 3), generated: generated(300), leastG: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := result{people: tc.people, routes: tc.generated}
+			r.tell()
+			u, err := unstructuredOf(&tailnetv1alpha1.GatewayReport{Spec: r.report})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := json.Marshal(u)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if most := (3 << 19) * 9 / 10; len(b) > most {
+				t.Errorf("\n%s\nwant %d bytes at most, got %d", tc.reason, most, len(b))
+			}
+			left := tailnetv1alpha1.ReportedLeftOut{}
+			if r.report.LeftOut != nil {
+				left = *r.report.LeftOut
+			}
+			if got := left.Routes > 0; got != tc.leftOut || len(r.report.Routes)+int(left.Routes) != len(tc.people) || len(r.report.GeneratedRoutes)+int(left.GeneratedRoutes) != len(tc.generated) {
+				t.Errorf("\n%s\n%d and %d routes are told of, and %+v left out", tc.reason, len(r.report.Routes), len(r.report.GeneratedRoutes), left)
+			}
+			if tc.leastG && (2*len(r.report.GeneratedRoutes) < len(tc.generated) || r.report.GeneratedRoutes[len(r.report.GeneratedRoutes)-1].Message == "") {
+				t.Errorf("\n%s\n%d generated routes are told of, without the one that does not answer", tc.reason, len(r.report.GeneratedRoutes))
+			}
+			t.Logf("%d bytes, %d and %d routes", len(b), len(r.report.Routes), len(r.report.GeneratedRoutes))
+		})
 	}
 }

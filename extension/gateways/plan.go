@@ -5,6 +5,7 @@ package gateways
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -75,7 +76,8 @@ type result struct {
 	routes []*wanted
 	report tailnetv1alpha1.GatewayReportSpec
 
-	// leftOut of people's routes.
+	// people's routes, as far as there are not too many, and what is left out of them.
+	people  []tailnetv1alpha1.ReportedRoute
 	leftOut tailnetv1alpha1.ReportedLeftOut
 }
 
@@ -102,28 +104,47 @@ func plan(in input) result {
 		}
 	}
 	out.report = tailnetv1alpha1.GatewayReportSpec{Gateway: in.object.Name, Extension: in.extension, Untold: untold(in), PoliciesKnown: in.policiesKnown}
-	out.report.Routes, out.leftOut = reported(people, in.permitted, resolves(in.object))
-	protect(out.report.Routes, in.protected(people, ls))
+	out.people, out.leftOut = reported(people, in.permitted, resolves(in.object))
+	protect(out.people, in.protected(people, ls))
 	out.tell()
 	return out
 }
 
-// tell of the wanted routes in the report.
+// tell of people's routes and of the wanted ones in the report, as far as there is room.
 func (r *result) tell() {
 	of := r.generated()
 	left := r.leftOut
-	if n := len(of) - maxRoutes; n > 0 {
-		left.GeneratedRoutes = int32(n)
-		slices.SortStableFunc(of, func(a, b tailnetv1alpha1.ReportedGeneratedRoute) int {
-			return cmp.Compare(slices.Index(worstFirst, a.State), slices.Index(worstFirst, b.State))
-		})
-		of = of[:maxRoutes]
+	n := min(len(of), maxRoutes)
+	worst := slices.SortedStableFunc(slices.Values(of), func(a, b tailnetv1alpha1.ReportedGeneratedRoute) int {
+		return cmp.Compare(slices.Index(worstFirst, a.State), slices.Index(worstFirst, b.State))
+	})
+	// People's routes may have what generated ones leave, and the other way round.
+	_, size := fits(r.people, maxBytes)
+	n, size = fits(worst[:n], max(maxBytes/2, maxBytes-size))
+	if n < len(of) {
+		left.GeneratedRoutes = int32(len(of) - n)
+		of = worst[:n]
 		slices.SortStableFunc(of, compareGenerated)
 	}
-	r.report.GeneratedRoutes, r.report.LeftOut = of, nil
+	n, _ = fits(r.people, maxBytes-size)
+	left.Routes += int32(len(r.people) - n)
+	r.report.Routes, r.report.GeneratedRoutes, r.report.LeftOut = r.people[:n:n], of, nil
 	if left != (tailnetv1alpha1.ReportedLeftOut{}) {
 		r.report.LeftOut = &left
 	}
+}
+
+// fits returns how many of the first items there is room for, in bytes, and how many bytes
+// these take.
+func fits[T any](of []T, room int) (n, size int) {
+	for i := range of {
+		b, err := json.Marshal(of[i])
+		if err != nil || size+len(b)+1 > room {
+			return i, size
+		}
+		size += len(b) + 1
+	}
+	return len(of), size
 }
 
 // worstFirst is the order in which generated routes are told of where there is no room

@@ -25,6 +25,9 @@ const (
 	maxBackends = 256
 	maxPorts    = 64
 	maxHosts    = 64
+
+	// maxBytes of all routes, as JSON: etcd takes 1.5 MiB for an object by default.
+	maxBytes = 5 << 18
 )
 
 // A route that a Gateway has accepted.

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
@@ -92,11 +94,12 @@ func (g *group) reports(config string) egress.Reports {
 	// Of one that has gone since, an older status may not tell at all.
 	r := egress.Reports{Complete: g.seen()}
 	for _, i := range sortedKeys(g.machines) {
-		m := g.machines[i]
-		for _, p := range m.Egress {
+		r.Complete = r.Complete && g.machines[i].EgressConfig == acted
+	}
+	if g.machineSet != nil {
+		for _, p := range g.machineSet.Status.Egress {
 			r.Ports = append(r.Ports, egress.ReleasedPort{ProxyPort: p.Port, Protocol: p.Protocol, Key: p.Target})
 		}
-		r.Complete = r.Complete && m.EgressConfig == acted
 	}
 	return r
 }
@@ -195,28 +198,23 @@ func (e *endpoints) reach(t target) (ready int32, message string) {
 	case t.ProxyPort == 0:
 		return 0, messageNoPort
 	}
-	for _, i := range e.egress.wanted() {
-		ok, m := reaches(e.egress.machines[i], t)
-		if ok {
-			ready++
-		} else if message == "" {
-			message = m
-		}
+	if p, ok := e.egress.ports[portOf(t)]; ok {
+		ready, message = p.ReadyMachines, p.Message
+	}
+	if message == "" && ready < e.egress.count {
+		message = messageNoReport
 	}
 	return ready, message
 }
 
-func reaches(m *tailnetv1alpha1.MachineSummary, t target) (ok bool, message string) {
-	if m == nil {
-		return false, messageNoReport
-	}
-	for _, p := range m.Egress {
-		if p.Target == t.Key && p.Port == t.ProxyPort && p.Protocol == t.Protocol {
-			return p.Ready, p.Message
-		}
-	}
-	return false, messageNoReport
+// A reportedPort is a port of the proxies, as they report it.
+type reportedPort struct {
+	port     int32
+	protocol corev1.Protocol
+	target   string
 }
+
+func portOf(t target) reportedPort { return reportedPort{t.ProxyPort, t.Protocol, t.Key} }
 
 // egressReady says what the user can mend first. Targets that a proxy reaches are
 // fine: how many do is in the status.

@@ -61,6 +61,9 @@ type group struct {
 	// machines that were observed, by replica.
 	machines map[int32]*tailnetv1alpha1.MachineSummary
 
+	// ports of the machines that lead into the tailnet, as they report them.
+	ports map[reportedPort]tailnetv1alpha1.MachineSetEgressPort
+
 	// role was observed, or what binds it.
 	role bool
 }
@@ -71,6 +74,7 @@ func newGroup(e *endpoints, direction string) *group {
 		direction: direction,
 		set:       compose.ChildName(e.owner.Name, direction),
 		machines:  map[int32]*tailnetv1alpha1.MachineSummary{},
+		ports:     map[reportedPort]tailnetv1alpha1.MachineSetEgressPort{},
 	}
 	t := e.xr.Spec.Proxy.ConnectionType
 	if t == "" {
@@ -109,6 +113,9 @@ func (g *group) observe(r *compose.Run) error {
 	}
 	for _, m := range ms.Status.Machines {
 		g.observeMachine(m)
+	}
+	for _, p := range ms.Status.Egress {
+		g.ports[reportedPort{p.Port, p.Protocol, p.Target}] = p
 	}
 	return nil
 }

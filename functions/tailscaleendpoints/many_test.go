@@ -5,6 +5,7 @@ package tailscaleendpoints
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -21,10 +22,14 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose/composetest"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
 )
 
 // maxMessage is the largest message that Crossplane and our functions take.
 const maxMessage = 4 << 20
+
+// maxObject is what etcd takes by default, and a tenth of that to spare.
+const maxObject = (3 << 19) * 9 / 10
 
 // manifests of a TailscaleEndpoints that looks for all there is.
 const manifests = `
@@ -126,11 +131,9 @@ func TestManyDiscovered(t *testing.T) {
 			Addresses: []string{fmt.Sprintf("100.64.%d.%d", i/256, i%256), fmt.Sprintf("fd7a:115c:a1e0::%x", i+1)},
 			Ports:     []string{"tcp:80", "tcp:443"}, Tags: []string{"tag:k8s", "tag:a-team-with-a-name"},
 		})
-		for m := range ms.Status.Machines {
-			ms.Status.Machines[m].Egress = append(ms.Status.Machines[m].Egress, tailnetv1alpha1.EgressPort{
-				Port: int32(10000 + i), Protocol: "TCP", Target: "endpoint/svc-" + name + "/80", Message: "No device of the tailnet has 100.64.100.100",
-			})
-		}
+		ms.Status.Egress = append(ms.Status.Egress, tailnetv1alpha1.MachineSetEgressPort{
+			Port: int32(10000 + i), Protocol: "TCP", Target: "endpoint/svc-" + name + "/80", Message: "No device of the tailnet has 100.64.100.100",
+		})
 	}
 	of = append(of, observedChild(t, nameDiscovery, d), observedChild(t, "machineset-egress", ms))
 
@@ -166,6 +169,74 @@ func TestManyDiscovered(t *testing.T) {
 	for _, want := range []string{compose.ChildName("web", "svc-a-service-with-a-long-name-000"), compose.ChildName("web", "svc-a-service-with-a-long-name-511")} {
 		if !strings.Contains(first.String(), want) {
 			t.Errorf("there is no Service %s", want)
+		}
+	}
+}
+
+// TestManyTargets shows that as many targets as there can be, with names as long as they can
+// be, fit into the messages between Crossplane and the function, and into objects.
+func TestManyTargets(t *testing.T) {
+	endpoints := make([]any, 128)
+	for i := range endpoints {
+		name := fmt.Sprintf("%s-%03d", strings.Repeat("e", 36), i)
+		endpoints[i] = map[string]any{"name": name, "tailscaleFQDN": name + "." + strings.Repeat(strings.Repeat("d", 50)+".", 3) + "ts.net", "tags": []any{"tag:a-team-with-a-name"}}
+	}
+	ports := make([]any, 16)
+	for i := range ports {
+		ports[i] = map[string]any{"name": fmt.Sprintf("port-with-a-n%02d", i), "port": int64(60000 + i), "protocol": "HTTP"}
+	}
+	of := []map[string]any{{
+		"apiVersion": "gateway.tailscale.com/v1alpha1", "kind": "TailscaleEndpoints", "metadata": map[string]any{"name": "web", "namespace": "shop"},
+		"spec": map[string]any{"tailnet": "example", "proxy": map[string]any{"replicas": int64(8), "connectionType": "egress"}, "ports": ports, "endpoints": endpoints},
+	}, {
+		"apiVersion": "tailnet.gateway.tailscale.com/v1alpha1", "kind": "ClusterProviderConfig", "metadata": map[string]any{"name": "example"},
+		"spec": map[string]any{"tags": []any{"tag:k8s"}},
+	}}
+	fn := &measured{fn: &Function{log: logging.NewNopLogger()}}
+	first := composetest.Settle(t, fn, of...)
+
+	ms := &tailnetv1alpha1.MachineSet{TypeMeta: metav1.TypeMeta{APIVersion: tailnetv1alpha1.SchemeGroupVersion.String(), Kind: "MachineSet"}}
+	for i := range 8 {
+		ms.Status.Machines = append(ms.Status.Machines, tailnetv1alpha1.MachineSummary{Name: fmt.Sprintf("web-egress-%d", i), Ready: true, NodeID: "n", Online: true})
+	}
+	config, err := egress.Decode(first.GetDesired().GetResources()["configmap-egress"].GetResource().AsMap()["data"].(map[string]any)[egress.ConfigMapKey].(string))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(config.Targets) != maxTargets {
+		t.Fatalf("want %d targets, got %d", maxTargets, len(config.Targets))
+	}
+	for _, c := range config.Targets {
+		ms.Status.Egress = append(ms.Status.Egress, tailnetv1alpha1.MachineSetEgressPort{Port: c.ProxyPort, Protocol: c.Protocol, Target: c.Key, Message: strings.Repeat("m", 128)})
+	}
+	of = append(of, observedChild(t, "machineset-egress", ms))
+	for name, r := range first.GetDesired().GetResources() {
+		if name != "machineset-egress" {
+			of = append(of, stored(t, name, r))
+		}
+	}
+	of[0]["status"] = first.GetDesired().GetComposite().GetResource().AsMap()["status"]
+	again := composetest.Settle(t, fn, of...)
+	of[0]["status"] = again.GetDesired().GetComposite().GetResource().AsMap()["status"]
+	composetest.Settle(t, fn, of...)
+	t.Logf("%d calls, requests of %d bytes and responses of %d at most", fn.n, fn.took, fn.gave)
+	if fn.took > maxMessage || fn.gave > maxMessage {
+		t.Errorf("requests of %d bytes and responses of %d, of which Crossplane takes %d", fn.took, fn.gave, maxMessage)
+	}
+	objects := map[string]any{"the composite": of[0]}
+	for name, r := range again.GetDesired().GetResources() {
+		objects[name] = r.GetResource().AsMap()
+	}
+	for name, o := range objects {
+		b, err := json.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(b) > 200<<10 {
+			t.Logf("%s: %d bytes", name, len(b))
+		}
+		if len(b) > maxObject {
+			t.Errorf("%s has %d bytes, of which etcd takes %d", name, len(b), maxObject)
 		}
 	}
 }

@@ -106,7 +106,10 @@ func device(pod, hostname string, m *tailnetv1alpha1.MachineSummary) gatewayv1al
 		NodeID:         m.NodeID,
 		StatefulSetPod: pod,
 		Online:         m.Online,
-		Tags:           m.Tags,
+		// Agents report once their machine has joined.
+		Connected: m.Online && m.PodIP != "",
+		LastSeen:  m.LastSeen,
+		Tags:      m.Tags,
 	}
 }
 

@@ -4,6 +4,7 @@
 package tailscaleservices
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -114,7 +115,8 @@ func (s *service) selected(p tailnetv1alpha1.ProxySet) gatewayv1alpha1.SelectedE
 
 // hosts reports whether a host is a machine of an endpoints. The provider knows that by the
 // machine's node ID. Where it did not say, the host's name does: the first label is the
-// name that the machine asked for, and -1, -2 and so on when that was taken.
+// name that the machine asked for, and -1, -2 and so on when that was taken. Machines ask
+// for a name with a hash.
 func hosts(p tailnetv1alpha1.ProxySet, h tailnetv1alpha1.ServiceHost) bool {
 	if h.Endpoints != "" {
 		return h.Endpoints == p.Spec.Endpoints
@@ -125,15 +127,18 @@ func hosts(p tailnetv1alpha1.ProxySet, h tailnetv1alpha1.ServiceHost) bool {
 		for i := range m.Replicas {
 			wanted[i] = compose.HostName(p.GetNamespace(), compose.MachineName(m.Name, i))
 		}
-		if slices.Contains(wanted, label) {
-			return true
-		}
-		if base, ok := cutNumber(label); ok && slices.Contains(wanted, base) {
-			return true
+		base, _ := cutNumber(label)
+		for _, n := range []string{label, base} {
+			if slices.Contains(wanted, n) || slices.Contains(wanted, unique.ReplaceAllString(n, "")) {
+				return true
+			}
 		}
 	}
 	return false
 }
+
+// unique is what names.UniqueHost appends.
+var unique = regexp.MustCompile(`-[0-9a-f]{8}$`)
 
 // cutNumber cuts -1, -2 and so on off a name.
 func cutNumber(name string) (string, bool) {

@@ -69,8 +69,8 @@ func run(r *compose.Run) error {
 	if _, err := r.Observed(nameTailnet, tailnet); err != nil {
 		return err
 	}
-	if ns := tailnet.GetNamespace(); r.HasInput() && ns != "" && ns != xr.Spec.OAuthSecretNamespace {
-		return errors.Errorf("cannot move from namespace %q: spec.oauthSecretNamespace of the input is immutable; give the step another name", ns)
+	if have, want := tailnet.GetNamespace(), namespace(xr.Spec); r.HasInput() && have != "" && have != want {
+		return errors.Errorf("cannot move from namespace %q to %q: the namespace of the input's credential is immutable; give the step another name", have, want)
 	}
 
 	// A provider config keeps the id that it was made with when the namespace

@@ -29,6 +29,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/atomicdir"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/kube"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/network"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
@@ -51,6 +52,12 @@ type Options struct {
 	// TailscaledConfigDir is where containerboot looks for tailscaled's config
 	// (TS_EXPERIMENTAL_VERSIONED_CONFIG_DIR).
 	TailscaledConfigDir string
+
+	// TLSDir is where the certificates in use are kept, for an agent that starts anew
+	// while the API server is away. Their keys are there, so it is a volume in memory,
+	// and one of its own: certificates that fill it keep nothing else from being
+	// written.
+	TLSDir string
 
 	// ServeConfigPath is where containerboot looks for the serve config
 	// (TS_SERVE_CONFIG). The agent has its directory to itself.
@@ -76,6 +83,10 @@ type Options struct {
 	// Kernel tells that the kernel forwards packets to and from tailscaled's
 	// interface.
 	Kernel bool
+
+	// ForgetUDP has the kernel forget flows of UDP that go elsewhere than containerboot
+	// has set up (network.ForgetUDP). It is called with Kernel alone. Nil leaves them.
+	ForgetUDP func(network.Translations) (uint, error)
 
 	// Egress is for pods that carry traffic into the tailnet.
 	Egress EgressOptions
@@ -196,7 +207,7 @@ func (a *Agent) Run(ctx context.Context, l, hooks net.Listener) error {
 			ingressservices.IngressConfigKey, egressservices.KeyEgressServices),
 	}
 	if a.opts.Kernel {
-		lp.kernel = newKernel(func() { a.do(ctx, func(*loop) {}) })
+		lp.kernel = newKernel(a.opts.ForgetUDP, func() { a.do(ctx, func(*loop) {}) })
 	}
 	if a.opts.Egress.ConfigMap != "" {
 		lp.egress = a.newEgress(ctx, peers, lp.kernel)

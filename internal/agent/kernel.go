@@ -18,6 +18,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/atomicdir"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/network"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/resolve"
 )
@@ -40,10 +41,15 @@ type kernelLoop struct {
 	applied       plan.Forwards
 	appliedEgress map[plan.EgressKey]netip.AddrPort
 	known         bool
+
+	// forget has the kernel forget flows to earlier targets. forgotten is what it was
+	// last told.
+	forget    func(network.Translations) (uint, error)
+	forgotten *network.Translations
 }
 
-func newKernel(changed func()) *kernelLoop {
-	return &kernelLoop{resolver: resolve.New(net.DefaultResolver.LookupNetIP, changed)}
+func newKernel(forget func(network.Translations) (uint, error), changed func()) *kernelLoop {
+	return &kernelLoop{forget: forget, resolver: resolve.New(net.DefaultResolver.LookupNetIP, changed)}
 }
 
 // restore takes over what an earlier run has written.
@@ -75,6 +81,34 @@ func (k *kernelLoop) setState(s *corev1.Secret, podIP string) error {
 		return err
 	}
 	k.applied, k.appliedEgress, k.known = applied, egress, true
+	return k.forgetUDP()
+}
+
+// forgetUDP has clients of UDP reach new targets, once containerboot has set them up.
+func (k *kernelLoop) forgetUDP() error {
+	if k.forget == nil {
+		return nil
+	}
+	t := network.Translations{Ports: map[uint16]netip.AddrPort{}, Addresses: map[netip.Addr]netip.Addr{}}
+	for p, to := range k.appliedEgress {
+		if p.Protocol == corev1.ProtocolUDP {
+			t.Ports[uint16(p.Port)] = to
+		}
+	}
+	for _, c := range k.applied {
+		for _, m := range []*ingressservices.Mapping{c.IPv4Mapping, c.IPv6Mapping} {
+			if m != nil {
+				t.Addresses[m.TailscaleServiceIP] = m.ClusterIP
+			}
+		}
+	}
+	if f := k.forgotten; f != nil && maps.Equal(f.Ports, t.Ports) && maps.Equal(f.Addresses, t.Addresses) {
+		return nil
+	}
+	if _, err := k.forget(t); err != nil {
+		return err
+	}
+	k.forgotten = &t
 	return nil
 }
 

@@ -4,11 +4,14 @@
 package agent
 
 import (
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,6 +20,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/network"
 )
 
 // What containerboot is told.
@@ -48,7 +52,8 @@ func (p *pod) state(key, status string) {
 	if client.IgnoreNotFound(err) != nil {
 		p.t.Fatalf("Get(...): %v", err)
 	}
-	s.Data = map[string][]byte{key: []byte(status)}
+	s.Data = wholeState()
+	s.Data[key] = []byte(status)
 	if err == nil {
 		err = p.kube.Update(p.t.Context(), s)
 	} else {
@@ -99,7 +104,7 @@ func TestKernelIngress(t *testing.T) {
 	a.Spec.Ports = []v1alpha1.AttachmentPort{{Port: 80, Backend: &v1alpha1.AttachmentBackend{Host: "10.96.0.1", Port: 80}}}
 	p := newPod(t, machine(), secret())
 	p.kernel = true
-	p.state("_current-profile", "profile")
+	p.state("_current-profile", "profile-1")
 	p.start()
 	p.local.Set(ipn.Running)
 	eventually(t, "The first start must write an empty config.", ingressNone, p.proxies("ingress-config.json"))
@@ -134,4 +139,54 @@ func TestKernelIngress(t *testing.T) {
 	}
 	eventually(t, "A service that nobody wants must be withdrawn, and still be forwarded.", [2]string{configNone, serveTun}, p.files)
 	eventually(t, "It must not be forwarded in the end.", ingressNone, p.proxies("ingress-config.json"))
+}
+
+// TestForgetUDP shows when the kernel is told to forget flows of UDP: once containerboot
+// has set up what is new, and not for each change of the state Secret.
+func TestForgetUDP(t *testing.T) {
+	egress := func(target string) []byte {
+		return []byte(`{"podIPv4":"10.0.0.7","services":{"udp-10000":{"ports":[{"protocol":"udp","matchPort":10000,"targetPort":53}],"tailnetTargetIPs":["` + target + `"]},` +
+			`"tcp-10001":{"ports":[{"protocol":"tcp","matchPort":10001,"targetPort":53}],"tailnetTargetIPs":["` + target + `"]}}}`)
+	}
+	ingress := []byte(`{"podIPv4":"10.0.0.7","configs":` + ingressWeb + `}`)
+	var told []network.Translations
+	broken := false
+	k := newKernel(func(t network.Translations) (uint, error) {
+		if broken {
+			return 0, errors.New("boom")
+		}
+		told = append(told, t)
+		return 1, nil
+	}, func() {})
+	none := network.Translations{Ports: map[uint16]netip.AddrPort{}, Addresses: map[netip.Addr]netip.Addr{}}
+	to := func(target string) network.Translations {
+		return network.Translations{
+			Ports:     map[uint16]netip.AddrPort{10000: netip.MustParseAddrPort(target + ":53")},
+			Addresses: map[netip.Addr]netip.Addr{},
+		}
+	}
+	both := to("100.64.0.8")
+	both.Addresses[netip.MustParseAddr("100.100.0.1")] = netip.MustParseAddr("10.96.0.1")
+	for _, step := range []struct {
+		reason string
+		data   map[string][]byte
+		broken bool
+		want   []network.Translations
+	}{
+		{reason: "Flows of an earlier run of the agent are looked at.", want: []network.Translations{none}},
+		{reason: "So are those from before a port led anywhere.", data: map[string][]byte{"egress-services": egress("100.64.0.9")}, want: []network.Translations{to("100.64.0.9")}},
+		{reason: "Nothing is new.", data: map[string][]byte{"egress-services": egress("100.64.0.9"), "device_id": []byte("n1")}},
+		{reason: "What failed is tried again.", data: map[string][]byte{"egress-services": egress("100.64.0.8")}, broken: true},
+		{reason: "Another target is.", data: map[string][]byte{"egress-services": egress("100.64.0.8")}, want: []network.Translations{to("100.64.0.8")}},
+		{reason: "Services have addresses.", data: map[string][]byte{"egress-services": egress("100.64.0.8"), "ingress-config.json": ingress}, want: []network.Translations{both}},
+		{reason: "What has gone has no flows.", want: []network.Translations{none}},
+	} {
+		told, broken = nil, step.broken
+		if err := k.setState(&corev1.Secret{Data: step.data}, "10.0.0.7"); (err != nil) != step.broken {
+			t.Errorf("%s: setState(...): %v", step.reason, err)
+		}
+		if diff := cmp.Diff(step.want, told, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{})); diff != "" {
+			t.Errorf("%s: -want, +got:\n%s", step.reason, diff)
+		}
+	}
 }

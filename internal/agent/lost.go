@@ -7,21 +7,21 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"tailscale.com/ipn"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/nodestate"
 )
 
 // setState notes whether the state Secret holds a node's identity, and what
 // containerboot has set up.
 func (l *loop) setState(s *corev1.Secret) {
 	if err := l.kernel.setState(s, l.opts.PodIP); err != nil {
-		l.log.Info("Cannot read what containerboot has set up", "secret", l.opts.stateSecret().String(), "error", err)
+		l.log.Info("Cannot act on what containerboot has set up", "secret", l.opts.stateSecret().String(), "error", err)
 	}
-	l.stateLost = s == nil || len(s.Data[string(ipn.CurrentProfileStateKey)]) == 0
+	l.stateLost = s == nil || nodestate.Of(s.Data) != nodestate.Whole
 }
 
-// mendState logs the node out when its state is lost from the Secret: tailscaled
+// mendState logs the node out when its state is lost from the Secret, or a part of it: tailscaled
 // has it in memory only, so the machine would be another one after any restart, at
 // a time that nobody chose. Containerboot then logs in with the new key that the
 // provider has put into the config; without one the machine is left as it is.

@@ -16,7 +16,9 @@ import (
 
 func TestMendState(t *testing.T) {
 	withKey, without := []byte(`{"Version":"alpha0","AuthKey":"tskey-auth-1"}`), []byte(`{"Version":"alpha0"}`)
-	whole := &corev1.Secret{Data: map[string][]byte{string(ipn.CurrentProfileStateKey): []byte("profile-1")}}
+	whole := &corev1.Secret{Data: wholeState()}
+	partial := &corev1.Secret{Data: wholeState()}
+	delete(partial.Data, string(ipn.MachineKeyStateKey))
 	cases := map[string]struct {
 		reason string
 		state  *corev1.Secret
@@ -42,6 +44,10 @@ func TestMendState(t *testing.T) {
 		"Whole": {
 			reason: "A node with a state must be left alone.",
 			state:  whole, base: withKey, tail: localapi.State{Running: true}, after: time.Hour,
+		},
+		"Partial": {
+			reason: "A node that would start without its machine's key must join anew, too.",
+			state:  partial, base: withKey, tail: localapi.State{Running: true}, after: 30 * time.Second, want: 1,
 		},
 		"NoKey": {
 			reason: "Without a key it could not come back: the provider may be away.",
@@ -80,11 +86,19 @@ func TestMendState(t *testing.T) {
 	}
 }
 
+// wholeState is what tailscaled keeps.
+func wholeState() map[string][]byte {
+	return map[string][]byte{
+		string(ipn.MachineKeyStateKey): []byte("k"), string(ipn.KnownProfilesStateKey): []byte("{}"),
+		string(ipn.CurrentProfileStateKey): []byte("profile-1"), "profile-1": []byte("{}"),
+	}
+}
+
 func TestLostState(t *testing.T) {
 	t.Parallel()
 	state := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "set-0"},
-		Data:       map[string][]byte{string(ipn.CurrentProfileStateKey): []byte("profile-1")},
+		Data:       wholeState(),
 	}
 	p := newPod(t, machine(), secret(), state)
 	p.statePatience = 50 * time.Millisecond

@@ -222,6 +222,7 @@ func (p *pod) start() {
 		PodIP:               "10.0.0.7",
 		Endpoints:           "set",
 		TailscaledConfigDir: filepath.Join(p.dir, "tsconfig", "set-0"),
+		TLSDir:              filepath.Join(p.dir, "tls"),
 		ServeConfigPath:     filepath.Join(p.dir, "proxies", "serve-config.json"),
 		Drain:               drainTime,
 		Grace:               p.grace,

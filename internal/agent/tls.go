@@ -5,7 +5,6 @@ package agent
 
 import (
 	"context"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -19,14 +18,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/terminate"
 )
 
-const (
-	// dirTLS is where the certificates in use are kept, beside tailscaled's config:
-	// that is a volume in memory, for auth keys pass through it.
-	dirTLS = "tls"
-
-	// fileTLS is the one file there.
-	fileTLS = "tls.json"
-)
+// fileTLS is the one file of Options.TLSDir.
+const fileTLS = "tls.json"
 
 // newEnder returns what ends TLS with certificates of Secrets.
 func (a *Agent) newEnder(ctx context.Context) *terminate.Server {
@@ -37,7 +30,7 @@ func (a *Agent) newEnder(ctx context.Context) *terminate.Server {
 		WhoIs:   a.local.WhoIs,
 		Control: a.opts.Control,
 		Changed: func() { a.do(ctx, func(*loop) {}) },
-		Store:   atomicdir.New(filepath.Join(filepath.Dir(a.opts.TailscaledConfigDir), dirTLS), fileTLS),
+		Store:   atomicdir.New(a.opts.TLSDir, fileTLS),
 		Log:     a.log,
 	})
 }

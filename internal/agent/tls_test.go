@@ -62,7 +62,7 @@ func TestCertificate(t *testing.T) {
 	a.Spec.Ports = []v1alpha1.AttachmentPort{{Port: 443, TLS: &v1alpha1.AttachmentTLS{}, Backend: &v1alpha1.AttachmentBackend{Host: "web.default.svc", Port: 8080}}}
 	state := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "set-0"},
-		Data:       map[string][]byte{string(ipn.CurrentProfileStateKey): []byte("profile-1")},
+		Data:       wholeState(),
 	}
 	p := newPod(t, secret(), machine(), a, state.DeepCopy())
 	p.start()

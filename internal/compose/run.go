@@ -194,11 +194,43 @@ func carryMetadata(o map[string]any) {
 	if l := withoutCrossplane(stringMap(in["labels"])); l != nil {
 		out["labels"] = anyMap(l)
 	}
+	if a := withoutCrossplane(composedAnnotations(in)); a != nil {
+		out["annotations"] = anyMap(a)
+	}
 	// What a function composed with a finalizer would lose it.
 	if fs, ok := in["finalizers"].([]any); ok && slices.Contains(fs, any(meta.FinalizerManaged)) && in["deletionTimestamp"] == nil {
 		out["finalizers"] = []any{meta.FinalizerManaged}
 	}
 	o["metadata"] = out
+}
+
+// composedManager begins the names of the field managers by which Crossplane applies what
+// functions compose (crossplane v2.4 composition_functions.go, FieldOwnerComposedPrefix).
+const composedManager = "apiextensions.crossplane.io/composed"
+
+// composedAnnotations are those that a function composed. Others write annotations of
+// children, too, which would be taken back from them.
+func composedAnnotations(metadata map[string]any) map[string]string {
+	have := stringMap(metadata["annotations"])
+	out := map[string]string{}
+	entries, _ := metadata["managedFields"].([]any)
+	for _, e := range entries {
+		e, _ := e.(map[string]any)
+		if m, _ := e["manager"].(string); !strings.HasPrefix(m, composedManager) {
+			continue
+		}
+		fields, _, err := unstructured.NestedMap(e, "fieldsV1", "f:metadata", "f:annotations")
+		if err != nil {
+			continue
+		}
+		for f := range fields {
+			k := strings.TrimPrefix(f, "f:")
+			if v, ok := have[k]; ok {
+				out[k] = v
+			}
+		}
+	}
+	return out
 }
 
 func stringMap(v any) map[string]string {

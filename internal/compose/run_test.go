@@ -26,8 +26,14 @@ func TestCarryOver(t *testing.T) {
 		"metadata": {
 			"name": "a", "namespace": "default", "uid": "1", "resourceVersion": "2", "generation": 3,
 			"labels": {"app": "web", "crossplane.io/composite": "x"},
-			"annotations": {"crossplane.io/composition-resource-name": "a", "someone.example.org/note": "theirs"},
-			"ownerReferences": [], "finalizers": ["x"], "managedFields": []
+			"annotations": {"crossplane.io/composition-resource-name": "a", "someone.example.org/note": "theirs", "cloud.example.org/role": "ours", "cloud.example.org/": "odd"},
+			"ownerReferences": [], "finalizers": ["x"], "managedFields": [
+				{"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:metadata": {"f:annotations": {"f:someone.example.org/note": {}}}}},
+				{"manager": "apiextensions.crossplane.io/composed/0123", "operation": "Apply", "fieldsV1": {"f:metadata": {"f:annotations": {
+					"f:crossplane.io/composition-resource-name": {}, "f:cloud.example.org/role": {}, "f:gone.example.org/x": {}
+				}}}},
+				{"manager": "apiextensions.crossplane.io/composed/4567", "operation": "Apply", "fieldsV1": {"f:metadata": "broken"}}
+			]
 		},
 		"data": {"k": "v"}, "status": {"x": 1}
 	}`)
@@ -39,7 +45,7 @@ func TestCarryOver(t *testing.T) {
 		Ready: fnv1.Ready_READY_FALSE,
 		Resource: resource.MustStructJSON(`{
 			"apiVersion": "v1", "kind": "ConfigMap",
-			"metadata": {"name": "a", "namespace": "default", "labels": {"app": "web"}},
+			"metadata": {"name": "a", "namespace": "default", "labels": {"app": "web"}, "annotations": {"cloud.example.org/role": "ours"}},
 			"data": {"k": "v"}
 		}`),
 	}}

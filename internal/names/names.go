@@ -46,10 +46,16 @@ func Machine(set string, i int32) string {
 }
 
 // Host is what a Machine of a namespace is called in the tailnet: both joined
-// by a dash within a DNS label, with a hash only when that is too long. Tailscale
-// tells equal names apart by itself.
+// by a dash within a DNS label, with a hash only when that is too long.
 func Host(namespace, machine string) string {
 	return join(maxDNSLabel, false, []string{namespace, machine})
+}
+
+// UniqueHost makes a name of Host one that nobody else gives: a-b,c and a,b-c do, and so do
+// two clusters with the same objects. It always has a hash, of all that tells the machine
+// from others.
+func UniqueHost(host string, of ...string) string {
+	return withHash(maxDNSLabel, host, append([]string{host}, of...))
 }
 
 // Service makes the name of a child one that a Service may have: it must
@@ -98,6 +104,11 @@ func join(limit int, hash bool, parts []string) string {
 	if name == joined && len(name) <= limit && !hash {
 		return name
 	}
+	return withHash(limit, name, parts)
+}
+
+// withHash appends a hash of the parts to a name that is cut to leave room for it.
+func withHash(limit int, name string, parts []string) string {
 	// No part can hold a slash, so no two lists have one sum.
 	sum := sha256.Sum256([]byte(strings.Join(parts, "/")))
 	if most := limit - hashLength - 1; len(name) > most {

@@ -167,3 +167,29 @@ func TestTailscaleService(t *testing.T) {
 		})
 	}
 }
+
+func TestUniqueHost(t *testing.T) {
+	// A namespace and a machine that meet with another pair, and another cluster's set.
+	given := map[string]string{}
+	for _, m := range [][3]string{
+		{"team", "a-edge-ingress-0", "uid-1"},
+		{"team-a", "edge-ingress-0", "uid-2"},
+		{"team-a", "edge-ingress-0", "uid-3"},
+		{"team-a", "edge-ingress-1", "uid-3"},
+		{strings.Repeat("n", 63), "edge-ingress-0", "uid-4"},
+		{strings.Repeat("n", 63), "edge-ingress-1", "uid-4"},
+	} {
+		host := Host(m[0], m[1])
+		got := UniqueHost(host, m[2], m[1])
+		if other, ok := given[got]; ok {
+			t.Errorf("%v and %s are both called %q", m, other, got)
+		}
+		given[got] = strings.Join(m[:], ",")
+		if again := UniqueHost(host, m[2], m[1]); again != got {
+			t.Errorf("%v: want the same name each time, got %q and %q", m, got, again)
+		}
+		if errs := validation.IsDNS1123Label(got); len(errs) > 0 || len(host) < 50 && !strings.HasPrefix(got, host+"-") {
+			t.Errorf("%v: want a label that begins with %q, got %q: %v", m, host, got, errs)
+		}
+	}
+}

@@ -45,6 +45,13 @@ const (
 	// connections to end before tailscaled is stopped.
 	EnvEgressDrain = "EGRESS_DRAIN"
 
+	// EnvEgressIdle is how long a connection through an egress pod may carry nothing
+	// before the agent cuts it.
+	EnvEgressIdle = "EGRESS_IDLE"
+
+	// EnvTLSDir is where the agent of an ingress pod keeps the certificates in use.
+	EnvTLSDir = "TLS_DIR"
+
 	// EnvDNSConfigMap is the ConfigMap that tells the agent which names to resolve for
 	// the tailnet.
 	EnvDNSConfigMap = "DNS_CONFIG_MAP"
@@ -55,6 +62,17 @@ const (
 
 	// NetworkingKernel is a value of EnvNetworking.
 	NetworkingKernel = "Kernel"
+)
+
+// By these tailscaled notices clients that have vanished, and ends their connections to
+// backends: after some three minutes, as nine probes stay without an answer. Its own default
+// is more than two hours (wgengine/netstack of tailscale.com, acceptTCP).
+const (
+	envKeepaliveIdle     = "TS_NETSTACK_KEEPALIVE_IDLE"
+	envKeepaliveInterval = "TS_NETSTACK_KEEPALIVE_INTERVAL"
+
+	keepaliveIdle     = "60s"
+	keepaliveInterval = "15s"
 )
 
 // argPreStop is the agent's command that withdraws all services.
@@ -121,12 +139,20 @@ func agent(o Options, img Images) corev1.Container {
 		c.Env = append(c.Env,
 			corev1.EnvVar{Name: EnvEgressConfigMap, Value: o.Name},
 			corev1.EnvVar{Name: EnvEgressDrain, Value: egressDrain.String()})
+		if d := o.Pods.EgressIdleTimeout; d != nil {
+			c.Env = append(c.Env, corev1.EnvVar{Name: EnvEgressIdle, Value: d.Duration.String()})
+		}
+	} else {
+		c.Env = append(c.Env, corev1.EnvVar{Name: EnvTLSDir, Value: DirTLS})
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeTLS, MountPath: DirTLS})
 	}
 	if o.Pods.DNSConfigMap != "" {
 		c.Env = append(c.Env, corev1.EnvVar{Name: EnvDNSConfigMap, Value: o.Pods.DNSConfigMap})
 	}
 	if o.kernel() {
 		c.Env = append(c.Env, corev1.EnvVar{Name: EnvNetworking, Value: NetworkingKernel})
+		// To have the kernel forget flows of UDP to earlier targets.
+		c.SecurityContext.Capabilities.Add = []corev1.Capability{"NET_ADMIN"}
 	}
 	if o.Pods.AgentResources != nil {
 		c.Resources = *o.Pods.AgentResources
@@ -202,6 +228,10 @@ func tailscale(o Options, img Images) corev1.Container {
 			{Name: volumeTmp, MountPath: dirTmp},
 		},
 	}
+	if !o.egress() {
+		c.Env = withDefault(o, c.Env, envKeepaliveIdle, keepaliveIdle)
+		c.Env = withDefault(o, c.Env, envKeepaliveInterval, keepaliveInterval)
+	}
 	if o.kernel() {
 		kernel(o, &c)
 	}
@@ -210,6 +240,14 @@ func tailscale(o Options, img Images) corev1.Container {
 	}
 	c.Env = withEnv(c.Env, o.Pods.Env)
 	return c
+}
+
+// withDefault appends a variable that the user may set instead.
+func withDefault(o Options, env []corev1.EnvVar, name, value string) []corev1.EnvVar {
+	if slices.ContainsFunc(o.Pods.Env, func(e tailnetv1alpha1.EnvVar) bool { return e.Name == name }) {
+		return env
+	}
+	return append(env, corev1.EnvVar{Name: name, Value: value})
 }
 
 // withEnv appends the user's variables, which may refer to ours. Ours win.

@@ -4,8 +4,6 @@
 package proxy
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
@@ -38,9 +36,7 @@ func kernel(o Options, c *corev1.Container) {
 	// By default tailscaled takes iptables where its binary is, whether the kernel
 	// has it or not. auto takes what the pod's network has rules of, else
 	// nftables, else iptables (util/linuxfw/detector.go), and needs no binary.
-	if !slices.ContainsFunc(o.Pods.Env, func(e tailnetv1alpha1.EnvVar) bool { return e.Name == envFirewallMode }) {
-		c.Env = append(c.Env, corev1.EnvVar{Name: envFirewallMode, Value: "auto"})
-	}
+	c.Env = withDefault(o, c.Env, envFirewallMode, "auto")
 }
 
 // kernelSecurityContext has both containers run as root: tailscaled must, and lets

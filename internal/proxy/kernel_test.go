@@ -20,6 +20,7 @@ func TestStatefulSetKernel(t *testing.T) {
 		privileged bool
 		add        []corev1.Capability
 	}
+	agent := container{add: []corev1.Capability{"NET_ADMIN"}}
 	tailscale := container{add: []corev1.Capability{"NET_ADMIN", "NET_RAW", "MKNOD"}}
 	cases := map[string]struct {
 		reason     string
@@ -31,18 +32,18 @@ func TestStatefulSetKernel(t *testing.T) {
 		"Ingress": {
 			reason:    "Only the container that writes sysctls is privileged",
 			direction: v1alpha1.DirectionIngress,
-			want:      map[string]container{ContainerNetwork: {args: []string{"network"}, privileged: true}, ContainerAgent: {}, ContainerTailscale: tailscale},
+			want:      map[string]container{ContainerNetwork: {args: []string{"network"}, privileged: true}, ContainerAgent: agent, ContainerTailscale: tailscale},
 		},
 		"Egress": {
 			reason:    "Egress is guarded against packets that leave on the pod network",
 			direction: v1alpha1.DirectionEgress,
-			want:      map[string]container{ContainerNetwork: {args: []string{"network", "--guard"}, privileged: true}, ContainerAgent: {}, ContainerTailscale: tailscale},
+			want:      map[string]container{ContainerNetwork: {args: []string{"network", "--guard"}, privileged: true}, ContainerAgent: agent, ContainerTailscale: tailscale},
 		},
 		"IngressPodSysctl": {
 			reason:     "The pod's sysctl leaves nothing to do",
 			direction:  v1alpha1.DirectionIngress,
 			forwarding: v1alpha1.ForwardingPodSysctl,
-			want:       map[string]container{ContainerAgent: {}, ContainerTailscale: tailscale},
+			want:       map[string]container{ContainerAgent: agent, ContainerTailscale: tailscale},
 			sysctls:    1,
 		},
 		"EgressPodSysctl": {
@@ -51,7 +52,7 @@ func TestStatefulSetKernel(t *testing.T) {
 			forwarding: v1alpha1.ForwardingPodSysctl,
 			want: map[string]container{
 				ContainerNetwork:   {args: []string{"network", "--guard"}, add: []corev1.Capability{"NET_ADMIN"}},
-				ContainerAgent:     {},
+				ContainerAgent:     agent,
 				ContainerTailscale: tailscale,
 			},
 			sysctls: 1,

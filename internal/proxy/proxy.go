@@ -54,6 +54,10 @@ const (
 	// which the agent writes.
 	DirProxiesConfig = "/etc/proxies"
 
+	// DirTLS is where the agent of an ingress pod keeps the certificates in use. The
+	// tailscale container does not see it.
+	DirTLS = "/etc/agent-tls"
+
 	// FileServeConfig is what containerboot gives to tailscaled's serve
 	// (TS_SERVE_CONFIG).
 	FileServeConfig = DirProxiesConfig + "/serve-config.json"
@@ -87,6 +91,7 @@ const (
 
 	volumeTailscaledConfig = "tailscaledconfig"
 	volumeProxiesConfig    = "proxies-config"
+	volumeTLS              = "agent-tls"
 	volumeRun              = "tailscale-run"
 	volumeTmp              = "tmp"
 )

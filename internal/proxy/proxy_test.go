@@ -109,6 +109,87 @@ func TestStatefulSetOursWin(t *testing.T) {
 	}
 }
 
+// Connections whose other end has vanished end, in both directions.
+func TestVanishedEnds(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		change func(*Options)
+		want   map[string]string
+	}{
+		"Ingress": {
+			reason: "Tailscaled notices a client that has vanished within minutes, not hours.",
+			change: func(*Options) {},
+			want:   map[string]string{envKeepaliveIdle: "60s", envKeepaliveInterval: "15s"},
+		},
+		"IngressUsers": {
+			reason: "Who has clients that sleep may wait longer.",
+			change: func(o *Options) { o.Pods.Env = []v1alpha1.EnvVar{{Name: envKeepaliveIdle, Value: "2h"}} },
+			want:   map[string]string{envKeepaliveIdle: "2h", envKeepaliveInterval: "15s"},
+		},
+		"Egress": {
+			reason: "Idle connections into the tailnet are not cut unless somebody asks for that.",
+			change: func(o *Options) { o.Pods.Direction = v1alpha1.DirectionEgress },
+			want:   map[string]string{},
+		},
+		"EgressIdle": {
+			reason: "The agent cuts them where it is told to.",
+			change: func(o *Options) {
+				o.Pods.Direction, o.Pods.EgressIdleTimeout = v1alpha1.DirectionEgress, &metav1.Duration{Duration: time.Hour}
+			},
+			want: map[string]string{EnvEgressIdle: "1h0m0s"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := options()
+			tc.change(&o)
+			spec := StatefulSet(o, images()).Spec.Template.Spec
+			got := map[string]string{}
+			for _, c := range append(spec.InitContainers, spec.Containers...) {
+				for _, e := range c.Env {
+					if e.Name == envKeepaliveIdle || e.Name == envKeepaliveInterval || e.Name == EnvEgressIdle {
+						got[e.Name] += e.Value
+					}
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("\n%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// Certificates that fill their volume leave room for tailscaled's config, and tailscaled
+// does not see their keys.
+func TestVolumesInMemory(t *testing.T) {
+	spec := StatefulSet(options(), images()).Spec.Template.Spec
+	limits := map[string]string{}
+	for _, v := range spec.Volumes {
+		if v.EmptyDir.Medium == corev1.StorageMediumMemory {
+			limits[v.Name] = v.EmptyDir.SizeLimit.String()
+		}
+	}
+	if diff := cmp.Diff(map[string]string{volumeTailscaledConfig: "8Mi", volumeTLS: "16Mi"}, limits); diff != "" {
+		t.Errorf("volumes in memory: -want, +got:\n%s", diff)
+	}
+	mounts := map[string]string{}
+	for _, c := range append(spec.InitContainers, spec.Containers...) {
+		for _, m := range c.VolumeMounts {
+			if limits[m.Name] != "" {
+				mounts[c.Name+" "+m.MountPath] = m.Name
+			}
+		}
+	}
+	want := map[string]string{
+		ContainerAgent + " " + DirTailscaledConfig:     volumeTailscaledConfig,
+		ContainerTailscale + " " + DirTailscaledConfig: volumeTailscaledConfig,
+		ContainerAgent + " " + DirTLS:                  volumeTLS,
+	}
+	if diff := cmp.Diff(want, mounts); diff != "" {
+		t.Errorf("mounts: -want, +got:\n%s", diff)
+	}
+}
+
 func TestStatefulSetSpread(t *testing.T) {
 	theirs := &metav1.LabelSelector{MatchLabels: map[string]string{"team": "edge"}}
 	ours := &metav1.LabelSelector{MatchLabels: options().PodLabels()}

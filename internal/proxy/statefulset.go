@@ -80,17 +80,24 @@ func podSpec(o Options, img Images) corev1.PodSpec {
 		TopologySpreadConstraints:     spread(o),
 		InitContainers:                append(network(o, img), agent(o, img)),
 		Containers:                    []corev1.Container{tailscale(o, img)},
-		Volumes: []corev1.Volume{
-			// Auth keys pass through here. Memory, so that none reaches a disk.
-			emptyDir(volumeTailscaledConfig, corev1.EmptyDirVolumeSource{
-				Medium:    corev1.StorageMediumMemory,
-				SizeLimit: ptr.To(resource.MustParse("8Mi")),
-			}),
-			emptyDir(volumeProxiesConfig, corev1.EmptyDirVolumeSource{}),
-			emptyDir(volumeRun, corev1.EmptyDirVolumeSource{}),
-			emptyDir(volumeTmp, corev1.EmptyDirVolumeSource{}),
-		},
+		Volumes:                       volumes(o),
 	}
+}
+
+// volumes of a pod. Secrets pass through those in memory, so that none reaches a disk: auth
+// keys through one, and through another the keys of certificates, so that a full one does
+// not keep the agent from writing tailscaled's config.
+func volumes(o Options) []corev1.Volume {
+	out := []corev1.Volume{
+		inMemory(volumeTailscaledConfig, "8Mi"),
+		emptyDir(volumeProxiesConfig, corev1.EmptyDirVolumeSource{}),
+		emptyDir(volumeRun, corev1.EmptyDirVolumeSource{}),
+		emptyDir(volumeTmp, corev1.EmptyDirVolumeSource{}),
+	}
+	if !o.egress() {
+		out = append(out, inMemory(volumeTLS, "16Mi"))
+	}
+	return out
 }
 
 // allPodLabels are the user's and ours.
@@ -164,4 +171,8 @@ func spread(o Options) []corev1.TopologySpreadConstraint {
 
 func emptyDir(name string, d corev1.EmptyDirVolumeSource) corev1.Volume {
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &d}}
+}
+
+func inMemory(name, limit string) corev1.Volume {
+	return emptyDir(name, corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: ptr.To(resource.MustParse(limit))})
 }

@@ -36,13 +36,14 @@ type login struct {
 func newLogin(base *url.URL, cfg Config, o Options) (*login, error) {
 	bottom := o.Transport
 	if bottom == nil {
-		bottom = http.DefaultTransport
+		bottom = newWire()
 	}
 	limited := &transport{
 		base:      bottom,
 		limiter:   rate.NewLimiter(rate.Limit(o.Rate), o.Burst),
 		metrics:   o.Metrics,
 		userAgent: version.UserAgent(),
+		silence:   maxSilence,
 	}
 	l := &login{limited: limited}
 	auth := &authTransport{base: limited, clock: o.clock(), asking: make(chan struct{}, 1)}

@@ -83,7 +83,8 @@ type Options struct {
 	// Metrics must not be nil.
 	Metrics *Metrics
 
-	// Transport that carries requests; nil means http.DefaultTransport.
+	// Transport that carries requests; nil means one of the client's own, or of the
+	// pool's, that gives up dead connections within seconds.
 	Transport http.RoundTripper
 
 	// Clock that says how old lists and tokens are; nil means the real one.

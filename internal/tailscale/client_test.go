@@ -76,7 +76,12 @@ func TestServiceLifecycle(t *testing.T) {
 }
 
 func TestKeyLifecycle(t *testing.T) {
-	c := newClient(t, simtest.StartAPI(t), nil)
+	m := NewMetrics()
+	c, err := NewClient(Config{URL: simtest.StartAPI(t).URL, ClientID: simtest.ClientID, ClientSecret: simtest.ClientSecret},
+		Options{Rate: 1000, Burst: 1000, ListMaxAge: time.Minute, Metrics: m})
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx := t.Context()
 	k, err := c.CreateKey(ctx, KeyRequest{Description: "tsgw one", Tags: []string{"tag:k8s"}, Expiry: time.Hour})
 	if err != nil {
@@ -88,6 +93,15 @@ func TestKeyLifecycle(t *testing.T) {
 	found, err := c.KeysByDescription(ctx, "tsgw one")
 	if err != nil || len(found) != 1 || found[0].ID != k.ID {
 		t.Errorf("KeysByDescription(...): want the key, got %d, %v", len(found), err)
+	}
+	// Machines share one list of keys.
+	for range 5 {
+		if _, err := c.KeysByDescription(ctx, "tsgw two"); err != nil {
+			t.Errorf("KeysByDescription(...): %v", err)
+		}
+	}
+	if got := metricOf(t, m, "tailscale_gateway_api_list_calls_total", "keys"); got != 1 {
+		t.Errorf("want one list of keys, got %f", got)
 	}
 	for range 2 {
 		if err := c.DeleteKey(ctx, k.ID); err != nil {

@@ -66,3 +66,12 @@ func (c *Client) SetDeviceTags(ctx context.Context, nodeID string, tags []string
 		return edited(func(d *Device) { d.Tags = slices.Clone(tags) }), err
 	})
 }
+
+// LockedOut returns why the tailnet's lock does not trust a device, and what to do, or "".
+func LockedOut(d Device) string {
+	if d.TailnetLockError == "" {
+		return ""
+	}
+	return "Tailnet Lock does not trust the device: " + OneLine(d.TailnetLockError) +
+		"; on a trusted signing device run: tailscale lock sign " + OneLine(d.NodeKey)
+}

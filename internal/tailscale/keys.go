@@ -6,8 +6,6 @@ package tailscale
 import (
 	"context"
 	"time"
-
-	tsclient "tailscale.com/client/tailscale/v2"
 )
 
 // A KeyRequest describes a single-use, preauthorized key of nodes that stay.
@@ -25,39 +23,18 @@ type KeyRequest struct {
 
 // CreateKey mints an auth key. Its secret is in the answer only.
 func (c *Client) CreateKey(ctx context.Context, r KeyRequest) (*Key, error) {
-	if err := c.mayMint(r.Tags); err != nil {
-		return nil, err
-	}
-	req := tsclient.CreateKeyRequest{Description: r.Description, ExpirySeconds: int64(r.Expiry.Seconds())}
-	req.Capabilities.Devices.Create.Preauthorized = true
-	req.Capabilities.Devices.Create.Tags = r.Tags
-	k, err := c.api.Keys().CreateAuthKey(ctx, req)
-	if err != nil {
-		return nil, classify(err, scopeKeys, true)
-	}
-	return k, nil
+	return c.CreateAuthKey(ctx, AuthKeyRequest{Description: r.Description, Tags: r.Tags, Expiry: r.Expiry, Preauthorized: true})
 }
 
-// KeysByDescription returns the keys with the description, without their
-// secrets.
+// KeysByDescription returns the valid keys with the description, without their secrets,
+// from a shared list. It has all keys that this client made, unless others revoked them.
 func (c *Client) KeysByDescription(ctx context.Context, description string) ([]Key, error) {
-	all, err := c.api.Keys().List(ctx, true)
+	all, err := c.AuthKeys(ctx, 0)
 	if err != nil {
-		return nil, classify(err, scopeKeys, true)
+		return nil, err
 	}
 	var found []Key
 	for _, k := range all {
-		// Some versions of the API list identifiers only.
-		if k.Description == "" && k.Created.IsZero() {
-			full, err := c.api.Keys().Get(ctx, k.ID)
-			if err = classify(err, scopeKeys, false); IsNotFound(err) {
-				continue
-			}
-			if err != nil {
-				return nil, err
-			}
-			k = *full
-		}
 		if k.Description == description {
 			found = append(found, k)
 		}
@@ -67,8 +44,5 @@ func (c *Client) KeysByDescription(ctx context.Context, description string) ([]K
 
 // DeleteKey removes a key. One that does not exist is no error.
 func (c *Client) DeleteKey(ctx context.Context, id string) error {
-	if err := c.mayRevoke(ctx, id); err != nil {
-		return err
-	}
-	return ignoreNotFound(classify(c.api.Keys().Delete(ctx, id), scopeKeys, false))
+	return c.RevokeAuthKey(ctx, id)
 }

@@ -36,6 +36,11 @@ type list[T any] struct {
 	generation int // Counts what made the list worthless.
 	loading    int // Calls under way.
 
+	// joinable is when the newest of the calls under way began, by our clock: zero if
+	// nobody may join it any more. Its number is that of all calls.
+	joinable time.Time
+	number   int
+
 	// changes since the first of the calls under way began: their answers may
 	// or may not have them.
 	changes []change[T]
@@ -86,21 +91,28 @@ type writers struct {
 
 // get returns the list if it is no older than maxAge, else a new one, and the
 // API's time when it was made: our own at the request if the API told none.
-// Callers that come meanwhile share one call. Nobody may change the items.
+// Callers that come meanwhile share one call, if what it brings is no older than they
+// want. Nobody may change the items.
 func (l *list[T]) get(ctx context.Context, maxAge time.Duration) ([]T, time.Time, error) {
 	l.mu.Lock()
 	p, generation := l.current, l.generation
-	l.mu.Unlock()
 	if !p.asked.IsZero() && l.clock.Since(p.asked) <= maxAge {
+		l.mu.Unlock()
 		return p.items, p.made, nil
 	}
-	// A call from before the list became worthless must not answer who comes
-	// after that.
-	ch := l.flight.DoChan(strconv.Itoa(generation), func() (any, error) {
+	// The answer of a call may be as old as the call, so one that began too long ago does
+	// not do, nor one from before the list became worthless.
+	if l.joinable.IsZero() || l.clock.Since(l.joinable) > maxAge {
+		l.number++
+		l.joinable = l.clock.Now()
+	}
+	number, asked := l.number, l.joinable
+	l.mu.Unlock()
+	ch := l.flight.DoChan(strconv.Itoa(number), func() (any, error) {
 		// The call must outlive the one caller that happened to start it.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), RequestTimeout)
 		defer cancel()
-		return l.reload(ctx, generation)
+		return l.reload(ctx, generation, number, asked)
 	})
 	select {
 	case <-ctx.Done():
@@ -117,15 +129,17 @@ func (l *list[T]) get(ctx context.Context, maxAge time.Duration) ([]T, time.Time
 	}
 }
 
-func (l *list[T]) reload(ctx context.Context, generation int) (page[T], error) {
+func (l *list[T]) reload(ctx context.Context, generation, number int, asked time.Time) (page[T], error) {
 	l.mu.Lock()
 	l.loading++
 	seen := len(l.changes)
 	l.mu.Unlock()
-	asked := l.clock.Now()
 	items, made, err := l.load(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.number == number {
+		l.joinable = time.Time{}
+	}
 	missed := l.changes[seen:]
 	if l.loading--; l.loading == 0 {
 		l.changes = nil
@@ -140,7 +154,8 @@ func (l *list[T]) reload(ctx context.Context, generation int) (page[T], error) {
 	for _, c := range missed {
 		p.items = l.folded(p.items, c)
 	}
-	if l.generation == generation {
+	// A call that began later may have been answered sooner.
+	if l.generation == generation && !p.asked.Before(l.current.asked) {
 		l.current = p
 	}
 	return p, nil
@@ -233,6 +248,7 @@ func (l *list[T]) expire() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.current = page[T]{}
+	l.joinable = time.Time{}
 	l.generation++
 }
 

@@ -5,6 +5,7 @@ package tailscale
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -204,5 +205,75 @@ func TestLostWriteExpiresList(t *testing.T) {
 	got, err := c.Services(t.Context(), 0)
 	if err != nil || len(got) != 1 {
 		t.Errorf("Services(...): want the service whose reply was lost, got %v, %v", got, err)
+	}
+}
+
+// TestListJoin shows which callers share a call that is under way.
+func TestListJoin(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		ago    time.Duration // How long ago the call began.
+		maxAge time.Duration
+		expire bool
+		want   string
+		calls  int32
+	}{
+		"Young":   {reason: "A call that is no older than its answer may be is shared.", ago: time.Second, maxAge: time.Minute, want: "svc:old", calls: 1},
+		"Fresh":   {reason: "Who asks for the list as it is now, after a write of another process, gets none from before.", ago: time.Second, maxAge: time.Nanosecond, want: "svc:new", calls: 2},
+		"Expired": {reason: "A list that is worthless is so while it comes, too.", ago: time.Second, maxAge: time.Minute, expire: true, want: "svc:new", calls: 2},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			fake := &fakeClock{now: time.Now()}
+			began, answer := make(chan struct{}), make(chan struct{})
+			var calls atomic.Int32
+			l := &list[Service]{is: isService, clock: fake, load: func(context.Context) ([]Service, time.Time, error) {
+				if calls.Add(1) > 1 {
+					return []Service{{Name: "svc:new"}}, time.Time{}, nil
+				}
+				close(began)
+				<-answer
+				return []Service{{Name: "svc:old"}}, time.Time{}, nil
+			}}
+			first := make(chan error, 1)
+			go func() {
+				_, _, err := l.get(t.Context(), time.Minute)
+				first <- err
+			}()
+			<-began
+			fake.now = fake.now.Add(tc.ago)
+			if tc.expire {
+				l.expire()
+			}
+			type result struct {
+				items []Service
+				err   error
+			}
+			second := make(chan result, 1)
+			ask := func() {
+				s, _, err := l.get(t.Context(), tc.maxAge)
+				second <- result{s, err}
+			}
+			if tc.calls == 1 {
+				go ask()
+				close(answer)
+			} else {
+				// It does not wait for the older one.
+				ask()
+				close(answer)
+			}
+			if err := <-first; err != nil {
+				t.Fatal(err)
+			}
+			got := <-second
+			if diff := cmp.Diff([]Service{{Name: tc.want}}, got.items); diff != "" || got.err != nil {
+				t.Errorf("\n%s\nget(...): -want, +got:\n%s%v", tc.reason, diff, got.err)
+			}
+			// The answer of the older call came last.
+			s, _, err := l.get(t.Context(), time.Minute)
+			if diff := cmp.Diff([]Service{{Name: tc.want}}, s); diff != "" || err != nil || calls.Load() != tc.calls {
+				t.Errorf("\n%s\nthe list that stays, after %d calls: -want, +got:\n%s%v", tc.reason, calls.Load(), diff, err)
+			}
+		})
 	}
 }

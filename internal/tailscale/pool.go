@@ -32,6 +32,9 @@ type hash [sha256.Size]byte
 
 // NewPool makes an empty pool.
 func NewPool(o Options) *Pool {
+	if o.Transport == nil {
+		o.Transport = newWire()
+	}
 	return &Pool{options: o, configs: map[string]hash{}, clients: map[hash]*Client{}, logins: map[hash]*login{}}
 }
 

@@ -25,8 +25,12 @@ const (
 	maxTries = 4
 
 	// maxRetryAfter bounds how long one request waits because the API says so.
-	// Longer pauses go back to the caller.
+	// During longer pauses requests fail at once.
 	maxRetryAfter = 20 * time.Second
+
+	// maxPause bounds how long no request of a credential is sent because the API says
+	// so. Who answers with a year is likely not the API.
+	maxPause = 15 * time.Minute
 
 	baseBackoff = 200 * time.Millisecond
 )
@@ -39,6 +43,9 @@ type transport struct {
 	limiter   *rate.Limiter
 	metrics   *Metrics
 	userAgent string
+
+	// silence is how long a try may wait for the next byte of its answer.
+	silence time.Duration
 
 	mu     sync.Mutex
 	paused time.Time // No request is sent before.
@@ -93,20 +100,22 @@ func replay(req *http.Request, try int) (*http.Request, error) {
 	return c, errors.Wrap(err, "cannot repeat a request's body")
 }
 
-// send makes one request and reads its answer whole.
+// send makes one request and reads its answer whole. It ends once the answer stops coming.
 func (t *transport) send(req *http.Request) (*http.Response, error) {
 	start := time.Now()
 	resource := resourceOf(req.URL.Path)
+	req, w := watched(req, t.silence)
+	defer w.stop()
 	resp, err := t.base.RoundTrip(req)
 	if err != nil {
 		t.metrics.observe(req.Method, resource, "0", time.Since(start))
-		return nil, err
+		return nil, silent(req, err)
 	}
-	body, err := readReply(resp.Body, replyLimit(req))
+	body, err := readReply(w.reading(resp.Body), replyLimit(req))
 	cerr := resp.Body.Close()
 	t.metrics.observe(req.Method, resource, strconv.Itoa(resp.StatusCode), time.Since(start))
 	if err != nil {
-		return nil, err
+		return nil, silent(req, err)
 	}
 	if cerr != nil {
 		return nil, cerr
@@ -154,7 +163,11 @@ func (t *transport) retry(req *http.Request, resp *http.Response, err error, try
 		t.pause(after)
 		return after, after <= maxRetryAfter
 	case resp.StatusCode >= http.StatusInternalServerError:
-		return retryAfter(resp.Header, backoff), repeatable(req) && retryAfter(resp.Header, backoff) <= maxRetryAfter
+		after := retryAfter(resp.Header, backoff)
+		if resp.Header.Get("Retry-After") != "" {
+			t.pause(after)
+		}
+		return after, repeatable(req) && after <= maxRetryAfter
 	}
 	return 0, false
 }
@@ -190,7 +203,7 @@ func retryAfter(h http.Header, otherwise time.Duration) time.Duration {
 func (t *transport) pause(d time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if until := time.Now().Add(min(d, maxRetryAfter)); until.After(t.paused) {
+	if until := time.Now().Add(min(d, maxPause)); until.After(t.paused) {
 		t.paused = until
 	}
 }
@@ -199,19 +212,33 @@ func (t *transport) pause(d time.Duration) {
 func (t *transport) wait(ctx context.Context) error {
 	start := time.Now()
 	defer func() { t.metrics.waits.Add(time.Since(start).Seconds()) }()
+	// What fails in a long pause takes nobody's turn.
+	if _, err := t.pausedFor(); err != nil {
+		return err
+	}
 	if err := t.limiter.Wait(ctx); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		return &Error{Class: ClassRateLimited, Message: "too many requests wait for their turn to reach Tailscale's API"}
 	}
+	left, err := t.pausedFor()
+	if err != nil || left <= 0 {
+		return err
+	}
+	return t.sleep(ctx, left)
+}
+
+// pausedFor returns how long no request may be sent, and an error if that is too long to
+// wait for.
+func (t *transport) pausedFor() (time.Duration, error) {
 	t.mu.Lock()
 	left := time.Until(t.paused)
 	t.mu.Unlock()
-	if left <= 0 {
-		return nil
+	if left > maxRetryAfter {
+		return 0, &Error{Class: ClassRateLimited, Message: "Tailscale's API has asked for a pause, and nothing is sent until it is over"}
 	}
-	return t.sleep(ctx, left)
+	return left, nil
 }
 
 func (t *transport) sleep(ctx context.Context, d time.Duration) error {

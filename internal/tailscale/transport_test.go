@@ -121,6 +121,59 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
+// TestPause shows that nothing is sent while the API wants that, whoever asks.
+func TestPause(t *testing.T) {
+	cases := map[string]struct {
+		reason     string
+		status     int
+		retryAfter string
+		want       time.Duration // How long nothing is sent, about.
+		class      Class         // Of calls meanwhile.
+		text       string
+		sent       int32 // Requests of three calls.
+	}{
+		"Short":       {reason: "A short pause is waited for.", status: 429, retryAfter: "1", sent: 4},
+		"Long":        {reason: "A long one is kept to its end, and callers hear of it at once.", status: 429, retryAfter: "60", want: time.Minute, class: ClassRateLimited, text: "asked for a pause", sent: 1},
+		"Unavailable": {reason: "So is one of an API that is down.", status: 503, retryAfter: "60", want: time.Minute, class: ClassRateLimited, text: "asked for a pause", sent: 1},
+		"Absurd":      {reason: "Nobody may stop the provider for a year.", status: 429, retryAfter: "31536000", want: maxPause, class: ClassRateLimited, text: "asked for a pause", sent: 1},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var n atomic.Int32
+			c := answering(t, Options{Rate: 0.001, Burst: 10}, func(w http.ResponseWriter, _ *http.Request) {
+				if n.Add(1) == 1 {
+					w.Header().Set("Retry-After", tc.retryAfter)
+					w.WriteHeader(tc.status)
+					return
+				}
+				_, _ = w.Write([]byte(`{"name":"svc:a"}`))
+			})
+			start := time.Now()
+			_, err := c.Service(t.Context(), "svc:a")
+			if (err != nil) != (tc.class != "") {
+				t.Errorf("\n%s\nthe first call: got %v", tc.reason, err)
+			}
+			left := time.Until(c.login.limited.paused)
+			if off := left - tc.want; tc.want > 0 && off.Abs() > 5*time.Second {
+				t.Errorf("\n%s\nwant a pause of %s, got %s", tc.reason, tc.want, left)
+			}
+			before := c.login.limited.limiter.Tokens()
+			for range 2 {
+				_, err := c.Service(t.Context(), "svc:a")
+				if ClassOf(err) != tc.class || err != nil && !strings.Contains(err.Error(), tc.text) {
+					t.Errorf("\n%s\nmeanwhile: want %q, got %v", tc.reason, tc.class, err)
+				}
+			}
+			if took := time.Since(start); took > 10*time.Second || n.Load() != tc.sent {
+				t.Errorf("\n%s\nwant %d requests soon, got %d in %s", tc.reason, tc.sent, n.Load(), took)
+			}
+			if used := before - c.login.limited.limiter.Tokens(); tc.class != "" && used > 0.5 {
+				t.Errorf("\n%s\ncalls that were not sent used %f of the budget", tc.reason, used)
+			}
+		})
+	}
+}
+
 func TestDeadline(t *testing.T) {
 	done := make(chan struct{})
 	c := answering(t, Options{}, func(_ http.ResponseWriter, r *http.Request) {

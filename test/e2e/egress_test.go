@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net/url"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -134,6 +135,9 @@ func labCommand(t *testing.T, args ...string) string {
 	return out
 }
 
+// unique is what the hostnames of machines end in.
+var unique = regexp.MustCompile(`-[0-9a-f]{8}$`)
+
 // addressOf a device of the tailnet, once it is there.
 func addressOf(t *testing.T, hostname string) string {
 	t.Helper()
@@ -148,7 +152,7 @@ func addressOf(t *testing.T, hostname string) string {
 		t.Fatal(err)
 	}
 	for _, p := range st.Peer {
-		if p.HostName == hostname {
+		if unique.ReplaceAllString(p.HostName, "") == hostname {
 			return p.TailscaleIPs[0]
 		}
 	}

@@ -76,7 +76,7 @@ func podOf(t *testing.T, node string) string {
 	pods := strings.Fields(kubectl(t, "get", "pods", "-n", namespace, "-o=jsonpath={.items[*].metadata.name}"))
 	for _, d := range tailnetState(t).Devices {
 		for _, p := range pods {
-			if d.NodeID == node && strings.HasSuffix(d.Hostname, p) {
+			if d.NodeID == node && strings.HasSuffix(unique.ReplaceAllString(d.Hostname, ""), p) {
 				return p
 			}
 		}

@@ -64,8 +64,18 @@ type DeviceStatus struct {
 	// StatefulSetPod runs the machine.
 	StatefulSetPod string `json:"statefulSetPod"`
 
-	// Online tells whether the machine is connected to the control server.
+	// Online tells whether the machine is connected to the control server, as Tailscale
+	// tells it.
 	Online bool `json:"online"`
+
+	// Connected tells whether the machine is in the tailnet, as its own agent tells it
+	// besides.
+	Connected bool `json:"connected"`
+
+	// LastSeen is when a machine that is offline was last connected. It is absent while
+	// the machine is online: it would change all the time.
+	// +optional
+	LastSeen *metav1.Time `json:"lastSeen,omitempty"`
 
 	// +listType=atomic
 	// +optional

@@ -58,6 +58,11 @@ type MachineObservation struct {
 	// +optional
 	Online *bool `json:"online,omitempty"`
 
+	// LastSeen is when the device was last connected, as Tailscale tells it. Only of one
+	// that is offline: else it would change all the time.
+	// +optional
+	LastSeen *metav1.Time `json:"lastSeen,omitempty"`
+
 	// Authorized tells whether an admin, or the key, let the device in.
 	// +optional
 	Authorized *bool `json:"authorized,omitempty"`
@@ -121,7 +126,7 @@ type EgressPort struct {
 	// answers its health check if it has one.
 	Ready bool `json:"ready"`
 
-	// Message tells why the port is not ready.
+	// Message tells why the port is not ready. It is cut where there are many.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
@@ -143,10 +148,9 @@ type MachineAgentStatus struct {
 	// +optional
 	EgressConfig string `json:"egressConfig,omitempty"`
 
-	// Egress are the ports of the pod that lead into the tailnet.
-	// +listType=map
-	// +listMapKey=port
-	// +listMapKey=protocol
+	// Egress are the ports of the pod that lead into the tailnet, one each of a
+	// protocol. A list as a whole: who owns each entry would be as long as the entries.
+	// +listType=atomic
 	// +optional
 	Egress []EgressPort `json:"egress,omitempty"`
 }

@@ -4,6 +4,7 @@
 package v1alpha1
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -16,7 +17,8 @@ type MachineSetMember struct {
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
-	// Hostname that the machine asks for in the tailnet.
+	// Hostname of the machine in the tailnet. The machine asks for a longer one, which
+	// begins with it and is unique: NAME-HASH, by the set's UID.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
 	Hostname string `json:"hostname"`
@@ -94,6 +96,10 @@ type MachineSummary struct {
 	// +optional
 	Online bool `json:"online,omitempty"`
 
+	// LastSeen is when a device that is offline was last connected.
+	// +optional
+	LastSeen *metav1.Time `json:"lastSeen,omitempty"`
+
 	// PodIP of the pod that runs the machine, once its agent has reported.
 	// +optional
 	PodIP string `json:"podIP,omitempty"`
@@ -101,13 +107,30 @@ type MachineSummary struct {
 	// EgressConfig is the revision of the egress ConfigMap that the ports are of.
 	// +optional
 	EgressConfig string `json:"egressConfig,omitempty"`
+}
 
-	// Egress are the ports of the pod that lead into the tailnet.
-	// +listType=map
-	// +listMapKey=port
-	// +listMapKey=protocol
+// A MachineSetEgressPort is a port that leads to one target at one machine of a set at
+// least.
+type MachineSetEgressPort struct {
+	// Port of the pods.
+	Port int32 `json:"port"`
+
+	// Protocol is TCP or UDP.
+	// +kubebuilder:validation:Enum=TCP;UDP
+	Protocol corev1.Protocol `json:"protocol"`
+
+	// Target that the port leads to, by its key in the egress ConfigMap. Nobody
+	// else may have the port while one machine reports it.
+	Target string `json:"target"`
+
+	// ReadyMachines is how many of the machines that are to be reach the target.
 	// +optional
-	Egress []EgressPort `json:"egress,omitempty"`
+	ReadyMachines int32 `json:"readyMachines,omitempty"`
+
+	// Message tells why the first machine that does not reach it does not. It is cut
+	// where there are many.
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // A StatefulSetSummary is what is known of the StatefulSet of a set.
@@ -156,6 +179,12 @@ type MachineSetStatus struct {
 	// +listMapKey=name
 	// +optional
 	Machines []MachineSummary `json:"machines,omitempty"`
+
+	// Egress are the ports of the pods that lead into the tailnet, by port, protocol
+	// and target: those of all machines, so that they are told once.
+	// +listType=atomic
+	// +optional
+	Egress []MachineSetEgressPort `json:"egress,omitempty"`
 
 	// StatefulSet that runs the pods.
 	// +optional

@@ -5,6 +5,7 @@ package v1alpha1
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Networking is how tailscaled reaches the network.
@@ -78,6 +79,15 @@ type PodSettings struct {
 	// +kubebuilder:default=InitContainer
 	// +optional
 	Forwarding Forwarding `json:"forwarding,omitempty"`
+
+	// EgressIdleTimeout is how long a connection into the tailnet may carry nothing
+	// before an egress proxy cuts it. Without it a connection whose node has vanished
+	// stays until its client sends something. Keepalives of TCP are no traffic: leave
+	// it out, or choose hours, where connections are idle for long on purpose. With
+	// Kernel networking it means nothing. Never by default.
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && duration(self) <= duration('168h')",message="must be between 1m and 168h"
+	// +optional
+	EgressIdleTimeout *metav1.Duration `json:"egressIdleTimeout,omitempty"`
 
 	// Image of the tailscale container. It must hold containerboot. That of the
 	// provider's configuration by default.

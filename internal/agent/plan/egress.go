@@ -227,6 +227,12 @@ func EgressTargets(ports []EgressPort) []probe.Target {
 
 // EgressStatus returns the ports to report.
 func EgressStatus(ports []EgressPort) []v1alpha1.EgressPort {
+	told := 0
+	for _, p := range ports {
+		if p.Message != "" {
+			told++
+		}
+	}
 	var out []v1alpha1.EgressPort
 	for _, p := range ports {
 		out = append(out, v1alpha1.EgressPort{
@@ -234,7 +240,7 @@ func EgressStatus(ports []EgressPort) []v1alpha1.EgressPort {
 			Protocol: p.Target.Protocol,
 			Target:   p.Target.Key,
 			Ready:    p.Ready,
-			Message:  p.Message,
+			Message:  egress.Cut(p.Message, told),
 		})
 	}
 	return out

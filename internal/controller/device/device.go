@@ -25,6 +25,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
@@ -266,6 +267,11 @@ func seconds(t time.Time) *metav1.Time { return &metav1.Time{Time: t.UTC().Trunc
 func ready(d tailscale.Device, now time.Time) xpv2.Condition {
 	if !d.KeyExpiryDisabled && !d.Expires.IsZero() && d.Expires.Before(now) {
 		return xpv2.Unavailable().WithMessage("The device's node key has expired; log the device in again")
+	}
+	if why := tailscale.LockedOut(d); why != "" {
+		c := xpv2.Unavailable().WithMessage(why)
+		c.Reason = meta.ReasonTailnetLocked
+		return c
 	}
 	return xpv2.Available()
 }

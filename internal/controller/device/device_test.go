@@ -25,6 +25,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
@@ -208,6 +209,15 @@ func TestReconcile(t *testing.T) {
 				d.Tags, d.EnabledRoutes = []string{"tag:a", "tag:b"}, []string{"10.0.0.0/16", "10.1.0.0/16"}
 			}),
 			ready: xpv2.Available(),
+		},
+		"LockedOut": {
+			reason: "A device that the tailnet's lock does not trust reaches nobody, and says so.",
+			mg:     object(), device: theirs(func(d *tailscale.Device) { d.TailnetLockError, d.NodeKey = "not signed", "nodekey:abc" }),
+			ready: func() xpv2.Condition {
+				c := xpv2.Unavailable().WithMessage("Tailnet Lock does not trust the device: not signed; on a trusted signing device run: tailscale lock sign nodekey:abc")
+				c.Reason = meta.ReasonTailnetLocked
+				return c
+			}(),
 		},
 		"NoDevice": {
 			reason: "A device that does not exist is waited for, and never made.",

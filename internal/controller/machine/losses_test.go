@@ -149,6 +149,7 @@ func (w *simWorld) pod() {
 			break
 		}
 		w.joined++
+		st.Data[string(ipn.MachineKeyStateKey)], st.Data[string(ipn.KnownProfilesStateKey)] = []byte("k"), []byte("{}")
 		st.Data[string(ipn.CurrentProfileStateKey)] = []byte(profile)
 		st.Data[profile] = []byte(`{"Config":{"NodeID":"` + id + `"}}`)
 	default:

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -50,6 +51,7 @@ type api interface {
 	DeleteDevice(ctx context.Context, nodeID string) error
 	SetDeviceTags(ctx context.Context, nodeID string, tags []string) error
 	CreateKey(ctx context.Context, r tailscale.KeyRequest) (*tailscale.Key, error)
+	AuthKey(ctx context.Context, id string) (*tailscale.Key, error)
 	KeysByDescription(ctx context.Context, description string) ([]tailscale.Key, error)
 	DeleteKey(ctx context.Context, id string) error
 }
@@ -145,7 +147,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Machine) (managed.E
 
 // plan looks up the device and decides what the machine needs.
 func (e *external) plan(ctx context.Context, mg *v1alpha1.Machine, s secrets) (plan, *tailscale.Device, error) {
-	d, err := e.device(ctx, nodeID(s.state))
+	d, err := e.device(ctx, joinedAs(s.state))
 	if err != nil {
 		return plan{}, nil, err
 	}
@@ -224,14 +226,17 @@ func (e *external) report(mg *v1alpha1.Machine, p plan, d *tailscale.Device, has
 		o.Addresses, o.Tags = slices.Clone(d.Addresses), slices.Clone(d.Tags)
 		slices.Sort(o.Tags)
 		o.Online, o.Authorized = &d.ConnectedToControl, &d.Authorized
+		// Of one that is connected it would be another one each time.
+		if !d.ConnectedToControl && d.LastSeen != nil && !d.LastSeen.IsZero() {
+			o.LastSeen = &metav1.Time{Time: d.LastSeen.UTC().Truncate(time.Second)}
+		}
 		if before.NodeID != d.NodeID || before.Name == "" {
 			e.record.Event(mg, event.Normal(reasonDeviceJoined, "Device "+d.Name+" joined the tailnet"))
 		}
 		ready := xpv2.Available()
 		switch {
 		case d.TailnetLockError != "":
-			ready = xpv2.Unavailable().WithMessage("Tailnet Lock does not trust the device: " + tailscale.OneLine(d.TailnetLockError) +
-				"; on a trusted signing device run: tailscale lock sign " + tailscale.OneLine(d.NodeKey))
+			ready = xpv2.Unavailable().WithMessage(tailscale.LockedOut(*d))
 			ready.Reason = meta.ReasonTailnetLocked
 		case !d.Authorized:
 			ready = xpv2.Unavailable().WithMessage("The device waits for an admin's approval in the tailnet")
@@ -363,22 +368,15 @@ func (e *external) deleteKeys(ctx context.Context, mg *v1alpha1.Machine, s secre
 	if err != nil {
 		return errors.Wrap(err, "cannot list auth keys")
 	}
-	last := ""
-	if s.config != nil {
-		last = s.config.GetAnnotations()[annotationKeyID]
-	}
 	var ids []string
-	if last != "" {
-		ids = append(ids, last)
-	}
 	for _, k := range ks {
 		ids = append(ids, k.ID)
-		if k.ID != last || k.Invalid || s.config.GetAnnotations()[annotationKeyUnused] == last {
-			continue
-		}
-		metav1.SetMetaDataAnnotation(&s.config.ObjectMeta, annotationKeyUnused, last)
-		if err := e.kube.Update(ctx, s.config); err != nil {
-			return errors.Wrap(err, "cannot record in the config Secret that the auth key is unused")
+	}
+	if s.config != nil && s.config.GetAnnotations()[annotationKeyID] != "" {
+		last := s.config.GetAnnotations()[annotationKeyID]
+		ids = append(ids, last)
+		if err := e.recordUnused(ctx, s.config, last); err != nil {
+			return err
 		}
 	}
 	slices.Sort(ids)
@@ -388,6 +386,23 @@ func (e *external) deleteKeys(ctx context.Context, mg *v1alpha1.Machine, s secre
 		}
 	}
 	return nil
+}
+
+// recordUnused writes down that a key was not used, if that is so. The shared list of keys
+// may be older than the login of a node.
+func (e *external) recordUnused(ctx context.Context, config *corev1.Secret, id string) error {
+	if config.GetAnnotations()[annotationKeyUnused] == id {
+		return nil
+	}
+	k, err := e.api.AuthKey(ctx, id)
+	if tailscale.IsNotFound(err) || err == nil && k.Invalid {
+		return nil
+	}
+	if err != nil {
+		return errors.Wrapf(err, "cannot get auth key %q", id)
+	}
+	metav1.SetMetaDataAnnotation(&config.ObjectMeta, annotationKeyUnused, id)
+	return errors.Wrap(e.kube.Update(ctx, config), "cannot record in the config Secret that the auth key is unused")
 }
 
 // Disconnect has nothing to close: clients are shared.

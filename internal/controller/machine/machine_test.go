@@ -84,6 +84,14 @@ func (f *fakeAPI) CreateKey(_ context.Context, r tailscale.KeyRequest) (*tailsca
 	return &k, nil
 }
 
+func (f *fakeAPI) AuthKey(_ context.Context, id string) (*tailscale.Key, error) {
+	k, ok := f.keys[id]
+	if !ok {
+		return nil, &tailscale.Error{Class: tailscale.ClassNotFound}
+	}
+	return &k, nil
+}
+
 func (f *fakeAPI) KeysByDescription(_ context.Context, d string) ([]tailscale.Key, error) {
 	var out []tailscale.Key
 	for _, k := range f.keys {
@@ -575,5 +583,29 @@ func TestOrphans(t *testing.T) {
 	}
 	if err := w.kube.Get(t.Context(), req.NamespacedName, st); !kerrors.IsNotFound(err) {
 		t.Errorf("want the Secret to be let go when its Machine is gone, got: %v", err)
+	}
+}
+
+// TestLastSeen shows that a Machine tells when its device was connected last only while it is
+// not: else its status would change all the time.
+func TestLastSeen(t *testing.T) {
+	seen := time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)
+	for name, tc := range map[string]struct {
+		reason string
+		online bool
+		seen   *tsclient.Time
+		want   *metav1.Time
+	}{
+		"Online":  {reason: "That of a device which is connected changes all the time.", online: true, seen: &tsclient.Time{Time: seen}},
+		"Offline": {reason: "That of one which is not stays.", seen: &tsclient.Time{Time: seen}, want: &metav1.Time{Time: seen.Truncate(time.Second)}},
+		"Unknown": {reason: "The API need not tell."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mg := machine()
+			(&external{record: event.NewNopRecorder()}).report(mg, plan{nodeID: "n1"}, &tailscale.Device{NodeID: "n1", ConnectedToControl: tc.online, LastSeen: tc.seen}, false)
+			if diff := cmp.Diff(tc.want, mg.Status.AtProvider.LastSeen); diff != "" {
+				t.Errorf("\n%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }

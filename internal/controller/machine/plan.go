@@ -16,6 +16,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/nodestate"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
@@ -107,7 +108,7 @@ func (p plan) done() bool {
 func makePlan(mg *v1alpha1.Machine, f facts) (plan, error) {
 	key := authKeyOf(f.config.Data[meta.ConfigKey])
 	retired := f.config.GetAnnotations()[annotationRetired]
-	trusted, named := meta.NodeIDOf(mg), nodeID(f.state)
+	trusted, named := meta.NodeIDOf(mg), joinedAs(f.state)
 	p := plan{nodeID: named, refused: f.strange}
 	if p.refused != "" {
 		// As if there was no device: whatever it is, it stays as it is.
@@ -157,6 +158,16 @@ func makePlan(mg *v1alpha1.Machine, f facts) (plan, error) {
 	return p, nil
 }
 
+// joinedAs is the node ID of the device that a node with this state is, also when it starts
+// again. Of one that lacks a part of its identity it is empty, as of one that never joined: it
+// needs a key.
+func joinedAs(state *corev1.Secret) string {
+	if nodestate.Of(state.Data) == nodestate.Partial {
+		return ""
+	}
+	return nodeID(state)
+}
+
 // nodeID of the device whose state a Secret holds. Containerboot writes it down
 // some time after tailscaled did so in its profile.
 func nodeID(state *corev1.Secret) string {
@@ -189,8 +200,10 @@ func expired(config *corev1.Secret, now time.Time) bool {
 	return ok && now.After(t.Add(keyExpiry-keyRenewal))
 }
 
-// tooSoon tells whether the last key is too young for another one.
+// tooSoon tells whether the last key is too young for another one. Times from the future
+// are another clock's.
 func tooSoon(config *corev1.Secret, now time.Time) bool {
 	t, ok := issued(config)
-	return ok && now.Before(t.Add(reissueInterval))
+	age := now.Sub(t)
+	return ok && age >= 0 && age < reissueInterval
 }

@@ -75,6 +75,12 @@ func TestMakePlan(t *testing.T) {
 			config: &corev1.Secret{},
 			want:   plan{issueKey: true},
 		},
+		"IssuedInFuture": {
+			reason: "A time from the future is another clock's, and keeps no machine waiting.",
+			state:  state(),
+			config: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Annotations: issuedAgo(-24 * time.Hour)}},
+			want:   plan{issueKey: true},
+		},
 		"Joined": {
 			reason: "A device that is the machine's is remembered.",
 			state:  state("device_id", "n1"),
@@ -156,10 +162,26 @@ func TestMakePlan(t *testing.T) {
 		"NodeIDFromProfile": {
 			reason:   "tailscaled writes its node ID down before containerboot does.",
 			recorded: "n1",
-			state:    state("_current-profile", "profile-1", "profile-1", `{"Config":{"NodeID":"n1"}}`),
+			state:    state("_machinekey", "k", "_profiles", "{}", "_current-profile", "profile-1", "profile-1", `{"Config":{"NodeID":"n1"}}`),
 			config:   config(t, "", issuedAgo(time.Minute)),
 			device:   device,
 			want:     plan{nodeID: "n1"},
+		},
+		"PartialState": {
+			reason:   "A node that lacks a part of its identity needs a key: it would start as another one, or as none.",
+			recorded: "n1",
+			state:    state("device_id", "n1", "_profiles", "{}", "_current-profile", "profile-1", "profile-1", `{"Config":{"NodeID":"n1"}}`),
+			config:   config(t, "", issuedAgo(time.Hour)),
+			device:   device,
+			want:     plan{issueKey: true},
+		},
+		"PartialStateWithKey": {
+			reason:   "One that is joining has it for a moment, and keeps its key.",
+			recorded: "n1",
+			state:    state("device_id", "n1", "_machinekey", "k"),
+			config:   config(t, "k1", issuedAgo(time.Minute)),
+			device:   device,
+			key:      "k1",
 		},
 		"WrongTags": {
 			reason:   "A device gets the tags that are wanted now.",

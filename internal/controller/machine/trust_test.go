@@ -104,7 +104,7 @@ func TestCompromisedPod(t *testing.T) {
 				// It names the device, asks for a key, and names it again.
 				for _, data := range []map[string]string{
 					{"device_id": "victim"},
-					{"_current-profile": "profile-1", "profile-1": `{"Config":{"NodeID":"victim"}}`},
+					{"_machinekey": "k", "_profiles": "{}", "_current-profile": "profile-1", "profile-1": `{"Config":{"NodeID":"victim"}}`},
 					{"device_id": "victim", "reissue_authkey": ""},
 					{"device_id": "victim", "reissue_authkey": w.authKey()},
 					{"device_id": "victim"},

@@ -4,13 +4,17 @@
 package machineset
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
@@ -107,13 +111,66 @@ func same(t *testing.T, set *unstructured.Unstructured, field string, got *unstr
 		}
 		return
 	}
-	want := &unstructured.Unstructured{Object: o}
+	want := changedSince(t, &unstructured.Unstructured{Object: o})
 	xpmeta.AddLabels(want, map[string]string{meta.LabelMachineSet: set.GetName()})
 	got = got.DeepCopy()
 	got.SetAnnotations(nil)
 	if diff := cmp.Diff(encode(t, want), encode(t, got)); diff != "" {
 		t.Errorf("%s: -before, +after:\n%s", field, diff)
 	}
+}
+
+// changedSince makes the changes to a StatefulSet that were worth a restart of each proxy:
+//   - Clients that vanish are noticed within minutes, not hours: keepalives in netstack.
+//   - The keys of certificates have a volume of their own: as many as fill the one that they
+//     shared with tailscaled's config kept services from being advertised.
+//   - With Kernel networking clients of UDP reach new targets: the agent has the kernel forget
+//     flows, for which it needs a capability.
+func changedSince(t *testing.T, o *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	if o.GetKind() != "StatefulSet" {
+		return o
+	}
+	s := &appsv1.StatefulSet{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, s); err != nil {
+		t.Fatal(err)
+	}
+	spec := &s.Spec.Template.Spec
+	agent := &spec.InitContainers[len(spec.InitContainers)-1]
+	if slices.ContainsFunc(agent.Env, func(e corev1.EnvVar) bool { return e.Name == proxy.EnvNetworking }) {
+		agent.SecurityContext.Capabilities.Add = []corev1.Capability{"NET_ADMIN"}
+	}
+	if s.GetLabels()[meta.LabelDirection] != proxy.DirectionEgress {
+		addIngress(spec, agent)
+	}
+	out := &unstructured.Unstructured{}
+	b, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &out.Object); err != nil {
+		t.Fatal(err)
+	}
+	delete(out.Object, "status")
+	dropNulls(out.Object)
+	return out
+}
+
+// addIngress adds what changed of ingress pods alone.
+func addIngress(spec *corev1.PodSpec, agent *corev1.Container) {
+	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "agent-tls", VolumeSource: corev1.VolumeSource{
+		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: ptr.To(resource.MustParse("16Mi"))},
+	}})
+	agent.VolumeMounts = append(agent.VolumeMounts, corev1.VolumeMount{Name: "agent-tls", MountPath: proxy.DirTLS})
+	insert(&agent.Env, proxy.EnvGracePeriod, corev1.EnvVar{Name: proxy.EnvTLSDir, Value: proxy.DirTLS})
+	insert(&spec.Containers[0].Env, "HOME",
+		corev1.EnvVar{Name: "TS_NETSTACK_KEEPALIVE_IDLE", Value: "60s"}, corev1.EnvVar{Name: "TS_NETSTACK_KEEPALIVE_INTERVAL", Value: "15s"})
+}
+
+// insert variables behind another.
+func insert(env *[]corev1.EnvVar, behind string, add ...corev1.EnvVar) {
+	i := slices.IndexFunc(*env, func(e corev1.EnvVar) bool { return e.Name == behind })
+	*env = slices.Insert(*env, i+1, add...)
 }
 
 func encode(t *testing.T, o *unstructured.Unstructured) string {
@@ -142,13 +199,13 @@ func TestPrivilege(t *testing.T) {
 			reason:     "One container is privileged, and runs what the provider's configuration says",
 			networking: v1alpha1.NetworkingKernel,
 			privileged: true,
-			want:       []corev1.Capability{"NET_ADMIN", "NET_RAW", "MKNOD"},
+			want:       []corev1.Capability{"NET_ADMIN", "NET_ADMIN", "NET_RAW", "MKNOD"},
 		},
 		"KernelPodSysctl": {
 			reason:     "With the pod's sysctl none is",
 			networking: v1alpha1.NetworkingKernel,
 			forwarding: v1alpha1.ForwardingPodSysctl,
-			want:       []corev1.Capability{"NET_ADMIN", "NET_RAW", "MKNOD"},
+			want:       []corev1.Capability{"NET_ADMIN", "NET_ADMIN", "NET_RAW", "MKNOD"},
 		},
 	}
 	for name, tc := range cases {

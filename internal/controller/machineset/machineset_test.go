@@ -34,6 +34,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
@@ -172,7 +173,8 @@ func TestScale(t *testing.T) {
 	if diff := cmp.Diff(want, m.GetLabels()); diff != "" {
 		t.Errorf("A Machine has the set's labels of ours, and none of the user's: -want, +got:\n%s", diff)
 	}
-	if diff := cmp.Diff(v1alpha1.MachineParameters{Hostname: "default-web-ingress-1", Tags: []v1alpha1.Tag{"tag:web"}}, m.Spec.ForProvider); diff != "" {
+	unique := names.UniqueHost("default-web-ingress-1", "set", "web-ingress-1")
+	if diff := cmp.Diff(v1alpha1.MachineParameters{Hostname: unique, Tags: []v1alpha1.Tag{"tag:web"}}, m.Spec.ForProvider); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 
@@ -193,6 +195,36 @@ func TestScale(t *testing.T) {
 	}
 	if !m.Spec.ForProvider.AcceptRoutes {
 		t.Error("A change of the set reaches its Machines")
+	}
+}
+
+// A machine that is there keeps the name by which the tailnet knows it, and nobody gives it
+// any other.
+func TestHostname(t *testing.T) {
+	const old = "default-web-ingress-0"
+	set := machineSet("web-ingress-0")
+	unique := names.UniqueHost(old, "set", "web-ingress-0")
+	for name, tc := range map[string]struct{ reason, have, want string }{
+		"New":   {reason: "A new machine has a name of its own.", want: unique},
+		"Kept":  {reason: "It keeps it.", have: unique, want: unique},
+		"Old":   {reason: "One from before keeps its name: its device would be another one's namesake otherwise.", have: old, want: old},
+		"Wrong": {reason: "One that somebody else wrote is put right.", have: "victim", want: unique},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &v1alpha1.Machine{}
+			m.Spec.ForProvider.Hostname = tc.have
+			for range 2 {
+				apply(set, set.Spec.Machines[0], m)
+				if got := m.Spec.ForProvider.Hostname; got != tc.want {
+					t.Errorf("\n%s\nwant %q, got %q", tc.reason, tc.want, got)
+				}
+			}
+		})
+	}
+	other := machineSet("web-ingress-0")
+	other.UID = "other"
+	if a, b := Compose(set, set.Spec.Machines[0]), Compose(other, other.Spec.Machines[0]); a.Spec.ForProvider.Hostname == b.Spec.ForProvider.Hostname {
+		t.Errorf("sets of two clusters: want two names, got %q", a.Spec.ForProvider.Hostname)
 	}
 }
 

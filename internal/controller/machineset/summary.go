@@ -15,7 +15,9 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
 // Compose a Machine of a set.
@@ -44,10 +46,20 @@ func apply(set *v1alpha1.MachineSet, member v1alpha1.MachineSetMember, m *v1alph
 	m.SetLabels(labels)
 	m.Spec.ProviderConfigReference = ptr.To(set.Spec.ProviderConfigReference)
 	m.Spec.ForProvider = v1alpha1.MachineParameters{
-		Hostname:     member.Hostname,
+		Hostname:     hostname(set, member, m),
 		Tags:         set.Spec.Tags,
 		AcceptRoutes: set.Spec.AcceptRoutes,
 	}
+}
+
+// hostname of a Machine. It is one that no other set has, in any cluster, for the tailnet
+// would tell equal ones apart by -1, -2 and so on, and only in the names of the devices.
+// A machine from before hostnames were unique keeps its own.
+func hostname(set *v1alpha1.MachineSet, member v1alpha1.MachineSetMember, m *v1alpha1.Machine) string {
+	if have := m.Spec.ForProvider.Hostname; have == member.Hostname {
+		return have
+	}
+	return names.UniqueHost(member.Hostname, string(set.GetUID()), member.Name)
 }
 
 // surplus are the Machines that a set owns and does not want, by name.
@@ -83,13 +95,60 @@ func Summarize(set *v1alpha1.MachineSet, owned map[string]*v1alpha1.Machine, pro
 		s.Machines = append(s.Machines, sum)
 	}
 	slices.SortFunc(s.Machines, func(a, b v1alpha1.MachineSummary) int { return cmp.Compare(a.Name, b.Name) })
+	s.Egress = egressPorts(set, owned)
 	return s
+}
+
+// egressPorts of all machines. A set has up to 128 of them, and each up to 2048 ports: told
+// by machine they would not fit into an object. The ports of machines that are to go are
+// told, too, for nobody else may have them yet, but not what they reach.
+func egressPorts(set *v1alpha1.MachineSet, owned map[string]*v1alpha1.Machine) []v1alpha1.MachineSetEgressPort {
+	type key struct {
+		port     int32
+		protocol corev1.Protocol
+		target   string
+	}
+	at := map[key]int{}
+	var out []v1alpha1.MachineSetEgressPort
+	told := 0
+	for _, name := range slices.Sorted(maps.Keys(owned)) {
+		a := owned[name].Status.Agent
+		if a == nil {
+			continue
+		}
+		wanted := slices.ContainsFunc(set.Spec.Machines, func(m v1alpha1.MachineSetMember) bool { return m.Name == name })
+		for _, p := range a.Egress {
+			k := key{p.Port, p.Protocol, p.Target}
+			i, ok := at[k]
+			if !ok {
+				i = len(out)
+				at[k] = i
+				out = append(out, v1alpha1.MachineSetEgressPort{Port: p.Port, Protocol: p.Protocol, Target: p.Target})
+			}
+			switch {
+			case !wanted:
+			case p.Ready:
+				out[i].ReadyMachines++
+			case out[i].Message == "" && p.Message != "":
+				out[i].Message = p.Message
+				told++
+			}
+		}
+	}
+	for i := range out {
+		out[i].Message = egress.Cut(out[i].Message, told)
+	}
+	slices.SortFunc(out, func(a, b v1alpha1.MachineSetEgressPort) int {
+		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Target, b.Target))
+	})
+	return out
 }
 
 // summary of a Machine, which may be nil, with the set's own problem with it. Empty
 // is none.
 func summary(name string, m *v1alpha1.Machine, failed string) v1alpha1.MachineSummary {
-	out := v1alpha1.MachineSummary{Name: name, Failed: failed != "", Message: cmp.Or(failed, problem(m))}
+	// What others say may be long, and there may be many.
+	out := v1alpha1.MachineSummary{Name: name, Failed: failed != "", Message: egress.Cut(cmp.Or(failed, problem(m)), 1)}
 	if m == nil {
 		return out
 	}
@@ -97,9 +156,9 @@ func summary(name string, m *v1alpha1.Machine, failed string) v1alpha1.MachineSu
 	out.Ready = out.Message == ""
 	out.Failed = out.Failed || m.GetCondition(xpv2.TypeSynced).Status == corev1.ConditionFalse
 	out.NodeID, out.DNSName, out.Hostname, out.Addresses, out.Tags = o.NodeID, o.Name, o.Hostname, o.Addresses, o.Tags
-	out.Online = ptr.Deref(o.Online, false)
+	out.Online, out.LastSeen = ptr.Deref(o.Online, false), o.LastSeen
 	if a := m.Status.Agent; a != nil {
-		out.PodIP, out.EgressConfig, out.Egress = a.PodIP, a.EgressConfig, a.Egress
+		out.PodIP, out.EgressConfig = a.PodIP, a.EgressConfig
 	}
 	return out
 }
