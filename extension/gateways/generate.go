@@ -54,8 +54,8 @@ type wanted struct {
 	// made tells that there is to be an HTTPRoute.
 	made bool
 
-	// kept is there already and stays as it is, for nobody can tell whether its
-	// service is still there.
+	// kept is there already and stays as it is: nobody can say whether its target is
+	// still there, or at which Service and port it is.
 	kept bool
 }
 
@@ -150,10 +150,10 @@ func (in input) published(tailnet string) map[string]bool {
 // egress routes to what was discovered in a tailnet.
 func egress(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.EgressRoutes, of []*gatewayv1alpha1.TailscaleEndpoints) []*wanted {
 	found := map[string]*wanted{}
-	failing, own := false, map[string]bool{}
+	searched, own := len(of) > 0, map[string]bool{}
 	for _, e := range of {
 		maps.Copy(own, in.published(e.Spec.Tailnet))
-		failing = failing || e.Status.GetCondition(meta.TypeDiscoverySuccessful).Status == corev1.ConditionFalse
+		searched = searched && e.Status.GetCondition(meta.TypeDiscoverySuccessful).Status == corev1.ConditionTrue
 		targets := map[string]string{}
 		for _, s := range e.Status.EgressTargets {
 			targets[s.Name] = s.Service
@@ -176,11 +176,15 @@ func egress(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.Egres
 			}
 		}
 	}
-	if failing {
-		for _, r := range in.generated {
-			if w := kept(in, t, g, r, domain(of)); w != nil && !own[w.endpoint] && (found[w.endpoint] == nil || found[w.endpoint].backend.Name == "") {
-				found[w.endpoint] = w
-			}
+	// A target is gone if a search that worked did not find it. One that is found, and has
+	// no Service at the port for now, is not.
+	for _, r := range in.generated {
+		w := kept(in, t, g, r, domain(of))
+		if w == nil || own[w.endpoint] {
+			continue
+		}
+		if is := found[w.endpoint]; is == nil && !searched || is != nil && is.State == tailnetv1alpha1.GeneratedRoutePending {
+			found[w.endpoint] = w
 		}
 	}
 	out := make([]*wanted, 0, len(found))
@@ -255,7 +259,19 @@ func kept(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.EgressR
 		return nil
 	}
 	w.kept = true
+	w.placeAs(r)
 	return w
+}
+
+// placeAs a route that is there, whatever patterns say meanwhile.
+func (w *wanted) placeAs(r *gwapiv1.HTTPRoute) {
+	if len(r.Spec.Hostnames) == 0 || len(r.Spec.Rules) == 0 || len(r.Spec.Rules[0].Matches) == 0 {
+		return
+	}
+	if p := r.Spec.Rules[0].Matches[0].Path; p != nil && p.Value != nil {
+		w.Hostname, w.PathPrefix = string(r.Spec.Hostnames[0]), trimPath(*p.Value)
+		w.State, w.Message = "", ""
+	}
 }
 
 // ingress routes to the Services behind people's routes.

@@ -339,10 +339,39 @@ func TestGeneratedKept(t *testing.T) {
 			now:    []string{found("prod", "False", "svc-db", "new"), found("dev", "True", "nas")},
 			want:   []string{"db.tailscale.local false", "nas.tailscale.local true", "new.tailscale.local false", "nas.tailscale.dev false"},
 		},
+		"NoServiceForNow": {
+			reason: "A target that is still found keeps its route while its Service is unknown, and another one waits.",
+			now:    []string{found("prod", "True", "nas-", "svc-db-", "new-"), found("dev", "True", "nas")},
+			want:   []string{"db.tailscale.local true", "nas.tailscale.local true", "new.tailscale.local false", "nas.tailscale.dev false"},
+		},
+		"AnotherPort": {
+			reason: "A change of the port takes no route away before the proxies have the new one.",
+			now:    []string{strings.ReplaceAll(both, "port: 80", "port: 8080"), found("prod", "True", "nas", "svc-db"), found("dev", "True", "nas")},
+			want:   []string{"db.tailscale.local true", "nas.tailscale.local true", "nas.tailscale.dev true"},
+		},
+		"NotSearchedYet": {
+			reason: "A tailnet of which nobody can tell whether it was searched keeps its routes.",
+			now:    []string{found("prod", "Unknown"), found("dev", "True", "nas")},
+			want:   []string{"db.tailscale.local true", "nas.tailscale.local true", "nas.tailscale.dev false"},
+		},
+		"OtherPatterns": {
+			reason: "What is kept has the place that it had, whatever is known of the tailnet's domain.",
+			now:    []string{strings.ReplaceAll(both, "{service}.tailscale.local", "{service}.{domain}"), found("prod", "False"), found("dev", "True", "nas")},
+			want:   []string{"db.tailscale.local true", "nas.tailscale.local true", "nas.tailscale.dev false"},
+		},
+		"NoEndpoints": {
+			reason: "So does one whose TailscaleEndpoints is made again.",
+			now:    []string{found("dev", "True", "nas")},
+			want:   []string{"db.tailscale.local true", "nas.tailscale.local true", "nas.tailscale.dev false"},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			of := append(objects(t, append([]string{gateway, both}, tc.now...)...), there...)
+			now := tc.now
+			if !strings.Contains(now[0], "kind: TailscaleGateway") {
+				now = append([]string{both}, now...)
+			}
+			of := append(objects(t, append([]string{gateway}, now...)...), there...)
 			var got []string
 			for _, w := range plan(inputOf(t, of...)).routes {
 				got = append(got, fmt.Sprint(w.Hostname, " ", w.kept))
