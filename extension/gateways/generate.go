@@ -13,7 +13,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
@@ -84,13 +83,14 @@ func (w *wanted) place(v variables, host gatewayv1alpha1.HostPattern, prefix gat
 // generated routes that are wanted, in the order in which they take hosts and paths.
 func generated(in input, people []*route) []*wanted {
 	var out []*wanted
+	circular := in.circular()
 	for _, t := range in.object.Spec.Tailnets {
 		of := in.of(t.Name)
 		if g := t.RouteGeneration.Ingress; g != nil {
 			out = append(out, ingress(in, t.Name, g, of, people)...)
 		}
-		if g, d := t.RouteGeneration.Egress, t.ServiceDiscovery; g != nil && d != nil && ptr.Deref(d.Enabled, true) && d.Narrowed() {
-			out = append(out, egress(in, t, g, of)...)
+		if generatesEgress(t) {
+			out = append(out, egress(in, t, t.RouteGeneration.Egress, of, circular)...)
 		}
 	}
 	// Users choose how their devices are called: these take no host and path of a service.
@@ -147,8 +147,8 @@ func (in input) published(tailnet string) map[string]bool {
 	return out
 }
 
-// egress routes to what was discovered in a tailnet.
-func egress(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.EgressRoutes, of []*gatewayv1alpha1.TailscaleEndpoints) []*wanted {
+// egress routes to what was discovered in a tailnet, and does not lead in a circle.
+func egress(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.EgressRoutes, of []*gatewayv1alpha1.TailscaleEndpoints, circular map[string]types.NamespacedName) []*wanted {
 	found := map[string]*wanted{}
 	searched, own := len(of) > 0, map[string]bool{}
 	for _, e := range of {
@@ -163,6 +163,9 @@ func egress(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.Egres
 				continue
 			}
 			w := discovered(in, t, g, d, domain(of))
+			if to, ok := circular[dnsNameOf(w.fqdn)]; ok {
+				w.fail(tailnetv1alpha1.GeneratedRouteRefused, "%s", circle(to, gatewayOf(in.object)))
+			}
 			to := targets[d.Name+"/"+strconv.Itoa(int(t.ServiceDiscovery.Port))]
 			if !w.leadTo(in.object.Namespace, to) {
 				w.fail(tailnetv1alpha1.GeneratedRoutePending, "Waiting for proxies to carry traffic to it")

@@ -37,6 +37,9 @@ type input struct {
 	// services are the TailscaleServices that are composed for it.
 	services []*gatewayv1alpha1.TailscaleServices
 
+	// around is what of others may lead back to the Gateway.
+	around neighbourhood
+
 	// generated routes that are there.
 	generated []*gwapiv1.HTTPRoute
 

@@ -267,6 +267,17 @@ func offline(o *gatewayv1alpha1.TailscaleEndpoints) map[string]bool {
 	return out
 }
 
+// stripServicesStatus of all but the DNS name of a service that leads to Gateways: others'
+// routes to it might lead in a circle.
+func stripServicesStatus(o *gatewayv1alpha1.TailscaleServices) {
+	vip := o.Status.VIPServiceStatus
+	o.Status = gatewayv1alpha1.TailscaleServicesStatus{}
+	leads := func(b gatewayv1alpha1.Backend) bool { return b.Kind == gatewayv1alpha1.BackendKindGateway }
+	if vip != nil && vip.DNSName != "" && slices.ContainsFunc(o.Spec.Backends, leads) {
+		o.Status.VIPServiceStatus = &gatewayv1alpha1.ServiceVIPStatus{DNSName: vip.DNSName}
+	}
+}
+
 // stripEndpointsStatus of all but who is offline. Of those that a Gateway discovers with,
 // what was found stays, and whether it could be looked for.
 func stripEndpointsStatus(o *gatewayv1alpha1.TailscaleEndpoints) {
@@ -296,7 +307,7 @@ func stripEndpointsStatus(o *gatewayv1alpha1.TailscaleEndpoints) {
 			break
 		}
 	}
-	if c := in.GetCondition(meta.TypeDiscoverySuccessful); c.Status == corev1.ConditionFalse {
+	if c := in.GetCondition(meta.TypeDiscoverySuccessful); c.Status != corev1.ConditionUnknown {
 		o.Status.SetConditions(xpv2.Condition{Type: c.Type, Status: c.Status})
 	}
 }
