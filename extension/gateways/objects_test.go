@@ -65,6 +65,9 @@ func inputFor(t testing.TB, n types.NamespacedName, of ...client.Object) input {
 		case *gwapiv1.ListenerSet:
 			in.sets = append(in.sets, o)
 		case *gatewayv1alpha1.TailscaleServices:
+			if isLocal(o) && o.Namespace == n.Namespace {
+				in.local.services = append(in.local.services, o)
+			}
 			if front(o) != nil {
 				in.around.services = append(in.around.services, o)
 			}
@@ -72,13 +75,16 @@ func inputFor(t testing.TB, n types.NamespacedName, of ...client.Object) input {
 				in.services = append(in.services, o)
 			}
 		case *gatewayv1alpha1.TailscaleEndpoints:
+			if isLocal(o) && o.Namespace == n.Namespace {
+				in.local.endpoints = append(in.local.endpoints, o)
+			}
 			in.around.endpoints = append(in.around.endpoints, o)
 			if ownerByLabels(o) == n {
 				in.endpoints = append(in.endpoints, o)
 			}
 		default:
-			if r, ok := o.(*gwapiv1.HTTPRoute); ok && isOurs(r) && ownerByLabels(r) == n {
-				in.generated = append(in.generated, r)
+			if generatedParents(o) != nil && ownerByLabels(o) == n {
+				in.generated = append(in.generated, o)
 			}
 			in.routes = append(in.routes, o)
 		}

@@ -95,6 +95,9 @@ func (c *Controller) read(ctx context.Context, n types.NamespacedName) (*view, e
 	if err := c.readServices(ctx, v, n); err != nil {
 		return nil, err
 	}
+	if err := c.readLocal(ctx, v); err != nil {
+		return nil, err
+	}
 	if err := c.readAround(ctx, v); err != nil {
 		return nil, err
 	}
@@ -114,6 +117,15 @@ func (c *Controller) readGenerated(ctx context.Context, v *view, n types.Namespa
 		l := &gwapiv1.HTTPRouteList{}
 		if err := c.list(ctx, l, match); err != nil {
 			return errors.Wrap(err, "cannot list generated HTTPRoutes")
+		}
+		for i := range l.Items {
+			v.generated = append(v.generated, &l.Items[i])
+		}
+	}
+	if c.has(kindGRPCRoute) {
+		l := &gwapiv1.GRPCRouteList{}
+		if err := c.list(ctx, l, match); err != nil {
+			return errors.Wrap(err, "cannot list generated GRPCRoutes")
 		}
 		for i := range l.Items {
 			v.generated = append(v.generated, &l.Items[i])
@@ -159,6 +171,38 @@ func (c *Controller) readServices(ctx context.Context, v *view, n types.Namespac
 		v.services = append(v.services, &l.Items[i])
 	}
 	return nil
+}
+
+// readLocal reads what a selector may pick, if there is one.
+func (c *Controller) readLocal(ctx context.Context, v *view) error {
+	if !slices.ContainsFunc(v.object.Spec.Tailnets, picks) || !c.has(kindServices) || !c.has(kindEndpoints) {
+		return nil
+	}
+	endpoints, services := &gatewayv1alpha1.TailscaleEndpointsList{}, &gatewayv1alpha1.TailscaleServicesList{}
+	if err := c.list(ctx, endpoints, client.InNamespace(v.object.Namespace)); err != nil {
+		return errors.Wrap(err, "cannot list TailscaleEndpoints")
+	}
+	for i := range endpoints.Items {
+		if e := &endpoints.Items[i]; isLocal(e) {
+			v.local.endpoints = append(v.local.endpoints, e)
+		}
+	}
+	if err := c.list(ctx, services, client.InNamespace(v.object.Namespace)); err != nil {
+		return errors.Wrap(err, "cannot list TailscaleServices")
+	}
+	for i := range services.Items {
+		if s := &services.Items[i]; isLocal(s) {
+			v.local.services = append(v.local.services, s)
+		}
+	}
+	return nil
+}
+
+// isLocal reports whether no TailscaleGateway composed an object, so that a selector may
+// pick it. What is being deleted is not picked.
+func isLocal(o client.Object) bool {
+	_, composed := o.GetLabels()[meta.LabelGateway]
+	return !composed && o.GetDeletionTimestamp() == nil
 }
 
 // readAround reads what of others may lead back to the Gateway: nothing, unless something

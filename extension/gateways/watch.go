@@ -78,6 +78,7 @@ func (c *Controller) kinds() map[string]watched {
 		out[kind] = watched{object: o, indexes: map[string]client.IndexerFunc{byParent: parents}, concerns: c.attached}
 	}
 	out[kindHTTPRoute].indexes[byOwner] = byLabels
+	out[kindGRPCRoute].indexes[byOwner] = byLabels
 	return out
 }
 
@@ -172,7 +173,7 @@ func ownerByLabels(o client.Object) types.NamespacedName {
 // byLabels is labelled, for an index. Of routes and policies it has those that are ours.
 func byLabels(o client.Object) []string {
 	switch o.(type) {
-	case *gwapiv1.HTTPRoute, *gwapiv1.BackendTLSPolicy:
+	case *gwapiv1.HTTPRoute, *gwapiv1.GRPCRoute, *gwapiv1.BackendTLSPolicy:
 		if !isOurs(o) {
 			return nil
 		}
@@ -199,7 +200,23 @@ func (c *Controller) frontOf(ctx context.Context, o client.Object) []types.Names
 	if front(o) != nil {
 		return c.all(ctx)
 	}
-	return labelled(ctx, o)
+	return append(labelled(ctx, o), c.pickers(ctx, o)...)
+}
+
+// pickers are the TailscaleGateways whose selectors may pick an object.
+func (c *Controller) pickers(ctx context.Context, o client.Object) []types.NamespacedName {
+	l := &gatewayv1alpha1.TailscaleGatewayList{}
+	if _, composed := o.GetLabels()[meta.LabelGateway]; composed || !c.has(kindTailscaleGateway) || c.list(ctx, l, client.InNamespace(o.GetNamespace())) != nil {
+		// The cache fails only when it ends.
+		return nil
+	}
+	var out []types.NamespacedName
+	for i := range l.Items {
+		if slices.ContainsFunc(l.Items[i].Spec.Tailnets, picks) {
+			out = append(out, client.ObjectKeyFromObject(&l.Items[i]))
+		}
+	}
+	return out
 }
 
 // searchers are the TailscaleGateways that a TailscaleEndpoints concerns: the one that it
@@ -208,7 +225,7 @@ func (c *Controller) frontOf(ctx context.Context, o client.Object) []types.Names
 func (c *Controller) searchers(ctx context.Context, o client.Object) []types.NamespacedName {
 	e, ok := o.(*gatewayv1alpha1.TailscaleEndpoints)
 	if !ok || len(e.Status.DiscoveredEndpoints) == 0 {
-		return labelled(ctx, o)
+		return append(labelled(ctx, o), c.pickers(ctx, o)...)
 	}
 	fronts := map[string]bool{}
 	for _, s := range c.fronts(ctx) {
@@ -219,7 +236,7 @@ func (c *Controller) searchers(ctx context.Context, o client.Object) []types.Nam
 	if slices.ContainsFunc(e.Status.DiscoveredEndpoints, func(d gatewayv1alpha1.DiscoveredEndpoint) bool { return fronts[dnsNameOf(d.TailscaleFQDN)] }) {
 		return c.all(ctx)
 	}
-	return labelled(ctx, o)
+	return append(labelled(ctx, o), c.pickers(ctx, o)...)
 }
 
 // fronts are the TailscaleServices that lead to Gateways.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -278,8 +279,15 @@ func stripServicesStatus(o *gatewayv1alpha1.TailscaleServices) {
 	}
 }
 
-// stripEndpointsStatus of all but who is offline. Of those that a Gateway discovers with,
-// what was found stays, and whether it could be looked for.
+// hasEndpoint reports whether somebody wrote the endpoint that a target is of.
+func hasEndpoint(o *gatewayv1alpha1.TailscaleEndpoints, target string) bool {
+	name, _, _ := strings.Cut(target, "/")
+	return slices.ContainsFunc(o.Spec.Endpoints, func(e gatewayv1alpha1.Endpoint) bool { return e.Name == name })
+}
+
+// stripEndpointsStatus of all but who is offline, and the Services of endpoints that
+// somebody wrote. Of those that a Gateway discovers with, what was found stays, and whether
+// it could be looked for.
 func stripEndpointsStatus(o *gatewayv1alpha1.TailscaleEndpoints) {
 	in := o.Status
 	o.Status = gatewayv1alpha1.TailscaleEndpointsStatus{}
@@ -294,18 +302,21 @@ func stripEndpointsStatus(o *gatewayv1alpha1.TailscaleEndpoints) {
 			o.Status.DiscoveredEndpoints = append(o.Status.DiscoveredEndpoints, gatewayv1alpha1.DiscoveredEndpoint{Name: d.Name, Health: d.Health})
 		}
 	}
-	if !discovers {
-		return
-	}
 	for _, t := range in.EgressTargets {
+		if !discovers && !hasEndpoint(o, t.Name) {
+			continue
+		}
 		o.Status.EgressTargets = append(o.Status.EgressTargets, gatewayv1alpha1.EgressTargetStatus{Name: t.Name, Service: t.Service})
 	}
 	for _, d := range in.Devices {
 		// One tells the tailnet's domain.
-		if d.TailscaleFQDN != "" {
+		if d.TailscaleFQDN != "" && (discovers || len(o.Spec.Endpoints) > 0) {
 			o.Status.Devices = []gatewayv1alpha1.DeviceStatus{{TailscaleFQDN: d.TailscaleFQDN}}
 			break
 		}
+	}
+	if !discovers {
+		return
 	}
 	if c := in.GetCondition(meta.TypeDiscoverySuccessful); c.Status != corev1.ConditionUnknown {
 		o.Status.SetConditions(xpv2.Condition{Type: c.Type, Status: c.Status})

@@ -21,6 +21,9 @@ const (
 	kindService = "Service"
 )
 
+// anyHost is what a report says of a generated route without hostnames.
+const anyHost = "*"
+
 // kindUDPRoute is that of routes which no Tailscale Service can lead to.
 const kindUDPRoute = "UDPRoute"
 

@@ -163,7 +163,7 @@ func (s *share) generatedRoutes() (*int32, []gatewayv1alpha1.GeneratedRoute) {
 				made++
 			}
 			out = append(out, gatewayv1alpha1.GeneratedRoute{
-				Namespace: g.Namespace, Name: g.Name, Tailnet: g.Tailnet, Direction: string(g.Direction), Service: g.Service,
+				Kind: g.Kind, Namespace: g.Namespace, Name: g.Name, Tailnet: g.Tailnet, Direction: string(g.Direction), Service: g.Service,
 				Hostname: g.Hostname, PathPrefix: g.PathPrefix, State: string(g.State), Message: g.Message,
 			})
 		}
