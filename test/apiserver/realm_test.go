@@ -166,6 +166,7 @@ func newRealm(t *testing.T) *realm {
 		CRDs: []string{
 			filepath.Join(root, "cluster", "charts", charts.Name, "crds"),
 			filepath.Join(crds, "gateway.networking.k8s.io_httproutes.yaml"),
+			filepath.Join(crds, "gateway.networking.k8s.io_grpcroutes.yaml"),
 		},
 	})
 	if err != nil {
