@@ -32,8 +32,10 @@ type Candidate struct {
 	// ServiceAttachment that it is of.
 	Source string
 
-	// Remote tells that it leads to another cluster.
-	Remote bool
+	// Remote tells that it leads to another cluster, and Cluster which, by its ID. That is
+	// empty for this one, and where nobody said.
+	Remote  bool
+	Cluster string
 
 	// Offline tells that the tailnet reports the device behind it as offline.
 	Offline bool
@@ -125,7 +127,7 @@ func candidates(sources []source) []Candidate {
 				continue
 			}
 			out = append(out, Candidate{
-				Source: s.name, Remote: s.remote, Offline: s.offline, Zone: e.zone, Weight: e.Weight,
+				Source: s.name, Remote: s.remote, Cluster: s.cluster, Offline: s.offline, Zone: e.zone, Weight: e.Weight,
 				Address: Address{Host: e.Address, Port: e.Port}, Hostname: e.Hostname,
 			})
 		}

@@ -243,6 +243,10 @@ func (w *Writer) settle(ctx context.Context, o Object, of []health.Target, known
 		return nil
 	}
 	spec := build(o, of)
+	if r := known[o]; r != nil && r.spec.For.Name != "" {
+		// Seconds are what the API keeps.
+		spec.Failover = failover(&r.spec, &spec, metav1.Now().Rfc3339Copy())
+	}
 	if r := known[o]; r != nil && reflect.DeepEqual(r.spec, spec) {
 		return nil
 	}
