@@ -134,7 +134,7 @@ func newDesk(t *testing.T, objects ...client.Object) *desk {
 			return c.Apply(ctx, o, opts...)
 		},
 	}).Build()
-	d.w = NewWriter(d.probed, d.kube, d.kube, logging.NewNopLogger())
+	d.w = NewWriter(d.probed, d.kube, d.kube, nil, logging.NewNopLogger())
 	return d
 }
 
@@ -286,6 +286,55 @@ func TestWriterFailover(t *testing.T) {
 		f := r.Spec.Failover
 		if f == nil || f.Failback != nil || f.Failover.After(at.Time) || at.Sub(f.Failover.Time) > 2*pause || f.Reason != "app at port 80: HTTP status 500" {
 			t.Errorf("failover %v, want one at about %v", f, at)
+		}
+	})
+}
+
+// TestTwoExtensions shows that a Gateway's own extension reports of what nobody else does,
+// and stands back for the installed one.
+func TestTwoExtensions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		installed := newDesk(t, web())
+		own := &desk{kube: installed.kube, probed: &probed{}}
+		own.w = NewWriter(own.probed, own.kube, own.kube, &types.NamespacedName{Namespace: "shop", Name: "team"}, logging.NewNopLogger())
+		own.probed.set(targetOf("web", 80))
+		changed := []index.TargetKey{keyOf("web", 80)}
+		// by is who wrote the report of web. Empty for the installed one.
+		by := func() (string, int32) {
+			t.Helper()
+			r := &tailnetv1alpha1.HealthReport{}
+			if err := installed.kube.Get(t.Context(), ObjectOf(keyOf("web", 80)).report(), r); err != nil {
+				t.Fatal(err)
+			}
+			return r.Annotations[gatewayKey], r.Spec.Ports[0].Healthy
+		}
+		installed.start(t)
+		defer installed.stop()
+		own.start(t)
+		defer own.stop()
+		after(warmUp + time.Second)
+		if who, _ := by(); who != "team" {
+			t.Errorf("%q reports, want the Gateway's own extension: the installed one has no route to it", who)
+		}
+
+		installed.probed.set(targetOf("web", 80, "10.0.0.1"))
+		installed.w.Changed(changed)
+		after(pause)
+		if who, n := by(); who != "" || n != 1 {
+			t.Errorf("%q reports %d, want the installed one to take over", who, n)
+		}
+		own.probed.set(targetOf("web", 80, "10.0.0.1", "10.0.0.2"))
+		own.w.Changed(changed)
+		after(time.Minute)
+		if who, n := by(); who != "" || n != 1 {
+			t.Errorf("%q reports %d, want the other one to stand back", who, n)
+		}
+
+		installed.probed.set()
+		installed.w.Changed(changed)
+		after(recheck + pause)
+		if who, n := by(); who != "team" || n != 0 {
+			t.Errorf("%q reports %d, want the Gateway's own again once the other has no route to it", who, n)
 		}
 	})
 }
