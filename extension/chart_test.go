@@ -276,6 +276,7 @@ func TestChartRoles(t *testing.T) {
 		t.Errorf("what the extension does without TailscaleGateways: -want allowed, +allowed:\n%s", diff)
 	}
 	want["backendtlspolicies.gateway.networking.k8s.io"] = written
+	want["grpcroutes.gateway.networking.k8s.io"] = written
 	want["gatewayreports.tailnet.gateway.tailscale.com"] = written
 	want["gatewayreports/write.tailnet.gateway.tailscale.com"] = []string{"create", "delete", "update"}
 	if diff := cmp.Diff(want, allowed(t)); diff != "" {

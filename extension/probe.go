@@ -31,8 +31,7 @@ type prober struct {
 	log    logging.Logger
 }
 
-// newProber returns one that tells nobody if there is no leader, or if it is for one
-// Gateway: another extension may tell of the same objects.
+// newProber returns one that tells nobody if there is no leader.
 func newProber(c *CLI, src *kubeSource, l *leader, store *index.Store, log logging.Logger) (*prober, error) {
 	p := &prober{store: store, log: log}
 	p.Prober = health.NewProber(store, health.Options{Log: log, Checker: health.NetChecker{Loopback: c.dialling().Loopback}, Transition: func(of []index.TargetKey) {
@@ -40,7 +39,7 @@ func newProber(c *CLI, src *kubeSource, l *leader, store *index.Store, log loggi
 			p.writer.Changed(of)
 		}
 	}})
-	if !c.Probe || l == nil || c.only() != nil {
+	if !c.Probe || l == nil {
 		return p, nil
 	}
 	s, err := report.Scheme()
@@ -51,7 +50,7 @@ func newProber(c *CLI, src *kubeSource, l *leader, store *index.Store, log loggi
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make a client of the Kubernetes API")
 	}
-	p.writer = report.NewWriter(p, kube, src.informers, log)
+	p.writer = report.NewWriter(p, kube, src.informers, c.only(), log)
 	l.duties = append(l.duties, p.report)
 	return p, nil
 }

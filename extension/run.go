@@ -111,9 +111,13 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 		}
 		collectors = append(collectors, shared.Metrics())
 	}
-	if one != nil && c.only() == nil {
-		// Policies may be of several Gateways: the installed extension tells of all.
-		one.duties = append(one.duties, policies.NewWriter(store, kube.informers, kube.client, c.Discoveries, log).Run)
+	if one != nil {
+		one.duties = append(one.duties, policies.NewWriter(store, kube.informers, kube.client, policies.Options{
+			Only: c.only(),
+			// A Gateway's own extension may not ask a tailnet.
+			Seeks: c.Discoveries && c.only() == nil,
+			Log:   log,
+		}).Run)
 	}
 	obs = observe.NewObserver(observe.Options{
 		Version:   version.Version,

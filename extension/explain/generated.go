@@ -15,6 +15,12 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
+// anyHost is what reports say of a route without hostnames.
+const anyHost = "*"
+
+// kindGRPCRoute is how reports call one; others are HTTPRoutes.
+const kindGRPCRoute = "GRPCRoute"
+
 // maxGenerated is how many generated routes an answer or an overview has at most.
 const maxGenerated = 50
 
@@ -40,7 +46,7 @@ type Generated struct {
 	// Service or device that it leads to.
 	Service string `json:"service"`
 
-	// Route is HTTPRoute NAMESPACE/NAME. Empty if none was made.
+	// Route is KIND NAMESPACE/NAME. Empty if none was made.
 	Route string `json:"route,omitempty"`
 
 	Hostname   string `json:"hostname"`
@@ -64,7 +70,11 @@ func generated(of []*tailnetv1alpha1.GatewayReport, keep func(Generated) bool) (
 				Hostname: g.Hostname, PathPrefix: g.PathPrefix, State: g.State, Message: g.Message,
 			}
 			if g.Name != "" {
-				as.Route = routeName(index.RouteKey{Kind: index.KindHTTPRoute, NamespacedName: types.NamespacedName{Namespace: g.Namespace, Name: g.Name}})
+				kind := index.KindHTTPRoute
+				if g.Kind == kindGRPCRoute {
+					kind = index.KindGRPCRoute
+				}
+				as.Route = routeName(index.RouteKey{Kind: kind, NamespacedName: types.NamespacedName{Namespace: g.Namespace, Name: g.Name}})
 			}
 			if keep(as) {
 				out = append(out, as)
@@ -90,6 +100,10 @@ func (g Generated) takes(q Query) bool {
 	if q.Path == "" {
 		return false
 	}
-	_, _, ok := matchHost([]string{g.Hostname}, q.Host)
+	hosts := []string{g.Hostname}
+	if g.Hostname == anyHost {
+		hosts = nil
+	}
+	_, _, ok := matchHost(hosts, q.Host)
 	return ok && matchPath(index.Match{PathType: string(gwapiv1.PathMatchPathPrefix), Path: g.PathPrefix}, q.Path)
 }

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
@@ -60,9 +61,17 @@ func oneLine(s string) string {
 	}, s)
 }
 
-// httpRoute of a wanted route, with all defaults of the API, so that it is equal to what
-// is there.
-func httpRoute(o *gatewayv1alpha1.TailscaleGateway, w *wanted) *gwapiv1.HTTPRoute {
+// routeOf a wanted route, with all defaults of the API, so that it is equal to what is
+// there.
+func routeOf(o *gatewayv1alpha1.TailscaleGateway, w *wanted) client.Object {
+	if w.Kind == kindGRPCRoute {
+		return grpcRoute(o, w)
+	}
+	return httpRoute(o, w)
+}
+
+// parentsOf a wanted route are the listeners that it is for.
+func parentsOf(o *gatewayv1alpha1.TailscaleGateway, w *wanted) []gwapiv1.ParentReference {
 	gw := gatewayOf(o)
 	var parents []gwapiv1.ParentReference
 	for _, l := range w.listeners {
@@ -74,18 +83,54 @@ func httpRoute(o *gatewayv1alpha1.TailscaleGateway, w *wanted) *gwapiv1.HTTPRout
 			SectionName: ptr.To(l.name),
 		})
 	}
+	return parents
+}
+
+// hostnamesOf a wanted route. None stands for any.
+func hostnamesOf(w *wanted) []gwapiv1.Hostname {
+	var out []gwapiv1.Hostname
+	for _, h := range w.hosts() {
+		out = append(out, gwapiv1.Hostname(h))
+	}
+	return out
+}
+
+// backendOf a wanted route.
+func backendOf(w *wanted) gwapiv1.BackendRef {
+	out := gwapiv1.BackendRef{
+		BackendObjectReference: gwapiv1.BackendObjectReference{
+			Group:     ptr.To[gwapiv1.Group](""),
+			Kind:      ptr.To[gwapiv1.Kind]("Service"),
+			Namespace: ptr.To(gwapiv1.Namespace(w.backend.Namespace)),
+			Name:      gwapiv1.ObjectName(w.backend.Name),
+			Port:      ptr.To(w.backend.Port),
+		},
+		Weight: ptr.To[int32](1),
+	}
+	if w.services {
+		out.Group, out.Kind = ptr.To[gwapiv1.Group](gwapiv1.Group(gatewayv1alpha1.SchemeGroupVersion.Group)), ptr.To[gwapiv1.Kind](kindServices)
+	}
+	return out
+}
+
+// grpcRoute of a wanted route, of all methods of a host.
+func grpcRoute(o *gatewayv1alpha1.TailscaleGateway, w *wanted) *gwapiv1.GRPCRoute {
+	return &gwapiv1.GRPCRoute{
+		TypeMeta:   metav1.TypeMeta{APIVersion: gwapiv1.GroupVersion.String(), Kind: kindGRPCRoute},
+		ObjectMeta: metaOf(o, w),
+		Spec: gwapiv1.GRPCRouteSpec{
+			CommonRouteSpec: gwapiv1.CommonRouteSpec{ParentRefs: parentsOf(o, w)},
+			Hostnames:       hostnamesOf(w),
+			Rules:           []gwapiv1.GRPCRouteRule{{BackendRefs: []gwapiv1.GRPCBackendRef{{BackendRef: backendOf(w)}}}},
+		},
+	}
+}
+
+// httpRoute of a wanted route.
+func httpRoute(o *gatewayv1alpha1.TailscaleGateway, w *wanted) *gwapiv1.HTTPRoute {
 	rule := gwapiv1.HTTPRouteRule{
-		Matches: []gwapiv1.HTTPRouteMatch{{Path: &gwapiv1.HTTPPathMatch{Type: ptr.To(gwapiv1.PathMatchPathPrefix), Value: ptr.To(w.PathPrefix)}}},
-		BackendRefs: []gwapiv1.HTTPBackendRef{{BackendRef: gwapiv1.BackendRef{
-			BackendObjectReference: gwapiv1.BackendObjectReference{
-				Group:     ptr.To[gwapiv1.Group](""),
-				Kind:      ptr.To[gwapiv1.Kind]("Service"),
-				Namespace: ptr.To(gwapiv1.Namespace(w.backend.Namespace)),
-				Name:      gwapiv1.ObjectName(w.backend.Name),
-				Port:      ptr.To(w.backend.Port),
-			},
-			Weight: ptr.To[int32](1),
-		}}},
+		Matches:     []gwapiv1.HTTPRouteMatch{{Path: &gwapiv1.HTTPPathMatch{Type: ptr.To(gwapiv1.PathMatchPathPrefix), Value: ptr.To(w.PathPrefix)}}},
+		BackendRefs: []gwapiv1.HTTPBackendRef{{BackendRef: backendOf(w)}},
 	}
 	if f := rewrite(w); f != nil {
 		rule.Filters = []gwapiv1.HTTPRouteFilter{{Type: gwapiv1.HTTPRouteFilterURLRewrite, URLRewrite: f}}
@@ -94,8 +139,8 @@ func httpRoute(o *gatewayv1alpha1.TailscaleGateway, w *wanted) *gwapiv1.HTTPRout
 		TypeMeta:   metav1.TypeMeta{APIVersion: gwapiv1.GroupVersion.String(), Kind: kindHTTPRoute},
 		ObjectMeta: metaOf(o, w),
 		Spec: gwapiv1.HTTPRouteSpec{
-			CommonRouteSpec: gwapiv1.CommonRouteSpec{ParentRefs: parents},
-			Hostnames:       []gwapiv1.Hostname{gwapiv1.Hostname(w.Hostname)},
+			CommonRouteSpec: gwapiv1.CommonRouteSpec{ParentRefs: parentsOf(o, w)},
+			Hostnames:       hostnamesOf(w),
 			Rules:           []gwapiv1.HTTPRouteRule{rule},
 		},
 	}

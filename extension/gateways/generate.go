@@ -13,7 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
@@ -29,7 +29,7 @@ const servicePrefix = "svc-"
 
 // A wanted route.
 type wanted struct {
-	// what is told of it. Its name is that of the HTTPRoute even where none is made.
+	// what is told of it. Its name is that of the route even where none is made.
 	tailnetv1alpha1.ReportedGeneratedRoute
 
 	// what it leads to, for people.
@@ -39,28 +39,57 @@ type wanted struct {
 	protocol  gwapiv1.ProtocolType
 	listeners []listener
 
-	// backend is a Service. Its name is empty while it is not there.
-	backend tailnetv1alpha1.ReportedBackend
+	// backend is a Service, or a TailscaleServices if services is set. Its name is empty
+	// while it is not there.
+	backend  tailnetv1alpha1.ReportedBackend
+	services bool
 
 	// endpoint that was discovered, as the TailscaleEndpoints calls it, and whether it is
 	// a device.
 	endpoint string
 	device   bool
 
+	// alias is what the target would be called if it were discovered. Empty if that is not
+	// known.
+	alias string
+
 	// fqdn that the backend is asked by, and whether by TLS.
 	fqdn string
 	tls  bool
 
-	// made tells that there is to be an HTTPRoute.
+	// made tells that there is to be a route.
 	made bool
 
-	// kept is there already and stays as it is, for nobody can tell whether its
-	// service is still there.
+	// kept is there already and stays as it is: nobody can say whether its target is
+	// still there, or at which Service and port it is.
 	kept bool
 }
 
 func (w *wanted) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: w.Namespace, Name: w.Name}
+}
+
+// id of the route.
+func (w *wanted) id() routeID { return routeID{kind: w.Kind, NamespacedName: w.key()} }
+
+// A routeID is the kind and name of a generated route.
+type routeID struct {
+	kind string
+	types.NamespacedName
+}
+
+// idOf a generated route.
+func idOf(o client.Object) routeID {
+	kind, _ := statusOf(o)
+	return routeID{kind: kind, NamespacedName: client.ObjectKeyFromObject(o)}
+}
+
+// hosts of the route. None stands for any.
+func (w *wanted) hosts() []string {
+	if w.Hostname == anyHost {
+		return nil
+	}
+	return []string{w.Hostname}
 }
 
 // fail tells why no route is made. The first reason counts.
@@ -84,13 +113,16 @@ func (w *wanted) place(v variables, host gatewayv1alpha1.HostPattern, prefix gat
 // generated routes that are wanted, in the order in which they take hosts and paths.
 func generated(in input, people []*route) []*wanted {
 	var out []*wanted
+	circular := in.circular()
 	for _, t := range in.object.Spec.Tailnets {
 		of := in.of(t.Name)
 		if g := t.RouteGeneration.Ingress; g != nil {
 			out = append(out, ingress(in, t.Name, g, of, people)...)
 		}
-		if g, d := t.RouteGeneration.Egress, t.ServiceDiscovery; g != nil && d != nil && ptr.Deref(d.Enabled, true) && d.Narrowed() {
-			out = append(out, egress(in, t, g, of)...)
+		picked := selected(in, t)
+		out = append(out, picked...)
+		if generatesEgress(t) {
+			out = append(out, egress(in, t, t.RouteGeneration.Egress, of, leaveOut{circular: circular, picked: picked})...)
 		}
 	}
 	// Users choose how their devices are called: these take no host and path of a service.
@@ -147,22 +179,25 @@ func (in input) published(tailnet string) map[string]bool {
 	return out
 }
 
-// egress routes to what was discovered in a tailnet.
-func egress(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.EgressRoutes, of []*gatewayv1alpha1.TailscaleEndpoints) []*wanted {
+// egress routes to what was discovered in a tailnet, and does not lead in a circle.
+func egress(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.EgressRoutes, of []*gatewayv1alpha1.TailscaleEndpoints, except leaveOut) []*wanted {
 	found := map[string]*wanted{}
-	failing, own := false, map[string]bool{}
+	searched, own := len(of) > 0, map[string]bool{}
 	for _, e := range of {
 		maps.Copy(own, in.published(e.Spec.Tailnet))
-		failing = failing || e.Status.GetCondition(meta.TypeDiscoverySuccessful).Status == corev1.ConditionFalse
+		searched = searched && e.Status.GetCondition(meta.TypeDiscoverySuccessful).Status == corev1.ConditionTrue
 		targets := map[string]string{}
 		for _, s := range e.Status.EgressTargets {
 			targets[s.Name] = s.Service
 		}
 		for _, d := range e.Status.DiscoveredEndpoints {
-			if own[d.Name] {
+			if own[d.Name] || except.isPicked(d) {
 				continue
 			}
 			w := discovered(in, t, g, d, domain(of))
+			if to, ok := except.circular[dnsNameOf(w.fqdn)]; ok {
+				w.fail(tailnetv1alpha1.GeneratedRouteRefused, "%s", circle(to, gatewayOf(in.object)))
+			}
 			to := targets[d.Name+"/"+strconv.Itoa(int(t.ServiceDiscovery.Port))]
 			if !w.leadTo(in.object.Namespace, to) {
 				w.fail(tailnetv1alpha1.GeneratedRoutePending, "Waiting for proxies to carry traffic to it")
@@ -176,11 +211,15 @@ func egress(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.Egres
 			}
 		}
 	}
-	if failing {
-		for _, r := range in.generated {
-			if w := kept(in, t, g, r, domain(of)); w != nil && !own[w.endpoint] && (found[w.endpoint] == nil || found[w.endpoint].backend.Name == "") {
-				found[w.endpoint] = w
-			}
+	// A target is gone if a search that worked did not find it. One that is found, and has
+	// no Service at the port for now, is not.
+	for _, o := range in.generated {
+		w := kept(in, t, g, o, domain(of))
+		if w == nil || own[w.endpoint] || except.isPicked(endpointOf(o)) {
+			continue
+		}
+		if is := found[w.endpoint]; is == nil && !searched || is != nil && is.State == tailnetv1alpha1.GeneratedRoutePending {
+			found[w.endpoint] = w
 		}
 	}
 	out := make([]*wanted, 0, len(found))
@@ -196,8 +235,9 @@ func discovered(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.E
 	service, _ := called(d)
 	w := &wanted{
 		ReportedGeneratedRoute: tailnetv1alpha1.ReportedGeneratedRoute{
+			Kind:      kindHTTPRoute,
 			Namespace: in.object.Namespace,
-			Name:      names.Child(in.object.Name, t.Name, "egress", d.Name),
+			Name:      names.Child(in.object.Name, t.Name, directionLabel(tailnetv1alpha1.DirectionEgress), d.Name),
 			Tailnet:   t.Name, Direction: tailnetv1alpha1.DirectionEgress, Service: service,
 		},
 		what:     discoveredIn(d, t.Name),
@@ -226,8 +266,8 @@ func discoveredIn(d gatewayv1alpha1.DiscoveredEndpoint, tailnet string) string {
 }
 
 // endpointOf a generated route, as its label tells. It has no name if there is none.
-func endpointOf(r *gwapiv1.HTTPRoute) gatewayv1alpha1.DiscoveredEndpoint {
-	d := gatewayv1alpha1.DiscoveredEndpoint{Name: r.Labels[meta.LabelEndpoint]}
+func endpointOf(r client.Object) gatewayv1alpha1.DiscoveredEndpoint {
+	d := gatewayv1alpha1.DiscoveredEndpoint{Name: r.GetLabels()[meta.LabelEndpoint]}
 	if strings.HasPrefix(d.Name, servicePrefix) {
 		d.Source = string(tailnetv1alpha1.DiscoverServices)
 	}
@@ -246,34 +286,52 @@ func (w *wanted) leadTo(namespace, service string) bool {
 }
 
 // kept is a route that is there already. Nil if it is none of the tailnet's.
-func kept(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.EgressRoutes, r *gwapiv1.HTTPRoute, domain string) *wanted {
-	if r.Labels[meta.LabelGenerated] != directionLabel(tailnetv1alpha1.DirectionEgress) || r.Labels[meta.LabelGatewayTailnet] != t.Name {
+func kept(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.EgressRoutes, o client.Object, domain string) *wanted {
+	r, ok := o.(*gwapiv1.HTTPRoute)
+	if !ok || r.Labels[meta.LabelGenerated] != directionLabel(tailnetv1alpha1.DirectionEgress) || r.Labels[meta.LabelGatewayTailnet] != t.Name {
 		return nil
 	}
 	w := discovered(in, t, g, endpointOf(r), domain)
 	if w.Name != r.Name {
 		return nil
 	}
-	w.kept = true
+	w.keep(r)
 	return w
 }
 
-// ingress routes to the Services behind people's routes.
+// keep a route that is there as it is.
+func (w *wanted) keep(r *gwapiv1.HTTPRoute) {
+	w.kept = true
+	w.placeAs(r)
+}
+
+// placeAs a route that is there, whatever patterns say meanwhile.
+func (w *wanted) placeAs(r *gwapiv1.HTTPRoute) {
+	if len(r.Spec.Rules) == 0 || len(r.Spec.Rules[0].Matches) == 0 {
+		return
+	}
+	if p := r.Spec.Rules[0].Matches[0].Path; p != nil && p.Value != nil {
+		w.Hostname, w.PathPrefix = anyHost, trimPath(*p.Value)
+		if len(r.Spec.Hostnames) > 0 {
+			w.Hostname = string(r.Spec.Hostnames[0])
+		}
+		w.State, w.Message = "", ""
+	}
+}
+
+// ingress routes to the Services behind people's routes, each of the kind of these.
 func ingress(in input, tailnet string, g *gatewayv1alpha1.IngressRoutes, of []*gatewayv1alpha1.TailscaleEndpoints, people []*route) []*wanted {
 	found := map[types.NamespacedName]*wanted{}
 	for _, r := range people {
 		if r.Key.Kind != index.KindHTTPRoute && r.Key.Kind != index.KindGRPCRoute {
 			continue
 		}
-		as := index.RouteKey{Kind: index.KindHTTPRoute, NamespacedName: r.Key.NamespacedName}
 		for _, b := range r.backends(in.permitted) {
-			if !in.permitted(as, b) {
-				continue
-			}
 			w := &wanted{
 				ReportedGeneratedRoute: tailnetv1alpha1.ReportedGeneratedRoute{
+					Kind:      r.kind,
 					Namespace: r.Key.Namespace,
-					Name:      names.Child(in.object.Name, in.object.Namespace, tailnet, "ingress", b.Namespace, b.Name),
+					Name:      names.Child(in.object.Name, in.object.Namespace, tailnet, directionLabel(tailnetv1alpha1.DirectionIngress), b.Namespace, b.Name),
 					Tailnet:   tailnet, Direction: tailnetv1alpha1.DirectionIngress, Service: b.Name,
 				},
 				what:     fmt.Sprintf("Service %s", b.NamespacedName),
@@ -288,6 +346,9 @@ func ingress(in input, tailnet string, g *gatewayv1alpha1.IngressRoutes, of []*g
 	out := make([]*wanted, 0, len(found))
 	for n, w := range found {
 		w.place(variables{service: n.Name, tailnet: tailnet, namespace: n.Namespace, domain: domain(of)}, g.HostPattern, g.PathPrefix)
+		if w.Kind == kindGRPCRoute && w.PathPrefix != "/" {
+			w.fail(tailnetv1alpha1.GeneratedRouteRefused, "It is behind GRPCRoutes, and these take no path prefix; set pathPrefix of routeGeneration.ingress to /, or write a route for it")
+		}
 		if gw := gatewayOf(in.object).Namespace; in.object.Namespace != gw && w.Namespace != in.object.Namespace {
 			// Who may make a TailscaleGateway here may not make routes there.
 			w.fail(tailnetv1alpha1.GeneratedRouteRefused, "Routes of namespace %s are generated for TailscaleGateways of namespace %s or %s alone", w.Namespace, gw, w.Namespace)
@@ -301,7 +362,8 @@ func ingress(in input, tailnet string, g *gatewayv1alpha1.IngressRoutes, of []*g
 }
 
 // rank of the routes that could be made for one Service: that in its own namespace comes
-// first, and the lowest port.
+// first, then the lowest port, and of one port an HTTPRoute, which takes what a GRPCRoute
+// does.
 func (w *wanted) rank() string {
-	return fmt.Sprintf("%t %s %05d", w.Namespace != w.backend.Namespace, w.Namespace, w.backend.Port)
+	return fmt.Sprintf("%t %s %05d %t", w.Namespace != w.backend.Namespace, w.Namespace, w.backend.Port, w.Kind == kindGRPCRoute)
 }

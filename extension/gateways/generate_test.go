@@ -226,6 +226,29 @@ func TestGenerated(t *testing.T) {
 				"Ingress rpc.prod.gateway.local/ -> shop/rpc:90 Pending Waiting for Envoy Gateway",
 			},
 		},
+		"IngressGRPCPrefix": {
+			reason: "A GRPCRoute has no path prefix, so a Service behind one should say what to change.",
+			objects: []string{
+				gateway, joins(sharesServices("prod", `{hostPattern: "*", pathPrefix: "/svc/{service}", protocol: HTTP}`)), app,
+				routeTo("GRPCRoute", "shop", "rpc", "{name: web}", "True", "rules: [{backendRefs: [{name: rpc, port: 90}]}]"),
+			},
+			want: []string{
+				"Ingress */svc/app -> shop/app:80 Pending Waiting for Envoy Gateway",
+				"Ingress */svc/rpc -> - Refused It is behind GRPCRoutes, and these take no path prefix; set pathPrefix of routeGeneration.ingress to /, or write a route for it",
+			},
+		},
+		"AnyHost": {
+			reason: "A pattern that stands for any host should leave the path to tell services apart, and win over a route for all requests.",
+			objects: []string{
+				gateway, joins(discovers("prod", "HTTP", `{hostPattern: "*", pathPrefix: "/tailscale/{service}/", protocol: HTTP}`)), found("prod", "True", "svc-web", "svc-api"),
+				routeTo("HTTPRoute", "shop", "all", "{name: web, sectionName: http}", "True", "rules: [{backendRefs: [{name: app, port: 80}]}]"),
+				routeTo("HTTPRoute", "shop", "mine", "{name: web, sectionName: http}", "True", "rules: [{backendRefs: [{name: app, port: 80}], matches: [{path: {type: PathPrefix, value: /tailscale/api}}]}]"),
+			},
+			want: []string{
+				"Egress */tailscale/api -> - Conflict HTTPRoute shop/mine has */tailscale/api already, so the service api of tailnet prod gets no route",
+				"Egress */tailscale/web -> shop/web-prod-svc-web:80 Pending Waiting for Envoy Gateway",
+			},
+		},
 		"IngressDomain": {
 			reason:  "The domain of a tailnet is known by what is in it.",
 			objects: []string{gateway, joins(sharesServices("prod", `{hostPattern: "{service}.{namespace}.{domain}", pathPrefix: "/", protocol: HTTP}`)), app},
@@ -262,7 +285,7 @@ func ours(t *testing.T, in input, of []*wanted) []client.Object {
 	var out []client.Object
 	for _, w := range of {
 		if w.made {
-			out = append(out, httpRoute(in.object, w))
+			out = append(out, routeOf(in.object, w))
 		}
 	}
 	return out
@@ -292,9 +315,10 @@ func TestGeneratedStand(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			of := objects(t, gateway, joins(discovers("prod", "HTTP", defaultEgress)), found("prod", "True", "nas"))
 			in := inputOf(t, of...)
-			in.generated = []*gwapiv1.HTTPRoute{httpRoute(in.object, plan(in).routes[0])}
+			made := httpRoute(in.object, plan(in).routes[0])
+			in.generated = []client.Object{made}
 			for _, p := range tc.parents {
-				in.generated[0].Status.Parents = append(in.generated[0].Status.Parents, gwapiv1.RouteParentStatus{Conditions: p})
+				made.Status.Parents = append(made.Status.Parents, gwapiv1.RouteParentStatus{Conditions: p})
 			}
 			r := plan(in).report.GeneratedRoutes[0]
 			if diff := cmp.Diff(tc.want, string(r.State)+" "+r.Message); diff != "" {
@@ -339,10 +363,39 @@ func TestGeneratedKept(t *testing.T) {
 			now:    []string{found("prod", "False", "svc-db", "new"), found("dev", "True", "nas")},
 			want:   []string{"db.tailscale.local false", "nas.tailscale.local true", "new.tailscale.local false", "nas.tailscale.dev false"},
 		},
+		"NoServiceForNow": {
+			reason: "A target that is still found keeps its route while its Service is unknown, and another one waits.",
+			now:    []string{found("prod", "True", "nas-", "svc-db-", "new-"), found("dev", "True", "nas")},
+			want:   []string{"db.tailscale.local true", "nas.tailscale.local true", "new.tailscale.local false", "nas.tailscale.dev false"},
+		},
+		"AnotherPort": {
+			reason: "A change of the port takes no route away before the proxies have the new one.",
+			now:    []string{strings.ReplaceAll(both, "port: 80", "port: 8080"), found("prod", "True", "nas", "svc-db"), found("dev", "True", "nas")},
+			want:   []string{"db.tailscale.local true", "nas.tailscale.local true", "nas.tailscale.dev true"},
+		},
+		"NotSearchedYet": {
+			reason: "A tailnet of which nobody can tell whether it was searched keeps its routes.",
+			now:    []string{found("prod", "Unknown"), found("dev", "True", "nas")},
+			want:   []string{"db.tailscale.local true", "nas.tailscale.local true", "nas.tailscale.dev false"},
+		},
+		"OtherPatterns": {
+			reason: "What is kept has the place that it had, whatever is known of the tailnet's domain.",
+			now:    []string{strings.ReplaceAll(both, "{service}.tailscale.local", "{service}.{domain}"), found("prod", "False"), found("dev", "True", "nas")},
+			want:   []string{"db.tailscale.local true", "nas.tailscale.local true", "nas.tailscale.dev false"},
+		},
+		"NoEndpoints": {
+			reason: "So does one whose TailscaleEndpoints is made again.",
+			now:    []string{found("dev", "True", "nas")},
+			want:   []string{"db.tailscale.local true", "nas.tailscale.local true", "nas.tailscale.dev false"},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			of := append(objects(t, append([]string{gateway, both}, tc.now...)...), there...)
+			now := tc.now
+			if !strings.Contains(now[0], "kind: TailscaleGateway") {
+				now = append([]string{both}, now...)
+			}
+			of := append(objects(t, append([]string{gateway}, now...)...), there...)
 			var got []string
 			for _, w := range plan(inputOf(t, of...)).routes {
 				got = append(got, fmt.Sprint(w.Hostname, " ", w.kept))
@@ -431,6 +484,43 @@ spec:
 	}
 	if diff := cmp.Diff(httpRoute(in.object, w).ObjectMeta, tlsPolicy(in.object, w).ObjectMeta); diff != "" {
 		t.Errorf("who made the policy and why is told otherwise than of the route:\n%s", diff)
+	}
+}
+
+// TestGRPCRoute shows that a Service behind a GRPCRoute has a GRPCRoute of all methods, and
+// one behind both kinds at one port an HTTPRoute.
+func TestGRPCRoute(t *testing.T) {
+	in := inputOf(t, objects(t, gateway, joins(sharesServices("prod", defaultIngress)),
+		routeTo("GRPCRoute", "shop", "rpc", "{name: web}", "True", "rules: [{backendRefs: [{name: rpc, port: 90}, {name: both, port: 80}]}]"),
+		routeTo("HTTPRoute", "shop", "app", "{name: web, sectionName: http}", "True", "rules: [{backendRefs: [{name: both, port: 80}]}]"))...)
+	kinds := map[string]string{}
+	for _, w := range plan(in).routes {
+		kinds[w.Service] = w.Kind
+		if w.Service != "rpc" {
+			continue
+		}
+		got, ok := routeOf(in.object, w).(*gwapiv1.GRPCRoute)
+		if !ok {
+			t.Fatalf("%T, want a GRPCRoute", routeOf(in.object, w))
+		}
+		want := objects(t, `
+apiVersion: gateway.networking.k8s.io/v1
+kind: GRPCRoute
+metadata: {name: x}
+spec:
+  parentRefs:
+  - {group: gateway.networking.k8s.io, kind: Gateway, namespace: shop, name: web, sectionName: http}
+  hostnames: [rpc.prod.gateway.local]
+  rules:
+  - backendRefs: [{group: "", kind: Service, namespace: shop, name: rpc, port: 90, weight: 1}]
+`)[0]
+		if diff := cmp.Diff(routeSpec(want), routeSpec(got)); diff != "" {
+			t.Errorf("-want, +got:\n%s", diff)
+		}
+		in.generated = append(in.generated, got)
+	}
+	if diff := cmp.Diff(map[string]string{"rpc": kindGRPCRoute, "both": kindHTTPRoute}, kinds); diff != "" {
+		t.Errorf("kinds: -want, +got:\n%s", diff)
 	}
 }
 

@@ -24,6 +24,7 @@ const (
 	kindTailscaleGateway = "TailscaleGateway"
 	kindReport           = tailnetv1alpha1.GatewayReportKind
 	kindHTTPRoute        = "HTTPRoute"
+	kindGRPCRoute        = "GRPCRoute"
 	kindTLSPolicy        = "BackendTLSPolicy"
 	kindRoutePolicy      = gatewayv1alpha1.TailscaleRoutePolicyKind
 	kindSecurityPolicy   = index.KindSecurityPolicy

@@ -4,6 +4,7 @@
 package gateways
 
 import (
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -49,6 +50,7 @@ func inputFor(t testing.TB, n types.NamespacedName, of ...client.Object) input {
 	for _, o := range of {
 		switch o := o.(type) {
 		case *gatewayv1alpha1.TailscaleGateway:
+			in.around.gateways = append(in.around.gateways, o)
 			in.peers = append(in.peers, o)
 			if client.ObjectKeyFromObject(o) == n {
 				in.object = o
@@ -63,18 +65,31 @@ func inputFor(t testing.TB, n types.NamespacedName, of ...client.Object) input {
 		case *gwapiv1.ListenerSet:
 			in.sets = append(in.sets, o)
 		case *gatewayv1alpha1.TailscaleServices:
-			in.services = append(in.services, o)
+			if isLocal(o) && o.Namespace == n.Namespace {
+				in.local.services = append(in.local.services, o)
+			}
+			if front(o) != nil {
+				in.around.services = append(in.around.services, o)
+			}
+			if ownerByLabels(o) == n {
+				in.services = append(in.services, o)
+			}
 		case *gatewayv1alpha1.TailscaleEndpoints:
+			if isLocal(o) && o.Namespace == n.Namespace {
+				in.local.endpoints = append(in.local.endpoints, o)
+			}
+			in.around.endpoints = append(in.around.endpoints, o)
 			if ownerByLabels(o) == n {
 				in.endpoints = append(in.endpoints, o)
 			}
 		default:
-			if r, ok := o.(*gwapiv1.HTTPRoute); ok && isOurs(r) && ownerByLabels(r) == n {
-				in.generated = append(in.generated, r)
+			if generatedParents(o) != nil && ownerByLabels(o) == n {
+				in.generated = append(in.generated, o)
 			}
 			in.routes = append(in.routes, o)
 		}
 	}
+	in.peers = slices.DeleteFunc(in.peers, func(p *gatewayv1alpha1.TailscaleGateway) bool { return gatewayOf(p) != gatewayOf(in.object) })
 	return in
 }
 

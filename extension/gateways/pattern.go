@@ -31,8 +31,14 @@ func (v variables) expand(pattern string) (string, error) {
 	return pattern, nil
 }
 
+// anyHost is the pattern of routes that are for any host.
+const anyHost = "*"
+
 // host of a pattern.
 func (v variables) host(pattern string) (string, error) {
+	if pattern == anyHost {
+		return anyHost, nil
+	}
 	h, err := v.expand(pattern)
 	if err != nil {
 		return "", err

@@ -48,17 +48,18 @@ func (in input) before(ls []listener) []peerRoute {
 	owners := map[index.RouteKey]types.NamespacedName{}
 	var out []peerRoute
 	for _, o := range in.routes {
-		r, ok := o.(*gwapiv1.HTTPRoute)
-		if !ok || !isOurs(r) {
+		refs := generatedParents(o)
+		if refs == nil {
 			continue
 		}
-		of := ownerByLabels(r)
+		of := ownerByLabels(o)
 		if _, ok := rank[of]; !ok {
 			continue
 		}
-		p := peerRoute{route: &route{Route: index.ParseRoute(r), kind: kindHTTPRoute}}
-		p.join(r.Spec.ParentRefs, ls)
-		p.who = inFull(generatedFor(r, p.route), of)
+		kind, _ := statusOf(o)
+		p := peerRoute{route: &route{Route: index.ParseRoute(o), kind: kind}}
+		p.join(refs, ls)
+		p.who = inFull(generatedFor(o, p.route), of)
 		owners[p.Key] = of
 		out = append(out, p)
 	}
@@ -66,6 +67,20 @@ func (in input) before(ls []listener) []peerRoute {
 		return cmp.Or(cmp.Compare(rank[owners[a.Key]], rank[owners[b.Key]]), cmp.Compare(a.Key.String(), b.Key.String()))
 	})
 	return out
+}
+
+// generatedParents are the parents of a generated route. Nil for what is none.
+func generatedParents(o client.Object) []gwapiv1.ParentReference {
+	if !isOurs(o) {
+		return nil
+	}
+	switch r := o.(type) {
+	case *gwapiv1.HTTPRoute:
+		return r.Spec.ParentRefs
+	case *gwapiv1.GRPCRoute:
+		return r.Spec.ParentRefs
+	}
+	return nil
 }
 
 // join a route to the listeners that it names. A generated one has its place at them
@@ -82,17 +97,20 @@ func (r *route) join(refs []gwapiv1.ParentReference, ls []listener) {
 }
 
 // generatedFor tells what a generated route leads to, for people.
-func generatedFor(r *gwapiv1.HTTPRoute, parsed *route) string {
-	tailnet := r.Labels[meta.LabelGatewayTailnet]
+func generatedFor(r client.Object, parsed *route) string {
+	tailnet := r.GetLabels()[meta.LabelGatewayTailnet]
 	if e := endpointOf(r); e.Name != "" {
 		return discoveredIn(e, tailnet)
 	}
 	for _, rule := range parsed.Rules {
 		for _, b := range rule.Backends {
+			if b.Kind == index.BackendServices {
+				return forTailnet(kindServices+" "+b.String(), tailnet)
+			}
 			return forTailnet("Service "+b.String(), tailnet)
 		}
 	}
-	return forTailnet("HTTPRoute "+parsed.Key.String(), tailnet)
+	return forTailnet(parsed.kind+" "+parsed.Key.String(), tailnet)
 }
 
 func forTailnet(what, tailnet string) string { return what + " for tailnet " + tailnet }

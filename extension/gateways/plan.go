@@ -35,11 +35,18 @@ type input struct {
 	// endpoints that discover for it.
 	endpoints []*gatewayv1alpha1.TailscaleEndpoints
 
+	// local are the TailscaleEndpoints and TailscaleServices of its namespace that no
+	// TailscaleGateway composed, in any order.
+	local local
+
 	// services are the TailscaleServices that are composed for it.
 	services []*gatewayv1alpha1.TailscaleServices
 
+	// around is what of others may lead back to the Gateway.
+	around neighbourhood
+
 	// generated routes that are there.
-	generated []*gwapiv1.HTTPRoute
+	generated []client.Object
 
 	// permitted tells whether a route may name a Service.
 	permitted func(index.RouteKey, index.BackendRef) bool
@@ -94,13 +101,13 @@ func plan(in input) result {
 		people = nil
 	}
 	settle(in, out.routes, ls, people)
-	there := map[types.NamespacedName]*gwapiv1.HTTPRoute{}
+	there := map[routeID]client.Object{}
 	for _, r := range in.generated {
-		there[client.ObjectKeyFromObject(r)] = r
+		there[idOf(r)] = r
 	}
 	for _, w := range out.routes {
 		if w.made = w.State == ""; w.made {
-			w.State, w.Message = stand(there[w.key()])
+			w.State, w.Message = stand(there[w.id()])
 		}
 	}
 	out.report = tailnetv1alpha1.GatewayReportSpec{Gateway: in.object.Name, Extension: in.extension, Untold: untold(in), PoliciesKnown: in.policiesKnown}

@@ -5,6 +5,7 @@ package gateways
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,6 +19,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
@@ -93,6 +95,12 @@ func (c *Controller) read(ctx context.Context, n types.NamespacedName) (*view, e
 	if err := c.readServices(ctx, v, n); err != nil {
 		return nil, err
 	}
+	if err := c.readLocal(ctx, v); err != nil {
+		return nil, err
+	}
+	if err := c.readAround(ctx, v); err != nil {
+		return nil, err
+	}
 	if err := c.readGrants(ctx, v); err != nil {
 		return nil, err
 	}
@@ -109,6 +117,15 @@ func (c *Controller) readGenerated(ctx context.Context, v *view, n types.Namespa
 		l := &gwapiv1.HTTPRouteList{}
 		if err := c.list(ctx, l, match); err != nil {
 			return errors.Wrap(err, "cannot list generated HTTPRoutes")
+		}
+		for i := range l.Items {
+			v.generated = append(v.generated, &l.Items[i])
+		}
+	}
+	if c.has(kindGRPCRoute) {
+		l := &gwapiv1.GRPCRouteList{}
+		if err := c.list(ctx, l, match); err != nil {
+			return errors.Wrap(err, "cannot list generated GRPCRoutes")
 		}
 		for i := range l.Items {
 			v.generated = append(v.generated, &l.Items[i])
@@ -153,6 +170,74 @@ func (c *Controller) readServices(ctx context.Context, v *view, n types.Namespac
 	for i := range l.Items {
 		v.services = append(v.services, &l.Items[i])
 	}
+	return nil
+}
+
+// readLocal reads what a selector may pick, if there is one.
+func (c *Controller) readLocal(ctx context.Context, v *view) error {
+	if !slices.ContainsFunc(v.object.Spec.Tailnets, picks) || !c.has(kindServices) || !c.has(kindEndpoints) {
+		return nil
+	}
+	endpoints, services := &gatewayv1alpha1.TailscaleEndpointsList{}, &gatewayv1alpha1.TailscaleServicesList{}
+	if err := c.list(ctx, endpoints, client.InNamespace(v.object.Namespace)); err != nil {
+		return errors.Wrap(err, "cannot list TailscaleEndpoints")
+	}
+	for i := range endpoints.Items {
+		if e := &endpoints.Items[i]; isLocal(e) {
+			v.local.endpoints = append(v.local.endpoints, e)
+		}
+	}
+	if err := c.list(ctx, services, client.InNamespace(v.object.Namespace)); err != nil {
+		return errors.Wrap(err, "cannot list TailscaleServices")
+	}
+	for i := range services.Items {
+		if s := &services.Items[i]; isLocal(s) {
+			v.local.services = append(v.local.services, s)
+		}
+	}
+	return nil
+}
+
+// isLocal reports whether no TailscaleGateway composed an object, so that a selector may
+// pick it. What is being deleted is not picked.
+func isLocal(o client.Object) bool {
+	_, composed := o.GetLabels()[meta.LabelGateway]
+	return !composed && o.GetDeletionTimestamp() == nil
+}
+
+// readAround reads what of others may lead back to the Gateway: nothing, unless something
+// that it discovers leads to a Gateway.
+func (c *Controller) readAround(ctx context.Context, v *view) error {
+	if !c.has(kindServices) || !c.has(kindEndpoints) {
+		return nil
+	}
+	around := neighbourhood{services: c.fronts(ctx)}
+	found := map[string]bool{}
+	for _, e := range v.endpoints {
+		for _, d := range e.Status.DiscoveredEndpoints {
+			found[dnsNameOf(d.TailscaleFQDN)] = true
+		}
+	}
+	meets := slices.ContainsFunc(around.services, func(s *gatewayv1alpha1.TailscaleServices) bool {
+		return s.Status.VIPServiceStatus != nil && found[dnsNameOf(s.Status.VIPServiceStatus.DNSName)]
+	})
+	if !meets {
+		return nil
+	}
+	gateways, endpoints := &gatewayv1alpha1.TailscaleGatewayList{}, &gatewayv1alpha1.TailscaleEndpointsList{}
+	if err := c.list(ctx, gateways); err != nil {
+		return errors.Wrap(err, "cannot list TailscaleGateways")
+	}
+	for i := range gateways.Items {
+		around.gateways = append(around.gateways, &gateways.Items[i])
+	}
+	if err := c.list(ctx, endpoints, client.HasLabels{meta.LabelGateway}); err != nil {
+		return errors.Wrap(err, "cannot list TailscaleEndpoints")
+	}
+	for i := range endpoints.Items {
+		around.endpoints = append(around.endpoints, &endpoints.Items[i])
+	}
+	v.around = around
 	return nil
 }
 

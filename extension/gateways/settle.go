@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
@@ -79,7 +80,7 @@ func (w *wanted) listen(ls []listener, gateway types.NamespacedName) {
 	k := keyOf(kindGateway, gateway)
 	own := slices.ContainsFunc(ls, func(l listener) bool { return l.parent == k })
 	for _, l := range ls {
-		if l.parent == k && l.protocol == w.protocol && l.meets([]string{w.Hostname}) && len(w.listeners) < maxParents {
+		if l.parent == k && l.protocol == w.protocol && l.meets(w.hosts()) && len(w.listeners) < maxParents {
 			w.listeners = append(w.listeners, l)
 		}
 	}
@@ -94,7 +95,7 @@ func (w *wanted) listen(ls []listener, gateway types.NamespacedName) {
 func (w *wanted) claims() []claim {
 	out := make([]claim, 0, len(w.listeners))
 	for _, l := range w.listeners {
-		for _, h := range l.hosts([]string{w.Hostname}) {
+		for _, h := range l.hosts(w.hosts()) {
 			out = append(out, claim{parent: l.parent, listener: l.name, host: h, prefix: w.PathPrefix})
 		}
 	}
@@ -165,13 +166,14 @@ func prefixes(r *route) []string {
 
 // stand tells how a route does that is there, by what Envoy Gateway says of it. It
 // answers if one listener has accepted it, unless its Service cannot be used.
-func stand(r *gwapiv1.HTTPRoute) (tailnetv1alpha1.GeneratedRouteState, string) {
+func stand(o client.Object) (tailnetv1alpha1.GeneratedRouteState, string) {
+	_, r := statusOf(o)
 	if r == nil {
 		return tailnetv1alpha1.GeneratedRoutePending, waiting
 	}
 	var refusals []string
 	answers, broken := false, false
-	for _, p := range r.Status.Parents {
+	for _, p := range r.Parents {
 		answers = answers || conditionIs(p.Conditions, gwapiv1.RouteConditionAccepted, metav1.ConditionTrue)
 		broken = broken || conditionIs(p.Conditions, gwapiv1.RouteConditionResolvedRefs, metav1.ConditionFalse)
 		for _, c := range p.Conditions {

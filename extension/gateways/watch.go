@@ -40,6 +40,10 @@ const (
 
 	// byOwner finds what belongs to a TailscaleGateway, by its namespace and name.
 	byOwner = "tailscale-gateway/owner"
+
+	// byFront finds TailscaleServices that lead to Gateways, by isFront.
+	byFront = "tailscale-gateway/front"
+	isFront = "true"
 )
 
 // A watched kind.
@@ -66,14 +70,15 @@ func (c *Controller) kinds() map[string]watched {
 		kindRoutePolicy:      {object: &gatewayv1alpha1.TailscaleRoutePolicy{}, concerns: everyone(c)},
 		kindSecurityPolicy:   {object: securityPolicy(), concerns: everyone(c)},
 		kindReport:           {object: &tailnetv1alpha1.GatewayReport{}, concerns: owner},
-		kindEndpoints:        {object: &gatewayv1alpha1.TailscaleEndpoints{}, indexes: map[string]client.IndexerFunc{byOwner: byLabels}, concerns: labelled},
-		kindServices:         {object: &gatewayv1alpha1.TailscaleServices{}, indexes: map[string]client.IndexerFunc{byOwner: byLabels}, concerns: labelled},
+		kindEndpoints:        {object: &gatewayv1alpha1.TailscaleEndpoints{}, indexes: map[string]client.IndexerFunc{byOwner: byLabels}, concerns: c.searchers},
+		kindServices:         {object: &gatewayv1alpha1.TailscaleServices{}, indexes: map[string]client.IndexerFunc{byOwner: byLabels, byFront: front}, concerns: c.frontOf},
 		kindTLSPolicy:        {object: &gwapiv1.BackendTLSPolicy{}, indexes: map[string]client.IndexerFunc{byOwner: byLabels}, concerns: labelled},
 	}
 	for kind, o := range routeKinds() {
 		out[kind] = watched{object: o, indexes: map[string]client.IndexerFunc{byParent: parents}, concerns: c.attached}
 	}
 	out[kindHTTPRoute].indexes[byOwner] = byLabels
+	out[kindGRPCRoute].indexes[byOwner] = byLabels
 	return out
 }
 
@@ -131,9 +136,14 @@ func isOurs(o client.Object) bool {
 }
 
 // withPeers are a TailscaleGateway and the others of its Gateway: which of them comes
-// first may be another now.
+// first may be another now. Where a Tailscale Service leads to a Gateway it is all of them:
+// which routes lead in a circle may be others now.
 func (c *Controller) withPeers(ctx context.Context, o client.Object) []types.NamespacedName {
-	return append(c.attached(ctx, o), client.ObjectKeyFromObject(o))
+	out := append(c.attached(ctx, o), client.ObjectKeyFromObject(o))
+	if len(c.fronts(ctx)) > 0 {
+		out = append(out, c.all(ctx)...)
+	}
+	return out
 }
 
 // owner of a GatewayReport.
@@ -163,7 +173,7 @@ func ownerByLabels(o client.Object) types.NamespacedName {
 // byLabels is labelled, for an index. Of routes and policies it has those that are ours.
 func byLabels(o client.Object) []string {
 	switch o.(type) {
-	case *gwapiv1.HTTPRoute, *gwapiv1.BackendTLSPolicy:
+	case *gwapiv1.HTTPRoute, *gwapiv1.GRPCRoute, *gwapiv1.BackendTLSPolicy:
 		if !isOurs(o) {
 			return nil
 		}
@@ -171,6 +181,74 @@ func byLabels(o client.Object) []string {
 	var out []string
 	for _, n := range labelled(context.Background(), o) {
 		out = append(out, n.String())
+	}
+	return out
+}
+
+// front is isFront for a TailscaleServices that leads to a Gateway.
+func front(o client.Object) []string {
+	s, ok := o.(*gatewayv1alpha1.TailscaleServices)
+	if !ok || !slices.ContainsFunc(s.Spec.Backends, func(b gatewayv1alpha1.Backend) bool { return b.Kind == gatewayv1alpha1.BackendKindGateway }) {
+		return nil
+	}
+	return []string{isFront}
+}
+
+// frontOf are the TailscaleGateways that a TailscaleServices concerns: all of them if it
+// leads to a Gateway, for any may have found it.
+func (c *Controller) frontOf(ctx context.Context, o client.Object) []types.NamespacedName {
+	if front(o) != nil {
+		return c.all(ctx)
+	}
+	return append(labelled(ctx, o), c.pickers(ctx, o)...)
+}
+
+// pickers are the TailscaleGateways whose selectors may pick an object.
+func (c *Controller) pickers(ctx context.Context, o client.Object) []types.NamespacedName {
+	l := &gatewayv1alpha1.TailscaleGatewayList{}
+	if _, composed := o.GetLabels()[meta.LabelGateway]; composed || !c.has(kindTailscaleGateway) || c.list(ctx, l, client.InNamespace(o.GetNamespace())) != nil {
+		// The cache fails only when it ends.
+		return nil
+	}
+	var out []types.NamespacedName
+	for i := range l.Items {
+		if slices.ContainsFunc(l.Items[i].Spec.Tailnets, picks) {
+			out = append(out, client.ObjectKeyFromObject(&l.Items[i]))
+		}
+	}
+	return out
+}
+
+// searchers are the TailscaleGateways that a TailscaleEndpoints concerns: the one that it
+// discovers for, and those that lead to its Gateway, or may, if it found a way to another
+// Gateway.
+func (c *Controller) searchers(ctx context.Context, o client.Object) []types.NamespacedName {
+	e, ok := o.(*gatewayv1alpha1.TailscaleEndpoints)
+	if !ok || len(e.Status.DiscoveredEndpoints) == 0 {
+		return append(labelled(ctx, o), c.pickers(ctx, o)...)
+	}
+	fronts := map[string]bool{}
+	for _, s := range c.fronts(ctx) {
+		if vip := s.Status.VIPServiceStatus; vip != nil {
+			fronts[dnsNameOf(vip.DNSName)] = true
+		}
+	}
+	if slices.ContainsFunc(e.Status.DiscoveredEndpoints, func(d gatewayv1alpha1.DiscoveredEndpoint) bool { return fronts[dnsNameOf(d.TailscaleFQDN)] }) {
+		return c.all(ctx)
+	}
+	return append(labelled(ctx, o), c.pickers(ctx, o)...)
+}
+
+// fronts are the TailscaleServices that lead to Gateways.
+func (c *Controller) fronts(ctx context.Context) []*gatewayv1alpha1.TailscaleServices {
+	l := &gatewayv1alpha1.TailscaleServicesList{}
+	if !c.has(kindServices) || c.list(ctx, l, client.MatchingFields{byFront: isFront}) != nil {
+		// The cache fails only when it ends.
+		return nil
+	}
+	out := make([]*gatewayv1alpha1.TailscaleServices, len(l.Items))
+	for i := range l.Items {
+		out[i] = &l.Items[i]
 	}
 	return out
 }
@@ -304,6 +382,10 @@ func same(old, now any) bool {
 	if e, ok := now.(*gatewayv1alpha1.TailscaleEndpoints); ok {
 		was, ok := old.(*gatewayv1alpha1.TailscaleEndpoints)
 		return ok && equality.Semantic.DeepEqual(was.Status, e.Status)
+	}
+	if s, ok := now.(*gatewayv1alpha1.TailscaleServices); ok {
+		was, ok := old.(*gatewayv1alpha1.TailscaleServices)
+		return ok && equality.Semantic.DeepEqual(was.Status, s.Status)
 	}
 	_, was := statusOf(a)
 	_, is := statusOf(b)

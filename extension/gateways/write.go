@@ -68,6 +68,7 @@ func (c *Controller) written(ctx context.Context) []types.NamespacedName {
 	}{
 		kindReport:    {&tailnetv1alpha1.GatewayReportList{}, owner},
 		kindHTTPRoute: {&gwapiv1.HTTPRouteList{}, writtenFor},
+		kindGRPCRoute: {&gwapiv1.GRPCRouteList{}, writtenFor},
 		kindTLSPolicy: {&gwapiv1.BackendTLSPolicyList{}, writtenFor},
 	} {
 		if !c.has(kind) || c.list(ctx, of.list) != nil {

@@ -22,9 +22,9 @@ import (
 // writeRoutes so that those are there that are wanted, and no others. What is refused is
 // noted with the wanted routes. A failure with one does not keep the others.
 func (c *Controller) writeRoutes(ctx context.Context, v *view, of []*wanted) error {
-	routes, policies := map[types.NamespacedName]*gwapiv1.HTTPRoute{}, map[types.NamespacedName]*gwapiv1.BackendTLSPolicy{}
+	routes, policies := map[routeID]client.Object{}, map[types.NamespacedName]*gwapiv1.BackendTLSPolicy{}
 	for _, r := range v.generated {
-		routes[client.ObjectKeyFromObject(r)] = r
+		routes[idOf(r)] = r
 	}
 	for _, p := range v.policies {
 		policies[client.ObjectKeyFromObject(p)] = p
@@ -34,8 +34,8 @@ func (c *Controller) writeRoutes(ctx context.Context, v *view, of []*wanted) err
 		if !w.made {
 			continue
 		}
-		route, policy := routes[w.key()], policies[w.key()]
-		delete(routes, w.key())
+		route, policy := routes[w.id()], policies[w.key()]
+		delete(routes, w.id())
 		if w.kept {
 			delete(policies, w.key())
 			continue
@@ -47,7 +47,7 @@ func (c *Controller) writeRoutes(ctx context.Context, v *view, of []*wanted) err
 				failed = append(failed, c.write(ctx, w, want, seen(policy)))
 			}
 		}
-		if want := httpRoute(v.object, w); w.made && (route == nil || !alike(want, route) || !equality.Semantic.DeepEqual(want.Spec, route.Spec)) {
+		if want := routeOf(v.object, w); w.made && (route == nil || !alike(want, route) || !equality.Semantic.DeepEqual(routeSpec(want), routeSpec(route))) {
 			failed = append(failed, c.write(ctx, w, want, seen(route)))
 		}
 	}
@@ -58,6 +58,17 @@ func (c *Controller) writeRoutes(ctx context.Context, v *view, of []*wanted) err
 		failed = append(failed, c.delete(ctx, p))
 	}
 	return errors.Join(failed...)
+}
+
+// routeSpec of a generated route.
+func routeSpec(o client.Object) any {
+	switch r := o.(type) {
+	case *gwapiv1.HTTPRoute:
+		return r.Spec
+	case *gwapiv1.GRPCRoute:
+		return r.Spec
+	}
+	return nil
 }
 
 // alike tells whether an object that is there has the labels that it should.

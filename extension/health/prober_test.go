@@ -99,7 +99,11 @@ func targetOf(name string, d index.Delays, hosts ...string) *index.Target {
 		HealthCheck:     &index.HealthCheck{Path: "/health", Interval: 10 * time.Second, Timeout: time.Second, Healthy: 2, Unhealthy: 3},
 	}}
 	for _, h := range hosts {
-		t.Candidates = append(t.Candidates, index.Candidate{Source: h[:1], Remote: h[0] == 'x', Address: index.Address{Host: h, Port: 80}, Weight: 1})
+		c := index.Candidate{Source: h[:1], Address: index.Address{Host: h, Port: 80}, Weight: 1}
+		if h[0] == 'x' {
+			c.Remote, c.Cluster = true, "cluster-x"
+		}
+		t.Candidates = append(t.Candidates, c)
 	}
 	return t
 }
@@ -396,6 +400,9 @@ func TestShow(t *testing.T) {
 		}
 		if len(said) != 1 || said[0].Tier != TierRemote || len(said[0].Endpoints) != 2 {
 			t.Fatalf("/endpoints says %+v", said)
+		}
+		if got := [2]string{said[0].Endpoints[0].ClusterID, said[0].Endpoints[1].ClusterID}; got != [2]string{"", "cluster-x"} {
+			t.Errorf("/endpoints says the clusters %q, want that of the other cluster alone", got)
 		}
 		e := said[0].Endpoints[0]
 		if e.LastHealthCheck == nil || time.Since(*e.LastHealthCheck) > 11*time.Second || e.SuccessiveFailures < 3 || e.HealthScore >= ScoreThreshold {

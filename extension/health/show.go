@@ -35,6 +35,9 @@ type Endpoint struct {
 	// LastHealthCheck is absent before the first one.
 	LastHealthCheck *time.Time `json:"lastHealthCheck,omitempty"`
 
+	// ClusterID of the cluster that it leads to. Absent for this one.
+	ClusterID string `json:"clusterID,omitempty"`
+
 	Zone     string         `json:"zone,omitempty"`
 	Weight   uint32         `json:"weight"`
 	Protocol index.Protocol `json:"protocol"`
@@ -93,7 +96,7 @@ func (p *Prober) show(k index.TargetKey, t *target) Target {
 			Name: of.Source, Address: of.Address.Host, Port: of.Address.Port,
 			Status: e.Status, IsHealthy: e.Status != Unhealthy, IsLocal: !of.Remote, HealthScore: e.Score,
 			SuccessiveSuccesses: e.History.successes, SuccessiveFailures: e.History.failures,
-			Zone: of.Zone, Weight: of.Weight, Protocol: k.Protocol,
+			ClusterID: of.Cluster, Zone: of.Zone, Weight: of.Weight, Protocol: k.Protocol,
 		}
 		if e.Status == Unhealthy {
 			n.Reason = e.Reason

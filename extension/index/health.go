@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,8 +32,10 @@ type Candidate struct {
 	// ServiceAttachment that it is of.
 	Source string
 
-	// Remote tells that it leads to another cluster.
-	Remote bool
+	// Remote tells that it leads to another cluster, and Cluster which, by its ID. That is
+	// empty for this one, and where nobody said.
+	Remote  bool
+	Cluster string
 
 	// Offline tells that the tailnet reports the device behind it as offline.
 	Offline bool
@@ -124,7 +127,7 @@ func candidates(sources []source) []Candidate {
 				continue
 			}
 			out = append(out, Candidate{
-				Source: s.name, Remote: s.remote, Offline: s.offline, Zone: e.zone, Weight: e.Weight,
+				Source: s.name, Remote: s.remote, Cluster: s.cluster, Offline: s.offline, Zone: e.zone, Weight: e.Weight,
 				Address: Address{Host: e.Address, Port: e.Port}, Hostname: e.Hostname,
 			})
 		}
@@ -267,8 +270,26 @@ func offline(o *gatewayv1alpha1.TailscaleEndpoints) map[string]bool {
 	return out
 }
 
-// stripEndpointsStatus of all but who is offline. Of those that a Gateway discovers with,
-// what was found stays, and whether it could be looked for.
+// stripServicesStatus of all but the DNS name of a service that leads to Gateways: others'
+// routes to it might lead in a circle.
+func stripServicesStatus(o *gatewayv1alpha1.TailscaleServices) {
+	vip := o.Status.VIPServiceStatus
+	o.Status = gatewayv1alpha1.TailscaleServicesStatus{}
+	leads := func(b gatewayv1alpha1.Backend) bool { return b.Kind == gatewayv1alpha1.BackendKindGateway }
+	if vip != nil && vip.DNSName != "" && slices.ContainsFunc(o.Spec.Backends, leads) {
+		o.Status.VIPServiceStatus = &gatewayv1alpha1.ServiceVIPStatus{DNSName: vip.DNSName}
+	}
+}
+
+// hasEndpoint reports whether somebody wrote the endpoint that a target is of.
+func hasEndpoint(o *gatewayv1alpha1.TailscaleEndpoints, target string) bool {
+	name, _, _ := strings.Cut(target, "/")
+	return slices.ContainsFunc(o.Spec.Endpoints, func(e gatewayv1alpha1.Endpoint) bool { return e.Name == name })
+}
+
+// stripEndpointsStatus of all but who is offline, and the Services of endpoints that
+// somebody wrote. Of those that a Gateway discovers with, what was found stays, and whether
+// it could be looked for.
 func stripEndpointsStatus(o *gatewayv1alpha1.TailscaleEndpoints) {
 	in := o.Status
 	o.Status = gatewayv1alpha1.TailscaleEndpointsStatus{}
@@ -283,20 +304,23 @@ func stripEndpointsStatus(o *gatewayv1alpha1.TailscaleEndpoints) {
 			o.Status.DiscoveredEndpoints = append(o.Status.DiscoveredEndpoints, gatewayv1alpha1.DiscoveredEndpoint{Name: d.Name, Health: d.Health})
 		}
 	}
-	if !discovers {
-		return
-	}
 	for _, t := range in.EgressTargets {
+		if !discovers && !hasEndpoint(o, t.Name) {
+			continue
+		}
 		o.Status.EgressTargets = append(o.Status.EgressTargets, gatewayv1alpha1.EgressTargetStatus{Name: t.Name, Service: t.Service})
 	}
 	for _, d := range in.Devices {
 		// One tells the tailnet's domain.
-		if d.TailscaleFQDN != "" {
+		if d.TailscaleFQDN != "" && (discovers || len(o.Spec.Endpoints) > 0) {
 			o.Status.Devices = []gatewayv1alpha1.DeviceStatus{{TailscaleFQDN: d.TailscaleFQDN}}
 			break
 		}
 	}
-	if c := in.GetCondition(meta.TypeDiscoverySuccessful); c.Status == corev1.ConditionFalse {
+	if !discovers {
+		return
+	}
+	if c := in.GetCondition(meta.TypeDiscoverySuccessful); c.Status != corev1.ConditionUnknown {
 		o.Status.SetConditions(xpv2.Condition{Type: c.Type, Status: c.Status})
 	}
 }

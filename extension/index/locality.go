@@ -21,6 +21,9 @@ type source struct {
 	// egress proxies all the same, and offline that the tailnet reports the device
 	// behind it as offline.
 	remote, proxied, offline bool
+
+	// cluster that it leads to, by its ID. Empty for this one.
+	cluster string
 }
 
 // localities of sources: one a zone, which together have the weight of the source.

@@ -115,6 +115,7 @@ spec:
   endpoints: edge
   services: web
   direction: Egress
+  clusterID: cluster-b
   serviceName: svc:web-0123456789
   addresses: [100.64.0.9]
   ports: [{port: 80}]

@@ -230,7 +230,7 @@ func (v *view) remoteSources(t *Target, n types.NamespacedName, spec *gatewayv1a
 		behind, whole = max(behind, PriorityRemote), 1
 	}
 	for _, a := range attachments {
-		s := source{name: a.Name, priority: behind, remote: true, weight: whole * multiple / ways[a.Spec.ServiceName]}
+		s := source{name: a.Name, priority: behind, remote: true, cluster: a.Spec.ClusterID, weight: whole * multiple / ways[a.Spec.ServiceName]}
 		p := v.proxySet(sibling(n, a.Spec.Endpoints))
 		i := -1
 		if p != nil {

@@ -230,3 +230,16 @@ func TestServicesLocalities(t *testing.T) {
 		})
 	}
 }
+
+// TestRemoteCluster shows that a candidate says which cluster it leads to.
+func TestRemoteCluster(t *testing.T) {
+	checked := services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080}], loadBalancing: {healthCheck: {enabled: true, path: /}}}`)
+	s := snapshotOf(t, routeToWeb, checked, serviceApp, sliceApp, attachmentWeb, proxySetEdge, sliceEdge)
+	got := map[bool]string{}
+	for _, c := range s.Target(TargetKey{Kind: TargetServices, Namespace: "shop", Name: "web", Port: 80, Protocol: ProtocolHTTP}).Candidates {
+		got[c.Remote] = c.Cluster
+	}
+	if diff := cmp.Diff(map[bool]string{false: "", true: "cluster-b"}, got); diff != "" {
+		t.Errorf("clusters: -want, +got\n%s", diff)
+	}
+}

@@ -18,6 +18,36 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
+// TestStripServices shows what stays of the status of a TailscaleServices.
+func TestStripServices(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		kind   gatewayv1alpha1.BackendKind
+		want   gatewayv1alpha1.TailscaleServicesStatus
+	}{
+		"Gateway": {
+			reason: "The DNS name of what leads to a Gateway tells of circles.", kind: gatewayv1alpha1.BackendKindGateway,
+			want: gatewayv1alpha1.TailscaleServicesStatus{VIPServiceStatus: &gatewayv1alpha1.ServiceVIPStatus{DNSName: "a.x.ts.net"}},
+		},
+		"Service": {reason: "Nobody reads that of others.", kind: gatewayv1alpha1.BackendKindService},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := &gatewayv1alpha1.TailscaleServices{}
+			o.Spec.Backends = []gatewayv1alpha1.Backend{{Kind: tc.kind, Name: "a"}}
+			o.Status.VIPServiceStatus = &gatewayv1alpha1.ServiceVIPStatus{Created: true, DNSName: "a.x.ts.net", BackendCount: 1}
+			for range 2 {
+				if _, err := strip(o); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(tc.want, o.Status); diff != "" {
+				t.Errorf("\n%s\nstrip(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 // TestStripStatus shows what stays of statuses.
 func TestStripStatus(t *testing.T) {
 	at := metav1.Now()
@@ -43,9 +73,11 @@ func TestStripStatus(t *testing.T) {
 	)
 	bare := endpoints.DeepCopy()
 	bare.Labels = nil
+	searched := endpoints.DeepCopy()
+	searched.Status.SetConditions(xpv2.Condition{Type: meta.TypeDiscoverySuccessful, Status: corev1.ConditionTrue, Message: "yes", LastTransitionTime: at})
 	for range 2 {
 		// An informer may strip what is stripped.
-		for _, o := range []client.Object{route, endpoints, bare} {
+		for _, o := range []client.Object{route, endpoints, bare, searched} {
 			if _, err := strip(o); err != nil {
 				t.Fatal(err)
 			}
@@ -66,6 +98,9 @@ func TestStripStatus(t *testing.T) {
 	want.SetConditions(xpv2.Condition{Type: meta.TypeDiscoverySuccessful, Status: corev1.ConditionFalse})
 	if diff := cmp.Diff(want, endpoints.Status); diff != "" {
 		t.Errorf("what a Gateway's endpoints found: -want, +got\n%s", diff)
+	}
+	if got := searched.Status.GetCondition(meta.TypeDiscoverySuccessful); got.Status != corev1.ConditionTrue || got.Message != "" {
+		t.Errorf("whether a Gateway's endpoints could be looked for: %v, want True", got)
 	}
 	if diff := cmp.Diff(gatewayv1alpha1.TailscaleEndpointsStatus{}, bare.Status); diff != "" {
 		t.Errorf("what others found: -want, +got\n%s", diff)

@@ -143,7 +143,7 @@ func strip(in any) (any, error) {
 	case *gwapiv1.BackendTLSPolicy:
 		o.Status = gwapiv1.PolicyStatus{}
 	case *gatewayv1alpha1.TailscaleServices:
-		o.Status = gatewayv1alpha1.TailscaleServicesStatus{}
+		stripServicesStatus(o)
 	case *gatewayv1alpha1.TailscaleEndpoints:
 		o.Spec.Proxy = gatewayv1alpha1.Proxy{}
 		stripEndpointsStatus(o)

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// ControllerName stands beside what is said of an ancestor.
+	// ControllerName stands beside what the installed extension says of an ancestor.
 	ControllerName gwapiv1.GatewayController = "gateway.tailscale.com/extension"
 
 	// mostAncestors and mostConflicts are what a status takes.
@@ -42,9 +42,13 @@ type ancestor struct {
 // A state is what is to be said of a policy.
 type state struct {
 	generation int64
-	ancestors  []ancestor
-	rules      []gatewayv1alpha1.RoutePolicyRuleStatus
-	conflicts  []gatewayv1alpha1.RoutePolicyConflict
+
+	// controller that says it.
+	controller gwapiv1.GatewayController
+
+	ancestors []ancestor
+	rules     []gatewayv1alpha1.RoutePolicyRuleStatus
+	conflicts []gatewayv1alpha1.RoutePolicyConflict
 }
 
 // states of all policies of a snapshot.
@@ -90,8 +94,15 @@ func attached(s *index.Snapshot) (targets map[index.PolicyTarget]index.Attachmen
 	return targets, listeners
 }
 
+// confine what is said of Gateways to one.
+func (s *state) confine(only types.NamespacedName) {
+	s.ancestors = slices.DeleteFunc(s.ancestors, func(a ancestor) bool {
+		return refString(a.ref) != refString(targetRef(index.PolicyTarget{NamespacedName: only}))
+	})
+}
+
 func stateOf(snapshot *index.Snapshot, p *index.RoutePolicy, idle map[index.PolicyTarget]map[*index.PolicyRule]conflict) *state {
-	out := &state{generation: p.Generation}
+	out := &state{generation: p.Generation, controller: ControllerName}
 	acts := map[string]bool{}
 	for _, r := range p.Rules {
 		s := gatewayv1alpha1.RoutePolicyRuleStatus{Name: r.Name, Message: r.Problem}
@@ -231,15 +242,15 @@ func (s *state) status(was gatewayv1alpha1.TailscaleRoutePolicyStatus) gatewayv1
 	out := gatewayv1alpha1.TailscaleRoutePolicyStatus{Rules: s.rules, PolicyConflicts: s.conflicts}
 	var others []gwapiv1.PolicyAncestorStatus
 	for _, o := range was.Ancestors {
-		if o.ControllerName != ControllerName {
+		if o.ControllerName != s.controller {
 			others = append(others, o)
 		}
 	}
 	shown, left := s.fit(mostAncestors - len(others))
 	for _, a := range shown {
-		now := gwapiv1.PolicyAncestorStatus{AncestorRef: a.ref, ControllerName: ControllerName}
+		now := gwapiv1.PolicyAncestorStatus{AncestorRef: a.ref, ControllerName: s.controller}
 		for _, o := range was.Ancestors {
-			if o.ControllerName == ControllerName && refString(o.AncestorRef) == refString(a.ref) {
+			if o.ControllerName == s.controller && refString(o.AncestorRef) == refString(a.ref) {
 				now.Conditions = slices.Clone(o.Conditions)
 			}
 		}

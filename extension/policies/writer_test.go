@@ -8,8 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
@@ -40,7 +42,7 @@ func TestSeeks(t *testing.T) {
 			kube := fake.NewClientBuilder().WithScheme(s).WithObjects(object).WithStatusSubresource(object).Build()
 			p := policy("a", "web", denies("x", index.PolicyMatch{Devices: &index.DeviceQuery{Tailnet: "corp", Tags: []string{"tag:ci"}}}))
 			p.Devices = map[string]int32{"x": 0}
-			w := NewWriter(nil, kube, kube, tc.seeks, logging.NewNopLogger())
+			w := NewWriter(nil, kube, kube, Options{Seeks: tc.seeks, Log: logging.NewNopLogger()})
 			if wait := w.write(t.Context(), index.NewSnapshot(index.Contents{Policies: []*index.RoutePolicy{p}})); wait != 0 {
 				t.Errorf("\n%s\nwrite(...) is not done", tc.reason)
 			}
@@ -56,6 +58,71 @@ func TestSeeks(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.message, object.Status.Rules[0].Message); diff != "" {
 				t.Errorf("\n%s\nwhat is told of the rule: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestOnly shows which policies the extension of one Gateway tells of.
+func TestOnly(t *testing.T) {
+	team, other := types.NamespacedName{Namespace: "default", Name: "team"}, types.NamespacedName{Namespace: "default", Name: "other"}
+	said := func(by gwapiv1.GatewayController) gwapiv1.PolicyAncestorStatus {
+		return gwapiv1.PolicyAncestorStatus{AncestorRef: targetRef(index.PolicyTarget{NamespacedName: team}), ControllerName: by}
+	}
+	const mine = ControllerName + "-team"
+	cases := map[string]struct {
+		reason string
+		served []types.NamespacedName
+		was    gatewayv1alpha1.TailscaleRoutePolicyStatus
+
+		// by are the controllers that say something afterwards, and rules how many rules
+		// are told of.
+		by    []gwapiv1.GatewayController
+		rules int
+	}{
+		"Alone":     {reason: "What nobody tells of it should.", served: []types.NamespacedName{team}, by: []gwapiv1.GatewayController{mine}, rules: 1},
+		"Elsewhere": {reason: "It should say nothing of a policy that is not attached to its Gateway.", served: nil},
+		"Installed": {
+			reason: "Where the installed extension tells of a policy it should withdraw, and leave what that says.", served: []types.NamespacedName{team},
+			was: gatewayv1alpha1.TailscaleRoutePolicyStatus{Ancestors: []gwapiv1.PolicyAncestorStatus{said(ControllerName), said(mine)}, Rules: []gatewayv1alpha1.RoutePolicyRuleStatus{{Name: "y"}, {Name: "z"}}},
+			by:  []gwapiv1.GatewayController{ControllerName}, rules: 2,
+		},
+		"First":  {reason: "Of two Gateways' own the first by name should tell.", served: []types.NamespacedName{team}, was: gatewayv1alpha1.TailscaleRoutePolicyStatus{Ancestors: []gwapiv1.PolicyAncestorStatus{said(ControllerName + "-a")}}, by: []gwapiv1.GatewayController{ControllerName + "-a"}},
+		"Second": {reason: "And the second should not keep it from that.", served: []types.NamespacedName{team}, was: gatewayv1alpha1.TailscaleRoutePolicyStatus{Ancestors: []gwapiv1.PolicyAncestorStatus{said(ControllerName + "-z")}}, by: []gwapiv1.GatewayController{mine, ControllerName + "-z"}, rules: 1},
+		"Moved": {
+			reason: "What it said of a policy that went elsewhere should go.", served: nil,
+			was: gatewayv1alpha1.TailscaleRoutePolicyStatus{Ancestors: []gwapiv1.PolicyAncestorStatus{said(mine), said("other.example.com/x")}, Rules: []gatewayv1alpha1.RoutePolicyRuleStatus{{Name: "x"}}},
+			by:  []gwapiv1.GatewayController{"other.example.com/x"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s, err := index.Scheme()
+			if err != nil {
+				t.Fatal(err)
+			}
+			object := &gatewayv1alpha1.TailscaleRoutePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "a"}, Status: tc.was}
+			kube := fake.NewClientBuilder().WithScheme(s).WithObjects(object).WithStatusSubresource(object).Build()
+			p := policy("a", "web", denies("x"))
+			p.Served = tc.served
+			p.Targets[0].Gateways = []types.NamespacedName{other, team}
+			w := NewWriter(nil, kube, kube, Options{Only: &team, Log: logging.NewNopLogger()})
+			w.write(t.Context(), index.NewSnapshot(index.Contents{Policies: []*index.RoutePolicy{p}}))
+			if err := kube.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+				t.Fatal(err)
+			}
+			var by []gwapiv1.GatewayController
+			for _, a := range object.Status.Ancestors {
+				by = append(by, a.ControllerName)
+				if a.AncestorRef.Name == "other" {
+					t.Error("it tells of a Gateway that it does not serve")
+				}
+			}
+			if diff := cmp.Diff(tc.by, by); diff != "" {
+				t.Errorf("\n%s\nwho tells: -want, +got:\n%s", tc.reason, diff)
+			}
+			if n := len(object.Status.Rules); n != tc.rules {
+				t.Errorf("\n%s\n%d rules are told of, want %d", tc.reason, n, tc.rules)
 			}
 		})
 	}

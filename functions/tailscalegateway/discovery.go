@@ -26,11 +26,16 @@ func (t *tailnet) selectsAll() string {
 	return fmt.Sprintf("spec.tailnets[%s].serviceDiscovery: nothing is looked for, and routes to what was found are gone, for all of the tailnet would be reachable through the Gateway: set patterns or tags; patterns [\"*\"] stand for all", t.Name)
 }
 
-// exposes reports whether clients of the Gateway reach what is found in a tailnet. No route
-// is generated in a step.
+// picks reports whether a selector says what of the namespace has routes.
+func (t *tailnet) picks() bool {
+	return t.RouteGeneration.Egress != nil && t.RouteGeneration.Egress.Selector != nil
+}
+
+// exposes reports whether clients of the Gateway reach what is in a tailnet, or was picked
+// by a selector. No route is generated in a step.
 func (s *share) exposes() bool {
 	return !s.step && s.permitted() && slices.ContainsFunc(s.tailnets, func(t *tailnet) bool {
-		return t.discovers() && t.ServiceDiscovery.Narrowed()
+		return t.discovers() && t.ServiceDiscovery.Narrowed() || t.picks()
 	})
 }
 

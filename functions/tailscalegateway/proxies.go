@@ -38,9 +38,6 @@ const (
 	portName = "http"
 
 	defaultDiscoveryPort = 80
-
-	// maxPatterns is how many a schema takes.
-	maxPatterns = 64
 )
 
 // proxies are one TailscaleEndpoints, of one direction.
@@ -181,7 +178,8 @@ func (s *share) composeEndpoints(p *proxies) *gatewayv1alpha1.TailscaleEndpoints
 
 // excludeItself from what a Gateway finds in a tailnet: a route to its own Tailscale
 // Service would lead in a circle, and its ingress proxies serve nothing else. Egress
-// proxies leave themselves out.
+// proxies leave themselves out. A TailscaleEndpoints has room for these beside all that a
+// TailscaleGateway may name.
 func (s *share) excludeItself(t *tailnet, d *gatewayv1alpha1.AutoDiscovery) {
 	if d == nil {
 		return
@@ -194,7 +192,7 @@ func (s *share) excludeItself(t *tailnet, d *gatewayv1alpha1.AutoDiscovery) {
 		own = append(own, compose.HostName(s.owner.Namespace, compose.ChildName(t.ingress.name, string(t.ingress.direction)))+"-*")
 	}
 	for _, n := range own {
-		if len(d.ExcludeNames) < maxPatterns && !slices.Contains(d.ExcludeNames, n) {
+		if !slices.Contains(d.ExcludeNames, n) {
 			d.ExcludeNames = append(slices.Clone(d.ExcludeNames), n)
 		}
 	}

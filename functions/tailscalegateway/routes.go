@@ -21,8 +21,14 @@ const (
 	kindService = "Service"
 )
 
+// anyHost is what a report says of a generated route without hostnames.
+const anyHost = "*"
+
 // kindUDPRoute is that of routes which no Tailscale Service can lead to.
 const kindUDPRoute = "UDPRoute"
+
+// maxRecorded is how many routes a record names at most.
+const maxRecorded = 64
 
 // routeServices of a tailnet: of each route where routes are shared, and of each
 // Service behind them where those are published.
@@ -127,6 +133,41 @@ func (s *share) unpublished(policy string) string {
 func (s *share) hidesAll() bool {
 	return s.publishes() && s.xr.Spec.PublishBackends != gatewayv1alpha1.PublishBackendsAll && s.knowsRoutes() && !s.report.PoliciesKnown &&
 		slices.ContainsFunc(s.services, func(v *service) bool { return v.kind() == strings.ToLower(kindService) })
+}
+
+// leading are the routes that lead to a service, for the cluster's record of a shared one. A
+// route that goes is taken out of it alone. What is not shared has no record, and is spared
+// a write for each route.
+func (s *share) leading(v *service) []string {
+	if v.tailnet.VIPService.Sharing != gatewayv1alpha1.SharingShared {
+		return nil
+	}
+	if s.report == nil {
+		if v.observed == nil {
+			return nil
+		}
+		return v.observed.Spec.VIPService.Routes
+	}
+	var out []string
+	for _, r := range s.report.Routes {
+		if r.Kind != kindUDPRoute && v.answersFor(r) {
+			out = append(out, routeTarget(r))
+		}
+	}
+	slices.Sort(out)
+	return out[:min(len(out), maxRecorded)]
+}
+
+// answersFor reports whether requests to a service come to a route, or to its backend past
+// it.
+func (v *service) answersFor(r tailnetv1alpha1.ReportedRoute) bool {
+	switch {
+	case v.isGateway():
+		return slices.ContainsFunc(v.tailnet.shared, func(l sharedListener) bool { return slices.Contains(r.Ports, l.port) })
+	case v.kind() == strings.ToLower(kindService):
+		return slices.ContainsFunc(r.Backends, func(b tailnetv1alpha1.ReportedBackend) bool { return backendTarget(b) == v.target })
+	}
+	return routeTarget(r) == v.target
 }
 
 // backendTarget is what a service of a backend leads to.

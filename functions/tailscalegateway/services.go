@@ -318,7 +318,8 @@ func (v *service) problem() string {
 		return c.Message
 	}
 	if c := v.observed.Status.GetCondition(meta.TypeVIPServiceReady); c.Status == corev1.ConditionFalse && c.Reason != meta.ReasonVIPServiceCreating {
-		return c.Message
+		// The TailscaleServices is none that the user wrote.
+		return strings.ReplaceAll(c.Message, "spec.vipService.", fmt.Sprintf("spec.tailnets[%s].vipService.", v.tailnet.Name))
 	}
 	if c := v.observed.Status.GetCondition(meta.TypeApproved); c.Status == corev1.ConditionFalse {
 		return c.Message
@@ -382,6 +383,9 @@ func (s *share) composeService(v *service) *gatewayv1alpha1.TailscaleServices {
 			Tags:        vip.Tags,
 			Comment:     vip.Comment,
 			AutoApprove: ptr.To(ptr.Deref(vip.AutoApprove, true)),
+			Routes:      s.leading(v),
+
+			AdoptionPolicy: vip.AdoptionPolicy,
 		},
 		Backends: v.backends,
 		Sharing:  cmp.Or(vip.Sharing, gatewayv1alpha1.SharingExclusive),

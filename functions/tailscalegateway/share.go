@@ -138,7 +138,7 @@ func (s *share) publishes() bool {
 // generates tells whether routes are made for services.
 func (s *share) generates() bool {
 	for _, t := range s.tailnets {
-		if t.discovers() || t.RouteGeneration.Ingress != nil {
+		if t.discovers() || t.picks() || t.RouteGeneration.Ingress != nil {
 			return !s.step
 		}
 	}

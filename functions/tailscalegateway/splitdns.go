@@ -160,7 +160,7 @@ func (s *share) hostnames(t *tailnet) map[string][]*service {
 	out := map[string][]*service{}
 	add := func(v *service, hosts ...string) {
 		for _, h := range hosts {
-			if h = strings.ToLower(h); h != "" && !strings.HasSuffix(h, suffixTailnet) {
+			if h = strings.ToLower(h); h != "" && h != anyHost && !strings.HasSuffix(h, suffixTailnet) {
 				out[h] = append(out[h], v)
 			}
 		}

@@ -19,6 +19,9 @@ import (
 // maxListed is how many services, and how many routes, the status lists.
 const maxListed = 256
 
+// maxListedPorts is how many ports of a service it lists.
+const maxListedPorts = 16
+
 func (s *share) status() gatewayv1alpha1.TailscaleGatewayStatus {
 	out := gatewayv1alpha1.TailscaleGatewayStatus{Gateway: s.found, ExtensionServerStatus: s.extensionServerStatus()}
 	if len(s.tailnets) == 0 {
@@ -60,7 +63,24 @@ func (s *share) serviceInfo(v *service) gatewayv1alpha1.GatewayServiceInfo {
 	if vip := v.observed.Status.VIPServiceStatus; vip != nil {
 		out.DNSName, out.Addresses = vip.DNSName, vip.Addresses
 	}
+	out.Ports = v.portsInfo()
+	if c := v.observed.Status.GetCondition(meta.TypeVIPServiceReady); !c.LastTransitionTime.IsZero() {
+		out.LastUpdated = c.LastTransitionTime.DeepCopy()
+	}
 	return out
+}
+
+// portsInfo of a service that is there, in order.
+func (v *service) portsInfo() []gatewayv1alpha1.GatewayServicePort {
+	var out []gatewayv1alpha1.GatewayServicePort
+	for _, b := range v.observed.Spec.Backends {
+		out = append(out, gatewayv1alpha1.GatewayServicePort{
+			Port: ptr.Deref(b.VIPPort, b.Port), TargetPort: b.Port,
+			Protocol: string(cmp.Or(b.Protocol, gatewayv1alpha1.BackendProtocolTCP)),
+		})
+	}
+	slices.SortFunc(out, func(a, b gatewayv1alpha1.GatewayServicePort) int { return cmp.Compare(a.Port, b.Port) })
+	return out[:min(len(out), maxListedPorts)]
 }
 
 // told tells whether the status has the address of a service. A new one comes with
@@ -163,7 +183,7 @@ func (s *share) generatedRoutes() (*int32, []gatewayv1alpha1.GeneratedRoute) {
 				made++
 			}
 			out = append(out, gatewayv1alpha1.GeneratedRoute{
-				Namespace: g.Namespace, Name: g.Name, Tailnet: g.Tailnet, Direction: string(g.Direction), Service: g.Service,
+				Kind: g.Kind, Namespace: g.Namespace, Name: g.Name, Tailnet: g.Tailnet, Direction: string(g.Direction), Service: g.Service,
 				Hostname: g.Hostname, PathPrefix: g.PathPrefix, State: string(g.State), Message: g.Message,
 			})
 		}

@@ -172,6 +172,7 @@ func (s *service) composeRemote(name string, p tailnetv1alpha1.ProxySet, c tailn
 		Addresses:   c.Addresses,
 		Ports:       s.remotePorts(),
 		HealthCheck: check,
+		ClusterID:   c.ClusterID,
 	}
 	// Their certificates are for the shared service's name, which Gateways ask for.
 	named := slices.ContainsFunc(s.ports, func(a assignment) bool { return a.remote() && a.tls != nil })

@@ -122,6 +122,7 @@ func (s *service) composeVIPService() *tailnetv1alpha1.VIPService {
 				Tags:        compose.Tags(t.Tags),
 				Annotations: t.Annotations,
 				Sharing:     tailnetv1alpha1.Sharing(s.xr.Spec.Sharing),
+				Routes:      s.routes(),
 				RecordTags:  compose.Tags(t.RecordTags),
 				RecordPorts: recordPorts,
 				AutoApprove: t.AutoApprove,
@@ -131,6 +132,14 @@ func (s *service) composeVIPService() *tailnetv1alpha1.VIPService {
 			},
 		},
 	}
+}
+
+// routes that lead to the service, for this cluster's record. What is not shared has none.
+func (s *service) routes() []string {
+	if !s.shared() {
+		return nil
+	}
+	return slices.Sorted(slices.Values(s.xr.Spec.VIPService.Routes))
 }
 
 // hostTags tell which machines may be approved as hosts.

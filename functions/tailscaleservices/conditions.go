@@ -6,6 +6,7 @@ package tailscaleservices
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -97,10 +98,16 @@ func (s *service) vipServiceReady() compose.Condition {
 			c.Message = fmt.Sprintf("Waiting for the DNS name of %s, which is known once the tailnet has a machine", s.serviceName())
 		}
 		if p := vipProblem(s.vip); p != nil {
-			c.Reason, c.Message = p.Reason, p.Message
+			c.Reason, c.Message = p.Reason, ownField(p.Message)
 		}
 	}
 	return c
+}
+
+// ownField names the field of this object that a message of the provider is about: the
+// VIPService is none that the user wrote.
+func ownField(message string) string {
+	return strings.ReplaceAll(message, "set adoptionPolicy", "set spec.vipService.adoptionPolicy")
 }
 
 // refusals are why the provider leaves a service of others alone.

@@ -80,5 +80,8 @@ func (s *service) loadBalancing() *gatewayv1alpha1.LoadBalancingStatus {
 	})
 	out.SickEndpoints = slices.Compact(out.SickEndpoints)
 	out.SickEndpoints = out.SickEndpoints[:min(len(out.SickEndpoints), maxSick)]
+	if f := s.health.Failover; f != nil {
+		out.FailoverStatus = &gatewayv1alpha1.FailoverStatus{LastFailover: f.Failover.DeepCopy(), LastFailback: f.Failback, FailoverReason: f.Reason}
+	}
 	return out
 }

@@ -164,8 +164,11 @@ func TestWriters(t *testing.T) {
 func TestExtensionRoutes(t *testing.T) {
 	r := newRealm(t)
 	ours := map[string]string{"app.kubernetes.io/managed-by": "tailscale-gateway-extension"}
-	mine, theirs := r.route("mine", ours), r.route("theirs", nil)
-	r.create(mine.DeepCopyObject().(client.Object), theirs.DeepCopyObject().(client.Object))
+	mine, theirs := r.route("HTTPRoute", "mine", ours), r.route("HTTPRoute", "theirs", nil)
+	mineGRPC, theirsGRPC := r.route("GRPCRoute", "mine", ours), r.route("GRPCRoute", "theirs", nil)
+	for _, o := range []client.Object{mine, theirs, mineGRPC, theirsGRPC} {
+		r.create(o.DeepCopyObject().(client.Object))
+	}
 	take := patch(`{"metadata":{"labels":{"app.kubernetes.io/managed-by":"tailscale-gateway-extension"}}}`)
 	drop := patch(`{"metadata":{"labels":null}}`)
 	change := patch(`{"spec":{"hostnames":["a.example"]}}`)
@@ -184,6 +187,10 @@ func TestExtensionRoutes(t *testing.T) {
 		"Take":         {reason: "Nor makes others' its own", route: theirs, deed: take, refuse: true},
 		"Drop":         {reason: "Nor leaves its own to others", route: mine, deed: drop, refuse: true},
 		"DeleteTheirs": {reason: "It deletes nobody's", route: theirs, deed: remove, refuse: true},
+		"CreateGRPC":   {reason: "So it is with GRPCRoutes of its own", route: mineGRPC, deed: create},
+		"DeleteGRPC":   {reason: "Which it deletes", route: mineGRPC, deed: remove},
+		"BareGRPC":     {reason: "And of others, which it does not make", route: theirsGRPC, deed: create, refuse: true},
+		"TheirsGRPC":   {reason: "Nor delete", route: theirsGRPC, deed: remove, refuse: true},
 		"Others":       {reason: "The policy is about nobody else", users: []string{"", collector}, route: theirs, deed: change},
 	}
 	for name, tc := range cases {

@@ -166,6 +166,7 @@ func newRealm(t *testing.T) *realm {
 		CRDs: []string{
 			filepath.Join(root, "cluster", "charts", charts.Name, "crds"),
 			filepath.Join(crds, "gateway.networking.k8s.io_httproutes.yaml"),
+			filepath.Join(crds, "gateway.networking.k8s.io_grpcroutes.yaml"),
 		},
 	})
 	if err != nil {
@@ -217,7 +218,7 @@ func newRealm(t *testing.T) *realm {
 		if err := r.as(hostile).Create(r.Context(), set, client.DryRunAll); !kerrors.IsForbidden(err) {
 			return errors.Errorf("a tenant may make a MachineSet: %v", err)
 		}
-		if err := r.as(extension).Create(r.Context(), r.route("probe", nil), client.DryRunAll); !kerrors.IsForbidden(err) {
+		if err := r.as(extension).Create(r.Context(), r.route("HTTPRoute", "probe", nil), client.DryRunAll); !kerrors.IsForbidden(err) {
 			return errors.Errorf("the extension may make any route: %v", err)
 		}
 		return nil
@@ -308,9 +309,9 @@ func (r *realm) in(namespace, manifest string) []client.Object {
 }
 
 // route with labels, in the tenant's namespace.
-func (r *realm) route(name string, labels map[string]string) client.Object {
+func (r *realm) route(kind, name string, labels map[string]string) client.Object {
 	r.Helper()
-	o := r.in(tenant, "{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: "+name+"}, spec: {}}")[0]
+	o := r.in(tenant, "{apiVersion: gateway.networking.k8s.io/v1, kind: "+kind+", metadata: {name: "+name+"}, spec: {}}")[0]
 	o.SetLabels(labels)
 	return o
 }

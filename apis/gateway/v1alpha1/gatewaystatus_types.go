@@ -48,6 +48,19 @@ type GatewayStatus struct {
 	Listeners []GatewayListener `json:"listeners,omitempty"`
 }
 
+// A GatewayServicePort is a port of a Tailscale Service that was made for a Gateway.
+type GatewayServicePort struct {
+	// Port that clients in the tailnet ask for.
+	Port int32 `json:"port"`
+
+	// Protocol that the proxies hand on: TCP, or HTTP with headers that say which client
+	// asks.
+	Protocol string `json:"protocol"`
+
+	// TargetPort is that of the listener or of the Service that it leads to.
+	TargetPort int32 `json:"targetPort"`
+}
+
 // A GatewayServiceInfo is a Tailscale Service that was made for a Gateway.
 type GatewayServiceInfo struct {
 	// Name of the TailscaleServices.
@@ -72,6 +85,17 @@ type GatewayServiceInfo struct {
 	// +listType=atomic
 	// +optional
 	Addresses []string `json:"addresses,omitempty"`
+
+	// Ports of the service, in order. The first 16 are listed.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Ports []GatewayServicePort `json:"ports,omitempty"`
+
+	// LastUpdated is when the service last came to be in the tailnet as it is wanted, or
+	// ceased to be.
+	// +optional
+	LastUpdated *metav1.Time `json:"lastUpdated,omitempty"`
 
 	// Ready tells whether a proxy hosts the service.
 	Ready bool `json:"ready"`
@@ -127,9 +151,13 @@ type GatewayTailnetStatus struct {
 	SplitDNS *GatewaySplitDNSStatus `json:"splitDNS,omitempty"`
 }
 
-// A GeneratedRoute is an HTTPRoute that was made for a service.
+// A GeneratedRoute is a route that was made for a service.
 type GeneratedRoute struct {
-	// Namespace and name of the HTTPRoute. The name is empty when none was made.
+	// Kind is HTTPRoute or GRPCRoute.
+	// +optional
+	Kind string `json:"kind,omitempty"`
+
+	// Namespace and name of the route. The name is empty when none was made.
 	Namespace string `json:"namespace"`
 	// +optional
 	Name string `json:"name,omitempty"`
@@ -143,7 +171,7 @@ type GeneratedRoute struct {
 	// Service that the route leads to.
 	Service string `json:"service"`
 
-	// Hostname and path prefix of the route.
+	// Hostname and path prefix of the route. The hostname * stands for any.
 	Hostname   string `json:"hostname"`
 	PathPrefix string `json:"pathPrefix"`
 
@@ -223,11 +251,11 @@ type TailscaleGatewayStatus struct {
 	// +optional
 	TailnetStatus []GatewayTailnetStatus `json:"tailnetStatus,omitempty"`
 
-	// GeneratedRouteCount is how many HTTPRoutes were made.
+	// GeneratedRouteCount is how many routes were made.
 	// +optional
 	GeneratedRouteCount *int32 `json:"generatedRouteCount,omitempty"`
 
-	// GeneratedRoutes are the HTTPRoutes that were made, and those that could not be,
+	// GeneratedRoutes are the routes that were made, and those that could not be,
 	// which come first. At most 256 are listed.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256

@@ -107,6 +107,13 @@ type GatewayVIPService struct {
 	// +optional
 	AutoApprove *bool `json:"autoApprove,omitempty"`
 
+	// AdoptionPolicy says what to do when services of these names exist that were not made
+	// for this object, such as after the cluster was built again. Refuse reports them,
+	// Adopt takes them over, unless another object of this cluster has them. Absent means
+	// Refuse.
+	// +optional
+	AdoptionPolicy AdoptionPolicy `json:"adoptionPolicy,omitempty"`
+
 	// Sharing is Exclusive for services of this cluster alone, or Shared for those
 	// that several clusters define together by the same names.
 	// +kubebuilder:default=Exclusive
@@ -183,10 +190,10 @@ type GatewayDiscovery struct {
 func (d *GatewayDiscovery) Narrowed() bool { return len(d.Patterns) > 0 || len(d.Tags) > 0 }
 
 // A HostPattern is a host name with variables: {service}, {tailnet}, {domain} and
-// {namespace}.
+// {namespace}. A * alone stands for any host.
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=253
-// +kubebuilder:validation:XValidation:rule="self.matches('^([*][.])?([a-z0-9-]|[{](service|tailnet|domain|namespace)[}])+([.]([a-z0-9-]|[{](service|tailnet|domain|namespace)[}])+)*$')",message="must be a DNS name in lower case, in which {service}, {tailnet}, {domain} and {namespace} may stand"
+// +kubebuilder:validation:XValidation:rule="self == '*' || self.matches('^([*][.])?([a-z0-9-]|[{](service|tailnet|domain|namespace)[}])+([.]([a-z0-9-]|[{](service|tailnet|domain|namespace)[}])+)*$')",message="must be * for any host, or a DNS name in lower case, in which {service}, {tailnet}, {domain} and {namespace} may stand"
 type HostPattern string
 
 // A PathPattern is a path prefix with variables, the same as a HostPattern's.
@@ -196,10 +203,11 @@ type HostPattern string
 type PathPattern string
 
 // IngressRoutes are generated for the Services behind the Gateway's routes, so that
-// clients in the tailnet ask for them by a name of their own.
+// clients in the tailnet ask for them by a name of their own. A Service behind a GRPCRoute
+// has a GRPCRoute, which takes no pathPrefix but /.
 // +kubebuilder:validation:XValidation:rule="!has(self.hostPattern) || self.hostPattern.contains('{service}') || has(self.pathPrefix) && self.pathPrefix.contains('{service}')",message="hostPattern or pathPrefix must have {service}: else all services would have one address"
 type IngressRoutes struct {
-	// HostPattern is the host of the route of a service.
+	// HostPattern is the host of the route of a service; * stands for any.
 	// +kubebuilder:default="{service}.{tailnet}.gateway.local"
 	// +optional
 	HostPattern HostPattern `json:"hostPattern,omitempty"`
@@ -216,10 +224,18 @@ type IngressRoutes struct {
 	Protocol EndpointProtocol `json:"protocol,omitempty"`
 }
 
-// EgressRoutes are generated for what serviceDiscovery finds in the tailnet.
+// EgressRoutes are generated for what serviceDiscovery finds in the tailnet, and for what
+// selector picks.
 // +kubebuilder:validation:XValidation:rule="!has(self.hostPattern) || self.hostPattern.contains('{service}') || has(self.pathPrefix) && self.pathPrefix.contains('{service}')",message="hostPattern or pathPrefix must have {service}: else all services would have one address"
 type EgressRoutes struct {
-	// HostPattern is the host of the route of a service.
+	// Selector picks TailscaleEndpoints and TailscaleServices of this namespace and
+	// tailnet by label: each entry of endpoints that speaks HTTP, HTTPS or GRPC gets a
+	// route, and each TailscaleServices. Absent picks none, and an empty one all, but
+	// nothing that a TailscaleGateway composed. All clients of the Gateway reach them.
+	// +optional
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+
+	// HostPattern is the host of the route of a service; * stands for any.
 	// +kubebuilder:default="{service}.tailscale.local"
 	// +optional
 	HostPattern HostPattern `json:"hostPattern,omitempty"`
@@ -236,14 +252,14 @@ type EgressRoutes struct {
 	Protocol EndpointProtocol `json:"protocol,omitempty"`
 }
 
-// A RouteGeneration says which HTTPRoutes are made for services.
+// A RouteGeneration says which routes are made for services.
 type RouteGeneration struct {
 	// Ingress makes routes for the Services behind the Gateway's own routes.
 	// Absent makes none.
 	// +optional
 	Ingress *IngressRoutes `json:"ingress,omitempty"`
 
-	// Egress makes routes for what serviceDiscovery finds.
+	// Egress makes routes for what serviceDiscovery finds, and for what its selector picks.
 	// +kubebuilder:default={}
 	// +optional
 	Egress *EgressRoutes `json:"egress,omitempty"`
@@ -317,7 +333,7 @@ type GatewayTailnet struct {
 	// +optional
 	ServiceDiscovery *GatewayDiscovery `json:"serviceDiscovery,omitempty"`
 
-	// RouteGeneration says which HTTPRoutes are made for services.
+	// RouteGeneration says which routes are made for services.
 	// +kubebuilder:default={}
 	// +optional
 	RouteGeneration RouteGeneration `json:"routeGeneration,omitempty"`

@@ -239,9 +239,10 @@ type AutoDiscovery struct {
 	// +optional
 	Names []string `json:"names,omitempty"`
 
-	// ExcludeNames are patterns of which none may match.
+	// ExcludeNames are patterns of which none may match. A TailscaleGateway has room for
+	// its own beside the 64 that it takes.
 	// +listType=set
-	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:MaxItems=72
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
 	// +optional

@@ -122,6 +122,37 @@ func TestTailscaleGatewayTailnetSchema(t *testing.T) {
 			reason:  "All variables may stand in a host and in a path.",
 			tailnet: `{name: corp, routeGeneration: {egress: {hostPattern: "*.{service}.{tailnet}.{domain}.{namespace}.example.com", pathPrefix: "/{namespace}/{tailnet}/{domain}/{service}"}}}`,
 		},
+		"AnyHost": {
+			reason:  "A star alone stands for any host, and the path tells services apart.",
+			tailnet: `{name: corp, routeGeneration: {egress: {hostPattern: "*", pathPrefix: "/tailscale/{service}/"}}}`,
+		},
+		"AnyHostByDefaultPath": {
+			reason:  "The default path of egress routes tells services apart, too.",
+			tailnet: `{name: corp, routeGeneration: {egress: {hostPattern: "*"}}}`,
+		},
+		"AnyHostAndPath": {
+			reason:  "Any host and one path would be one address for all services.",
+			tailnet: `{name: corp, routeGeneration: {ingress: {hostPattern: "*"}}}`,
+			want:    "must have {service}",
+		},
+		"StarInside": {
+			reason:  "A star is the whole pattern, or its first label.",
+			tailnet: `{name: corp, routeGeneration: {egress: {hostPattern: "{service}.*.local"}}}`,
+			want:    "must be * for any host",
+		},
+		"Selector": {
+			reason:  "A selector picks what somebody wrote.",
+			tailnet: `{name: corp, routeGeneration: {egress: {selector: {matchLabels: {expose: web}}}}}`,
+		},
+		"Adopts": {
+			reason:  "Services that are there may be taken over.",
+			tailnet: `{name: corp, vipService: {adoptionPolicy: Adopt}}`,
+		},
+		"AdoptsMaybe": {
+			reason:  "They are taken over, or not.",
+			tailnet: `{name: corp, vipService: {adoptionPolicy: Ask}}`,
+			want:    "adoptionPolicy: Unsupported value",
+		},
 		"UnknownVariable": {
 			reason:  "A variable that is not known would stay as it is.",
 			tailnet: `{name: corp, routeGeneration: {egress: {hostPattern: "{service}.{cluster}.local"}}}`,
@@ -130,7 +161,7 @@ func TestTailscaleGatewayTailnetSchema(t *testing.T) {
 		"HostUpperCase": {
 			reason:  "A host of a route is in lower case.",
 			tailnet: `{name: corp, routeGeneration: {egress: {hostPattern: "{service}.Example.com"}}}`,
-			want:    "must be a DNS name in lower case",
+			want:    "a DNS name in lower case",
 		},
 		"PathWithoutSlash": {
 			reason:  "A path begins with a slash.",

@@ -81,6 +81,15 @@ type VIPServiceTemplate struct {
 	// +optional
 	RecordTags []Tag `json:"recordTags,omitempty"`
 
+	// Routes that lead to the service, as KIND/NAMESPACE/NAME, for this cluster's record:
+	// other clusters that share the service see them. It matters only when sharing is
+	// Shared. A TailscaleGateway fills it in for services that it shares.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=336
+	// +optional
+	Routes []string `json:"routes,omitempty"`
+
 	// AutoApprove approves the selected proxies as hosts through the API.
 	// +kubebuilder:default=true
 	// +optional
@@ -337,6 +346,24 @@ type SickEndpoint struct {
 	Reason string `json:"reason,omitempty"`
 }
 
+// A FailoverStatus is when requests last went elsewhere, by the clock of the extension.
+// It changes only when they do.
+type FailoverStatus struct {
+	// LastFailover is when local backends last ceased to answer at one of the ports, so
+	// that other clusters, or whoever was left, did.
+	// +optional
+	LastFailover *metav1.Time `json:"lastFailover,omitempty"`
+
+	// LastFailback is when local backends last answered again at all ports.
+	// +optional
+	LastFailback *metav1.Time `json:"lastFailback,omitempty"`
+
+	// FailoverReason of the last failover: what the first of the endpoints lacked.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	FailoverReason string `json:"failoverReason,omitempty"`
+}
+
 // A LoadBalancingStatus is how the endpoints fare that Gateways send requests to, as
 // their extension finds out by probes. It changes when one becomes sick or well.
 type LoadBalancingStatus struct {
@@ -356,6 +383,10 @@ type LoadBalancingStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	SickEndpoints []SickEndpoint `json:"sickEndpoints,omitempty"`
+
+	// FailoverStatus is absent until a failover.
+	// +optional
+	FailoverStatus *FailoverStatus `json:"failoverStatus,omitempty"`
 }
 
 // A TailscaleServicesStatus is the observed state of a TailscaleServices.

@@ -143,7 +143,9 @@ type TailscaleTailnetSpec struct {
 	ControlURL string `json:"controlURL,omitempty"`
 
 	// ClusterID tells this cluster's objects in the tailnet from those of other
-	// clusters. Absent means the UID of the namespace kube-system.
+	// clusters. Absent means the UID of the namespace kube-system, which a cluster that is
+	// built again from the same manifests does not keep: set it for that one to have what
+	// this one made. No two clusters may have the same.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +optional

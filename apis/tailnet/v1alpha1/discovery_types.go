@@ -72,7 +72,7 @@ type DiscoveryParameters struct {
 
 	// Exclude are name patterns of which none may match.
 	// +listType=set
-	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:MaxItems=72
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
 	// +optional

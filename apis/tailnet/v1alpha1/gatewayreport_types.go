@@ -64,11 +64,17 @@ const (
 	GeneratedRouteConflict GeneratedRouteState = "Conflict"
 )
 
-// A ReportedGeneratedRoute is an HTTPRoute that is made for a service.
+// A ReportedGeneratedRoute is a route that is made for a service.
 type ReportedGeneratedRoute struct {
+	// Kind is HTTPRoute or GRPCRoute.
+	// +kubebuilder:validation:Enum=HTTPRoute;GRPCRoute
+	// +kubebuilder:default=HTTPRoute
+	// +optional
+	Kind string `json:"kind,omitempty"`
+
 	Namespace string `json:"namespace"`
 
-	// Name of the HTTPRoute. Empty when none was made.
+	// Name of the route. Empty when none was made.
 	// +optional
 	Name string `json:"name,omitempty"`
 
@@ -80,6 +86,7 @@ type ReportedGeneratedRoute struct {
 	// Service that the route leads to.
 	Service string `json:"service"`
 
+	// Hostname that it is for; * stands for any.
 	Hostname   string              `json:"hostname"`
 	PathPrefix string              `json:"pathPrefix"`
 	State      GeneratedRouteState `json:"state"`

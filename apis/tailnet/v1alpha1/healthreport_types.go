@@ -67,6 +67,23 @@ type HealthReportPort struct {
 	Sick []SickEndpoint `json:"sick,omitempty"`
 }
 
+// A HealthReportFailover is when requests to an object last went elsewhere.
+type HealthReportFailover struct {
+	// Failover is when a port was last left without local endpoints that answer, while all
+	// ports had some before.
+	Failover metav1.Time `json:"failover"`
+
+	// Failback is when all ports last had local endpoints that answer again. Absent until
+	// they have.
+	// +optional
+	Failback *metav1.Time `json:"failback,omitempty"`
+
+	// Reason of the failover: what the first of the sick endpoints lacked.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	Reason string `json:"reason,omitempty"`
+}
+
 // A HealthReportSpec is how the endpoints behind an object fare.
 type HealthReportSpec struct {
 	// For is the object.
@@ -79,6 +96,10 @@ type HealthReportSpec struct {
 	// +kubebuilder:validation:MaxItems=256
 	// +optional
 	Ports []HealthReportPort `json:"ports,omitempty"`
+
+	// Failover is absent until one.
+	// +optional
+	Failover *HealthReportFailover `json:"failover,omitempty"`
 }
 
 // +kubebuilder:object:root=true

@@ -129,6 +129,11 @@ type ServiceAttachmentSpec struct {
 	DNSName string `json:"dnsName,omitempty"`
 
 	HealthCheck AttachmentHealthCheck `json:"healthCheck"`
+
+	// ClusterID of the cluster that it leads to, for people. Absent unless that is another
+	// one.
+	// +optional
+	ClusterID string `json:"clusterID,omitempty"`
 }
 
 // +kubebuilder:object:root=true

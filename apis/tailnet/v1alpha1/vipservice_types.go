@@ -92,7 +92,7 @@ type VIPServiceParameters struct {
 	// Other clusters that share it see them.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:items:MaxLength=256
+	// +kubebuilder:validation:items:MaxLength=336
 	// +optional
 	Routes []string `json:"routes,omitempty"`
 

@@ -9,8 +9,11 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
@@ -56,6 +59,42 @@ func objectOf(r *tailnetv1alpha1.HealthReport) (Object, bool) {
 		o.Kind = index.TargetEndpoints
 	}
 	return o, r.Name == o.report().Name
+}
+
+// maxReason of a failover, in bytes.
+const maxReason = 256
+
+// elsewhere reports whether a port has no local endpoint that answers.
+func elsewhere(s *tailnetv1alpha1.HealthReportSpec) bool {
+	return slices.ContainsFunc(s.Ports, func(p tailnetv1alpha1.HealthReportPort) bool { return p.Tier != tailnetv1alpha1.HealthTierLocal })
+}
+
+// failover of a report that takes another one's place at a time. Only a change of where
+// requests go is one: an object that is reported of for the first time has had none.
+func failover(was, is *tailnetv1alpha1.HealthReportSpec, at metav1.Time) *tailnetv1alpha1.HealthReportFailover {
+	if was == nil {
+		return nil
+	}
+	switch before, now := elsewhere(was), elsewhere(is); {
+	case !before && now:
+		return &tailnetv1alpha1.HealthReportFailover{Failover: at, Reason: reason(is)}
+	case before && !now && was.Failover != nil:
+		out := *was.Failover
+		out.Failback = &at
+		return &out
+	}
+	return was.Failover
+}
+
+// reason of a failover: that of the first sick endpoint of a port that has one.
+func reason(s *tailnetv1alpha1.HealthReportSpec) string {
+	for _, p := range s.Ports {
+		if p.Tier != tailnetv1alpha1.HealthTierLocal && len(p.Sick) > 0 {
+			out := fmt.Sprintf("%s at port %d: %s", p.Sick[0].Name, p.Port, cmp.Or(p.Sick[0].Reason, "does not answer"))
+			return strings.ToValidUTF8(out[:min(len(out), maxReason)], "")
+		}
+	}
+	return "no local endpoint is left"
 }
 
 // build the report of an object from its targets, of which there is one a port. It is

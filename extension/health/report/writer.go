@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -37,6 +38,9 @@ const (
 	// well to who has just started.
 	warmUp = 20 * time.Second
 
+	// recheck whether another extension still reports of an object.
+	recheck = time.Minute
+
 	// timeout of a request.
 	timeout = 10 * time.Second
 
@@ -49,11 +53,18 @@ type Targets interface {
 	Targets() []health.Target
 }
 
+// gatewayKey of the annotation of a report that the extension of one Gateway writes.
+const gatewayKey = "gateway.tailscale.com/gateway"
+
+// errOthers says that another extension writes a report.
+var errOthers = errors.New("another extension reports of it")
+
 // A Writer keeps HealthReports up to date while it runs.
 type Writer struct {
 	targets Targets
 	kube    client.Client
 	objects client.Reader
+	only    *types.NamespacedName
 	log     logging.Logger
 
 	wake chan struct{}
@@ -78,9 +89,39 @@ type report struct {
 }
 
 // NewWriter returns one that writes nothing until it runs. Kube writes reports, and lists
-// them once each time the Writer runs; objects has our kinds, from a cache.
-func NewWriter(t Targets, kube client.Client, objects client.Reader, log logging.Logger) *Writer {
-	return &Writer{targets: t, kube: kube, objects: objects, log: log, wake: make(chan struct{}, 1), pending: map[Object]struct{}{}}
+// them once each time the Writer runs; objects has our kinds, from a cache. Only is the
+// Gateway whose extension this is; nil stands for the one that is installed for all. That
+// one's reports come first: the other tells of what is in its namespace and nobody else
+// reports of.
+func NewWriter(t Targets, kube client.Client, objects client.Reader, only *types.NamespacedName, log logging.Logger) *Writer {
+	return &Writer{targets: t, kube: kube, objects: objects, only: only, log: log, wake: make(chan struct{}, 1), pending: map[Object]struct{}{}}
+}
+
+// mine reports whether this extension writes a report that is there.
+func (w *Writer) mine(r *tailnetv1alpha1.HealthReport) bool {
+	if w.only == nil {
+		return r.Annotations[gatewayKey] == ""
+	}
+	return r.Annotations[gatewayKey] == w.only.Name
+}
+
+// leave a report to who writes it. The installed extension takes over what another one
+// began, for that stands back.
+func (w *Writer) leave(ctx context.Context, o Object) error {
+	if w.only == nil {
+		return nil
+	}
+	r := &tailnetv1alpha1.HealthReport{}
+	err := w.kube.Get(ctx, o.report(), r)
+	switch {
+	case kerrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return errors.Wrap(err, "cannot get HealthReport")
+	case !w.mine(r):
+		return errOthers
+	}
+	return nil
 }
 
 // Scheme of what a Writer reads and writes.
@@ -183,12 +224,16 @@ func (w *Writer) list(ctx context.Context) (map[Object]*report, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	l := &tailnetv1alpha1.HealthReportList{}
-	if err := w.kube.List(ctx, l); err != nil {
+	var in []client.ListOption
+	if w.only != nil {
+		in = append(in, client.InNamespace(w.only.Namespace))
+	}
+	if err := w.kube.List(ctx, l, in...); err != nil {
 		return nil, errors.Wrap(err, "cannot list HealthReports")
 	}
 	out := map[Object]*report{}
 	for i := range l.Items {
-		if o, ok := objectOf(&l.Items[i]); ok {
+		if o, ok := objectOf(&l.Items[i]); ok && w.mine(&l.Items[i]) {
 			out[o] = &report{spec: l.Items[i].Spec}
 		}
 	}
@@ -212,7 +257,18 @@ func (w *Writer) write(ctx context.Context, due map[Object]struct{}, known map[O
 			wait = min(wait, r.next.Sub(now))
 			continue
 		}
-		if err := w.settle(ctx, o, by[o], known); err != nil {
+		err := w.settle(ctx, o, by[o], known)
+		if errors.Is(err, errOthers) {
+			delete(known, o)
+			if len(by[o]) == 0 {
+				delete(due, o)
+				continue
+			}
+			known[o] = &report{next: now.Add(recheck)}
+			wait = min(wait, recheck)
+			continue
+		}
+		if err != nil {
 			w.log.Info("Cannot report health", "kind", o.kind(), "object", o.String(), "error", err)
 			if known[o] == nil {
 				known[o] = &report{}
@@ -230,9 +286,12 @@ func (w *Writer) write(ctx context.Context, due map[Object]struct{}, known map[O
 func (w *Writer) settle(ctx context.Context, o Object, of []health.Target, known map[Object]*report) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	if len(of) == 0 && known[o] == nil {
+		return nil
+	}
 	if len(of) == 0 {
-		if known[o] == nil {
-			return nil
+		if err := w.leave(ctx, o); err != nil {
+			return err
 		}
 		n := o.report()
 		r := &tailnetv1alpha1.HealthReport{ObjectMeta: metav1.ObjectMeta{Namespace: n.Namespace, Name: n.Name}}
@@ -243,8 +302,15 @@ func (w *Writer) settle(ctx context.Context, o Object, of []health.Target, known
 		return nil
 	}
 	spec := build(o, of)
+	if r := known[o]; r != nil && r.spec.For.Name != "" {
+		// Seconds are what the API keeps.
+		spec.Failover = failover(&r.spec, &spec, metav1.Now().Rfc3339Copy())
+	}
 	if r := known[o]; r != nil && reflect.DeepEqual(r.spec, spec) {
 		return nil
+	}
+	if err := w.leave(ctx, o); err != nil {
+		return err
 	}
 	owner, err := w.owner(ctx, o)
 	if kerrors.IsNotFound(err) {
@@ -260,6 +326,9 @@ func (w *Writer) settle(ctx context.Context, o Object, of []health.Target, known
 		TypeMeta:   metav1.TypeMeta{APIVersion: tailnetv1alpha1.SchemeGroupVersion.String(), Kind: tailnetv1alpha1.HealthReportKind},
 		ObjectMeta: metav1.ObjectMeta{Namespace: n.Namespace, Name: n.Name, OwnerReferences: []metav1.OwnerReference{owner}},
 		Spec:       spec,
+	}
+	if w.only != nil {
+		u.Annotations = map[string]string{gatewayKey: w.only.Name}
 	}
 	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(u)
 	if err != nil {

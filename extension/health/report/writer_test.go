@@ -134,7 +134,7 @@ func newDesk(t *testing.T, objects ...client.Object) *desk {
 			return c.Apply(ctx, o, opts...)
 		},
 	}).Build()
-	d.w = NewWriter(d.probed, d.kube, d.kube, logging.NewNopLogger())
+	d.w = NewWriter(d.probed, d.kube, d.kube, nil, logging.NewNopLogger())
 	return d
 }
 
@@ -215,6 +215,126 @@ func TestWriter(t *testing.T) {
 		after(pause)
 		if h := d.healthy(t); h != -1 {
 			t.Errorf("%d healthy, want no report for what no route names", h)
+		}
+	})
+}
+
+// TestFailover shows what a report says of when requests went elsewhere.
+func TestFailover(t *testing.T) {
+	first, now := metav1.Unix(1000, 0), metav1.Unix(2000, 0)
+	spec := func(f *tailnetv1alpha1.HealthReportFailover, sick []tailnetv1alpha1.SickEndpoint, tiers ...tailnetv1alpha1.HealthTier) *tailnetv1alpha1.HealthReportSpec {
+		out := &tailnetv1alpha1.HealthReportSpec{Failover: f}
+		for i, tier := range tiers {
+			out.Ports = append(out.Ports, tailnetv1alpha1.HealthReportPort{Port: int32(80 + i), Tier: tier, Sick: sick})
+		}
+		return out
+	}
+	const local, remote, last = tailnetv1alpha1.HealthTierLocal, tailnetv1alpha1.HealthTierRemote, tailnetv1alpha1.HealthTierLastResort
+	sick := []tailnetv1alpha1.SickEndpoint{{Name: "app", Reason: "HTTP status 500"}}
+	before := &tailnetv1alpha1.HealthReportFailover{Failover: first, Reason: "app at port 80: HTTP status 500"}
+	back := &tailnetv1alpha1.HealthReportFailover{Failover: first, Failback: &now, Reason: before.Reason}
+	cases := map[string]struct {
+		reason  string
+		was, is *tailnetv1alpha1.HealthReportSpec
+		want    *tailnetv1alpha1.HealthReportFailover
+	}{
+		"First":       {reason: "Who is reported of for the first time has had none.", is: spec(nil, sick, remote)},
+		"Steady":      {reason: "Nothing has changed.", was: spec(nil, nil, local, local), is: spec(nil, sick, local, local)},
+		"Failover":    {reason: "One port is enough.", was: spec(nil, nil, local, local), is: spec(nil, sick, local, remote), want: &tailnetv1alpha1.HealthReportFailover{Failover: now, Reason: "app at port 81: HTTP status 500"}},
+		"NoneLeft":    {reason: "Endpoints that are gone are not sick.", was: spec(nil, nil, local), is: spec(nil, nil, remote), want: &tailnetv1alpha1.HealthReportFailover{Failover: now, Reason: "no local endpoint is left"}},
+		"Stays":       {reason: "From one elsewhere to another is no other one.", was: spec(before, sick, remote), is: spec(nil, sick, last), want: before},
+		"Failback":    {reason: "All ports must have local endpoints again.", was: spec(before, sick, remote, local), is: spec(nil, nil, local, local), want: back},
+		"NotAll":      {reason: "One port is not all.", was: spec(before, sick, remote, remote), is: spec(nil, sick, remote, local), want: before},
+		"Again":       {reason: "The last counts.", was: spec(back, nil, local), is: spec(nil, sick, remote), want: &tailnetv1alpha1.HealthReportFailover{Failover: now, Reason: "app at port 80: HTTP status 500"}},
+		"NeverFailed": {reason: "What began elsewhere has not failed over, and so not back.", was: spec(nil, sick, remote), is: spec(nil, nil, local)},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, failover(tc.was, tc.is, now)); diff != "" {
+				t.Errorf("\n%s\nfailover(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestWriterFailover shows that a failover is written with the report that tells of it, and
+// is no reason for another write.
+func TestWriterFailover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, web())
+		d.probed.set(targetOf("web", 80))
+		d.start(t)
+		defer d.stop()
+		after(warmUp + time.Second)
+		failed := targetOf("web", 80, "10.0.0.1", "10.0.0.2")
+		failed.Tier = health.TierRemote
+		d.probed.set(failed)
+		d.w.Changed([]index.TargetKey{keyOf("web", 80)})
+		after(pause)
+		at := metav1.Now()
+		for range 3 {
+			after(time.Minute)
+			d.w.Changed([]index.TargetKey{keyOf("web", 80)})
+		}
+		if n := d.writes(); n != 2 {
+			t.Errorf("%d writes, want one more for the failover", n)
+		}
+		r := &tailnetv1alpha1.HealthReport{}
+		if err := d.kube.Get(t.Context(), ObjectOf(keyOf("web", 80)).report(), r); err != nil {
+			t.Fatal(err)
+		}
+		f := r.Spec.Failover
+		if f == nil || f.Failback != nil || f.Failover.After(at.Time) || at.Sub(f.Failover.Time) > 2*pause || f.Reason != "app at port 80: HTTP status 500" {
+			t.Errorf("failover %v, want one at about %v", f, at)
+		}
+	})
+}
+
+// TestTwoExtensions shows that a Gateway's own extension reports of what nobody else does,
+// and stands back for the installed one.
+func TestTwoExtensions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		installed := newDesk(t, web())
+		own := &desk{kube: installed.kube, probed: &probed{}}
+		own.w = NewWriter(own.probed, own.kube, own.kube, &types.NamespacedName{Namespace: "shop", Name: "team"}, logging.NewNopLogger())
+		own.probed.set(targetOf("web", 80))
+		changed := []index.TargetKey{keyOf("web", 80)}
+		// by is who wrote the report of web. Empty for the installed one.
+		by := func() (string, int32) {
+			t.Helper()
+			r := &tailnetv1alpha1.HealthReport{}
+			if err := installed.kube.Get(t.Context(), ObjectOf(keyOf("web", 80)).report(), r); err != nil {
+				t.Fatal(err)
+			}
+			return r.Annotations[gatewayKey], r.Spec.Ports[0].Healthy
+		}
+		installed.start(t)
+		defer installed.stop()
+		own.start(t)
+		defer own.stop()
+		after(warmUp + time.Second)
+		if who, _ := by(); who != "team" {
+			t.Errorf("%q reports, want the Gateway's own extension: the installed one has no route to it", who)
+		}
+
+		installed.probed.set(targetOf("web", 80, "10.0.0.1"))
+		installed.w.Changed(changed)
+		after(pause)
+		if who, n := by(); who != "" || n != 1 {
+			t.Errorf("%q reports %d, want the installed one to take over", who, n)
+		}
+		own.probed.set(targetOf("web", 80, "10.0.0.1", "10.0.0.2"))
+		own.w.Changed(changed)
+		after(time.Minute)
+		if who, n := by(); who != "" || n != 1 {
+			t.Errorf("%q reports %d, want the other one to stand back", who, n)
+		}
+
+		installed.probed.set()
+		installed.w.Changed(changed)
+		after(recheck + pause)
+		if who, n := by(); who != "team" || n != 0 {
+			t.Errorf("%q reports %d, want the Gateway's own again once the other has no route to it", who, n)
 		}
 	})
 }

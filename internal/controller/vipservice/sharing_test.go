@@ -285,6 +285,55 @@ func TestShareServiceBetweenClusters(t *testing.T) {
 	}
 }
 
+// TestDetachRoute shows that a route that does not lead to the service any more leaves its
+// cluster's record alone: the service, and what other clusters say, stay.
+func TestDetachRoute(t *testing.T) {
+	n := newTailnet(t)
+	a, b := n.provider("a"), n.provider("b")
+	of := func(routes ...string) func(v *v1alpha1.VIPService) {
+		return func(v *v1alpha1.VIPService) { v.Spec.ForProvider.Routes = routes }
+	}
+	mine, other := a.share(of("HTTPRoute/shop/api", "HTTPRoute/shop/web")), b.share(of("HTTPRoute/shop/web"))
+	settle := func() {
+		t.Helper()
+		for range 3 {
+			a.settle(mine)
+			b.settle(other)
+			n.later(2 * time.Minute)
+		}
+	}
+	records := func() map[string][]string {
+		out := map[string][]string{}
+		for _, c := range other.Status.AtProvider.Consumers {
+			out[c.ClusterID] = c.Routes
+		}
+		return out
+	}
+	settle()
+	if diff := cmp.Diff(map[string][]string{"a": {"HTTPRoute/shop/api", "HTTPRoute/shop/web"}, "b": {"HTTPRoute/shop/web"}}, records()); diff != "" {
+		t.Fatalf("records: -want, +got:\n%s", diff)
+	}
+	before := n.find("svc:web")
+
+	for _, routes := range [][]string{{"HTTPRoute/shop/web"}, nil} {
+		of(routes...)(mine)
+		settle()
+		if diff := cmp.Diff(map[string][]string{"a": routes, "b": {"HTTPRoute/shop/web"}}, records()); diff != "" {
+			t.Errorf("records with routes %v: -want, +got:\n%s", routes, diff)
+		}
+		s := n.find("svc:web")
+		if s == nil || s.Addrs[0] != before.Addrs[0] || s.Annotations[meta.AnnotationConsumerCount] != "2" {
+			t.Fatalf("with routes %v: want the service to stay, with both clusters, got %+v", routes, s)
+		}
+		if strings.Contains(s.Annotations[meta.AnnotationRegistry], "shop/api") {
+			t.Errorf("the copy names a route that is gone: %s", s.Annotations[meta.AnnotationRegistry])
+		}
+	}
+	if got := len(n.State().Services); got != 3 {
+		t.Errorf("want a service and two records, got %d", got)
+	}
+}
+
 func TestShareThroughFaults(t *testing.T) {
 	const path = "/vip-services/"
 	cases := map[string]tailnetsim.Fault{

@@ -1,0 +1,146 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateways
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+)
+
+// searches is a TailscaleGateway of a Gateway of the same name in a namespace of that name,
+// as many seconds old as the year 2026, and what it found in tailnet prod.
+func searches(name string, second int, of ...string) []string {
+	labels := fmt.Sprintf("{gateway.tailscale.com/gateway: %s, gateway.tailscale.com/gateway-tailnet: prod}", name)
+	out := []string{fmt.Sprintf(`
+apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleGateway
+metadata: {name: %[1]s, namespace: %[1]s, creationTimestamp: '2026-01-02T03:04:%02[2]dZ'}
+spec:
+  gatewayRef: {name: %[1]s}
+  tailnets:
+  - %[3]s
+`, name, second, discovers("prod", "HTTP", defaultEgress))}
+	e := fmt.Sprintf(`
+apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleEndpoints
+metadata: {name: %[1]s-prod, namespace: %[1]s, labels: %[2]s}
+spec: {tailnet: prod}
+status:
+  conditions:
+  - {type: DiscoverySuccessful, status: "True", reason: Discovered, lastTransitionTime: "2026-01-02T03:04:05Z"}
+  discoveredEndpoints:
+`, name, labels)
+	targets := "  egressTargets:\n"
+	for _, s := range of {
+		e += fmt.Sprintf("  - {name: svc-%[1]s, source: Services, tailscaleFQDN: %[1]s.prod.ts.net.}\n", s)
+		targets += fmt.Sprintf("  - {name: svc-%[1]s/80, address: '100.64.0.1:80', protocol: HTTP, readyProxies: 1, service: '%[2]s-%[1]s:80'}\n", s, name)
+	}
+	return append(out, e+targets)
+}
+
+// leadsTo is a TailscaleServices that leads to the Gateway of a namespace, under a DNS name
+// in tailnet prod.
+func leadsTo(gateway, service string) string {
+	return fmt.Sprintf(`
+apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleServices
+metadata: {name: %[2]s, namespace: %[1]s}
+spec:
+  selector: {matchLabels: {app: proxies}}
+  vipService: {ports: ["tcp:80"]}
+  backends: [{kind: TailscaleGateway, name: %[1]s}]
+status: {vipServiceStatus: {created: true, serviceName: "svc:%[2]s", dnsName: %[2]s.prod.ts.net, backendCount: 1, healthyBackendCount: 1}}
+`, gateway, service)
+}
+
+// TestCircles shows which routes are refused for they lead back to their Gateway.
+func TestCircles(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		objects [][]string
+
+		// want are the services that each TailscaleGateway has a route refused to.
+		want map[string][]string
+	}{
+		"Itself": {
+			reason:  "A service that leads to the Gateway leads in a circle, whoever made it.",
+			objects: [][]string{searches("a", 1, "a", "db"), {leadsTo("a", "a")}},
+			want:    map[string][]string{"a": {"a"}},
+		},
+		"OneWay": {
+			reason:  "A Gateway may lead to another one.",
+			objects: [][]string{searches("a", 1, "b"), searches("b", 2, "db"), {leadsTo("a", "a"), leadsTo("b", "b")}},
+			want:    map[string][]string{"a": nil, "b": nil},
+		},
+		"Each": {
+			reason:  "Of two Gateways that lead to each other the younger TailscaleGateway gives way.",
+			objects: [][]string{searches("a", 9, "b", "db"), searches("b", 1, "a", "db"), {leadsTo("a", "a"), leadsTo("b", "b")}},
+			want:    map[string][]string{"a": {"b"}, "b": nil},
+		},
+		"Three": {
+			reason:  "So it is with longer circles.",
+			objects: [][]string{searches("a", 1, "b"), searches("b", 2, "c"), searches("c", 3, "a", "db"), {leadsTo("a", "a"), leadsTo("b", "b"), leadsTo("c", "c")}},
+			want:    map[string][]string{"a": nil, "b": nil, "c": {"a"}},
+		},
+		"NotMade": {
+			reason:  "A name in a spec is no service of the tailnet yet.",
+			objects: [][]string{searches("a", 9, "b"), searches("b", 1, "a"), {leadsTo("a", "a"), leadsTo("b", "other")}},
+			want:    map[string][]string{"a": nil, "b": nil},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var manifests []string
+			for _, of := range tc.objects {
+				manifests = append(manifests, of...)
+			}
+			got := map[string][]string{}
+			for name := range tc.want {
+				got[name] = nil
+				in := inputFor(t, types.NamespacedName{Namespace: name, Name: name}, objects(t, append(manifests, httpGateway(name))...)...)
+				for _, w := range plan(in).routes {
+					if !w.made {
+						got[name] = append(got[name], w.Service)
+						t.Log(w.State, w.Message)
+					}
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("\n%s\nplan(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func httpGateway(name string) string {
+	return fmt.Sprintf(`
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: %[1]s, namespace: %[1]s}
+spec:
+  gatewayClassName: eg
+  listeners: [{name: http, port: 80, protocol: HTTP}]
+`, name)
+}
+
+// TestSameServices shows that the name of a service in its tailnet is noticed when it comes.
+func TestSameServices(t *testing.T) {
+	o := objects(t, leadsTo("a", "a"))[0]
+	if !same(o, o.DeepCopyObject()) {
+		t.Error("nothing changed")
+	}
+	was, ok := o.DeepCopyObject().(*gatewayv1alpha1.TailscaleServices)
+	if !ok {
+		t.Fatal("leadsTo is of another kind")
+	}
+	was.Status = gatewayv1alpha1.TailscaleServicesStatus{}
+	if same(was, o) {
+		t.Error("the DNS name must be noticed, though the status alone tells")
+	}
+}

@@ -1,0 +1,120 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package gateways
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// grpcRoutes that are generated.
+func (w *world) grpcRoutes(ctx context.Context, t *testing.T) []gwapiv1.GRPCRoute {
+	t.Helper()
+	l := &gwapiv1.GRPCRouteList{}
+	if err := w.kube.List(ctx, l, client.HasLabels{meta.LabelGenerated}); err != nil {
+		t.Fatal(err)
+	}
+	return l.Items
+}
+
+// TestSelectedRoutes shows routes to what a selector picks, and a GRPCRoute to what is behind
+// one, on a real API server: what is written once is not written again.
+func TestSelectedRoutes(t *testing.T) {
+	w := newWorld(t, false)
+	w.control(t, Options{})
+	// The API server knows the path of an HTTPRoute only where it is told.
+	tailnet := strings.Replace(selects("{matchLabels: {expose: web}}"), "{egress:", "{ingress: "+defaultIngress+", egress:", 1)
+	w.create(t, objects(t, gateway, endpointsByHand, servicesByHand,
+		routeTo("GRPCRoute", "shop", "rpc", "{name: web, sectionName: http}", "True", "rules: [{backendRefs: [{name: rpc, port: 90}]}]"))...)
+	shared := objects(t, joins(tailnet))[0]
+	w.create(t, shared)
+	waits := " Pending Waiting for Envoy Gateway"
+	w.find(t,
+		"*/tailscale/api"+waits,
+		"*/tailscale/nameless Refused It speaks HTTPS, and nothing says the name that its certificate is for; set tailscaleFQDN",
+		"*/tailscale/rpc Pending Waiting for proxies to carry traffic to it",
+		"*/tailscale/secure"+waits,
+		"*/tailscale/shop"+waits,
+		"rpc.prod.gateway.local/"+waits,
+	)
+	of := w.grpcRoutes(t.Context(), t)
+	if len(of) != 1 {
+		t.Fatalf("%d GRPCRoutes are generated, want one", len(of))
+	}
+	of[0].Status.Parents = []gwapiv1.RouteParentStatus{{
+		ParentRef: of[0].Spec.ParentRefs[0], ControllerName: "gateway.envoyproxy.io/gatewayclass-controller",
+		Conditions: []metav1.Condition{{Type: "Accepted", Status: metav1.ConditionTrue, Reason: "Accepted", LastTransitionTime: metav1.Now()}},
+	}}
+	if err := w.kube.Status().Update(t.Context(), &of[0]); err != nil {
+		t.Fatal(err)
+	}
+	w.until(t, func(ctx context.Context) error {
+		r, err := w.report(ctx)
+		if err != nil {
+			return err
+		}
+		for _, g := range r.Spec.GeneratedRoutes {
+			if g.Kind == kindGRPCRoute && g.State == "Accepted" {
+				return nil
+			}
+		}
+		return errors.Errorf("no GRPCRoute is told to be accepted: %v", r.Spec.GeneratedRoutes)
+	})
+	for _, r := range w.grpcRoutes(t.Context(), t) {
+		if r.Generation != 1 {
+			t.Errorf("%s was written %d times, want once", r.Name, r.Generation)
+		}
+	}
+	routes := &gwapiv1.HTTPRouteList{}
+	if err := w.kube.List(t.Context(), routes, client.HasLabels{meta.LabelGenerated}); err != nil {
+		t.Fatal(err)
+	}
+	if len(routes.Items) != 3 {
+		t.Errorf("%d HTTPRoutes are generated, want 3", len(routes.Items))
+	}
+	for _, r := range routes.Items {
+		if r.Generation != 1 {
+			t.Errorf("%s was written %d times, want once", r.Name, r.Generation)
+		}
+	}
+
+	// With the TailscaleGateway all goes.
+	if err := w.kube.Delete(t.Context(), shared); err != nil {
+		t.Fatal(err)
+	}
+	w.until(t, func(ctx context.Context) error {
+		if n := len(w.grpcRoutes(ctx, t)); n > 0 {
+			return errors.Errorf("there are %d GRPCRoutes still", n)
+		}
+		return nil
+	})
+}
+
+// TestCirclesFollow shows that a circle is noticed when the name of a service comes, and
+// forgotten when it goes.
+func TestCirclesFollow(t *testing.T) {
+	w := newWorld(t, false)
+	w.control(t, Options{})
+	w.create(t, objects(t, gateway, found("prod", "True", "svc-front"))...)
+	w.create(t, objects(t, joins(discovers("prod", "HTTP", defaultEgress)))...)
+	w.find(t, "front.tailscale.local/tailscale/front Pending Waiting for Envoy Gateway")
+	leads := objects(t, strings.Replace(leadsTo("web", "front"), "namespace: web", "namespace: shop", 1))[0]
+	w.create(t, leads)
+	w.find(t, "front.tailscale.local/tailscale/front Refused It leads to Gateway shop/web itself, which would be a circle; leave it out by excludePatterns of serviceDiscovery")
+	if err := w.kube.Delete(t.Context(), leads); err != nil {
+		t.Fatal(err)
+	}
+	w.find(t, "front.tailscale.local/tailscale/front Pending Waiting for Envoy Gateway")
+}

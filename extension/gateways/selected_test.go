@@ -1,0 +1,185 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateways
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/ptr"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// selects is a tailnet whose routes are for what a selector picks.
+func selects(selector string) string {
+	return fmt.Sprintf(`{name: prod, routeGeneration: {egress: {selector: %s, hostPattern: "*", pathPrefix: "/tailscale/{service}/", protocol: HTTP}}}`, selector)
+}
+
+const (
+	// endpointsByHand is a TailscaleEndpoints that somebody wrote, of two endpoints that
+	// have a Service, and of others.
+	endpointsByHand = `
+apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleEndpoints
+metadata: {name: targets, labels: {expose: web}}
+spec:
+  tailnet: prod
+  proxy: {connectionType: egress}
+  ports: [{name: https, port: 8443, protocol: HTTPS}, {name: http, port: 8080, protocol: HTTP}]
+  endpoints:
+  - {name: api, tailscaleIP: 100.64.0.10}
+  - {name: db, tailscaleIP: 100.64.0.20, port: 5432, protocol: TCP}
+  - {name: secure, tailscaleFQDN: secure.prod.ts.net, port: 443, protocol: HTTPS}
+  - {name: nameless, tailscaleIP: 100.64.0.30, port: 443, protocol: HTTPS}
+  - {name: rpc, tailscaleFQDN: rpc.prod.ts.net, port: 9090, protocol: GRPC}
+status:
+  egressTargets:
+  - {name: api/8080, address: "100.64.0.10:8080", protocol: HTTP, readyProxies: 1, service: "targets-api:8080"}
+  - {name: secure/443, address: "secure.prod.ts.net:443", protocol: HTTPS, readyProxies: 1, service: "targets-secure:443"}
+`
+
+	servicesByHand = `
+apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleServices
+metadata: {name: web, labels: {expose: web}}
+spec:
+  selector: {matchLabels: {expose: web}}
+  vipService: {name: "svc:shop", ports: ["tcp:443", "tcp:80"]}
+  backends: [{name: app, port: 80}]
+`
+
+	// gatewayByHand leads to the Gateway, and otherTailnet is in another one.
+	gatewayByHand = `
+apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleServices
+metadata: {name: front, labels: {expose: web}}
+spec:
+  selector: {matchLabels: {expose: web}}
+  vipService: {ports: ["tcp:80"]}
+  backends: [{kind: TailscaleGateway, name: web}]
+---
+apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleServices
+metadata: {name: elsewhere, labels: {expose: web}}
+spec:
+  selector: {matchLabels: {app: none}}
+  vipService: {ports: ["tcp:80"]}
+  backends: [{name: app, port: 80}]
+`
+)
+
+func TestSelected(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		objects []string
+		want    []string
+	}{
+		"Endpoints": {
+			reason:  "Each endpoint that somebody wrote, and that speaks HTTP, should have a route to its Service.",
+			objects: []string{joins(selects("{matchLabels: {expose: web}}")), endpointsByHand},
+			want: []string{
+				"Egress */tailscale/api -> shop/targets-api:8080 Pending Waiting for Envoy Gateway",
+				"Egress */tailscale/nameless -> - Refused It speaks HTTPS, and nothing says the name that its certificate is for; set tailscaleFQDN",
+				"Egress */tailscale/rpc -> - Pending Waiting for proxies to carry traffic to it",
+				"Egress */tailscale/secure -> shop/targets-secure:443 Pending Waiting for Envoy Gateway",
+			},
+		},
+		"Services": {
+			reason:  "So should a TailscaleServices of the tailnet that leads to no Gateway.",
+			objects: []string{joins(selects("{matchLabels: {expose: web}}")), endpointsByHand[:strings.Index(endpointsByHand, "  endpoints:")], servicesByHand, gatewayByHand},
+			want: []string{
+				"Egress */tailscale/front -> - Refused It leads to a Gateway, which might be a circle; select what is behind it instead",
+				"Egress */tailscale/shop -> shop/web:80 Pending Waiting for Envoy Gateway",
+			},
+		},
+		"None": {
+			reason:  "Nothing should be picked by a selector that does not match, or where there is none.",
+			objects: []string{joins(selects("{matchLabels: {expose: other}}"), "{name: dev, routeGeneration: {egress: "+defaultEgress+"}}"), endpointsByHand, servicesByHand},
+		},
+		"Composed": {
+			reason:  "What a TailscaleGateway composed should not be picked, whatever is.",
+			objects: []string{joins(selects("{}")), found("prod", "True", "nas"), publishes("prod", "app")},
+		},
+		"FoundToo": {
+			reason: "What is found, too, should have one route.",
+			objects: []string{
+				joins(`{name: prod, serviceDiscovery: {patterns: ['*'], port: 80}, routeGeneration: {egress: {selector: {}, hostPattern: "*", pathPrefix: "/tailscale/{service}/", protocol: HTTP}}}`),
+				endpointsByHand, servicesByHand, found("prod", "True", "svc-shop", "secure", "nas"),
+			},
+			want: []string{
+				"Egress */tailscale/api -> shop/targets-api:8080 Pending Waiting for Envoy Gateway",
+				"Egress */tailscale/nameless -> - Refused It speaks HTTPS, and nothing says the name that its certificate is for; set tailscaleFQDN",
+				"Egress */tailscale/rpc -> - Pending Waiting for proxies to carry traffic to it",
+				"Egress */tailscale/secure -> shop/targets-secure:443 Pending Waiting for Envoy Gateway",
+				"Egress */tailscale/shop -> shop/web:80 Pending Waiting for Envoy Gateway",
+				"Egress */tailscale/nas -> shop/web-prod-nas:80 Pending Waiting for Envoy Gateway",
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := plan(inputOf(t, objects(t, append(tc.objects, gateway)...)...))
+			if diff := cmp.Diff(tc.want, lines(got.routes)); diff != "" {
+				t.Errorf("\n%s\nplan(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestSelectedKept shows that routes stay while the Service of their endpoint is unknown, or
+// the selector is wrong.
+func TestSelectedKept(t *testing.T) {
+	before := inputOf(t, objects(t, gateway, joins(selects("{}")), endpointsByHand)...)
+	there := ours(t, before, plan(before).routes)
+	cases := map[string]struct {
+		reason    string
+		selector  string
+		endpoints string
+		want      []string
+	}{
+		"NoService":     {reason: "A Service that is unknown for now takes no route away.", selector: "{}", endpoints: endpointsByHand[:strings.Index(endpointsByHand, "status:")], want: []string{"api", "secure"}},
+		"WrongSelector": {reason: "Nor does a mistake in the selector.", selector: "{matchExpressions: [{key: a, operator: Is}]}", endpoints: endpointsByHand, want: []string{"api", "secure"}},
+		"Gone":          {reason: "An endpoint that is gone has none.", selector: "{}", endpoints: endpointsByHand[:strings.Index(endpointsByHand, "  endpoints:")]},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			in := inputOf(t, append(objects(t, gateway, joins(selects(tc.selector)), tc.endpoints), there...)...)
+			var got []string
+			for _, w := range plan(in).routes {
+				if w.made && w.kept {
+					got = append(got, w.PathPrefix[len("/tailscale/"):])
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("\n%s\nplan(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestServicesRoute shows that a route names a TailscaleServices as people's routes do, and
+// no host where it is for any.
+func TestServicesRoute(t *testing.T) {
+	in := inputOf(t, objects(t, gateway, joins(selects("{}")), endpointsByHand, servicesByHand)...)
+	for _, w := range plan(in).routes {
+		if w.Service != "shop" {
+			continue
+		}
+		r := httpRoute(in.object, w)
+		want := gwapiv1.BackendObjectReference{
+			Group: ptr.To[gwapiv1.Group]("gateway.tailscale.com"), Kind: ptr.To[gwapiv1.Kind]("TailscaleServices"),
+			Namespace: ptr.To[gwapiv1.Namespace]("shop"), Name: "web", Port: ptr.To[gwapiv1.PortNumber](80),
+		}
+		if diff := cmp.Diff(want, r.Spec.Rules[0].BackendRefs[0].BackendObjectReference); diff != "" {
+			t.Errorf("-want, +got:\n%s", diff)
+		}
+		if len(r.Spec.Hostnames) > 0 {
+			t.Errorf("hostnames %v, want none", r.Spec.Hostnames)
+		}
+		return
+	}
+	t.Error("there is no route to the TailscaleServices")
+}
