@@ -104,11 +104,33 @@ func endpointTargets(ep gatewayv1alpha1.Endpoint, ports []gatewayv1alpha1.Endpoi
 		return []target{t}
 	}
 	if ep.Port != nil {
-		ports = []gatewayv1alpha1.EndpointsPort{{Port: *ep.Port, Protocol: ep.Protocol}}
+		return []target{endpointTarget(ep, host, gatewayv1alpha1.EndpointsPort{Port: *ep.Port, Protocol: ep.Protocol})}
 	}
 	var out []target
-	for _, p := range ports {
+	for _, p := range withNames(ports) {
 		out = append(out, endpointTarget(ep, host, p))
+	}
+	return out
+}
+
+// withNames gives each port a name: its own, or one of its protocol and number that no other
+// has.
+func withNames(ports []gatewayv1alpha1.EndpointsPort) []gatewayv1alpha1.EndpointsPort {
+	taken := map[string]bool{}
+	for _, p := range ports {
+		taken[p.Name] = true
+	}
+	out := slices.Clone(ports)
+	for i, p := range out {
+		if p.Name != "" {
+			continue
+		}
+		suffix := fmt.Sprintf("-%d", p.Port)
+		name := strings.ToLower(string(cmp.Or(p.Protocol, gatewayv1alpha1.EndpointProtocolTCP))) + suffix
+		for taken[name] {
+			name += suffix
+		}
+		out[i].Name, taken[name] = name, true
 	}
 	return out
 }

@@ -167,6 +167,20 @@ func TestTailscaleEndpointsSchemaEgress(t *testing.T) {
 			reason: "DNS has one port of each",
 			spec:   kernel + "ports: [{name: dns, port: 53, protocol: UDP}, {name: dns-tcp, port: 53}]",
 		},
+		"NamelessPorts": {
+			reason: "A port needs no name",
+			spec:   kernel + "ports: [{port: 80}, {port: 53}, {port: 53, protocol: UDP}, {name: web, port: 8080}]",
+		},
+		"SameName": {
+			reason: "A Service's ports have names of their own",
+			spec:   egress + "ports: [{name: a, port: 80}, {name: a, port: 81}]",
+			want:   []string{"spec.ports", "two entries have the same name"},
+		},
+		"NamelessTwice": {
+			reason: "A port is listed once",
+			spec:   egress + "ports: [{port: 80}, {port: 80}]",
+			want:   []string{"spec.ports[1]: Duplicate value"},
+		},
 		"SamePort": {
 			reason: "A Service could not tell them apart",
 			spec:   egress + "ports: [{name: a, port: 80, protocol: HTTP}, {name: b, port: 80, protocol: TCP}]",

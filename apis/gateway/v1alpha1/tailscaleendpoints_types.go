@@ -51,12 +51,8 @@ type TailscaleEndpointsSpec struct {
 
 	// Ports at which endpoints that name no port of their own are reached, and
 	// those that autoDiscovery finds.
-	// +listType=map
-	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:XValidation:rule="self.all(p, self.exists_one(q, q.port == p.port && (has(q.protocol) && q.protocol == 'UDP') == (has(p.protocol) && p.protocol == 'UDP')))",message="two entries have the same port; only TCP and UDP can share one"
 	// +optional
-	Ports []EndpointsPort `json:"ports,omitempty"`
+	Ports EndpointsPorts `json:"ports,omitempty"`
 
 	// Endpoints are targets in the tailnet, or behind it, that the cluster
 	// reaches through egress proxies. Each becomes a Service of this namespace,
@@ -93,12 +89,23 @@ const (
 	EndpointProtocolTLS   EndpointProtocol = "TLS"
 )
 
+// EndpointsPorts are the ports at which endpoints are reached.
+// +listType=map
+// +listMapKey=port
+// +listMapKey=protocol
+// +kubebuilder:validation:MaxItems=16
+// +kubebuilder:validation:XValidation:rule="self.all(p, self.exists_one(q, q.port == p.port && (has(q.protocol) && q.protocol == 'UDP') == (has(p.protocol) && p.protocol == 'UDP')))",message="two entries have the same port; only TCP and UDP can share one"
+// +kubebuilder:validation:XValidation:rule="self.all(p, !has(p.name) || self.exists_one(q, has(q.name) && q.name == p.name))",message="two entries have the same name; a port needs none"
+type EndpointsPorts []EndpointsPort
+
 // An EndpointsPort is a port at which endpoints are reached.
 type EndpointsPort struct {
-	// Name of the port, unique among ports.
+	// Name of the port, unique among those that have one. Absent means PROTOCOL-PORT in
+	// lower case, such as tcp-5432.
 	// +kubebuilder:validation:MaxLength=15
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
-	Name string `json:"name"`
+	// +optional
+	Name string `json:"name,omitempty"`
 
 	// Port that clients in the cluster connect to.
 	// +kubebuilder:validation:Minimum=1

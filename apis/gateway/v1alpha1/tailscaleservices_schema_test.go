@@ -142,6 +142,15 @@ func TestTailscaleServicesSchema(t *testing.T) {
 			reason: "A template says of ports what a TailscaleEndpoints says.",
 			obj:    spec(vip + "\nendpointTemplate: {tailnet: a, ports: [{name: http, port: 80, protocol: HTTP, targetPort: 8080}]}"),
 		},
+		"TemplateNamelessPorts": {
+			reason: "A port needs no name.",
+			obj:    spec(vip + "\nendpointTemplate: {tailnet: a, ports: [{port: 80}, {port: 443, protocol: HTTPS}]}"),
+		},
+		"TemplateSamePort": {
+			reason: "What a TailscaleEndpoints refuses a template refuses.",
+			obj:    spec(vip + "\nendpointTemplate: {tailnet: a, ports: [{port: 80}, {port: 80, protocol: HTTP}]}"),
+			want:   "only TCP and UDP can share one",
+		},
 		"TemplateUDP": {
 			reason: "What a TailscaleEndpoints refuses a template refuses.",
 			obj:    spec(vip + "\nendpointTemplate: {tailnet: a, ports: [{name: dns, port: 53, protocol: UDP}]}"),

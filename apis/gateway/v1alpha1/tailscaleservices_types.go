@@ -126,11 +126,8 @@ type EndpointTemplate struct {
 
 	// Ports at which endpoints of the TailscaleEndpoints that name no port of
 	// their own are reached.
-	// +listType=map
-	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=16
 	// +optional
-	Ports []EndpointsPort `json:"ports,omitempty"`
+	Ports EndpointsPorts `json:"ports,omitempty"`
 
 	// Labels of the TailscaleEndpoints, beside those of the selector.
 	// +optional
