@@ -164,7 +164,8 @@ const (
 	ReasonAmbiguous xpv2.ConditionReason = "Ambiguous"
 )
 
-// Reasons of Accepted, beside ReasonAccepted and ReasonGatewayNotFound.
+// Reasons of Accepted, beside ReasonAccepted, ReasonGatewayNotFound and, of the Service of
+// an object's name, ReasonServiceNotFound.
 const (
 	// ReasonGatewayNotValid means that a TailscaleGateway has found no Service.
 	ReasonGatewayNotValid xpv2.ConditionReason = "GatewayNotValid"
