@@ -125,9 +125,12 @@ func (e *endpoints) discoveredEndpoints() []gatewayv1alpha1.Endpoint {
 	found := e.found()
 	var out []gatewayv1alpha1.Endpoint
 	for _, name := range sortedKeys(found) {
-		ep := gatewayv1alpha1.Endpoint{Name: name, TailscaleFQDN: found[name].FQDN}
+		ep := gatewayv1alpha1.Endpoint{Name: name}
+		// Both are of the tailnet: there is nothing to compare.
 		if a := found[name].Addresses; len(a) > 0 {
 			ep.TailscaleIP = a[0]
+		} else {
+			ep.TailscaleFQDN = found[name].FQDN
 		}
 		if hostOf(ep) != "" {
 			out = append(out, ep)

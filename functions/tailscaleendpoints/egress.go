@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -176,7 +177,7 @@ func appProtocol(p gatewayv1alpha1.EndpointProtocol) string {
 func (e *endpoints) egressTargets(p *egressPlan) []gatewayv1alpha1.EgressTargetStatus {
 	var out []gatewayv1alpha1.EgressTargetStatus
 	for _, t := range p.proxied() {
-		s := gatewayv1alpha1.EgressTargetStatus{Name: t.name, Address: t.Address(), Protocol: t.speaks, ProxyPort: t.ProxyPort}
+		s := gatewayv1alpha1.EgressTargetStatus{Name: t.name, Address: t.Address(), TailscaleFQDN: t.Name, Protocol: t.speaks, ProxyPort: t.ProxyPort}
 		if t.endpoint != "" && t.ProxyPort != 0 {
 			s.Service = fmt.Sprintf("%s:%d", targetServiceName(e.owner.Name, t.endpoint), t.clientPort)
 		}
@@ -187,7 +188,7 @@ func (e *endpoints) egressTargets(p *egressPlan) []gatewayv1alpha1.EgressTargetS
 }
 
 // reach tells how many proxies reach a target, and what the first that does not
-// says.
+// says. If all do it is what the first says that has something to say.
 func (e *endpoints) reach(t target) (ready int32, message string) {
 	switch {
 	case !e.egress.wants:
@@ -195,13 +196,19 @@ func (e *endpoints) reach(t target) (ready int32, message string) {
 	case t.ProxyPort == 0:
 		return 0, messageNoPort
 	}
+	remark := ""
 	for _, i := range e.egress.wanted() {
 		ok, m := reaches(e.egress.machines[i], t)
-		if ok {
+		switch {
+		case ok:
 			ready++
-		} else if message == "" {
+			remark = cmp.Or(remark, m)
+		case message == "":
 			message = m
 		}
+	}
+	if ready == e.egress.count {
+		message = remark
 	}
 	return ready, message
 }
@@ -227,11 +234,14 @@ func (e *endpoints) egressReady(p *egressPlan) compose.Condition {
 		return c
 	}
 	var all, unreached []string
-	waiting, first := !e.egress.podsReady(), ""
+	waiting, first, remark := !e.egress.podsReady(), "", ""
 	for _, t := range p.proxied() {
 		all = append(all, t.name)
 		ready, m := e.reach(t)
 		if ready > 0 {
+			if m != "" && remark == "" && ready == e.egress.count {
+				remark = t.name + ": " + m
+			}
 			continue
 		}
 		unreached = append(unreached, t.name)
@@ -258,6 +268,8 @@ func (e *endpoints) egressReady(p *egressPlan) compose.Condition {
 		c.Reason, c.Message = meta.ReasonTargetsNotReady, "No proxy reaches "+first
 	case len(unreached) > 1:
 		c.Reason, c.Message = meta.ReasonTargetsNotReady, fmt.Sprintf("No proxy reaches %s; nor %d more, see status.egressTargets", first, len(unreached)-1)
+	case remark != "":
+		c.Reason, c.Message = meta.ReasonNameMismatch, "Every target is reached; "+remark
 	default:
 		c.Status, c.Reason, c.Message = compose.True, meta.ReasonAllTargetsReady, "Every target is reached by a proxy"
 	}

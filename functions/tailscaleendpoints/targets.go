@@ -168,6 +168,9 @@ func endpointTarget(ep gatewayv1alpha1.Endpoint, host string, p gatewayv1alpha1.
 		weight:     ptr.Deref(ep.Weight, 1),
 		clients:    ep.Clients,
 	}
+	if ep.TailscaleIP != "" && ep.TailscaleFQDN != "" {
+		t.Name = canonical(ep.TailscaleFQDN)
+	}
 	for _, tag := range ep.Tags {
 		t.Tags = append(t.Tags, string(tag))
 	}

@@ -112,6 +112,10 @@ const (
 	// ReasonNoPorts means that an endpoint has no port at which it could be reached.
 	ReasonNoPorts xpv2.ConditionReason = "NoPorts"
 
+	// ReasonNameMismatch means that the address of an endpoint has another name in the
+	// tailnet than the endpoint says.
+	ReasonNameMismatch xpv2.ConditionReason = "NameMismatch"
+
 	// ReasonTargetsRefused means that a target's name is another one's, or that
 	// there are too many.
 	ReasonTargetsRefused xpv2.ConditionReason = "TargetsRefused"

@@ -189,12 +189,16 @@ func TestTailscaleEndpointsSchemaEgress(t *testing.T) {
 		"NoTarget": {
 			reason: "An endpoint leads somewhere",
 			spec:   egress + "endpoints: [{name: a, port: 80}]",
-			want:   []string{"spec.endpoints[0]", "exactly one"},
+			want:   []string{"spec.endpoints[0]", "set tailscaleIP, tailscaleFQDN or both"},
+		},
+		"AddressAndName": {
+			reason: "A device has both",
+			spec:   egress + "endpoints: [{name: a, port: 80, tailscaleIP: 100.64.0.1, tailscaleFQDN: a.ts.net}]",
 		},
 		"TwoTargets": {
 			reason: "An endpoint leads to one place",
-			spec:   egress + "endpoints: [{name: a, port: 80, tailscaleIP: 100.64.0.1, tailscaleFQDN: a.ts.net}]",
-			want:   []string{"spec.endpoints[0]", "exactly one"},
+			spec:   egress + `endpoints: [{name: a, tailscaleIP: 100.64.0.1, externalTarget: "a:80"}]`,
+			want:   []string{"spec.endpoints[0]", "or else externalTarget"},
 		},
 		"ExternalPortTwice": {
 			reason: "Only one of two ports can be meant",

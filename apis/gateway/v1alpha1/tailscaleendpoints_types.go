@@ -125,7 +125,7 @@ type EndpointsPort struct {
 }
 
 // An Endpoint is a target in the tailnet, or behind it.
-// +kubebuilder:validation:XValidation:rule="[has(self.tailscaleIP), has(self.tailscaleFQDN), has(self.externalTarget)].exists_one(x, x)",message="set exactly one of tailscaleIP, tailscaleFQDN and externalTarget"
+// +kubebuilder:validation:XValidation:rule="has(self.externalTarget) != (has(self.tailscaleIP) || has(self.tailscaleFQDN))",message="set tailscaleIP, tailscaleFQDN or both, or else externalTarget"
 // +kubebuilder:validation:XValidation:rule="!has(self.externalTarget) || !has(self.port)",message="the port of an externalTarget is part of it; remove port"
 type Endpoint struct {
 	// Name of the endpoint, unique among endpoints.
@@ -142,7 +142,10 @@ type Endpoint struct {
 	TailscaleIP string `json:"tailscaleIP,omitempty"`
 
 	// TailscaleFQDN is the DNS name of a device or of a Tailscale Service in the
-	// tailnet, such as db.tail1234.ts.net.
+	// tailnet, such as db.tail1234.ts.net. Beside tailscaleIP it is the name that the
+	// address is to have: the address is what is connected to, and the condition
+	// EgressReady says so when the tailnet knows it by another name. TLS asks for the
+	// name.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+\.?$`
 	// +optional

@@ -121,7 +121,7 @@ type EgressPort struct {
 	// answers its health check if it has one.
 	Ready bool `json:"ready"`
 
-	// Message tells why the port is not ready.
+	// Message tells why the port is not ready, or what is wrong though it is.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
