@@ -130,18 +130,22 @@ func TestTailscaleEndpointsSchemaEgress(t *testing.T) {
 			spec: egress + `ports: [{name: http, port: 80}], endpoints: [{name: a, tailscaleIP: 100.64.0.1}, {name: b, tailscaleIP: "fd7a:115c:a1e0::1", port: 1},
 				{name: c, tailscaleFQDN: db.tail1234.ts.net., tags: ["tag:db"], weight: 100, healthCheck: {}}, {name: d, externalTarget: "[2001:db8::1]:65535"}]`,
 		},
+		"NoConnectionType": {
+			reason: "Targets say which way",
+			spec:   `endpoints: [{name: a, tailscaleIP: 100.64.0.1, port: 80}], autoDiscovery: {names: ["*"]}, dns: {zoneRef: {name: zone}}`,
+		},
 		"IngressOnly": {
 			reason: "A target in the tailnet needs egress proxies",
-			spec:   "endpoints: [{name: a, tailscaleIP: 100.64.0.1, port: 80}]",
+			spec:   "proxy: {connectionType: ingress}, endpoints: [{name: a, tailscaleIP: 100.64.0.1, port: 80}]",
 			want:   []string{"need proxy.connectionType egress or bidirectional"},
 		},
 		"ExternalWithoutEgress": {
 			reason: "A target elsewhere needs none",
-			spec:   `endpoints: [{name: a, externalTarget: "api.example.com:443"}]`,
+			spec:   `proxy: {connectionType: ingress}, endpoints: [{name: a, externalTarget: "api.example.com:443"}]`,
 		},
 		"DiscoveryWithoutEgress": {
 			reason: "What is found needs egress proxies",
-			spec:   `autoDiscovery: {names: ["*"]}`,
+			spec:   `proxy: {connectionType: ingress}, autoDiscovery: {names: ["*"]}`,
 			want:   []string{"autoDiscovery needs proxy.connectionType egress or bidirectional"},
 		},
 		"DNS": {

@@ -25,12 +25,12 @@ type EndpointsDNS struct {
 
 // A TailscaleEndpointsSpec is a group of proxies that appear as machines in a
 // tailnet.
-// +kubebuilder:validation:XValidation:rule="!has(self.dns) || !has(self.proxy.connectionType) || self.proxy.connectionType != 'egress'",message="dns needs proxy.connectionType ingress or bidirectional"
-// +kubebuilder:validation:XValidation:rule="!has(self.endpoints) || size(self.endpoints) == 0 || (has(self.proxy.connectionType) && self.proxy.connectionType != 'ingress') || self.endpoints.all(e, has(e.externalTarget))",message="endpoints with tailscaleIP or tailscaleFQDN need proxy.connectionType egress or bidirectional"
+// +kubebuilder:validation:XValidation:rule="!has(self.dns) || !has(self.proxy.connectionType) || self.proxy.connectionType != 'egress'",message="dns needs proxy.connectionType ingress or bidirectional, or none"
+// +kubebuilder:validation:XValidation:rule="!has(self.endpoints) || size(self.endpoints) == 0 || !has(self.proxy.connectionType) || self.proxy.connectionType != 'ingress' || self.endpoints.all(e, has(e.externalTarget))",message="endpoints with tailscaleIP or tailscaleFQDN need proxy.connectionType egress or bidirectional, or none"
 // +kubebuilder:validation:XValidation:rule="!has(self.endpoints) || (has(self.proxy.networking) && self.proxy.networking == 'Kernel') || !self.endpoints.exists(e, has(e.protocol) && e.protocol == 'UDP')",message="endpoints with protocol UDP need proxy.networking Kernel"
 // +kubebuilder:validation:XValidation:rule="!has(self.ports) || (has(self.proxy.networking) && self.proxy.networking == 'Kernel') || !self.ports.exists(p, has(p.protocol) && p.protocol == 'UDP')",message="ports with protocol UDP need proxy.networking Kernel"
 // +kubebuilder:validation:XValidation:rule="!has(self.endpoints) || !has(self.proxy.networkPolicy) || self.proxy.networkPolicy.enabled || !self.endpoints.exists(e, has(e.clients))",message="endpoints with clients need proxy.networkPolicy.enabled"
-// +kubebuilder:validation:XValidation:rule="!has(self.autoDiscovery) || (has(self.proxy.connectionType) && self.proxy.connectionType != 'ingress')",message="autoDiscovery needs proxy.connectionType egress or bidirectional"
+// +kubebuilder:validation:XValidation:rule="!has(self.autoDiscovery) || !has(self.proxy.connectionType) || self.proxy.connectionType != 'ingress'",message="autoDiscovery needs proxy.connectionType egress or bidirectional, or none"
 type TailscaleEndpointsSpec struct {
 	// Tailnet is the name of the TailscaleTailnet to join.
 	// +kubebuilder:validation:MinLength=1

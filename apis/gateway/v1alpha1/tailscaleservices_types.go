@@ -115,7 +115,7 @@ const (
 )
 
 // An EndpointTemplate makes a TailscaleEndpoints when the selector matches none.
-// +kubebuilder:validation:XValidation:rule="!has(self.proxy.connectionType) || self.proxy.connectionType != 'egress'",message="proxy.connectionType must be ingress or bidirectional: egress proxies host no service"
+// +kubebuilder:validation:XValidation:rule="!has(self.proxy.connectionType) || self.proxy.connectionType != 'egress'",message="proxy.connectionType must be ingress or bidirectional, or absent: egress proxies host no service"
 // +kubebuilder:validation:XValidation:rule="!has(self.ports) || (has(self.proxy.networking) && self.proxy.networking == 'Kernel') || !self.ports.exists(p, has(p.protocol) && p.protocol == 'UDP')",message="ports with protocol UDP need proxy.networking Kernel"
 type EndpointTemplate struct {
 	// Tailnet is the name of the TailscaleTailnet to join.
