@@ -49,6 +49,9 @@ type endpoints struct {
 	// is none.
 	egressConfig map[string]string
 
+	// services are the names of the Services of endpoints.
+	services map[string]string
+
 	// health of what Gateways reach through the proxies. Nil unless it is reported.
 	health *tailnetv1alpha1.HealthReportSpec
 
@@ -133,6 +136,10 @@ func (e *endpoints) require(r *compose.Run) (waiting string, err error) {
 		r.Require(config)
 	}
 
+	named, err := e.nameServices(r)
+	if err != nil {
+		return "", err
+	}
 	found, resolved, err := compose.Required[tailnetv1alpha1.ServiceAttachment](r, attachments)
 	if err != nil {
 		return "", err
@@ -141,6 +148,9 @@ func (e *endpoints) require(r *compose.Run) (waiting string, err error) {
 		return "Waiting for Crossplane to read the ServiceAttachments", nil
 	}
 	e.attachments = found
+	if !named {
+		return "Waiting for Crossplane to read the Services of the endpoints' names", nil
+	}
 	if e.ingressOnRequest() {
 		hosts, resolved, err := compose.Required[tailnetv1alpha1.ServiceAttachment](r, hosted)
 		if err != nil {

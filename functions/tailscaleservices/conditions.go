@@ -6,6 +6,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -99,7 +100,8 @@ func (s *service) vipServiceReady() compose.Condition {
 			c.Message = fmt.Sprintf("Waiting for the DNS name of %s, which is known once the tailnet has a machine", s.serviceName())
 		}
 		if p := vipProblem(s.vip); p != nil {
-			c.Reason, c.Message = p.Reason, p.Message
+			// The provider names the field as the VIPService has it.
+			c.Reason, c.Message = p.Reason, strings.ReplaceAll(p.Message, "set adoptionPolicy", "set spec.vipService.adoptionPolicy")
 		}
 	}
 	return c

@@ -112,6 +112,10 @@ const (
 	// ReasonNoPorts means that an endpoint has no port at which it could be reached.
 	ReasonNoPorts xpv2.ConditionReason = "NoPorts"
 
+	// ReasonTargetsNotPlaced means that it is not known yet whether a target is in the
+	// tailnet.
+	ReasonTargetsNotPlaced xpv2.ConditionReason = "TargetsNotPlaced"
+
 	// ReasonNameMismatch means that the address of an endpoint has another name in the
 	// tailnet than the endpoint says.
 	ReasonNameMismatch xpv2.ConditionReason = "NameMismatch"

@@ -50,15 +50,16 @@ type TailscaleEndpointsSpec struct {
 	Proxy Proxy `json:"proxy,omitempty"`
 
 	// Ports at which endpoints that name no port of their own are reached, and
-	// those that autoDiscovery finds.
+	// those that autoDiscovery finds. Absent, these are reached at the ports of the
+	// service that was found, and at 80 where it has none by number.
 	// +optional
 	Ports EndpointsPorts `json:"ports,omitempty"`
 
 	// Endpoints are targets in the tailnet, or behind it, that the cluster
 	// reaches through egress proxies. Each becomes a Service of this namespace,
-	// called NAME-ENDPOINT with NAME that of this object (and a hash where that
-	// would not be unique; status.egressTargets says it), and can be a route's
-	// backend.
+	// called NAME-ENDPOINT with NAME that of this object (and a hash where the
+	// namespace has a Service of that name; status.egressTargets says it), and can be
+	// a route's backend.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=128
@@ -153,7 +154,8 @@ type Endpoint struct {
 
 	// ExternalTarget is host:port of any host. One whose host is a tailnet's
 	// address or name goes through the egress proxies. Any other has no proxy:
-	// a Gateway whose route names this object connects to it by itself, if the
+	// a Gateway whose route names this object connects to it by itself, once a machine
+	// of this object has joined and the tailnet's domain is known, and if the
 	// value directTargets of the extension's chart lets it. A Service of another
 	// namespace, by name or by address, needs a ReferenceGrant there, from
 	// TailscaleEndpoints to Service.
