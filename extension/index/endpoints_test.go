@@ -78,6 +78,16 @@ func TestEndpoints(t *testing.T) {
 				Localities: []Locality{{Name: "api/443", Proxied: true, Weight: 1, Endpoints: at(10005)}},
 			},
 		},
+		"HTTPSAddressAndName": {
+			reason:  "An address that is said beside the name changes nothing of that.",
+			kind:    "HTTPRoute",
+			port:    443,
+			objects: []string{strings.ReplaceAll(endpointsEdge, "tailscaleFQDN:", "tailscaleIP: 100.64.0.9, tailscaleFQDN:"), proxySetEdge, sliceEdge},
+			want: Target{
+				Shape:      Shape{HealthThreshold: 70, OutlierDetection: outliers, TLS: &UpstreamTLS{ServerName: "api.tail1.ts.net"}},
+				Localities: []Locality{{Name: "api/443", Proxied: true, Weight: 1, Endpoints: at(10005)}},
+			},
+		},
 		"HTTPSOnL4": {
 			reason:  "Bytes are handed on as they come: the client speaks TLS itself.",
 			kind:    "TCPRoute",

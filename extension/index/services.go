@@ -15,6 +15,7 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/namesake"
 )
 
 // portHTTPS speaks TLS where a service has it and does not say which ports do.
@@ -53,6 +54,11 @@ func (v *view) buildServices(t *Target, n types.NamespacedName) {
 		t.Missing, t.Problem = true, missing(kindTailscaleServices, n)
 		return
 	}
+	spec, problem := v.filled(n, t.Key.Port, spec)
+	if problem != "" {
+		t.Missing, t.Problem = true, fmt.Sprintf("TailscaleServices %s: %s", n, problem)
+		return
+	}
 	t.Shape = servicesShape(t.Key, spec)
 	backends, problem := answering(spec, t.Key)
 	if problem != "" {
@@ -69,6 +75,36 @@ func (v *view) buildServices(t *Target, n types.NamespacedName) {
 	t.Problem = fmt.Sprintf("TailscaleServices %s: %s", n, cmp.Or(problem, remote, "no backend has a weight above 0; give one a weight"))
 }
 
+// filled is a spec with what it leaves to the Service of its object's name, or what is
+// wrong, for a route that names a port.
+func (v *view) filled(n types.NamespacedName, port int32, spec *gatewayv1alpha1.TailscaleServicesSpec) (*gatewayv1alpha1.TailscaleServicesSpec, string) {
+	of := namesake.Service{Namespace: n.Namespace, Name: n.Name}
+	if namesake.Answers(*spec) {
+		if s := v.kube[v.saw(refService, n)]; s != nil {
+			of.Exists = true
+			for _, p := range s.ports {
+				if p.protocol == corev1.ProtocolTCP {
+					of.Ports = append(of.Ports, p.port)
+				}
+			}
+		}
+	}
+	out, problem := namesake.Fill(*spec, of)
+	switch {
+	case problem == nil:
+		return &out, ""
+	case problem.Missing && slices.Contains(spec.VIPService.Ports, servicePort(port)):
+		// Its place is kept, as that of any backend: other clusters may answer.
+		out.Backends = []gatewayv1alpha1.Backend{{Name: n.Name, Port: port}}
+		return &out, ""
+	}
+	return nil, problem.Message
+}
+
+func servicePort(port int32) gatewayv1alpha1.ServicePort {
+	return gatewayv1alpha1.ServicePort(fmt.Sprintf("tcp:%d", port))
+}
+
 // answering are the backends of a port. They are as proxies have them
 // (functions/tailscaleservices), but that there may be several.
 func answering(spec *gatewayv1alpha1.TailscaleServicesSpec, k TargetKey) ([]gatewayv1alpha1.Backend, string) {
@@ -79,11 +115,11 @@ func answering(spec *gatewayv1alpha1.TailscaleServicesSpec, k TargetKey) ([]gate
 		}
 		return out, ""
 	}
-	wanted := fmt.Sprintf("tcp:%d", k.Port)
+	wanted := servicePort(k.Port)
 	switch {
 	case k.Protocol == ProtocolUDP:
 		return nil, "its ports are of TCP; set spec.vipService.ports to " + string(gatewayv1alpha1.ServicePortAll) + " for UDP"
-	case !slices.Contains(spec.VIPService.Ports, gatewayv1alpha1.ServicePort(wanted)):
+	case !slices.Contains(spec.VIPService.Ports, wanted):
 		return nil, fmt.Sprintf("it has no port %d; add %s to spec.vipService.ports, or correct the backendRefs of the routes that name it", k.Port, wanted)
 	}
 	var named, rest []gatewayv1alpha1.Backend
@@ -263,8 +299,7 @@ func terminated(spec *gatewayv1alpha1.TailscaleServicesSpec, port int32) bool {
 	if len(spec.TLS.Ports) > 0 {
 		return slices.Contains(spec.TLS.Ports, port)
 	}
-	https := gatewayv1alpha1.ServicePort(fmt.Sprintf("tcp:%d", portHTTPS))
-	return port == portHTTPS || !slices.Contains(spec.VIPService.Ports, https)
+	return port == portHTTPS || !slices.Contains(spec.VIPService.Ports, servicePort(portHTTPS))
 }
 
 // egressPods of a TailscaleEndpoints, at one of their ports.

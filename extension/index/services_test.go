@@ -4,6 +4,7 @@
 package index
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,6 +44,21 @@ ports: [{name: "", port: 8080, protocol: TCP}]
 endpoints: [{addresses: [10.2.0.1], conditions: {}}]
 `
 )
+
+// asWeb is what belongs to the Service app as if that were called web, with further
+// replacements.
+func asWeb(object string, further ...string) string {
+	return strings.NewReplacer(append([]string{"name: app", "name: web"}, further...)...).Replace(object)
+}
+
+// asOf is localities of another name.
+func asOf(name string, in []Locality) []Locality {
+	out := slices.Clone(in)
+	for i := range out {
+		out[i].Name = name
+	}
+	return out
+}
 
 func TestServicesLocalities(t *testing.T) {
 	local := []Locality{
@@ -97,6 +113,44 @@ func TestServicesLocalities(t *testing.T) {
 			objects: []string{servicesWeb, "apiVersion: v1\nkind: Service\nmetadata: {name: app}\nspec: {type: ExternalName, externalName: example.com}\n"},
 			want:    []Locality{{Name: "app", Weight: 1}},
 			problem: "is of type ExternalName",
+		},
+		"Namesake": {
+			reason:  "Without backends the Service of the object's name answers, at the port of the same number.",
+			objects: []string{services(`{vipService: {ports: ["tcp:80"]}}`), asWeb(serviceApp, "8080", "80"), asWeb(sliceApp)},
+			want:    asOf("web", local),
+		},
+		"NamesakeOnlyPort": {
+			reason:  "Or at the only port that it has.",
+			objects: []string{services(`{vipService: {enabled: false, ports: ["tcp:80"]}}`), asWeb(serviceApp), asWeb(sliceApp)},
+			want:    asOf("web", local),
+		},
+		"NamesakePorts": {
+			reason:  "Where no ports are said they are the Service's.",
+			objects: []string{services(`{vipService: {enabled: false}}`), asWeb(serviceApp, "8080", "80"), asWeb(sliceApp)},
+			want:    asOf("web", local),
+		},
+		"NamesakeOtherPorts": {
+			reason:  "A route may name a port that the Service does not have.",
+			objects: []string{services(`{}`), asWeb(serviceApp), asWeb(sliceApp)},
+			problem: "it has no port 80",
+			missing: true,
+		},
+		"NoNamesake": {
+			reason:  "A Service that is not there keeps its place.",
+			objects: []string{services(`{vipService: {ports: ["tcp:80"]}}`)},
+			want:    []Locality{{Name: "web", Weight: 1}},
+			problem: "Service shop/web does not exist",
+		},
+		"NoNamesakeNoPorts": {
+			reason:  "Nor is it known which ports there would be.",
+			objects: []string{services(`{}`)},
+			problem: `there is no Service "web" in namespace "shop"`,
+			missing: true,
+		},
+		"BackendsNoPorts": {
+			reason:  "Backends name ports, too.",
+			objects: []string{services(`{backends: [{name: app, port: 8080, vipPort: 80}]}`), serviceApp, sliceApp},
+			want:    local,
 		},
 		"VIPPort": {
 			reason:  "A backend that names the port goes before one that takes the rest.",

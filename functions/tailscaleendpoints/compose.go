@@ -165,6 +165,8 @@ func (e *endpoints) composeProxySet(t *egressPlan) *tailnetv1alpha1.ProxySet {
 			Tailnet:   e.xr.Spec.Tailnet,
 			Tags:      e.tags,
 			Targets:   t.proxySetTargets(),
+
+			IngressOnRequest: e.ingressOnRequest(),
 		},
 	}
 	networking := tailnetv1alpha1.NetworkingUserspace

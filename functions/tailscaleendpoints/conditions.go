@@ -21,7 +21,7 @@ var conditionTypes = []xpv2.ConditionType{ //nolint:gochecknoglobals // A consta
 // conditionTypes of these endpoints: those of what is not asked for are left out.
 func (e *endpoints) conditionTypes(p *egressPlan) []xpv2.ConditionType {
 	out := conditionTypes
-	if len(p.proxied())+len(p.refused)+len(p.portless) > 0 {
+	if len(p.proxied())+len(p.refused)+len(p.portless)+len(p.unplaced) > 0 {
 		out = append(out[:len(out):len(out)], meta.TypeEgressReady)
 	}
 	if e.xr.Spec.AutoDiscovery != nil {

@@ -6,6 +6,7 @@ package tailscaleendpoints
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -119,17 +120,49 @@ func endpointName(d tailnetv1alpha1.Discovered) string {
 	return name
 }
 
+// A discoveredEndpoint is an endpoint that was discovered, and its ports.
+type discoveredEndpoint struct {
+	gatewayv1alpha1.Endpoint
+
+	ports []gatewayv1alpha1.EndpointsPort
+}
+
+// fallbackPort is that of an endpoint that was discovered where nothing says another.
+const fallbackPort int32 = 80
+
+// discoveredPorts are those at which what was discovered is reached: the spec's, else the
+// service's own, else one that most have.
+func (e *endpoints) discoveredPorts(d tailnetv1alpha1.Discovered) []gatewayv1alpha1.EndpointsPort {
+	if len(e.xr.Spec.Ports) > 0 {
+		return e.xr.Spec.Ports
+	}
+	var out []gatewayv1alpha1.EndpointsPort
+	for _, p := range slices.Compact(slices.Sorted(slices.Values(d.Ports))) {
+		n, err := strconv.ParseUint(strings.TrimPrefix(p, "tcp:"), 10, 16)
+		if err == nil && n > 0 {
+			out = append(out, gatewayv1alpha1.EndpointsPort{Port: int32(n)})
+		}
+	}
+	if len(out) == 0 {
+		out = append(out, gatewayv1alpha1.EndpointsPort{Port: fallbackPort})
+	}
+	return out
+}
+
 // discoveredEndpoints as if the spec listed them, in order. Who has no address has
 // only a name to be reached by.
-func (e *endpoints) discoveredEndpoints() []gatewayv1alpha1.Endpoint {
+func (e *endpoints) discoveredEndpoints() []discoveredEndpoint {
 	found := e.found()
-	var out []gatewayv1alpha1.Endpoint
+	var out []discoveredEndpoint
 	for _, name := range sortedKeys(found) {
-		ep := gatewayv1alpha1.Endpoint{Name: name, TailscaleFQDN: found[name].FQDN}
+		ep := discoveredEndpoint{Endpoint: gatewayv1alpha1.Endpoint{Name: name}, ports: e.discoveredPorts(found[name])}
+		// Both are of the tailnet: there is nothing to compare.
 		if a := found[name].Addresses; len(a) > 0 {
 			ep.TailscaleIP = a[0]
+		} else {
+			ep.TailscaleFQDN = found[name].FQDN
 		}
-		if hostOf(ep) != "" {
+		if hostOf(ep.Endpoint) != "" {
 			out = append(out, ep)
 		}
 	}

@@ -40,6 +40,10 @@ type egressPlan struct {
 	// spec.ports, and so no target.
 	portless []string
 
+	// unplaced are the endpoints of which it is not known yet whether they are in the
+	// tailnet.
+	unplaced []string
+
 	// full tells why some targets have no port. Nil if all have.
 	full error
 
@@ -52,6 +56,11 @@ func (e *endpoints) planEgress() (*egressPlan, error) {
 	p := &egressPlan{data: e.egressConfig, acceptRoutes: !e.kernel()}
 	p.targets, p.refused = e.targets()
 	p.portless = portless(e.xr.Spec)
+	for _, t := range p.targets {
+		if t.unplaced {
+			p.unplaced = append(p.unplaced, t.endpoint)
+		}
+	}
 	var wanted []egress.Target
 	for _, t := range p.proxied() {
 		wanted = append(wanted, t.Target)
@@ -106,7 +115,7 @@ func (g *group) reports(config string) egress.Reports {
 
 // proxied are the targets that need a proxy.
 func (p *egressPlan) proxied() []target {
-	return slices.DeleteFunc(slices.Clone(p.targets), func(t target) bool { return t.direct })
+	return slices.DeleteFunc(slices.Clone(p.targets), func(t target) bool { return !t.proxied() })
 }
 
 // proxySetTargets are the targets that can be used: by a port of the proxies, or
@@ -149,19 +158,10 @@ func (g *group) egressChildren(o proxy.Options, p *egressPlan) []child {
 		})
 	}
 	for _, name := range sortedKeys(ports) {
-		s := proxy.TargetService(o, targetServiceName(g.owner.Name, name), name, ports[name])
-		out = append(out, child{name: nameTargetService + "-" + name, object: s, ready: true})
+		s := proxy.TargetService(o, g.services[name], name, ports[name])
+		out = append(out, child{name: serviceOf(name), object: s, ready: true})
 	}
 	return out
-}
-
-// targetServiceName is what an endpoint's Service is called.
-func targetServiceName(owner, endpoint string) string {
-	if endpoint == proxy.DirectionIngress || endpoint == proxy.DirectionEgress {
-		// That is the name of the proxies' own Service.
-		return compose.ServiceName(compose.ChildName(owner, endpoint, "-"))
-	}
-	return compose.ServiceName(compose.ChildName(owner, endpoint))
 }
 
 // appProtocol as Gateway API and service meshes know it.
@@ -179,9 +179,9 @@ func appProtocol(p gatewayv1alpha1.EndpointProtocol) string {
 func (e *endpoints) egressTargets(p *egressPlan) []gatewayv1alpha1.EgressTargetStatus {
 	var out []gatewayv1alpha1.EgressTargetStatus
 	for _, t := range p.proxied() {
-		s := gatewayv1alpha1.EgressTargetStatus{Name: t.name, Address: t.Address(), Protocol: t.speaks, ProxyPort: t.ProxyPort}
+		s := gatewayv1alpha1.EgressTargetStatus{Name: t.name, Address: t.Address(), TailscaleFQDN: t.Name, Protocol: t.speaks, ProxyPort: t.ProxyPort}
 		if t.endpoint != "" && t.ProxyPort != 0 {
-			s.Service = fmt.Sprintf("%s:%d", targetServiceName(e.owner.Name, t.endpoint), t.clientPort)
+			s.Service = fmt.Sprintf("%s:%d", e.services[t.endpoint], t.clientPort)
 		}
 		s.ReadyProxies, s.Message = e.reach(t)
 		out = append(out, s)
@@ -190,7 +190,7 @@ func (e *endpoints) egressTargets(p *egressPlan) []gatewayv1alpha1.EgressTargetS
 }
 
 // reach tells how many proxies reach a target, and what the first that does not
-// says.
+// says. If all do it is what the first says that has something to say.
 func (e *endpoints) reach(t target) (ready int32, message string) {
 	switch {
 	case !e.egress.wants:
@@ -225,11 +225,14 @@ func (e *endpoints) egressReady(p *egressPlan) compose.Condition {
 		return c
 	}
 	var all, unreached []string
-	waiting, first := !e.egress.podsReady(), ""
+	waiting, first, remark := !e.egress.podsReady(), "", ""
 	for _, t := range p.proxied() {
 		all = append(all, t.name)
 		ready, m := e.reach(t)
 		if ready > 0 {
+			if m != "" && remark == "" && ready == e.egress.count {
+				remark = t.name + ": " + m
+			}
 			continue
 		}
 		unreached = append(unreached, t.name)
@@ -247,6 +250,9 @@ func (e *endpoints) egressReady(p *egressPlan) compose.Condition {
 		c.Reason, c.Message = meta.ReasonTargetsRefused, fmt.Sprintf("Targets %s are not served: another one has the name, or there are more than %d", compose.List(p.refused...), maxTargets)
 	case len(p.portless) > 0:
 		c.Reason, c.Message = meta.ReasonNoPorts, fmt.Sprintf("Endpoints %s have no port; set port of each, or spec.ports", compose.List(p.portless...))
+	case len(p.unplaced) > 0:
+		c.Reason = meta.ReasonTargetsNotPlaced
+		c.Message = fmt.Sprintf("Endpoints %s are led to once a machine has joined: whether they are in the tailnet depends on its domain", compose.List(p.unplaced...))
 	case e.egress.count == 0:
 		c.Reason, c.Message = meta.ReasonNoEgressProxies, "No replicas are wanted; scale the TailscaleEndpoints"
 	case len(unreached) > 0 && waiting:
@@ -256,6 +262,8 @@ func (e *endpoints) egressReady(p *egressPlan) compose.Condition {
 		c.Reason, c.Message = meta.ReasonTargetsNotReady, "No proxy reaches "+first
 	case len(unreached) > 1:
 		c.Reason, c.Message = meta.ReasonTargetsNotReady, fmt.Sprintf("No proxy reaches %s; nor %d more, see status.egressTargets", first, len(unreached)-1)
+	case remark != "":
+		c.Reason, c.Message = meta.ReasonNameMismatch, "Every target is reached; "+remark
 	default:
 		c.Status, c.Reason, c.Message = compose.True, meta.ReasonAllTargetsReady, "Every target is reached by a proxy"
 	}

@@ -49,6 +49,9 @@ type endpoints struct {
 	// is none.
 	egressConfig map[string]string
 
+	// services are the names of the Services of endpoints.
+	services map[string]string
+
 	// health of what Gateways reach through the proxies. Nil unless it is reported.
 	health *tailnetv1alpha1.HealthReportSpec
 
@@ -117,12 +120,26 @@ func (e *endpoints) require(r *compose.Run) (waiting string, err error) {
 		Labels: map[string]string{meta.LabelEndpoints: e.owner.Name, meta.LabelProvision: "true"},
 	}
 	r.Require(attachments)
+	hosted := compose.Requirement{
+		Key:        "hosted",
+		APIVersion: tailnetv1alpha1.SchemeGroupVersion.String(),
+		Kind:       tailnetv1alpha1.ServiceAttachmentKind,
+		Namespace:  e.owner.Namespace,
+		Labels:     map[string]string{meta.LabelEndpoints: e.owner.Name, meta.LabelDirection: proxy.DirectionIngress},
+	}
+	if e.ingressOnRequest() {
+		r.Require(hosted)
+	}
 	// By name: who is made again finds the ConfigMap of who was before.
 	config := compose.Requirement{Key: "egress", APIVersion: "v1", Kind: "ConfigMap", Namespace: e.owner.Namespace, Name: e.egress.set}
 	if e.egress.exists() {
 		r.Require(config)
 	}
 
+	named, err := e.nameServices(r)
+	if err != nil {
+		return "", err
+	}
 	found, resolved, err := compose.Required[tailnetv1alpha1.ServiceAttachment](r, attachments)
 	if err != nil {
 		return "", err
@@ -131,6 +148,21 @@ func (e *endpoints) require(r *compose.Run) (waiting string, err error) {
 		return "Waiting for Crossplane to read the ServiceAttachments", nil
 	}
 	e.attachments = found
+	if !named {
+		return "Waiting for Crossplane to read the Services of the endpoints' names", nil
+	}
+	if e.ingressOnRequest() {
+		hosts, resolved, err := compose.Required[tailnetv1alpha1.ServiceAttachment](r, hosted)
+		if err != nil {
+			return "", err
+		}
+		if !resolved {
+			return "Waiting for Crossplane to read the ServiceAttachments", nil
+		}
+		if slices.ContainsFunc(hosts, func(a tailnetv1alpha1.ServiceAttachment) bool { return a.GetDeletionTimestamp() == nil }) {
+			e.ingress.want()
+		}
+	}
 	if !e.egress.exists() {
 		return "", nil
 	}
@@ -183,6 +215,17 @@ func (e *endpoints) checkInput() error {
 		return nil
 	}
 	return errors.Errorf("cannot move proxies from tailnet %q: spec.tailnet of the input is immutable; give the step another name", e.proxySet.Spec.Tailnet)
+}
+
+// reachesOut tells whether the spec has targets, or looks for some.
+func (e *endpoints) reachesOut() bool {
+	return len(e.xr.Spec.Endpoints) > 0 || e.xr.Spec.AutoDiscovery != nil
+}
+
+// ingressOnRequest tells that there are ingress proxies beside those of egress once a
+// service is to be hosted, for the spec leaves the directions to what is asked for.
+func (e *endpoints) ingressOnRequest() bool {
+	return e.xr.Spec.Proxy.ConnectionType == "" && e.reachesOut()
 }
 
 func (e *endpoints) replicas() int32 { return ptr.Deref(e.xr.Spec.Proxy.Replicas, defaultReplicas) }

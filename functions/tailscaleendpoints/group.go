@@ -76,16 +76,20 @@ func newGroup(e *endpoints, direction string) *group {
 		machines:  map[int32]*tailnetv1alpha1.MachineSummary{},
 		ports:     map[reportedPort]tailnetv1alpha1.MachineSetEgressPort{},
 	}
-	t := e.xr.Spec.Proxy.ConnectionType
-	if t == "" {
-		t = gatewayv1alpha1.ConnectionTypeIngress
-	}
-	g.wants = t == g.connectionType() || t == gatewayv1alpha1.ConnectionTypeBidirectional
-	if g.wants {
-		g.count = e.replicas()
+	switch t := e.xr.Spec.Proxy.ConnectionType; {
+	case t == g.connectionType() || t == gatewayv1alpha1.ConnectionTypeBidirectional:
+		g.want()
+	case t != "":
+	case (direction == proxy.DirectionEgress) == e.reachesOut():
+		g.want()
+	case direction == proxy.DirectionIngress && e.xr.Spec.DNS != nil:
+		g.want()
 	}
 	return g
 }
+
+// want has the group be.
+func (g *group) want() { g.wants, g.count = true, g.replicas() }
 
 func (g *group) connectionType() gatewayv1alpha1.ConnectionType {
 	if g.direction == proxy.DirectionEgress {

@@ -53,6 +53,9 @@ type target struct {
 	// direct tells that the target is outside the tailnet: it has no proxy.
 	direct bool
 
+	// unplaced tells that it is not known yet whether the target is in the tailnet.
+	unplaced bool
+
 	// clients that may use the port. Empty means those of the network policy.
 	clients []networkingv1.NetworkPolicyPeer
 }
@@ -73,12 +76,11 @@ func (e *endpoints) targets() (all []target, refused []string) {
 			all = append(all, t)
 		}
 	}
-	suffix := e.magicDNSSuffix()
 	for _, ep := range e.xr.Spec.Endpoints {
-		add(endpointTargets(ep, e.xr.Spec.Ports, suffix))
+		add(e.endpointTargets(ep, e.xr.Spec.Ports))
 	}
 	for _, ep := range e.discoveredEndpoints() {
-		add(endpointTargets(ep, e.xr.Spec.Ports, suffix))
+		add(e.endpointTargets(ep.Endpoint, ep.ports))
 	}
 	attachments := slices.Clone(e.attachments)
 	slices.SortFunc(attachments, func(a, b tailnetv1alpha1.ServiceAttachment) int { return cmp.Compare(a.Name, b.Name) })
@@ -91,7 +93,7 @@ func (e *endpoints) targets() (all []target, refused []string) {
 
 // endpointTargets are an endpoint's: one for its own port, or one for each of the
 // common ports.
-func endpointTargets(ep gatewayv1alpha1.Endpoint, ports []gatewayv1alpha1.EndpointsPort, suffix string) []target {
+func (e *endpoints) endpointTargets(ep gatewayv1alpha1.Endpoint, ports []gatewayv1alpha1.EndpointsPort) []target {
 	host := hostOf(ep)
 	if ep.ExternalTarget != "" {
 		h, p, err := net.SplitHostPort(ep.ExternalTarget)
@@ -100,15 +102,37 @@ func endpointTargets(ep gatewayv1alpha1.Endpoint, ports []gatewayv1alpha1.Endpoi
 			return nil // The schema refuses it.
 		}
 		t := endpointTarget(ep, h, gatewayv1alpha1.EndpointsPort{Port: int32(n), Protocol: ep.Protocol})
-		t.direct = !inTailnet(t.Host, suffix)
+		e.place(&t)
 		return []target{t}
 	}
 	if ep.Port != nil {
-		ports = []gatewayv1alpha1.EndpointsPort{{Port: *ep.Port, Protocol: ep.Protocol}}
+		return []target{endpointTarget(ep, host, gatewayv1alpha1.EndpointsPort{Port: *ep.Port, Protocol: ep.Protocol})}
 	}
 	var out []target
-	for _, p := range ports {
+	for _, p := range withNames(ports) {
 		out = append(out, endpointTarget(ep, host, p))
+	}
+	return out
+}
+
+// withNames gives each port a name: its own, or one of its protocol and number that no other
+// has.
+func withNames(ports []gatewayv1alpha1.EndpointsPort) []gatewayv1alpha1.EndpointsPort {
+	taken := map[string]bool{}
+	for _, p := range ports {
+		taken[p.Name] = true
+	}
+	out := slices.Clone(ports)
+	for i, p := range out {
+		if p.Name != "" {
+			continue
+		}
+		suffix := fmt.Sprintf("-%d", p.Port)
+		name := strings.ToLower(string(cmp.Or(p.Protocol, gatewayv1alpha1.EndpointProtocolTCP))) + suffix
+		for taken[name] {
+			name += suffix
+		}
+		out[i].Name, taken[name] = name, true
 	}
 	return out
 }
@@ -145,6 +169,9 @@ func endpointTarget(ep gatewayv1alpha1.Endpoint, host string, p gatewayv1alpha1.
 		speaks:     p.Protocol,
 		weight:     ptr.Deref(ep.Weight, 1),
 		clients:    ep.Clients,
+	}
+	if ep.TailscaleIP != "" && ep.TailscaleFQDN != "" {
+		t.Name = canonical(ep.TailscaleFQDN)
 	}
 	for _, tag := range ep.Tags {
 		t.Tags = append(t.Tags, string(tag))
@@ -218,13 +245,47 @@ func canonical(host string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
-// inTailnet tells whether a host is a tailnet's: by its address, or by its name,
-// which ends in ts.net or in the domain that these proxies are in.
-func inTailnet(host, suffix string) bool {
-	if a, err := netip.ParseAddr(host); err == nil {
-		return tailnetAddress(a)
+// proxied tells whether proxies lead to the target.
+func (t target) proxied() bool { return !t.direct && !t.unplaced }
+
+// place an external target in the tailnet or outside of it: by its address, or by its name,
+// which ends in ts.net or in the domain that these proxies are in. A tailnet may have a
+// domain of its own, which is known once a machine has joined: until then a name is looked
+// for nowhere, unless the cluster has it or its place was known before.
+func (e *endpoints) place(t *target) {
+	suffix := e.magicDNSSuffix()
+	a, err := netip.ParseAddr(t.Host)
+	switch {
+	case err == nil:
+		t.direct = !tailnetAddress(a)
+	case strings.HasSuffix(t.Host, ".ts.net"):
+	case suffix != "":
+		t.direct = !strings.HasSuffix(t.Host, "."+suffix)
+	case clusterName(t.Host):
+		t.direct = true
+	default:
+		before := e.targetBefore(t.name)
+		t.direct = before != nil && before.Address == t.Address()
+		t.unplaced = before == nil || before.Address != "" && !t.direct
 	}
-	return strings.HasSuffix(host, ".ts.net") || suffix != "" && strings.HasSuffix(host, "."+suffix)
+}
+
+// clusterName tells whether a name is one that the cluster's DNS alone has.
+func clusterName(host string) bool {
+	return !strings.Contains(host, ".") || strings.HasSuffix(host, ".svc") || strings.HasSuffix(host, ".svc.cluster.local")
+}
+
+// targetBefore is a target as the ProxySet has it. Nil if it has none of this name.
+func (e *endpoints) targetBefore(name string) *tailnetv1alpha1.ProxySetTarget {
+	if e.proxySet == nil {
+		return nil
+	}
+	for i := range e.proxySet.Spec.Targets {
+		if t := &e.proxySet.Spec.Targets[i]; t.Name == name {
+			return t
+		}
+	}
+	return nil
 }
 
 func tailnetAddress(a netip.Addr) bool {

@@ -63,15 +63,19 @@ func (s *service) desireVIPService(r *compose.Run) error {
 }
 
 // mayMake reports whether there may be a service where there is none yet. One whose backend
-// is a Gateway that is to come is made: it takes an address the sooner.
+// is a Gateway or a Service that is to come is made: it takes an address the sooner.
 func (s *service) mayMake() bool {
 	return s.tailnet() != "" && s.verdict.Accepted && s.sel.err == nil && !s.severalTailnets() && !s.refusedSpec()
 }
 
 // refusedSpec tells that the spec asks for what cannot be, whatever comes.
 func (s *service) refusedSpec() bool {
-	return s.portsErr != nil && s.portsErr.reason != meta.ReasonGatewayNotFound && s.portsErr.reason != meta.ReasonGatewayNotValid
+	// Of a Service that is to come the ports may be those of the Tailscale Service.
+	return s.portsErr != nil && (!slices.Contains(comings, s.portsErr.reason) || len(s.xr.Spec.VIPService.Ports) == 0)
 }
+
+// comings are why a port has no backend yet.
+var comings = []xpv2.ConditionReason{meta.ReasonGatewayNotFound, meta.ReasonGatewayNotValid, meta.ReasonServiceNotFound} //nolint:gochecknoglobals // A constant list.
 
 func (s *service) labels() map[string]string {
 	return map[string]string{meta.LabelServices: s.owner.Name}

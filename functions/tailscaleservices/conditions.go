@@ -41,7 +41,9 @@ func (s *service) accepted() compose.Condition {
 		Type: meta.TypeAccepted, Status: compose.True, Reason: meta.ReasonAccepted,
 		Message: "Every port of the service has a backend",
 	}
-	if lb := s.xr.Spec.LoadBalancing; lb != nil && lb.Strategy != "" && lb.Strategy != gatewayv1alpha1.StrategyRoundRobin {
+	if i := slices.IndexFunc(s.ports, func(a assignment) bool { return a.alone }); i >= 0 {
+		c.Message += fmt.Sprintf("; how requests are spread is for the Gateways whose routes name the object: proxies hand port tcp:%d to backend %s alone", s.ports[i].port, s.ports[i].backend.Name)
+	} else if lb := s.xr.Spec.LoadBalancing; lb != nil && lb.Strategy != "" && lb.Strategy != gatewayv1alpha1.StrategyRoundRobin {
 		c.Message += "; how requests are spread is for the Gateway's routes to say, and not for spec.loadBalancing.strategy"
 	}
 	return c

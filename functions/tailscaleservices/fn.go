@@ -89,6 +89,13 @@ func run(r *compose.Run) error {
 	if err := s.readHealth(r); err != nil {
 		return err
 	}
+	filled, err := s.fill(r)
+	if err != nil {
+		return err
+	}
+	if !s.publishes() {
+		return s.runForRoutes(r, filled)
+	}
 	need := requireProxySets(owner.Namespace)
 	r.Require(need)
 	sets, resolved, err := compose.Required[tailnetv1alpha1.ProxySet](r, need)
@@ -99,8 +106,8 @@ func run(r *compose.Run) error {
 	if err != nil {
 		return err
 	}
-	if !resolved || !looked {
-		r.SetWaiting("Waiting for Crossplane to read the ProxySets and TailscaleGateways", types...)
+	if !resolved || !looked || !filled {
+		r.SetWaiting("Waiting for Crossplane to read the ProxySets, TailscaleGateways and the Service", types...)
 		return r.CarryOver()
 	}
 	s.sel = selectEndpoints(owner, xr, sets)
@@ -124,12 +131,7 @@ func run(r *compose.Run) error {
 		s.judge(v, config)
 	}
 
-	if s.ports, s.portsErr = assignPorts(xr.Spec); s.portsErr == nil {
-		s.portsErr = s.checkNetworking()
-	}
-	if s.portsErr == nil {
-		s.portsErr = s.locate()
-	}
+	s.assign()
 	for _, c := range s.conditions() {
 		r.SetCondition(c)
 	}

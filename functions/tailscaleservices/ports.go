@@ -4,10 +4,13 @@
 package tailscaleservices
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"k8s.io/utils/ptr"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -42,7 +45,7 @@ func invalidTLS(format string, args ...any) *specError {
 func needsGateway(format string, args ...any) *specError {
 	return &specError{
 		reason:  meta.ReasonUnsupported,
-		message: fmt.Sprintf(format, args...) + ", or let a Gateway balance them and name its TailscaleGateway as the one backend",
+		message: fmt.Sprintf(format, args...) + ", let a Gateway balance them and name its TailscaleGateway as the one backend, or set spec.vipService.enabled to false if routes alone use them",
 	}
 }
 
@@ -53,6 +56,9 @@ const portAll int32 = 0
 type assignment struct {
 	port    int32
 	backend gatewayv1alpha1.Backend
+
+	// alone tells that others answer the port, too, of which proxies make nothing.
+	alone bool
 
 	// at is where proxies reach the backend.
 	at tailnetv1alpha1.AttachmentBackend
@@ -66,21 +72,73 @@ func (a assignment) http() bool {
 	return a.backend.Protocol == gatewayv1alpha1.BackendProtocolHTTP
 }
 
-// assignPorts gives each port of the service to one backend, by port. What is
-// wrong is told by field, for the user.
-func assignPorts(spec gatewayv1alpha1.TailscaleServicesSpec) ([]assignment, *specError) {
-	if err := checkBalancing(spec); err != nil {
-		return nil, err
+// assign each port of the service to a backend, and find where that is.
+func (s *service) assign() {
+	if s.portsErr = s.unfilled; s.portsErr != nil {
+		return
 	}
-	// The schema of an input does not ask for it (see generate in the Makefile).
-	for i, b := range spec.Backends {
-		if b.Port == 0 && b.Kind != gatewayv1alpha1.BackendKindGateway {
-			return nil, invalidBackends("spec.backends[%d].port is required unless kind is %s", i, gatewayv1alpha1.BackendKindGateway)
+	if s.ports, s.portsErr = assignPorts(s.xr.Spec, s.routed()); s.portsErr == nil {
+		s.portsErr = s.checkNetworking()
+	}
+	if s.portsErr == nil {
+		s.portsErr = s.locate()
+	}
+}
+
+// assignPorts gives each port of the service to one backend, by port. What is
+// wrong is told by field, for the user. What only a Gateway can do is wrong unless the
+// object is routed: its routes do it then, and proxies hand a port to the backend that is
+// to have most of it.
+func assignPorts(spec gatewayv1alpha1.TailscaleServicesSpec, routed bool) ([]assignment, *specError) {
+	if !routed {
+		if err := checkBalancing(spec); err != nil {
+			return nil, err
 		}
 	}
-	if slices.Contains(spec.VIPService.Ports, gatewayv1alpha1.ServicePortAll) {
+	if err := checkPorts(spec); err != nil {
+		return nil, err
+	}
+	if allOf(spec) {
 		return assignAll(spec)
 	}
+	takers, err := takersOf(spec)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]assignment, 0, len(takers))
+	for _, t := range takers {
+		if len(t.backends) > 1 && !routed {
+			return nil, needsGateway("%s all answer port tcp:%d; a port takes one backend, so give each a vipPort of its own", fields(t.backends), t.port)
+		}
+		out = append(out, assignment{port: t.port, backend: spec.Backends[preferred(spec, t.backends)], alone: len(t.backends) > 1})
+	}
+	return out, assignTLS(spec.TLS, out)
+}
+
+// checkPorts for what the schema of an input does not ask for (see generate in the
+// Makefile).
+func checkPorts(spec gatewayv1alpha1.TailscaleServicesSpec) *specError {
+	for i, b := range spec.Backends {
+		if b.Port == 0 && b.Kind != gatewayv1alpha1.BackendKindGateway {
+			return invalidBackends("spec.backends[%d].port is required unless kind is %s", i, gatewayv1alpha1.BackendKindGateway)
+		}
+	}
+	return nil
+}
+
+// allOf tells whether a spec asks for all ports.
+func allOf(spec gatewayv1alpha1.TailscaleServicesSpec) bool {
+	return slices.Contains(spec.VIPService.Ports, gatewayv1alpha1.ServicePortAll)
+}
+
+// takers are the backends that answer a port, by index.
+type takers struct {
+	port     int32
+	backends []int
+}
+
+// takersOf each port of the service, by port: at least one.
+func takersOf(spec gatewayv1alpha1.TailscaleServicesSpec) ([]takers, *specError) {
 	ports, err := servicePorts(spec.VIPService.Ports)
 	if err != nil {
 		return nil, err
@@ -97,22 +155,46 @@ func assignPorts(spec gatewayv1alpha1.TailscaleServicesSpec) ([]assignment, *spe
 		}
 		named[*b.VIPPort] = append(named[*b.VIPPort], i)
 	}
-
-	out := make([]assignment, 0, len(ports))
+	out := make([]takers, 0, len(ports))
 	for _, p := range ports {
-		takers := named[p]
-		if len(takers) == 0 {
-			takers = rest
+		t := takers{port: p, backends: named[p]}
+		if len(t.backends) == 0 {
+			t.backends = rest
 		}
-		switch {
-		case len(takers) == 0:
+		if len(t.backends) == 0 {
 			return nil, invalidBackends("no backend answers port tcp:%d; add one to spec.backends with vipPort %d", p, p)
-		case len(takers) > 1:
-			return nil, needsGateway("%s all answer port tcp:%d; a port takes one backend, so give each a vipPort of its own", fields(takers), p)
 		}
-		out = append(out, assignment{port: p, backend: spec.Backends[takers[0]]})
+		out = append(out, t)
 	}
-	return out, assignTLS(spec.TLS, out)
+	return out, nil
+}
+
+// preferred of several backends is the one that is to have most of a port: the first that
+// failover names, else the one of the lowest priority, else of the highest weight, else the
+// first.
+func preferred(spec gatewayv1alpha1.TailscaleServicesSpec, backends []int) int {
+	lb := spec.LoadBalancing
+	rank := func(i int) int {
+		if lb == nil || lb.Strategy != gatewayv1alpha1.StrategyFailover || lb.Failover == nil {
+			return int(ptr.Deref(spec.Backends[i].Priority, 0))
+		}
+		order := append([]gatewayv1alpha1.BackendName{lb.Failover.Primary}, lb.Failover.Secondary...)
+		if at := slices.Index(order, gatewayv1alpha1.BackendName(spec.Backends[i].Name)); at >= 0 {
+			return at
+		}
+		return len(order)
+	}
+	weight := func(i int) gatewayv1alpha1.Weight {
+		if lb != nil && lb.Strategy == gatewayv1alpha1.StrategyWeighted {
+			if w, ok := lb.Weights[spec.Backends[i].Name]; ok {
+				return w
+			}
+		}
+		return ptr.Deref(spec.Backends[i].Weight, 1)
+	}
+	return slices.MinFunc(backends, func(a, b int) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(weight(b), weight(a)), cmp.Compare(a, b))
+	})
 }
 
 // checkBalancing refuses what only a Gateway can do.

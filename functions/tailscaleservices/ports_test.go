@@ -35,6 +35,9 @@ func TestAssignPorts(t *testing.T) {
 		ports    []gatewayv1alpha1.ServicePort
 		backends []gatewayv1alpha1.Backend
 		strategy gatewayv1alpha1.Strategy
+		failover *gatewayv1alpha1.Failover
+		weights  map[string]gatewayv1alpha1.Weight
+		routed   bool
 		want     want
 	}{
 		"One": {
@@ -73,7 +76,7 @@ func TestAssignPorts(t *testing.T) {
 			backends: []gatewayv1alpha1.Backend{web, web},
 			want: want{
 				reason: meta.ReasonUnsupported,
-				err:    "spec.backends[0], spec.backends[1] all answer port tcp:80; a port takes one backend, so give each a vipPort of its own, or let a Gateway balance them and name its TailscaleGateway as the one backend",
+				err:    "spec.backends[0], spec.backends[1] all answer port tcp:80; a port takes one backend, so give each a vipPort of its own, let a Gateway balance them and name its TailscaleGateway as the one backend, or set spec.vipService.enabled to false if routes alone use them",
 			},
 		},
 		"Unknown": {
@@ -96,7 +99,7 @@ func TestAssignPorts(t *testing.T) {
 			strategy: gatewayv1alpha1.StrategyFailover,
 			want: want{
 				reason: meta.ReasonUnsupported,
-				err:    "proxies do not know spec.loadBalancing.strategy failover; set round-robin, or let a Gateway balance them and name its TailscaleGateway as the one backend",
+				err:    "proxies do not know spec.loadBalancing.strategy failover; set round-robin, let a Gateway balance them and name its TailscaleGateway as the one backend, or set spec.vipService.enabled to false if routes alone use them",
 			},
 		},
 		"Weight": {
@@ -105,7 +108,7 @@ func TestAssignPorts(t *testing.T) {
 			backends: []gatewayv1alpha1.Backend{weighed},
 			want: want{
 				reason: meta.ReasonUnsupported,
-				err:    "proxies do not know spec.backends[0].weight 2; remove it, or let a Gateway balance them and name its TailscaleGateway as the one backend",
+				err:    "proxies do not know spec.backends[0].weight 2; remove it, let a Gateway balance them and name its TailscaleGateway as the one backend, or set spec.vipService.enabled to false if routes alone use them",
 			},
 		},
 		"Priority": {
@@ -114,7 +117,7 @@ func TestAssignPorts(t *testing.T) {
 			backends: []gatewayv1alpha1.Backend{preferred},
 			want: want{
 				reason: meta.ReasonUnsupported,
-				err:    "proxies do not know spec.backends[0].priority 1; remove it, or let a Gateway balance them and name its TailscaleGateway as the one backend",
+				err:    "proxies do not know spec.backends[0].priority 1; remove it, let a Gateway balance them and name its TailscaleGateway as the one backend, or set spec.vipService.enabled to false if routes alone use them",
 			},
 		},
 		"Usual": {
@@ -144,6 +147,46 @@ func TestAssignPorts(t *testing.T) {
 				err:    "spec.vipService.ports do-not-validate hands on packets as they come; remove tls, proxyProtocol and protocol HTTP, or name ports",
 			},
 		},
+		"RoutedStrategy": {
+			reason:   "A Gateway whose routes name the object knows every strategy",
+			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
+			backends: []gatewayv1alpha1.Backend{weighed},
+			strategy: gatewayv1alpha1.StrategyLeastConnections,
+			routed:   true,
+			want:     want{ports: map[int32]string{80: "web"}},
+		},
+		"RoutedPriority": {
+			reason:   "Proxies hand the port to the backend that is to have most of it: of the lowest priority",
+			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
+			backends: []gatewayv1alpha1.Backend{preferred, {Name: "api", Port: 80}},
+			routed:   true,
+			want:     want{ports: map[int32]string{80: "api"}},
+		},
+		"RoutedWeight": {
+			reason:   "Of one priority it is the one of the highest weight",
+			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
+			backends: []gatewayv1alpha1.Backend{{Name: "api", Port: 80}, weighed},
+			routed:   true,
+			want:     want{ports: map[int32]string{80: "web"}},
+		},
+		"RoutedWeights": {
+			reason:   "Weights may be by name",
+			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
+			backends: []gatewayv1alpha1.Backend{web, {Name: "api", Port: 80}},
+			strategy: gatewayv1alpha1.StrategyWeighted,
+			weights:  map[string]gatewayv1alpha1.Weight{"web": 10, "api": 90},
+			routed:   true,
+			want:     want{ports: map[int32]string{80: "api"}},
+		},
+		"RoutedFailover": {
+			reason:   "A failover has a primary",
+			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
+			backends: []gatewayv1alpha1.Backend{web, {Name: "api", Port: 80}},
+			strategy: gatewayv1alpha1.StrategyFailover,
+			failover: &gatewayv1alpha1.Failover{Primary: "api", Secondary: []gatewayv1alpha1.BackendName{"web"}},
+			routed:   true,
+			want:     want{ports: map[int32]string{80: "api"}},
+		},
 		"UDP": {
 			reason:   "A port that the schema would refuse is told by field",
 			ports:    []gatewayv1alpha1.ServicePort{"udp:53"},
@@ -158,9 +201,9 @@ func TestAssignPorts(t *testing.T) {
 				Backends:   tc.backends,
 			}
 			if tc.strategy != "" {
-				spec.LoadBalancing = &gatewayv1alpha1.LoadBalancing{Strategy: tc.strategy}
+				spec.LoadBalancing = &gatewayv1alpha1.LoadBalancing{Strategy: tc.strategy, Failover: tc.failover, Weights: tc.weights}
 			}
-			assigned, err := assignPorts(spec)
+			assigned, err := assignPorts(spec, tc.routed)
 			var got want
 			if err != nil {
 				got.reason, got.err = err.reason, err.Error()
@@ -242,7 +285,7 @@ func TestAssignTLS(t *testing.T) {
 				VIPService: gatewayv1alpha1.VIPServiceTemplate{Ports: tc.ports},
 				Backends:   []gatewayv1alpha1.Backend{tc.backend},
 				TLS:        &tc.tls,
-			})
+			}, false)
 			var got want
 			if err != nil {
 				got.Reason, got.Err = err.reason, err.Error()

@@ -75,8 +75,8 @@ func selectEndpoints(owner compose.Owner, xr *gatewayv1alpha1.TailscaleServices,
 	return selection{sets: own, provision: true}
 }
 
-// mayHost reports whether an endpoints has machines that can host services.
-func mayHost(p tailnetv1alpha1.ProxySet) bool { return machines(p) > 0 }
+// mayHost reports whether an endpoints has machines that can host services, or gets some.
+func mayHost(p tailnetv1alpha1.ProxySet) bool { return machines(p) > 0 || p.Spec.IngressOnRequest }
 
 func byName(a, b tailnetv1alpha1.ProxySet) int { return strings.Compare(a.GetName(), b.GetName()) }
 
@@ -149,9 +149,10 @@ func machines(p tailnetv1alpha1.ProxySet) int32 {
 	return n
 }
 
-// hasIngress tells whether an endpoints has proxies that can host services.
+// hasIngress tells whether an endpoints has proxies that can host services, or gets some
+// once there is an attachment.
 func hasIngress(p tailnetv1alpha1.ProxySet) bool {
-	return hasDirection(p, tailnetv1alpha1.DirectionIngress)
+	return hasDirection(p, tailnetv1alpha1.DirectionIngress) || p.Spec.IngressOnRequest
 }
 
 // hasDirection tells whether an endpoints has proxies for a direction.

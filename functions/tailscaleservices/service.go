@@ -73,7 +73,11 @@ type service struct {
 	// an input like one.
 	step bool
 
-	verdict  compose.TailnetVerdict
+	verdict compose.TailnetVerdict
+
+	// unfilled is why what the spec leaves out could not be filled in.
+	unfilled *specError
+
 	ports    []assignment
 	portsErr *specError
 }

@@ -6,6 +6,7 @@ package agent
 import (
 	"context"
 	"maps"
+	"net/netip"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,6 +55,7 @@ type egressLoop struct {
 	log    logging.Logger
 	prober *probe.Prober
 	find   func(host string) localapi.Host
+	has    func(name string, addr netip.Addr) bool
 	file   *atomicdir.Dir
 
 	// server carries connections, unless the kernel does: one of both is nil.
@@ -93,6 +95,7 @@ func (a *Agent) newEgress(ctx context.Context, peers *localapi.Peers, k *kernelL
 		retry:   a.opts.Pauses.Retry,
 		log:     a.log,
 		find:    peers.Find,
+		has:     peers.Has,
 		prober:  probe.NewProber(probe.NewDialChecker(a.dialer.DialContext), tell, probe.WithProbed(a.metrics.probed)),
 		file:    atomicdir.New(a.opts.Egress.Dir, egress.ConfigMapKey),
 		kernel:  k,
@@ -205,6 +208,7 @@ func (e *egressLoop) plan(tn localapi.State) {
 		Targets: e.targets,
 		Running: tn.Running,
 		Find:    e.find,
+		Has:     e.has,
 		Health:  e.prober.Statuses(),
 		Outside: make(map[plan.EgressKey]bool),
 		Closed:  e.closed,

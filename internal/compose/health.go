@@ -8,12 +8,21 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
+// healthKey is the key of the requirement of a HealthReport.
+const healthKey = "health"
+
+// HealthRead tells whether Crossplane has looked for what Health requires.
+func (r *Run) HealthRead() bool {
+	_, ok := r.req.GetRequiredResources()[healthKey]
+	return ok
+}
+
 // Health of what Gateways reach through an object of ours, as their extension reports
 // it. Nil if it does not: there may be no extension, or no route that names the object,
 // so nobody waits for it. Its report changes only when an endpoint becomes sick or well.
 func (r *Run) Health(kind string, o Owner) (*tailnetv1alpha1.HealthReportSpec, error) {
 	q := Requirement{
-		Key:        "health",
+		Key:        healthKey,
 		APIVersion: tailnetv1alpha1.SchemeGroupVersion.String(),
 		Kind:       tailnetv1alpha1.HealthReportKind,
 		Namespace:  o.Namespace,

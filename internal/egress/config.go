@@ -53,6 +53,10 @@ type Target struct {
 	// Host is an address, or a DNS name in the tailnet.
 	Host string `json:"host"`
 
+	// Name is the DNS name in the tailnet that the host, an address, is to have. Empty if
+	// it does not matter.
+	Name string `json:"name,omitempty"`
+
 	// Port at the host.
 	Port int32 `json:"port"`
 

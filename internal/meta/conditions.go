@@ -112,6 +112,14 @@ const (
 	// ReasonNoPorts means that an endpoint has no port at which it could be reached.
 	ReasonNoPorts xpv2.ConditionReason = "NoPorts"
 
+	// ReasonTargetsNotPlaced means that it is not known yet whether a target is in the
+	// tailnet.
+	ReasonTargetsNotPlaced xpv2.ConditionReason = "TargetsNotPlaced"
+
+	// ReasonNameMismatch means that the address of an endpoint has another name in the
+	// tailnet than the endpoint says.
+	ReasonNameMismatch xpv2.ConditionReason = "NameMismatch"
+
 	// ReasonTargetsRefused means that a target's name is another one's, or that
 	// there are too many.
 	ReasonTargetsRefused xpv2.ConditionReason = "TargetsRefused"
@@ -164,7 +172,8 @@ const (
 	ReasonAmbiguous xpv2.ConditionReason = "Ambiguous"
 )
 
-// Reasons of Accepted, beside ReasonAccepted and ReasonGatewayNotFound.
+// Reasons of Accepted, beside ReasonAccepted, ReasonGatewayNotFound and, of the Service of
+// an object's name, ReasonServiceNotFound.
 const (
 	// ReasonGatewayNotValid means that a TailscaleGateway has found no Service.
 	ReasonGatewayNotValid xpv2.ConditionReason = "GatewayNotValid"

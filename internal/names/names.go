@@ -67,6 +67,24 @@ func Service(name string) string {
 	return Child("ts", name)
 }
 
+// EndpointService is the name of the Service of an endpoint of a TailscaleEndpoints: both
+// joined by a dash, with a hash where that is too long, or the Service of proxies could be
+// called so. Others may give the same one: a-b,c and a,b-c do.
+func EndpointService(owner, endpoint string) string {
+	for _, d := range []string{"ingress", "egress"} {
+		if endpoint == d || strings.HasSuffix(endpoint, "-"+d) {
+			return OtherEndpointService(owner, endpoint)
+		}
+	}
+	return Service(join(maxDNSLabel, false, []string{owner, endpoint}))
+}
+
+// OtherEndpointService is for when EndpointService gives a name that another has. It always
+// has a hash.
+func OtherEndpointService(owner, endpoint string) string {
+	return Service(join(maxDNSLabel, true, []string{owner, endpoint}))
+}
+
 // TailscaleService joins parts into the DNS label that a Tailscale Service is called
 // by, without svc:, with a hash only when that is too long. Others may give the same
 // one: a-b,c and a,b-c do.

@@ -193,3 +193,37 @@ func TestUniqueHost(t *testing.T) {
 		}
 	}
 }
+
+func TestEndpointService(t *testing.T) {
+	long := strings.Repeat("x", 40)
+	cases := map[string]struct {
+		reason          string
+		owner, endpoint string
+		want            string
+	}{
+		"Short":      {reason: "Both are joined.", owner: "web", endpoint: "db", want: "web-db"},
+		"Dash":       {reason: "A dash makes no name another one's: who finds it taken asks for the other.", owner: "web", endpoint: "a-b", want: "web-a-b"},
+		"TooLong":    {reason: "A Service's name has 63 characters.", owner: long, endpoint: long, want: long + "-" + long[:13] + "-8173c2ef"},
+		"Digit":      {reason: "A Service's name begins with a letter.", owner: "7up", endpoint: "db", want: "ts-7up-db-49295721"},
+		"Ingress":    {reason: "The proxies' own Service is called so.", owner: "web", endpoint: "ingress", want: "web-ingress-"},
+		"OfOthers":   {reason: "That of web-a's proxies would be.", owner: "web", endpoint: "a-egress", want: "web-a-egress-"},
+		"LikeEgress": {reason: "Only the end counts.", owner: "web", endpoint: "egress-a", want: "web-egress-a"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, other := EndpointService(tc.owner, tc.endpoint), OtherEndpointService(tc.owner, tc.endpoint)
+			if prefix, hashed := strings.CutSuffix(tc.want, "-"); hashed {
+				if got != other || !strings.HasPrefix(got, prefix+"-") {
+					t.Errorf("%s: want a hash, got %q", tc.reason, got)
+				}
+			} else if got != tc.want {
+				t.Errorf("%s: want %q, got %q", tc.reason, tc.want, got)
+			}
+			for _, n := range []string{got, other} {
+				if errs := validation.IsDNS1035Label(n); len(errs) > 0 {
+					t.Errorf("%q: %v", n, errs)
+				}
+			}
+		})
+	}
+}

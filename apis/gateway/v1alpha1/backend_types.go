@@ -87,15 +87,16 @@ type Backend struct {
 	// +optional
 	VIPPort *int32 `json:"vipPort,omitempty"`
 
-	// Weight among the backends of one port. Absent means 1. Proxies know no
-	// other: it shows Accepted=False with the reason Unsupported, but where the
-	// one backend is a TailscaleGateway, whose routes say how requests are spread.
+	// Weight among the backends of one port, for Gateways whose routes name the object.
+	// Absent means 1. Proxies know no other: where no route names the object it shows
+	// Accepted=False with the reason Unsupported, but where the one backend is a
+	// TailscaleGateway, whose routes say how requests are spread.
 	// +optional
 	Weight *Weight `json:"weight,omitempty"`
 
-	// Priority among the backends of one port: the lowest that is healthy gets
-	// the traffic. Absent means 0. Proxies know no other: it shows Accepted=False
-	// with the reason Unsupported, but where the one backend is a TailscaleGateway.
+	// Priority among the backends of one port, for Gateways whose routes name the object:
+	// the lowest that is healthy gets the traffic. Absent means 0. Proxies know no other,
+	// as of weight.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=127
 	// +optional

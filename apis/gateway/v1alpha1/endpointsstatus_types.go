@@ -137,6 +137,11 @@ type EgressTargetStatus struct {
 	// the tailnet.
 	Address string `json:"address"`
 
+	// TailscaleFQDN is the name that the address is to have in the tailnet, where the
+	// endpoint says both.
+	// +optional
+	TailscaleFQDN string `json:"tailscaleFQDN,omitempty"`
+
 	Protocol EndpointProtocol `json:"protocol"`
 
 	// ProxyPort is the target's port at every egress pod.
@@ -151,7 +156,8 @@ type EgressTargetStatus struct {
 	// ReadyProxies is how many egress proxies reach the target.
 	ReadyProxies int32 `json:"readyProxies"`
 
-	// Message tells what is missing when a proxy does not reach the target.
+	// Message tells what is missing when a proxy does not reach the target, or what is
+	// wrong though all do.
 	// +optional
 	Message string `json:"message,omitempty"`
 }

@@ -202,9 +202,10 @@ type FailoverPolicy struct {
 type LoadBalancing struct {
 	// Strategy says which backend of a port gets a connection. A proxy hands
 	// each port to one Service, whose pods Kubernetes balances: that is
-	// round-robin. Any other shows Accepted=False with the reason Unsupported, but
-	// where each backend is a TailscaleGateway: its Envoys spread requests as its
-	// routes and their policies say, whatever the strategy here.
+	// round-robin. Gateways whose routes name the object know all of them. Where no
+	// route does, any other shows Accepted=False with the reason Unsupported, but where
+	// each backend is a TailscaleGateway: its Envoys spread requests as its routes and
+	// their policies say, whatever the strategy here.
 	// +kubebuilder:default=round-robin
 	// +optional
 	Strategy Strategy `json:"strategy,omitempty"`

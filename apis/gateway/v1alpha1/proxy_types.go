@@ -36,8 +36,10 @@ type Proxy struct {
 
 	// ConnectionType is which way the proxies carry traffic: ingress from the
 	// tailnet into the cluster, egress from the cluster into the tailnet, or
-	// bidirectional, which is a StatefulSet for each.
-	// +kubebuilder:default=ingress
+	// bidirectional, which is a StatefulSet for each. Absent means what is asked for:
+	// egress where there are endpoints or autoDiscovery, ingress where there are none;
+	// beside egress also ingress while a TailscaleServices selects the object, or dns is
+	// set. A change restarts no pod of a direction that stays.
 	// +optional
 	ConnectionType ConnectionType `json:"connectionType,omitempty"`
 

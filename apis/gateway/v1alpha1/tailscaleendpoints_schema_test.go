@@ -130,18 +130,22 @@ func TestTailscaleEndpointsSchemaEgress(t *testing.T) {
 			spec: egress + `ports: [{name: http, port: 80}], endpoints: [{name: a, tailscaleIP: 100.64.0.1}, {name: b, tailscaleIP: "fd7a:115c:a1e0::1", port: 1},
 				{name: c, tailscaleFQDN: db.tail1234.ts.net., tags: ["tag:db"], weight: 100, healthCheck: {}}, {name: d, externalTarget: "[2001:db8::1]:65535"}]`,
 		},
+		"NoConnectionType": {
+			reason: "Targets say which way",
+			spec:   `endpoints: [{name: a, tailscaleIP: 100.64.0.1, port: 80}], autoDiscovery: {names: ["*"]}, dns: {zoneRef: {name: zone}}`,
+		},
 		"IngressOnly": {
 			reason: "A target in the tailnet needs egress proxies",
-			spec:   "endpoints: [{name: a, tailscaleIP: 100.64.0.1, port: 80}]",
+			spec:   "proxy: {connectionType: ingress}, endpoints: [{name: a, tailscaleIP: 100.64.0.1, port: 80}]",
 			want:   []string{"need proxy.connectionType egress or bidirectional"},
 		},
 		"ExternalWithoutEgress": {
 			reason: "A target elsewhere needs none",
-			spec:   `endpoints: [{name: a, externalTarget: "api.example.com:443"}]`,
+			spec:   `proxy: {connectionType: ingress}, endpoints: [{name: a, externalTarget: "api.example.com:443"}]`,
 		},
 		"DiscoveryWithoutEgress": {
 			reason: "What is found needs egress proxies",
-			spec:   `autoDiscovery: {names: ["*"]}`,
+			spec:   `proxy: {connectionType: ingress}, autoDiscovery: {names: ["*"]}`,
 			want:   []string{"autoDiscovery needs proxy.connectionType egress or bidirectional"},
 		},
 		"DNS": {
@@ -167,6 +171,20 @@ func TestTailscaleEndpointsSchemaEgress(t *testing.T) {
 			reason: "DNS has one port of each",
 			spec:   kernel + "ports: [{name: dns, port: 53, protocol: UDP}, {name: dns-tcp, port: 53}]",
 		},
+		"NamelessPorts": {
+			reason: "A port needs no name",
+			spec:   kernel + "ports: [{port: 80}, {port: 53}, {port: 53, protocol: UDP}, {name: web, port: 8080}]",
+		},
+		"SameName": {
+			reason: "A Service's ports have names of their own",
+			spec:   egress + "ports: [{name: a, port: 80}, {name: a, port: 81}]",
+			want:   []string{"spec.ports", "two entries have the same name"},
+		},
+		"NamelessTwice": {
+			reason: "A port is listed once",
+			spec:   egress + "ports: [{port: 80}, {port: 80}]",
+			want:   []string{"spec.ports[1]: Duplicate value"},
+		},
 		"SamePort": {
 			reason: "A Service could not tell them apart",
 			spec:   egress + "ports: [{name: a, port: 80, protocol: HTTP}, {name: b, port: 80, protocol: TCP}]",
@@ -175,12 +193,16 @@ func TestTailscaleEndpointsSchemaEgress(t *testing.T) {
 		"NoTarget": {
 			reason: "An endpoint leads somewhere",
 			spec:   egress + "endpoints: [{name: a, port: 80}]",
-			want:   []string{"spec.endpoints[0]", "exactly one"},
+			want:   []string{"spec.endpoints[0]", "set tailscaleIP, tailscaleFQDN or both"},
+		},
+		"AddressAndName": {
+			reason: "A device has both",
+			spec:   egress + "endpoints: [{name: a, port: 80, tailscaleIP: 100.64.0.1, tailscaleFQDN: a.ts.net}]",
 		},
 		"TwoTargets": {
 			reason: "An endpoint leads to one place",
-			spec:   egress + "endpoints: [{name: a, port: 80, tailscaleIP: 100.64.0.1, tailscaleFQDN: a.ts.net}]",
-			want:   []string{"spec.endpoints[0]", "exactly one"},
+			spec:   egress + `endpoints: [{name: a, tailscaleIP: 100.64.0.1, externalTarget: "a:80"}]`,
+			want:   []string{"spec.endpoints[0]", "or else externalTarget"},
 		},
 		"ExternalPortTwice": {
 			reason: "Only one of two ports can be meant",

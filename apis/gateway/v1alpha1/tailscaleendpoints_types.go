@@ -25,12 +25,12 @@ type EndpointsDNS struct {
 
 // A TailscaleEndpointsSpec is a group of proxies that appear as machines in a
 // tailnet.
-// +kubebuilder:validation:XValidation:rule="!has(self.dns) || !has(self.proxy.connectionType) || self.proxy.connectionType != 'egress'",message="dns needs proxy.connectionType ingress or bidirectional"
-// +kubebuilder:validation:XValidation:rule="!has(self.endpoints) || size(self.endpoints) == 0 || (has(self.proxy.connectionType) && self.proxy.connectionType != 'ingress') || self.endpoints.all(e, has(e.externalTarget))",message="endpoints with tailscaleIP or tailscaleFQDN need proxy.connectionType egress or bidirectional"
+// +kubebuilder:validation:XValidation:rule="!has(self.dns) || !has(self.proxy.connectionType) || self.proxy.connectionType != 'egress'",message="dns needs proxy.connectionType ingress or bidirectional, or none"
+// +kubebuilder:validation:XValidation:rule="!has(self.endpoints) || size(self.endpoints) == 0 || !has(self.proxy.connectionType) || self.proxy.connectionType != 'ingress' || self.endpoints.all(e, has(e.externalTarget))",message="endpoints with tailscaleIP or tailscaleFQDN need proxy.connectionType egress or bidirectional, or none"
 // +kubebuilder:validation:XValidation:rule="!has(self.endpoints) || (has(self.proxy.networking) && self.proxy.networking == 'Kernel') || !self.endpoints.exists(e, has(e.protocol) && e.protocol == 'UDP')",message="endpoints with protocol UDP need proxy.networking Kernel"
 // +kubebuilder:validation:XValidation:rule="!has(self.ports) || (has(self.proxy.networking) && self.proxy.networking == 'Kernel') || !self.ports.exists(p, has(p.protocol) && p.protocol == 'UDP')",message="ports with protocol UDP need proxy.networking Kernel"
 // +kubebuilder:validation:XValidation:rule="!has(self.endpoints) || !has(self.proxy.networkPolicy) || self.proxy.networkPolicy.enabled || !self.endpoints.exists(e, has(e.clients))",message="endpoints with clients need proxy.networkPolicy.enabled"
-// +kubebuilder:validation:XValidation:rule="!has(self.autoDiscovery) || (has(self.proxy.connectionType) && self.proxy.connectionType != 'ingress')",message="autoDiscovery needs proxy.connectionType egress or bidirectional"
+// +kubebuilder:validation:XValidation:rule="!has(self.autoDiscovery) || !has(self.proxy.connectionType) || self.proxy.connectionType != 'ingress'",message="autoDiscovery needs proxy.connectionType egress or bidirectional, or none"
 type TailscaleEndpointsSpec struct {
 	// Tailnet is the name of the TailscaleTailnet to join.
 	// +kubebuilder:validation:MinLength=1
@@ -50,19 +50,16 @@ type TailscaleEndpointsSpec struct {
 	Proxy Proxy `json:"proxy,omitempty"`
 
 	// Ports at which endpoints that name no port of their own are reached, and
-	// those that autoDiscovery finds.
-	// +listType=map
-	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:XValidation:rule="self.all(p, self.exists_one(q, q.port == p.port && (has(q.protocol) && q.protocol == 'UDP') == (has(p.protocol) && p.protocol == 'UDP')))",message="two entries have the same port; only TCP and UDP can share one"
+	// those that autoDiscovery finds. Absent, these are reached at the ports of the
+	// service that was found, and at 80 where it has none by number.
 	// +optional
-	Ports []EndpointsPort `json:"ports,omitempty"`
+	Ports EndpointsPorts `json:"ports,omitempty"`
 
 	// Endpoints are targets in the tailnet, or behind it, that the cluster
 	// reaches through egress proxies. Each becomes a Service of this namespace,
-	// called NAME-ENDPOINT with NAME that of this object (and a hash where that
-	// would not be unique; status.egressTargets says it), and can be a route's
-	// backend.
+	// called NAME-ENDPOINT with NAME that of this object (and a hash where the
+	// namespace has a Service of that name; status.egressTargets says it), and can be
+	// a route's backend.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=128
@@ -93,12 +90,23 @@ const (
 	EndpointProtocolTLS   EndpointProtocol = "TLS"
 )
 
+// EndpointsPorts are the ports at which endpoints are reached.
+// +listType=map
+// +listMapKey=port
+// +listMapKey=protocol
+// +kubebuilder:validation:MaxItems=16
+// +kubebuilder:validation:XValidation:rule="self.all(p, self.exists_one(q, q.port == p.port && (has(q.protocol) && q.protocol == 'UDP') == (has(p.protocol) && p.protocol == 'UDP')))",message="two entries have the same port; only TCP and UDP can share one"
+// +kubebuilder:validation:XValidation:rule="self.all(p, !has(p.name) || self.exists_one(q, has(q.name) && q.name == p.name))",message="two entries have the same name; a port needs none"
+type EndpointsPorts []EndpointsPort
+
 // An EndpointsPort is a port at which endpoints are reached.
 type EndpointsPort struct {
-	// Name of the port, unique among ports.
+	// Name of the port, unique among those that have one. Absent means PROTOCOL-PORT in
+	// lower case, such as tcp-5432.
 	// +kubebuilder:validation:MaxLength=15
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
-	Name string `json:"name"`
+	// +optional
+	Name string `json:"name,omitempty"`
 
 	// Port that clients in the cluster connect to.
 	// +kubebuilder:validation:Minimum=1
@@ -118,7 +126,7 @@ type EndpointsPort struct {
 }
 
 // An Endpoint is a target in the tailnet, or behind it.
-// +kubebuilder:validation:XValidation:rule="[has(self.tailscaleIP), has(self.tailscaleFQDN), has(self.externalTarget)].exists_one(x, x)",message="set exactly one of tailscaleIP, tailscaleFQDN and externalTarget"
+// +kubebuilder:validation:XValidation:rule="has(self.externalTarget) != (has(self.tailscaleIP) || has(self.tailscaleFQDN))",message="set tailscaleIP, tailscaleFQDN or both, or else externalTarget"
 // +kubebuilder:validation:XValidation:rule="!has(self.externalTarget) || !has(self.port)",message="the port of an externalTarget is part of it; remove port"
 type Endpoint struct {
 	// Name of the endpoint, unique among endpoints.
@@ -135,7 +143,10 @@ type Endpoint struct {
 	TailscaleIP string `json:"tailscaleIP,omitempty"`
 
 	// TailscaleFQDN is the DNS name of a device or of a Tailscale Service in the
-	// tailnet, such as db.tail1234.ts.net.
+	// tailnet, such as db.tail1234.ts.net. Beside tailscaleIP it is the name that the
+	// address is to have: the address is what is connected to, and the condition
+	// EgressReady says so when the tailnet knows it by another name. TLS asks for the
+	// name.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+\.?$`
 	// +optional
@@ -143,7 +154,8 @@ type Endpoint struct {
 
 	// ExternalTarget is host:port of any host. One whose host is a tailnet's
 	// address or name goes through the egress proxies. Any other has no proxy:
-	// a Gateway whose route names this object connects to it by itself, if the
+	// a Gateway whose route names this object connects to it by itself, once a machine
+	// of this object has joined and the tailnet's domain is known, and if the
 	// value directTargets of the extension's chart lets it. A Service of another
 	// namespace, by name or by address, needs a ReferenceGrant there, from
 	// TailscaleEndpoints to Service.

@@ -54,11 +54,8 @@ type ProxyGroupTemplate struct {
 	Proxy ProxyPods `json:"proxy,omitempty"`
 
 	// Ports at which endpoints that name no port of their own are reached.
-	// +listType=map
-	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=16
 	// +optional
-	Ports []EndpointsPort `json:"ports,omitempty"`
+	Ports EndpointsPorts `json:"ports,omitempty"`
 
 	// Endpoints are targets that the cluster reaches through the group's egress
 	// proxies, in each of its tailnets.

@@ -4,6 +4,7 @@
 package v1alpha1_test
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"strings"
@@ -142,6 +143,15 @@ func TestTailscaleServicesSchema(t *testing.T) {
 			reason: "A template says of ports what a TailscaleEndpoints says.",
 			obj:    spec(vip + "\nendpointTemplate: {tailnet: a, ports: [{name: http, port: 80, protocol: HTTP, targetPort: 8080}]}"),
 		},
+		"TemplateNamelessPorts": {
+			reason: "A port needs no name.",
+			obj:    spec(vip + "\nendpointTemplate: {tailnet: a, ports: [{port: 80}, {port: 443, protocol: HTTPS}]}"),
+		},
+		"TemplateSamePort": {
+			reason: "What a TailscaleEndpoints refuses a template refuses.",
+			obj:    spec(vip + "\nendpointTemplate: {tailnet: a, ports: [{port: 80}, {port: 80, protocol: HTTP}]}"),
+			want:   "only TCP and UDP can share one",
+		},
 		"TemplateUDP": {
 			reason: "What a TailscaleEndpoints refuses a template refuses.",
 			obj:    spec(vip + "\nendpointTemplate: {tailnet: a, ports: [{name: dns, port: 53, protocol: UDP}]}"),
@@ -236,7 +246,7 @@ func TestTailscaleServicesSchema(t *testing.T) {
 		"NoSelector": {
 			reason: "A service selects.",
 			obj:    "metadata: {name: web}\nspec:\n  " + vip + "\n  backends: [{name: web, port: 80}]",
-			want:   "spec.selector: Required value",
+			want:   "selector or endpointTemplate is required",
 		},
 		"LongName": {
 			reason: "A name of 63 characters is a DNS label.",
@@ -252,6 +262,111 @@ func TestTailscaleServicesSchema(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			judge(t, tc.reason, c.validate(t, parse(t, tc.obj), parse(t, tc.old)), tc.want)
+		})
+	}
+}
+
+// TestTailscaleServicesSchemaShort tries what need not be said.
+func TestTailscaleServicesSchemaShort(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		name   string
+		spec   string
+		want   string
+	}{
+		"Least": {
+			reason: "The Service of the object's name answers at its ports, by proxies that are made.",
+			spec:   "{endpointTemplate: {tailnet: example}}",
+		},
+		"Selector": {
+			reason: "Proxies may be there already.",
+			spec:   "{selector: {matchLabels: {app: web}}}",
+		},
+		"Null": {
+			reason: "Nothing is said of the service in either way.",
+			spec:   "{selector: {matchLabels: {app: web}}, vipService: null}",
+		},
+		"NoBackends": {
+			reason: "A port of the service goes to the Service's.",
+			spec:   "{selector: {matchLabels: {app: web}}, vipService: {ports: ['tcp:80', 'tcp:443'], tags: ['tag:web']}}",
+		},
+		"NoPorts": {
+			reason: "Backends name ports.",
+			spec:   "{selector: {matchLabels: {app: web}}, backends: [{name: api, port: 8080}]}",
+		},
+		"Nothing": {
+			reason: "Something hosts the service.",
+			spec:   "{}",
+			want:   "selector or endpointTemplate is required",
+		},
+		"EmptySelector": {
+			reason: "All endpoints, and those of a template, are not meant together.",
+			spec:   "{selector: {}, endpointTemplate: {tailnet: example}}",
+			want:   "selector.matchLabels must have a label",
+		},
+		"AllPorts": {
+			reason: "There is no port to probe.",
+			spec:   "{selector: {matchLabels: {app: web}}, vipService: {ports: [do-not-validate]}}",
+			want:   "do-not-validate takes one backend",
+		},
+		"RoutesOnly": {
+			reason: "Routes need no proxies.",
+			spec:   "{vipService: {enabled: false}}",
+		},
+		"RoutesOnlyFull": {
+			reason: "Routes know what Gateways know.",
+			spec:   "{vipService: {enabled: false}, backends: [{name: a, port: 80, weight: 3, priority: 1}, {name: b, port: 80}], loadBalancing: {strategy: least-connections}}",
+		},
+		"RoutesOnlyName": {
+			reason: "Where there is no Tailscale Service the object's name is nobody's.",
+			name:   "web.v2",
+			spec:   "{vipService: {enabled: false}}",
+		},
+		"RoutesOnlyShared": {
+			reason: "There is nothing to share.",
+			spec:   "{vipService: {enabled: false}, sharing: Shared}",
+			want:   "vipService.enabled false leaves no Tailscale Service",
+		},
+		"RoutesOnlyTemplate": {
+			reason: "There is nothing to host.",
+			spec:   "{vipService: {enabled: false}, endpointTemplate: {tailnet: example}}",
+			want:   "vipService.enabled false leaves no Tailscale Service",
+		},
+		"RoutesOnlyDiscovery": {
+			reason: "There is no tailnet to look in.",
+			spec:   "{vipService: {enabled: false}, serviceDiscovery: {}}",
+			want:   "vipService.enabled false leaves no Tailscale Service",
+		},
+		"Reserved": {
+			reason: "Browsers ask a host of this name for their proxy settings.",
+			spec:   "{selector: {}, vipService: {name: svc:wpad}}",
+			want:   "spec.vipService.name: Invalid value: \"svc:wpad\": is a name that resolvers or clients give a meaning",
+		},
+		"ReservedObject": {
+			reason: "The object's name is that of the Tailscale Service.",
+			name:   "localhost",
+			spec:   "{selector: {}}",
+			want:   "metadata.name is one that resolvers or clients give a meaning",
+		},
+		"ReservedObjectNamed": {
+			reason: "It is not where the service has another name.",
+			name:   "localhost",
+			spec:   "{selector: {}, vipService: {name: svc:local}}",
+		},
+		"ReservedObjectRoutes": {
+			reason: "Nor where there is none.",
+			name:   "localhost",
+			spec:   "{vipService: {enabled: false}}",
+		},
+		"ReservedPrefix": {
+			reason: "Others may be called like it.",
+			spec:   "{selector: {}, vipService: {name: svc:wpad2}}",
+		},
+	}
+	c := load(t, "tailscaleservices")
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			judge(t, tc.reason, c.validate(t, parse(t, "metadata: {name: "+cmp.Or(tc.name, "web")+"}\nspec: "+tc.spec), nil), tc.want)
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 // (tailcfg.ServiceName).
 // +kubebuilder:validation:MaxLength=67
 // +kubebuilder:validation:XValidation:rule="self.matches('^svc:[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$')",message="must be svc: followed by a DNS label of lower-case letters, digits and dashes"
+// +kubebuilder:validation:XValidation:rule="!(self in ['svc:localhost', 'svc:wpad', 'svc:autoconfig', 'svc:isatap', 'svc:teredo', 'svc:autorouter'])",message="is a name that resolvers or clients give a meaning of their own; choose another"
 type ServiceName string
 
 // A ServicePort is a TCP port of a Tailscale Service, tcp:PORT, or
@@ -35,7 +36,7 @@ const (
 )
 
 // A VIPServiceTemplate is the Tailscale Service to make.
-// +kubebuilder:validation:XValidation:rule="size(self.ports) == 1 || !('do-not-validate' in self.ports)",message="do-not-validate stands for all ports; remove the others"
+// +kubebuilder:validation:XValidation:rule="!has(self.ports) || size(self.ports) == 1 || !('do-not-validate' in self.ports)",message="do-not-validate stands for all ports; remove the others"
 type VIPServiceTemplate struct {
 	// Name of the service in the tailnet. Absent means svc: and the object's
 	// name.
@@ -48,13 +49,22 @@ type VIPServiceTemplate struct {
 	// +optional
 	DisplayName string `json:"displayName,omitempty"`
 
+	// Enabled makes the Tailscale Service, and so does its absence. When false there is
+	// none, nor proxies for it: the object is for routes of Gateways alone, which name it
+	// as a backend.
+	// +optional
+	Enabled *bool `json:"enabled,omitempty"`
+
 	// Ports of the service, each tcp:PORT. The one entry do-not-validate means
 	// all ports, of UDP too: packets go to the same port of the one backend, and
-	// the proxies need networking Kernel.
+	// the proxies need networking Kernel. Absent means the ports that backends name;
+	// where there are no backends, those of TCP that the Service of the object's name
+	// has.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=set
-	Ports []ServicePort `json:"ports"`
+	// +optional
+	Ports []ServicePort `json:"ports,omitempty"`
 
 	// Tags of the service, for grants and for auto-approval.
 	// +listType=set
@@ -114,7 +124,7 @@ const (
 )
 
 // An EndpointTemplate makes a TailscaleEndpoints when the selector matches none.
-// +kubebuilder:validation:XValidation:rule="!has(self.proxy.connectionType) || self.proxy.connectionType != 'egress'",message="proxy.connectionType must be ingress or bidirectional: egress proxies host no service"
+// +kubebuilder:validation:XValidation:rule="!has(self.proxy.connectionType) || self.proxy.connectionType != 'egress'",message="proxy.connectionType must be ingress or bidirectional, or absent: egress proxies host no service"
 // +kubebuilder:validation:XValidation:rule="!has(self.ports) || (has(self.proxy.networking) && self.proxy.networking == 'Kernel') || !self.ports.exists(p, has(p.protocol) && p.protocol == 'UDP')",message="ports with protocol UDP need proxy.networking Kernel"
 type EndpointTemplate struct {
 	// Tailnet is the name of the TailscaleTailnet to join.
@@ -135,11 +145,8 @@ type EndpointTemplate struct {
 
 	// Ports at which endpoints of the TailscaleEndpoints that name no port of
 	// their own are reached.
-	// +listType=map
-	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=16
 	// +optional
-	Ports []EndpointsPort `json:"ports,omitempty"`
+	Ports EndpointsPorts `json:"ports,omitempty"`
 
 	// Labels of the TailscaleEndpoints, beside those of the selector.
 	// +optional
@@ -175,25 +182,34 @@ type ServiceDiscovery struct {
 
 // A TailscaleServicesSpec is a Tailscale Service, the proxies that host it, and
 // the backends that answer it.
-// +kubebuilder:validation:XValidation:rule="!has(self.endpointTemplate) || has(self.selector.matchLabels) && size(self.selector.matchLabels) > 0",message="selector.matchLabels must have a label when endpointTemplate is set: endpoints made from the template get it"
+// +kubebuilder:validation:XValidation:rule="has(self.selector) || has(self.endpointTemplate) || has(self.vipService.enabled) && !self.vipService.enabled",message="selector or endpointTemplate is required: it says which proxies host the service; for a service without one set vipService.enabled to false"
+// +kubebuilder:validation:XValidation:rule="!has(self.endpointTemplate) || !has(self.selector) || has(self.selector.matchLabels) && size(self.selector.matchLabels) > 0",message="selector.matchLabels must have a label when endpointTemplate is set: endpoints made from the template get it"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.sharing) || oldSelf.sharing != 'Shared' || (has(self.sharing) && self.sharing == 'Shared')",message="sharing cannot go back from Shared to Exclusive; delete this TailscaleServices and make another"
-// +kubebuilder:validation:XValidation:rule="!('do-not-validate' in self.vipService.ports) || (size(self.backends) == 1 && !has(self.backends[0].vipPort))",message="vipService.ports do-not-validate takes one backend, without vipPort"
-// +kubebuilder:validation:XValidation:rule="!('do-not-validate' in self.vipService.ports) || (!has(self.tls) && self.backends.all(b, !has(b.proxyProtocol) && (!has(b.protocol) || b.protocol == 'TCP')))",message="vipService.ports do-not-validate hands on packets as they come: remove tls, proxyProtocol and protocol HTTP, or name ports"
-// +kubebuilder:validation:XValidation:rule="!('do-not-validate' in self.vipService.ports) || !has(self.endpointTemplate) || (has(self.endpointTemplate.proxy.networking) && self.endpointTemplate.proxy.networking == 'Kernel')",message="vipService.ports do-not-validate needs endpointTemplate.proxy.networking Kernel"
-// +kubebuilder:validation:XValidation:rule="!('do-not-validate' in self.vipService.ports) || self.backends.all(b, has(b.port))",message="vipService.ports do-not-validate needs the port of the backend, to probe it"
-// +kubebuilder:validation:XValidation:rule="!has(self.loadBalancing) || !has(self.loadBalancing.weights) || self.backends.all(b, !has(b.weight))",message="set weights either in backends or in loadBalancing.weights"
+// +kubebuilder:validation:XValidation:rule="!has(self.vipService.enabled) || self.vipService.enabled || (!has(self.endpointTemplate) && !has(self.serviceDiscovery) && (!has(self.sharing) || self.sharing != 'Shared'))",message="vipService.enabled false leaves no Tailscale Service: remove endpointTemplate, serviceDiscovery and sharing Shared"
+// +kubebuilder:validation:XValidation:rule="!has(self.vipService.ports) || !('do-not-validate' in self.vipService.ports) || (has(self.backends) && size(self.backends) == 1 && !has(self.backends[0].vipPort))",message="vipService.ports do-not-validate takes one backend, without vipPort"
+// +kubebuilder:validation:XValidation:rule="!has(self.vipService.ports) || !('do-not-validate' in self.vipService.ports) || (!has(self.tls) && (!has(self.backends) || self.backends.all(b, !has(b.proxyProtocol) && (!has(b.protocol) || b.protocol == 'TCP'))))",message="vipService.ports do-not-validate hands on packets as they come: remove tls, proxyProtocol and protocol HTTP, or name ports"
+// +kubebuilder:validation:XValidation:rule="!has(self.vipService.ports) || !('do-not-validate' in self.vipService.ports) || !has(self.endpointTemplate) || (has(self.endpointTemplate.proxy.networking) && self.endpointTemplate.proxy.networking == 'Kernel')",message="vipService.ports do-not-validate needs endpointTemplate.proxy.networking Kernel"
+// +kubebuilder:validation:XValidation:rule="!has(self.vipService.ports) || !('do-not-validate' in self.vipService.ports) || !has(self.backends) || self.backends.all(b, has(b.port))",message="vipService.ports do-not-validate needs the port of the backend, to probe it"
+// +kubebuilder:validation:XValidation:rule="!has(self.loadBalancing) || !has(self.loadBalancing.weights) || !has(self.backends) || self.backends.all(b, !has(b.weight))",message="set weights either in backends or in loadBalancing.weights"
 type TailscaleServicesSpec struct {
-	// Selector picks TailscaleEndpoints of the same namespace by label.
-	Selector metav1.LabelSelector `json:"selector"`
+	// Selector picks TailscaleEndpoints of the same namespace by label. Absent means
+	// those that endpointTemplate makes.
+	// +optional
+	Selector metav1.LabelSelector `json:"selector,omitempty"`
 
 	// VIPService is the Tailscale Service to make.
-	VIPService VIPServiceTemplate `json:"vipService"`
+	// +kubebuilder:default={}
+	// +optional
+	VIPService VIPServiceTemplate `json:"vipService,omitempty"`
 
-	// Backends that answer. Each port of the service goes to one backend.
+	// Backends that answer. Each port of the service goes to one backend. Absent means
+	// the Service of the object's name in its namespace: a port goes to the Service's
+	// port of the same number, or to the only port of TCP that it has.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
-	Backends []Backend `json:"backends"`
+	// +optional
+	Backends []Backend `json:"backends,omitempty"`
 
 	// LoadBalancing says how traffic is spread over backends.
 	// +optional
@@ -207,7 +223,7 @@ type TailscaleServicesSpec struct {
 	Sharing Sharing `json:"sharing,omitempty"`
 
 	// EndpointTemplate makes a TailscaleEndpoints when the selector matches
-	// none.
+	// none, or is absent.
 	// +optional
 	EndpointTemplate *EndpointTemplate `json:"endpointTemplate,omitempty"`
 
@@ -446,7 +462,8 @@ type TailscaleServicesStatus struct {
 // +kubebuilder:printcolumn:name="REASON",type="string",JSONPath=".status.conditions[?(@.type=='Advertised')].reason"
 // +kubebuilder:printcolumn:name="CLUSTERS",type="integer",JSONPath=".status.clusterCount",priority=1
 // +kubebuilder:resource:scope=Namespaced,path=tailscaleservices,singular=tailscaleservice,categories={tailscale,crossplane},shortName=tssvc
-// +kubebuilder:validation:XValidation:rule="has(self.spec.vipService.name) || self.metadata.name.matches('^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$')",message="metadata.name must be a DNS label when spec.vipService.name is absent: it names the Tailscale Service"
+// +kubebuilder:validation:XValidation:rule="has(self.spec.vipService.name) || has(self.spec.vipService.enabled) && !self.spec.vipService.enabled || self.metadata.name.matches('^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$')",message="metadata.name must be a DNS label when spec.vipService.name is absent: it names the Tailscale Service"
+// +kubebuilder:validation:XValidation:rule="has(self.spec.vipService.name) || has(self.spec.vipService.enabled) && !self.spec.vipService.enabled || !(self.metadata.name in ['localhost', 'wpad', 'autoconfig', 'isatap', 'teredo', 'autorouter'])",message="metadata.name is one that resolvers or clients give a meaning of their own, and names the Tailscale Service; set spec.vipService.name"
 
 // A TailscaleServices is a Tailscale Service: a name and a virtual IP in the
 // tailnet, hosted by the proxies it selects, answered by its backends.

@@ -126,7 +126,8 @@ type EgressPort struct {
 	// answers its health check if it has one.
 	Ready bool `json:"ready"`
 
-	// Message tells why the port is not ready. It is cut where there are many.
+	// Message tells why the port is not ready, or what is wrong though it is. It is cut
+	// where there are many.
 	// +optional
 	Message string `json:"message,omitempty"`
 }

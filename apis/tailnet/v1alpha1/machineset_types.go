@@ -127,8 +127,8 @@ type MachineSetEgressPort struct {
 	// +optional
 	ReadyMachines int32 `json:"readyMachines,omitempty"`
 
-	// Message tells why the first machine that does not reach it does not. It is cut
-	// where there are many.
+	// Message tells why the first machine that does not reach it does not, or what is wrong
+	// though all reach it. It is cut where there are many.
 	// +optional
 	Message string `json:"message,omitempty"`
 }

@@ -84,6 +84,11 @@ type ProxySetSpec struct {
 	// +optional
 	Sets []ProxySetMember `json:"sets,omitempty"`
 
+	// IngressOnRequest tells that there are proxies that let the tailnet in once a
+	// ServiceAttachment of the TailscaleEndpoints asks for them.
+	// +optional
+	IngressOnRequest bool `json:"ingressOnRequest,omitempty"`
+
 	// Targets of egress, by name.
 	// +listType=map
 	// +listMapKey=name

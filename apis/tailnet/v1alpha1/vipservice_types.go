@@ -13,6 +13,7 @@ import (
 // (tailcfg.ServiceName).
 // +kubebuilder:validation:MaxLength=67
 // +kubebuilder:validation:XValidation:rule="self.matches('^svc:[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$')",message="must be svc: followed by a DNS label of lower-case letters, digits and dashes"
+// +kubebuilder:validation:XValidation:rule="!(self in ['svc:localhost', 'svc:wpad', 'svc:autoconfig', 'svc:isatap', 'svc:teredo', 'svc:autorouter'])",message="is a name that resolvers or clients give a meaning of their own; choose another"
 type ServiceName string
 
 // A ServicePort is a port of a Tailscale Service: tcp:PORT, or do-not-validate.

@@ -118,6 +118,13 @@ func (p *Peers) Find(host string) Host {
 	return unused
 }
 
+// Has reports whether a DNS name has an address: as a device's own, or as a service's.
+func (p *Peers) Has(name string, addr netip.Addr) bool {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return slices.Contains(p.resolve(name), addr.Unmap())
+}
+
 // resolve returns the addresses of a name, IPv4 first.
 func (p *Peers) resolve(name string) []netip.Addr {
 	name = canonical(name)

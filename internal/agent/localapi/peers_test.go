@@ -74,7 +74,7 @@ func TestPeers(t *testing.T) {
 		localapitest.Peer(1, "db", []string{"tag:db"}, []string{"fd7a:115c:a1e0::9", "100.64.0.9"}, "100.100.0.1/32"),
 		localapitest.Peer(2, "router", nil, []string{"100.64.0.2"}, "10.1.0.0/16", "0.0.0.0/0", "192.0.2.7/32"),
 	)
-	_, eventually := follow(t, s)
+	peers, eventually := follow(t, s)
 
 	eventually("A device has its own address.", "100.64.0.9", host("100.64.0.9", db))
 	eventually("A device has its own IPv6 address.", "fd7a:115c:a1e0::9", host("fd7a:115c:a1e0::9", db))
@@ -100,6 +100,13 @@ func TestPeers(t *testing.T) {
 
 	s.SetRecords(tailcfg.DNSRecord{Name: "web.example.ts.net.", Value: "100.100.0.1"}, tailcfg.DNSRecord{Name: "gone.example.ts.net", Value: "100.100.0.2"})
 	eventually("A service has its name.", "web.example.ts.net", host("100.100.0.1", db))
+	for name, has := range map[string]string{"web.example.ts.net": "100.100.0.1", "DB.example.ts.net.": "100.64.0.9", "router": "100.64.0.2"} {
+		for _, addr := range []string{"100.100.0.1", "100.64.0.9", "100.64.0.2"} {
+			if got := peers.Has(name, netip.MustParseAddr(addr)); got != (addr == has) {
+				t.Errorf("\nA name has its own addresses.\nHas(%q, %s): %t", name, addr, got)
+			}
+		}
+	}
 	eventually("A service that nobody hosts has no host.", "gone.example.ts.net", nobody)
 
 	s.ChangePeers([]*tailcfg.Node{localapitest.Peer(1, "db", []string{"tag:new"}, []string{"100.64.0.10"})})

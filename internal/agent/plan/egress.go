@@ -29,6 +29,7 @@ const (
 	messageEgressRoutes   = "Only a subnet router has %s, and this proxy does not accept routes"
 	messageEgressTags     = "Device %s has %s but does not carry %s, which the target asks for"
 	messageEgressSick     = "%s does not answer: %s"
+	messageEgressName     = "%s is led to, but %s is not its name in the tailnet; correct one of the two"
 )
 
 // An EgressKey names a port of the pod.
@@ -62,7 +63,7 @@ type EgressPort struct {
 	// Ready tells whether the port leads to a target that answers.
 	Ready bool
 
-	// Message tells why it is not ready. Empty when it is.
+	// Message tells why it is not ready, or what is wrong though it is.
 	Message string
 }
 
@@ -80,6 +81,9 @@ type EgressInput struct {
 
 	// Find returns who of the tailnet has a host.
 	Find func(host string) localapi.Host
+
+	// Has reports whether a DNS name of the tailnet has an address.
+	Has func(name string, addr netip.Addr) bool
 
 	// Health of probed targets.
 	Health map[probe.Target]probe.Status
@@ -163,6 +167,10 @@ func egressPort(t egress.Target, leaving bool, in EgressInput) EgressPort {
 		p.Message = egressHealth(p, in.Health)
 	}
 	p.Ready = p.Message == ""
+	if p.Ready && t.Name != "" && !in.Has(t.Name, host.Addr) {
+		// The address is what counts: a device that has got another name harms nobody.
+		p.Message = fmt.Sprintf(messageEgressName, t.Host, t.Name)
+	}
 	return p
 }
 

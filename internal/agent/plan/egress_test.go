@@ -32,6 +32,9 @@ func tailnet(host string) localapi.Host {
 	return localapi.Host{}
 }
 
+// named tells that db alone has a name.
+func named(name string, addr netip.Addr) bool { return name == "db.example.ts.net" && addr == addrDB }
+
 func egressTarget(fn ...func(*egress.Target)) egress.Target {
 	t := egress.Target{Key: "endpoint/db/5432", Host: "db", Port: 5432, Protocol: corev1.ProtocolTCP, ProxyPort: 10000}
 	for _, f := range fn {
@@ -148,6 +151,24 @@ func TestEgress(t *testing.T) {
 			addr: addr, listen: true,
 			status: v1alpha1.EgressPort{Message: "db:5432 does not answer: timed out"},
 		},
+		"Name": {
+			reason: "An address that has the name is as it should be.",
+			target: egressTarget(func(t *egress.Target) { t.Name = "db.example.ts.net" }), in: EgressInput{Running: true},
+			addr: addr, listen: true,
+			status: v1alpha1.EgressPort{Ready: true},
+		},
+		"OtherName": {
+			reason: "One that has another is led to, and it is said.",
+			target: egressTarget(func(t *egress.Target) { t.Name = "old.example.ts.net" }), in: EgressInput{Running: true},
+			addr: addr, listen: true,
+			status: v1alpha1.EgressPort{Ready: true, Message: "db is led to, but old.example.ts.net is not its name in the tailnet; correct one of the two"},
+		},
+		"OtherNameTags": {
+			reason: "What refuses the target comes first.",
+			target: egressTarget(func(t *egress.Target) { t.Name, t.Tags = "old.example.ts.net", []string{"tag:z"} }), in: EgressInput{Running: true},
+			listen: true,
+			status: v1alpha1.EgressPort{Message: "Device db.example.ts.net has db but does not carry tag:z, which the target asks for"},
+		},
 		"Probing": {
 			reason: "A target that was not probed yet is not ready.",
 			target: egressTarget(check), in: EgressInput{Running: true},
@@ -158,7 +179,7 @@ func TestEgress(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.in.Targets = []egress.Target{tc.target}
-			tc.in.Find = tailnet
+			tc.in.Find, tc.in.Has = tailnet, named
 			ports := Egress(tc.in)
 			if len(ports) != 1 {
 				t.Fatalf("\n%s\nEgress(...): %d ports, want 1", tc.reason, len(ports))

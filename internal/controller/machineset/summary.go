@@ -110,6 +110,8 @@ func egressPorts(set *v1alpha1.MachineSet, owned map[string]*v1alpha1.Machine) [
 	}
 	at := map[key]int{}
 	var out []v1alpha1.MachineSetEgressPort
+	// What machines say of ports that are ready counts where no other says anything.
+	remarks := map[key]string{}
 	told := 0
 	for _, name := range slices.Sorted(maps.Keys(owned)) {
 		a := owned[name].Status.Agent
@@ -129,10 +131,17 @@ func egressPorts(set *v1alpha1.MachineSet, owned map[string]*v1alpha1.Machine) [
 			case !wanted:
 			case p.Ready:
 				out[i].ReadyMachines++
+				remarks[k] = cmp.Or(remarks[k], p.Message)
 			case out[i].Message == "" && p.Message != "":
 				out[i].Message = p.Message
 				told++
 			}
+		}
+	}
+	for i, p := range out {
+		if remark := remarks[key{p.Port, p.Protocol, p.Target}]; p.Message == "" && remark != "" {
+			out[i].Message = remark
+			told++
 		}
 	}
 	for i := range out {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
 // Ours is this project.
@@ -88,7 +88,7 @@ func (o *Ours) IngressURL(name string) string { return o.lab.ingressURL(name) }
 
 // EgressURL is by the endpoint's Service, whose name status.egressTargets tells.
 func (o *Ours) EgressURL(name string) string {
-	return egressURL(compose.ServiceName(compose.ChildName(o.egress(), name)))
+	return egressURL(names.EndpointService(o.egress(), name))
 }
 
 // Controllers are the provider and the functions, without Crossplane itself.

@@ -1,0 +1,125 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package namesake fills in what the spec of a TailscaleServices leaves out: the backends,
+// which are then the Service of the object's name in its namespace, and the ports of the
+// Tailscale Service. Functions and the extension share the rules. The package is pure.
+package namesake
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/utils/ptr"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+)
+
+// A Service is the core Service of an object's name.
+type Service struct {
+	Namespace, Name string
+
+	// Exists tells whether there is one.
+	Exists bool
+
+	// Ports of TCP that it has.
+	Ports []int32
+}
+
+// A Problem is why a spec cannot be filled in. It is for the user.
+type Problem struct {
+	// Missing tells that there is no Service. One may come.
+	Missing bool
+
+	Message string
+}
+
+// Answers reports whether the Service of the object's name answers: the spec has no
+// backends.
+func Answers(spec gatewayv1alpha1.TailscaleServicesSpec) bool { return len(spec.Backends) == 0 }
+
+// Fill returns the spec with the backends and ports that it leaves out. The Service counts
+// only where the spec has no backends.
+//
+// A port of the Tailscale Service goes to the Service's port of the same number, or to the
+// only one that it has. Absent ports are those of the Service; where there are backends,
+// those that the backends name.
+func Fill(spec gatewayv1alpha1.TailscaleServicesSpec, s Service) (gatewayv1alpha1.TailscaleServicesSpec, *Problem) {
+	if !Answers(spec) {
+		return fillPorts(spec)
+	}
+	s.Ports = slices.Compact(slices.Sorted(slices.Values(s.Ports)))
+	switch {
+	case !s.Exists:
+		return spec, &Problem{Missing: true, Message: fmt.Sprintf("there is no Service %q in namespace %q; create it, or set spec.backends", s.Name, s.Namespace)}
+	case len(s.Ports) == 0:
+		return spec, &Problem{Message: fmt.Sprintf("Service %q has no port of TCP; add one, or set spec.backends", s.Name)}
+	}
+	if len(spec.VIPService.Ports) == 0 {
+		for _, p := range s.Ports {
+			spec.VIPService.Ports = append(spec.VIPService.Ports, servicePort(p))
+		}
+	}
+	for _, of := range spec.VIPService.Ports {
+		p, ok := portOf(of)
+		if !ok {
+			return spec, &Problem{Message: fmt.Sprintf("spec.vipService.ports %s needs spec.backends, which say what answers", of)}
+		}
+		to := p
+		if !slices.Contains(s.Ports, p) {
+			if len(s.Ports) > 1 {
+				return spec, &Problem{Message: fmt.Sprintf("Service %q has no port %d, only %s; add it there, or say in spec.backends which port answers", s.Name, p, list(s.Ports))}
+			}
+			to = s.Ports[0]
+		}
+		spec.Backends = append(spec.Backends, gatewayv1alpha1.Backend{
+			Kind: gatewayv1alpha1.BackendKindService, Name: s.Name, Port: to, VIPPort: ptr.To(p), Protocol: gatewayv1alpha1.BackendProtocolTCP,
+		})
+	}
+	return spec, nil
+}
+
+// fillPorts has the ports that the backends name: each answers its vipPort, or the port of
+// its own number.
+func fillPorts(spec gatewayv1alpha1.TailscaleServicesSpec) (gatewayv1alpha1.TailscaleServicesSpec, *Problem) {
+	if len(spec.VIPService.Ports) > 0 {
+		return spec, nil
+	}
+	spec.Backends = slices.Clone(spec.Backends)
+	var ports []int32
+	for i := range spec.Backends {
+		b := &spec.Backends[i]
+		if b.VIPPort == nil && b.Port == 0 {
+			return spec, &Problem{Message: fmt.Sprintf("spec.backends[%d] says no port; set its port or vipPort, or spec.vipService.ports", i)}
+		}
+		if b.VIPPort == nil {
+			b.VIPPort = ptr.To(b.Port)
+		}
+		ports = append(ports, *b.VIPPort)
+	}
+	slices.Sort(ports)
+	for _, p := range slices.Compact(ports) {
+		spec.VIPService.Ports = append(spec.VIPService.Ports, servicePort(p))
+	}
+	return spec, nil
+}
+
+func servicePort(p int32) gatewayv1alpha1.ServicePort {
+	return gatewayv1alpha1.ServicePort("tcp:" + strconv.Itoa(int(p)))
+}
+
+// portOf an entry of a service's ports. False if it is none by number.
+func portOf(p gatewayv1alpha1.ServicePort) (int32, bool) {
+	n, err := strconv.ParseUint(strings.TrimPrefix(string(p), "tcp:"), 10, 16)
+	return int32(n), err == nil && n > 0
+}
+
+func list(ports []int32) string {
+	out := make([]string, len(ports))
+	for i, p := range ports {
+		out[i] = strconv.Itoa(int(p))
+	}
+	return strings.Join(out, ", ")
+}
