@@ -78,8 +78,7 @@ func TestObject(t *testing.T) {
 				Spec: gatewayv1alpha1.TailscaleEndpointsSpec{
 					Tailnet: "example",
 					Proxy: gatewayv1alpha1.Proxy{
-						Replicas:       ptr.To[int32](2),
-						ConnectionType: gatewayv1alpha1.ConnectionTypeIngress,
+						Replicas: ptr.To[int32](2),
 						ProxyPods: gatewayv1alpha1.ProxyPods{PodSettings: tailnetv1alpha1.PodSettings{
 							Networking: tailnetv1alpha1.NetworkingUserspace,
 							Forwarding: tailnetv1alpha1.ForwardingInitContainer,
@@ -105,8 +104,7 @@ spec: {tailnet: example}`,
 					Tailnet: "example",
 					Tags:    []gatewayv1alpha1.Tag{"tag:x-b"},
 					Proxy: gatewayv1alpha1.Proxy{
-						Replicas:       ptr.To[int32](3),
-						ConnectionType: gatewayv1alpha1.ConnectionTypeIngress,
+						Replicas: ptr.To[int32](3),
 						ProxyPods: gatewayv1alpha1.ProxyPods{PodSettings: tailnetv1alpha1.PodSettings{
 							Networking: tailnetv1alpha1.NetworkingUserspace,
 							Forwarding: tailnetv1alpha1.ForwardingInitContainer,

@@ -5,6 +5,8 @@ package namesake
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -102,8 +104,8 @@ func TestFill(t *testing.T) {
 			for _, b := range got.Backends {
 				vip := "rest"
 				if b.VIPPort != nil {
-					vip = fmt.Sprint(*b.VIPPort)
-					if p := servicePort(*b.VIPPort); !contains(got.VIPService.Ports, p) {
+					vip = strconv.Itoa(int(*b.VIPPort))
+					if p := servicePort(*b.VIPPort); !slices.Contains(got.VIPService.Ports, p) {
 						t.Errorf("%s: %s is not in %v", tc.reason, p, got.VIPService.Ports)
 					}
 				}
@@ -114,13 +116,4 @@ func TestFill(t *testing.T) {
 			}
 		})
 	}
-}
-
-func contains(in []gatewayv1alpha1.ServicePort, p gatewayv1alpha1.ServicePort) bool {
-	for _, o := range in {
-		if o == p {
-			return true
-		}
-	}
-	return false
 }

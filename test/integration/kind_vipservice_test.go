@@ -73,6 +73,7 @@ func vipServiceCase() kindCase[*v1alpha1.VIPService] {
 		Bad: []badInput[*v1alpha1.VIPService]{
 			{Name: "NoPrefix", Break: func(mg *v1alpha1.VIPService) { mg.Spec.ForProvider.Name = "web" }, Want: []string{"spec.forProvider.name", "must be svc: followed by"}},
 			{Name: "UpperCase", Break: func(mg *v1alpha1.VIPService) { mg.Spec.ForProvider.Name = "svc:Web" }, Want: []string{"spec.forProvider.name", "must be svc: followed by"}},
+			{Name: "Reserved", Break: func(mg *v1alpha1.VIPService) { mg.Spec.ForProvider.Name = "svc:wpad" }, Want: []string{"spec.forProvider.name", "choose another"}},
 			{Name: "NoPorts", Break: func(mg *v1alpha1.VIPService) { mg.Spec.ForProvider.Ports = []v1alpha1.ServicePort{} }, Want: []string{"spec.forProvider.ports", "at least 1"}},
 			{Name: "UDP", Break: func(mg *v1alpha1.VIPService) { mg.Spec.ForProvider.Ports = []v1alpha1.ServicePort{"udp:53"} }, Want: []string{"spec.forProvider.ports[0]", "Tailscale Services carry TCP only"}},
 			{Name: "PortTooHigh", Break: func(mg *v1alpha1.VIPService) { mg.Spec.ForProvider.Ports = []v1alpha1.ServicePort{"tcp:65536"} }, Want: []string{"spec.forProvider.ports[0]", "from 1 to 65535"}},
