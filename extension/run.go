@@ -119,6 +119,7 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 			Log:   log,
 		}).Run)
 	}
+	settings := &explain.Settings{}
 	obs = observe.NewObserver(observe.Options{
 		Version:   version.Version,
 		Silence:   src.Silence,
@@ -126,7 +127,7 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 		Resources: func() map[string]int { return store.Snapshot().Counts() },
 		Expiry:    certs.expiry(),
 		Gateway:   hooks.Gateway,
-		Pages:     []func(*http.ServeMux){explain.NewPage(store.Snapshot, prober.Target, shared.Reports, log).Register},
+		Pages:     []func(*http.ServeMux){explain.NewPage(store.Snapshot, prober.Target, shared.Reports, settings, log).Register},
 		Log:       log,
 	}, collectors...)
 
@@ -141,6 +142,7 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 	pb.RegisterEnvoyGatewayExtensionServer(hooksServer, hooks.NewServer(store, certs.Source,
 		hooks.WithLogger(log),
 		hooks.WithRecorder(hooks.RecorderFn(func(t hooks.Translation) {
+			settings.Translated(t.Gateway, t.Settings)
 			obs.Translated(t.Gateway, outcomes(t.Summary, src.Translated(t)))
 		})),
 	))

@@ -58,9 +58,19 @@ type Backend struct {
 	// has a problem fail.
 	Percent float64 `json:"percent"`
 
+	// Target is what is behind it, by the name of the cluster that routes to it share.
+	// Empty if the backend is not of our kinds.
+	Target string `json:"target,omitempty"`
+
 	// Cluster that requests go to. Empty if the backend is not of our kinds. Patches, and
-	// settings of one listener, may give the rule another, which only Envoy tells.
+	// settings of one listener, may give the rule another, which only Envoy tells, unless
+	// settings has it.
 	Cluster string `json:"cluster,omitempty"`
+
+	// Settings with which the rule has another cluster than the target's common one, or,
+	// of a target that nobody answers for, all that its routes have. They are of hooks
+	// that this replica was asked.
+	Settings []Setting `json:"settings,omitempty"`
 
 	// Problem says why nothing answers. Empty when something can.
 	Problem string `json:"problem,omitempty"`
@@ -211,7 +221,7 @@ func describeBackend(s *index.Snapshot, r *index.Route, b index.BackendRef, tota
 		return out
 	}
 	key := b.Target(r.Key.Kind)
-	out.Cluster = key.ClusterName()
+	out.Target, out.Cluster = key.ClusterName(), key.ClusterName()
 	t := s.Target(key)
 	switch {
 	case !s.Permitted(r.Key, b):

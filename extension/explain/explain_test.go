@@ -264,15 +264,15 @@ func TestExplainBackends(t *testing.T) {
 			Own: "the rule asks for something that a shared cluster cannot give, such as session persistence, or shares an L4 route with other rules",
 			Backends: []Backend{
 				{
-					Name: "TailscaleServices shop/web:80", Percent: 50, Cluster: r.RuleName(0),
+					Name: "TailscaleServices shop/web:80", Percent: 50, Target: "tailscale/services/shop/web/80/http", Cluster: r.RuleName(0),
 					Check: "GET /health each 5s, at most 1s; well after 1, sick after 2",
 					Localities: []Locality{
 						{Name: "web", Zone: "a", Meaning: "first", Weight: 1, Endpoints: []Endpoint{{Address: "10.0.0.1:8080", Health: "healthy"}}},
 						{Name: "far", Priority: 1, Meaning: "only as far as priorities below 1 have too few healthy endpoints", Weight: 1, Endpoints: []Endpoint{{Address: "[fd00::1]:10007", Health: "left to Envoy's own checks"}}},
 					},
 				},
-				{Name: "TailscaleServices shop/none:80", Percent: 25, Cluster: r.RuleName(0), Problem: "it does not exist"},
-				{Name: "TailscaleServices other/web:80", Cluster: r.RuleName(0), Problem: "No ReferenceGrant in namespace other lets the route name it; L4 routes can name only what is in their own namespace"},
+				{Name: "TailscaleServices shop/none:80", Percent: 25, Target: "tailscale/services/shop/none/80/http", Cluster: r.RuleName(0), Problem: "it does not exist"},
+				{Name: "TailscaleServices other/web:80", Target: "tailscale/services/other/web/80/http", Cluster: r.RuleName(0), Problem: "No ReferenceGrant in namespace other lets the route name it; L4 routes can name only what is in their own namespace"},
 				{Name: "Service shop/plain:8080", Percent: 25},
 			},
 		},

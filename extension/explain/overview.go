@@ -109,7 +109,7 @@ func Describe(s *index.Snapshot, filter string, page int) Overview {
 		if t.Problem == "" || len(o.Trouble) == maxTrouble {
 			continue
 		}
-		b := Backend{Name: t.Key.ClusterName(), Cluster: t.Key.ClusterName()}
+		b := Backend{Name: t.Key.ClusterName(), Target: t.Key.ClusterName(), Cluster: t.Key.ClusterName()}
 		describeTarget(&b, t)
 		o.Trouble = append(o.Trouble, b)
 	}
@@ -122,8 +122,9 @@ func holds(r *index.Route, rule *index.Rule, filter string) bool {
 		return true
 	}
 	has := func(s string) bool { return strings.Contains(s, filter) }
+	of := target(filter)
 	return slices.ContainsFunc(r.About.Hostnames, has) || slices.ContainsFunc(r.About.Listeners, has) ||
-		slices.ContainsFunc(append(slices.Clone(rule.Backends), rule.Mirrors...), func(b index.BackendRef) bool { return has(b.String()) })
+		slices.ContainsFunc(append(slices.Clone(rule.Backends), rule.Mirrors...), func(b index.BackendRef) bool { return has(b.String()) || leadsTo(b, r.Key.Kind, of) })
 }
 
 func gateways(s *index.Snapshot, routes []*index.Route) []Gateway {

@@ -36,12 +36,14 @@ type Page struct {
 	snapshot func() *index.Snapshot
 	verdicts Verdicts
 	reports  Reports
+	settings *Settings
 	log      logging.Logger
 }
 
-// NewPage returns one that reads snapshots, verdicts and reports where they are made.
-func NewPage(snapshot func() *index.Snapshot, verdicts Verdicts, reports Reports, log logging.Logger) *Page {
-	return &Page{snapshot: snapshot, verdicts: verdicts, reports: reports, log: log}
+// NewPage returns one that reads snapshots, verdicts, reports and settings where they are
+// made. Settings may be nil.
+func NewPage(snapshot func() *index.Snapshot, verdicts Verdicts, reports Reports, settings *Settings, log logging.Logger) *Page {
+	return &Page{snapshot: snapshot, verdicts: verdicts, reports: reports, settings: settings, log: log}
 }
 
 // Register the page at / and the same as JSON at /explain.
@@ -76,7 +78,11 @@ func (p *Page) overview(s *index.Snapshot, r *http.Request) Overview {
 	}
 	o := Describe(s, r.URL.Query().Get("filter"), n)
 	for i := range o.Rules {
+		p.settings.describe(&o.Rules[i].Rule)
 		p.verdicts.judge(&o.Rules[i].Rule)
+	}
+	for i := range o.Trouble {
+		p.settings.describeTarget(&o.Trouble[i])
 	}
 	o.Generated, o.TotalGenerated = generated(p.reports.all(), func(g Generated) bool { return g.holds(o.Filter) })
 	return o
@@ -86,6 +92,7 @@ func (p *Page) overview(s *index.Snapshot, r *http.Request) Overview {
 func (p *Page) answer(s *index.Snapshot, q Query) Answer {
 	a := Explain(s, q)
 	for i := range a.Rules {
+		p.settings.describe(&a.Rules[i].Rule)
 		p.verdicts.judge(&a.Rules[i].Rule)
 	}
 	a.Generated, _ = generated(p.reports.all(), func(g Generated) bool { return g.takes(q) })

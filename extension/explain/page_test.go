@@ -28,7 +28,7 @@ func unprobed(index.TargetKey) (health.Target, bool) { return health.Target{}, f
 func get(t *testing.T, s *index.Snapshot, v Verdicts, url string) *httptest.ResponseRecorder {
 	t.Helper()
 	mux := http.NewServeMux()
-	NewPage(func() *index.Snapshot { return s }, v, reported, logging.NewNopLogger()).Register(mux)
+	NewPage(func() *index.Snapshot { return s }, v, reported, nil, logging.NewNopLogger()).Register(mux)
 	w := httptest.NewRecorder()
 	mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, url, nil))
 	return w
@@ -239,7 +239,7 @@ func TestJSON(t *testing.T) {
 
 func TestReadOnly(t *testing.T) {
 	mux := http.NewServeMux()
-	NewPage(func() *index.Snapshot { return &index.Snapshot{} }, unprobed, nil, logging.NewNopLogger()).Register(mux)
+	NewPage(func() *index.Snapshot { return &index.Snapshot{} }, unprobed, nil, nil, logging.NewNopLogger()).Register(mux)
 	for _, url := range []string{"/", "/explain"} {
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, url, nil))
@@ -253,7 +253,7 @@ func TestReadOnly(t *testing.T) {
 func BenchmarkPage(b *testing.B) {
 	s := many(5000)
 	mux := http.NewServeMux()
-	NewPage(func() *index.Snapshot { return s }, unprobed, nil, logging.NewNopLogger()).Register(mux)
+	NewPage(func() *index.Snapshot { return s }, unprobed, nil, nil, logging.NewNopLogger()).Register(mux)
 	for b.Loop() {
 		mux.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/?host=r-2500.example.com&path=/", nil))
 	}

@@ -25,7 +25,7 @@ func (v Verdicts) judge(of *Rule) {
 }
 
 func (v Verdicts) judgeBackend(b *Backend) {
-	k, err := index.ParseClusterName(b.Cluster)
+	k, err := index.ParseClusterName(b.Target)
 	if err != nil {
 		// It is not of our kinds, and not probed.
 		return

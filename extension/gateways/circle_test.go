@@ -5,6 +5,7 @@ package gateways
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,7 +27,9 @@ spec:
   tailnets:
   - %[3]s
 `, name, second, discovers("prod", "HTTP", defaultEgress))}
-	e := fmt.Sprintf(`
+	var found, targets strings.Builder
+	targets.WriteString("  egressTargets:\n")
+	fmt.Fprintf(&found, `
 apiVersion: gateway.tailscale.com/v1alpha1
 kind: TailscaleEndpoints
 metadata: {name: %[1]s-prod, namespace: %[1]s, labels: %[2]s}
@@ -36,12 +39,11 @@ status:
   - {type: DiscoverySuccessful, status: "True", reason: Discovered, lastTransitionTime: "2026-01-02T03:04:05Z"}
   discoveredEndpoints:
 `, name, labels)
-	targets := "  egressTargets:\n"
 	for _, s := range of {
-		e += fmt.Sprintf("  - {name: svc-%[1]s, source: Services, tailscaleFQDN: %[1]s.prod.ts.net.}\n", s)
-		targets += fmt.Sprintf("  - {name: svc-%[1]s/80, address: '100.64.0.1:80', protocol: HTTP, readyProxies: 1, service: '%[2]s-%[1]s:80'}\n", s, name)
+		fmt.Fprintf(&found, "  - {name: svc-%[1]s, source: Services, tailscaleFQDN: %[1]s.prod.ts.net.}\n", s)
+		fmt.Fprintf(&targets, "  - {name: svc-%[1]s/80, address: '100.64.0.1:80', protocol: HTTP, readyProxies: 1, service: '%[2]s-%[1]s:80'}\n", s, name)
 	}
-	return append(out, e+targets)
+	return append(out, found.String()+targets.String())
 }
 
 // leadsTo is a TailscaleServices that leads to the Gateway of a namespace, under a DNS name

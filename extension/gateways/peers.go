@@ -102,13 +102,12 @@ func generatedFor(r client.Object, parsed *route) string {
 	if e := endpointOf(r); e.Name != "" {
 		return discoveredIn(e, tailnet)
 	}
-	for _, rule := range parsed.Rules {
-		for _, b := range rule.Backends {
-			if b.Kind == index.BackendServices {
-				return forTailnet(kindServices+" "+b.String(), tailnet)
-			}
-			return forTailnet("Service "+b.String(), tailnet)
+	if rules := parsed.Rules; len(rules) > 0 && len(rules[0].Backends) > 0 {
+		kind, b := "Service", rules[0].Backends[0]
+		if b.Kind == index.BackendServices {
+			kind = kindServices
 		}
+		return forTailnet(kind+" "+b.String(), tailnet)
 	}
 	return forTailnet(parsed.kind+" "+parsed.Key.String(), tailnet)
 }

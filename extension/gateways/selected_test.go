@@ -71,6 +71,12 @@ spec:
 `
 )
 
+// until is a manifest without a line and what comes after it.
+func until(manifest, line string) string {
+	before, _, _ := strings.Cut(manifest, line)
+	return before
+}
+
 func TestSelected(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
@@ -89,7 +95,7 @@ func TestSelected(t *testing.T) {
 		},
 		"Services": {
 			reason:  "So should a TailscaleServices of the tailnet that leads to no Gateway.",
-			objects: []string{joins(selects("{matchLabels: {expose: web}}")), endpointsByHand[:strings.Index(endpointsByHand, "  endpoints:")], servicesByHand, gatewayByHand},
+			objects: []string{joins(selects("{matchLabels: {expose: web}}")), until(endpointsByHand, "  endpoints:"), servicesByHand, gatewayByHand},
 			want: []string{
 				"Egress */tailscale/front -> - Refused It leads to a Gateway, which might be a circle; select what is behind it instead",
 				"Egress */tailscale/shop -> shop/web:80 Pending Waiting for Envoy Gateway",
@@ -140,9 +146,9 @@ func TestSelectedKept(t *testing.T) {
 		endpoints string
 		want      []string
 	}{
-		"NoService":     {reason: "A Service that is unknown for now takes no route away.", selector: "{}", endpoints: endpointsByHand[:strings.Index(endpointsByHand, "status:")], want: []string{"api", "secure"}},
+		"NoService":     {reason: "A Service that is unknown for now takes no route away.", selector: "{}", endpoints: until(endpointsByHand, "status:"), want: []string{"api", "secure"}},
 		"WrongSelector": {reason: "Nor does a mistake in the selector.", selector: "{matchExpressions: [{key: a, operator: Is}]}", endpoints: endpointsByHand, want: []string{"api", "secure"}},
-		"Gone":          {reason: "An endpoint that is gone has none.", selector: "{}", endpoints: endpointsByHand[:strings.Index(endpointsByHand, "  endpoints:")]},
+		"Gone":          {reason: "An endpoint that is gone has none.", selector: "{}", endpoints: until(endpointsByHand, "  endpoints:")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

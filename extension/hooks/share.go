@@ -115,6 +115,7 @@ func (t *translation) share(ds []*decision) {
 				p.cluster = p.key.ClusterName()
 			}
 		}
+		t.tellSettings(d)
 	}
 }
 
@@ -154,15 +155,15 @@ func (t *translation) give(d *decision, p *part) {
 	}
 }
 
-// variantSegment stands after a target's name in those of clusters with other settings
+// SettingsSegment stands after a target's name in those of clusters with other settings
 // than its common one.
-const variantSegment = "/settings/"
+const SettingsSegment = "/settings/"
 
 // isVariant reports whether a name is that of a cluster of the target with settings of
 // some of its routes.
 func isVariant(name string, k index.TargetKey) bool {
 	rest, ok := strings.CutPrefix(name, k.ClusterName())
-	return ok && strings.HasPrefix(rest, variantSegment)
+	return ok && strings.HasPrefix(rest, SettingsSegment)
 }
 
 // variant is the name of a cluster with the settings that a part's has, without those of
@@ -186,7 +187,7 @@ func (t *translation) variant(d *decision, p *part) (string, error) {
 	h := fnv.New64a()
 	// Hashes never fail.
 	_, _ = h.Write([]byte(settings.print + p.tuning.Name("") + fmt.Sprint(p.tuning.HTTP2)))
-	c.variant = p.key.ClusterName() + variantSegment + fmt.Sprintf("%016x", h.Sum64())
+	c.variant = p.key.ClusterName() + SettingsSegment + fmt.Sprintf("%016x", h.Sum64())
 	return c.variant, nil
 }
 

@@ -149,6 +149,29 @@ func TestCommonCluster(t *testing.T) {
 	}
 }
 
+// TestSettingsTold shows what a translation says of rules whose clusters have other settings.
+func TestSettingsTold(t *testing.T) {
+	c := index.Contents{Targets: targets("web"), Wide: map[index.RouteKey][]types.NamespacedName{}}
+	var clusters []*clusterv3.Cluster
+	var routes []*routev3.Route
+	for i, name := range []string{"old", "slow"} {
+		own := "httproute/default/" + name + "/rule/0"
+		c.Routes = append(c.Routes, aged(int64(i+1), route(index.KindHTTPRoute, name, rule(ours(0, "web", 1)))))
+		clusters, routes = append(clusters, egCluster(own, timeout(1+8*i))), append(routes, egRoute(own+"/match/0/"+name, prefix("/"), to(own)))
+	}
+	s := index.NewSnapshot(c)
+	out, first := Translate(s, testSource, Resources{Clusters: clusters, Routes: egRoutes(routes...)})
+	_, again := Translate(s, testSource, clone(out))
+	for n, got := range map[string][]Settings{"first": first.Settings, "again": again.Settings} {
+		if len(got) != 1 || !isVariant(got[0].Cluster, got[0].Target) || got[0].Route.Name != "slow" {
+			t.Fatalf("%s: %+v, want those of route slow", n, got)
+		}
+		if diff := cmp.Diff([]string{"connectTimeout"}, got[0].Differs); diff != "" {
+			t.Errorf("%s: -want, +got:\n%s", n, diff)
+		}
+	}
+}
+
 // TestSettingsChange has settings change, once of all routes and once of the target.
 func TestSettingsChange(t *testing.T) {
 	of := func(connect, others int) []tenant {

@@ -46,6 +46,9 @@ type Summary struct {
 	// that the snapshot has.
 	Left      map[Reason]int
 	LeftRules []LeftRule
+
+	// Settings of rules whose clusters have others than their targets' common ones.
+	Settings []Settings
 }
 
 // A LeftRule is a rule that stays as Envoy Gateway made it.
@@ -241,7 +244,7 @@ func (t *translation) list(r Resources) []*clusterv3.Cluster {
 }
 
 func (t *translation) count(c *clusterv3.Cluster) {
-	target, _, _ := strings.Cut(c.GetName(), variantSegment)
+	target, _, _ := strings.Cut(c.GetName(), SettingsSegment)
 	if _, err := index.ParseClusterName(target); err == nil {
 		t.summary.Shared++
 		return

@@ -1,0 +1,98 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/hooks"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+// A Setting is a cluster that routes to a target share for Envoy Gateway made them something
+// else than the target's common cluster has.
+type Setting struct {
+	// Cluster is TARGET/settings/HASH.
+	Cluster string `json:"cluster"`
+
+	// Differs are the fields that are not those of the common cluster.
+	Differs []string `json:"differs,omitempty"`
+}
+
+// Settings that this replica has found in translations, by Gateway. The zero value has none.
+type Settings struct {
+	mu sync.Mutex
+	of map[string][]hooks.Settings
+}
+
+// Translated takes what a translation of a Gateway has found in place of what the one before
+// did.
+func (s *Settings) Translated(gateway string, of []hooks.Settings) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of == nil {
+		s.of = map[string][]hooks.Settings{}
+	}
+	if len(of) == 0 {
+		delete(s.of, gateway)
+		return
+	}
+	s.of[gateway] = of
+}
+
+// find the settings that a condition keeps, each cluster once, by name. A nil Settings has
+// none.
+func (s *Settings) find(keep func(hooks.Settings) bool) []Setting {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := map[string]Setting{}
+	for _, of := range s.of {
+		for _, one := range of {
+			if keep(one) {
+				found[one.Cluster] = Setting{Cluster: one.Cluster, Differs: one.Differs}
+			}
+		}
+	}
+	var out []Setting
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		out = append(out, found[name])
+	}
+	return out
+}
+
+// describe the settings of a rule, or of an L4 route as a whole: those of its own backends, of which one alone is the
+// cluster that it has.
+func (s *Settings) describe(of *Rule) {
+	for i := range of.Backends {
+		b := &of.Backends[i]
+		b.Settings = s.find(func(one hooks.Settings) bool {
+			return routeName(one.Route) == of.Route && (one.Rule == of.Index || one.Rule < 0) && one.Target.ClusterName() == b.Target
+		})
+		if len(b.Settings) == 1 {
+			b.Cluster = b.Settings[0].Cluster
+		}
+	}
+}
+
+// describeTarget has all settings that routes to a target have.
+func (s *Settings) describeTarget(b *Backend) {
+	b.Settings = s.find(func(one hooks.Settings) bool { return one.Target.ClusterName() == b.Target })
+}
+
+// target of what people look for: the name of a cluster with settings stands for its target.
+func target(filter string) string {
+	name, _, _ := strings.Cut(filter, hooks.SettingsSegment)
+	return name
+}
+
+// leadsTo reports whether a backend's target has a text in its name.
+func leadsTo(b index.BackendRef, kind index.RouteKind, text string) bool {
+	return b.Ours() && strings.Contains(b.Target(kind).ClusterName(), text)
+}
