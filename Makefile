@@ -179,9 +179,17 @@ soak: ## Have routes, targets and endpoints change for an hour in front of real 
 	TEST_ASSET_ENVOY_GATEWAY=$$($(LAB) bin envoy-gateway) TEST_ASSET_ENVOY=$$($(LAB) bin envoy) \
 	TEST_ASSET_ETCD=$$($(LAB) bin etcd) TEST_ASSET_KUBE_APISERVER=$$($(LAB) bin kube-apiserver) \
 	go run ./test/bench --only=soak --duration=$(DURATION) --out=$(OUT)/bench.json --logs=$(OUT)/bench-logs
+	$(MAKE) --no-print-directory soak-drain
 
 # How long a soak takes.
 DURATION ?= 1h
+
+.PHONY: soak-drain
+soak-drain: ## Delete one of two ingress pods after the other on a busy machine, in a lab of its own, while new connections keep coming: none may get lost. Part of soak; takes three hours. DELETIONS=20 for a look.
+	TSGW_LAB_DIR=$${TSGW_LAB_DIR:-/var/lib/tailscale-gateway-bench} go run ./test/bench --only=drain --deletions=$(DELETIONS) --version=$(VERSION) --out=$(OUT)/bench.json
+
+# How many pods are deleted.
+DELETIONS ?= 200
 
 .PHONY: bench-functions
 bench-functions: ## Count what our functions cost Crossplane, in a lab of its own; takes 20 minutes.

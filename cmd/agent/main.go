@@ -72,7 +72,7 @@ type RunCmd struct {
 	Socket              string        `help:"Socket of tailscaled's LocalAPI. The agent must run as tailscaled's user." default:"/var/run/tailscale/tailscaled.sock" env:"TS_SOCKET"`
 	JoinPatience        time.Duration `help:"How long the first report waits for tailscaled to join the tailnet." default:"10s" env:"JOIN_PATIENCE"`
 	StatePatience       time.Duration `help:"How long tailscaled may run without its state in the state Secret before it is logged out, to join anew." default:"30s" env:"STATE_PATIENCE"`
-	Drain               time.Duration `help:"How long a withdrawn service is still served, for clients to move to another machine. Tailscale's control server may take 15s to choose one." default:"20s" env:"DRAIN"`
+	Drain               time.Duration `help:"How long a withdrawn service is still served, for clients to move to another machine. Tailscale's control server may take 15s to choose one, and tells clients after that. It begins once tailscaled has withdrawn the service; connections that are open then have the rest of the grace period." default:"30s" env:"DRAIN"`
 	GracePeriod         time.Duration `help:"How long kubelet gives the pod to end. Services that were withdrawn for its end come back when it runs on after that." default:"120s" env:"GRACE_PERIOD"`
 
 	DNSConfigMap string `help:"ConfigMap that says which names to resolve for the tailnet, at port 53 of the machine's addresses there. Given, the pod must let port 53 be listened on without privilege." name:"dns-config-map" env:"DNS_CONFIG_MAP"`

@@ -291,9 +291,22 @@ func (v *service) kind() string {
 // wanted tells whether there is to be a TailscaleServices.
 func (v *service) wanted() bool { return v.omitted == "" && v.mistake == "" }
 
-// ready tells whether Crossplane says so.
+// ready reports whether the service is in the tailnet as it is wanted. Its own condition
+// Ready says more: that a machine hosts it, which none does while its backends are down.
 func (v *service) ready() bool {
-	return v.observed != nil && v.observed.Status.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue
+	if v.observed == nil {
+		return false
+	}
+	st := &v.observed.Status
+	if st.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue {
+		return true
+	}
+	for _, t := range []xpv2.ConditionType{meta.TypeAccepted, meta.TypeEndpointsSelected, meta.TypeVIPServiceReady} {
+		if st.GetCondition(t).Status != corev1.ConditionTrue {
+			return false
+		}
+	}
+	return true
 }
 
 // hosted tells whether a proxy hosts the service. It does no less while the provider can

@@ -142,6 +142,9 @@ func (s *service) advertised() compose.Condition {
 	case healthy > 0:
 		c.Status, c.Reason = compose.True, meta.ReasonHostsAdvertising
 		c.Message = fmt.Sprintf("Machines host %s; status.healthyBackends counts them", s.serviceName())
+	case s.routeOnly() && s.shared() && s.answers():
+		c.Status, c.Reason = compose.True, meta.ReasonHostsAdvertising
+		c.Message = fmt.Sprintf("Machines of other clusters host %s; this cluster has none that could", s.serviceName())
 	case offered > 0 && count(s.hosts(), isPending) > 0:
 		c.Reason = meta.ReasonApprovalPending
 		c.Message = fmt.Sprintf("No machine that offers %s is approved", s.serviceName())

@@ -135,7 +135,7 @@ func run(r *compose.Run) error {
 	for _, c := range s.conditions() {
 		r.SetCondition(c)
 	}
-	if s.problem() {
+	if s.problem() || !s.answers() {
 		r.NotReady()
 	}
 	if err := r.Status(s.status()); err != nil {

@@ -222,12 +222,17 @@ func (s *service) ownAddresses() []string {
 // hosts of this cluster that offer the service. Those of other clusters, which
 // may have the same names, are in their records.
 func (s *service) hosts() []tailnetv1alpha1.ServiceHost {
+	return slices.DeleteFunc(slices.Clone(s.allHosts()), func(h tailnetv1alpha1.ServiceHost) bool {
+		return s.shared() && !h.Local
+	})
+}
+
+// allHosts that offer the service, of whichever cluster.
+func (s *service) allHosts() []tailnetv1alpha1.ServiceHost {
 	if s.vip == nil || s.moving() {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(s.vip.Status.AtProvider.Hosts), func(h tailnetv1alpha1.ServiceHost) bool {
-		return s.shared() && !h.Local
-	})
+	return s.vip.Status.AtProvider.Hosts
 }
 
 // shared tells whether other clusters may define the service, too.
@@ -268,6 +273,25 @@ func (s *service) vipReady() bool {
 // service changes are one write.
 func (s *service) told() bool {
 	return s.step || s.xr.Status.VIPServiceStatus != nil && s.xr.Status.VIPServiceStatus.DNSName != ""
+}
+
+// answers reports whether a request to the service is answered: a machine is approved as a
+// host and advertises it. The service is ready no sooner. Machines of other clusters count
+// where this cluster has none to host it, see routeOnly. A service that no cluster is to
+// host, for it is a backend of routes alone, lacks nothing.
+func (s *service) answers() bool {
+	if s.routeOnly() {
+		return !s.shared() || count(s.allHosts(), isHealthy) > 0
+	}
+	return count(s.hosts(), isHealthy) > 0
+}
+
+// routeOnly reports whether this cluster is to host the service nowhere: none of the
+// selected endpoints has ingress proxies. Gateways route to its backends, and to other
+// clusters that share it.
+func (s *service) routeOnly() bool {
+	return len(s.sel.sets) > 0 && !slices.ContainsFunc(s.sel.sets, hasIngress) &&
+		(!s.sel.provision || s.xr.Spec.EndpointTemplate.Proxy.ConnectionType == gatewayv1alpha1.ConnectionTypeEgress)
 }
 
 // problem tells that there is something for the user to mend, whatever the

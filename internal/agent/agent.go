@@ -30,6 +30,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/kube"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/network"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
@@ -69,7 +70,8 @@ type Options struct {
 
 	// Drain is how long a withdrawn service is still served: how long clients
 	// are given to move to another machine. Control needs up to 15 s to choose
-	// one (tailscale.com kube/services/services.go).
+	// one, and clients are told after that, with no sign of when they have heard it
+	// (tailscale.com kube/services/services.go).
 	Drain time.Duration
 
 	// Grace is how long kubelet gives the pod to end after SIGTERM. A drain ends
@@ -173,7 +175,9 @@ func (a *Agent) Run(ctx context.Context, l, hooks net.Listener) error {
 	machine := client.ObjectKey{Namespace: a.opts.PodNamespace, Name: a.opts.PodName}
 	reporter := kube.NewReporter(a.client, machine, a.log, a.metrics.reported, kube.WithSettle(a.opts.Pauses.Report))
 	peers := localapi.NewPeers()
-	var watching []localapi.WatcherOption
+	watching := []localapi.WatcherOption{localapi.WithReloaded(func() {
+		a.do(ctx, func(l *loop) { l.drain.withdrawn(time.Now(), a.opts.Drain) })
+	})}
 	if a.opts.Egress.ConfigMap != "" {
 		watching = append(watching, localapi.WithPeers(peers))
 	}
@@ -198,6 +202,12 @@ func (a *Agent) Run(ctx context.Context, l, hooks net.Listener) error {
 			}()
 		},
 		reload: watcher.Reload,
+		lookUp: func(d *drain, handlers map[string]plan.Handlers) {
+			go func() {
+				to := destinationsOf(ctx, handlers)
+				a.do(ctx, func(*loop) { d.destinations = to })
+			}()
+		},
 		logout: func() { go watcher.Logout(ctx) },
 		ender:  a.newEnder(ctx),
 		issuer: a.newIssuer(ctx),

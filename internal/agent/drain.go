@@ -4,17 +4,34 @@
 package agent
 
 import (
+	"maps"
 	"time"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 )
 
-// graceMargin is how long after the pod's grace period tailscaled may still run: the
-// period begins some time before the drain does, never later.
-const graceMargin = 15 * time.Second
+const (
+	// graceMargin is how long after the pod's grace period tailscaled may still run: the
+	// period begins some time before the drain does, never later.
+	graceMargin = 15 * time.Second
+
+	// stopTime is how much of the grace period is left to containerboot and tailscaled,
+	// which end within seconds once nothing is advertised (tailscale.com
+	// cmd/containerboot/main.go, killTailscaled; kube/services,
+	// EnsureServicesNotAdvertised).
+	stopTime = 15 * time.Second
+)
 
 // A drain is the withdrawal of all services because the pod, or only its
 // tailscale container, is being stopped. A nil drain is none.
+//
+// Of an ingress pod it has three parts. First tailscaled takes the withdrawal, which may
+// last on a busy machine. Then, for Options.Drain, new connections are taken as before, for
+// control tells clients of another machine only after a while, and they hear of it one by
+// one. In the end it waits until no connection is open, as long as the grace period has
+// room. New connections are taken till the end: tailscaled hands packets of a service only
+// to a handler of the serve config (wgengine/netstack, shouldProcessInbound), those of open
+// connections too, so that it cannot refuse new ones and keep the others.
 type drain struct {
 	// session of tailscaled that is being drained.
 	session int
@@ -25,6 +42,12 @@ type drain struct {
 	// cut is when connections that are still open are cut. Zero when none are
 	// waited for.
 	cut time.Time
+
+	// clients tells that clients of services are given time to move.
+	clients bool
+
+	// destinations of the connections that are waited for. Nil until they are known.
+	destinations destinations
 
 	// done is closed when it is over.
 	done chan struct{}
@@ -64,8 +87,13 @@ func (l *loop) startDrain(now time.Time) <-chan struct{} {
 	}
 	for _, name := range l.advertised {
 		if l.tailnet.Accepted[name] {
+			l.drain.clients = true
 			l.drain.until = now.Add(l.opts.Drain)
 		}
+	}
+	if l.drain.clients && l.opts.Grace > 0 {
+		l.drain.cut = latest(l.drain.until, now.Add(l.opts.Grace-stopTime))
+		l.lookUp(l.drain, maps.Clone(l.handlers))
 	}
 	if e := l.egress; e != nil && len(e.ports) > 0 {
 		l.drain.until = latest(l.drain.until, now.Add(e.opts.Spread))
@@ -77,6 +105,24 @@ func (l *loop) startDrain(now time.Time) <-chan struct{} {
 	}
 	l.log.Info("Withdrawing all services before tailscaled stops", "services", l.advertised, "drain", l.drain.until.Sub(now).String())
 	return l.drain.done
+}
+
+// withdrawn notes that tailscaled has read the config that withdraws the services: clients
+// are given their time from then on.
+func (d *drain) withdrawn(now time.Time, clients time.Duration) {
+	if d == nil || d.over() || !d.clients {
+		return
+	}
+	d.until = now.Add(clients)
+	if !d.cut.IsZero() {
+		d.until = earlier(d.until, d.cut)
+	}
+}
+
+// busy reports whether connections of services are open, once clients have had time to
+// move.
+func (d *drain) busy(now time.Time) bool {
+	return d != nil && !d.over() && !now.Before(d.until) && now.Before(d.cut) && d.destinations.open()
 }
 
 // endDrain has services be advertised again.
@@ -123,14 +169,25 @@ func (d *drain) abandoned(now time.Time) bool {
 }
 
 // deadlines returns when there may be something to decide.
-func (d *drain) deadlines() []time.Time {
+func (d *drain) deadlines(now time.Time) []time.Time {
 	switch {
 	case d == nil:
 		return nil
-	case d.over() && !d.back.IsZero():
+	case d.over() && d.back.IsZero():
+		return []time.Time{d.deadline}
+	case d.over():
 		return []time.Time{d.back.Add(d.settle), d.deadline}
+	case d.destinations != nil && !now.Before(d.until) && now.Before(d.cut):
+		return []time.Time{now.Add(openEvery), d.cut}
 	}
 	return []time.Time{d.until, d.cut, d.deadline}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 func latest(a, b time.Time) time.Time {

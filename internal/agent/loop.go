@@ -90,6 +90,9 @@ type loop struct {
 	// drain is under way or done when the pod is being stopped.
 	drain *drain
 
+	// lookUp finds out where handlers lead to, for a drain.
+	lookUp func(d *drain, handlers map[string]plan.Handlers)
+
 	// begun is closed when a drain begins. Nil if nobody waits for one.
 	begun chan struct{}
 
@@ -227,7 +230,7 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 	l.health.set(l.handlers != nil && l.configured && l.egress.started(), l.drain != nil)
 	l.health.setUnready(l.egress.unready(l.tailnet))
 	l.mendState(now)
-	l.drain.step(now, l.tailnet, l.egress.busy())
+	l.drain.step(now, l.tailnet, l.egress.busy() || l.drain.busy(now))
 	if l.drain.replaced(now) {
 		l.log.Info("tailscaled is back, serving again")
 		l.endDrain()
@@ -248,7 +251,7 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 		l.metrics.services(services, l.tailnet.Accepted)
 	}
 	due := append(slices.Collect(maps.Values(l.leaving)), l.retry, l.reachAgain, l.reportAt, l.logoutAt, l.offerAt, l.readvertiseAt, egress, dns)
-	return earliest(now, append(due, l.drain.deadlines()...)...)
+	return earliest(now, append(due, l.drain.deadlines(now)...)...)
 }
 
 // mayReport tells whether there is something to say of the machine.

@@ -48,6 +48,7 @@ func newLoop(t *testing.T, dir string) (*loop, *int) {
 		report:  func(*v1alpha1.MachineAgentStatus) {},
 		reach:   func() { asked++ },
 		reload:  func() {},
+		lookUp:  func(d *drain, _ map[string]plan.Handlers) { d.destinations = destinations{} },
 		offers:  offers{}, readvertising: readvertising{},
 	}
 	if err := l.restore(); err != nil {

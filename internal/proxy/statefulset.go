@@ -23,9 +23,11 @@ const (
 	// runs it use its LocalAPI, so the agent must be the same.
 	uid int64 = 1000
 
-	// terminationGracePeriodSeconds covers the agent's drain (control needs some
-	// 15 s to move a service to another host, kube/services of tailscale.com),
-	// containerboot's own, which takes at most 25 s, and the sidecar's end.
+	// terminationGracePeriodSeconds covers the 30 s in which the agent's drain takes new
+	// connections (control needs some 15 s to move a service to another host,
+	// kube/services of tailscale.com, and tells clients after that), 15 s for those that
+	// are open then, and the end of containerboot, which has nothing left to withdraw, and
+	// of the sidecar.
 	terminationGracePeriodSeconds = 60
 
 	// egressGracePeriodSeconds covers egressDrain, the time before it in which

@@ -121,6 +121,20 @@ func (s *Server) takeOffersLocked(d *device, offers map[string]*tailcfg.VIPServi
 	})
 }
 
+// drainsLocked reports whether a device that is a host of a service goes on as one though
+// it has withdrawn: it is connected and has what it served. Its connections live until it
+// drops that, and clients reach it until control has moved them. The map of such a host
+// "contains inactive service IPs when node hosts the service" (tailscale.com v1.102.5
+// wgengine/netstack, handleLocalPackets), and only so does Tailscale's own shutdown work:
+// it withdraws, and has tailscaled serve for another 20 s, because control takes 15 s of
+// them to choose another host (kube/services, EnsureServicesNotAdvertised). A tailscaled
+// that no longer has the addresses drops what is sent to them, open connections and new
+// ones (wgengine/filter, runIn4: "destination not allowed"; its nets are those of
+// ipn/ipnlocal, addServiceIPs).
+func (s *Server) drainsLocked(v *service, d *device) bool {
+	return s.accepted[v.Name][d.ID] && d.online && len(d.Tags) > 0 && serves(v, d) && s.approvedLocked(v, d)
+}
+
 // recomputeLocked decides which devices control accepts as hosts, and which of them
 // has each service's addresses. A host keeps them while it can serve.
 func (s *Server) recomputeLocked() {
@@ -139,6 +153,9 @@ func (s *Server) recomputeLocked() {
 		var best int64
 		for id, d := range hosts {
 			if !offering(v, d) || !serves(v, d) || !s.approvedLocked(v, d) {
+				if s.drainsLocked(v, d) {
+					accepted[name][id] = true
+				}
 				continue
 			}
 			accepted[name][id] = true
@@ -164,7 +181,7 @@ func (s *Server) recomputeLocked() {
 
 // heldLocked returns the host that has a service's addresses when best is the one
 // that should: the former host keeps them for Switches.FailoverDelay after it was
-// lost, though it does not answer there.
+// lost. One that has withdrawn answers there, one that went away does not.
 func (s *Server) heldLocked(name string, best int64, now time.Time) int64 {
 	former := s.primary[name]
 	delay := s.switches.FailoverDelay.Duration

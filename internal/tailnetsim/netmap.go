@@ -44,7 +44,7 @@ func (s *Server) mapResponseLocked(d *device) *tailcfg.MapResponse {
 }
 
 // nodeLocked is a device as it sees itself: a service host has the addresses of every
-// service that it was accepted for, primary or not.
+// service that it was accepted for, primary or not, also while it drains.
 func (s *Server) nodeLocked(d *device) *tailcfg.Node {
 	v4, v6 := netip.PrefixFrom(d.IPv4, 32), netip.PrefixFrom(d.IPv6, 128)
 	online := d.online

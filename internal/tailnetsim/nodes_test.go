@@ -19,6 +19,7 @@ import (
 	"tailscale.com/client/tailscale/v2"
 	"tailscale.com/ipn"
 	"tailscale.com/tsnet"
+	"tailscale.com/tstime"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim/simtest"
@@ -428,5 +429,57 @@ func call(t *testing.T, r *simtest.Running, method, path string, in, out any) {
 	}
 	if err := json.Unmarshal(b, out); err != nil {
 		t.Fatalf("cannot decode %q: %v", b, err)
+	}
+}
+
+// TestDrain has a host withdraw that keeps what it served: clients are answered without a
+// gap until control has moved them.
+func TestDrain(t *testing.T) {
+	const delay = 2 * time.Second
+	r := simtest.Start(t, simtest.AutoApprove, func(o *tailnetsim.Options) {
+		o.Switches.FailoverDelay = tstime.GoDuration{Duration: delay}
+	})
+	vip := createService(t, r)
+	a, b := r.NewNode(t, "host-a", "tag:k8s"), r.NewNode(t, "host-b", "tag:k8s")
+	cl := r.NewNode(t, "client", "tag:k8s")
+	idA, idB := simtest.NodeID(t, a), simtest.NodeID(t, b)
+	host(t, a)
+	simtest.Eventually(t, "a is primary", func() bool { return string(r.Primary(vipName)) == idA })
+	host(t, b)
+	simtest.Eventually(t, "both hosts are listed", func() bool { return len(r.State().Services[0].Hosts) == 2 })
+	get(t, cl, vip, "http://"+vip.String())
+
+	ask := func(c *http.Client) string {
+		t.Helper()
+		res, err := c.Get("http://" + vip.String())
+		if err != nil {
+			t.Fatalf("no answer while a host drains: %v", err)
+		}
+		defer res.Body.Close() // Only read.
+		body, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatalf("cannot read: %v", err)
+		}
+		return string(body)
+	}
+	lc, err := a.LocalClient()
+	if err != nil {
+		t.Fatalf("cannot get a local client: %v", err)
+	}
+	if _, err := lc.EditPrefs(t.Context(), &ipn.MaskedPrefs{AdvertiseServicesSet: true}); err != nil {
+		t.Fatalf("cannot withdraw: %v", err)
+	}
+	simtest.Eventually(t, "a is no host any more", func() bool { return len(r.State().Services[0].Hosts) == 1 })
+	// As many new connections as a second has room for: a netstack remembers for a minute
+	// the ports of those that it ended.
+	paced := time.NewTicker(40 * time.Millisecond)
+	defer paced.Stop()
+	for began := time.Now(); time.Since(began) < delay || simtest.Holder(t, cl, vip) != idB; <-paced.C {
+		fresh := &http.Client{Transport: &http.Transport{DialContext: cl.Dial}, Timeout: 5 * time.Second}
+		ask(fresh)
+		fresh.CloseIdleConnections()
+	}
+	if diff := cmp.Diff("host-b", get(t, cl, vip, "http://"+vip.String())); diff != "" {
+		t.Errorf("the other host serves: -want, +got:\n%s", diff)
 	}
 }

@@ -41,7 +41,7 @@ type cli struct {
 	Out     string        `default:"_out/bench.json" help:"File that results are written to."`
 	Logs    string        `default:"_out/bench-logs" help:"Folder for what the providers print."`
 	Bin     string        `help:"Folder with the programs provider and member. Built by default." type:"existingdir"`
-	Only    []string      `default:"create,rest,swarm,hops" enum:"create,rest,swarm,hops,functions,operator,visible,extension,gateway,soak" help:"Which parts to run: ${enum}."`
+	Only    []string      `default:"create,rest,swarm,hops" enum:"create,rest,swarm,hops,functions,operator,visible,drain,extension,gateway,soak" help:"Which parts to run: ${enum}."`
 	Creates int           `default:"200" help:"How many VIPServices are created at once."`
 	Objects int           `default:"1000" help:"How many VIPServices, and how many Devices, are at rest."`
 	Polls   int           `default:"3" help:"Over how many polls calls are counted."`
@@ -58,6 +58,8 @@ type cli struct {
 	OwnServices int `default:"20" help:"How many routes with a Tailscale Service of their own are."`
 
 	Changes int `default:"300" help:"How many endpoints come and go in front of the extension."`
+
+	Deletions int `default:"200" help:"How many ingress pods are deleted under load, one after the other."`
 
 	Duration time.Duration `default:"1h" help:"For how long a soak has all change and fail."`
 	Routes   int           `default:"300" help:"How many routes change in a soak."`
@@ -92,6 +94,7 @@ func (c *cli) run(ctx context.Context) error {
 		{name: "functions", measure: c.functions},
 		{name: "operator", measure: c.operator},
 		{name: "visible", measure: c.visible},
+		{name: "drain", measure: c.drain},
 	} {
 		if !slices.Contains(c.Only, p.name) || ctx.Err() != nil {
 			continue

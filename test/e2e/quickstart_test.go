@@ -16,6 +16,7 @@ func TestQuickstart(t *testing.T) {
 		run  func(*testing.T)
 	}{
 		{"Answers", answers},
+		{"ReadyMeansAnswers", readyMeansAnswers},
 		{"RoutesToServices", routesToServices},
 		{"TellsWhatAPersonNeeds", tells},
 		{"TracesWholeTree", traces},

@@ -50,6 +50,32 @@ func answers(t *testing.T) {
 	answered(t, "web", "web", time.Minute)
 }
 
+// readyMeansAnswers asks new services once each, as soon as they are Ready: no request that
+// follows Ready may fail.
+func readyMeansAnswers(t *testing.T) {
+	for i := range 3 {
+		name := fmt.Sprintf("ready-%d", i)
+		apply(t, fmt.Sprintf(`
+apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleServices
+metadata: {name: %s, namespace: %s}
+spec:
+  selector: {matchLabels: {app: web}}
+  vipService: {ports: ["tcp:80"], tags: [tag:k8s]}
+  backends: [{name: web, port: 80}]
+`, name, namespace))
+		kubectl(t, "wait", "tailscaleservices", name, "-n", namespace, "--for=condition=Ready", "--timeout=2m")
+		u := "http://" + jsonpath(t, "tailscaleservices", name, "{.status.vipServiceStatus.dnsName}") + "/"
+		if got, err := curl(t, u); err != nil || !strings.HasPrefix(got, "web-") {
+			t.Errorf("TailscaleServices %s is Ready, and %s answers %q, %v", name, u, got, err)
+		}
+		if s := jsonpath(t, "tailscaleservices", name, `{.status.conditions[?(@.type=="Advertised")].status}`); s != "True" {
+			t.Errorf("TailscaleServices %s is Ready while Advertised is %q", name, s)
+		}
+		kubectl(t, "delete", "tailscaleservices", name, "-n", namespace, "--wait", "--timeout=2m")
+	}
+}
+
 func tells(t *testing.T) {
 	domain := strings.TrimSuffix(strings.TrimPrefix(vipURL(t, "web"), "http://web."), "/")
 	for kind, wants := range map[string][]string{

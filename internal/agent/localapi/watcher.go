@@ -91,6 +91,10 @@ type Watcher struct {
 	peers *Peers
 
 	reload chan struct{}
+
+	// reloaded is called when tailscaled has read its config.
+	reloaded func()
+
 	denied bool
 	state  State
 }
@@ -103,10 +107,16 @@ func WithPeers(p *Peers) WatcherOption {
 	return func(w *Watcher) { w.peers, w.mask = p, peersMask }
 }
 
+// WithReloaded has the Watcher call fn each time that tailscaled has read its config because
+// it was asked to.
+func WithReloaded(fn func()) WatcherOption {
+	return func(w *Watcher) { w.reloaded = fn }
+}
+
 // NewWatcher returns a Watcher of the tailscaled behind c. It calls changed, from
 // one goroutine, with each state that differs from the one before.
 func NewWatcher(c Client, log logging.Logger, changed func(State), o ...WatcherOption) *Watcher {
-	w := &Watcher{client: c, log: log, changed: changed, mask: busMask, reload: make(chan struct{}, 1)}
+	w := &Watcher{client: c, log: log, changed: changed, mask: busMask, reload: make(chan struct{}, 1), reloaded: func() {}}
 	for _, fn := range o {
 		fn(w)
 	}
@@ -325,6 +335,7 @@ func (w *Watcher) reloadOnce(ctx context.Context) error {
 	switch {
 	case err == nil:
 		w.denied = false
+		w.reloaded()
 		return nil
 	case local.IsAccessDeniedError(err):
 		// Asking again will not help. Containerboot's own watch remains.

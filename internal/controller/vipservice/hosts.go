@@ -83,12 +83,20 @@ func (c claims) settled(hosts []tailscale.Host) bool {
 }
 
 // configured reports whether a host serves all that the service defines. The API has
-// one state with a known meaning. Of a machine of ours in another state its agent
-// knows: it advertises the service once it serves it. That control accepted the
-// machine alone says nothing about serving.
+// one state with a known meaning. Of a machine of ours its agent knows more: it
+// advertises the service once it serves it, and a host that is approved answers once
+// control has given it the addresses, which may be later than the approval
+// (tailscale/tailscale#18821). That control accepted the machine alone says nothing about
+// serving.
 func (c claims) configured(h tailscale.Host) bool {
-	cl := c[h.NodeID]
-	return h.Ready() || cl.Advertised && cl.Accepted && h.Approved()
+	cl, ours := c[h.NodeID]
+	if !ours {
+		return h.Ready()
+	}
+	if h.Approved() {
+		return cl.Advertised && cl.Accepted
+	}
+	return cl.Advertised && h.Ready()
 }
 
 // unlisted returns the machines that are to host a service and are no hosts yet, by

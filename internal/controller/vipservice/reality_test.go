@@ -22,10 +22,14 @@ func TestConfigured(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		claim  claim
+		others bool
 		host   tailscale.Host
 		want   bool
 	}{
-		"Ready":       {reason: "The API's word is enough.", host: tailscale.Host{State: tailscale.HostReady, Approval: approved}, want: true},
+		"Ready":       {reason: "The API's word is enough for a machine of others.", others: true, host: tailscale.Host{State: tailscale.HostReady, Approval: approved}, want: true},
+		"Withdrawn":   {reason: "A machine of ours that does not advertise the service hosts it no more, whatever the API still lists.", claim: claim{Accepted: true}, host: tailscale.Host{State: tailscale.HostReady, Approval: approved}},
+		"Unheard":     {reason: "A machine of ours that has not heard of its approval answers nobody.", claim: claim{Advertised: true}, host: tailscale.Host{State: tailscale.HostReady, Approval: approved}},
+		"Pending":     {reason: "A machine of ours that waits for its approval serves all the same.", claim: claim{Advertised: true}, host: tailscale.Host{State: tailscale.HostReady, Approval: "not-approved"}, want: true},
 		"NotReady":    {reason: "So is it where nobody else knows.", host: tailscale.Host{State: "needs-configuration", Approval: approved}},
 		"Unknown":     {reason: "A machine of ours whose agent serves, and which control has accepted, serves.", claim: claim{Advertised: true, Accepted: true}, host: tailscale.Host{State: "whatever", Approval: approved}, want: true},
 		"OnlyTaken":   {reason: "That control has accepted it alone says nothing.", claim: claim{Accepted: true}, host: tailscale.Host{State: "whatever", Approval: approved}},
@@ -34,7 +38,11 @@ func TestConfigured(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.host.NodeID = "n1"
-			if got := (claims{"n1": tc.claim}).configured(tc.host); got != tc.want {
+			cl := claims{"n1": tc.claim}
+			if tc.others {
+				cl = claims{}
+			}
+			if got := cl.configured(tc.host); got != tc.want {
 				t.Errorf("\n%s\nconfigured(...): want %t, got %t", tc.reason, tc.want, got)
 			}
 		})

@@ -67,7 +67,20 @@ type Report struct {
 
 	// Errors that were seen, at most ten, each with its time.
 	Errors []string `json:"errors,omitempty"`
+
+	// Failures are the requests that were not answered, at most a thousand.
+	Failures []Failure `json:"failures,omitempty"`
 }
+
+// A Failure is a request that was not answered.
+type Failure struct {
+	Began time.Time `json:"began"`
+	Ended time.Time `json:"ended"`
+	Error string    `json:"error"`
+}
+
+// maxFailures is how many failures a report has.
+const maxFailures = 1000
 
 // maxErrors is how many errors a report has.
 const maxErrors = 10
@@ -244,6 +257,7 @@ type recorder struct {
 	first  time.Time
 	last   time.Time
 	errs   []string
+	fails  []Failure
 }
 
 func (r *recorder) add(a answer) {
@@ -251,6 +265,9 @@ func (r *recorder) add(a answer) {
 	defer r.mu.Unlock()
 	if a.err != nil {
 		r.failed++
+		if len(r.fails) < maxFailures {
+			r.fails = append(r.fails, Failure{Began: a.at.Add(-a.took), Ended: a.at, Error: a.err.Error()})
+		}
 		if len(r.errs) < maxErrors {
 			r.errs = append(r.errs, a.at.UTC().Format("15:04:05.000")+" after "+a.took.Round(time.Millisecond).String()+": "+a.err.Error())
 		}
@@ -268,7 +285,7 @@ func (r *recorder) add(a answer) {
 func (r *recorder) report(took time.Duration) Report {
 	slices.Sort(r.took)
 	return Report{
-		Requests: len(r.took), Failed: r.failed, Seconds: took.Seconds(), First: r.first, Last: r.last, Errors: r.errs,
+		Requests: len(r.took), Failed: r.failed, Seconds: took.Seconds(), First: r.first, Last: r.last, Errors: r.errs, Failures: r.fails,
 		P50: percentile(r.took, 50).Seconds(), P99: percentile(r.took, 99).Seconds(),
 	}
 }

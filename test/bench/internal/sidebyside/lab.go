@@ -36,6 +36,14 @@ type Report struct {
 	First    time.Time `json:"first"`
 	Last     time.Time `json:"last"`
 	Errors   []string  `json:"errors"`
+	Failures []Failure `json:"failures"`
+}
+
+// A Failure is a request that was not answered.
+type Failure struct {
+	Began time.Time `json:"began"`
+	Ended time.Time `json:"ended"`
+	Error string    `json:"error"`
 }
 
 // OpenLab brings a lab up with our packages of a version installed. Programs go to

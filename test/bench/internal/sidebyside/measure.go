@@ -83,6 +83,11 @@ func (l *Lab) Roll(ctx context.Context, s Side, name string) (Report, error) {
 
 func (l *Lab) roll(ctx context.Context, s Side) error {
 	namespace, name := s.IngressPod()
+	return l.rollPod(ctx, namespace, name)
+}
+
+// rollPod deletes a pod and waits until another one is ready in its place.
+func (l *Lab) rollPod(ctx context.Context, namespace, name string) error {
 	uid := func(ctx context.Context) (string, error) {
 		return l.kubectl(ctx, "get", "--namespace="+namespace, "pod", name, "--ignore-not-found", "-o=jsonpath={.metadata.uid}")
 	}

@@ -1,0 +1,84 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tailscaleservices
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/function-sdk-go/logging"
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/compose/composetest"
+)
+
+// TestReady judges responses as Crossplane does: who waits for Ready may connect.
+func TestReady(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		file   string
+		want   bool
+	}{
+		"Hosted":           {reason: "A machine is approved and advertises.", file: "serving", want: true},
+		"OneOfTwo":         {reason: "One machine is enough.", file: "one-host", want: true},
+		"Address":          {reason: "An address alone answers nobody.", file: "address"},
+		"NoHealthyBackend": {reason: "No machine offers the service while no backend answers.", file: "no-healthy-backend"},
+		"ApprovalPending":  {reason: "Control sends nobody to a machine that is not approved.", file: "approval-pending"},
+		"NotConfigured":    {reason: "Nor to one that does not serve every port.", file: "not-configured"},
+		"OtherClusters":    {reason: "This cluster hosts nothing, another one does.", file: "shared-egress-only", want: true},
+		"NoOtherCluster":   {reason: "This cluster hosts nothing, nor does another one yet.", file: "shared-egress-only-unhosted"},
+		"RoutesAlone":      {reason: "No cluster is to host what is a backend of routes alone.", file: "egress-only", want: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			// The status has the name once the run before has written it.
+			rsp := composetest.Settle(t, &Function{log: logging.NewNopLogger()}, objects(t, tc.file)...)
+			if got := ready(rsp); got != tc.want {
+				t.Errorf("\n%s\nready: want %t, got %t", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
+// ready reports whether Crossplane takes the composite for ready (crossplane v2.4
+// internal/controller/apiextensions/composite, composition_functions.go).
+func ready(rsp *fnv1.RunFunctionResponse) bool {
+	if r := rsp.GetDesired().GetComposite().GetReady(); r != fnv1.Ready_READY_UNSPECIFIED {
+		return r == fnv1.Ready_READY_TRUE
+	}
+	for _, r := range rsp.GetDesired().GetResources() {
+		if r.GetReady() != fnv1.Ready_READY_TRUE {
+			return false
+		}
+	}
+	return true
+}
+
+// objects of a file of testdata/in.
+func objects(t *testing.T, name string) []map[string]any {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("testdata", "in", name+".yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []map[string]any
+	d := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(b), 4096)
+	for {
+		m := map[string]any{}
+		if err := d.Decode(&m); errors.Is(err, io.EOF) {
+			return out
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if len(m) > 0 {
+			out = append(out, m)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
+)
+
+func TestAmong(t *testing.T) {
+	const head = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+	d := destinations{
+		netip.MustParseAddrPort("10.96.0.10:8080"): true,
+		netip.MustParseAddrPort("[fd00::1]:8080"):  true,
+		netip.MustParseAddrPort("127.0.0.1:9443"):  true,
+	}
+	cases := map[string]struct {
+		reason string
+		table  string
+		want   bool
+	}{
+		"None":        {reason: "An empty table has none.", table: head},
+		"Established": {reason: "A connection to a backend is open.", table: head + "   0: 0C00400A:9C40 0A00600A:1F90 01 00000000:00000000 00:00000000 00000000  1000 0 1\n", want: true},
+		"CloseWait":   {reason: "One that the backend alone has ended may carry its last words.", table: head + "   0: 0C00400A:9C40 0A00600A:1F90 08 00000000:00000000 00:00000000 00000000  1000 0 1\n", want: true},
+		"TimeWait":    {reason: "One that has ended is only remembered.", table: head + "   0: 0C00400A:9C40 0A00600A:1F90 06 00000000:00000000 00:00000000 00000000  1000 0 1\n"},
+		"Listen":      {reason: "A listener is no connection.", table: head + "   0: 0C00400A:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000 0 1\n"},
+		"OtherPort":   {reason: "Another port of the address is somebody else's.", table: head + "   0: 0C00400A:9C40 0A00600A:1F91 01 00000000:00000000 00:00000000 00000000  1000 0 1\n"},
+		"IPv6":        {reason: "Addresses of IPv6 are four words.", table: head + "   0: 00000000000000000000000001000000:9C40 000000FD000000000000000001000000:1F90 01 00000000:00000000 00:00000000 00000000  1000 0 1\n", want: true},
+		"Mapped":      {reason: "A socket of IPv6 may speak IPv4.", table: head + "   0: 0000000000000000FFFF00000C00400A:9C40 0000000000000000FFFF00000A00600A:1F90 01 00000000:00000000 00:00000000 00000000  1000 0 1\n", want: true},
+		"Garbage":     {reason: "What cannot be parsed is none.", table: "x x zz:1F90 01\nx x 0A:zz 01\n"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := d.among(strings.NewReader(tc.table)); got != tc.want {
+				t.Errorf("\n%s\namong(...): want %t, got %t", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
+// listening returns a listener on loopback, and handlers that lead to it.
+func listening(t *testing.T) (net.Listener, map[string]plan.Handlers) {
+	t.Helper()
+	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ln.Close() })
+	return ln, map[string]plan.Handlers{"svc:web": {80: {Forward: ln.Addr().String()}}}
+}
+
+// TestDrainOpenConnections follows one drain. A connection of this process stands for
+// tailscaled's to a backend: both are in the table of the network namespace.
+func TestDrainOpenConnections(t *testing.T) {
+	ln, handlers := listening(t)
+	now := time.Unix(1000, 0)
+	type moment struct {
+		reason    string
+		after     time.Duration
+		withdrawn bool
+		closed    bool
+		over      bool
+	}
+	cases := map[string][]moment{
+		"Closed": {
+			{reason: "Clients have time to move.", after: 19 * time.Second},
+			{reason: "A connection that is open then is waited for.", after: 21 * time.Second},
+			{reason: "The drain ends with it.", after: 22 * time.Second, closed: true, over: true},
+		},
+		"Cut": {
+			{reason: "A connection is waited for.", after: 44 * time.Second},
+			{reason: "It is cut while there is time to end properly.", after: 45 * time.Second, over: true},
+		},
+		"LateWithdrawal": {
+			{reason: "Tailscaled took long to read its config.", after: 8 * time.Second, withdrawn: true},
+			{reason: "Clients have their time from then on.", after: 27 * time.Second, closed: true},
+			{reason: "Not longer.", after: 28 * time.Second, closed: true, over: true},
+		},
+		"TooLateWithdrawal": {
+			{reason: "Tailscaled was all but stuck.", after: 40 * time.Second, withdrawn: true},
+			{reason: "The grace period is what there is.", after: 45 * time.Second, closed: true, over: true},
+		},
+	}
+	for name, moments := range cases {
+		t.Run(name, func(t *testing.T) {
+			conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", ln.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close() //nolint:errcheck // May be closed already.
+			l, _ := newLoop(t, t.TempDir())
+			l.lookUp = func(d *drain, _ map[string]plan.Handlers) { d.destinations = destinationsOf(t.Context(), handlers) }
+			l.opts.Grace = time.Minute
+			l.setSecret(secret())
+			l.advertised = []string{"svc:web"}
+			l.setTailnet(localapi.State{Session: 1, Running: true, Accepted: map[string]bool{"svc:web": true}})
+			l.step(t.Context(), now)
+			l.startDrain(now)
+			for _, m := range moments {
+				if m.closed {
+					if err := conn.(*net.TCPConn).SetLinger(0); err == nil {
+						_ = conn.Close() // The second time it is closed already.
+					}
+				}
+				if m.withdrawn {
+					l.drain.withdrawn(now.Add(m.after), l.opts.Drain)
+				}
+				next := l.step(t.Context(), now.Add(m.after))
+				if l.drain.over() != m.over {
+					t.Fatalf("\n%s\nafter %s: want over %t, got %t", m.reason, m.after, m.over, l.drain.over())
+				}
+				if !m.over && !next.After(now.Add(m.after)) {
+					t.Errorf("after %s: nothing is due", m.after)
+				}
+			}
+		})
+	}
+}

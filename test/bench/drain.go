@@ -1,0 +1,63 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/tailscale-gateway/tailscale-gateway/test/bench/internal/sidebyside"
+)
+
+// maxMoved is how many requests for each move of a service's addresses may be under way in
+// that instant, and so be cut: of 25 new connections a second that take up to 40 ms each on
+// a busy machine it is one.
+const maxMoved = 1
+
+// drain deletes ingress pods, on a machine that has more to do than it can, while new
+// connections keep coming.
+func (c *cli) drain(ctx context.Context, lab *sidebyside.Lab) ([]Result, error) {
+	ours := sidebyside.NewOurs(lab, "ours", c.Networking)
+	if err := ours.Install(ctx); err != nil {
+		return nil, err
+	}
+	idle := busy(2 * runtime.NumCPU())
+	defer idle()
+	progress("drain: %d deletions; %s", c.Deletions, load())
+	d, err := ours.Drain(ctx, c.Deletions)
+	progress("drain: %d deletions, %d moves, %d requests, %d lost, %d cut by a move, the longest deletion took %s; %s",
+		d.Deletions, d.Moves, d.Requests, len(d.Lost), len(d.Moved), d.Longest.Round(time.Second), load())
+	for _, f := range d.Lost {
+		progress("drain: lost: %s to %s: %s", f.Began.UTC().Format(time.TimeOnly+".000"), f.Ended.UTC().Format(time.TimeOnly+".000"), f.Error)
+	}
+	for _, f := range d.Moved {
+		progress("drain: cut by a move: %s to %s: %s", f.Began.UTC().Format(time.TimeOnly+".000"), f.Ended.UTC().Format(time.TimeOnly+".000"), f.Error)
+	}
+	return []Result{
+		plain("drain.lost_requests", float64(len(d.Lost)), "requests", 0),
+		plain("drain.cut_by_moves", float64(len(d.Moved)), "requests", float64(maxMoved*d.Moves)),
+	}, err
+}
+
+// busy keeps so many threads of this process running, until the returned function is called.
+func busy(threads int) func() {
+	before := runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + threads)
+	done := make(chan struct{})
+	for range threads {
+		go func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+			}
+		}()
+	}
+	return func() {
+		close(done)
+		runtime.GOMAXPROCS(before)
+	}
+}

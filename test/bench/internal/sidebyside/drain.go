@@ -1,0 +1,196 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sidebyside
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+const (
+	// drainRate is how many new connections a second there are while pods are deleted,
+	// and drainWorkers how many may be open: enough that a rate is kept while some hang.
+	drainRate, drainWorkers = 25, 250
+
+	// drainTimeout is how long a client waits for an answer.
+	drainTimeout = 10 * time.Second
+
+	// watchEvery is how often the tailnet is asked who has a service's addresses.
+	watchEvery = 100 * time.Millisecond
+
+	// heard is how long a client may take to hear that they have moved, on a busy
+	// machine.
+	heard = 3 * time.Second
+
+	// underWay is how long a request may take on a busy machine. One that began longer
+	// before a move was lost by itself.
+	underWay = 2 * time.Second
+)
+
+// Drained is what became of new connections while ingress pods were deleted.
+type Drained struct {
+	Deletions, Requests int
+
+	// Lost requests, and those that were under way while control moved the service's
+	// addresses: in a client's map one peer alone has an address (tailscale.com v1.102.5
+	// net/routemanager, SetScore), so its packets then go to a machine that does not know
+	// the connection, whatever the old one does.
+	Lost, Moved []Failure
+
+	// Moves of the addresses.
+	Moves int
+
+	// Longest deletion.
+	Longest time.Duration
+}
+
+// A span of time.
+type span struct{ from, to time.Time }
+
+// moves watches who has a service's addresses.
+type moves struct {
+	mu    sync.Mutex
+	seen  []span
+	cause error
+}
+
+func (m *moves) add(s span) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.seen = append(m.seen, s)
+}
+
+// during reports whether a request was under way while addresses moved.
+func (m *moves) during(f Failure) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.seen {
+		if f.Began.After(s.from.Add(-underWay)) && f.Began.Before(s.to.Add(heard)) && !f.Ended.Before(s.from) {
+			return true
+		}
+	}
+	return false
+}
+
+// watch until the context ends.
+func (m *moves) watch(ctx context.Context, l *Lab, service string) {
+	t := time.NewTicker(watchEvery)
+	defer t.Stop()
+	last, lastAt := "", time.Now()
+	for {
+		began := time.Now()
+		now, err := l.primary(ctx, service)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			m.mu.Lock()
+			m.cause = err
+			m.mu.Unlock()
+		case now != "":
+			if last != "" && now != last {
+				m.add(span{from: lastAt, to: time.Now()})
+			}
+			last, lastAt = now, began
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+	}
+}
+
+// primary is the machine that has a service's addresses. Empty if none has.
+func (l *Lab) primary(ctx context.Context, service string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.env["TAILNET_API"]+"/sim/state", http.NoBody)
+	if err != nil {
+		return "", errors.Wrap(err, "cannot make request")
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", errors.Wrap(err, "cannot read the tailnet's state")
+	}
+	defer res.Body.Close() //nolint:errcheck // Only read.
+	var st struct {
+		Services []struct{ Name, Primary string }
+	}
+	if err := json.NewDecoder(res.Body).Decode(&st); err != nil {
+		return "", errors.Wrap(err, "cannot decode the tailnet's state")
+	}
+	for _, s := range st.Services {
+		if s.Name == "svc:"+service {
+			return s.Primary, nil
+		}
+	}
+	return "", errors.Errorf("the tailnet has no svc:%s", service)
+}
+
+// Drain deletes one of the two ingress pods after the other, each once both host a service,
+// while new connections keep coming.
+func (o *Ours) Drain(ctx context.Context, deletions int) (Drained, error) {
+	const name = "drained"
+	if err := o.ApplyIngress(ctx, name); err != nil {
+		return Drained{}, err
+	}
+	if err := o.hosting(ctx, name); err != nil {
+		return Drained{}, err
+	}
+	out, m := Drained{}, &moves{}
+	watching, stop := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { m.watch(watching, o.lab, name) })
+	defer wg.Wait()
+	defer stop()
+	t, err := o.lab.start(ctx, "tailnet", o.IngressURL(name), "--new-connections", "--workers="+strconv.Itoa(drainWorkers),
+		"--rate="+strconv.Itoa(drainRate), "--timeout="+drainTimeout.String(), "--for="+(time.Duration(deletions)*upLimit).String())
+	if err != nil {
+		return out, err
+	}
+	failed := pause(ctx, settled)
+	for i := 0; i < deletions && failed == nil; i++ {
+		began := time.Now()
+		failed = o.lab.rollPod(ctx, Namespace, fmt.Sprintf("%s-ingress-%d", o.ingress(), i%replicas))
+		out.Longest = max(out.Longest, time.Since(began))
+		if failed == nil {
+			failed = o.hosting(ctx, name)
+		}
+		out.Deletions++
+		o.lab.progress("drain: deletion %d of %d after %s", out.Deletions, deletions, time.Since(began).Round(time.Second))
+	}
+	if failed == nil {
+		failed = pause(ctx, settled)
+	}
+	stopped := t.stop()
+	r, err := t.wait()
+	stop()
+	wg.Wait()
+	out.Requests, out.Moves = r.Requests+r.Failed, len(m.seen)
+	for _, f := range r.Failures {
+		if m.during(f) {
+			out.Moved = append(out.Moved, f)
+		} else {
+			out.Lost = append(out.Lost, f)
+		}
+	}
+	return out, errors.Join(failed, stopped, err, m.cause)
+}
+
+// hosting waits until all machines host a service.
+func (o *Ours) hosting(ctx context.Context, name string) error {
+	return o.lab.until(ctx, "the hosts of "+name, func(ctx context.Context) error {
+		out, err := o.lab.kubectl(ctx, "get", "--namespace="+Namespace, "tailscaleservices", name, "-o=jsonpath={.status.healthyBackends}")
+		if err == nil && out != strconv.Itoa(replicas) {
+			err = errors.Errorf("%q of %d machines host it", out, replicas)
+		}
+		return err
+	})
+}

@@ -1,0 +1,34 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sidebyside
+
+import (
+	"testing"
+	"time"
+)
+
+func TestMovesDuring(t *testing.T) {
+	at := func(s float64) time.Time { return time.Unix(1000, 0).Add(time.Duration(s * float64(time.Second))) }
+	m := &moves{}
+	m.add(span{from: at(15), to: at(15.1)})
+	cases := map[string]struct {
+		reason       string
+		began, ended float64
+		want         bool
+	}{
+		"UnderWay":  {reason: "It was under way when the addresses moved.", began: 14.9, ended: 15.05, want: true},
+		"Hangs":     {reason: "So was one whose answer never came.", began: 14.9, ended: 24.9, want: true},
+		"NotHeard":  {reason: "The client may hear of it a moment later.", began: 16, ended: 16.2, want: true},
+		"Before":    {reason: "One that had ended was lost by itself.", began: 14, ended: 14.5},
+		"BlackHole": {reason: "One that nobody answered for long before was, too.", began: 8, ended: 18},
+		"After":     {reason: "Later ones are of the other host.", began: 20, ended: 30},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := m.during(Failure{Began: at(tc.began), Ended: at(tc.ended)}); got != tc.want {
+				t.Errorf("\n%s\nduring(...): want %t, got %t", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
