@@ -114,8 +114,8 @@ func noClusterID() compose.Condition {
 }
 
 func status(t *tailnetv1alpha1.Tailnet, clusterID string) gatewayv1alpha1.TailscaleTailnetStatus {
-	s := gatewayv1alpha1.TailscaleTailnetStatus{ClusterID: clusterID}
 	o := t.Status.AtProvider
+	s := gatewayv1alpha1.TailscaleTailnetStatus{ClusterID: clusterID, CredentialStatus: o.Credential}
 	info := gatewayv1alpha1.TailnetInfo{
 		Name:           o.Name,
 		ID:             o.ID,
@@ -124,6 +124,8 @@ func status(t *tailnetv1alpha1.Tailnet, clusterID string) gatewayv1alpha1.Tailsc
 		MagicDNSSuffix: o.MagicDNSSuffix,
 		DeviceCount:    o.DeviceCount,
 		ServiceCount:   o.ServiceCount,
+
+		ConnectedDevices: o.ConnectedDevices,
 	}
 	if info != (gatewayv1alpha1.TailnetInfo{}) {
 		s.TailnetInfo = &info

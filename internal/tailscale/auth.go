@@ -30,6 +30,12 @@ type login struct {
 
 	// proven is set once a call with the credential has succeeded.
 	proven atomic.Bool
+
+	// scopes of the last OAuth token. Nil while there is none.
+	scopes atomic.Pointer[[]string]
+
+	// keyID of an API access token.
+	keyID string
 }
 
 // newLogin makes a login. Which kind it is depends on what the config has.
@@ -46,10 +52,10 @@ func newLogin(base *url.URL, cfg Config, o Options) (*login, error) {
 		silence:   maxSilence,
 	}
 	l := &login{limited: limited}
-	auth := &authTransport{base: limited, clock: o.clock(), asking: make(chan struct{}, 1)}
+	auth := &authTransport{base: limited, clock: o.clock(), asking: make(chan struct{}, 1), scopes: &l.scopes}
 	switch {
 	case cfg.APIKey != "":
-		l.transport = &keyTransport{base: limited, key: cfg.APIKey}
+		l.transport, l.keyID = &keyTransport{base: limited, key: cfg.APIKey}, keyIDOf(cfg.APIKey)
 		return l, nil
 	case cfg.Identity != nil:
 		auth.endpoint = base.JoinPath("/api/v2/oauth/token-exchange").String()
@@ -100,6 +106,9 @@ type authTransport struct {
 	// asking holds an item while somebody looks at token.
 	asking chan struct{}
 	token  *token
+
+	// scopes of the token, for others.
+	scopes *atomic.Pointer[[]string]
 }
 
 // A token of the API.
@@ -191,10 +200,12 @@ func (t *authTransport) ask(ctx context.Context) (*token, error) {
 	var answer struct {
 		AccessToken string `json:"access_token"`
 		ExpiresIn   int    `json:"expires_in"` // Seconds.
+		Scope       string `json:"scope"`      // Divided by spaces (RFC 6749 5.1).
 	}
 	if err := json.Unmarshal(b, &answer); err != nil || answer.AccessToken == "" {
 		return nil, &Error{Class: ClassUnavailable, Message: "cannot get an OAuth token: the answer has none"}
 	}
+	t.scopes.Store(scopesOf(answer.Scope))
 	life := time.Duration(answer.ExpiresIn) * time.Second
 	return &token{secret: answer.AccessToken, renew: asked.Add(life - min(renewEarly, life/5))}, nil
 }

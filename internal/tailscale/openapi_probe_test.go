@@ -86,7 +86,7 @@ func clientMethods() []string {
 func invoke(t *testing.T, method string, api http.RoundTripper) methodOutcome {
 	t.Helper()
 	o := Options{Rate: 1e9, Burst: 1e6, ListMaxAge: time.Minute, Metrics: NewMetrics(), Transport: api}
-	c, err := NewClient(Config{URL: "http://api.invalid", APIKey: "tskey-api-test"}, o)
+	c, err := NewClient(Config{URL: "http://api.invalid", APIKey: "tskey-api-x-test"}, o)
 	if err != nil {
 		t.Fatalf("NewClient(...): %v", err)
 	}

@@ -58,6 +58,7 @@ type wide struct {
 	contacts      *value[Contacts]
 	tailnets      *value[[]orgTailnet]
 	policy        *value[PolicyFile]
+	expires       *value[time.Time] // Of the credential.
 
 	// policyEdits holds one token while the policy file is being edited.
 	policyEdits chan struct{}
@@ -72,6 +73,7 @@ func newWide(c *Client, now clock.PassiveClock) *wide {
 		contacts:      newValue(now, c.loadContacts),
 		tailnets:      newValue(now, c.loadTailnets),
 		policy:        newValue(now, c.loadPolicy),
+		expires:       newValue(now, c.loadExpires),
 		policyEdits:   make(chan struct{}, 1),
 	}
 }

@@ -30,11 +30,13 @@ func TestTailscaleEndpointsSchema(t *testing.T) {
     annotations: {example.org/note: any text, cluster-autoscaler.kubernetes.io/safe-to-evict: "true"}
     serviceAccountAnnotations: {eks.amazonaws.com/role-arn: "arn:aws:iam::1:role/x"}
     priorityClassName: system-cluster-critical
+    egressIdleTimeout: 24h
     agentResources: {limits: {memory: 64Mi}}
     affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname}]}}
     topologySpreadConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule}]
     env:
     - {name: PORT, value: "41641"}
+    - {name: TS_NETSTACK_KEEPALIVE_IDLE, value: 2h}
     - {name: TS_DEBUG_MTU, value: "1280"}
     - {name: https_proxy, valueFrom: {secretKeyRef: {name: proxy, key: url}}}
     - {name: NODE, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}
@@ -65,6 +67,11 @@ func TestTailscaleEndpointsSchema(t *testing.T) {
 			reason: "Else the StatefulSet would be refused later",
 			proxy:  `{labels: {team: "a b"}}`,
 			want:   []string{"spec.proxy.labels.team"},
+		},
+		"IdleTooShort": {
+			reason: "What is idle for seconds is not idle",
+			proxy:  `{egressIdleTimeout: 30s}`,
+			want:   []string{"spec.proxy.egressIdleTimeout", "between 1m and 168h"},
 		},
 		"OurAnnotation": {
 			reason: "Our prefix is ours",

@@ -185,6 +185,10 @@ type TailnetInfo struct {
 	// +optional
 	DeviceCount *int64 `json:"deviceCount,omitempty"`
 
+	// ConnectedDevices is how many of them are connected to the control server.
+	// +optional
+	ConnectedDevices *int64 `json:"connectedDevices,omitempty"`
+
 	// ServiceCount is how many Tailscale Services the tailnet has.
 	// +optional
 	ServiceCount *int64 `json:"serviceCount,omitempty"`
@@ -196,6 +200,11 @@ type TailscaleTailnetStatus struct {
 
 	// +optional
 	TailnetInfo *TailnetInfo `json:"tailnetInfo,omitempty"`
+
+	// CredentialStatus is what Tailscale tells of the credential. Whether it is accepted
+	// the condition Authenticated tells.
+	// +optional
+	CredentialStatus *tailnetv1alpha1.CredentialObservation `json:"credentialStatus,omitempty"`
 
 	// ClusterID that this cluster's objects in the tailnet carry.
 	// +optional

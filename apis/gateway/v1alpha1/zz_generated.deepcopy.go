@@ -1939,6 +1939,11 @@ func (in *TailnetInfo) DeepCopyInto(out *TailnetInfo) {
 		*out = new(int64)
 		**out = **in
 	}
+	if in.ConnectedDevices != nil {
+		in, out := &in.ConnectedDevices, &out.ConnectedDevices
+		*out = new(int64)
+		**out = **in
+	}
 	if in.ServiceCount != nil {
 		in, out := &in.ServiceCount, &out.ServiceCount
 		*out = new(int64)
@@ -2890,6 +2895,11 @@ func (in *TailscaleTailnetStatus) DeepCopyInto(out *TailscaleTailnetStatus) {
 	if in.TailnetInfo != nil {
 		in, out := &in.TailnetInfo, &out.TailnetInfo
 		*out = new(TailnetInfo)
+		(*in).DeepCopyInto(*out)
+	}
+	if in.CredentialStatus != nil {
+		in, out := &in.CredentialStatus, &out.CredentialStatus
+		*out = new(tailnetv1alpha1.CredentialObservation)
 		(*in).DeepCopyInto(*out)
 	}
 }

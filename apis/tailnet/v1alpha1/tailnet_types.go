@@ -75,6 +75,21 @@ type TailnetParameters struct {
 	Settings *TailnetSettings `json:"settings,omitempty"`
 }
 
+// A CredentialObservation is what Tailscale tells of a credential.
+type CredentialObservation struct {
+	// Scopes of OAuth that the credential has. An API access token has none: it may do
+	// what its user may.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	// +optional
+	Scopes []string `json:"scopes,omitempty"`
+
+	// ExpiresAt is when the credential ends. Absent where it does not: OAuth clients and
+	// federated identities stay until they are revoked.
+	// +optional
+	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
+}
+
 // A TailnetObservation is what Tailscale reports of a tailnet.
 type TailnetObservation struct {
 	// ID of the tailnet, where the API tells it.
@@ -106,6 +121,14 @@ type TailnetObservation struct {
 	// DeviceCount is how many devices the tailnet has.
 	// +optional
 	DeviceCount *int64 `json:"deviceCount,omitempty"`
+
+	// ConnectedDevices is how many of them are connected to the control server.
+	// +optional
+	ConnectedDevices *int64 `json:"connectedDevices,omitempty"`
+
+	// Credential of the provider config, as far as Tailscale tells of it.
+	// +optional
+	Credential *CredentialObservation `json:"credential,omitempty"`
 
 	// ServiceCount is how many Tailscale Services the tailnet has.
 	// +optional

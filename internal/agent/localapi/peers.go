@@ -24,6 +24,9 @@ type Device struct {
 
 	// Tags that it carries.
 	Tags []string
+
+	// Offline tells that the control server says so. It says nothing of some.
+	Offline bool
 }
 
 // A Host is who of the tailnet has an address or a name.
@@ -73,7 +76,7 @@ type device struct {
 }
 
 func (d device) equal(o device) bool {
-	return d.Name == o.Name && slices.Equal(d.Tags, o.Tags) && slices.Equal(d.addrs, o.addrs) && slices.Equal(d.allowed, o.allowed)
+	return d.Name == o.Name && d.Offline == o.Offline && slices.Equal(d.Tags, o.Tags) && slices.Equal(d.addrs, o.addrs) && slices.Equal(d.allowed, o.allowed)
 }
 
 // owns tells whether traffic to p goes to the device whether or not the node uses
@@ -208,6 +211,13 @@ func (p *Peers) update(n ipn.Notify) bool {
 	for _, node := range n.PeersChanged {
 		changed = p.upsert(node.ID, deviceOf(node)) || changed
 	}
+	for _, c := range n.PeerChangedPatch {
+		if d, ok := p.devices[c.NodeID]; ok && c.Online != nil && d.Offline == *c.Online {
+			d.Offline = !*c.Online
+			p.devices[c.NodeID] = d
+			changed = true
+		}
+	}
 	for _, id := range n.PeersRemoved {
 		changed = p.remove(id) || changed
 	}
@@ -293,7 +303,7 @@ func (p *Peers) remove(id tailcfg.NodeID) bool {
 // deviceOf returns what matters of a node. One whose key has expired takes no
 // traffic.
 func deviceOf(n *tailcfg.Node) device {
-	d := device{Device: Device{Name: canonical(n.Name), Tags: n.Tags}, addrs: n.Addresses}
+	d := device{Device: Device{Name: canonical(n.Name), Tags: n.Tags, Offline: n.Online != nil && !*n.Online}, addrs: n.Addresses}
 	if !n.Expired {
 		d.allowed = n.AllowedIPs
 	}
@@ -301,7 +311,8 @@ func deviceOf(n *tailcfg.Node) device {
 }
 
 func deviceOfStatus(ps *ipnstate.PeerStatus) device {
-	d := device{Device: Device{Name: canonical(ps.DNSName)}}
+	// When a device was last seen is told of those that are offline.
+	d := device{Device: Device{Name: canonical(ps.DNSName), Offline: !ps.Online && !ps.LastSeen.IsZero()}}
 	if ps.Tags != nil {
 		d.Tags = ps.Tags.AsSlice()
 	}

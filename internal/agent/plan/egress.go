@@ -28,6 +28,7 @@ const (
 	messageEgressNoHost   = "No device of the tailnet that this proxy may reach has %s; check the host, and that the policy file grants the proxy's tags access to it"
 	messageEgressRoutes   = "Only a subnet router has %s, and this proxy does not accept routes"
 	messageEgressTags     = "Device %s has %s but does not carry %s, which the target asks for"
+	messageEgressOffline  = "Device %s, which has %s, is offline"
 	messageEgressSick     = "%s does not answer: %s"
 	messageEgressName     = "%s is led to, but %s is not its name in the tailnet; correct one of the two"
 )
@@ -163,6 +164,9 @@ func egressPort(t egress.Target, leaving bool, in EgressInput) EgressPort {
 		p.Message = fmt.Sprintf(messageEgressOutside, t.Address())
 	case in.Kernel && in.Applied[key] != p.Addr:
 		p.Message = messageEgressApplying
+	case p.Probe == nil && offline(host.Devices):
+		// What answers a probe is there, whatever the control server knows of it.
+		p.Message = fmt.Sprintf(messageEgressOffline, host.Devices[0].Name, t.Host)
 	default:
 		p.Message = egressHealth(p, in.Health)
 	}
@@ -172,6 +176,11 @@ func egressPort(t egress.Target, leaving bool, in EgressInput) EgressPort {
 		p.Message = fmt.Sprintf(messageEgressName, t.Host, t.Name)
 	}
 	return p
+}
+
+// offline reports whether all devices that traffic may go to are.
+func offline(devices []localapi.Device) bool {
+	return len(devices) > 0 && !slices.ContainsFunc(devices, func(d localapi.Device) bool { return !d.Offline })
 }
 
 // missingTags tells which device lacks which tags of the target. All devices that

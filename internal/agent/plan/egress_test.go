@@ -26,6 +26,10 @@ func tailnet(host string) localapi.Host {
 	switch host {
 	case "db":
 		return localapi.Host{Addr: addrDB, Devices: []localapi.Device{{Name: "db.example.ts.net", Tags: []string{"tag:a", "tag:b"}}}}
+	case "off":
+		return localapi.Host{Addr: addrDB, Devices: []localapi.Device{{Name: "off.example.ts.net", Offline: true}}}
+	case "ha":
+		return localapi.Host{Addr: addrDB, Devices: []localapi.Device{{Name: "one.example.ts.net", Offline: true}, {Name: "two.example.ts.net"}}}
 	case "10.0.0.1":
 		return localapi.Host{RouteUnused: true}
 	}
@@ -93,6 +97,24 @@ func TestEgress(t *testing.T) {
 			target: egressTarget(func(t *egress.Target) { t.Host = "10.0.0.1" }), in: EgressInput{Running: true},
 			listen: true,
 			status: v1alpha1.EgressPort{Message: "Only a subnet router has 10.0.0.1, and this proxy does not accept routes"},
+		},
+		"Offline": {
+			reason: "A target on a device that is offline is not ready, and connections to it are tried all the same.",
+			target: egressTarget(func(t *egress.Target) { t.Host = "off" }), in: EgressInput{Running: true},
+			addr: addr, listen: true,
+			status: v1alpha1.EgressPort{Message: "Device off.example.ts.net, which has off, is offline"},
+		},
+		"OneOffline": {
+			reason: "One of two devices is enough.",
+			target: egressTarget(func(t *egress.Target) { t.Host = "ha" }), in: EgressInput{Running: true},
+			addr: addr, listen: true,
+			status: v1alpha1.EgressPort{Ready: true},
+		},
+		"OfflineAnswers": {
+			reason: "What answers a probe is there, whatever the control server knows.",
+			target: egressTarget(check, func(t *egress.Target) { t.Host = "off" }), in: EgressInput{Running: true, Health: map[probe.Target]probe.Status{probed: {Health: probe.Healthy}}},
+			addr: addr, listen: true,
+			status: v1alpha1.EgressPort{Ready: true},
 		},
 		"NotInTailnet": {
 			reason: "While tailscaled is away the host that was found last stays.",

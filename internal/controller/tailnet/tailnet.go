@@ -10,6 +10,8 @@ import (
 	"context"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
@@ -56,6 +58,7 @@ type api interface {
 	Domain(ctx context.Context) (string, error)
 	MagicDNS(ctx context.Context, maxAge time.Duration) (bool, error)
 	Organization(ctx context.Context, domain string) (tailscale.Organization, error)
+	Credential(ctx context.Context) (tailscale.CredentialInfo, error)
 	Settings(ctx context.Context, maxAge time.Duration) (tailscale.Settings, error)
 	PatchSettings(ctx context.Context, s tailscale.Settings) error
 }
@@ -144,8 +147,17 @@ func (e *external) observe(ctx context.Context, o *v1alpha1.TailnetObservation) 
 	if err != nil {
 		return errors.Wrap(err, "cannot learn the tailnet's domain")
 	}
-	dc, sc := int64(len(devices)), int64(len(services))
-	o.DeviceCount, o.ServiceCount = &dc, &sc
+	dc, cc, sc := int64(len(devices)), int64(0), int64(len(services))
+	for i := range devices {
+		if devices[i].ConnectedToControl {
+			cc++
+		}
+	}
+	o.DeviceCount, o.ConnectedDevices, o.ServiceCount = &dc, &cc, &sc
+	// Nothing depends on it: a call that fails leaves what was known.
+	if i, err := e.api.Credential(ctx); err == nil {
+		o.Credential = credential(i)
+	}
 	// The last device may be gone, the tailnet's name stays.
 	if domain != "" {
 		o.Name, o.MagicDNSSuffix = domain, domain
@@ -163,6 +175,25 @@ func (e *external) observe(ctx context.Context, o *v1alpha1.TailnetObservation) 
 	o.MagicDNS = &on
 	return nil
 }
+
+// credential is what is told of one. Nil if that is nothing.
+func credential(i tailscale.CredentialInfo) *v1alpha1.CredentialObservation {
+	if len(i.Scopes) == 0 && i.Expires.IsZero() {
+		return nil
+	}
+	out := &v1alpha1.CredentialObservation{}
+	for _, s := range i.Scopes {
+		out.Scopes = append(out.Scopes, tailscale.OneLine(s))
+	}
+	out.Scopes = out.Scopes[:min(len(out.Scopes), maxScopes)]
+	if !i.Expires.IsZero() {
+		out.ExpiresAt = &metav1.Time{Time: i.Expires.UTC().Truncate(time.Second)}
+	}
+	return out
+}
+
+// maxScopes are told of. The schema has no more, and Tailscale has fewer.
+const maxScopes = 128
 
 // observeOrganization tells who owns the tailnet. Few credentials may ask and
 // nothing depends on it: a call that fails leaves what was known.

@@ -32,6 +32,9 @@ type fakeAPI struct {
 	organization tailscale.Organization
 	orgErr       error
 
+	credential    tailscale.CredentialInfo
+	credentialErr error
+
 	settings    tailscale.Settings
 	settingsErr error
 	patchErr    error
@@ -40,6 +43,10 @@ type fakeAPI struct {
 
 func (f *fakeAPI) Organization(context.Context, string) (tailscale.Organization, error) {
 	return f.organization, f.orgErr
+}
+
+func (f *fakeAPI) Credential(context.Context) (tailscale.CredentialInfo, error) {
+	return f.credential, f.credentialErr
 }
 
 func (f *fakeAPI) Settings(context.Context, time.Duration) (tailscale.Settings, error) {
@@ -56,7 +63,7 @@ func (f *fakeAPI) PatchSettings(_ context.Context, s tailscale.Settings) error {
 }
 
 func (f *fakeAPI) Devices(context.Context, time.Duration) ([]tailscale.Device, error) {
-	return make([]tailscale.Device, 2), f.list
+	return []tailscale.Device{{}, {ConnectedToControl: true}}, f.list
 }
 
 func (f *fakeAPI) Services(context.Context, time.Duration) ([]tailscale.Service, error) {
@@ -70,12 +77,16 @@ func (f *fakeAPI) MagicDNS(context.Context, time.Duration) (bool, error) { retur
 func TestObserve(t *testing.T) {
 	errBoom := errors.New("boom")
 	yes, two, one := true, int64(2), int64(1)
-	owned := v1alpha1.TailnetObservation{Name: "tail1.ts.net", MagicDNSSuffix: "tail1.ts.net", MagicDNS: &yes, DeviceCount: &two, ServiceCount: &one, ID: "T1", Organization: "Example", OrganizationID: "o1"}
-	seen := v1alpha1.TailnetObservation{Name: "tail1.ts.net", MagicDNSSuffix: "tail1.ts.net", MagicDNS: &yes, DeviceCount: &two, ServiceCount: &one}
+	owned := v1alpha1.TailnetObservation{Name: "tail1.ts.net", MagicDNSSuffix: "tail1.ts.net", MagicDNS: &yes, DeviceCount: &two, ConnectedDevices: &one, ServiceCount: &one, ID: "T1", Organization: "Example", OrganizationID: "o1"}
+	seen := v1alpha1.TailnetObservation{Name: "tail1.ts.net", MagicDNSSuffix: "tail1.ts.net", MagicDNS: &yes, DeviceCount: &two, ConnectedDevices: &one, ServiceCount: &one}
 	noDNS := seen
 	noDNS.MagicDNS = nil
 	noName := seen
 	noName.Name, noName.MagicDNSSuffix = "", ""
+	limited := seen
+	limited.Credential = &v1alpha1.CredentialObservation{Scopes: []string{"devices:core", "services"}}
+	ending := seen
+	ending.Credential = &v1alpha1.CredentialObservation{ExpiresAt: &metav1.Time{Time: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)}}
 	fine := managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}
 	cases := map[string]struct {
 		reason  string
@@ -101,6 +112,21 @@ func TestObserve(t *testing.T) {
 		"OrganizationUnknown": {
 			reason: "Nothing depends on who owns the tailnet.",
 			api:    &fakeAPI{domain: "tail1.ts.net", orgErr: errBoom},
+			want:   fine, auth: meta.ReasonCredentialAccepted, ready: corev1.ConditionTrue, status: seen, poll: time.Minute,
+		},
+		"Scopes": {
+			reason: "What the credential may do is shown.",
+			api:    &fakeAPI{domain: "tail1.ts.net", credential: tailscale.CredentialInfo{Scopes: []string{"devices:core", "services"}}},
+			want:   fine, auth: meta.ReasonCredentialAccepted, ready: corev1.ConditionTrue, status: limited, poll: time.Minute,
+		},
+		"Expires": {
+			reason: "So is when it ends.",
+			api:    &fakeAPI{domain: "tail1.ts.net", credential: tailscale.CredentialInfo{Expires: time.Date(2026, 3, 1, 0, 0, 0, 5, time.UTC)}},
+			want:   fine, auth: meta.ReasonCredentialAccepted, ready: corev1.ConditionTrue, status: ending, poll: time.Minute,
+		},
+		"CredentialUnknown": {
+			reason: "Nothing depends on either.",
+			api:    &fakeAPI{domain: "tail1.ts.net", credentialErr: errBoom},
 			want:   fine, auth: meta.ReasonCredentialAccepted, ready: corev1.ConditionTrue, status: seen, poll: time.Minute,
 		},
 		"NoDomainYet": {
