@@ -90,8 +90,8 @@ func TestEgressPorts(t *testing.T) {
 	}
 	owned := map[string]*v1alpha1.Machine{}
 	for name, ports := range map[string][]v1alpha1.EgressPort{
-		"web-egress-0": {port(10001, "b", false, "first"), port(10000, "a", true, "")},
-		"web-egress-1": {port(10000, "a", true, ""), port(10001, "b", false, "second")},
+		"web-egress-0": {port(10001, "b", false, "first"), port(10000, "a", true, ""), port(10002, "c", true, "odd")},
+		"web-egress-1": {port(10000, "a", true, ""), port(10001, "b", true, "not the first"), port(10002, "c", true, "too")},
 		"web-egress-2": nil,
 		// It is to go.
 		"web-egress-3": {port(10000, "a", true, ""), port(10000, "old", true, ""), port(10001, "b", false, "third")},
@@ -104,7 +104,8 @@ func TestEgressPorts(t *testing.T) {
 	want := []v1alpha1.MachineSetEgressPort{
 		{Port: 10000, Protocol: corev1.ProtocolTCP, Target: "a", ReadyMachines: 2},
 		{Port: 10000, Protocol: corev1.ProtocolTCP, Target: "old"},
-		{Port: 10001, Protocol: corev1.ProtocolTCP, Target: "b", Message: "first"},
+		{Port: 10001, Protocol: corev1.ProtocolTCP, Target: "b", ReadyMachines: 1, Message: "first"},
+		{Port: 10002, Protocol: corev1.ProtocolTCP, Target: "c", ReadyMachines: 2, Message: "odd"},
 	}
 	if diff := cmp.Diff(want, Summarize(set, owned, nil, Pods{}).Egress); diff != "" {
 		t.Errorf("Summarize(...): -want, +got:\n%s", diff)
