@@ -94,7 +94,7 @@ func TestDrainOpenConnections(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer conn.Close() //nolint:errcheck // May be closed already.
+			defer conn.Close()
 			l, _ := newLoop(t, t.TempDir())
 			l.lookUp = func(d *drain, _ map[string]plan.Handlers) { d.destinations = destinationsOf(t.Context(), handlers) }
 			l.opts.Grace = time.Minute

@@ -18,7 +18,6 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/fieldpath"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
-
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	functionv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/function/v1alpha1"

@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/tailscale-gateway/tailscale-gateway/test/bench/internal/sidebyside"
@@ -44,20 +45,15 @@ func (c *cli) drain(ctx context.Context, lab *sidebyside.Lab) ([]Result, error) 
 // busy keeps so many threads of this process running, until the returned function is called.
 func busy(threads int) func() {
 	before := runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + threads)
-	done := make(chan struct{})
+	var done atomic.Bool
 	for range threads {
 		go func() {
-			for {
-				select {
-				case <-done:
-					return
-				default:
-				}
+			for !done.Load() { //nolint:revive // The load is the work.
 			}
 		}()
 	}
 	return func() {
-		close(done)
+		done.Store(true)
 		runtime.GOMAXPROCS(before)
 	}
 }

@@ -119,7 +119,7 @@ func (l *Lab) primary(ctx context.Context, service string) (string, error) {
 	if err != nil {
 		return "", errors.Wrap(err, "cannot read the tailnet's state")
 	}
-	defer res.Body.Close() //nolint:errcheck // Only read.
+	defer res.Body.Close()
 	var st struct {
 		Services []struct{ Name, Primary string }
 	}
