@@ -48,7 +48,7 @@ func busy(threads int) func() {
 	var done atomic.Bool
 	for range threads {
 		go func() {
-			for !done.Load() { //nolint:revive // The load is the work.
+			for !done.Load() {
 			}
 		}()
 	}
