@@ -211,11 +211,8 @@ func sentBy(t *testing.T, l *listenerv3.Listener) []string {
 	return out
 }
 
-// udpClusters that a matcher may send to: names are all of its strings that are called so.
+// udpClusters that a filter sends to: Envoy Gateway makes no other matcher.
 func udpClusters(u *udpproxyv3.UdpProxyConfig) []string {
-	if n := u.GetCluster(); n != "" {
-		return []string{n}
-	}
 	route := &udpproxyv3.Route{}
 	if a := u.GetMatcher().GetOnNoMatch().GetAction().GetTypedConfig(); a.MessageIs(route) && a.UnmarshalTo(route) == nil {
 		return []string{route.GetCluster()}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -231,7 +232,7 @@ func numbers(v any) any {
 		for _, k := range []string{"sectionName", "value"} {
 			// Some write a name, or the value that belongs to one, as a number.
 			if n, ok := out[k].(int64); ok && (k == "sectionName" || out["name"] != nil) {
-				out[k] = fmt.Sprint(n)
+				out[k] = strconv.FormatInt(n, 10)
 			}
 		}
 		return out

@@ -34,7 +34,6 @@ const sampled = 4
 // extension make of it that know all of it, some, or something else. TestGoldens has what
 // does not come from resources.
 func TestInputs(t *testing.T) {
-	t.Parallel()
 	root, err := apiserver.Root()
 	if err != nil {
 		t.Fatal(err)

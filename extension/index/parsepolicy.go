@@ -54,7 +54,7 @@ func parseRoutePolicy(o *gatewayv1alpha1.TailscaleRoutePolicy) *RoutePolicy {
 			Name: string(o.Spec.Rules[i].Name), Priority: o.Spec.Rules[i].Priority,
 		}
 		if err := r.parse(&o.Spec.Rules[i]); err != nil {
-			r.Problem = err.Error()
+			r.leaveOut(err)
 		}
 		p.Rules = append(p.Rules, r)
 	}
@@ -80,7 +80,7 @@ func (w *world) checkRules(p *RoutePolicy) {
 			continue
 		}
 		if !r.Deny {
-			r.Problem = err.Error()
+			r.leaveOut(err)
 			continue
 		}
 		for i, m := range r.Matches {
@@ -92,6 +92,9 @@ func (w *world) checkRules(p *RoutePolicy) {
 		r.Widened = err.Error()
 	}
 }
+
+// leaveOut a rule, which nothing looks for devices for any more.
+func (r *PolicyRule) leaveOut(err error) { r.Problem, r.Matches = err.Error(), nil }
 
 func (r *PolicyRule) parse(in *gatewayv1alpha1.RoutePolicyRule) error {
 	r.Deny = slices.ContainsFunc(in.Actions, func(a gatewayv1alpha1.RoutePolicyAction) bool { return a.Type == gatewayv1alpha1.ActionDeny })

@@ -93,6 +93,11 @@ func TestParseRoutePolicy(t *testing.T) {
 			rule:   `{name: a, actions: [{type: RateLimit, rateLimit: {requests: 7, unit: Minute}}], matches: [{path: {type: RegularExpression, value: "("}}]}`,
 			want:   PolicyRule{Name: "a", Problem: "matches[0]: cannot be compiled: error parsing regexp: missing closing ): `(`"},
 		},
+		"BadExpressionLater": {
+			reason: "Nothing should look for the devices of a rule that is left out.",
+			rule:   `{name: a, actions: [{type: RateLimit, rateLimit: {requests: 7, unit: Minute}}], matches: [{tailnetDevice: {tailnet: corp, tags: ["tag:a"]}}, {path: {type: RegularExpression, value: "("}}]}`,
+			want:   PolicyRule{Name: "a", Problem: "matches[1]: cannot be compiled: error parsing regexp: missing closing ): `(`"},
+		},
 		"DenyOfBadPath": {
 			reason: "A Deny should not be lost with its path: it denies whatever meets the rest.",
 			rule:   `{name: a, actions: [{type: Deny}], matches: [{path: {value: /a}}, {path: {type: RegularExpression, value: "("}, method: POST, headers: [{name: X, value: b}]}]}`,
@@ -155,10 +160,7 @@ func TestParseRoutePolicy(t *testing.T) {
 			if p == nil || len(p.Rules) != 1 {
 				t.Fatalf("%s\nwant one rule, got %v", tc.reason, p)
 			}
-			if tc.want.Policy = name("p"); tc.want.Problem != "" {
-				// What was read of it before is of no matter.
-				p.Rules[0].Matches = nil
-			}
+			tc.want.Policy = name("p")
 			if diff := cmp.Diff(&tc.want, p.Rules[0], cmpopts.EquateComparable(netip.Prefix{}), cmpopts.IgnoreFields(PolicyRule{}, "Created")); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
