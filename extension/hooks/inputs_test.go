@@ -21,13 +21,13 @@ import (
 )
 
 // allInputs are tried instead of some.
-var allInputs = flag.Bool("inputs", false, "translate all of Envoy Gateway's inputs instead of each fourth") //nolint:gochecknoglobals // A flag.
+var allInputs = flag.Bool("inputs", false, "translate all of Envoy Gateway's inputs instead of each sixth") //nolint:gochecknoglobals // A flag.
 
 // oneInput is tried alone.
 var oneInput = flag.String("input", "", "translate this one of Envoy Gateway's inputs alone") //nolint:gochecknoglobals // A flag.
 
 // sampled is how many inputs one that is tried stands for.
-const sampled = 4
+const sampled = 6
 
 // TestInputs has Envoy Gateway's own translators translate what Envoy Gateway's own tests do,
 // with our kinds in the place of Services, and hooks answer that to what replicas of the
