@@ -129,8 +129,15 @@ test-standalone: ## Run Envoy Gateway, Envoy and our extension without a cluster
 	$(LAB) build envoy-gateway envoy etcd kubernetes
 	@mkdir -p $(OUT)
 	TEST_ASSET_ENVOY_GATEWAY=$$($(LAB) bin envoy-gateway) TEST_ASSET_ENVOY=$$($(LAB) bin envoy) \
+	TEST_ASSET_ENVOY_GATEWAY_INPUTS=$$($(LAB) bin envoy-gateway-inputs) \
 	TEST_ASSET_ETCD=$$($(LAB) bin etcd) TEST_ASSET_KUBE_APISERVER=$$($(LAB) bin kube-apiserver) \
 	$(GO_TEST) -tags=integration -count=1 -timeout=15m -artifacts -outputdir=$(OUT) ./test/standalone/ ./test/extension/ ./extension/hooks/
+
+.PHONY: test-inputs
+test-inputs: ## Have Envoy Gateway translate all that its own tests do with our kinds instead of Services, and Envoy judge what hooks make of it; test-standalone does so with a part.
+	$(LAB) build envoy-gateway envoy
+	TEST_ASSET_ENVOY=$$($(LAB) bin envoy) TEST_ASSET_ENVOY_GATEWAY_INPUTS=$$($(LAB) bin envoy-gateway-inputs) \
+	$(GO_TEST) -tags=integration -count=1 -timeout=60m ./extension/hooks/ -run=TestInputs -args -inputs
 
 # Renders are processes: more than there are cores would only wait for each other.
 RENDER = TEST_ASSET_CROSSPLANE=$$($(LAB) bin crossplane) TEST_ASSET_CROSSPLANE_CORE=$$($(LAB) bin crossplane-core) \

@@ -78,8 +78,12 @@ func (w *world) certify(p *RoutePolicy) {
 		}
 		now, c := *r, *r.Certificate
 		now.Certificate, p.Rules[i] = &c, &now
+		var h *Held
+		if len(p.Served) > 0 {
+			h = w.held[c.Secret]
+		}
 		w.judge(&c, policiesOf(p.Name.Namespace), len(p.Served) > 0)
-		p.Notices[r.Name] = join(p.Notices[r.Name], notice(&c, w.held[c.Secret]))
+		p.Notices[r.Name] = join(p.Notices[r.Name], notice(&c, h))
 	}
 }
 

@@ -66,7 +66,7 @@ func TestCheckPathExpression(t *testing.T) {
 // TestOnePolicyDegrades shows that a policy that Envoy would refuse takes no other with it.
 func TestOnePolicyDegrades(t *testing.T) {
 	s := snapshotOf(t, routeToWeb, gatewayOf("gw"),
-		policyOf("bad", `{name: a, actions: [{type: Deny}], matches: [{path: {type: RegularExpression, value: "\\Q/x"}}]}, {name: b, actions: [{type: Deny}], matches: [{path: {value: /b}}]}`),
+		policyOf("bad", `{name: a, actions: [{type: RateLimit, rateLimit: {requests: 1, unit: Hour}}], matches: [{path: {type: RegularExpression, value: "\\Q/x"}}]}, {name: b, actions: [{type: Deny}], matches: [{path: {value: /b}}]}`),
 		policyOf("good", `{name: a, actions: [{type: Deny}], matches: [{path: {value: /a}}]}`))
 	var got []string
 	for _, r := range s.PolicyRules(RouteKey{Kind: KindHTTPRoute, NamespacedName: name("web")}, "", name("gw"), "") {

@@ -54,7 +54,7 @@ func parseRoutePolicy(o *gatewayv1alpha1.TailscaleRoutePolicy) *RoutePolicy {
 			Name: string(o.Spec.Rules[i].Name), Priority: o.Spec.Rules[i].Priority,
 		}
 		if err := r.parse(&o.Spec.Rules[i]); err != nil {
-			r.Problem = err.Error()
+			r.leaveOut(err)
 		}
 		p.Rules = append(p.Rules, r)
 	}
@@ -75,15 +75,35 @@ func (w *world) checkRules(p *RoutePolicy) {
 		if w.check == nil || r.Problem != "" {
 			continue
 		}
-		if err := w.check(r); err != nil {
-			r.Problem = err.Error()
+		err := w.check(r)
+		if err == nil {
+			continue
 		}
+		if !r.Deny {
+			r.leaveOut(err)
+			continue
+		}
+		for i, m := range r.Matches {
+			one := *r
+			if one.Matches = []PolicyMatch{m}; w.check(&one) != nil {
+				r.Matches[i] = PolicyMatch{}
+			}
+		}
+		r.Widened = err.Error()
 	}
 }
 
+// leaveOut a rule, which nothing looks for devices for any more.
+func (r *PolicyRule) leaveOut(err error) { r.Problem, r.Matches = err.Error(), nil }
+
 func (r *PolicyRule) parse(in *gatewayv1alpha1.RoutePolicyRule) error {
+	r.Deny = slices.ContainsFunc(in.Actions, func(a gatewayv1alpha1.RoutePolicyAction) bool { return a.Type == gatewayv1alpha1.ActionDeny })
 	for i := range in.Matches {
 		m, err := parsePolicyMatch(&in.Matches[i])
+		if err != nil && r.Deny {
+			r.Widened = fmt.Sprintf("matches[%d]: %v", i, err)
+			m, err = parsePolicyMatch(widen(in.Matches[i].DeepCopy()))
+		}
 		if err != nil {
 			return errors.Wrapf(err, "matches[%d]", i)
 		}
@@ -95,6 +115,25 @@ func (r *PolicyRule) parse(in *gatewayv1alpha1.RoutePolicyRule) error {
 		}
 	}
 	return nil
+}
+
+// widen a match of a Deny: what cannot be read of it is no condition any more, for those that
+// it is to deny must not be let in.
+func widen(m *gatewayv1alpha1.RoutePolicyMatch) *gatewayv1alpha1.RoutePolicyMatch {
+	fails := func(m gatewayv1alpha1.RoutePolicyMatch) bool {
+		_, err := parsePolicyMatch(&m)
+		return err != nil
+	}
+	if fails(gatewayv1alpha1.RoutePolicyMatch{Path: m.Path}) {
+		m.Path = nil
+	}
+	m.Headers = slices.DeleteFunc(m.Headers, func(h gwapiv1.HTTPHeaderMatch) bool {
+		return fails(gatewayv1alpha1.RoutePolicyMatch{Headers: []gwapiv1.HTTPHeaderMatch{h}})
+	})
+	if fails(gatewayv1alpha1.RoutePolicyMatch{TailnetDevice: m.TailnetDevice}) {
+		m.TailnetDevice = nil
+	}
+	return m
 }
 
 func parsePolicyMatch(in *gatewayv1alpha1.RoutePolicyMatch) (PolicyMatch, error) {

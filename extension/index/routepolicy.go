@@ -94,6 +94,9 @@ type PolicyRule struct {
 	// Problem says why the rule is left out, for people. Empty means that it is not.
 	Problem string
 
+	// Widened says why a Deny denies more than it says: a condition of it cannot be built.
+	Widened string
+
 	// Matches of which one must match. None means all requests.
 	Matches []PolicyMatch
 
@@ -159,6 +162,8 @@ type Header struct{ Name, Value string }
 func (r *PolicyRule) Closed() string {
 	i := slices.IndexFunc(r.Matches, func(m PolicyMatch) bool { return m.NamesAlone })
 	switch {
+	case r.Problem == "" && r.Widened != "":
+		return "What cannot be a condition is none, so more is denied: " + r.Widened
 	case i < 0 || r.Problem != "":
 		return ""
 	case r.Deny:
@@ -175,7 +180,7 @@ func (r *PolicyRule) SameAction(o *PolicyRule) bool {
 // action is what the rule does, without what it matches.
 func (r *PolicyRule) action() any {
 	out := *r
-	out.Policy, out.Created, out.Name, out.Index, out.Priority, out.Matches = types.NamespacedName{}, time.Time{}, "", 0, 0, nil
+	out.Policy, out.Created, out.Name, out.Index, out.Priority, out.Matches, out.Widened = types.NamespacedName{}, time.Time{}, "", 0, 0, nil, ""
 	if r.Named != nil {
 		out.Named = &NamedRule{PolicyTarget: r.Named.PolicyTarget}
 	}

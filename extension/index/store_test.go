@@ -121,62 +121,6 @@ func TestApplyInAnyOrder(t *testing.T) {
 	}
 }
 
-// ofEveryKind is one object at least of each kind that the index reads, some of which
-// claim the same.
-func ofEveryKind(t *testing.T) []string {
-	t.Helper()
-	devices := policyOf("devices", `{name: a, actions: [{type: Deny}], matches: [{tailnetDevice: {tailnet: corp, tags: ["tag:a"]}}, {tailnetDevice: {tailnet: corp, tags: ["tag:b"]}}]}`)
-	out := append(everything(),
-		devices, routeTo("GRPCRoute", 80), routeTo("TCPRoute", 5432), routeTo("TLSRoute", 443), tuneRoute, tuneSet,
-		presentingGateway("{name: client}"),
-		// An endpoint of the name of an attachment, and a second object for one TailscaleEndpoints.
-		strings.NewReplacer("name: web-edge-remote", "name: db", "web-0123456789", "db-0123456789").Replace(attachmentWeb),
-		strings.NewReplacer("name: edge-proxies", "name: another", "proxyPort: 10001", "proxyPort: 10101").Replace(proxySetEdge),
-	)
-	for n := range snapshotOf(t, routeToWeb, devices).policies[name("devices")].Discoveries() {
-		out = append(out, "apiVersion: tailnet.gateway.tailscale.com/v1alpha1\nkind: Discovery\nmetadata: {name: "+n.Name+", namespace: "+n.Namespace+", labels: {"+RoutePolicyLabel+
-			": \"\"}}\nspec: {forProvider: {}}\nstatus: {atProvider: {count: 9, truncated: true, discovered: [{addresses: [100.64.0.7]}]}}\n")
-	}
-	return out
-}
-
-// TestEveryStep changes objects of every kind at random, and wants after each step what a
-// store gives that hears of what there is at once, in another order.
-func TestEveryStep(t *testing.T) {
-	all := objects(t, ofEveryKind(t)...)
-	for seed := range uint64(12) {
-		r := rand.New(rand.NewPCG(seed, 2))
-		s := directStore()
-		there := map[int]client.Object{}
-		for step := range 60 {
-			i := r.IntN(len(all))
-			c := Change{Object: disturbed(all[i], r), Gone: r.IntN(4) == 0}
-			if there[i] = c.Object; c.Gone {
-				delete(there, i)
-			}
-			if err := s.Apply(c); err != nil {
-				t.Fatal(err)
-			}
-			fresh := directStore()
-			var cs []Change
-			for _, j := range r.Perm(len(all)) {
-				if o := there[j]; o != nil {
-					cs = append(cs, Change{Object: o})
-				}
-			}
-			if err := fresh.Apply(cs...); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(fresh.Snapshot(), s.Snapshot(), compareSnapshots()); diff != "" {
-				t.Fatalf("seed %d, step %d: %T %s (gone: %t): -want, +got\n%s", seed, step, c.Object, c.Object.GetName(), c.Gone, diff)
-			}
-			if diff := cmp.Diff(fresh.deps, s.deps, cmp.AllowUnexported(consumer{}, ref{})); diff != "" {
-				t.Fatalf("seed %d, step %d: %T %s: dependencies: -want, +got\n%s", seed, step, c.Object, c.Object.GetName(), diff)
-			}
-		}
-	}
-}
-
 // disturbed is an object as it may have been before, with other labels: of a slice
 // they are what it belongs to.
 func disturbed(o client.Object, r *rand.Rand) client.Object {

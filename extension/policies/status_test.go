@@ -369,3 +369,16 @@ func TestFullStatus(t *testing.T) {
 		})
 	}
 }
+
+// TestWidened has a Deny that denies more than it says act, and its policy say so.
+func TestWidened(t *testing.T) {
+	p := policy("a", "web", &index.PolicyRule{Name: "x", Deny: true, Widened: "matches[0]: broken", Matches: []index.PolicyMatch{{}}})
+	for _, st := range states(index.NewSnapshot(index.Contents{Policies: []*index.RoutePolicy{p}})) {
+		if got := st.rules[0]; !got.Active || !strings.Contains(got.Message, "matches[0]: broken") {
+			t.Errorf("rule: want one that acts and says why it denies more, got %+v", got)
+		}
+		if got := st.ancestors[0].reason; got != gwapiv1.PolicyReasonInvalid {
+			t.Errorf("Accepted: want %s, got %s", gwapiv1.PolicyReasonInvalid, got)
+		}
+	}
+}

@@ -61,7 +61,8 @@ func UniqueHost(host string, of ...string) string {
 // Service makes the name of a child one that a Service may have: it must
 // start with a letter.
 func Service(name string) string {
-	if name[0] < '0' || name[0] > '9' {
+	if name == "" || name[0] < '0' || name[0] > '9' {
+		// The schema lets some names be empty: nothing is called so.
 		return name
 	}
 	return Child("ts", name)

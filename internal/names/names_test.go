@@ -79,6 +79,13 @@ func TestChildNamesDiffer(t *testing.T) {
 	}
 }
 
+// TestServiceOfNothing has a name that the schema lets be empty stop nobody.
+func TestServiceOfNothing(t *testing.T) {
+	if got := Service(""); got != "" {
+		t.Errorf("Service(\"\"): want nothing, got %q", got)
+	}
+}
+
 func TestServiceName(t *testing.T) {
 	cases := map[string]struct {
 		reason string

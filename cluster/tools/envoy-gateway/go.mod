@@ -1,8 +1,13 @@
-module github.com/tailscale-gateway/tailscale-gateway/cluster/tools/envoy-gateway
+// Go lets only modules below that path import the translators, see inputs.
+module github.com/envoyproxy/gateway/tailscalegateway
 
 go 1.26.7
 
-require github.com/envoyproxy/gateway v1.9.1
+require (
+	github.com/envoyproxy/gateway v1.9.1
+	google.golang.org/protobuf v1.36.12
+	k8s.io/apimachinery v0.36.3
+)
 
 require (
 	cel.dev/expr v0.25.3 // indirect
@@ -148,14 +153,12 @@ require (
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260803160001-6ac0973c030d // indirect
 	google.golang.org/grpc v1.83.1 // indirect
 	google.golang.org/grpc/security/advancedtls v1.0.0 // indirect
-	google.golang.org/protobuf v1.36.12 // indirect
 	gopkg.in/evanphx/json-patch.v4 v4.13.0 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	gopkg.in/yaml.v2 v2.4.0 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 	k8s.io/api v0.36.3 // indirect
 	k8s.io/apiextensions-apiserver v0.36.3 // indirect
-	k8s.io/apimachinery v0.36.3 // indirect
 	k8s.io/apiserver v0.36.3 // indirect
 	k8s.io/client-go v0.36.3 // indirect
 	k8s.io/component-base v0.36.3 // indirect

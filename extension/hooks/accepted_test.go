@@ -1,0 +1,306 @@
+//go:build integration
+
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	schemacel "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/apis/cel"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
+)
+
+// TestEnvoyAcceptsPolicies makes policies at random, of which the schema takes some. What
+// becomes of a rule Envoy takes, or the rule says its problem; and whatever a Deny means to
+// deny is denied.
+func TestEnvoyAcceptsPolicies(t *testing.T) {
+	t.Parallel()
+	root, err := apiserver.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	envoy, err := apiserver.Program(t.Context(), root, "envoy", "TEST_ASSET_ENVOY")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const wanted, tried, seed = 1000, 20000, 7
+	api := policySchema(t, root)
+	g := generator{rand.New(rand.NewPCG(seed, seed))}
+	var policies []object
+	n := 0
+	for ; len(policies) < wanted && n < tried; n++ {
+		p := g.policy(len(policies))
+		if api.takes(t, p) {
+			policies = append(policies, p)
+		}
+	}
+	t.Logf("the schema takes %d of %d policies", len(policies), n)
+	if len(policies) < wanted {
+		t.Fatalf("that is too few, want %d", wanted)
+	}
+
+	known := slices.Clone(policies)
+	var routes []*routev3.Route
+	for i := range policies {
+		name := fmt.Sprintf("app-%d", i)
+		known = append(known, object{
+			"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": object{"namespace": "default", "name": name},
+			"spec": object{"parentRefs": []any{object{"name": "gw"}}},
+		})
+		routes = append(routes, egRoute("httproute/default/"+name+"/rule/0/match/0/www_example_com", prefix("/"), to(rule0)))
+	}
+	in := policed()
+	in.Routes[0].VirtualHosts[0].Routes = routes
+	s := storeOf(t, known).Snapshot()
+	out, _ := Translate(s, testSource, in)
+
+	made := map[string]*routev3.Route{}
+	for _, r := range out.Routes[0].GetVirtualHosts()[0].GetRoutes() {
+		made[r.GetName()] = r
+	}
+	problems := 0
+	for i, p := range policies {
+		rule := onlyRule(t, s, i)
+		if rule.Problem != "" {
+			if problems++; rule.Deny || means(p) {
+				t.Errorf("a Deny is lost: %s\n%v", rule.Problem, p["spec"])
+			}
+			continue
+		}
+		matches := list(list(p, "spec", "rules")[0], "matches")
+		for j := range max(len(matches), 1) {
+			r := made[fmt.Sprintf("%sdefault/p-%d/a/%d/%s", policyPrefix, i, j, routes[i].GetName())]
+			switch {
+			case r == nil:
+				t.Errorf("nothing is made of matches[%d], and nothing says why: %v", j, p["spec"])
+			case !means(p):
+			case r.GetDirectResponse().GetStatus() != 403:
+				t.Errorf("matches[%d] of a Deny does not deny: %v\n%v", j, p["spec"], r)
+			case j < len(matches) && !meets(r.GetMatch(), matches[j]):
+				t.Errorf("matches[%d] denies less: %v\n%v", j, p["spec"], r.GetMatch())
+			}
+		}
+	}
+	t.Logf("%d have a problem", problems)
+	b := &bench{t: t, out: &bootstrapv3.Bootstrap_StaticResources{}, runtime: map[string]any{"re2.max_program_size.error_level": 4294967295}}
+	b.add("policies", in, out)
+	b.judge(envoy)
+}
+
+func onlyRule(t *testing.T, s *index.Snapshot, i int) *index.PolicyRule {
+	t.Helper()
+	for p := range s.RoutePolicies() {
+		if p.Name == nn("default", fmt.Sprintf("p-%d", i)) {
+			return p.Rules[0]
+		}
+	}
+	t.Fatalf("policy %d is not known", i)
+	return nil
+}
+
+// means to deny, in as many words.
+func means(p object) bool {
+	return slices.ContainsFunc(list(list(p, "spec", "rules")[0], "actions"), func(a object) bool { return a["type"] == "Deny" })
+}
+
+// meets tells whether a request that a match of a policy is written for meets what was made of
+// it. What only a tailnet knows is left out.
+func meets(m *routev3.RouteMatch, of object) bool {
+	request := map[string]string{":path": "/", ":method": "GET"}
+	if p, ok := of["path"].(object); ok {
+		request[":path"] = sampleOf(p)
+	}
+	if v, ok := of["method"].(string); ok {
+		request[":method"] = v
+	}
+	for _, h := range list(of, "headers") {
+		name, _ := h["name"].(string)
+		request[strings.ToLower(name)] = sampleOf(h)
+	}
+	for _, h := range m.GetHeaders() {
+		value := request[h.GetName()]
+		if re := h.GetStringMatch().GetSafeRegex(); re != nil {
+			e := regexp.MustCompile(re.GetRegex())
+			e.Longest()
+			if at := e.FindStringIndex(value); at == nil || at[0] > 0 || at[1] < len(value) {
+				return false
+			}
+		} else if h.GetStringMatch().GetExact() != value {
+			return false
+		}
+	}
+	return true
+}
+
+// sampleOf what a condition is written for.
+func sampleOf(c object) string {
+	v, _ := c["value"].(string)
+	if c["type"] == "RegularExpression" {
+		return expressions()[v]
+	}
+	return v
+}
+
+// expressions, each with what it matches. Some cannot be compiled by Envoy or at all.
+func expressions() map[string]string {
+	return map[string]string{
+		`/a.*`: "/abc", `\Q/x`: "/x", `/\Qa.b\E`: "/a.b", `(?i)/A`: "/a", `/[[:word:]]+`: "/a_1", `^/a$`: "/a", `(?P<n>/a)`: "/a", `/a|/b`: "/b", `(`: "(", `/a)|(?:/b`: "/b",
+		`/\pL{1000}`: "/" + strings.Repeat("a", 1000), `\C`: "a", `/\p{Greek}`: "/α", `~a`: "~a", ``: "", `a{2,1}`: "aa", `/(?:\pL\pN){900}`: "/" + strings.Repeat("a1", 900),
+		`.*`: "/anything", `\bfoo\b`: "foo", `(?<n>a)`: "a", `[^a]`: "b", "a\nb": "a\nb", `\x{10FFFF}`: "\U0010FFFF", `\p{Kawi}`: "𑼀",
+	}
+}
+
+// A generator of policies, of which many are wrong.
+type generator struct{ *rand.Rand }
+
+func (g generator) of(vs ...any) any { return vs[g.IntN(len(vs))] }
+
+func (g generator) expression() any {
+	var all []any
+	for e := range expressions() {
+		all = append(all, e)
+	}
+	slices.SortFunc(all, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	return g.of(all...)
+}
+
+func (g generator) policy(i int) object {
+	r := object{"name": "a", "priority": int64(g.IntN(1001)), "actions": g.actions()}
+	var ms []any
+	for range g.IntN(4) {
+		ms = append(ms, g.match())
+	}
+	if len(ms) > 0 {
+		r["matches"] = ms
+	}
+	return object{
+		"apiVersion": oursGroup + "/v1alpha1", "kind": "TailscaleRoutePolicy", "metadata": object{"namespace": "default", "name": fmt.Sprintf("p-%d", i)},
+		"spec": object{"targetRefs": []any{object{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": fmt.Sprintf("app-%d", i)}}, "rules": []any{r}},
+	}
+}
+
+func (g generator) match() object {
+	m := object{}
+	if g.IntN(2) == 0 {
+		kind := g.of("Exact", "PathPrefix", "RegularExpression")
+		value := g.of("/", "/a", "/a/", "/a b", "/a%2fb", "/é", "/~x", "/a;b", "/a?b", "/a.b", `/\Qa`, "/a+(b)", "/[", "/a\tb", "/a\nb", "/\x00", "/"+strings.Repeat("a", 1023))
+		if kind == "RegularExpression" {
+			value = g.expression()
+		}
+		m["path"] = object{"type": kind, "value": value}
+	}
+	if g.IntN(3) == 0 {
+		m["method"] = g.of("GET", "POST", "OPTIONS", "CONNECT", "get")
+	}
+	var hs []any
+	for n := range g.IntN(3) {
+		h := object{"name": g.of(fmt.Sprintf("X-%d", n), "host", "content-type", "x_y", "!#$", "a b"), "value": g.of("yes", "~[", "~a.*", "=x", "*x", "a=b", " a", "%REQ(a)%", `\Q`, "é", "a\nb", strings.Repeat("v", 4096))}
+		if g.IntN(2) == 0 {
+			h["type"], h["value"] = "RegularExpression", g.expression()
+		}
+		hs = append(hs, h)
+	}
+	if len(hs) > 0 {
+		m["headers"] = hs
+	}
+	if g.IntN(3) == 0 {
+		d := object{"addresses": []any{g.of("100.64.0.0/10", "100.64.0.5", "fd7a:115c:a1e0::/48", "::ffff:100.64.0.1", "100.64.0.1/33", "0.0.0.0/0", "::/0", "100.64.0.9/10", "fe80::1%eth0", "laptop")}}
+		if g.IntN(3) == 0 {
+			d["tailnet"], d["tags"] = "corp", []any{"tag:a"}
+		}
+		m["tailnetDevice"] = d
+	}
+	return m
+}
+
+func (g generator) actions() []any {
+	if g.IntN(2) == 0 {
+		return []any{object{"type": "Deny"}}
+	}
+	change := func() object {
+		header := object{"name": g.of("X", "x-a", "Host", ":path", "a b", "Content-Length"), "value": g.of("a", "%REQ(x)%", "%", "a\r\nb", "é", "{{x}}", strings.Repeat("v", 4096))}
+		return object{g.of("set", "add").(string): []any{header}, "remove": []any{g.of("Y", "host", "a b", ":authority")}}
+	}
+	all := []any{
+		object{"type": "Redirect", "redirect": object{
+			"scheme": g.of("http", "https", "ftp"), "hostname": g.of("a.example.com", "A", "a b", "*.example.com"), "port": g.of(int64(1), int64(65535), int64(0)),
+			"path": g.of("/", "/a%20b", "/%REQ(a)%", "/a\nb", "/{x}", "a"), "statusCode": g.of(int64(301), int64(302), int64(307)),
+		}},
+		object{"type": "Route", "route": object{"backendRefs": []any{object{"name": "web", "port": int64(80), "weight": g.of(int64(0), int64(1), int64(1000000))}, object{"name": "db", "port": int64(81)}}}},
+		object{"type": "Route", "route": object{"rule": object{"name": "other", "sectionName": "first"}}},
+		object{"type": "RequestHeaderModifier", "requestHeaderModifier": change()},
+		object{"type": "ResponseHeaderModifier", "responseHeaderModifier": change()},
+		object{"type": "Timeouts", "timeouts": object{"request": g.of("0s", "1ms", "99999h", "1h1m1s1ms", "1d", "-1s")}},
+		object{"type": "RateLimit", "rateLimit": object{"requests": g.of(int64(0), int64(1), int64(1000000)), "unit": g.of("Second", "Minute", "Hour", "Day")}},
+		object{"type": "BackendTLS", "backendTLS": object{"clientCertificateRef": object{"name": "client"}}},
+	}
+	g.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all[:1+g.IntN(3)]
+}
+
+// A policyAPI judges TailscaleRoutePolicies as an API server does.
+type policyAPI struct {
+	structural *schema.Structural
+	schema     validation.SchemaValidator
+	rules      *schemacel.Validator
+}
+
+func policySchema(t *testing.T, root string) *policyAPI {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(root, "cluster", "charts", "tailscale-gateway-extension", "crds", "gateway.tailscale.com_tailscaleroutepolicies.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	crd, internal := &extv1.CustomResourceDefinition{}, &apiextensions.JSONSchemaProps{}
+	if err := yaml.Unmarshal(b, crd); err != nil {
+		t.Fatal(err)
+	}
+	if err := extv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(crd.Spec.Versions[0].Schema.OpenAPIV3Schema, internal, nil); err != nil {
+		t.Fatal(err)
+	}
+	out := &policyAPI{}
+	if out.structural, err = schema.NewStructural(internal); err != nil {
+		t.Fatal(err)
+	}
+	if out.schema, _, err = validation.NewSchemaValidator(internal); err != nil {
+		t.Fatal(err)
+	}
+	out.rules = schemacel.NewValidator(out.structural, true, cel.PerCallLimit)
+	return out
+}
+
+// takes an object, and fills in what it does not say.
+func (a *policyAPI) takes(t *testing.T, o object) bool {
+	t.Helper()
+	asked := runtime.DeepCopyJSON(o)
+	defaulting.Default(asked, a.structural)
+	errs := append(validation.ValidateCustomResource(nil, asked, a.schema), listtype.ValidateListSetsAndMaps(nil, a.structural, asked)...)
+	more, _ := a.rules.Validate(t.Context(), nil, a.structural, asked, nil, cel.RuntimeCELCostBudget)
+	if len(errs)+len(more) > 0 {
+		return false
+	}
+	o["spec"] = asked["spec"]
+	return true
+}

@@ -1,0 +1,220 @@
+//go:build integration
+
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// An object as YAML has it.
+type object = map[string]any
+
+// An input is what a test of Envoy Gateway's translates, by section of its resources.
+type input struct {
+	name     string
+	sections map[string][]object
+
+	// single are the sections that hold one object.
+	single map[string]object
+
+	features map[string]bool
+}
+
+// routeSections are those with routes, by the kind of these.
+func routeSections() map[string]string {
+	return map[string]string{"httpRoutes": "HTTPRoute", "grpcRoutes": "GRPCRoute", "tlsRoutes": "TLSRoute", "tcpRoutes": "TCPRoute", "udpRoutes": "UDPRoute"}
+}
+
+// loadInputs of Envoy Gateway's module, with what its tests add to them (TestTranslate in its
+// internal/gatewayapi/translator_test.go).
+func loadInputs(t *testing.T) []*input {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/envoyproxy/gateway").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := filepath.Join(strings.TrimSpace(string(out)), "internal", "gatewayapi", "testdata")
+	files, err := filepath.Glob(filepath.Join(root, "*.in.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The module holds hundreds; none would mean that they have moved.
+	if len(files) < 700 {
+		t.Fatalf("there are %d inputs of Envoy Gateway, want 700 at least", len(files))
+	}
+	base := readInput(t, filepath.Join(root, "base", "base.yaml"))
+	var ins []*input
+	for _, f := range files {
+		in := readInput(t, f)
+		in.features = featuresOf(in.name)
+		in.add("secrets", base.sections["secrets"]...)
+		in.addFixtures()
+		ins = append(ins, in)
+	}
+	return ins
+}
+
+func readInput(t *testing.T, file string) *input {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := map[string]any{}
+	if err := yaml.Unmarshal(b, &of); err != nil {
+		t.Fatalf("cannot read %s: %v", filepath.Base(file), err)
+	}
+	in := &input{name: strings.TrimSuffix(filepath.Base(file), ".in.yaml"), sections: map[string][]object{}, single: map[string]object{}}
+	for section, v := range of {
+		switch v := v.(type) {
+		case []any:
+			for _, o := range v {
+				if o, ok := o.(object); ok {
+					in.add(sectionName(section), o)
+				}
+			}
+		case object:
+			in.single[sectionName(section)] = v
+		}
+	}
+	return in
+}
+
+// sectionName as the others have it: some inputs write it otherwise, which encoding/json takes.
+func sectionName(n string) string {
+	for _, of := range []string{"httpRoutes", "configMaps", "endpointSlices", "envoyExtensionPolicies", "securityPolicies"} {
+		if strings.EqualFold(n, of) {
+			return of
+		}
+	}
+	return n
+}
+
+// featuresOf Envoy Gateway's configuration for an input, which its test has in a table.
+func featuresOf(name string) map[string]bool {
+	on := func(names ...string) map[string]bool {
+		out := map[string]bool{}
+		for _, n := range names {
+			out[n] = true
+		}
+		return out
+	}
+	switch name {
+	case "envoypatchpolicy-invalid-feature-disabled", "backend-invalid-feature-disabled", "envoyextensionpolicy-with-extproc-with-backendtlspolicy-shared-secret":
+		return on()
+	case "gateway-namespace-mode-infra-httproute":
+		return on("gatewayNamespace")
+	case "backend-with-localhost-host-infra", "httproute-attaching-to-listener-with-backend-backendref-host-infra":
+		return on("backends", "onHost")
+	case "envoyextensionpolicy-lua-feature-disabled":
+		return on("noLua")
+	case "sds", "sds-invalid", "sds-listener", "sds-listener-invalid":
+		return on("backends", "sds")
+	case "envoyproxy-otel-backend-tls-per-resource-secret", "backend-system-truststore-per-resource-secret", "backend-system-truststore-btlsp-override-per-resource-secret":
+		return on("backends", "ownSystemCA")
+	case "envoyextensionpolicy-with-extproc-with-backendtlspolicy-per-resource-secret":
+		return on("ownSystemCA")
+	case "backend-system-truststore-shared-secret", "backend-system-truststore-btlsp-override-shared-secret":
+		return on("backends")
+	}
+	return on("backends", "patchPolicies")
+}
+
+func (in *input) add(section string, os ...object) {
+	in.sections[section] = append(in.sections[section], os...)
+}
+
+// addFixtures that all inputs rely on: Services and their endpoints, and Namespaces.
+func (in *input) addFixtures() {
+	zones := strings.Contains(in.name, "enable-zone-discovery")
+	web := []servicePort{{"http", 8080, "TCP"}, {"https", 8443, "TCP"}, {"tcp", 8163, "TCP"}, {"udp", 8162, "UDP"}}
+	for i := range 4 {
+		s := service{namespace: "default", name: fmt.Sprintf("service-%d", i+1), address: "7.7.7.7", ports: web}
+		if zones {
+			s.zone = fmt.Sprintf("zone-%d", i+1)
+		}
+		in.addService(s)
+	}
+	in.addService(service{namespace: "default", name: "mirror-service", address: "7.6.5.4", ports: web[:1]})
+	in.addService(service{namespace: "monitoring", name: "otel-collector", address: "8.7.6.5", ports: []servicePort{{"grpc", 4317, "TCP"}, {"zipkin", 9411, "TCP"}}})
+	for _, g := range in.sections["gateways"] {
+		ns, name := nameOf(g)
+		s := service{namespace: "envoy-gateway-system", name: "envoy-" + ns + "-" + name, address: "7.6.5.4", zone: "zone1", ports: web[:1], labels: object{
+			"gateway.envoyproxy.io/owning-gateway-name": name, "gateway.envoyproxy.io/owning-gateway-namespace": ns,
+		}}
+		if in.features["gatewayNamespace"] {
+			s.namespace, s.name = ns, name
+		}
+		in.addService(s)
+	}
+	in.addService(service{
+		namespace: "envoy-gateway-system", name: "envoy-of-class", address: "7.6.5.4", zone: "zone1", ports: web[:1],
+		labels: object{"gateway.envoyproxy.io/owning-gatewayclass": "envoy-gateway-class"},
+	})
+	for _, n := range []string{"envoy-gateway", "default"} {
+		in.add("namespaces", object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": n}})
+	}
+}
+
+type servicePort struct {
+	name     string
+	port     int64
+	protocol string
+}
+
+// A service and its only endpoint.
+type service struct {
+	namespace, name, address, zone string
+	ports                          []servicePort
+	labels                         object
+}
+
+func (in *input) addService(s service) {
+	var ports, targets []any
+	for _, p := range s.ports {
+		ports = append(ports, object{"name": p.name, "port": p.port, "targetPort": p.port, "protocol": p.protocol})
+		targets = append(targets, object{"name": p.name, "port": p.port, "protocol": p.protocol})
+	}
+	spec, endpoint := object{"clusterIP": "1.1.1.1", "ports": ports}, object{"addresses": []any{s.address}, "conditions": object{"ready": true}}
+	if s.zone != "" {
+		spec["trafficDistribution"], endpoint["zone"] = "PreferClose", s.zone
+	}
+	labels := object{"kubernetes.io/service-name": s.name}
+	maps.Copy(labels, s.labels)
+	in.add("services", object{"apiVersion": "v1", "kind": "Service", "metadata": object{"namespace": s.namespace, "name": s.name, "labels": s.labels}, "spec": spec})
+	in.add("endpointSlices", object{
+		"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": object{"namespace": s.namespace, "name": s.name + "-1", "labels": labels},
+		"addressType": "IPv4", "ports": targets, "endpoints": []any{endpoint},
+	})
+}
+
+// resources as Envoy Gateway's translator reads them.
+func (in *input) resources() object {
+	out := object{}
+	for _, s := range slices.Sorted(maps.Keys(in.sections)) {
+		out[s] = in.sections[s]
+	}
+	for s, o := range in.single {
+		out[s] = o
+	}
+	return out
+}
+
+func nameOf(o object) (namespace, name string) {
+	m, _ := o["metadata"].(object)
+	namespace, _ = m["namespace"].(string)
+	name, _ = m["name"].(string)
+	return namespace, name
+}

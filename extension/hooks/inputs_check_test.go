@@ -1,0 +1,345 @@
+//go:build integration
+
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	pb "github.com/envoyproxy/gateway/proto/extension"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	tcpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+	udpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/udp/udp_proxy/v3"
+	"google.golang.org/protobuf/proto"
+)
+
+// An inputCheck is of what a replica makes of a message.
+type inputCheck struct {
+	*testing.T
+	knowledge
+
+	before, after *pb.PostTranslateModifyRequest
+}
+
+func (c *inputCheck) check() {
+	c.Helper()
+	c.again()
+	c.valid()
+	echo(c, "cluster", c.before.GetClusters(), c.after.GetClusters(), func(name string) bool { return c.isOurs(name) })
+	echo(c, "secret", c.before.GetSecrets(), c.after.GetSecrets(), func(string) bool { return false })
+	echo(c, "listener", c.before.GetListeners(), c.after.GetListeners(), c.changes)
+	c.routes()
+	c.references()
+}
+
+// again asked it gives the same, of what came and of what it gave.
+func (c *inputCheck) again() {
+	c.Helper()
+	want := encodeRequest(c.T, c.after)
+	first := answerInput(c.T, c.knowledge, proto.CloneOf(c.before))
+	if got := encodeRequest(c.T, first); !bytes.Equal(want, got) {
+		c.Error("two answers to one message are not the same")
+	}
+	if c.otherwise {
+		return
+	}
+	second := answerInput(c.T, c.knowledge, first)
+	if got := encodeRequest(c.T, second); !bytes.Equal(want, got) {
+		c.Error("the answer to an answer is another one")
+	}
+}
+
+func encodeRequest(t *testing.T, r *pb.PostTranslateModifyRequest) []byte {
+	t.Helper()
+	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// valid is what Envoy Gateway publishes, even where it would not publish what came.
+func (c *inputCheck) valid() {
+	c.Helper()
+	for _, m := range messagesOf(c.after) {
+		if err := m.ValidateAll(); err != nil {
+			c.Errorf("Envoy Gateway refuses %s: %v", m.GetName(), err)
+		}
+	}
+}
+
+// A named message can be validated.
+type named interface {
+	proto.Message
+	GetName() string
+	ValidateAll() error
+}
+
+func messagesOf(r *pb.PostTranslateModifyRequest) []named {
+	var out []named
+	for _, m := range r.GetClusters() {
+		out = append(out, m)
+	}
+	for _, m := range r.GetListeners() {
+		out = append(out, m)
+	}
+	for _, m := range r.GetRoutes() {
+		out = append(out, m)
+	}
+	for _, m := range r.GetSecrets() {
+		out = append(out, m)
+	}
+	return out
+}
+
+// echo what may not change, in its order. Some listeners of a message have one name.
+func echo[T named](c *inputCheck, kind string, before, after []T, may func(name string) bool) {
+	c.Helper()
+	was, is := numbered(before), numbered(after)
+	now := map[string]T{}
+	var order []string
+	for i, n := range is {
+		now[n] = after[i]
+		if slices.Contains(was, n) {
+			order = append(order, n)
+		} else if kind != "cluster" {
+			c.Errorf("%s %s is new", kind, n)
+		}
+	}
+	for i, n := range was {
+		at := slices.Index(order, n)
+		switch {
+		case at < 0:
+			if !may(before[i].GetName()) {
+				c.Errorf("%s %s is gone", kind, n)
+			}
+			continue
+		case at > 0:
+			c.Errorf("%s %s comes after %s, and came before it", kind, n, order[0])
+		}
+		order = slices.Delete(order, at, at+1)
+		if !may(before[i].GetName()) && !proto.Equal(before[i], now[n]) {
+			c.Errorf("%s %s names nothing of ours, and is another:\n%v\n%v", kind, n, before[i], now[n])
+		}
+	}
+}
+
+// numbered names, so that they differ.
+func numbered[T named](in []T) []string {
+	var out []string
+	seen := map[string]int{}
+	for _, m := range in {
+		out = append(out, fmt.Sprintf("%s#%d", m.GetName(), seen[m.GetName()]))
+		seen[m.GetName()]++
+	}
+	return out
+}
+
+var ofRule = regexp.MustCompile(`^([a-z]+route/[^/]+/[^/]+/rule/-?[0-9]+)(/.*|-mirror-.*)?$`)
+
+// isOurs reports whether a name is of a rule with ours.
+func (c *inputCheck) isOurs(name string) bool {
+	m := ofRule.FindStringSubmatch(name)
+	if m == nil {
+		return false
+	}
+	k, _, ok := parseRule(m[1])
+	return ok && c.hasOurs(k)
+}
+
+func (c *inputCheck) hasOurs(k ruleKey) bool {
+	if !c.whole && k.http() {
+		return c.ours[k]
+	}
+	for of := range c.ours {
+		if of.route == k.route {
+			return true
+		}
+	}
+	return false
+}
+
+// changes reports whether a listener may: its policies note who asks, or it sends connections
+// to one of ours by itself.
+func (c *inputCheck) changes(listener string) bool {
+	if c.policed {
+		return true
+	}
+	return slices.ContainsFunc(c.before.GetListeners(), func(l *listenerv3.Listener) bool {
+		return l.GetName() == listener && slices.ContainsFunc(sentBy(c.T, l), c.isOurs)
+	})
+}
+
+// sentBy are the clusters that a listener's connections are sent to.
+func sentBy(t *testing.T, l *listenerv3.Listener) []string {
+	t.Helper()
+	var out []string
+	tcp, udp := &tcpproxyv3.TcpProxy{}, &udpproxyv3.UdpProxyConfig{}
+	for _, f := range slices.Concat(l.GetFilterChains(), []*listenerv3.FilterChain{l.GetDefaultFilterChain()}) {
+		for _, f := range f.GetFilters() {
+			if !f.GetTypedConfig().MessageIs(tcp) {
+				continue
+			}
+			if err := f.GetTypedConfig().UnmarshalTo(tcp); err != nil {
+				t.Fatal(err)
+			}
+			if n := tcp.GetCluster(); n != "" {
+				out = append(out, n)
+			}
+			for _, w := range tcp.GetWeightedClusters().GetClusters() {
+				out = append(out, w.GetName())
+			}
+		}
+	}
+	for _, f := range l.GetListenerFilters() {
+		if !f.GetTypedConfig().MessageIs(udp) {
+			continue
+		}
+		if err := f.GetTypedConfig().UnmarshalTo(udp); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, udpClusters(udp)...)
+	}
+	return out
+}
+
+// udpClusters that a filter sends to: Envoy Gateway makes no other matcher.
+func udpClusters(u *udpproxyv3.UdpProxyConfig) []string {
+	route := &udpproxyv3.Route{}
+	if a := u.GetMatcher().GetOnNoMatch().GetAction().GetTypedConfig(); a.MessageIs(route) && a.UnmarshalTo(route) == nil {
+		return []string{route.GetCluster()}
+	}
+	return nil
+}
+
+// routes that name nothing of ours are as they were, in their order, and before each stand
+// those of policies.
+func (c *inputCheck) routes() {
+	c.Helper()
+	if len(c.before.GetRoutes()) != len(c.after.GetRoutes()) {
+		c.Fatalf("want %d route configurations, got %d", len(c.before.GetRoutes()), len(c.after.GetRoutes()))
+	}
+	for i, config := range c.before.GetRoutes() {
+		now := c.after.GetRoutes()[i]
+		if len(config.GetVirtualHosts()) != len(now.GetVirtualHosts()) {
+			c.Fatalf("%s: want %d virtual hosts, got %d", config.GetName(), len(config.GetVirtualHosts()), len(now.GetVirtualHosts()))
+		}
+		for j, host := range config.GetVirtualHosts() {
+			c.host(host, now.GetVirtualHosts()[j])
+		}
+		rest, restNow := proto.CloneOf(config), proto.CloneOf(now)
+		rest.VirtualHosts, restNow.VirtualHosts = nil, nil
+		if !proto.Equal(rest, restNow) {
+			c.Errorf("%s is another: %v, and was %v", config.GetName(), restNow, rest)
+		}
+	}
+}
+
+func (c *inputCheck) host(before, after *routev3.VirtualHost) {
+	c.Helper()
+	var policies, rest []*routev3.Route
+	denied := map[string][]*routev3.Route{}
+	for _, r := range after.GetRoutes() {
+		if strings.HasPrefix(r.GetName(), policyPrefix) {
+			policies = append(policies, r)
+			continue
+		}
+		denied[r.GetName()] = append(denied[r.GetName()], policies...)
+		rest = append(rest, r)
+	}
+	if len(policies) > 0 && !c.policed {
+		c.Errorf("%s: there are routes of policies, and there is none", before.GetName())
+	}
+	if len(rest) != len(before.GetRoutes()) {
+		c.Fatalf("%s: want %d routes, got %d", before.GetName(), len(before.GetRoutes()), len(rest))
+	}
+	for i, r := range before.GetRoutes() {
+		now := rest[i]
+		if r.GetName() != now.GetName() {
+			c.Fatalf("%s: want %s, got %s", before.GetName(), r.GetName(), now.GetName())
+		}
+		if !c.isOurs(r.GetName()) && r.ValidateAll() == nil && !proto.Equal(r, now) {
+			c.Errorf("%s names nothing of ours, and is another:\n%v\n%v", r.GetName(), r, now)
+		}
+		if !proto.Equal(r.GetMatch(), now.GetMatch()) {
+			c.Errorf("%s matches something else:\n%v\n%v", r.GetName(), r.GetMatch(), now.GetMatch())
+		}
+		if _, _, ok := parseRule(r.GetName()); ok && c.policed && !slices.ContainsFunc(denied[r.GetName()], func(d *routev3.Route) bool { return denies403(d, now) }) {
+			c.Errorf("%s: nothing denies before %s", before.GetName(), r.GetName())
+		}
+	}
+	restBefore, restAfter := proto.CloneOf(before), proto.CloneOf(after)
+	restBefore.Routes, restAfter.Routes = nil, nil
+	if !proto.Equal(restBefore, restAfter) {
+		c.Errorf("%s is another: %v, and was %v", before.GetName(), restAfter, restBefore)
+	}
+}
+
+// denies403 reports whether a route denies all that another one matches and that has the
+// header of the policy's Deny, and nothing else.
+func denies403(d, r *routev3.Route) bool {
+	if d.GetDirectResponse().GetStatus() != 403 {
+		return false
+	}
+	m := proto.CloneOf(d.GetMatch())
+	n := len(m.GetHeaders())
+	m.Headers = slices.DeleteFunc(m.GetHeaders(), func(h *routev3.HeaderMatcher) bool {
+		return h.GetName() == deniedHeader && h.GetStringMatch().GetExact() == "yes" && !h.GetInvertMatch()
+	})
+	return len(m.GetHeaders()) == n-1 && proto.Equal(m, r.GetMatch())
+}
+
+// references to clusters are to such as are there, or were not there before.
+func (c *inputCheck) references() {
+	c.Helper()
+	known := map[string]bool{"": true, invalidCluster: true}
+	for _, of := range c.after.GetClusters() {
+		if known[of.GetName()] {
+			c.Errorf("cluster %s is there twice", of.GetName())
+		}
+		known[of.GetName()] = true
+	}
+	was := c.sends(c.before)
+	for n := range c.sends(c.after) {
+		if !known[n] && !was[n] {
+			c.Errorf("cluster %s is missing", n)
+		}
+	}
+	// Whatever else may name a cluster that is gone, such as a filter.
+	gone := map[string]bool{}
+	for _, of := range c.before.GetClusters() {
+		if !known[of.GetName()] {
+			gone[of.GetName()] = true
+		}
+	}
+	if len(gone) == 0 {
+		return
+	}
+	rest := proto.CloneOf(c.after)
+	rest.Clusters = nil
+	rename(c.T, rest.ProtoReflect(), func(n string) string {
+		if gone[n] {
+			c.Errorf("cluster %s is gone, and something names it", n)
+		}
+		return n
+	})
+}
+
+// sends to clusters, of routes and of listeners.
+func (c *inputCheck) sends(r *pb.PostTranslateModifyRequest) map[string]bool {
+	out := referenced(Resources{Routes: r.GetRoutes()})
+	for _, l := range r.GetListeners() {
+		for _, n := range sentBy(c.T, l) {
+			out[n] = true
+		}
+	}
+	return out
+}

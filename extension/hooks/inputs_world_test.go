@@ -1,0 +1,172 @@
+//go:build integration
+
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"hash/fnv"
+	"maps"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
+)
+
+// indexed are the sections of what the index reads, by kind.
+func indexed() map[string]string {
+	out := maps.Clone(routeSections())
+	maps.Copy(out, map[string]string{
+		"gateways": "Gateway", "listenerSets": "ListenerSet", "referenceGrants": "ReferenceGrant", "backendTLSPolicies": "BackendTLSPolicy",
+		"backendTrafficPolicies": "BackendTrafficPolicy", "services": "Service", "endpointSlices": "EndpointSlice", "configMaps": "ConfigMap",
+		"envoyProxiesForGateways": "EnvoyProxy",
+	})
+	return out
+}
+
+// known is what the index knows of an input.
+func (r *replaced) known() []object {
+	var out []object
+	for _, s := range slices.Sorted(maps.Keys(indexed())) {
+		out = append(out, r.sections[s]...)
+	}
+	return append(out, r.objects...)
+}
+
+// storeOf objects, as the extension has it.
+func storeOf(t *testing.T, os []object) *index.Store {
+	t.Helper()
+	s := index.NewStore()
+	s.Dial(index.Dialling{Direct: true})
+	s.CheckRules(xds.CheckRule)
+	kinds := index.Kinds()
+	maps.Copy(kinds, index.BootstrapKinds())
+	var cs []index.Change
+	for _, o := range os {
+		kind, _ := o["kind"].(string)
+		of := kinds[kind]
+		if of == nil {
+			t.Fatalf("the index reads no %q: %v", kind, o["metadata"])
+		}
+		typed, ok := of.DeepCopyObject().(client.Object)
+		if !ok {
+			t.Fatalf("%s is no object", kind)
+		}
+		if u, ok := typed.(*unstructured.Unstructured); ok {
+			u.Object = o
+		} else if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o, typed); err != nil {
+			t.Fatalf("%s %v: %v", kind, o["metadata"], err)
+		}
+		cs = append(cs, index.Change{Object: typed})
+	}
+	if err := s.Apply(cs...); err != nil {
+		t.Logf("the index leaves something out: %v", err)
+	}
+	return s
+}
+
+// A knowledge is what a replica of the extension knows when a message comes.
+type knowledge struct {
+	name  string
+	store *index.Store
+
+	// ours are the rules that it or the message has ours in. Whole tells that all rules of
+	// their routes count: the two may have other ones.
+	ours  map[ruleKey]bool
+	whole bool
+
+	// otherwise tells that references have other kinds than in the message. What is left for
+	// ours of a split's weights depends on what the message has, then.
+	otherwise bool
+
+	// policed tells that each Gateway has the policies of policiesOf.
+	policed bool
+}
+
+// knowledges of replicas that get the messages of an input. Same are the replicas that know
+// the same input with other replacements.
+func (r *replaced) knowledges(t *testing.T, same ...*replaced) []knowledge {
+	t.Helper()
+	known := r.known()
+	out := []knowledge{
+		{name: "served", store: storeOf(t, known), ours: r.ours},
+		{name: "fresh", store: storeOf(t, nil), ours: map[ruleKey]bool{}},
+		{name: "nothing", store: storeOf(t, slices.DeleteFunc(slices.Clone(known), func(o object) bool {
+			kind := o["kind"]
+			return kind == "TailscaleServices" || kind == "TailscaleEndpoints"
+		})), ours: r.ours},
+		{name: "lagging", store: storeOf(t, lagging(known)), ours: r.ours, whole: true},
+		{name: "policies", store: storeOf(t, append(slices.Clone(known), policiesFor(r.sections["gateways"])...)), ours: r.ours, policed: true},
+	}
+	for i, o := range same {
+		both := maps.Clone(r.ours)
+		maps.Copy(both, o.ours)
+		out = append(out, knowledge{name: []string{"other", "another"}[i], store: storeOf(t, o.known()), ours: both, whole: true, otherwise: true})
+	}
+	return out
+}
+
+// lagging knowledge lacks what came last, and has routes with a rule less.
+func lagging(os []object) []object {
+	var out []object
+	for _, o := range os {
+		ns, name := nameOf(o)
+		kind, _ := o["kind"].(string)
+		h := fnv.New32a()
+		_, _ = h.Write([]byte(kind + "/" + ns + "/" + name))
+		switch n := h.Sum32() % 4; {
+		case n == 0:
+			continue
+		case n == 1 && len(list(o, "spec", "rules")) > 1:
+			o = runtime.DeepCopyJSON(o)
+			spec, _ := o["spec"].(object)
+			rules, _ := spec["rules"].([]any)
+			spec["rules"] = rules[1:]
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+// deniedHeader is what a Deny of each Gateway's policy asks for.
+const deniedHeader = "x-denied"
+
+// policiesFor each Gateway have one of each action.
+func policiesFor(gateways []object) []object {
+	header := func(name string) []any { return []any{object{"headers": []any{object{"name": name, "value": "yes"}}}} }
+	var out []object
+	for _, g := range gateways {
+		ns, name := nameOf(g)
+		out = append(out, object{
+			"apiVersion": oursGroup + "/v1alpha1", "kind": "TailscaleRoutePolicy", "metadata": object{"namespace": ns, "name": "of-" + name},
+			"spec": object{
+				"targetRefs": []any{object{"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": name}},
+				"rules": []any{
+					object{"name": "denied", "priority": int64(10), "matches": header(deniedHeader), "actions": []any{object{"type": "Deny"}}},
+					object{"name": "closed", "matches": []any{object{
+						"path": object{"value": "/closed"}, "tailnetDevice": object{"addresses": []any{"100.64.0.0/10"}},
+					}}, "actions": []any{object{"type": "Deny"}}},
+					object{"name": "limited", "matches": header("x-limited"), "actions": []any{object{"type": "RateLimit", "rateLimit": object{"requests": int64(3), "unit": "Second"}}}},
+					object{"name": "sent", "matches": header("x-sent"), "actions": []any{
+						object{"type": "Route", "route": object{"backendRefs": []any{object{"name": "elsewhere", "port": int64(80)}, object{"name": "gone", "port": int64(80)}}}},
+						object{"type": "RequestHeaderModifier", "requestHeaderModifier": object{"set": []any{object{"name": "x-by", "value": "policy"}}}},
+					}},
+					object{"name": "moved", "matches": []any{object{"path": object{"type": "RegularExpression", "value": "/old/.*"}}}, "actions": []any{
+						object{"type": "Redirect", "redirect": object{"path": "/new"}},
+					}},
+					object{"name": "slow", "matches": []any{object{"method": "POST"}}, "actions": []any{object{"type": "Timeouts", "timeouts": object{"request": "60s"}}}},
+				},
+			},
+		}, object{
+			"apiVersion": oursGroup + "/v1alpha1", "kind": "TailscaleServices", "metadata": object{"namespace": ns, "name": "elsewhere"},
+			"spec": object{"selector": object{}, "vipService": object{"ports": []any{"tcp:80"}}, "backends": []any{object{"name": "elsewhere", "port": int64(80)}}},
+		})
+	}
+	return out
+}

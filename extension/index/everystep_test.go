@@ -1,0 +1,237 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// ofEveryKind is one object at least of each kind that the index reads, some of which
+// claim the same.
+func ofEveryKind(t *testing.T) []client.Object {
+	t.Helper()
+	devices := policyOf("devices", `{name: a, actions: [{type: Deny}], matches: [{tailnetDevice: {tailnet: corp, tags: ["tag:a"]}}, {tailnetDevice: {tailnet: corp, tags: ["tag:b"]}}]}`)
+	docs := append(everything(),
+		devices, routeTo("GRPCRoute", 80), routeTo("TCPRoute", 5432), routeTo("TLSRoute", 443), tuneRoute, tuneSet,
+		presentingGateway("{name: client}"), policyOf("presents", presentsOther), vaultGrant,
+		// An endpoint of the name of an attachment, and a second object for one TailscaleEndpoints.
+		strings.NewReplacer("name: web-edge-remote", "name: db", "web-0123456789", "db-0123456789").Replace(attachmentWeb),
+		strings.NewReplacer("name: edge-proxies", "name: another", "proxyPort: 10001", "proxyPort: 10101").Replace(proxySetEdge),
+		"apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: envoy}\nspec:\n  controllerName: example.com/some\n"+
+			"  parametersRef: {group: gateway.envoyproxy.io, kind: EnvoyProxy, namespace: infra, name: class}\n",
+		strings.Replace(gatewayOf("gw3"), "{gatewayClassName: envoy", "{gatewayClassName: envoy, infrastructure: {parametersRef: {group: gateway.envoyproxy.io, kind: EnvoyProxy, name: own}}", 1),
+		strings.NewReplacer("name: web, generation: 1", "name: third, generation: 1", "name: gw,", "name: gw3,").Replace(routeToWeb),
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: config, namespace: system}\ndata: {"+configKey+": 'envoyProxy: {bootstrap: "+withAuthority+"}'}\n",
+	)
+	for n := range snapshotOf(t, routeToWeb, devices).policies[name("devices")].Discoveries() {
+		docs = append(docs, "apiVersion: tailnet.gateway.tailscale.com/v1alpha1\nkind: Discovery\nmetadata: {name: "+n.Name+", namespace: "+n.Namespace+", labels: {"+RoutePolicyLabel+
+			": \"\"}}\nspec: {forProvider: {}}\nstatus: {atProvider: {count: 9, truncated: true, discovered: [{addresses: [100.64.0.7]}]}}\n")
+	}
+	out := append(objects(t, docs...), proxyOf(t, "infra/own", "{bootstrap: "+withAuthority+"}"), proxyOf(t, "infra/class", "{mergeType: StrategicMerge, bootstrap: "+withAuthority+"}"))
+	kinds := Kinds()
+	maps.Copy(kinds, BootstrapKinds())
+	for _, o := range out {
+		maps.DeleteFunc(kinds, func(_ string, k client.Object) bool {
+			return fmt.Sprintf("%T", k) == fmt.Sprintf("%T", o) && k.GetObjectKind().GroupVersionKind().Kind == kindIfUnstructured(o)
+		})
+	}
+	for k := range kinds {
+		t.Errorf("there is no %s among the objects, and the index reads them", k)
+	}
+	return out
+}
+
+func kindIfUnstructured(o client.Object) string {
+	if u, ok := o.(*unstructured.Unstructured); ok {
+		return u.GetKind()
+	}
+	return ""
+}
+
+// A stepper has what a store was told.
+type stepper struct {
+	all    []client.Object
+	there  map[int]client.Object
+	hosts  map[string][]string
+	secret map[types.NamespacedName]*Held
+}
+
+// step tells the store one thing more, and returns what, for people.
+func (p *stepper) step(s *Store, r *rand.Rand, held []*Held) string {
+	switch r.IntN(12) {
+	case 0:
+		addresses := [][]string{nil, {"192.0.2.1"}, {"192.0.2.1", "192.0.2.2"}, {"127.0.0.1"}}[r.IntN(4)]
+		p.hosts["api.example.com"] = addresses
+		s.SetHost("api.example.com", addresses)
+		return fmt.Sprintf("host %v", addresses)
+	case 1:
+		n := []types.NamespacedName{{Namespace: "vault", Name: "client"}, {Namespace: "infra", Name: "client"}}[r.IntN(2)]
+		p.secret[n] = held[r.IntN(len(held))]
+		s.SetSecret(n, p.secret[n])
+		return fmt.Sprintf("secret %s known: %t", n, p.secret[n] != nil)
+	}
+	i := r.IntN(len(p.all))
+	c := Change{Object: varied(disturbed(p.all[i], r), r), Gone: r.IntN(4) == 0}
+	if p.there[i] = c.Object; c.Gone {
+		delete(p.there, i)
+	}
+	// What cannot be read is as if it were not there.
+	err := s.Apply(c)
+	return fmt.Sprintf("%T %s (gone: %t, error: %v)", c.Object, client.ObjectKeyFromObject(c.Object), c.Gone, err)
+}
+
+// fresh store that hears of the same at once, in another order.
+func (p *stepper) fresh(r *rand.Rand) *Store {
+	s := everyStore()
+	var cs []Change
+	for _, i := range r.Perm(len(p.all)) {
+		if o := p.there[i]; o != nil {
+			cs = append(cs, Change{Object: o})
+		}
+	}
+	_ = s.Apply(cs...)
+	for h, of := range p.hosts {
+		s.SetHost(h, of)
+	}
+	for n, h := range p.secret {
+		s.SetSecret(n, h)
+	}
+	return s
+}
+
+// everyStore reads the kinds of BootstrapKinds, too.
+func everyStore() *Store {
+	s := directStore()
+	s.EnvoyGatewayConfig(types.NamespacedName{Namespace: "system", Name: "config"})
+	return s
+}
+
+// TestEveryStep changes objects of every kind at random, and wants after each step what a
+// store gives that hears of what there is at once, in another order.
+func TestEveryStep(t *testing.T) {
+	t.Parallel()
+	all := ofEveryKind(t)
+	held := []*Held{nil}
+	for range 2 {
+		h := Hold(types.NamespacedName{Namespace: "vault", Name: "client"}, tlsSecret(t, ecdsaKey(t)), heldAt)
+		held = append(held, &h)
+	}
+	for seed := range uint64(20) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			t.Parallel()
+			r := rand.New(rand.NewPCG(seed, 99))
+			s := everyStore()
+			p := &stepper{all: all, there: map[int]client.Object{}, hosts: map[string][]string{}, secret: map[types.NamespacedName]*Held{}}
+			// Most are there from the beginning: steps towards that say little.
+			for i := range all {
+				if r.IntN(5) > 0 {
+					p.there[i] = all[i]
+					if err := s.Apply(Change{Object: all[i]}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			for step := range 60 {
+				what := p.step(s, r, held)
+				fresh := p.fresh(r)
+				if diff := cmp.Diff(fresh.Snapshot(), s.Snapshot(), compareSnapshots(), cmp.AllowUnexported(KeyPair{})); diff != "" {
+					t.Fatalf("seed %d, step %d: %s: -want, +got\n%s", seed, step, what, diff)
+				}
+				if diff := cmp.Diff(fresh.deps, s.deps, cmp.AllowUnexported(consumer{}, ref{})); diff != "" {
+					t.Fatalf("seed %d, step %d: %s: dependencies: -want, +got\n%s", seed, step, what, diff)
+				}
+				if diff := cmp.Diff(fresh.Hosts(), s.Hosts()) + cmp.Diff(fresh.Secrets(), s.Secrets()); diff != "" {
+					t.Fatalf("seed %d, step %d: %s: hosts and secrets: -want, +got\n%s", seed, step, what, diff)
+				}
+			}
+		})
+	}
+}
+
+// varied is an object of which something is otherwise: a value, an element more or less of a
+// list, a field less. It may be one that no API server takes.
+func varied(o client.Object, r *rand.Rand) client.Object {
+	if r.IntN(2) == 0 {
+		return o
+	}
+	u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return o
+	}
+	u = runtime.DeepCopyJSON(u)
+	part := []string{"spec", "spec", "status", "data", "endpoints", "ports"}[r.IntN(6)]
+	if u[part] == nil {
+		part = "spec"
+	}
+	if u[part] == nil {
+		return o
+	}
+	u[part] = vary(u[part], r)
+	if _, ok := o.(*unstructured.Unstructured); ok {
+		return &unstructured.Unstructured{Object: u}
+	}
+	out, ok := o.DeepCopyObject().(client.Object)
+	if !ok {
+		return o
+	}
+	empty, ok := newOf(out).(client.Object)
+	if !ok || runtime.DefaultUnstructuredConverter.FromUnstructured(u, empty) != nil {
+		return o
+	}
+	return empty
+}
+
+// vary a value, or one in it.
+func vary(v any, r *rand.Rand) any {
+	switch v := v.(type) {
+	case map[string]any:
+		if len(v) == 0 {
+			return v
+		}
+		keys := slices.Sorted(maps.Keys(v))
+		k := keys[r.IntN(len(keys))]
+		if r.IntN(6) == 0 {
+			delete(v, k)
+			return v
+		}
+		v[k] = vary(v[k], r)
+	case []any:
+		if len(v) == 0 {
+			return v
+		}
+		i := r.IntN(len(v))
+		switch r.IntN(6) {
+		case 0:
+			return slices.Delete(v, i, i+1)
+		case 1:
+			return append(v, runtime.DeepCopyJSONValue(v[i]))
+		}
+		v[i] = vary(v[i], r)
+	case string:
+		return []string{"web", "app", "alt", "edge", "edge-out", "gw", "gw2", "gw3", "http", "shop", "infra", "other", "own", "HTTPRoute", "Service", "db/5432", "192.0.2.9"}[r.IntN(17)]
+	case int64:
+		return []int64{0, 1, 80, 443, 5432, 8080, 10001, v + 1}[r.IntN(8)]
+	case bool:
+		return !v
+	}
+	return v
+}
+
+// newOf the same type.
+func newOf(o client.Object) any {
+	return reflect.New(reflect.TypeOf(o).Elem()).Interface()
+}
