@@ -121,7 +121,7 @@ func (d *demo) permissions(ctx context.Context, p *progress) error {
 // imageConfig makes Crossplane take our packages from the lab's registry: what
 // is tested is what is shipped, under its public name. Crossplane looks for a
 // package's runtime config under the name that it was rewritten to, so the one of
-// runtime.yaml is named anew.
+// runtime.yaml is named again.
 const imageConfig = `apiVersion: pkg.crossplane.io/v1beta1
 kind: ImageConfig
 metadata:

@@ -46,7 +46,7 @@ func (d *demo) secret(ctx context.Context, name string) error {
 	return err
 }
 
-// apply applies the example as it is, but for where Tailscale is.
+// apply applies the example as it is, except for where Tailscale is.
 func (d *demo) apply(ctx context.Context, _ *progress) error {
 	if err := d.tailnet(ctx, quickstart, oauthSecret); err != nil {
 		return err

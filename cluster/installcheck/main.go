@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command installcheck tells what a cluster lacks to run Tailscale Gateway:
+// Command installcheck says what a cluster lacks to run Tailscale Gateway:
 // Crossplane and its permissions, and on request what routes need. It only reads.
 package main
 

@@ -139,7 +139,7 @@ func checkDeployment(ctx context.Context, kube kubernetes.Interface, namespace, 
 	if err != nil {
 		return errors.Wrapf(err, "cannot look up Deployment %s/%s", namespace, name)
 	}
-	// Of pods that are not ready kubectl tells why.
+	// Of pods that are not ready kubectl says why.
 	return r.add(ready(d), what, fmt.Sprintf("kubectl describe pods --namespace %s --selector %s", namespace, metav1.FormatLabelSelector(d.Spec.Selector)))
 }
 

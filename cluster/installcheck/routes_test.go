@@ -66,7 +66,7 @@ func secret(name string, keys ...string) *corev1.Secret {
 	return s
 }
 
-// served is all that the extension watches, but for some.
+// served is all that the extension watches, except for some.
 func served(t *testing.T, without ...string) []*metav1.APIResourceList {
 	t.Helper()
 	var rules []rbacv1.PolicyRule

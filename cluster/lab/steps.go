@@ -58,7 +58,7 @@ func (p *stepPrinter) print(steps []daemon.Step) {
 	}
 }
 
-// waitingFor tells which steps run, for how long, and what they saw last.
+// waitingFor says which steps run, for how long, and what they saw last.
 func waitingFor(steps []daemon.Step) string {
 	var out []string
 	for _, s := range steps {

@@ -105,7 +105,7 @@ func known() map[string]bool {
 	out := map[string]bool{}
 	for d := range ch {
 		n := name.FindStringSubmatch(d.String())[1]
-		// A description does not tell whether it is a histogram's.
+		// A description does not report whether it is a histogram's.
 		for _, suffix := range []string{"", "_bucket", "_count", "_sum"} {
 			out[n+suffix] = true
 		}

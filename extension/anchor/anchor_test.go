@@ -139,7 +139,7 @@ func TestWanted(t *testing.T) {
 	}
 }
 
-// TestAnchors has an anchor come with the first route that needs it, be mended, and go
+// TestAnchors has an anchor come with the first route that needs it, be fixed, and go
 // with the last.
 func TestAnchors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -95,7 +95,7 @@ func memory() uint64 {
 	return m.HeapInuse + m.StackInuse
 }
 
-// BenchmarkStreams tells what a stream costs here, in kB: extension.stream_kb.
+// BenchmarkStreams says what a stream costs here, in kB: extension.stream_kb.
 func BenchmarkStreams(b *testing.B) {
 	snapshot := index.NewSnapshot(benchContents())
 	for range b.N {

@@ -32,11 +32,11 @@ type entry struct {
 	// shares that the resource was made of.
 	shares []index.Share
 
-	// own tells that the name is the one that hooks give the list where nothing changes
+	// own reports that the name is the one that hooks give the list where nothing changes
 	// it.
 	own bool
 
-	// known tells that a snapshot had the list. One that is gone from later
+	// known reports that a snapshot had the list. One that is gone from later
 	// snapshots is kept as it was: nobody routes to it any more, or a newer replica
 	// knows better, and an Envoy that has not heard yet must not lose its endpoints.
 	known bool
@@ -66,7 +66,7 @@ func (e *entry) size() int {
 	return entrySize + 2*len(e.name) + proto.Size(e.resource)
 }
 
-// refresh brings the entry up to date, and tells whether its bytes changed.
+// refresh brings the entry up to date, and reports whether its bytes changed.
 func (e *entry) refresh(s *index.Snapshot) (bool, error) {
 	shares, known := s.Shares(e.list)
 	if !known || e.known && slices.EqualFunc(e.shares, shares, sameShare) {

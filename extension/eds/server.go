@@ -106,7 +106,7 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 // Metrics of the server, to be registered.
 func (s *Server) Metrics() *Metrics { return s.metrics }
 
-// Changed tells that there is a new snapshot. It never blocks.
+// Changed reports that there is a new snapshot. It never blocks.
 func (s *Server) Changed() {
 	select {
 	case s.changed <- struct{}{}:

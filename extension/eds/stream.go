@@ -19,17 +19,17 @@ const maxResponse = 1 << 20
 
 // A subscription of a stream to an entry.
 type subscription struct {
-	// version that the client has. Empty if it has none, or asked anew.
+	// version that the client has. Empty if it has none, or asked again.
 	version string
 
-	// due tells that the entry waits to be sent.
+	// due reports that the entry waits to be sent.
 	due bool
 }
 
 // A stream of one Envoy. At rest it holds one goroutine, which waits for requests;
 // a sender lives only while there is something to send, so a slow Envoy holds up
 // nobody else, and gets the newest when it is ready. Streams are guarded by their
-// server's lock, but for send, and node, which the receiver alone uses.
+// server's lock, except for send, and node, which the receiver alone uses.
 type stream struct {
 	taker *taker
 
@@ -40,7 +40,7 @@ type stream struct {
 	due           []*entry
 	nonce         uint64
 
-	// sending tells that a sender runs, and closed that none may be started.
+	// sending reports that a sender runs, and closed that none may be started.
 	sending, closed bool
 	senders         sync.WaitGroup
 }

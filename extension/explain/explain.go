@@ -33,7 +33,7 @@ type Query struct {
 	Method string `json:"method"`
 }
 
-// An Answer tells where a request goes.
+// An Answer says where a request goes.
 type Answer struct {
 	Query Query `json:"query"`
 

@@ -34,7 +34,7 @@ func rule(b string, ms ...index.Match) index.Rule {
 
 func prefix(p string) index.Match { return index.Match{PathType: "PathPrefix", Path: p} }
 
-// TestExplainPolicies tells which rules of policies are asked before, the nearest first.
+// TestExplainPolicies says which rules of policies are asked before, the nearest first.
 func TestExplainPolicies(t *testing.T) {
 	of := func(name string, to index.PolicyTarget, rules ...string) *index.RoutePolicy {
 		p := &index.RoutePolicy{Name: named(name), Targets: []index.Attachment{{PolicyTarget: to, Found: true}}}
@@ -60,7 +60,7 @@ func TestExplainPolicies(t *testing.T) {
 	}
 }
 
-// TestExplainPolicyRules tells what rules of policies do that the route does not show.
+// TestExplainPolicyRules says what rules of policies do that the route does not show.
 func TestExplainPolicyRules(t *testing.T) {
 	strict := index.PolicyTarget{Route: index.KindHTTPRoute, NamespacedName: named("strict"), Section: "careful"}
 	client := &index.ClientCertificate{Secret: named("client")}

@@ -90,12 +90,12 @@ func generated(of []*tailnetv1alpha1.GatewayReport, keep func(Generated) bool) (
 
 func (g Generated) answers() bool { return g.State == tailnetv1alpha1.GeneratedRouteAccepted }
 
-// holds tells whether a text occurs in what people know a generated route by.
+// holds reports whether a text occurs in what people know a generated route by.
 func (g Generated) holds(filter string) bool {
 	return slices.ContainsFunc([]string{g.TailscaleGateway, g.Tailnet, g.Service, g.Route, g.Hostname + g.PathPrefix}, func(s string) bool { return strings.Contains(s, filter) })
 }
 
-// takes tells whether a generated route is for a request.
+// takes reports whether a generated route is for a request.
 func (g Generated) takes(q Query) bool {
 	if q.Path == "" {
 		return false

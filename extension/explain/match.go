@@ -57,7 +57,7 @@ func matchHost(names []string, host string) (string, hostRank, bool) {
 	return found, rank, ok
 }
 
-// matchPath tells whether a match takes the path.
+// matchPath reports whether a match takes the path.
 func matchPath(m index.Match, path string) bool {
 	switch gwapiv1.PathMatchType(m.PathType) {
 	case gwapiv1.PathMatchExact:

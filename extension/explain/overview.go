@@ -116,7 +116,7 @@ func Describe(s *index.Snapshot, filter string, page int) Overview {
 	return o
 }
 
-// holds tells whether the filter's text occurs in what people know a rule by.
+// holds reports whether the filter's text occurs in what people know a rule by.
 func holds(r *index.Route, rule *index.Rule, filter string) bool {
 	if filter == "" || strings.Contains(routeName(r.Key), filter) {
 		return true

@@ -249,7 +249,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// BenchmarkPage tells what a look costs at 5000 routes.
+// BenchmarkPage says what a look costs at 5000 routes.
 func BenchmarkPage(b *testing.B) {
 	s := many(5000)
 	mux := http.NewServeMux()

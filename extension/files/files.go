@@ -145,7 +145,7 @@ func (s *Source) look() ([]string, string, error) {
 	return names, looks.String(), nil
 }
 
-// update tells what changed since the last time.
+// update says what changed since the last time.
 func (s *Source) update(objects map[id]client.Object) {
 	var changed, gone []client.Object
 	for k, o := range objects {

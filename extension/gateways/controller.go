@@ -39,7 +39,7 @@ type Options struct {
 	// Version of this build.
 	Version string
 
-	// Permitted tells whether a route may name a backend.
+	// Permitted reports whether a route may name a backend.
 	Permitted func(r index.RouteKey, b index.BackendRef) bool
 
 	// Only is the Gateway that this extension is for. Nil is for all that have none of
@@ -204,14 +204,14 @@ func (c *Controller) setQueue(q workqueue.TypedRateLimitingInterface[types.Names
 	c.queue = q
 }
 
-// writes tells whether this replica does.
+// writes reports whether this replica does.
 func (c *Controller) writes() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.queue != nil
 }
 
-// has tells whether a kind is watched, so that looking it up is no request.
+// has reports whether a kind is watched, so that looking it up is no request.
 func (c *Controller) has(kind string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,7 +19,7 @@ func dedicated(o *gatewayv1alpha1.TailscaleGateway) (types.NamespacedName, bool)
 	return n, o.Spec.ExtensionServer != nil && n.Namespace == o.Namespace
 }
 
-// mine tells whether this extension does what a TailscaleGateway needs.
+// mine reports whether this extension does what a TailscaleGateway needs.
 func (c *Controller) mine(o *gatewayv1alpha1.TailscaleGateway) bool {
 	n, own := dedicated(o)
 	if c.options.Only == nil {

@@ -57,7 +57,7 @@ type wanted struct {
 	fqdn string
 	tls  bool
 
-	// made tells that there is to be a route.
+	// made reports that there is to be a route.
 	made bool
 
 	// kept is there already and stays as it is: nobody can say whether its target is
@@ -92,7 +92,7 @@ func (w *wanted) hosts() []string {
 	return []string{w.Hostname}
 }
 
-// fail tells why no route is made. The first reason counts.
+// fail says why no route is made. The first reason counts.
 func (w *wanted) fail(s tailnetv1alpha1.GeneratedRouteState, format string, args ...any) {
 	if w.State == "" {
 		w.State, w.Message = s, fmt.Sprintf(format, args...)
@@ -259,7 +259,7 @@ func called(d gatewayv1alpha1.DiscoveredEndpoint) (name, kind string) {
 	return d.Name, "the device"
 }
 
-// discoveredIn tells what was discovered, for people.
+// discoveredIn says what was discovered, for people.
 func discoveredIn(d gatewayv1alpha1.DiscoveredEndpoint, tailnet string) string {
 	name, kind := called(d)
 	return fmt.Sprintf("%s %s of tailnet %s", kind, name, tailnet)

@@ -291,7 +291,7 @@ func ours(t *testing.T, in input, of []*wanted) []client.Object {
 	return out
 }
 
-// TestGeneratedStand shows that a report tells what Envoy Gateway says.
+// TestGeneratedStand shows that a report says what Envoy Gateway says.
 func TestGeneratedStand(t *testing.T) {
 	said := func(typ string, status metav1.ConditionStatus, message string) metav1.Condition {
 		return metav1.Condition{Type: typ, Status: status, Message: message}

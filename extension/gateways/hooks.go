@@ -23,7 +23,7 @@ import (
 // hooksInterval is how often a replica may change a report because of hooks.
 const hooksInterval = 30 * time.Second
 
-// A tally is what this replica has told of hooks, by report: one that is made anew has
+// A tally is what this replica has told of hooks, by report: one that is made again has
 // heard of none.
 type tally map[types.UID]tailnetv1alpha1.ReportedHooks
 
@@ -91,7 +91,7 @@ func (c *Controller) addHooks(ctx context.Context, r *tailnetv1alpha1.GatewayRep
 }
 
 // newHooks are those that were not told. Nil if there are none. A replica that does not
-// remember a Gateway counts anew.
+// remember a Gateway counts again.
 func newHooks(told tailnetv1alpha1.ReportedHooks, now *tailnetv1alpha1.ReportedHooks) *tailnetv1alpha1.ReportedHooks {
 	if now == nil || now.Total == told.Total {
 		return nil

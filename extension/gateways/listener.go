@@ -102,7 +102,7 @@ func protocols(k index.RouteKind) []gwapiv1.ProtocolType {
 	return nil
 }
 
-// takes tells whether a listener takes a route that its Gateway has accepted. Labels of
+// takes reports whether a listener takes a route that its Gateway has accepted. Labels of
 // namespaces are not known here: one that selects namespaces is taken to have accepted.
 func (l listener) takes(r *route) bool {
 	if !slices.Contains(protocols(r.Key.Kind), l.protocol) || !l.meets(r.About.Hostnames) {
@@ -130,7 +130,7 @@ func (l listener) takes(r *route) bool {
 	return true
 }
 
-// meets tells whether requests for one of the hosts may come in. None stands for all.
+// meets reports whether requests for one of the hosts may come in. None stands for all.
 func (l listener) meets(hosts []string) bool {
 	return len(hosts) == 0 || slices.ContainsFunc(hosts, func(h string) bool { return hostsMeet(l.hostname, h) })
 }
@@ -151,7 +151,7 @@ func (l listener) hosts(of []string) []string {
 	return out
 }
 
-// hostsMeet tells whether two patterns have a host in common. An empty one has all.
+// hostsMeet reports whether two patterns have a host in common. An empty one has all.
 func hostsMeet(a, b string) bool {
 	a, b = strings.ToLower(a), strings.ToLower(b)
 	if a == "" || b == "" || a == b {

@@ -96,7 +96,7 @@ func (r *route) join(refs []gwapiv1.ParentReference, ls []listener) {
 	}
 }
 
-// generatedFor tells what a generated route leads to, for people.
+// generatedFor says what a generated route leads to, for people.
 func generatedFor(r client.Object, parsed *route) string {
 	tailnet := r.GetLabels()[meta.LabelGatewayTailnet]
 	if e := endpointOf(r); e.Name != "" {

@@ -48,7 +48,7 @@ type input struct {
 	// generated routes that are there.
 	generated []client.Object
 
-	// permitted tells whether a route may name a Service.
+	// permitted reports whether a route may name a Service.
 	permitted func(index.RouteKey, index.BackendRef) bool
 
 	// grants of all namespaces. Without one of the Gateway's only that of the same

@@ -49,7 +49,7 @@ type view struct {
 	// input of the plan. Nothing is to be there if its object is nil.
 	input
 
-	// others tells that another extension is for it, which leaves nothing to do.
+	// others reports that another extension is for it, which leaves nothing to do.
 	others bool
 
 	// policies that were generated.

@@ -61,7 +61,7 @@ func statusOf(o client.Object) (string, *gwapiv1.RouteStatus) {
 	return "", nil
 }
 
-// isGenerated tells whether the extension made an object for a TailscaleGateway.
+// isGenerated reports whether the extension made an object for a TailscaleGateway.
 func isGenerated(o metav1.Object) bool {
 	_, ok := o.GetLabels()[meta.LabelGenerated]
 	return ok
@@ -161,7 +161,7 @@ func narrower(a, b string) string {
 	return b
 }
 
-// resolves tells whether a tailnet is to resolve hostnames. Else a report does not tell
+// resolves reports whether a tailnet is to resolve hostnames. Else a report does not tell
 // of them, for each change of it runs a function.
 func resolves(o *gatewayv1alpha1.TailscaleGateway) bool {
 	return slices.ContainsFunc(o.Spec.Tailnets, func(t gatewayv1alpha1.GatewayTailnet) bool { return t.SplitDNS != nil })

@@ -38,7 +38,7 @@ type holder struct {
 	// who it is, for people.
 	who string
 
-	// service tells that it is a route that was generated for one, and peer that this
+	// service reports that it is a route that was generated for one, and peer that this
 	// was for another TailscaleGateway.
 	service, peer bool
 }
@@ -164,7 +164,7 @@ func prefixes(r *route) []string {
 	return out
 }
 
-// stand tells how a route does that is there, by what Envoy Gateway says of it. It
+// stand says how a route does that is there, by what Envoy Gateway says of it. It
 // answers if one listener has accepted it, unless its Service cannot be used.
 func stand(o client.Object) (tailnetv1alpha1.GeneratedRouteState, string) {
 	_, r := statusOf(o)

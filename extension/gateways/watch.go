@@ -130,7 +130,7 @@ func parents(o client.Object) []string {
 	return out
 }
 
-// isOurs tells whether the extension wrote an object for a TailscaleGateway.
+// isOurs reports whether the extension wrote an object for a TailscaleGateway.
 func isOurs(o client.Object) bool {
 	return isGenerated(o) && o.GetLabels()[keep.ManagedByLabel] == keep.ManagedBy
 }
@@ -371,7 +371,7 @@ func (c *Controller) watch(ctx context.Context, k watched) error {
 	return errors.Wrap(err, "cannot add an event handler")
 }
 
-// same tells whether nothing changed that the cache keeps.
+// same reports whether nothing changed that the cache keeps.
 func same(old, now any) bool {
 	a, ok := old.(client.Object)
 	b, also := now.(client.Object)

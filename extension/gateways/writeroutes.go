@@ -71,7 +71,7 @@ func routeSpec(o client.Object) any {
 	return nil
 }
 
-// alike tells whether an object that is there has the labels that it should.
+// alike reports whether an object that is there has the labels that it should.
 func alike(want, have client.Object) bool {
 	l := maps.Clone(have.GetLabels())
 	maps.Copy(l, want.GetLabels())

@@ -70,7 +70,7 @@ func (p *Prober) join(now time.Time, of *index.Target, t *target) {
 	old := *t
 	old.checks = slices.Clone(t.checks)
 	t.take(of)
-	// One that was gone for a moment is told of anew: the store has forgotten it.
+	// One that was gone for a moment is told of again: the store has forgotten it.
 	t.anew = true
 	gone := map[Check]bool{}
 	for _, c := range old.checks {

@@ -135,7 +135,7 @@ func NewProber(s Store, o Options) *Prober {
 // Metrics of the prober, to be registered.
 func (p *Prober) Metrics() *Metrics { return p.metrics }
 
-// Changed tells that there is a new snapshot. It never blocks.
+// Changed reports that there is a new snapshot. It never blocks.
 func (p *Prober) Changed() {
 	select {
 	case p.changed <- struct{}{}:

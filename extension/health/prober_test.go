@@ -279,7 +279,7 @@ func TestTargetsComeAndGo(t *testing.T) {
 		if l.net.count("a") != n || len(l.p.checks)+len(l.p.due)+len(l.p.targets)+len(l.p.waiting) > 0 {
 			t.Error("nothing is to be probed any more")
 		}
-		// The store has forgotten what it was told, so it is told anew.
+		// The store has forgotten what it was told, so it is told again.
 		l.store.placed = map[index.TargetKey]index.Placement{}
 		l.store.set(web)
 		l.p.Changed()

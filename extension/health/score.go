@@ -61,7 +61,7 @@ type Facts struct {
 	// Disabled endpoints are not to be used.
 	Disabled bool
 
-	// Offline tells that the tailnet reports the device as offline.
+	// Offline reports that the tailnet reports the device as offline.
 	Offline bool
 }
 

@@ -11,7 +11,7 @@ import (
 // meant for to those that stand in, and back. The zero value has it where it is meant to
 // be.
 type Shift struct {
-	// Over tells that others stand in.
+	// Over reports that others stand in.
 	Over bool
 
 	// since the condition holds that would have it change. Zero if it does not.

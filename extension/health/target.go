@@ -19,7 +19,7 @@ type target struct {
 	// back and primary are for the delays of coming back.
 	away, back, primary Shift
 
-	// placed is where its endpoints are to stand. Anew tells that the store may have
+	// placed is where its endpoints are to stand. Anew reports that the store may have
 	// forgotten it.
 	placed index.Placement
 	anew   bool
@@ -69,7 +69,7 @@ func (c *tally) add(r Record, t Thresholds) {
 	}
 }
 
-// gone tells whether there are endpoints and all are sick.
+// gone reports whether there are endpoints and all are sick.
 func (c tally) gone() bool { return c.all > 0 && c.sick == c.all }
 
 // place the target's endpoints by what is known of them, and note when to look again.

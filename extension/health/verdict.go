@@ -31,7 +31,7 @@ type Thresholds struct {
 type Result struct {
 	OK bool
 
-	// Answered tells that the endpoint did answer, though it may be with an error.
+	// Answered reports that the endpoint did answer, though it may be with an error.
 	// Others say as much of the network between as of the endpoint.
 	Answered bool
 
@@ -49,11 +49,11 @@ type Record struct {
 	// Reason why it is unhealthy.
 	Reason string
 
-	// Reached tells that it has answered before.
+	// Reached reports that it has answered before.
 	Reached bool
 }
 
-// Next record after a result. Blind tells that nobody else has been reached since the
+// Next record after a result. Blind reports that nobody else has been reached since the
 // endpoint's failures began: then who cannot be reached is not called unhealthy, for the
 // fault may be on this side. Nor is who never was: that Envoy cannot reach it either is
 // for Envoy to find out.
@@ -103,7 +103,7 @@ func (r Record) judge(f Facts, t Thresholds, evidence bool) Record {
 	return r
 }
 
-// Failing tells whether as many probes in a row have failed as make an endpoint
+// Failing reports whether as many probes in a row have failed as make an endpoint
 // unhealthy, whatever the reason.
 func (r Record) Failing(t Thresholds) bool {
 	return r.Status == Unhealthy || r.History.failures >= max(t.Unhealthy, 1)

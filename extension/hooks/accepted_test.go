@@ -125,7 +125,7 @@ func means(p object) bool {
 	return slices.ContainsFunc(list(list(p, "spec", "rules")[0], "actions"), func(a object) bool { return a["type"] == "Deny" })
 }
 
-// meets tells whether a request that a match of a policy is written for meets what was made of
+// meets reports whether a request that a match of a policy is written for meets what was made of
 // it. What only a tailnet knows is left out.
 func meets(m *routev3.RouteMatch, of object) bool {
 	request := map[string]string{":path": "/", ":method": "GET"}

@@ -69,7 +69,7 @@ type part struct {
 	// pooled is set where the template is for backends of others, too.
 	pooled bool
 
-	// mayShare tells that no setting is the rule's own.
+	// mayShare reports that no setting is the rule's own.
 	mayShare bool
 
 	// tuning of the cluster's endpoint list.
@@ -171,12 +171,12 @@ func effective(r *index.Rule) []index.BackendRef {
 	return out
 }
 
-// needsOne tells whether all backends of the rule must be in one cluster.
+// needsOne reports whether all backends of the rule must be in one cluster.
 func needsOne(u *use, whole *clusterv3.Cluster) bool {
 	return u.rule.Own || u.key.route.Kind == index.KindUDPRoute || xds.Sticky(whole)
 }
 
-// servable tells whether we know the endpoints of all: those of our kinds and of
+// servable reports whether we know the endpoints of all: those of our kinds and of
 // Services.
 func servable(refs []index.BackendRef) bool {
 	for _, b := range refs {

@@ -100,7 +100,7 @@ func (c *concealer) filter(f *listenerv3.Filter, port uint32) {
 
 func isConcealment(e *corev3.TypedExtensionConfig) bool { return e.GetName() == xds.IdentityMutation }
 
-// listensAt tells whether Envoy listens there for the port of a Gateway's listener.
+// listensAt reports whether Envoy listens there for the port of a Gateway's listener.
 func listensAt(of int32, port uint32) bool {
 	return uint32(of) == port || of <= lastPrivileged && uint32(of)+portShift == port
 }

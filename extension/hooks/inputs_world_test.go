@@ -76,16 +76,16 @@ type knowledge struct {
 	name  string
 	store *index.Store
 
-	// ours are the rules that it or the message has ours in. Whole tells that all rules of
+	// ours are the rules that it or the message has ours in. Whole reports that all rules of
 	// their routes count: the two may have other ones.
 	ours  map[ruleKey]bool
 	whole bool
 
-	// otherwise tells that references have other kinds than in the message. What is left for
+	// otherwise reports that references have other kinds than in the message. What is left for
 	// ours of a split's weights depends on what the message has, then.
 	otherwise bool
 
-	// policed tells that each Gateway has the policies of policiesOf.
+	// policed reports that each Gateway has the policies of policiesOf.
 	policed bool
 }
 

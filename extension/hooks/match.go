@@ -68,7 +68,7 @@ func condition(name string, m *matcherv3.StringMatcher) string {
 	return name
 }
 
-// sameMatches tells whether the matches that a message has for a rule are those of a
+// sameMatches reports whether the matches that a message has for a rule are those of a
 // rule of the snapshot: each has a fellow on the other side. A name carries only the
 // rule's index, and while the snapshot lags behind (or runs ahead of) what Envoy
 // Gateway has read, another rule may stand there.

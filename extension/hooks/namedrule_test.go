@@ -79,7 +79,7 @@ func handles(r *routev3.Route) handled {
 	return out
 }
 
-// TestNamedRules tells how requests are handled that a policy has another rule handle.
+// TestNamedRules says how requests are handled that a policy has another rule handle.
 func TestNamedRules(t *testing.T) {
 	basic, cors := []string{"basic_auth"}, []string{"cors"}
 	root := index.Match{PathType: pathPrefix, Path: "/"}

@@ -48,7 +48,7 @@ func nth(name string, n int) string {
 	return name + "/" + strconv.Itoa(n)
 }
 
-// isNth tells whether a name is one of several.
+// isNth reports whether a name is one of several.
 func isNth(name, first string) bool {
 	if name == first {
 		return true
@@ -87,7 +87,7 @@ func parseRule(name string) (ruleKey, string, bool) {
 	return k, rest[end:], true
 }
 
-// http tells whether the rule's requests are routed one by one.
+// http reports whether the rule's requests are routed one by one.
 func (k ruleKey) http() bool {
 	return k.route.Kind == index.KindHTTPRoute || k.route.Kind == index.KindGRPCRoute
 }

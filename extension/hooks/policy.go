@@ -76,7 +76,7 @@ func (e *enforcer) virtualHost(v *routev3.VirtualHost) {
 	var out []*routev3.Route
 	for i, r := range v.GetRoutes() {
 		if strings.HasPrefix(r.GetName(), policyPrefix) {
-			// From before: it is made anew.
+			// From before: it is made again.
 			if out == nil {
 				out = slices.Clone(v.GetRoutes()[:i])
 			}

@@ -97,7 +97,7 @@ type policyCase struct {
 	// want are names of routes and what they do, in order.
 	want []string
 
-	// asks tells that the listener notes who connects, and limits that it limits rates.
+	// asks reports that the listener notes who connects, and limits that it limits rates.
 	asks, limits bool
 }
 
@@ -266,7 +266,7 @@ func TestPolicyOfListener(t *testing.T) {
 	}
 }
 
-// doesWhat tells what a route does.
+// doesWhat says what a route does.
 func doesWhat(r *routev3.Route) string {
 	switch {
 	case r.GetDirectResponse().GetStatus() == 403:

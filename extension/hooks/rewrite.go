@@ -71,12 +71,12 @@ func (d *decision) checkAction(a *routev3.RouteAction) Reason {
 	return ""
 }
 
-// known tells whether a cluster is one that Envoy Gateway or we make for the rule.
+// known reports whether a cluster is one that Envoy Gateway or we make for the rule.
 func (d *decision) known(cluster string) bool {
 	return cluster == d.use.key.cluster() || d.ours(cluster)
 }
 
-// ours tells whether a cluster is that of one of our backends, before or after.
+// ours reports whether a cluster is that of one of our backends, before or after.
 func (d *decision) ours(cluster string) bool {
 	for _, p := range d.parts {
 		if isNth(cluster, p.own) || cluster == p.key.ClusterName() || isVariant(cluster, p.key) || cluster == p.template.GetName() && !d.pools(cluster) {
@@ -137,7 +137,7 @@ func (d *decision) clusters(kept []weighted, invalid uint32) []weighted {
 	return append(out, ours...)
 }
 
-// pools tells whether a cluster holds the rule's backends that are not ours.
+// pools reports whether a cluster holds the rule's backends that are not ours.
 func (d *decision) pools(cluster string) bool {
 	return d.fate == split && d.siblings > 0 && cluster == d.use.key.cluster()
 }

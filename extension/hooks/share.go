@@ -281,7 +281,7 @@ func ownCluster(src xds.Source, p *part) (*clusterv3.Cluster, error) {
 	return c, errors.Wrapf(c.ValidateAll(), "cannot make cluster %q", p.own)
 }
 
-// alike tells whether two clusters of one name do the same. What only tells of which rule
+// alike reports whether two clusters of one name do the same. What only tells of which rule
 // they are, or looks at names, does not count.
 func alike(a, b *clusterv3.Cluster) bool {
 	alt, metadata, family := b.AltStatName, b.Metadata, b.DnsLookupFamily

@@ -76,7 +76,7 @@ func Translate(s *index.Snapshot, src xds.Source, r Resources) (Resources, Summa
 	}
 	for i, c := range r.Clusters {
 		if was := xds.Withheld(c); was != c {
-			// It is judged anew.
+			// It is judged again.
 			c, r.Clusters[i] = was, was
 		}
 		if t.clusters[c.GetName()] == nil && c != nil {

@@ -47,7 +47,7 @@ type use struct {
 type action struct {
 	*routev3.RouteAction
 
-	// safe tells that all of its requests may be repeated.
+	// safe reports that all of its requests may be repeated.
 	safe bool
 }
 
@@ -107,7 +107,7 @@ func (u *use) find() {
 	}
 }
 
-// means tells whether the message means the rule of the snapshot with that index.
+// means reports whether the message means the rule of the snapshot with that index.
 func (u *use) means(i int) bool {
 	return i < len(u.route.Rules) && sameMatches(u.matches, u.route.Rules[i].Matches)
 }

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// BenchmarkApply tells how long a change takes at 5000 routes, over one target and
+// BenchmarkApply says how long a change takes at 5000 routes, over one target and
 // over one for each.
 func BenchmarkApply(b *testing.B) {
 	for _, distinct := range []bool{false, true} {

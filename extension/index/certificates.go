@@ -33,7 +33,7 @@ type ClientCertificate struct {
 	Fingerprint string
 }
 
-// isSecret tells whether a reference names a Secret.
+// isSecret reports whether a reference names a Secret.
 func isSecret(r gwapiv1.SecretObjectReference) bool {
 	return r.Name != "" && ptr.Deref(r.Group, corev1.GroupName) == corev1.GroupName && ptr.Deref(r.Kind, kindSecret) == kindSecret
 }
@@ -64,7 +64,7 @@ func (p *RoutePolicy) presents() []types.NamespacedName {
 	return out
 }
 
-// foreign tells whether one is of another namespace.
+// foreign reports whether one is of another namespace.
 func (p *RoutePolicy) foreign() bool {
 	return slices.ContainsFunc(p.presents(), func(n types.NamespacedName) bool { return n.Namespace != p.Name.Namespace })
 }
@@ -125,7 +125,7 @@ func join(was, said string) string {
 	return was + said
 }
 
-// permits tells whether a Secret may be named.
+// permits reports whether a Secret may be named.
 func (w *world) permits(by refgrant.Referrer, secret types.NamespacedName) bool {
 	return w.grants.Permit(by, corev1.GroupName, kindSecret, secret)
 }
@@ -201,7 +201,7 @@ func (s *Store) Secrets() []types.NamespacedName {
 // SecretsChanged is sent to when Secrets may be others than before. It is for one reader.
 func (s *Store) SecretsChanged() <-chan struct{} { return s.secrets }
 
-// SetSecret tells what is known of a Secret. Nil means nothing.
+// SetSecret says what is known of a Secret. Nil means nothing.
 func (s *Store) SetSecret(n types.NamespacedName, h *Held) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -110,7 +110,7 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-// TestCertificatesChange tells that Envoy Gateway hears of each certificate, and the
+// TestCertificatesChange reports that Envoy Gateway hears of each certificate, and the
 // reader of Secrets of what it is to read.
 func TestCertificatesChange(t *testing.T) {
 	gw := types.NamespacedName{Namespace: "infra", Name: "gw"}

@@ -114,7 +114,7 @@ func (w *world) putDiscovery(o *tailnetv1alpha1.Discovery, n types.NamespacedNam
 	}
 }
 
-// sameFound tells whether an update of a Discovery is none to policies.
+// sameFound reports whether an update of a Discovery is none to policies.
 func sameFound(old, now client.Object) bool {
 	is, ok := now.(*tailnetv1alpha1.Discovery)
 	if !ok {

@@ -30,7 +30,7 @@ type Dialling struct {
 	// Direct allows hosts outside of the tailnet.
 	Direct bool
 
-	// Loopback tells that Envoys run on a machine of the user's own, whose loopback
+	// Loopback reports that Envoys run on a machine of the user's own, whose loopback
 	// addresses are as good as others. Envoy Gateway has the same rule for its Backends
 	// (internal/gatewayapi/backend.go).
 	Loopback bool
@@ -148,7 +148,7 @@ func parseAddresses(in []string) []netip.Addr {
 	return slices.Compact(out)
 }
 
-// A refusal tells why a host, or one of its addresses, is not connected to, for people. It
+// A refusal says why a host, or one of its addresses, is not connected to, for people. It
 // is empty if all are.
 type refusal string
 

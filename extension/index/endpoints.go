@@ -68,7 +68,7 @@ func (v *view) buildEndpoints(t *Target, n types.NamespacedName) {
 	}
 }
 
-// attached tells whether a target is for the failover of a TailscaleServices, and not
+// attached reports whether a target is for the failover of a TailscaleServices, and not
 // an endpoint that routes may name.
 func (v *view) attached(n types.NamespacedName, t tailnetv1alpha1.ProxySetTarget) bool {
 	name, _, _ := strings.Cut(t.Name, "/")

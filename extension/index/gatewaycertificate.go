@@ -79,7 +79,7 @@ func certificatePart(c *change, gateway types.NamespacedName) part {
 	return part{gateways: []types.NamespacedName{gateway}, sum: sum(certificateSum(gateway, now))}
 }
 
-// HasCertificates tells whether any Gateway presents one to backends.
+// HasCertificates reports whether any Gateway presents one to backends.
 func (s *Snapshot) HasCertificates() bool { return len(s.certificates) > 0 }
 
 // Certificate that a Gateway presents to backends. Nil is none.

@@ -92,7 +92,7 @@ func TestAboutGateway(t *testing.T) {
 	}
 }
 
-// TestGatewayDigests tells which Gateways a change concerns.
+// TestGatewayDigests says which Gateways a change concerns.
 func TestGatewayDigests(t *testing.T) {
 	gw, gw2, other := types.NamespacedName{Namespace: "infra", Name: "gw"}, types.NamespacedName{Namespace: "infra", Name: "gw2"}, types.NamespacedName{Namespace: "shop", Name: "other"}
 	cases := map[string]struct {

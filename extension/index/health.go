@@ -32,12 +32,12 @@ type Candidate struct {
 	// ServiceAttachment that it is of.
 	Source string
 
-	// Remote tells that it leads to another cluster, and Cluster which, by its ID. That is
+	// Remote reports that it leads to another cluster, and Cluster which, by its ID. That is
 	// empty for this one, and where nobody said.
 	Remote  bool
 	Cluster string
 
-	// Offline tells that the tailnet reports the device behind it as offline.
+	// Offline reports that the tailnet reports the device behind it as offline.
 	Offline bool
 
 	Zone     string
@@ -77,15 +77,15 @@ type Placement struct {
 	Local   bool
 }
 
-// Equal tells whether both mean the same.
+// Equal reports whether both mean the same.
 func (p Placement) Equal(o Placement) bool {
 	return p.LocalOnly == o.LocalOnly && p.Local == o.Local && maps.Equal(p.Sick, o.Sick) && maps.Equal(p.Waiting, o.Waiting)
 }
 
-// zero tells whether nothing is to be changed.
+// zero reports whether nothing is to be changed.
 func (p Placement) zero() bool { return p.Equal(Placement{}) }
 
-// SetHealth tells what probes have found out about targets. Others keep what was told of
+// SetHealth says what probes have found out about targets. Others keep what was told of
 // them. Those that no route names are left out. There is one snapshot for all.
 func (s *Store) SetHealth(of map[TargetKey]Placement) {
 	s.mu.Lock()
@@ -198,7 +198,7 @@ func place(sources []source, p Placement) []source {
 	return append(out, moved...)
 }
 
-// well tells whether a source has an endpoint that may get something new and is not sick.
+// well reports whether a source has an endpoint that may get something new and is not sick.
 func (p Placement) well(s source) bool {
 	return s.weight > 0 && slices.ContainsFunc(s.endpoints, func(e zoned) bool { return e.Health != Draining && !p.sick(e) })
 }

@@ -103,7 +103,7 @@ func told(ls []Locality) []string {
 }
 
 // TestPlaceLosesNobody shows for anything that probes may say that every endpoint is
-// still there, but for other clusters that are to wait, and that somebody comes first.
+// still there, except for other clusters that are to wait, and that somebody comes first.
 func TestPlaceLosesNobody(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 5000 {

@@ -139,11 +139,11 @@ func identityPart(c *change, gateway types.NamespacedName) part {
 	return part{gateways: []types.NamespacedName{gateway}, sum: sum(identitySum(gateway, ls))}
 }
 
-// HasIdentified tells whether any Gateway is told by headers who asks.
+// HasIdentified reports whether any Gateway is told by headers who asks.
 func (s *Snapshot) HasIdentified() bool { return len(s.identified) > 0 }
 
 // Identified are the listeners of a Gateway at which proxies tell by headers who asks,
-// by name. It tells whether a TailscaleGateway wants some, be they there or not.
+// by name. It reports whether a TailscaleGateway wants some, be they there or not.
 func (s *Snapshot) Identified(gateway types.NamespacedName) ([]IdentityListener, bool) {
 	ls, ok := s.identified[gateway]
 	return ls, ok

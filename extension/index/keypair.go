@@ -47,7 +47,7 @@ type KeyPair struct {
 	// From and Until are when the certificate is valid.
 	From, Until time.Time
 
-	// Client tells that the certificate is meant for clients.
+	// Client reports that the certificate is meant for clients.
 	Client bool
 }
 
@@ -126,7 +126,7 @@ func Hold(n types.NamespacedName, o *corev1.Secret, now time.Time) Held {
 	return Held{Pair: p, Due: p.Until}
 }
 
-// presentable tells whether Envoy takes a certificate's key: it would refuse all secrets
+// presentable reports whether Envoy takes a certificate's key: it would refuse all secrets
 // that come with another one.
 func presentable(c *x509.Certificate) bool {
 	switch k := c.PublicKey.(type) {

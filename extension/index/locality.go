@@ -17,7 +17,7 @@ type source struct {
 	weight    uint64
 	endpoints []zoned
 
-	// remote tells that it leads to another cluster, proxied that its endpoints are
+	// remote reports that it leads to another cluster, proxied that its endpoints are
 	// egress proxies all the same, and offline that the tailnet reports the device
 	// behind it as offline.
 	remote, proxied, offline bool
@@ -118,7 +118,7 @@ func usableOf(in []Endpoint) uint64 {
 	return n
 }
 
-// empty tells whether nothing can answer.
+// empty reports whether nothing can answer.
 func empty(ls []Locality) bool {
 	return !slices.ContainsFunc(ls, func(l Locality) bool { return usableOf(l.Endpoints) > 0 })
 }

@@ -42,7 +42,7 @@ func newMetrics() *Metrics {
 // Metrics of the Store.
 func (s *Store) Metrics() *Metrics { return s.metrics }
 
-// made a snapshot. Shapes tells whether more than endpoints changed.
+// made a snapshot. Shapes reports whether more than endpoints changed.
 func (m *Metrics) made(s *Snapshot, shapes bool, took time.Duration) {
 	m.updates.Observe(took.Seconds())
 	m.revision.Set(float64(s.Revision))

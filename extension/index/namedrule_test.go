@@ -23,7 +23,7 @@ spec:
 `
 )
 
-// TestNamedRules tells why a rule that a policy names handles nothing, whatever comes first.
+// TestNamedRules says why a rule that a policy names handles nothing, whatever comes first.
 func TestNamedRules(t *testing.T) {
 	const answers = "Requests are answered 500: "
 	p := policyOf("p", handledByStrict)

@@ -37,7 +37,7 @@ func snapshotOf(t testing.TB, manifests ...string) *Snapshot {
 	return s.Snapshot()
 }
 
-// compareSnapshots by all that they hold, but for the count of changes.
+// compareSnapshots by all that they hold, except for the count of changes.
 func compareSnapshots() cmp.Options {
 	return cmp.Options{
 		cmp.AllowUnexported(Snapshot{}, digest{}, reference{}),

@@ -61,7 +61,7 @@ type parsedRoute struct {
 	parents []parent
 }
 
-// ours tells whether a rule names one of our kinds.
+// ours reports whether a rule names one of our kinds.
 func (p *parsedRoute) ours() bool { return slices.ContainsFunc(p.route.Rules, Rule.Ours) }
 
 // ParseRoute of any kind, without its Gateways: only a Store knows those of ListenerSets.

@@ -58,7 +58,7 @@ var routeTimeouts = map[string]bool{ //nolint:gochecknoglobals // A constant map
 	"requestTimeout": true, "streamIdleTimeout": true, "maxStreamDuration": true,
 }
 
-// clusterSettings tells whether a policy has any.
+// clusterSettings reports whether a policy has any.
 func clusterSettings(o *unstructured.Unstructured) bool {
 	spec, _ := o.Object["spec"].(map[string]any)
 	timeout, _ := spec["timeout"].(map[string]any)
@@ -99,10 +99,10 @@ type trafficPolicy struct {
 
 	tuning Tuning
 
-	// shapes tells that it has settings of clusters.
+	// shapes reports that it has settings of clusters.
 	shapes bool
 
-	// merges tells that what it does not say is taken from the policy above.
+	// merges reports that what it does not say is taken from the policy above.
 	merges bool
 }
 

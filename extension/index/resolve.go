@@ -74,7 +74,7 @@ type ruleName struct {
 	route    RouteKey
 	identity string
 
-	// further tells how many rules of that identity come before.
+	// further says how many rules of that identity come before.
 	further int
 }
 

@@ -64,7 +64,7 @@ const RulePrefix = targetPrefix + "/rule/"
 // (package anchor). Its value is the name of their Gateway, cut to 63 characters.
 const AnchorLabel = "gateway.tailscale.com/anchor"
 
-// IsAnchor tells whether a route is such a one. It is passed over: nothing is served by
+// IsAnchor reports whether a route is such a one. It is passed over: nothing is served by
 // it.
 func IsAnchor(o metav1.Object) bool {
 	_, ok := o.GetLabels()[AnchorLabel]
@@ -100,7 +100,7 @@ type BackendRef struct {
 	Index int
 }
 
-// Ours tells whether the backend is of our kinds.
+// Ours reports whether the backend is of our kinds.
 func (b BackendRef) Ours() bool { return b.Kind == BackendServices || b.Kind == BackendEndpoints }
 
 // Target that the backend is, spoken to as a kind of route does.
@@ -117,7 +117,7 @@ func (b BackendRef) ServicePort(k RouteKind) ServicePort {
 	return ServicePort{NamespacedName: b.NamespacedName, Port: b.Port, UDP: k == KindUDPRoute}
 }
 
-// A Match is enough of a rule's match to tell whether an Envoy route was made of
+// A Match is enough of a rule's match to report whether an Envoy route was made of
 // it. Names carry only the rule's index, which another rule may have taken.
 type Match struct {
 	// Path is the value, and PathType one of Gateway API's types. A GRPCRoute's are
@@ -143,17 +143,17 @@ type Rule struct {
 	// Mirrors are the targets of RequestMirror filters.
 	Mirrors []BackendRef
 
-	// Own tells that the rule asks for something that a cluster shared with other
+	// Own reports that the rule asks for something that a cluster shared with other
 	// routes cannot give, such as session persistence.
 	Own bool
 }
 
-// Ours tells whether a backend or a mirror of the rule is of our kinds.
+// Ours reports whether a backend or a mirror of the rule is of our kinds.
 func (r Rule) Ours() bool {
 	return slices.ContainsFunc(r.Backends, BackendRef.Ours) || slices.ContainsFunc(r.Mirrors, BackendRef.Ours)
 }
 
-// OursBackend tells whether a backend of the rule, and not only a mirror, is of our
+// OursBackend reports whether a backend of the rule, and not only a mirror, is of our
 // kinds.
 func (r Rule) OursBackend() bool {
 	return slices.ContainsFunc(r.Backends, BackendRef.Ours)

@@ -41,7 +41,7 @@ func (t PolicyTarget) key() RouteKey {
 type Attachment struct {
 	PolicyTarget
 
-	// Found tells that the target exists, and its section.
+	// Found reports that the target exists, and its section.
 	Found bool
 
 	// Gateways by which the policy takes effect there, sorted.
@@ -172,7 +172,7 @@ func (r *PolicyRule) Closed() string {
 	return fmt.Sprintf("matches[%d].tailnetDevice: users choose the names of their devices, so hostnames alone let nobody in: set tags or users beside them. Until then such devices are answered 403", i)
 }
 
-// SameAction tells whether two rules do the same.
+// SameAction reports whether two rules do the same.
 func (r *PolicyRule) SameAction(o *PolicyRule) bool {
 	return sum(r.action()) == sum(o.action())
 }
@@ -192,7 +192,7 @@ func compareRules(a, b *PolicyRule) int {
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Created.Compare(b.Created), compareNames(a.Policy, b.Policy), cmp.Compare(a.Index, b.Index))
 }
 
-// HasPolicies tells whether there is any TailscaleRoutePolicy.
+// HasPolicies reports whether there is any TailscaleRoutePolicy.
 func (s *Snapshot) HasPolicies() bool { return len(s.attached) > 0 }
 
 // PolicyRules for requests of a rule of a route at a listener of a Gateway, in the order

@@ -171,7 +171,7 @@ func TestParseRoutePolicy(t *testing.T) {
 	}
 }
 
-// TestRoutePolicyAttaches tells where policies take effect, whatever comes first.
+// TestRoutePolicyAttaches says where policies take effect, whatever comes first.
 func TestRoutePolicyAttaches(t *testing.T) {
 	const deny = "{name: a, actions: [{type: Deny}]}"
 	gw := types.NamespacedName{Namespace: "infra", Name: "gw"}

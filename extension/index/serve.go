@@ -33,7 +33,7 @@ func (s *Store) Serve(serves func(gateway types.NamespacedName) bool) {
 	s.advance(d, began)
 }
 
-// Serves tells whether routes of a Gateway are served.
+// Serves reports whether routes of a Gateway are served.
 func (s *Store) Serves(gateway types.NamespacedName) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

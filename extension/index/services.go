@@ -283,7 +283,7 @@ func (v *view) remoteSources(t *Target, n types.NamespacedName, spec *gatewayv1a
 	return out, problem
 }
 
-// global tells whether other clusters are equal to this one.
+// global reports whether other clusters are equal to this one.
 func global(lb *gatewayv1alpha1.LoadBalancing) bool {
 	if lb == nil {
 		return false
@@ -291,7 +291,7 @@ func global(lb *gatewayv1alpha1.LoadBalancing) bool {
 	return lb.Affinity == gatewayv1alpha1.AffinityGlobal || lb.FailoverPolicy != nil && !ptr.Deref(lb.FailoverPolicy.PreferLocal, true)
 }
 
-// terminated tells whether proxies end TLS at a port.
+// terminated reports whether proxies end TLS at a port.
 func terminated(spec *gatewayv1alpha1.TailscaleServicesSpec, port int32) bool {
 	if spec.TLS == nil || spec.TLS.Mode == gatewayv1alpha1.TLSModePassthrough {
 		return false

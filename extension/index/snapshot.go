@@ -76,7 +76,7 @@ type ServicePort struct {
 	types.NamespacedName
 	Port int32
 
-	// UDP tells that it is the port of UDP. A Service may have both.
+	// UDP reports that it is the port of UDP. A Service may have both.
 	UDP bool
 }
 
@@ -196,8 +196,8 @@ func (s *Snapshot) Targets() iter.Seq[*Target] { return maps.Values(s.targets) }
 // one of ours.
 func (s *Snapshot) Service(p ServicePort) []Locality { return s.services[p] }
 
-// Pinned tells whether a policy with settings of clusters is attached to the route, or
-// to the rule: then its clusters are its own. One that only tells how requests are
+// Pinned reports whether a policy with settings of clusters is attached to the route, or
+// to the rule: then its clusters are its own. One that only says how requests are
 // treated, such as by timeouts and retries, pins nothing.
 func (s *Snapshot) Pinned(k RouteKey, rule string) bool {
 	p := s.pinned[k]
@@ -213,7 +213,7 @@ func (s *Snapshot) Wide(k RouteKey, policy types.NamespacedName) bool {
 // Tuning that policies ask of the endpoint lists of a rule.
 func (s *Snapshot) Tuning(k RouteKey, rule string) Tuning { return s.tunings[k][rule] }
 
-// Permitted tells whether a route may refer to an object: in its own namespace
+// Permitted reports whether a route may refer to an object: in its own namespace
 // always, in others if a ReferenceGrant says so. L4 routes may never refer to one of
 // ours in another namespace: Envoy Gateway drops such references before it looks at
 // grants (internal/provider/kubernetes/routes.go).

@@ -27,7 +27,7 @@ type Change struct {
 	// kept. Of one that is gone, kind, namespace and name are enough.
 	Object client.Object
 
-	// Gone tells that the object is no more.
+	// Gone reports that the object is no more.
 	Gone bool
 }
 
@@ -46,7 +46,7 @@ type Store struct {
 	mu    sync.Mutex
 	world *world
 
-	// serves tells which Gateways are. Nil means all.
+	// serves says which Gateways are. Nil means all.
 	serves func(gateway types.NamespacedName) bool
 
 	// namedBy are the routes and policies that name a consumer: without any it is
@@ -177,7 +177,7 @@ type change struct {
 	routes    map[RouteKey][]string
 	shapes    bool
 
-	// pins are the routes whose policies are others, and granted tells that
+	// pins are the routes whose policies are others, and granted reports that
 	// ReferenceGrants are.
 	pins    []RouteKey
 	granted bool

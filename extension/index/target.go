@@ -111,7 +111,7 @@ const (
 // too: so priorities have no gaps, and no endpoint moves from one to another when
 // those before it come and go.
 type Locality struct {
-	// Name tells where the endpoints are: a backend, an endpoint of a
+	// Name says where the endpoints are: a backend, an endpoint of a
 	// TailscaleEndpoints, or the ServiceAttachment that leads to another cluster.
 	Name string
 
@@ -120,10 +120,10 @@ type Locality struct {
 
 	Priority uint32
 
-	// Remote tells that the endpoints lead to proxies of another cluster.
+	// Remote reports that the endpoints lead to proxies of another cluster.
 	Remote bool
 
-	// Proxied tells that the endpoints are egress proxies, each port of which leads
+	// Proxied reports that the endpoints are egress proxies, each port of which leads
 	// elsewhere. Remote ones always are.
 	Proxied bool
 
@@ -162,7 +162,7 @@ type OutlierDetection struct {
 	SplitLocalOriginErrors    bool
 }
 
-// A Shape is what an Envoy cluster is to be like for a target, but for its
+// A Shape is what an Envoy cluster is to be like for a target, except for its
 // endpoints. Two targets of equal shape have equal clusters.
 type Shape struct {
 	// LoadBalancer that the object asks for. Empty leaves the one that Envoy
@@ -177,7 +177,7 @@ type Shape struct {
 	HealthCheck      *HealthCheck
 	OutlierDetection *OutlierDetection
 
-	// TLS tells that endpoints speak TLS, and to whom they answer.
+	// TLS reports that endpoints speak TLS, and to whom they answer.
 	TLS *UpstreamTLS
 
 	// RemoteTLS is the same for the endpoints of localities that are Remote, if it
@@ -185,7 +185,7 @@ type Shape struct {
 	// them, and those here, do not speak.
 	RemoteTLS *UpstreamTLS
 
-	// HTTP2 tells that endpoints speak HTTP/2 without being asked.
+	// HTTP2 reports that endpoints speak HTTP/2 without being asked.
 	HTTP2 bool
 }
 
@@ -206,7 +206,7 @@ type UpstreamTLS struct {
 
 // An AltName is a subject alternative name of a certificate.
 type AltName struct {
-	// URI tells that Value is a URI, such as a SPIFFE ID, and not a DNS name.
+	// URI reports that Value is a URI, such as a SPIFFE ID, and not a DNS name.
 	URI   bool
 	Value string
 }
@@ -231,7 +231,7 @@ type Target struct {
 	// and why, where others answer. Where none does it is the Problem.
 	Refused []string
 
-	// Missing tells that the object, or its port, does not exist: the reference is
+	// Missing reports that the object, or its port, does not exist: the reference is
 	// not valid, which Gateway API answers by 500 and not by 503.
 	Missing bool
 }

@@ -50,7 +50,7 @@ const (
 // zoneName is what the zone of a node can be: the value of a label.
 var zoneName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
 
-// Equal tells whether both ask for the same.
+// Equal reports whether both ask for the same.
 func (t Tuning) Equal(o Tuning) bool {
 	return t.HealthPort == o.HealthPort && t.PreferLocal == o.PreferLocal && slices.Equal(t.Zones, o.Zones) && t.HTTP2 == o.HTTP2
 }
@@ -269,7 +269,7 @@ func (w *world) distance(p *trafficPolicy, of parent) int {
 	return out
 }
 
-// concerns tells whether a route's clusters or lists may depend on a policy. Nil concerns
+// concerns reports whether a route's clusters or lists may depend on a policy. Nil concerns
 // none.
 func (w *world) concerns(p *trafficPolicy, r *parsedRoute) bool {
 	if p == nil {

@@ -43,7 +43,7 @@ const retryInterval = 10 * time.Second
 // takes no other change of clusters meanwhile (seen with Envoy 1.39.1).
 const outlast = 3 * time.Second
 
-// Scheme of all kinds that a Store takes, but for BackendTrafficPolicy, which is
+// Scheme of all kinds that a Store takes, except for BackendTrafficPolicy, which is
 // unstructured.
 func Scheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
@@ -293,7 +293,7 @@ func (s *Source) Start(ctx context.Context) error {
 // Synced is closed when the first Snapshot is made.
 func (s *Source) Synced() <-chan struct{} { return s.synced }
 
-// HasSynced tells whether the first Snapshot is made.
+// HasSynced reports whether the first Snapshot is made.
 func (s *Source) HasSynced() bool {
 	select {
 	case <-s.synced:
@@ -304,7 +304,7 @@ func (s *Source) HasSynced() bool {
 }
 
 // Waiting are the kinds that are not there or not listed yet, with why, sorted: for
-// people, and for who tells whether the extension is ready.
+// people, and for who reports whether the extension is ready.
 func (s *Source) Waiting() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -374,7 +374,7 @@ func (s *Source) watchKind(ctx context.Context, kind string, o client.Object) er
 	return nil
 }
 
-// same tells whether an update changed only what nothing here reads, such as status.
+// same reports whether an update changed only what nothing here reads, such as status.
 // Kinds without generations are never the same.
 func same(old, now any) bool {
 	a, ok := old.(client.Object)
@@ -472,7 +472,7 @@ func (s *Source) flush() {
 	}
 }
 
-// listed tells whether every kind that the API server knows is listed.
+// listed reports whether every kind that the API server knows is listed.
 func (s *Source) listed() bool {
 	for _, err := range s.kinds {
 		if !meta.IsNoMatchError(err) {

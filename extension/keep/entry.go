@@ -47,11 +47,11 @@ type entry struct {
 	written time.Time
 	wait    time.Duration
 
-	// fresh tells that the state has been neither written here nor seen since it is
+	// fresh reports that the state has been neither written here nor seen since it is
 	// wanted.
 	fresh bool
 
-	// others tells that it is another extension's.
+	// others reports that it is another extension's.
 	others bool
 
 	// failure of the last write.
@@ -81,7 +81,7 @@ func (e *entry) sees(s *Seen, now time.Time) {
 
 func (e *entry) have() string { return e.seen.state() }
 
-// due tells when to write, or that there is nothing to.
+// due says when to write, or that there is nothing to.
 func (e *entry) due() (time.Time, bool) {
 	have := e.have()
 	at := e.written.Add(debounce)
@@ -107,7 +107,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// known tells whether a state is older than what is wanted: nobody writes a state that
+// known reports whether a state is older than what is wanted: nobody writes a state that
 // was wanted here before but who lags. That there is no object is older than a state
 // that there never was, and may be newer than one that there was.
 func (e *entry) known(state string) bool {
@@ -125,5 +125,5 @@ func (e *entry) grow(now time.Time) {
 	e.wait = max(debounce, min(2*e.wait, longest))
 }
 
-// idle tells that there is nothing to remember.
+// idle reports that there is nothing to remember.
 func (e *entry) idle() bool { return e.want == "" && e.seen == nil }

@@ -57,7 +57,7 @@ type Keeper struct {
 	log    logging.Logger
 	wake   chan struct{}
 
-	// leave tells what Leave says. It may be nil.
+	// leave says what Leave says. It may be nil.
 	leave func(n types.NamespacedName, state string) bool
 
 	// mu guards what follows. It is not held while anything is written.
@@ -117,7 +117,7 @@ func (k *Keeper) Again(n types.NamespacedName) {
 	}
 }
 
-// Wanted tells whether a state is wanted here, or was.
+// Wanted reports whether a state is wanted here, or was.
 func (k *Keeper) Wanted(n types.NamespacedName, state string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -204,7 +204,7 @@ type job struct {
 	fresh bool
 }
 
-// Flush writes what is due, and tells when the next is.
+// Flush writes what is due, and says when the next is.
 func (k *Keeper) Flush(ctx context.Context, now time.Time) (time.Time, bool) {
 	for _, j := range k.jobs(now) {
 		if ctx.Err() != nil {

@@ -37,7 +37,7 @@ const (
 	statusStopping = "Stopping"
 )
 
-// Handler answers scrapers, kubelet, and people. Profiles tells whether to give out
+// Handler answers scrapers, kubelet, and people. Profiles reports whether to give out
 // profiles of the process, in which memory can be read.
 func (o *Observer) Handler(profiles bool) http.Handler {
 	mux := http.NewServeMux()

@@ -57,7 +57,7 @@ type Options struct {
 	// Resources counts what is known, by kind. May be nil.
 	Resources func() map[string]int
 
-	// Expiry tells when certificates end, by the server that shows them.
+	// Expiry says when certificates end, by the server that shows them.
 	Expiry map[string]func() (time.Time, error)
 
 	// Gateway that the request of a hook is for, as NAMESPACE/NAME. Nil, or an empty
@@ -108,7 +108,7 @@ type Observer struct {
 	// asked for Gateways, while they are remembered.
 	asked map[string]Hooks
 
-	// recent tells which of the last hooks failed, and next where the next goes.
+	// recent says which of the last hooks failed, and next where the next goes.
 	recent []bool
 	next   int
 }

@@ -18,10 +18,10 @@ const (
 	stopping
 )
 
-// Serving tells that everything is known and served.
+// Serving reports that everything is known and served.
 func (o *Observer) Serving() { o.set(serving) }
 
-// Stopping tells that the end is near: nobody new should come.
+// Stopping reports that the end is near: nobody new should come.
 func (o *Observer) Stopping() { o.set(stopping) }
 
 func (o *Observer) set(s state) {

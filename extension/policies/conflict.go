@@ -74,7 +74,7 @@ func farther(t index.Attachment, listeners []index.PolicyTarget) []index.PolicyT
 	return out
 }
 
-// covers tells whether a rule matches all that another one does.
+// covers reports whether a rule matches all that another one does.
 func covers(a, b *index.PolicyRule) bool {
 	if len(a.Matches) == 0 {
 		return true
@@ -117,7 +117,7 @@ func coversPath(a, b index.Match) bool {
 	return strings.TrimSuffix(b.Path, "/") == within || strings.HasPrefix(b.Path, within+"/")
 }
 
-// coversClients tells whether all of b are among a. Nobody is no conflict.
+// coversClients reports whether all of b are among a. Nobody is no conflict.
 func coversClients(a, b []netip.Prefix) bool {
 	if a == nil {
 		return b == nil || len(b) > 0

@@ -275,7 +275,7 @@ func (s *state) status(was gatewayv1alpha1.TailscaleRoutePolicyStatus) gatewayv1
 	return out
 }
 
-// fit ancestors into what room others leave: those that a person must mend go first. What
+// fit ancestors into what room others leave: those that a person must fix go first. What
 // is left out is told of beside those that are not.
 func (s *state) fit(room int) (shown []ancestor, left string) {
 	if len(s.ancestors) <= room {

@@ -43,7 +43,7 @@ type Writer struct {
 	kube    client.Client
 	log     logging.Logger
 
-	// seeks tells that it looks for devices.
+	// seeks reports that it looks for devices.
 	seeks bool
 
 	only *types.NamespacedName

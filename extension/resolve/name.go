@@ -18,10 +18,10 @@ type name struct {
 	// addresses that were told.
 	addresses []string
 
-	// gone tells that the last look found no address.
+	// gone reports that the last look found no address.
 	gone bool
 
-	// failing tells that the last look told nothing of use. It is logged when that
+	// failing reports that the last look told nothing of use. It is logged when that
 	// begins and when it ends.
 	failing bool
 }

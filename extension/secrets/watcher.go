@@ -34,7 +34,7 @@ type Store interface {
 	// SecretsChanged is sent to when they may be others.
 	SecretsChanged() <-chan struct{}
 
-	// SetSecret tells what is known of a Secret. Nil means nothing.
+	// SetSecret says what is known of a Secret. Nil means nothing.
 	SetSecret(n types.NamespacedName, h *index.Held)
 }
 

@@ -35,7 +35,7 @@ const (
 // between the two were dropped for a while, a client repeats what was lost ever less
 // often, and goes on only after as long again; and it never hears of an answer that was
 // given up here. So connections are kept meanwhile, probed, and reset as soon as the
-// client is heard again: it asks anew at once.
+// client is heard again: it asks again at once.
 type patientListener struct{ net.Listener }
 
 // Accept implements net.Listener.

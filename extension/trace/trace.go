@@ -68,7 +68,7 @@ func newProvider(o ...sdktrace.TracerProviderOption) *Provider {
 // Tracer of our own spans.
 func (p *Provider) Tracer() trace.Tracer { return p.provider.Tracer(scope) }
 
-// Calls makes a span of each call that a gRPC server answers, but for health. Spans of
+// Calls makes a span of each call that a gRPC server answers, except for health. Spans of
 // a client that has some are their parents. Nil if there are none.
 func (p *Provider) Calls() stats.Handler {
 	if p.sdk == nil {

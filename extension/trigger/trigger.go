@@ -86,7 +86,7 @@ func (t *Trigger) want() {
 }
 
 // Answered notes that a hook of this replica answered about a Gateway, for which a
-// revision was asked, from what it knew as another one. It tells whether that was for
+// revision was asked, from what it knew as another one. It reports whether that was for
 // lack of what the revision stands for, and does not wait: Envoy Gateway may as well have
 // asked for less than there is.
 func (t *Trigger) Answered(gateway types.NamespacedName, asked, given string) bool {
@@ -104,7 +104,7 @@ func (t *Trigger) Answered(gateway types.NamespacedName, asked, given string) bo
 	return lagged
 }
 
-// differs notes an answer that is not what was asked for, and tells whether that is new.
+// differs notes an answer that is not what was asked for, and reports whether that is new.
 func (t *Trigger) differs(gateway types.NamespacedName, asked, given string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -42,9 +42,13 @@ func route() *gwapiv1.TCPRoute {
 func services(interval int) *v1alpha1.TailscaleServices {
 	return &v1alpha1.TailscaleServices{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"},
-		Spec: v1alpha1.TailscaleServicesSpec{LoadBalancing: &v1alpha1.LoadBalancing{HealthCheck: &v1alpha1.HealthCheck{
-			Interval: metav1.Duration{Duration: time.Duration(interval) * time.Second},
-		}}},
+		Spec: v1alpha1.TailscaleServicesSpec{
+			VIPService: v1alpha1.VIPServiceTemplate{Ports: []v1alpha1.ServicePort{"tcp:5432"}},
+			Backends:   []v1alpha1.Backend{{Kind: v1alpha1.BackendKindService, Name: "db", Port: 5432}},
+			LoadBalancing: &v1alpha1.LoadBalancing{HealthCheck: &v1alpha1.HealthCheck{
+				Interval: metav1.Duration{Duration: time.Duration(interval) * time.Second},
+			}},
+		},
 	}
 }
 
@@ -209,7 +213,7 @@ func TestStartAndEnd(t *testing.T) {
 	})
 }
 
-// see what is there, as an informer tells when it is listed.
+// see what is there, as an informer says when it is listed.
 func see(ctx context.Context, t *testing.T, tr *Trigger, api *keeptest.API) {
 	t.Helper()
 	r := &v1alpha1.TailscaleRevision{}

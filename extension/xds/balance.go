@@ -25,7 +25,7 @@ var sticky = map[string]bool{
 	"envoy.load_balancing_policies.override_host": true,
 }
 
-// Sticky tells whether a cluster keeps a client with one endpoint, so that splitting
+// Sticky reports whether a cluster keeps a client with one endpoint, so that splitting
 // it by weight before would tear them apart.
 func Sticky(c *clusterv3.Cluster) bool {
 	for _, p := range c.GetLoadBalancingPolicy().GetPolicies() {
@@ -58,7 +58,7 @@ func balance(c *clusterv3.Cluster, lb index.LoadBalancer) error {
 	return nil
 }
 
-// unbalanced tells whether the policy is Envoy Gateway's default: nobody chose it
+// unbalanced reports whether the policy is Envoy Gateway's default: nobody chose it
 // (internal/xds/translator/cluster.go).
 func unbalanced(p *clusterv3.LoadBalancingPolicy) bool {
 	if len(p.GetPolicies()) == 0 {

@@ -28,7 +28,7 @@ const (
 	withheldKey = "tailscale-gateway.withheld"
 )
 
-// IsCertificate tells whether a secret is one of ours, by its name.
+// IsCertificate reports whether a secret is one of ours, by its name.
 func IsCertificate(name string) bool { return strings.HasPrefix(name, certificatePrefix) }
 
 // CertificateName is that of Envoy's secret for a Kubernetes Secret.
@@ -47,7 +47,7 @@ func Certificate(n types.NamespacedName, p *index.KeyPair) *tlsv3.Secret {
 	}}}
 }
 
-// Presents tells whether a cluster presents the certificate of a secret.
+// Presents reports whether a cluster presents the certificate of a secret.
 func Presents(c *clusterv3.Cluster, secret string) bool {
 	presents := false
 	_, err := editTLS(proto.CloneOf(c.GetTransportSocket()), func(t *tlsv3.UpstreamTlsContext) {

@@ -31,7 +31,7 @@ type Share struct {
 	Cluster string
 	Weight  uint32
 
-	// Missing tells that there is no such cluster, for its backend does not exist.
+	// Missing reports that there is no such cluster, for its backend does not exist.
 	Missing bool
 }
 

@@ -28,7 +28,7 @@ const (
 	// retries of a request: to another endpoint, then to another priority.
 	retries = 2
 
-	// otherHosts is how often a host is chosen anew if it was tried before. Envoy
+	// otherHosts is how often a host is chosen again if it was tried before. Envoy
 	// Gateway has the same.
 	otherHosts = 5
 
@@ -77,7 +77,7 @@ func otherPriority() (*routev3.RetryPolicy_RetryPriority, error) {
 	}, errors.Wrap(err, "cannot marshal retry priority")
 }
 
-// Safe tells whether all requests of a match may be repeated, for it takes none but
+// Safe reports whether all requests of a match may be repeated, for it takes none but
 // those of a method that changes nothing.
 func Safe(m *routev3.RouteMatch) bool {
 	for _, h := range m.GetHeaders() {

@@ -38,7 +38,7 @@ func Tuned(c *clusterv3.Cluster, t index.Tuning) index.Tuning {
 	return t
 }
 
-// prefersLocal tells whether a load balancer looks for the zone that Envoy is in
+// prefersLocal reports whether a load balancer looks for the zone that Envoy is in
 // (buildZoneAwareLbConfig in Envoy Gateway's internal/xds/translator/cluster.go).
 func prefersLocal(p *clusterv3.LoadBalancingPolicy) bool {
 	for _, of := range p.GetPolicies() {

@@ -62,7 +62,7 @@ func accepted(v compose.TailnetVerdict) compose.Condition {
 	return c
 }
 
-// machinesReady says what the user can mend first: what the provider cannot do.
+// machinesReady says what the user can fix first: what the provider cannot do.
 // Its message does not count: each write of the composite counts against it in
 // Crossplane's circuit breaker, and the status lists the machines anyway.
 func (e *endpoints) machinesReady() compose.Condition {

@@ -66,7 +66,7 @@ func (e *endpoints) composeDiscovery() *tailnetv1alpha1.Discovery {
 	return d
 }
 
-// discovered tells whether the search works.
+// discovered reports whether the search works.
 func (e *endpoints) discovered() bool {
 	return e.discovery != nil && e.discovery.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue
 }
@@ -190,7 +190,7 @@ func (e *endpoints) discoveredStatus() []gatewayv1alpha1.DiscoveredEndpoint {
 	return out
 }
 
-// discoverySuccessful tells whether the tailnet could be searched.
+// discoverySuccessful reports whether the tailnet could be searched.
 func (e *endpoints) discoverySuccessful() compose.Condition {
 	c := compose.Condition{Type: meta.TypeDiscoverySuccessful}
 	d := e.discovery

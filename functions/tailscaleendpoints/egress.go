@@ -44,10 +44,10 @@ type egressPlan struct {
 	// tailnet.
 	unplaced []string
 
-	// full tells why some targets have no port. Nil if all have.
+	// full says why some targets have no port. Nil if all have.
 	full error
 
-	// acceptRoutes tells whether the egress machines use subnet routers.
+	// acceptRoutes reports whether the egress machines use subnet routers.
 	acceptRoutes bool
 }
 
@@ -189,7 +189,7 @@ func (e *endpoints) egressTargets(p *egressPlan) []gatewayv1alpha1.EgressTargetS
 	return out
 }
 
-// reach tells how many proxies reach a target, and what the first that does not
+// reach says how many proxies reach a target, and what the first that does not
 // says. If all do it is what the first says that has something to say.
 func (e *endpoints) reach(t target) (ready int32, message string) {
 	switch {
@@ -216,7 +216,7 @@ type reportedPort struct {
 
 func portOf(t target) reportedPort { return reportedPort{t.ProxyPort, t.Protocol, t.Key} }
 
-// egressReady says what the user can mend first. Targets that a proxy reaches are
+// egressReady says what the user can fix first. Targets that a proxy reaches are
 // fine: how many do is in the status.
 func (e *endpoints) egressReady(p *egressPlan) compose.Condition {
 	c := compose.Condition{Type: meta.TypeEgressReady, Status: compose.False}

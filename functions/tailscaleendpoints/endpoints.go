@@ -58,7 +58,7 @@ type endpoints struct {
 	// children were observed, of any kind.
 	children bool
 
-	// composed tells whether there are to be proxies at all.
+	// composed reports whether there are to be proxies at all.
 	composed bool
 
 	// tags of the proxies, the tailnet's included.
@@ -217,12 +217,12 @@ func (e *endpoints) checkInput() error {
 	return errors.Errorf("cannot move proxies from tailnet %q: spec.tailnet of the input is immutable; give the step another name", e.proxySet.Spec.Tailnet)
 }
 
-// reachesOut tells whether the spec has targets, or looks for some.
+// reachesOut reports whether the spec has targets, or looks for some.
 func (e *endpoints) reachesOut() bool {
 	return len(e.xr.Spec.Endpoints) > 0 || e.xr.Spec.AutoDiscovery != nil
 }
 
-// ingressOnRequest tells that there are ingress proxies beside those of egress once a
+// ingressOnRequest reports that there are ingress proxies beside those of egress once a
 // service is to be hosted, for the spec leaves the directions to what is asked for.
 func (e *endpoints) ingressOnRequest() bool {
 	return e.xr.Spec.Proxy.ConnectionType == "" && e.reachesOut()

@@ -45,7 +45,7 @@ type group struct {
 	// direction as internal/proxy calls it.
 	direction string
 
-	// wants tells whether the group is to be. One that is not goes once its pods
+	// wants reports whether the group is to be. One that is not goes once its pods
 	// have gone.
 	wants bool
 
@@ -131,7 +131,7 @@ func (g *group) observeMachine(m tailnetv1alpha1.MachineSummary) {
 	}
 }
 
-// exists tells whether the group is to be, or has pods or machines yet. The
+// exists reports whether the group is to be, or has pods or machines yet. The
 // provider keeps machines until their pods have gone.
 func (g *group) exists() bool {
 	if g.wants || g.machineSet == nil {
@@ -154,7 +154,7 @@ func (g *group) condemned() []int32 {
 	return slices.DeleteFunc(sortedKeys(g.machines), func(i int32) bool { return i < g.count })
 }
 
-// seen tells whether the provider has acted on the MachineSet as it is. What the
+// seen reports whether the provider has acted on the MachineSet as it is. What the
 // status says is of an older one until then.
 func (g *group) seen() bool {
 	return g.machineSet != nil && g.machineSet.Status.ObservedGeneration >= g.machineSet.GetGeneration()
@@ -168,14 +168,14 @@ func (g *group) pods() tailnetv1alpha1.StatefulSetSummary {
 	return *g.machineSet.Status.StatefulSet
 }
 
-// shrinks tells whether the provider has yet to act on a MachineSet that asks for
+// shrinks reports whether the provider has yet to act on a MachineSet that asks for
 // fewer replicas. What its status says of those that stay still holds: no pod is
 // started for them to go.
 func (g *group) shrinks() bool {
 	return g.machineSet != nil && !g.seen() && g.pods().Replicas > g.count
 }
 
-// podsReady tells whether all pods that the StatefulSet asks for are ready and of
+// podsReady reports whether all pods that the StatefulSet asks for are ready and of
 // its template. A run that scales it does not judge by what it asks for itself:
 // Crossplane writes the composite's references in that run, and conditions that
 // change with them cost twice.
@@ -188,7 +188,7 @@ func (g *group) podsReady() bool {
 // about to go changes nothing for who reads the status.
 func (g *group) readyReplicas() int32 { return min(g.pods().ReadyReplicas, g.count) }
 
-// allMachinesReady tells whether all wanted machines serve: in the tailnet, and
+// allMachinesReady reports whether all wanted machines serve: in the tailnet, and
 // run by pods that are ready.
 func (g *group) allMachinesReady() bool {
 	if !g.podsReady() {

@@ -50,10 +50,10 @@ type target struct {
 
 	weight int32
 
-	// direct tells that the target is outside the tailnet: it has no proxy.
+	// direct reports that the target is outside the tailnet: it has no proxy.
 	direct bool
 
-	// unplaced tells that it is not known yet whether the target is in the tailnet.
+	// unplaced reports that it is not known yet whether the target is in the tailnet.
 	unplaced bool
 
 	// clients that may use the port. Empty means those of the network policy.
@@ -245,7 +245,7 @@ func canonical(host string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
-// proxied tells whether proxies lead to the target.
+// proxied reports whether proxies lead to the target.
 func (t target) proxied() bool { return !t.direct && !t.unplaced }
 
 // place an external target in the tailnet or outside of it: by its address, or by its name,
@@ -270,7 +270,7 @@ func (e *endpoints) place(t *target) {
 	}
 }
 
-// clusterName tells whether a name is one that the cluster's DNS alone has.
+// clusterName reports whether a name is one that the cluster's DNS alone has.
 func clusterName(host string) bool {
 	return !strings.Contains(host, ".") || strings.HasSuffix(host, ".svc") || strings.HasSuffix(host, ".svc.cluster.local")
 }
@@ -292,7 +292,7 @@ func tailnetAddress(a netip.Addr) bool {
 	return tsaddr.CGNATRange().Contains(a) || tsaddr.TailscaleULARange().Contains(a)
 }
 
-// routed tells whether a target is an address that only a subnet router leads to.
+// routed reports whether a target is an address that only a subnet router leads to.
 func (t target) routed() bool {
 	a, err := netip.ParseAddr(t.Host)
 	return err == nil && !tailnetAddress(a)

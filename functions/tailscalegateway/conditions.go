@@ -85,7 +85,7 @@ func (s *share) endpointsReady() compose.Condition {
 			continue
 		}
 		c.Status, c.Reason = compose.False, meta.ReasonEndpointsNotReady
-		// What a person must mend is told before what comes by itself.
+		// What a person must fix is told before what comes by itself.
 		if m := p.endpoints().Problem(); m != "" {
 			c.Message = fmt.Sprintf("TailscaleEndpoints %s: %s", p.name, m)
 			return c
@@ -104,7 +104,7 @@ func (s *share) gatewayVIPReady() compose.Condition {
 			continue
 		}
 		c.Status, c.Reason = compose.False, meta.ReasonGatewayVIPNotHosted
-		// What a person must mend is told before what comes by itself.
+		// What a person must fix is told before what comes by itself.
 		if p := v.problem(); p != "" {
 			c.Message = fmt.Sprintf("%s in tailnet %q: %s", v.vip, v.tailnet.ref, p)
 			return c
@@ -209,7 +209,7 @@ func (s *share) routesNotReady(in []tailnetv1alpha1.ReportedGeneratedRoute) comp
 	return c
 }
 
-// extensionServerReady tells whether there is an extension that serves the Gateway.
+// extensionServerReady reports whether there is an extension that serves the Gateway.
 func (s *share) extensionServerReady() compose.Condition {
 	if s.extension != nil {
 		if c := s.extension.ready(); c.Status != compose.True || s.report != nil || !s.needsReport() {
@@ -247,7 +247,7 @@ func (s *share) withoutReport() string {
 	return strings.Join(out, " and ")
 }
 
-// problem tells that there is something to mend or to wait for, whatever the children
+// problem reports that there is something to fix or to wait for, whatever the children
 // say of themselves. Routes that collide are none: the others answer.
 func (s *share) problem() bool {
 	if s.gateway.valid().Status != compose.True || s.needsExtension() && s.extensionServerReady().Status != compose.True {

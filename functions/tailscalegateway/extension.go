@@ -22,12 +22,12 @@ import (
 )
 
 // An extension is one of Envoy Gateway's that serves one Gateway alone. What it is made of
-// is what the chart of the installed one makes, but for its rights: they end with the
+// is what the chart of the installed one makes, except for its rights: they end with the
 // namespace, so that nobody gets more by it than may be had there.
 type extension struct {
 	*share
 
-	// name of all its objects, but for suffixes.
+	// name of all its objects, except for suffixes.
 	name string
 
 	// deployment and eds, the Service for endpoints, that were observed. Nil when there
@@ -75,7 +75,7 @@ const (
 	suffixClient       = "-client"
 )
 
-// wantsExtension tells whether there is to be one. It reads one namespace, which must be
+// wantsExtension reports whether there is to be one. It reads one namespace, which must be
 // the Gateway's.
 func (s *share) wantsExtension() bool {
 	return s.xr.Spec.ExtensionServer != nil && !s.step && s.gateway.ref.Namespace == s.owner.Namespace
@@ -128,7 +128,7 @@ func (e *extension) references() string {
 	return made + " as tls.certificateRef and as tls.clientCertificateRef"
 }
 
-// ready tells whether a replica answers.
+// ready reports whether a replica answers.
 func (e *extension) ready() compose.Condition {
 	if e.readyReplicas() > 0 {
 		return compose.Condition{Status: compose.True, Reason: meta.ReasonExtensionServes, Message: "Extension " + e.name + " answers at " + e.address() + " for an Envoy Gateway whose configuration names it, with " + e.references()}

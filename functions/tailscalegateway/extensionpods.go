@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// extensionRole is what such an extension may do in its namespace, but for its Lease.
+	// extensionRole is what such an extension may do in its namespace, except for its Lease.
 	// It comes with what lets Crossplane bind it (cluster/manifests).
 	extensionRole = "tailscale-gateway:gateway-extension"
 

@@ -38,7 +38,7 @@ type gateway struct {
 	// Gateway, of which nothing is known then. It is empty for one that may be shared.
 	ungranted string
 
-	// merged tells that they are those that all Gateways of its class share.
+	// merged reports that they are those that all Gateways of its class share.
 	merged bool
 }
 
@@ -175,7 +175,7 @@ func ofListener(p corev1.ServicePort) bool {
 	})
 }
 
-// serves tells whether a Service has a port for a listener. Envoy Gateway opens
+// serves reports whether a Service has a port for a listener. Envoy Gateway opens
 // none for a listener that it refuses.
 func serves(s *corev1.Service, l gwapiv1.Listener) bool {
 	transport := corev1.ProtocolTCP

@@ -31,7 +31,7 @@ func requireInstalled() compose.Requirement {
 	}
 }
 
-// wantsInstalled tells whether the extension that is installed for the cluster is to serve
+// wantsInstalled reports whether the extension that is installed for the cluster is to serve
 // the Gateway. It knows TailscaleGateways with tailnets alone.
 func (s *share) wantsInstalled() bool {
 	return len(s.tailnets) > 0 && !s.step && s.xr.Spec.ExtensionServer == nil
@@ -58,7 +58,7 @@ func (s *share) readInstalled(r *compose.Run) (bool, error) {
 	return looked, err
 }
 
-// installedReady tells whether the installed extension does its work. Which of several
+// installedReady reports whether the installed extension does its work. Which of several
 // serves the Gateway nobody knows, so one that does not answer is told.
 func (s *share) installedReady() compose.Condition {
 	c := compose.Condition{Status: compose.False, Reason: meta.ReasonExtensionNotReady}

@@ -98,7 +98,7 @@ func (s *share) toldListeners() []string {
 	return slices.Sorted(maps.Keys(told))
 }
 
-// identifiesElsewhere tells whether a Gateway of another namespace is to be told by headers
+// identifiesElsewhere reports whether a Gateway of another namespace is to be told by headers
 // who asks. The extension knows whether it may be, though of no step.
 func (s *share) identifiesElsewhere() bool {
 	if s.step || reference(s.xr.Spec.GatewayRef, s.owner.Namespace).Namespace == s.owner.Namespace {

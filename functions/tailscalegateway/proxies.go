@@ -93,7 +93,7 @@ func (p *proxies) observe(r *compose.Run) error {
 	return err
 }
 
-// moving tells that the proxies are in another tailnet than they are to be in. A
+// moving reports that the proxies are in another tailnet than they are to be in. A
 // TailscaleEndpoints cannot change its tailnet, so those must go first.
 func (p *proxies) moving() bool { return p.observed != nil && p.observed.Spec.Tailnet != p.tailnet.ref }
 
@@ -102,21 +102,21 @@ func (p *proxies) endpoints() compose.Endpoints {
 	return compose.Endpoints{Observed: p.observed, Devices: p.devices}
 }
 
-// complete tells whether there are exactly the devices that are wanted, and all are in
+// complete reports whether there are exactly the devices that are wanted, and all are in
 // the tailnet that is.
 func (p *proxies) complete() bool { return !p.moving() && p.endpoints().Complete() }
 
-// settled tells whether the proxies are complete, and ready in all else.
+// settled reports whether the proxies are complete, and ready in all else.
 func (p *proxies) settled() bool { return !p.moving() && p.endpoints().Settled() }
 
-// accepted tells that the TailscaleEndpoints may use its tailnet, and so that others
+// accepted reports that the TailscaleEndpoints may use its tailnet, and so that others
 // can select it.
 func (p *proxies) accepted() bool {
 	return p.observed != nil && !p.moving() &&
 		p.observed.Status.GetCondition(meta.TypeTailnetAccepted).Status == corev1.ConditionTrue
 }
 
-// canHost tells whether there are proxies that a service can select.
+// canHost reports whether there are proxies that a service can select.
 func (p *proxies) canHost() bool { return p.accepted() && len(p.observed.Status.Devices) > 0 }
 
 // desireProxies that are there, and of the others as many as may start. A tailnet that

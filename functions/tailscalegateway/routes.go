@@ -115,7 +115,7 @@ func protectors(routes []tailnetv1alpha1.ReportedRoute) map[string]string {
 	return out
 }
 
-// unpublished tells why a Service has no Tailscale Service of its own, which a policy
+// unpublished says why a Service has no Tailscale Service of its own, which a policy
 // protects, if any is known. Empty if it may have one.
 func (s *share) unpublished(policy string) string {
 	switch {

@@ -57,16 +57,16 @@ type service struct {
 	// fixed is the whole name. Empty where it is made of parts.
 	fixed string
 
-	// yields tells that another object of the cluster has the name that is made of parts.
+	// yields reports that another object of the cluster has the name that is made of parts.
 	yields bool
 
 	// backends that answer, each at one port.
 	backends []gatewayv1alpha1.Backend
 
-	// omitted tells why there is none, which is no mistake. Empty if there is one.
+	// omitted says why there is none, which is no mistake. Empty if there is one.
 	omitted string
 
-	// lost tells that there is none for want of listeners that were there. One that
+	// lost reports that there is none for want of listeners that were there. One that
 	// was made before stays: its address is not to be lost, too.
 	lost bool
 
@@ -109,12 +109,12 @@ func (v *service) observe(in map[string]*gatewayv1alpha1.TailscaleServices) {
 	}
 }
 
-// nameTaken tells whether another object of the cluster has the service.
+// nameTaken reports whether another object of the cluster has the service.
 func (v *service) nameTaken() bool {
 	return v.observed != nil && v.observed.Status.GetCondition(meta.TypeVIPServiceReady).Reason == meta.ReasonNameTaken
 }
 
-// isGateway tells whether a service leads to the Gateway as a whole.
+// isGateway reports whether a service leads to the Gateway as a whole.
 func (v *service) isGateway() bool { return strings.HasPrefix(v.target, kindGateway+"/") }
 
 // name of the TailscaleServices. The slashes of what it leads to bring a hash into it,
@@ -187,7 +187,7 @@ func (s *share) planServices(observed map[string]*gatewayv1alpha1.TailscaleServi
 	s.nameServices()
 }
 
-// knowsRoutes tells whether the routes of the Gateway are known. What was made for
+// knowsRoutes reports whether the routes of the Gateway are known. What was made for
 // them stays as it is while they are not.
 func (s *share) knowsRoutes() bool { return s.report != nil && s.found != nil }
 
@@ -288,7 +288,7 @@ func (v *service) kind() string {
 	return strings.ToLower(kind)
 }
 
-// wanted tells whether there is to be a TailscaleServices.
+// wanted reports whether there is to be a TailscaleServices.
 func (v *service) wanted() bool { return v.omitted == "" && v.mistake == "" }
 
 // ready reports whether the service is in the tailnet as it is wanted. Its own condition
@@ -309,7 +309,7 @@ func (v *service) ready() bool {
 	return true
 }
 
-// hosted tells whether a proxy hosts the service. It does no less while the provider can
+// hosted reports whether a proxy hosts the service. It does no less while the provider can
 // do nothing with the service, such as when Tailscale's API does not answer.
 func (v *service) hosted() bool {
 	if v.observed == nil || v.observed.Status.GetCondition(meta.TypeAdvertised).Status != corev1.ConditionTrue {
@@ -318,11 +318,11 @@ func (v *service) hosted() bool {
 	return v.ready() || v.observed.Status.GetCondition(meta.TypeVIPServiceReady).Reason == meta.ReasonCannotReconcile
 }
 
-// settled tells whether nothing is to come any more. What is behind routes may be down;
+// settled reports whether nothing is to come any more. What is behind routes may be down;
 // the Gateway itself is to answer.
 func (v *service) settled() bool { return v.ready() && (!v.isGateway() || v.hosted()) }
 
-// problem is something for the user to mend. Empty if there is nothing.
+// problem is something for the user to fix. Empty if there is nothing.
 func (v *service) problem() string {
 	if v.mistake != "" || v.observed == nil {
 		return v.mistake

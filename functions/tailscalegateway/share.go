@@ -30,7 +30,7 @@ type share struct {
 	// found is the Gateway as the status tells of it. Nil unless it is valid.
 	found *gatewayv1alpha1.GatewayStatus
 
-	// step tells that there is no TailscaleGateway: another composite's pipeline has
+	// step reports that there is no TailscaleGateway: another composite's pipeline has
 	// an input like one.
 	step bool
 
@@ -49,7 +49,7 @@ type share struct {
 	// installed are the Deployments of the extension that is installed for the cluster.
 	installed []appsv1.Deployment
 
-	// elsewhere tells that there is a Deployment with their labels which does not count.
+	// elsewhere reports that there is a Deployment with their labels which does not count.
 	elsewhere bool
 
 	tailnets []*tailnet
@@ -127,15 +127,15 @@ func (s *share) sharing() gatewayv1alpha1.RouteSharing {
 // permitted reports whether the Gateway may be shared from here, as far as is known.
 func (s *share) permitted() bool { return s.gateway == nil || s.gateway.ungranted == "" }
 
-// ingress tells whether the tailnets reach anything of the Gateway.
+// ingress reports whether the tailnets reach anything of the Gateway.
 func (s *share) ingress() bool { return s.sharing() != gatewayv1alpha1.RouteSharingNone }
 
-// publishes tells whether what is behind routes is shared, too.
+// publishes reports whether what is behind routes is shared, too.
 func (s *share) publishes() bool {
 	return s.ingress() && !s.step && s.xr.Spec.PublishBackends != gatewayv1alpha1.PublishBackendsNone
 }
 
-// generates tells whether routes are made for services.
+// generates reports whether routes are made for services.
 func (s *share) generates() bool {
 	for _, t := range s.tailnets {
 		if t.discovers() || t.picks() || t.RouteGeneration.Ingress != nil {
@@ -145,23 +145,23 @@ func (s *share) generates() bool {
 	return false
 }
 
-// needsReport tells whether the extension must say which routes there are, or how it
+// needsReport reports whether the extension must say which routes there are, or how it
 // does itself.
 func (s *share) needsReport() bool {
 	return s.servesRoutes() || s.generates() || s.identifiesElsewhere() || s.resolves() && !s.step || s.xr.Spec.ExtensionServer != nil && len(s.tailnets) > 0
 }
 
-// needsExtension tells whether something of the spec does not come without one.
+// needsExtension reports whether something of the spec does not come without one.
 func (s *share) needsExtension() bool {
 	return s.xr.Spec.ExtensionServer != nil || s.wantsInstalled() && s.needsReport()
 }
 
-// servesRoutes tells whether routes, or what is behind them, have services.
+// servesRoutes reports whether routes, or what is behind them, have services.
 func (s *share) servesRoutes() bool {
 	return s.sharing() == gatewayv1alpha1.RouteSharingRoute || s.publishes()
 }
 
-// discovers tells whether services of a tailnet are looked for.
+// discovers reports whether services of a tailnet are looked for.
 func (t *tailnet) discovers() bool {
 	return t.ServiceDiscovery != nil && ptr.Deref(t.ServiceDiscovery.Enabled, true)
 }

@@ -60,7 +60,7 @@ type resolver struct {
 	// nameservers are the proxies' addresses in the tailnet, as far as they are known.
 	nameservers []string
 
-	// unknown tells that it is not known what to resolve: what was observed stays.
+	// unknown reports that it is not known what to resolve: what was observed stays.
 	unknown bool
 
 	// uncovered are hostnames that cannot be resolved, for want of a domain.
@@ -70,10 +70,10 @@ type resolver struct {
 	// if there is none.
 	beyond *allow.ViolationError
 
-	// full tells that there are more domains, or names, than there can be.
+	// full reports that there are more domains, or names, than there can be.
 	full bool
 
-	// waiting tells that a hostname has no address yet.
+	// waiting reports that a hostname has no address yet.
 	waiting bool
 
 	// observed ConfigMap and SplitDNS. Nil when there are none.
@@ -81,7 +81,7 @@ type resolver struct {
 	split  *tailnetv1alpha1.SplitDNS
 }
 
-// resolves tells whether any tailnet is to resolve hostnames. Without ingress there is
+// resolves reports whether any tailnet is to resolve hostnames. Without ingress there is
 // nothing to resolve them to.
 func (s *share) resolves() bool {
 	return s.ingress() && slices.ContainsFunc(s.tailnets, func(t *tailnet) bool { return t.SplitDNS != nil })
@@ -324,18 +324,18 @@ func (v *resolver) observedZone() zone.Zone {
 	return z
 }
 
-// ready tells whether the tailnet has the domains.
+// ready reports whether the tailnet has the domains.
 func (v *resolver) ready() bool {
 	return v.split != nil && resource.IsConditionTrue(v.split.GetCondition(xpv2.TypeReady))
 }
 
-// settled tells whether nothing is to come any more. Without hostnames there is nothing
+// settled reports whether nothing is to come any more. Without hostnames there is nothing
 // to tell the tailnet.
 func (v *resolver) settled() bool {
 	return v.ready() || !v.unknown && !v.waiting && len(v.zone.Domains) == 0
 }
 
-// problem is something for the user to mend. Empty if there is nothing.
+// problem is something for the user to fix. Empty if there is nothing.
 func (v *resolver) problem() string {
 	if v.split == nil {
 		return ""
@@ -421,7 +421,7 @@ func (v *resolver) status() *gatewayv1alpha1.GatewaySplitDNSStatus {
 	return &gatewayv1alpha1.GatewaySplitDNSStatus{Domains: p.Domains, Nameservers: p.Nameservers}
 }
 
-// splitDNSReady is True if all hostnames resolve. What a person must mend is told before
+// splitDNSReady is True if all hostnames resolve. What a person must fix is told before
 // what comes by itself.
 func (s *share) splitDNSReady() compose.Condition {
 	c := compose.Condition{Status: compose.False}

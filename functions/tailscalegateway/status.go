@@ -83,7 +83,7 @@ func (v *service) portsInfo() []gatewayv1alpha1.GatewayServicePort {
 	return out[:min(len(out), maxListedPorts)]
 }
 
-// told tells whether the status has the address of a service. A new one comes with
+// told reports whether the status has the address of a service. A new one comes with
 // the news that the service is hosted, for each is a write of the composite.
 func (s *share) told(name string) bool {
 	return slices.ContainsFunc(s.xr.Status.Services, func(i gatewayv1alpha1.GatewayServiceInfo) bool {

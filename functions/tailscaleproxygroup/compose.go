@@ -51,7 +51,7 @@ func (g *group) desire(r *compose.Run) error {
 	return nil
 }
 
-// replaced tells whether an endpoints that is not wanted any more may go. When
+// replaced reports whether an endpoints that is not wanted any more may go. When
 // zones are given for the first time, or no longer, its tailnet keeps it until
 // those that take its place are there.
 func (g *group) replaced(old *member) bool {

@@ -54,7 +54,7 @@ type member struct {
 	// replicas of each direction.
 	replicas int32
 
-	// follows tells that replicas are those of the group, not the tailnet's own.
+	// follows reports that replicas are those of the group, not the tailnet's own.
 	follows bool
 
 	// devices that are wanted, of all directions.

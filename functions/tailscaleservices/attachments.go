@@ -71,7 +71,7 @@ func (s *service) wantedAttachments() map[string]*tailnetv1alpha1.ServiceAttachm
 	return out
 }
 
-// hasAddresses tells whether there is an attachment that is served.
+// hasAddresses reports whether there is an attachment that is served.
 func hasAddresses(a *tailnetv1alpha1.ServiceAttachment) bool {
 	return a != nil && len(a.Spec.Addresses) > 0
 }
@@ -101,7 +101,7 @@ func (s *service) wantOwn(out map[string]*tailnetv1alpha1.ServiceAttachment, p t
 	})
 }
 
-// allPorts tells that the service has all ports, and not some by number. Those of
+// allPorts reports that the service has all ports, and not some by number. Those of
 // another cluster cannot be reached then: an egress proxy has a port for each.
 func (s *service) allPorts() bool {
 	return len(s.ports) == 1 && s.ports[0].port == portAll
@@ -114,7 +114,7 @@ func (s *service) composeIngress(p tailnetv1alpha1.ProxySet) *tailnetv1alpha1.Se
 }
 
 // composeOwn has proxies host this cluster's own service as they do the shared one,
-// but for the ports of Gateways. Clients ask for the shared service's name, so that
+// except for the ports of Gateways. Clients ask for the shared service's name, so that
 // is what certificates are for.
 func (s *service) composeOwn(p tailnetv1alpha1.ProxySet) *tailnetv1alpha1.ServiceAttachment {
 	spec := s.hosted(p, slices.DeleteFunc(slices.Clone(s.ports), func(a assignment) bool { return !a.remote() }))
@@ -122,7 +122,7 @@ func (s *service) composeOwn(p tailnetv1alpha1.ProxySet) *tailnetv1alpha1.Servic
 	return s.attachment(compose.ChildName(s.owner.Name, p.Spec.Endpoints, suffixOwn), spec)
 }
 
-// hosted is what proxies serve at some ports, but for the service that has them.
+// hosted is what proxies serve at some ports, except for the service that has them.
 func (s *service) hosted(p tailnetv1alpha1.ProxySet, assigned []assignment) tailnetv1alpha1.ServiceAttachmentSpec {
 	ports := make([]tailnetv1alpha1.AttachmentPort, len(assigned))
 	named := false
@@ -145,7 +145,7 @@ func (s *service) hosted(p tailnetv1alpha1.ProxySet, assigned []assignment) tail
 		Ports:       ports,
 		HealthCheck: healthCheck(s.xr.Spec.LoadBalancing),
 	}
-	// Others have no use for the name, and would be written anew when it comes.
+	// Others have no use for the name, and would be written again when it comes.
 	if named {
 		spec.DNSName = s.dnsName()
 	}
@@ -200,7 +200,7 @@ func (s *service) attachment(name string, spec tailnetv1alpha1.ServiceAttachment
 	}
 }
 
-// provisions tells whether an attachment asks something of its endpoints before
+// provisions reports whether an attachment asks something of its endpoints before
 // agents can act on it: a port, or leave to read a Secret.
 func provisions(spec tailnetv1alpha1.ServiceAttachmentSpec) bool {
 	if spec.Direction == tailnetv1alpha1.DirectionEgress {

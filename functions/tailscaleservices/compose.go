@@ -68,7 +68,7 @@ func (s *service) mayMake() bool {
 	return s.tailnet() != "" && s.verdict.Accepted && s.sel.err == nil && !s.severalTailnets() && !s.refusedSpec()
 }
 
-// refusedSpec tells that the spec asks for what cannot be, whatever comes.
+// refusedSpec reports that the spec asks for what cannot be, whatever comes.
 func (s *service) refusedSpec() bool {
 	// Of a Service that is to come the ports may be those of the Tailscale Service.
 	return s.portsErr != nil && (!slices.Contains(comings, s.portsErr.reason) || len(s.xr.Spec.VIPService.Ports) == 0)

@@ -204,10 +204,10 @@ func (s *service) backends() string {
 	return compose.List(names...)
 }
 
-// isOffered tells whether a host that can be reached offers the service.
+// isOffered reports whether a host that can be reached offers the service.
 func isOffered(h tailnetv1alpha1.ServiceHost) bool { return h.Online }
 
-// isPending tells whether a host waits for an approval.
+// isPending reports whether a host waits for an approval.
 func isPending(h tailnetv1alpha1.ServiceHost) bool { return h.Online && !isApproved(h) }
 
 func (s *service) approved() compose.Condition {

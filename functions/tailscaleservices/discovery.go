@@ -28,7 +28,7 @@ func (s *service) desireDiscovery(r *compose.Run) error {
 	return r.Desire(nameDiscovery, s.composeDiscovery(), true)
 }
 
-// discovers tells whether services of the tailnet are to be listed.
+// discovers reports whether services of the tailnet are to be listed.
 func (s *service) discovers() bool { return s.xr.Spec.ServiceDiscovery != nil }
 
 func (s *service) composeDiscovery() *tailnetv1alpha1.Discovery {
@@ -101,7 +101,7 @@ func (s *service) discoverySuccessful() compose.Condition {
 	return c
 }
 
-// isFalse tells whether a condition is false and says why.
+// isFalse reports whether a condition is false and says why.
 func isFalse(c xpv2.Condition) bool {
 	return c.Status == corev1.ConditionFalse && c.Message != ""
 }

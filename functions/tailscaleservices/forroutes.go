@@ -13,11 +13,11 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// publishes tells whether there is to be a Tailscale Service. Else the object is for routes
+// publishes reports whether there is to be a Tailscale Service. Else the object is for routes
 // of Gateways alone.
 func (s *service) publishes() bool { return ptr.Deref(s.xr.Spec.VIPService.Enabled, true) }
 
-// routed tells whether Gateways reach something through the object, as their extension
+// routed reports whether Gateways reach something through the object, as their extension
 // reports.
 func (s *service) routed() bool { return s.health != nil && len(s.health.Ports) > 0 }
 

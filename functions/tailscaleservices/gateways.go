@@ -132,13 +132,13 @@ func others(listeners []gatewayv1alpha1.GatewayListener) string {
 	return ", only at " + strings.Join(names, ", ")
 }
 
-// onlyGateways tells whether Gateways alone answer: how requests are spread is for
+// onlyGateways reports whether Gateways alone answer: how requests are spread is for
 // their routes to say.
 func onlyGateways(spec gatewayv1alpha1.TailscaleServicesSpec) bool {
 	return !slices.ContainsFunc(spec.Backends, func(b gatewayv1alpha1.Backend) bool { return b.Kind != gatewayv1alpha1.BackendKindGateway })
 }
 
-// remote tells whether other clusters may take over at a port. At a Gateway's they may
+// remote reports whether other clusters may take over at a port. At a Gateway's they may
 // not: requests could go from cluster to cluster in a circle. What its routes name has
 // clusters of its own.
 func (a assignment) remote() bool { return a.backend.Kind != gatewayv1alpha1.BackendKindGateway }

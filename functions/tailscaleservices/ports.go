@@ -24,13 +24,13 @@ import (
 // errTemplateLabels is for the user.
 var errTemplateLabels = errors.New("endpointTemplate.labels and selector.matchLabels do not satisfy selector.matchExpressions; add labels that do")
 
-// A specError tells what of a spec cannot be done. It is for the user.
+// A specError says what of a spec cannot be done. It is for the user.
 type specError struct {
 	reason  xpv2.ConditionReason
 	message string
 }
 
-// Error tells what cannot be done.
+// Error says what cannot be done.
 func (e *specError) Error() string { return e.message }
 
 func invalidBackends(format string, args ...any) *specError {
@@ -57,7 +57,7 @@ type assignment struct {
 	port    int32
 	backend gatewayv1alpha1.Backend
 
-	// alone tells that others answer the port, too, of which proxies make nothing.
+	// alone reports that others answer the port, too, of which proxies make nothing.
 	alone bool
 
 	// at is where proxies reach the backend.
@@ -67,7 +67,7 @@ type assignment struct {
 	tls *tailnetv1alpha1.AttachmentTLS
 }
 
-// http tells whether the backend is handed requests.
+// http reports whether the backend is handed requests.
 func (a assignment) http() bool {
 	return a.backend.Protocol == gatewayv1alpha1.BackendProtocolHTTP
 }
@@ -126,7 +126,7 @@ func checkPorts(spec gatewayv1alpha1.TailscaleServicesSpec) *specError {
 	return nil
 }
 
-// allOf tells whether a spec asks for all ports.
+// allOf reports whether a spec asks for all ports.
 func allOf(spec gatewayv1alpha1.TailscaleServicesSpec) bool {
 	return slices.Contains(spec.VIPService.Ports, gatewayv1alpha1.ServicePortAll)
 }

@@ -22,14 +22,14 @@ type selection struct {
 	// sets of the selected endpoints, by name.
 	sets []tailnetv1alpha1.ProxySet
 
-	// provision tells that the endpoints of the template are to be.
+	// provision reports that the endpoints of the template are to be.
 	provision bool
 
 	// superseded are the endpoints of the template where others take their place. They
 	// stay until one of those hosts the service.
 	superseded []tailnetv1alpha1.ProxySet
 
-	// err tells what is wrong with the selector or the template. It is for the
+	// err says what is wrong with the selector or the template. It is for the
 	// user.
 	err error
 }
@@ -96,7 +96,7 @@ func provisionedLabels(owner compose.Owner, xr *gatewayv1alpha1.TailscaleService
 	return l
 }
 
-// provisioned tells whether endpoints are those that the template makes. A
+// provisioned reports whether endpoints are those that the template makes. A
 // TailscaleEndpoints cannot change its tailnet, so others must go first.
 func provisioned(e *gatewayv1alpha1.TailscaleEndpoints, t *gatewayv1alpha1.EndpointTemplate) bool {
 	return e == nil || e.Spec.Tailnet == t.Tailnet
@@ -149,13 +149,13 @@ func machines(p tailnetv1alpha1.ProxySet) int32 {
 	return n
 }
 
-// hasIngress tells whether an endpoints has proxies that can host services, or gets some
+// hasIngress reports whether an endpoints has proxies that can host services, or gets some
 // once there is an attachment.
 func hasIngress(p tailnetv1alpha1.ProxySet) bool {
 	return hasDirection(p, tailnetv1alpha1.DirectionIngress) || p.Spec.IngressOnRequest
 }
 
-// hasDirection tells whether an endpoints has proxies for a direction.
+// hasDirection reports whether an endpoints has proxies for a direction.
 func hasDirection(p tailnetv1alpha1.ProxySet, d tailnetv1alpha1.Direction) bool {
 	return slices.ContainsFunc(p.Spec.Sets, func(m tailnetv1alpha1.ProxySetMember) bool { return m.Direction == d })
 }

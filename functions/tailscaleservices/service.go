@@ -59,7 +59,7 @@ type service struct {
 	// staying are endpoints that serve the service until a selected one hosts it.
 	staying []tailnetv1alpha1.ProxySet
 
-	// keepTemplate tells that the endpoints of the template stay though others are
+	// keepTemplate reports that the endpoints of the template stay though others are
 	// selected.
 	keepTemplate bool
 
@@ -69,7 +69,7 @@ type service struct {
 	// tailnetTags are the tags that the tailnet puts on every machine.
 	tailnetTags []tailnetv1alpha1.Tag
 
-	// step tells that there is no TailscaleServices: another composite's pipeline has
+	// step reports that there is no TailscaleServices: another composite's pipeline has
 	// an input like one.
 	step bool
 
@@ -167,19 +167,19 @@ func (s *service) asks(g *allow.Grant) []*allow.ViolationError {
 	return out
 }
 
-// severalTailnets tells that the selected endpoints are of more than one.
+// severalTailnets reports that the selected endpoints are of more than one.
 func (s *service) severalTailnets() bool {
 	return len(s.sel.tailnets(s.xr.Spec.EndpointTemplate)) > 1
 }
 
-// refused tells that the namespace may not use the tailnet. Nothing is composed
+// refused reports that the namespace may not use the tailnet. Nothing is composed
 // then. A tailnet that is gone, or does not say who may use it, does not refuse:
 // what runs is not harmed.
 func (s *service) refused() bool {
 	return s.verdict.Reason == meta.ReasonNamespaceNotAllowed
 }
 
-// moving tells that the service is in another tailnet than it is to be in. It
+// moving reports that the service is in another tailnet than it is to be in. It
 // must be deleted there before it is made here.
 func (s *service) moving() bool {
 	t := s.observedTailnet()
@@ -235,7 +235,7 @@ func (s *service) allHosts() []tailnetv1alpha1.ServiceHost {
 	return s.vip.Status.AtProvider.Hosts
 }
 
-// shared tells whether other clusters may define the service, too.
+// shared reports whether other clusters may define the service, too.
 func (s *service) shared() bool {
 	return s.xr.Spec.Sharing == gatewayv1alpha1.SharingShared
 }
@@ -260,7 +260,7 @@ func (s *service) dnsName() string {
 	return s.vip.Status.AtProvider.DNSName
 }
 
-// vipReady tells whether the service is in the tailnet, where it can be found by
+// vipReady reports whether the service is in the tailnet, where it can be found by
 // address and by name, and as it is wanted.
 func (s *service) vipReady() bool {
 	return s.vip != nil && len(s.addresses()) > 0 && s.dnsName() != "" && s.told() &&
@@ -268,7 +268,7 @@ func (s *service) vipReady() bool {
 		s.vip.GetCondition(xpv2.TypeSynced).Status != corev1.ConditionFalse
 }
 
-// told tells whether the status has the service's name. No condition changes for it
+// told reports whether the status has the service's name. No condition changes for it
 // before that: who waits for Ready reads the name next, and all conditions that the
 // service changes are one write.
 func (s *service) told() bool {
@@ -294,7 +294,7 @@ func (s *service) routeOnly() bool {
 		(!s.sel.provision || s.xr.Spec.EndpointTemplate.Proxy.ConnectionType == gatewayv1alpha1.ConnectionTypeEgress)
 }
 
-// problem tells that there is something for the user to mend, whatever the
+// problem reports that there is something for the user to fix, whatever the
 // children say of themselves.
 func (s *service) problem() bool {
 	return s.sel.err != nil || s.portsErr != nil || !s.verdict.Accepted || s.severalTailnets() || s.moving() ||

@@ -28,7 +28,7 @@ func isApproved(h tailnetv1alpha1.ServiceHost) bool {
 	return strings.HasPrefix(h.Approval, approvedPrefix)
 }
 
-// isHealthy tells whether a host gets the service's traffic.
+// isHealthy reports whether a host gets the service's traffic.
 func isHealthy(h tailnetv1alpha1.ServiceHost) bool {
 	return h.Online && h.Configured && isApproved(h)
 }

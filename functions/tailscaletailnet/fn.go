@@ -102,7 +102,7 @@ func run(r *compose.Run) error {
 		return r.CarryOver()
 	}
 	r.SetCondition(authenticated(tailnet))
-	// A config has no state of its own: the Tailnet tells whether it works.
+	// A config has no state of its own: the Tailnet reports whether it works.
 	if err := r.Desire(nameConfig, composeConfig(xr, id), true); err != nil {
 		return err
 	}

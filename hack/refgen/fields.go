@@ -44,7 +44,7 @@ func walk(s extv1.JSONSchemaProps, prefix string, out *[]field) {
 	}
 }
 
-// wellKnown tells which fields have Kubernetes' own types: pages of those are
+// wellKnown says which fields have Kubernetes' own types: pages of those are
 // elsewhere, and long.
 func wellKnown(path string) bool {
 	for _, s := range []string{"affinity", "tolerations", "resources", "topologySpreadConstraints", "conditions", "selector"} {

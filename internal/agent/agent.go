@@ -54,7 +54,7 @@ type Options struct {
 	// (TS_EXPERIMENTAL_VERSIONED_CONFIG_DIR).
 	TailscaledConfigDir string
 
-	// TLSDir is where the certificates in use are kept, for an agent that starts anew
+	// TLSDir is where the certificates in use are kept, for an agent that starts again
 	// while the API server is away. Their keys are there, so it is a volume in memory,
 	// and one of its own: certificates that fill it keep nothing else from being
 	// written.
@@ -82,7 +82,7 @@ type Options struct {
 	// what it would say till then is what everyone expects. Zero is no time.
 	JoinPatience time.Duration
 
-	// Kernel tells that the kernel forwards packets to and from tailscaled's
+	// Kernel reports that the kernel forwards packets to and from tailscaled's
 	// interface.
 	Kernel bool
 
@@ -113,7 +113,7 @@ type Pauses struct {
 	Report time.Duration
 
 	// Settle is how long a new tailscaled must run until it is taken for one that
-	// stays. One that is being stopped may end its streams, and still answer anew
+	// stays. One that is being stopped may end its streams, and still answer again
 	// for a moment.
 	Settle time.Duration
 

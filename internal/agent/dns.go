@@ -25,7 +25,7 @@ type DNSOptions struct {
 	// resolves none.
 	ConfigMap string
 
-	// Dir is where the agent keeps what the ConfigMap said, for when it starts anew
+	// Dir is where the agent keeps what the ConfigMap said, for when it starts again
 	// while the API server is away.
 	Dir string
 

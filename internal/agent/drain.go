@@ -43,7 +43,7 @@ type drain struct {
 	// waited for.
 	cut time.Time
 
-	// clients tells that clients of services are given time to move.
+	// clients reports that clients of services are given time to move.
 	clients bool
 
 	// destinations of the connections that are waited for. Nil until they are known.
@@ -148,21 +148,21 @@ func (d *drain) step(now time.Time, t localapi.State, busy bool) {
 	}
 }
 
-// closing tells whether nobody is to open connections any more.
+// closing reports whether nobody is to open connections any more.
 func (d *drain) closing(now time.Time) bool {
 	return d != nil && !now.Before(d.until)
 }
 
-// over tells whether there was a drain that has ended.
+// over reports whether there was a drain that has ended.
 func (d *drain) over() bool { return d != nil && d.until.IsZero() }
 
-// replaced tells whether another tailscaled runs in place of the one that was
+// replaced reports whether another tailscaled runs in place of the one that was
 // drained.
 func (d *drain) replaced(now time.Time) bool {
 	return d.over() && !d.back.IsZero() && !now.Before(d.back.Add(d.settle))
 }
 
-// abandoned tells whether the pod was to be stopped and was not: kubelet would have
+// abandoned reports whether the pod was to be stopped and was not: kubelet would have
 // killed tailscaled by now.
 func (d *drain) abandoned(now time.Time) bool {
 	return d.over() && !d.deadline.IsZero() && !now.Before(d.deadline)

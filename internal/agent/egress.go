@@ -34,7 +34,7 @@ type EgressOptions struct {
 	Address string
 
 	// Dir is where the agent keeps what the ConfigMap said, for when it starts
-	// anew while the API server is away.
+	// again while the API server is away.
 	Dir string
 
 	// Spread is how long a port stays open at least once nobody is to use it any
@@ -73,13 +73,13 @@ type egressLoop struct {
 	// leaving are targets that the ConfigMap has no more, by port, and since when.
 	leaving map[plan.EgressKey]leavingTarget
 
-	// closed tells why ports cannot be listened on.
+	// closed says why ports cannot be listened on.
 	closed map[plan.EgressKey]string
 
 	// ports is what each port leads to.
 	ports []plan.EgressPort
 
-	// joined tells whether tailscaled has told of peers once.
+	// joined reports whether tailscaled has told of peers once.
 	joined bool
 }
 
@@ -254,7 +254,7 @@ func (e *egressLoop) serve(ctx context.Context, closing bool) map[plan.EgressKey
 	return closed
 }
 
-// busy tells whether connections are open.
+// busy reports whether connections are open.
 func (e *egressLoop) busy() bool {
 	if e == nil || e.server == nil {
 		return false
@@ -267,10 +267,10 @@ func (e *egressLoop) busy() bool {
 	return false
 }
 
-// started tells whether it is known what to carry.
+// started reports whether it is known what to carry.
 func (e *egressLoop) started() bool { return e == nil || e.known }
 
-// unready tells why the pod cannot carry anything yet. Once it could, what stands
+// unready says why the pod cannot carry anything yet. Once it could, what stands
 // in the way of a target is the target's own matter.
 func (e *egressLoop) unready(tn localapi.State) string {
 	if e == nil {

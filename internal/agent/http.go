@@ -54,14 +54,14 @@ func (h *health) set(started, stopping bool) {
 	h.started, h.stopping = h.started || started, stopping
 }
 
-// setUnready tells why a started pod is not ready yet. Empty when it is.
+// setUnready says why a started pod is not ready yet. Empty when it is.
 func (h *health) setUnready(msg string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.unready = msg
 }
 
-// startup tells why containerboot must not start yet. Empty when it may.
+// startup says why containerboot must not start yet. Empty when it may.
 func (h *health) startup() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -71,7 +71,7 @@ func (h *health) startup() string {
 	return h.waiting
 }
 
-// readiness tells why the pod is not ready. Empty when it is.
+// readiness says why the pod is not ready. Empty when it is.
 func (h *health) readiness() string {
 	if msg := h.startup(); msg != "" {
 		return msg

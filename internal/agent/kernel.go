@@ -147,12 +147,12 @@ func (k *kernelLoop) forwarding(served map[string]plan.Handlers, wanted map[stri
 	return out
 }
 
-// has tells whether the config on disk says so already.
+// has reports whether the config on disk says so already.
 func (k *kernelLoop) has(f plan.Forwards) bool {
 	return k == nil || k.forwards != nil && k.forwards.Equal(f)
 }
 
-// cautious tells whether the API server must be there for a file to be changed:
+// cautious reports whether the API server must be there for a file to be changed:
 // with Kernel networking containerboot reads its state Secret at each change, and
 // exits when it cannot (cmd/containerboot/ingressservices.go).
 func (k *kernelLoop) cautious(written bool) bool { return k != nil && written }

@@ -60,7 +60,7 @@ type loop struct {
 	// logout has tailscaled leave its tailnet.
 	logout func()
 
-	// base is tailscaled's config but for what it advertises. Nil until known.
+	// base is tailscaled's config except for what it advertises. Nil until known.
 	base []byte
 
 	// attachments are those of the endpoints, once listed.
@@ -69,7 +69,7 @@ type loop struct {
 
 	tailnet localapi.State
 
-	// stateLost tells that the state Secret was seen without a node's identity.
+	// stateLost reports that the state Secret was seen without a node's identity.
 	// If tailscaled goes on without one it is logged out at logoutAt.
 	stateLost bool
 	logoutAt  time.Time
@@ -77,7 +77,7 @@ type loop struct {
 	// advertised is what the config on disk advertises.
 	advertised []string
 
-	// configured tells whether there is a config on disk.
+	// configured reports whether there is a config on disk.
 	configured bool
 
 	// handlers are those of the serve config on disk. Nil until there is one.
@@ -96,7 +96,7 @@ type loop struct {
 	// begun is closed when a drain begins. Nil if nobody waits for one.
 	begun chan struct{}
 
-	// reaching tells whether it is being found out whether the API server
+	// reaching reports whether it is being found out whether the API server
 	// answers. It did so until reachedAt, or is asked again at reachAgain.
 	reaching   bool
 	reachedAt  time.Time
@@ -116,7 +116,7 @@ type loop struct {
 	readvertising readvertising
 	readvertiseAt time.Time
 
-	// joined tells whether tailscaled has been in its tailnet. Before that
+	// joined reports whether tailscaled has been in its tailnet. Before that
 	// nothing is reported until reportAt.
 	joined   bool
 	reportAt time.Time
@@ -142,7 +142,7 @@ func (l *loop) restore() error {
 	}
 	if b != nil {
 		if l.advertised, err = plan.AdvertisedIn(b); err != nil {
-			// It is written anew as soon as the Secret is known.
+			// It is written again as soon as the Secret is known.
 			l.log.Info("Ignoring tailscaled's config of an earlier run", "error", err)
 		} else {
 			l.base, l.configured = b, true
@@ -254,7 +254,7 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 	return earliest(now, append(due, l.drain.deadlines(now)...)...)
 }
 
-// mayReport tells whether there is something to say of the machine.
+// mayReport reports whether there is something to say of the machine.
 func (l *loop) mayReport(now time.Time) bool {
 	if l.reportAt.IsZero() {
 		l.reportAt = now.Add(l.opts.JoinPatience)
@@ -341,7 +341,7 @@ func (l *loop) updateLeaving(now time.Time, wanted map[string]plan.Handlers) {
 	})
 }
 
-// onlyDrops tells whether the new handlers are fewer of the old ones. Containerboot
+// onlyDrops reports whether the new handlers are fewer of the old ones. Containerboot
 // exits when it cannot store a new serve config in the state Secret
 // (cmd/containerboot/serve.go). New handlers come from the API server, so that it
 // is there, but old ones can become due while it is away.
@@ -358,7 +358,7 @@ func equal(a, b map[string]plan.Handlers) bool {
 	return maps.EqualFunc(a, b, maps.Equal[plan.Handlers, plan.Handlers])
 }
 
-// reached tells whether the API server has just answered. If that is not known
+// reached reports whether the API server has just answered. If that is not known
 // it is found out, and the loop told.
 func (l *loop) reached(now time.Time) bool {
 	if !l.reachedAt.IsZero() && now.Before(l.reachedAt.Add(l.opts.Pauses.Retry)) {

@@ -69,7 +69,7 @@ type pod struct {
 	dns     string
 	dnsPort uint16
 
-	// kernel tells that the pod has Kernel networking.
+	// kernel reports that the pod has Kernel networking.
 	kernel bool
 
 	// begin is ten seconds, unless a test sets it.

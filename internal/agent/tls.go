@@ -68,7 +68,7 @@ func (l *loop) getCertificates(ctx context.Context, now time.Time, services []pl
 	}
 }
 
-// issuing tells why certificates cannot be had.
+// issuing says why certificates cannot be had.
 func (l *loop) issuing() map[string]string {
 	if l.issuer == nil {
 		return nil
@@ -116,7 +116,7 @@ func (l *loop) endTLS(ctx context.Context, now time.Time, services []plan.Servic
 	}
 }
 
-// https tells whether the tailnet provides certificates.
+// https reports whether the tailnet provides certificates.
 func (l *loop) https() plan.HTTPS {
 	switch {
 	case !l.tailnet.Running || !l.tailnet.HTTPSKnown:

@@ -95,7 +95,7 @@ func TestCertificate(t *testing.T) {
 		t.Errorf("It must not be asked again at once, was asked %d times", n)
 	}
 
-	// Another tailscaled is asked anew.
+	// Another tailscaled is asked again.
 	well.Store(true)
 	p.local.Stop()
 	p.local.Start()

@@ -34,18 +34,18 @@ func (e Endpoints) Online() int32 {
 	return n
 }
 
-// Complete tells whether it has exactly the devices that are wanted, and all are in the
+// Complete reports whether it has exactly the devices that are wanted, and all are in the
 // tailnet.
 func (e Endpoints) Complete() bool {
 	return e.Observed != nil && len(e.Observed.Status.Devices) == int(e.Devices) && e.Online() == e.Devices
 }
 
-// Settled tells whether it is complete, and ready in all else.
+// Settled reports whether it is complete, and ready in all else.
 func (e Endpoints) Settled() bool {
 	return e.Complete() && e.Observed.Status.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue
 }
 
-// Problem that a person must mend before it can have its devices. Empty if there is none.
+// Problem that a person must fix before it can have its devices. Empty if there is none.
 func (e Endpoints) Problem() string {
 	if e.Observed == nil {
 		return ""
@@ -59,7 +59,7 @@ func (e Endpoints) Problem() string {
 	return ""
 }
 
-// Starting tells whether it is still on its way to its first devices. One that has lost
+// Starting reports whether it is still on its way to its first devices. One that has lost
 // them is not: it must not keep others from their place.
 func (e Endpoints) Starting() bool {
 	return e.Observed != nil && e.Problem() == "" && len(e.Observed.Status.Devices) < int(e.Devices)

@@ -11,7 +11,7 @@ import (
 // healthKey is the key of the requirement of a HealthReport.
 const healthKey = "health"
 
-// HealthRead tells whether Crossplane has looked for what Health requires.
+// HealthRead reports whether Crossplane has looked for what Health requires.
 func (r *Run) HealthRead() bool {
 	_, ok := r.req.GetRequiredResources()[healthKey]
 	return ok

@@ -109,7 +109,7 @@ func (r *Run) objectOf(s *InputSchema, into metav1.Object) error {
 	return nil
 }
 
-// HasInput tells whether the run is a step of a pipeline that is not our own. The
+// HasInput reports whether the run is a step of a pipeline that is not our own. The
 // API server has not seen the change that led to an input, so rules on changes
 // are for the function to keep.
 func (r *Run) HasInput() bool { return r.step != nil }

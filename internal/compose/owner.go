@@ -46,7 +46,7 @@ func OwnerOf(xr metav1.Object) Owner {
 	return o
 }
 
-// withoutCrossplane copies labels or annotations but for those that Crossplane
+// withoutCrossplane copies labels or annotations except for those that Crossplane
 // keeps: they differ between an object and its claim, and a function that sends
 // them back would own them.
 func withoutCrossplane(in map[string]string) map[string]string {

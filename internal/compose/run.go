@@ -95,7 +95,7 @@ const (
 	deafForChild = 50 * time.Millisecond
 )
 
-// deaf tells whether Crossplane's circuit breaker is open, and drops what is new.
+// deaf reports whether Crossplane's circuit breaker is open, and drops what is new.
 func (r *Run) deaf() bool {
 	c := r.observedConditions()[string(apiextv1.TypeResponsive)]
 	return c.GetFields()["status"].GetStringValue() == string(corev1.ConditionFalse)
@@ -260,7 +260,7 @@ func anyMap(m map[string]string) map[string]any {
 // status. Crossplane writes the status first, with the conditions that its cache
 // had, and the conditions after that. When one run changes both, the next one
 // reads a cache that is one write behind, takes the conditions back and sets them
-// anew: five writes for two, each of which counts against the composite in
+// again: five writes for two, each of which counts against the composite in
 // Crossplane's circuit breaker (crossplane v2.4 composition_functions.go:732).
 func (r *Run) Status(status any) error {
 	m, err := toMap(status)
@@ -340,7 +340,7 @@ func (r *Run) applyStepStatus() error {
 	return nil
 }
 
-// HasCondition tells whether the composite has a condition of this type.
+// HasCondition reports whether the composite has a condition of this type.
 func (r *Run) HasCondition(t xpv2.ConditionType) bool {
 	_, has := r.observedConditions()[r.conditionType(t)]
 	return has
@@ -356,7 +356,7 @@ func (r *Run) observedConditions() map[string]*structpb.Struct {
 	return out
 }
 
-// changesConditions tells whether the run sets a condition that the composite
+// changesConditions reports whether the run sets a condition that the composite
 // does not have like that.
 func (r *Run) changesConditions() bool {
 	observed := r.observedConditions()

@@ -36,7 +36,7 @@ func requireNamespace(name string) Requirement {
 	return Requirement{Key: "namespace", APIVersion: "v1", Kind: "Namespace", Name: name}
 }
 
-// Tailnet requires the TailscaleTailnet of this name and tells whether a namespace
+// Tailnet requires the TailscaleTailnet of this name and reports whether a namespace
 // may use it. The provider config is nil when there is none. What Crossplane has
 // not read yet is told by waiting, for the user; it is empty when all is known.
 func (r *Run) Tailnet(name, namespace string) (c *tailnetv1alpha1.ClusterProviderConfig, v TailnetVerdict, waiting string, err error) {
@@ -80,7 +80,7 @@ func (r *Run) tailnet(need Requirement, namespace string) (c *tailnetv1alpha1.Cl
 	return c, JudgeTailnet(name, namespace, found[0].GetLabels(), c), "", nil
 }
 
-// A TailnetVerdict tells whether a namespace may use a tailnet, and why not.
+// A TailnetVerdict reports whether a namespace may use a tailnet, and why not.
 type TailnetVerdict struct {
 	Accepted bool
 	Reason   xpv2.ConditionReason
@@ -103,7 +103,7 @@ func (v TailnetVerdict) Within(violations ...*allow.ViolationError) TailnetVerdi
 	return v
 }
 
-// JudgeTailnet tells whether a namespace of these labels may use the tailnet of
+// JudgeTailnet reports whether a namespace of these labels may use the tailnet of
 // this name. The provider config is nil when there is none.
 func JudgeTailnet(name, namespace string, l map[string]string, c *tailnetv1alpha1.ClusterProviderConfig) TailnetVerdict {
 	if c == nil {

@@ -38,7 +38,7 @@ type Tailnet struct {
 	Domain string
 }
 
-// Looks tells whether a source is looked in.
+// Looks reports whether a source is looked in.
 func Looks(p *v1alpha1.DiscoveryParameters, source v1alpha1.DiscoverySource) bool {
 	return len(p.Sources) == 0 || slices.Contains(p.Sources, source)
 }
@@ -83,7 +83,7 @@ func Find(p *v1alpha1.DiscoveryParameters, t Tailnet) ([]v1alpha1.Discovered, in
 	return out[:min(len(out), limit)], len(out)
 }
 
-// owned tells whether a device is of one of the users. Nobody said means anybody.
+// owned reports whether a device is of one of the users. Nobody said means anybody.
 func owned(d *tailscale.Device, users []string) bool {
 	if len(users) == 0 {
 		return true
@@ -126,7 +126,7 @@ func ipv4First(addresses []string) []string {
 	})
 }
 
-// selects tells whether tags meet a selector.
+// selects reports whether tags meet a selector.
 func selects(s v1alpha1.TagSelector, tags []string) bool {
 	has := func(t v1alpha1.Tag) bool { return slices.Contains(tags, string(t)) }
 	switch s.Operator {

@@ -30,7 +30,7 @@ type Reports struct {
 	// port from when it serves it until it serves it no more.
 	Ports []ReleasedPort
 
-	// Complete tells that every pod which may run has acted on the previous
+	// Complete reports that every pod which may run has acted on the previous
 	// config. If not, a port that nobody reports may be in use.
 	Complete bool
 }
@@ -154,7 +154,7 @@ func newAllocation(previous Config, r Reports, first, last int32) *allocation {
 	return a
 }
 
-// usable tells whether a port is one of those to give away.
+// usable reports whether a port is one of those to give away.
 func (a *allocation) usable(p ReleasedPort) bool {
 	return p.ProxyPort >= a.first && p.ProxyPort <= a.last && (p.Protocol == corev1.ProtocolTCP || p.Protocol == corev1.ProtocolUDP)
 }

@@ -32,7 +32,7 @@ func Headers() []string {
 	return []string{Login, Name, Picture, Info, DeviceName, DeviceTags, "Tailscale-Funnel-Request", "Tailscale-App-Capabilities"}
 }
 
-// Is tells whether a backend may take a header for one of Headers. Names differ by
+// Is reports whether a backend may take a header for one of Headers. Names differ by
 // neither case nor underscores: CGI and what descends from it, such as WSGI, has one
 // variable for Tailscale-User-Login and Tailscale_User_Login.
 func Is(name string) bool {

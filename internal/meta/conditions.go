@@ -10,48 +10,48 @@ import (
 // Condition types. Crossplane's own (Ready, Synced, ...) are not among them: it
 // drops those when a function sets them.
 const (
-	// TypeAuthenticated tells whether Tailscale takes a tailnet's credential.
+	// TypeAuthenticated reports whether Tailscale takes a tailnet's credential.
 	TypeAuthenticated xpv2.ConditionType = "Authenticated"
 
-	// TypeTailnetAccepted tells whether an object may use its tailnet.
+	// TypeTailnetAccepted reports whether an object may use its tailnet.
 	TypeTailnetAccepted xpv2.ConditionType = "TailnetAccepted"
 
-	// TypeStatefulSetsReady tells whether all wanted proxy pods are ready.
+	// TypeStatefulSetsReady reports whether all wanted proxy pods are ready.
 	TypeStatefulSetsReady xpv2.ConditionType = "StatefulSetsReady"
 
 	// TypeDeletable is set to False on a Machine that its set does not want any
 	// more and cannot delete.
 	TypeDeletable xpv2.ConditionType = "Deletable"
 
-	// TypeMachinesReady tells whether all wanted machines are in the tailnet.
+	// TypeMachinesReady reports whether all wanted machines are in the tailnet.
 	TypeMachinesReady xpv2.ConditionType = "MachinesReady"
 
-	// TypeEgressReady tells whether every egress target is reached by a proxy.
+	// TypeEgressReady reports whether every egress target is reached by a proxy.
 	TypeEgressReady xpv2.ConditionType = "EgressReady"
 
-	// TypeDiscoverySuccessful tells whether the tailnet could be searched.
+	// TypeDiscoverySuccessful reports whether the tailnet could be searched.
 	TypeDiscoverySuccessful xpv2.ConditionType = "DiscoverySuccessful"
 
-	// TypeProxyGroupReady tells whether a group has all its devices.
+	// TypeProxyGroupReady reports whether a group has all its devices.
 	TypeProxyGroupReady xpv2.ConditionType = "ProxyGroupReady"
 
-	// TypeGatewayValid tells whether the Service in front of a Gateway was found.
+	// TypeGatewayValid reports whether the Service in front of a Gateway was found.
 	TypeGatewayValid xpv2.ConditionType = "GatewayValid"
 
-	// TypeAccepted tells whether what a spec asks for can be done at all.
+	// TypeAccepted reports whether what a spec asks for can be done at all.
 	TypeAccepted xpv2.ConditionType = "Accepted"
 
-	// TypeEndpointsSelected tells whether a selector picked endpoints.
+	// TypeEndpointsSelected reports whether a selector picked endpoints.
 	TypeEndpointsSelected xpv2.ConditionType = "EndpointsSelected"
 
-	// TypeVIPServiceReady tells whether the Tailscale Service exists and has an
+	// TypeVIPServiceReady reports whether the Tailscale Service exists and has an
 	// address.
 	TypeVIPServiceReady xpv2.ConditionType = "VIPServiceReady"
 
-	// TypeAdvertised tells whether a machine hosts the Tailscale Service.
+	// TypeAdvertised reports whether a machine hosts the Tailscale Service.
 	TypeAdvertised xpv2.ConditionType = "Advertised"
 
-	// TypeApproved tells whether the tailnet lets the machines host it.
+	// TypeApproved reports whether the tailnet lets the machines host it.
 	TypeApproved xpv2.ConditionType = "Approved"
 )
 

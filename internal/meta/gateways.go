@@ -9,31 +9,31 @@ import (
 
 // Condition types of a TailscaleGateway, beside TypeGatewayValid.
 const (
-	// TypeTailnetsValid tells whether all its tailnets may be used.
+	// TypeTailnetsValid reports whether all its tailnets may be used.
 	TypeTailnetsValid xpv2.ConditionType = "TailnetsValid"
 
-	// TypeEndpointsReady tells whether all its proxies are in their tailnets.
+	// TypeEndpointsReady reports whether all its proxies are in their tailnets.
 	TypeEndpointsReady xpv2.ConditionType = "EndpointsReady"
 
-	// TypeGatewayVIPReady tells whether the Gateway's Tailscale Service is hosted in
+	// TypeGatewayVIPReady reports whether the Gateway's Tailscale Service is hosted in
 	// each tailnet.
 	TypeGatewayVIPReady xpv2.ConditionType = "GatewayVIPReady"
 
-	// TypeServicesReady tells whether all Tailscale Services are as they are wanted.
+	// TypeServicesReady reports whether all Tailscale Services are as they are wanted.
 	TypeServicesReady xpv2.ConditionType = "ServicesReady"
 
-	// TypeRoutesReady tells whether all generated routes answer.
+	// TypeRoutesReady reports whether all generated routes answer.
 	TypeRoutesReady xpv2.ConditionType = "RoutesReady"
 
 	// TypeDiscoveryPrivate says whether discovered services are reachable through the
 	// Gateway from private networks alone. It makes no object less ready.
 	TypeDiscoveryPrivate xpv2.ConditionType = "DiscoveryPrivate"
 
-	// TypeSplitDNSReady tells whether all hostnames resolve in the tailnets that are to
+	// TypeSplitDNSReady reports whether all hostnames resolve in the tailnets that are to
 	// resolve them.
 	TypeSplitDNSReady xpv2.ConditionType = "SplitDNSReady"
 
-	// TypeExtensionServerReady tells whether an extension reports of the Gateway.
+	// TypeExtensionServerReady reports whether an extension reports of the Gateway.
 	TypeExtensionServerReady xpv2.ConditionType = "ExtensionServerReady"
 )
 
@@ -48,7 +48,7 @@ const (
 	ReasonServicesConfigured xpv2.ConditionReason = "ServicesConfigured"
 	ReasonServicesCreating   xpv2.ConditionReason = "ServicesCreating"
 
-	// ReasonServiceError means that there is something for the user to mend.
+	// ReasonServiceError means that there is something for the user to fix.
 	ReasonServiceError xpv2.ConditionReason = "ServiceError"
 
 	// ReasonTooManyRoutes means that the extension has no room to tell of all routes.
@@ -104,7 +104,7 @@ const (
 	ReasonHostnamesResolve xpv2.ConditionReason = "HostnamesResolve"
 	ReasonSplitDNSCreating xpv2.ConditionReason = "SplitDNSCreating"
 
-	// ReasonSplitDNSError means that there is something for the user to mend.
+	// ReasonSplitDNSError means that there is something for the user to fix.
 	ReasonSplitDNSError xpv2.ConditionReason = "SplitDNSError"
 
 	// ReasonHostnamesNotCovered means that a hostname needs a domain of the spec to be

@@ -22,7 +22,7 @@ const (
 	ReasonHTTPSDisabled xpv2.ConditionReason = "HTTPSDisabled"
 
 	// ReasonCertificateNotIssued means that the certificate could not be had from
-	// Tailscale. The message tells what the certificate authority said.
+	// Tailscale. The message says what the certificate authority said.
 	ReasonCertificateNotIssued xpv2.ConditionReason = "CertificateNotIssued"
 
 	// ReasonCertificateNotUsable means that the Secret with the certificate is not

@@ -52,11 +52,11 @@ const (
 const SchemaVersion = "v1"
 
 const (
-	// TypeConflict tells whether clusters that share a service want different
+	// TypeConflict reports whether clusters that share a service want different
 	// tags or ports.
 	TypeConflict xpv2.ConditionType = "Conflict"
 
-	// TypeAddressKept tells whether a shared service that was made again got its
+	// TypeAddressKept reports whether a shared service that was made again got its
 	// IPv4 address back.
 	TypeAddressKept xpv2.ConditionType = "AddressKept"
 

@@ -21,7 +21,7 @@ import (
 type Service struct {
 	Namespace, Name string
 
-	// Exists tells whether there is one.
+	// Exists reports whether there is one.
 	Exists bool
 
 	// Ports of TCP that it has.
@@ -30,7 +30,7 @@ type Service struct {
 
 // A Problem is why a spec cannot be filled in. It is for the user.
 type Problem struct {
-	// Missing tells that there is no Service. One may come.
+	// Missing reports that there is no Service. One may come.
 	Missing bool
 
 	Message string

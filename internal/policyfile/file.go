@@ -198,7 +198,7 @@ func (f *file) marks(from, to int) []mark {
 // lineStart returns where the line begins that i is in.
 func (f *file) lineStart(i int) int { return bytes.LastIndexByte(f.text[:i], '\n') + 1 }
 
-// blank tells whether there is nothing but space between two places.
+// blank reports whether there is nothing but space between two places.
 func (f *file) blank(from, to int) bool { return len(bytes.TrimSpace(f.text[from:to])) == 0 }
 
 // indentAt returns the space at the beginning of the line that i is in.
@@ -226,7 +226,7 @@ func (f *file) unit() string {
 	return "\t"
 }
 
-// ownLine tells whether an item begins a line.
+// ownLine reports whether an item begins a line.
 func (f *file) ownLine(it item) bool {
 	s := f.lineStart(it.start)
 	return s > it.from && f.blank(s, it.start)

@@ -70,7 +70,7 @@ func (f *file) lineEnd(at, until int) (int, bool) {
 	return at, true
 }
 
-// isNewlineMark tells whether the line comment at i is the one that ends lines.
+// isNewlineMark reports whether the line comment at i is the one that ends lines.
 func (f *file) isNewlineMark(i, until int) bool {
 	_, ok := f.newlineMark(i, until)
 	return ok
@@ -120,7 +120,7 @@ func (f *file) remove(v *hujson.Value, i int) splice {
 	return s
 }
 
-// blankLine tells whether there is nothing but space from i to the line's end.
+// blankLine reports whether there is nothing but space from i to the line's end.
 func (f *file) blankLine(i int) bool {
 	line, _, _ := bytes.Cut(f.text[i:], []byte("\n"))
 	return len(bytes.TrimSpace(line)) == 0

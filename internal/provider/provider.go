@@ -86,7 +86,7 @@ func debugOnly(l logr.Logger, debug bool) logr.Logger {
 	return logr.Discard()
 }
 
-// synced tells whether the cache has been filled.
+// synced reports whether the cache has been filled.
 func synced(ctx context.Context, c cache.Cache) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

@@ -78,7 +78,7 @@ const (
 // argPreStop is the agent's command that withdraws all services.
 const argPreStop = "prestop"
 
-// Startup is waited for as long as it takes the provider to give a key anew:
+// Startup is waited for as long as it takes the provider to give a key again:
 // containerboot waits 10 minutes for one before it starts over.
 const (
 	startupPeriodSeconds    = 1

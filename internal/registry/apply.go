@@ -33,9 +33,9 @@ type API interface {
 	DeleteService(ctx context.Context, name string) error
 }
 
-// A Result tells what came of an action that people should hear of.
+// A Result says what came of an action that people should hear of.
 type Result struct {
-	// Created tells that the shared service was made.
+	// Created reports that the shared service was made.
 	Created bool
 
 	// AddressTaken is the IPv4 address that a service could not get back.
@@ -240,7 +240,7 @@ func create(ctx context.Context, api API, s tailscale.Service, ipv4 string) (tak
 	return ipv4, nil
 }
 
-// refused tells whether the API did not like what it was given.
+// refused reports whether the API did not like what it was given.
 func refused(err error) bool {
 	c := tailscale.ClassOf(err)
 	return c == tailscale.ClassInvalid || c == tailscale.ClassConflict

@@ -10,7 +10,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// Conflict tells how what living clusters want of the shared service differs, and
+// Conflict says how what living clusters want of the shared service differs, and
 // what helps. It is empty if they agree. The owner is told of all that differ, the
 // others of the owner: the service keeps what the owner wants.
 func Conflict(v View, self Self, want Want, current *tailscale.Service) string {

@@ -21,6 +21,6 @@
 //   - Who finds the shared service gone makes it again, with the IPv4 address
 //     that the records remember.
 //
-// A deletion that races with an attachment is thus mended by the attacher at its
+// A deletion that races with an attachment is thus fixed by the attacher at its
 // next look. Time is that of Tailscale's API alone.
 package registry

@@ -45,7 +45,7 @@ func ParseOwnerRefs(value string) (OwnerRefs, error) {
 	return o, nil
 }
 
-// Exclusive tells whether the service belongs to one resource of one operator,
+// Exclusive reports whether the service belongs to one resource of one operator,
 // which does not share it (tailscale.com
 // cmd/k8s-operator/api-server-proxy-pg.go).
 func (o OwnerRefs) Exclusive() bool {
@@ -63,7 +63,7 @@ func (o OwnerRefs) Others(id string) int {
 	return n
 }
 
-// has tells whether one is an owner.
+// has reports whether one is an owner.
 func (o OwnerRefs) has(id string) bool { return o.Others(id) < len(o.refs) }
 
 // with returns the annotation's value with an owner added at the end.

@@ -75,7 +75,7 @@ func attach(ctx context.Context, api API, v View, age Age, self Self, want Want,
 	return Recent, nil
 }
 
-// DetachPass does the next step of detaching and tells whether it was the last.
+// DetachPass does the next step of detaching and reports whether it was the last.
 // Since is what the pass before returned, zero at first; it may be forgotten.
 func DetachPass(ctx context.Context, api API, look Look, self Self, want Want, since time.Time) (done bool, next time.Time, err error) {
 	v, err := look(ctx, Recent)

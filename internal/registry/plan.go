@@ -150,7 +150,7 @@ func Detach(v View, self Self, want Want, since time.Time) ([]Action, error) {
 	return nil, nil
 }
 
-// ours tells whether a service is one that clusters share, or was ours alone.
+// ours reports whether a service is one that clusters share, or was ours alone.
 func ours(s *tailscale.Service, self Self) bool {
 	return s.Annotations[meta.AnnotationSchemaVersion] == meta.SchemaVersion && Shared(s) || s.Annotations[meta.AnnotationOwner] == self.Owner()
 }

@@ -36,7 +36,7 @@ type Self struct {
 // Owner is how meta.AnnotationOwner calls it.
 func (s Self) Owner() string { return s.Cluster + "/" + s.Operator }
 
-// Has tells whether an owner is of the same cluster.
+// Has reports whether an owner is of the same cluster.
 func (s Self) Has(owner string) bool { return owner != "" && clusterOf(owner) == s.Cluster }
 
 // A Want is what a cluster wants of a service that it shares.
@@ -101,7 +101,7 @@ func clusterOf(owner string) string {
 	return owner
 }
 
-// Shared tells whether a service is one that clusters share.
+// Shared reports whether a service is one that clusters share.
 func Shared(s *tailscale.Service) bool {
 	_, ok := s.Annotations[meta.AnnotationSchemaVersion]
 	return ok && s.Annotations[meta.AnnotationSharedService] == ""
@@ -287,7 +287,7 @@ func addCopy(s *tailscale.Service, owner string, alive []Member) error {
 	return nil
 }
 
-// Same tells whether two services say the same. Order of ports and tags means
+// Same reports whether two services say the same. Order of ports and tags means
 // nothing, and the time of the last write is not worth a write.
 func Same(a, b tailscale.Service) bool {
 	timeless := func(in map[string]string) map[string]string {

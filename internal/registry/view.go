@@ -39,12 +39,12 @@ type Member struct {
 	Name  string
 	Addrs []string
 
-	// Alive tells whether a machine of the cluster is online or was so within
+	// Alive reports whether a machine of the cluster is online or was so within
 	// AliveWithin, or the record was written within that time, or it names no
 	// machine yet.
 	Alive bool
 
-	// Expired tells that the record may be deleted by anyone.
+	// Expired reports that the record may be deleted by anyone.
 	Expired bool
 }
 

@@ -34,7 +34,7 @@ type AuthKeyRequest struct {
 	Preauthorized bool
 }
 
-// IsAuthKey tells whether a key logs nodes in, rather than clients of the API.
+// IsAuthKey reports whether a key logs nodes in, rather than clients of the API.
 func IsAuthKey(k Key) bool { return k.KeyType == KeyTypeAuth || k.KeyType == "" }
 
 // secretless keeps secrets out of what is remembered.

@@ -34,7 +34,7 @@ func (c *Client) loadDevices(ctx context.Context) ([]Device, time.Time, error) {
 	}, "devices")
 }
 
-// isDevice tells whether an identifier, of the new kind or the old, means d.
+// isDevice reports whether an identifier, of the new kind or the old, means d.
 func isDevice(d Device, id string) bool { return d.NodeID == id || d.ID == id }
 
 // Device returns a device by its stable node ID with all fields, fresh.

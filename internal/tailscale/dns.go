@@ -32,7 +32,7 @@ type DNS struct {
 
 type dnsConfiguration = tsclient.DNSConfiguration
 
-// MagicDNS tells whether MagicDNS is on. The answer may be as old as maxAge;
+// MagicDNS reports whether MagicDNS is on. The answer may be as old as maxAge;
 // zero means the age that the client was made with.
 func (c *Client) MagicDNS(ctx context.Context, maxAge time.Duration) (bool, error) {
 	return c.wide.magicDNS.get(ctx, c.age(maxAge))
@@ -70,7 +70,7 @@ func (c *Client) loadDNS(ctx context.Context) (DNS, error) {
 	return DNS{Nameservers: ns, SearchPaths: sp, SplitDNS: split, MagicDNS: magic}, err
 }
 
-// OverrideLocalDNS tells whether the nameservers are used instead of those that
+// OverrideLocalDNS reports whether the nameservers are used instead of those that
 // devices have of their own. It may be as old as maxAge; zero means the age that
 // the client was made with. Only a part of the API that is still alpha tells it.
 func (c *Client) OverrideLocalDNS(ctx context.Context, maxAge time.Duration) (bool, error) {

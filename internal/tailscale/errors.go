@@ -133,7 +133,7 @@ func ClassOf(err error) Class {
 	return ""
 }
 
-// IsNotFound tells whether err says that an object does not exist.
+// IsNotFound reports whether err says that an object does not exist.
 func IsNotFound(err error) bool { return ClassOf(err) == ClassNotFound }
 
 // ignoreNotFound returns nil for an object that does not exist.

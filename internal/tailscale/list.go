@@ -23,7 +23,7 @@ type list[T any] struct {
 	// it does not tell.
 	load func(ctx context.Context) ([]T, time.Time, error)
 
-	// is tells whether a key means the item.
+	// is reports whether a key means the item.
 	is func(item T, key string) bool
 
 	// clock says how old the list is. It never says when it was made.
@@ -207,7 +207,7 @@ func (l *list[T]) write(key string, do func() (fold[T], error)) error {
 	return nil
 }
 
-// begin notes a write; the returned function ends it and tells whether another
+// begin notes a write; the returned function ends it and reports whether another
 // one of the same item was under way at the same time.
 func (l *list[T]) begin(key string) func() bool {
 	l.mu.Lock()
@@ -232,7 +232,7 @@ func (l *list[T]) begin(key string) func() bool {
 	}
 }
 
-// refused tells whether an error says that a write did nothing, and that what
+// refused reports whether an error says that a write did nothing, and that what
 // was known of the item need not be wrong.
 func refused(err error) bool {
 	switch ClassOf(err) {
@@ -243,7 +243,7 @@ func refused(err error) bool {
 	return false
 }
 
-// expire makes the next get ask anew.
+// expire makes the next get ask again.
 func (l *list[T]) expire() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -63,7 +63,7 @@ func (c *Client) Organization(ctx context.Context, domain string) (Organization,
 	return org, nil
 }
 
-// is tells whether a name that is not empty means the tailnet.
+// is reports whether a name that is not empty means the tailnet.
 func (t orgTailnet) is(name string) bool {
 	return name != "" && (name == t.ID || name == t.DNSName || name == t.DisplayName)
 }

@@ -25,7 +25,7 @@ type PostureIntegration struct {
 // A PostureIntegrationRequest describes an integration to make, with its secret.
 type PostureIntegrationRequest = tsclient.CreatePostureIntegrationRequest
 
-// A PostureStatus tells how the last synchronisation of an integration went.
+// A PostureStatus says how the last synchronisation of an integration went.
 // When that was is left out: it changes by time alone.
 type PostureStatus struct {
 	// Error of the last synchronisation, in the provider's words; empty if it

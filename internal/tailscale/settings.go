@@ -89,7 +89,7 @@ func (s Settings) Names() ([]string, error) {
 	return slices.Sorted(maps.Keys(all)), err
 }
 
-// Without returns the settings but for the named ones.
+// Without returns the settings except for the named ones.
 func (s Settings) Without(names ...string) (Settings, error) {
 	all, err := s.named()
 	if err != nil {

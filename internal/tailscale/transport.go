@@ -176,7 +176,7 @@ func (t *transport) retry(req *http.Request, resp *http.Response, err error, try
 // their method does not say so.
 type repeatKey struct{}
 
-// repeatable tells which requests may be sent twice blindly. PUT is not among
+// repeatable says which requests may be sent twice blindly. PUT is not among
 // them: the one that makes a service must not carry addresses, and the one that
 // updates it must.
 func repeatable(req *http.Request) bool {

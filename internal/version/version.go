@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package version tells which release this binary is.
+// Package version says which release this binary is.
 package version
 
 // Version of this build, as a semantic version with a leading v. The linker

@@ -27,7 +27,7 @@ const wildcard = "*."
 type Domain struct {
 	Name string `json:"name"`
 
-	// Shared tells that others answer for it, too: a name that is unknown here may be
+	// Shared reports that others answer for it, too: a name that is unknown here may be
 	// known there.
 	Shared bool `json:"shared,omitempty"`
 }
@@ -59,14 +59,14 @@ func Decode(s string) (Zone, error) {
 	return z, errors.Wrap(json.Unmarshal([]byte(s), &z), "cannot decode zone")
 }
 
-// Covers tells whether a name, which may be one with a wildcard, is the domain or below
+// Covers reports whether a name, which may be one with a wildcard, is the domain or below
 // it.
 func Covers(domain, name string) bool {
 	base := strings.TrimPrefix(name, wildcard)
 	return base == domain || strings.HasSuffix(base, "."+domain)
 }
 
-// IsWildcard tells whether a name stands for all below.
+// IsWildcard reports whether a name stands for all below.
 func IsWildcard(name string) bool { return strings.HasPrefix(name, wildcard) }
 
 // An Outcome is what is known of a name.

@@ -120,7 +120,7 @@ func (p *Process) Exited() <-chan struct{} {
 	return p.exited
 }
 
-// Err tells how the process ended. Call it after Exited is closed.
+// Err says how the process ended. Call it after Exited is closed.
 func (p *Process) Err() error {
 	return p.err
 }

@@ -65,7 +65,7 @@ func withExtension(ctx context.Context, do func(bin string) ([]Result, error)) (
 	return do(bin)
 }
 
-// withRoutes tells what many routes cost.
+// withRoutes says what many routes cost.
 func (c *cli) withRoutes(ctx context.Context, bin string) ([]Result, error) {
 	var rs []Result
 	var errs []error
@@ -84,7 +84,7 @@ func (c *cli) withRoutes(ctx context.Context, bin string) ([]Result, error) {
 	return rs, errors.Join(append(errs, err)...)
 }
 
-// fewRoutes tells what they cost Envoy and Envoy Gateway.
+// fewRoutes says what they cost Envoy and Envoy Gateway.
 func (c *cli) fewRoutes(ctx context.Context, bin string, distinct bool) ([]Result, error) {
 	baseline := 0.0
 	err := c.inWorld(ctx, bin, gateway.Options{Routes: fewRoutes, Distinct: distinct, Plain: true}, func(w *gateway.World) error {
@@ -112,7 +112,7 @@ func (c *cli) fewRoutes(ctx context.Context, bin string, distinct bool) ([]Resul
 	})
 }
 
-// manyRoutes tells what they cost us, too.
+// manyRoutes says what they cost us, too.
 func (c *cli) manyRoutes(ctx context.Context, bin string, distinct bool) ([]Result, error) {
 	var rs []Result
 	return rs, c.inWorld(ctx, bin, gateway.Options{Routes: manyRoutes, Distinct: distinct}, func(w *gateway.World) error {
@@ -137,7 +137,7 @@ func (c *cli) manyRoutes(ctx context.Context, bin string, distinct bool) ([]Resu
 	})
 }
 
-// live tells how soon endpoints serve, and what the extension has taken by then.
+// live says how soon endpoints serve, and what the extension has taken by then.
 func (c *cli) live(ctx context.Context, w *gateway.World) ([]Result, error) {
 	took, err := w.Live(ctx, c.Changes)
 	if err != nil {

@@ -74,7 +74,7 @@ func (c *cli) hops(ctx context.Context) ([]Result, error) {
 	}, nil
 }
 
-// printHops tells what each hop adds to a request that waits for its answer, and
+// printHops says what each hop adds to a request that waits for its answer, and
 // what it costs.
 func printHops(w io.Writer, c hops.Costs) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

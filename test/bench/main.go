@@ -179,7 +179,7 @@ func (c *cli) runPart(ctx context.Context, p part, bin string) ([]Result, error)
 	return rs, errors.Join(err, env.Close())
 }
 
-// load tells what else the machine is doing: absolute numbers mean little on a
+// load says what else the machine is doing: absolute numbers mean little on a
 // busy one.
 func load() string {
 	b, err := os.ReadFile("/proc/loadavg")
@@ -191,7 +191,7 @@ func load() string {
 
 var began = time.Now()
 
-// progress tells what is going on.
+// progress says what is going on.
 func progress(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%7s  "+format+"\n", append([]any{time.Since(began).Round(time.Second)}, args...)...)
 }

@@ -31,7 +31,7 @@ type Result struct {
 	Ratio *float64 `json:"ratio,omitempty"`
 	// Goal is the most that Ratio may be, or Value if there is no Ratio.
 	Goal float64 `json:"goal"`
-	// Holds tells whether the goal is met.
+	// Holds reports whether the goal is met.
 	Holds bool `json:"holds"`
 }
 

@@ -151,7 +151,7 @@ func (l *lab) test(ctx context.Context, name, only string) (ends, error) {
 	if err != nil {
 		return nil, errors.Wrapf(err, "see %s", log.Name())
 	}
-	// The next run makes them anew.
+	// The next run makes them again.
 	_, err = l.run(ctx, nil, append([]string{"kubectl", "wait", "--for=delete", "--timeout=5m", "namespace"}, namespaces...)...)
 	return got, err
 }

@@ -37,10 +37,10 @@ metadata: {name: journal-clients, namespace: ` + namespace + `}
 spec: {ca: {secretName: ` + certifiedAuthority + `}}
 `
 
-	// startsIssuing has cert-manager issue a certificate anew, as `cmctl renew` does.
+	// startsIssuing has cert-manager issue a certificate again, as `cmctl renew` does.
 	startsIssuing = `[{"op":"add","path":"/status/conditions/-","value":{"type":"Issuing","status":"True","reason":"ManuallyTriggered","message":"renewed by a test"}}]`
 
-	// renewals are how often a certificate is issued anew under load.
+	// renewals are how often a certificate is issued again under load.
 	renewals = 3
 )
 
@@ -216,7 +216,7 @@ func isReady(t *testing.T, name string) {
 	conditionOf(t, "certificates.cert-manager.io", name, "Ready", "True", "Ready", patience)
 }
 
-// renewed issues a Certificate anew, and returns the new one's serial number.
+// renewed issues a Certificate again, and returns the new one's serial number.
 func renewed(t *testing.T, name, secret string) (number string) {
 	t.Helper()
 	before := serialOf(t, secret)

@@ -122,7 +122,7 @@ func demandsCertificate(t *testing.T, cert, key, client string) string {
 			fmt.Fprintf(w, "client %s by certificate %x", c.Subject.CommonName, c.SerialNumber)
 		}),
 	}
-	// Each request shows a certificate anew.
+	// Each request shows a certificate again.
 	s.SetKeepAlivesEnabled(false)
 	go s.ServeTLS(l, "", "") // Ends by Close.
 	t.Cleanup(func() { _ = s.Close() })

@@ -20,7 +20,7 @@ const (
 )
 
 // setsBudget has Crossplane run with these flags beside its own, or with none. Its counts
-// begin anew.
+// begin again.
 func setsBudget(t *testing.T, flags ...string) {
 	t.Helper()
 	args, err := json.Marshal(append([]string{"core", "start"}, flags...))

@@ -114,7 +114,7 @@ func guards(t *testing.T) {
 	}
 }
 
-// unready tells what is not ready of the guarded proxies, and whether one of their
+// unready says what is not ready of the guarded proxies, and whether one of their
 // containers was started again.
 func unready(t *testing.T) string {
 	t.Helper()

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// expireKey makes a device log in anew, as its key's end does.
+// expireKey makes a device log in again, as its key's end does.
 func expireKey(t *testing.T, nodeID string) {
 	t.Helper()
 	tailnetOne.post(t, "device/"+nodeID+"/expire", "")

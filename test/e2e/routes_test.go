@@ -44,7 +44,7 @@ func routesToServices(t *testing.T) {
 
 	subscribesOnce(t)
 
-	// An upgrade keeps certificates: pods that started anew with others would be
+	// An upgrade keeps certificates: pods that started again with others would be
 	// refused by Envoys until these have heard of them.
 	made := shownCertificate(t)
 	if out, err := tryRun(t, "", "helm", "upgrade", extension, "cluster/charts/"+extension, "-n", extensionNamespace, "--set=image.tag="+*version); err != nil {

@@ -116,7 +116,7 @@ func judgesNamespaces(t *testing.T) {
 	tailnet := fmt.Sprintf(tailnetManifest, "fenced", "tailscale-oauth", "-", u, u)
 	allow := func(who string) { apply(t, tailnet+"  allowedNamespaces: "+who+"\n") }
 	// Where children come or go with a condition, Crossplane's cache lags behind both, and
-	// has the condition from before once more until the next run: the hint tells which it is.
+	// has the condition from before once more until the next run: the hint says which it is.
 	becomes := func(status, reason, hint string) {
 		t.Helper()
 		eventually(t, patience, "TailnetAccepted that names "+hint, func() string {

@@ -258,7 +258,7 @@ func (i *issued) keyLine() string { return strings.Split(string(i.key), "\n")[1]
 
 // serveMTLS to clients with a certificate of an authority, and answer with its name, each
 // by a connection of its own. A request for slow/ is answered once it is released: waiting
-// tells that it has come.
+// reports that it has come.
 func (w *world) serveMTLS(t *testing.T, addr string, a *authority) (waiting <-chan struct{}, release chan<- struct{}) {
 	t.Helper()
 	server := a.issue(t, "ledger.example.com", time.Hour)

@@ -31,7 +31,7 @@ const (
 	// outage is how long what must not stop traffic lasts.
 	outage = 3 * time.Second
 
-	// observe2 is where the second replica tells how it fares.
+	// observe2 is where the second replica says how it fares.
 	observe2 = "127.0.0.1:5009"
 
 	// moved is where two goes meanwhile.

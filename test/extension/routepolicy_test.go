@@ -98,7 +98,7 @@ func TestRoutePolicies(t *testing.T) { //nolint:tparallel // Its steps share one
 	})
 }
 
-// tells which path was asked for, and whether by an operator. A slow report never comes.
+// says which path was asked for, and whether by an operator. A slow report never comes.
 func tells(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/reports/slow" {
 		<-r.Context().Done()
@@ -111,7 +111,7 @@ func tells(w http.ResponseWriter, r *http.Request) {
 func limitsRates(t *testing.T, w *world) {
 	w.create(t, exampleOf(t, "route-policy-rate.yaml"))
 	search := asked{path: "search"}
-	// The first to be denied tells that the limit is there.
+	// The first to be denied reports that the limit is there.
 	w.until(t, w.asks(search, "429"))
 	if err := w.asks(asked{path: "other"}, "200 /other ")(within(t)); err != nil {
 		t.Errorf("what the rule does not match is limited: %v", err)

@@ -32,7 +32,7 @@ func objectOf(kind, name string) *unstructured.Unstructured {
 	return u
 }
 
-// statusOf tells how a route stands, as TYPE=STATUS/REASON of both conditions.
+// statusOf says how a route stands, as TYPE=STATUS/REASON of both conditions.
 func (w *world) statusOf(ctx context.Context, kind, name string) (string, error) {
 	u := objectOf(kind, name)
 	if err := w.kube.Get(ctx, client.ObjectKeyFromObject(u), u); err != nil {

@@ -81,7 +81,7 @@ type kindCase[T resource.ModernManaged] struct {
 	// external name, if there is one.
 	Identify func(mg T, externalName string)
 
-	// Refused is a part of the condition's message that tells why mg is not
+	// Refused is a part of the condition's message that says why mg is not
 	// allowed to manage what Foreign made.
 	Refused string
 

@@ -14,7 +14,7 @@
 // makes
 //   - TestLifecycle: create, rest, pause, drift, update, delete; orphan; refuse and
 //     adopt; observe-only; a management policy without Update; a connection Secret
-//     that was lost; credentials that are missing or wrong and mended later; a
+//     that was lost; credentials that are missing or wrong and fixed later; a
 //     namespace that is deleted,
 //   - TestFaults: the life of an object while each API call that it makes fails in
 //     each way,
@@ -29,7 +29,7 @@
 // kind_vipservice_test.go is a short model. In brief:
 //   - New returns the least object that becomes Ready. Name, namespace, provider
 //     config, management policies and connection Secret are set by the harness.
-//   - Check tells why the tailnet is not as the object says; nil when it is. Drift,
+//   - Check says why the tailnet is not as the object says; nil when it is. Drift,
 //     update, pause and adoption are all judged by it, so let it look at every
 //     field that Drift and Update touch.
 //   - A step that does not apply is named in Skip with the reason.

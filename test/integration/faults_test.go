@@ -59,7 +59,7 @@ func failures() map[string]failure {
 	}
 }
 
-// wholeTailnet tells whether a call reads a tailnet's list or settings, and no
+// wholeTailnet reports whether a call reads a tailnet's list or settings, and no
 // object of it.
 func wholeTailnet(_ anyCase, call string) bool {
 	path, get := strings.CutPrefix(call, "GET /api/v2/tailnet/{tailnet}/")

@@ -243,7 +243,7 @@ func (l *life) rests() {
 	}
 }
 
-// skips tells whether the kind is without a step, and logs why.
+// skips reports whether the kind is without a step, and logs why.
 func (l *life) skips(s step) bool {
 	l.Helper()
 	reason, ok := l.kind.Skip[s]

@@ -120,7 +120,7 @@ func (s *podSet) kubelet() {
 	}
 }
 
-// runs tells what differs from n pods that are ready, and n machines.
+// runs says what differs from n pods that are ready, and n machines.
 func (s *podSet) runs(n int) error {
 	if err := s.settled(n); err != nil {
 		return err
@@ -228,7 +228,7 @@ func TestMachineSetPods(t *testing.T) {
 	})
 }
 
-// countWrites of the set from now on. What it returns tells how many there were,
+// countWrites of the set from now on. What it returns says how many there were,
 // the test's own included.
 func (s *podSet) countWrites() func() int {
 	s.Helper()
@@ -291,7 +291,7 @@ func TestMachineSetDrift(t *testing.T) {
 	}
 }
 
-// written tells who wrote an object, but for its status, and when.
+// written tells who wrote an object, except for its status, and when.
 func written(o client.Object) []metav1.ManagedFieldsEntry {
 	return slices.DeleteFunc(slices.Clone(o.GetManagedFields()), func(e metav1.ManagedFieldsEntry) bool { return e.Subresource != "" })
 }
@@ -445,7 +445,7 @@ func TestMachineSetUpgrade(t *testing.T) {
 	s.eventually("no pod runs", func() error { return s.runs(0) })
 }
 
-// TestMachineSetRefused tells what the API server says, and goes on once it may.
+// TestMachineSetRefused says what the API server says, and goes on once it may.
 func TestMachineSetRefused(t *testing.T) {
 	t.Parallel()
 	s := newPodSet(t, 1)

@@ -71,7 +71,7 @@ func (s *machineSet) scale(n int) {
 	}))
 }
 
-// settled tells what differs from the first n members, each with its Machine,
+// settled says what differs from the first n members, each with its Machine,
 // device and Secrets, and with nothing of others.
 func (s *machineSet) settled(n int) error {
 	var want []string
@@ -100,7 +100,7 @@ func (s *machineSet) settled(n int) error {
 	return nil
 }
 
-// left tells what differs from these Machines, and from n devices and keys.
+// left says what differs from these Machines, and from n devices and keys.
 func (s *machineSet) left(n int, machines []string) error {
 	ms := &v1alpha1.MachineList{}
 	if err := world.kube.List(s.Context(), ms, client.InNamespace(s.namespace)); err != nil {

@@ -5,7 +5,7 @@ package v1alpha1
 
 // A Step is what all inputs have in common.
 type Step struct {
-	// Name tells what this step makes from what other steps of the same function
+	// Name says what this step makes from what other steps of the same function
 	// make: it is called <composite>-<name>, and its conditions are of the types
 	// <name>/<type>. Absent means the composite's own name, and plain types. One
 	// step of a function in a pipeline may have no name.

@@ -64,11 +64,11 @@ type DeviceStatus struct {
 	// StatefulSetPod runs the machine.
 	StatefulSetPod string `json:"statefulSetPod"`
 
-	// Online tells whether the machine is connected to the control server, as Tailscale
+	// Online reports whether the machine is connected to the control server, as Tailscale
 	// tells it.
 	Online bool `json:"online"`
 
-	// Connected tells whether the machine is in the tailnet, as its own agent tells it
+	// Connected reports whether the machine is in the tailnet, as its own agent tells it
 	// besides.
 	Connected bool `json:"connected"`
 
@@ -107,7 +107,7 @@ type EndpointStatus struct {
 	// HealthStatus is Healthy when the machine is in the tailnet, else Unhealthy.
 	HealthStatus string `json:"healthStatus"`
 
-	// Message tells what is missing when the proxy is not healthy.
+	// Message says what is missing when the proxy is not healthy.
 	// +optional
 	Message string `json:"message,omitempty"`
 
@@ -156,7 +156,7 @@ type EgressTargetStatus struct {
 	// ReadyProxies is how many egress proxies reach the target.
 	ReadyProxies int32 `json:"readyProxies"`
 
-	// Message tells what is missing when a proxy does not reach the target, or what is
+	// Message says what is missing when a proxy does not reach the target, or what is
 	// wrong though all do.
 	// +optional
 	Message string `json:"message,omitempty"`

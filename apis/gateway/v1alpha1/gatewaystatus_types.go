@@ -97,10 +97,10 @@ type GatewayServiceInfo struct {
 	// +optional
 	LastUpdated *metav1.Time `json:"lastUpdated,omitempty"`
 
-	// Ready tells whether a proxy hosts the service.
+	// Ready reports whether a proxy hosts the service.
 	Ready bool `json:"ready"`
 
-	// Message tells what is missing when the service is not ready, or why there is
+	// Message says what is missing when the service is not ready, or why there is
 	// none.
 	// +optional
 	Message string `json:"message,omitempty"`
@@ -126,10 +126,10 @@ type GatewayTailnetStatus struct {
 	// Name of the tailnet in spec.tailnets.
 	Name string `json:"name"`
 
-	// Ready tells whether the tailnet may be used and its proxies are in it.
+	// Ready reports whether the tailnet may be used and its proxies are in it.
 	Ready bool `json:"ready"`
 
-	// Message tells what is missing when the tailnet is not ready.
+	// Message says what is missing when the tailnet is not ready.
 	// +optional
 	Message string `json:"message,omitempty"`
 
@@ -223,7 +223,7 @@ type DependencyStatus struct {
 	Name      string `json:"name"`
 	Ready     bool   `json:"ready"`
 
-	// Message tells what is missing when it is not ready.
+	// Message says what is missing when it is not ready.
 	// +optional
 	Message string `json:"message,omitempty"`
 }

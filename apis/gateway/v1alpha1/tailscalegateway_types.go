@@ -127,7 +127,7 @@ type TailscaleGatewaySpec struct {
 	// ask for. Requests to these do not come by the Gateway, and pass its policies by.
 	// So Unprotected leaves out each that a SecurityPolicy or a TailscaleRoutePolicy
 	// is for, by any route to it, that route's rule, or the route's listener or Gateway;
-	// status.services tells which. All does not. With routeSharing None there are none.
+	// status.services says which. All does not. With routeSharing None there are none.
 	// +kubebuilder:default=Unprotected
 	// +optional
 	PublishBackends PublishBackends `json:"publishBackends,omitempty"`

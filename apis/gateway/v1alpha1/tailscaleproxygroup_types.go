@@ -133,7 +133,7 @@ type ProxyGroupDevice struct {
 	// Pod that runs the machine.
 	Pod string `json:"pod"`
 
-	// Online tells whether the machine is connected to the control server.
+	// Online reports whether the machine is connected to the control server.
 	Online bool `json:"online"`
 }
 

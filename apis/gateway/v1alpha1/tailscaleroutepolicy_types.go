@@ -349,7 +349,7 @@ type RoutePolicyConflict struct {
 	// Rule of this policy.
 	Rule string `json:"rule"`
 
-	// Prevails tells that the rule of this policy is the one that acts.
+	// Prevails reports that the rule of this policy is the one that acts.
 	// +optional
 	Prevails bool `json:"prevails,omitempty"`
 
@@ -363,7 +363,7 @@ type RoutePolicyConflict struct {
 type RoutePolicyRuleStatus struct {
 	Name string `json:"name"`
 
-	// Active tells that the rule acts on what it matches.
+	// Active reports that the rule acts on what it matches.
 	Active bool `json:"active"`
 
 	// Message says why it does not, or not as asked for.
@@ -378,7 +378,7 @@ type RoutePolicyRuleStatus struct {
 // A TailscaleRoutePolicyStatus is what is known of a policy.
 type TailscaleRoutePolicyStatus struct {
 	// Ancestors are the Gateways that the policy has an effect on, and targets that
-	// are not there. Condition Accepted tells whether it does.
+	// are not there. Condition Accepted reports whether it does.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	// +optional

@@ -319,7 +319,7 @@ type RemoteCluster struct {
 	// +optional
 	Health *RemoteHealth `json:"health,omitempty"`
 
-	// Alive tells whether one of the cluster's machines is online or was so
+	// Alive reports whether one of the cluster's machines is online or was so
 	// within the last 30 minutes, or it has named none yet.
 	Alive bool `json:"alive"`
 }

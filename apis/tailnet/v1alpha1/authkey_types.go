@@ -80,7 +80,7 @@ type AuthKeyObservation struct {
 	// +optional
 	Tags []string `json:"tags,omitempty"`
 
-	// Used tells that a single-use key has logged in its node. It is not asked
+	// Used reports that a single-use key has logged in its node. It is not asked
 	// for again: nothing makes a used key new.
 	// +optional
 	Used bool `json:"used,omitempty"`

@@ -39,7 +39,7 @@ type ContactObservation struct {
 	// +optional
 	FallbackEmail string `json:"fallbackEmail,omitempty"`
 
-	// NeedsVerification tells that somebody must follow the link in the email that
+	// NeedsVerification reports that somebody must follow the link in the email that
 	// Tailscale sent.
 	// +optional
 	NeedsVerification bool `json:"needsVerification,omitempty"`

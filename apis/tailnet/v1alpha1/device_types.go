@@ -131,7 +131,7 @@ type DeviceObservation struct {
 	// +optional
 	Tags []string `json:"tags,omitempty"`
 
-	// Online tells whether the device is connected to the control server.
+	// Online reports whether the device is connected to the control server.
 	// +optional
 	Online *bool `json:"online,omitempty"`
 
@@ -153,7 +153,7 @@ type DeviceObservation struct {
 	// +optional
 	ClientVersion string `json:"clientVersion,omitempty"`
 
-	// UpdateAvailable tells whether there is a newer version for the device.
+	// UpdateAvailable reports whether there is a newer version for the device.
 	// +optional
 	UpdateAvailable *bool `json:"updateAvailable,omitempty"`
 

@@ -157,7 +157,7 @@ type DiscoveryObservation struct {
 	// +optional
 	Count *int32 `json:"count,omitempty"`
 
-	// Truncated tells that more match than are listed.
+	// Truncated reports that more match than are listed.
 	// +optional
 	Truncated bool `json:"truncated,omitempty"`
 

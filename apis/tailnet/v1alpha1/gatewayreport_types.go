@@ -182,7 +182,7 @@ type GatewayReportSpec struct {
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:resource:scope=Namespaced,categories={tailscale}
 
-// A GatewayReport tells what the extension knows of the Gateway of a TailscaleGateway:
+// A GatewayReport says what the extension knows of the Gateway of a TailscaleGateway:
 // its routes, and those that were generated for it. The extension alone writes it, when
 // that changes, and it goes with the TailscaleGateway. It has no status: a function that
 // requires it runs for each change.

@@ -110,7 +110,7 @@ type HealthReportSpec struct {
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:resource:scope=Namespaced,categories={tailscale}
 
-// A HealthReport tells what the extension has found out about the endpoints of one
+// A HealthReport says what the extension has found out about the endpoints of one
 // object that routes name. The extension alone writes it, when an endpoint becomes
 // sick or well and never for a probe, and it goes with the object. It has no status: a
 // function that requires it runs for each change.

@@ -54,7 +54,7 @@ type MachineObservation struct {
 	// +optional
 	Tags []string `json:"tags,omitempty"`
 
-	// Online tells whether the device is connected to the control server.
+	// Online reports whether the device is connected to the control server.
 	// +optional
 	Online *bool `json:"online,omitempty"`
 
@@ -63,11 +63,11 @@ type MachineObservation struct {
 	// +optional
 	LastSeen *metav1.Time `json:"lastSeen,omitempty"`
 
-	// Authorized tells whether an admin, or the key, let the device in.
+	// Authorized reports whether an admin, or the key, let the device in.
 	// +optional
 	Authorized *bool `json:"authorized,omitempty"`
 
-	// KeyIssued tells that an auth key waits in the config Secret for the node
+	// KeyIssued reports that an auth key waits in the config Secret for the node
 	// to log in with.
 	// +optional
 	KeyIssued bool `json:"keyIssued,omitempty"`
@@ -79,11 +79,11 @@ type HostedService struct {
 	// Name of the Tailscale Service.
 	Name string `json:"name"`
 
-	// Advertised tells whether the agent offers the service to control. It
+	// Advertised reports whether the agent offers the service to control. It
 	// does so only while a backend answers.
 	Advertised bool `json:"advertised"`
 
-	// Accepted tells whether control gave this machine the service.
+	// Accepted reports whether control gave this machine the service.
 	Accepted bool `json:"accepted"`
 
 	// Readvertisements is how often the agent withdrew the service for a few seconds
@@ -103,7 +103,7 @@ type HostedService struct {
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// Message tells why the service is not advertised or not accepted.
+	// Message says why the service is not advertised or not accepted.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
@@ -122,11 +122,11 @@ type EgressPort struct {
 	// else may have the port while one machine reports it.
 	Target string `json:"target"`
 
-	// Ready tells whether a device of the tailnet has the target, and the target
+	// Ready reports whether a device of the tailnet has the target, and the target
 	// answers its health check if it has one.
 	Ready bool `json:"ready"`
 
-	// Message tells why the port is not ready, or what is wrong though it is. It is cut
+	// Message says why the port is not ready, or what is wrong though it is. It is cut
 	// where there are many.
 	// +optional
 	Message string `json:"message,omitempty"`

@@ -60,15 +60,15 @@ type MachineSummary struct {
 	// Name of the Machine.
 	Name string `json:"name"`
 
-	// Ready tells whether the machine is in the tailnet, and as it is wanted.
+	// Ready reports whether the machine is in the tailnet, and as it is wanted.
 	Ready bool `json:"ready"`
 
-	// Failed tells that the provider cannot prepare the machine. Message says
+	// Failed reports that the provider cannot prepare the machine. Message says
 	// why.
 	// +optional
 	Failed bool `json:"failed,omitempty"`
 
-	// Message tells what the machine waits for. Empty when it is ready.
+	// Message says what the machine waits for. Empty when it is ready.
 	// +optional
 	Message string `json:"message,omitempty"`
 
@@ -92,7 +92,7 @@ type MachineSummary struct {
 	// +optional
 	Tags []string `json:"tags,omitempty"`
 
-	// Online tells whether the device is connected to the control server.
+	// Online reports whether the device is connected to the control server.
 	// +optional
 	Online bool `json:"online,omitempty"`
 
@@ -127,7 +127,7 @@ type MachineSetEgressPort struct {
 	// +optional
 	ReadyMachines int32 `json:"readyMachines,omitempty"`
 
-	// Message tells why the first machine that does not reach it does not, or what is wrong
+	// Message says why the first machine that does not reach it does not, or what is wrong
 	// though all reach it. It is cut where there are many.
 	// +optional
 	Message string `json:"message,omitempty"`
@@ -147,7 +147,7 @@ type StatefulSetSummary struct {
 	// +optional
 	UpdatedReplicas int32 `json:"updatedReplicas,omitempty"`
 
-	// Observed tells whether Kubernetes has seen the StatefulSet as it is now.
+	// Observed reports whether Kubernetes has seen the StatefulSet as it is now.
 	// The counts are those of an older one until then.
 	// +optional
 	Observed bool `json:"observed,omitempty"`
@@ -156,7 +156,7 @@ type StatefulSetSummary struct {
 	// +optional
 	CreatedAt *metav1.Time `json:"createdAt,omitempty"`
 
-	// Message tells why the StatefulSet or its PodDisruptionBudget is not as the
+	// Message says why the StatefulSet or its PodDisruptionBudget is not as the
 	// spec says. Empty when both are.
 	// +optional
 	Message string `json:"message,omitempty"`

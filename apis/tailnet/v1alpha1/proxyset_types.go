@@ -84,7 +84,7 @@ type ProxySetSpec struct {
 	// +optional
 	Sets []ProxySetMember `json:"sets,omitempty"`
 
-	// IngressOnRequest tells that there are proxies that let the tailnet in once a
+	// IngressOnRequest reports that there are proxies that let the tailnet in once a
 	// ServiceAttachment of the TailscaleEndpoints asks for them.
 	// +optional
 	IngressOnRequest bool `json:"ingressOnRequest,omitempty"`

@@ -114,7 +114,7 @@ type TailnetObservation struct {
 	// +optional
 	MagicDNSSuffix string `json:"magicDNSSuffix,omitempty"`
 
-	// MagicDNS tells whether MagicDNS is on.
+	// MagicDNS reports whether MagicDNS is on.
 	// +optional
 	MagicDNS *bool `json:"magicDNS,omitempty"`
 

@@ -148,12 +148,12 @@ type ServiceHost struct {
 	// +optional
 	Endpoints string `json:"endpoints,omitempty"`
 
-	// Local tells whether the device is a Machine of this cluster whose agent
+	// Local reports whether the device is a Machine of this cluster whose agent
 	// reports the service. A shared service has hosts of other clusters, too.
 	// +optional
 	Local bool `json:"local,omitempty"`
 
-	// Online tells whether the device is connected to the control server.
+	// Online reports whether the device is connected to the control server.
 	Online bool `json:"online"`
 
 	// Configured reports whether the device serves all that the service defines: its
@@ -218,7 +218,7 @@ type ServiceConsumer struct {
 	// +optional
 	NodeIDs []string `json:"nodeIDs,omitempty"`
 
-	// Alive tells whether one of its machines is online or was so within the
+	// Alive reports whether one of its machines is online or was so within the
 	// last 30 minutes, or it has named none yet.
 	Alive bool `json:"alive"`
 }

@@ -131,7 +131,7 @@ func Scheme() (*runtime.Scheme, error) {
 	return s, errors.Wrap(b.AddToScheme(s), "cannot make a scheme")
 }
 
-// Changed tells which targets have endpoints of another health, or are others, or are
+// Changed says which targets have endpoints of another health, or are others, or are
 // gone. It never blocks.
 func (w *Writer) Changed(of []index.TargetKey) {
 	if !w.note(of) {

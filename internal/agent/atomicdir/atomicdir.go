@@ -59,13 +59,13 @@ func (d *Dir) ReadFile(name string) ([]byte, error) {
 	return b, errors.Wrap(err, "cannot read file")
 }
 
-// Write replaces the content of the file called name, and tells whether it
+// Write replaces the content of the file called name, and reports whether it
 // differed.
 func (d *Dir) Write(data []byte) (bool, error) {
 	return d.WriteFiles(map[string][]byte{d.name: data})
 }
 
-// WriteFiles replaces the content of the files given, and tells whether one
+// WriteFiles replaces the content of the files given, and reports whether one
 // differed. Other files stay as they are. The generation before is kept, for a
 // reader that has followed the links already. All older ones are removed before
 // anything is written, so that a volume that was full has room for the next try.

@@ -233,7 +233,7 @@ func (p *port) connect(ctx context.Context, r Route) (*localapi.Conn, string, er
 	return c, "", nil
 }
 
-// note remembers whether the target was outside of the tailnet, and tells when
+// note remembers whether the target was outside of the tailnet, and says when
 // that has changed.
 func (p *port) note(r Route, outside bool) {
 	p.mu.Lock()

@@ -44,10 +44,10 @@ const (
 	// Serving takes connections.
 	Serving Phase = iota
 
-	// Leaving takes connections, and tells when there are none any more.
+	// Leaving takes connections, and says when there are none any more.
 	Leaving
 
-	// Draining takes no more connections, and tells when there are none any more.
+	// Draining takes no more connections, and says when there are none any more.
 	Draining
 )
 
@@ -165,13 +165,13 @@ func (s *Server) Set(ctx context.Context, routes map[uint16]Route) map[uint16]er
 	return failed
 }
 
-// Idle tells whether a port has no connections.
+// Idle reports whether a port has no connections.
 func (s *Server) Idle(n uint16) bool {
 	p := s.port(n)
 	return p == nil || p.idle()
 }
 
-// Outside tells whether tailscaled would have dialled the port's target outside of
+// Outside reports whether tailscaled would have dialled the port's target outside of
 // the tailnet when it was last asked to.
 func (s *Server) Outside(n uint16) bool {
 	p := s.port(n)

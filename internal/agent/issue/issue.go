@@ -88,7 +88,7 @@ type attempt struct {
 	// session of tailscaled that was known when it began.
 	session int
 
-	// done is closed at its end, when err tells how it ended.
+	// done is closed at its end, when err says how it ended.
 	done chan struct{}
 	err  error
 }
@@ -114,7 +114,7 @@ func New(ctx context.Context, c Client, changed func(), log logging.Logger) *Iss
 }
 
 // Set makes domains the ones to have certificates for, until ctx ends. session is
-// that of tailscaled: a new one is asked anew, as it may have lost what it had. It
+// that of tailscaled: a new one is asked again, as it may have lost what it had. It
 // must not be called from several goroutines.
 func (i *Issuer) Set(ctx context.Context, session int, domains []string) error {
 	domains = slices.Compact(slices.Sorted(slices.Values(domains)))
@@ -238,7 +238,7 @@ func (i *Issuer) attempt(domain string) *attempt {
 	return a
 }
 
-// outdated tells whether tailscaled may be another one since a began.
+// outdated reports whether tailscaled may be another one since a began.
 func (i *Issuer) outdated(a *attempt) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()

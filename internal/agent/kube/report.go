@@ -188,7 +188,7 @@ func (r *Reporter) apply(ctx context.Context, s *v1alpha1.MachineAgentStatus) er
 	return errors.Wrapf(err, "cannot apply status of Machine %q", r.key)
 }
 
-// Reachable tells whether the API server answers.
+// Reachable reports whether the API server answers.
 func (r *Reporter) Reachable(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

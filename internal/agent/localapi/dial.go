@@ -20,7 +20,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// ErrOutside tells that tailscaled would have an address dialled outside of the
+// ErrOutside reports that tailscaled would have an address dialled outside of the
 // tailnet, because nobody in it has the address.
 var ErrOutside = errors.New("address is not in the tailnet")
 

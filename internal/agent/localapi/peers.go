@@ -25,7 +25,7 @@ type Device struct {
 	// Tags that it carries.
 	Tags []string
 
-	// Offline tells that the control server says so. It says nothing of some.
+	// Offline reports that the control server says so. It says nothing of some.
 	Offline bool
 }
 
@@ -37,7 +37,7 @@ type Host struct {
 	// Devices that traffic to Addr may go to, by name.
 	Devices []Device
 
-	// RouteUnused tells that a subnet router has the host, whose routes this node
+	// RouteUnused reports that a subnet router has the host, whose routes this node
 	// does not use. Addr is invalid then.
 	RouteUnused bool
 }
@@ -60,7 +60,7 @@ type Peers struct {
 	// suffix is what short names are completed with.
 	suffix string
 
-	// routes tells whether the node uses the routes of subnet routers.
+	// routes reports whether the node uses the routes of subnet routers.
 	routes bool
 }
 
@@ -79,7 +79,7 @@ func (d device) equal(o device) bool {
 	return d.Name == o.Name && d.Offline == o.Offline && slices.Equal(d.Tags, o.Tags) && slices.Equal(d.addrs, o.addrs) && slices.Equal(d.allowed, o.allowed)
 }
 
-// owns tells whether traffic to p goes to the device whether or not the node uses
+// owns reports whether traffic to p goes to the device whether or not the node uses
 // routes (tailscale.com net/routemanager, peerViewOf).
 func (d device) owns(p netip.Prefix) bool {
 	return p.IsSingleIP() && tsaddr.IsTailscaleIP(p.Addr()) || slices.Contains(d.addrs, p)
@@ -178,7 +178,7 @@ func (p *Peers) find(addr netip.Addr) Host {
 	return Host{RouteUnused: unused}
 }
 
-// update applies a notification and tells whether a lookup may now have another
+// update applies a notification and reports whether a lookup may now have another
 // result.
 func (p *Peers) update(n ipn.Notify) bool {
 	p.mu.Lock()
@@ -224,7 +224,7 @@ func (p *Peers) update(n ipn.Notify) bool {
 	return changed
 }
 
-// setRecords makes rs the DNS records of services, and tells whether they differ.
+// setRecords makes rs the DNS records of services, and reports whether they differ.
 func (p *Peers) setRecords(rs []tailcfg.DNSRecord) bool {
 	records := make(map[string][]netip.Addr, len(rs))
 	for _, r := range rs {

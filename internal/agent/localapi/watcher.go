@@ -44,21 +44,21 @@ const peersMask = busMask | ipn.NotifyInitialPrefs | ipn.NotifyPeerChanges | ipn
 // A State is what is known of tailscaled.
 type State struct {
 	// Session counts connections to tailscaled. It grows when tailscaled was
-	// started anew.
+	// started again.
 	Session int
 
-	// Running tells whether tailscaled is logged in and connected.
+	// Running reports whether tailscaled is logged in and connected.
 	Running bool
 
 	// Accepted are the services that control gave this node. Never changed
 	// once published.
 	Accepted map[string]bool
 
-	// HTTPS tells whether the tailnet provides certificates. It means nothing
+	// HTTPS reports whether the tailnet provides certificates. It means nothing
 	// while HTTPSKnown is false.
 	HTTPS bool
 
-	// HTTPSKnown tells whether tailscaled has told of it in this session.
+	// HTTPSKnown reports whether tailscaled has told of it in this session.
 	HTTPSKnown bool
 
 	// Addresses of the machine in the tailnet. Never changed once published.
@@ -175,7 +175,7 @@ func (w *Watcher) follow(ctx context.Context, bus *local.IPNBusWatcher) error {
 	defer cancel()
 	go func() {
 		<-ctx.Done()
-		// The error tells that the stream has ended, which Next tells too.
+		// The error reports that the stream has ended, which Next tells too.
 		_ = bus.Close()
 	}()
 
@@ -243,7 +243,7 @@ func (w *Watcher) publish(st State) {
 	w.changed(st)
 }
 
-// update applies a notification, and tells whether it said anything of interest.
+// update applies a notification, and reports whether it said anything of interest.
 func (st *State) update(n ipn.Notify) bool {
 	told := false
 	if s := n.InitialStatus; s != nil {

@@ -84,7 +84,7 @@ func address(q dns.Question, ip netip.Addr) dns.RR {
 	return nil
 }
 
-// soa tells how long clients may remember that there is nothing. Nobody copies the
+// soa says how long clients may remember that there is nothing. Nobody copies the
 // zone: the other numbers are of no use to anyone.
 func soa(domain string) dns.RR {
 	d := dns.Fqdn(domain)

@@ -28,7 +28,7 @@ const (
 	settingIPv6 = "net/ipv6/conf/all/forwarding"
 )
 
-// ErrIPv6 tells that only packets of IPv4 are forwarded.
+// ErrIPv6 reports that only packets of IPv4 are forwarded.
 var ErrIPv6 = errors.New("cannot have the kernel forward IPv6")
 
 // EnableForwarding has the kernel forward packets. root is ProcSys but in tests.

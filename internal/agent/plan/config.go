@@ -66,7 +66,7 @@ func AdvertisedIn(config []byte) ([]string, error) {
 	return out, nil
 }
 
-// HasAuthKey tells whether a tailscaled config holds a key to log in with.
+// HasAuthKey reports whether a tailscaled config holds a key to log in with.
 func HasAuthKey(config []byte) bool {
 	fields, err := parseConfig(config)
 	if err != nil {

@@ -90,7 +90,7 @@ func TestTailscaledConfig(t *testing.T) {
 	}
 }
 
-// loads tells whether tailscaled itself takes a config.
+// loads reports whether tailscaled itself takes a config.
 func loads(t *testing.T, config []byte) error {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config")

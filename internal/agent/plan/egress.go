@@ -51,20 +51,20 @@ type EgressPort struct {
 	// Addr in the tailnet that connections go to. The zero value refuses them.
 	Addr netip.AddrPort
 
-	// Listen tells whether the pod is to listen on the port. It does so for a
+	// Listen reports whether the pod is to listen on the port. It does so for a
 	// target without an Addr, too, to refuse.
 	Listen bool
 
 	// Probe of the target. Nil is none.
 	Probe *probe.Target
 
-	// Leaving tells that the target is not wanted any more.
+	// Leaving reports that the target is not wanted any more.
 	Leaving bool
 
-	// Ready tells whether the port leads to a target that answers.
+	// Ready reports whether the port leads to a target that answers.
 	Ready bool
 
-	// Message tells why it is not ready, or what is wrong though it is.
+	// Message says why it is not ready, or what is wrong though it is.
 	Message string
 }
 
@@ -77,7 +77,7 @@ type EgressInput struct {
 	// open.
 	Leaving []egress.Target
 
-	// Running tells whether tailscaled is in the tailnet.
+	// Running reports whether tailscaled is in the tailnet.
 	Running bool
 
 	// Find returns who of the tailnet has a host.
@@ -89,7 +89,7 @@ type EgressInput struct {
 	// Health of probed targets.
 	Health map[probe.Target]probe.Status
 
-	// Kernel tells that the kernel forwards, which Applied tells how far
+	// Kernel reports that the kernel forwards, which Applied says how far
 	// containerboot has set up.
 	Kernel  bool
 	Applied map[EgressKey]netip.AddrPort
@@ -98,7 +98,7 @@ type EgressInput struct {
 	// tailnet.
 	Outside map[EgressKey]bool
 
-	// Closed tells why ports cannot be listened on.
+	// Closed says why ports cannot be listened on.
 	Closed map[EgressKey]string
 }
 
@@ -183,7 +183,7 @@ func offline(devices []localapi.Device) bool {
 	return len(devices) > 0 && !slices.ContainsFunc(devices, func(d localapi.Device) bool { return !d.Offline })
 }
 
-// missingTags tells which device lacks which tags of the target. All devices that
+// missingTags says which device lacks which tags of the target. All devices that
 // traffic may go to must carry them.
 func missingTags(devices []localapi.Device, t egress.Target) string {
 	for _, d := range devices {

@@ -36,7 +36,7 @@ func tailnet(host string) localapi.Host {
 	return localapi.Host{}
 }
 
-// named tells that db alone has a name.
+// named reports that db alone has a name.
 func named(name string, addr netip.Addr) bool { return name == "db.example.ts.net" && addr == addrDB }
 
 func egressTarget(fn ...func(*egress.Target)) egress.Target {

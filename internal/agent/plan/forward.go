@@ -38,7 +38,7 @@ type Forwards map[string]ingressservices.Config
 // A ForwardInput is what there is to decide with which services the kernel
 // forwards.
 type ForwardInput struct {
-	// Kernel tells whether the pod has Kernel networking.
+	// Kernel reports whether the pod has Kernel networking.
 	Kernel bool
 
 	Attachments []v1alpha1.ServiceAttachment
@@ -179,7 +179,7 @@ func mapping(service []string, backend []netip.Addr, family func(netip.Addr) boo
 	return &m
 }
 
-// Equal tells whether both forward the same.
+// Equal reports whether both forward the same.
 func (f Forwards) Equal(o Forwards) bool { return maps.EqualFunc(f, o, sameForward) }
 
 func sameForward(a, b ingressservices.Config) bool {

@@ -46,7 +46,7 @@ type Service struct {
 	// Targets are the distinct backends, by address.
 	Targets []probe.Target
 
-	// Advertise tells whether to offer the service to control.
+	// Advertise reports whether to offer the service to control.
 	Advertise bool
 
 	// Healthy is how many targets are healthy.
@@ -56,8 +56,8 @@ type Service struct {
 	// is why.
 	Reason xpv2.ConditionReason
 
-	// Message tells why the service is not advertised. When it is, it tells what
-	// is to be mended nevertheless, and is empty if nothing is.
+	// Message says why the service is not advertised. When it is, it says what
+	// is to be fixed nevertheless, and is empty if nothing is.
 	Message string
 }
 
@@ -89,7 +89,7 @@ type Input struct {
 	// Tailscale provides: control grants the name only to a host that advertises.
 	Offered map[string]bool
 
-	// HTTPS tells whether the tailnet provides certificates.
+	// HTTPS reports whether the tailnet provides certificates.
 	HTTPS HTTPS
 
 	// Stopping withdraws everything.

@@ -9,7 +9,7 @@ import (
 
 // A Tailnet is how the pod's tailscaled stands to its tailnet.
 type Tailnet struct {
-	// Running tells whether tailscaled is connected to control.
+	// Running reports whether tailscaled is connected to control.
 	Running bool
 
 	// Accepted are the services that control gave this machine.

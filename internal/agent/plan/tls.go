@@ -34,7 +34,7 @@ const (
 	messageOldInSecret = "Secret %q: %s; the certificate from before is still in use"
 )
 
-// HTTPS tells whether a tailnet provides certificates.
+// HTTPS reports whether a tailnet provides certificates.
 type HTTPS int
 
 // It is unknown until tailscaled has told.
@@ -44,7 +44,7 @@ const (
 	HTTPSOff
 )
 
-// A CertificateRef tells where a certificate is: a Secret in the pod's namespace.
+// A CertificateRef says where a certificate is: a Secret in the pod's namespace.
 type CertificateRef struct {
 	// Secret of type kubernetes.io/tls, or the state Secret of the machine that
 	// gets certificates from Tailscale.
@@ -83,10 +83,10 @@ func (r *CertificateRef) UnmarshalText(b []byte) error {
 
 // A Certificate is what is known of a Secret's certificate.
 type Certificate struct {
-	// Usable tells whether there is one to end TLS with.
+	// Usable reports whether there is one to end TLS with.
 	Usable bool
 
-	// Problem tells what is wrong with what the Secret holds now, naming its key
+	// Problem says what is wrong with what the Secret holds now, naming its key
 	// and nothing of its value. Empty if nothing is. A certificate is usable
 	// nevertheless where an earlier one was good.
 	Problem string
@@ -116,7 +116,7 @@ type Termination struct {
 	ProxyProtocol int `json:"proxyProtocol,omitempty"`
 }
 
-// TLS tells whether there is some to end.
+// TLS reports whether there is some to end.
 func (t Termination) TLS() bool { return t.Secret != "" }
 
 // Certificate to end TLS with.
@@ -193,19 +193,19 @@ func hashed(name string) uint32 {
 
 // A tlsState is whether the TLS of a service can be ended.
 type tlsState struct {
-	// refused tells why it cannot. Empty if it can. reason is that in one word, and
+	// refused says why it cannot. Empty if it can. reason is that in one word, and
 	// empty while what is missing is on its way.
 	refused string
 	reason  xpv2.ConditionReason
 
-	// unknown tells what is not known yet. Empty if all is.
+	// unknown says what is not known yet. Empty if all is.
 	unknown string
 
-	// warning tells what will be wrong later.
+	// warning says what will be wrong later.
 	warning string
 }
 
-// judgeTLS tells whether all that is served of a service can be.
+// judgeTLS reports whether all that is served of a service can be.
 func judgeTLS(spec v1alpha1.ServiceAttachmentSpec, in Input) tlsState {
 	var st tlsState
 	for _, p := range spec.Ports {

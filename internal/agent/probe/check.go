@@ -137,7 +137,7 @@ const ReasonNoSuchHost = "no such host"
 // reasonRefused begins the reason of a target whose addresses nobody may connect to.
 const reasonRefused = "its address is refused: it is "
 
-// Refused tells whether that is why a target is not well.
+// Refused reports whether that is why a target is not well.
 func (s Status) Refused() bool { return strings.HasPrefix(s.Reason, reasonRefused) }
 
 // Reason describes a failed probe in words that do not change while its cause

@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package probe tells which backends answer. It knows hosts and ports, not
+// Package probe says which backends answer. It knows hosts and ports, not
 // services: what follows from a backend's health is decided in package plan.
 package probe
 

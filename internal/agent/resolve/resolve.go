@@ -127,7 +127,7 @@ func (r *Resolver) resolve(ctx context.Context, name string) ([]netip.Addr, bool
 	return slices.Compact(addrs), true
 }
 
-// set tells whether addrs differ from what was known of the host.
+// set reports whether addrs differ from what was known of the host.
 func (r *Resolver) set(h *host, addrs []netip.Addr) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

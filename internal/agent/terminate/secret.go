@@ -22,7 +22,7 @@ import (
 type watch struct {
 	cancel func()
 
-	// seen tells whether the Secret, or its absence, was told of; last is what was.
+	// seen reports whether the Secret, or its absence, was told of; last is what was.
 	seen bool
 	last *corev1.Secret
 }
@@ -32,11 +32,11 @@ type watch struct {
 type secret struct {
 	ref plan.CertificateRef
 
-	// known tells whether the Secret, or its absence, was seen. What was stored by
+	// known reports whether the Secret, or its absence, was seen. What was stored by
 	// an earlier run counts as seen.
 	known bool
 
-	// gone tells that there is no such Secret.
+	// gone reports that there is no such Secret.
 	gone bool
 
 	// problem with what the Secret holds. Empty if there is none.
@@ -59,14 +59,14 @@ func newSecret(ref plan.CertificateRef) *secret {
 	return &secret{ref: ref, cert: &atomic.Pointer[tls.Certificate]{}}
 }
 
-// usable tells whether there is a certificate to end TLS with. Who deletes a Secret
+// usable reports whether there is a certificate to end TLS with. Who deletes a Secret
 // wants it used no more; but a machine's state may be lost, and what it held is as
 // good as before.
 func (s *secret) usable() bool {
 	return s.cert.Load() != nil && (!s.gone || s.ref.Domain != "")
 }
 
-// set takes over what a Secret holds; nil is that there is none. It tells whether
+// set takes over what a Secret holds; nil is that there is none. It reports whether
 // the certificate is another one now. One that is no good does not replace one that
 // was.
 func (s *secret) set(o *corev1.Secret) bool {
@@ -90,7 +90,7 @@ func (s *secret) set(o *corev1.Secret) bool {
 	return true
 }
 
-// parse the pair. Errors name the key of the Secret that is to be mended, and hold
+// parse the pair. Errors name the key of the Secret that is to be fixed, and hold
 // nothing of its value.
 func (p pair) parse(ref plan.CertificateRef) (*tls.Certificate, error) {
 	certKey, keyKey := ref.Keys()

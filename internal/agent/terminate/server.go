@@ -48,7 +48,7 @@ type Options struct {
 	// of a certificate has changed.
 	Changed func()
 
-	// Store keeps what is served, for a Server that starts anew while the API
+	// Store keeps what is served, for a Server that starts again while the API
 	// server is away. It holds private keys, so it must not be on a disk.
 	Store *atomicdir.Dir
 
@@ -189,7 +189,7 @@ func (s *Server) watch(ctx context.Context, name string) {
 	})
 }
 
-// update takes over what a Secret holds, and tells whether that changed anything
+// update takes over what a Secret holds, and reports whether that changed anything
 // that others see.
 func (s *Server) update(ctx context.Context, w *watch, name string, o *corev1.Secret) bool {
 	s.mu.Lock()
@@ -213,7 +213,7 @@ func (s *Server) update(ctx context.Context, w *watch, name string, o *corev1.Se
 	return changed || renewed
 }
 
-// take over what the Secret of a certificate holds. It tells whether what is known
+// take over what the Secret of a certificate holds. It reports whether what is known
 // of it has changed, and whether it is another one now.
 func (s *Server) take(sec *secret, o *corev1.Secret) (changed, renewed bool) {
 	before := *sec

@@ -12,7 +12,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 )
 
-// A stored is what a Server that starts anew needs to serve as before.
+// A stored is what a Server that starts again needs to serve as before.
 type stored struct {
 	Terminations map[string][]plan.Termination `json:"terminations"`
 
@@ -41,7 +41,7 @@ func (s *Server) store() error {
 }
 
 // Restore serves what an earlier run of the agent in this pod has served, until ctx
-// ends. What cannot be read is no error: it comes anew from the API server.
+// ends. What cannot be read is no error: it comes again from the API server.
 func (s *Server) Restore(ctx context.Context) error {
 	if s.opts.Store == nil {
 		return nil
@@ -71,7 +71,7 @@ func (s *Server) Restore(ctx context.Context) error {
 	return s.Set(ctx, st.Terminations)
 }
 
-// decode tells whether it could. What json says of it could quote a key.
+// decode reports whether it could. What json says of it could quote a key.
 func decode(b []byte) (stored, bool) {
 	var st stored
 	ok := json.Unmarshal(b, &st) == nil

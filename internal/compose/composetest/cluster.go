@@ -84,7 +84,7 @@ func (c *cluster) with(composite *structpb.Struct, objects []*structpb.Struct) *
 	return &cluster{composite: composite, input: c.input, desired: c.desired, observed: c.observed, objects: objects}
 }
 
-// owns tells whether an observed composed resource is of the step that is
+// owns reports whether an observed composed resource is of the step that is
 // called: a function leaves those of others alone.
 func (c *cluster) owns(name string) bool {
 	if c.input == nil {

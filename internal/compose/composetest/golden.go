@@ -168,7 +168,7 @@ func checkRules(t *testing.T, rsp *fnv1.RunFunctionResponse) {
 	}
 }
 
-// allReady tells whether nothing that is desired is on its way.
+// allReady reports whether nothing that is desired is on its way.
 func allReady(rsp *fnv1.RunFunctionResponse) bool {
 	for _, r := range rsp.GetDesired().GetResources() {
 		if r.GetReady() != fnv1.Ready_READY_TRUE {

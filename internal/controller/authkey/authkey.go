@@ -307,7 +307,7 @@ func ready(mg *v1alpha1.AuthKey, p plan) xpv2.Condition {
 	return xpv2.Available()
 }
 
-// observesOnly tells whether the object must not mint keys.
+// observesOnly reports whether the object must not mint keys.
 func observesOnly(mg *v1alpha1.AuthKey) bool {
 	minting := []xpv2.ManagementAction{xpv2.ManagementActionAll, xpv2.ManagementActionCreate, xpv2.ManagementActionUpdate}
 	return len(mg.GetManagementPolicies()) > 0 && !slices.ContainsFunc(mg.GetManagementPolicies(), func(a xpv2.ManagementAction) bool {

@@ -117,7 +117,7 @@ func (w *world) external() *external {
 	return &external{api: w.api, clusterID: "cluster", kube: w.kube, record: event.NewNopRecorder(), now: func() time.Time { return w.now }}
 }
 
-// reconcile does what the managed reconciler would, and tells whether there was
+// reconcile does what the managed reconciler would, and reports whether there was
 // nothing to do.
 func (w *world) reconcile() (bool, error) {
 	w.t.Helper()
@@ -310,7 +310,7 @@ func TestLostReply(t *testing.T) {
 func TestSecretNotWritable(t *testing.T) {
 	cases := map[string]struct {
 		reason string
-		// dry tells that the API server says so before the key is minted.
+		// dry reports that the API server says so before the key is minted.
 		dry       bool
 		errRevoke error
 		minted    int

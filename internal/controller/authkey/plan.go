@@ -55,10 +55,10 @@ type plan struct {
 	// was used. Nil if it has none.
 	current *tailscale.Key
 
-	// used tells that the current key has logged in its node.
+	// used reports that the current key has logged in its node.
 	used bool
 
-	// lost tells that nobody knows the current key's secret.
+	// lost reports that nobody knows the current key's secret.
 	lost bool
 
 	// issue says why a key is to be minted, or is empty.
@@ -74,7 +74,7 @@ type plan struct {
 	revoke []string
 }
 
-// done tells whether there is nothing to do now.
+// done reports whether there is nothing to do now.
 func (p plan) done() bool { return (p.issue == "" || p.later) && !p.rename && len(p.revoke) == 0 }
 
 // recordedID returns the ID of the key that an object stands for, or "", and
@@ -133,13 +133,13 @@ func reason(mg *v1alpha1.AuthKey, f facts, p plan, in issued) string {
 	return ""
 }
 
-// spent tells whether a key is invalid because it was used. The API does not say
+// spent reports whether a key is invalid because it was used. The API does not say
 // why a key is invalid.
 func spent(k tailscale.Key, now time.Time) bool {
 	return k.Invalid && k.Revoked.IsZero() && now.Before(k.Expires) && !k.Capabilities.Devices.Create.Reusable
 }
 
-// remembersUse tells whether an object knows that a key was used.
+// remembersUse reports whether an object knows that a key was used.
 func remembersUse(mg *v1alpha1.AuthKey, id string) bool {
 	return mg.Status.AtProvider.Used && mg.Status.AtProvider.ID == id
 }
@@ -171,7 +171,7 @@ func orphans(f facts) []string {
 	return out
 }
 
-// tooSoon tells whether the last key is too young for another one. Times from
+// tooSoon reports whether the last key is too young for another one. Times from
 // the future are another clock's.
 func tooSoon(f facts, in issued) bool {
 	at := in.at

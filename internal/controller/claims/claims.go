@@ -53,13 +53,13 @@ func New(mg resource.ModernManaged, tailnet string, claims ...string) Claimant {
 	}
 }
 
-// Writes tells whether an object's management policies let it write anything. One
+// Writes reports whether an object's management policies let it write anything. One
 // that may not claims nothing.
 func Writes(mg resource.Managed) bool {
 	return allowed(mg, xpv2.ManagementActionCreate) || allowed(mg, xpv2.ManagementActionUpdate)
 }
 
-// Unmade tells whether an object is yet to be written for the first time. What a
+// Unmade reports whether an object is yet to be written for the first time. What a
 // tailnet has only once exists always, so that is what counts as its creation: an
 // object that may not update is written this once.
 func Unmade(mg resource.Managed) bool {
@@ -115,7 +115,7 @@ func Lost(self Claimant, others []Claimant) map[string]Claimant {
 	return lost
 }
 
-// Message tells what was lost, to whom, and what helps. Kind is the kind of
+// Message says what was lost, to whom, and what helps. Kind is the kind of
 // the holders. It is empty if nothing was lost.
 func Message(kind string, lost map[string]Claimant) string {
 	if len(lost) == 0 {
@@ -133,7 +133,7 @@ func Message(kind string, lost map[string]Claimant) string {
 	return m + "; remove it from one of the objects"
 }
 
-// Meet tells whether two claimants share a scope.
+// Meet reports whether two claimants share a scope.
 func Meet(a, b Claimant) bool {
 	return slices.ContainsFunc(a.Scopes, func(s string) bool { return s != "" && slices.Contains(b.Scopes, s) })
 }

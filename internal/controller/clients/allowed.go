@@ -199,7 +199,7 @@ func (n *namespaces) labels(ctx context.Context, name string) (map[string]string
 	return o.GetLabels(), nil
 }
 
-// readable tells whether the provider may read namespaces. Once it may it is not asked
+// readable reports whether the provider may read namespaces. Once it may it is not asked
 // again.
 func (n *namespaces) readable(ctx context.Context) (bool, error) {
 	n.mu.Lock()

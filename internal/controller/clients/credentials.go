@@ -35,7 +35,7 @@ const (
 	SecretTypeCredentials = "credentials"
 )
 
-// A CredentialsError says what must be mended before a provider config can be
+// A CredentialsError says what must be fixed before a provider config can be
 // used.
 type CredentialsError struct {
 	Reason  xpv2.ConditionReason
@@ -45,7 +45,7 @@ type CredentialsError struct {
 // Error implements error.
 func (e *CredentialsError) Error() string { return e.Message }
 
-// shows tells whether the error belongs in the Ready condition of a resource. A
+// shows reports whether the error belongs in the Ready condition of a resource. A
 // resource that works goes on working while its Secret is exchanged.
 func (e *CredentialsError) shows(mg resource.Managed) bool {
 	refused := []xpv2.ConditionReason{meta.ReasonNamespaceNotAllowed, meta.ReasonInvalidSelector, meta.ReasonNotGranted, meta.ReasonHostNotAllowed}

@@ -3,7 +3,7 @@
 
 // Package clients turns a managed resource's reference to a provider config
 // into a client of Tailscale's API: it reads the config and the credentials
-// Secret, protects that Secret while it is in use, and tells what to mend when
+// Secret, protects that Secret while it is in use, and says what to fix when
 // something is missing. What is done with the client lives in the packages
 // beside this one.
 package clients

@@ -130,7 +130,7 @@ func (o Options) RecordState(mgr ctrl.Manager, l resource.ManagedList) error {
 	return errors.Wrap(mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return rec.Start(ctx) })), "cannot add a recorder of state metrics")
 }
 
-// May tells whether the API server lets this client do something in a namespace, or
+// May reports whether the API server lets this client do something in a namespace, or
 // in all of them when that is empty.
 func May(ctx context.Context, kube client.Client, namespace string, r schema.GroupResource, verbs ...string) (bool, error) {
 	for _, verb := range verbs {

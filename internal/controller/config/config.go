@@ -121,7 +121,7 @@ func (r *Reconciler) secret(ctx context.Context, pc resource.ProviderConfig, nam
 	return clients.Release(ctx, r.kube, s)
 }
 
-// needed tells whether another config needs the Secret. One that is being
+// needed reports whether another config needs the Secret. One that is being
 // deleted is needed while a resource must be cleaned up with it, one that stays
 // while any other config names it.
 func (r *Reconciler) needed(ctx context.Context, self resource.ProviderConfig, namespace, name string, going bool) (bool, error) {

@@ -56,7 +56,7 @@ func newAttributes() *attributes {
 	return &attributes{limiter: rate.NewLimiter(rate.Every(attributesInterval), attributesBurst), read: map[string]time.Time{}}
 }
 
-// due tells whether a device's attributes, which are as wanted, are to be read.
+// due reports whether a device's attributes, which are as wanted, are to be read.
 func (a *attributes) due(nodeID string, now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -172,7 +172,7 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.Device) (managed.Ext
 	return managed.ExternalDelete{}, errors.Wrapf(e.api.DeleteDevice(ctx, nodeID(mg)), "cannot delete device %q", nodeID(mg))
 }
 
-// left tells whether a device is left that goes with its object.
+// left reports whether a device is left that goes with its object.
 func (e *external) left(ctx context.Context, mg *v1alpha1.Device, id string) (bool, error) {
 	if orphans(mg) {
 		return false, nil
@@ -188,7 +188,7 @@ func (e *external) left(ctx context.Context, mg *v1alpha1.Device, id string) (bo
 	return err == nil, errors.Wrap(err, "cannot get device")
 }
 
-// orphans tells whether an object leaves the tailnet as it is when it goes: as its
+// orphans reports whether an object leaves the tailnet as it is when it goes: as its
 // policy says, or since it never saw a device.
 func orphans(mg *v1alpha1.Device) bool {
 	return mg.Spec.ForProvider.DeletionPolicy != v1alpha1.DeviceDelete || mg.Status.AtProvider.NodeID == ""
@@ -223,18 +223,18 @@ func age(a, b *v1alpha1.Device) int {
 	return cmp.Or(a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time), cmp.Compare(a.GetUID(), b.GetUID()))
 }
 
-// observesOnly tells whether an object must neither change nor end the device.
+// observesOnly reports whether an object must neither change nor end the device.
 func observesOnly(mg *v1alpha1.Device) bool {
 	return !updates(mg) && !slices.Contains(mg.GetManagementPolicies(), xpv2.ManagementActionDelete)
 }
 
-// updates tells whether an object may change the device.
+// updates reports whether an object may change the device.
 func updates(mg *v1alpha1.Device) bool {
 	p := mg.GetManagementPolicies()
 	return len(p) == 0 || slices.Contains(p, xpv2.ManagementActionAll) || slices.Contains(p, xpv2.ManagementActionUpdate)
 }
 
-// report fills in the status, but for the attributes, which no list has.
+// report fills in the status, except for the attributes, which no list has.
 func report(mg *v1alpha1.Device, d tailscale.Device) {
 	o := v1alpha1.DeviceObservation{
 		NodeID:            d.NodeID,

@@ -65,7 +65,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Discovery) (managed
 			return managed.ExternalObservation{}, err
 		}
 		mg.SetConditions(xpv2.Unavailable().WithMessage("Cannot look into the tailnet, what is listed is from before: " + err.Error()))
-		// Who does not synchronise is tried again when its credential is mended.
+		// Who does not synchronise is tried again when its credential is fixed.
 		if tailscale.ClassOf(err) == tailscale.ClassUnauthorized {
 			return managed.ExternalObservation{}, err
 		}

@@ -25,7 +25,7 @@ const (
 // one value, true or false. A part that is set to nothing has no values.
 type parts map[string][]string
 
-// isSwitch tells whether a part is a preference. Preferences always have a value:
+// isSwitch reports whether a part is a preference. Preferences always have a value:
 // they are nobody's, and stay when an object goes.
 func isSwitch(part string) bool { return part == partOverrideLocalDNS || part == partMagicDNS }
 

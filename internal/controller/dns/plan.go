@@ -96,7 +96,7 @@ func (s situation) want(p *plan, part string) {
 	}
 }
 
-// isForeign tells whether a part has other values than those that are wanted,
+// isForeign reports whether a part has other values than those that are wanted,
 // and none of this cluster's objects has set it.
 func (s situation) isForeign(part string) bool {
 	current := s.current[part]
@@ -159,7 +159,7 @@ func join(a, b [][]string) [][]string {
 	return out
 }
 
-// done tells whether nothing can be done any more.
+// done reports whether nothing can be done any more.
 func (p plan) done() bool { return len(p.set) == 0 && reflect.DeepEqual(p.after, p.current) }
 
 // diff names what is to be written.

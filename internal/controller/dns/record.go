@@ -42,7 +42,7 @@ func (r record) encode() (string, error) {
 	return string(b), errors.Wrap(err, "cannot encode the record")
 }
 
-// gave tells whether the object has given a part these values.
+// gave reports whether the object has given a part these values.
 func (r record) gave(part string, values []string) bool {
 	return slices.ContainsFunc(r[part], func(v []string) bool { return slices.Equal(v, values) })
 }

@@ -61,7 +61,7 @@ type Kind[T resource.ModernManaged] struct {
 	// Connector makes what connects objects, in place of Connect and Untouched.
 	Connector func(env Env, connect Connect) managed.TypedExternalConnector[T]
 
-	// Untouched tells that nothing can be in the tailnet for an object that is
+	// Untouched reports that nothing can be in the tailnet for an object that is
 	// being deleted: it then goes without a connection. The default is that it has
 	// no external name and that no create was attempted.
 	Untouched func(mg T) bool

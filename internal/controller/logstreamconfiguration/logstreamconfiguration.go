@@ -126,7 +126,7 @@ func observe(mg *v1alpha1.LogstreamConfiguration, l *tailscale.LogstreamConfigur
 	}
 }
 
-// hash tells whether the same was sent before, secrets and all.
+// hash reports whether the same was sent before, secrets and all.
 func hash(mg *v1alpha1.LogstreamConfiguration, r tailscale.LogstreamRequest) (string, error) {
 	b, err := json.Marshal(r)
 	if err != nil {

@@ -47,7 +47,7 @@ func nodeConfig(mg *v1alpha1.Machine, controlURL, authKey string) ([]byte, error
 }
 
 // authKeyOf returns the auth key in tailscaled's configuration, or "". A
-// configuration that cannot be read has none: it is written anew.
+// configuration that cannot be read has none: it is written again.
 func authKeyOf(config []byte) string {
 	var c ipn.ConfigVAlpha
 	if err := json.Unmarshal(config, &c); err != nil || c.AuthKey == nil {

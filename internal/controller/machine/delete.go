@@ -32,7 +32,7 @@ const (
 	offlineGrace = 2 * time.Minute
 )
 
-// left tells whether anything of a machine that is being deleted is left.
+// left reports whether anything of a machine that is being deleted is left.
 func (e *external) left(ctx context.Context, mg *v1alpha1.Machine, s secrets) (bool, error) {
 	if s.state != nil || s.config != nil {
 		return true, nil

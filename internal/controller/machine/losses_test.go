@@ -176,7 +176,7 @@ func idOf(prefs []byte) string {
 	return nodeID(s)
 }
 
-// mayRun tells whether the tailnet still knows the node that a state is of.
+// mayRun reports whether the tailnet still knows the node that a state is of.
 func (w *simWorld) mayRun(prefs string) bool {
 	w.t.Helper()
 	d, err := w.api.Device(w.t.Context(), idOf([]byte(prefs)))

@@ -91,7 +91,7 @@ func (c *connector) Connect(ctx context.Context, mg *v1alpha1.Machine) (managed.
 	return e, nil
 }
 
-// mayExist tells whether a key or a device may have been made for the machine.
+// mayExist reports whether a key or a device may have been made for the machine.
 // Its Secrets come before its first key, and the state Secret stays until the end.
 func mayExist(mg *v1alpha1.Machine, s secrets) bool {
 	return s.state != nil || s.config != nil || meta.NodeIDOf(mg) != ""

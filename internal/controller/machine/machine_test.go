@@ -167,7 +167,7 @@ func (w *world) external() *external {
 	return e.(*external) // Connect returns nothing else.
 }
 
-// reconcile does what the managed reconciler would, and tells whether the
+// reconcile does what the managed reconciler would, and reports whether the
 // machine was found to be up to date.
 func (w *world) reconcile() bool {
 	w.t.Helper()
@@ -506,7 +506,7 @@ func TestStateSecretDeleted(t *testing.T) {
 		t.Errorf("want a new, empty Secret")
 	}
 
-	// The pod restarts without its state, asks, and joins anew.
+	// The pod restarts without its state, asks, and joins again.
 	w.now = w.now.Add(time.Minute)
 	w.write(map[string]string{"reissue_authkey": ""})
 	w.settle()
@@ -586,7 +586,7 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// TestLastSeen shows that a Machine tells when its device was connected last only while it is
+// TestLastSeen shows that a Machine says when its device was connected last only while it is
 // not: else its status would change all the time.
 func TestLastSeen(t *testing.T) {
 	seen := time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)

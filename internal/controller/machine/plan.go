@@ -66,7 +66,7 @@ type plan struct {
 	// no device.
 	nodeID string
 
-	// refused tells why the device that the pod names is not the machine's. Empty if it
+	// refused says why the device that the pod names is not the machine's. Empty if it
 	// is.
 	refused string
 
@@ -99,7 +99,7 @@ type plan struct {
 	setTags bool
 }
 
-// done tells whether there is nothing to do.
+// done reports whether there is nothing to do.
 func (p plan) done() bool {
 	return !p.issueKey && !p.writeConfig && !p.setTags && !p.adopt && p.replaced == ""
 }
@@ -193,14 +193,14 @@ func issued(config *corev1.Secret) (time.Time, bool) {
 	return t, err == nil
 }
 
-// expired tells whether the key in a config Secret is about to expire. One of
+// expired reports whether the key in a config Secret is about to expire. One of
 // unknown age is taken for good: the node asks if it is not.
 func expired(config *corev1.Secret, now time.Time) bool {
 	t, ok := issued(config)
 	return ok && now.After(t.Add(keyExpiry-keyRenewal))
 }
 
-// tooSoon tells whether the last key is too young for another one. Times from the future
+// tooSoon reports whether the last key is too young for another one. Times from the future
 // are another clock's.
 func tooSoon(config *corev1.Secret, now time.Time) bool {
 	t, ok := issued(config)

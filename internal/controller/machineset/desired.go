@@ -28,7 +28,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
-// hashLength of the annotation that tells what was applied, in hex digits.
+// hashLength of the annotation that says what was applied, in hex digits.
 const hashLength = 16
 
 // StatefulSet of a set that has pods, as it is to be applied, without its owner.
@@ -95,7 +95,7 @@ func dropNulls(v any) {
 	}
 }
 
-// covers tells whether an object has all that is wanted of it. What others have
+// covers reports whether an object has all that is wanted of it. What others have
 // added to it is theirs. What is not wanted any more shows in the hash.
 func covers(have client.Object, gvk schema.GroupVersionKind, want *unstructured.Unstructured) (bool, error) {
 	h, err := runtime.DefaultUnstructuredConverter.ToUnstructured(have)

@@ -245,7 +245,7 @@ func (r *reconciler) ensure(ctx context.Context, set *v1alpha1.MachineSet, m *v1
 	return "", errors.Wrapf(r.kube.Update(ctx, m), "cannot update Machine %q", member.Name)
 }
 
-// taken tells whether a Machine that exists belongs to somebody else. One of the
+// taken reports whether a Machine that exists belongs to somebody else. One of the
 // set's own was made a moment ago, and the cache does not know it yet.
 func (r *reconciler) taken(ctx context.Context, set *v1alpha1.MachineSet, name string) (string, error) {
 	m := &v1alpha1.Machine{}

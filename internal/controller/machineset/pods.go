@@ -36,11 +36,11 @@ type Pods struct {
 	// if that is not known.
 	StatefulSet *appsv1.StatefulSet
 
-	// Problem tells why what is in the cluster is not as the set's spec says, for
+	// Problem says why what is in the cluster is not as the set's spec says, for
 	// the user. Empty when it is.
 	Problem string
 
-	// stale tells that the StatefulSet is not as the set wants it, so that any of
+	// stale reports that the StatefulSet is not as the set wants it, so that any of
 	// its pods may run.
 	stale bool
 }
@@ -136,12 +136,12 @@ func (r *reconciler) left(ctx context.Context, set *v1alpha1.MachineSet) (Pods, 
 	return Pods{StatefulSet: sts, stale: true}, nil
 }
 
-// A refusal is a problem that the user must mend.
+// A refusal is a problem that the user must fix.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-// told tells whether an error is for the status: it will not pass by itself.
+// told reports whether an error is for the status: it will not pass by itself.
 func told(err error) bool {
 	if r := refusal(""); errors.As(err, &r) {
 		return true
@@ -190,7 +190,7 @@ func (r *reconciler) sync(ctx context.Context, set *v1alpha1.MachineSet, want *u
 		if err != nil || same {
 			return true, err
 		}
-		// Not one that was made anew meanwhile.
+		// Not one that was made again meanwhile.
 		want.SetUID(o.GetUID())
 	}
 	r.log.Debug("Applying an object", "kind", gvk.Kind, "object", client.ObjectKeyFromObject(want))
@@ -218,7 +218,7 @@ func hinted(err error) error {
 	return errors.Wrap(err, hint)
 }
 
-// shrinking tells whether there may be more pods than are wanted. Status counts
+// shrinking reports whether there may be more pods than are wanted. Status counts
 // only once Kubernetes' controller has seen the spec, and the spec only once it is
 // what the set wants.
 func (p Pods) shrinking() bool {
@@ -229,5 +229,5 @@ func (p Pods) shrinking() bool {
 	return s.GetDeletionTimestamp() != nil || !observed(s) || s.Status.Replicas > ptr.Deref(s.Spec.Replicas, 1)
 }
 
-// observed tells whether Kubernetes' controller has seen a StatefulSet as it is.
+// observed reports whether Kubernetes' controller has seen a StatefulSet as it is.
 func observed(s *appsv1.StatefulSet) bool { return s.Status.ObservedGeneration >= s.GetGeneration() }

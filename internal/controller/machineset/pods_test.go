@@ -135,7 +135,7 @@ func TestPods(t *testing.T) {
 	}
 }
 
-// What somebody else changed of what is wanted is mended; what they added stays.
+// What somebody else changed of what is wanted is fixed; what they added stays.
 func TestDrift(t *testing.T) {
 	set := withPods(machineSet("web-ingress-0"), func(p *v1alpha1.MachineSetPods) { p.Annotations = map[string]string{"team": "edge"} })
 	h := newHarness(t, set)

@@ -172,7 +172,7 @@ func summary(name string, m *v1alpha1.Machine, failed string) v1alpha1.MachineSu
 	return out
 }
 
-// problem tells why a machine is not in the tailnet, for the user. Empty if it is.
+// problem says why a machine is not in the tailnet, for the user. Empty if it is.
 func problem(m *v1alpha1.Machine) string {
 	switch {
 	case m != nil && m.GetCondition(xpv2.TypeSynced).Status == corev1.ConditionFalse:
@@ -220,7 +220,7 @@ func problemOf(s v1alpha1.MachineSetStatus) string {
 	return s.StatefulSet.Message
 }
 
-// settled tells whether nothing of a set is expected to change by itself: each
+// settled reports whether nothing of a set is expected to change by itself: each
 // machine is ready, its agent has reported, and its pod is ready and of the latest
 // template.
 func settled(s v1alpha1.MachineSetStatus) bool {

@@ -14,7 +14,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// A Lookup tells how objects of the tailnet are found whose ids Tailscale gives.
+// A Lookup says how objects of the tailnet are found whose ids Tailscale gives.
 type Lookup[T any] struct {
 	// What is looked for, for errors: webhook.
 	What string
@@ -28,10 +28,10 @@ type Lookup[T any] struct {
 	// Get one by its id: the list may be older than it.
 	Get func(ctx context.Context, id string) (*T, error)
 
-	// Is tells whether one is of the kind that is looked for. Nil means all are.
+	// Is reports whether one is of the kind that is looked for. Nil means all are.
 	Is func(T) bool
 
-	// Like tells whether one without the id may stand for the managed object. Nil
+	// Like reports whether one without the id may stand for the managed object. Nil
 	// means that none may.
 	Like func(T) bool
 

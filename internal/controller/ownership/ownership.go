@@ -53,28 +53,28 @@ func Description(marker, text string, mg resource.Managed) string {
 	return strings.TrimRight(d[:min(len(d), maxDescription)], " ")
 }
 
-// Marked tells whether a description has the marker.
+// Marked reports whether a description has the marker.
 func Marked(description, marker string) bool {
 	return description == marker || strings.HasPrefix(description, marker+" ")
 }
 
-// Tried tells whether a create of the object was ever begun.
+// Tried reports whether a create of the object was ever begun.
 func Tried(mg resource.Managed) bool { return !xpmeta.GetExternalCreatePending(mg).IsZero() }
 
-// Attempted tells whether the last create of the object was begun and its end is
+// Attempted reports whether the last create of the object was begun and its end is
 // not recorded, so that an object of the tailnet that looks like it, and has the
 // id, may be what came of it.
 func Attempted(mg resource.Managed, id string) bool {
 	return Tried(mg) && xpmeta.GetExternalCreateSucceeded(mg).Before(xpmeta.GetExternalCreatePending(mg)) && mg.GetAnnotations()[annotationForeign] != id
 }
 
-// Made tells whether the object of the tailnet with the id is the managed object's to
+// Made reports whether the object of the tailnet with the id is the managed object's to
 // delete.
 func Made(mg resource.Managed, id string) bool {
 	return xpmeta.GetExternalName(mg) == id || Attempted(mg, id)
 }
 
-// Manages tells whether an object's management policies let it make or change
+// Manages reports whether an object's management policies let it make or change
 // anything. One that does not only observes.
 func Manages(mg resource.Managed) bool {
 	return claims.Writes(mg) || slices.Contains(mg.GetManagementPolicies(), xpv2.ManagementActionCreate)
@@ -114,7 +114,7 @@ type ConflictError struct{ message string }
 // Error implements error.
 func (e *ConflictError) Error() string { return e.message }
 
-// Lost tells whether an error says that another object manages what this one
+// Lost reports whether an error says that another object manages what this one
 // wants. What that one manages goes with it.
 func Lost(err error) bool {
 	var c *ConflictError
@@ -122,7 +122,7 @@ func Lost(err error) bool {
 }
 
 // Rival returns a ConflictError, and sets the condition, if an older object of
-// the cluster manages what this one wants. Claim tells what an object wants,
+// the cluster manages what this one wants. Claim says what an object wants,
 // nothing if it is "".
 func Rival(ctx context.Context, kube client.Reader, l resource.ManagedList, kind string, mg resource.ModernManaged, claim func(resource.Managed) string) error {
 	if claim(mg) == "" || !Manages(mg) {

@@ -119,7 +119,7 @@ func (e *external) Create(ctx context.Context, mg *v1alpha1.PolicyFragment) (man
 	return managed.ExternalCreation{}, e.write(ctx, mg)
 }
 
-// Update merges the fragment into the policy file anew.
+// Update merges the fragment into the policy file again.
 func (e *external) Update(ctx context.Context, mg *v1alpha1.PolicyFragment) (managed.ExternalUpdate, error) {
 	return managed.ExternalUpdate{}, e.write(ctx, mg)
 }
@@ -168,7 +168,7 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.PolicyFragment) (man
 	return managed.ExternalDelete{}, errors.Wrap(err, "cannot remove the fragment from the policy file")
 }
 
-// observesOnly tells whether the object writes nothing.
+// observesOnly reports whether the object writes nothing.
 func observesOnly(mg *v1alpha1.PolicyFragment) bool {
 	ps := mg.GetManagementPolicies()
 	return len(ps) == 1 && ps[0] == xpv2.ManagementActionObserve

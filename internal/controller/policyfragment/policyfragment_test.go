@@ -191,7 +191,7 @@ func TestLifecycle(t *testing.T) {
 		t.Errorf("the update was not written:\n%s", p)
 	}
 
-	// In the end the file is what it was, but for what others wrote.
+	// In the end the file is what it was, except for what others wrote.
 	n.edit(t, `"db": "10.0.0.1", "other": "10.0.0.3",`, `"db": "10.0.0.1",`)
 	if err := n.reconcile(t, deleted(mg)); err != nil {
 		t.Fatal(err)

@@ -174,7 +174,7 @@ func diff(mg *v1alpha1.PostureIntegration, have *tailscale.PostureIntegration) s
 	return ""
 }
 
-// secret returns the provider's secret and a hash that tells whether the same was
+// secret returns the provider's secret and a hash that reports whether the same was
 // sent before.
 func (e *external) secret(ctx context.Context, mg *v1alpha1.PostureIntegration) (value, hash string, err error) {
 	value, err = secrets.Value(ctx, e.kube, mg, mg.Spec.ForProvider.ClientSecretSecretRef)

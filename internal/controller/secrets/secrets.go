@@ -50,7 +50,7 @@ func unusable(mg resource.Managed, format string, args ...any) error {
 	return err
 }
 
-// Fingerprint returns a hash that tells whether a text is the same as before. It
+// Fingerprint returns a hash that reports whether a text is the same as before. It
 // is salted with the object's UID and slow to compute, for it is shown in the
 // object's status.
 func Fingerprint(mg resource.Managed, text string) (string, error) {
@@ -83,5 +83,5 @@ func Connection(ctx context.Context, kube client.Reader, mg resource.ModernManag
 	return out, nil
 }
 
-// Wanted tells whether the object wants a connection Secret.
+// Wanted reports whether the object wants a connection Secret.
 func Wanted(mg resource.ModernManaged) bool { return mg.GetWriteConnectionSecretToReference() != nil }

@@ -187,7 +187,7 @@ func canonical(addresses []string) []string {
 	return out
 }
 
-// done tells whether nothing can be done any more.
+// done reports whether nothing can be done any more.
 func (p plan) done() bool {
 	return len(p.set) == 0 && (len(p.after) == 0 && len(p.current) == 0 || reflect.DeepEqual(p.after, p.current))
 }

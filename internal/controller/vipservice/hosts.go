@@ -50,7 +50,7 @@ type claim struct {
 	Reason, Message string
 }
 
-// certificate tells what is in the way of one. Nil if nothing is.
+// certificate says what is in the way of one. Nil if nothing is.
 func (c claims) certificate() *xpv2.Condition {
 	var out *xpv2.Condition
 	for _, id := range slices.Sorted(maps.Keys(c)) {
@@ -110,7 +110,7 @@ func (c claims) unlisted(hosts []tailscale.Host) []string {
 	return slices.Sorted(maps.Keys(out))
 }
 
-// unseen tells whether a list of devices does not know that a host is online whose
+// unseen reports whether a list of devices does not know that a host is online whose
 // agent says that it offers the service.
 func unseen(c claims, hosts []tailscale.Host, devices []tailscale.Device) bool {
 	byID := pick(devices, nodeIDs(hosts))
@@ -255,7 +255,7 @@ func toApprove(p v1alpha1.VIPServiceParameters, cl claims, hosts []tailscale.Hos
 	return out
 }
 
-// mayApprove tells whether an object may approve any host.
+// mayApprove reports whether an object may approve any host.
 func mayApprove(p v1alpha1.VIPServiceParameters) bool {
 	return (p.AutoApprove == nil || *p.AutoApprove) && len(p.HostTags) > 0
 }
@@ -319,7 +319,7 @@ func (e *external) approveHost(ctx context.Context, mg *v1alpha1.VIPService, ser
 	return nil
 }
 
-// approvalForbidden tells what to put into the policy file when Tailscale does not
+// approvalForbidden says what to put into the policy file when Tailscale does not
 // let us approve hosts.
 func approvalForbidden(service string, tags []v1alpha1.Tag) xpv2.Condition {
 	return xpv2.Condition{

@@ -59,7 +59,7 @@ func newHostsCache(interval time.Duration, c clock.PassiveClock) *hostsCache {
 	return &hostsCache{interval: interval, clock: c, by: map[types.UID]*asking{}}
 }
 
-// due tells whether hosts are to be asked for now, given what agents claim and
+// due reports whether hosts are to be asked for now, given what agents claim and
 // which are known.
 func (c *hostsCache) due(uid types.UID, cl claims, known []tailscale.Host) bool {
 	c.mu.Lock()
@@ -80,13 +80,13 @@ func (c *hostsCache) due(uid types.UID, cl claims, known []tailscale.Host) bool 
 	return c.clock.Since(a.at) >= a.again
 }
 
-// sameOffers tells whether claims say the same of hosts. How many backends answer
+// sameOffers reports whether claims say the same of hosts. How many backends answer
 // says nothing of them.
 func sameOffers(a, b claims) bool {
 	return maps.EqualFunc(a, b, func(x, y claim) bool { return x.Advertised == y.Advertised && x.Accepted == y.Accepted })
 }
 
-// turn tells whether it is a settled service's turn: it is one of those that were
+// turn reports whether it is a settled service's turn: it is one of those that were
 // not asked for the longest time, and not too many were just asked.
 func (c *hostsCache) turn(a *asking) bool {
 	now := c.clock.Now()

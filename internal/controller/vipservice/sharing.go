@@ -147,7 +147,7 @@ func consumer(m registry.Member) v1alpha1.ServiceConsumer {
 	return c
 }
 
-// observeAddress tells when the service has another address than it had.
+// observeAddress says when the service has another address than it had.
 func (e *sharing) observeAddress(mg *v1alpha1.VIPService, before []string, s *tailscale.Service) {
 	if now := mg.Status.AtProvider.Addresses; len(before) > 0 && len(now) > 0 && before[0] != now[0] {
 		e.record.Event(mg, event.Warning(reasonAddressChanged, errors.Errorf("service %s was made again and has the address %s, no longer %s", s.Name, now[0], before[0])))
@@ -254,7 +254,7 @@ func (e *sharing) attach(ctx context.Context, mg *v1alpha1.VIPService) error {
 	return err
 }
 
-// observeDetaching tells whether there is something left to do: the object exists
+// observeDetaching reports whether there is something left to do: the object exists
 // until no request of ours can be on its way any more and nobody is left who
 // would need us to delete the service.
 func (e *sharing) observeDetaching(ctx context.Context, mg *v1alpha1.VIPService) (managed.ExternalObservation, error) {

@@ -63,7 +63,7 @@ type connection struct {
 
 type connector struct {
 	connect func(ctx context.Context, mg resource.ModernManaged) (connection, error)
-	// claims tells what the agents of a namespace say about a service.
+	// claims says what the agents of a namespace say about a service.
 	claims func(ctx context.Context, namespace, service string) (claims, error)
 	// lives reports whether the object that an owner names exists here.
 	lives     func(ctx context.Context, owner string) (bool, error)
@@ -89,12 +89,12 @@ func (c *connector) Connect(ctx context.Context, mg *v1alpha1.VIPService) (manag
 	return e, nil
 }
 
-// mayExist tells whether a service may have been made for the object.
+// mayExist reports whether a service may have been made for the object.
 func mayExist(mg *v1alpha1.VIPService) bool {
 	return !xpmeta.GetExternalCreatePending(mg).IsZero() || mg.Status.AtProvider.Name != "" || mg.Status.AtProvider.OwnServiceName != ""
 }
 
-// observeOnly tells whether an object must only look, and so may look at what
+// observeOnly reports whether an object must only look, and so may look at what
 // belongs to others.
 func observeOnly(mg *v1alpha1.VIPService) bool {
 	return managed.NewManagementPoliciesResolver(true, mg.GetManagementPolicies()).ShouldOnlyObserve()

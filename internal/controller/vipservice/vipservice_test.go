@@ -216,7 +216,7 @@ func TestObserve(t *testing.T) {
 		reason  string
 		mg      *v1alpha1.VIPService
 		service *tailscale.Service
-		// nameless tells that no device tells the tailnet's name.
+		// nameless reports that no device tells the tailnet's name.
 		nameless bool
 		err      error
 		want     want

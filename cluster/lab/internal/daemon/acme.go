@@ -35,7 +35,7 @@ const (
 )
 
 // ACMERoot is the file of the root that the lab's ACME server signs by. The server
-// makes it anew each time it starts.
+// makes it again each time it starts.
 func ACMERoot(p host.Paths) string { return filepath.Join(p.ACME(), "root.pem") }
 
 // acmeFile is a file of the ACME server.

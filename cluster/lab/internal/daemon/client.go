@@ -25,7 +25,7 @@ type Client struct {
 	Paths host.Paths
 }
 
-// Foreign tells whether a daemon answers that was not started for these paths.
+// Foreign reports whether a daemon answers that was not started for these paths.
 // Labs share names of network namespaces and links, so there can be one only.
 func (c Client) Foreign(ctx context.Context) bool {
 	if _, ours := c.Paths.Daemon(); ours {

@@ -74,7 +74,7 @@ type progress struct {
 	steps []Step
 }
 
-// run runs f as a step. f tells what it waits for by calling say.
+// run runs f as a step. f says what it waits for by calling say.
 func (p *progress) run(name string, f func(say func(string)) error) error {
 	p.mu.Lock()
 	i := len(p.steps)

@@ -99,7 +99,7 @@ func TestLoadAndPush(t *testing.T) {
 	}
 }
 
-// The same files should make the same image, or pods would pull it anew.
+// The same files should make the same image, or pods would pull it again.
 func TestBuild(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "crds"), 0o755); err != nil {

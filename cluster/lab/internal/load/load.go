@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package load asks a URL again and again, and tells how long answers took and
+// Package load asks a URL again and again, and says how long answers took and
 // how many did not come. How connections are made is the caller's business.
 package load
 
@@ -104,7 +104,7 @@ func Run(ctx context.Context, o Options) Report {
 	return r.report(time.Since(began))
 }
 
-// First asks every few milliseconds until there is an answer, and tells when that
+// First asks every few milliseconds until there is an answer, and says when that
 // was.
 func First(ctx context.Context, o Options, every time.Duration) (Report, error) {
 	r, a := o.until(ctx, every, func(a answer) bool { return a.err == nil })
@@ -112,7 +112,7 @@ func First(ctx context.Context, o Options, every time.Duration) (Report, error) 
 }
 
 // Gone asks every few milliseconds until there is an answer, calls answered, and asks until
-// there is none any more. The report tells when the first and the last one were.
+// there is none any more. The report says when the first and the last one were.
 func Gone(ctx context.Context, o Options, every time.Duration, answered func()) (Report, error) {
 	there := false
 	r, a := o.until(ctx, every, func(a answer) bool {

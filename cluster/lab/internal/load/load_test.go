@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// server answers from the nth request on, and tells how many it has seen.
+// server answers from the nth request on, and says how many it has seen.
 func server(t *testing.T, n int64) (string, *atomic.Int64) {
 	t.Helper()
 	seen := &atomic.Int64{}

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package netns makes the lab's network namespaces, links and routes, and runs
-// functions inside of them. It never touches the host's own namespace, but for
+// functions inside of them. It never touches the host's own namespace, except for
 // the file system below /run/netns.
 package netns
 

@@ -66,7 +66,7 @@ func (w *World) Translations(ctx context.Context, n int) ([]time.Duration, error
 }
 
 // translate until one comes alone, and wait until it is done: of two that come together
-// nobody tells how long the one took.
+// nobody says how long the one took.
 func (w *World) translate(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, translateLimit)
 	defer cancel()

@@ -55,7 +55,7 @@ type Options struct {
 	Found bool
 }
 
-// extended tells whether Envoy Gateway has an extension.
+// extended reports whether Envoy Gateway has an extension.
 func (o Options) extended() bool { return !o.Plain || o.Echo }
 
 // host of a route.
@@ -69,7 +69,7 @@ func (o Options) target(route int) string {
 	return "app-" + strconv.Itoa(route)
 }
 
-// objects of a world, but for its Gateway.
+// objects of a world, except for its Gateway.
 func (o Options) objects() []client.Object {
 	out := []client.Object{redirectRoute(0)}
 	targets := 1

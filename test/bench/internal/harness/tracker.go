@@ -30,7 +30,7 @@ type State struct {
 	// Ready is whether it is, ReadyAt when that was first seen.
 	Ready   bool
 	ReadyAt time.Time
-	// Deleting tells whether it is being deleted.
+	// Deleting reports whether it is being deleted.
 	Deleting bool
 	// Message of the first condition that is not met.
 	Message string
@@ -109,7 +109,7 @@ func (t *Tracker) gone(o any) {
 	delete(t.states, key(u))
 }
 
-// ready tells whether an object is Synced and Ready, or else what it says.
+// ready reports whether an object is Synced and Ready, or else what it says.
 func ready(u *unstructured.Unstructured) (bool, string) {
 	cs, _, err := unstructured.NestedSlice(u.Object, "status", "conditions")
 	if err != nil {

@@ -118,7 +118,7 @@ func (p *Path) cost(ctx context.Context, dial dialFn, a Amount) (Cost, error) {
 	return Cost{Kept: median(kept), Connect: median(connect), Agent: each(0), Proxy: each(1), Peer: each(2)}, nil
 }
 
-// keep asks so many times on one connection, and tells how long each took.
+// keep asks so many times on one connection, and says how long each took.
 func keep(ctx context.Context, dial dialFn, n int) ([]time.Duration, error) {
 	c, err := dial(ctx)
 	if err != nil {
@@ -128,7 +128,7 @@ func keep(ctx context.Context, dial dialFn, n int) ([]time.Duration, error) {
 	return out, errors.Join(err, c.Close())
 }
 
-// times runs a function so many times, and tells how long each took.
+// times runs a function so many times, and says how long each took.
 func times(n int, fn func() error) ([]time.Duration, error) {
 	out := make([]time.Duration, 0, n)
 	for range n {

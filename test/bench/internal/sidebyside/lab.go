@@ -94,7 +94,7 @@ type traffic struct {
 	said speech
 }
 
-// A speech is what a program says, and tells when it begins to.
+// A speech is what a program says, and says when it begins to.
 type speech struct {
 	said  bytes.Buffer
 	begun chan struct{}

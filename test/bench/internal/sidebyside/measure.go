@@ -26,13 +26,13 @@ const (
 	settled = 10 * time.Second
 )
 
-// Ingress applies a new ingress and tells how long the first answer took from
+// Ingress applies a new ingress and says how long the first answer took from
 // then.
 func (l *Lab) Ingress(ctx context.Context, s Side, name string) (time.Duration, error) {
 	return l.first(ctx, "tailnet", s.IngressURL(name), func() error { return s.ApplyIngress(ctx, name) })
 }
 
-// Egress applies a new egress and tells how long the first answer took from then.
+// Egress applies a new egress and says how long the first answer took from then.
 func (l *Lab) Egress(ctx context.Context, s Side, name string) (time.Duration, error) {
 	return l.first(ctx, "cluster", s.EgressURL(name), func() error { return s.ApplyEgress(ctx, name) })
 }

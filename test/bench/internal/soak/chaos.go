@@ -21,7 +21,7 @@ type outage struct {
 // A step has something fail, and come back.
 type step struct {
 	name string
-	// early tells that the step ends processes whose growth is measured later.
+	// early reports that the step ends processes whose growth is measured later.
 	early bool
 	do    func(c *chaos, ctx context.Context) error
 }
@@ -101,7 +101,7 @@ func (c *chaos) settle(ctx context.Context) error {
 	return ended(ctx, err)
 }
 
-// pause tells whether ctx has not ended meanwhile.
+// pause reports whether ctx has not ended meanwhile.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

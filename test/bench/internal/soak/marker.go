@@ -79,7 +79,7 @@ func (m *markers) run(ctx context.Context, change func(ctx context.Context, n in
 	}
 }
 
-// ended tells that an error is nobody's, for all ends.
+// ended reports that an error is nobody's, for all ends.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // It is because of the end.

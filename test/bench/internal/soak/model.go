@@ -46,7 +46,7 @@ type target struct {
 	addresses []string
 	// interval of its health check. 0 means that it says none.
 	interval time.Duration
-	// remote tells that another cluster hosts it too.
+	// remote reports that another cluster hosts it too.
 	remote bool
 }
 
@@ -59,7 +59,7 @@ func (t *target) answers() []string {
 	return t.addresses
 }
 
-// objects of the target, but for the ProxySet.
+// objects of the target, except for the ProxySet.
 func (t *target) objects() []client.Object {
 	s := gateway.Services(t.name)
 	if t.interval > 0 {

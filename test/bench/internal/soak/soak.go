@@ -26,7 +26,7 @@ type Options struct {
 	Edits float64
 	// Seed of chance.
 	Seed uint64
-	// Say tells how it goes on.
+	// Say says how it goes on.
 	Say func(format string, args ...any)
 }
 

@@ -20,7 +20,7 @@ import (
 // freshLimit is how long Envoy may take to have all after a start.
 const freshLimit = 20 * time.Second
 
-// right waits until each rule of each route is answered by its own target, and tells how
+// right waits until each rule of each route is answered by its own target, and says how
 // many are not.
 func (w *World) right(ctx context.Context) (wrong []string) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
@@ -109,7 +109,7 @@ func (w *World) startAnew(ctx context.Context) error {
 	return nil
 }
 
-// config of Envoy: of each resource its content, but for when it came, and for how
+// config of Envoy: of each resource its content, except for when it came, and for how
 // endpoints fare.
 func (w *World) config(ctx context.Context) (map[string]string, error) {
 	b, err := w.gateway.Admin(ctx, "/config_dump?include_eds")

@@ -232,7 +232,7 @@ func (w *World) insist(ctx context.Context, do func() error) error {
 	return every(ctx, again, func(context.Context) error { return do() })
 }
 
-// apply an object as a whole, but for its status.
+// apply an object as a whole, except for its status.
 func (w *World) apply(ctx context.Context, o client.Object) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {

@@ -71,7 +71,7 @@ type Report struct {
 	Foreign []string
 	// Restored is how long the shared service was away that was deleted by hand.
 	Restored time.Duration
-	// Readdressed tells that it came back with another IPv4 address.
+	// Readdressed reports that it came back with another IPv4 address.
 	Readdressed bool
 	// Leftovers are services that are there when all are detached.
 	Leftovers []string
@@ -169,7 +169,7 @@ func (s *swarm) rest(ctx context.Context, r *Report) error {
 	if err != nil {
 		return err
 	}
-	// What a lost reply left is mended within a poll.
+	// What a lost reply left is fixed within a poll.
 	err = harness.Eventually(ctx, 3*s.Poll, "the records", func(context.Context) error {
 		if lost := s.lost(); len(lost) > 0 {
 			return errors.Errorf("%v", lost)
