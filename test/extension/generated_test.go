@@ -67,7 +67,10 @@ egressTargets: [{name: svc-late/80, address: "100.100.0.2:80", protocol: HTTP, r
 	t.Run("GatewayPolicies", func(t *testing.T) { generatedPolicies(t, w) })
 
 	began := time.Now()
-	w.discovered(t, `{discoveredEndpoints: null, egressTargets: null}`)
+	// A route stays until a search that worked does not find what it leads to.
+	w.discovered(t, `{
+conditions: [{type: DiscoverySuccessful, status: "True", reason: Discovered, lastTransitionTime: "2026-01-02T03:04:05Z"}],
+discoveredEndpoints: null, egressTargets: null}`)
 	w.notFound(t, "web.tailscale.local")
 	t.Logf("what was not found any more answered for %s", time.Since(began).Round(time.Millisecond))
 	w.answers(t, "web.tailscale.local/tailscale/web/own", "192.0.2.10:8000")
