@@ -67,7 +67,7 @@ type RunCmd struct {
 	Listen              string        `help:"Address to serve probes and metrics on. Not all addresses: tailscaled leads who connects to the machine's address in the tailnet to the loopback." default:"${listen}" env:"LISTEN"`
 	HooksSocket         string        `help:"Socket to serve the pod's own hooks on." default:"${hooks_socket}" env:"HOOKS_SOCKET"`
 	TailscaledConfigDir string        `help:"Where containerboot looks for tailscaled's config: its TS_EXPERIMENTAL_VERSIONED_CONFIG_DIR." default:"/etc/tsconfig/${pod_name}" env:"TAILSCALED_CONFIG_DIR"`
-	TLSDir              string        `help:"Where to keep the certificates in use, for an agent that starts anew while the API server is away. Their keys are there: a volume in memory." name:"tls-dir" default:"/etc/agent-tls" env:"TLS_DIR"`
+	TLSDir              string        `help:"Where to keep the certificates in use, for an agent that restarts while the API server is away. Their keys are there: a volume in memory." name:"tls-dir" default:"/etc/agent-tls" env:"TLS_DIR"`
 	ServeConfig         string        `help:"Where containerboot looks for the serve config: its TS_SERVE_CONFIG." default:"/etc/proxies/serve-config.json" env:"SERVE_CONFIG"`
 	Socket              string        `help:"Socket of tailscaled's LocalAPI. The agent must run as tailscaled's user." default:"/var/run/tailscale/tailscaled.sock" env:"TS_SOCKET"`
 	JoinPatience        time.Duration `help:"How long the first report waits for tailscaled to join the tailnet." default:"10s" env:"JOIN_PATIENCE"`
@@ -76,10 +76,10 @@ type RunCmd struct {
 	GracePeriod         time.Duration `help:"How long kubelet gives the pod to end. Services that were withdrawn for its end come back when it runs on after that." default:"120s" env:"GRACE_PERIOD"`
 
 	DNSConfigMap string `help:"ConfigMap that says which names to resolve for the tailnet, at port 53 of the machine's addresses there. Given, the pod must let port 53 be listened on without privilege." name:"dns-config-map" env:"DNS_CONFIG_MAP"`
-	DNSDir       string `help:"Where to keep what the ConfigMap said, for an agent that starts anew while the API server is away." name:"dns-dir" default:"/etc/tsconfig/dns" env:"DNS_DIR"`
+	DNSDir       string `help:"Where to keep what the ConfigMap said, for an agent that restarts while the API server is away." name:"dns-dir" default:"/etc/tsconfig/dns" env:"DNS_DIR"`
 
 	EgressConfigMap string        `help:"ConfigMap that says which port of the pod leads to which target in the tailnet. Given, the pod is one for egress, and hosts no services." env:"EGRESS_CONFIG_MAP"`
-	EgressDir       string        `help:"Where to keep what the ConfigMap said, for an agent that starts anew while the API server is away." default:"/etc/tsconfig/egress" env:"EGRESS_DIR"`
+	EgressDir       string        `help:"Where to keep what the ConfigMap said, for an agent that restarts while the API server is away." default:"/etc/tsconfig/egress" env:"EGRESS_DIR"`
 	EgressSpread    time.Duration `help:"How long a port that nobody is to use any more still takes connections, until everybody has heard." default:"10s" env:"EGRESS_SPREAD"`
 	EgressDrain     time.Duration `help:"How long connections into the tailnet may stay open then. They are cut after that." default:"90s" env:"EGRESS_DRAIN"`
 	EgressIdle      time.Duration `help:"How long a connection into the tailnet may carry nothing before it is cut, as it must be where a node has vanished and its client says nothing. Zero cuts none." default:"0s" env:"EGRESS_IDLE"`

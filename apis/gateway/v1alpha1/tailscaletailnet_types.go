@@ -201,8 +201,8 @@ type TailscaleTailnetStatus struct {
 	// +optional
 	TailnetInfo *TailnetInfo `json:"tailnetInfo,omitempty"`
 
-	// CredentialStatus is what Tailscale tells of the credential. Whether it is accepted
-	// the condition Authenticated tells.
+	// CredentialStatus has what Tailscale reports of the credential. The condition
+	// Authenticated says whether it is accepted.
 	// +optional
 	CredentialStatus *tailnetv1alpha1.CredentialObservation `json:"credentialStatus,omitempty"`
 

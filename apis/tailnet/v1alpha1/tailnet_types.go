@@ -75,7 +75,7 @@ type TailnetParameters struct {
 	Settings *TailnetSettings `json:"settings,omitempty"`
 }
 
-// A CredentialObservation is what Tailscale tells of a credential.
+// A CredentialObservation has what Tailscale reports of a credential.
 type CredentialObservation struct {
 	// Scopes of OAuth that the credential has. An API access token has none: it may do
 	// what its user may.
@@ -126,7 +126,7 @@ type TailnetObservation struct {
 	// +optional
 	ConnectedDevices *int64 `json:"connectedDevices,omitempty"`
 
-	// Credential of the provider config, as far as Tailscale tells of it.
+	// Credential of the provider config, as far as Tailscale reports it.
 	// +optional
 	Credential *CredentialObservation `json:"credential,omitempty"`
 
