@@ -52,6 +52,16 @@ type Drained struct {
 	Longest time.Duration
 }
 
+// Add counts what became of the connections of another set of proxies.
+func (d *Drained) Add(o Drained) {
+	d.Deletions += o.Deletions
+	d.Requests += o.Requests
+	d.Lost = append(d.Lost, o.Lost...)
+	d.Moved = append(d.Moved, o.Moved...)
+	d.Moves += o.Moves
+	d.Longest = max(d.Longest, o.Longest)
+}
+
 // A span of time.
 type span struct{ from, to time.Time }
 
@@ -137,7 +147,7 @@ func (l *Lab) primary(ctx context.Context, service string) (string, error) {
 // Drain deletes one of the two ingress pods after the other, each once both host a service,
 // while new connections keep coming.
 func (o *Ours) Drain(ctx context.Context, deletions int) (Drained, error) {
-	const name = "drained"
+	name := o.name + "-drained"
 	if err := o.ApplyIngress(ctx, name); err != nil {
 		return Drained{}, err
 	}
@@ -164,7 +174,7 @@ func (o *Ours) Drain(ctx context.Context, deletions int) (Drained, error) {
 			failed = o.hosting(ctx, name)
 		}
 		out.Deletions++
-		o.lab.progress("drain: deletion %d of %d after %s", out.Deletions, deletions, time.Since(began).Round(time.Second))
+		o.lab.progress("drain: %s: deletion %d of %d after %s", o.name, out.Deletions, deletions, time.Since(began).Round(time.Second))
 	}
 	if failed == nil {
 		failed = pause(ctx, settled)

@@ -33,8 +33,19 @@ func (o *Ours) Name() string { return o.name }
 func (o *Ours) ingress() string { return o.name + "-in" }
 func (o *Ours) egress() string  { return o.name + "-out" }
 
-// Install a tailnet and two sets of proxies.
+// Install applies a tailnet and two sets of proxies, and waits until they are ready.
 func (o *Ours) Install(ctx context.Context) error {
+	if err := o.InstallIngress(ctx); err != nil {
+		return err
+	}
+	if err := o.lab.apply(ctx, o.proxies(o.egress(), "egress").manifest()); err != nil {
+		return err
+	}
+	return o.ready(ctx, o.egress())
+}
+
+// InstallIngress applies a tailnet and the ingress proxies, and waits until they are ready.
+func (o *Ours) InstallIngress(ctx context.Context) error {
 	secret, err := o.lab.kubectl(ctx, "create", "secret", "generic", "tailscale-oauth", "--namespace="+Namespace,
 		"--from-literal=client_id="+o.lab.env["TAILNET_CLIENT_ID"], "--from-file=client_secret="+o.lab.env["TAILNET_CLIENT_SECRET_FILE"], "--dry-run=client", "-o=yaml")
 	if err != nil {
@@ -56,15 +67,15 @@ spec:
 	if err := o.lab.apply(ctx, secret+tailnet+o.proxies(o.ingress(), "ingress").manifest()); err != nil {
 		return err
 	}
-	if err := o.lab.apply(ctx, o.proxies(o.egress(), "egress").manifest()); err != nil {
-		return err
-	}
+	return o.ready(ctx, o.ingress())
+}
+
+// ready waits until a set of proxies is ready.
+func (o *Ours) ready(ctx context.Context, set string) error {
 	return o.lab.until(ctx, "our proxies", func(ctx context.Context) error {
 		return errors.Join(
-			o.lab.condition(ctx, "tailscaleendpoints/"+o.ingress(), "MachinesReady"),
-			o.lab.condition(ctx, "tailscaleendpoints/"+o.egress(), "MachinesReady"),
-			o.lab.condition(ctx, "tailscaleendpoints/"+o.ingress(), "StatefulSetsReady"),
-			o.lab.condition(ctx, "tailscaleendpoints/"+o.egress(), "StatefulSetsReady"))
+			o.lab.condition(ctx, "tailscaleendpoints/"+set, "MachinesReady"),
+			o.lab.condition(ctx, "tailscaleendpoints/"+set, "StatefulSetsReady"))
 	})
 }
 
