@@ -62,6 +62,11 @@ func TestTwoTailnets(t *testing.T) {
 			{"HasOwnExtension", hasOwnExtension},
 			{"SharesEachKind", sharesEachKind},
 			{"PrefersPeople", prefersPeople},
+			{"WalksThrough", walks},
+			{"EntersByExample", entersByExample},
+			{"ResolvesByKernel", resolvesByKernel},
+			{"IsGranted", isGranted},
+			{"LimitsTeams", limitsTeams},
 		} {
 			t.Run(way.name, func(t *testing.T) {
 				t.Parallel()

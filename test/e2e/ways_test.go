@@ -35,6 +35,7 @@ func servesManyWays(t *testing.T) {
 			{"RunsPipeline", runsPipeline},
 			{"DiscoversDevices", discovers},
 			{"ProvisionsEndpoints", provisions},
+			{"AppliesExamples", appliesExamples},
 			{"TellsWhatIsWrong", tellsWhatIsWrong},
 			{"JudgesNamespaces", judgesNamespaces},
 		} {

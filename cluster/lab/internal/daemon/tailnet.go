@@ -45,6 +45,8 @@ const policy = `{
     "tag:app":          ["tag:k8s-operator"],
     "tag:sensor":       ["tag:k8s-operator"],
     "tag:ci":           ["tag:k8s-operator"],
+    "tag:k8s-proxy":    ["tag:k8s-operator"],
+    "tag:web":          ["tag:k8s-operator"],
   },
   "grants": [
     {"src": ["*"], "dst": ["*"], "ip": ["*"]},
