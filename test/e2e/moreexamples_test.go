@@ -53,7 +53,7 @@ func walks(t *testing.T) {
 	apply(t, devices.Replace(readFile(t, "examples/walkthrough/2-endpoints.yaml")))
 	kubectl(t, "apply", "-f", "examples/walkthrough/3-services.yaml", "-f", "examples/walkthrough/4-auto-provisioned.yaml", "-f", "examples/walkthrough/5-gateway.yaml")
 
-	conditionIn(t, home, "tailscaleendpoints", "web-proxies", "MachinesReady", "True", "AllReplicasReady", patience)
+	conditionIn(t, home, "tailscaleendpoints", "web-proxies", "MachinesReady", "True", "AllMachinesReady", patience)
 	for _, u := range []string{"http://web-service." + domain(t) + "/hostname", "http://web-service." + domain(t) + ":443/hostname", "http://api." + domain(t) + "/hostname"} {
 		answeredAt(t, u, strings.TrimSuffix(strings.TrimPrefix(u, "http://")[:3], "."), patience)
 	}
@@ -102,7 +102,7 @@ func entersByExample(t *testing.T) {
 func resolvesByKernel(t *testing.T) {
 	labCommand(t, "tailnet-client", "db")
 	apply(t, strings.ReplaceAll(readFile(t, "examples/kernel.yaml"), "100.64.0.53", addressOf(t, "db")))
-	conditionIn(t, kernelNamespace, "tailscaleendpoints", "both", "MachinesReady", "True", "AllReplicasReady", patience)
+	conditionIn(t, kernelNamespace, "tailscaleendpoints", "both", "MachinesReady", "True", "AllMachinesReady", patience)
 	eventually(t, patience, "the Service both-dns", func() string {
 		if got := kubectl(t, "get", "service", "both-dns", "-n", kernelNamespace, "--ignore-not-found", "-o=jsonpath={.spec.ports[*].protocol}"); !strings.Contains(got, "UDP") || !strings.Contains(got, "TCP") {
 			return "its protocols are " + got

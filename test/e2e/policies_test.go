@@ -142,7 +142,7 @@ func policiesTakeEffect(t *testing.T) {
 		t.Errorf("an operator of the tailnet: %s", missing)
 	}
 	kubectl(t, "patch", "tailscaleroutepolicies", "web", "-n", namespace, "--type=json",
-		`--patch=[{"op":"replace","path":"/spec/rules/1/matches/0/path/value","value":"/shut"}]`)
+		`--patch=[{"op":"replace","path":"/spec/rules/2/matches/0/path/value","value":"/shut"}]`)
 	soonIs("its edit counts", forbidden("/shut"), allowed("/admin"))
 	kubectl(t, "delete", "-f", pathPolicy)
 	soonIs("it denies nothing any more", allowed("/shut"))
