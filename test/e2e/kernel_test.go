@@ -116,7 +116,9 @@ func usesKernel(t *testing.T) {
 
 	// Kubernetes deletes a namespace's pods first, and comes back only after half
 	// of the longest that one of them may take.
-	kubectl(t, "delete", "tailscaleservices,tailscaleendpoints", "--all", "-n", kernelNamespace, "--timeout=2m")
+	// An egress pod may take its grace period of two minutes, which the deletion of a claim
+	// waits for.
+	kubectl(t, "delete", "tailscaleservices,tailscaleendpoints", "--all", "-n", kernelNamespace, "--timeout=4m")
 	eventually(t, 2*time.Minute, "proxies gone", func() string {
 		return strings.TrimSpace(kubectl(t, "get", "machines,statefulsets", "-n", kernelNamespace, "-o=name"))
 	})

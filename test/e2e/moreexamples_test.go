@@ -87,7 +87,7 @@ func entersByExample(t *testing.T) {
 	// router of the tailnet has.
 	eventually(t, patience, "status of the targets", func() string {
 		got := jsonpath(t, "tailscaleendpoints", "out", `{range .status.egressTargets[*]}{.name}={.readyProxies},{end}`)
-		for _, want := range []string{"wiki=2", "db=0", "printer=0"} {
+		for _, want := range []string{"wiki/80=2", "grafana/8080=2", "db/5432=0", "printer/631=0"} {
 			if !strings.Contains(got, want) {
 				return "no " + want + " in " + got
 			}
