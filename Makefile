@@ -88,7 +88,8 @@ api-facts: ## Rewrite the facts of Tailscale's API that tests rely on from its O
 	go run ./hack/apicheck --spec=$${SPEC:?name a file: make api-facts SPEC=openapi.yaml} --write
 
 .PHONY: lint
-lint: ## Lint Go code and workflows.
+lint: ## Lint Go code, workflows, and the wording of texts.
+	go run ./hack/wording
 	$(GOLANGCI_LINT) run ./...
 	$(ACTIONLINT) -shellcheck= -pyflakes=
 
