@@ -224,10 +224,10 @@ conformance: ## Run Gateway API's conformance tests in the lab, without us and w
 	go run ./test/conformance --version=$(VERSION) --out=$(OUT) $(if $(RUN),--run=$(RUN))
 
 .PHONY: test-tailnets
-test-tailnets: ## Join Gateways to two tailnets and from two namespaces, with policies, certificates, identities and extensions of their own, and have the API of a tailnet fail. OUTAGE=1h for how long.
+test-tailnets: ## Join Gateways to two tailnets and from two namespaces, with policies, certificates, identities and dedicated extensions, and have the API of a tailnet fail. OUTAGE=1h for how long.
 	$(GO_TEST_VERBOSE) -tags=e2e,tailnets -count=1 -timeout=2h -run TestTwoTailnets ./test/e2e -args -version=$(VERSION) -flavour=$(FLAVOUR) -outage=$(OUTAGE)
 
-# How long a tailnet's API fails once that is told.
+# How long the API of a tailnet fails in the step that has it fail.
 OUTAGE ?= 0s
 
 .PHONY: tidy
