@@ -60,14 +60,18 @@ func walks(t *testing.T) {
 	if got := jsonpathIn(t, home, "tailscaleendpoints", "web-proxies", `{.status.egressTargets[?(@.name=="wiki")].message}`); strings.Contains(got, "NameMismatch") {
 		t.Errorf("the wiki has another name: %s", got)
 	}
-	// The Gateway finds api by its name, and answers for it under its path.
-	eventually(t, patience, "api by the Gateway", func() string {
+	// The Gateway finds a service by the beginning of its name, and answers for it under its
+	// path.
+	const orders = "svc:api-orders"
+	tailnetOne.serve(t, bothHost, orders)
+	eventually(t, patience, orders+" by the Gateway", func() string {
 		address := jsonpathIn(t, home, "gateways.gateway.networking.k8s.io", "company", "{.status.addresses[0].value}")
-		if said, err := labCurl(t, "cluster", "http://"+address+"/tailscale/api/hostname", "api.tailscale.local"); err != nil || !strings.HasPrefix(said, "api-") {
+		if said, err := labCurl(t, "cluster", "http://"+address+"/tailscale/api-orders/echo?msg=welcome", "api-orders.tailscale.local"); err != nil || said != "welcome" {
 			return fmt.Sprintf("answered by %q, %v", said, err)
 		}
 		return ""
 	})
+	tailnetOne.withdraw(t, bothHost, orders)
 	kubectl(t, "delete", "-f", "examples/walkthrough/5-gateway.yaml", "-f", "examples/walkthrough/4-auto-provisioned.yaml", "-f", "examples/walkthrough/3-services.yaml", "-f", "examples/walkthrough/2-endpoints.yaml", "--timeout=3m")
 	goneFrom(t, home, "company", "api", "web-service", "web-proxies")
 	kubectl(t, "delete", "-f", "examples/walkthrough/1-tailnet.yaml", "--timeout=2m")
