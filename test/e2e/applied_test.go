@@ -1,6 +1,8 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build !e2e
+
 package e2e
 
 import (
