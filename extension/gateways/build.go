@@ -14,7 +14,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/keep"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/reconcile"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
@@ -31,7 +31,7 @@ func metaOf(o *gatewayv1alpha1.TailscaleGateway, w *wanted) metav1.ObjectMeta {
 		Namespace: w.Namespace,
 		Name:      w.Name,
 		Labels: map[string]string{
-			keep.ManagedByLabel:        keep.ManagedBy,
+			reconcile.ManagedByLabel:   reconcile.ManagedBy,
 			meta.LabelGateway:          o.Name,
 			meta.LabelGatewayNamespace: o.Namespace,
 			meta.LabelGatewayTailnet:   w.Tailnet,

@@ -8,6 +8,6 @@
 // What to write follows from what is known by plan, which is pure. A Controller reads
 // from the cache that the extension has anyway, by indexes: it looks at one
 // TailscaleGateway and at what its Gateway has alone. One replica writes, unlike in
-// package keep: who was refused by the API server is who knows why. Each adds the hooks
+// package reconcile: who was refused by the API server is who knows why. Each adds the hooks
 // that it answered itself.
 package gateways

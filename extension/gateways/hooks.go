@@ -17,7 +17,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/keep"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/reconcile"
 )
 
 // hooksInterval is how often a replica may change a report because of hooks.
@@ -81,7 +81,7 @@ func (c *Controller) addHooks(ctx context.Context, r *tailnetv1alpha1.GatewayRep
 		}
 		was := is.DeepCopy()
 		is.Spec.Extension.Hooks = addedHooks(is.Spec.Extension.Hooks, *more)
-		return c.client.Patch(ctx, is, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{}), client.FieldOwner(keep.ManagedBy))
+		return c.client.Patch(ctx, is, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{}), client.FieldOwner(reconcile.ManagedBy))
 	})
 	if err != nil {
 		return errors.Wrap(client.IgnoreNotFound(err), "cannot patch GatewayReport")

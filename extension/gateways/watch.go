@@ -26,7 +26,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/keep"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/reconcile"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
@@ -132,7 +132,7 @@ func parents(o client.Object) []string {
 
 // isOurs reports whether the extension wrote an object for a TailscaleGateway.
 func isOurs(o client.Object) bool {
-	return isGenerated(o) && o.GetLabels()[keep.ManagedByLabel] == keep.ManagedBy
+	return isGenerated(o) && o.GetLabels()[reconcile.ManagedByLabel] == reconcile.ManagedBy
 }
 
 // withPeers are a TailscaleGateway and the others of its Gateway: which of them comes

@@ -19,7 +19,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/keep"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/reconcile"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
@@ -45,7 +45,7 @@ func (c *Controller) writeReport(ctx context.Context, v *view, spec tailnetv1alp
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	err = c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(keep.ManagedBy), client.ForceOwnership)
+	err = c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(reconcile.ManagedBy), client.ForceOwnership)
 	return errors.Wrap(err, "cannot apply GatewayReport")
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/keep"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/reconcile"
 )
 
 // writeRoutes so that those are there that are wanted, and no others. What is refused is
@@ -79,23 +79,23 @@ func alike(want, have client.Object) bool {
 }
 
 // seen is what keep replaces. Nil for nothing.
-func seen[T client.Object](o T) *keep.Seen {
+func seen[T client.Object](o T) *reconcile.Observed {
 	var none T
 	if client.Object(o) == client.Object(none) {
 		return nil
 	}
-	return &keep.Seen{Object: o}
+	return &reconcile.Observed{Object: o}
 }
 
 // write an object for a wanted route.
-func (c *Controller) write(ctx context.Context, w *wanted, o client.Object, have *keep.Seen) error {
+func (c *Controller) write(ctx context.Context, w *wanted, o client.Object, have *reconcile.Observed) error {
 	u, err := unstructuredOf(o)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	err = keep.Apply(ctx, c.client, u, have)
+	err = reconcile.Apply(ctx, c.client, u, have)
 	kind := o.GetObjectKind().GroupVersionKind().Kind
 	switch {
 	case kerrors.IsInvalid(err):
@@ -126,5 +126,5 @@ func (c *Controller) exists(ctx context.Context, w *wanted, o client.Object) err
 func (c *Controller) delete(ctx context.Context, o client.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	return errors.Wrapf(keep.Delete(ctx, c.client, &keep.Seen{Object: o}), "cannot delete %s", client.ObjectKeyFromObject(o))
+	return errors.Wrapf(reconcile.Delete(ctx, c.client, &reconcile.Observed{Object: o}), "cannot delete %s", client.ObjectKeyFromObject(o))
 }

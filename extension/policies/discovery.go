@@ -20,7 +20,7 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/keep"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/reconcile"
 )
 
 // mostDevices of a match are as many as a Discovery lists.
@@ -95,7 +95,7 @@ func (w *Writer) look(ctx context.Context, policy, n types.NamespacedName, q *in
 		TypeMeta: metav1.TypeMeta{APIVersion: tailnetv1alpha1.SchemeGroupVersion.String(), Kind: tailnetv1alpha1.DiscoveryKind},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: n.Namespace, Name: n.Name,
-			Labels: map[string]string{keep.ManagedByLabel: keep.ManagedBy, index.RoutePolicyLabel: ""},
+			Labels: map[string]string{reconcile.ManagedByLabel: reconcile.ManagedBy, index.RoutePolicyLabel: ""},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: gatewayv1alpha1.SchemeGroupVersion.String(), Kind: gatewayv1alpha1.TailscaleRoutePolicyKind, Name: p.Name, UID: p.UID,
 			}},
@@ -107,5 +107,5 @@ func (w *Writer) look(ctx context.Context, policy, n types.NamespacedName, q *in
 	}
 	delete(raw, "status")
 	return errors.Wrap(w.kube.Apply(ctx, client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: raw}),
-		client.FieldOwner(keep.ManagedBy), client.ForceOwnership), "cannot apply it")
+		client.FieldOwner(reconcile.ManagedBy), client.ForceOwnership), "cannot apply it")
 }
