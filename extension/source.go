@@ -181,7 +181,7 @@ func (s *kubeSource) write(ctx context.Context) error {
 	g.Go(func() error {
 		return errors.Wrap(s.resync.Run(ctx, s.informers), "cannot keep TailscaleRevisions")
 	})
-	g.Go(func() error { return errors.Wrap(s.events.Run(ctx), "cannot tell of routes") })
+	g.Go(func() error { return errors.Wrap(s.events.Run(ctx), "cannot report problems of routes") })
 	if s.placeholders != nil {
 		g.Go(func() error {
 			return errors.Wrap(s.placeholders.Run(ctx, s.informers), "cannot reconcile placeholder routes")

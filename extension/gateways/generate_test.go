@@ -17,13 +17,13 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 )
 
-// Patterns as the schema has them by default.
+// The default patterns of the schema.
 const (
 	defaultEgress  = `{hostPattern: "{service}.tailscale.local", pathPrefix: "/tailscale/{service}/", protocol: HTTP}`
 	defaultIngress = `{hostPattern: "{service}.{tailnet}.gateway.local", pathPrefix: "/", protocol: HTTP}`
 )
 
-// joins is a TailscaleGateway with tailnets.
+// joins returns a TailscaleGateway with tailnets.
 func joins(tailnets ...string) string {
 	return `
 apiVersion: gateway.tailscale.com/v1alpha1
@@ -433,7 +433,7 @@ func TestPlanIsDeterministic(t *testing.T) {
 	}
 }
 
-// TestHTTPRoute shows a whole route, of a service that speaks TLS.
+// TestHTTPRoute checks all fields of a route to a service with TLS.
 func TestHTTPRoute(t *testing.T) {
 	in := inputOf(t, objects(t, gateway, joins(discovers("prod", "HTTPS", defaultEgress)), found("prod", "True", "svc-grafana"))...)
 	w := plan(in).routes[0]
@@ -487,8 +487,8 @@ spec:
 	}
 }
 
-// TestGRPCRoute shows that a Service behind a GRPCRoute has a GRPCRoute of all methods, and
-// one behind both kinds at one port an HTTPRoute.
+// TestGRPCRoute checks that a Service behind a GRPCRoute has a GRPCRoute for all methods, and a
+// Service behind both kinds at the same port an HTTPRoute.
 func TestGRPCRoute(t *testing.T) {
 	in := inputOf(t, objects(t, gateway, joins(sharesServices("prod", defaultIngress)),
 		routeTo("GRPCRoute", "shop", "rpc", "{name: web}", "True", "rules: [{backendRefs: [{name: rpc, port: 90}, {name: both, port: 80}]}]"),

@@ -71,7 +71,7 @@ func TestProtected(t *testing.T) {
 		ours  = "TailscaleRoutePolicy shop/staff"
 	)
 	labelled := strings.Replace(gateway, "metadata: {name: web}", "metadata: {name: web, labels: {tier: public}}", 1)
-	// Service app is behind both rules of a route, api behind one, and db behind a route of
+	// Service app is a backend of both rules of a route, api of one rule, and db of a route of
 	// another kind and listener.
 	app := strings.Replace(routeTo("HTTPRoute", "shop", "app", "{name: web, sectionName: http}", "True", `rules: [{name: open, backendRefs: [{name: app, port: 80}]}, {name: closed, backendRefs: [{name: api, port: 80}, {name: app, port: 81}]}]`),
 		"name: app", "labels: {tier: app}, name: app", 1)
