@@ -115,8 +115,8 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 		one.duties = append(one.duties, policies.NewWriter(store, kube.informers, kube.client, policies.Options{
 			Only: c.only(),
 			// A Gateway's own extension may not ask a tailnet.
-			Seeks: c.Discoveries && c.only() == nil,
-			Log:   log,
+			Discover: c.Discoveries && c.only() == nil,
+			Log:      log,
 		}).Run)
 	}
 	settings := &explain.Settings{}

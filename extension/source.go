@@ -23,13 +23,13 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/anchor"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/events"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/files"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/hooks"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/notice"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/placeholder"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/resync"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/secrets"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/trigger"
 )
 
 // farewellLimit is how long an end may wait for the API server.
@@ -108,11 +108,11 @@ func newSource(c *CLI, store *index.Store, log logging.Logger) (source, error) {
 		contact:   newContact(d.ServerVersion, log),
 		informers: informers,
 		client:    w,
-		trigger:   trigger.New(w, store, log),
-		notices:   notice.New(store, notice.NewEvents(w, informers), log),
+		resync:    resync.New(w, store, log),
+		events:    events.New(store, events.NewEventRecorder(w, informers), log),
 	}
 	if c.Anchors {
-		out.anchors = anchor.New(w, store, log)
+		out.placeholders = placeholder.New(w, store, log)
 	}
 	return out, nil
 }
@@ -135,15 +135,15 @@ type kubeSource struct {
 	cfg       *rest.Config
 	informers cache.Cache
 	client    client.Client
-	trigger   *trigger.Trigger
-	notices   *notice.Notices
+	resync    *resync.Controller
+	events    *events.Reporter
 	secrets   *secrets.Watcher
 
 	// synced is closed when the Secrets are known that objects name.
 	synced chan struct{}
 
-	// anchors may be nil.
-	anchors *anchor.Anchors
+	// placeholders may be nil.
+	placeholders *placeholder.Controller
 }
 
 // Synced implements source.
@@ -179,21 +179,23 @@ func (s *kubeSource) write(ctx context.Context) error {
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		return errors.Wrap(s.trigger.Run(ctx, s.informers), "cannot keep TailscaleRevisions")
+		return errors.Wrap(s.resync.Run(ctx, s.informers), "cannot keep TailscaleRevisions")
 	})
-	g.Go(func() error { return errors.Wrap(s.notices.Run(ctx), "cannot tell of routes") })
-	if s.anchors != nil {
-		g.Go(func() error { return errors.Wrap(s.anchors.Run(ctx, s.informers), "cannot keep anchors") })
+	g.Go(func() error { return errors.Wrap(s.events.Run(ctx), "cannot report problems of routes") })
+	if s.placeholders != nil {
+		g.Go(func() error {
+			return errors.Wrap(s.placeholders.Run(ctx, s.informers), "cannot reconcile placeholder routes")
+		})
 	}
 	return g.Wait()
 }
 
 // Translated implements source.
 func (s *kubeSource) Translated(t hooks.Translation) int {
-	s.notices.Translated(t.Gateway, t.LeftRules)
+	s.events.Translated(t.Gateway, t.LeftRules)
 	stale := 0
 	for _, a := range t.Answers {
-		if s.trigger.Answered(a.Gateway, a.Asked, a.Given) {
+		if s.resync.RecordAnswer(a.Gateway, a.Asked, a.Given) {
 			stale++
 		}
 	}
@@ -201,13 +203,13 @@ func (s *kubeSource) Translated(t hooks.Translation) int {
 }
 
 // Again implements source.
-func (s *kubeSource) Again() { s.trigger.Again() }
+func (s *kubeSource) Again() { s.resync.ResyncAll() }
 
 // Farewell implements source. It is of no use when the API server is out of reach.
 func (s *kubeSource) Farewell(log logging.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), farewellLimit)
 	defer cancel()
-	if err := s.trigger.Farewell(ctx); err != nil {
+	if err := s.resync.HandOver(ctx); err != nil {
 		log.Info("Cannot have Envoy Gateway ask another replica; it will when something changes", "error", err)
 	}
 }

@@ -14,31 +14,32 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/keep"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/reconcile"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// descriptionKey of the annotation that people read.
+// descriptionKey is the annotation with a description of the object.
 const descriptionKey = "gateway.tailscale.com/description"
 
-// directionLabel is a direction as a label has it.
+// directionLabel returns the label value for a direction.
 func directionLabel(d tailnetv1alpha1.Direction) string { return strings.ToLower(string(d)) }
 
-// metaOf what is made for a wanted route. In another namespace nothing can own it: it
-// goes when the extension sees that the TailscaleGateway has.
-func metaOf(o *gatewayv1alpha1.TailscaleGateway, w *wanted) metav1.ObjectMeta {
+// metaOf returns the metadata of an object for a desired route. An object in another namespace
+// than the TailscaleGateway can have no owner reference: the extension deletes it once the
+// TailscaleGateway is gone.
+func metaOf(o *gatewayv1alpha1.TailscaleGateway, w *desiredRoute) metav1.ObjectMeta {
 	out := metav1.ObjectMeta{
 		Namespace: w.Namespace,
 		Name:      w.Name,
 		Labels: map[string]string{
-			keep.ManagedByLabel:        keep.ManagedBy,
+			reconcile.ManagedByLabel:   reconcile.ManagedBy,
 			meta.LabelGateway:          o.Name,
 			meta.LabelGatewayNamespace: o.Namespace,
 			meta.LabelGatewayTailnet:   w.Tailnet,
 			meta.LabelGenerated:        directionLabel(w.Direction),
 		},
 		Annotations: map[string]string{
-			descriptionKey: oneLine("Generated for TailscaleGateway " + o.Namespace + "/" + o.Name + ", which sends " + w.Hostname + w.PathPrefix + " to " + w.what + ". Change routeGeneration of tailnet " + w.Tailnet + " there: what is changed here is undone."),
+			descriptionKey: oneLine("Generated for TailscaleGateway " + o.Namespace + "/" + o.Name + ", which sends " + w.Hostname + w.PathPrefix + " to " + w.target + ". To change it, edit routeGeneration of tailnet " + w.Tailnet + " there: changes to this object are undone."),
 		},
 	}
 	if w.endpoint != "" {
@@ -50,8 +51,8 @@ func metaOf(o *gatewayv1alpha1.TailscaleGateway, w *wanted) metav1.ObjectMeta {
 	return out
 }
 
-// oneLine is a text without what ends lines or controls terminals: people look at it among
-// others, and users choose what their devices are called.
+// oneLine replaces line breaks and control characters by spaces, because users choose the names
+// of their devices, and the text is shown in lists and terminals.
 func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r) {
@@ -61,17 +62,17 @@ func oneLine(s string) string {
 	}, s)
 }
 
-// routeOf a wanted route, with all defaults of the API, so that it is equal to what is
-// there.
-func routeOf(o *gatewayv1alpha1.TailscaleGateway, w *wanted) client.Object {
+// routeOf returns the route for a desired route. It sets all defaults of the API, so that it is
+// equal to the existing object.
+func routeOf(o *gatewayv1alpha1.TailscaleGateway, w *desiredRoute) client.Object {
 	if w.Kind == kindGRPCRoute {
 		return grpcRoute(o, w)
 	}
 	return httpRoute(o, w)
 }
 
-// parentsOf a wanted route are the listeners that it is for.
-func parentsOf(o *gatewayv1alpha1.TailscaleGateway, w *wanted) []gwapiv1.ParentReference {
+// parentsOf returns references to the listeners of a desired route.
+func parentsOf(o *gatewayv1alpha1.TailscaleGateway, w *desiredRoute) []gwapiv1.ParentReference {
 	gw := gatewayOf(o)
 	var parents []gwapiv1.ParentReference
 	for _, l := range w.listeners {
@@ -86,8 +87,8 @@ func parentsOf(o *gatewayv1alpha1.TailscaleGateway, w *wanted) []gwapiv1.ParentR
 	return parents
 }
 
-// hostnamesOf a wanted route. None stands for any.
-func hostnamesOf(w *wanted) []gwapiv1.Hostname {
+// hostnamesOf returns the host names of a desired route. None means any host.
+func hostnamesOf(w *desiredRoute) []gwapiv1.Hostname {
 	var out []gwapiv1.Hostname
 	for _, h := range w.hosts() {
 		out = append(out, gwapiv1.Hostname(h))
@@ -95,8 +96,8 @@ func hostnamesOf(w *wanted) []gwapiv1.Hostname {
 	return out
 }
 
-// backendOf a wanted route.
-func backendOf(w *wanted) gwapiv1.BackendRef {
+// backendOf returns the reference to the backend of a desired route.
+func backendOf(w *desiredRoute) gwapiv1.BackendRef {
 	out := gwapiv1.BackendRef{
 		BackendObjectReference: gwapiv1.BackendObjectReference{
 			Group:     ptr.To[gwapiv1.Group](""),
@@ -113,8 +114,8 @@ func backendOf(w *wanted) gwapiv1.BackendRef {
 	return out
 }
 
-// grpcRoute of a wanted route, of all methods of a host.
-func grpcRoute(o *gatewayv1alpha1.TailscaleGateway, w *wanted) *gwapiv1.GRPCRoute {
+// grpcRoute returns a GRPCRoute for all methods of a host.
+func grpcRoute(o *gatewayv1alpha1.TailscaleGateway, w *desiredRoute) *gwapiv1.GRPCRoute {
 	return &gwapiv1.GRPCRoute{
 		TypeMeta:   metav1.TypeMeta{APIVersion: gwapiv1.GroupVersion.String(), Kind: kindGRPCRoute},
 		ObjectMeta: metaOf(o, w),
@@ -126,8 +127,8 @@ func grpcRoute(o *gatewayv1alpha1.TailscaleGateway, w *wanted) *gwapiv1.GRPCRout
 	}
 }
 
-// httpRoute of a wanted route.
-func httpRoute(o *gatewayv1alpha1.TailscaleGateway, w *wanted) *gwapiv1.HTTPRoute {
+// httpRoute returns an HTTPRoute for a path prefix of a host.
+func httpRoute(o *gatewayv1alpha1.TailscaleGateway, w *desiredRoute) *gwapiv1.HTTPRoute {
 	rule := gwapiv1.HTTPRouteRule{
 		Matches:     []gwapiv1.HTTPRouteMatch{{Path: &gwapiv1.HTTPPathMatch{Type: ptr.To(gwapiv1.PathMatchPathPrefix), Value: ptr.To(w.PathPrefix)}}},
 		BackendRefs: []gwapiv1.HTTPBackendRef{{BackendRef: backendOf(w)}},
@@ -146,8 +147,9 @@ func httpRoute(o *gatewayv1alpha1.TailscaleGateway, w *wanted) *gwapiv1.HTTPRout
 	}
 }
 
-// rewrite what is asked for, so that the backend sees its own name and paths.
-func rewrite(w *wanted) *gwapiv1.HTTPURLRewriteFilter {
+// rewrite returns a filter that replaces the host and the path prefix of the Gateway by those
+// of the backend. It returns nil if the backend needs no filter.
+func rewrite(w *desiredRoute) *gwapiv1.HTTPURLRewriteFilter {
 	f := &gwapiv1.HTTPURLRewriteFilter{}
 	if w.PathPrefix != "/" {
 		f.Path = &gwapiv1.HTTPPathModifier{Type: gwapiv1.PrefixMatchHTTPPathModifier, ReplacePrefixMatch: ptr.To("/")}
@@ -161,8 +163,8 @@ func rewrite(w *wanted) *gwapiv1.HTTPURLRewriteFilter {
 	return f
 }
 
-// tlsPolicy of a wanted route whose backend speaks TLS.
-func tlsPolicy(o *gatewayv1alpha1.TailscaleGateway, w *wanted) *gwapiv1.BackendTLSPolicy {
+// tlsPolicy returns a BackendTLSPolicy for a desired route with a TLS backend.
+func tlsPolicy(o *gatewayv1alpha1.TailscaleGateway, w *desiredRoute) *gwapiv1.BackendTLSPolicy {
 	return &gwapiv1.BackendTLSPolicy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: gwapiv1.GroupVersion.String(), Kind: kindTLSPolicy},
 		ObjectMeta: metaOf(o, w),

@@ -22,15 +22,15 @@ import (
 )
 
 const (
-	// debounce is how long a change waits for others: fifty routes at once are one
-	// report or two.
+	// debounce is how long a change waits for further changes, so that fifty routes at once
+	// cause one or two reports.
 	debounce = 300 * time.Millisecond
 
-	// firstRetry after a failure, and the longest that waits grow to.
+	// firstRetry is the delay after the first failure, and lastRetry the maximum.
 	firstRetry = time.Second
 	lastRetry  = time.Minute
 
-	// timeout of a request.
+	// timeout limits a request.
 	timeout = 10 * time.Second
 )
 
@@ -39,26 +39,27 @@ type Options struct {
 	// Version of this build.
 	Version string
 
-	// Permitted reports whether a route may name a backend.
+	// Permitted reports whether a route may reference a backend.
 	Permitted func(r index.RouteKey, b index.BackendRef) bool
 
-	// Only is the Gateway that this extension is for. Nil is for all that have none of
-	// their own.
+	// Only is the Gateway of a dedicated extension. Nil means all Gateways without a dedicated
+	// extension.
 	Only *types.NamespacedName
 
-	// Dedicated is told which Gateways have an extension of their own, whenever others
-	// have. It may be nil.
+	// Dedicated is called with the Gateways that have a dedicated extension, whenever the set
+	// changes. It may be nil.
 	Dedicated func(gateways map[types.NamespacedName]bool)
 
-	// Hooks that this replica was asked for a Gateway, NAMESPACE/NAME, since it started. It
-	// returns nil for none.
+	// Hooks returns the hooks that this replica has answered for a Gateway, NAMESPACE/NAME,
+	// since it started. It returns nil if there are none.
 	Hooks func(gateway string) *tailnetv1alpha1.ReportedHooks
 
 	// Log may be nil.
 	Log logging.Logger
 }
 
-// A Controller keeps what TailscaleGateways need. Make one by NewController.
+// A Controller reconciles the reports and generated routes of TailscaleGateways. Create one
+// with NewController.
 type Controller struct {
 	cache   cache.Cache
 	client  client.Client
@@ -66,30 +67,30 @@ type Controller struct {
 	log     logging.Logger
 	metrics *metrics
 
-	// ready is closed once all kinds that are there are watched.
-	ready  chan struct{}
-	looked func()
+	// ready is closed once all existing kinds are watched.
+	ready     chan struct{}
+	markReady func()
 
-	// writing is held by who does: the next time may begin before the last has ended.
+	// writing is held by Write: a new term may begin before the last one has ended.
 	writing sync.Mutex
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu      sync.Mutex
 	watched map[string]bool
 
-	// securityPolicies that the cache keeps, and whether it was seen to have them all.
-	// Nil while there is no such kind.
+	// securityPolicies is the informer of SecurityPolicies, and synced reports whether it had
+	// all of them at the last check. The informer is nil while the kind does not exist.
 	securityPolicies cache.Informer
 	synced           bool
 
-	// dedicated are the Gateways that were told of.
+	// dedicated holds the last argument of Options.Dedicated.
 	dedicated map[types.NamespacedName]bool
 
-	// queue of what is to be looked at. Nil while another replica writes.
+	// queue holds the TailscaleGateways to reconcile. It is nil while another replica writes.
 	queue workqueue.TypedRateLimitingInterface[types.NamespacedName]
 }
 
-// NewController returns one that reads from a cache, and writes by a client.
+// NewController returns a Controller that reads from a cache and writes with a client.
 func NewController(from cache.Cache, to client.Client, o Options) *Controller {
 	if o.Log == nil {
 		o.Log = logging.NewNopLogger()
@@ -103,11 +104,11 @@ func NewController(from cache.Cache, to client.Client, o Options) *Controller {
 		ready:   make(chan struct{}),
 		watched: map[string]bool{},
 	}
-	c.looked = sync.OnceFunc(func() { close(c.ready) })
+	c.markReady = sync.OnceFunc(func() { close(c.ready) })
 	return c
 }
 
-// Write what is to be there, until ctx ends. No other replica may meanwhile.
+// Write reconciles all TailscaleGateways until ctx ends. Only one replica may write at a time.
 func (c *Controller) Write(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -122,10 +123,10 @@ func (c *Controller) Write(ctx context.Context) {
 	defer c.metrics.reset()
 	defer c.setQueue(nil)
 
-	// What comes from here on is told of. What was written for those that are gone
-	// meanwhile goes.
+	// Event handlers enqueue later changes. The owners of existing objects are enqueued as
+	// well, so that the objects of deleted TailscaleGateways are deleted.
 	c.enqueue(c.all(ctx)...)
-	c.enqueue(c.written(ctx)...)
+	c.enqueue(c.owners(ctx)...)
 	for {
 		n, down := q.Get()
 		if down || ctx.Err() != nil {
@@ -135,17 +136,17 @@ func (c *Controller) Write(ctx context.Context) {
 		case err == nil:
 			q.Forget(n)
 		case kerrors.IsConflict(err):
-			// Another was first. What it wrote is on its way here.
+			// Another client wrote first. The watch will deliver its version.
 			q.AddRateLimited(n)
 		default:
-			c.log.Info("Cannot keep what a TailscaleGateway needs, and will try again", "name", n, "error", err)
+			c.log.Info("Cannot reconcile a TailscaleGateway; retrying", "name", n, "error", err)
 			q.AddRateLimited(n)
 		}
 		q.Done(n)
 	}
 }
 
-// Reports that there are. They are not to be changed. A nil Controller has none.
+// Reports returns the existing reports, which are read-only. A nil Controller has none.
 func (c *Controller) Reports() []*tailnetv1alpha1.GatewayReport {
 	if c == nil {
 		return nil
@@ -156,7 +157,7 @@ func (c *Controller) Reports() []*tailnetv1alpha1.GatewayReport {
 func (c *Controller) reports(ctx context.Context) []*tailnetv1alpha1.GatewayReport {
 	l := &tailnetv1alpha1.GatewayReportList{}
 	if !c.has(kindReport) || c.list(ctx, l) != nil {
-		// The cache fails only when it ends.
+		// The cache fails only when it stops.
 		return nil
 	}
 	out := make([]*tailnetv1alpha1.GatewayReport, len(l.Items))
@@ -166,13 +167,13 @@ func (c *Controller) reports(ctx context.Context) []*tailnetv1alpha1.GatewayRepo
 	return out
 }
 
-// reconcile one TailscaleGateway.
+// reconcile reconciles the objects of one TailscaleGateway.
 func (c *Controller) reconcile(ctx context.Context, n types.NamespacedName) error {
 	v, err := c.read(ctx, n)
 	if err != nil {
 		return err
 	}
-	if v.others {
+	if v.foreign {
 		c.metrics.set(n, nil)
 		return nil
 	}
@@ -181,12 +182,12 @@ func (c *Controller) reconcile(ctx context.Context, n types.NamespacedName) erro
 	}
 	r := plan(v.input)
 	failed := c.writeRoutes(ctx, v, r.routes)
-	r.tell()
+	r.fillReport()
 	c.metrics.set(n, r.generated())
 	return errors.Join(failed, c.writeReport(ctx, v, r.report))
 }
 
-// enqueue TailscaleGateways to be looked at soon.
+// enqueue adds TailscaleGateways to the queue after the debounce interval.
 func (c *Controller) enqueue(of ...types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -198,27 +199,29 @@ func (c *Controller) enqueue(of ...types.NamespacedName) {
 	}
 }
 
+// setQueue sets the queue, or nil.
 func (c *Controller) setQueue(q workqueue.TypedRateLimitingInterface[types.NamespacedName]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.queue = q
 }
 
-// writes reports whether this replica does.
+// writes reports whether this replica writes.
 func (c *Controller) writes() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.queue != nil
 }
 
-// has reports whether a kind is watched, so that looking it up is no request.
+// has reports whether a kind is watched, so that reading it sends no request.
 func (c *Controller) has(kind string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.watched[kind]
 }
 
-func (c *Controller) knows(kind string) {
+// setWatched records that a kind is watched.
+func (c *Controller) setWatched(kind string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.watched[kind] = true

@@ -12,15 +12,16 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 )
 
-// dedicated is the Gateway of a TailscaleGateway, and whether it has an extension of its
-// own. That reads one namespace, so it is for Gateways of the TailscaleGateway's alone.
+// dedicated returns the Gateway of a TailscaleGateway, and whether the Gateway has a dedicated
+// extension. A dedicated extension reads one namespace only, so it needs a Gateway in the
+// namespace of the TailscaleGateway.
 func dedicated(o *gatewayv1alpha1.TailscaleGateway) (types.NamespacedName, bool) {
 	n := gatewayOf(o)
 	return n, o.Spec.ExtensionServer != nil && n.Namespace == o.Namespace
 }
 
-// mine reports whether this extension does what a TailscaleGateway needs.
-func (c *Controller) mine(o *gatewayv1alpha1.TailscaleGateway) bool {
+// manages reports whether this extension manages the objects of a TailscaleGateway.
+func (c *Controller) manages(o *gatewayv1alpha1.TailscaleGateway) bool {
 	n, own := dedicated(o)
 	if c.options.Only == nil {
 		return !own
@@ -28,14 +29,15 @@ func (c *Controller) mine(o *gatewayv1alpha1.TailscaleGateway) bool {
 	return own && n == *c.options.Only
 }
 
-// tellDedicated which Gateways have an extension of their own, if others have than before.
-func (c *Controller) tellDedicated(ctx context.Context) {
+// notifyDedicated passes the Gateways with a dedicated extension to Options.Dedicated, if the
+// set has changed.
+func (c *Controller) notifyDedicated(ctx context.Context) {
 	if c.options.Dedicated == nil {
 		return
 	}
 	l := &gatewayv1alpha1.TailscaleGatewayList{}
 	if c.list(ctx, l) != nil {
-		// The cache fails only when it ends.
+		// The cache fails only when it stops.
 		return
 	}
 	now := map[types.NamespacedName]bool{}

@@ -1,13 +1,12 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gateways does the extension's part of TailscaleGateways. It tells by one
-// GatewayReport each which routes a Gateway has accepted, from which a function makes
-// Tailscale Services, and it writes the HTTPRoutes that are generated.
+// Package gateways implements the extension's part of TailscaleGateways. It writes one
+// GatewayReport for each, with the routes that the Gateway has accepted, from which a function
+// composes Tailscale Services. It also writes the generated HTTPRoutes and GRPCRoutes.
 //
-// What to write follows from what is known by plan, which is pure. A Controller reads
-// from the cache that the extension has anyway, by indexes: it looks at one
-// TailscaleGateway and at what its Gateway has alone. One replica writes, unlike in
-// package keep: who was refused by the API server is who knows why. Each adds the hooks
-// that it answered itself.
+// The function plan is pure and computes the desired objects. A Controller reads from the
+// extension's cache by indexes: it reads one TailscaleGateway and the objects of its Gateway
+// only. One replica writes, unlike in package reconcile, because only the replica whose write
+// the API server refused has the reason. Each replica adds the hooks that it answered itself.
 package gateways

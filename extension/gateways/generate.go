@@ -23,54 +23,53 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
-// servicePrefix is what the names of endpoints begin with that are services, and not
-// devices.
+// servicePrefix is the prefix of the names of endpoints that are services, and not devices.
 const servicePrefix = "svc-"
 
-// A wanted route.
-type wanted struct {
-	// what is told of it. Its name is that of the route even where none is made.
+// A desiredRoute is a route to generate, or the reason why it is not generated.
+type desiredRoute struct {
+	// The fields in the report. Name is set even if no route is generated.
 	tailnetv1alpha1.ReportedGeneratedRoute
 
-	// what it leads to, for people.
-	what string
+	// target describes the backend in messages.
+	target string
 
-	// protocol of the listeners, and those that there are for its host.
+	// protocol is the protocol of the listeners. listeners are those for the route's host.
 	protocol  gwapiv1.ProtocolType
 	listeners []listener
 
-	// backend is a Service, or a TailscaleServices if services is set. Its name is empty
-	// while it is not there.
+	// backend is a Service, or a TailscaleServices if services is set. Its name is empty while
+	// it does not exist.
 	backend  tailnetv1alpha1.ReportedBackend
 	services bool
 
-	// endpoint that was discovered, as the TailscaleEndpoints calls it, and whether it is
-	// a device.
+	// endpoint is the name of a discovered endpoint in its TailscaleEndpoints. device reports
+	// whether the endpoint is a device.
 	endpoint string
 	device   bool
 
-	// alias is what the target would be called if it were discovered. Empty if that is not
-	// known.
+	// alias is the name that the target would have if it were discovered. Empty if unknown.
 	alias string
 
-	// fqdn that the backend is asked by, and whether by TLS.
+	// fqdn is the host name of requests to the backend. tls reports whether the backend uses
+	// TLS.
 	fqdn string
 	tls  bool
 
-	// made reports that there is to be a route.
-	made bool
+	// generate reports whether the route is to exist.
+	generate bool
 
-	// kept is there already and stays as it is: nobody can say whether its target is
-	// still there, or at which Service and port it is.
-	kept bool
+	// retained reports that the existing route stays as it is, because it is unknown whether
+	// its target still exists, or at which Service and port.
+	retained bool
 }
 
-func (w *wanted) key() types.NamespacedName {
+func (w *desiredRoute) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: w.Namespace, Name: w.Name}
 }
 
-// id of the route.
-func (w *wanted) id() routeID { return routeID{kind: w.Kind, NamespacedName: w.key()} }
+// id returns the kind and name of the route.
+func (w *desiredRoute) id() routeID { return routeID{kind: w.Kind, NamespacedName: w.key()} }
 
 // A routeID is the kind and name of a generated route.
 type routeID struct {
@@ -78,29 +77,29 @@ type routeID struct {
 	types.NamespacedName
 }
 
-// idOf a generated route.
+// idOf returns the kind and name of a generated route.
 func idOf(o client.Object) routeID {
 	kind, _ := statusOf(o)
 	return routeID{kind: kind, NamespacedName: client.ObjectKeyFromObject(o)}
 }
 
-// hosts of the route. None stands for any.
-func (w *wanted) hosts() []string {
+// hosts returns the hosts of the route. None means any host.
+func (w *desiredRoute) hosts() []string {
 	if w.Hostname == anyHost {
 		return nil
 	}
 	return []string{w.Hostname}
 }
 
-// fail says why no route is made. The first reason counts.
-func (w *wanted) fail(s tailnetv1alpha1.GeneratedRouteState, format string, args ...any) {
+// fail records why no route is generated. Only the first reason counts.
+func (w *desiredRoute) fail(s tailnetv1alpha1.GeneratedRouteState, format string, args ...any) {
 	if w.State == "" {
 		w.State, w.Message = s, fmt.Sprintf(format, args...)
 	}
 }
 
-// place a route by patterns.
-func (w *wanted) place(v variables, host gatewayv1alpha1.HostPattern, prefix gatewayv1alpha1.PathPattern) {
+// place expands the patterns to the host and path prefix of the route.
+func (w *desiredRoute) place(v variables, host gatewayv1alpha1.HostPattern, prefix gatewayv1alpha1.PathPattern) {
 	var err error
 	if w.Hostname, err = v.host(string(host)); err != nil {
 		w.fail(tailnetv1alpha1.GeneratedRouteRefused, "%s", err)
@@ -110,23 +109,24 @@ func (w *wanted) place(v variables, host gatewayv1alpha1.HostPattern, prefix gat
 	}
 }
 
-// generated routes that are wanted, in the order in which they take hosts and paths.
-func generated(in input, people []*route) []*wanted {
-	var out []*wanted
-	circular := in.circular()
+// generated returns the desired routes, in their order of precedence for hosts and paths.
+func generated(in input, userRoutes []*route) []*desiredRoute {
+	var out []*desiredRoute
+	looping := in.looping()
 	for _, t := range in.object.Spec.Tailnets {
 		of := in.of(t.Name)
 		if g := t.RouteGeneration.Ingress; g != nil {
-			out = append(out, ingress(in, t.Name, g, of, people)...)
+			out = append(out, ingress(in, t.Name, g, of, userRoutes)...)
 		}
-		picked := selected(in, t)
-		out = append(out, picked...)
+		selectedRoutes := selected(in, t)
+		out = append(out, selectedRoutes...)
 		if generatesEgress(t) {
-			out = append(out, egress(in, t, t.RouteGeneration.Egress, of, leaveOut{circular: circular, picked: picked})...)
+			out = append(out, egress(in, t, t.RouteGeneration.Egress, of, exclusions{looping: looping, selectedRoutes: selectedRoutes})...)
 		}
 	}
-	// Users choose how their devices are called: these take no host and path of a service.
-	slices.SortStableFunc(out, func(a, b *wanted) int {
+	// Users choose the names of their devices: a device must not take the host and path of a
+	// service.
+	slices.SortStableFunc(out, func(a, b *desiredRoute) int {
 		switch {
 		case a.device == b.device:
 			return 0
@@ -138,7 +138,7 @@ func generated(in input, people []*route) []*wanted {
 	return out
 }
 
-// of a tailnet are the TailscaleEndpoints that discover in it, by name.
+// of returns the TailscaleEndpoints that discover in a tailnet, sorted by name.
 func (in input) of(tailnet string) []*gatewayv1alpha1.TailscaleEndpoints {
 	var out []*gatewayv1alpha1.TailscaleEndpoints
 	for _, e := range in.endpoints {
@@ -150,7 +150,7 @@ func (in input) of(tailnet string) []*gatewayv1alpha1.TailscaleEndpoints {
 	return out
 }
 
-// domain of the tailnet that TailscaleEndpoints are in.
+// domain returns the DNS domain of the tailnet of TailscaleEndpoints.
 func domain(of []*gatewayv1alpha1.TailscaleEndpoints) string {
 	for _, e := range of {
 		for _, d := range e.Status.Devices {
@@ -167,8 +167,8 @@ func domain(of []*gatewayv1alpha1.TailscaleEndpoints) string {
 	return ""
 }
 
-// published are the endpoints that the TailscaleGateway's own Tailscale Services become
-// where its tailnet is searched. A route to one would lead in a circle.
+// published returns the endpoint names that the TailscaleGateway's own Tailscale Services have
+// when their tailnet is searched. A route to one of them would create a routing loop.
 func (in input) published(tailnet string) map[string]bool {
 	out := map[string]bool{}
 	for _, s := range in.services {
@@ -179,9 +179,10 @@ func (in input) published(tailnet string) map[string]bool {
 	return out
 }
 
-// egress routes to what was discovered in a tailnet, and does not lead in a circle.
-func egress(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.EgressRoutes, of []*gatewayv1alpha1.TailscaleEndpoints, except leaveOut) []*wanted {
-	found := map[string]*wanted{}
+// egress returns the routes to the endpoints that were discovered in a tailnet, without routing
+// loops.
+func egress(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.EgressRoutes, of []*gatewayv1alpha1.TailscaleEndpoints, exclude exclusions) []*desiredRoute {
+	found := map[string]*desiredRoute{}
 	searched, own := len(of) > 0, map[string]bool{}
 	for _, e := range of {
 		maps.Copy(own, in.published(e.Spec.Tailnet))
@@ -191,56 +192,57 @@ func egress(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.Egres
 			targets[s.Name] = s.Service
 		}
 		for _, d := range e.Status.DiscoveredEndpoints {
-			if own[d.Name] || except.isPicked(d) {
+			if own[d.Name] || exclude.isSelected(d) {
 				continue
 			}
 			w := discovered(in, t, g, d, domain(of))
-			if to, ok := except.circular[dnsNameOf(w.fqdn)]; ok {
-				w.fail(tailnetv1alpha1.GeneratedRouteRefused, "%s", circle(to, gatewayOf(in.object)))
+			if to, ok := exclude.looping[dnsNameOf(w.fqdn)]; ok {
+				w.fail(tailnetv1alpha1.GeneratedRouteRefused, "%s", loopMessage(to, gatewayOf(in.object)))
 			}
 			to := targets[d.Name+"/"+strconv.Itoa(int(t.ServiceDiscovery.Port))]
-			if !w.leadTo(in.object.Namespace, to) {
+			if !w.setBackend(in.object.Namespace, to) {
 				w.fail(tailnetv1alpha1.GeneratedRoutePending, "Waiting for proxies to carry traffic to it")
 			}
 			if w.tls && w.fqdn == "" {
-				w.fail(tailnetv1alpha1.GeneratedRoutePending, "Waiting for its name in the tailnet, which its certificate is for")
+				w.fail(tailnetv1alpha1.GeneratedRoutePending, "Waiting for its DNS name in the tailnet, which its certificate must match")
 			}
-			// Of one that several TailscaleEndpoints found, the first that leads there.
+			// If several TailscaleEndpoints have discovered it, the first with a usable Service
+			// counts.
 			if was := found[d.Name]; was == nil || was.State != "" && w.State == "" {
 				found[d.Name] = w
 			}
 		}
 	}
-	// A target is gone if a search that worked did not find it. One that is found, and has
-	// no Service at the port for now, is not.
+	// A target is gone if a successful search did not find it. A target that was found and has
+	// no Service at the port yet is not gone.
 	for _, o := range in.generated {
-		w := kept(in, t, g, o, domain(of))
-		if w == nil || own[w.endpoint] || except.isPicked(endpointOf(o)) {
+		w := retainedRoute(in, t, g, o, domain(of))
+		if w == nil || own[w.endpoint] || exclude.isSelected(endpointOf(o)) {
 			continue
 		}
 		if is := found[w.endpoint]; is == nil && !searched || is != nil && is.State == tailnetv1alpha1.GeneratedRoutePending {
 			found[w.endpoint] = w
 		}
 	}
-	out := make([]*wanted, 0, len(found))
+	out := make([]*desiredRoute, 0, len(found))
 	for _, w := range found {
 		out = append(out, w)
 	}
-	slices.SortFunc(out, func(a, b *wanted) int { return cmp.Compare(a.endpoint, b.endpoint) })
+	slices.SortFunc(out, func(a, b *desiredRoute) int { return cmp.Compare(a.endpoint, b.endpoint) })
 	return out
 }
 
-// discovered is the route to a service or a device.
-func discovered(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.EgressRoutes, d gatewayv1alpha1.DiscoveredEndpoint, domain string) *wanted {
-	service, _ := called(d)
-	w := &wanted{
+// discovered returns the route to a service or a device.
+func discovered(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.EgressRoutes, d gatewayv1alpha1.DiscoveredEndpoint, domain string) *desiredRoute {
+	service, _ := nameAndKind(d)
+	w := &desiredRoute{
 		ReportedGeneratedRoute: tailnetv1alpha1.ReportedGeneratedRoute{
 			Kind:      kindHTTPRoute,
 			Namespace: in.object.Namespace,
 			Name:      names.Child(in.object.Name, t.Name, directionLabel(tailnetv1alpha1.DirectionEgress), d.Name),
 			Tailnet:   t.Name, Direction: tailnetv1alpha1.DirectionEgress, Service: service,
 		},
-		what:     discoveredIn(d, t.Name),
+		target:   discoveredIn(d, t.Name),
 		protocol: gwapiv1.ProtocolType(cmp.Or(g.Protocol, gatewayv1alpha1.EndpointProtocolHTTP)),
 		endpoint: d.Name,
 		device:   d.Source != string(tailnetv1alpha1.DiscoverServices),
@@ -251,21 +253,22 @@ func discovered(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.E
 	return w
 }
 
-// called is the name of what was discovered, and of what kind that is.
-func called(d gatewayv1alpha1.DiscoveredEndpoint) (name, kind string) {
+// nameAndKind returns the name and the kind of a discovered endpoint.
+func nameAndKind(d gatewayv1alpha1.DiscoveredEndpoint) (name, kind string) {
 	if d.Source == string(tailnetv1alpha1.DiscoverServices) {
 		return strings.TrimPrefix(d.Name, servicePrefix), "the service"
 	}
 	return d.Name, "the device"
 }
 
-// discoveredIn says what was discovered, for people.
+// discoveredIn describes a discovered endpoint in messages.
 func discoveredIn(d gatewayv1alpha1.DiscoveredEndpoint, tailnet string) string {
-	name, kind := called(d)
+	name, kind := nameAndKind(d)
 	return fmt.Sprintf("%s %s of tailnet %s", kind, name, tailnet)
 }
 
-// endpointOf a generated route, as its label tells. It has no name if there is none.
+// endpointOf returns the endpoint in the label of a generated route. Its name is empty if the
+// route has no such label.
 func endpointOf(r client.Object) gatewayv1alpha1.DiscoveredEndpoint {
 	d := gatewayv1alpha1.DiscoveredEndpoint{Name: r.GetLabels()[meta.LabelEndpoint]}
 	if strings.HasPrefix(d.Name, servicePrefix) {
@@ -274,8 +277,9 @@ func endpointOf(r client.Object) gatewayv1alpha1.DiscoveredEndpoint {
 	return d
 }
 
-// leadTo a Service, NAME:PORT. False if that is none.
-func (w *wanted) leadTo(namespace, service string) bool {
+// setBackend sets the backend to a Service, NAME:PORT. It returns false if the argument is not
+// a Service.
+func (w *desiredRoute) setBackend(namespace, service string) bool {
 	name, p, ok := strings.Cut(service, ":")
 	port, err := strconv.ParseUint(p, 10, 16)
 	if !ok || err != nil {
@@ -285,8 +289,9 @@ func (w *wanted) leadTo(namespace, service string) bool {
 	return true
 }
 
-// kept is a route that is there already. Nil if it is none of the tailnet's.
-func kept(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.EgressRoutes, o client.Object, domain string) *wanted {
+// retainedRoute returns the desired route for an existing route. It returns nil if the route
+// does not belong to the tailnet.
+func retainedRoute(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.EgressRoutes, o client.Object, domain string) *desiredRoute {
 	r, ok := o.(*gwapiv1.HTTPRoute)
 	if !ok || r.Labels[meta.LabelGenerated] != directionLabel(tailnetv1alpha1.DirectionEgress) || r.Labels[meta.LabelGatewayTailnet] != t.Name {
 		return nil
@@ -295,18 +300,19 @@ func kept(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.EgressR
 	if w.Name != r.Name {
 		return nil
 	}
-	w.keep(r)
+	w.retain(r)
 	return w
 }
 
-// keep a route that is there as it is.
-func (w *wanted) keep(r *gwapiv1.HTTPRoute) {
-	w.kept = true
+// retain keeps an existing route unchanged.
+func (w *desiredRoute) retain(r *gwapiv1.HTTPRoute) {
+	w.retained = true
 	w.placeAs(r)
 }
 
-// placeAs a route that is there, whatever patterns say meanwhile.
-func (w *wanted) placeAs(r *gwapiv1.HTTPRoute) {
+// placeAs sets the host and path prefix of an existing route, even if the patterns have
+// changed.
+func (w *desiredRoute) placeAs(r *gwapiv1.HTTPRoute) {
 	if len(r.Spec.Rules) == 0 || len(r.Spec.Rules[0].Matches) == 0 {
 		return
 	}
@@ -319,22 +325,23 @@ func (w *wanted) placeAs(r *gwapiv1.HTTPRoute) {
 	}
 }
 
-// ingress routes to the Services behind people's routes, each of the kind of these.
-func ingress(in input, tailnet string, g *gatewayv1alpha1.IngressRoutes, of []*gatewayv1alpha1.TailscaleEndpoints, people []*route) []*wanted {
-	found := map[types.NamespacedName]*wanted{}
-	for _, r := range people {
+// ingress returns the routes to the Services behind routes of users. Each has the kind of the
+// user's route.
+func ingress(in input, tailnet string, g *gatewayv1alpha1.IngressRoutes, of []*gatewayv1alpha1.TailscaleEndpoints, userRoutes []*route) []*desiredRoute {
+	found := map[types.NamespacedName]*desiredRoute{}
+	for _, r := range userRoutes {
 		if r.Key.Kind != index.KindHTTPRoute && r.Key.Kind != index.KindGRPCRoute {
 			continue
 		}
 		for _, b := range r.backends(in.permitted) {
-			w := &wanted{
+			w := &desiredRoute{
 				ReportedGeneratedRoute: tailnetv1alpha1.ReportedGeneratedRoute{
 					Kind:      r.kind,
 					Namespace: r.Key.Namespace,
 					Name:      names.Child(in.object.Name, in.object.Namespace, tailnet, directionLabel(tailnetv1alpha1.DirectionIngress), b.Namespace, b.Name),
 					Tailnet:   tailnet, Direction: tailnetv1alpha1.DirectionIngress, Service: b.Name,
 				},
-				what:     fmt.Sprintf("Service %s", b.NamespacedName),
+				target:   fmt.Sprintf("Service %s", b.NamespacedName),
 				protocol: gwapiv1.ProtocolType(cmp.Or(g.Protocol, gatewayv1alpha1.EndpointProtocolHTTPS)),
 				backend:  tailnetv1alpha1.ReportedBackend{Namespace: b.Namespace, Name: b.Name, Port: b.Port},
 			}
@@ -343,27 +350,27 @@ func ingress(in input, tailnet string, g *gatewayv1alpha1.IngressRoutes, of []*g
 			}
 		}
 	}
-	out := make([]*wanted, 0, len(found))
+	out := make([]*desiredRoute, 0, len(found))
 	for n, w := range found {
 		w.place(variables{service: n.Name, tailnet: tailnet, namespace: n.Namespace, domain: domain(of)}, g.HostPattern, g.PathPrefix)
 		if w.Kind == kindGRPCRoute && w.PathPrefix != "/" {
-			w.fail(tailnetv1alpha1.GeneratedRouteRefused, "It is behind GRPCRoutes, and these take no path prefix; set pathPrefix of routeGeneration.ingress to /, or write a route for it")
+			w.fail(tailnetv1alpha1.GeneratedRouteRefused, "It is a backend of GRPCRoutes, which do not support a path prefix; set pathPrefix of routeGeneration.ingress to /, or create a route for it")
 		}
 		if gw := gatewayOf(in.object).Namespace; in.object.Namespace != gw && w.Namespace != in.object.Namespace {
-			// Who may make a TailscaleGateway here may not make routes there.
-			w.fail(tailnetv1alpha1.GeneratedRouteRefused, "Routes of namespace %s are generated for TailscaleGateways of namespace %s or %s alone", w.Namespace, gw, w.Namespace)
+			// The permission to create a TailscaleGateway does not include routes in other namespaces.
+			w.fail(tailnetv1alpha1.GeneratedRouteRefused, "Routes in namespace %s are generated only for TailscaleGateways in namespace %s or %s", w.Namespace, gw, w.Namespace)
 		}
 		out = append(out, w)
 	}
-	slices.SortFunc(out, func(a, b *wanted) int {
+	slices.SortFunc(out, func(a, b *desiredRoute) int {
 		return cmp.Or(cmp.Compare(a.backend.Namespace, b.backend.Namespace), cmp.Compare(a.backend.Name, b.backend.Name))
 	})
 	return out
 }
 
-// rank of the routes that could be made for one Service: that in its own namespace comes
-// first, then the lowest port, and of one port an HTTPRoute, which takes what a GRPCRoute
-// does.
-func (w *wanted) rank() string {
+// rank returns the precedence of routes that could be generated for one Service: a route in the
+// namespace of the Service comes first, then the lowest port, then an HTTPRoute, which also
+// accepts the requests of a GRPCRoute.
+func (w *desiredRoute) rank() string {
 	return fmt.Sprintf("%t %s %05d %t", w.Namespace != w.backend.Namespace, w.Namespace, w.backend.Port, w.Kind == kindGRPCRoute)
 }

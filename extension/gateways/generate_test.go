@@ -17,13 +17,13 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 )
 
-// Patterns as the schema has them by default.
+// The default patterns of the schema.
 const (
 	defaultEgress  = `{hostPattern: "{service}.tailscale.local", pathPrefix: "/tailscale/{service}/", protocol: HTTP}`
 	defaultIngress = `{hostPattern: "{service}.{tailnet}.gateway.local", pathPrefix: "/", protocol: HTTP}`
 )
 
-// joins is a TailscaleGateway with tailnets.
+// joins returns a TailscaleGateway with tailnets.
 func joins(tailnets ...string) string {
 	return `
 apiVersion: gateway.tailscale.com/v1alpha1
@@ -43,8 +43,8 @@ func sharesServices(tailnet, ingress string) string {
 	return fmt.Sprintf("{name: %s, routeGeneration: {ingress: %s}}", tailnet, ingress)
 }
 
-// found is a TailscaleEndpoints of a tailnet that found names: a service's begins with
-// svc-. What ends with - has no Service yet.
+// found returns a TailscaleEndpoints of a tailnet with discovered endpoints. The prefix svc-
+// marks a service, and the suffix - an endpoint without a Service.
 func found(tailnet string, successful string, of ...string) string {
 	out := fmt.Sprintf(`
 apiVersion: gateway.tailscale.com/v1alpha1
@@ -75,7 +75,7 @@ status:
 	return out + strings.Join(append(discovered, targets...), "\n") + "\n"
 }
 
-// publishes is a TailscaleServices that is composed for the TailscaleGateway.
+// publishes returns a TailscaleServices that is composed for the TailscaleGateway.
 func publishes(tailnet, service string) string {
 	return fmt.Sprintf(`
 apiVersion: gateway.tailscale.com/v1alpha1
@@ -90,12 +90,12 @@ spec:
 `, tailnet, service)
 }
 
-// lines tell what became of wanted routes: HOST PREFIX -> BACKEND STATE MESSAGE.
-func lines(of []*wanted) []string {
+// lines formats desired routes: DIRECTION HOST PREFIX -> BACKEND STATE MESSAGE.
+func lines(of []*desiredRoute) []string {
 	var out []string
 	for _, w := range of {
 		to := "-"
-		if w.made {
+		if w.generate {
 			to = fmt.Sprintf("%s/%s:%d", w.backend.Namespace, w.backend.Name, w.backend.Port)
 		}
 		out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s%s -> %s %s %s", w.Direction, w.Hostname, w.PathPrefix, to, w.State, w.Message)))
@@ -111,7 +111,7 @@ func TestGenerated(t *testing.T) {
 		want    []string
 	}{
 		"Defaults": {
-			reason:  "A service should be called without svc-, and a device by its name.",
+			reason:  "Routes have the name of a service without svc-, and the name of a device.",
 			objects: []string{gateway, joins(discovers("prod", "HTTP", defaultEgress)), found("prod", "True", "svc-grafana", "nas")},
 			want: []string{
 				"Egress grafana.tailscale.local/tailscale/grafana -> shop/web-prod-svc-grafana:80 Pending Waiting for Envoy Gateway",
@@ -119,7 +119,7 @@ func TestGenerated(t *testing.T) {
 			},
 		},
 		"DeviceLikeService": {
-			reason: "A device that is called like a service takes nothing of it, wherever it is.",
+			reason: "A device with the name of a service does not take the service's address in any tailnet.",
 			objects: []string{
 				gateway, joins(discovers("dev", "HTTP", defaultEgress), discovers("prod", "HTTP", defaultEgress)),
 				found("dev", "True", "payments"), found("prod", "True", "orders", "svc-orders", "svc-payments"),
@@ -127,27 +127,27 @@ func TestGenerated(t *testing.T) {
 			want: []string{
 				"Egress orders.tailscale.local/tailscale/orders -> shop/web-prod-svc-orders:80 Pending Waiting for Envoy Gateway",
 				"Egress payments.tailscale.local/tailscale/payments -> shop/web-prod-svc-payments:80 Pending Waiting for Envoy Gateway",
-				"Egress payments.tailscale.local/tailscale/payments -> - Conflict The service payments of tailnet prod has payments.tailscale.local/tailscale/payments already, so the device payments of tailnet dev gets no route",
-				"Egress orders.tailscale.local/tailscale/orders -> - Conflict The service orders of tailnet prod has orders.tailscale.local/tailscale/orders already, so the device orders of tailnet prod gets no route",
+				"Egress payments.tailscale.local/tailscale/payments -> - Conflict The service payments of tailnet prod has payments.tailscale.local/tailscale/payments already; no route is generated for the device payments of tailnet dev",
+				"Egress orders.tailscale.local/tailscale/orders -> - Conflict The service orders of tailnet prod has orders.tailscale.local/tailscale/orders already; no route is generated for the device orders of tailnet prod",
 			},
 		},
 		"Variables": {
-			reason: "All variables should stand in host and path.",
+			reason: "Host and path support all variables.",
 			objects: []string{
 				gateway, joins(discovers("prod", "HTTP", `{hostPattern: "{service}.{domain}", pathPrefix: "/{namespace}/{tailnet}", protocol: HTTP}`)), found("prod", "True", "nas"),
 			},
 			want: []string{"Egress nas.prod.ts.net/shop/prod -> shop/web-prod-nas:80 Pending Waiting for Envoy Gateway"},
 		},
 		"Off": {
-			reason:  "Nothing should be made where discovery is off, or of what another tailnet has.",
+			reason:  "Without discovery there are no routes, and endpoints of one tailnet make no routes of another.",
 			objects: []string{gateway, joins("{name: prod, serviceDiscovery: {enabled: false}, routeGeneration: {egress: "+defaultEgress+"}}", discovers("dev", "HTTP", defaultEgress)), found("prod", "True", "nas")},
 		},
 		"SelectsAll": {
-			reason:  "Nothing should be made where nothing says what is to be reached, whatever was found before.",
+			reason:  "Without patterns or other filters there are no routes, even to endpoints that were discovered before.",
 			objects: []string{gateway, joins("{name: prod, serviceDiscovery: {excludePatterns: ['proxy-*'], port: 80}, routeGeneration: {egress: " + defaultEgress + "}}"), found("prod", "True", "svc-db", "nas")},
 		},
 		"Published": {
-			reason: "What the TailscaleGateway publishes in a tailnet should get no route there; another's, a device, and a namesake in another tailnet should.",
+			reason: "A service that the TailscaleGateway publishes in a tailnet gets no route there. Other services, a device, and a service of the same name in another tailnet do.",
 			objects: []string{
 				gateway, joins(discovers("prod", "HTTP", defaultEgress), discovers("dev", "HTTP", `{hostPattern: "{service}.{tailnet}.local", pathPrefix: "/", protocol: HTTP}`)),
 				found("prod", "True", "svc-app", "svc-db", "app"), found("dev", "True", "svc-app"), publishes("prod", "app"),
@@ -159,38 +159,38 @@ func TestGenerated(t *testing.T) {
 			},
 		},
 		"NoProxyYet": {
-			reason:  "What no Service leads to yet should wait, and have its place.",
+			reason:  "An endpoint without a Service waits, and occupies its host and path.",
 			objects: []string{gateway, joins(discovers("prod", "HTTP", defaultEgress)), found("prod", "True", "nas-")},
 			want:    []string{"Egress nas.tailscale.local/tailscale/nas -> - Pending Waiting for proxies to carry traffic to it"},
 		},
 		"NoListener": {
-			reason:  "Without a listener of the protocol it should be said which is missing.",
+			reason:  "Without a listener for the protocol the message names the missing listener.",
 			objects: []string{gateway, joins(discovers("prod", "HTTP", strings.Replace(defaultEgress, "protocol: HTTP", "protocol: HTTPS", 1))), found("prod", "True", "nas")},
-			want:    []string{"Egress nas.tailscale.local/tailscale/nas -> - Refused Gateway shop/web has no listener of protocol HTTPS for host nas.tailscale.local; add one, or change routeGeneration"},
+			want:    []string{"Egress nas.tailscale.local/tailscale/nas -> - Refused Gateway shop/web has no listener with protocol HTTPS for host nas.tailscale.local; add one, or change routeGeneration"},
 		},
 		"NoGateway": {
-			reason:  "Without a Gateway there should be no routes.",
+			reason:  "Without a Gateway there are no routes.",
 			objects: []string{joins(discovers("prod", "HTTP", defaultEgress)), found("prod", "True", "nas")},
-			want:    []string{"Egress nas.tailscale.local/tailscale/nas -> - Refused There is no Gateway shop/web"},
+			want:    []string{"Egress nas.tailscale.local/tailscale/nas -> - Refused Gateway shop/web does not exist"},
 		},
 		"TwoTailnets": {
-			reason:  "Of two services with one address that of the first tailnet should have it.",
+			reason:  "Of two services with one address, the one of the first tailnet gets it.",
 			objects: []string{gateway, joins(discovers("prod", "HTTP", defaultEgress), discovers("dev", "HTTP", defaultEgress)), found("dev", "True", "nas"), found("prod", "True", "nas")},
 			want: []string{
 				"Egress nas.tailscale.local/tailscale/nas -> shop/web-prod-nas:80 Pending Waiting for Envoy Gateway",
-				"Egress nas.tailscale.local/tailscale/nas -> - Conflict The device nas of tailnet prod has nas.tailscale.local/tailscale/nas already, so the device nas of tailnet dev gets no route",
+				"Egress nas.tailscale.local/tailscale/nas -> - Conflict The device nas of tailnet prod has nas.tailscale.local/tailscale/nas already; no route is generated for the device nas of tailnet dev",
 			},
 		},
 		"ServiceAndDevice": {
-			reason:  "A service and a device of one name should not share an address, and the service should have it.",
+			reason:  "A service and a device of the same name do not share an address: the service gets it.",
 			objects: []string{gateway, joins(discovers("prod", "HTTP", defaultEgress)), found("prod", "True", "svc-nas", "nas")},
 			want: []string{
 				"Egress nas.tailscale.local/tailscale/nas -> shop/web-prod-svc-nas:80 Pending Waiting for Envoy Gateway",
-				"Egress nas.tailscale.local/tailscale/nas -> - Conflict The service nas of tailnet prod has nas.tailscale.local/tailscale/nas already, so the device nas of tailnet prod gets no route",
+				"Egress nas.tailscale.local/tailscale/nas -> - Conflict The service nas of tailnet prod has nas.tailscale.local/tailscale/nas already; no route is generated for the device nas of tailnet prod",
 			},
 		},
-		"PersonsRoute": {
-			reason: "A person's route of the same host and path should win, and one that is more specific should be let be.",
+		"UserRoute": {
+			reason: "A user's route with the same host and path wins. A more specific one is no conflict.",
 			objects: []string{
 				gateway, joins(discovers("prod", "HTTP", defaultEgress)), found("prod", "True", "a", "b", "c", "d", "e"),
 				routeTo("HTTPRoute", "shop", "a", "{name: web}", "True", "hostnames: [a.tailscale.local]\n  rules: [{matches: [{path: {type: PathPrefix, value: /tailscale/a/}}]}]"),
@@ -200,7 +200,7 @@ func TestGenerated(t *testing.T) {
 				routeTo("HTTPRoute", "shop", "e", "{name: web, sectionName: https}", "True", "hostnames: [e.tailscale.local]\n  rules: [{matches: [{path: {type: PathPrefix, value: /tailscale/e}}]}]"),
 			},
 			want: []string{
-				"Egress a.tailscale.local/tailscale/a -> - Conflict HTTPRoute shop/a has a.tailscale.local/tailscale/a already, so the device a of tailnet prod gets no route",
+				"Egress a.tailscale.local/tailscale/a -> - Conflict HTTPRoute shop/a has a.tailscale.local/tailscale/a already; no route is generated for the device a of tailnet prod",
 				"Egress b.tailscale.local/tailscale/b -> shop/web-prod-b:80 Pending Waiting for Envoy Gateway",
 				"Egress c.tailscale.local/tailscale/c -> shop/web-prod-c:80 Pending Waiting for Envoy Gateway",
 				"Egress d.tailscale.local/tailscale/d -> shop/web-prod-d:80 Pending Waiting for Envoy Gateway",
@@ -208,12 +208,12 @@ func TestGenerated(t *testing.T) {
 			},
 		},
 		"NoHost": {
-			reason:  "A pattern that makes no host name should be refused.",
+			reason:  "A pattern that expands to no valid host name is refused.",
 			objects: []string{gateway, joins(discovers("prod", "HTTP", `{hostPattern: "{service}-.local", pathPrefix: "/", protocol: HTTP}`)), found("prod", "True", "nas")},
-			want:    []string{"Egress nas-.local/ -> - Refused \"nas-.local\" is no host name; change hostPattern"},
+			want:    []string{"Egress nas-.local/ -> - Refused \"nas-.local\" is not a host name; change hostPattern"},
 		},
 		"Ingress": {
-			reason: "A Service should get one route, in the namespace of the route that names it: its own comes first, and its lowest port.",
+			reason: "A Service gets one route in the namespace of a route that references it. Its own namespace comes first, and its lowest port.",
 			objects: []string{
 				gateway, joins(sharesServices("prod", defaultIngress)), app,
 				routeTo("HTTPRoute", "shop", "other", "{name: web}", "True", "rules: [{backendRefs: [{name: app, port: 79}, {name: db, namespace: open, port: 80}, {name: forbidden, namespace: team, port: 80}]}]"),
@@ -227,35 +227,35 @@ func TestGenerated(t *testing.T) {
 			},
 		},
 		"IngressGRPCPrefix": {
-			reason: "A GRPCRoute has no path prefix, so a Service behind one should say what to change.",
+			reason: "A GRPCRoute supports no path prefix, so the message says what to change.",
 			objects: []string{
 				gateway, joins(sharesServices("prod", `{hostPattern: "*", pathPrefix: "/svc/{service}", protocol: HTTP}`)), app,
 				routeTo("GRPCRoute", "shop", "rpc", "{name: web}", "True", "rules: [{backendRefs: [{name: rpc, port: 90}]}]"),
 			},
 			want: []string{
 				"Ingress */svc/app -> shop/app:80 Pending Waiting for Envoy Gateway",
-				"Ingress */svc/rpc -> - Refused It is behind GRPCRoutes, and these take no path prefix; set pathPrefix of routeGeneration.ingress to /, or write a route for it",
+				"Ingress */svc/rpc -> - Refused It is a backend of GRPCRoutes, which do not support a path prefix; set pathPrefix of routeGeneration.ingress to /, or create a route for it",
 			},
 		},
 		"AnyHost": {
-			reason: "A pattern that stands for any host should leave the path to tell services apart, and win over a route for all requests.",
+			reason: "With a pattern for any host the path distinguishes services, and the routes are more specific than a route for all requests.",
 			objects: []string{
 				gateway, joins(discovers("prod", "HTTP", `{hostPattern: "*", pathPrefix: "/tailscale/{service}/", protocol: HTTP}`)), found("prod", "True", "svc-web", "svc-api"),
 				routeTo("HTTPRoute", "shop", "all", "{name: web, sectionName: http}", "True", "rules: [{backendRefs: [{name: app, port: 80}]}]"),
 				routeTo("HTTPRoute", "shop", "mine", "{name: web, sectionName: http}", "True", "rules: [{backendRefs: [{name: app, port: 80}], matches: [{path: {type: PathPrefix, value: /tailscale/api}}]}]"),
 			},
 			want: []string{
-				"Egress */tailscale/api -> - Conflict HTTPRoute shop/mine has */tailscale/api already, so the service api of tailnet prod gets no route",
+				"Egress */tailscale/api -> - Conflict HTTPRoute shop/mine has */tailscale/api already; no route is generated for the service api of tailnet prod",
 				"Egress */tailscale/web -> shop/web-prod-svc-web:80 Pending Waiting for Envoy Gateway",
 			},
 		},
 		"IngressDomain": {
-			reason:  "The domain of a tailnet is known by what is in it.",
+			reason:  "The domain of a tailnet is known once an endpoint of it is.",
 			objects: []string{gateway, joins(sharesServices("prod", `{hostPattern: "{service}.{namespace}.{domain}", pathPrefix: "/", protocol: HTTP}`)), app},
 			want:    []string{"Ingress / -> - Refused The domain of the tailnet is not known yet"},
 		},
 		"IngressElsewhere": {
-			reason: "Who may make TailscaleGateways in one namespace may not make routes in others.",
+			reason: "The permission to create TailscaleGateways in one namespace does not include routes in others.",
 			objects: []string{
 				strings.Replace(gateway, "name: web}", "name: web, namespace: edge}", 1),
 				strings.Replace(joins(sharesServices("prod", defaultIngress)), "gatewayRef: {name: web}", "gatewayRef: {name: web, namespace: edge}", 1),
@@ -265,7 +265,7 @@ func TestGenerated(t *testing.T) {
 			},
 			want: []string{
 				"Ingress mine.prod.gateway.local/ -> shop/mine:80 Pending Waiting for Envoy Gateway",
-				"Ingress app.prod.gateway.local/ -> - Refused Routes of namespace team are generated for TailscaleGateways of namespace edge or team alone",
+				"Ingress app.prod.gateway.local/ -> - Refused Routes in namespace team are generated only for TailscaleGateways in namespace edge or team",
 			},
 		},
 	}
@@ -279,46 +279,46 @@ func TestGenerated(t *testing.T) {
 	}
 }
 
-// ours makes what the API server would have of wanted routes.
-func ours(t *testing.T, in input, of []*wanted) []client.Object {
+// generatedObjects returns the objects that the API server would have for desired routes.
+func generatedObjects(t *testing.T, in input, of []*desiredRoute) []client.Object {
 	t.Helper()
 	var out []client.Object
 	for _, w := range of {
-		if w.made {
+		if w.generate {
 			out = append(out, routeOf(in.object, w))
 		}
 	}
 	return out
 }
 
-// TestGeneratedStand shows that a report says what Envoy Gateway says.
-func TestGeneratedStand(t *testing.T) {
-	said := func(typ string, status metav1.ConditionStatus, message string) metav1.Condition {
+// TestGeneratedState checks that a report has the state from Envoy Gateway's conditions.
+func TestGeneratedState(t *testing.T) {
+	condition := func(typ string, status metav1.ConditionStatus, message string) metav1.Condition {
 		return metav1.Condition{Type: typ, Status: status, Message: message}
 	}
-	accepted, refused := said("Accepted", metav1.ConditionTrue, ""), said("Accepted", metav1.ConditionFalse, "No listeners match this route")
+	accepted, refused := condition("Accepted", metav1.ConditionTrue, ""), condition("Accepted", metav1.ConditionFalse, "No listeners match this route")
 	cases := map[string]struct {
 		reason  string
 		parents [][]metav1.Condition
 		want    string
 	}{
-		"Nothing":  {reason: "It should be waited for.", want: "Pending Waiting for Envoy Gateway"},
-		"Accepted": {reason: "A route that was accepted answers.", parents: [][]metav1.Condition{{accepted}}, want: "Accepted "},
-		"Refused":  {reason: "Its reason should be told.", parents: [][]metav1.Condition{{refused}, {refused}}, want: "Refused Envoy Gateway: No listeners match this route"},
-		"Partly":   {reason: "One listener is enough to answer.", parents: [][]metav1.Condition{{refused}, {accepted}}, want: "Accepted Envoy Gateway: No listeners match this route"},
+		"Nothing":  {reason: "A route without a status is pending.", want: "Pending Waiting for Envoy Gateway"},
+		"Accepted": {reason: "An accepted route is accepted.", parents: [][]metav1.Condition{{accepted}}, want: "Accepted "},
+		"Refused":  {reason: "The message has the reason of a refusal once.", parents: [][]metav1.Condition{{refused}, {refused}}, want: "Refused Envoy Gateway: No listeners match this route"},
+		"Partly":   {reason: "A route that one listener accepted is accepted.", parents: [][]metav1.Condition{{refused}, {accepted}}, want: "Accepted Envoy Gateway: No listeners match this route"},
 		"NoBackend": {
-			reason:  "Where the Service cannot be used, nothing but errors are answered.",
-			parents: [][]metav1.Condition{{accepted, said("ResolvedRefs", metav1.ConditionFalse, "Service not found")}}, want: "Refused Envoy Gateway: Service not found",
+			reason:  "A route whose Service cannot be used is refused, because Envoy only returns errors.",
+			parents: [][]metav1.Condition{{accepted, condition("ResolvedRefs", metav1.ConditionFalse, "Service not found")}}, want: "Refused Envoy Gateway: Service not found",
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			of := objects(t, gateway, joins(discovers("prod", "HTTP", defaultEgress)), found("prod", "True", "nas"))
 			in := inputOf(t, of...)
-			made := httpRoute(in.object, plan(in).routes[0])
-			in.generated = []client.Object{made}
+			route := httpRoute(in.object, plan(in).routes[0])
+			in.generated = []client.Object{route}
 			for _, p := range tc.parents {
-				made.Status.Parents = append(made.Status.Parents, gwapiv1.RouteParentStatus{Conditions: p})
+				route.Status.Parents = append(route.Status.Parents, gwapiv1.RouteParentStatus{Conditions: p})
 			}
 			r := plan(in).report.GeneratedRoutes[0]
 			if diff := cmp.Diff(tc.want, string(r.State)+" "+r.Message); diff != "" {
@@ -328,15 +328,15 @@ func TestGeneratedStand(t *testing.T) {
 	}
 }
 
-// TestGeneratedKept shows what becomes of routes that are there when their service is
-// not found any more.
-func TestGeneratedKept(t *testing.T) {
+// TestGeneratedRetained checks when existing routes stay although their endpoint is no longer
+// discovered.
+func TestGeneratedRetained(t *testing.T) {
 	both := joins(discovers("prod", "HTTP", defaultEgress), discovers("dev", "HTTP", strings.ReplaceAll(defaultEgress, "local", "{tailnet}")))
 	all := objects(t, gateway, both, found("prod", "True", "nas", "svc-db"), found("dev", "True", "nas"))
 	before := inputOf(t, all...)
-	there := ours(t, before, plan(before).routes)
-	if len(there) != 3 {
-		t.Fatalf("%d routes, want 3", len(there))
+	existing := generatedObjects(t, before, plan(before).routes)
+	if len(existing) != 3 {
+		t.Fatalf("%d routes, want 3", len(existing))
 	}
 	cases := map[string]struct {
 		reason string
@@ -344,47 +344,47 @@ func TestGeneratedKept(t *testing.T) {
 		want   []string
 	}{
 		"Gone": {
-			reason: "A tailnet without a service any more should lose its route.",
+			reason: "The route to an endpoint that a successful search did not find is deleted.",
 			now:    []string{found("prod", "True", "svc-db"), found("dev", "True", "nas")},
 			want:   []string{"db.tailscale.local false", "nas.tailscale.dev false"},
 		},
 		"Failing": {
-			reason: "A tailnet that cannot be searched should keep its routes, and disturb no other.",
+			reason: "A tailnet whose search fails retains its routes, and does not affect other tailnets.",
 			now:    []string{found("prod", "False"), found("dev", "True")},
 			want:   []string{"db.tailscale.local true", "nas.tailscale.local true"},
 		},
 		"FailingPublished": {
-			reason: "What the TailscaleGateway publishes meanwhile should lose its route.",
+			reason: "A service that the TailscaleGateway publishes now loses its route.",
 			now:    []string{found("prod", "False"), found("dev", "True", "nas"), publishes("prod", "db")},
 			want:   []string{"nas.tailscale.local true", "nas.tailscale.dev false"},
 		},
 		"FailingWithSome": {
-			reason: "What is known of a tailnet that cannot be searched should be followed.",
+			reason: "Endpoints that a failed search returned are used.",
 			now:    []string{found("prod", "False", "svc-db", "new"), found("dev", "True", "nas")},
 			want:   []string{"db.tailscale.local false", "nas.tailscale.local true", "new.tailscale.local false", "nas.tailscale.dev false"},
 		},
 		"NoServiceForNow": {
-			reason: "A target that is still found keeps its route while its Service is unknown, and another one waits.",
+			reason: "A target without a Service retains its route, and a new one waits.",
 			now:    []string{found("prod", "True", "nas-", "svc-db-", "new-"), found("dev", "True", "nas")},
 			want:   []string{"db.tailscale.local true", "nas.tailscale.local true", "new.tailscale.local false", "nas.tailscale.dev false"},
 		},
 		"AnotherPort": {
-			reason: "A change of the port takes no route away before the proxies have the new one.",
+			reason: "After a change of the port, routes stay until the proxies have the new port.",
 			now:    []string{strings.ReplaceAll(both, "port: 80", "port: 8080"), found("prod", "True", "nas", "svc-db"), found("dev", "True", "nas")},
 			want:   []string{"db.tailscale.local true", "nas.tailscale.local true", "nas.tailscale.dev true"},
 		},
 		"NotSearchedYet": {
-			reason: "A tailnet of which nobody can tell whether it was searched keeps its routes.",
+			reason: "A tailnet that has not been searched yet retains its routes.",
 			now:    []string{found("prod", "Unknown"), found("dev", "True", "nas")},
 			want:   []string{"db.tailscale.local true", "nas.tailscale.local true", "nas.tailscale.dev false"},
 		},
 		"OtherPatterns": {
-			reason: "What is kept has the place that it had, whatever is known of the tailnet's domain.",
+			reason: "A retained route keeps its host and path, even if the domain of the tailnet is unknown.",
 			now:    []string{strings.ReplaceAll(both, "{service}.tailscale.local", "{service}.{domain}"), found("prod", "False"), found("dev", "True", "nas")},
 			want:   []string{"db.tailscale.local true", "nas.tailscale.local true", "nas.tailscale.dev false"},
 		},
 		"NoEndpoints": {
-			reason: "So does one whose TailscaleEndpoints is made again.",
+			reason: "A tailnet without a TailscaleEndpoints retains its routes.",
 			now:    []string{found("dev", "True", "nas")},
 			want:   []string{"db.tailscale.local true", "nas.tailscale.local true", "nas.tailscale.dev false"},
 		},
@@ -395,10 +395,10 @@ func TestGeneratedKept(t *testing.T) {
 			if !strings.Contains(now[0], "kind: TailscaleGateway") {
 				now = append([]string{both}, now...)
 			}
-			of := append(objects(t, append([]string{gateway}, now...)...), there...)
+			of := append(objects(t, append([]string{gateway}, now...)...), existing...)
 			var got []string
 			for _, w := range plan(inputOf(t, of...)).routes {
-				got = append(got, fmt.Sprint(w.Hostname, " ", w.kept))
+				got = append(got, fmt.Sprint(w.Hostname, " ", w.retained))
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("\n%s\n-want, +got:\n%s", tc.reason, diff)
@@ -419,21 +419,21 @@ func TestPlanIsDeterministic(t *testing.T) {
 	of := objects(t, in...)
 	want := plan(inputOf(t, of...))
 	if len(want.routes) < 10 {
-		t.Fatalf("%d routes are too few to tell anything", len(want.routes))
+		t.Fatalf("%d routes, want at least 10", len(want.routes))
 	}
 	for range 20 {
 		rand.Shuffle(len(of), func(i, j int) { of[i], of[j] = of[j], of[i] })
 		got := plan(inputOf(t, of...))
 		if diff := cmp.Diff(want.report, got.report); diff != "" {
-			t.Fatalf("another order has another report: -first, +now:\n%s", diff)
+			t.Fatalf("report of another order of input: -first, +now:\n%s", diff)
 		}
 		if diff := cmp.Diff(lines(want.routes), lines(got.routes)); diff != "" {
-			t.Fatalf("another order has other routes: -first, +now:\n%s", diff)
+			t.Fatalf("routes of another order of input: -first, +now:\n%s", diff)
 		}
 	}
 }
 
-// TestHTTPRoute shows a whole route, of a service that speaks TLS.
+// TestHTTPRoute checks all fields of a route to a service with TLS.
 func TestHTTPRoute(t *testing.T) {
 	in := inputOf(t, objects(t, gateway, joins(discovers("prod", "HTTPS", defaultEgress)), found("prod", "True", "svc-grafana"))...)
 	w := plan(in).routes[0]
@@ -450,7 +450,7 @@ metadata:
     gateway.tailscale.com/generated: egress
     gateway.tailscale.com/endpoint: svc-grafana
   annotations:
-    gateway.tailscale.com/description: "Generated for TailscaleGateway shop/web, which sends grafana.tailscale.local/tailscale/grafana to the service grafana of tailnet prod. Change routeGeneration of tailnet prod there: what is changed here is undone."
+    gateway.tailscale.com/description: "Generated for TailscaleGateway shop/web, which sends grafana.tailscale.local/tailscale/grafana to the service grafana of tailnet prod. To change it, edit routeGeneration of tailnet prod there: changes to this object are undone."
   ownerReferences:
   - {apiVersion: gateway.tailscale.com/v1alpha1, kind: TailscaleGateway, name: web, uid: TailscaleGateway/shop/web}
 spec:
@@ -483,12 +483,12 @@ spec:
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 	if diff := cmp.Diff(httpRoute(in.object, w).ObjectMeta, tlsPolicy(in.object, w).ObjectMeta); diff != "" {
-		t.Errorf("who made the policy and why is told otherwise than of the route:\n%s", diff)
+		t.Errorf("the metadata of the policy differs from the route's:\n%s", diff)
 	}
 }
 
-// TestGRPCRoute shows that a Service behind a GRPCRoute has a GRPCRoute of all methods, and
-// one behind both kinds at one port an HTTPRoute.
+// TestGRPCRoute checks that a Service behind a GRPCRoute has a GRPCRoute for all methods, and a
+// Service behind both kinds at the same port an HTTPRoute.
 func TestGRPCRoute(t *testing.T) {
 	in := inputOf(t, objects(t, gateway, joins(sharesServices("prod", defaultIngress)),
 		routeTo("GRPCRoute", "shop", "rpc", "{name: web}", "True", "rules: [{backendRefs: [{name: rpc, port: 90}, {name: both, port: 80}]}]"),
@@ -524,21 +524,21 @@ spec:
 	}
 }
 
-// TestRewrite shows what a service behind a route sees.
+// TestRewrite checks the host name and path that a backend receives.
 func TestRewrite(t *testing.T) {
 	cases := map[string]struct {
 		reason       string
 		prefix, fqdn string
 		want         string
 	}{
-		"Nothing": {reason: "What is asked for as it is needs no filter.", prefix: "/", want: "none"},
-		"Path":    {reason: "The prefix should be cut off.", prefix: "/a", want: "/"},
-		"Host":    {reason: "The service should see its own name.", prefix: "/", fqdn: "a.b", want: "a.b"},
-		"Both":    {reason: "Both should be seen.", prefix: "/a", fqdn: "a.b", want: "a.b/"},
+		"Nothing": {reason: "Without a path prefix and a host name no filter is needed.", prefix: "/", want: "none"},
+		"Path":    {reason: "The filter removes the prefix.", prefix: "/a", want: "/"},
+		"Host":    {reason: "The filter sets the host name of the service.", prefix: "/", fqdn: "a.b", want: "a.b"},
+		"Both":    {reason: "The filter changes both.", prefix: "/a", fqdn: "a.b", want: "a.b/"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := &wanted{fqdn: tc.fqdn}
+			w := &desiredRoute{fqdn: tc.fqdn}
 			w.PathPrefix = tc.prefix
 			got := "none"
 			if f := rewrite(w); f != nil {
@@ -557,7 +557,7 @@ func TestRewrite(t *testing.T) {
 	}
 }
 
-// BenchmarkPlan of 500 discovered services beside 500 routes of people's.
+// BenchmarkPlan measures plan with many routes and endpoints.
 func BenchmarkPlan(b *testing.B) {
 	in := []string{gateway, joins(discovers("prod", "HTTP", defaultEgress))}
 	var names []string
@@ -572,13 +572,13 @@ func BenchmarkPlan(b *testing.B) {
 	}
 }
 
-// TestDescription has what people read of a route be one line, whatever a device is called.
+// TestDescription checks that the description of a route is one line for any name of a device.
 func TestDescription(t *testing.T) {
 	o := &gatewayv1alpha1.TailscaleGateway{}
 	o.Namespace, o.Name = "shop", "web"
-	w := &wanted{what: "the device a\nb\x1b[2J\u2028c of tailnet prod"}
+	w := &desiredRoute{target: "the device a\nb\x1b[2J\u2028c of tailnet prod"}
 	w.Hostname, w.PathPrefix, w.Tailnet = "nas.tailscale.local", "/", "prod"
-	want := "Generated for TailscaleGateway shop/web, which sends nas.tailscale.local/ to the device a b [2J c of tailnet prod. Change routeGeneration of tailnet prod there: what is changed here is undone."
+	want := "Generated for TailscaleGateway shop/web, which sends nas.tailscale.local/ to the device a b [2J c of tailnet prod. To change it, edit routeGeneration of tailnet prod there: changes to this object are undone."
 	if got := metaOf(o, w).Annotations[descriptionKey]; got != want {
 		t.Errorf("want %q, got %q", want, got)
 	}

@@ -17,100 +17,101 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/keep"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/reconcile"
 )
 
-// hooksInterval is how often a replica may change a report because of hooks.
+// hooksInterval is the minimum time between two updates of a report with hooks by one replica.
 const hooksInterval = 30 * time.Second
 
-// A tally is what this replica has told of hooks, by report: one that is made again has
-// heard of none.
-type tally map[types.UID]tailnetv1alpha1.ReportedHooks
+// hookCounts holds the counts that this replica has reported, by the UID of the report. A
+// report that was created again starts without counts.
+type hookCounts map[types.UID]tailnetv1alpha1.ReportedHooks
 
-// CountHooks adds to reports what Envoy Gateway asked of this replica, until ctx ends. Every
-// replica does, for Envoy Gateway asks any, and not the one that writes the rest.
+// CountHooks adds the hooks that this replica answered to the reports, until ctx ends. Every
+// replica does so, because Envoy Gateway calls any replica, and not only the one that writes.
 func (c *Controller) CountHooks(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
 	case <-c.ready:
 	}
-	told := tally{}
-	wait.UntilWithContext(ctx, func(ctx context.Context) { c.countHooks(ctx, told) }, hooksInterval)
+	reported := hookCounts{}
+	wait.UntilWithContext(ctx, func(ctx context.Context) { c.countHooks(ctx, reported) }, hooksInterval)
 	return nil
 }
 
-// countHooks that were asked since they were told.
-func (c *Controller) countHooks(ctx context.Context, told tally) {
+// countHooks adds the hooks since the last update to all reports.
+func (c *Controller) countHooks(ctx context.Context, reported hookCounts) {
 	if !c.has(kindTailscaleGateway) {
 		return
 	}
-	there := map[types.UID]bool{}
+	existing := map[types.UID]bool{}
 	for _, r := range c.reports(ctx) {
-		there[r.GetUID()] = true
-		if err := c.addHooks(ctx, r, told); err != nil && ctx.Err() == nil {
-			c.log.Info("Cannot tell of hooks, and will try again", "name", client.ObjectKeyFromObject(r), "error", err)
+		existing[r.GetUID()] = true
+		if err := c.addHooks(ctx, r, reported); err != nil && ctx.Err() == nil {
+			c.log.Info("Cannot report hooks; retrying", "name", client.ObjectKeyFromObject(r), "error", err)
 		}
 	}
-	maps.DeleteFunc(told, func(id types.UID, _ tailnetv1alpha1.ReportedHooks) bool { return !there[id] })
+	maps.DeleteFunc(reported, func(id types.UID, _ tailnetv1alpha1.ReportedHooks) bool { return !existing[id] })
 }
 
-// addHooks to a report. Replicas add to what they have read, and to nothing newer. Who does
-// not hear that a write was taken adds the same again: it is better told twice than never.
-func (c *Controller) addHooks(ctx context.Context, r *tailnetv1alpha1.GatewayReport, told tally) error {
+// addHooks adds new hooks to a report. A replica adds to the version that it has read. If the
+// response to a successful write is lost, the replica adds the same hooks again: counting twice
+// is better than not counting.
+func (c *Controller) addHooks(ctx context.Context, r *tailnetv1alpha1.GatewayReport, reported hookCounts) error {
 	o := &gatewayv1alpha1.TailscaleGateway{}
 	found, err := c.get(ctx, types.NamespacedName{Namespace: r.GetNamespace(), Name: r.Spec.Gateway}, o)
-	if err != nil || !found || !c.mine(o) {
+	if err != nil || !found || !c.manages(o) {
 		return errors.Wrap(err, "cannot get TailscaleGateway")
 	}
 	now := c.options.Hooks(gatewayOf(o).String())
-	more := newHooks(told[r.GetUID()], now)
-	if more == nil {
+	added := newHooks(reported[r.GetUID()], now)
+	if added == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		is := &tailnetv1alpha1.GatewayReport{}
-		if err := c.client.Get(ctx, client.ObjectKeyFromObject(r), is); err != nil {
+		current := &tailnetv1alpha1.GatewayReport{}
+		if err := c.client.Get(ctx, client.ObjectKeyFromObject(r), current); err != nil {
 			return err
 		}
-		if is.GetUID() != r.GetUID() {
-			// What is new is not told of yet, and has its turn.
+		if current.GetUID() != r.GetUID() {
+			// A new report is updated in the next round.
 			return nil
 		}
-		was := is.DeepCopy()
-		is.Spec.Extension.Hooks = addedHooks(is.Spec.Extension.Hooks, *more)
-		return c.client.Patch(ctx, is, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{}), client.FieldOwner(keep.ManagedBy))
+		previous := current.DeepCopy()
+		current.Spec.Extension.Hooks = addedHooks(current.Spec.Extension.Hooks, *added)
+		return c.client.Patch(ctx, current, client.MergeFromWithOptions(previous, client.MergeFromWithOptimisticLock{}), client.FieldOwner(reconcile.ManagedBy))
 	})
 	if err != nil {
 		return errors.Wrap(client.IgnoreNotFound(err), "cannot patch GatewayReport")
 	}
-	told[r.GetUID()] = *now
+	reported[r.GetUID()] = *now
 	return nil
 }
 
-// newHooks are those that were not told. Nil if there are none. A replica that does not
-// remember a Gateway counts again.
-func newHooks(told tailnetv1alpha1.ReportedHooks, now *tailnetv1alpha1.ReportedHooks) *tailnetv1alpha1.ReportedHooks {
-	if now == nil || now.Total == told.Total {
+// newHooks returns the hooks that were not reported yet, and nil if there are none. A replica
+// whose counts for a Gateway were reset counts from zero.
+func newHooks(reported tailnetv1alpha1.ReportedHooks, now *tailnetv1alpha1.ReportedHooks) *tailnetv1alpha1.ReportedHooks {
+	if now == nil || now.Total == reported.Total {
 		return nil
 	}
-	if now.Total < told.Total {
+	if now.Total < reported.Total {
 		return now
 	}
-	return &tailnetv1alpha1.ReportedHooks{Total: now.Total - told.Total, Failed: now.Failed - told.Failed, Last: now.Last}
+	return &tailnetv1alpha1.ReportedHooks{Total: now.Total - reported.Total, Failed: now.Failed - reported.Failed, Last: now.Last}
 }
 
-// addedHooks are those of a report and more.
-func addedHooks(is *tailnetv1alpha1.ReportedHooks, more tailnetv1alpha1.ReportedHooks) *tailnetv1alpha1.ReportedHooks {
-	if is == nil {
-		return &more
+// addedHooks returns the sum of the hooks of a report and further hooks.
+func addedHooks(current *tailnetv1alpha1.ReportedHooks, added tailnetv1alpha1.ReportedHooks) *tailnetv1alpha1.ReportedHooks {
+	if current == nil {
+		return &added
 	}
-	more.Total += is.Total
-	more.Failed += is.Failed
-	if is.Last != nil && more.Last.Before(is.Last) {
-		more.Last = is.Last
+	added.Total += current.Total
+	added.Failed += current.Failed
+	if current.Last != nil && added.Last.Before(current.Last) {
+		added.Last = current.Last
 	}
-	return &more
+	return &added
 }

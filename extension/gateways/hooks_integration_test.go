@@ -20,38 +20,38 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
-// TestCountHooks has two replicas tell of hooks, of which one writes all else.
+// TestCountHooks checks that two replicas add their hooks to one report.
 func TestCountHooks(t *testing.T) {
-	w := newWorld(t, false)
+	w := newEnvironment(t, false)
 	type replica struct {
 		*Controller
 
-		asked tailnetv1alpha1.ReportedHooks
-		told  tally
+		answered tailnetv1alpha1.ReportedHooks
+		reported hookCounts
 	}
-	replicas := []*replica{{told: tally{}}, {told: tally{}}}
+	replicas := []*replica{{reported: hookCounts{}}, {reported: hookCounts{}}}
 	last := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	for i, r := range replicas {
 		r.Controller = w.replica(t, Options{Hooks: func(gateway string) *tailnetv1alpha1.ReportedHooks {
 			if gateway != "shop/web" {
 				return nil
 			}
-			return ptr.To(r.asked)
+			return ptr.To(r.answered)
 		}}, i == 0)
 	}
 	w.create(t, objects(t, gateway, tailscaleGateway)...)
-	// known waits until all replicas know the report that is there.
+	// known waits until all replicas have the current report in their caches.
 	known := func() *tailnetv1alpha1.GatewayReport {
 		t.Helper()
 		var out *tailnetv1alpha1.GatewayReport
-		w.until(t, func(ctx context.Context) error {
+		w.waitFor(t, func(ctx context.Context) error {
 			r, err := w.report(ctx)
 			if err != nil {
 				return err
 			}
 			for _, c := range replicas {
 				if of := c.reports(ctx); len(of) != 1 || of[0].UID != r.UID {
-					return errors.New("a replica does not know the report")
+					return errors.New("a replica does not have the report yet")
 				}
 			}
 			out = r
@@ -59,10 +59,10 @@ func TestCountHooks(t *testing.T) {
 		})
 		return out
 	}
-	tell := func() {
+	countAll := func() {
 		g := sync.WaitGroup{}
 		for _, r := range replicas {
-			g.Go(func() { r.countHooks(t.Context(), r.told) })
+			g.Go(func() { r.countHooks(t.Context(), r.reported) })
 		}
 		g.Wait()
 	}
@@ -85,29 +85,29 @@ func TestCountHooks(t *testing.T) {
 	first := known()
 	for range 5 {
 		for i, r := range replicas {
-			r.asked = tailnetv1alpha1.ReportedHooks{Total: r.asked.Total + 1 + int64(i), Failed: r.asked.Failed + int64(i), Last: &last}
+			r.answered = tailnetv1alpha1.ReportedHooks{Total: r.answered.Total + 1 + int64(i), Failed: r.answered.Failed + int64(i), Last: &last}
 		}
-		tell()
+		countAll()
 	}
-	before := expect("Both are added up, though they write at a time", 15, 5)
-	tell()
-	if after := expect("Nothing new is nothing to tell", 15, 5); after.Generation != before.Generation {
-		t.Errorf("the report was written although nobody was asked")
+	before := expect("Hooks of both replicas are added, although they write at the same time", 15, 5)
+	countAll()
+	if after := expect("Without new hooks nothing is added", 15, 5); after.Generation != before.Generation {
+		t.Error("the report was written without new hooks")
 	}
 
 	w.create(t, objects(t, routeTo("HTTPRoute", "shop", "app", "{name: web}", "True", ""))...)
-	w.reports(t, 1)
-	expect("Who writes of routes takes nothing away", 15, 5)
+	w.waitForRoutes(t, 1)
+	expect("A write of routes keeps the hooks", 15, 5)
 
 	if err := w.kube.Delete(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
-	w.until(t, func(context.Context) error {
+	w.waitFor(t, func(context.Context) error {
 		if known().UID == first.UID {
 			return errors.New("the report has not been written again")
 		}
 		return nil
 	})
-	tell()
-	expect("A report that is made anew hears of all again", 15, 5)
+	countAll()
+	expect("A report that was created again gets all hooks", 15, 5)
 }

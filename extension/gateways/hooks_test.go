@@ -22,7 +22,7 @@ func TestHooks(t *testing.T) {
 		return &tailnetv1alpha1.ReportedHooks{Total: total, Failed: failed, Last: last}
 	}
 	type args struct {
-		told          tailnetv1alpha1.ReportedHooks
+		reported      tailnetv1alpha1.ReportedHooks
 		now, inReport *tailnetv1alpha1.ReportedHooks
 	}
 	cases := map[string]struct {
@@ -31,38 +31,38 @@ func TestHooks(t *testing.T) {
 		want   *tailnetv1alpha1.ReportedHooks
 	}{
 		"None": {
-			reason: "A replica that nobody asks tells nothing",
+			reason: "A replica without hooks adds none.",
 			args:   args{inReport: hooks(5, 1, at(5))},
 		},
-		"Told": {
-			reason: "What was told is not told again",
-			args:   args{told: *hooks(3, 1, at(3)), now: hooks(3, 1, at(3)), inReport: hooks(5, 1, at(5))},
+		"Reported": {
+			reason: "Reported hooks are not added again.",
+			args:   args{reported: *hooks(3, 1, at(3)), now: hooks(3, 1, at(3)), inReport: hooks(5, 1, at(5))},
 		},
 		"First": {
-			reason: "A report that knows of none has those of the replica",
+			reason: "A report without hooks gets those of the replica.",
 			args:   args{now: hooks(3, 1, at(3))},
 			want:   hooks(3, 1, at(3)),
 		},
 		"Others": {
-			reason: "A replica adds what is new to what others told",
-			args:   args{told: *hooks(3, 1, at(3)), now: hooks(7, 2, at(7)), inReport: hooks(10, 4, at(5))},
+			reason: "A replica adds its new hooks to those of other replicas.",
+			args:   args{reported: *hooks(3, 1, at(3)), now: hooks(7, 2, at(7)), inReport: hooks(10, 4, at(5))},
 			want:   hooks(14, 5, at(7)),
 		},
 		"OthersLater": {
-			reason: "The last call is the latest of all replicas",
+			reason: "The last call is the latest of all replicas.",
 			args:   args{now: hooks(1, 0, at(3)), inReport: hooks(10, 4, at(5))},
 			want:   hooks(11, 4, at(5)),
 		},
 		"Forgotten": {
-			reason: "A replica that forgot a Gateway counts anew, and takes nothing away",
-			args:   args{told: *hooks(9, 2, at(3)), now: hooks(2, 1, at(7)), inReport: hooks(10, 4, at(5))},
+			reason: "A replica whose counts were reset counts from zero, and subtracts nothing.",
+			args:   args{reported: *hooks(9, 2, at(3)), now: hooks(2, 1, at(7)), inReport: hooks(10, 4, at(5))},
 			want:   hooks(12, 5, at(7)),
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var got *tailnetv1alpha1.ReportedHooks
-			if more := newHooks(tc.args.told, tc.args.now); more != nil {
+			if more := newHooks(tc.args.reported, tc.args.now); more != nil {
 				got = addedHooks(tc.args.inReport, *more)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

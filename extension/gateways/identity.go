@@ -16,10 +16,11 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 )
 
-// maxUntold listeners are told of.
-const maxUntold = 64
+// maxUnverified limits the listeners in a report.
+const maxUnverified = 64
 
-// readGrants, which say who may share the Gateway, and whose policies protect what.
+// readGrants reads the ReferenceGrants, which permit namespaces to share the Gateway, and
+// policies to protect routes of other namespaces.
 func (c *Controller) readGrants(ctx context.Context, v *view) error {
 	if !c.has(kindReferenceGrant) {
 		return nil
@@ -35,9 +36,9 @@ func (c *Controller) readGrants(ctx context.Context, v *view) error {
 	return nil
 }
 
-// untold are the listeners, sorted, at which Envoy believes nobody who says who asks, for
-// the TailscaleGateway may not have it do so.
-func untold(in input) []string {
+// unverifiedListeners returns the listeners, sorted, whose identity headers Envoy does not
+// verify, because the TailscaleGateway is not permitted to configure the Gateway.
+func unverifiedListeners(in input) []string {
 	if in.granted() {
 		return nil
 	}
@@ -51,5 +52,5 @@ func untold(in input) []string {
 	}
 	slices.Sort(out)
 	out = slices.Compact(out)
-	return out[:min(len(out), maxUntold)]
+	return out[:min(len(out), maxUnverified)]
 }

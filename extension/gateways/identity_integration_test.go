@@ -14,32 +14,33 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// TestReportUntold shows that the report follows grants as they come and go.
-func TestReportUntold(t *testing.T) {
-	w := newWorld(t, false)
-	w.control(t, Options{})
-	reports := func(want ...string) func(context.Context) error {
+// TestReportUnverifiedListeners checks that the report follows ReferenceGrants as they come and
+// go.
+func TestReportUnverifiedListeners(t *testing.T) {
+	w := newEnvironment(t, false)
+	w.start(t, Options{})
+	hasListeners := func(want ...string) func(context.Context) error {
 		return func(ctx context.Context) error {
 			r, err := w.report(ctx)
 			if err != nil {
 				return err
 			}
 			if diff := cmp.Diff(want, r.Spec.Untold); diff != "" {
-				return errors.Errorf("untold: -want, +got:\n%s", diff)
+				return errors.Errorf("listeners without verified identity: -want, +got:\n%s", diff)
 			}
 			return nil
 		}
 	}
 	w.create(t, objects(t, identifies)...)
-	w.until(t, reports("a", "z"))
+	w.waitFor(t, hasListeners("a", "z"))
 	grant := objects(t, identityGrant)[0]
 	grant.SetUID("")
 	if err := w.kube.Create(t.Context(), grant); err != nil {
 		t.Fatal(err)
 	}
-	w.until(t, reports())
+	w.waitFor(t, hasListeners())
 	if err := w.kube.Delete(t.Context(), grant); err != nil {
 		t.Fatal(err)
 	}
-	w.until(t, reports("a", "z"))
+	w.waitFor(t, hasListeners("a", "z"))
 }

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// identifies is a TailscaleGateway that has listeners of a Gateway of another
-	// namespace told who asks.
+	// identifies is a TailscaleGateway that configures identity headers on listeners of a
+	// Gateway in another namespace.
 	identifies = `
 apiVersion: gateway.tailscale.com/v1alpha1
 kind: TailscaleGateway
@@ -24,7 +24,7 @@ spec:
   - {name: dev, listeners: [{name: z, identity: Headers}, {name: a, identity: Headers}]}
 `
 
-	// identityGrant lets it.
+	// identityGrant permits it.
 	identityGrant = `
 apiVersion: gateway.networking.k8s.io/v1beta1
 kind: ReferenceGrant
@@ -35,16 +35,16 @@ spec:
 `
 )
 
-func TestUntold(t *testing.T) {
+func TestUnverifiedListeners(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		objects []string
 		want    []string
 	}{
-		"Own":      {reason: "A Gateway of the same namespace needs no grant.", objects: []string{joins("{name: prod, listeners: [{name: http, identity: Headers}]}")}},
-		"NoGrant":  {reason: "Listeners of another namespace should be told of, each once.", objects: []string{identifies}, want: []string{"a", "z"}},
-		"Granted":  {reason: "With a grant there is nothing to tell.", objects: []string{identifies, identityGrant}},
-		"NotAsked": {reason: "Who has nothing told needs no grant for it.", objects: []string{tailscaleGateway}},
+		"Own":       {reason: "A Gateway of the same namespace needs no grant.", objects: []string{joins("{name: prod, listeners: [{name: http, identity: Headers}]}")}},
+		"NoGrant":   {reason: "Listeners of another namespace are reported, each once.", objects: []string{identifies}, want: []string{"a", "z"}},
+		"Granted":   {reason: "With a grant no listeners are reported.", objects: []string{identifies, identityGrant}},
+		"NoHeaders": {reason: "A TailscaleGateway without identity headers needs no grant.", objects: []string{tailscaleGateway}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -55,8 +55,8 @@ func TestUntold(t *testing.T) {
 	}
 }
 
-// TestGranted has nothing of another namespace's Gateway reported or generated without a
-// ReferenceGrant there.
+// TestGranted checks that routes of a Gateway in another namespace are reported and generated
+// only with a ReferenceGrant there.
 func TestGranted(t *testing.T) {
 	shares := `
 apiVersion: gateway.tailscale.com/v1alpha1
@@ -75,9 +75,9 @@ spec:
 		routes    int
 		generated int
 	}{
-		"NoGrant":   {reason: "Nobody there has permitted it."},
-		"Elsewhere": {reason: "Who wants to share it could write that grant.", grants: []string{elsewhere}},
-		"Granted":   {reason: "It is permitted.", grants: []string{identityGrant}, routes: 1, generated: 1},
+		"NoGrant":   {reason: "Without a grant nothing is reported."},
+		"Elsewhere": {reason: "A grant in the namespace of the TailscaleGateway does not count.", grants: []string{elsewhere}},
+		"Granted":   {reason: "A grant in the namespace of the Gateway permits it.", grants: []string{identityGrant}, routes: 1, generated: 1},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -36,18 +36,18 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
-// waitLimit is longer than any wait of a test that goes well.
+// waitLimit is longer than any wait of a test that succeeds.
 const waitLimit = time.Minute
 
-// A world is an API server, and who plays Envoy Gateway.
-type world struct {
+// An environment is an API server whose tests play the role of Envoy Gateway.
+type environment struct {
 	kube   client.Client
 	config *rest.Config
 }
 
-// newWorld with the CRDs of Gateway API and of ours, and the namespaces shop and team. Ours
-// are composites in a namespace, or claims.
-func newWorld(t *testing.T, claims bool) *world {
+// newEnvironment starts an API server with the CRDs of Gateway API and of this project, and the
+// namespaces shop and team. Our kinds are namespaced composites, or claims.
+func newEnvironment(t *testing.T, claims bool) *environment {
 	t.Helper()
 	module, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api").Output()
 	if err != nil {
@@ -76,17 +76,17 @@ func newWorld(t *testing.T, claims bool) *world {
 			t.Fatal(err)
 		}
 	}
-	return &world{kube: kube, config: server.Config}
+	return &environment{kube: kube, config: server.Config}
 }
 
-// control it, until the test ends.
-func (w *world) control(t *testing.T, o Options) {
+// start runs a Controller that writes until the test ends.
+func (w *environment) start(t *testing.T, o Options) {
 	t.Helper()
 	w.replica(t, o, true)
 }
 
-// replica of the extension, which may be the one that writes, until the test ends.
-func (w *world) replica(t *testing.T, o Options, writes bool) *Controller {
+// replica runs a Controller until the test ends. Only one of them may write.
+func (w *environment) replica(t *testing.T, o Options, writes bool) *Controller {
 	t.Helper()
 	o.Version = "v1"
 	o.Permitted = func(r index.RouteKey, b index.BackendRef) bool { return r.Namespace == b.Namespace }
@@ -123,14 +123,14 @@ func (w *world) replica(t *testing.T, o Options, writes bool) *Controller {
 	return c
 }
 
-// create objects, and give them the status that their manifests have.
-func (w *world) create(t *testing.T, of ...client.Object) {
+// create creates objects, and sets the status in their manifests.
+func (w *environment) create(t *testing.T, of ...client.Object) {
 	t.Helper()
 	for _, o := range of {
 		o.SetUID("")
 		want, ok := o.DeepCopyObject().(client.Object)
 		if !ok {
-			t.Fatalf("%T is no object", o)
+			t.Fatalf("%T is not an object", o)
 		}
 		if err := w.kube.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
@@ -143,8 +143,8 @@ func (w *world) create(t *testing.T, of ...client.Object) {
 	}
 }
 
-// until a check is content.
-func (w *world) until(t *testing.T, check func(ctx context.Context) error) {
+// waitFor waits until a check succeeds.
+func (w *environment) waitFor(t *testing.T, check func(ctx context.Context) error) {
 	t.Helper()
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, waitLimit, true, func(ctx context.Context) (bool, error) {
@@ -156,20 +156,20 @@ func (w *world) until(t *testing.T, check func(ctx context.Context) error) {
 	}
 }
 
-// report of the TailscaleGateway.
-func (w *world) report(ctx context.Context) (*tailnetv1alpha1.GatewayReport, error) {
+// report returns the report of the TailscaleGateway.
+func (w *environment) report(ctx context.Context) (*tailnetv1alpha1.GatewayReport, error) {
 	r := &tailnetv1alpha1.GatewayReport{}
 	return r, w.kube.Get(ctx, types.NamespacedName{Namespace: "shop", Name: names.GatewayReport("web")}, r)
 }
 
-// reports waits until the report tells of as many routes.
-func (w *world) reports(t *testing.T, n int) *tailnetv1alpha1.GatewayReport {
+// waitForRoutes waits until the report has a number of routes.
+func (w *environment) waitForRoutes(t *testing.T, n int) *tailnetv1alpha1.GatewayReport {
 	t.Helper()
 	var out *tailnetv1alpha1.GatewayReport
-	w.until(t, func(ctx context.Context) error {
+	w.waitFor(t, func(ctx context.Context) error {
 		r, err := w.report(ctx)
 		if err == nil && len(r.Spec.Routes) != n {
-			err = errors.Errorf("the report tells of %d routes, not of %d", len(r.Spec.Routes), n)
+			err = errors.Errorf("the report has %d routes, want %d", len(r.Spec.Routes), n)
 		}
 		out = r
 		return err
@@ -178,13 +178,13 @@ func (w *world) reports(t *testing.T, n int) *tailnetv1alpha1.GatewayReport {
 }
 
 func TestReport(t *testing.T) {
-	w := newWorld(t, false)
-	w.control(t, Options{})
+	w := newEnvironment(t, false)
+	w.start(t, Options{})
 	shared := objects(t, tailscaleGateway)[0]
 	w.create(t, objects(t, gateway, listenerSet)...)
 	w.create(t, objects(t, routeTo("HTTPRoute", "shop", "app", "{name: web, sectionName: http}", "True", "rules: [{backendRefs: [{name: app, port: 80}]}]"))...)
 	w.create(t, shared)
-	r := w.reports(t, 1)
+	r := w.waitForRoutes(t, 1)
 	want := []tailnetv1alpha1.ReportedRoute{{Kind: "HTTPRoute", Namespace: "shop", Name: "app", Ports: []int32{80}, Backends: []tailnetv1alpha1.ReportedBackend{{Namespace: "shop", Name: "app", Port: 80}}}}
 	if diff := cmp.Diff(want, r.Spec.Routes); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
@@ -195,8 +195,8 @@ func TestReport(t *testing.T) {
 
 	// A route of a ListenerSet, then one that is not accepted, and fifty at once.
 	w.create(t, objects(t, routeTo("HTTPRoute", "team", "late", "{kind: ListenerSet, name: extra}", "True", ""))...)
-	w.reports(t, 2)
-	before := w.reports(t, 2).Generation
+	w.waitForRoutes(t, 2)
+	before := w.waitForRoutes(t, 2).Generation
 	of := objects(t, routeTo("HTTPRoute", "shop", "refused", "{name: web}", "False", ""))
 	for i := range 50 {
 		of = append(of, objects(t, routeTo("HTTPRoute", "shop", fmt.Sprint("app", i), "{name: web}", "True", ""))...)
@@ -204,12 +204,12 @@ func TestReport(t *testing.T) {
 	start := time.Now()
 	w.create(t, of...)
 	took := time.Since(start)
-	after := w.reports(t, 52).Generation
+	after := w.waitForRoutes(t, 52).Generation
 	if most := int64(took/debounce) + 2; after-before > most {
-		t.Errorf("fifty routes within %s made %d reports, want at most %d", took, after-before, most)
+		t.Errorf("fifty routes within %s caused %d reports, want at most %d", took, after-before, most)
 	}
 
-	// At rest nothing is written, though something is looked at: another Gateway's.
+	// Events without relevant changes, and routes of another Gateway, cause no write.
 	w.create(t, objects(t, routeTo("HTTPRoute", "shop", "elsewhere", "{name: other}", "True", ""))...)
 	app := &gwapiv1.HTTPRoute{}
 	if err := w.kube.Get(t.Context(), types.NamespacedName{Namespace: "shop", Name: "app"}, app); err != nil {
@@ -219,24 +219,24 @@ func TestReport(t *testing.T) {
 	if err := w.kube.Status().Update(t.Context(), app); err != nil {
 		t.Fatal(err)
 	}
-	// It is seen that it was looked at when a report that was taken away is back, and
-	// nothing but that.
-	gone := w.reports(t, 52)
+	// The Controller has handled these events once it has restored a deleted report without any
+	// further write.
+	gone := w.waitForRoutes(t, 52)
 	if err := w.kube.Delete(t.Context(), gone); err != nil {
 		t.Fatal(err)
 	}
-	w.until(t, func(ctx context.Context) error {
+	w.waitFor(t, func(ctx context.Context) error {
 		r, err := w.report(ctx)
 		if err == nil && r.UID == gone.UID {
 			err = errors.New("the report has not been written again")
 		}
 		return err
 	})
-	if r := w.reports(t, 52); r.Generation != 1 {
+	if r := w.waitForRoutes(t, 52); r.Generation != 1 {
 		t.Errorf("the report was written %d times, want once", r.Generation)
 	}
 
-	// Without tailnets there is nothing to tell.
+	// A TailscaleGateway without tailnets has no report.
 	o := &gatewayv1alpha1.TailscaleGateway{}
 	if err := w.kube.Get(t.Context(), client.ObjectKeyFromObject(shared), o); err != nil {
 		t.Fatal(err)
@@ -245,19 +245,19 @@ func TestReport(t *testing.T) {
 	if err := w.kube.Update(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	w.until(t, func(ctx context.Context) error {
+	w.waitFor(t, func(ctx context.Context) error {
 		_, err := w.report(ctx)
 		if kerrors.IsNotFound(err) {
 			return nil
 		}
-		return errors.Errorf("there is a report still: %v", err)
+		return errors.Errorf("the report still exists: %v", err)
 	})
 }
 
-// find how the report tells of the generated routes: HOST PREFIX STATE MESSAGE.
-func (w *world) find(t *testing.T, want ...string) {
+// waitForGenerated waits until the report has generated routes: HOST PREFIX STATE MESSAGE.
+func (w *environment) waitForGenerated(t *testing.T, want ...string) {
 	t.Helper()
-	w.until(t, func(ctx context.Context) error {
+	w.waitFor(t, func(ctx context.Context) error {
 		r, err := w.report(ctx)
 		if err != nil {
 			return err
@@ -273,8 +273,8 @@ func (w *world) find(t *testing.T, want ...string) {
 	})
 }
 
-// routes that are generated, by host.
-func (w *world) routes(ctx context.Context, t *testing.T) map[string]*gwapiv1.HTTPRoute {
+// routes returns the generated HTTPRoutes by host.
+func (w *environment) routes(ctx context.Context, t *testing.T) map[string]*gwapiv1.HTTPRoute {
 	t.Helper()
 	l := &gwapiv1.HTTPRouteList{}
 	if err := w.kube.List(ctx, l, client.HasLabels{meta.LabelGenerated}); err != nil {
@@ -287,12 +287,12 @@ func (w *world) routes(ctx context.Context, t *testing.T) map[string]*gwapiv1.HT
 	return out
 }
 
-// discover replaces what a tailnet's TailscaleEndpoints found.
-func (w *world) discover(t *testing.T, tailnet, successful string, of ...string) {
+// discover replaces the discovered endpoints of a tailnet's TailscaleEndpoints.
+func (w *environment) discover(t *testing.T, tailnet, successful string, of ...string) {
 	t.Helper()
 	now, ok := objects(t, found(tailnet, successful, of...))[0].(*gatewayv1alpha1.TailscaleEndpoints)
 	if !ok {
-		t.Fatal("it is of another kind")
+		t.Fatal("the manifest is no TailscaleEndpoints")
 	}
 	e := &gatewayv1alpha1.TailscaleEndpoints{}
 	if err := w.kube.Get(t.Context(), client.ObjectKeyFromObject(now), e); err != nil {
@@ -304,8 +304,8 @@ func (w *world) discover(t *testing.T, tailnet, successful string, of ...string)
 	}
 }
 
-// says what Envoy Gateway says of a route.
-func (w *world) says(t *testing.T, r *gwapiv1.HTTPRoute, status metav1.ConditionStatus, message string) {
+// setStatus sets the Accepted condition of a route, as Envoy Gateway does.
+func (w *environment) setStatus(t *testing.T, r *gwapiv1.HTTPRoute, status metav1.ConditionStatus, message string) {
 	t.Helper()
 	r.Status.Parents = []gwapiv1.RouteParentStatus{{
 		ParentRef: r.Spec.ParentRefs[0], ControllerName: "gateway.envoyproxy.io/gatewayclass-controller",
@@ -316,50 +316,50 @@ func (w *world) says(t *testing.T, r *gwapiv1.HTTPRoute, status metav1.Condition
 	}
 }
 
-// TestGeneratedRoutes shows the life of generated routes, whatever the configuration is.
+// TestGeneratedRoutes checks the life cycle of generated routes, in both configurations.
 func TestGeneratedRoutes(t *testing.T) {
 	for name, claims := range map[string]bool{"Composites": false, "Claims": true} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, claims)
-			w.control(t, Options{})
+			w := newEnvironment(t, claims)
+			w.start(t, Options{})
 			generatesRoutes(t, w)
 		})
 	}
 }
 
-func generatesRoutes(t *testing.T, w *world) {
+func generatesRoutes(t *testing.T, w *environment) {
 	t.Helper()
 	w.create(t, objects(t, gateway, found("prod", "True", "nas", "svc-db", "svc-app"), found("dev", "True", "nas"), publishes("prod", "app"))...)
-	// Somebody has the name of a generated route.
+	// A user's route has the name of a generated route.
 	foreign := objects(t, strings.Replace(routeTo("HTTPRoute", "shop", names.Child("web", "dev", "egress", "svc-new"), "{name: other}", "True", ""), "prod", "dev", 1))
 	w.create(t, foreign...)
 	shared := objects(t, joins(discovers("prod", "HTTPS", defaultEgress), discovers("dev", "HTTP", defaultEgress), "{name: third, routeGeneration: {ingress: "+strings.Replace(defaultIngress, "HTTP}", "HTTPS}", 1)+"}}"))[0]
 	w.create(t, shared)
-	conflict := "nas.tailscale.local/tailscale/nas Conflict The device nas of tailnet prod has nas.tailscale.local/tailscale/nas already, so the device nas of tailnet dev gets no route"
-	w.find(t, conflict, "db.tailscale.local/tailscale/db Pending Waiting for Envoy Gateway", "nas.tailscale.local/tailscale/nas Pending Waiting for Envoy Gateway")
+	conflict := "nas.tailscale.local/tailscale/nas Conflict The device nas of tailnet prod has nas.tailscale.local/tailscale/nas already; no route is generated for the device nas of tailnet dev"
+	w.waitForGenerated(t, conflict, "db.tailscale.local/tailscale/db Pending Waiting for Envoy Gateway", "nas.tailscale.local/tailscale/nas Pending Waiting for Envoy Gateway")
 
-	// What is written is what was planned: looking again changes nothing.
-	there := w.routes(t.Context(), t)
+	// The objects are as planned: reconciling again changes nothing.
+	existing := w.routes(t.Context(), t)
 	policies := &gwapiv1.BackendTLSPolicyList{}
 	if err := w.kube.List(t.Context(), policies, client.HasLabels{meta.LabelGenerated}); err != nil {
 		t.Fatal(err)
 	}
-	if len(there) != 2 || len(policies.Items) != 2 {
-		t.Fatalf("%d routes and %d policies, want 2 and 2", len(there), len(policies.Items))
+	if len(existing) != 2 || len(policies.Items) != 2 {
+		t.Fatalf("%d routes and %d policies, want 2 and 2", len(existing), len(policies.Items))
 	}
-	if o := there["db.tailscale.local"].OwnerReferences; len(o) != 1 || o[0].UID != shared.GetUID() {
+	if o := existing["db.tailscale.local"].OwnerReferences; len(o) != 1 || o[0].UID != shared.GetUID() {
 		t.Errorf("owners %v, want the TailscaleGateway", o)
 	}
-	w.says(t, there["db.tailscale.local"], metav1.ConditionFalse, "Not allowed")
-	w.says(t, there["nas.tailscale.local"], metav1.ConditionTrue, "")
-	w.find(t, conflict, "db.tailscale.local/tailscale/db Refused Envoy Gateway: Not allowed", "nas.tailscale.local/tailscale/nas Accepted")
+	w.setStatus(t, existing["db.tailscale.local"], metav1.ConditionFalse, "Not allowed")
+	w.setStatus(t, existing["nas.tailscale.local"], metav1.ConditionTrue, "")
+	w.waitForGenerated(t, conflict, "db.tailscale.local/tailscale/db Refused Envoy Gateway: Not allowed", "nas.tailscale.local/tailscale/nas Accepted")
 	for host, r := range w.routes(t.Context(), t) {
 		if r.Generation != 1 {
 			t.Errorf("the route of %s was written %d times, want once", host, r.Generation)
 		}
 	}
 
-	// What people change is undone, and what they delete is back.
+	// Changes of generated routes are undone, and deleted ones are created again.
 	nas := w.routes(t.Context(), t)["nas.tailscale.local"]
 	nas.Spec.Hostnames = []gwapiv1.Hostname{"changed.local"}
 	if err := w.kube.Update(t.Context(), nas); err != nil {
@@ -368,79 +368,79 @@ func generatesRoutes(t *testing.T, w *world) {
 	if err := w.kube.Delete(t.Context(), w.routes(t.Context(), t)["db.tailscale.local"]); err != nil {
 		t.Fatal(err)
 	}
-	w.until(t, func(ctx context.Context) error {
+	w.waitFor(t, func(ctx context.Context) error {
 		now := w.routes(ctx, t)
 		if len(now) != 2 || now["nas.tailscale.local"] == nil || now["db.tailscale.local"] == nil {
-			return errors.Errorf("there are routes for %v", slices.Sorted(maps.Keys(now)))
+			return errors.Errorf("routes exist for %v", slices.Sorted(maps.Keys(now)))
 		}
 		return nil
 	})
 
-	// A person's route takes the place, and a tailnet loses what it had.
+	// A user's route takes the host and path, and endpoints of a tailnet disappear.
 	w.create(t, objects(t,
 		routeTo("HTTPRoute", "shop", "mine", "{name: web}", "True", "hostnames: [db.tailscale.local]\n  rules: [{backendRefs: [{name: db, port: 80}], matches: [{path: {type: PathPrefix, value: /tailscale/db}}]}]"),
 	)...)
 	w.discover(t, "prod", "True", "svc-db")
 	w.discover(t, "dev", "True", "nas", "svc-new")
-	w.find(t,
+	w.waitForGenerated(t,
 		"nas.tailscale.local/tailscale/nas Pending Waiting for Envoy Gateway",
-		"new.tailscale.local/tailscale/new Conflict HTTPRoute "+client.ObjectKeyFromObject(foreign[0]).String()+" is there already and was not generated; delete or rename it",
-		"db.tailscale.local/tailscale/db Conflict HTTPRoute shop/mine has db.tailscale.local/tailscale/db already, so the service db of tailnet prod gets no route",
-		"db.third.gateway.local/ Refused Gateway shop/web has no listener of protocol HTTPS for host db.third.gateway.local; add one, or change routeGeneration",
+		"new.tailscale.local/tailscale/new Conflict HTTPRoute "+client.ObjectKeyFromObject(foreign[0]).String()+" already exists and was not generated; delete or rename it",
+		"db.tailscale.local/tailscale/db Conflict HTTPRoute shop/mine has db.tailscale.local/tailscale/db already; no route is generated for the service db of tailnet prod",
+		"db.third.gateway.local/ Refused Gateway shop/web has no listener with protocol HTTPS for host db.third.gateway.local; add one, or change routeGeneration",
 	)
 	now := w.routes(t.Context(), t)
 	if len(now) != 1 || now["nas.tailscale.local"].Labels[meta.LabelGatewayTailnet] != "dev" {
-		t.Errorf("there are routes for %v, want one of tailnet dev", slices.Sorted(maps.Keys(now)))
+		t.Errorf("routes exist for %v, want one of tailnet dev", slices.Sorted(maps.Keys(now)))
 	}
 
-	// With the TailscaleGateway all goes, though nothing collects garbage here.
+	// All objects are deleted with the TailscaleGateway, although no garbage collector runs here.
 	if err := w.kube.Delete(t.Context(), shared); err != nil {
 		t.Fatal(err)
 	}
-	w.until(t, func(ctx context.Context) error {
+	w.waitFor(t, func(ctx context.Context) error {
 		if n := len(w.routes(ctx, t)); n > 0 {
-			return errors.Errorf("there are %d routes still", n)
+			return errors.Errorf("%d routes still exist", n)
 		}
 		if err := w.kube.List(ctx, policies, client.HasLabels{meta.LabelGenerated}); err != nil || len(policies.Items) > 0 {
-			return errors.Errorf("there are %d policies still: %v", len(policies.Items), err)
+			return errors.Errorf("%d policies still exist: %v", len(policies.Items), err)
 		}
 		if _, err := w.report(ctx); !kerrors.IsNotFound(err) {
-			return errors.Errorf("there is a report still: %v", err)
+			return errors.Errorf("the report still exists: %v", err)
 		}
 		return nil
 	})
 	if err := w.kube.Get(t.Context(), client.ObjectKeyFromObject(foreign[0]), &gwapiv1.HTTPRoute{}); err != nil {
-		t.Errorf("a route of somebody else's: %v", err)
+		t.Errorf("the user's route: %v", err)
 	}
 }
 
-// TestDedicated shows that of two extensions each keeps what is its own: that of one
-// Gateway, and the installed one, which is told of the other.
+// TestDedicated checks that the installed extension and a dedicated one each manage their own
+// Gateways, and that the installed one reports which Gateways have a dedicated extension.
 func TestDedicated(t *testing.T) {
-	w := newWorld(t, false)
-	told := make(chan map[types.NamespacedName]bool, 10)
-	w.control(t, Options{Dedicated: func(of map[types.NamespacedName]bool) { told <- of }})
+	w := newEnvironment(t, false)
+	notified := make(chan map[types.NamespacedName]bool, 10)
+	w.start(t, Options{Dedicated: func(of map[types.NamespacedName]bool) { notified <- of }})
 	w.create(t, objects(t, gateway, strings.Replace(tailscaleGateway, "  tailnets:", "  extensionServer: {replicas: 1}\n  tailnets:", 1))...)
-	tells := func(want ...types.NamespacedName) {
+	expectDedicated := func(want ...types.NamespacedName) {
 		t.Helper()
 		of := map[types.NamespacedName]bool{}
 		for _, n := range want {
 			of[n] = true
 		}
 		select {
-		case got := <-told:
+		case got := <-notified:
 			if diff := cmp.Diff(of, got); diff != "" {
-				t.Errorf("Gateways with an extension of their own: -want, +told:\n%s", diff)
+				t.Errorf("Gateways with a dedicated extension: -want, +got:\n%s", diff)
 			}
 		case <-time.After(waitLimit):
-			t.Fatalf("nobody tells of %v", want)
+			t.Fatalf("no notification of %v", want)
 		}
 	}
 	web := types.NamespacedName{Namespace: "shop", Name: "web"}
-	tells(web)
+	expectDedicated(web)
 
-	// One that comes later is looked at later: when that has a report, it is known that
-	// the first gets none.
+	// The second TailscaleGateway is reconciled later: once it has a report, the first one will
+	// get none.
 	w.create(t, objects(t, strings.Replace(tailscaleGateway, "metadata: {name: web}", "metadata: {name: plain}", 1))...)
 	of := func(ctx context.Context, name string) (*tailnetv1alpha1.GatewayReport, error) {
 		r := &tailnetv1alpha1.GatewayReport{}
@@ -449,7 +449,7 @@ func TestDedicated(t *testing.T) {
 	reported := func(name string) *tailnetv1alpha1.GatewayReport {
 		t.Helper()
 		var out *tailnetv1alpha1.GatewayReport
-		w.until(t, func(ctx context.Context) error {
+		w.waitFor(t, func(ctx context.Context) error {
 			r, err := of(ctx, name)
 			out = r
 			return err
@@ -458,16 +458,16 @@ func TestDedicated(t *testing.T) {
 	}
 	plain := reported("plain")
 	if _, err := of(t.Context(), "web"); !kerrors.IsNotFound(err) {
-		t.Errorf("the installed extension reports of a Gateway that has its own: %v", err)
+		t.Errorf("the installed extension reports a Gateway with a dedicated extension: %v", err)
 	}
 
-	w.control(t, Options{Only: &web})
+	w.start(t, Options{Only: &web})
 	reported("web")
 	if again := reported("plain"); again.UID != plain.UID || again.Generation != plain.Generation {
-		t.Error("a Gateway's own extension wrote what is another's")
+		t.Error("the dedicated extension wrote the report of another Gateway")
 	}
 
-	// Without its own the Gateway is the installed one's.
+	// Without the dedicated extension the installed one manages the Gateway.
 	o := &gatewayv1alpha1.TailscaleGateway{}
 	if err := w.kube.Get(t.Context(), web, o); err != nil {
 		t.Fatal(err)
@@ -476,5 +476,5 @@ func TestDedicated(t *testing.T) {
 	if err := w.kube.Update(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	tells()
+	expectDedicated()
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// Kinds that are looked up by themselves.
+// Kinds that the Controller looks up by name.
 const (
 	kindGateway          = "Gateway"
 	kindListenerSet      = "ListenerSet"
@@ -32,14 +32,16 @@ const (
 	kindServices         = "TailscaleServices"
 )
 
-// A parentKey is what routes attach to: KIND/NAMESPACE/NAME.
+// A parentKey identifies a parent of routes: KIND/NAMESPACE/NAME.
 type parentKey string
 
+// keyOf returns the key of a parent.
 func keyOf(kind string, n types.NamespacedName) parentKey {
 	return parentKey(kind + "/" + n.String())
 }
 
-// parentOf a route's reference. False for what is neither a Gateway nor a ListenerSet.
+// parentOf returns the parent of a route's reference. It returns false if the parent is neither
+// a Gateway nor a ListenerSet.
 func parentOf(r gwapiv1.ParentReference, namespace string) (parentKey, bool) {
 	if ptr.Deref(r.Group, gwapiv1.GroupName) != gwapiv1.GroupName {
 		return "", false
@@ -64,7 +66,7 @@ type listener struct {
 	allowed  *gwapiv1.AllowedRoutes
 }
 
-// listenersOf a Gateway come before those of its ListenerSets.
+// listenersOf returns the listeners of a Gateway, followed by those of its ListenerSets.
 func listenersOf(g *gwapiv1.Gateway, sets []*gwapiv1.ListenerSet) []listener {
 	if g == nil {
 		return nil
@@ -87,7 +89,7 @@ func listenersOf(g *gwapiv1.Gateway, sets []*gwapiv1.ListenerSet) []listener {
 	return out
 }
 
-// protocols of listeners that take a kind of routes.
+// protocols returns the protocols of listeners that support a kind of routes.
 func protocols(k index.RouteKind) []gwapiv1.ProtocolType {
 	switch k {
 	case index.KindHTTPRoute, index.KindGRPCRoute:
@@ -102,10 +104,10 @@ func protocols(k index.RouteKind) []gwapiv1.ProtocolType {
 	return nil
 }
 
-// takes reports whether a listener takes a route that its Gateway has accepted. Labels of
-// namespaces are not known here: one that selects namespaces is taken to have accepted.
-func (l listener) takes(r *route) bool {
-	if !slices.Contains(protocols(r.Key.Kind), l.protocol) || !l.meets(r.About.Hostnames) {
+// acceptsRoute reports whether a listener accepts a route that its Gateway has accepted. The labels of
+// namespaces are unknown here, so a listener that selects namespaces counts as accepting.
+func (l listener) acceptsRoute(r *route) bool {
+	if !slices.Contains(protocols(r.Key.Kind), l.protocol) || !l.accepts(r.About.Hostnames) {
 		return false
 	}
 	if l.allowed == nil {
@@ -130,29 +132,30 @@ func (l listener) takes(r *route) bool {
 	return true
 }
 
-// meets reports whether requests for one of the hosts may come in. None stands for all.
-func (l listener) meets(hosts []string) bool {
-	return len(hosts) == 0 || slices.ContainsFunc(hosts, func(h string) bool { return hostsMeet(l.hostname, h) })
+// accepts reports whether the listener accepts requests for one of the hosts. No hosts means all.
+func (l listener) accepts(hosts []string) bool {
+	return len(hosts) == 0 || slices.ContainsFunc(hosts, func(h string) bool { return hostsOverlap(l.hostname, h) })
 }
 
-// hosts of requests that come to a route with hostnames by the listener: of those that
-// meet, the one that says more. Without any they are the listener's, and empty if it has
-// none either.
+// hosts returns the hosts of requests that reach a route with the given host names at the
+// listener. For each matching pair that is the more specific one. For a route without host
+// names it is the listener's host name, which may be empty.
 func (l listener) hosts(of []string) []string {
 	if len(of) == 0 {
 		return []string{strings.ToLower(l.hostname)}
 	}
 	var out []string
 	for _, h := range of {
-		if hostsMeet(l.hostname, h) {
+		if hostsOverlap(l.hostname, h) {
 			out = append(out, strings.ToLower(narrower(l.hostname, h)))
 		}
 	}
 	return out
 }
 
-// hostsMeet reports whether two patterns have a host in common. An empty one has all.
-func hostsMeet(a, b string) bool {
+// hostsOverlap reports whether two patterns have a host in common. An empty pattern matches all
+// hosts.
+func hostsOverlap(a, b string) bool {
 	a, b = strings.ToLower(a), strings.ToLower(b)
 	if a == "" || b == "" || a == b {
 		return true

@@ -13,41 +13,41 @@ import (
 )
 
 var generatedInfo = prometheus.NewDesc("tailscale_gateway_extension_generated_routes",
-	"Routes that TailscaleGateways ask to be generated, by state. The replica that writes them tells.", []string{"state"}, nil)
+	"Routes to generate for TailscaleGateways, by state. Only the replica that writes them reports them.", []string{"state"}, nil)
 
-// metrics of generated routes. They are a collector, to be registered.
+// metrics is a collector of the numbers of generated routes.
 type metrics struct {
-	// mu guards what follows.
-	mu sync.Mutex
-	by map[types.NamespacedName]map[tailnetv1alpha1.GeneratedRouteState]int
+	// mu guards counts.
+	mu     sync.Mutex
+	counts map[types.NamespacedName]map[tailnetv1alpha1.GeneratedRouteState]int
 }
 
 func newMetrics() *metrics {
-	return &metrics{by: map[types.NamespacedName]map[tailnetv1alpha1.GeneratedRouteState]int{}}
+	return &metrics{counts: map[types.NamespacedName]map[tailnetv1alpha1.GeneratedRouteState]int{}}
 }
 
-// Metrics of the Controller.
+// Metrics returns a collector of the Controller's metrics.
 func (c *Controller) Metrics() prometheus.Collector { return c.metrics }
 
-// set the routes of a TailscaleGateway.
-func (m *metrics) set(n types.NamespacedName, of []tailnetv1alpha1.ReportedGeneratedRoute) {
+// set counts the routes of a TailscaleGateway.
+func (m *metrics) set(n types.NamespacedName, routes []tailnetv1alpha1.ReportedGeneratedRoute) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.by, n)
-	if len(of) == 0 {
+	delete(m.counts, n)
+	if len(routes) == 0 {
 		return
 	}
-	m.by[n] = map[tailnetv1alpha1.GeneratedRouteState]int{}
-	for _, r := range of {
-		m.by[n][r.State]++
+	m.counts[n] = map[tailnetv1alpha1.GeneratedRouteState]int{}
+	for _, r := range routes {
+		m.counts[n][r.State]++
 	}
 }
 
-// reset all: another replica tells from now on.
+// reset removes all counts, because another replica reports from now on.
 func (m *metrics) reset() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	clear(m.by)
+	clear(m.counts)
 }
 
 // Describe implements prometheus.Collector.
@@ -61,8 +61,8 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 		tailnetv1alpha1.GeneratedRouteAccepted: 0, tailnetv1alpha1.GeneratedRoutePending: 0,
 		tailnetv1alpha1.GeneratedRouteRefused: 0, tailnetv1alpha1.GeneratedRouteConflict: 0,
 	}
-	for _, of := range m.by {
-		for s, n := range of {
+	for _, routes := range m.counts {
+		for s, n := range routes {
 			sum[s] += n
 		}
 	}

@@ -25,7 +25,7 @@ func TestMetrics(t *testing.T) {
 	expect := func(reason, accepted, conflict string) {
 		t.Helper()
 		want := `
-# HELP tailscale_gateway_extension_generated_routes Routes that TailscaleGateways ask to be generated, by state. The replica that writes them tells.
+# HELP tailscale_gateway_extension_generated_routes Routes to generate for TailscaleGateways, by state. Only the replica that writes them reports them.
 # TYPE tailscale_gateway_extension_generated_routes gauge
 tailscale_gateway_extension_generated_routes{state="Accepted"} ` + accepted + `
 tailscale_gateway_extension_generated_routes{state="Conflict"} ` + conflict + `
@@ -39,9 +39,9 @@ tailscale_gateway_extension_generated_routes{state="Refused"} 0
 	a, b := types.NamespacedName{Namespace: "shop", Name: "a"}, types.NamespacedName{Namespace: "shop", Name: "b"}
 	m.set(a, of(tailnetv1alpha1.GeneratedRouteAccepted, tailnetv1alpha1.GeneratedRouteConflict))
 	m.set(b, of(tailnetv1alpha1.GeneratedRouteAccepted))
-	expect("routes of all are added up", "2", "1")
+	expect("the routes of all TailscaleGateways are added", "2", "1")
 	m.set(a, nil)
-	expect("a TailscaleGateway without routes has none", "1", "0")
+	expect("a TailscaleGateway without routes adds none", "1", "0")
 	m.reset()
-	expect("another replica tells", "0", "0")
+	expect("after a reset there are no routes", "0", "0")
 }

@@ -21,7 +21,7 @@ import (
 
 var decode = objecttest.With(index.Scheme) //nolint:gochecknoglobals // It never changes.
 
-// objects of manifests. Each has an UID.
+// objects decodes manifests. Each object has a UID.
 func objects(t testing.TB, manifests ...string) []client.Object {
 	t.Helper()
 	all := decode(t, manifests...)
@@ -31,14 +31,14 @@ func objects(t testing.TB, manifests ...string) []client.Object {
 	return all
 }
 
-// inputOf objects, of which each kind goes where it belongs, for the only TailscaleGateway.
-// Services of namespace open may be named from everywhere.
+// inputOf returns the input of the only TailscaleGateway with the given objects. Routes of all
+// namespaces may reference Services of namespace open.
 func inputOf(t testing.TB, of ...client.Object) input {
 	t.Helper()
 	return inputFor(t, types.NamespacedName{Namespace: "shop", Name: "web"}, of...)
 }
 
-// inputFor one of several TailscaleGateways.
+// inputFor returns the input of one of several TailscaleGateways.
 func inputFor(t testing.TB, n types.NamespacedName, of ...client.Object) input {
 	t.Helper()
 	in := input{
@@ -50,7 +50,7 @@ func inputFor(t testing.TB, n types.NamespacedName, of ...client.Object) input {
 	for _, o := range of {
 		switch o := o.(type) {
 		case *gatewayv1alpha1.TailscaleGateway:
-			in.around.gateways = append(in.around.gateways, o)
+			in.neighborhood.gateways = append(in.neighborhood.gateways, o)
 			in.peers = append(in.peers, o)
 			if client.ObjectKeyFromObject(o) == n {
 				in.object = o
@@ -68,8 +68,8 @@ func inputFor(t testing.TB, n types.NamespacedName, of ...client.Object) input {
 			if isLocal(o) && o.Namespace == n.Namespace {
 				in.local.services = append(in.local.services, o)
 			}
-			if front(o) != nil {
-				in.around.services = append(in.around.services, o)
+			if gatewayBackend(o) != nil {
+				in.neighborhood.services = append(in.neighborhood.services, o)
 			}
 			if ownerByLabels(o) == n {
 				in.services = append(in.services, o)
@@ -78,7 +78,7 @@ func inputFor(t testing.TB, n types.NamespacedName, of ...client.Object) input {
 			if isLocal(o) && o.Namespace == n.Namespace {
 				in.local.endpoints = append(in.local.endpoints, o)
 			}
-			in.around.endpoints = append(in.around.endpoints, o)
+			in.neighborhood.endpoints = append(in.neighborhood.endpoints, o)
 			if ownerByLabels(o) == n {
 				in.endpoints = append(in.endpoints, o)
 			}

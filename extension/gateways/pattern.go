@@ -11,30 +11,30 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// variables that patterns have.
+// variables holds the values of the variables in patterns.
 type variables struct {
 	service, tailnet, namespace string
 
-	// domain of the tailnet. Empty while nothing tells it.
+	// domain of the tailnet. Empty if unknown.
 	domain string
 }
 
-// expand a pattern.
+// expand replaces the variables in a pattern.
 func (v variables) expand(pattern string) (string, error) {
 	if v.domain == "" && strings.Contains(pattern, "{domain}") {
 		return "", errors.New("The domain of the tailnet is not known yet")
 	}
-	// Values are names, which have no variables. A Replacer is slow to make.
+	// Values are names and contain no variables. Creating a Replacer would be slow.
 	for name, value := range map[string]string{"{service}": v.service, "{tailnet}": v.tailnet, "{domain}": v.domain, "{namespace}": v.namespace} {
 		pattern = strings.ReplaceAll(pattern, name, value)
 	}
 	return pattern, nil
 }
 
-// anyHost is the pattern of routes that are for any host.
+// anyHost is the pattern for any host.
 const anyHost = "*"
 
-// host of a pattern.
+// host expands a pattern and validates the host.
 func (v variables) host(pattern string) (string, error) {
 	if pattern == anyHost {
 		return anyHost, nil
@@ -48,12 +48,12 @@ func (v variables) host(pattern string) (string, error) {
 		check = validation.IsWildcardDNS1123Subdomain
 	}
 	if len(check(h)) > 0 {
-		return h, errors.Errorf("%q is no host name; change hostPattern", h)
+		return h, errors.Errorf("%q is not a host name; change hostPattern", h)
 	}
 	return h, nil
 }
 
-// path of a pattern. Gateway API takes no notice of a slash at its end.
+// path expands a pattern. Gateway API ignores a slash at the end of a path prefix.
 func (v variables) path(pattern string) (string, error) {
 	p, err := v.expand(pattern)
 	if err != nil {
@@ -62,7 +62,7 @@ func (v variables) path(pattern string) (string, error) {
 	return trimPath(p), nil
 }
 
-// trimPath of slashes at its end, so that equal prefixes are equal.
+// trimPath removes slashes at the end, so that equal prefixes have equal strings.
 func trimPath(p string) string {
 	if p = strings.TrimRight(p, "/"); p != "" {
 		return p
@@ -70,7 +70,7 @@ func trimPath(p string) string {
 	return "/"
 }
 
-// domainOf a DNS name in a tailnet.
+// domainOf returns the domain of a DNS name in a tailnet.
 func domainOf(fqdn string) string {
 	_, domain, _ := strings.Cut(strings.TrimSuffix(fqdn, "."), ".")
 	return domain

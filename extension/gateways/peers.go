@@ -18,9 +18,9 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// comparePeers by who comes first of TailscaleGateways of one Gateway: the older one, and
-// of one age by namespace and name. Whose route was there before does not count, so that
-// it comes out the same whoever looks first.
+// comparePeers compares TailscaleGateways of one Gateway by precedence: the older one comes
+// first, and of the same age they are sorted by namespace and name. Existing routes do not
+// matter, so the result does not depend on the order of events.
 func comparePeers(a, b *gatewayv1alpha1.TailscaleGateway) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
@@ -29,13 +29,13 @@ func comparePeers(a, b *gatewayv1alpha1.TailscaleGateway) int {
 type peerRoute struct {
 	*route
 
-	// who has it, for people.
-	who string
+	// owner describes the route's target and its TailscaleGateway in messages.
+	owner string
 }
 
-// before are the routes of TailscaleGateways that come first, in their order. A route
-// whose TailscaleGateway is gone is about to go, too.
-func (in input) before(ls []listener) []peerRoute {
+// precedingRoutes returns the generated routes of TailscaleGateways with higher precedence, in
+// their order. It ignores routes whose TailscaleGateway is gone, because they will be deleted.
+func (in input) precedingRoutes(ls []listener) []peerRoute {
 	rank := map[types.NamespacedName]int{}
 	for i, p := range slices.SortedFunc(slices.Values(in.peers), comparePeers) {
 		if comparePeers(p, in.object) < 0 {
@@ -58,8 +58,8 @@ func (in input) before(ls []listener) []peerRoute {
 		}
 		kind, _ := statusOf(o)
 		p := peerRoute{route: &route{Route: index.ParseRoute(o), kind: kind}}
-		p.join(refs, ls)
-		p.who = inFull(generatedFor(o, p.route), of)
+		p.attachRefs(refs, ls)
+		p.owner = withGateway(generatedFor(o, p.route), of)
 		owners[p.Key] = of
 		out = append(out, p)
 	}
@@ -69,7 +69,7 @@ func (in input) before(ls []listener) []peerRoute {
 	return out
 }
 
-// generatedParents are the parents of a generated route. Nil for what is none.
+// generatedParents returns the parents of a generated route, and nil for other objects.
 func generatedParents(o client.Object) []gwapiv1.ParentReference {
 	if !isOurs(o) {
 		return nil
@@ -83,9 +83,9 @@ func generatedParents(o client.Object) []gwapiv1.ParentReference {
 	return nil
 }
 
-// join a route to the listeners that it names. A generated one has its place at them
-// before it is accepted.
-func (r *route) join(refs []gwapiv1.ParentReference, ls []listener) {
+// attachRefs attaches a route to the listeners in its parent references. A generated route
+// occupies its place at them before it is accepted.
+func (r *route) attachRefs(refs []gwapiv1.ParentReference, ls []listener) {
 	for _, l := range ls {
 		if slices.ContainsFunc(refs, func(p gwapiv1.ParentReference) bool {
 			k, ok := parentOf(p, r.Key.Namespace)
@@ -96,7 +96,7 @@ func (r *route) join(refs []gwapiv1.ParentReference, ls []listener) {
 	}
 }
 
-// generatedFor says what a generated route leads to, for people.
+// generatedFor describes the target of a generated route in messages.
 func generatedFor(r client.Object, parsed *route) string {
 	tailnet := r.GetLabels()[meta.LabelGatewayTailnet]
 	if e := endpointOf(r); e.Name != "" {
@@ -112,18 +112,20 @@ func generatedFor(r client.Object, parsed *route) string {
 	return forTailnet(parsed.kind+" "+parsed.Key.String(), tailnet)
 }
 
-func forTailnet(what, tailnet string) string { return what + " for tailnet " + tailnet }
+// forTailnet adds the tailnet to the description of a target.
+func forTailnet(target, tailnet string) string { return target + " for tailnet " + tailnet }
 
-// inFull names what a route is for with its TailscaleGateway.
-func inFull(what string, of types.NamespacedName) string {
-	return what + " of TailscaleGateway " + of.String()
+// withGateway adds the TailscaleGateway to the description of a target.
+func withGateway(target string, of types.NamespacedName) string {
+	return target + " of TailscaleGateway " + of.String()
 }
 
-// inFull names what a wanted route is for where several TailscaleGateways are told of.
-func (w *wanted) inFull(of *gatewayv1alpha1.TailscaleGateway) string {
-	what := w.what
+// withGateway describes the target of a desired route in messages about several
+// TailscaleGateways.
+func (w *desiredRoute) withGateway(of *gatewayv1alpha1.TailscaleGateway) string {
+	target := w.target
 	if w.Direction == tailnetv1alpha1.DirectionIngress {
-		what = forTailnet(what, w.Tailnet)
+		target = forTailnet(target, w.Tailnet)
 	}
-	return inFull(what, client.ObjectKeyFromObject(of))
+	return withGateway(target, client.ObjectKeyFromObject(of))
 }

@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// madeFor makes of a manifest in shop for web one of another namespace and TailscaleGateway,
-// which is as many seconds old as the year 2026.
-func madeFor(manifest, namespace, name string, second int) string {
+// manifestFor changes a manifest of TailscaleGateway shop/web to another namespace, name and
+// creation time in seconds.
+func manifestFor(manifest, namespace, name string, second int) string {
 	if strings.Contains(manifest, "gatewayRef") && namespace != "shop" {
 		manifest += "---" + sharesGrant(namespace, "shop")
 	}
@@ -29,7 +29,8 @@ func madeFor(manifest, namespace, name string, second int) string {
 	).Replace(manifest)
 }
 
-// sharesGrant lets TailscaleGateways of a namespace share the Gateways of another one.
+// sharesGrant returns a ReferenceGrant that permits TailscaleGateways of a namespace to share
+// the Gateways of another one.
 func sharesGrant(from, to string) string {
 	return fmt.Sprintf(`
 apiVersion: gateway.networking.k8s.io/v1beta1
@@ -41,18 +42,18 @@ spec:
 `, from, to)
 }
 
-// agree has TailscaleGateways plan in turn, each beside the routes that the others have,
-// until none changes any. It returns the routes, and what became of what each wants.
-func agree(t *testing.T, all, routes []client.Object, in ...types.NamespacedName) ([]client.Object, map[string][]string) {
+// converge plans for the TailscaleGateways in turn, each with the routes of the others, until
+// no routes change. It returns the routes, and the outcome of each desired route.
+func converge(t *testing.T, all, routes []client.Object, in ...types.NamespacedName) ([]client.Object, map[string][]string) {
 	t.Helper()
-	became := map[string][]string{}
+	outcome := map[string][]string{}
 	for range 10 {
 		before := routes
 		for _, n := range in {
 			i := inputFor(t, n, append(append([]client.Object{}, all...), routes...)...)
 			p := plan(i)
-			became[n.String()] = lines(p.routes)
-			kept := ours(t, i, p.routes)
+			outcome[n.String()] = lines(p.routes)
+			kept := generatedObjects(t, i, p.routes)
 			for _, r := range routes {
 				if ownerByLabels(r) != n {
 					kept = append(kept, r)
@@ -61,14 +62,14 @@ func agree(t *testing.T, all, routes []client.Object, in ...types.NamespacedName
 			routes = kept
 		}
 		if cmp.Diff(byKey(before), byKey(routes)) == "" {
-			return routes, became
+			return routes, outcome
 		}
 	}
-	t.Fatalf("they do not agree: %v", became)
+	t.Fatalf("the plans do not converge: %v", outcome)
 	return nil, nil
 }
 
-// keysOf NAMESPACE/NAME.
+// keysOf parses NAMESPACE/NAME.
 func keysOf(of []string) []types.NamespacedName {
 	var out []types.NamespacedName
 	for _, s := range of {
@@ -86,13 +87,12 @@ func byKey(of []client.Object) map[string]client.Object {
 	return out
 }
 
-// TestPeers shows who has a host and a path that several TailscaleGateways of one Gateway
-// want, whoever looks first and whoever had it before.
+// TestPeers checks which of several TailscaleGateways of one Gateway gets a host and a path,
+// independent of the order of planning and of existing routes.
 func TestPeers(t *testing.T) {
 	const (
 		waits    = " Pending Waiting for Envoy Gateway"
-		has      = " has nas.tailscale.local/tailscale/nas already, so the "
-		noRoute  = " gets no route"
+		has      = " has nas.tailscale.local/tailscale/nas already; no route is generated for the "
 		address  = "Egress nas.tailscale.local/tailscale/nas -> "
 		atListen = `{hostPattern: "{service}.example.com", pathPrefix: "/tailscale/{service}/", protocol: HTTPS}`
 	)
@@ -104,62 +104,62 @@ func TestPeers(t *testing.T) {
 		want    map[string][]string
 	}{
 		"Older": {
-			reason: "The older one should have it, and the other say who does.",
+			reason: "The older TailscaleGateway gets the address, and the message of the other names it.",
 			objects: []string{
-				madeFor(egress, "shop", "web", 9), found("prod", "True", "svc-nas"),
-				madeFor(joins(discovers("dev", "HTTP", defaultEgress)), "team", "web", 1), madeFor(found("dev", "True", "nas"), "team", "web", 0),
+				manifestFor(egress, "shop", "web", 9), found("prod", "True", "svc-nas"),
+				manifestFor(joins(discovers("dev", "HTTP", defaultEgress)), "team", "web", 1), manifestFor(found("dev", "True", "nas"), "team", "web", 0),
 			},
 			want: map[string][]string{
-				"shop/web": {address + "- Conflict The device nas of tailnet dev of TailscaleGateway team/web" + has + "service nas of tailnet prod of TailscaleGateway shop/web" + noRoute},
+				"shop/web": {address + "- Conflict The device nas of tailnet dev of TailscaleGateway team/web" + has + "service nas of tailnet prod of TailscaleGateway shop/web"},
 				"team/web": {address + "team/web-dev-nas:80" + waits},
 			},
 		},
 		"OneAge": {
-			reason:  "Of one age the first should have it by namespace and name.",
-			objects: []string{madeFor(egress, "shop", "web", 1), found("prod", "True", "nas"), madeFor(egress, "team", "web", 1), madeFor(found("prod", "True", "nas"), "team", "web", 0)},
+			reason:  "Of the same age, the first by namespace and name gets the address.",
+			objects: []string{manifestFor(egress, "shop", "web", 1), found("prod", "True", "nas"), manifestFor(egress, "team", "web", 1), manifestFor(found("prod", "True", "nas"), "team", "web", 0)},
 			want: map[string][]string{
 				"shop/web": {address + "shop/web-prod-nas:80" + waits},
-				"team/web": {address + "- Conflict The device nas of tailnet prod of TailscaleGateway shop/web" + has + "device nas of tailnet prod of TailscaleGateway team/web" + noRoute},
+				"team/web": {address + "- Conflict The device nas of tailnet prod of TailscaleGateway shop/web" + has + "device nas of tailnet prod of TailscaleGateway team/web"},
 			},
 		},
 		"NotMade": {
-			reason:  "What cannot be made should keep nobody.",
-			objects: []string{madeFor(egress, "shop", "web", 1), found("prod", "True", "nas-"), madeFor(egress, "team", "web", 9), madeFor(found("prod", "True", "nas"), "team", "web", 0)},
+			reason:  "A route that cannot be generated does not block others.",
+			objects: []string{manifestFor(egress, "shop", "web", 1), found("prod", "True", "nas-"), manifestFor(egress, "team", "web", 9), manifestFor(found("prod", "True", "nas"), "team", "web", 0)},
 			want: map[string][]string{
 				"shop/web": {address + "- Pending Waiting for proxies to carry traffic to it"},
 				"team/web": {address + "team/web-prod-nas:80" + waits},
 			},
 		},
 		"OtherListener": {
-			reason: "At another listener there is room for both.",
+			reason: "At another listener the same path is free.",
 			objects: []string{
-				madeFor(joins(discovers("prod", "HTTP", strings.Replace(atListen, "HTTPS", "HTTP", 1))), "shop", "web", 1), found("prod", "True", "nas"),
-				madeFor(joins(discovers("prod", "HTTP", atListen)), "team", "web", 9), madeFor(found("prod", "True", "nas"), "team", "web", 0),
+				manifestFor(joins(discovers("prod", "HTTP", strings.Replace(atListen, "HTTPS", "HTTP", 1))), "shop", "web", 1), found("prod", "True", "nas"),
+				manifestFor(joins(discovers("prod", "HTTP", atListen)), "team", "web", 9), manifestFor(found("prod", "True", "nas"), "team", "web", 0),
 			},
 			want: map[string][]string{
 				"shop/web": {"Egress nas.example.com/tailscale/nas -> shop/web-prod-nas:80" + waits},
 				"team/web": {"Egress nas.example.com/tailscale/nas -> team/web-prod-nas:80" + waits},
 			},
 		},
-		"Person": {
-			reason: "Where a person has it, both should give way.",
+		"User": {
+			reason: "A user's route takes precedence over both.",
 			objects: []string{
-				madeFor(egress, "shop", "web", 1), found("prod", "True", "nas"), madeFor(egress, "team", "web", 9), madeFor(found("prod", "True", "nas"), "team", "web", 0),
+				manifestFor(egress, "shop", "web", 1), found("prod", "True", "nas"), manifestFor(egress, "team", "web", 9), manifestFor(found("prod", "True", "nas"), "team", "web", 0),
 				routeTo("HTTPRoute", "shop", "mine", "{name: web}", "True", "hostnames: [nas.tailscale.local]\n  rules: [{matches: [{path: {type: PathPrefix, value: /tailscale/nas}}]}]"),
 			},
 			want: map[string][]string{
-				"shop/web": {address + "- Conflict HTTPRoute shop/mine" + has + "device nas of tailnet prod" + noRoute},
-				"team/web": {address + "- Conflict HTTPRoute shop/mine" + has + "device nas of tailnet prod" + noRoute},
+				"shop/web": {address + "- Conflict HTTPRoute shop/mine" + has + "device nas of tailnet prod"},
+				"team/web": {address + "- Conflict HTTPRoute shop/mine" + has + "device nas of tailnet prod"},
 			},
 		},
 		"Ingress": {
-			reason: "So it is with routes to Services.",
+			reason: "The older TailscaleGateway also gets the route to a Service.",
 			objects: []string{
-				madeFor(joins(sharesServices("prod", defaultIngress)), "shop", "web", 1), madeFor(joins(sharesServices("prod", defaultIngress)), "shop", "other", 9), app,
+				manifestFor(joins(sharesServices("prod", defaultIngress)), "shop", "web", 1), manifestFor(joins(sharesServices("prod", defaultIngress)), "shop", "other", 9), app,
 			},
 			want: map[string][]string{
 				"shop/web":   {"Ingress app.prod.gateway.local/ -> shop/app:80" + waits},
-				"shop/other": {"Ingress app.prod.gateway.local/ -> - Conflict Service shop/app for tailnet prod of TailscaleGateway shop/web has app.prod.gateway.local/ already, so Service shop/app for tailnet prod of TailscaleGateway shop/other" + noRoute},
+				"shop/other": {"Ingress app.prod.gateway.local/ -> - Conflict Service shop/app for tailnet prod of TailscaleGateway shop/web has app.prod.gateway.local/ already; no route is generated for Service shop/app for tailnet prod of TailscaleGateway shop/other"},
 			},
 		},
 	}
@@ -168,11 +168,11 @@ func TestPeers(t *testing.T) {
 			all := objects(t, append([]string{gateway}, tc.objects...)...)
 			in := keysOf(slices.Sorted(maps.Keys(tc.want)))
 			for _, one := range in {
-				had, _ := agree(t, all, nil, one)
+				had, _ := converge(t, all, nil, one)
 				for _, order := range [][]types.NamespacedName{in, {in[1], in[0]}} {
-					_, got := agree(t, all, had, order...)
+					_, got := converge(t, all, had, order...)
 					if diff := cmp.Diff(tc.want, got); diff != "" {
-						t.Errorf("\n%s\n%s had it, and they look in the order %v: -want, +got:\n%s", tc.reason, one, order, diff)
+						t.Errorf("\n%s\n%s had the address, planning in the order %v: -want, +got:\n%s", tc.reason, one, order, diff)
 					}
 				}
 			}
@@ -180,13 +180,13 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// TestPeersTakeOver shows that a host and a path go to the younger TailscaleGateway when
-// the older one's service is gone, and back when it is found again.
+// TestPeersTakeOver checks that an address moves to the younger TailscaleGateway when the older
+// one's service is gone, and back when it is discovered again.
 func TestPeersTakeOver(t *testing.T) {
 	egress := joins(discovers("prod", "HTTP", defaultEgress))
 	in := keysOf([]string{"shop/web", "team/web"})
 	with := func(services ...string) []client.Object {
-		return objects(t, gateway, madeFor(egress, "shop", "web", 1), madeFor(egress, "team", "web", 9), found("prod", "True", services...), madeFor(found("prod", "True", "nas"), "team", "web", 0))
+		return objects(t, gateway, manifestFor(egress, "shop", "web", 1), manifestFor(egress, "team", "web", 9), found("prod", "True", services...), manifestFor(found("prod", "True", "nas"), "team", "web", 0))
 	}
 	var routes []client.Object
 	for _, step := range []struct {
@@ -197,15 +197,15 @@ func TestPeersTakeOver(t *testing.T) {
 		{want: "team"},
 		{services: []string{"nas"}, want: "shop"},
 	} {
-		routes, _ = agree(t, with(step.services...), routes, in...)
+		routes, _ = converge(t, with(step.services...), routes, in...)
 		if len(routes) != 1 || routes[0].GetNamespace() != step.want {
 			t.Errorf("with services %v: routes %v, want one in namespace %s", step.services, byKey(routes), step.want)
 		}
 	}
 }
 
-// TestCollides shows that a report tells a collision of services from a route of a
-// person's.
+// TestCollides checks that a report distinguishes a conflict between generated routes from a
+// conflict with a user's route.
 func TestCollides(t *testing.T) {
 	two := joins(discovers("prod", "HTTP", defaultEgress), discovers("dev", "HTTP", defaultEgress))
 	web := types.NamespacedName{Namespace: "shop", Name: "web"}
@@ -216,19 +216,19 @@ func TestCollides(t *testing.T) {
 		want    []bool
 	}{
 		"Service": {
-			reason:  "Another service of the TailscaleGateway.",
+			reason:  "Another service of the TailscaleGateway is a generated route.",
 			objects: []string{two, found("prod", "True", "nas"), found("dev", "True", "nas")}, want: []bool{true, false},
 		},
 		"Peer": {
-			reason: "A service of another TailscaleGateway.",
+			reason: "A service of another TailscaleGateway is a generated route.",
 			objects: []string{
-				madeFor(two, "shop", "web", 9), found("prod", "True", "nas"),
-				madeFor(joins(discovers("prod", "HTTP", defaultEgress)), "team", "web", 1), madeFor(found("prod", "True", "nas"), "team", "web", 0),
+				manifestFor(two, "shop", "web", 9), found("prod", "True", "nas"),
+				manifestFor(joins(discovers("prod", "HTTP", defaultEgress)), "team", "web", 1), manifestFor(found("prod", "True", "nas"), "team", "web", 0),
 			},
 			peers: []string{"team/web"}, want: []bool{true},
 		},
-		"Person": {
-			reason: "A person's route.",
+		"User": {
+			reason: "A user's route is not generated.",
 			objects: []string{
 				two, found("prod", "True", "nas"),
 				routeTo("HTTPRoute", "shop", "mine", "{name: web}", "True", "hostnames: [nas.tailscale.local]\n  rules: [{matches: [{path: {type: PathPrefix, value: /tailscale/nas}}]}]"),
@@ -240,7 +240,7 @@ func TestCollides(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			all := objects(t, append([]string{gateway}, tc.objects...)...)
 			for _, n := range keysOf(tc.peers) {
-				routes, _ := agree(t, all, nil, n)
+				routes, _ := converge(t, all, nil, n)
 				all = append(all, routes...)
 			}
 			var got []bool

@@ -18,53 +18,54 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 )
 
-// An input is all that is known of one TailscaleGateway. Nothing of it is changed.
+// An input holds all objects that concern one TailscaleGateway. The objects are read-only.
 type input struct {
 	object *gatewayv1alpha1.TailscaleGateway
 
-	// gateway is nil if there is none.
+	// gateway is nil if it does not exist.
 	gateway *gwapiv1.Gateway
 	sets    []*gwapiv1.ListenerSet
 
 	// routes to the Gateway and its ListenerSets, in any order.
 	routes []client.Object
 
-	// peers are the TailscaleGateways of the Gateway, in any order. It may be among them.
+	// peers are the TailscaleGateways of the Gateway, in any order, possibly including the
+	// object.
 	peers []*gatewayv1alpha1.TailscaleGateway
 
-	// endpoints that discover for it.
+	// endpoints discover for the TailscaleGateway.
 	endpoints []*gatewayv1alpha1.TailscaleEndpoints
 
-	// local are the TailscaleEndpoints and TailscaleServices of its namespace that no
+	// local holds the TailscaleEndpoints and TailscaleServices of the namespace that no
 	// TailscaleGateway composed, in any order.
 	local local
 
-	// services are the TailscaleServices that are composed for it.
+	// services are the TailscaleServices that are composed for the TailscaleGateway.
 	services []*gatewayv1alpha1.TailscaleServices
 
-	// around is what of others may lead back to the Gateway.
-	around neighbourhood
+	// neighborhood holds the objects that may lead back to the Gateway.
+	neighborhood neighborhood
 
-	// generated routes that are there.
+	// generated holds the existing generated routes.
 	generated []client.Object
 
-	// permitted reports whether a route may name a Service.
+	// permitted reports whether a route may reference a Service.
 	permitted func(index.RouteKey, index.BackendRef) bool
 
-	// grants of all namespaces. Without one of the Gateway's only that of the same
-	// namespace is shared.
+	// grants are the ReferenceGrants of all namespaces. Without a grant in the Gateway's
+	// namespace, only TailscaleGateways of that namespace may share the Gateway.
 	grants refgrant.Grants
 
-	// guards are policies that may protect backends, in any order, and policiesKnown tells
-	// that all are among them.
+	// guards are the policies that may protect backends, in any order. policiesKnown reports
+	// that the list is complete.
 	guards        []*guard
 	policiesKnown bool
 
-	// extension that reports.
+	// extension is the part of the report about this extension.
 	extension tailnetv1alpha1.ReportedExtension
 }
 
-// gatewayOf a TailscaleGateway.
+// gatewayOf returns the Gateway of a TailscaleGateway.
 func gatewayOf(o *gatewayv1alpha1.TailscaleGateway) types.NamespacedName {
 	n := types.NamespacedName{Namespace: o.Spec.GatewayRef.Namespace, Name: o.Spec.GatewayRef.Name}
 	if n.Namespace == "" {
@@ -78,71 +79,73 @@ func (in input) granted() bool {
 	return in.grants.PermitGateway(in.object.Namespace, gatewayOf(in.object))
 }
 
-// A result is what is to be there.
+// A result holds the desired objects.
 type result struct {
-	routes []*wanted
+	routes []*desiredRoute
 	report tailnetv1alpha1.GatewayReportSpec
 
-	// people's routes, as far as there are not too many, and what is left out of them.
-	people  []tailnetv1alpha1.ReportedRoute
-	leftOut tailnetv1alpha1.ReportedLeftOut
+	// userRoutes are the routes of users, up to the maximum. omitted counts those that are left
+	// out.
+	userRoutes []tailnetv1alpha1.ReportedRoute
+	omitted    tailnetv1alpha1.ReportedLeftOut
 }
 
-// plan what is to be there for a TailscaleGateway with tailnets. The same input, in
-// whatever order, has the same result.
+// plan returns the desired objects for a TailscaleGateway with tailnets. The result does not
+// depend on the order of the input.
 func plan(in input) result {
 	ls := listenersOf(in.gateway, in.sets)
-	people := accepted(in.routes, ls)
+	userRoutes := accepted(in.routes, ls)
 	out := result{}
 	if in.granted() {
-		out.routes = generated(in, people)
+		out.routes = generated(in, userRoutes)
 	} else {
-		// What others have at their Gateway is not for its namespace to know.
-		people = nil
+		// Without permission the namespace must not see the routes of the Gateway.
+		userRoutes = nil
 	}
-	settle(in, out.routes, ls, people)
-	there := map[routeID]client.Object{}
+	resolveConflicts(in, out.routes, ls, userRoutes)
+	existing := map[routeID]client.Object{}
 	for _, r := range in.generated {
-		there[idOf(r)] = r
+		existing[idOf(r)] = r
 	}
 	for _, w := range out.routes {
-		if w.made = w.State == ""; w.made {
-			w.State, w.Message = stand(there[w.id()])
+		if w.generate = w.State == ""; w.generate {
+			w.State, w.Message = routeState(existing[w.id()])
 		}
 	}
-	out.report = tailnetv1alpha1.GatewayReportSpec{Gateway: in.object.Name, Extension: in.extension, Untold: untold(in), PoliciesKnown: in.policiesKnown}
-	out.people, out.leftOut = reported(people, in.permitted, resolves(in.object))
-	protect(out.people, in.protected(people, ls))
-	out.tell()
+	out.report = tailnetv1alpha1.GatewayReportSpec{Gateway: in.object.Name, Extension: in.extension, Untold: unverifiedListeners(in), PoliciesKnown: in.policiesKnown}
+	out.userRoutes, out.omitted = reportRoutes(userRoutes, in.permitted, needsHostnames(in.object))
+	protect(out.userRoutes, in.protected(userRoutes, ls))
+	out.fillReport()
 	return out
 }
 
-// tell of people's routes and of the wanted ones in the report, as far as there is room.
-func (r *result) tell() {
+// fillReport adds the routes of users and the generated routes to the report, up to its maximum
+// size.
+func (r *result) fillReport() {
 	of := r.generated()
-	left := r.leftOut
+	left := r.omitted
 	n := min(len(of), maxRoutes)
 	worst := slices.SortedStableFunc(slices.Values(of), func(a, b tailnetv1alpha1.ReportedGeneratedRoute) int {
 		return cmp.Compare(slices.Index(worstFirst, a.State), slices.Index(worstFirst, b.State))
 	})
-	// People's routes may have what generated ones leave, and the other way round.
-	_, size := fits(r.people, maxBytes)
+	// Each of the two lists may use the space that the other leaves.
+	_, size := fits(r.userRoutes, maxBytes)
 	n, size = fits(worst[:n], max(maxBytes/2, maxBytes-size))
 	if n < len(of) {
 		left.GeneratedRoutes = int32(len(of) - n)
 		of = worst[:n]
 		slices.SortStableFunc(of, compareGenerated)
 	}
-	n, _ = fits(r.people, maxBytes-size)
-	left.Routes += int32(len(r.people) - n)
-	r.report.Routes, r.report.GeneratedRoutes, r.report.LeftOut = r.people[:n:n], of, nil
+	n, _ = fits(r.userRoutes, maxBytes-size)
+	left.Routes += int32(len(r.userRoutes) - n)
+	r.report.Routes, r.report.GeneratedRoutes, r.report.LeftOut = r.userRoutes[:n:n], of, nil
 	if left != (tailnetv1alpha1.ReportedLeftOut{}) {
 		r.report.LeftOut = &left
 	}
 }
 
-// fits returns how many of the first items there is room for, in bytes, and how many bytes
-// these take.
+// fits returns how many of the first items fit into a number of bytes, and the size of these
+// items.
 func fits[T any](of []T, room int) (n, size int) {
 	for i := range of {
 		b, err := json.Marshal(of[i])
@@ -154,19 +157,18 @@ func fits[T any](of []T, room int) (n, size int) {
 	return len(of), size
 }
 
-// worstFirst is the order in which generated routes are told of where there is no room
-// for all.
+// worstFirst is the order in which generated routes are reported if not all of them fit.
 var worstFirst = []tailnetv1alpha1.GeneratedRouteState{ //nolint:gochecknoglobals // A constant list.
 	tailnetv1alpha1.GeneratedRouteConflict, tailnetv1alpha1.GeneratedRouteRefused,
 	tailnetv1alpha1.GeneratedRoutePending, tailnetv1alpha1.GeneratedRouteAccepted,
 }
 
-// generated is what is told of the wanted routes, sorted.
+// generated returns the reports of the desired routes, sorted.
 func (r *result) generated() []tailnetv1alpha1.ReportedGeneratedRoute {
 	var out []tailnetv1alpha1.ReportedGeneratedRoute
 	for _, w := range r.routes {
 		of := w.ReportedGeneratedRoute
-		if !w.made {
+		if !w.generate {
 			of.Name = ""
 		}
 		out = append(out, of)
@@ -175,6 +177,7 @@ func (r *result) generated() []tailnetv1alpha1.ReportedGeneratedRoute {
 	return out
 }
 
+// compareGenerated compares by tailnet, direction, service and namespace.
 func compareGenerated(a, b tailnetv1alpha1.ReportedGeneratedRoute) int {
 	return cmp.Or(cmp.Compare(a.Tailnet, b.Tailnet), cmp.Compare(a.Direction, b.Direction), cmp.Compare(a.Service, b.Service), cmp.Compare(a.Namespace, b.Namespace))
 }

@@ -23,12 +23,12 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 )
 
-// groupEnvoyGateway is that of SecurityPolicies.
+// groupEnvoyGateway is the API group of SecurityPolicies.
 const groupEnvoyGateway = "gateway.envoyproxy.io"
 
-// A guard is a policy, as far as it says which requests it is for. What it does with them
-// is not looked at, nor whether it takes effect: one that Envoy Gateway refuses, or that a
-// nearer one replaces, was meant to protect something, too.
+// A guard describes which requests a policy applies to. The actions of the policy do not
+// matter, nor does its effect: a policy that Envoy Gateway refuses, or that a more specific one
+// replaces, was also meant to protect a backend.
 type guard struct {
 	group, kind string
 	types.NamespacedName
@@ -37,14 +37,15 @@ type guard struct {
 	selectors []guardSelector
 }
 
-// String returns its kind, namespace and name.
+// String returns the kind, namespace and name.
 func (g *guard) String() string { return g.kind + " " + g.NamespacedName.String() }
 
-// A guardTarget is what a policy names in its namespace. Without a section it is all of it.
+// A guardTarget is a target of a policy in its namespace. An empty section means the whole
+// object.
 type guardTarget struct{ kind, name, section string }
 
-// A guardSelector picks what a policy is for by labels, in other namespaces as well where
-// these permit it. Labels of namespaces are not known here: a policy that selects them
+// A guardSelector selects targets of a policy by labels, in other namespaces as well if these
+// permit it. The labels of namespaces are unknown here, so a policy that selects namespaces
 // selects all.
 type guardSelector struct {
 	kind     string
@@ -52,17 +53,17 @@ type guardSelector struct {
 	anywhere bool
 }
 
-// routePolicyGuard of a TailscaleRoutePolicy.
+// routePolicyGuard returns the guard for a TailscaleRoutePolicy.
 func routePolicyGuard(p *gatewayv1alpha1.TailscaleRoutePolicy) *guard {
 	g := &guard{
 		group: gatewayv1alpha1.Group, kind: gatewayv1alpha1.TailscaleRoutePolicyKind,
 		NamespacedName: types.NamespacedName{Namespace: p.GetNamespace(), Name: p.GetName()},
 	}
-	g.aimAt(p.Spec.TargetRefs)
+	g.addTargets(p.Spec.TargetRefs)
 	return g
 }
 
-// securityPolicyGuard of a SecurityPolicy (envoyproxy/gateway v1.9
+// securityPolicyGuard returns the guard for a SecurityPolicy (envoyproxy/gateway v1.9
 // api/v1alpha1/policy_helpers.go and internal/gatewayapi/helpers.go).
 func securityPolicyGuard(o *unstructured.Unstructured) (*guard, error) {
 	t := index.PolicyTargets{}
@@ -74,9 +75,9 @@ func securityPolicyGuard(o *unstructured.Unstructured) (*guard, error) {
 		NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()},
 	}
 	if t.Spec.TargetRef != nil {
-		g.aimAt([]gwapiv1.LocalPolicyTargetReferenceWithSectionName{*t.Spec.TargetRef})
+		g.addTargets([]gwapiv1.LocalPolicyTargetReferenceWithSectionName{*t.Spec.TargetRef})
 	}
-	g.aimAt(t.Spec.TargetRefs)
+	g.addTargets(t.Spec.TargetRefs)
 	for _, s := range t.Spec.TargetSelectors {
 		l, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchLabels: s.MatchLabels, MatchExpressions: s.MatchExpressions})
 		if err != nil {
@@ -89,7 +90,8 @@ func securityPolicyGuard(o *unstructured.Unstructured) (*guard, error) {
 	return g, nil
 }
 
-func (g *guard) aimAt(refs []gwapiv1.LocalPolicyTargetReferenceWithSectionName) {
+// addTargets adds references to objects of Gateway API.
+func (g *guard) addTargets(refs []gwapiv1.LocalPolicyTargetReferenceWithSectionName) {
 	for _, r := range refs {
 		if r.Group == gwapiv1.GroupName {
 			g.targets = append(g.targets, guardTarget{kind: string(r.Kind), name: string(r.Name), section: string(ptr.Deref(r.SectionName, ""))})
@@ -97,7 +99,7 @@ func (g *guard) aimAt(refs []gwapiv1.LocalPolicyTargetReferenceWithSectionName) 
 	}
 }
 
-// A guarded object may be named by a policy.
+// A guarded object is a possible target of a policy.
 type guarded struct {
 	kind string
 	types.NamespacedName
@@ -105,9 +107,9 @@ type guarded struct {
 	labels map[string]string
 }
 
-// covers reports whether a policy is for an object as a whole, or for which of its
-// sections. A section that the object has not stands for the whole: who wrote that meant to
-// protect something of it.
+// covers reports whether a policy applies to a whole object, or returns the sections that it
+// applies to. An unknown section counts as the whole object, because the policy was meant to
+// protect a part of it.
 func (g *guard) covers(o guarded, known []string, grants refgrant.Grants) (whole bool, sections []string) {
 	for _, t := range g.targets {
 		if t.kind != o.kind || t.name != o.Name || g.Namespace != o.Namespace {
@@ -128,9 +130,9 @@ func (g *guard) covers(o guarded, known []string, grants refgrant.Grants) (whole
 	return false, sections
 }
 
-// protected are the Services behind routes that a policy is for, each with the first policy
-// by kind, namespace and name. A Service is one thing whatever its ports: they may lead to
-// the same one of its pods.
+// protected returns the Services behind routes with a policy, each with the first policy by
+// kind, namespace and name. The ports of a Service are not distinguished, because several ports
+// may lead to the same port of a pod.
 func (in input) protected(of []*route, ls []listener) map[types.NamespacedName]string {
 	guards := slices.SortedFunc(slices.Values(in.guards), func(a, b *guard) int { return cmp.Compare(a.String(), b.String()) })
 	out := map[types.NamespacedName]string{}
@@ -151,7 +153,7 @@ func (in input) protected(of []*route, ls []listener) map[types.NamespacedName]s
 	return out
 }
 
-// protect adds to a report's routes which policy protects each of their backends.
+// protect sets the policy that protects each backend of a report's routes.
 func protect(of []tailnetv1alpha1.ReportedRoute, by map[types.NamespacedName]string) {
 	for i := range of {
 		for j := range of[i].Backends {
@@ -161,15 +163,17 @@ func protect(of []tailnetv1alpha1.ReportedRoute, by map[types.NamespacedName]str
 	}
 }
 
-// A listenerKey is a listener among those of a Gateway and its ListenerSets.
+// A listenerKey identifies a listener among those of a Gateway and its ListenerSets.
 type listenerKey struct {
 	parent parentKey
 	name   gwapiv1.SectionName
 }
 
+// key returns the key of the listener.
 func (l listener) key() listenerKey { return listenerKey{parent: l.parent, name: l.name} }
 
-// guardedListeners are those that a policy is for: all of the Gateway where it is for that.
+// guardedListeners returns the listeners that a policy applies to. A policy for the Gateway
+// applies to all of them.
 func (in input) guardedListeners(g *guard, ls []listener) map[listenerKey]bool {
 	if in.gateway == nil {
 		return nil
@@ -203,7 +207,7 @@ func (in input) guardedListeners(g *guard, ls []listener) map[listenerKey]bool {
 	return out
 }
 
-// guardedBackends of a route are those of the rules that a policy is for.
+// guardedBackends returns the backends of the rules that a policy applies to.
 func (in input) guardedBackends(g *guard, r *route) []index.BackendRef {
 	var names []string
 	for _, rule := range r.Rules {

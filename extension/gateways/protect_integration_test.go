@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// securityPolicyCRD is what Envoy Gateway brings, as far as it matters here.
+	// securityPolicyCRD is the relevant part of Envoy Gateway's CRD.
 	securityPolicyCRD = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -51,34 +51,34 @@ func untyped(t *testing.T, manifest string) client.Object {
 	return o
 }
 
-// TestReportsProtection follows what a report says about policies, from before there is any
-// such kind.
+// TestReportsProtection checks how a report follows SecurityPolicies, starting before their CRD
+// is installed.
 func TestReportsProtection(t *testing.T) {
-	w := newWorld(t, false)
-	w.control(t, Options{})
+	w := newEnvironment(t, false)
+	w.start(t, Options{})
 	w.create(t, objects(t, gateway, routeTo("HTTPRoute", "shop", "app", "{name: web, sectionName: http}", "True", "rules: [{backendRefs: [{name: app, port: 80}]}]"), tailscaleGateway)...)
-	tells := func(reason string, known bool, by string) {
+	expect := func(reason string, known bool, by string) {
 		t.Helper()
-		w.until(t, func(ctx context.Context) error {
+		w.waitFor(t, func(ctx context.Context) error {
 			r, err := w.report(ctx)
 			if err != nil {
 				return err
 			}
 			if len(r.Spec.Routes) != 1 || len(r.Spec.Routes[0].Backends) != 1 || r.Spec.PoliciesKnown != known || r.Spec.Routes[0].Backends[0].ProtectedBy != by {
-				return errors.Errorf("%s The report tells %+v", reason, r.Spec)
+				return errors.Errorf("%s Got report %+v", reason, r.Spec)
 			}
 			return nil
 		})
 	}
-	tells("Without the kind nothing is known.", false, "")
+	expect("Without the kind the policies are unknown.", false, "")
 	if err := w.kube.Create(t.Context(), untyped(t, securityPolicyCRD)); err != nil {
 		t.Fatal(err)
 	}
-	tells("That there are none should be known once there is the kind.", true, "")
-	w.until(t, func(ctx context.Context) error { return w.kube.Create(ctx, untyped(t, jwt)) })
-	tells("A policy that comes should be told.", true, "SecurityPolicy shop/jwt")
+	expect("Once the kind exists, the report has all policies, which are none.", true, "")
+	w.waitFor(t, func(ctx context.Context) error { return w.kube.Create(ctx, untyped(t, jwt)) })
+	expect("A new policy protects the backend.", true, "SecurityPolicy shop/jwt")
 	if err := w.kube.Delete(t.Context(), untyped(t, jwt)); err != nil {
 		t.Fatal(err)
 	}
-	tells("One that goes should be told, too.", true, "")
+	expect("A deleted policy no longer protects the backend.", true, "")
 }

@@ -24,7 +24,8 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 )
 
-// securityPolicyIn a namespace, with the targets of its spec.
+// securityPolicyIn returns the guard of a SecurityPolicy in a namespace with targets in its
+// spec.
 func securityPolicyIn(t *testing.T, namespace, spec string) *guard {
 	t.Helper()
 	o := &unstructured.Unstructured{}
@@ -38,7 +39,7 @@ func securityPolicyIn(t *testing.T, namespace, spec string) *guard {
 	return g
 }
 
-// routePolicyIn a namespace, with its target.
+// routePolicyIn returns the guard of a TailscaleRoutePolicy in a namespace with a target.
 func routePolicyIn(t *testing.T, namespace, target string) *guard {
 	t.Helper()
 	o := &gatewayv1alpha1.TailscaleRoutePolicy{}
@@ -48,7 +49,8 @@ func routePolicyIn(t *testing.T, namespace, target string) *guard {
 	return routePolicyGuard(o)
 }
 
-// policyGrant lets SecurityPolicies of a namespace pick HTTPRoutes of another one.
+// policyGrant returns a ReferenceGrant that permits SecurityPolicies of a namespace to select
+// HTTPRoutes of another one.
 func policyGrant(from, to string) string {
 	return fmt.Sprintf(`
 apiVersion: gateway.networking.k8s.io/v1beta1
@@ -60,8 +62,8 @@ spec:
 `, to, from)
 }
 
-// TestProtected shows which backends are reported to be protected, by whatever a policy of
-// Envoy Gateway or of ours may be attached to.
+// TestProtected checks which backends are reported as protected by policies of Envoy Gateway
+// and of this project, for all kinds of targets.
 func TestProtected(t *testing.T) {
 	const (
 		group = "group: gateway.networking.k8s.io"
@@ -69,7 +71,7 @@ func TestProtected(t *testing.T) {
 		ours  = "TailscaleRoutePolicy shop/staff"
 	)
 	labelled := strings.Replace(gateway, "metadata: {name: web}", "metadata: {name: web, labels: {tier: public}}", 1)
-	// Service app is behind both rules of a route, api behind one, and db behind a route of
+	// Service app is a backend of both rules of a route, api of one rule, and db of a route of
 	// another kind and listener.
 	app := strings.Replace(routeTo("HTTPRoute", "shop", "app", "{name: web, sectionName: http}", "True", `rules: [{name: open, backendRefs: [{name: app, port: 80}]}, {name: closed, backendRefs: [{name: api, port: 80}, {name: app, port: 81}]}]`),
 		"name: app", "labels: {tier: app}, name: app", 1)
@@ -83,27 +85,27 @@ func TestProtected(t *testing.T) {
 		objects []string
 		want    map[string]string
 	}{
-		"None":             {reason: "Without policies nothing is protected."},
-		"Route":            {reason: "A policy of a route protects all behind it.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: HTTPRoute, name: app}]}")}, want: all},
-		"OldForm":          {reason: "So does one that names it in the old way.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRef: {"+group+", kind: HTTPRoute, name: app}}")}, want: all},
-		"Rule":             {reason: "A policy of a rule protects what is behind that, by all its ports.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: HTTPRoute, name: app, sectionName: closed}]}")}, want: all},
-		"OpenRule":         {reason: "What is behind another rule alone is open.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: HTTPRoute, name: app, sectionName: open}]}")}, want: map[string]string{"shop/app:80": by, "shop/app:81": by}},
-		"UnknownRule":      {reason: "Who misspelt a rule meant to protect something.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: HTTPRoute, name: app, sectionName: clsoed}]}")}, want: all},
-		"OtherKind":        {reason: "A route of another kind is another route.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: GRPCRoute, name: app}]}")}},
-		"OtherNamespace":   {reason: "A policy names what is in its own namespace.", guards: []*guard{securityPolicyIn(t, "team", "{targetRefs: [{"+group+", kind: HTTPRoute, name: app}]}")}},
-		"TCPRoute":         {reason: "Routes of TCP may be protected, too.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: TCPRoute, name: db}]}")}, want: map[string]string{"shop/db:5432": by}},
-		"Gateway":          {reason: "A policy of the Gateway protects all behind it, by ListenerSets as well.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: Gateway, name: web}]}")}, want: map[string]string{"shop/app:80": by, "shop/app:81": by, "shop/api:80": by, "shop/db:5432": by, "team/extra:80": by}},
-		"OtherGateway":     {reason: "One of another Gateway protects nothing of this.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: Gateway, name: other}]}")}},
-		"Listener":         {reason: "A policy of a listener protects what is behind that.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: Gateway, name: web, sectionName: db}]}")}, want: map[string]string{"shop/db:5432": by}},
-		"ListenerSet":      {reason: "A policy of a ListenerSet protects what is behind that.", guards: []*guard{securityPolicyIn(t, "team", "{targetRefs: [{"+group+", kind: ListenerSet, name: extra}]}")}, want: map[string]string{"team/extra:80": "SecurityPolicy team/jwt"}},
-		"Labels":           {reason: "A policy may pick routes by labels.", guards: []*guard{securityPolicyIn(t, "shop", "{targetSelectors: [{kind: HTTPRoute, matchLabels: {tier: app}}]}")}, want: all},
-		"OtherLabels":      {reason: "It picks no others.", guards: []*guard{securityPolicyIn(t, "shop", "{targetSelectors: [{kind: HTTPRoute, matchExpressions: [{key: tier, operator: NotIn, values: [app]}]}]}")}},
-		"LabelledGateway":  {reason: "A policy may pick Gateways by labels.", guards: []*guard{securityPolicyIn(t, "shop", "{targetSelectors: [{kind: Gateway, matchLabels: {tier: public}}]}")}, want: map[string]string{"shop/app:80": by, "shop/app:81": by, "shop/api:80": by, "shop/db:5432": by, "team/extra:80": by}},
-		"Elsewhere":        {reason: "Policies of other namespaces need leave: else anyone could have a backend withdrawn.", guards: []*guard{securityPolicyIn(t, "edge", "{targetSelectors: [{kind: HTTPRoute, namespaces: {from: All}}]}")}},
-		"ElsewhereGranted": {reason: "With a ReferenceGrant they count.", guards: []*guard{securityPolicyIn(t, "edge", "{targetSelectors: [{kind: HTTPRoute, namespaces: {from: All}}]}")}, objects: []string{policyGrant("edge", "shop")}, want: map[string]string{"shop/app:80": "SecurityPolicy edge/jwt", "shop/app:81": "SecurityPolicy edge/jwt", "shop/api:80": "SecurityPolicy edge/jwt"}},
-		"ElsewhereSame":    {reason: "One that picks in its own namespace counts there alone.", guards: []*guard{securityPolicyIn(t, "edge", "{targetSelectors: [{kind: HTTPRoute, namespaces: {from: Same}}]}")}, objects: []string{policyGrant("edge", "shop")}},
+		"None":             {reason: "Without policies no backend is protected."},
+		"Route":            {reason: "A policy of a route protects all backends of the route.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: HTTPRoute, name: app}]}")}, want: all},
+		"OldForm":          {reason: "A policy with the deprecated targetRef protects them as well.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRef: {"+group+", kind: HTTPRoute, name: app}}")}, want: all},
+		"Rule":             {reason: "A policy of a rule protects the rule's backends, with all their ports.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: HTTPRoute, name: app, sectionName: closed}]}")}, want: all},
+		"OpenRule":         {reason: "Backends of other rules are unprotected.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: HTTPRoute, name: app, sectionName: open}]}")}, want: map[string]string{"shop/app:80": by, "shop/app:81": by}},
+		"UnknownRule":      {reason: "A policy with a misspelt rule protects the whole route.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: HTTPRoute, name: app, sectionName: clsoed}]}")}, want: all},
+		"OtherKind":        {reason: "A policy of a route of another kind does not apply.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: GRPCRoute, name: app}]}")}},
+		"OtherNamespace":   {reason: "The targetRefs of a policy are in the policy's namespace.", guards: []*guard{securityPolicyIn(t, "team", "{targetRefs: [{"+group+", kind: HTTPRoute, name: app}]}")}},
+		"TCPRoute":         {reason: "A policy may protect a TCPRoute.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: TCPRoute, name: db}]}")}, want: map[string]string{"shop/db:5432": by}},
+		"Gateway":          {reason: "A policy of the Gateway protects all backends, including those of ListenerSets.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: Gateway, name: web}]}")}, want: map[string]string{"shop/app:80": by, "shop/app:81": by, "shop/api:80": by, "shop/db:5432": by, "team/extra:80": by}},
+		"OtherGateway":     {reason: "A policy of another Gateway does not apply.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: Gateway, name: other}]}")}},
+		"Listener":         {reason: "A policy of a listener protects the listener's backends.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: Gateway, name: web, sectionName: db}]}")}, want: map[string]string{"shop/db:5432": by}},
+		"ListenerSet":      {reason: "A policy of a ListenerSet protects the ListenerSet's backends.", guards: []*guard{securityPolicyIn(t, "team", "{targetRefs: [{"+group+", kind: ListenerSet, name: extra}]}")}, want: map[string]string{"team/extra:80": "SecurityPolicy team/jwt"}},
+		"Labels":           {reason: "A policy may select routes by labels.", guards: []*guard{securityPolicyIn(t, "shop", "{targetSelectors: [{kind: HTTPRoute, matchLabels: {tier: app}}]}")}, want: all},
+		"OtherLabels":      {reason: "A policy does not apply to routes with other labels.", guards: []*guard{securityPolicyIn(t, "shop", "{targetSelectors: [{kind: HTTPRoute, matchExpressions: [{key: tier, operator: NotIn, values: [app]}]}]}")}},
+		"LabelledGateway":  {reason: "A policy may select Gateways by labels.", guards: []*guard{securityPolicyIn(t, "shop", "{targetSelectors: [{kind: Gateway, matchLabels: {tier: public}}]}")}, want: map[string]string{"shop/app:80": by, "shop/app:81": by, "shop/api:80": by, "shop/db:5432": by, "team/extra:80": by}},
+		"Elsewhere":        {reason: "Policies of other namespaces need a ReferenceGrant, because they could otherwise withdraw any backend.", guards: []*guard{securityPolicyIn(t, "edge", "{targetSelectors: [{kind: HTTPRoute, namespaces: {from: All}}]}")}},
+		"ElsewhereGranted": {reason: "Policies with a ReferenceGrant apply.", guards: []*guard{securityPolicyIn(t, "edge", "{targetSelectors: [{kind: HTTPRoute, namespaces: {from: All}}]}")}, objects: []string{policyGrant("edge", "shop")}, want: map[string]string{"shop/app:80": "SecurityPolicy edge/jwt", "shop/app:81": "SecurityPolicy edge/jwt", "shop/api:80": "SecurityPolicy edge/jwt"}},
+		"ElsewhereSame":    {reason: "A policy that selects in the same namespace applies only there.", guards: []*guard{securityPolicyIn(t, "edge", "{targetSelectors: [{kind: HTTPRoute, namespaces: {from: Same}}]}")}, objects: []string{policyGrant("edge", "shop")}},
 		"Ours":             {reason: "A TailscaleRoutePolicy protects, too.", guards: []*guard{routePolicyIn(t, "shop", "{"+group+", kind: HTTPRoute, name: app, sectionName: closed}")}, want: map[string]string{"shop/app:80": ours, "shop/app:81": ours, "shop/api:80": ours}},
-		"First":            {reason: "Of several policies the first is told.", guards: []*guard{routePolicyIn(t, "shop", "{"+group+", kind: HTTPRoute, name: app}"), securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: HTTPRoute, name: app}]}")}, want: all},
+		"First":            {reason: "Of several policies, the first is reported.", guards: []*guard{routePolicyIn(t, "shop", "{"+group+", kind: HTTPRoute, name: app}"), securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: HTTPRoute, name: app}]}")}, want: all},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -111,18 +113,18 @@ func TestProtected(t *testing.T) {
 			in.guards, in.policiesKnown = tc.guards, true
 			report := plan(in).report
 			if !report.PoliciesKnown {
-				t.Errorf("%s\nthe report does not say that policies are known", tc.reason)
+				t.Errorf("%s\npoliciesKnown: want true, got false", tc.reason)
 			}
-			got, told := map[string]string{}, 0
+			got, backends := map[string]string{}, 0
 			for _, r := range report.Routes {
 				for _, b := range r.Backends {
-					told++
+					backends++
 					if b.ProtectedBy != "" {
 						got[fmt.Sprintf("%s/%s:%d", b.Namespace, b.Name, b.Port)] = b.ProtectedBy
 					}
 				}
 			}
-			if told != 5 {
+			if backends != 5 {
 				t.Fatalf("want 5 backends, got %+v", report.Routes)
 			}
 			if tc.want == nil {
@@ -135,7 +137,7 @@ func TestProtected(t *testing.T) {
 	}
 }
 
-// syncs is an informer that has all objects, or not yet.
+// A syncs informer reports whether it has synced.
 type syncs struct {
 	cache.Informer
 	all bool
@@ -143,9 +145,9 @@ type syncs struct {
 
 func (s syncs) HasSynced() bool { return s.all }
 
-// TestKnowsSecurityPolicies shows that nothing is taken for unprotected unless policies
-// could be read, and that nothing is withdrawn while they are only late.
-func TestKnowsSecurityPolicies(t *testing.T) {
+// TestHasSecurityPolicies checks that backends count as unprotected only if all policies could
+// be read, and that no backend is withdrawn while the cache is filling.
+func TestHasSecurityPolicies(t *testing.T) {
 	forbidden := kerrors.NewForbidden(schema.GroupResource{Group: groupEnvoyGateway, Resource: "securitypolicies"}, "", errors.New("no"))
 	cases := map[string]struct {
 		reason  string
@@ -155,11 +157,11 @@ func TestKnowsSecurityPolicies(t *testing.T) {
 		want    bool
 		err     bool
 	}{
-		"NoKind":    {reason: "Without the kind nobody can say that nothing is protected."},
-		"Synced":    {reason: "What the cache has is known.", watched: true, synced: true, list: forbidden, want: true},
-		"Forbidden": {reason: "What may not be read is not known.", watched: true, list: forbidden},
-		"Late":      {reason: "What is only late must not be taken for unknown.", watched: true, err: true},
-		"Failing":   {reason: "Nor must an API server that does not answer.", watched: true, list: kerrors.NewServiceUnavailable("later"), err: true},
+		"NoKind":    {reason: "Without the kind the policies are unknown."},
+		"Synced":    {reason: "A synced cache has the policies.", watched: true, synced: true, list: forbidden, want: true},
+		"Forbidden": {reason: "Policies that the extension may not read are unknown.", watched: true, list: forbidden},
+		"Late":      {reason: "A cache that is still filling is an error.", watched: true, err: true},
+		"Failing":   {reason: "An unavailable API server is an error.", watched: true, list: kerrors.NewServiceUnavailable("later"), err: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -168,10 +170,10 @@ func TestKnowsSecurityPolicies(t *testing.T) {
 			})
 			c := NewController(nil, kube, Options{})
 			if tc.watched {
-				c.knows(kindSecurityPolicy)
+				c.setWatched(kindSecurityPolicy)
 				c.securityPolicies = syncs{all: tc.synced}
 			}
-			got, err := c.knowsSecurityPolicies(t.Context())
+			got, err := c.hasSecurityPolicies(t.Context())
 			if got != tc.want || (err != nil) != tc.err {
 				t.Errorf("%s\nwant %t, error %t; got %t, %v", tc.reason, tc.want, tc.err, got, err)
 			}

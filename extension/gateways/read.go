@@ -23,19 +23,20 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
-// split a key into kind and name.
+// split returns the kind and the name.
 func (k parentKey) split() (string, types.NamespacedName) {
 	kind, rest, _ := strings.Cut(string(k), "/")
 	ns, name, _ := strings.Cut(rest, "/")
 	return kind, types.NamespacedName{Namespace: ns, Name: name}
 }
 
-// list from the cache what nobody here changes.
+// list lists objects from the cache without copies. The objects are read-only.
 func (c *Controller) list(ctx context.Context, l client.ObjectList, opts ...client.ListOption) error {
 	return c.cache.List(ctx, l, append(opts, client.UnsafeDisableDeepCopy)...)
 }
 
-// get from the cache what nobody here changes. False if there is none.
+// get gets an object from the cache without a copy, and returns false if it does not exist. The
+// object is read-only.
 func (c *Controller) get(ctx context.Context, n types.NamespacedName, o client.Object) (bool, error) {
 	err := c.cache.Get(ctx, n, o, client.UnsafeDisableDeepCopy)
 	if kerrors.IsNotFound(err) {
@@ -44,22 +45,22 @@ func (c *Controller) get(ctx context.Context, n types.NamespacedName, o client.O
 	return err == nil, err
 }
 
-// A view of a TailscaleGateway.
+// A view holds the objects that concern a TailscaleGateway.
 type view struct {
-	// input of the plan. Nothing is to be there if its object is nil.
+	// The input of plan. If its object is nil, no objects are desired.
 	input
 
-	// others reports that another extension is for it, which leaves nothing to do.
-	others bool
+	// foreign reports that another extension manages the TailscaleGateway.
+	foreign bool
 
-	// policies that were generated.
+	// policies are the existing generated BackendTLSPolicies.
 	policies []*gwapiv1.BackendTLSPolicy
 
-	// report that is there. Nil if there is none.
+	// report is the existing report. Nil if there is none.
 	report *tailnetv1alpha1.GatewayReport
 }
 
-// read all that concerns one TailscaleGateway.
+// read reads all objects that concern one TailscaleGateway.
 func (c *Controller) read(ctx context.Context, n types.NamespacedName) (*view, error) {
 	v := &view{}
 	if !c.has(kindReport) || !c.has(kindTailscaleGateway) {
@@ -81,8 +82,8 @@ func (c *Controller) read(ctx context.Context, n types.NamespacedName) (*view, e
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot get TailscaleGateway")
 	}
-	if found && !c.mine(o) {
-		v.others = true
+	if found && !c.manages(o) {
+		v.foreign = true
 		return v, nil
 	}
 	if !found || o.GetDeletionTimestamp() != nil || len(o.Spec.Tailnets) == 0 {
@@ -98,7 +99,7 @@ func (c *Controller) read(ctx context.Context, n types.NamespacedName) (*view, e
 	if err := c.readLocal(ctx, v); err != nil {
 		return nil, err
 	}
-	if err := c.readAround(ctx, v); err != nil {
+	if err := c.readNeighborhood(ctx, v); err != nil {
 		return nil, err
 	}
 	if err := c.readGrants(ctx, v); err != nil {
@@ -110,7 +111,7 @@ func (c *Controller) read(ctx context.Context, n types.NamespacedName) (*view, e
 	return v, c.readGateway(ctx, v)
 }
 
-// readGenerated reads what was generated.
+// readGenerated reads the existing generated objects.
 func (c *Controller) readGenerated(ctx context.Context, v *view, n types.NamespacedName) error {
 	match := client.MatchingFields{byOwner: n.String()}
 	if c.has(kindHTTPRoute) {
@@ -143,7 +144,7 @@ func (c *Controller) readGenerated(ctx context.Context, v *view, n types.Namespa
 	return nil
 }
 
-// readEndpoints reads the TailscaleEndpoints that discover for it.
+// readEndpoints reads the TailscaleEndpoints that discover for the TailscaleGateway.
 func (c *Controller) readEndpoints(ctx context.Context, v *view, n types.NamespacedName) error {
 	if !c.has(kindEndpoints) {
 		return nil
@@ -158,7 +159,7 @@ func (c *Controller) readEndpoints(ctx context.Context, v *view, n types.Namespa
 	return nil
 }
 
-// readServices reads the TailscaleServices that are composed for it.
+// readServices reads the TailscaleServices that are composed for the TailscaleGateway.
 func (c *Controller) readServices(ctx context.Context, v *view, n types.NamespacedName) error {
 	if !c.has(kindServices) {
 		return nil
@@ -173,9 +174,9 @@ func (c *Controller) readServices(ctx context.Context, v *view, n types.Namespac
 	return nil
 }
 
-// readLocal reads what a selector may pick, if there is one.
+// readLocal reads the objects that a selector may select, if there is a selector.
 func (c *Controller) readLocal(ctx context.Context, v *view) error {
-	if !slices.ContainsFunc(v.object.Spec.Tailnets, picks) || !c.has(kindServices) || !c.has(kindEndpoints) {
+	if !slices.ContainsFunc(v.object.Spec.Tailnets, hasSelector) || !c.has(kindServices) || !c.has(kindEndpoints) {
 		return nil
 	}
 	endpoints, services := &gatewayv1alpha1.TailscaleEndpointsList{}, &gatewayv1alpha1.TailscaleServicesList{}
@@ -198,30 +199,30 @@ func (c *Controller) readLocal(ctx context.Context, v *view) error {
 	return nil
 }
 
-// isLocal reports whether no TailscaleGateway composed an object, so that a selector may
-// pick it. What is being deleted is not picked.
+// isLocal reports whether a selector may select an object: no TailscaleGateway composed it, and
+// it is not being deleted.
 func isLocal(o client.Object) bool {
 	_, composed := o.GetLabels()[meta.LabelGateway]
 	return !composed && o.GetDeletionTimestamp() == nil
 }
 
-// readAround reads what of others may lead back to the Gateway: nothing, unless something
-// that it discovers leads to a Gateway.
-func (c *Controller) readAround(ctx context.Context, v *view) error {
+// readNeighborhood reads the objects of other TailscaleGateways that may lead back to the
+// Gateway, if a discovered endpoint leads to a Gateway.
+func (c *Controller) readNeighborhood(ctx context.Context, v *view) error {
 	if !c.has(kindServices) || !c.has(kindEndpoints) {
 		return nil
 	}
-	around := neighbourhood{services: c.fronts(ctx)}
+	around := neighborhood{services: c.gatewayServices(ctx)}
 	found := map[string]bool{}
 	for _, e := range v.endpoints {
 		for _, d := range e.Status.DiscoveredEndpoints {
 			found[dnsNameOf(d.TailscaleFQDN)] = true
 		}
 	}
-	meets := slices.ContainsFunc(around.services, func(s *gatewayv1alpha1.TailscaleServices) bool {
+	overlaps := slices.ContainsFunc(around.services, func(s *gatewayv1alpha1.TailscaleServices) bool {
 		return s.Status.VIPServiceStatus != nil && found[dnsNameOf(s.Status.VIPServiceStatus.DNSName)]
 	})
-	if !meets {
+	if !overlaps {
 		return nil
 	}
 	gateways, endpoints := &gatewayv1alpha1.TailscaleGatewayList{}, &gatewayv1alpha1.TailscaleEndpointsList{}
@@ -237,11 +238,11 @@ func (c *Controller) readAround(ctx context.Context, v *view) error {
 	for i := range endpoints.Items {
 		around.endpoints = append(around.endpoints, &endpoints.Items[i])
 	}
-	v.around = around
+	v.neighborhood = around
 	return nil
 }
 
-// readGateway reads the Gateway and what attaches to it.
+// readGateway reads the Gateway, its ListenerSets, its TailscaleGateways and its routes.
 func (c *Controller) readGateway(ctx context.Context, v *view) error {
 	if !c.has(kindGateway) {
 		return nil
@@ -281,8 +282,8 @@ func (c *Controller) readGateway(ctx context.Context, v *view) error {
 	return nil
 }
 
-// readRoutes that attach to a Gateway or a ListenerSet. One that attaches to several is
-// read once.
+// readRoutes reads the routes that attach to a Gateway or a ListenerSet. A route that attaches
+// to several is added once.
 func (c *Controller) readRoutes(ctx context.Context, v *view, at parentKey) error {
 	known := map[types.UID]bool{}
 	for _, r := range v.routes {

@@ -15,15 +15,16 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// leavesOut reports whether backends are published that nothing protects, and no others.
-func leavesOut(o *gatewayv1alpha1.TailscaleGateway) bool {
+// publishesUnprotected reports whether only backends without a policy are published.
+func publishesUnprotected(o *gatewayv1alpha1.TailscaleGateway) bool {
 	publishes := o.Spec.PublishBackends == "" || o.Spec.PublishBackends == gatewayv1alpha1.PublishBackendsUnprotected
 	return publishes && o.Spec.RouteSharing != gatewayv1alpha1.RouteSharingNone
 }
 
-// readPolicies that may protect backends, where that matters.
+// readPolicies reads the policies that may protect backends, if only unprotected backends are
+// published.
 func (c *Controller) readPolicies(ctx context.Context, v *view) error {
-	if !leavesOut(v.object) {
+	if !publishesUnprotected(v.object) {
 		return nil
 	}
 	if c.has(kindRoutePolicy) {
@@ -35,7 +36,7 @@ func (c *Controller) readPolicies(ctx context.Context, v *view) error {
 			v.guards = append(v.guards, routePolicyGuard(&l.Items[i]))
 		}
 	}
-	known, err := c.knowsSecurityPolicies(ctx)
+	known, err := c.hasSecurityPolicies(ctx)
 	if err != nil || !known {
 		return err
 	}
@@ -46,8 +47,8 @@ func (c *Controller) readPolicies(ctx context.Context, v *view) error {
 	for i := range l.Items {
 		g, err := securityPolicyGuard(&l.Items[i])
 		if err != nil {
-			// What it is for is not known, so nothing is known to be unprotected.
-			c.log.Info("Cannot read a policy, and publish no backend", "error", err)
+			// The targets of the policy are unknown, so no backend is known to be unprotected.
+			c.log.Info("Cannot read a policy; no backends are published", "error", err)
 			return nil
 		}
 		v.guards = append(v.guards, g)
@@ -56,10 +57,11 @@ func (c *Controller) readPolicies(ctx context.Context, v *view) error {
 	return nil
 }
 
-// knowsSecurityPolicies reports whether the cache has them. It has them not where there is
-// no such kind, or the extension may not read it: the cache would be asked in vain. While
-// it is only late there is an error, so that nothing is withdrawn for it.
-func (c *Controller) knowsSecurityPolicies(ctx context.Context) (bool, error) {
+// hasSecurityPolicies reports whether the cache has all SecurityPolicies. It returns false if
+// the kind does not exist or the extension may not read it, because the cache would never be
+// complete. While the cache is still filling it returns an error, so that no backend is
+// withdrawn.
+func (c *Controller) hasSecurityPolicies(ctx context.Context) (bool, error) {
 	if !c.has(kindSecurityPolicy) {
 		return false, nil
 	}
@@ -79,25 +81,25 @@ func (c *Controller) knowsSecurityPolicies(ctx context.Context) (bool, error) {
 	case err != nil:
 		return false, errors.Wrap(err, "cannot list SecurityPolicies")
 	}
-	return false, errors.New("do not know what policies protect: SecurityPolicies are not read yet")
+	return false, errors.New("the SecurityPolicies have not been read yet")
 }
 
-// securityPoliciesSynced reports whether the cache has all that there are.
+// securityPoliciesSynced reports whether the cache has all SecurityPolicies.
 func (c *Controller) securityPoliciesSynced() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.securityPolicies != nil && c.securityPolicies.HasSynced()
 }
 
-// noticeSynced has reports written again once SecurityPolicies are known that were not: of
-// none nothing else is told.
-func (c *Controller) noticeSynced(ctx context.Context) {
+// checkSynced enqueues all TailscaleGateways once the cache has all SecurityPolicies. If there
+// are none, no event does so.
+func (c *Controller) checkSynced(ctx context.Context) {
 	synced := c.securityPoliciesSynced()
 	c.mu.Lock()
-	news := synced && !c.synced
+	completed := synced && !c.synced
 	c.synced = synced
 	c.mu.Unlock()
-	if news {
+	if completed {
 		c.enqueue(c.all(ctx)...)
 	}
 }

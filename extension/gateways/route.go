@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// maxRoutes, and of each so many, are reported. The schema has no more.
+	// The maximum numbers of reported routes, and of parts of a route, in the schema.
 	maxRoutes   = 2048
 	maxBackends = 256
 	maxPorts    = 64
 	maxHosts    = 64
 
-	// maxBytes of all routes, as JSON: etcd takes 1.5 MiB for an object by default.
+	// maxBytes limits all routes as JSON: the default limit of etcd for an object is 1.5 MiB.
 	maxBytes = 5 << 18
 )
 
@@ -34,17 +34,16 @@ const (
 type route struct {
 	*index.Route
 
-	// kind in the API.
+	// kind is the kind in the API.
 	kind string
 
-	// labels of the route.
 	labels map[string]string
 
-	// listeners that it is attached to.
+	// listeners that the route is attached to.
 	listeners []listener
 }
 
-// statusOf a route of any kind, and what the kind is called.
+// statusOf returns the kind and the status of a route, and a nil status for other objects.
 func statusOf(o client.Object) (string, *gwapiv1.RouteStatus) {
 	switch r := o.(type) {
 	case *gwapiv1.HTTPRoute:
@@ -61,13 +60,13 @@ func statusOf(o client.Object) (string, *gwapiv1.RouteStatus) {
 	return "", nil
 }
 
-// isGenerated reports whether the extension made an object for a TailscaleGateway.
+// isGenerated reports whether the extension generated an object for a TailscaleGateway.
 func isGenerated(o metav1.Object) bool {
 	_, ok := o.GetLabels()[meta.LabelGenerated]
 	return ok
 }
 
-// accepted are the routes that people made and the Gateway has accepted, sorted.
+// accepted returns the routes of users that the Gateway has accepted, sorted.
 func accepted(of []client.Object, ls []listener) []*route {
 	var out []*route
 	for _, o := range of {
@@ -89,7 +88,8 @@ func accepted(of []client.Object, ls []listener) []*route {
 	return out
 }
 
-// attach a route to the listeners that accepted it. False if none did.
+// attach attaches a route to the listeners that accepted it. It returns false if no parent
+// accepted the route.
 func (r *route) attach(parents []gwapiv1.RouteParentStatus, ls []listener) bool {
 	found := false
 	on := make([]bool, len(ls))
@@ -104,7 +104,7 @@ func (r *route) attach(parents []gwapiv1.RouteParentStatus, ls []listener) bool 
 			}
 			found = true
 			ref := p.ParentRef
-			if ptr.Deref(ref.SectionName, l.name) == l.name && ptr.Deref(ref.Port, l.port) == l.port && l.takes(r) {
+			if ptr.Deref(ref.SectionName, l.name) == l.name && ptr.Deref(ref.Port, l.port) == l.port && l.acceptsRoute(r) {
 				on[i] = true
 			}
 		}
@@ -117,20 +117,21 @@ func (r *route) attach(parents []gwapiv1.RouteParentStatus, ls []listener) bool 
 	return found
 }
 
+// conditionIs reports whether a condition has a status.
 func conditionIs(of []metav1.Condition, t gwapiv1.RouteConditionType, s metav1.ConditionStatus) bool {
 	return slices.ContainsFunc(of, func(c metav1.Condition) bool { return c.Type == string(t) && c.Status == s })
 }
 
-// backends of a route that are Services which it may name.
+// backends returns the backends of a route that are permitted Services.
 func (r *route) backends(permitted func(index.RouteKey, index.BackendRef) bool) []index.BackendRef {
 	return r.backendsOf(permitted, func(*index.Rule) bool { return true })
 }
 
-// backendsOf the rules of a route that are wanted.
-func (r *route) backendsOf(permitted func(index.RouteKey, index.BackendRef) bool, wanted func(*index.Rule) bool) []index.BackendRef {
+// backendsOf returns the backends of the rules that match a filter.
+func (r *route) backendsOf(permitted func(index.RouteKey, index.BackendRef) bool, matches func(*index.Rule) bool) []index.BackendRef {
 	var out []index.BackendRef
 	for i := range r.Rules {
-		if !wanted(&r.Rules[i]) {
+		if !matches(&r.Rules[i]) {
 			continue
 		}
 		for _, b := range r.Rules[i].Backends {
@@ -142,7 +143,8 @@ func (r *route) backendsOf(permitted func(index.RouteKey, index.BackendRef) bool
 	return out
 }
 
-// hostnames of requests that come to a route, sorted. None where it answers for any.
+// hostnames returns the hosts of requests that reach a route, sorted. It returns none if the
+// route accepts any host.
 func (r *route) hostnames() []string {
 	var out []string
 	for _, l := range r.listeners {
@@ -152,7 +154,7 @@ func (r *route) hostnames() []string {
 	return slices.Compact(out)
 }
 
-// narrower of two patterns of hosts that meet.
+// narrower returns the more specific one of two overlapping host patterns.
 func narrower(a, b string) string {
 	wildA, wildB := strings.HasPrefix(a, "*"), strings.HasPrefix(b, "*")
 	if a != "" && wildB && (!wildA || len(a) > len(b)) {
@@ -161,16 +163,16 @@ func narrower(a, b string) string {
 	return b
 }
 
-// resolves reports whether a tailnet is to resolve hostnames. Else a report does not tell
-// of them, for each change of it runs a function.
-func resolves(o *gatewayv1alpha1.TailscaleGateway) bool {
+// needsHostnames reports whether a tailnet of the TailscaleGateway resolves host names.
+// Otherwise the report has no host names, because each change of the report runs a function.
+func needsHostnames(o *gatewayv1alpha1.TailscaleGateway) bool {
 	return slices.ContainsFunc(o.Spec.Tailnets, func(t gatewayv1alpha1.GatewayTailnet) bool { return t.SplitDNS != nil })
 }
 
-// reported is what a report tells of routes, and what it has no room for.
-func reported(of []*route, permitted func(index.RouteKey, index.BackendRef) bool, hosts bool) ([]tailnetv1alpha1.ReportedRoute, tailnetv1alpha1.ReportedLeftOut) {
+// reportRoutes returns the reports of routes, and the numbers of routes that exceed the limits.
+func reportRoutes(of []*route, permitted func(index.RouteKey, index.BackendRef) bool, hosts bool) ([]tailnetv1alpha1.ReportedRoute, tailnetv1alpha1.ReportedLeftOut) {
 	var out []tailnetv1alpha1.ReportedRoute
-	left := tailnetv1alpha1.ReportedLeftOut{Routes: int32(max(len(of)-maxRoutes, 0))}
+	omitted := tailnetv1alpha1.ReportedLeftOut{Routes: int32(max(len(of)-maxRoutes, 0))}
 	for _, r := range of[:min(len(of), maxRoutes)] {
 		to := tailnetv1alpha1.ReportedRoute{Kind: r.kind, Namespace: r.Key.Namespace, Name: r.Key.Name}
 		for _, l := range r.listeners {
@@ -189,12 +191,12 @@ func reported(of []*route, permitted func(index.RouteKey, index.BackendRef) bool
 		})
 		to.Backends = slices.Compact(to.Backends)
 		if len(to.Ports) > maxPorts || len(to.Hostnames) > maxHosts || len(to.Backends) > maxBackends {
-			left.RoutesInPart++
+			omitted.RoutesInPart++
 		}
 		to.Ports = to.Ports[:min(len(to.Ports), maxPorts)]
 		to.Hostnames = to.Hostnames[:min(len(to.Hostnames), maxHosts)]
 		to.Backends = to.Backends[:min(len(to.Backends), maxBackends)]
 		out = append(out, to)
 	}
-	return out, left
+	return out, omitted
 }

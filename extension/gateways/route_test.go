@@ -14,7 +14,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// routeTo a parent, of which the status says accepted, with more in its spec.
+// routeTo returns a route with a parent, the status of its Accepted condition, and further
+// fields of the spec.
 func routeTo(kind, namespace, name, parent, accepted, spec string) string {
 	return fmt.Sprintf(`
 apiVersion: gateway.networking.k8s.io/v1
@@ -39,9 +40,9 @@ func TestReported(t *testing.T) {
 		routes []string
 		want   routes
 	}{
-		"None": {reason: "A Gateway without routes should have none."},
+		"None": {reason: "A Gateway without routes has none."},
 		"AllKinds": {
-			reason: "Routes of all kinds should be told of, with the ports of the listeners that fit.",
+			reason: "Routes of all kinds are reported, with the ports of matching listeners.",
 			routes: []string{
 				routeTo("UDPRoute", "shop", "dns", "{name: web}", "True", "rules: [{backendRefs: [{name: dns, port: 53}]}]"),
 				routeTo("TLSRoute", "shop", "tls", "{name: web}", "True", "hostnames: [a.b]\n  rules: [{backendRefs: [{name: tls, port: 443}]}]"),
@@ -58,7 +59,7 @@ func TestReported(t *testing.T) {
 			},
 		},
 		"NotAccepted": {
-			reason: "What the Gateway refuses, or another one accepted, is none of its routes.",
+			reason: "Routes that the Gateway refused, or another Gateway accepted, are not reported.",
 			routes: []string{
 				routeTo("HTTPRoute", "shop", "refused", "{name: web}", "False", ""),
 				routeTo("HTTPRoute", "shop", "elsewhere", "{name: other}", "True", ""),
@@ -67,12 +68,12 @@ func TestReported(t *testing.T) {
 			},
 		},
 		"Namespaces": {
-			reason: "A listener takes routes of its own namespace, unless it says otherwise.",
+			reason: "A listener accepts routes of the Gateway's namespace by default.",
 			routes: []string{routeTo("HTTPRoute", "team", "app", "{name: web, namespace: shop}", "True", "")},
 			want:   routes{{Kind: "HTTPRoute", Namespace: "team", Name: "app", Ports: []int32{443}}},
 		},
 		"Hosts": {
-			reason: "A listener does not take hosts that it has nothing in common with.",
+			reason: "A listener does not accept hosts that do not match its host name.",
 			routes: []string{
 				routeTo("HTTPRoute", "shop", "inside", "{name: web}", "True", "hostnames: [a.example.com]"),
 				routeTo("HTTPRoute", "shop", "outside", "{name: web}", "True", "hostnames: [example.org]"),
@@ -83,12 +84,12 @@ func TestReported(t *testing.T) {
 			},
 		},
 		"ListenerSet": {
-			reason: "Routes to a ListenerSet are the Gateway's.",
+			reason: "Routes of a ListenerSet are reported.",
 			routes: []string{routeTo("HTTPRoute", "team", "app", "{kind: ListenerSet, name: extra}", "True", "")},
 			want:   routes{{Kind: "HTTPRoute", Namespace: "team", Name: "app", Ports: []int32{8080}}},
 		},
 		"Backends": {
-			reason: "Backends are Services that the route may name, once each.",
+			reason: "Backends are permitted Services, once each.",
 			routes: []string{routeTo("HTTPRoute", "shop", "app", "{name: web, sectionName: http}", "True", `rules:
   - backendRefs:
     - {name: b, port: 80}
@@ -144,14 +145,14 @@ spec:
 		route  string
 		want   []string
 	}{
-		"NotAskedFor": {reason: "A report does not tell of hostnames that nobody resolves.", object: tailscaleGateway, route: routeTo("HTTPRoute", "shop", "app", "{name: web}", "True", "hostnames: [a.example.com]")},
-		"Own":         {reason: "A route has its own hostnames, in lower case and once each.", object: resolving, route: routeTo("HTTPRoute", "shop", "app", "{name: web}", "True", "hostnames: [b.example.com, a.example.com]"), want: []string{"a.example.com", "b.example.com"}},
-		"Listeners":   {reason: "A route without hostnames has those of its listeners.", object: resolving, route: routeTo("HTTPRoute", "shop", "app", "{name: web}", "True", ""), want: []string{"*.example.com", "*.shop.example.com", "one.example.com"}},
-		"Any":         {reason: "A route that answers for any hostname has none.", object: resolving, route: routeTo("HTTPRoute", "shop", "app", "{name: web, sectionName: any}", "True", "")},
-		"Narrower":    {reason: "Of two patterns the one that says more counts.", object: resolving, route: routeTo("HTTPRoute", "shop", "app", "{name: web, sectionName: one}", "True", `hostnames: ["*.example.com"]`), want: []string{"one.example.com"}},
-		"BothWild":    {reason: "So it is with two wildcards.", object: resolving, route: routeTo("HTTPRoute", "shop", "app", "{name: web, sectionName: deep}", "True", `hostnames: ["*.example.com"]`), want: []string{"*.shop.example.com"}},
-		"Beside":      {reason: "What the listener does not take is not answered for.", object: resolving, route: routeTo("HTTPRoute", "shop", "app", "{name: web, sectionName: deep}", "True", "hostnames: [a.shop.example.com, a.example.com]"), want: []string{"a.shop.example.com"}},
-		"TLS":         {reason: "TLSRoutes have hostnames, too.", object: resolving, route: routeTo("TLSRoute", "shop", "app", "{name: web}", "True", "hostnames: [a.tls.example.com]"), want: []string{"a.tls.example.com"}},
+		"NotAskedFor": {reason: "A report has no host names if no tailnet resolves them.", object: tailscaleGateway, route: routeTo("HTTPRoute", "shop", "app", "{name: web}", "True", "hostnames: [a.example.com]")},
+		"Own":         {reason: "Host names of a route are reported in lower case, once each.", object: resolving, route: routeTo("HTTPRoute", "shop", "app", "{name: web}", "True", "hostnames: [b.example.com, a.example.com]"), want: []string{"a.example.com", "b.example.com"}},
+		"Listeners":   {reason: "A route without host names has those of its listeners.", object: resolving, route: routeTo("HTTPRoute", "shop", "app", "{name: web}", "True", ""), want: []string{"*.example.com", "*.shop.example.com", "one.example.com"}},
+		"Any":         {reason: "A route for any host has none.", object: resolving, route: routeTo("HTTPRoute", "shop", "app", "{name: web, sectionName: any}", "True", "")},
+		"Narrower":    {reason: "Of two patterns the more specific one counts.", object: resolving, route: routeTo("HTTPRoute", "shop", "app", "{name: web, sectionName: one}", "True", `hostnames: ["*.example.com"]`), want: []string{"one.example.com"}},
+		"BothWild":    {reason: "Of two wildcards the more specific one counts.", object: resolving, route: routeTo("HTTPRoute", "shop", "app", "{name: web, sectionName: deep}", "True", `hostnames: ["*.example.com"]`), want: []string{"*.shop.example.com"}},
+		"Beside":      {reason: "Host names that the listener does not accept are not reported.", object: resolving, route: routeTo("HTTPRoute", "shop", "app", "{name: web, sectionName: deep}", "True", "hostnames: [a.shop.example.com, a.example.com]"), want: []string{"a.shop.example.com"}},
+		"TLS":         {reason: "Host names of TLSRoutes are reported.", object: resolving, route: routeTo("TLSRoute", "shop", "app", "{name: web}", "True", "hostnames: [a.tls.example.com]"), want: []string{"a.tls.example.com"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -166,13 +167,14 @@ spec:
 	}
 }
 
-// TestReportedOfOurs shows that what the extension made is no route of people's.
-func TestReportedOfOurs(t *testing.T) {
+// TestReportedWithoutGenerated checks that generated routes are not reported as routes of
+// users.
+func TestReportedWithoutGenerated(t *testing.T) {
 	for _, label := range []string{index.AnchorLabel, meta.LabelGenerated} {
 		of := objects(t, tailscaleGateway, gateway, routeTo("HTTPRoute", "shop", "app", "{name: web}", "True", ""))
 		of[2].SetLabels(map[string]string{label: "x"})
 		if got := plan(inputOf(t, of...)).report.Routes; len(got) > 0 {
-			t.Errorf("a route with label %s is told of: %v", label, got)
+			t.Errorf("a route with label %s is reported: %v", label, got)
 		}
 	}
 }

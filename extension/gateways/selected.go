@@ -23,44 +23,44 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/selector"
 )
 
-// Kinds in the names of routes to what a selector picks.
+// Parts of the names of routes to selected objects.
 const (
-	pickedEndpoint = "endpoint"
-	pickedService  = "service"
+	selectedEndpoint = "endpoint"
+	selectedService  = "service"
 )
 
-// portHTTP is the port that a route prefers of a TailscaleServices with several.
+// portHTTP is the preferred port of a TailscaleServices with several.
 const portHTTP = 80
 
-// local are objects of one namespace that no TailscaleGateway composed.
+// local holds objects of one namespace that no TailscaleGateway composed.
 type local struct {
 	endpoints []*gatewayv1alpha1.TailscaleEndpoints
 	services  []*gatewayv1alpha1.TailscaleServices
 }
 
-// leaveOut says what of the things that were found gets no route.
-type leaveOut struct {
-	// circular are those that lead back to the Gateway, by DNS name.
-	circular map[string]types.NamespacedName
+// exclusions are the discovered endpoints without a route.
+type exclusions struct {
+	// looping holds those that lead back to the Gateway, by DNS name.
+	looping map[string]types.NamespacedName
 
-	// picked have a route for somebody named them by label.
-	picked []*wanted
+	// selectedRoutes are the routes to objects that a selector selects.
+	selectedRoutes []*desiredRoute
 }
 
-// isPicked reports whether somebody named what was found by label, too.
-func (l leaveOut) isPicked(d gatewayv1alpha1.DiscoveredEndpoint) bool {
-	return slices.ContainsFunc(l.picked, func(w *wanted) bool {
+// isSelected reports whether a selector also selects a discovered endpoint.
+func (l exclusions) isSelected(d gatewayv1alpha1.DiscoveredEndpoint) bool {
+	return slices.ContainsFunc(l.selectedRoutes, func(w *desiredRoute) bool {
 		return w.alias != "" && w.alias == d.Name || w.fqdn != "" && dnsNameOf(w.fqdn) == dnsNameOf(d.TailscaleFQDN)
 	})
 }
 
-// picks reports whether a tailnet of a TailscaleGateway has routes made for what a selector
-// picks.
-func picks(t gatewayv1alpha1.GatewayTailnet) bool {
+// hasSelector reports whether a tailnet of a TailscaleGateway generates routes to the objects
+// that a selector selects.
+func hasSelector(t gatewayv1alpha1.GatewayTailnet) bool {
 	return t.RouteGeneration.Egress != nil && t.RouteGeneration.Egress.Selector != nil
 }
 
-// refOf the TailscaleTailnet that an entry stands for.
+// refOf returns the name of the TailscaleTailnet of an entry.
 func refOf(t gatewayv1alpha1.GatewayTailnet) string {
 	if t.TailscaleTailnetRef != nil {
 		return t.TailscaleTailnetRef.Name
@@ -68,73 +68,77 @@ func refOf(t gatewayv1alpha1.GatewayTailnet) string {
 	return t.Name
 }
 
-// selected are the routes to what the selector of a tailnet picks in the namespace.
-func selected(in input, t gatewayv1alpha1.GatewayTailnet) []*wanted {
-	if !picks(t) {
+// selected returns the routes to the objects that the selector of a tailnet selects in the
+// namespace.
+func selected(in input, t gatewayv1alpha1.GatewayTailnet) []*desiredRoute {
+	if !hasSelector(t) {
 		return nil
 	}
 	g := t.RouteGeneration.Egress
 	matching, err := selector.Of(g.Selector)
 	if err != nil {
-		return unselected(in, t, err)
+		return retainSelected(in, t, err)
 	}
-	var out []*wanted
+	var out []*desiredRoute
 	for _, e := range in.local.endpoints {
 		if e.Spec.Tailnet != refOf(t) || !matching.Matches(labels.Set(e.Labels)) {
 			continue
 		}
 		for i := range e.Spec.Endpoints {
-			if w := toEndpoint(in, t, e, &e.Spec.Endpoints[i]); w != nil {
+			if w := routeToEndpoint(in, t, e, &e.Spec.Endpoints[i]); w != nil {
 				out = append(out, w)
 			}
 		}
 	}
 	for _, s := range in.local.services {
 		if matching.Matches(labels.Set(s.Labels)) && in.local.isIn(s, refOf(t)) {
-			out = append(out, toServices(in, t, s))
+			out = append(out, routeToServices(in, t, s))
 		}
 	}
 	for _, w := range out {
-		if r := in.there(w); r != nil && w.State == tailnetv1alpha1.GeneratedRoutePending {
-			w.keep(r)
+		if r := in.existing(w); r != nil && w.State == tailnetv1alpha1.GeneratedRoutePending {
+			w.retain(r)
 		}
 	}
-	slices.SortFunc(out, func(a, b *wanted) int { return cmp.Or(cmp.Compare(a.Service, b.Service), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(out, func(a, b *desiredRoute) int {
+		return cmp.Or(cmp.Compare(a.Service, b.Service), cmp.Compare(a.Name, b.Name))
+	})
 	return out
 }
 
-// unselected is what becomes of a selector that is wrong: it takes no route away.
-func unselected(in input, t gatewayv1alpha1.GatewayTailnet, err error) []*wanted {
-	w := pickedIn(in, t, "selector", "")
+// retainSelected returns the routes for an invalid selector: the error, and the existing
+// routes, which stay.
+func retainSelected(in input, t gatewayv1alpha1.GatewayTailnet, err error) []*desiredRoute {
+	w := selectedRoute(in, t, "selector", "")
 	w.fail(tailnetv1alpha1.GeneratedRouteRefused, "routeGeneration.egress.selector: %s", err)
-	out := []*wanted{w}
+	out := []*desiredRoute{w}
 	for _, o := range in.generated {
 		r, ok := o.(*gwapiv1.HTTPRoute)
 		_, found := o.GetLabels()[meta.LabelEndpoint]
 		if !ok || found || r.Labels[meta.LabelGatewayTailnet] != t.Name || r.Labels[meta.LabelGenerated] != directionLabel(tailnetv1alpha1.DirectionEgress) {
 			continue
 		}
-		w := pickedIn(in, t, r.Name, r.Name)
-		w.keep(r)
+		w := selectedRoute(in, t, r.Name, r.Name)
+		w.retain(r)
 		out = append(out, w)
 	}
 	return out
 }
 
-// pickedIn is a route to what was picked in a tailnet, without a place.
-func pickedIn(in input, t gatewayv1alpha1.GatewayTailnet, service, name string) *wanted {
-	return &wanted{
+// selectedRoute returns a route to a selected object, without a host and a path.
+func selectedRoute(in input, t gatewayv1alpha1.GatewayTailnet, service, name string) *desiredRoute {
+	return &desiredRoute{
 		ReportedGeneratedRoute: tailnetv1alpha1.ReportedGeneratedRoute{
 			Kind: kindHTTPRoute, Namespace: in.object.Namespace, Name: name,
 			Tailnet: t.Name, Direction: tailnetv1alpha1.DirectionEgress, Service: service,
 		},
 		protocol: gwapiv1.ProtocolType(cmp.Or(t.RouteGeneration.Egress.Protocol, gatewayv1alpha1.EndpointProtocolHTTP)),
-		what:     service,
+		target:   service,
 	}
 }
 
-// there is the HTTPRoute of a wanted route. Nil if there is none.
-func (in input) there(w *wanted) *gwapiv1.HTTPRoute {
+// existing returns the existing HTTPRoute of a desired route, and nil if there is none.
+func (in input) existing(w *desiredRoute) *gwapiv1.HTTPRoute {
 	for _, o := range in.generated {
 		if r, ok := o.(*gwapiv1.HTTPRoute); ok && client.ObjectKeyFromObject(r) == w.key() {
 			return r
@@ -143,20 +147,21 @@ func (in input) there(w *wanted) *gwapiv1.HTTPRoute {
 	return nil
 }
 
-// toEndpoint is the route to an endpoint that somebody wrote, by the Service that its
-// TailscaleEndpoints makes of it. Nil if it speaks nothing that an HTTPRoute carries.
-func toEndpoint(in input, t gatewayv1alpha1.GatewayTailnet, e *gatewayv1alpha1.TailscaleEndpoints, ep *gatewayv1alpha1.Endpoint) *wanted {
-	port, speaks := requestPort(e, ep)
+// routeToEndpoint returns the route to an endpoint of a TailscaleEndpoints, through the Service
+// that is composed for it. It returns nil if the endpoint has no protocol that an HTTPRoute
+// supports.
+func routeToEndpoint(in input, t gatewayv1alpha1.GatewayTailnet, e *gatewayv1alpha1.TailscaleEndpoints, ep *gatewayv1alpha1.Endpoint) *desiredRoute {
+	port, protocol := requestPort(e, ep)
 	if port == 0 {
 		return nil
 	}
 	g := t.RouteGeneration.Egress
-	w := pickedIn(in, t, ep.Name, names.Child(in.object.Name, t.Name, directionLabel(tailnetv1alpha1.DirectionEgress), pickedEndpoint, e.Name, ep.Name))
-	w.what = fmt.Sprintf("endpoint %s of TailscaleEndpoints %s", ep.Name, client.ObjectKeyFromObject(e))
-	w.fqdn, w.tls = strings.TrimSuffix(ep.TailscaleFQDN, "."), speaks == gatewayv1alpha1.EndpointProtocolHTTPS
+	w := selectedRoute(in, t, ep.Name, names.Child(in.object.Name, t.Name, directionLabel(tailnetv1alpha1.DirectionEgress), selectedEndpoint, e.Name, ep.Name))
+	w.target = fmt.Sprintf("endpoint %s of TailscaleEndpoints %s", ep.Name, client.ObjectKeyFromObject(e))
+	w.fqdn, w.tls = strings.TrimSuffix(ep.TailscaleFQDN, "."), protocol == gatewayv1alpha1.EndpointProtocolHTTPS
 	w.place(variables{service: ep.Name, tailnet: t.Name, namespace: in.object.Namespace, domain: domain(append(in.of(t.Name), e))}, g.HostPattern, g.PathPrefix)
 	if w.tls && w.fqdn == "" {
-		w.fail(tailnetv1alpha1.GeneratedRouteRefused, "It speaks HTTPS, and nothing says the name that its certificate is for; set tailscaleFQDN")
+		w.fail(tailnetv1alpha1.GeneratedRouteRefused, "It uses HTTPS, and the name in its certificate is unknown; set tailscaleFQDN")
 	}
 	service := ""
 	for _, s := range e.Status.EgressTargets {
@@ -164,60 +169,60 @@ func toEndpoint(in input, t gatewayv1alpha1.GatewayTailnet, e *gatewayv1alpha1.T
 			service = s.Service
 		}
 	}
-	if !w.leadTo(e.Namespace, service) {
+	if !w.setBackend(e.Namespace, service) {
 		w.fail(tailnetv1alpha1.GeneratedRoutePending, "Waiting for proxies to carry traffic to it")
 	}
 	return w
 }
 
-// requestPort of an endpoint is its lowest that speaks HTTP, HTTPS or gRPC. Zero if none
-// does.
+// requestPort returns the lowest port of an endpoint with HTTP, HTTPS or gRPC, and zero if
+// there is none.
 func requestPort(e *gatewayv1alpha1.TailscaleEndpoints, ep *gatewayv1alpha1.Endpoint) (int32, gatewayv1alpha1.EndpointProtocol) {
 	ports := e.Spec.Ports
 	switch {
 	case ep.ExternalTarget != "":
-		_, p, _ := net.SplitHostPort(ep.ExternalTarget) // The schema refuses what is none.
+		_, p, _ := net.SplitHostPort(ep.ExternalTarget) // The schema validates it.
 		n, _ := strconv.ParseUint(p, 10, 16)
 		ports = []gatewayv1alpha1.EndpointsPort{{Port: int32(n), Protocol: ep.Protocol}}
 	case ep.Port != nil:
 		ports = []gatewayv1alpha1.EndpointsPort{{Port: *ep.Port, Protocol: ep.Protocol}}
 	}
 	var port int32
-	var speaks gatewayv1alpha1.EndpointProtocol
+	var protocol gatewayv1alpha1.EndpointProtocol
 	for _, p := range ports {
 		switch p.Protocol {
 		case gatewayv1alpha1.EndpointProtocolHTTP, gatewayv1alpha1.EndpointProtocolHTTPS, gatewayv1alpha1.EndpointProtocolGRPC:
 			if port == 0 || p.Port < port {
-				port, speaks = p.Port, p.Protocol
+				port, protocol = p.Port, p.Protocol
 			}
 		case gatewayv1alpha1.EndpointProtocolTCP, gatewayv1alpha1.EndpointProtocolUDP, gatewayv1alpha1.EndpointProtocolTLS:
 		}
 	}
-	return port, speaks
+	return port, protocol
 }
 
-// toServices is the route to a TailscaleServices, which is its backend itself, as in routes
-// that people write.
-func toServices(in input, t gatewayv1alpha1.GatewayTailnet, s *gatewayv1alpha1.TailscaleServices) *wanted {
+// routeToServices returns the route to a TailscaleServices. The backend is the
+// TailscaleServices itself, as in routes of users.
+func routeToServices(in input, t gatewayv1alpha1.GatewayTailnet, s *gatewayv1alpha1.TailscaleServices) *desiredRoute {
 	g := t.RouteGeneration.Egress
 	name := strings.TrimPrefix(string(s.Spec.VIPService.Name), "svc:")
 	name = cmp.Or(name, s.Name)
-	w := pickedIn(in, t, name, names.Child(in.object.Name, t.Name, directionLabel(tailnetv1alpha1.DirectionEgress), pickedService, s.Name))
-	w.what = "TailscaleServices " + client.ObjectKeyFromObject(s).String()
+	w := selectedRoute(in, t, name, names.Child(in.object.Name, t.Name, directionLabel(tailnetv1alpha1.DirectionEgress), selectedService, s.Name))
+	w.target = "TailscaleServices " + client.ObjectKeyFromObject(s).String()
 	w.services, w.alias = true, names.ServiceEndpoint("svc:"+name)
 	w.place(variables{service: name, tailnet: t.Name, namespace: in.object.Namespace, domain: domain(in.of(t.Name))}, g.HostPattern, g.PathPrefix)
 	w.backend = tailnetv1alpha1.ReportedBackend{Namespace: s.Namespace, Name: s.Name, Port: servicePort(s)}
 	switch {
-	case front(s) != nil:
-		w.fail(tailnetv1alpha1.GeneratedRouteRefused, "It leads to a Gateway, which might be a circle; select what is behind it instead")
+	case gatewayBackend(s) != nil:
+		w.fail(tailnetv1alpha1.GeneratedRouteRefused, "It leads to a Gateway, which could create a routing loop; select the backends of that Gateway instead")
 	case w.backend.Port == 0:
-		w.fail(tailnetv1alpha1.GeneratedRouteRefused, "No port of it can be told, for it has all; write a route that names one")
+		w.fail(tailnetv1alpha1.GeneratedRouteRefused, "It serves all ports, so no port can be selected; create a route that specifies one")
 	}
 	return w
 }
 
-// servicePort that a route leads to: 80 if there is one, else the lowest. Zero if all ports
-// are served.
+// servicePort returns the port of a route to a TailscaleServices: 80 if there is one, else the
+// lowest. It returns zero if all ports are served.
 func servicePort(s *gatewayv1alpha1.TailscaleServices) int32 {
 	var out int32
 	for _, p := range s.Spec.VIPService.Ports {
@@ -235,7 +240,7 @@ func servicePort(s *gatewayv1alpha1.TailscaleServices) int32 {
 	return out
 }
 
-// isIn reports whether a TailscaleServices is in a tailnet: by its template, or by a
+// isIn reports whether a TailscaleServices is in a tailnet, by its template or by a
 // TailscaleEndpoints that it selects.
 func (l local) isIn(s *gatewayv1alpha1.TailscaleServices, tailnet string) bool {
 	if s.Spec.EndpointTemplate != nil && s.Spec.EndpointTemplate.Tailnet == tailnet {

@@ -19,8 +19,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// grpcRoutes that are generated.
-func (w *world) grpcRoutes(ctx context.Context, t *testing.T) []gwapiv1.GRPCRoute {
+// grpcRoutes returns the generated GRPCRoutes.
+func (w *environment) grpcRoutes(ctx context.Context, t *testing.T) []gwapiv1.GRPCRoute {
 	t.Helper()
 	l := &gwapiv1.GRPCRouteList{}
 	if err := w.kube.List(ctx, l, client.HasLabels{meta.LabelGenerated}); err != nil {
@@ -29,21 +29,21 @@ func (w *world) grpcRoutes(ctx context.Context, t *testing.T) []gwapiv1.GRPCRout
 	return l.Items
 }
 
-// TestSelectedRoutes shows routes to what a selector picks, and a GRPCRoute to what is behind
-// one, on a real API server: what is written once is not written again.
+// TestSelectedRoutes checks routes to selected objects, and a generated GRPCRoute, on a real
+// API server: routes that are written once are not written again.
 func TestSelectedRoutes(t *testing.T) {
-	w := newWorld(t, false)
-	w.control(t, Options{})
-	// The API server knows the path of an HTTPRoute only where it is told.
+	w := newEnvironment(t, false)
+	w.start(t, Options{})
+	// With ingress the GRPCRoute gets a generated route as well.
 	tailnet := strings.Replace(selects("{matchLabels: {expose: web}}"), "{egress:", "{ingress: "+defaultIngress+", egress:", 1)
-	w.create(t, objects(t, gateway, endpointsByHand, servicesByHand,
+	w.create(t, objects(t, gateway, userEndpoints, userServices,
 		routeTo("GRPCRoute", "shop", "rpc", "{name: web, sectionName: http}", "True", "rules: [{backendRefs: [{name: rpc, port: 90}]}]"))...)
 	shared := objects(t, joins(tailnet))[0]
 	w.create(t, shared)
 	waits := " Pending Waiting for Envoy Gateway"
-	w.find(t,
+	w.waitForGenerated(t,
 		"*/tailscale/api"+waits,
-		"*/tailscale/nameless Refused It speaks HTTPS, and nothing says the name that its certificate is for; set tailscaleFQDN",
+		"*/tailscale/nameless Refused It uses HTTPS, and the name in its certificate is unknown; set tailscaleFQDN",
 		"*/tailscale/rpc Pending Waiting for proxies to carry traffic to it",
 		"*/tailscale/secure"+waits,
 		"*/tailscale/shop"+waits,
@@ -60,7 +60,7 @@ func TestSelectedRoutes(t *testing.T) {
 	if err := w.kube.Status().Update(t.Context(), &of[0]); err != nil {
 		t.Fatal(err)
 	}
-	w.until(t, func(ctx context.Context) error {
+	w.waitFor(t, func(ctx context.Context) error {
 		r, err := w.report(ctx)
 		if err != nil {
 			return err
@@ -70,7 +70,7 @@ func TestSelectedRoutes(t *testing.T) {
 				return nil
 			}
 		}
-		return errors.Errorf("no GRPCRoute is told to be accepted: %v", r.Spec.GeneratedRoutes)
+		return errors.Errorf("no GRPCRoute is reported as accepted: %v", r.Spec.GeneratedRoutes)
 	})
 	for _, r := range w.grpcRoutes(t.Context(), t) {
 		if r.Generation != 1 {
@@ -90,31 +90,31 @@ func TestSelectedRoutes(t *testing.T) {
 		}
 	}
 
-	// With the TailscaleGateway all goes.
+	// All objects are deleted with the TailscaleGateway.
 	if err := w.kube.Delete(t.Context(), shared); err != nil {
 		t.Fatal(err)
 	}
-	w.until(t, func(ctx context.Context) error {
+	w.waitFor(t, func(ctx context.Context) error {
 		if n := len(w.grpcRoutes(ctx, t)); n > 0 {
-			return errors.Errorf("there are %d GRPCRoutes still", n)
+			return errors.Errorf("%d GRPCRoutes still exist", n)
 		}
 		return nil
 	})
 }
 
-// TestCirclesFollow shows that a circle is noticed when the name of a service comes, and
-// forgotten when it goes.
-func TestCirclesFollow(t *testing.T) {
-	w := newWorld(t, false)
-	w.control(t, Options{})
+// TestLoopsFollow checks that a loop is detected when the DNS name of a service appears, and
+// resolved when it disappears.
+func TestLoopsFollow(t *testing.T) {
+	w := newEnvironment(t, false)
+	w.start(t, Options{})
 	w.create(t, objects(t, gateway, found("prod", "True", "svc-front"))...)
 	w.create(t, objects(t, joins(discovers("prod", "HTTP", defaultEgress)))...)
-	w.find(t, "front.tailscale.local/tailscale/front Pending Waiting for Envoy Gateway")
+	w.waitForGenerated(t, "front.tailscale.local/tailscale/front Pending Waiting for Envoy Gateway")
 	leads := objects(t, strings.Replace(leadsTo("web", "front"), "namespace: web", "namespace: shop", 1))[0]
 	w.create(t, leads)
-	w.find(t, "front.tailscale.local/tailscale/front Refused It leads to Gateway shop/web itself, which would be a circle; leave it out by excludePatterns of serviceDiscovery")
+	w.waitForGenerated(t, "front.tailscale.local/tailscale/front Refused It leads to Gateway shop/web itself, which would create a routing loop; exclude it with excludePatterns of serviceDiscovery")
 	if err := w.kube.Delete(t.Context(), leads); err != nil {
 		t.Fatal(err)
 	}
-	w.find(t, "front.tailscale.local/tailscale/front Pending Waiting for Envoy Gateway")
+	w.waitForGenerated(t, "front.tailscale.local/tailscale/front Pending Waiting for Envoy Gateway")
 }

@@ -13,15 +13,15 @@ import (
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// selects is a tailnet whose routes are for what a selector picks.
+// selects returns a tailnet with routes to the objects of a selector.
 func selects(selector string) string {
 	return fmt.Sprintf(`{name: prod, routeGeneration: {egress: {selector: %s, hostPattern: "*", pathPrefix: "/tailscale/{service}/", protocol: HTTP}}}`, selector)
 }
 
 const (
-	// endpointsByHand is a TailscaleEndpoints that somebody wrote, of two endpoints that
-	// have a Service, and of others.
-	endpointsByHand = `
+	// userEndpoints is a TailscaleEndpoints of a user, with two endpoints that have a Service,
+	// and others.
+	userEndpoints = `
 apiVersion: gateway.tailscale.com/v1alpha1
 kind: TailscaleEndpoints
 metadata: {name: targets, labels: {expose: web}}
@@ -41,7 +41,7 @@ status:
   - {name: secure/443, address: "secure.prod.ts.net:443", protocol: HTTPS, readyProxies: 1, service: "targets-secure:443"}
 `
 
-	servicesByHand = `
+	userServices = `
 apiVersion: gateway.tailscale.com/v1alpha1
 kind: TailscaleServices
 metadata: {name: web, labels: {expose: web}}
@@ -51,8 +51,8 @@ spec:
   backends: [{name: app, port: 80}]
 `
 
-	// gatewayByHand leads to the Gateway, and otherTailnet is in another one.
-	gatewayByHand = `
+	// gatewayServices leads to the Gateway, and otherTailnet is in another tailnet.
+	gatewayServices = `
 apiVersion: gateway.tailscale.com/v1alpha1
 kind: TailscaleServices
 metadata: {name: front, labels: {expose: web}}
@@ -71,7 +71,7 @@ spec:
 `
 )
 
-// until is a manifest without a line and what comes after it.
+// until returns a manifest up to a line.
 func until(manifest, line string) string {
 	before, _, _ := strings.Cut(manifest, line)
 	return before
@@ -84,40 +84,40 @@ func TestSelected(t *testing.T) {
 		want    []string
 	}{
 		"Endpoints": {
-			reason:  "Each endpoint that somebody wrote, and that speaks HTTP, should have a route to its Service.",
-			objects: []string{joins(selects("{matchLabels: {expose: web}}")), endpointsByHand},
+			reason:  "Each endpoint in a spec with an HTTP protocol has a route to its Service.",
+			objects: []string{joins(selects("{matchLabels: {expose: web}}")), userEndpoints},
 			want: []string{
 				"Egress */tailscale/api -> shop/targets-api:8080 Pending Waiting for Envoy Gateway",
-				"Egress */tailscale/nameless -> - Refused It speaks HTTPS, and nothing says the name that its certificate is for; set tailscaleFQDN",
+				"Egress */tailscale/nameless -> - Refused It uses HTTPS, and the name in its certificate is unknown; set tailscaleFQDN",
 				"Egress */tailscale/rpc -> - Pending Waiting for proxies to carry traffic to it",
 				"Egress */tailscale/secure -> shop/targets-secure:443 Pending Waiting for Envoy Gateway",
 			},
 		},
 		"Services": {
-			reason:  "So should a TailscaleServices of the tailnet that leads to no Gateway.",
-			objects: []string{joins(selects("{matchLabels: {expose: web}}")), until(endpointsByHand, "  endpoints:"), servicesByHand, gatewayByHand},
+			reason:  "A TailscaleServices of the tailnet that leads to no Gateway has a route.",
+			objects: []string{joins(selects("{matchLabels: {expose: web}}")), until(userEndpoints, "  endpoints:"), userServices, gatewayServices},
 			want: []string{
-				"Egress */tailscale/front -> - Refused It leads to a Gateway, which might be a circle; select what is behind it instead",
+				"Egress */tailscale/front -> - Refused It leads to a Gateway, which could create a routing loop; select the backends of that Gateway instead",
 				"Egress */tailscale/shop -> shop/web:80 Pending Waiting for Envoy Gateway",
 			},
 		},
 		"None": {
-			reason:  "Nothing should be picked by a selector that does not match, or where there is none.",
-			objects: []string{joins(selects("{matchLabels: {expose: other}}"), "{name: dev, routeGeneration: {egress: "+defaultEgress+"}}"), endpointsByHand, servicesByHand},
+			reason:  "A selector that does not match, or no selector, selects nothing.",
+			objects: []string{joins(selects("{matchLabels: {expose: other}}"), "{name: dev, routeGeneration: {egress: "+defaultEgress+"}}"), userEndpoints, userServices},
 		},
 		"Composed": {
-			reason:  "What a TailscaleGateway composed should not be picked, whatever is.",
+			reason:  "A selector does not select objects that a TailscaleGateway composed.",
 			objects: []string{joins(selects("{}")), found("prod", "True", "nas"), publishes("prod", "app")},
 		},
 		"FoundToo": {
-			reason: "What is found, too, should have one route.",
+			reason: "An endpoint that is also discovered has one route.",
 			objects: []string{
 				joins(`{name: prod, serviceDiscovery: {patterns: ['*'], port: 80}, routeGeneration: {egress: {selector: {}, hostPattern: "*", pathPrefix: "/tailscale/{service}/", protocol: HTTP}}}`),
-				endpointsByHand, servicesByHand, found("prod", "True", "svc-shop", "secure", "nas"),
+				userEndpoints, userServices, found("prod", "True", "svc-shop", "secure", "nas"),
 			},
 			want: []string{
 				"Egress */tailscale/api -> shop/targets-api:8080 Pending Waiting for Envoy Gateway",
-				"Egress */tailscale/nameless -> - Refused It speaks HTTPS, and nothing says the name that its certificate is for; set tailscaleFQDN",
+				"Egress */tailscale/nameless -> - Refused It uses HTTPS, and the name in its certificate is unknown; set tailscaleFQDN",
 				"Egress */tailscale/rpc -> - Pending Waiting for proxies to carry traffic to it",
 				"Egress */tailscale/secure -> shop/targets-secure:443 Pending Waiting for Envoy Gateway",
 				"Egress */tailscale/shop -> shop/web:80 Pending Waiting for Envoy Gateway",
@@ -135,27 +135,27 @@ func TestSelected(t *testing.T) {
 	}
 }
 
-// TestSelectedKept shows that routes stay while the Service of their endpoint is unknown, or
-// the selector is wrong.
-func TestSelectedKept(t *testing.T) {
-	before := inputOf(t, objects(t, gateway, joins(selects("{}")), endpointsByHand)...)
-	there := ours(t, before, plan(before).routes)
+// TestSelectedRetained checks that routes stay while the Service of their endpoint is unknown,
+// or the selector is invalid.
+func TestSelectedRetained(t *testing.T) {
+	before := inputOf(t, objects(t, gateway, joins(selects("{}")), userEndpoints)...)
+	there := generatedObjects(t, before, plan(before).routes)
 	cases := map[string]struct {
 		reason    string
 		selector  string
 		endpoints string
 		want      []string
 	}{
-		"NoService":     {reason: "A Service that is unknown for now takes no route away.", selector: "{}", endpoints: until(endpointsByHand, "status:"), want: []string{"api", "secure"}},
-		"WrongSelector": {reason: "Nor does a mistake in the selector.", selector: "{matchExpressions: [{key: a, operator: Is}]}", endpoints: endpointsByHand, want: []string{"api", "secure"}},
-		"Gone":          {reason: "An endpoint that is gone has none.", selector: "{}", endpoints: until(endpointsByHand, "  endpoints:")},
+		"NoService":     {reason: "A route stays while its Service is unknown.", selector: "{}", endpoints: until(userEndpoints, "status:"), want: []string{"api", "secure"}},
+		"WrongSelector": {reason: "Routes stay while the selector is invalid.", selector: "{matchExpressions: [{key: a, operator: Is}]}", endpoints: userEndpoints, want: []string{"api", "secure"}},
+		"Gone":          {reason: "The route to a deleted endpoint is deleted.", selector: "{}", endpoints: until(userEndpoints, "  endpoints:")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			in := inputOf(t, append(objects(t, gateway, joins(selects(tc.selector)), tc.endpoints), there...)...)
 			var got []string
 			for _, w := range plan(in).routes {
-				if w.made && w.kept {
+				if w.generate && w.retained {
 					got = append(got, w.PathPrefix[len("/tailscale/"):])
 				}
 			}
@@ -166,10 +166,10 @@ func TestSelectedKept(t *testing.T) {
 	}
 }
 
-// TestServicesRoute shows that a route names a TailscaleServices as people's routes do, and
-// no host where it is for any.
+// TestServicesRoute checks that a route references a TailscaleServices as routes of users do,
+// and has no host name for any host.
 func TestServicesRoute(t *testing.T) {
-	in := inputOf(t, objects(t, gateway, joins(selects("{}")), endpointsByHand, servicesByHand)...)
+	in := inputOf(t, objects(t, gateway, joins(selects("{}")), userEndpoints, userServices)...)
 	for _, w := range plan(in).routes {
 		if w.Service != "shop" {
 			continue
@@ -187,5 +187,5 @@ func TestServicesRoute(t *testing.T) {
 		}
 		return
 	}
-	t.Error("there is no route to the TailscaleServices")
+	t.Error("no route to the TailscaleServices")
 }

@@ -26,24 +26,24 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/keep"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/reconcile"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// retryInterval between two attempts to watch kinds that are not there yet.
+// retryInterval is the time between two attempts to watch kinds that do not exist yet.
 const retryInterval = 10 * time.Second
 
 // Indexes of the cache.
 const (
-	// byParent finds what attaches to a Gateway or a ListenerSet, by its parentKey.
+	// byParent finds the objects that attach to a Gateway or a ListenerSet, by parentKey.
 	byParent = "tailscale-gateway/parent"
 
-	// byOwner finds what belongs to a TailscaleGateway, by its namespace and name.
+	// byOwner finds the objects of a TailscaleGateway, by its namespace and name.
 	byOwner = "tailscale-gateway/owner"
 
-	// byFront finds TailscaleServices that lead to Gateways, by isFront.
-	byFront = "tailscale-gateway/front"
-	isFront = "true"
+	// byBackend finds TailscaleServices with a Gateway as backend, by backendGateway.
+	byBackend      = "tailscale-gateway/backend"
+	backendGateway = "true"
 )
 
 // A watched kind.
@@ -51,43 +51,43 @@ type watched struct {
 	object  client.Object
 	indexes map[string]client.IndexerFunc
 
-	// heard is called for each change, by all replicas. It may be nil.
-	heard func(ctx context.Context)
+	// onChange is called for each change, by all replicas. It may be nil.
+	onChange func(ctx context.Context)
 
-	// concerns are the TailscaleGateways that an object concerns.
-	concerns func(ctx context.Context, o client.Object) []types.NamespacedName
+	// affected returns the TailscaleGateways that a change of an object affects.
+	affected func(ctx context.Context, o client.Object) []types.NamespacedName
 }
 
-// kinds that are watched, by name.
+// kinds returns the watched kinds by name.
 func (c *Controller) kinds() map[string]watched {
 	out := map[string]watched{
-		kindGateway: {object: &gwapiv1.Gateway{}, concerns: func(ctx context.Context, o client.Object) []types.NamespacedName {
-			return c.joined(ctx, keyOf(kindGateway, client.ObjectKeyFromObject(o)))
+		kindGateway: {object: &gwapiv1.Gateway{}, affected: func(ctx context.Context, o client.Object) []types.NamespacedName {
+			return c.gatewaysOf(ctx, keyOf(kindGateway, client.ObjectKeyFromObject(o)))
 		}},
-		kindListenerSet:      {object: &gwapiv1.ListenerSet{}, indexes: map[string]client.IndexerFunc{byParent: parents}, concerns: c.attached},
-		kindReferenceGrant:   {object: &gwapiv1beta1.ReferenceGrant{}, concerns: everyone(c)},
-		kindTailscaleGateway: {object: &gatewayv1alpha1.TailscaleGateway{}, indexes: map[string]client.IndexerFunc{byParent: parents}, heard: c.tellDedicated, concerns: c.withPeers},
-		kindRoutePolicy:      {object: &gatewayv1alpha1.TailscaleRoutePolicy{}, concerns: everyone(c)},
-		kindSecurityPolicy:   {object: securityPolicy(), concerns: everyone(c)},
-		kindReport:           {object: &tailnetv1alpha1.GatewayReport{}, concerns: owner},
-		kindEndpoints:        {object: &gatewayv1alpha1.TailscaleEndpoints{}, indexes: map[string]client.IndexerFunc{byOwner: byLabels}, concerns: c.searchers},
-		kindServices:         {object: &gatewayv1alpha1.TailscaleServices{}, indexes: map[string]client.IndexerFunc{byOwner: byLabels, byFront: front}, concerns: c.frontOf},
-		kindTLSPolicy:        {object: &gwapiv1.BackendTLSPolicy{}, indexes: map[string]client.IndexerFunc{byOwner: byLabels}, concerns: labelled},
+		kindListenerSet:      {object: &gwapiv1.ListenerSet{}, indexes: map[string]client.IndexerFunc{byParent: parents}, affected: c.attached},
+		kindReferenceGrant:   {object: &gwapiv1beta1.ReferenceGrant{}, affected: allOf(c)},
+		kindTailscaleGateway: {object: &gatewayv1alpha1.TailscaleGateway{}, indexes: map[string]client.IndexerFunc{byParent: parents}, onChange: c.notifyDedicated, affected: c.affectedPeers},
+		kindRoutePolicy:      {object: &gatewayv1alpha1.TailscaleRoutePolicy{}, affected: allOf(c)},
+		kindSecurityPolicy:   {object: securityPolicy(), affected: allOf(c)},
+		kindReport:           {object: &tailnetv1alpha1.GatewayReport{}, affected: owner},
+		kindEndpoints:        {object: &gatewayv1alpha1.TailscaleEndpoints{}, indexes: map[string]client.IndexerFunc{byOwner: byLabels}, affected: c.affectedByEndpoints},
+		kindServices:         {object: &gatewayv1alpha1.TailscaleServices{}, indexes: map[string]client.IndexerFunc{byOwner: byLabels, byBackend: gatewayBackend}, affected: c.affectedByServices},
+		kindTLSPolicy:        {object: &gwapiv1.BackendTLSPolicy{}, indexes: map[string]client.IndexerFunc{byOwner: byLabels}, affected: ownerByLabel},
 	}
 	for kind, o := range routeKinds() {
-		out[kind] = watched{object: o, indexes: map[string]client.IndexerFunc{byParent: parents}, concerns: c.attached}
+		out[kind] = watched{object: o, indexes: map[string]client.IndexerFunc{byParent: parents}, affected: c.attached}
 	}
 	out[kindHTTPRoute].indexes[byOwner] = byLabels
 	out[kindGRPCRoute].indexes[byOwner] = byLabels
 	return out
 }
 
-// everyone is each TailscaleGateway there is.
-func everyone(c *Controller) func(context.Context, client.Object) []types.NamespacedName {
+// allOf returns a function that returns all TailscaleGateways.
+func allOf(c *Controller) func(context.Context, client.Object) []types.NamespacedName {
 	return func(ctx context.Context, _ client.Object) []types.NamespacedName { return c.all(ctx) }
 }
 
-// securityPolicy is of the kind that is watched.
+// securityPolicy returns an empty SecurityPolicy.
 func securityPolicy() *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(schema.GroupVersionKind{Group: groupEnvoyGateway, Version: "v1alpha1", Kind: kindSecurityPolicy})
@@ -101,7 +101,7 @@ func routeKinds() map[string]client.Object {
 	}
 }
 
-// parents that an object attaches to.
+// parents returns the keys of the parents that an object attaches to.
 func parents(o client.Object) []string {
 	var refs []gwapiv1.ParentReference
 	switch o := o.(type) {
@@ -130,23 +130,24 @@ func parents(o client.Object) []string {
 	return out
 }
 
-// isOurs reports whether the extension wrote an object for a TailscaleGateway.
+// isOurs reports whether the extension generated an object for a TailscaleGateway and manages
+// it.
 func isOurs(o client.Object) bool {
-	return isGenerated(o) && o.GetLabels()[keep.ManagedByLabel] == keep.ManagedBy
+	return isGenerated(o) && o.GetLabels()[reconcile.ManagedByLabel] == reconcile.ManagedBy
 }
 
-// withPeers are a TailscaleGateway and the others of its Gateway: which of them comes
-// first may be another now. Where a Tailscale Service leads to a Gateway it is all of them:
-// which routes lead in a circle may be others now.
-func (c *Controller) withPeers(ctx context.Context, o client.Object) []types.NamespacedName {
+// affectedPeers returns a TailscaleGateway and the others of its Gateway, because their
+// precedence may change. If a Tailscale Service leads to a Gateway it returns all
+// TailscaleGateways, because the routing loops may change.
+func (c *Controller) affectedPeers(ctx context.Context, o client.Object) []types.NamespacedName {
 	out := append(c.attached(ctx, o), client.ObjectKeyFromObject(o))
-	if len(c.fronts(ctx)) > 0 {
+	if len(c.gatewayServices(ctx)) > 0 {
 		out = append(out, c.all(ctx)...)
 	}
 	return out
 }
 
-// owner of a GatewayReport.
+// owner returns the TailscaleGateway of a GatewayReport.
 func owner(_ context.Context, o client.Object) []types.NamespacedName {
 	r, ok := o.(*tailnetv1alpha1.GatewayReport)
 	if !ok {
@@ -155,22 +156,22 @@ func owner(_ context.Context, o client.Object) []types.NamespacedName {
 	return []types.NamespacedName{{Namespace: r.Namespace, Name: r.Spec.Gateway}}
 }
 
-// labelled is the TailscaleGateway that labels tell of: one of the same namespace, unless
-// they tell that, too.
-func labelled(_ context.Context, o client.Object) []types.NamespacedName {
+// ownerByLabel returns the TailscaleGateway in the labels of an object, if there is one.
+func ownerByLabel(_ context.Context, o client.Object) []types.NamespacedName {
 	if n := ownerByLabels(o); n.Name != "" {
 		return []types.NamespacedName{n}
 	}
 	return nil
 }
 
-// ownerByLabels has no name if labels do not tell.
+// ownerByLabels returns the TailscaleGateway in the labels of an object. Without a label for
+// the namespace it is in the object's namespace. The name is empty if there is no label.
 func ownerByLabels(o client.Object) types.NamespacedName {
 	l := o.GetLabels()
 	return types.NamespacedName{Namespace: cmp.Or(l[meta.LabelGatewayNamespace], o.GetNamespace()), Name: l[meta.LabelGateway]}
 }
 
-// byLabels is labelled, for an index. Of routes and policies it has those that are ours.
+// byLabels is ownerByLabel as an index function. It indexes only generated routes and policies.
 func byLabels(o client.Object) []string {
 	switch o.(type) {
 	case *gwapiv1.HTTPRoute, *gwapiv1.GRPCRoute, *gwapiv1.BackendTLSPolicy:
@@ -179,71 +180,71 @@ func byLabels(o client.Object) []string {
 		}
 	}
 	var out []string
-	for _, n := range labelled(context.Background(), o) {
+	for _, n := range ownerByLabel(context.Background(), o) {
 		out = append(out, n.String())
 	}
 	return out
 }
 
-// front is isFront for a TailscaleServices that leads to a Gateway.
-func front(o client.Object) []string {
+// gatewayBackend is the index function of byBackend.
+func gatewayBackend(o client.Object) []string {
 	s, ok := o.(*gatewayv1alpha1.TailscaleServices)
 	if !ok || !slices.ContainsFunc(s.Spec.Backends, func(b gatewayv1alpha1.Backend) bool { return b.Kind == gatewayv1alpha1.BackendKindGateway }) {
 		return nil
 	}
-	return []string{isFront}
+	return []string{backendGateway}
 }
 
-// frontOf are the TailscaleGateways that a TailscaleServices concerns: all of them if it
-// leads to a Gateway, for any may have found it.
-func (c *Controller) frontOf(ctx context.Context, o client.Object) []types.NamespacedName {
-	if front(o) != nil {
+// affectedByServices returns the TailscaleGateways that a TailscaleServices affects. If its
+// backend is a Gateway it returns all, because any of them may have discovered it.
+func (c *Controller) affectedByServices(ctx context.Context, o client.Object) []types.NamespacedName {
+	if gatewayBackend(o) != nil {
 		return c.all(ctx)
 	}
-	return append(labelled(ctx, o), c.pickers(ctx, o)...)
+	return append(ownerByLabel(ctx, o), c.selecting(ctx, o)...)
 }
 
-// pickers are the TailscaleGateways whose selectors may pick an object.
-func (c *Controller) pickers(ctx context.Context, o client.Object) []types.NamespacedName {
+// selecting returns the TailscaleGateways whose selectors may select an object.
+func (c *Controller) selecting(ctx context.Context, o client.Object) []types.NamespacedName {
 	l := &gatewayv1alpha1.TailscaleGatewayList{}
 	if _, composed := o.GetLabels()[meta.LabelGateway]; composed || !c.has(kindTailscaleGateway) || c.list(ctx, l, client.InNamespace(o.GetNamespace())) != nil {
-		// The cache fails only when it ends.
+		// The cache fails only when it stops.
 		return nil
 	}
 	var out []types.NamespacedName
 	for i := range l.Items {
-		if slices.ContainsFunc(l.Items[i].Spec.Tailnets, picks) {
+		if slices.ContainsFunc(l.Items[i].Spec.Tailnets, hasSelector) {
 			out = append(out, client.ObjectKeyFromObject(&l.Items[i]))
 		}
 	}
 	return out
 }
 
-// searchers are the TailscaleGateways that a TailscaleEndpoints concerns: the one that it
-// discovers for, and those that lead to its Gateway, or may, if it found a way to another
-// Gateway.
-func (c *Controller) searchers(ctx context.Context, o client.Object) []types.NamespacedName {
+// affectedByEndpoints returns the TailscaleGateways that a TailscaleEndpoints affects: the one
+// that it discovers for, and those that may select it. If it discovered a Tailscale Service
+// that leads to a Gateway it returns all, because the routing loops may change.
+func (c *Controller) affectedByEndpoints(ctx context.Context, o client.Object) []types.NamespacedName {
 	e, ok := o.(*gatewayv1alpha1.TailscaleEndpoints)
 	if !ok || len(e.Status.DiscoveredEndpoints) == 0 {
-		return append(labelled(ctx, o), c.pickers(ctx, o)...)
+		return append(ownerByLabel(ctx, o), c.selecting(ctx, o)...)
 	}
-	fronts := map[string]bool{}
-	for _, s := range c.fronts(ctx) {
+	names := map[string]bool{}
+	for _, s := range c.gatewayServices(ctx) {
 		if vip := s.Status.VIPServiceStatus; vip != nil {
-			fronts[dnsNameOf(vip.DNSName)] = true
+			names[dnsNameOf(vip.DNSName)] = true
 		}
 	}
-	if slices.ContainsFunc(e.Status.DiscoveredEndpoints, func(d gatewayv1alpha1.DiscoveredEndpoint) bool { return fronts[dnsNameOf(d.TailscaleFQDN)] }) {
+	if slices.ContainsFunc(e.Status.DiscoveredEndpoints, func(d gatewayv1alpha1.DiscoveredEndpoint) bool { return names[dnsNameOf(d.TailscaleFQDN)] }) {
 		return c.all(ctx)
 	}
-	return append(labelled(ctx, o), c.pickers(ctx, o)...)
+	return append(ownerByLabel(ctx, o), c.selecting(ctx, o)...)
 }
 
-// fronts are the TailscaleServices that lead to Gateways.
-func (c *Controller) fronts(ctx context.Context) []*gatewayv1alpha1.TailscaleServices {
+// gatewayServices returns the TailscaleServices with a Gateway as backend.
+func (c *Controller) gatewayServices(ctx context.Context) []*gatewayv1alpha1.TailscaleServices {
 	l := &gatewayv1alpha1.TailscaleServicesList{}
-	if !c.has(kindServices) || c.list(ctx, l, client.MatchingFields{byFront: isFront}) != nil {
-		// The cache fails only when it ends.
+	if !c.has(kindServices) || c.list(ctx, l, client.MatchingFields{byBackend: backendGateway}) != nil {
+		// The cache fails only when it stops.
 		return nil
 	}
 	out := make([]*gatewayv1alpha1.TailscaleServices, len(l.Items))
@@ -253,21 +254,22 @@ func (c *Controller) fronts(ctx context.Context) []*gatewayv1alpha1.TailscaleSer
 	return out
 }
 
-// attached are the TailscaleGateways of the Gateways that an object attaches to, and that
-// for which it was generated: that one's Gateway may be another by now.
+// attached returns the TailscaleGateways of the Gateways that an object attaches to. For a
+// generated object it also returns the TailscaleGateway in its labels, whose Gateway may have
+// changed.
 func (c *Controller) attached(ctx context.Context, o client.Object) []types.NamespacedName {
 	var out []types.NamespacedName
 	if isGenerated(o) {
-		out = labelled(ctx, o)
+		out = ownerByLabel(ctx, o)
 	}
 	for _, p := range parents(o) {
-		out = append(out, c.joined(ctx, parentKey(p))...)
+		out = append(out, c.gatewaysOf(ctx, parentKey(p))...)
 	}
 	return out
 }
 
-// joined are the TailscaleGateways of a Gateway, or of a ListenerSet's.
-func (c *Controller) joined(ctx context.Context, k parentKey) []types.NamespacedName {
+// gatewaysOf returns the TailscaleGateways of a Gateway, or of the Gateway of a ListenerSet.
+func (c *Controller) gatewaysOf(ctx context.Context, k parentKey) []types.NamespacedName {
 	kind, n := k.split()
 	if kind == kindListenerSet {
 		if !c.has(kindListenerSet) {
@@ -275,7 +277,7 @@ func (c *Controller) joined(ctx context.Context, k parentKey) []types.Namespaced
 		}
 		s := &gwapiv1.ListenerSet{}
 		if err := c.cache.Get(ctx, n, s); err != nil {
-			// It tells of itself when it comes.
+			// Its own event follows once it is in the cache.
 			return nil
 		}
 		return c.attached(ctx, s)
@@ -283,14 +285,14 @@ func (c *Controller) joined(ctx context.Context, k parentKey) []types.Namespaced
 	return c.all(ctx, client.MatchingFields{byParent: string(k)})
 }
 
-// all TailscaleGateways there are, or those of one Gateway.
+// all returns all TailscaleGateways, or those that match the options.
 func (c *Controller) all(ctx context.Context, opts ...client.ListOption) []types.NamespacedName {
 	if !c.has(kindTailscaleGateway) {
 		return nil
 	}
 	l := &gatewayv1alpha1.TailscaleGatewayList{}
 	if err := c.list(ctx, l, opts...); err != nil {
-		// The cache fails only when it ends.
+		// The cache fails only when it stops.
 		return nil
 	}
 	var out []types.NamespacedName
@@ -300,9 +302,9 @@ func (c *Controller) all(ctx context.Context, opts ...client.ListOption) []types
 	return out
 }
 
-// Watch all kinds, until ctx ends. A kind whose CRD comes later is picked up within 10
-// seconds. Nothing is written before all that the API server knows are watched: half of
-// it would be taken for all.
+// Watch watches all kinds until ctx ends. It finds a kind whose CRD is installed later within
+// 10 seconds. Write begins only after all existing kinds are watched, because it deletes the
+// objects that a partial view does not require.
 func (c *Controller) Watch(ctx context.Context) error {
 	missing := c.kinds()
 	retry := time.NewTicker(retryInterval)
@@ -313,17 +315,17 @@ func (c *Controller) Watch(ctx context.Context) error {
 			err := c.watch(ctx, missing[k])
 			switch {
 			case err == nil:
-				c.knows(k)
+				c.setWatched(k)
 				delete(missing, k)
 			case !kmeta.IsNoMatchError(err) && ctx.Err() == nil:
 				all = false
-				c.log.Info("Cannot watch a kind, and will try again", "kind", k, "error", err)
+				c.log.Info("Cannot watch a kind; retrying", "kind", k, "error", err)
 			}
 		}
 		if all && ctx.Err() == nil {
-			c.looked()
+			c.markReady()
 		}
-		c.noticeSynced(ctx)
+		c.checkSynced(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -332,6 +334,7 @@ func (c *Controller) Watch(ctx context.Context) error {
 	}
 }
 
+// watch adds the indexes and event handlers of a kind.
 func (c *Controller) watch(ctx context.Context, k watched) error {
 	i, err := c.cache.GetInformer(ctx, k.object, cache.BlockUntilSynced(false))
 	if err != nil {
@@ -342,15 +345,15 @@ func (c *Controller) watch(ctx context.Context, k watched) error {
 			return errors.Wrap(err, "cannot index")
 		}
 	}
-	concerns := func(of any) {
+	affected := func(of any) {
 		if t, ok := of.(toolscache.DeletedFinalStateUnknown); ok {
 			of = t.Obj
 		}
-		if k.heard != nil {
-			k.heard(ctx)
+		if k.onChange != nil {
+			k.onChange(ctx)
 		}
 		if o, ok := of.(client.Object); ok && c.writes() {
-			c.enqueue(k.concerns(ctx, o)...)
+			c.enqueue(k.affected(ctx, o)...)
 		}
 	}
 	if _, ok := k.object.(*unstructured.Unstructured); ok {
@@ -359,19 +362,19 @@ func (c *Controller) watch(ctx context.Context, k watched) error {
 		c.mu.Unlock()
 	}
 	_, err = i.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: concerns,
+		AddFunc: affected,
 		UpdateFunc: func(old, now any) {
 			if !same(old, now) {
-				concerns(old)
-				concerns(now)
+				affected(old)
+				affected(now)
 			}
 		},
-		DeleteFunc: concerns,
+		DeleteFunc: affected,
 	})
 	return errors.Wrap(err, "cannot add an event handler")
 }
 
-// same reports whether nothing changed that the cache keeps.
+// same reports whether the relevant fields of an object are unchanged.
 func same(old, now any) bool {
 	a, ok := old.(client.Object)
 	b, also := now.(client.Object)
@@ -390,7 +393,7 @@ func same(old, now any) bool {
 	_, was := statusOf(a)
 	_, is := statusOf(b)
 	if b.GetGeneration() == 0 {
-		// A kind without generations.
+		// The kind has no generations.
 		return reflect.DeepEqual(a, b)
 	}
 	return equality.Semantic.DeepEqual(was, is)

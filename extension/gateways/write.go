@@ -19,16 +19,17 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/keep"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/reconcile"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
-// writeReport if it tells anything new. Hooks are for each replica to tell.
+// writeReport writes the report if it has changed, except for the hooks, which each replica
+// adds.
 func (c *Controller) writeReport(ctx context.Context, v *view, spec tailnetv1alpha1.GatewayReportSpec) error {
 	if v.report != nil {
-		told := v.report.Spec
-		told.Extension.Hooks = nil
-		if equality.Semantic.DeepEqual(told, spec) {
+		previous := v.report.Spec
+		previous.Extension.Hooks = nil
+		if equality.Semantic.DeepEqual(previous, spec) {
 			return nil
 		}
 	}
@@ -45,11 +46,11 @@ func (c *Controller) writeReport(ctx context.Context, v *view, spec tailnetv1alp
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	err = c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(keep.ManagedBy), client.ForceOwnership)
+	err = c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(reconcile.ManagedBy), client.ForceOwnership)
 	return errors.Wrap(err, "cannot apply GatewayReport")
 }
 
-// removeReport of a TailscaleGateway that needs none.
+// removeReport deletes the report of a TailscaleGateway that needs none.
 func (c *Controller) removeReport(ctx context.Context, v *view) error {
 	if v.report == nil {
 		return nil
@@ -59,23 +60,23 @@ func (c *Controller) removeReport(ctx context.Context, v *view) error {
 	return errors.Wrap(client.IgnoreNotFound(c.client.Delete(ctx, v.report)), "cannot delete GatewayReport")
 }
 
-// written is for whom something was written.
-func (c *Controller) written(ctx context.Context) []types.NamespacedName {
+// owners returns the TailscaleGateways of all existing reports and generated objects.
+func (c *Controller) owners(ctx context.Context) []types.NamespacedName {
 	var out []types.NamespacedName
 	for kind, of := range map[string]struct {
 		list  client.ObjectList
 		owner func(context.Context, client.Object) []types.NamespacedName
 	}{
 		kindReport:    {&tailnetv1alpha1.GatewayReportList{}, owner},
-		kindHTTPRoute: {&gwapiv1.HTTPRouteList{}, writtenFor},
-		kindGRPCRoute: {&gwapiv1.GRPCRouteList{}, writtenFor},
-		kindTLSPolicy: {&gwapiv1.BackendTLSPolicyList{}, writtenFor},
+		kindHTTPRoute: {&gwapiv1.HTTPRouteList{}, generatedOwner},
+		kindGRPCRoute: {&gwapiv1.GRPCRouteList{}, generatedOwner},
+		kindTLSPolicy: {&gwapiv1.BackendTLSPolicyList{}, generatedOwner},
 	} {
 		if !c.has(kind) || c.list(ctx, of.list) != nil {
-			// The cache fails only when it ends.
+			// The cache fails only when it stops.
 			continue
 		}
-		_ = kmeta.EachListItem(of.list, func(o runtime.Object) error { // It fails for what is no list.
+		_ = kmeta.EachListItem(of.list, func(o runtime.Object) error { // It fails only for objects that are no lists.
 			if o, ok := o.(client.Object); ok {
 				out = append(out, of.owner(ctx, o)...)
 			}
@@ -85,19 +86,21 @@ func (c *Controller) written(ctx context.Context) []types.NamespacedName {
 	return out
 }
 
-func writtenFor(ctx context.Context, o client.Object) []types.NamespacedName {
+// generatedOwner returns the TailscaleGateway of a generated object.
+func generatedOwner(ctx context.Context, o client.Object) []types.NamespacedName {
 	if !isOurs(o) {
 		return nil
 	}
-	return labelled(ctx, o)
+	return ownerByLabel(ctx, o)
 }
 
-// ownerOf what is made for a TailscaleGateway in its namespace: that goes with it.
+// ownerOf returns the owner reference of objects in the namespace of a TailscaleGateway, which
+// are garbage-collected with it.
 func ownerOf(o *gatewayv1alpha1.TailscaleGateway) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: gatewayv1alpha1.SchemeGroupVersion.String(), Kind: kindTailscaleGateway, Name: o.Name, UID: o.UID}
 }
 
-// unstructuredOf an object without what only the API server says.
+// unstructuredOf converts an object without its status.
 func unstructuredOf(o client.Object) (*unstructured.Unstructured, error) {
 	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {

@@ -61,7 +61,7 @@ func (k RouteKey) ClusterName(rule int) string {
 const RulePrefix = targetPrefix + "/rule/"
 
 // AnchorLabel is on the routes that have Envoy Gateway load what L4 routes name
-// (package anchor). Its value is the name of their Gateway, cut to 63 characters.
+// (package placeholder). Its value is the name of their Gateway, cut to 63 characters.
 const AnchorLabel = "gateway.tailscale.com/anchor"
 
 // IsAnchor reports whether a route is such a one. It is passed over: nothing is served by

@@ -15,32 +15,34 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// refs are what is known of the Secrets that a policy's rules name.
-type refs struct {
-	// reason and message why one cannot be used. Empty if all can.
+// certificateRefs holds the state of the Secrets that the rules of a policy reference.
+type certificateRefs struct {
+	// reason and message explain why a Secret cannot be used. They are empty if all can be
+	// used.
 	reason, message string
 }
 
-// refsOf a policy. Nil if its rules name no Secret, or another extension reads them.
-func refsOf(p *index.RoutePolicy) *refs {
+// certificateRefsOf returns the state of the Secrets of a policy. It returns nil if the rules
+// reference no Secret, or another extension reads the Secrets.
+func certificateRefsOf(p *index.RoutePolicy) *certificateRefs {
 	if len(p.Served) == 0 {
 		return nil
 	}
-	var out *refs
+	var out *certificateRefs
 	for _, r := range p.Rules {
 		switch c := r.Certificate; {
 		case c == nil || r.Problem != "":
 		case c.Problem != "":
-			return &refs{reason: c.Reason, message: fmt.Sprintf("Rule %s: %s", r.Name, c.Problem)}
+			return &certificateRefs{reason: c.Reason, message: fmt.Sprintf("Rule %s: %s", r.Name, c.Problem)}
 		default:
-			out = &refs{}
+			out = &certificateRefs{}
 		}
 	}
 	return out
 }
 
-// tell of them by a condition, which goes with the last of them.
-func (r *refs) tell(to *[]metav1.Condition, generation int64) {
+// setCondition sets the ResolvedRefs condition, or removes it if there are no Secrets.
+func (r *certificateRefs) setCondition(to *[]metav1.Condition, generation int64) {
 	if r == nil {
 		kmeta.RemoveStatusCondition(to, string(gwapiv1.RouteConditionResolvedRefs))
 		return
@@ -55,9 +57,9 @@ func (r *refs) tell(to *[]metav1.Condition, generation int64) {
 	kmeta.SetStatusCondition(to, c)
 }
 
-// withoutTLS tells of a backend that a rule's certificate cannot be presented to, for it
-// speaks no TLS. Empty if there is none.
-func withoutTLS(s *index.Snapshot, p *index.RoutePolicy, r *index.PolicyRule) string {
+// plaintextBackend returns a message if a rule's certificate cannot be presented to a backend,
+// because the backend does not use TLS. Otherwise it returns an empty string.
+func plaintextBackend(s *index.Snapshot, p *index.RoutePolicy, r *index.PolicyRule) string {
 	if r.Certificate == nil || r.Certificate.Problem != "" || len(p.Served) == 0 {
 		return ""
 	}
@@ -73,16 +75,16 @@ func withoutTLS(s *index.Snapshot, p *index.RoutePolicy, r *index.PolicyRule) st
 		switch {
 		case b.Weight == 0:
 		case !b.Ours():
-			return fmt.Sprintf("Requests for %s are answered 503: it is none of our kinds, and Envoy Gateway alone presents certificates to it", b.NamespacedName)
+			return fmt.Sprintf("Requests for %s get a 503 response: it is no TailscaleServices or TailscaleEndpoints, and only Envoy Gateway presents certificates to other backends", b.NamespacedName)
 		case t != nil && !t.Missing && t.Shape.TLS == nil && t.Problem == "":
-			return fmt.Sprintf("Requests for %s, port %d, are answered 503: it speaks no TLS; attach a BackendTLSPolicy to it", b.NamespacedName, b.Port)
+			return fmt.Sprintf("Requests for %s, port %d, get a 503 response: it does not use TLS; attach a BackendTLSPolicy to it", b.NamespacedName, b.Port)
 		}
 		return ""
 	}
 	for _, t := range targets {
 		for _, b := range r.Backends {
-			if said := plain(cmp.Or(t.Route, index.KindHTTPRoute), b); said != "" {
-				return said
+			if message := plain(cmp.Or(t.Route, index.KindHTTPRoute), b); message != "" {
+				return message
 			}
 		}
 		if len(r.Backends) > 0 {
@@ -90,7 +92,7 @@ func withoutTLS(s *index.Snapshot, p *index.RoutePolicy, r *index.PolicyRule) st
 		}
 		routes := routesOf(s, t)
 		if t.Route != "" && len(routes) == 0 {
-			return fmt.Sprintf("Requests are answered 503: %s names none of our kinds, and Envoy Gateway alone presents certificates to others", t.NamespacedName)
+			return fmt.Sprintf("Requests get a 503 response: %s references no TailscaleServices or TailscaleEndpoints, and only Envoy Gateway presents certificates to other backends", t.NamespacedName)
 		}
 		for _, route := range routes {
 			for _, rule := range route.Rules {
@@ -98,8 +100,8 @@ func withoutTLS(s *index.Snapshot, p *index.RoutePolicy, r *index.PolicyRule) st
 					continue
 				}
 				for _, b := range rule.Backends {
-					if said := plain(route.Key.Kind, b); said != "" {
-						return said
+					if message := plain(route.Key.Kind, b); message != "" {
+						return message
 					}
 				}
 			}
@@ -108,7 +110,8 @@ func withoutTLS(s *index.Snapshot, p *index.RoutePolicy, r *index.PolicyRule) st
 	return ""
 }
 
-// routesOf ours that a policy is attached to by a target, in the order of their names.
+// routesOf returns the routes that a policy is attached to by a target, sorted by kind and
+// name. It contains only routes with Tailscale backends.
 func routesOf(s *index.Snapshot, t index.Attachment) []*index.Route {
 	if t.Route != "" {
 		if r := s.Route(index.RouteKey{Kind: t.Route, NamespacedName: t.NamespacedName}); r != nil {

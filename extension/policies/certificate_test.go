@@ -14,7 +14,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// presents a certificate, unless there is a problem with it.
+// presents returns a rule that presents a certificate with an optional problem.
 func presents(problem string, backends ...index.BackendRef) *index.PolicyRule {
 	c := &index.ClientCertificate{Secret: nn("client"), Problem: problem}
 	if problem != "" {
@@ -43,7 +43,7 @@ func TestCertificates(t *testing.T) {
 			Key: index.RouteKey{Kind: index.KindHTTPRoute, NamespacedName: nn("strict")}, Rules: []index.Rule{{Name: "other", Backends: []index.BackendRef{web}}, {Name: "careful", Backends: []index.BackendRef{b}}},
 		})
 	}
-	const noTLS = "Requests for default/web, port 443, are answered 503: it speaks no TLS; attach a BackendTLSPolicy to it"
+	const noTLS = "Requests for default/web, port 443, get a 503 response: it does not use TLS; attach a BackendTLSPolicy to it"
 	const all = "True/ResolvedRefs: All client certificates can be presented"
 	cases := map[string]struct {
 		reason   string
@@ -55,18 +55,18 @@ func TestCertificates(t *testing.T) {
 		resolved string
 		message  string
 	}{
-		"None":         {reason: "A policy that names no Secret should say nothing of any.", rule: denies("x"), routes: routeTo(web), target: secure},
-		"Fine":         {reason: "What can be presented should be told.", rule: presents(""), routes: routeTo(web), target: secure, resolved: all},
-		"Problem":      {reason: "What cannot be should be, with why.", rule: presents("Secret is gone"), routes: routeTo(web), target: secure, resolved: "False/InvalidClientCertificateRef: Rule x: Secret is gone"},
-		"Foreign":      {reason: "Of what another extension reads nothing is known.", rule: presents(""), routes: routeTo(web), target: secure, foreign: true},
-		"NoTLS":        {reason: "A backend without TLS should be told.", rule: presents(""), routes: routeTo(web), target: &index.Target{Key: key}, resolved: all, message: noTLS},
-		"GatewayNoTLS": {reason: "It should be for a Gateway's policy.", rule: presents(""), routes: routeTo(web), target: &index.Target{Key: key}, gateway: true, resolved: all, message: noTLS},
-		"OwnNoTLS":     {reason: "It should be of the rule's own backends, which count alone.", rule: presents("", web), routes: routeTo(plain), target: &index.Target{Key: key}, resolved: all, message: noTLS},
-		"NotOurs":      {reason: "A backend of another kind should be told.", rule: presents(""), routes: routeTo(web, plain), target: secure, resolved: all, message: "Requests for default/plain are answered 503: it is none of our kinds, and Envoy Gateway alone presents certificates to it"},
-		"Named":        {reason: "Of a named rule its own backends count alone.", rule: named(""), routes: strict(plain), target: secure, resolved: all, message: "Requests for default/plain are answered 503: it is none of our kinds, and Envoy Gateway alone presents certificates to it"},
-		"NamedFine":    {reason: "To these it is presented.", rule: named(""), routes: strict(web), target: secure, resolved: all},
-		"NamedGone":    {reason: "Of a named rule that is not there its backends are of no matter.", rule: named("HTTPRoute default/strict does not exist"), routes: routeTo(web), target: secure, resolved: all},
-		"OtherRoute":   {reason: "So should a route that names none of ours.", rule: presents(""), resolved: all, message: "Requests are answered 503: default/web names none of our kinds, and Envoy Gateway alone presents certificates to others"},
+		"None":         {reason: "A policy without a Secret has no ResolvedRefs condition.", rule: denies("x"), routes: routeTo(web), target: secure},
+		"Fine":         {reason: "A usable certificate is reported as resolved.", rule: presents(""), routes: routeTo(web), target: secure, resolved: all},
+		"Problem":      {reason: "A certificate with a problem is reported with the reason.", rule: presents("Secret is gone"), routes: routeTo(web), target: secure, resolved: "False/InvalidClientCertificateRef: Rule x: Secret is gone"},
+		"Foreign":      {reason: "The certificates that another extension reads are unknown.", rule: presents(""), routes: routeTo(web), target: secure, foreign: true},
+		"NoTLS":        {reason: "A backend without TLS is reported.", rule: presents(""), routes: routeTo(web), target: &index.Target{Key: key}, resolved: all, message: noTLS},
+		"GatewayNoTLS": {reason: "A backend without TLS is reported for the policy of a Gateway.", rule: presents(""), routes: routeTo(web), target: &index.Target{Key: key}, gateway: true, resolved: all, message: noTLS},
+		"OwnNoTLS":     {reason: "If a rule has backends, only these count.", rule: presents("", web), routes: routeTo(plain), target: &index.Target{Key: key}, resolved: all, message: noTLS},
+		"NotOurs":      {reason: "A backend of another kind is reported.", rule: presents(""), routes: routeTo(web, plain), target: secure, resolved: all, message: "Requests for default/plain get a 503 response: it is no TailscaleServices or TailscaleEndpoints, and only Envoy Gateway presents certificates to other backends"},
+		"Named":        {reason: "If a policy targets a rule of a route, only the backends of that rule count.", rule: named(""), routes: strict(plain), target: secure, resolved: all, message: "Requests for default/plain get a 503 response: it is no TailscaleServices or TailscaleEndpoints, and only Envoy Gateway presents certificates to other backends"},
+		"NamedFine":    {reason: "A certificate is presented to the backends of the targeted rule.", rule: named(""), routes: strict(web), target: secure, resolved: all},
+		"NamedGone":    {reason: "The backends of a missing rule do not matter.", rule: named("HTTPRoute default/strict does not exist"), routes: routeTo(web), target: secure, resolved: all},
+		"OtherRoute":   {reason: "A route without Tailscale backends is reported.", rule: presents(""), resolved: all, message: "Requests get a 503 response: default/web references no TailscaleServices or TailscaleEndpoints, and only Envoy Gateway presents certificates to other backends"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -12,14 +12,15 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// A conflict is of two rules, of which the first leaves nothing to the second.
+// A conflict is a pair of rules: the first matches all requests of the second.
 type conflict struct {
 	first, second *index.PolicyRule
 	kind          gatewayv1alpha1.RoutePolicyConflictType
 }
 
-// conflictsOf rules that are attached to one target, in the order in which they are
-// asked: each of those that never act with the first that sees to it.
+// conflictsOf returns the conflicts between the rules of one target, which are given in the
+// order of their evaluation. A rule that is never reached conflicts with the first rule that
+// covers it.
 func conflictsOf(rules []*index.PolicyRule) []conflict {
 	var out []conflict
 	for i, r := range rules {
@@ -39,8 +40,8 @@ func conflictsOf(rules []*index.PolicyRule) []conflict {
 	return out
 }
 
-// overridden are the rules of a target that do not act where a nearer one is, for the rules
-// there do something else.
+// overridden returns the conflicts of rules of a target with those of a more specific one that
+// cover them and have another action.
 func overridden(near, far []*index.PolicyRule) []conflict {
 	var out []conflict
 	for _, r := range far {
@@ -52,10 +53,10 @@ func overridden(near, far []*index.PolicyRule) []conflict {
 	return out
 }
 
-// farther are the targets whose rules are asked after those of a target, about some of the
-// same requests (index.Snapshot.PolicyRules). Of listeners those are given that any policy
-// is attached to.
-func farther(t index.Attachment, listeners []index.PolicyTarget) []index.PolicyTarget {
+// lessSpecificTargets returns the targets whose rules are evaluated after those of a target for
+// some of the same requests (index.Snapshot.PolicyRules). The listeners are those with
+// policies.
+func lessSpecificTargets(t index.Attachment, listeners []index.PolicyTarget) []index.PolicyTarget {
 	var out []index.PolicyTarget
 	if t.Section != "" {
 		out = append(out, index.PolicyTarget{Route: t.Route, NamespacedName: t.NamespacedName})
@@ -74,7 +75,7 @@ func farther(t index.Attachment, listeners []index.PolicyTarget) []index.PolicyT
 	return out
 }
 
-// covers reports whether a rule matches all that another one does.
+// covers reports whether a rule matches all requests that another one matches.
 func covers(a, b *index.PolicyRule) bool {
 	if len(a.Matches) == 0 {
 		return true
@@ -91,6 +92,7 @@ func covers(a, b *index.PolicyRule) bool {
 	return true
 }
 
+// coversMatch reports whether a match includes another one.
 func coversMatch(a, b index.PolicyMatch) bool {
 	if a.Method != "" && a.Method != b.Method {
 		return false
@@ -103,6 +105,7 @@ func coversMatch(a, b index.PolicyMatch) bool {
 	return coversPath(a.Match, b.Match) && coversClients(a.Clients, b.Clients)
 }
 
+// coversPath reports whether a path match includes another one.
 func coversPath(a, b index.Match) bool {
 	const exact, prefix = "Exact", "PathPrefix"
 	within := strings.TrimSuffix(a.Path, "/")
@@ -117,7 +120,8 @@ func coversPath(a, b index.Match) bool {
 	return strings.TrimSuffix(b.Path, "/") == within || strings.HasPrefix(b.Path, within+"/")
 }
 
-// coversClients reports whether all of b are among a. Nobody is no conflict.
+// coversClients reports whether all clients of b are among those of a. A match without clients
+// is no conflict.
 func coversClients(a, b []netip.Prefix) bool {
 	if a == nil {
 		return b == nil || len(b) > 0

@@ -20,13 +20,13 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/keep"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/reconcile"
 )
 
-// mostDevices of a match are as many as a Discovery lists.
-const mostDevices = 512
+// maxDevices of a match is the limit of a Discovery.
+const maxDevices = 512
 
-// discoverySpec that looks for the devices of a query.
+// discoverySpec returns the spec of a Discovery for the devices of a query.
 func discoverySpec(q *index.DeviceQuery) tailnetv1alpha1.DiscoverySpec {
 	out := tailnetv1alpha1.DiscoverySpec{
 		ManagedResourceSpec: xpv2.ManagedResourceSpec{ProviderConfigReference: &xpv2.ProviderConfigReference{
@@ -34,7 +34,7 @@ func discoverySpec(q *index.DeviceQuery) tailnetv1alpha1.DiscoverySpec {
 		}},
 		ForProvider: tailnetv1alpha1.DiscoveryParameters{
 			Sources: []tailnetv1alpha1.DiscoverySource{tailnetv1alpha1.DiscoverDevices},
-			Include: q.Hostnames, Users: q.Users, MaxResults: mostDevices,
+			Include: q.Hostnames, Users: q.Users, MaxResults: maxDevices,
 		},
 	}
 	if len(q.Tags) > 0 {
@@ -47,27 +47,27 @@ func discoverySpec(q *index.DeviceQuery) tailnetv1alpha1.DiscoverySpec {
 	return out
 }
 
-// seek devices: one Discovery for each query of a policy, which goes with it.
-func (w *Writer) seek(ctx context.Context, s *index.Snapshot) error {
-	wanted := map[types.NamespacedName]bool{}
+// writeDiscoveries writes one Discovery for each query of a policy, and deletes all others.
+func (w *Writer) writeDiscoveries(ctx context.Context, s *index.Snapshot) error {
+	desired := map[types.NamespacedName]bool{}
 	var errs []error
 	for p := range s.RoutePolicies() {
 		for n, q := range p.Discoveries() {
-			wanted[n] = true
-			errs = append(errs, errors.Wrapf(w.look(ctx, p.Name, n, q), "cannot write Discovery %s", n))
+			desired[n] = true
+			errs = append(errs, errors.Wrapf(w.writeDiscovery(ctx, p.Name, n, q), "cannot write Discovery %s", n))
 		}
 	}
-	there := &tailnetv1alpha1.DiscoveryList{}
-	err := w.objects.List(ctx, there, client.HasLabels{index.RoutePolicyLabel})
-	if kmeta.IsNoMatchError(err) && len(wanted) == 0 {
-		// Without the provider there are none.
+	existing := &tailnetv1alpha1.DiscoveryList{}
+	err := w.objects.List(ctx, existing, client.HasLabels{index.RoutePolicyLabel})
+	if kmeta.IsNoMatchError(err) && len(desired) == 0 {
+		// The provider is not installed.
 		return nil
 	}
 	if err != nil {
 		return errors.Join(append(errs, errors.Wrap(err, "cannot list Discoveries"))...)
 	}
-	for i := range there.Items {
-		if d := &there.Items[i]; !wanted[client.ObjectKeyFromObject(d)] && d.DeletionTimestamp.IsZero() {
+	for i := range existing.Items {
+		if d := &existing.Items[i]; !desired[client.ObjectKeyFromObject(d)] && d.DeletionTimestamp.IsZero() {
 			err := w.kube.Delete(ctx, d, client.Preconditions{UID: &d.UID})
 			errs = append(errs, errors.Wrapf(client.IgnoreNotFound(err), "cannot delete Discovery %s/%s", d.Namespace, d.Name))
 		}
@@ -75,27 +75,27 @@ func (w *Writer) seek(ctx context.Context, s *index.Snapshot) error {
 	return errors.Join(errs...)
 }
 
-// look for the devices of a query, unless somebody does already.
-func (w *Writer) look(ctx context.Context, policy, n types.NamespacedName, q *index.DeviceQuery) error {
+// writeDiscovery writes the Discovery of a query, unless it is up to date.
+func (w *Writer) writeDiscovery(ctx context.Context, policy, n types.NamespacedName, q *index.DeviceQuery) error {
 	spec := discoverySpec(q)
-	is := &tailnetv1alpha1.Discovery{}
-	err := w.objects.Get(ctx, n, is)
-	if err == nil && equality.Semantic.DeepDerivative(spec, is.Spec) {
+	current := &tailnetv1alpha1.Discovery{}
+	err := w.objects.Get(ctx, n, current)
+	if err == nil && equality.Semantic.DeepDerivative(spec, current.Spec) {
 		return nil
 	}
 	if client.IgnoreNotFound(err) != nil {
-		return errors.Wrap(err, "cannot get it")
+		return errors.Wrap(err, "cannot get Discovery")
 	}
 	p := &gatewayv1alpha1.TailscaleRoutePolicy{}
 	if err := w.objects.Get(ctx, policy, p); err != nil {
-		// One that is gone looks for nothing.
+		// A deleted policy needs no Discovery.
 		return errors.Wrap(client.IgnoreNotFound(err), "cannot get TailscaleRoutePolicy")
 	}
 	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&tailnetv1alpha1.Discovery{
 		TypeMeta: metav1.TypeMeta{APIVersion: tailnetv1alpha1.SchemeGroupVersion.String(), Kind: tailnetv1alpha1.DiscoveryKind},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: n.Namespace, Name: n.Name,
-			Labels: map[string]string{keep.ManagedByLabel: keep.ManagedBy, index.RoutePolicyLabel: ""},
+			Labels: map[string]string{reconcile.ManagedByLabel: reconcile.ManagedBy, index.RoutePolicyLabel: ""},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: gatewayv1alpha1.SchemeGroupVersion.String(), Kind: gatewayv1alpha1.TailscaleRoutePolicyKind, Name: p.Name, UID: p.UID,
 			}},
@@ -103,9 +103,9 @@ func (w *Writer) look(ctx context.Context, policy, n types.NamespacedName, q *in
 		Spec: spec,
 	})
 	if err != nil {
-		return errors.Wrap(err, "cannot convert it")
+		return errors.Wrap(err, "cannot convert Discovery")
 	}
 	delete(raw, "status")
 	return errors.Wrap(w.kube.Apply(ctx, client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: raw}),
-		client.FieldOwner(keep.ManagedBy), client.ForceOwnership), "cannot apply it")
+		client.FieldOwner(reconcile.ManagedBy), client.ForceOwnership), "cannot apply Discovery")
 }

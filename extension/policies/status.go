@@ -21,29 +21,29 @@ import (
 )
 
 const (
-	// ControllerName stands beside what the installed extension says of an ancestor.
+	// ControllerName is the controller name of the installed extension in an ancestor's status.
 	ControllerName gwapiv1.GatewayController = "gateway.tailscale.com/extension"
 
-	// mostAncestors and mostConflicts are what a status takes.
-	mostAncestors = 16
-	mostConflicts = 64
+	// maxAncestors and maxConflicts are the limits of the API.
+	maxAncestors = 16
+	maxConflicts = 64
 )
 
-// An ancestor of a policy, and whether it is accepted there.
+// An ancestor of a policy, and whether the policy is accepted for it.
 type ancestor struct {
 	ref     gwapiv1.ParentReference
 	reason  gwapiv1.PolicyConditionReason
 	message string
 
-	// refs tells of the Secrets that rules name. Nil if they name none.
-	refs *refs
+	// certificateRefs is the state of the Secrets of the rules. Nil if they reference none.
+	certificateRefs *certificateRefs
 }
 
-// A state is what is to be said of a policy.
+// A state is the content of a policy's status.
 type state struct {
 	generation int64
 
-	// controller that says it.
+	// controller is the controller name in the status.
 	controller gwapiv1.GatewayController
 
 	ancestors []ancestor
@@ -51,10 +51,10 @@ type state struct {
 	conflicts []gatewayv1alpha1.RoutePolicyConflict
 }
 
-// states of all policies of a snapshot.
+// states returns the states of all policies of a snapshot.
 func states(s *index.Snapshot) map[types.NamespacedName]*state {
 	out := map[types.NamespacedName]*state{}
-	// idle are the rules that never act on a target.
+	// idle holds the rules of each target that are never reached.
 	idle := map[index.PolicyTarget]map[*index.PolicyRule]conflict{}
 	var all []conflict
 	targets, listeners := attached(s)
@@ -65,18 +65,18 @@ func states(s *index.Snapshot) map[types.NamespacedName]*state {
 			idle[t.PolicyTarget][c.second] = c
 			all = append(all, c)
 		}
-		for _, far := range farther(t, listeners) {
+		for _, far := range lessSpecificTargets(t, listeners) {
 			all = append(all, overridden(rules, s.AttachedRules(far))...)
 		}
 	}
 	for p := range s.RoutePolicies() {
 		out[p.Name] = stateOf(s, p, idle)
 	}
-	tell(out, all)
+	addConflicts(out, all)
 	return out
 }
 
-// attached are the targets of policies that are there, each once, and which of them are
+// attached returns the existing targets of policies, each once, and which of them are
 // listeners.
 func attached(s *index.Snapshot) (targets map[index.PolicyTarget]index.Attachment, listeners []index.PolicyTarget) {
 	targets = map[index.PolicyTarget]index.Attachment{}
@@ -94,13 +94,14 @@ func attached(s *index.Snapshot) (targets map[index.PolicyTarget]index.Attachmen
 	return targets, listeners
 }
 
-// confine what is said of Gateways to one.
-func (s *state) confine(only types.NamespacedName) {
+// restrictTo removes all ancestors except for one Gateway.
+func (s *state) restrictTo(only types.NamespacedName) {
 	s.ancestors = slices.DeleteFunc(s.ancestors, func(a ancestor) bool {
 		return refString(a.ref) != refString(targetRef(index.PolicyTarget{NamespacedName: only}))
 	})
 }
 
+// stateOf returns the state of a policy.
 func stateOf(snapshot *index.Snapshot, p *index.RoutePolicy, idle map[index.PolicyTarget]map[*index.PolicyRule]conflict) *state {
 	out := &state{generation: p.Generation, controller: ControllerName}
 	acts := map[string]bool{}
@@ -112,7 +113,7 @@ func stateOf(snapshot *index.Snapshot, p *index.RoutePolicy, idle map[index.Poli
 			case r.Problem != "":
 			case !t.Found:
 			case is:
-				s.Message = fmt.Sprintf("Rule %s of %s matches all of it first; change either, or their priorities", c.first.Name, c.first.Policy)
+				s.Message = fmt.Sprintf("Rule %s of %s matches all its requests first; change one of the rules, or their priorities", c.first.Name, c.first.Policy)
 			default:
 				s.Active = true
 				for _, g := range t.Gateways {
@@ -122,9 +123,9 @@ func stateOf(snapshot *index.Snapshot, p *index.RoutePolicy, idle map[index.Poli
 		}
 		switch {
 		case s.Active:
-			s.Message = cmp.Or(r.Closed(), withoutTLS(snapshot, p, r), p.Notices[r.Name])
+			s.Message = cmp.Or(r.Closed(), plaintextBackend(snapshot, p, r), p.Notices[r.Name])
 		case s.Message == "":
-			s.Message = "No target is there"
+			s.Message = "No target exists"
 		}
 		if n, ok := p.Devices[r.Name]; ok {
 			s.Devices = &n
@@ -135,16 +136,18 @@ func stateOf(snapshot *index.Snapshot, p *index.RoutePolicy, idle map[index.Poli
 	return out
 }
 
-// unsought tells of rules that name devices that nobody looks for.
-func (s *state) unsought() {
+// reportWithoutDiscovery sets the message of rules with devices if the extension is installed
+// without discoveries.
+func (s *state) reportWithoutDiscovery() {
 	for i := range s.rules {
 		if r := &s.rules[i]; r.Active && r.Devices != nil && *r.Devices == 0 {
-			r.Message = "Devices are not looked for: the extension is installed without discoveries"
+			r.Message = "Devices are not discovered: the extension is installed without discoveries"
 		}
 	}
 }
 
-// ancestorsOf a policy: Gateways where it has an effect, and targets that are not there.
+// ancestorsOf returns the ancestors of a policy: Gateways where it has an effect, and missing
+// targets.
 func ancestorsOf(p *index.RoutePolicy, acts map[string]bool) []ancestor {
 	usable := slices.ContainsFunc(p.Rules, func(r *index.PolicyRule) bool { return r.Problem == "" })
 	closed := closedRule(p)
@@ -157,9 +160,9 @@ func ancestorsOf(p *index.RoutePolicy, acts map[string]bool) []ancestor {
 	for _, t := range p.Targets {
 		switch {
 		case !t.Found:
-			add(ancestor{ref: targetRef(t.PolicyTarget), reason: gwapiv1.PolicyReasonTargetNotFound, message: "It does not exist; make it, or correct targetRefs"})
+			add(ancestor{ref: targetRef(t.PolicyTarget), reason: gwapiv1.PolicyReasonTargetNotFound, message: "It does not exist; create it, or correct targetRefs"})
 		case len(t.Gateways) == 0:
-			add(ancestor{ref: targetRef(t.PolicyTarget), reason: gwapiv1.PolicyReasonTargetNotFound, message: "It is attached to no Gateway that is there"})
+			add(ancestor{ref: targetRef(t.PolicyTarget), reason: gwapiv1.PolicyReasonTargetNotFound, message: "It is attached to no existing Gateway"})
 		}
 		for _, g := range t.Gateways {
 			a := ancestor{ref: targetRef(index.PolicyTarget{NamespacedName: g}), reason: gwapiv1.PolicyReasonAccepted, message: "The policy has been accepted"}
@@ -169,9 +172,9 @@ func ancestorsOf(p *index.RoutePolicy, acts map[string]bool) []ancestor {
 			case closed != "":
 				a.reason, a.message = gwapiv1.PolicyReasonInvalid, closed
 			case !acts[g.String()]:
-				a.reason, a.message = gwapiv1.PolicyReasonConflicted, "Rules of other policies leave nothing to these; see status.policyConflicts"
+				a.reason, a.message = gwapiv1.PolicyReasonConflicted, "Rules of other policies match all requests first; see status.policyConflicts"
 			}
-			a.refs = refsOf(p)
+			a.certificateRefs = certificateRefsOf(p)
 			add(a)
 		}
 	}
@@ -179,18 +182,21 @@ func ancestorsOf(p *index.RoutePolicy, acts map[string]bool) []ancestor {
 	return out
 }
 
-// closedRule says which rule does not let in whom it says, and why. Empty if each does.
+// closedRule returns a message about the first rule that does not admit the clients in its
+// spec. It is empty if there is none.
 func closedRule(p *index.RoutePolicy) string {
 	for _, r := range p.Rules {
-		if said := r.Closed(); said != "" {
-			return fmt.Sprintf("Rule %s: %s", r.Name, said)
+		if message := r.Closed(); message != "" {
+			return fmt.Sprintf("Rule %s: %s", r.Name, message)
 		}
 	}
 	return ""
 }
 
+// compareAncestors compares by reference.
 func compareAncestors(a, b ancestor) int { return cmp.Compare(refString(a.ref), refString(b.ref)) }
 
+// targetRef returns the reference to a target.
 func targetRef(t index.PolicyTarget) gwapiv1.ParentReference {
 	kind := gwapiv1.Kind("Gateway")
 	switch t.Route {
@@ -210,14 +216,15 @@ func targetRef(t index.PolicyTarget) gwapiv1.ParentReference {
 	return out
 }
 
+// refString formats a reference for comparisons.
 func refString(r gwapiv1.ParentReference) string {
 	return strings.Join([]string{
 		string(ptr.Deref(r.Kind, "")), string(ptr.Deref(r.Namespace, "")), string(r.Name), string(ptr.Deref(r.SectionName, "")),
 	}, "/")
 }
 
-// tell both sides of conflicts.
-func tell(of map[types.NamespacedName]*state, all []conflict) {
+// addConflicts adds conflicts to the states of both policies.
+func addConflicts(of map[types.NamespacedName]*state, all []conflict) {
 	add := func(r, other *index.PolicyRule, k gatewayv1alpha1.RoutePolicyConflictType, prevails bool) {
 		c := gatewayv1alpha1.RoutePolicyConflict{Type: k, Rule: r.Name, Prevails: prevails, OtherPolicy: other.Policy.String(), OtherRule: other.Name}
 		if s := of[r.Policy]; s != nil && !slices.Contains(s.conflicts, c) {
@@ -232,12 +239,12 @@ func tell(of map[types.NamespacedName]*state, all []conflict) {
 		slices.SortFunc(s.conflicts, func(a, b gatewayv1alpha1.RoutePolicyConflict) int {
 			return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.OtherPolicy, b.OtherPolicy), cmp.Compare(a.OtherRule, b.OtherRule), cmp.Compare(a.Type, b.Type), cmp.Compare(strconv.FormatBool(a.Prevails), strconv.FormatBool(b.Prevails)))
 		})
-		s.conflicts = s.conflicts[:min(len(s.conflicts), mostConflicts)]
+		s.conflicts = s.conflicts[:min(len(s.conflicts), maxConflicts)]
 	}
 }
 
-// status that says so. What others say of ancestors stays, and conditions keep the time
-// of their last change.
+// status returns the status of the policy. Ancestors of other controllers stay, and conditions
+// keep the time of their last change.
 func (s *state) status(was gatewayv1alpha1.TailscaleRoutePolicyStatus) gatewayv1alpha1.TailscaleRoutePolicyStatus {
 	out := gatewayv1alpha1.TailscaleRoutePolicyStatus{Rules: s.rules, PolicyConflicts: s.conflicts}
 	var others []gwapiv1.PolicyAncestorStatus
@@ -246,51 +253,51 @@ func (s *state) status(was gatewayv1alpha1.TailscaleRoutePolicyStatus) gatewayv1
 			others = append(others, o)
 		}
 	}
-	shown, left := s.fit(mostAncestors - len(others))
-	for _, a := range shown {
+	included, suffix := s.fit(maxAncestors - len(others))
+	for _, a := range included {
 		now := gwapiv1.PolicyAncestorStatus{AncestorRef: a.ref, ControllerName: s.controller}
 		for _, o := range was.Ancestors {
 			if o.ControllerName == s.controller && refString(o.AncestorRef) == refString(a.ref) {
 				now.Conditions = slices.Clone(o.Conditions)
 			}
 		}
-		accepted := metav1.Condition{
+		condition := metav1.Condition{
 			Type: string(gwapiv1.PolicyConditionAccepted), Status: metav1.ConditionTrue,
-			Reason: string(a.reason), Message: a.message + left, ObservedGeneration: s.generation,
+			Reason: string(a.reason), Message: a.message + suffix, ObservedGeneration: s.generation,
 		}
 		if a.reason != gwapiv1.PolicyReasonAccepted {
-			accepted.Status = metav1.ConditionFalse
+			condition.Status = metav1.ConditionFalse
 		}
-		kmeta.SetStatusCondition(&now.Conditions, accepted)
-		a.refs.tell(&now.Conditions, s.generation)
+		kmeta.SetStatusCondition(&now.Conditions, condition)
+		a.certificateRefs.setCondition(&now.Conditions, s.generation)
 		out.Ancestors = append(out.Ancestors, now)
 	}
 	out.Ancestors = append(out.Ancestors, others...)
-	if len(shown) == 0 && left != "" {
+	if len(included) == 0 && suffix != "" {
 		out.Rules = slices.Clone(s.rules)
 		for i := range out.Rules {
-			out.Rules[i].Message = cmp.Or(out.Rules[i].Message, "Other controllers leave no room in status.ancestors to tell of the policy")
+			out.Rules[i].Message = cmp.Or(out.Rules[i].Message, "status.ancestors has no space for this policy: other controllers use all of it")
 		}
 	}
 	return out
 }
 
-// fit ancestors into what room others leave: those that a person must fix go first. What
-// is left out is told of beside those that are not.
-func (s *state) fit(room int) (shown []ancestor, left string) {
+// fit returns the ancestors that fit into the space that other controllers leave. Ancestors
+// with problems come first. The suffix for messages has the number of omitted ancestors.
+func (s *state) fit(room int) (included []ancestor, suffix string) {
 	if len(s.ancestors) <= room {
 		return s.ancestors, ""
 	}
 	room = max(room, 0)
-	var fine []ancestor
+	var accepted []ancestor
 	for _, a := range s.ancestors {
-		if a.reason == gwapiv1.PolicyReasonAccepted && (a.refs == nil || a.refs.reason == "") {
-			fine = append(fine, a)
+		if a.reason == gwapiv1.PolicyReasonAccepted && (a.certificateRefs == nil || a.certificateRefs.reason == "") {
+			accepted = append(accepted, a)
 			continue
 		}
-		shown = append(shown, a)
+		included = append(included, a)
 	}
-	shown = append(shown, fine...)[:room]
-	slices.SortFunc(shown, compareAncestors)
-	return shown, fmt.Sprintf("; %d more have no room here, of which %d are accepted", len(s.ancestors)-room, min(len(fine), len(s.ancestors)-room))
+	included = append(included, accepted...)[:room]
+	slices.SortFunc(included, compareAncestors)
+	return included, fmt.Sprintf("; %d more ancestors are omitted, of which %d are accepted", len(s.ancestors)-room, min(len(accepted), len(s.ancestors)-room))
 }

@@ -23,7 +23,8 @@ func nn(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: "default", Name: name}
 }
 
-// policy attached to an HTTPRoute of the Gateway gw, or to the Gateway itself.
+// policy returns a policy that is attached to an HTTPRoute of the Gateway gw, or to the Gateway
+// itself.
 func policy(name, route string, rules ...*index.PolicyRule) *index.RoutePolicy {
 	t := index.Attachment{PolicyTarget: index.PolicyTarget{NamespacedName: nn("gw")}, Found: true, Gateways: []types.NamespacedName{nn("gw")}}
 	if route != "" {
@@ -37,7 +38,8 @@ func policy(name, route string, rules ...*index.PolicyRule) *index.RoutePolicy {
 	return p
 }
 
-// at a section of its target, which for a route is at the listener http of its Gateway.
+// at attaches a policy to a section of its target. The target must be a Gateway or a route at
+// the listener http.
 func at(section string, p *index.RoutePolicy) *index.RoutePolicy {
 	p.Targets[0].Section = section
 	if p.Targets[0].Route != "" {
@@ -65,8 +67,8 @@ func path(kind, p string) index.PolicyMatch {
 
 func under(p string) index.PolicyMatch { return path("PathPrefix", p) }
 
-// said of a policy, in short.
-type said struct {
+// A summary is the relevant part of a policy's state.
+type summary struct {
 	Accepted  map[string]gwapiv1.PolicyConditionReason
 	Active    map[string]bool
 	Conflicts []gatewayv1alpha1.RoutePolicyConflict
@@ -88,7 +90,7 @@ func TestStates(t *testing.T) {
 			"b": {{Type: kind, Rule: "y", OtherPolicy: "default/a", OtherRule: "x"}},
 		}
 	}
-	nearer := map[string]said{
+	nearer := map[string]summary{
 		"a": {Accepted: accepted, Active: map[string]bool{"x": true}, Conflicts: between(gatewayv1alpha1.ConflictingAction)["a"]},
 		"b": {Accepted: accepted, Active: map[string]bool{"y": true}, Conflicts: between(gatewayv1alpha1.ConflictingAction)["b"]},
 	}
@@ -97,120 +99,120 @@ func TestStates(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		in     []*index.RoutePolicy
-		want   map[string]said
+		want   map[string]summary
 	}{
 		"Fine": {
-			reason: "A policy that acts should be accepted on its Gateway.",
+			reason: "A policy with an active rule is accepted for its Gateway.",
 			in:     []*index.RoutePolicy{policy("a", "web", denies("x", under("/1")), redirects("y", under("/2")))},
-			want:   map[string]said{"a": {Accepted: accepted, Active: map[string]bool{"x": true, "y": true}}},
+			want:   map[string]summary{"a": {Accepted: accepted, Active: map[string]bool{"x": true, "y": true}}},
 		},
 		"TargetNotFound": {
-			reason: "A target that is not there should be an ancestor that says so.",
+			reason: "A missing target is an ancestor with TargetNotFound.",
 			in:     []*index.RoutePolicy{missing},
-			want:   map[string]said{"a": {Accepted: map[string]gwapiv1.PolicyConditionReason{"HTTPRoute/default/web/": gwapiv1.PolicyReasonTargetNotFound}, Active: map[string]bool{"x": false}}},
+			want:   map[string]summary{"a": {Accepted: map[string]gwapiv1.PolicyConditionReason{"HTTPRoute/default/web/": gwapiv1.PolicyReasonTargetNotFound}, Active: map[string]bool{"x": false}}},
 		},
 		"NoGateway": {
-			reason: "A route without a Gateway should be told.",
+			reason: "A route without a Gateway is an ancestor with TargetNotFound.",
 			in:     []*index.RoutePolicy{alone},
-			want:   map[string]said{"a": {Accepted: map[string]gwapiv1.PolicyConditionReason{"HTTPRoute/default/web/": gwapiv1.PolicyReasonTargetNotFound}, Active: map[string]bool{"x": true}}},
+			want:   map[string]summary{"a": {Accepted: map[string]gwapiv1.PolicyConditionReason{"HTTPRoute/default/web/": gwapiv1.PolicyReasonTargetNotFound}, Active: map[string]bool{"x": true}}},
 		},
 		"Invalid": {
-			reason: "A policy of which no rule can be used should be invalid.",
+			reason: "A policy without a usable rule is invalid.",
 			in:     []*index.RoutePolicy{policy("a", "web", &index.PolicyRule{Name: "x", Problem: "broken"})},
-			want:   map[string]said{"a": {Accepted: map[string]gwapiv1.PolicyConditionReason{gw: gwapiv1.PolicyReasonInvalid}, Active: map[string]bool{"x": false}}},
+			want:   map[string]summary{"a": {Accepted: map[string]gwapiv1.PolicyConditionReason{gw: gwapiv1.PolicyReasonInvalid}, Active: map[string]bool{"x": false}}},
 		},
 		"PartlyInvalid": {
-			reason: "A broken rule should take no other with it.",
+			reason: "An invalid rule does not affect other rules.",
 			in:     []*index.RoutePolicy{policy("a", "web", &index.PolicyRule{Name: "x", Problem: "broken"}, denies("y"))},
-			want:   map[string]said{"a": {Accepted: accepted, Active: map[string]bool{"x": false, "y": true}}},
+			want:   map[string]summary{"a": {Accepted: accepted, Active: map[string]bool{"x": false, "y": true}}},
 		},
 		"OverlappingRule": {
-			reason: "A rule that does the same on part of what another one matches should be told.",
+			reason: "A rule with the action of another rule that covers it is an OverlappingRule.",
 			in:     []*index.RoutePolicy{policy("a", "web", denies("x", under("/1"))), policy("b", "web", denies("y", path("Exact", "/1/2")))},
-			want: map[string]said{
+			want: map[string]summary{
 				"a": {Accepted: accepted, Active: map[string]bool{"x": true}, Conflicts: between(gatewayv1alpha1.OverlappingRule)["a"]},
 				"b": {Accepted: conflicted, Active: map[string]bool{"y": false}, Conflicts: between(gatewayv1alpha1.OverlappingRule)["b"]},
 			},
 		},
 		"ConflictingAction": {
-			reason: "A higher priority should decide, and be told.",
+			reason: "The rule with the higher priority takes precedence, and the conflict is reported.",
 			in:     []*index.RoutePolicy{policy("a", "web", first(redirects("x", under("/")))), policy("b", "web", denies("y", path("RegularExpression", "/1.*")))},
-			want: map[string]said{
+			want: map[string]summary{
 				"a": {Accepted: accepted, Active: map[string]bool{"x": true}, Conflicts: between(gatewayv1alpha1.ConflictingAction)["a"]},
 				"b": {Accepted: conflicted, Active: map[string]bool{"y": false}, Conflicts: between(gatewayv1alpha1.ConflictingAction)["b"]},
 			},
 		},
 		"PriorityConflict": {
-			reason: "Between rules of one priority age should decide, and be told.",
+			reason: "Between rules of the same priority the older one takes precedence, and the conflict is reported.",
 			in:     []*index.RoutePolicy{late, policy("b", "web", denies("y", under("/1/")))},
-			want: map[string]said{
+			want: map[string]summary{
 				"a": {Accepted: conflicted, Active: map[string]bool{"x": false}, Conflicts: []gatewayv1alpha1.RoutePolicyConflict{{Type: gatewayv1alpha1.PriorityConflict, Rule: "x", OtherPolicy: "default/b", OtherRule: "y"}}},
 				"b": {Accepted: accepted, Active: map[string]bool{"y": true}, Conflicts: []gatewayv1alpha1.RoutePolicyConflict{{Type: gatewayv1alpha1.PriorityConflict, Rule: "y", Prevails: true, OtherPolicy: "default/a", OtherRule: "x"}}},
 			},
 		},
 		"Nearer": {
-			reason: "A Gateway's rule that a route's overrides should be told, and acts on other routes.",
+			reason: "A rule of a Gateway that a route's rule overrides is reported, and acts on other routes.",
 			in:     []*index.RoutePolicy{policy("a", "web", redirects("x", under("/1"))), policy("b", "", denies("y", under("/1/2")))},
 			want:   nearer,
 		},
 		"NearerListener": {
-			reason: "So should one of a Gateway that a listener's overrides.",
+			reason: "A rule of a Gateway that a listener's rule overrides is reported.",
 			in:     []*index.RoutePolicy{at("http", policy("a", "", redirects("x", under("/1")))), policy("b", "", denies("y", under("/1/2")))},
 			want:   nearer,
 		},
 		"NearerThanListener": {
-			reason: "So should one of a listener that a route's overrides.",
+			reason: "A rule of a listener that a route's rule overrides is reported.",
 			in:     []*index.RoutePolicy{at("", policy("a", "web", redirects("x", under("/1")))), at("http", policy("b", "", denies("y", under("/1/2"))))},
 			want:   nearer,
 		},
 		"AllListeners": {
-			reason: "A route that names no listener is at all of its Gateway's.",
+			reason: "A route without a sectionName is attached to all listeners of its Gateway.",
 			in:     []*index.RoutePolicy{everywhere, at("https", policy("b", "", denies("y", under("/1/2"))))},
 			want:   nearer,
 		},
 		"OtherListener": {
-			reason: "Rules of a listener that the route is not at do not meet its own.",
+			reason: "Rules of a listener to which the route is not attached do not conflict with the route's.",
 			in:     []*index.RoutePolicy{at("", policy("a", "web", redirects("x"))), at("https", policy("b", "", denies("y")))},
-			want:   map[string]said{"a": {Accepted: accepted, Active: map[string]bool{"x": true}}, "b": {Accepted: accepted, Active: map[string]bool{"y": true}}},
+			want:   map[string]summary{"a": {Accepted: accepted, Active: map[string]bool{"x": true}}, "b": {Accepted: accepted, Active: map[string]bool{"y": true}}},
 		},
 		"NearerRule": {
-			reason: "So should one of a route that a rule's of it overrides.",
+			reason: "A rule of a route that a policy of one of its rules overrides is reported.",
 			in:     []*index.RoutePolicy{at("first", policy("a", "web", redirects("x", under("/1")))), policy("b", "web", denies("y", under("/1/2")))},
 			want:   nearer,
 		},
 		"NearerRuleThanListener": {
-			reason: "And one of a listener that a rule's of a route overrides.",
+			reason: "A rule of a listener that a policy of a route's rule overrides is reported.",
 			in:     []*index.RoutePolicy{at("first", policy("a", "web", redirects("x", under("/1")))), at("http", policy("b", "", denies("y", under("/1/2"))))},
 			want:   nearer,
 		},
 		"NearerRuleThanGateway": {
-			reason: "And one of the Gateway.",
+			reason: "A rule of a Gateway that a policy of a route's rule overrides is reported.",
 			in:     []*index.RoutePolicy{at("first", policy("a", "web", redirects("x", under("/1")))), policy("b", "", denies("y", under("/1/2")))},
 			want:   nearer,
 		},
 		"OtherRule": {
-			reason: "Rules of two sections do not meet.",
+			reason: "Rules of two sections do not conflict.",
 			in:     []*index.RoutePolicy{at("first", policy("a", "web", redirects("x"))), at("second", policy("b", "web", denies("y")))},
-			want:   map[string]said{"a": {Accepted: accepted, Active: map[string]bool{"x": true}}, "b": {Accepted: accepted, Active: map[string]bool{"y": true}}},
+			want:   map[string]summary{"a": {Accepted: accepted, Active: map[string]bool{"x": true}}, "b": {Accepted: accepted, Active: map[string]bool{"y": true}}},
 		},
 		"OtherRoute": {
-			reason: "Rules of two routes do not meet.",
+			reason: "Rules of two routes do not conflict.",
 			in:     []*index.RoutePolicy{policy("a", "web", denies("x")), policy("b", "app", redirects("y"))},
-			want:   map[string]said{"a": {Accepted: accepted, Active: map[string]bool{"x": true}}, "b": {Accepted: accepted, Active: map[string]bool{"y": true}}},
+			want:   map[string]summary{"a": {Accepted: accepted, Active: map[string]bool{"x": true}}, "b": {Accepted: accepted, Active: map[string]bool{"y": true}}},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := map[string]said{}
+			got := map[string]summary{}
 			for n, st := range states(index.NewSnapshot(index.Contents{Policies: tc.in})) {
-				s := said{Accepted: map[string]gwapiv1.PolicyConditionReason{}, Active: map[string]bool{}, Conflicts: st.conflicts}
+				s := summary{Accepted: map[string]gwapiv1.PolicyConditionReason{}, Active: map[string]bool{}, Conflicts: st.conflicts}
 				for _, a := range st.ancestors {
 					s.Accepted[refString(a.ref)] = a.reason
 				}
 				for _, r := range st.rules {
 					s.Active[r.Name] = r.Active
 					if r.Active != (r.Message == "") {
-						t.Errorf("\n%s\nrule %s: active is %t, and it says %q", tc.reason, r.Name, r.Active, r.Message)
+						t.Errorf("\n%s\nrule %s: active %t, message %q", tc.reason, r.Name, r.Active, r.Message)
 					}
 				}
 				got[n.Name] = s
@@ -222,8 +224,8 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestNamesAlone has the status say what to set where names that users choose would let
-// somebody in.
+// TestNamesAlone checks that the status says what to set where names that users choose would
+// admit other clients.
 func TestNamesAlone(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -231,12 +233,12 @@ func TestNamesAlone(t *testing.T) {
 		want   string
 	}{
 		"LetsIn": {
-			reason: "That the rule lets nobody in should be told.",
+			reason: "The message says that the rule admits no client.",
 			rule:   redirects("x", under("/1"), index.PolicyMatch{NamesAlone: true}),
 			want:   "matches[1].tailnetDevice: users choose the names of their devices, so hostnames alone let nobody in: set tags or users beside them. Until then such devices are answered 403",
 		},
 		"Denies": {
-			reason: "That others may be meant should be told.",
+			reason: "The message says that the rule may match other clients.",
 			rule:   denies("x", index.PolicyMatch{NamesAlone: true}),
 			want:   "matches[0].tailnetDevice: users choose the names of their devices, and who chooses another is not denied: set tags or users beside hostnames",
 		},
@@ -273,18 +275,18 @@ func TestCovers(t *testing.T) {
 		a, b   []index.PolicyMatch
 		want   bool
 	}{
-		"All":          {reason: "All is more than some.", b: []index.PolicyMatch{under("/1")}, want: true},
-		"Some":         {reason: "Some is not all.", a: []index.PolicyMatch{under("/1")}},
-		"Root":         {reason: "Under the root is all.", a: []index.PolicyMatch{under("/")}, want: true},
-		"Segment":      {reason: "A prefix ends with a segment.", a: []index.PolicyMatch{under("/1")}, b: []index.PolicyMatch{under("/12")}},
-		"ExactPrefix":  {reason: "One path is not all under it.", a: []index.PolicyMatch{path("Exact", "/1")}, b: []index.PolicyMatch{under("/1")}},
-		"MoreHeaders":  {reason: "More headers are fewer requests.", a: []index.PolicyMatch{header(under("/"), "a=1")}, b: []index.PolicyMatch{header(under("/"), "a=1", "b=2")}, want: true},
-		"OtherHeaders": {reason: "Other headers are other requests.", a: []index.PolicyMatch{header(under("/"), "a=1")}, b: []index.PolicyMatch{under("/")}},
-		"Range":        {reason: "A device of a range is in it.", a: []index.PolicyMatch{from("100.64.0.0/24")}, b: []index.PolicyMatch{from("100.64.0.7/32")}, want: true},
-		"Wider":        {reason: "A range is more than a device.", a: []index.PolicyMatch{from("100.64.0.7/32")}, b: []index.PolicyMatch{from("100.64.0.0/24")}},
-		"AnyoneElse":   {reason: "Devices are not everybody.", a: []index.PolicyMatch{from("100.64.0.7/32")}, b: []index.PolicyMatch{under("/")}},
-		"Nobody":       {reason: "What matches nobody now is no conflict.", a: []index.PolicyMatch{under("/")}, b: []index.PolicyMatch{from()}},
-		"EachOfSome":   {reason: "Each match must be covered.", a: []index.PolicyMatch{under("/1")}, b: []index.PolicyMatch{under("/1/2"), under("/2")}},
+		"All":          {reason: "A rule without matches covers a rule with matches.", b: []index.PolicyMatch{under("/1")}, want: true},
+		"Some":         {reason: "A rule with matches does not cover a rule without.", a: []index.PolicyMatch{under("/1")}},
+		"Root":         {reason: "The prefix / covers all requests.", a: []index.PolicyMatch{under("/")}, want: true},
+		"Segment":      {reason: "A prefix ends at a path segment.", a: []index.PolicyMatch{under("/1")}, b: []index.PolicyMatch{under("/12")}},
+		"ExactPrefix":  {reason: "An exact path does not cover a prefix.", a: []index.PolicyMatch{path("Exact", "/1")}, b: []index.PolicyMatch{under("/1")}},
+		"MoreHeaders":  {reason: "Fewer headers cover more headers.", a: []index.PolicyMatch{header(under("/"), "a=1")}, b: []index.PolicyMatch{header(under("/"), "a=1", "b=2")}, want: true},
+		"OtherHeaders": {reason: "A match with a header does not cover one without.", a: []index.PolicyMatch{header(under("/"), "a=1")}, b: []index.PolicyMatch{under("/")}},
+		"Range":        {reason: "A range covers an address in it.", a: []index.PolicyMatch{from("100.64.0.0/24")}, b: []index.PolicyMatch{from("100.64.0.7/32")}, want: true},
+		"Wider":        {reason: "An address does not cover a range.", a: []index.PolicyMatch{from("100.64.0.7/32")}, b: []index.PolicyMatch{from("100.64.0.0/24")}},
+		"AnyoneElse":   {reason: "An address does not cover all clients.", a: []index.PolicyMatch{from("100.64.0.7/32")}, b: []index.PolicyMatch{under("/")}},
+		"NoClients":    {reason: "A match without clients is no conflict.", a: []index.PolicyMatch{under("/")}, b: []index.PolicyMatch{from()}},
+		"EachOfSome":   {reason: "A rule covers another one only if it covers each match.", a: []index.PolicyMatch{under("/1")}, b: []index.PolicyMatch{under("/1/2"), under("/2")}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -295,7 +297,8 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-// TestStatus keeps what others say, and the time of what does not change.
+// TestStatus checks that a status keeps the ancestors of other controllers, and the time of
+// conditions that have not changed.
 func TestStatus(t *testing.T) {
 	st := states(index.NewSnapshot(index.Contents{Policies: []*index.RoutePolicy{policy("a", "web", denies("x"))}}))[nn("a")]
 	at := metav1.NewTime(time.Unix(1, 0))
@@ -303,22 +306,22 @@ func TestStatus(t *testing.T) {
 	was.Ancestors[0].Conditions[0].LastTransitionTime = at
 	was.Ancestors = append(was.Ancestors, gwapiv1.PolicyAncestorStatus{ControllerName: "other.example.com/controller"})
 	if diff := cmp.Diff(was, st.status(was)); diff != "" {
-		t.Errorf("what says the same already: -want, +got:\n%s", diff)
+		t.Errorf("status without a change: -want, +got:\n%s", diff)
 	}
 	st.ancestors[0].reason = gwapiv1.PolicyReasonInvalid
 	now := st.status(was)
 	if c := now.Ancestors[0].Conditions[0]; c.Status != metav1.ConditionFalse || c.LastTransitionTime.Equal(&at) {
-		t.Errorf("what changes should be false from now on, got %v", c)
+		t.Errorf("Accepted: want False with a new transition time, got %v", c)
 	}
 	if now.Ancestors[1].ControllerName != "other.example.com/controller" {
-		t.Errorf("what another controller says should stay, got %v", now.Ancestors)
+		t.Errorf("want the ancestor of the other controller, got %v", now.Ancestors)
 	}
 }
 
-// TestFullStatus shows what is left out of a status without room for all, and that others'
-// entries never are.
+// TestFullStatus checks which ancestors a status without enough space omits, and that those of
+// other controllers stay.
 func TestFullStatus(t *testing.T) {
-	// Fifteen Gateways where the policy acts, and a target that is not there.
+	// Fifteen Gateways where the policy acts, and a missing target.
 	crowded := policy("a", "web", denies("x"))
 	crowded.Targets[0].Gateways = nil
 	for i := range 15 {
@@ -326,16 +329,16 @@ func TestFullStatus(t *testing.T) {
 	}
 	crowded.Targets = append(crowded.Targets, index.Attachment{PolicyTarget: index.PolicyTarget{Route: index.KindHTTPRoute, NamespacedName: nn("zone")}})
 	cases := map[string]struct {
-		reason  string
-		others  int
-		shown   []string
-		message string
-		rule    string
+		reason   string
+		others   int
+		included []string
+		message  string
+		rule     string
 	}{
-		"Room":   {reason: "All are told of where there is room.", shown: strings.Split("a b c d e f g h i j k l m n o zone", " "), message: "The policy has been accepted"},
-		"Little": {reason: "What a person must mend goes first.", others: 13, shown: []string{"a", "b", "zone"}, message: "The policy has been accepted; 13 more have no room here, of which 13 are accepted"},
-		"One":    {reason: "The last place is for that.", others: 15, shown: []string{"zone"}, message: "It does not exist; make it, or correct targetRefs; 15 more have no room here, of which 15 are accepted"},
-		"None":   {reason: "Without any room the rules tell.", others: 16, rule: "Other controllers leave no room in status.ancestors to tell of the policy"},
+		"Room":   {reason: "With enough space all ancestors are included.", included: strings.Split("a b c d e f g h i j k l m n o zone", " "), message: "The policy has been accepted"},
+		"Little": {reason: "Ancestors with problems come first.", others: 13, included: []string{"a", "b", "zone"}, message: "The policy has been accepted; 13 more ancestors are omitted, of which 13 are accepted"},
+		"One":    {reason: "The last entry is an ancestor with a problem.", others: 15, included: []string{"zone"}, message: "It does not exist; create it, or correct targetRefs; 15 more ancestors are omitted, of which 15 are accepted"},
+		"None":   {reason: "Without any space the rules have a message.", others: 16, rule: "status.ancestors has no space for this policy: other controllers use all of it"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -347,35 +350,36 @@ func TestFullStatus(t *testing.T) {
 			}
 			got := states(index.NewSnapshot(index.Contents{Policies: []*index.RoutePolicy{crowded}}))[nn("a")].status(was)
 			n := len(got.Ancestors) - tc.others
-			var shown []string
+			var included []string
 			for _, a := range got.Ancestors[:n] {
-				shown = append(shown, string(a.AncestorRef.Name))
+				included = append(included, string(a.AncestorRef.Name))
 			}
-			if diff := cmp.Diff(tc.shown, shown); diff != "" {
+			if diff := cmp.Diff(tc.included, included); diff != "" {
 				t.Fatalf("\n%s\nstatus(...): -want, +got:\n%s", tc.reason, diff)
 			}
 			if diff := cmp.Diff(was.Ancestors, got.Ancestors[n:], cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("\n%s\nothers: -want, +got:\n%s", tc.reason, diff)
 			}
 			if n > 0 && got.Ancestors[0].Conditions[0].Message != tc.message {
-				t.Errorf("\n%s\nit says %q, want %q", tc.reason, got.Ancestors[0].Conditions[0].Message, tc.message)
+				t.Errorf("\n%s\nmessage %q, want %q", tc.reason, got.Ancestors[0].Conditions[0].Message, tc.message)
 			}
 			if got.Rules[0].Message != tc.rule {
-				t.Errorf("\n%s\nthe rule says %q, want %q", tc.reason, got.Rules[0].Message, tc.rule)
+				t.Errorf("\n%s\nmessage of the rule %q, want %q", tc.reason, got.Rules[0].Message, tc.rule)
 			}
 			if diff := cmp.Diff(got, states(index.NewSnapshot(index.Contents{Policies: []*index.RoutePolicy{crowded}}))[nn("a")].status(got)); diff != "" {
-				t.Errorf("\n%s\nit is not stable: -first, +second:\n%s", tc.reason, diff)
+				t.Errorf("\n%s\nsecond status(...): -first, +second:\n%s", tc.reason, diff)
 			}
 		})
 	}
 }
 
-// TestWidened has a Deny that denies more than it says act, and its policy say so.
+// TestWidened checks that a Deny rule that denies more than its matches is active, and that the
+// policy reports it.
 func TestWidened(t *testing.T) {
 	p := policy("a", "web", &index.PolicyRule{Name: "x", Deny: true, Widened: "matches[0]: broken", Matches: []index.PolicyMatch{{}}})
 	for _, st := range states(index.NewSnapshot(index.Contents{Policies: []*index.RoutePolicy{p}})) {
 		if got := st.rules[0]; !got.Active || !strings.Contains(got.Message, "matches[0]: broken") {
-			t.Errorf("rule: want one that acts and says why it denies more, got %+v", got)
+			t.Errorf("rule: want active with a message about the invalid match, got %+v", got)
 		}
 		if got := st.ancestors[0].reason; got != gwapiv1.PolicyReasonInvalid {
 			t.Errorf("Accepted: want %s, got %s", gwapiv1.PolicyReasonInvalid, got)

@@ -25,52 +25,52 @@ import (
 )
 
 const (
-	// debounce is how long a change waits for others.
+	// debounce is how long a change waits for further changes.
 	debounce = 300 * time.Millisecond
 
-	// retry after a write that failed.
+	// retry is the delay after a failed write.
 	retry = 5 * time.Second
 
-	// timeout of a request.
+	// timeout limits a request.
 	timeout = 10 * time.Second
 )
 
-// A Writer keeps the status of policies up to date while it runs, and what looks for the
-// devices that they name.
+// A Writer writes the status of policies and the Discoveries of their devices. Create one with
+// NewWriter.
 type Writer struct {
 	store   *index.Store
 	objects client.Reader
 	kube    client.Client
 	log     logging.Logger
 
-	// seeks reports that it looks for devices.
-	seeks bool
+	// discover reports whether the Writer writes Discoveries.
+	discover bool
 
 	only *types.NamespacedName
 }
 
 // Options of a Writer.
 type Options struct {
-	// Only is the Gateway whose extension this is. Nil stands for the one that is installed
-	// for all: policies may be of several Gateways, so where there is that one it tells of
-	// all. The other tells of those that are attached to its Gateway, and which nobody
-	// else tells of.
+	// Only is the Gateway of a dedicated extension. Nil means the installed extension. A policy
+	// may be attached to several Gateways, so the installed extension writes the status of all
+	// policies. A dedicated extension writes the status of policies that are attached to its
+	// Gateway if no other extension does.
 	Only *types.NamespacedName
 
-	// Seeks says that it looks for the devices that policies name.
-	Seeks bool
+	// Discover enables the Discoveries of the devices in policies.
+	Discover bool
 
 	Log logging.Logger
 }
 
-// NewWriter returns one that writes nothing until it runs. Objects has policies, from a
+// NewWriter returns a Writer, which writes nothing until Run. The reader gets policies from a
 // cache.
 func NewWriter(s *index.Store, objects client.Reader, kube client.Client, o Options) *Writer {
-	return &Writer{store: s, objects: objects, kube: kube, only: o.Only, seeks: o.Seeks, log: o.Log}
+	return &Writer{store: s, objects: objects, kube: kube, only: o.Only, discover: o.Discover, log: o.Log}
 }
 
-// controller is what stands beside what this extension says of ancestors. That of the
-// installed one sorts first.
+// controller returns the controller name of this extension in an ancestor's status. The name of
+// the installed extension sorts first.
 func (w *Writer) controller() gwapiv1.GatewayController {
 	if w.only == nil {
 		return ControllerName
@@ -78,42 +78,42 @@ func (w *Writer) controller() gwapiv1.GatewayController {
 	return ControllerName + "-" + gwapiv1.GatewayController(names.Child(w.only.Name))
 }
 
-// ours reports whether an extension of ours said something of an ancestor.
-func ours(a gwapiv1.PolicyAncestorStatus) bool {
+// isOurs reports whether one of our extensions wrote the status of an ancestor.
+func isOurs(a gwapiv1.PolicyAncestorStatus) bool {
 	return a.ControllerName == ControllerName || strings.HasPrefix(string(a.ControllerName), string(ControllerName)+"-")
 }
 
-// tells reports whether this extension is the one that tells of a policy: it is attached to
-// its Gateway, and no extension that comes first has told of it. So all agree on one,
-// whoever begins.
-func (w *Writer) tells(p *index.RoutePolicy, was gatewayv1alpha1.TailscaleRoutePolicyStatus) bool {
+// isResponsible reports whether this extension writes the status of a policy: the policy is
+// attached to its Gateway, and no extension whose name sorts first has written it. So all
+// extensions agree on one, independent of their order.
+func (w *Writer) isResponsible(p *index.RoutePolicy, was gatewayv1alpha1.TailscaleRoutePolicyStatus) bool {
 	if w.only == nil {
 		return true
 	}
 	return slices.Contains(p.Served, *w.only) && !slices.ContainsFunc(was.Ancestors, func(a gwapiv1.PolicyAncestorStatus) bool {
-		return ours(a) && a.ControllerName < w.controller()
+		return isOurs(a) && a.ControllerName < w.controller()
 	})
 }
 
-// withdraw what this extension said, and what was said of the policy as a whole, unless
-// another one of ours says that.
+// withdraw removes the ancestors of this extension from a status. It also removes the rules and
+// conflicts, unless another one of our extensions has written them.
 func (w *Writer) withdraw(was gatewayv1alpha1.TailscaleRoutePolicyStatus) gatewayv1alpha1.TailscaleRoutePolicyStatus {
 	out := was
 	out.Ancestors = slices.DeleteFunc(slices.Clone(was.Ancestors), func(a gwapiv1.PolicyAncestorStatus) bool { return a.ControllerName == w.controller() })
-	if len(out.Ancestors) < len(was.Ancestors) && !slices.ContainsFunc(out.Ancestors, ours) {
+	if len(out.Ancestors) < len(was.Ancestors) && !slices.ContainsFunc(out.Ancestors, isOurs) {
 		out.Rules, out.PolicyConflicts = nil, nil
 	}
 	return out
 }
 
-// Run until ctx ends. The store must be complete, and no other replica may write.
+// Run writes until ctx ends. The store must be complete, and no other replica may write.
 func (w *Writer) Run(ctx context.Context) {
 	changed, end := w.store.Revised()
 	defer end()
 	due := time.NewTimer(0)
 	defer due.Stop()
-	// said is the revision of policies that all of which is written.
-	said, first := uint64(0), true
+	// writtenRevision is the last completely written revision of the policies.
+	writtenRevision, first := uint64(0), true
 	for {
 		select {
 		case <-ctx.Done():
@@ -124,67 +124,68 @@ func (w *Writer) Run(ctx context.Context) {
 		case <-due.C:
 		}
 		s := w.store.Snapshot()
-		if !first && s.PolicyRevision == said {
+		if !first && s.PolicyRevision == writtenRevision {
 			continue
 		}
 		if wait := w.write(ctx, s); wait > 0 {
 			due.Reset(wait)
 			continue
 		}
-		said, first = s.PolicyRevision, false
+		writtenRevision, first = s.PolicyRevision, false
 	}
 }
 
-// write what is not said yet, and return how long to wait for the rest. Zero means that
-// all is said.
+// write writes all changes, and returns the delay until the next attempt. Zero means that no
+// further attempt is necessary.
 func (w *Writer) write(ctx context.Context, s *index.Snapshot) time.Duration {
 	wait := time.Duration(0)
-	if w.seeks {
-		if err := w.seek(ctx, s); err != nil && ctx.Err() == nil {
-			w.log.Info("Cannot look for devices of TailscaleRoutePolicies, and will try again", "error", err)
+	if w.discover {
+		if err := w.writeDiscoveries(ctx, s); err != nil && ctx.Err() == nil {
+			w.log.Info("Cannot write Discoveries of TailscaleRoutePolicies; retrying", "error", err)
 			wait = retry
 		}
 	}
 	all := states(s)
 	for p := range s.RoutePolicies() {
 		n, st := p.Name, all[p.Name]
-		if !w.seeks {
-			st.unsought()
+		if !w.discover {
+			st.reportWithoutDiscovery()
 		}
 		st.controller = w.controller()
 		if w.only != nil {
-			st.confine(*w.only)
+			st.restrictTo(*w.only)
 		}
-		err := w.settle(ctx, p, st)
+		err := w.writeStatus(ctx, p, st)
 		switch {
 		case err == nil || ctx.Err() != nil:
 		case kerrors.IsConflict(err):
-			// What was written last has not come back yet.
+			// The cache does not have the last write yet.
 			wait = max(wait, debounce)
 		default:
-			w.log.Info("Cannot tell what becomes of a TailscaleRoutePolicy, and will try again", "policy", n, "error", err)
+			w.log.Info("Cannot write the status of a TailscaleRoutePolicy; retrying", "policy", n, "error", err)
 			wait = retry
 		}
 	}
 	return wait
 }
 
-func (w *Writer) settle(ctx context.Context, p *index.RoutePolicy, st *state) error {
+// writeStatus writes the status of a policy if it has changed.
+func (w *Writer) writeStatus(ctx context.Context, p *index.RoutePolicy, st *state) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	o := &gatewayv1alpha1.TailscaleRoutePolicy{}
 	if err := w.objects.Get(ctx, p.Name, o); err != nil {
-		// One that is gone needs none.
+		// A deleted policy needs no status.
 		return errors.Wrap(client.IgnoreNotFound(err), "cannot get")
 	}
 	status := w.withdraw(o.Status)
-	if w.tells(p, o.Status) {
+	if w.isResponsible(p, o.Status) {
 		status = st.status(o.Status)
 	}
 	if equality.Semantic.DeepEqual(status, o.Status) {
 		return nil
 	}
-	// What somebody else wrote meanwhile must be seen first.
+	// The resource version makes the write fail if another client has changed the policy.
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": o.GetResourceVersion()},
 		"status": map[string]any{

@@ -20,17 +20,17 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// TestSeeks shows that Discoveries are written only by who is to, and that the status
-// tells it else.
-func TestSeeks(t *testing.T) {
+// TestDiscover checks that Discoveries are written only if enabled, and that the status has a
+// message otherwise.
+func TestDiscover(t *testing.T) {
 	cases := map[string]struct {
-		reason  string
-		seeks   bool
-		written int
-		message string
+		reason   string
+		discover bool
+		written  int
+		message  string
 	}{
-		"Seeks": {reason: "A Discovery should look for the devices.", seeks: true, written: 1},
-		"Not":   {reason: "None should, and the status should tell it.", message: "Devices are not looked for: the extension is installed without discoveries"},
+		"Discover": {reason: "A Discovery for the devices is written.", discover: true, written: 1},
+		"Not":      {reason: "No Discovery is written, and the status has a message.", message: "Devices are not discovered: the extension is installed without discoveries"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -42,9 +42,9 @@ func TestSeeks(t *testing.T) {
 			kube := fake.NewClientBuilder().WithScheme(s).WithObjects(object).WithStatusSubresource(object).Build()
 			p := policy("a", "web", denies("x", index.PolicyMatch{Devices: &index.DeviceQuery{Tailnet: "corp", Tags: []string{"tag:ci"}}}))
 			p.Devices = map[string]int32{"x": 0}
-			w := NewWriter(nil, kube, kube, Options{Seeks: tc.seeks, Log: logging.NewNopLogger()})
+			w := NewWriter(nil, kube, kube, Options{Discover: tc.discover, Log: logging.NewNopLogger()})
 			if wait := w.write(t.Context(), index.NewSnapshot(index.Contents{Policies: []*index.RoutePolicy{p}})); wait != 0 {
-				t.Errorf("\n%s\nwrite(...) is not done", tc.reason)
+				t.Errorf("\n%s\nwrite(...): want no retry", tc.reason)
 			}
 			l := &tailnetv1alpha1.DiscoveryList{}
 			if err := kube.List(t.Context(), l); err != nil {
@@ -57,41 +57,40 @@ func TestSeeks(t *testing.T) {
 				t.Fatalf("\n%s\nwant a rule and %d Discoveries, got %v and %v", tc.reason, tc.written, object.Status.Rules, l.Items)
 			}
 			if diff := cmp.Diff(tc.message, object.Status.Rules[0].Message); diff != "" {
-				t.Errorf("\n%s\nwhat is told of the rule: -want, +got:\n%s", tc.reason, diff)
+				t.Errorf("\n%s\nmessage of the rule: -want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}
 }
 
-// TestOnly shows which policies the extension of one Gateway tells of.
+// TestOnly checks which policies a dedicated extension writes.
 func TestOnly(t *testing.T) {
 	team, other := types.NamespacedName{Namespace: "default", Name: "team"}, types.NamespacedName{Namespace: "default", Name: "other"}
-	said := func(by gwapiv1.GatewayController) gwapiv1.PolicyAncestorStatus {
+	ancestorOf := func(by gwapiv1.GatewayController) gwapiv1.PolicyAncestorStatus {
 		return gwapiv1.PolicyAncestorStatus{AncestorRef: targetRef(index.PolicyTarget{NamespacedName: team}), ControllerName: by}
 	}
-	const mine = ControllerName + "-team"
+	const own = ControllerName + "-team"
 	cases := map[string]struct {
 		reason string
 		served []types.NamespacedName
 		was    gatewayv1alpha1.TailscaleRoutePolicyStatus
 
-		// by are the controllers that say something afterwards, and rules how many rules
-		// are told of.
+		// by are the controllers of the ancestors afterwards, and rules is the number of rules.
 		by    []gwapiv1.GatewayController
 		rules int
 	}{
-		"Alone":     {reason: "What nobody tells of it should.", served: []types.NamespacedName{team}, by: []gwapiv1.GatewayController{mine}, rules: 1},
-		"Elsewhere": {reason: "It should say nothing of a policy that is not attached to its Gateway.", served: nil},
+		"Alone":     {reason: "It writes a policy that no other extension writes.", served: []types.NamespacedName{team}, by: []gwapiv1.GatewayController{own}, rules: 1},
+		"Elsewhere": {reason: "It does not write a policy that is not attached to its Gateway.", served: nil},
 		"Installed": {
-			reason: "Where the installed extension tells of a policy it should withdraw, and leave what that says.", served: []types.NamespacedName{team},
-			was: gatewayv1alpha1.TailscaleRoutePolicyStatus{Ancestors: []gwapiv1.PolicyAncestorStatus{said(ControllerName), said(mine)}, Rules: []gatewayv1alpha1.RoutePolicyRuleStatus{{Name: "y"}, {Name: "z"}}},
+			reason: "It removes its ancestors if the installed extension writes the policy, and keeps the rules of that extension.", served: []types.NamespacedName{team},
+			was: gatewayv1alpha1.TailscaleRoutePolicyStatus{Ancestors: []gwapiv1.PolicyAncestorStatus{ancestorOf(ControllerName), ancestorOf(own)}, Rules: []gatewayv1alpha1.RoutePolicyRuleStatus{{Name: "y"}, {Name: "z"}}},
 			by:  []gwapiv1.GatewayController{ControllerName}, rules: 2,
 		},
-		"First":  {reason: "Of two Gateways' own the first by name should tell.", served: []types.NamespacedName{team}, was: gatewayv1alpha1.TailscaleRoutePolicyStatus{Ancestors: []gwapiv1.PolicyAncestorStatus{said(ControllerName + "-a")}}, by: []gwapiv1.GatewayController{ControllerName + "-a"}},
-		"Second": {reason: "And the second should not keep it from that.", served: []types.NamespacedName{team}, was: gatewayv1alpha1.TailscaleRoutePolicyStatus{Ancestors: []gwapiv1.PolicyAncestorStatus{said(ControllerName + "-z")}}, by: []gwapiv1.GatewayController{mine, ControllerName + "-z"}, rules: 1},
+		"First":  {reason: "Of two dedicated extensions the first by name writes the policy.", served: []types.NamespacedName{team}, was: gatewayv1alpha1.TailscaleRoutePolicyStatus{Ancestors: []gwapiv1.PolicyAncestorStatus{ancestorOf(ControllerName + "-a")}}, by: []gwapiv1.GatewayController{ControllerName + "-a"}},
+		"Second": {reason: "The ancestors of the second extension do not prevent it.", served: []types.NamespacedName{team}, was: gatewayv1alpha1.TailscaleRoutePolicyStatus{Ancestors: []gwapiv1.PolicyAncestorStatus{ancestorOf(ControllerName + "-z")}}, by: []gwapiv1.GatewayController{own, ControllerName + "-z"}, rules: 1},
 		"Moved": {
-			reason: "What it said of a policy that went elsewhere should go.", served: nil,
-			was: gatewayv1alpha1.TailscaleRoutePolicyStatus{Ancestors: []gwapiv1.PolicyAncestorStatus{said(mine), said("other.example.com/x")}, Rules: []gatewayv1alpha1.RoutePolicyRuleStatus{{Name: "x"}}},
+			reason: "It removes its ancestors of a policy that is no longer attached to its Gateway.", served: nil,
+			was: gatewayv1alpha1.TailscaleRoutePolicyStatus{Ancestors: []gwapiv1.PolicyAncestorStatus{ancestorOf(own), ancestorOf("other.example.com/x")}, Rules: []gatewayv1alpha1.RoutePolicyRuleStatus{{Name: "x"}}},
 			by:  []gwapiv1.GatewayController{"other.example.com/x"},
 		},
 	}
@@ -115,14 +114,14 @@ func TestOnly(t *testing.T) {
 			for _, a := range object.Status.Ancestors {
 				by = append(by, a.ControllerName)
 				if a.AncestorRef.Name == "other" {
-					t.Error("it tells of a Gateway that it does not serve")
+					t.Error("the status has a Gateway of another extension")
 				}
 			}
 			if diff := cmp.Diff(tc.by, by); diff != "" {
-				t.Errorf("\n%s\nwho tells: -want, +got:\n%s", tc.reason, diff)
+				t.Errorf("\n%s\ncontrollers: -want, +got:\n%s", tc.reason, diff)
 			}
 			if n := len(object.Status.Rules); n != tc.rules {
-				t.Errorf("\n%s\n%d rules are told of, want %d", tc.reason, n, tc.rules)
+				t.Errorf("\n%s\n%d rules, want %d", tc.reason, n, tc.rules)
 			}
 		})
 	}

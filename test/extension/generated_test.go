@@ -98,7 +98,7 @@ func generatedPrecedence(t *testing.T, w *world) {
 		if err != nil {
 			return err
 		}
-		const want = "GRPCRoute default/rpc has app.prod.gateway.local/ already, so Service default/app gets no route"
+		const want = "GRPCRoute default/rpc has app.prod.gateway.local/ already; no route is generated for Service default/app"
 		for _, g := range r.Spec.GeneratedRoutes {
 			if g.Hostname == host && (g.State != tailnetv1alpha1.GeneratedRouteConflict || g.Message != want) {
 				return errors.Errorf("%s is %s: %s", g.Hostname, g.State, g.Message)

@@ -17,25 +17,26 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// A neighbourhood is what of all namespaces may lead a generated route back to its Gateway.
-// It is empty where nothing that a TailscaleGateway discovers leads to a Gateway.
-type neighbourhood struct {
+// A neighborhood holds the objects of all namespaces through which a generated route could lead
+// back to its Gateway. It is empty if no discovered endpoint of a TailscaleGateway leads to a
+// Gateway.
+type neighborhood struct {
 	// gateways are all TailscaleGateways.
 	gateways []*gatewayv1alpha1.TailscaleGateway
 
-	// services have a TailscaleGateway as a backend.
+	// services are the TailscaleServices with a TailscaleGateway as a backend.
 	services []*gatewayv1alpha1.TailscaleServices
 
-	// endpoints discover for TailscaleGateways.
+	// endpoints are the TailscaleEndpoints that discover for TailscaleGateways.
 	endpoints []*gatewayv1alpha1.TailscaleEndpoints
 }
 
-// dnsNameOf a Tailscale Service or a device, as it is compared.
+// dnsNameOf returns the DNS name of a Tailscale Service or a device in a form for comparisons.
 func dnsNameOf(fqdn string) string { return strings.ToLower(strings.TrimSuffix(fqdn, ".")) }
 
-// fronts are the Gateways that Tailscale Services lead to, by DNS name: that says the
-// tailnet, too, whatever it is called here.
-func (n neighbourhood) fronts() map[string][]types.NamespacedName {
+// publishedGateways returns the Gateways that Tailscale Services lead to, by DNS name. A DNS name also
+// identifies the tailnet, independent of its name in this cluster.
+func (n neighborhood) publishedGateways() map[string][]types.NamespacedName {
 	gateways := map[types.NamespacedName]types.NamespacedName{}
 	for _, g := range n.gateways {
 		gateways[client.ObjectKeyFromObject(g)] = gatewayOf(g)
@@ -59,25 +60,26 @@ func (n neighbourhood) fronts() map[string][]types.NamespacedName {
 	return out
 }
 
+// compareNames compares by namespace, then by name.
 func compareNames(a, b types.NamespacedName) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// A way leads from one Gateway to another one by routes that are generated for a
-// TailscaleGateway.
-type way struct {
+// A hop leads from one Gateway to another by routes that are generated for a TailscaleGateway.
+type hop struct {
 	of       types.NamespacedName
 	from, to types.NamespacedName
 }
 
-// ways of all TailscaleGateways, those of the ones that come first before the others.
-func (in input) ways(fronts map[string][]types.NamespacedName) []way {
+// hops returns the hops of all TailscaleGateways, in the order of precedence of the
+// TailscaleGateways.
+func (in input) hops(published map[string][]types.NamespacedName) []hop {
 	endpoints := map[types.NamespacedName][]*gatewayv1alpha1.TailscaleEndpoints{}
-	for _, e := range in.around.endpoints {
+	for _, e := range in.neighborhood.endpoints {
 		endpoints[ownerByLabels(e)] = append(endpoints[ownerByLabels(e)], e)
 	}
-	var out []way
-	for _, g := range slices.SortedFunc(slices.Values(in.around.gateways), comparePeers) {
+	var out []hop
+	for _, g := range slices.SortedFunc(slices.Values(in.neighborhood.gateways), comparePeers) {
 		of, from := client.ObjectKeyFromObject(g), gatewayOf(g)
 		if !in.grants.PermitGateway(g.Namespace, from) {
 			continue
@@ -92,46 +94,47 @@ func (in input) ways(fronts map[string][]types.NamespacedName) []way {
 					continue
 				}
 				for _, d := range e.Status.DiscoveredEndpoints {
-					for _, n := range fronts[dnsNameOf(d.TailscaleFQDN)] {
+					for _, n := range published[dnsNameOf(d.TailscaleFQDN)] {
 						to[n] = true
 					}
 				}
 			}
 		}
 		for _, n := range slices.SortedFunc(maps.Keys(to), compareNames) {
-			out = append(out, way{of: of, from: from, to: n})
+			out = append(out, hop{of: of, from: from, to: n})
 		}
 	}
 	return out
 }
 
-// generatesEgress reports whether routes are generated to what is found in a tailnet.
+// generatesEgress reports whether routes are generated to the discovered endpoints of a
+// tailnet.
 func generatesEgress(t gatewayv1alpha1.GatewayTailnet) bool {
 	d := t.ServiceDiscovery
 	return t.RouteGeneration.Egress != nil && d != nil && ptr.Deref(d.Enabled, true) && d.Narrowed()
 }
 
-// circular are the Tailscale Services that lead back to the TailscaleGateway's Gateway, by
-// DNS name, each with the Gateway that it leads to. Of ways that close a circle together
-// the one that comes last is refused, so that all TailscaleGateways agree on which.
-func (in input) circular() map[string]types.NamespacedName {
-	fronts := in.around.fronts()
-	if len(fronts) == 0 {
+// looping returns the Tailscale Services that lead back to the TailscaleGateway's Gateway, by
+// DNS name, each with the Gateway that it leads to. The hop with the lowest precedence in a
+// loop is refused, so that all TailscaleGateways agree.
+func (in input) looping() map[string]types.NamespacedName {
+	published := in.neighborhood.publishedGateways()
+	if len(published) == 0 {
 		return nil
 	}
 	taken := map[types.NamespacedName][]types.NamespacedName{}
 	refused := map[types.NamespacedName]bool{}
 	me, mine := client.ObjectKeyFromObject(in.object), gatewayOf(in.object)
-	for _, w := range in.ways(fronts) {
+	for _, w := range in.hops(published) {
 		switch {
-		case !leads(taken, w.to, w.from):
+		case !reachable(taken, w.to, w.from):
 			taken[w.from] = append(taken[w.from], w.to)
 		case w.of == me:
 			refused[w.to] = true
 		}
 	}
 	out := map[string]types.NamespacedName{}
-	for name, of := range fronts {
+	for name, of := range published {
 		for _, to := range of {
 			if to == mine || refused[to] {
 				out[name] = to
@@ -142,8 +145,8 @@ func (in input) circular() map[string]types.NamespacedName {
 	return out
 }
 
-// leads reports whether ways lead from one Gateway to another, which may be itself.
-func leads(ways map[types.NamespacedName][]types.NamespacedName, from, to types.NamespacedName) bool {
+// reachable reports whether hops lead from one Gateway to another, which may be the same.
+func reachable(hops map[types.NamespacedName][]types.NamespacedName, from, to types.NamespacedName) bool {
 	seen := map[types.NamespacedName]bool{}
 	next := []types.NamespacedName{from}
 	for len(next) > 0 {
@@ -154,17 +157,17 @@ func leads(ways map[types.NamespacedName][]types.NamespacedName, from, to types.
 		}
 		if !seen[at] {
 			seen[at] = true
-			next = append(next, ways[at]...)
+			next = append(next, hops[at]...)
 		}
 	}
 	return false
 }
 
-// circle says why a service gets no route that leads to a Gateway.
-func circle(to, own types.NamespacedName) string {
-	const instead = "; leave it out by excludePatterns of serviceDiscovery"
+// loopMessage explains why a service that leads to a Gateway gets no route.
+func loopMessage(to, own types.NamespacedName) string {
+	const remedy = "; exclude it with excludePatterns of serviceDiscovery"
 	if to == own {
-		return "It leads to Gateway " + to.String() + " itself, which would be a circle" + instead
+		return "It leads to Gateway " + to.String() + " itself, which would create a routing loop" + remedy
 	}
-	return "It leads to Gateway " + to.String() + ", from which generated routes lead back to Gateway " + own.String() + instead + ", here or there"
+	return "It leads to Gateway " + to.String() + ", from which generated routes lead back to Gateway " + own.String() + remedy + " of either TailscaleGateway"
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package trigger
+package resync
 
 import (
 	"context"
@@ -20,8 +20,8 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/keep"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/keep/keeptest"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/reconcile"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/reconcile/reconciletest"
 )
 
 var gw = types.NamespacedName{Namespace: "infra", Name: "gw"}
@@ -38,7 +38,7 @@ func route() *gwapiv1.TCPRoute {
 	}
 }
 
-// services with a health check of so many seconds.
+// services returns a TailscaleServices whose health check has an interval in seconds.
 func services(interval int) *v1alpha1.TailscaleServices {
 	return &v1alpha1.TailscaleServices{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"},
@@ -59,13 +59,13 @@ func apply(t *testing.T, s *index.Store, cs ...index.Change) {
 	}
 }
 
-// A written TailscaleRevision.
+// A written holds the revision and the attempt of a written TailscaleRevision.
 type written struct {
 	Revision string
 	Attempt  int64
 }
 
-func get(t *testing.T, a *keeptest.API) *written {
+func get(t *testing.T, a *reconciletest.API) *written {
 	t.Helper()
 	r := &v1alpha1.TailscaleRevision{}
 	err := a.Get(t.Context(), gw, r)
@@ -76,7 +76,7 @@ func get(t *testing.T, a *keeptest.API) *written {
 		t.Fatal(err)
 	}
 	if len(r.Spec.TargetRefs) != 1 || r.Spec.TargetRefs[0].Name != "gw" || r.Spec.TargetRefs[0].Kind != "Gateway" {
-		t.Errorf("it should target its Gateway, got %v", r.Spec.TargetRefs)
+		t.Errorf("targetRefs: want Gateway gw, got %v", r.Spec.TargetRefs)
 	}
 	return &written{Revision: r.Spec.Revision, Attempt: r.Spec.Attempt}
 }
@@ -86,10 +86,11 @@ func after(d time.Duration) {
 	synctest.Wait()
 }
 
-// TestTrigger follows the TailscaleRevision of a Gateway through what may happen.
-func TestTrigger(t *testing.T) {
+// TestController follows the TailscaleRevision of a Gateway through changes of objects, a
+// lagging replica and the removal of the last route.
+func TestController(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := keeptest.New(t, &v1alpha1.TailscaleRevision{})
+		api := reconciletest.New(t, &v1alpha1.TailscaleRevision{})
 		ctx, stop := context.WithCancel(t.Context())
 		s := index.NewStore()
 		apply(t, s, index.Change{Object: route()}, index.Change{Object: services(5)})
@@ -107,69 +108,69 @@ func TestTrigger(t *testing.T) {
 
 		after(time.Millisecond)
 		first := digest()
-		check("A Gateway with a route to ours should have one", &written{Revision: first})
+		check("A Gateway with a route to a Tailscale backend has a TailscaleRevision", &written{Revision: first})
 
 		after(time.Second)
 		apply(t, s, index.Change{Object: services(6)})
 		after(time.Millisecond)
 		second := digest()
 		if first == second {
-			t.Fatal("a shape should be part of the digest")
+			t.Fatal("the digest does not depend on the health check")
 		}
-		check("A change should be written at once", &written{Revision: second})
+		check("A change is written at once", &written{Revision: second})
 
-		if tr.Answered(gw, first, second) {
-			t.Error("an answer from newer objects than asked for lacks nothing")
+		if tr.RecordAnswer(gw, first, second) {
+			t.Error("RecordAnswer reports a lag for an answer from newer objects than requested")
 		}
 		after(time.Hour)
-		check("Nothing should be written at rest", &written{Revision: second})
+		check("Without changes, the controller does not write", &written{Revision: second})
 
-		// Another replica is ahead, and this one is asked.
+		// Another replica is ahead, and Envoy Gateway calls this one.
 		apply(t, s, index.Change{Object: services(7)})
 		third := digest()
 		apply(t, s, index.Change{Object: services(6)})
 		after(time.Second)
 		lag := index.NewStore()
 		apply(t, lag, index.Change{Object: route()}, index.Change{Object: services(6)})
-		behind := New(api, lag, logging.NewNopLogger())
-		over := make(chan error, 1)
-		go func() { over <- behind.Run(ctx, api) }()
-		if err := api.Tell(ctx, gw); err != nil {
+		lagging := New(api, lag, logging.NewNopLogger())
+		lagDone := make(chan error, 1)
+		go func() { lagDone <- lagging.Run(ctx, api) }()
+		if err := api.Notify(ctx, gw); err != nil {
 			t.Fatal(err)
 		}
 		after(time.Second)
 		before := get(t, api)
 		apply(t, s, index.Change{Object: services(7)})
 		after(time.Millisecond)
-		check("Who hears of it first should write", &written{Revision: third})
-		if !behind.Answered(gw, third, second) {
-			t.Error("an answer from older objects than asked for should be told")
+		check("The replica that observes the change first writes it", &written{Revision: third})
+		if !lagging.RecordAnswer(gw, third, second) {
+			t.Error("RecordAnswer reports no lag for an answer from older objects than requested")
 		}
-		if behind.Answered(gw, third, second) {
-			t.Error("the same should be told once")
+		if lagging.RecordAnswer(gw, third, second) {
+			t.Error("RecordAnswer reports the same lag twice")
 		}
 		after(time.Second)
-		check("Who lags should write nothing", &written{Revision: third})
+		check("The lagging replica does not write", &written{Revision: third})
 		apply(t, lag, index.Change{Object: services(7)})
 		after(time.Second)
-		check("Who lagged should have Envoy Gateway ask again", &written{Revision: third, Attempt: 1})
+		check("The replica resyncs the Gateway once it has caught up", &written{Revision: third, Attempt: 1})
 		if before.Revision != second {
-			t.Errorf("want %s before, got %v", second, before)
+			t.Errorf("revision before the change: want %s, got %v", second, before)
 		}
-		behind.Answered(gw, third, third)
+		lagging.RecordAnswer(gw, third, third)
 		after(time.Hour)
-		check("Who answered as asked should be content", &written{Revision: third, Attempt: 1})
+		check("A replica that answered from the requested revision does not resync", &written{Revision: third, Attempt: 1})
 
-		// The last route goes.
+		// Delete the last route.
 		apply(t, s, index.Change{Object: route(), Gone: true})
 		after(time.Millisecond)
-		check("A Gateway without such a route should have none", nil)
+		check("A Gateway without such a route has no TailscaleRevision", nil)
 		apply(t, lag, index.Change{Object: route(), Gone: true})
 		after(time.Hour)
-		check("Nor should it get one again", nil)
+		check("The lagging replica does not create the TailscaleRevision again", nil)
 
 		stop()
-		for _, c := range []chan error{done, over} {
+		for _, c := range []chan error{done, lagDone} {
 			if err := <-c; err != nil {
 				t.Error(err)
 			}
@@ -177,14 +178,14 @@ func TestTrigger(t *testing.T) {
 	})
 }
 
-// TestStartAndEnd have Envoy Gateway ask again, for what was answered before is not
-// known, and another one answers after.
+// TestStartAndEnd checks that a replica resyncs the Gateway when it starts, because the answers
+// of earlier processes are unknown, and when it stops, because another replica answers next.
 func TestStartAndEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := index.NewStore()
 		apply(t, s, index.Change{Object: route()}, index.Change{Object: services(5)})
 		digest := s.Snapshot().GatewayDigest(gw)
-		api := keeptest.New(t, &v1alpha1.TailscaleRevision{}, &v1alpha1.TailscaleRevision{
+		api := reconciletest.New(t, &v1alpha1.TailscaleRevision{}, &v1alpha1.TailscaleRevision{
 			ObjectMeta: metav1.ObjectMeta{Namespace: gw.Namespace, Name: gw.Name},
 			Spec: v1alpha1.TailscaleRevisionSpec{
 				TargetRefs: []gwapiv1.LocalPolicyTargetReference{{Group: gwapiv1.GroupName, Kind: "Gateway", Name: "gw"}},
@@ -193,34 +194,34 @@ func TestStartAndEnd(t *testing.T) {
 		})
 		ctx, stop := context.WithCancel(t.Context())
 		tr := New(api, s, logging.NewNopLogger())
-		see(ctx, t, tr, api)
+		observe(ctx, t, tr, api)
 		done := make(chan error, 1)
 		go func() { done <- tr.Run(ctx, api) }()
 		after(time.Hour)
 		if diff := cmp.Diff(&written{Revision: digest, Attempt: 8}, get(t, api)); diff != "" {
-			t.Errorf("a start should ask once more: -want, +got:\n%s", diff)
+			t.Errorf("after the start: -want, +got:\n%s", diff)
 		}
 		stop()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		if err := tr.Farewell(t.Context()); err != nil {
+		if err := tr.HandOver(t.Context()); err != nil {
 			t.Error(err)
 		}
 		if diff := cmp.Diff(&written{Revision: digest, Attempt: 9}, get(t, api)); diff != "" {
-			t.Errorf("an end should ask once more: -want, +got:\n%s", diff)
+			t.Errorf("after HandOver: -want, +got:\n%s", diff)
 		}
 	})
 }
 
-// see what is there, as an informer says when it is listed.
-func see(ctx context.Context, t *testing.T, tr *Trigger, api *keeptest.API) {
+// observe passes the existing TailscaleRevision to the controller, as an informer does.
+func observe(ctx context.Context, t *testing.T, tr *Controller, api *reconciletest.API) {
 	t.Helper()
 	r := &v1alpha1.TailscaleRevision{}
 	if err := api.Get(ctx, gw, r); err != nil {
 		t.Fatal(err)
 	}
-	tr.keeper.Saw(gw, keep.See(r, state(r)))
+	tr.reconciler.Observe(gw, reconcile.NewObserved(r, state(r)))
 }
 
 func TestState(t *testing.T) {
@@ -234,9 +235,9 @@ func TestState(t *testing.T) {
 		object *v1alpha1.TailscaleRevision
 		want   string
 	}{
-		"Ours":   {reason: "It should be the revision.", object: named("gw"), want: "0123456789abcdef"},
-		"Others": {reason: "One of another Gateway is somebody else's.", object: named("other")},
-		"Empty":  {reason: "One of no Gateway is somebody else's.", object: &v1alpha1.TailscaleRevision{}},
+		"Ours":   {reason: "The state is the revision.", object: named("gw"), want: "0123456789abcdef"},
+		"Others": {reason: "The extension does not manage a TailscaleRevision of another Gateway.", object: named("other")},
+		"Empty":  {reason: "The extension does not manage a TailscaleRevision without a Gateway.", object: &v1alpha1.TailscaleRevision{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

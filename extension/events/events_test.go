@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package notice
+package events
 
 import (
 	"context"
@@ -29,7 +29,7 @@ import (
 
 var shop = index.RouteKey{Kind: index.KindHTTPRoute, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}
 
-// snapshot of one route to web, at two ports, with what is wrong with each.
+// snapshot returns a snapshot of one route to two ports of web, each with a problem.
 func snapshot(problems ...string) *index.Snapshot {
 	r := &index.Route{Key: shop, Rules: []index.Rule{{Name: "first"}, {}}}
 	c := index.Contents{Routes: []*index.Route{r}}
@@ -41,7 +41,7 @@ func snapshot(problems ...string) *index.Snapshot {
 	return index.NewSnapshot(c)
 }
 
-// withheld requests of a route, for its Gateway has a certificate with a problem.
+// withheld returns a snapshot of a route whose Gateway has a client certificate with a problem.
 func withheld(problem string) *index.Snapshot {
 	gw := types.NamespacedName{Namespace: "infra", Name: "gw"}
 	b := index.BackendRef{Kind: index.BackendServices, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}, Port: 80, Weight: 1}
@@ -52,7 +52,8 @@ func withheld(problem string) *index.Snapshot {
 	})
 }
 
-// unpresentable is a certificate of a policy's rule, for a route of its Gateway.
+// unpresentable returns a snapshot of a route and a policy rule whose client certificate has a
+// problem.
 func unpresentable(to index.PolicyTarget, problem string) *index.Snapshot {
 	gw := types.NamespacedName{Namespace: "infra", Name: "gw"}
 	return index.NewSnapshot(index.Contents{
@@ -64,7 +65,7 @@ func unpresentable(to index.PolicyTarget, problem string) *index.Snapshot {
 	})
 }
 
-// filtered is a reference with filters that nothing is made of.
+// filtered returns a snapshot of a route with a reference that has unsupported filters.
 func filtered(refused ...string) *index.Snapshot {
 	b := index.BackendRef{Kind: index.BackendServices, NamespacedName: shop.NamespacedName, Port: 80, Weight: 1, Changes: &index.Changes{Refused: refused}}
 	return index.NewSnapshot(index.Contents{
@@ -84,41 +85,41 @@ func TestProblems(t *testing.T) {
 		want     []string
 	}{
 		"Filter": {
-			reason:   "A filter of a reference that is left out should be named.",
+			reason:   "The problem names a filter that is ignored.",
 			snapshot: filtered("RequestMirror"),
-			want:     []string{"Rule 0: a filter of the reference to shop/web is left out: RequestMirror; Envoy cannot do that for one of several backends, so set it on the rule"},
+			want:     []string{"Rule 0: a filter of the reference to shop/web is ignored: RequestMirror; Envoy does not support it for one of several backends, so set it on the rule"},
 		},
-		"None":        {reason: "What is served is not worth a word.", snapshot: snapshot("", "")},
-		"NoEndpoints": {reason: "A rule with a name is told by it.", snapshot: snapshot("asleep"), want: []string{`Rule "first": port 80 is not served: asleep`}},
-		"Index":       {reason: "A rule without a name is told by its index.", snapshot: snapshot("", "asleep"), want: []string{"Rule 1: port 81 is not served: asleep"}},
+		"None":        {reason: "A route that is served has no problems.", snapshot: snapshot("", "")},
+		"NoEndpoints": {reason: "The problem names the rule.", snapshot: snapshot("asleep"), want: []string{`Rule "first": port 80 is not served: asleep`}},
+		"Index":       {reason: "The problem has the index of a rule without a name.", snapshot: snapshot("", "asleep"), want: []string{"Rule 1: port 81 is not served: asleep"}},
 		"Left": {
-			reason: "A rule that cannot be served is told with what to do.", snapshot: snapshot(), left: left(1, hooks.Unsupported),
+			reason: "The problem of an unsupported rule includes the remedy.", snapshot: snapshot(), left: left(1, hooks.Unsupported),
 			want: []string{"Rule 1 is not served: " + remedies[hooks.Unsupported]},
 		},
 		"Withheld": {
-			reason: "What a Gateway's certificate keeps from being served is told.", snapshot: withheld("shop is closed"),
+			reason: "A Gateway's certificate with a problem is a problem of its routes.", snapshot: withheld("shop is closed"),
 			want: []string{"Rule 0: port 80 is not served: Gateway infra/gw cannot present its client certificate: shop is closed"},
 		},
 		"PolicyOfRoute": {
-			reason: "What a policy's certificate keeps from being served is told.", snapshot: unpresentable(index.PolicyTarget{Route: shop.Kind, NamespacedName: shop.NamespacedName}, "Secret is closed"),
-			want: []string{`Rule "first": what rule "present" of TailscaleRoutePolicy shop/web matches is answered 503: Secret is closed`},
+			reason: "A certificate with a problem is a problem of the route that the policy targets.", snapshot: unpresentable(index.PolicyTarget{Route: shop.Kind, NamespacedName: shop.NamespacedName}, "Secret is closed"),
+			want: []string{`Rule "first": requests that match rule "present" of TailscaleRoutePolicy shop/web get a 503 response: Secret is closed`},
 		},
 		"PolicyOfGateway": {
-			reason: "It is for a policy of the Gateway.", snapshot: unpresentable(index.PolicyTarget{NamespacedName: types.NamespacedName{Namespace: "infra", Name: "gw"}}, "Secret is closed"),
-			want: []string{`Rule "first": what rule "present" of TailscaleRoutePolicy shop/web matches is answered 503: Secret is closed`},
+			reason: "A certificate with a problem is a problem of the routes of the Gateway that the policy targets.", snapshot: unpresentable(index.PolicyTarget{NamespacedName: types.NamespacedName{Namespace: "infra", Name: "gw"}}, "Secret is closed"),
+			want: []string{`Rule "first": requests that match rule "present" of TailscaleRoutePolicy shop/web get a 503 response: Secret is closed`},
 		},
-		"PolicyOfOther": {reason: "That of another Gateway is not this route's.", snapshot: unpresentable(index.PolicyTarget{NamespacedName: types.NamespacedName{Namespace: "infra", Name: "other"}}, "Secret is closed")},
-		"Presented":     {reason: "What is presented is not worth a word.", snapshot: unpresentable(index.PolicyTarget{Route: shop.Kind, NamespacedName: shop.NamespacedName}, "")},
-		"Stale":         {reason: "What passes by itself is not told.", snapshot: snapshot(), left: left(0, hooks.Stale)},
-		"GoneNow":       {reason: "A rule that is there no more is not told.", snapshot: snapshot(), left: left(2, hooks.Unsupported)},
-		"NoRoute":       {reason: "Nor is a route.", snapshot: index.NewSnapshot(index.Contents{}), left: left(0, hooks.Unsupported)},
+		"PolicyOfOther": {reason: "A policy of another Gateway does not affect the route.", snapshot: unpresentable(index.PolicyTarget{NamespacedName: types.NamespacedName{Namespace: "infra", Name: "other"}}, "Secret is closed")},
+		"Presented":     {reason: "A certificate without a problem is not reported.", snapshot: unpresentable(index.PolicyTarget{Route: shop.Kind, NamespacedName: shop.NamespacedName}, "")},
+		"Stale":         {reason: "A stale rule needs no action, and is not reported.", snapshot: snapshot(), left: left(0, hooks.Stale)},
+		"GoneNow":       {reason: "A rule that no longer exists is not reported.", snapshot: snapshot(), left: left(2, hooks.Unsupported)},
+		"NoRoute":       {reason: "A route that no longer exists is not reported.", snapshot: index.NewSnapshot(index.Contents{}), left: left(0, hooks.Unsupported)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var got []string
 			for p := range problems(tc.snapshot, tc.left) {
 				if p.route != shop {
-					t.Errorf("\n%s\nthe problem is of %v", tc.reason, p.route)
+					t.Errorf("\n%s\nroute of the problem: got %v", tc.reason, p.route)
 				}
 				got = append(got, p.message)
 			}
@@ -130,26 +131,26 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// ears hear what is told.
-type ears struct{ heard []string }
+// A fakeRecorder is a Recorder that collects what it records.
+type fakeRecorder struct{ recorded []string }
 
-func (e *ears) Tell(_ context.Context, r index.RouteKey, message string) error {
-	e.heard = append(e.heard, r.Name+": "+message)
+func (e *fakeRecorder) RecordProblem(_ context.Context, r index.RouteKey, message string) error {
+	e.recorded = append(e.recorded, r.Name+": "+message)
 	return nil
 }
 
-func (e *ears) TellServed(_ context.Context, r index.RouteKey) error {
-	e.heard = append(e.heard, r.Name+" is served")
+func (e *fakeRecorder) RecordServed(_ context.Context, r index.RouteKey) error {
+	e.recorded = append(e.recorded, r.Name+" is served")
 	return nil
 }
 
-// after some time, when all has come to rest.
+// after waits until some time has passed and all goroutines are blocked.
 func after(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-// route to a TailscaleServices that does not exist.
+// route returns an HTTPRoute to a TailscaleServices that does not exist.
 func route(name string) *gwapiv1.HTTPRoute {
 	return &gwapiv1.HTTPRoute{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)},
@@ -164,70 +165,70 @@ func route(name string) *gwapiv1.HTTPRoute {
 
 func TestRun(t *testing.T) {
 	const missing = "Rule 0: port 80 is not served: TailscaleServices shop/nobody does not exist; make it, or correct the backendRefs of the routes that name it"
-	type world struct {
-		store *index.Store
-		n     *Notices
+	type fixture struct {
+		store    *index.Store
+		reporter *Reporter
 	}
-	apply := func(t *testing.T, w world, gone bool, of ...client.Object) {
+	apply := func(t *testing.T, f fixture, gone bool, of ...client.Object) {
 		t.Helper()
 		for _, o := range of {
-			if err := w.store.Apply(index.Change{Object: o, Gone: gone}); err != nil {
+			if err := f.store.Apply(index.Change{Object: o, Gone: gone}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	cases := map[string]struct {
 		reason string
-		do     func(t *testing.T, w world)
+		do     func(t *testing.T, f fixture)
 		want   []string
 	}{
 		"Lasting": {
-			reason: "A problem that lasts should be told once.",
-			do: func(t *testing.T, w world) {
+			reason: "A problem that lasts is reported once.",
+			do: func(t *testing.T, f fixture) {
 				t.Helper()
-				apply(t, w, false, route("web"))
+				apply(t, f, false, route("web"))
 				after(time.Minute)
 			},
 			want: []string{"web: " + missing},
 		},
 		"Passing": {
-			reason: "A problem that passes should not be told.",
-			do: func(t *testing.T, w world) {
+			reason: "A problem that passes soon is not reported.",
+			do: func(t *testing.T, f fixture) {
 				t.Helper()
-				apply(t, w, false, route("web"))
-				after(settle - time.Second)
-				apply(t, w, true, route("web"))
+				apply(t, f, false, route("web"))
+				after(minDuration - time.Second)
+				apply(t, f, true, route("web"))
 				after(time.Minute)
 			},
 		},
-		"Mended": {
-			reason: "That a problem which was told is gone should be told.",
-			do: func(t *testing.T, w world) {
+		"Fixed": {
+			reason: "The end of a reported problem is reported.",
+			do: func(t *testing.T, f fixture) {
 				t.Helper()
-				w.n.Translated("infra/gw", []hooks.LeftRule{{Route: index.RouteKey{Kind: index.KindHTTPRoute, NamespacedName: shop.NamespacedName}, Reason: hooks.Patched}})
-				apply(t, w, false, route("web"))
+				f.reporter.Translated("infra/gw", []hooks.LeftRule{{Route: index.RouteKey{Kind: index.KindHTTPRoute, NamespacedName: shop.NamespacedName}, Reason: hooks.Patched}})
+				apply(t, f, false, route("web"))
 				after(time.Minute)
-				apply(t, w, true, route("web"))
+				apply(t, f, true, route("web"))
 				after(time.Minute)
 			},
 			want: []string{"web: Rule 0 is not served: " + remedies[hooks.Patched], "web: " + missing, "web is served"},
 		},
 		"Many": {
-			reason: "Many problems should be told bit by bit, and all of them.",
-			do: func(t *testing.T, w world) {
+			reason: "Many problems are reported in batches.",
+			do: func(t *testing.T, f fixture) {
 				t.Helper()
-				for i := range 2 * most {
-					apply(t, w, false, route(fmt.Sprintf("web-%02d", i)))
+				for i := range 2 * maxEvents {
+					apply(t, f, false, route(fmt.Sprintf("web-%02d", i)))
 				}
-				after(settle + pause/2)
-				if n := len(w.n.speaker.(*ears).heard); n != most {
-					t.Errorf("%d are told at once, want %d", n, most)
+				after(minDuration + pause/2)
+				if n := len(f.reporter.recorder.(*fakeRecorder).recorded); n != maxEvents {
+					t.Errorf("%d problems in the first batch, want %d", n, maxEvents)
 				}
 				after(pause)
 			},
 			want: func() []string {
 				var out []string
-				for i := range 2 * most {
+				for i := range 2 * maxEvents {
 					out = append(out, fmt.Sprintf("web-%02d: %s", i, missing))
 				}
 				return out
@@ -237,19 +238,19 @@ func TestRun(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				e := &ears{}
-				w := world{store: index.NewStore()}
-				w.n = New(w.store, e, logging.NewNopLogger())
+				e := &fakeRecorder{}
+				f := fixture{store: index.NewStore()}
+				f.reporter = New(f.store, e, logging.NewNopLogger())
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan error)
-				go func() { done <- w.n.Run(ctx) }()
-				tc.do(t, w)
+				go func() { done <- f.reporter.Run(ctx) }()
+				tc.do(t, f)
 				cancel()
 				if err := <-done; err != nil {
 					t.Error(err)
 				}
-				if diff := cmp.Diff(tc.want, e.heard); diff != "" {
-					t.Errorf("\n%s\ntold: -want, +got:\n%s", tc.reason, diff)
+				if diff := cmp.Diff(tc.want, e.recorded); diff != "" {
+					t.Errorf("\n%s\nrecorded: -want, +got:\n%s", tc.reason, diff)
 				}
 			})
 		})
@@ -262,19 +263,19 @@ func TestEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := fake.NewClientBuilder().WithScheme(s).WithObjects(route("web")).Build()
-	// Two replicas, which tell the same.
+	// Two replicas record the same events.
 	for range 2 {
-		e := NewEvents(c, c)
-		if err := e.Tell(t.Context(), shop, "asleep"); err != nil {
+		e := NewEventRecorder(c, c)
+		if err := e.RecordProblem(t.Context(), shop, "asleep"); err != nil {
 			t.Fatal(err)
 		}
-		if err := e.TellServed(t.Context(), shop); err != nil {
+		if err := e.RecordServed(t.Context(), shop); err != nil {
 			t.Fatal(err)
 		}
 		gone := shop
 		gone.Name = "gone"
-		if err := e.Tell(t.Context(), gone, "asleep"); err != nil {
-			t.Errorf("a route that has gone: %v", err)
+		if err := e.RecordProblem(t.Context(), gone, "asleep"); err != nil {
+			t.Errorf("event of a route that does not exist: %v", err)
 		}
 	}
 	l := &corev1.EventList{}
@@ -285,7 +286,7 @@ func TestEvents(t *testing.T) {
 	for _, e := range l.Items {
 		got[e.Type+" "+e.Reason] = e.Message
 		if o := e.InvolvedObject; o.Kind != "HTTPRoute" || o.Name != "web" || o.UID != "web" {
-			t.Errorf("the event is of %+v", o)
+			t.Errorf("involved object: got %+v", o)
 		}
 	}
 	want := map[string]string{

@@ -1,9 +1,9 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package keeptest is an API server in memory for tests of what is kept: what is
-// written to it is told to informers.
-package keeptest
+// Package reconciletest provides an API server in memory for tests of package reconcile. The
+// API server notifies informers of every write.
+package reconciletest
 
 import (
 	"context"
@@ -23,7 +23,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// An API has objects of one kind, and informers of it.
+// An API holds objects of one kind, and notifies informers of it.
 type API struct {
 	client.Client
 
@@ -32,7 +32,7 @@ type API struct {
 	writes   atomic.Int64
 }
 
-// New returns an API with objects of the kind of which an empty one is given.
+// New returns an API with objects of a kind. The argument kind is an empty object of that kind.
 func New(t *testing.T, kind client.Object, objects ...client.Object) *API {
 	t.Helper()
 	s, err := index.Scheme()
@@ -42,7 +42,7 @@ func New(t *testing.T, kind client.Object, objects ...client.Object) *API {
 	a := &API{kind: kind, informer: controllertest.NewFakeInformer()}
 	a.Client = fake.NewClientBuilder().WithScheme(s).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			return a.wrote(ctx, o, c.Create(ctx, o, opts...))
+			return a.written(ctx, o, c.Create(ctx, o, opts...))
 		},
 		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			named, ok := o.(interface {
@@ -50,31 +50,31 @@ func New(t *testing.T, kind client.Object, objects ...client.Object) *API {
 				GetNamespace() string
 			})
 			if !ok {
-				return errors.Errorf("cannot tell the name of a %T", o)
+				return errors.Errorf("cannot get the name of a %T", o)
 			}
 			key := a.empty()
 			key.SetName(named.GetName())
 			key.SetNamespace(named.GetNamespace())
-			return a.wrote(ctx, key, c.Apply(ctx, o, opts...))
+			return a.written(ctx, key, c.Apply(ctx, o, opts...))
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			return a.wrote(ctx, o, c.Delete(ctx, o, opts...))
+			return a.written(ctx, o, c.Delete(ctx, o, opts...))
 		},
 	}).Build()
 	a.informer.Synced()
 	return a
 }
 
-// GetInformer implements index.Informers. What is there is told as new.
+// GetInformer implements index.Informers. The informer reports existing objects as new.
 func (a *API) GetInformer(_ context.Context, _ client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
 	return informer{a.informer}, nil
 }
 
-// Writes so far.
+// Writes returns the number of writes so far.
 func (a *API) Writes() int64 { return a.writes.Load() }
 
-// Tell informers of an object as it is now.
-func (a *API) Tell(ctx context.Context, key client.ObjectKey) error {
+// Notify notifies informers of the current version of an object.
+func (a *API) Notify(ctx context.Context, key client.ObjectKey) error {
 	o := a.empty()
 	err := a.Get(ctx, key, o)
 	switch {
@@ -88,23 +88,24 @@ func (a *API) Tell(ctx context.Context, key client.ObjectKey) error {
 	return client.IgnoreNotFound(err)
 }
 
-func (a *API) wrote(ctx context.Context, o client.Object, err error) error {
+// written counts a successful write and notifies informers.
+func (a *API) written(ctx context.Context, o client.Object, err error) error {
 	if err != nil {
 		return err
 	}
 	a.writes.Add(1)
-	return a.Tell(ctx, client.ObjectKeyFromObject(o))
+	return a.Notify(ctx, client.ObjectKeyFromObject(o))
 }
 
 func (a *API) empty() client.Object {
 	o, ok := a.kind.DeepCopyObject().(client.Object)
 	if !ok {
-		panic("an object's copy is one")
+		panic("the copy of an object is not an object")
 	}
 	return o
 }
 
-// An informer that can tell that it is not stopped.
+// An informer is a FakeInformer that never reports that it is stopped.
 type informer struct{ *controllertest.FakeInformer }
 
 // IsStopped implements cache.Informer.

@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package anchor
+package placeholder
 
 import (
 	"context"
@@ -23,7 +23,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/keep/keeptest"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/reconcile/reconciletest"
 )
 
 var name = types.NamespacedName{Namespace: "shop", Name: "tailscale-anchor-infra-gw"}
@@ -83,12 +83,12 @@ func TestWanted(t *testing.T) {
 		want   map[types.NamespacedName]string
 	}{
 		"None": {
-			reason: "An HTTPRoute should need no anchor.",
+			reason: "An HTTPRoute needs no placeholder route.",
 			routes: []client.Object{http()},
 			want:   map[types.NamespacedName]string{},
 		},
 		"Several": {
-			reason: "Routes to one Gateway should share an anchor that names each object once, and one to another should have its own.",
+			reason: "Routes to one Gateway share a placeholder route with one reference to each object. Routes to another Gateway have another placeholder route.",
 			routes: []client.Object{
 				tcp("a", "gw", ref("TailscaleServices", "", "db"), ref("TailscaleEndpoints", "", "edge")),
 				tcp("b", "gw", ref("TailscaleServices", "", "db"), ref("TailscaleServices", "", "cache")),
@@ -100,12 +100,12 @@ func TestWanted(t *testing.T) {
 			},
 		},
 		"Elsewhere": {
-			reason: "What is in another namespace should not be named: it is refused all the same.",
+			reason: "A placeholder route has no references to other namespaces, which Envoy Gateway refuses anyway.",
 			routes: []client.Object{tcp("a", "gw", ref("TailscaleServices", "other", "db"))},
 			want:   map[types.NamespacedName]string{},
 		},
 		"Many": {
-			reason: "What one route cannot name should be another's.",
+			reason: "References that exceed the limits of one route are in another.",
 			routes: []client.Object{tcp("a", "gw", many...)},
 			want: map[types.NamespacedName]string{
 				name: "infra/gw " + strings.Join(names[:256], " "),
@@ -115,9 +115,9 @@ func TestWanted(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := wanted(storeOf(t, tc.routes...).Snapshot())
+			got := desired(storeOf(t, tc.routes...).Snapshot())
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("\n%s\nwanted(...): -want, +got:\n%s", tc.reason, diff)
+				t.Errorf("\n%s\ndesired(...): -want, +got:\n%s", tc.reason, diff)
 			}
 			for n, s := range got {
 				u, err := build(n, s)
@@ -132,18 +132,18 @@ func TestWanted(t *testing.T) {
 					t.Errorf("\n%s\n%s has %d rules", tc.reason, n, len(r.Spec.Rules))
 				}
 				if diff := cmp.Diff(s, state(r)); diff != "" {
-					t.Errorf("\n%s\nwhat was built should be in the state that is wanted: -want, +got:\n%s", tc.reason, diff)
+					t.Errorf("\n%s\nstate of the built route: -want, +got:\n%s", tc.reason, diff)
 				}
 			}
 		})
 	}
 }
 
-// TestAnchors has an anchor come with the first route that needs it, be fixed, and go
-// with the last.
-func TestAnchors(t *testing.T) {
+// TestController checks that a placeholder route is created with the first route that needs it,
+// restored after a change, and deleted with the last route.
+func TestController(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := keeptest.New(t, &gwapiv1.HTTPRoute{}, http())
+		api := reconciletest.New(t, &gwapiv1.HTTPRoute{}, http())
 		s := storeOf(t, http(), tcp("a", "gw", ref("TailscaleServices", "", "db")))
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
@@ -164,7 +164,7 @@ func TestAnchors(t *testing.T) {
 				t.Errorf("%s: -want, +got:\n%s", reason, diff)
 			}
 		}
-		check("A TCPRoute should have an anchor", "infra/gw TailscaleServices/db")
+		check("A TCPRoute has a placeholder route", "infra/gw TailscaleServices/db")
 
 		r := &gwapiv1.HTTPRoute{}
 		if err := api.Get(ctx, name, r); err != nil {
@@ -174,17 +174,17 @@ func TestAnchors(t *testing.T) {
 		if err := api.Update(ctx, r); err != nil {
 			t.Fatal(err)
 		}
-		if err := api.Tell(ctx, name); err != nil {
+		if err := api.Notify(ctx, name); err != nil {
 			t.Fatal(err)
 		}
-		check("An anchor that somebody attached to listeners should be mended", "infra/gw TailscaleServices/db")
+		check("A placeholder route that another client attached to listeners is restored", "infra/gw TailscaleServices/db")
 
 		if err := s.Apply(index.Change{Object: tcp("a", "gw"), Gone: true}); err != nil {
 			t.Fatal(err)
 		}
-		check("The last route should take the anchor with it", "")
+		check("The placeholder route is deleted with the last route", "")
 		if err := api.Get(ctx, client.ObjectKeyFromObject(http()), r); err != nil {
-			t.Errorf("routes that are no anchors should be let be: %v", err)
+			t.Errorf("a route that is no placeholder route: %v", err)
 		}
 		if got := api.Writes(); got != 3 {
 			t.Errorf("want 3 writes, got %d", got)

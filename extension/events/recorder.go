@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package notice
+package events
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/keep"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/reconcile"
 )
 
 // Reasons of events.
@@ -30,48 +30,49 @@ const (
 )
 
 const (
-	// maxMessage is what the API server takes (events' validation in k8s.io/kubernetes).
+	// maxMessage is the limit of the API server (validation of events in k8s.io/kubernetes).
 	maxMessage = 1024
 
-	// maxName leaves place in an event's name for the sum.
+	// maxName leaves room for the hash in the name of an event.
 	maxName = 200
 )
 
-// Events are a Speaker that tells by events on routes.
-type Events struct {
+// An EventRecorder is a Recorder that writes events on routes.
+type EventRecorder struct {
 	writer client.Client
 	routes client.Reader
 }
 
-// NewEvents returns Events that a client writes, and that find routes by a reader.
-func NewEvents(w client.Client, routes client.Reader) *Events {
-	return &Events{writer: w, routes: routes}
+// NewEventRecorder returns an EventRecorder that writes with a client, and gets routes from a
+// reader.
+func NewEventRecorder(w client.Client, routes client.Reader) *EventRecorder {
+	return &EventRecorder{writer: w, routes: routes}
 }
 
-// Tell implements Speaker.
-func (e *Events) Tell(ctx context.Context, route index.RouteKey, message string) error {
+// RecordProblem implements Recorder.
+func (e *EventRecorder) RecordProblem(ctx context.Context, route index.RouteKey, message string) error {
 	return e.write(ctx, route, corev1.EventTypeWarning, reasonNotServed, message)
 }
 
-// TellServed implements Speaker.
-func (e *Events) TellServed(ctx context.Context, route index.RouteKey) error {
+// RecordServed implements Recorder.
+func (e *EventRecorder) RecordServed(ctx context.Context, route index.RouteKey) error {
 	return e.write(ctx, route, corev1.EventTypeNormal, reasonServed, "All Tailscale backends of the route are served")
 }
 
-// write an event, or bring the one up to date that says the same.
-func (e *Events) write(ctx context.Context, route index.RouteKey, kind, reason, message string) error {
+// write creates an event, or updates the time of the existing event with the same text.
+func (e *EventRecorder) write(ctx context.Context, route index.RouteKey, kind, reason, message string) error {
 	message = strings.ToValidUTF8(message[:min(len(message), maxMessage)], "")
 	o := object(route.Kind)
 	if o == nil {
-		return errors.Errorf("cannot tell of a %s", route.Kind)
+		return errors.Errorf("cannot record an event of a %s", route.Kind)
 	}
 	if err := e.routes.Get(ctx, route.NamespacedName, o); err != nil {
-		// It goes, and what was to be told with it.
+		// A route that is gone needs no event.
 		return errors.Wrap(client.IgnoreNotFound(err), "cannot get the route")
 	}
 	gvk, err := e.writer.GroupVersionKindFor(o)
 	if err != nil {
-		return errors.Wrap(err, "cannot tell the kind of the route")
+		return errors.Wrap(err, "cannot get the kind of the route")
 	}
 	now := metav1.NewTime(time.Now().Truncate(time.Second))
 	ev := &corev1.Event{
@@ -81,8 +82,8 @@ func (e *Events) write(ctx context.Context, route index.RouteKey, kind, reason, 
 			Namespace: route.Namespace, Name: route.Name, UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(),
 		},
 		Type: kind, Reason: reason, Message: message,
-		Source:              corev1.EventSource{Component: keep.ManagedBy},
-		ReportingController: keep.ManagedBy,
+		Source:              corev1.EventSource{Component: reconcile.ManagedBy},
+		ReportingController: reconcile.ManagedBy,
 		FirstTimestamp:      now, LastTimestamp: now, Count: 1,
 	}
 	err = e.writer.Create(ctx, ev)
@@ -93,15 +94,15 @@ func (e *Events) write(ctx context.Context, route index.RouteKey, kind, reason, 
 	return errors.Wrap(e.writer.Patch(ctx, ev, client.RawPatch(types.MergePatchType, patch)), "cannot update an event")
 }
 
-// eventName follows from the route and from what is said.
-func eventName(o client.Object, said string) string {
+// eventName returns a name that depends on the route and the text only.
+func eventName(o client.Object, text string) string {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(string(o.GetUID()) + "/" + said)) // It never fails.
+	_, _ = h.Write([]byte(string(o.GetUID()) + "/" + text)) // It never fails.
 	name := o.GetName()
 	return fmt.Sprintf("%s.%016x", strings.TrimRight(name[:min(len(name), maxName)], ".-"), h.Sum64())
 }
 
-// object of a kind of routes. Nil for others.
+// object returns an empty route of a kind, and nil for other kinds.
 func object(k index.RouteKind) client.Object {
 	switch k {
 	case index.KindHTTPRoute:

@@ -14,8 +14,8 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 )
 
-// searches is a TailscaleGateway of a Gateway of the same name in a namespace of that name,
-// as many seconds old as the year 2026, and what it found in tailnet prod.
+// searches returns a TailscaleGateway of a Gateway of the same name in a namespace of that
+// name, with a creation time in seconds, and the endpoints that it discovered in tailnet prod.
 func searches(name string, second int, of ...string) []string {
 	labels := fmt.Sprintf("{gateway.tailscale.com/gateway: %s, gateway.tailscale.com/gateway-tailnet: prod}", name)
 	out := []string{fmt.Sprintf(`
@@ -46,7 +46,7 @@ status:
 	return append(out, found.String()+targets.String())
 }
 
-// leadsTo is a TailscaleServices that leads to the Gateway of a namespace, under a DNS name
+// leadsTo returns a TailscaleServices that leads to the Gateway of a namespace, with a DNS name
 // in tailnet prod.
 func leadsTo(gateway, service string) string {
 	return fmt.Sprintf(`
@@ -61,17 +61,17 @@ status: {vipServiceStatus: {created: true, serviceName: "svc:%[2]s", dnsName: %[
 `, gateway, service)
 }
 
-// TestCircles shows which routes are refused for they lead back to their Gateway.
-func TestCircles(t *testing.T) {
+// TestLoops checks which routes are refused because they lead back to their Gateway.
+func TestLoops(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		objects [][]string
 
-		// want are the services that each TailscaleGateway has a route refused to.
+		// want holds the services to which each TailscaleGateway generates no route.
 		want map[string][]string
 	}{
 		"Itself": {
-			reason:  "A service that leads to the Gateway leads in a circle, whoever made it.",
+			reason:  "A service that leads to the Gateway itself creates a loop, even if another client created it.",
 			objects: [][]string{searches("a", 1, "a", "db"), {leadsTo("a", "a")}},
 			want:    map[string][]string{"a": {"a"}},
 		},
@@ -81,17 +81,17 @@ func TestCircles(t *testing.T) {
 			want:    map[string][]string{"a": nil, "b": nil},
 		},
 		"Each": {
-			reason:  "Of two Gateways that lead to each other the younger TailscaleGateway gives way.",
+			reason:  "Of two Gateways that lead to each other, the younger TailscaleGateway yields.",
 			objects: [][]string{searches("a", 9, "b", "db"), searches("b", 1, "a", "db"), {leadsTo("a", "a"), leadsTo("b", "b")}},
 			want:    map[string][]string{"a": {"b"}, "b": nil},
 		},
 		"Three": {
-			reason:  "So it is with longer circles.",
+			reason:  "The youngest TailscaleGateway yields in longer loops.",
 			objects: [][]string{searches("a", 1, "b"), searches("b", 2, "c"), searches("c", 3, "a", "db"), {leadsTo("a", "a"), leadsTo("b", "b"), leadsTo("c", "c")}},
 			want:    map[string][]string{"a": nil, "b": nil, "c": {"a"}},
 		},
 		"NotMade": {
-			reason:  "A name in a spec is no service of the tailnet yet.",
+			reason:  "A service without a DNS name in its status does not exist in the tailnet yet.",
 			objects: [][]string{searches("a", 9, "b"), searches("b", 1, "a"), {leadsTo("a", "a"), leadsTo("b", "other")}},
 			want:    map[string][]string{"a": nil, "b": nil},
 		},
@@ -107,7 +107,7 @@ func TestCircles(t *testing.T) {
 				got[name] = nil
 				in := inputFor(t, types.NamespacedName{Namespace: name, Name: name}, objects(t, append(manifests, httpGateway(name))...)...)
 				for _, w := range plan(in).routes {
-					if !w.made {
+					if !w.generate {
 						got[name] = append(got[name], w.Service)
 						t.Log(w.State, w.Message)
 					}
@@ -131,18 +131,18 @@ spec:
 `, name)
 }
 
-// TestSameServices shows that the name of a service in its tailnet is noticed when it comes.
+// TestSameServices checks that a change of the DNS name of a service is relevant.
 func TestSameServices(t *testing.T) {
 	o := objects(t, leadsTo("a", "a"))[0]
 	if !same(o, o.DeepCopyObject()) {
-		t.Error("nothing changed")
+		t.Error("same(...): want true for equal objects")
 	}
 	was, ok := o.DeepCopyObject().(*gatewayv1alpha1.TailscaleServices)
 	if !ok {
-		t.Fatal("leadsTo is of another kind")
+		t.Fatal("leadsTo returns no TailscaleServices")
 	}
 	was.Status = gatewayv1alpha1.TailscaleServicesStatus{}
 	if same(was, o) {
-		t.Error("the DNS name must be noticed, though the status alone tells")
+		t.Error("same(...): want false for another DNS name in the status")
 	}
 }

@@ -1,0 +1,208 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateways
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+)
+
+const (
+	// maxParents is the limit of Gateway API for a route.
+	maxParents = 32
+
+	// waitingMessage is the message of a route without a status.
+	waitingMessage = "Waiting for Envoy Gateway"
+)
+
+// A claim is a host and a path prefix at a listener.
+type claim struct {
+	parent   parentKey
+	listener gwapiv1.SectionName
+	host     string
+	prefix   string
+}
+
+// A holder is the route that occupies a host and a path.
+type holder struct {
+	// description is the description of the route in messages.
+	description string
+
+	// service reports that the route is generated, and peer that it is generated for another
+	// TailscaleGateway.
+	service, peer bool
+}
+
+// resolveConflicts determines which desired routes are generated: each needs listeners, and a
+// host and a path that no other route occupies. Routes of users come first, then those of
+// TailscaleGateways with higher precedence, then the desired routes in order.
+func resolveConflicts(in input, of []*desiredRoute, ls []listener, userRoutes []*route) {
+	claims := claimed(userRoutes)
+	for _, r := range in.precedingRoutes(ls) {
+		claims.add(r.claims(), holder{description: r.owner, service: true, peer: true})
+	}
+	for _, w := range of {
+		w.attachListeners(ls, gatewayOf(in.object))
+		if w.State != "" && w.State != tailnetv1alpha1.GeneratedRoutePending {
+			continue
+		}
+		own := w.claims()
+		if i := slices.IndexFunc(own, claims.has); i >= 0 {
+			w.setConflict(claims[own[i]], in.object)
+			continue
+		}
+		claims.add(own, holder{description: w.target, service: true})
+	}
+}
+
+// setConflict records which route occupies the host and the path.
+func (w *desiredRoute) setConflict(to holder, o *gatewayv1alpha1.TailscaleGateway) {
+	target := w.target
+	if to.peer {
+		target = w.withGateway(o)
+	}
+	w.State, w.Collides = tailnetv1alpha1.GeneratedRouteConflict, to.service
+	w.Message = capitalize(to.description) + " has " + w.Hostname + w.PathPrefix + " already; no route is generated for " + target
+}
+
+// attachListeners attaches the route to the Gateway's own listeners for its protocol and host.
+func (w *desiredRoute) attachListeners(ls []listener, gateway types.NamespacedName) {
+	k := keyOf(kindGateway, gateway)
+	own := slices.ContainsFunc(ls, func(l listener) bool { return l.parent == k })
+	for _, l := range ls {
+		if l.parent == k && l.protocol == w.protocol && l.accepts(w.hosts()) && len(w.listeners) < maxParents {
+			w.listeners = append(w.listeners, l)
+		}
+	}
+	switch {
+	case !own:
+		w.fail(tailnetv1alpha1.GeneratedRouteRefused, "Gateway %s does not exist", gateway)
+	case len(w.listeners) == 0:
+		w.fail(tailnetv1alpha1.GeneratedRouteRefused, "Gateway %s has no listener with protocol %s for host %s; add one, or change routeGeneration", gateway, w.protocol, w.Hostname)
+	}
+}
+
+// claims returns the claims of the route at its listeners.
+func (w *desiredRoute) claims() []claim {
+	out := make([]claim, 0, len(w.listeners))
+	for _, l := range w.listeners {
+		for _, h := range l.hosts(w.hosts()) {
+			out = append(out, claim{parent: l.parent, listener: l.name, host: h, prefix: w.PathPrefix})
+		}
+	}
+	return out
+}
+
+// holders maps claims to the routes that occupy them.
+type holders map[claim]holder
+
+// has reports whether a claim is occupied.
+func (h holders) has(c claim) bool {
+	_, ok := h[c]
+	return ok
+}
+
+// add adds a holder. The first holder of a claim stays.
+func (h holders) add(of []claim, to holder) {
+	for _, c := range of {
+		if !h.has(c) {
+			h[c] = to
+		}
+	}
+}
+
+// claimed returns the claims of the HTTPRoutes and GRPCRoutes of users, which Envoy Gateway
+// sorts together. Rules with more conditions than a path leave the other requests to further
+// routes.
+func claimed(userRoutes []*route) holders {
+	out := holders{}
+	for _, r := range userRoutes {
+		if r.Key.Kind == index.KindHTTPRoute || r.Key.Kind == index.KindGRPCRoute {
+			out.add(r.claims(), holder{description: r.kind + " " + r.Key.String()})
+		}
+	}
+	return out
+}
+
+// claims returns the claims of a route at its listeners.
+func (r *route) claims() []claim {
+	var out []claim
+	for _, prefix := range prefixes(r) {
+		for _, l := range r.listeners {
+			for _, h := range l.hosts(r.About.Hostnames) {
+				out = append(out, claim{parent: l.parent, listener: l.name, host: h, prefix: prefix})
+			}
+		}
+	}
+	return out
+}
+
+// prefixes returns the path prefixes that a route occupies without further conditions. A
+// GRPCRoute without a method occupies all paths, and one with a service the paths of that
+// service.
+func prefixes(r *route) []string {
+	var out []string
+	for _, rule := range r.Rules {
+		if len(rule.Matches) == 0 {
+			out = append(out, "/")
+		}
+		for _, m := range rule.Matches {
+			if m.Method != "" || len(m.Headers) > 0 || len(m.Query) > 0 {
+				continue
+			}
+			if m.PathType == "" || m.PathType == string(gwapiv1.PathMatchPathPrefix) {
+				out = append(out, trimPath(m.Path))
+			}
+		}
+	}
+	return out
+}
+
+// routeState returns the state of an existing route by its status from Envoy Gateway. A route
+// is accepted if one listener has accepted it, unless its Service cannot be used.
+func routeState(o client.Object) (tailnetv1alpha1.GeneratedRouteState, string) {
+	_, r := statusOf(o)
+	if r == nil {
+		return tailnetv1alpha1.GeneratedRoutePending, waitingMessage
+	}
+	var refusals []string
+	accepted, broken := false, false
+	for _, p := range r.Parents {
+		accepted = accepted || conditionIs(p.Conditions, gwapiv1.RouteConditionAccepted, metav1.ConditionTrue)
+		broken = broken || conditionIs(p.Conditions, gwapiv1.RouteConditionResolvedRefs, metav1.ConditionFalse)
+		for _, c := range p.Conditions {
+			if c.Status == metav1.ConditionFalse {
+				refusals = append(refusals, c.Message)
+			}
+		}
+	}
+	switch {
+	case accepted && !broken:
+		return tailnetv1alpha1.GeneratedRouteAccepted, envoyGatewayMessage(refusals)
+	case len(refusals) > 0:
+		return tailnetv1alpha1.GeneratedRouteRefused, envoyGatewayMessage(refusals)
+	}
+	return tailnetv1alpha1.GeneratedRoutePending, waitingMessage
+}
+
+// envoyGatewayMessage joins the distinct messages of Envoy Gateway.
+func envoyGatewayMessage(refusals []string) string {
+	slices.Sort(refusals)
+	if len(refusals) == 0 {
+		return ""
+	}
+	return "Envoy Gateway: " + strings.Join(slices.Compact(refusals), "; ")
+}
+
+// capitalize returns the text with an upper-case first letter.
+func capitalize(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
