@@ -104,7 +104,7 @@ func (e *policyApplier) policyRoutes(gateway types.NamespacedName, listener stri
 	config := e.config.GetName()
 	var out []*routev3.Route
 	for _, rule := range e.snapshot.PolicyRules(k.route, section, gateway, listener) {
-		to, as := e.shares(k.route.Kind, rule), e.namedRoute(gateway, listener, rule.Named)
+		to, as := e.weightedClusters(k.route.Kind, rule), e.namedRoute(gateway, listener, rule.Named)
 		for i := range max(len(rule.Matches), 1) {
 			var m *index.PolicyMatch
 			if i < len(rule.Matches) {
@@ -137,24 +137,24 @@ func (e *policyApplier) policyRoutes(gateway types.NamespacedName, listener stri
 	return out
 }
 
-// shares returns the weighted clusters of a rule's backends, and registers the clusters.
-func (e *policyApplier) shares(kind index.RouteKind, rule *index.PolicyRule) []xds.Share {
-	var out []xds.Share
+// weightedClusters returns the clusters of a rule's backends, and registers the clusters.
+func (e *policyApplier) weightedClusters(kind index.RouteKind, rule *index.PolicyRule) []xds.WeightedCluster {
+	var out []xds.WeightedCluster
 	for _, b := range rule.Backends {
 		c := e.policyCluster(b.Target(kind))
 		if c != nil && rule.Certificate == nil {
 			e.clusters[c.GetName()] = c
 		}
 		if c == nil {
-			out = append(out, xds.Share{Cluster: invalidCluster, Weight: b.Weight, Missing: true})
+			out = append(out, xds.WeightedCluster{Cluster: invalidCluster, Weight: b.Weight, Missing: true})
 			continue
 		}
-		i := slices.IndexFunc(out, func(s xds.Share) bool { return s.Cluster == c.GetName() })
+		i := slices.IndexFunc(out, func(s xds.WeightedCluster) bool { return s.Cluster == c.GetName() })
 		if i >= 0 {
 			out[i].Weight = clamp(uint64(out[i].Weight) + uint64(b.Weight))
 			continue
 		}
-		out = append(out, xds.Share{Cluster: c.GetName(), Weight: b.Weight})
+		out = append(out, xds.WeightedCluster{Cluster: c.GetName(), Weight: b.Weight})
 	}
 	return out
 }
