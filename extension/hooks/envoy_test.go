@@ -105,7 +105,7 @@ func TestEnvoyAcceptsExpressions(t *testing.T) {
 		if index.CheckExpression(sent) != nil {
 			continue
 		}
-		r, err := xds.Enforce(
+		r, err := xds.PolicyRoute(
 			&routev3.Route{Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}}, Action: xds.Answer(200)},
 			&index.PolicyRule{Deny: true}, &index.PolicyMatch{Match: index.Match{PathType: "RegularExpression", Path: e}}, nil, nil)
 		if err != nil {

@@ -87,7 +87,7 @@ func (c *identityStripper) filter(f *listenerv3.Filter, port uint32) {
 	if !c.exposed[config] || identified || slices.ContainsFunc(m.GetEarlyHeaderMutationExtensions(), isIdentityMutation) {
 		return
 	}
-	drop, err := xds.DropIdentity()
+	drop, err := xds.StripIdentityHeaders()
 	if err != nil {
 		return
 	}

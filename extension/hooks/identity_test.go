@@ -36,7 +36,7 @@ func listenerAt(name string, port uint32, gateway, section string) Resources {
 	}
 }
 
-func TestConceal(t *testing.T) {
+func TestStripIdentityHeaders(t *testing.T) {
 	listeners := map[types.NamespacedName][]index.IdentityListener{nn("default", "gw"): {{Name: "tailnet", Port: 80}, {Name: "high", Port: 8080}}}
 	cases := map[string]struct {
 		reason     string

@@ -110,10 +110,10 @@ func (e *policyApplier) policyRoutes(gateway types.NamespacedName, listener stri
 			if i < len(rule.Matches) {
 				m = &rule.Matches[i]
 			}
-			made, err := xds.Enforce(r, rule, m, to, as)
+			made, err := xds.PolicyRoute(r, rule, m, to, as)
 			if rule.Named != nil && (err != nil || made.ValidateAll() != nil) {
 				// No other route handles such requests.
-				made, err = xds.Enforce(r, rule, m, to, nil)
+				made, err = xds.PolicyRoute(r, rule, m, to, nil)
 			}
 			if err == nil && made != nil && rule.Certificate != nil {
 				e.presentCertificate(made, rule.Certificate)
@@ -219,7 +219,7 @@ func (e *policyApplier) chain(c *listenerv3.FilterChain) {
 		limitRates(c.GetFilters()[i], m)
 	}
 	if e.clientConfigs[config] && !slices.ContainsFunc(c.GetFilters(), func(f *listenerv3.Filter) bool { return f.GetName() == xds.ClientFilter }) {
-		if f, err := xds.NoteClient(); err == nil {
+		if f, err := xds.RecordClient(); err == nil {
 			c.Filters = slices.Insert(c.Filters, i, f)
 		}
 	}

@@ -97,8 +97,8 @@ type policyCase struct {
 	// want are names of routes and their actions, in order.
 	want []string
 
-	// asks reports that the listener records the client, and limits that it limits rates.
-	asks, limits bool
+	// recordsClient reports that the listener records the client, and limits that it limits rates.
+	recordsClient, limits bool
 }
 
 func policyCases() map[string]policyCase {
@@ -185,10 +185,10 @@ func policyCases() map[string]policyCase {
 			want:     []string{at + "a/0/" + match0 + ": tailscale/policy/services/default/web/80/http=3 invalid-backend-cluster=1 else INTERNAL_SERVER_ERROR", plain},
 		},
 		"Clients": {
-			reason:   "A listener whose routes match on the client should record it.",
-			contents: of(policy("p", toRoute(""), denies("a", from("100.64.0.0/10")))),
-			want:     []string{at + "a/0/" + match0 + ": 403", plain},
-			asks:     true,
+			reason:        "A listener whose routes match on the client should record it.",
+			contents:      of(policy("p", toRoute(""), denies("a", from("100.64.0.0/10")))),
+			want:          []string{at + "a/0/" + match0 + ": 403", plain},
+			recordsClient: true,
 		},
 		"RateLimit": {
 			reason:   "A listener whose routes limit rates should have the rate limit filter.",
@@ -197,10 +197,10 @@ func policyCases() map[string]policyCase {
 			limits:   true,
 		},
 		"Nobody": {
-			reason:   "A match of no client should match no request.",
-			contents: of(policy("p", toRoute(""), denies("a", index.PolicyMatch{Clients: []netip.Prefix{}}))),
-			want:     []string{at + "a/0/" + match0 + ": 403", plain},
-			asks:     true,
+			reason:        "A match of no client should match no request.",
+			contents:      of(policy("p", toRoute(""), denies("a", index.PolicyMatch{Clients: []netip.Prefix{}}))),
+			want:          []string{at + "a/0/" + match0 + ": 403", plain},
+			recordsClient: true,
 		},
 	}
 }
@@ -221,8 +221,8 @@ func TestPolicies(t *testing.T) {
 				t.Errorf("\n%s\nTranslate(...): the summary counts %d routes, want %d", tc.reason, summary.Enforced, len(tc.want)-1)
 			}
 			filters := out.Listeners[0].GetFilterChains()[0].GetFilters()
-			if asks := filters[0].GetName() == xds.ClientFilter; asks != tc.asks {
-				t.Errorf("\n%s\nTranslate(...): the listener records clients: %t, want %t", tc.reason, asks, tc.asks)
+			if recordsClient := filters[0].GetName() == xds.ClientFilter; recordsClient != tc.recordsClient {
+				t.Errorf("\n%s\nTranslate(...): the listener records clients: %t, want %t", tc.reason, recordsClient, tc.recordsClient)
 			}
 			m := &hcmv3.HttpConnectionManager{}
 			if err := filters[len(filters)-1].GetTypedConfig().UnmarshalTo(m); err != nil {

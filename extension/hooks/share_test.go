@@ -50,7 +50,7 @@ func applied(policy string) *corev3.Metadata {
 
 // clustersOf returns the clusters of routes, by the routes' names, and the number of clusters. The
 // policy gateway is for the whole Gateway.
-func clustersOf(t *testing.T, shape index.Shape, tenants ...sharingRoute) (map[string]string, int) {
+func clustersOf(t *testing.T, shape index.Shape, of ...sharingRoute) (map[string]string, int) {
 	t.Helper()
 	c := index.Contents{Targets: targets("web"), Wide: map[index.RouteKey][]types.NamespacedName{}}
 	for _, of := range c.Targets {
@@ -58,15 +58,15 @@ func clustersOf(t *testing.T, shape index.Shape, tenants ...sharingRoute) (map[s
 	}
 	var clusters []*clusterv3.Cluster
 	var routes []*routev3.Route
-	for _, of := range tenants {
-		own := "httproute/default/" + of.name + "/rule/0"
-		c.Routes = append(c.Routes, aged(of.age, route(index.KindHTTPRoute, of.name, rule(ours(0, "web", 1)))))
-		c.Wide[routeKey(index.KindHTTPRoute, of.name)] = []types.NamespacedName{nn("default", "gateway")}
-		r := egRoute(own+"/match/0/"+of.name, prefix("/"), to(own))
-		if of.policy != "" {
-			r.Metadata = applied(of.policy)
+	for _, sharing := range of {
+		own := "httproute/default/" + sharing.name + "/rule/0"
+		c.Routes = append(c.Routes, aged(sharing.age, route(index.KindHTTPRoute, sharing.name, rule(ours(0, "web", 1)))))
+		c.Wide[routeKey(index.KindHTTPRoute, sharing.name)] = []types.NamespacedName{nn("default", "gateway")}
+		r := egRoute(own+"/match/0/"+sharing.name, prefix("/"), to(own))
+		if sharing.policy != "" {
+			r.Metadata = applied(sharing.policy)
 		}
-		clusters, routes = append(clusters, egCluster(own, timeout(of.connect))), append(routes, r)
+		clusters, routes = append(clusters, egCluster(own, timeout(sharing.connect))), append(routes, r)
 	}
 	s := index.NewSnapshot(c)
 	out, _ := Translate(s, testSource, Resources{Clusters: clusters, Routes: egRoutes(routes...)})
@@ -75,7 +75,7 @@ func clustersOf(t *testing.T, shape index.Shape, tenants ...sharingRoute) (map[s
 	}
 	got := map[string]string{}
 	for i, r := range out.Routes[0].GetVirtualHosts()[0].GetRoutes() {
-		got[tenants[i].name] = r.GetRoute().GetCluster()
+		got[of[i].name] = r.GetRoute().GetCluster()
 	}
 	again, _ := Translate(s, testSource, clone(out))
 	if diff := cmp.Diff(marshal(t, out), marshal(t, again)); diff != "" {
@@ -122,20 +122,20 @@ func TestCommonCluster(t *testing.T) {
 		return of
 	}
 	cases := map[string]struct {
-		reason  string
-		tenants []sharingRoute
+		reason string
+		routes []sharingRoute
 
 		// common are the routes that use the target's common cluster.
 		common []string
 	}{
-		"Oldest":   {reason: "The oldest route should provide the cluster's settings.", tenants: []sharingRoute{plain, slow}, common: []string{"a"}},
-		"Route":    {reason: "A route with a separate policy should not, although the snapshot lacks the policy.", tenants: []sharingRoute{plain, with(slow, "own")}, common: []string{"b"}},
-		"Gateway":  {reason: "A route with the Gateway's policy should.", tenants: []sharingRoute{with(plain, "own"), with(slow, "gateway")}, common: []string{"a"}},
-		"Everyone": {reason: "If all routes have such policies, the oldest should.", tenants: []sharingRoute{with(plain, "one"), with(slow, "two")}, common: []string{"a"}},
+		"Oldest":   {reason: "The oldest route should provide the cluster's settings.", routes: []sharingRoute{plain, slow}, common: []string{"a"}},
+		"Route":    {reason: "A route with a separate policy should not, although the snapshot lacks the policy.", routes: []sharingRoute{plain, with(slow, "own")}, common: []string{"b"}},
+		"Gateway":  {reason: "A route with the Gateway's policy should.", routes: []sharingRoute{with(plain, "own"), with(slow, "gateway")}, common: []string{"a"}},
+		"Everyone": {reason: "If all routes have such policies, the oldest should.", routes: []sharingRoute{with(plain, "one"), with(slow, "two")}, common: []string{"a"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, _ := clustersOf(t, index.Shape{}, tc.tenants...)
+			got, _ := clustersOf(t, index.Shape{}, tc.routes...)
 			var common []string
 			for _, of := range slices.Sorted(maps.Keys(got)) {
 				if got[of] == webHTTP {

@@ -24,8 +24,8 @@ const (
 	// silence is the time without an acknowledgement after which packets count as lost.
 	silence = 2 * probeTime
 
-	// lookInterval is the interval of checks for that.
-	lookInterval = time.Second
+	// checkInterval is the interval of checks for that.
+	checkInterval = time.Second
 
 	// tcpRTOMax is TCP_RTO_MAX_MS, the longest pause between two retransmissions. Kernels before
 	// 6.15 do not have it.
@@ -80,7 +80,7 @@ func (c *patientConn) Close() error {
 
 // monitor resets the connection if the client acknowledges after a silence, until ctx ends.
 func (c *patientConn) monitor(ctx context.Context) {
-	tick := time.NewTicker(lookInterval)
+	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
 	for lost := false; ; {
 		select {

@@ -161,10 +161,10 @@ func TestTLS(t *testing.T) {
 
 	cases := map[string]struct {
 		reason string
-		// anybody disables client certificates.
-		anybody bool
-		creds   credentials.TransportCredentials
-		ok      bool
+		// anyClient disables client certificates.
+		anyClient bool
+		creds     credentials.TransportCredentials
+		ok        bool
 	}{
 		"Client": {
 			reason: "A client with a certificate for the name should be answered.",
@@ -196,15 +196,15 @@ func TestTLS(t *testing.T) {
 			creds:  credentials.NewTLS(&tls.Config{ServerName: "extension"}),
 		},
 		"Anybody": {
-			reason:  "Without client certificates a client that trusts the authority should be answered.",
-			anybody: true,
-			creds:   shows(),
-			ok:      true,
+			reason:    "Without client certificates a client that trusts the authority should be answered.",
+			anyClient: true,
+			creds:     shows(),
+			ok:        true,
 		},
 		"AnybodyNoTLS": {
-			reason:  "A client without TLS should be refused, even without client certificates.",
-			anybody: true,
-			creds:   insecure.NewCredentials(),
+			reason:    "A client without TLS should be refused, even without client certificates.",
+			anyClient: true,
+			creds:     insecure.NewCredentials(),
 		},
 	}
 	for name, tc := range cases {
@@ -214,7 +214,7 @@ func TestTLS(t *testing.T) {
 				t.Fatal(err)
 			}
 			var clients *Clients
-			if !tc.anybody {
+			if !tc.anyClient {
 				if clients, err = ClientsOf(filepath.Join(dir, caFile), "extension-client"); err != nil {
 					t.Fatal(err)
 				}

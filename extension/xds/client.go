@@ -32,8 +32,8 @@ const (
 	clientAddress = "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%"
 )
 
-// NoteClient returns the filter that records the client's address.
-func NoteClient() (*listenerv3.Filter, error) {
+// RecordClient returns the filter that records the client's address.
+func RecordClient() (*listenerv3.Filter, error) {
 	a, err := packAny(&statev3.Config{OnNewConnection: []*commonstatev3.FilterStateValue{{
 		Key:        &commonstatev3.FilterStateValue_ObjectKey{ObjectKey: ClientFilter},
 		FactoryKey: addressFactory,
@@ -49,13 +49,13 @@ func NoteClient() (*listenerv3.Filter, error) {
 	return &listenerv3.Filter{Name: ClientFilter, ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: a}}, nil
 }
 
-// nobody is an address range without clients: Envoy accepts no empty list.
-var nobody = netip.MustParsePrefix("255.255.255.255/32") //nolint:gochecknoglobals // A constant.
+// noClient is an address range without clients: Envoy accepts no empty list.
+var noClient = netip.MustParsePrefix("255.255.255.255/32") //nolint:gochecknoglobals // A constant.
 
 // clientMatcher returns a matcher for connections from one of the ranges.
 func clientMatcher(of []netip.Prefix) *matcherv3.FilterStateMatcher {
 	if len(of) == 0 {
-		of = []netip.Prefix{nobody}
+		of = []netip.Prefix{noClient}
 	}
 	m := &matcherv3.AddressMatcher{}
 	for _, p := range of {

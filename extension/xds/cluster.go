@@ -78,7 +78,7 @@ func Cluster(template *clusterv3.Cluster, o ClusterOptions) (*clusterv3.Cluster,
 		raiseLimits(c)
 	}
 	if o.Protocol != index.ProtocolUDP {
-		noticeDeath(c)
+		detectDeadPeers(c)
 	}
 	if o.Protocol == index.ProtocolGRPC || o.Shape != nil && o.Shape.HTTP2 {
 		if err := speakHTTP2(c, o.HTTP2); err != nil {

@@ -41,8 +41,8 @@ perConnectionBufferLimitBytes: 32768
 type: EDS
 `
 
-// deathWatch is in every TCP cluster.
-const deathWatch = `
+// peerTimeoutOptions is in every TCP cluster.
+const peerTimeoutOptions = `
 upstreamBindConfig: {socketOptions: [{description: TCP_USER_TIMEOUT, level: 6, name: 18, intValue: 3000}]}
 `
 
@@ -347,7 +347,7 @@ type: EDS
 			}
 			want := tc.want
 			if tc.o.Protocol != index.ProtocolUDP {
-				want += deathWatch
+				want += peerTimeoutOptions
 			}
 			if diff := cmp.Diff(show(t, read(t, want)), show(t, got)); diff != "" {
 				t.Errorf("\n%s\nCluster(...): -want, +got:\n%s", tc.reason, diff)

@@ -48,7 +48,7 @@ func checkHealth(c *clusterv3.Cluster, o ClusterOptions) {
 		return
 	}
 	for _, hc := range c.HealthChecks {
-		evenIdle(hc)
+		setIdleInterval(hc)
 		h := hc.GetHttpHealthCheck()
 		if h == nil {
 			continue
@@ -66,7 +66,7 @@ func healthCheck(h *index.HealthCheck, host string, p index.Protocol) *corev3.He
 		HealthyThreshold:   wrapperspb.UInt32(orDefault(h.Healthy, checkHealthy)),
 		UnhealthyThreshold: wrapperspb.UInt32(orDefault(h.Unhealthy, checkSick)),
 	}
-	evenIdle(out)
+	setIdleInterval(out)
 	if h.Path == "" || p == index.ProtocolTCP {
 		out.HealthChecker = &corev3.HealthCheck_TcpHealthCheck_{TcpHealthCheck: &corev3.HealthCheck_TcpHealthCheck{}}
 		return out
@@ -84,10 +84,10 @@ func healthCheck(h *index.HealthCheck, host string, p index.Protocol) *corev3.He
 	return out
 }
 
-// evenIdle sets the interval of checks without traffic to the usual interval, unless it is set.
+// setIdleInterval sets the interval of checks without traffic to the usual interval, unless it is set.
 // With Envoy's default of 60 s a dead endpoint would stay in use for a minute after the first
 // request to a cluster.
-func evenIdle(h *corev3.HealthCheck) {
+func setIdleInterval(h *corev3.HealthCheck) {
 	if h.NoTrafficInterval == nil {
 		h.NoTrafficInterval = h.Interval
 	}

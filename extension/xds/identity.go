@@ -17,9 +17,9 @@ import (
 // IdentityMutation is the name of the header mutation that removes identity headers.
 const IdentityMutation = "gateway.tailscale.com/identity"
 
-// DropIdentity returns a mutation that makes a listener remove identity headers of clients: before
+// StripIdentityHeaders returns a mutation that makes a listener remove identity headers of clients: before
 // it matches routes, which may match on such a header, and before any filter reads one.
-func DropIdentity() (*corev3.TypedExtensionConfig, error) {
+func StripIdentityHeaders() (*corev3.TypedExtensionConfig, error) {
 	a, err := packAny(&earlyv3.HeaderMutation{Mutations: []*mutationv3.HeaderMutation{{
 		Action: &mutationv3.HeaderMutation_RemoveOnMatch_{RemoveOnMatch: &mutationv3.HeaderMutation_RemoveOnMatch{
 			KeyMatcher: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_SafeRegex{

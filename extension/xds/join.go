@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// finest is the number of parts of a unit of weight, which a backend's zones share.
-	finest = 1000
+	// weightScale is the number of parts of a unit of weight, which a backend's zones share.
+	weightScale = 1000
 
 	// maxWeight is the greatest sum of weights in a priority. Envoy's limit is twice that.
 	maxWeight = 1 << 31
@@ -38,7 +38,7 @@ func Join(shares []index.Share) ([]index.Locality, uint32) {
 	if total == 0 {
 		return nil, threshold
 	}
-	unit := min(finest, max(maxWeight/total, 1))
+	unit := min(weightScale, max(maxWeight/total, 1))
 
 	var out []index.Locality
 	for i, s := range shares {

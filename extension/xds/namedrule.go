@@ -11,9 +11,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// stands reports whether a route can handle the requests of another route as it handles its own. It
+// canHandle reports whether a route can handle the requests of another route as it handles its own. It
 // cannot if it is nil, or if it replaces a part of the path that those requests need not have.
-func stands(as, r *routev3.Route) bool {
+func canHandle(as, r *routev3.Route) bool {
 	return as.GetAction() != nil && (!changesPrefix(as) || samePath(as.GetMatch(), r.GetMatch()))
 }
 

@@ -35,14 +35,14 @@ type WeightedCluster struct {
 	Missing bool
 }
 
-// Enforce returns a route with the action of a policy's rule, for the requests that also meet the
+// PolicyRoute returns a route with the action of a policy's rule, for the requests that also meet the
 // match. It does not change the given route. to are the clusters of the rule's backends, and as is
 // a route of the rule that the policy's rule names.
-func Enforce(r *routev3.Route, rule *index.PolicyRule, m *index.PolicyMatch, to []WeightedCluster, as *routev3.Route) (*routev3.Route, error) {
+func PolicyRoute(r *routev3.Route, rule *index.PolicyRule, m *index.PolicyMatch, to []WeightedCluster, as *routev3.Route) (*routev3.Route, error) {
 	if m != nil && m.NamesAlone {
 		rule = &index.PolicyRule{Deny: true}
 	}
-	from, named := r, rule.Named != nil && stands(as, r)
+	from, named := r, rule.Named != nil && canHandle(as, r)
 	if named {
 		from = as
 	}
@@ -100,7 +100,7 @@ func CheckRule(rule *index.PolicyRule) error {
 		if i < len(rule.Matches) {
 			m = &rule.Matches[i]
 		}
-		made, err := Enforce(base, rule, m, to, base)
+		made, err := PolicyRoute(base, rule, m, to, base)
 		if err != nil {
 			return errors.Wrapf(err, "cannot make a route from matches[%d]", i)
 		}

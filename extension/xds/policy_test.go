@@ -83,9 +83,9 @@ func (h hostile) check(t *testing.T) (kept int) {
 			if err := CheckRule(r); err != nil {
 				t.Fatalf("the index accepts an invalid rule: %v", err)
 			}
-			made, err := Enforce(base, r, &r.Matches[i], nil, nil)
+			made, err := PolicyRoute(base, r, &r.Matches[i], nil, nil)
 			if err != nil {
-				t.Fatalf("cannot enforce %+v: %v", h, err)
+				t.Fatalf("cannot make the route of %+v: %v", h, err)
 			}
 			if err := made.ValidateAll(); err != nil {
 				t.Fatalf("Envoy would refuse the route of %+v: %v", h, err)
@@ -181,7 +181,7 @@ func TestNamesAlone(t *testing.T) {
 		t.Run(n, func(t *testing.T) {
 			tc.rule.Matches = []index.PolicyMatch{{NamesAlone: true}, {}}
 			for i, denied := range []bool{true, false} {
-				got, err := Enforce(base, &tc.rule, &tc.rule.Matches[i], []WeightedCluster{{Cluster: "d", Weight: 1}}, base)
+				got, err := PolicyRoute(base, &tc.rule, &tc.rule.Matches[i], []WeightedCluster{{Cluster: "d", Weight: 1}}, base)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// deathTimeout is the time without an acknowledgement after which a connection counts as
+	// peerTimeout is the time without an acknowledgement after which a connection counts as
 	// broken. Linux's default is a quarter of an hour, and requests would wait for their own
 	// timeout. It covers the next hop only, which for other clusters is the egress proxy.
-	deathTimeout = 3 * time.Second
+	peerTimeout = 3 * time.Second
 
 	// TCP_USER_TIMEOUT of Linux, in milliseconds (tcp(7)). The numbers are literal because they are
 	// for Envoy's system, not for the one of this build.
@@ -22,9 +22,9 @@ const (
 	tcpUserTimeout = 18
 )
 
-// noticeDeath makes Envoy detect endpoints that disappear without closing their connections, unless
+// detectDeadPeers makes Envoy detect endpoints that disappear without closing their connections, unless
 // a patch binds sockets.
-func noticeDeath(c *clusterv3.Cluster) {
+func detectDeadPeers(c *clusterv3.Cluster) {
 	if c.GetUpstreamBindConfig() != nil {
 		return
 	}
@@ -32,7 +32,7 @@ func noticeDeath(c *clusterv3.Cluster) {
 		Description: "TCP_USER_TIMEOUT",
 		Level:       ipprotoTCP,
 		Name:        tcpUserTimeout,
-		Value:       &corev3.SocketOption_IntValue{IntValue: deathTimeout.Milliseconds()},
+		Value:       &corev3.SocketOption_IntValue{IntValue: peerTimeout.Milliseconds()},
 		State:       corev3.SocketOption_STATE_PREBIND,
 	}}}
 }

@@ -89,7 +89,7 @@ func weighZones(ls []index.Locality, zones []index.ZoneWeight) []index.Locality 
 		total = max(total, of(k.zone)*uint64(len(groups)))
 	}
 	// Envoy adds the weights of a priority in 32 bits.
-	whole := min(total*finest, maxWeight)
+	whole := min(total*weightScale, maxWeight)
 	out := slices.Clone(ls)
 	for k, group := range groups {
 		in := make([]index.Locality, 0, len(group))
@@ -153,7 +153,7 @@ func byZone(ls []*endpointv3.LocalityLbEndpoints) []*endpointv3.LocalityLbEndpoi
 // weighEndpoints gives the endpoints of a locality weights that add up to the locality's.
 func weighEndpoints(l *endpointv3.LocalityLbEndpoints) {
 	for _, e := range l.GetLbEndpoints() {
-		part := uint64(l.GetLoadBalancingWeight().GetValue()) * finest / uint64(len(l.GetLbEndpoints()))
+		part := uint64(l.GetLoadBalancingWeight().GetValue()) * weightScale / uint64(len(l.GetLbEndpoints()))
 		e.LoadBalancingWeight = wrapperspb.UInt32(uint32(min(max(part, 1), maxWeight/uint64(len(l.GetLbEndpoints())))))
 	}
 }
