@@ -31,7 +31,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
-// crd stands for what Crossplane makes of our XRD.
+// crd stands for the CRD that Crossplane makes of our XRD.
 const crd = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -47,7 +47,7 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// apply the documents.
+// apply applies the documents.
 func apply(ctx context.Context, t *testing.T, c client.Client, manifests string) {
 	t.Helper()
 	for doc := range strings.SplitSeq(manifests, "\n---\n") {
@@ -61,7 +61,7 @@ func apply(ctx context.Context, t *testing.T, c client.Client, manifests string)
 	}
 }
 
-// gatewayAPI is the folder of Gateway API's CRDs, of the version that we build with.
+// gatewayAPI returns the folder with Gateway API's CRDs, of the version in go.mod.
 func gatewayAPI(ctx context.Context, t *testing.T) string {
 	t.Helper()
 	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api").Output()
@@ -71,8 +71,7 @@ func gatewayAPI(ctx context.Context, t *testing.T) string {
 	return filepath.Join(strings.TrimSpace(string(out)), "config", "crd", "standard")
 }
 
-// TestAPIServer has the extension know objects of a real API server, among them such
-// of a kind that comes after the extension.
+// TestAPIServer runs the extension against a real API server, with a kind that is installed later.
 func TestAPIServer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
@@ -123,13 +122,14 @@ func TestAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string(nil), receive(t, stream)); diff != "" {
-		t.Errorf("a target that does not exist: -want, +got:\n%s", diff)
+		t.Errorf("a missing target: -want, +got:\n%s", diff)
 	}
 	if got := ready(ctx, t, observe); got != "200 OK" {
 		t.Errorf("want the extension ready although a kind is missing, got %q", got)
 	}
 
-	// The kind comes late, as when Crossplane installs the configuration after us.
+	// The kind is installed late, as when Crossplane installs the configuration after the
+	// extension.
 	late := filepath.Join(t.TempDir(), "crd.yaml")
 	if err := os.WriteFile(late, []byte(crd), 0o600); err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func TestAPIServer(t *testing.T) {
 	}
 	apply(ctx, t, c, docs[1])
 	if diff := cmp.Diff([]string{"10.0.0.1"}, receive(t, stream)); diff != "" {
-		t.Errorf("a target that exists: -want, +got:\n%s", diff)
+		t.Errorf("an existing target: -want, +got:\n%s", diff)
 	}
 
 	start := time.Now()
@@ -151,6 +151,6 @@ func TestAPIServer(t *testing.T) {
 
 	stop()
 	if err := <-done; err != nil {
-		t.Errorf("the extension should end in order: %v", err)
+		t.Errorf("the extension should shut down without an error: %v", err)
 	}
 }

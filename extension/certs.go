@@ -20,27 +20,28 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
-// toldInterval is how often files are read that Envoys are told the contents of.
-const toldInterval = 10 * time.Second
+// readInterval is the interval at which the extension reads the certificate files whose contents it
+// sends to Envoys.
+const readInterval = 10 * time.Second
 
-// certificates of both servers, and of their clients.
+// certificates holds the certificates of both servers, and of their clients.
 type certificates struct {
-	// hooks and eds are what each server shows. Without them there is no TLS.
-	hooks, eds serve.Shower
+	// hooks and eds are the certificates of the servers. Nil means no TLS.
+	hooks, eds serve.CertificateFn
 
-	// Whom they answer. Nil is anybody.
+	// Clients that the servers answer. Nil means any client.
 	hooksClients, edsClients *serve.Clients
 
-	// watched are the files of those that are files.
+	// watched are the certificates that are files.
 	watched []*serve.Certificate
 
-	// keeper of those that are made. May be nil.
+	// keeper of generated certificates. May be nil.
 	keeper *credentials.Keeper
 
-	// told reads what Envoys are told: it is part of every cluster.
-	told func() (xds.TLS, error)
+	// envoyTLS reads the certificates that each cluster sends to Envoys.
+	envoyTLS func() (xds.TLS, error)
 
-	// source is where clusters get their endpoints from that say so themselves.
+	// source of endpoints in clusters that name the extension's address.
 	source atomic.Pointer[xds.Source]
 
 	target, server string
@@ -48,8 +49,8 @@ type certificates struct {
 	log            logging.Logger
 }
 
-// newCertificates reads those that are given, and makes those that are not, where they are
-// to be made.
+// newCertificates reads the certificates that flags name, and generates the others if the flags
+// request that.
 func newCertificates(ctx context.Context, c *CLI, log logging.Logger) (*certificates, error) {
 	target, err := dialTarget(c.EDSTarget)
 	if err != nil {
@@ -61,10 +62,10 @@ func newCertificates(ctx context.Context, c *CLI, log logging.Logger) (*certific
 			return nil, err
 		}
 	}
-	if out.hooks, err = out.shower(c.HooksTLS); err != nil {
+	if out.hooks, err = out.serverCertificate(c.HooksTLS); err != nil {
 		return nil, err
 	}
-	if out.eds, err = out.shower(c.EDSTLS); err != nil {
+	if out.eds, err = out.serverCertificate(c.EDSTLS); err != nil {
 		return nil, err
 	}
 	if out.hooksClients, err = out.clients(c.HooksClientCA, c.HooksClientName, (*credentials.Keeper).ClientName); err != nil {
@@ -73,12 +74,12 @@ func newCertificates(ctx context.Context, c *CLI, log logging.Logger) (*certific
 	if out.edsClients, err = out.clients(c.EDSClientCA, c.EDSClientName, (*credentials.Keeper).EnvoyName); err != nil {
 		return nil, err
 	}
-	out.told = out.telling(c.EDSTLS, c.EDSClientTLS)
-	t, err := out.told()
+	out.envoyTLS = out.envoyTLSReader(c.EDSTLS, c.EDSClientTLS)
+	t, err := out.envoyTLS()
 	if err != nil {
 		return nil, err
 	}
-	out.tell(t)
+	out.setEnvoyTLS(t)
 	return out, nil
 }
 
@@ -95,8 +96,9 @@ func startKeeper(ctx context.Context, c *CLI, log logging.Logger) (*credentials.
 	return k, k.Start(ctx)
 }
 
-// shower of what a folder has, or of what is made. Nil if it is neither.
-func (c *certificates) shower(dir string) (serve.Shower, error) {
+// serverCertificate returns the certificate in a folder, or the generated one. Nil if there is
+// neither.
+func (c *certificates) serverCertificate(dir string) (serve.CertificateFn, error) {
 	switch {
 	case dir != "":
 		of, err := serve.NewCertificate(dir)
@@ -104,15 +106,15 @@ func (c *certificates) shower(dir string) (serve.Shower, error) {
 			return nil, err
 		}
 		c.watched = append(c.watched, of)
-		return of.Show, nil
+		return of.Get, nil
 	case c.keeper != nil:
-		return c.keeper.Show, nil
+		return c.keeper.Get, nil
 	}
 	return nil, nil
 }
 
-// clients whose certificates chain to what a file has, or to what is made. Nil if it is
-// neither.
+// clients returns clients with certificates of the authorities in a file, or of the generated one.
+// Nil if there is neither.
 func (c *certificates) clients(file, name string, made func(*credentials.Keeper) string) (*serve.Clients, error) {
 	switch {
 	case file != "":
@@ -123,8 +125,8 @@ func (c *certificates) clients(file, name string, made func(*credentials.Keeper)
 	return nil, nil
 }
 
-// telling returns what reads what Envoys are told.
-func (c *certificates) telling(serverDir, clientDir string) func() (xds.TLS, error) {
+// envoyTLSReader returns a function that reads the certificates for Envoys.
+func (c *certificates) envoyTLSReader(serverDir, clientDir string) func() (xds.TLS, error) {
 	return func() (out xds.TLS, err error) {
 		switch {
 		case serverDir != "":
@@ -146,14 +148,14 @@ func (c *certificates) telling(serverDir, clientDir string) func() (xds.TLS, err
 	}
 }
 
-// tell Envoys from now on.
-func (c *certificates) tell(t xds.TLS) {
+// setEnvoyTLS sets the certificates in the source of endpoints.
+func (c *certificates) setEnvoyTLS(t xds.TLS) {
 	s := xds.GoogleGRPC(c.target, c.server, t)
 	c.source.Store(&s)
 }
 
-// Source that clusters get their endpoints from, as it is now, in Envoys whose bootstrap has
-// the authority tailscale or not.
+// Source returns the current source of endpoints for Envoys whose bootstrap has the authority
+// tailscale, or has not.
 func (c *certificates) Source(bootstrapped bool) xds.Source {
 	if c.mode == modeXDSTP || c.mode == modeAuto && bootstrapped {
 		return xds.XDSTP()
@@ -161,10 +163,10 @@ func (c *certificates) Source(bootstrapped bool) xds.Source {
 	return *c.source.Load()
 }
 
-// expiry of each certificate, by the server that shows it.
+// expiry returns the function that returns a certificate's expiry, by server.
 func (c *certificates) expiry() map[string]func() (time.Time, error) {
 	out := map[string]func() (time.Time, error){}
-	for name, of := range map[string]serve.Shower{"hooks": c.hooks, "eds": c.eds} {
+	for name, of := range map[string]serve.CertificateFn{"hooks": c.hooks, "eds": c.eds} {
 		if of != nil {
 			out[name] = of.NotAfter
 		}
@@ -172,8 +174,8 @@ func (c *certificates) expiry() map[string]func() (time.Time, error) {
 	return out
 }
 
-// run until ctx ends: certificates that are renewed are shown, and clusters are to be made
-// again when Envoys are to be told others.
+// run reloads renewed certificates until ctx ends. It calls again if the certificates for Envoys
+// change, because clusters have them.
 func (c *certificates) run(ctx context.Context, again func()) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, of := range c.watched {
@@ -189,13 +191,13 @@ func (c *certificates) run(ctx context.Context, again func()) error {
 	return g.Wait()
 }
 
-// follow what Envoys are to be told, until ctx ends.
+// follow calls again after each change of the certificates for Envoys, until ctx ends.
 func (c *certificates) follow(ctx context.Context, again func()) {
-	last, err := c.told()
+	last, err := c.envoyTLS()
 	if err != nil {
-		c.log.Info("Cannot read certificates that Envoys are told", "error", err)
+		c.log.Info("Cannot read the certificates for Envoys", "error", err)
 	}
-	tick := time.NewTicker(toldInterval)
+	tick := time.NewTicker(readInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -203,17 +205,17 @@ func (c *certificates) follow(ctx context.Context, again func()) {
 			return
 		case <-tick.C:
 		}
-		now, err := c.told()
+		now, err := c.envoyTLS()
 		if err != nil {
-			c.log.Info("Cannot read certificates that Envoys are told; they keep those before", "error", err)
+			c.log.Info("Cannot read the certificates for Envoys; they keep the previous ones", "error", err)
 			continue
 		}
 		if bytes.Equal(now.Roots, last.Roots) && bytes.Equal(now.Cert, last.Cert) {
 			continue
 		}
 		last = now
-		c.tell(now)
-		c.log.Info("Envoys are to have other certificates; Envoy Gateway will be had to ask again")
+		c.setEnvoyTLS(now)
+		c.log.Info("The certificates for Envoys have changed; requesting new translations")
 		again()
 	}
 }

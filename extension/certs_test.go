@@ -29,25 +29,26 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
-// TestValidate has addresses that others reach, and nothing that says who is answered.
+// TestValidate checks addresses that other machines reach, with and without flags that restrict
+// clients.
 func TestValidate(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		cli    CLI
-		// want is part of the complaint. None is none.
+		// want is part of the error. Empty means no error.
 		want string
 	}{
-		"Sockets":       {reason: "A socket is of this machine alone.", cli: CLI{HooksAddress: "unix:/h", EDSAddress: "unix:/e"}},
+		"Sockets":       {reason: "Only this machine reaches a socket.", cli: CLI{HooksAddress: "unix:/h", EDSAddress: "unix:/e"}},
 		"Loopback":      {reason: "So is loopback.", cli: CLI{HooksAddress: "127.0.0.1:5005", EDSAddress: "[::1]:5006"}},
-		"Hooks":         {reason: "Hooks in clear have private keys in them.", cli: CLI{HooksAddress: ":5005", EDSAddress: "unix:/e"}, want: "--hooks-client-ca"},
-		"HooksTLS":      {reason: "TLS alone answers anybody.", cli: CLI{HooksAddress: ":5005", HooksTLS: "d", EDSAddress: "unix:/e"}, want: "--hooks-client-ca"},
-		"Endpoints":     {reason: "Endpoints are not for anybody.", cli: CLI{HooksAddress: "unix:/h", EDSAddress: "0.0.0.0:5006", EDSTLS: "d"}, want: "--eds-client-ca"},
-		"Both":          {reason: "With client certificates both are for their clients alone.", cli: CLI{HooksAddress: ":5005", HooksTLS: "d", HooksClientCA: "f", EDSAddress: ":5006", EDSTLS: "d", EDSClientCA: "f"}},
-		"Made":          {reason: "So they are with those that are made.", cli: CLI{HooksAddress: ":5005", EDSAddress: ":5006", MakeCertificates: "web", Namespace: "shop"}},
-		"MadeNowhere":   {reason: "They are kept in a namespace.", cli: CLI{HooksAddress: "unix:/h", EDSAddress: "unix:/e", MakeCertificates: "web"}, want: "--namespace"},
-		"Insecure":      {reason: "Whoever says so may answer anybody.", cli: CLI{HooksAddress: ":5005", InsecureHooks: true, EDSAddress: ":5006", InsecureEDS: true}},
-		"Contradiction": {reason: "Nobody can have both.", cli: CLI{HooksAddress: ":5005", HooksTLS: "d", HooksClientCA: "f", InsecureHooks: true, EDSAddress: "unix:/e"}, want: "leave one out"},
-		"ClientsInVain": {reason: "Without TLS no client can show anything.", cli: CLI{HooksAddress: ":5005", HooksClientCA: "f", EDSAddress: "unix:/e"}, want: "needs --hooks-tls"},
+		"Hooks":         {reason: "Hooks without TLS would reveal private keys.", cli: CLI{HooksAddress: ":5005", EDSAddress: "unix:/e"}, want: "--hooks-client-ca"},
+		"HooksTLS":      {reason: "TLS without client certificates answers any client.", cli: CLI{HooksAddress: ":5005", HooksTLS: "d", EDSAddress: "unix:/e"}, want: "--hooks-client-ca"},
+		"Endpoints":     {reason: "Endpoints should not be served to any client.", cli: CLI{HooksAddress: "unix:/h", EDSAddress: "0.0.0.0:5006", EDSTLS: "d"}, want: "--eds-client-ca"},
+		"Both":          {reason: "With client certificates both servers are restricted.", cli: CLI{HooksAddress: ":5005", HooksTLS: "d", HooksClientCA: "f", EDSAddress: ":5006", EDSTLS: "d", EDSClientCA: "f"}},
+		"Made":          {reason: "Generated certificates restrict both servers too.", cli: CLI{HooksAddress: ":5005", EDSAddress: ":5006", MakeCertificates: "web", Namespace: "shop"}},
+		"MadeNowhere":   {reason: "Generated certificates need a namespace.", cli: CLI{HooksAddress: "unix:/h", EDSAddress: "unix:/e", MakeCertificates: "web"}, want: "--namespace"},
+		"Insecure":      {reason: "The flags for it permit any client.", cli: CLI{HooksAddress: ":5005", InsecureHooks: true, EDSAddress: ":5006", InsecureEDS: true}},
+		"Contradiction": {reason: "The two flags contradict each other.", cli: CLI{HooksAddress: ":5005", HooksTLS: "d", HooksClientCA: "f", InsecureHooks: true, EDSAddress: "unix:/e"}, want: "leave one out"},
+		"ClientsInVain": {reason: "Without TLS a client cannot present a certificate.", cli: CLI{HooksAddress: ":5005", HooksClientCA: "f", EDSAddress: "unix:/e"}, want: "needs --hooks-tls"},
 		"Config":        {reason: "A ConfigMap has a namespace.", cli: CLI{HooksAddress: "unix:/h", EDSAddress: "unix:/e", EnvoyGatewayConfig: "envoy-gateway-config"}, want: "--envoy-gateway-config"},
 		"AutoForOne":    {reason: "GatewayClasses are in no namespace.", cli: CLI{HooksAddress: "unix:/h", EDSAddress: "unix:/e", XDSMode: modeAuto, OnlyGateway: "shop/gw"}, want: "--xds-mode"},
 	}
@@ -62,7 +63,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestSource shows in which Envoys clusters come from the authority in their bootstrap.
+// TestSource checks which Envoys get endpoints from the authority in their bootstrap.
 func TestSource(t *testing.T) {
 	cases := map[string]struct {
 		reason       string
@@ -70,16 +71,16 @@ func TestSource(t *testing.T) {
 		bootstrapped bool
 		want         bool
 	}{
-		"GoogleGRPC":      {reason: "It is for any Envoy, with the authority, too.", mode: "GoogleGRPC", bootstrapped: true},
-		"XDSTP":           {reason: "All Envoys are said to have the authority.", mode: modeXDSTP, want: true},
-		"AutoWith":        {reason: "The Envoys are known to have it.", mode: modeAuto, bootstrapped: true, want: true},
-		"AutoWithout":     {reason: "They are not known to have it.", mode: modeAuto},
-		"GoogleGRPCPlain": {reason: "It needs nothing.", mode: "GoogleGRPC"},
+		"GoogleGRPC":      {reason: "The source suits any Envoy, also one with the authority.", mode: "GoogleGRPC", bootstrapped: true},
+		"XDSTP":           {reason: "In this mode all Envoys have the authority.", mode: modeXDSTP, want: true},
+		"AutoWith":        {reason: "The Envoys have the authority.", mode: modeAuto, bootstrapped: true, want: true},
+		"AutoWithout":     {reason: "The Envoys may lack the authority.", mode: modeAuto},
+		"GoogleGRPCPlain": {reason: "The source needs nothing in the bootstrap.", mode: "GoogleGRPC"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := &certificates{target: "127.0.0.1:5006", mode: tc.mode}
-			c.tell(xds.TLS{})
+			c.setEnvoyTLS(xds.TLS{})
 			if got := c.Source(tc.bootstrapped).EDS("list").GetEdsConfig() == nil; got != tc.want {
 				t.Errorf("\n%s\nSource(%t): from the authority: want %t, got %t", tc.reason, tc.bootstrapped, tc.want, got)
 			}
@@ -87,8 +88,8 @@ func TestSource(t *testing.T) {
 	}
 }
 
-// TestUnauthenticated has clients of all sorts call hooks, and ask for endpoints, of an
-// extension as it runs. None but those with a certificate of theirs are answered.
+// TestUnauthenticated has clients of all sorts call hooks and subscribe to endpoints of a running
+// extension. It answers only clients with the right certificate.
 func TestUnauthenticated(t *testing.T) {
 	now := time.Now()
 	ours, foreign := newAuthority(t, now), newAuthority(t, now)
@@ -169,12 +170,12 @@ func TestUnauthenticated(t *testing.T) {
 			creds  grpccredentials.TransportCredentials
 			ok     bool
 		}{
-			"Client":         {reason: "Whom it is for should be answered.", creds: client(ours, s.client, now), ok: true},
+			"Client":         {reason: "A client with the right certificate should be answered.", creds: client(ours, s.client, now), ok: true},
 			"NoCertificate":  {reason: "A client without a certificate should be refused.", creds: shows()},
-			"OtherAuthority": {reason: "One of another authority should be refused.", creds: client(foreign, s.client, now)},
-			"Expired":        {reason: "One whose certificate has ended should be refused.", creds: client(ours, s.client, now.Add(-10*365*24*time.Hour))},
-			"OtherServer":    {reason: "One of the other server should be refused: an Envoy may not call hooks.", creds: client(ours, s.other, now)},
-			"Clear":          {reason: "One without TLS should be refused.", creds: insecure.NewCredentials()},
+			"OtherAuthority": {reason: "A certificate of another authority should be refused.", creds: client(foreign, s.client, now)},
+			"Expired":        {reason: "An expired certificate should be refused.", creds: client(ours, s.client, now.Add(-10*365*24*time.Hour))},
+			"OtherServer":    {reason: "A certificate for the other server should be refused: an Envoy may not call hooks.", creds: client(ours, s.other, now)},
+			"Clear":          {reason: "A client without TLS should be refused.", creds: insecure.NewCredentials()},
 		} {
 			t.Run(name+"/"+as, func(t *testing.T) {
 				conn, err := grpc.NewClient("unix:"+s.socket, grpc.WithTransportCredentials(tc.creds))
@@ -185,7 +186,7 @@ func TestUnauthenticated(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				defer cancel()
 				for err = s.ask(ctx, conn); tc.ok && status.Code(err) == codes.Unavailable && ctx.Err() == nil; err = s.ask(ctx, conn) {
-					// It has not started yet.
+					// The extension has not started yet.
 				}
 				if (err == nil) != tc.ok {
 					t.Errorf("\n%s\nwant an answer: %t, got %v", tc.reason, tc.ok, err)

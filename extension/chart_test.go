@@ -41,12 +41,12 @@ var update = flag.Bool("update", false, "Rewrite the chart's goldens.")
 const (
 	chartDir  = "../cluster/charts/tailscale-gateway-extension"
 	chartName = "tailscale-gateway-extension"
-	// chartNamespace is where our documentation installs it.
+	// chartNamespace is the namespace in our documentation.
 	chartNamespace = "envoy-gateway-system"
 )
 
-// helm runs the lab's Helm, which the Makefile names, without any cluster that this
-// machine happens to know.
+// helm runs the lab's Helm, which the Makefile names, without any cluster that this machine may
+// know.
 func helm(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	return helmOn(t, os.DevNull, args...)
@@ -84,7 +84,7 @@ func tryRender(t *testing.T, values ...string) (string, error) {
 	return helm(t, args...)
 }
 
-// objects of a kind, by name.
+// objects returns the objects of a kind, by name.
 func objects[T any](t *testing.T, rendered, kind string) map[string]T {
 	t.Helper()
 	out := map[string]T{}
@@ -108,7 +108,7 @@ func objects[T any](t *testing.T, rendered, kind string) map[string]T {
 	return out
 }
 
-// variants of the chart that are all to be valid.
+// variants of the chart, all of which are valid.
 var variants = map[string][]string{
 	"default":      {"certificates.mode=Existing"},
 	"cert-manager": {"certificates.mode=CertManager"},
@@ -120,8 +120,8 @@ var variants = map[string][]string{
 		"tolerations[0].operator=Exists", "fullnameOverride=ts", "metrics.podMonitor.enabled=true", "metrics.podMonitor.labels.release=prometheus",
 		"clientCertificates[0].namespace=shop", "clientCertificates[0].name=client", "clientCertificates[1].namespace=shop", "clientCertificates[1].name=bank",
 	},
-	// What a TailscaleGateway's own extension is: the function that composes it is held
-	// against this.
+	// A TailscaleGateway's own extension: the test of the function that composes it compares with
+	// this.
 	"dedicated": {
 		"certificates.mode=Existing", "fullnameOverride=web-extension", "image.tag=v1.2.3", "hooks.trafficPolicy=Cluster",
 		"eds.target=10.96.0.6:5006", "eds.mode=GoogleGRPC", "extraArgs[0]=--only-gateway=envoy-gateway-system/eg",
@@ -133,13 +133,13 @@ var variants = map[string][]string{
 
 const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// TestChartGolden shows what a change of the chart changes.
+// TestChartGolden compares the rendered chart with its goldens.
 func TestChartGolden(t *testing.T) {
 	for name, values := range variants {
 		t.Run(name, func(t *testing.T) {
 			got := render(t, values...)
 			if again := render(t, values...); again != got {
-				t.Errorf("the same values render to other bytes: -first, +second:\n%s", cmp.Diff(got, again))
+				t.Errorf("the same values render differently: -first, +second:\n%s", cmp.Diff(got, again))
 			}
 			file := filepath.Join("testdata", "chart", name+".yaml")
 			if *update {
@@ -167,7 +167,8 @@ func TestChartLint(t *testing.T) {
 	}
 }
 
-// TestChartRefuses what cannot work, before anything is installed.
+// TestChartRefuses checks that the chart refuses values that cannot work, before it installs
+// anything.
 func TestChartRefuses(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -175,13 +176,13 @@ func TestChartRefuses(t *testing.T) {
 	}{
 		"UnknownValue": {reason: "A misspelt value must not be ignored.", values: []string{"replica=3"}},
 		"NoReplicas":   {reason: "Envoy Gateway would wait for ever.", values: []string{"replicas=0"}},
-		"LongName":     {reason: "Names of Services have room for a suffix.", values: []string{"fullnameOverride=" + strings.Repeat("a", 60)}},
-		"OpenHooks":    {reason: "Any pod could have private keys.", values: []string{"hooks.clientCertificates=false", "networkPolicy.enabled=false"}},
-		"OpenEDS":      {reason: "Any pod could ask for endpoints.", values: []string{"eds.clientCertificates=false", "networkPolicy.enabled=false"}},
-		"OpenFlag":     {reason: "A value that is gone must not be ignored.", values: []string{"hooks.clientCASecret=envoy-gateway"}},
-		"ShortDigest":  {reason: "A digest that is cut off names nothing.", values: []string{"image.digest=sha256:0123"}},
-		"OtherPolicy":  {reason: "Kubernetes knows two.", values: []string{"hooks.trafficPolicy=local"}},
-		"AllSecrets":   {reason: "Secrets are read by name alone.", values: []string{"clientCertificates[0].namespace=shop"}},
+		"LongName":     {reason: "Names of Services need room for a suffix.", values: []string{"fullnameOverride=" + strings.Repeat("a", 60)}},
+		"OpenHooks":    {reason: "Any pod could get private keys.", values: []string{"hooks.clientCertificates=false", "networkPolicy.enabled=false"}},
+		"OpenEDS":      {reason: "Any pod could subscribe to endpoints.", values: []string{"eds.clientCertificates=false", "networkPolicy.enabled=false"}},
+		"OpenFlag":     {reason: "A removed value must not be ignored.", values: []string{"hooks.clientCASecret=envoy-gateway"}},
+		"ShortDigest":  {reason: "A truncated digest identifies nothing.", values: []string{"image.digest=sha256:0123"}},
+		"OtherPolicy":  {reason: "Kubernetes supports two address families.", values: []string{"hooks.trafficPolicy=local"}},
+		"AllSecrets":   {reason: "The extension reads Secrets by name only.", values: []string{"clientCertificates[0].namespace=shop"}},
 		"NoPodLabels":  {reason: "All pods could call hooks.", values: []string{"envoyGateway.podLabels.control-plane=null"}},
 	}
 	for name, tc := range cases {
@@ -193,13 +194,13 @@ func TestChartRefuses(t *testing.T) {
 	}
 }
 
-// TestChartFlags has the binary parse what the chart starts it with.
+// TestChartFlags checks that the binary accepts the flags of the chart.
 func TestChartFlags(t *testing.T) {
 	for name, values := range variants {
 		t.Run(name, func(t *testing.T) {
 			for _, d := range objects[appsv1.Deployment](t, render(t, values...), "Deployment") {
 				c := d.Spec.Template.Spec.Containers[0]
-				// What kubelet puts in for the Service.
+				// The values that kubelet puts in for the Service.
 				in := strings.NewReplacer(
 					"$("+variable(d.GetName())+"_SERVICE_HOST)", "10.96.0.7", "$("+variable(d.GetName())+"_SERVICE_PORT)", "5006")
 				args := make([]string, len(c.Args))
@@ -207,7 +208,7 @@ func TestChartFlags(t *testing.T) {
 					args[i] = in.Replace(a)
 				}
 				cli := &CLI{}
-				parser, err := kong.New(cli, kong.Vars{"version": "v0.0.0"}, kong.Exit(func(int) { t.Error("the binary would end") }))
+				parser, err := kong.New(cli, kong.Vars{"version": "v0.0.0"}, kong.Exit(func(int) { t.Error("the flags make the binary exit") }))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -222,28 +223,28 @@ func TestChartFlags(t *testing.T) {
 	}
 }
 
-// variable that Kubernetes makes from the name of the Service for endpoints.
+// variable returns the variable that Kubernetes makes from the name of the Service for endpoints.
 func variable(name string) string {
 	return strings.ReplaceAll(strings.ToUpper(name+"-eds"), "-", "_")
 }
 
-// TestChartRoles holds the roles against what is watched: nothing less, or the
-// extension never becomes ready, and nothing more.
+// TestChartRoles compares the roles with the watched kinds: a missing permission keeps the
+// extension from becoming ready, and no other may be granted.
 func TestChartRoles(t *testing.T) {
 	s, err := index.Scheme()
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := map[string][]string{
-		// What it writes.
+		// Kinds that the extension writes.
 		"tailscalerevisions.gateway.tailscale.com":            {"create", "delete", "get", "list", "patch", "watch"},
 		"healthreports.tailnet.gateway.tailscale.com":         {"create", "delete", "list", "patch"},
 		"tailscaleroutepolicies/status.gateway.tailscale.com": {"patch"},
 		"events.": {"create", "patch"},
-		// What cluster/manifests/admission.yaml asks of those who write these kinds.
+		// Permissions that cluster/manifests/admission.yaml requires for writing these kinds.
 		"tailscalerevisions/write.gateway.tailscale.com":    {"create", "delete", "update"},
 		"healthreports/write.tailnet.gateway.tailscale.com": {"create", "delete", "update"},
-		// What reports say about backends (package gateways).
+		// Kinds that reports describe beside backends (package gateways).
 		"securitypolicies.gateway.envoyproxy.io": {"get", "list", "watch"},
 	}
 	for _, o := range index.Kinds() {
@@ -295,7 +296,7 @@ func TestChartRoles(t *testing.T) {
 	}
 }
 
-// allowed is what the extension may do, as sorted verbs by resource.
+// allowed returns the extension's permissions, as sorted verbs by resource.
 func allowed(t *testing.T, values ...string) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}
@@ -311,37 +312,37 @@ func allowed(t *testing.T, values ...string) map[string][]string {
 	return out
 }
 
-// resource of a kind, as CRDs name it. Most of ours are plurals already.
+// resource returns the plural of a kind in its CRD. Most of our kinds have plural names.
 func resource(k schema.GroupVersionKind) string {
 	if strings.HasPrefix(k.Kind, "Tailscale") && strings.HasSuffix(k.Kind, "s") {
 		return strings.ToLower(k.Kind) + "." + k.Group
 	}
 	if strings.HasSuffix(k.Kind, "Gateway") {
-		// It would be guessed wrong.
+		// The guess would be wrong.
 		return strings.ToLower(k.Kind) + "s." + k.Group
 	}
 	r, _ := meta.UnsafeGuessKindToResource(k)
 	return r.Resource + "." + r.Group
 }
 
-// TestChartCertificates checks what Helm makes as Envoy Gateway and Envoy do.
+// TestChartCertificates verifies the certificates of the chart as Envoy Gateway and Envoy do.
 func TestChartCertificates(t *testing.T) {
 	rendered := render(t)
 	secrets := objects[corev1.Secret](t, rendered, "Secret")
 	server, ca := secrets[chartName+"-tls"], secrets[chartName+"-ca"]
 	if diff := cmp.Diff(server.Data["ca.crt"], ca.Data["tls.crt"]); diff != "" {
-		t.Errorf("what Envoys and Envoy Gateway trust differs:\n%s", diff)
+		t.Errorf("Envoys and Envoy Gateway trust different authorities:\n%s", diff)
 	}
 	if len(ca.Data) != 1 {
-		t.Errorf("the authority's Secret holds more than its certificate")
+		t.Errorf("the authority's Secret has more than its certificate")
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(ca.Data["tls.crt"]) {
-		t.Fatal("the authority's Secret holds no certificate")
+		t.Fatal("the authority's Secret has no certificate")
 	}
 	block, _ := pem.Decode(server.Data["tls.crt"])
 	if block == nil {
-		t.Fatal("the server's Secret holds no certificate")
+		t.Fatal("the server's Secret has no certificate")
 	}
 	cert, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
@@ -350,7 +351,7 @@ func TestChartCertificates(t *testing.T) {
 	for _, name := range []string{
 		// As cluster/envoy-gateway/values.yaml names it.
 		chartName + ".envoy-gateway-system.svc.cluster.local",
-		// As Envoys are told.
+		// As the extension's flags name it for Envoys.
 		strings.TrimPrefix(arg(t, rendered, "--eds-server-name="), "--eds-server-name="),
 	} {
 		if _, err := cert.Verify(x509.VerifyOptions{DNSName: name, Roots: roots}); err != nil {
@@ -358,7 +359,7 @@ func TestChartCertificates(t *testing.T) {
 		}
 	}
 
-	// Clients, as the servers check them.
+	// The servers verify clients.
 	for secret, flag := range map[string]string{chartName + "-client": "--hooks-client-name=", chartName + "-envoy": "--eds-client-name="} {
 		data := secrets[secret].Data
 		pair, err := tls.X509KeyPair(data["tls.crt"], data["tls.key"])
@@ -377,13 +378,13 @@ func TestChartCertificates(t *testing.T) {
 			t.Errorf("the certificate of Secret %s is refused: %v", secret, err)
 		}
 		if len(data["tls.crt"])+len(data["tls.key"]) > 1200 {
-			t.Errorf("Secret %s has %d bytes, and each cluster carries what Envoys present", secret, len(data["tls.crt"])+len(data["tls.key"]))
+			t.Errorf("Secret %s has %d bytes, and each cluster has a copy for Envoys", secret, len(data["tls.crt"])+len(data["tls.key"]))
 		}
 	}
 }
 
-// TestChartInstall installs the chart on a real API server, which refuses what is not
-// valid, and upgrades it: Envoys would refuse a server whose authority has changed.
+// TestChartInstall installs the chart on a real API server, which refuses invalid objects, and
+// upgrades it: Envoys would refuse a server with a new authority.
 func TestChartInstall(t *testing.T) {
 	api, err := apiserver.Start(t.Context(), apiserver.Options{})
 	if err != nil {
@@ -428,10 +429,10 @@ func TestChartInstall(t *testing.T) {
 
 	made := upgrade()
 	if diff := cmp.Diff(made, upgrade("replicas=3")); diff != "" {
-		t.Errorf("an upgrade makes other certificates: -before, +after:\n%s", diff)
+		t.Errorf("an upgrade changes certificates: -before, +after:\n%s", diff)
 	}
 
-	// A release before clients had certificates has two Secrets.
+	// A release before client certificates has two Secrets.
 	for _, name := range []string{"-client", "-envoy"} {
 		if err := kube.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: chartNamespace, Name: chartName + name}}); err != nil {
 			t.Fatal(err)
@@ -440,16 +441,16 @@ func TestChartInstall(t *testing.T) {
 	completed := upgrade()
 	for _, name := range []string{"-tls", "-ca"} {
 		if diff := cmp.Diff(made[name], completed[name]); diff != "" {
-			t.Errorf("what clients trust should stay when they get certificates: Secret %s: -before, +after:\n%s", name, diff)
+			t.Errorf("the authority should stay when clients get certificates: Secret %s: -before, +after:\n%s", name, diff)
 		}
 	}
 	for _, name := range []string{"-client", "-envoy"} {
 		if cmp.Equal(made[name], completed[name]) || len(completed[name]) != 3 {
-			t.Errorf("Secret %s should be made when it is missing", name)
+			t.Errorf("a missing Secret %s should be made", name)
 		}
 	}
 
-	// A Secret that lacks something is of no use, and the two of clients have one authority.
+	// An incomplete Secret is useless, and the clients' two Secrets have one authority.
 	envoy := &corev1.Secret{}
 	if err := kube.Get(t.Context(), types.NamespacedName{Namespace: chartNamespace, Name: chartName + "-envoy"}, envoy); err != nil {
 		t.Fatal(err)
@@ -460,11 +461,11 @@ func TestChartInstall(t *testing.T) {
 	}
 	repaired := upgrade()
 	if len(repaired["-envoy"]) != 3 || !cmp.Equal(repaired["-envoy"]["ca.crt"], repaired["-client"]["ca.crt"]) {
-		t.Error("Secrets of clients should be made again when one lacks something")
+		t.Error("Secrets of clients should be made again if one is incomplete")
 	}
 
 	if cmp.Equal(made["-tls"], upgrade("certificates.clusterDomain=example.org")["-tls"]) {
-		t.Error("the certificate stays when the names change that it is for")
+		t.Error("the certificate stays although its names change")
 	}
 }
 
@@ -481,7 +482,7 @@ func arg(t *testing.T, rendered, prefix string) string {
 	return ""
 }
 
-// TestChartPorts has Services and the NetworkPolicy name ports that the pod has.
+// TestChartPorts checks that Services and the NetworkPolicy name ports of the pod.
 func TestChartPorts(t *testing.T) {
 	rendered := render(t)
 	ports := map[string]bool{}
@@ -500,7 +501,7 @@ func TestChartPorts(t *testing.T) {
 	for _, n := range objects[networkingv1.NetworkPolicy](t, rendered, "NetworkPolicy") {
 		for _, r := range n.Spec.Ingress {
 			if len(r.From) == 0 {
-				t.Errorf("anybody may reach %v", r.Ports)
+				t.Errorf("the NetworkPolicy permits any client to reach %v", r.Ports)
 			}
 			for _, p := range r.Ports {
 				allowed[p.Port.String()] = true

@@ -14,18 +14,18 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 )
 
-// contactInterval is how often the API server is asked for its version. Informers do
-// not tell that they hear nothing: a quiet cluster and a lost one look the same.
+// contactInterval is the interval at which the extension requests the API server's version.
+// Informers do not report a lost connection: to them a quiet cluster looks the same.
 const contactInterval = 30 * time.Second
 
-// A contact knows when the API server answered last.
+// A contact records when the API server answered last.
 type contact struct {
 	ask  func() (*apiversion.Info, error)
 	log  logging.Logger
 	last atomic.Pointer[time.Time]
 }
 
-// newContact counts from now on.
+// newContact returns a contact that counts the silence from now on.
 func newContact(ask func() (*apiversion.Info, error), log logging.Logger) *contact {
 	c := &contact{ask: ask, log: log}
 	c.answered()
@@ -37,11 +37,11 @@ func (c *contact) answered() {
 	c.last.Store(&now)
 }
 
-// keep asking until ctx ends.
-func (c *contact) keep(ctx context.Context) error {
+// poll requests the version until ctx ends.
+func (c *contact) poll(ctx context.Context) error {
 	wait.NonSlidingUntilWithContext(ctx, func(context.Context) {
 		if _, err := c.ask(); err != nil {
-			c.log.Info("Cannot reach the Kubernetes API; what is known stays in use", "error", err)
+			c.log.Info("Cannot reach the Kubernetes API; the known objects stay in use", "error", err)
 			return
 		}
 		c.answered()
@@ -49,8 +49,8 @@ func (c *contact) keep(ctx context.Context) error {
 	return nil
 }
 
-// Silence is how long the API server has not answered. What is within one interval
-// counts for nothing.
+// Silence returns the time for which the API server has not answered. Times below one interval
+// count as zero.
 func (c *contact) Silence() time.Duration {
 	return max(time.Since(*c.last.Load())-contactInterval, 0)
 }

@@ -21,7 +21,7 @@ func TestContact(t *testing.T) {
 		c := newContact(func() (*apiversion.Info, error) { return nil, lost }, logging.NewNopLogger())
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
-		go func() { done <- c.keep(ctx) }()
+		go func() { done <- c.poll(ctx) }()
 
 		<-time.After(time.Hour + time.Second)
 		synctest.Wait()
@@ -32,13 +32,13 @@ func TestContact(t *testing.T) {
 		<-time.After(10 * time.Minute)
 		synctest.Wait()
 		if got, want := c.Silence(), 10*time.Minute-contactInterval+time.Second; got != want {
-			t.Errorf("one that does not answer is silent since it did: want %s, got %s", want, got)
+			t.Errorf("the silence should begin with the last answer: want %s, got %s", want, got)
 		}
 		lost = nil
 		<-time.After(contactInterval)
 		synctest.Wait()
 		if got := c.Silence(); got != 0 {
-			t.Errorf("one that answers again is not silent: got %s", got)
+			t.Errorf("a server that answers again is not silent: got %s", got)
 		}
 		cancel()
 		if err := <-done; err != nil {

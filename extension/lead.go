@@ -23,18 +23,18 @@ import (
 )
 
 const (
-	// leaseName of the Lease by which replicas settle who writes reports. The first of
-	// them were of health.
+	// leaseName is the Lease that selects the replica that writes reports. The first reports were
+	// those of health.
 	leaseName = "tailscale-gateway-extension-health"
 
-	// Who does not renew the Lease for leaseTime has lost it; it is renewed within
-	// renewTime, each tryTime. They are the defaults of Kubernetes' own components.
+	// A holder that does not renew the Lease for leaseTime has lost it; it renews within renewTime,
+	// each tryTime. These are the defaults of Kubernetes' own components.
 	leaseTime = 15 * time.Second
 	renewTime = 10 * time.Second
 	tryTime   = 2 * time.Second
 )
 
-// A leader does what one replica alone is to do, while this is the one.
+// A leader runs the duties of a single replica while this replica holds the Lease.
 type leader struct {
 	lock resourcelock.Interface
 
@@ -42,7 +42,7 @@ type leader struct {
 	duties []func(ctx context.Context)
 }
 
-// leaseOf replicas that serve one Gateway alone, or all.
+// leaseOf returns the Lease of the replicas that serve one Gateway, or all.
 func leaseOf(only *types.NamespacedName) string {
 	if only == nil {
 		return leaseName
@@ -50,7 +50,7 @@ func leaseOf(only *types.NamespacedName) string {
 	return names.ExtensionLease(only.Name)
 }
 
-// newLeader returns one whose Lease is in a namespace.
+// newLeader returns a leader whose Lease is in a namespace.
 func newLeader(cfg *rest.Config, namespace, lease string) (*leader, error) {
 	leases, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
@@ -58,7 +58,7 @@ func newLeader(cfg *rest.Config, namespace, lease string) (*leader, error) {
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot tell the name of this host")
+		return nil, errors.Wrap(err, "cannot get the name of this host")
 	}
 	return &leader{lock: &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: lease},
@@ -67,7 +67,7 @@ func newLeader(cfg *rest.Config, namespace, lease string) (*leader, error) {
 	}}, nil
 }
 
-// run until ctx ends. Synced is closed when all is known.
+// run takes part in the election until ctx ends. synced is closed when all objects are known.
 func (l *leader) run(ctx context.Context, synced <-chan struct{}) error {
 	select {
 	case <-ctx.Done():
@@ -80,10 +80,10 @@ func (l *leader) run(ctx context.Context, synced <-chan struct{}) error {
 		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: l.lead, OnStoppedLeading: func() {}},
 	})
 	if err != nil {
-		return errors.Wrap(err, "cannot elect who writes reports")
+		return errors.Wrap(err, "cannot set up leader election")
 	}
 	for ctx.Err() == nil {
-		// It ends when the Lease is lost, too.
+		// Run also ends when the Lease is lost.
 		e.Run(ctx)
 	}
 	return nil
@@ -97,5 +97,5 @@ func (l *leader) lead(ctx context.Context) {
 			return nil
 		})
 	}
-	_ = g.Wait() // Duties tell of failures themselves.
+	_ = g.Wait() // Duties log their failures.
 }

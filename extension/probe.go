@@ -19,10 +19,10 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// reportRetry after reports could not be begun.
+// reportRetry is the pause after a failure to start reports.
 const reportRetry = 10 * time.Second
 
-// A prober is who probes, and who tells the Kubernetes API, if anybody is to.
+// A prober probes endpoints, and writes HealthReports if there is a leader.
 type prober struct {
 	*health.Prober
 
@@ -31,7 +31,7 @@ type prober struct {
 	log    logging.Logger
 }
 
-// newProber returns one that tells nobody if there is no leader.
+// newProber returns a prober, which writes no reports without a leader.
 func newProber(c *CLI, src *kubeSource, l *leader, store *index.Store, log logging.Logger) (*prober, error) {
 	p := &prober{store: store, log: log}
 	p.Prober = health.NewProber(store, health.Options{Log: log, Checker: health.NetChecker{Loopback: c.dialling().Loopback}, Transition: func(of []index.TargetKey) {
@@ -55,7 +55,7 @@ func newProber(c *CLI, src *kubeSource, l *leader, store *index.Store, log loggi
 	return p, nil
 }
 
-// run until ctx ends. Synced is closed when the store is complete.
+// run probes until ctx ends. synced is closed when the store is complete.
 func (p *prober) run(ctx context.Context, synced <-chan struct{}) error {
 	select {
 	case <-ctx.Done():
@@ -70,7 +70,8 @@ func (p *prober) run(ctx context.Context, synced <-chan struct{}) error {
 	return g.Wait()
 }
 
-// report until ctx ends. Traffic does not depend on it: what fails is tried again.
+// report writes HealthReports until ctx ends. Traffic does not depend on them, so failures are
+// retried.
 func (p *prober) report(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := p.writer.Run(ctx); err != nil {
@@ -83,7 +84,7 @@ func (p *prober) report(ctx context.Context) {
 	}
 }
 
-// withHealth has the health of endpoints shown beside all else.
+// withHealth adds the handler of endpoints' health.
 func withHealth(h http.Handler, p http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", h)

@@ -30,22 +30,21 @@ import (
 )
 
 const (
-	// edsStreams are how many targets an Envoy may have. Each has a stream, and with TLS a
-	// connection as well: gRPC shares connections of equal credentials alone, and those of
-	// two clusters are never equal (cmp_impl of SslCredentials in gRPC's
+	// edsStreams is the number of targets that an Envoy may have. Each has a stream, and with TLS a
+	// connection as well: gRPC shares connections only between equal credentials, and those of two
+	// clusters are never equal (cmp_impl of SslCredentials in gRPC's
 	// src/core/credentials/transport/ssl).
 	edsStreams = 16 << 10
 
-	// edsConnections are how many all Envoys may have. One address may have a half.
+	// edsConnections is the number of connections of all Envoys. One address may have a half.
 	edsConnections = 2 * edsStreams
 
-	// edsBuffer is what a connection reads at once, and writes, in bytes: endpoint lists are
+	// edsBuffer is the size of a connection's read and write buffers, in bytes: endpoint lists are
 	// small, and connections many.
 	edsBuffer = 4 << 10
 )
 
-// listeners that are open before anything is served: a port that is taken is told
-// at once.
+// listeners are opened before anything is served, so that a port in use is an error at once.
 type listeners struct {
 	hooks, eds, observe net.Listener
 }
@@ -73,9 +72,8 @@ func newEndpointServer(c credentials.TransportCredentials) *serve.Server {
 	return serve.NewServer(serve.Options{Credentials: c, MaxStreams: edsStreams, MaxConnections: edsConnections, Buffer: edsBuffer})
 }
 
-// run the extension until ctx ends. Clients connect from the start, but nobody is
-// answered before all objects are known: to be asked too early is to tell Envoys
-// that there are no endpoints.
+// run runs the extension until ctx ends. Clients may connect from the start, but the servers answer
+// only when all objects are known: an earlier answer would remove endpoints from Envoys.
 func run(ctx context.Context, c *CLI, log logging.Logger) error {
 	certs, err := newCertificates(ctx, c, log)
 	if err != nil {
@@ -114,7 +112,7 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 	if one != nil {
 		one.duties = append(one.duties, policies.NewWriter(store, kube.informers, kube.client, policies.Options{
 			Only: c.only(),
-			// A Gateway's own extension may not ask a tailnet.
+			// A Gateway's dedicated extension may not search a tailnet.
 			Discover: c.Discoveries && c.only() == nil,
 			Log:      log,
 		}).Run)
@@ -155,7 +153,7 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 	}
 	log.Info("Starting", "version", version.Version, "hooks", c.HooksAddress, "eds", c.EDSAddress, "observe", c.ObserveAddress)
 
-	// What others rest on ends last.
+	// Parts that others depend on end last.
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	below, base := errgroup.WithContext(base)
@@ -180,7 +178,7 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 	above.Go(func() error {
 		select {
 		case <-base.Done():
-			// Below has failed, and says why.
+			// A part below has failed, and returns its error.
 			return base.Err()
 		case <-ctx.Done():
 			return nil
@@ -210,8 +208,8 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 	return failed
 }
 
-// leaderOf the replicas, and the source that it is told by. Both are nil if there is
-// nothing to write to, or nowhere to settle who does.
+// leaderOf returns the leader of the replicas, and the source that it uses. Both are nil if there
+// is no API to write to, or no namespace for the Lease.
 func leaderOf(c *CLI, src source) (*leader, *kubeSource, error) {
 	k, ok := src.(*kubeSource)
 	if !ok || c.Namespace == "" {
@@ -221,11 +219,11 @@ func leaderOf(c *CLI, src source) (*leader, *kubeSource, error) {
 	return l, k, err
 }
 
-// follow has Envoys hear of each new snapshot.
+// follow announces each new snapshot to the endpoint server.
 func follow(ctx context.Context, store *index.Store, s *eds.Server) error {
 	changes := store.Subscribe()
 	defer changes.Close()
-	// What came before the subscription.
+	// Changes from before the subscription.
 	s.Changed()
 
 	g, ctx := errgroup.WithContext(ctx)
@@ -234,7 +232,7 @@ func follow(ctx context.Context, store *index.Store, s *eds.Server) error {
 	return g.Wait()
 }
 
-// each change calls fn, which itself looks at what changed, until ctx ends.
+// each calls fn for each change until ctx ends.
 func each(ctx context.Context, changes *index.Subscription, fn func()) error {
 	for {
 		select {
@@ -247,7 +245,7 @@ func each(ctx context.Context, changes *index.Subscription, fn func()) error {
 	}
 }
 
-// outcomes of a translation, as metrics have them.
+// outcomes returns the counts of a translation by the labels of metrics.
 func outcomes(s hooks.Summary, stale int) map[string]int {
 	out := map[string]int{"shared": s.Shared, "own": s.Own, "dropped": s.Dropped, "rules": s.Rules, "split": s.Split, "enforced": s.Enforced, "stale": stale}
 	for reason, n := range s.Left {

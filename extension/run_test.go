@@ -28,7 +28,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/eds"
 )
 
-// patience with anything that takes a moment.
+// patience is the time limit of everything that takes a moment.
 const patience = 10 * time.Second
 
 const route = `
@@ -69,7 +69,7 @@ endpoints: [{addresses: ["` + address + `"], conditions: {ready: true}}]
 `
 }
 
-// write a file whole: who reads it meanwhile sees what was there before.
+// write replaces a file atomically: a reader sees either version.
 func write(t *testing.T, dir, name, content string) {
 	t.Helper()
 	whole := filepath.Join(t.TempDir(), name)
@@ -91,8 +91,8 @@ func dial(t *testing.T, target string) *grpc.ClientConn {
 	return conn
 }
 
-// TestRun has the whole extension answer Envoy Gateway and Envoy, with a folder in the
-// API server's place.
+// TestRun runs the whole extension against clients that act as Envoy Gateway and Envoy, with a
+// folder in place of the API server.
 func TestRun(t *testing.T) {
 	dir, sockets := t.TempDir(), t.TempDir()
 	write(t, dir, "route.yaml", route)
@@ -114,7 +114,7 @@ func TestRun(t *testing.T) {
 	calls, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
 
-	// Envoy Gateway asks what becomes of the route's cluster.
+	// Envoy Gateway calls the hook with the route's cluster.
 	conn := dial(t, "unix:"+hooks)
 	if _, err := healthpb.NewHealthClient(conn).Check(calls, &healthpb.HealthCheckRequest{}); err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ func TestRun(t *testing.T) {
 		t.Fatalf("cluster: -want, +got:\n%s", diff)
 	}
 
-	// Envoy asks for the endpoints of that cluster, and hears of a change.
+	// Envoy subscribes to the endpoints of that cluster, and gets a change.
 	stream, err := endpointservice.NewEndpointDiscoveryServiceClient(dial(t, "unix:"+endpoints)).DeltaEndpoints(calls)
 	if err != nil {
 		t.Fatal(err)
@@ -166,14 +166,14 @@ func TestRun(t *testing.T) {
 	select {
 	case err := <-done:
 		if err != nil {
-			t.Errorf("the extension should end in order: %v", err)
+			t.Errorf("the extension should shut down without an error: %v", err)
 		}
 	case <-time.After(patience):
-		t.Error("the extension does not end")
+		t.Error("the extension does not shut down")
 	}
 }
 
-// receive the addresses of one response.
+// receive returns the addresses of one response.
 func receive(t *testing.T, stream endpointservice.EndpointDiscoveryService_DeltaEndpointsClient) []string {
 	t.Helper()
 	r, err := stream.Recv()
@@ -195,7 +195,7 @@ func receive(t *testing.T, stream endpointservice.EndpointDiscoveryService_Delta
 	return out
 }
 
-// ready is what /ready answers on a socket.
+// ready returns the answer of /ready on a socket.
 func ready(ctx context.Context, t *testing.T, socket string) string {
 	t.Helper()
 	c := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -220,23 +220,23 @@ func TestRunFails(t *testing.T) {
 		cli    CLI
 	}{
 		"NoCertificate": {
-			reason: "A certificate that is not there should be told at the start.",
+			reason: "A missing certificate should be an error at the start.",
 			cli:    CLI{FromFiles: dir, EDSTLS: dir},
 		},
 		"NotInPod": {
-			reason: "Without a kubeconfig the extension should say that it must run in a pod.",
+			reason: "Without a kubeconfig the error should mention that the extension must run in a pod.",
 			cli:    CLI{},
 		},
 		"NoKubeconfig": {
-			reason: "A kubeconfig that is not there should be told.",
+			reason: "A missing kubeconfig should be an error.",
 			cli:    CLI{Kubeconfig: filepath.Join(dir, "none")},
 		},
 		"Address": {
-			reason: "An address that cannot be listened on should be told.",
+			reason: "An unusable address should be an error.",
 			cli:    CLI{FromFiles: dir, ObserveAddress: "unix:" + dir},
 		},
 		"Folder": {
-			reason: "A folder that is not there should be told.",
+			reason: "A missing folder should be an error.",
 			cli: CLI{
 				FromFiles:      filepath.Join(dir, "none"),
 				ObserveAddress: "unix:" + filepath.Join(dir, "o"),

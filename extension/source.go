@@ -32,32 +32,31 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/secrets"
 )
 
-// farewellLimit is how long an end may wait for the API server.
+// farewellLimit is the time that a shutdown may wait for the API server.
 const farewellLimit = 2 * time.Second
 
 // A source keeps a store up to date.
 type source interface {
-	// Start and go on until ctx ends.
+	// Start reads objects until ctx ends.
 	Start(ctx context.Context) error
 
-	// Synced is closed when the store has all there was at the start.
+	// Synced returns a channel that is closed when the store has all objects of the start.
 	Synced() <-chan struct{}
 
-	// Waiting says what keeps it from being synced, for people.
+	// Waiting returns the reasons why the source is not synced yet.
 	Waiting() []string
 
-	// Silence is how long what it reads from has been out of reach.
+	// Silence returns the time for which the origin of the objects has been unreachable.
 	Silence() time.Duration
 
-	// Translated notes what a hook did, and counts the answers that were from older
-	// objects than asked for, each once. It does not wait.
+	// Translated records the result of a hook, and returns the number of answers that were from
+	// older objects than requested, each counted once. It does not wait.
 	Translated(t hooks.Translation) int
 
-	// Again has Envoy Gateway ask about all Gateways.
+	// Again makes Envoy Gateway translate all Gateways again.
 	Again()
 
-	// Farewell has others be asked in place of this process, which answers nothing
-	// any more.
+	// Farewell makes Envoy Gateway call other replicas, because this process no longer answers.
 	Farewell(log logging.Logger)
 }
 
@@ -126,8 +125,7 @@ func restConfig(kubeconfig string) (*rest.Config, error) {
 	return cfg, errors.Wrapf(err, "cannot read kubeconfig %q", kubeconfig)
 }
 
-// A kubeSource has its informers run with it, and what is written to the Kubernetes API
-// because of what they tell.
+// A kubeSource runs informers, and the writers that depend on them.
 type kubeSource struct {
 	*index.Source
 	*contact
@@ -139,7 +137,7 @@ type kubeSource struct {
 	events    *events.Reporter
 	secrets   *secrets.Watcher
 
-	// synced is closed when the Secrets are known that objects name.
+	// synced is closed when the Secrets that objects name are known.
 	synced chan struct{}
 
 	// placeholders may be nil.
@@ -149,18 +147,18 @@ type kubeSource struct {
 // Synced implements source.
 func (s *kubeSource) Synced() <-chan struct{} { return s.synced }
 
-// Start informers and source.
+// Start runs informers and source.
 func (s *kubeSource) Start(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return errors.Wrap(s.informers.Start(ctx), "cannot run informers") })
 	g.Go(func() error { return errors.Wrap(s.Source.Start(ctx), "cannot watch objects") })
 	g.Go(func() error { return s.read(ctx) })
-	g.Go(func() error { return s.keep(ctx) })
+	g.Go(func() error { return s.poll(ctx) })
 	g.Go(func() error { return s.write(ctx) })
 	return g.Wait()
 }
 
-// read Secrets once it is known which.
+// read reads Secrets once the objects that name them are known.
 func (s *kubeSource) read(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -170,7 +168,8 @@ func (s *kubeSource) read(ctx context.Context) error {
 	return errors.Wrap(s.secrets.Run(ctx, func() { close(s.synced) }), "cannot read Secrets")
 }
 
-// write once all is known: half of it would be taken for all.
+// write starts the writers once all objects are known: they would take an incomplete set for a
+// complete one.
 func (s *kubeSource) write(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -205,22 +204,22 @@ func (s *kubeSource) Translated(t hooks.Translation) int {
 // Again implements source.
 func (s *kubeSource) Again() { s.resync.ResyncAll() }
 
-// Farewell implements source. It is of no use when the API server is out of reach.
+// Farewell implements source. It has no effect while the API server is unreachable.
 func (s *kubeSource) Farewell(log logging.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), farewellLimit)
 	defer cancel()
 	if err := s.resync.HandOver(ctx); err != nil {
-		log.Info("Cannot have Envoy Gateway ask another replica; it will when something changes", "error", err)
+		log.Info("Cannot make Envoy Gateway call another replica; it will after the next change", "error", err)
 	}
 }
 
-// A fileSource reads a folder. It waits for nothing but its first look.
+// A fileSource reads a folder. It waits only for the first read.
 type fileSource struct{ *files.Source }
 
 // Waiting implements source.
 func (fileSource) Waiting() []string { return nil }
 
-// Translated implements source. There is nobody to write to.
+// Translated implements source. There is no API to write to.
 func (fileSource) Translated(hooks.Translation) int { return 0 }
 
 // Again implements source.
@@ -258,25 +257,25 @@ func newFileSource(dir string, all map[string]client.Object, store *index.Store,
 			changes = append(changes, index.Change{Object: o, Gone: true})
 		}
 		if err := store.Apply(changes...); err != nil {
-			log.Info("Cannot use an object; the others are", "error", err)
+			log.Info("Cannot use an object; the others are used", "error", err)
 		}
 	}
 	return fileSource{files.NewSource(dir, s, kinds, apply, log)}, nil
 }
 
-// hold what a Secret has while the folder stays as it is.
+// hold stores a Secret's state, which stays while the folder does.
 func hold(store *index.Store, n types.NamespacedName, s *corev1.Secret) {
 	h := index.Hold(n, s, time.Now())
 	store.SetSecret(n, &h)
 }
 
-// kindsOf objects, and Secrets. A folder for Envoy Gateway has more.
+// kindsOf returns the kinds of objects, and Secrets. A folder for Envoy Gateway has more kinds.
 func kindsOf(all map[string]client.Object, s *runtime.Scheme) (map[schema.GroupKind]bool, error) {
 	out := map[schema.GroupKind]bool{corev1.SchemeGroupVersion.WithKind("Secret").GroupKind(): true}
 	for _, o := range all {
 		gvk, err := apiutil.GVKForObject(o, s)
 		if err != nil {
-			return nil, errors.Wrapf(err, "cannot tell the kind of %T", o)
+			return nil, errors.Wrapf(err, "cannot get the kind of %T", o)
 		}
 		out[gvk.GroupKind()] = true
 	}

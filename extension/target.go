@@ -11,15 +11,15 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// dialTarget returns what Envoys dial as a gRPC target. An ADDRESS:PORT, brackets or
-// not, becomes one of its family, which gRPC wants to be named, and which whoever
-// writes a manifest cannot know; anything else is a target already.
+// dialTarget returns the gRPC target that Envoys dial. An ADDRESS:PORT, with or without brackets,
+// becomes a target with its address family, which gRPC requires and the author of a manifest cannot
+// know; other values are targets already.
 //
-// A variable that Kubernetes did not put in is an error: the Service of that name was
-// not there when the pod was made.
+// A variable that Kubernetes did not replace is an error: the Service of that name did not exist
+// when the pod was created.
 func dialTarget(s string) (string, error) {
 	if strings.Contains(s, "$(") {
-		return "", errors.Errorf("--eds-target %q names a Service that was made after this pod, or never: delete the pod once it is there", s)
+		return "", errors.Errorf("--eds-target %q names a Service that was created after this pod, or never: delete the pod once the Service exists", s)
 	}
 	host, port, err := net.SplitHostPort(s)
 	if err == nil {
@@ -35,7 +35,7 @@ func address(s string) (netip.Addr, bool) {
 	return addr, err == nil
 }
 
-// family of an address, as gRPC names it.
+// family returns the family of an address, as gRPC names it.
 func family(a netip.Addr) string {
 	if a.Is4() {
 		return "ipv4"

@@ -20,14 +20,14 @@ func TestDialTarget(t *testing.T) {
 		in     string
 		want   want
 	}{
-		"IPv4":          {reason: "gRPC wants the family of an address.", in: "10.96.0.7:5006", want: want{target: "ipv4:10.96.0.7:5006"}},
-		"IPv4Brackets":  {reason: "A manifest cannot know the family, so it always writes brackets.", in: "[10.96.0.7]:5006", want: want{target: "ipv4:10.96.0.7:5006"}},
-		"IPv6Brackets":  {reason: "Only the other family needs them.", in: "[fd00::7]:5006", want: want{target: "ipv6:[fd00::7]:5006"}},
-		"Target":        {reason: "What has a scheme is a target.", in: "ipv4:10.96.0.7:5006", want: want{target: "ipv4:10.96.0.7:5006"}},
-		"DNS":           {reason: "What has a scheme is a target.", in: "dns:///eds.example.svc:5006", want: want{target: "dns:///eds.example.svc:5006"}},
+		"IPv4":          {reason: "gRPC requires the family of an address.", in: "10.96.0.7:5006", want: want{target: "ipv4:10.96.0.7:5006"}},
+		"IPv4Brackets":  {reason: "A manifest cannot know the family, so it always has brackets.", in: "[10.96.0.7]:5006", want: want{target: "ipv4:10.96.0.7:5006"}},
+		"IPv6Brackets":  {reason: "Only the other family needs brackets.", in: "[fd00::7]:5006", want: want{target: "ipv6:[fd00::7]:5006"}},
+		"Target":        {reason: "A value with a scheme is a target.", in: "ipv4:10.96.0.7:5006", want: want{target: "ipv4:10.96.0.7:5006"}},
+		"DNS":           {reason: "A value with a scheme is a target.", in: "dns:///eds.example.svc:5006", want: want{target: "dns:///eds.example.svc:5006"}},
 		"Name":          {reason: "gRPC resolves a name by itself.", in: "eds.example.svc:5006", want: want{target: "eds.example.svc:5006"}},
 		"Socket":        {reason: "Envoys of the same machine dial a socket.", in: "unix:/run/eds.sock", want: want{target: "unix:/run/eds.sock"}},
-		"ErrNoVariable": {reason: "Kubernetes leaves a variable that it does not know as it is.", in: "[$(EDS_SERVICE_HOST)]:$(EDS_SERVICE_PORT)", want: want{err: cmpopts.AnyError}},
+		"ErrNoVariable": {reason: "Kubernetes keeps a variable that it does not know.", in: "[$(EDS_SERVICE_HOST)]:$(EDS_SERVICE_PORT)", want: want{err: cmpopts.AnyError}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

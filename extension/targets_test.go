@@ -13,8 +13,8 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// TestManyTargets has an Envoy open a connection for each of its targets, as it does with
-// TLS. All must stay open together.
+// TestManyTargets opens a connection for each of an Envoy's targets, as Envoy does with TLS. All
+// must stay open together.
 func TestManyTargets(t *testing.T) {
 	const targets = 300
 	s := newEndpointServer(insecure.NewCredentials())

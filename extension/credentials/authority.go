@@ -22,12 +22,12 @@ import (
 )
 
 const (
-	// authorityLife and leafLife are how long certificates are valid. They are renewed
-	// when two thirds of that have passed.
+	// authorityLife and leafLife are the lifetimes of certificates. They are renewed after two
+	// thirds of that.
 	authorityLife = 10 * 365 * 24 * time.Hour
 	leafLife      = 365 * 24 * time.Hour
 
-	// skew is how far clocks may differ.
+	// skew is the permitted difference of clocks.
 	skew = 5 * time.Minute
 
 	serialBits = 127
@@ -40,7 +40,7 @@ type Pair struct {
 	Cert, Key []byte
 }
 
-// leaf is the certificate itself.
+// leaf returns the parsed certificate.
 func (p Pair) leaf() (*x509.Certificate, error) {
 	of, err := tls.X509KeyPair(p.Cert, p.Key)
 	if err != nil {
@@ -55,14 +55,14 @@ func (p Pair) leaf() (*x509.Certificate, error) {
 
 // An Authority signs certificates.
 type Authority struct {
-	// Pair is its own.
+	// Pair of the authority itself.
 	Pair
 
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// NewAuthority returns one of that name.
+// NewAuthority returns a new authority of that name.
 func NewAuthority(name string, now time.Time) (*Authority, error) {
 	return issue(&x509.Certificate{
 		Subject:               pkix.Name{CommonName: name},
@@ -75,7 +75,7 @@ func NewAuthority(name string, now time.Time) (*Authority, error) {
 	}, nil)
 }
 
-// readAuthority from what NewAuthority has returned.
+// readAuthority parses the pair of an authority.
 func readAuthority(p Pair) (*Authority, error) {
 	cert, err := p.leaf()
 	if err != nil {
@@ -87,24 +87,24 @@ func readAuthority(p Pair) (*Authority, error) {
 	}
 	of, ok := key.(*ecdsa.PrivateKey)
 	if !ok || !cert.IsCA {
-		return nil, errors.New("this is no authority of ours")
+		return nil, errors.New("the certificate is not an authority of the extension")
 	}
 	return &Authority{Pair: p, cert: cert, key: of}, nil
 }
 
-// Server issues a certificate that a server shows, for names and addresses.
+// Server issues a server certificate for names and addresses.
 func (a *Authority) Server(names []string, now time.Time) (Pair, error) {
 	return a.leafOf(names, x509.ExtKeyUsageServerAuth, now)
 }
 
-// Client issues a certificate that a client of that name presents.
+// Client issues a client certificate for a name.
 func (a *Authority) Client(name string, now time.Time) (Pair, error) {
 	return a.leafOf([]string{name}, x509.ExtKeyUsageClientAuth, now)
 }
 
 func (a *Authority) leafOf(names []string, usage x509.ExtKeyUsage, now time.Time) (Pair, error) {
 	t := &x509.Certificate{
-		// Names have up to 253 characters, and this one 64. Nobody reads it.
+		// A DNS name has up to 253 characters, and a common name 64. Clients ignore it.
 		Subject:     pkix.Name{CommonName: names[0][:min(len(names[0]), 64)]},
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{usage},
@@ -125,7 +125,7 @@ func (a *Authority) leafOf(names []string, usage x509.ExtKeyUsage, now time.Time
 	return out.Pair, nil
 }
 
-// issue a certificate by an authority, or by itself.
+// issue issues a certificate that an authority, or the certificate itself, signs.
 func issue(t *x509.Certificate, by *Authority) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -155,12 +155,12 @@ func issue(t *x509.Certificate, by *Authority) (*Authority, error) {
 func encode(of ...*x509.Certificate) []byte {
 	out := &bytes.Buffer{}
 	for _, c := range of {
-		_ = pem.Encode(out, &pem.Block{Type: certificateBlock, Bytes: c.Raw}) // A buffer takes all.
+		_ = pem.Encode(out, &pem.Block{Type: certificateBlock, Bytes: c.Raw}) // A buffer never fails.
 	}
 	return out.Bytes()
 }
 
-// due reports whether a certificate is to be renewed.
+// due reports whether a certificate is due for renewal.
 func due(c *x509.Certificate, now time.Time) bool {
 	return now.After(c.NotAfter.Add(-c.NotAfter.Sub(c.NotBefore) / 3))
 }

@@ -22,19 +22,19 @@ import (
 )
 
 const (
-	// Suffixes of Secrets, after the name of the extension: one with all there is, which
-	// the extension alone reads, and one for Envoy Gateway's configuration.
+	// Suffixes of Secrets, after the name of the extension: one with all certificates, which only
+	// the extension reads, and one for Envoy Gateway's configuration.
 	suffixAll    = "-certificates"
 	suffixClient = "-client"
 
-	// suffixEnvoy is of a name alone, which Envoys' certificate is for.
+	// suffixEnvoy is part of the name in Envoys' certificate, which has no Secret.
 	suffixEnvoy = "-envoy"
 
 	// suffixEDS is of the Service that Envoys dial.
 	suffixEDS = "-eds"
 
-	// Keys of the Secret with all there is, beside those of kubernetes.io/tls, which are
-	// the server's.
+	// Keys of the Secret with all certificates, beside those of kubernetes.io/tls, which hold the
+	// server's.
 	keyCA         = "ca.crt"
 	keyCAKey      = "ca.key"
 	keyClientCert = "client.crt"
@@ -42,14 +42,14 @@ const (
 	keyEnvoyCert  = "envoy.crt"
 	keyEnvoyKey   = "envoy.key"
 
-	// lookInterval is how often the Secrets are looked at: what another replica renewed
-	// is taken up then.
-	lookInterval = time.Minute
+	// syncInterval is the interval at which a replica reads the Secrets, and finds those that
+	// another replica renewed.
+	syncInterval = time.Minute
 
-	// retryInterval is how soon a failure at the start is tried again.
+	// retryInterval is the pause after a failure at the start.
 	retryInterval = 2 * time.Second
 
-	// attempts are made when others write at the same time.
+	// attempts is the number of attempts if others write at the same time.
 	attempts = 5
 )
 
@@ -64,29 +64,29 @@ type Keeper struct {
 	current atomic.Pointer[held]
 }
 
-// held is what a Keeper has.
+// held is the current state of a Keeper.
 type held struct {
 	set    set
 	server *tls.Certificate
 }
 
-// NewKeeper returns the Keeper of an extension, which is called as its ServiceAccount and
-// its Services are. The Secrets end with that ServiceAccount.
+// NewKeeper returns the Keeper of an extension whose ServiceAccount and Service have that name. The
+// ServiceAccount owns the Secrets.
 func NewKeeper(kube kubernetes.Interface, namespace, name string, log logging.Logger) *Keeper {
 	k := &Keeper{kube: kube, namespace: namespace, name: name, log: log, now: time.Now, names: names{client: name + suffixClient, envoy: name + suffixEnvoy}}
 	for _, service := range []string{name, name + suffixEDS} {
 		of := service + "." + namespace
 		k.names.server = append(k.names.server, of+".svc", of, of+".svc.cluster.local")
 	}
-	// What gRPC takes the other end of a socket of this machine for.
+	// gRPC uses localhost as the name of the server at a Unix socket.
 	k.names.server = append(k.names.server, "localhost")
 	return k
 }
 
-// Start has certificates, however long that takes, unless ctx ends.
+// Start waits until there are certificates, or until ctx ends.
 func (k *Keeper) Start(ctx context.Context) error {
 	for {
-		err := k.look(ctx)
+		err := k.sync(ctx)
 		if err == nil {
 			return nil
 		}
@@ -99,10 +99,10 @@ func (k *Keeper) Start(ctx context.Context) error {
 	}
 }
 
-// Run renews certificates, and takes up those that another replica has renewed, until ctx
-// ends. Changed is called after each change.
+// Run renews certificates, and reads those that another replica has renewed, until ctx ends. It
+// calls changed after each change.
 func (k *Keeper) Run(ctx context.Context, changed func()) error {
-	tick := time.NewTicker(lookInterval)
+	tick := time.NewTicker(syncInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -111,8 +111,8 @@ func (k *Keeper) Run(ctx context.Context, changed func()) error {
 		case <-tick.C:
 		}
 		before := k.current.Load()
-		if err := k.look(ctx); err != nil {
-			k.log.Info("Cannot look after certificates; those that are there stay", "error", err)
+		if err := k.sync(ctx); err != nil {
+			k.log.Info("Cannot renew certificates; the current ones stay", "error", err)
 			continue
 		}
 		if k.current.Load() != before {
@@ -122,27 +122,27 @@ func (k *Keeper) Run(ctx context.Context, changed func()) error {
 	}
 }
 
-// Show is what a server shows (serve.Shower).
-func (k *Keeper) Show(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+// Get returns the certificate of the servers (serve.CertificateFn).
+func (k *Keeper) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return k.current.Load().server, nil
 }
 
-// CA is what all of these certificates chain to, in PEM.
+// CA returns the authorities of all these certificates, in PEM.
 func (k *Keeper) CA() ([]byte, error) { return k.current.Load().set.ca, nil }
 
-// Envoy is what Envoys present.
+// Envoy returns the pair that Envoys present.
 func (k *Keeper) Envoy() Pair { return k.current.Load().set.envoy }
 
-// ClientName is what Envoy Gateway's certificate is for, and the name of the Secret that it
-// is in. Its tls.crt has the authority, too, so that Envoy Gateway's configuration may name
-// it for both.
+// ClientName returns the name in Envoy Gateway's certificate, which is also the name of its Secret.
+// tls.crt in this Secret has the authority too, so that Envoy Gateway's configuration may name it
+// for both.
 func (k *Keeper) ClientName() string { return k.names.client }
 
-// EnvoyName is what Envoys' certificate is for.
+// EnvoyName returns the name in Envoys' certificate.
 func (k *Keeper) EnvoyName() string { return k.names.envoy }
 
-// look at the Secrets, make what is missing, and renew what is due.
-func (k *Keeper) look(ctx context.Context) error {
+// sync reads the Secrets, makes missing certificates, and renews those that are due.
+func (k *Keeper) sync(ctx context.Context) error {
 	s, err := k.agreed(ctx)
 	if err != nil {
 		return err
@@ -161,7 +161,7 @@ func (k *Keeper) look(ctx context.Context) error {
 	return nil
 }
 
-// agreed is what all replicas have.
+// agreed returns the certificates that all replicas use.
 func (k *Keeper) agreed(ctx context.Context) (set, error) {
 	var last error
 	for range attempts {
@@ -183,7 +183,7 @@ func (k *Keeper) agreed(ctx context.Context) (set, error) {
 	return set{}, last
 }
 
-// publish what Envoy Gateway is to read.
+// publish writes the Secret for Envoy Gateway.
 func (k *Keeper) publish(ctx context.Context, s set) error {
 	o, found, err := k.get(ctx, k.names.client)
 	if err != nil {
@@ -199,13 +199,13 @@ func (k *Keeper) publish(ctx context.Context, s set) error {
 	}
 	err = k.put(ctx, o, found, want, corev1.SecretTypeTLS)
 	if kerrors.IsConflict(err) || kerrors.IsAlreadyExists(err) {
-		// Another replica has written, and looks again as this one does.
+		// Another replica has written. It checks again, as this one does.
 		return nil
 	}
 	return err
 }
 
-// get a Secret of ours, and whether it is there.
+// get returns a Secret of the extension, and whether it exists.
 func (k *Keeper) get(ctx context.Context, name string) (*corev1.Secret, bool, error) {
 	o, err := k.kube.CoreV1().Secrets(k.namespace).Get(ctx, name, metav1.GetOptions{})
 	if kerrors.IsNotFound(err) {
@@ -215,12 +215,12 @@ func (k *Keeper) get(ctx context.Context, name string) (*corev1.Secret, bool, er
 		return nil, false, errors.Wrapf(err, "cannot get Secret %q", name)
 	}
 	if !slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.Kind == "ServiceAccount" && r.Name == k.name }) {
-		return nil, false, errors.Errorf("cannot use Secret %q: it is not of ServiceAccount %q; delete it", name, k.name)
+		return nil, false, errors.Errorf("cannot use Secret %q: ServiceAccount %q does not own it; delete it", name, k.name)
 	}
 	return o, true, nil
 }
 
-// put a Secret as get has returned it, with other data.
+// put writes a Secret from get with other data.
 func (k *Keeper) put(ctx context.Context, o *corev1.Secret, found bool, data map[string][]byte, of corev1.SecretType) error {
 	account, err := k.kube.CoreV1().ServiceAccounts(k.namespace).Get(ctx, k.name, metav1.GetOptions{})
 	if err != nil {
@@ -237,7 +237,7 @@ func (k *Keeper) put(ctx context.Context, o *corev1.Secret, found bool, data map
 	return errors.Wrapf(err, "cannot write Secret %q", o.GetName())
 }
 
-// data of the Secret with all there is.
+// data returns the data of the Secret with all certificates.
 func (s set) data() map[string][]byte {
 	return map[string][]byte{
 		keyCA: s.ca, keyCAKey: s.caKey,
@@ -247,7 +247,7 @@ func (s set) data() map[string][]byte {
 	}
 }
 
-// setOf is the reverse of data.
+// setOf is the inverse of data.
 func setOf(data map[string][]byte) set {
 	return set{
 		ca: data[keyCA], caKey: data[keyCAKey],

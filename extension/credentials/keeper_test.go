@@ -52,7 +52,7 @@ func secret(t *testing.T, kube *fake.Clientset, name string) *corev1.Secret {
 	return s
 }
 
-// TestMade checks what is made as Envoy Gateway, Envoys and the servers do.
+// TestMade verifies new certificates as Envoy Gateway, Envoys and the servers do.
 func TestMade(t *testing.T) {
 	kube := fake.NewClientset(account())
 	k := keeper(t, kube, time.Now())
@@ -61,23 +61,23 @@ func TestMade(t *testing.T) {
 	for _, s := range []*corev1.Secret{all, client} {
 		want := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ServiceAccount", Name: name, UID: "account"}}
 		if diff := cmp.Diff(want, s.OwnerReferences); diff != "" {
-			t.Errorf("%s should end with its extension: -want, +got:\n%s", s.GetName(), diff)
+			t.Errorf("the extension should own %s: -want, +got:\n%s", s.GetName(), diff)
 		}
 	}
 	if _, ok := client.Data[keyCAKey]; ok || len(client.Data) != 3 || client.Type != corev1.SecretTypeTLS {
 		t.Errorf("Envoy Gateway's Secret has more than it needs: type %s, %d keys", client.Type, len(client.Data))
 	}
 
-	// As Envoy Gateway: one Secret for both references.
+	// Envoy Gateway reads one Secret for both references.
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(client.Data["tls.crt"]) {
-		t.Fatal("the Secret names no authority")
+		t.Fatal("the Secret has no authority")
 	}
 	pair, err := tls.X509KeyPair(client.Data["tls.crt"], client.Data["tls.key"])
 	if err != nil {
 		t.Fatal(err)
 	}
-	shown, err := k.Show(nil)
+	shown, err := k.Get(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestMade(t *testing.T) {
 		}
 	}
 
-	// As the servers.
+	// The servers verify clients.
 	ca, err := k.CA()
 	if err != nil {
 		t.Fatal(err)
@@ -111,12 +111,12 @@ func TestMade(t *testing.T) {
 			t.Errorf("the certificate of %s is refused: %v", of, err)
 		}
 		if _, err := leaf.Verify(x509.VerifyOptions{Roots: clients, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}); err == nil {
-			t.Errorf("a server may show the certificate of %s", of)
+			t.Errorf("the certificate of %s is valid for a server", of)
 		}
 	}
 }
 
-// TestAgree has several replicas start.
+// TestAgree starts several replicas.
 func TestAgree(t *testing.T) {
 	kube := fake.NewClientset(account())
 	now := time.Now()
@@ -149,15 +149,15 @@ func TestRenewed(t *testing.T) {
 		at     time.Time
 		want   want
 	}{
-		"Young":          {reason: "What is fresh should stay.", in: old, at: start.Add(24 * time.Hour)},
-		"BeforeDue":      {reason: "So should what has a third of its life left.", in: old, at: start.Add(leafLife/3*2 - time.Hour)},
-		"Due":            {reason: "What has less should be renewed by the same authority.", in: old, at: start.Add(leafLife / 3 * 2), want: want{leaves: true}},
-		"Ended":          {reason: "So should what has ended.", in: old, at: start.Add(2 * leafLife), want: want{leaves: true}},
-		"NoEnvoy":        {reason: "What is missing should be made.", in: without(keyEnvoyCert), at: start, want: want{leaves: true}},
-		"OtherNames":     {reason: "What is for something else should be made again.", in: other, at: start, want: want{leaves: true}},
-		"AuthorityDue":   {reason: "An authority should be renewed long before it ends.", in: old, at: start.Add(authorityLife / 3 * 2), want: want{leaves: true, authority: true}},
-		"NoAuthorityKey": {reason: "Without its key an authority is of no use.", in: without(keyCAKey), at: start, want: want{leaves: true, authority: true}},
-		"Empty":          {reason: "Nothing should become all.", at: start, want: want{leaves: true, authority: true}},
+		"Young":          {reason: "Fresh certificates should stay.", in: old, at: start.Add(24 * time.Hour)},
+		"BeforeDue":      {reason: "Certificates with a third of their lifetime left should stay.", in: old, at: start.Add(leafLife/3*2 - time.Hour)},
+		"Due":            {reason: "Older ones should be renewed by the same authority.", in: old, at: start.Add(leafLife / 3 * 2), want: want{leaves: true}},
+		"Ended":          {reason: "Expired ones should be renewed.", in: old, at: start.Add(2 * leafLife), want: want{leaves: true}},
+		"NoEnvoy":        {reason: "Missing ones should be made.", in: without(keyEnvoyCert), at: start, want: want{leaves: true}},
+		"OtherNames":     {reason: "Certificates for other names should be made again.", in: other, at: start, want: want{leaves: true}},
+		"AuthorityDue":   {reason: "An authority should be renewed long before it expires.", in: old, at: start.Add(authorityLife / 3 * 2), want: want{leaves: true, authority: true}},
+		"NoAuthorityKey": {reason: "An authority without its key should be replaced.", in: without(keyCAKey), at: start, want: want{leaves: true, authority: true}},
+		"Empty":          {reason: "An empty set should become a complete one.", at: start, want: want{leaves: true, authority: true}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -170,17 +170,17 @@ func TestRenewed(t *testing.T) {
 				t.Errorf("\n%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 			if g.authority && len(tc.in.ca) > 0 && tc.at.Before(start.Add(authorityLife)) && !bytes.HasSuffix(got.ca, tc.in.ca) {
-				t.Errorf("\n%s\nthe authority before is not trusted any more", tc.reason)
+				t.Errorf("\n%s\nthe previous authority is no longer trusted", tc.reason)
 			}
 			if _, again, err := got.renewed(n, tc.at); err != nil || again {
-				t.Errorf("\n%s\nwhat was renewed is renewed again: %v", tc.reason, err)
+				t.Errorf("\n%s\na renewed set is renewed again: %v", tc.reason, err)
 			}
 		})
 	}
 }
 
-// TestRun has a replica renew, and the other hear of it. Secrets that are deleted are made
-// again.
+// TestRun checks that one replica renews certificates, that the other finds them, and that deleted
+// Secrets are made again.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewClientset(account())
@@ -195,13 +195,13 @@ func TestRun(t *testing.T) {
 		}
 		hear := func(what string) {
 			t.Helper()
-			<-time.After(3 * lookInterval)
+			<-time.After(3 * syncInterval)
 			got := map[string]bool{}
 			for range len(changes) {
 				got[<-changes] = true
 			}
 			if diff := cmp.Diff(map[string]bool{"one": true, "two": true}, got); diff != "" {
-				t.Errorf("%s: replicas that hear: -want, +got:\n%s", what, diff)
+				t.Errorf("%s: replicas with the change: -want, +got:\n%s", what, diff)
 			}
 		}
 		first := secret(t, kube, "web-extension-client")
@@ -219,17 +219,17 @@ func TestRun(t *testing.T) {
 		}
 		hear("deletion")
 		if cmp.Equal(second.Data["ca.crt"], secret(t, kube, "web-extension-client").Data["ca.crt"]) {
-			t.Error("who deletes the Secrets has another authority made")
+			t.Error("deleted Secrets should get a new authority")
 		}
 		cancel()
 	})
 }
 
-// TestForeign leaves alone what somebody else has made.
+// TestForeign checks that the Keeper keeps off Secrets of other owners.
 func TestForeign(t *testing.T) {
 	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web-extension-client"}, Data: map[string][]byte{"password": []byte("x")}}
 	kube := fake.NewClientset(account(), theirs)
-	err := NewKeeper(kube, namespace, name, logging.NewNopLogger()).look(t.Context())
+	err := NewKeeper(kube, namespace, name, logging.NewNopLogger()).sync(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "web-extension-client") || strings.Contains(err.Error(), "password") {
 		t.Errorf("want an error that names the Secret, got %v", err)
 	}

@@ -10,9 +10,9 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 )
 
-// names that certificates are for.
+// names in certificates.
 type names struct {
-	// server is what clients may know the servers by.
+	// server are the names by which clients may address the servers.
 	server []string
 
 	// client is Envoy Gateway, and envoy its Envoys.
@@ -21,18 +21,18 @@ type names struct {
 
 // A set is all certificates of an extension.
 type set struct {
-	// ca are the authorities that may be trusted, in PEM: the one that signs, and those
-	// before it which have not ended.
+	// ca are the trusted authorities, in PEM: the signing one, and previous ones that have not
+	// expired.
 	ca    []byte
 	caKey []byte
 
 	server, client, envoy Pair
 }
 
-// newSet makes a set.
+// newSet returns a new set.
 func newSet(n names, now time.Time) (set, error) { return set{}.signed(n, now) }
 
-// signed by a new authority.
+// signed returns the set with a new authority, and certificates that it signs.
 func (s set) signed(n names, now time.Time) (set, error) {
 	a, err := NewAuthority(n.server[0], now)
 	if err != nil {
@@ -48,7 +48,7 @@ func (s set) signed(n names, now time.Time) (set, error) {
 	return out.issued(a, n, now)
 }
 
-// issued again by the authority.
+// issued returns the set with new certificates by the authority.
 func (s set) issued(a *Authority, n names, now time.Time) (set, error) {
 	var err error
 	if s.server, err = a.Server(n.server, now); err != nil {
@@ -61,9 +61,8 @@ func (s set) issued(a *Authority, n names, now time.Time) (set, error) {
 	return s, err
 }
 
-// renewed returns the set with what is due made again, or what is missing, and whether
-// that was anything. An authority is renewed by a new one, beside which the one before
-// goes on to be trusted.
+// renewed returns the set with new certificates for those that are due or missing, and whether it
+// changed. A new authority replaces one that is due, and the previous one stays trusted.
 func (s set) renewed(n names, now time.Time) (set, bool, error) {
 	a, err := readAuthority(Pair{Cert: s.ca, Key: s.caKey})
 	if err != nil || due(a.cert, now) {
@@ -77,7 +76,7 @@ func (s set) renewed(n names, now time.Time) (set, bool, error) {
 	return out, true, err
 }
 
-// serves reports whether a pair is for the names, by the authority, and not due.
+// serves reports whether a pair has the names, is signed by the authority, and is not due.
 func (p Pair) serves(a *Authority, now time.Time, names ...string) bool {
 	c, err := p.leaf()
 	if err != nil || due(c, now) || c.CheckSignatureFrom(a.cert) != nil {

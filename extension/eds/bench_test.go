@@ -25,11 +25,11 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// distinct is how many targets, and so streams, an Envoy has in the worst case.
+// distinct is the number of targets, and so of streams, that an Envoy has in the worst case.
 const distinct = 5000
 
-// benchClient holds the address of a server, in a process that is to be its Envoy:
-// so the memory of one is told from the other's.
+// benchClient holds the address of a server, in a process that acts as its Envoy. A separate
+// process separates the memory of the two.
 const benchClient = "EDS_BENCH_CLIENT"
 
 func TestMain(m *testing.M) {
@@ -43,8 +43,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// actEnvoy opens a stream for each target on one connection, says when all are
-// answered, and stays until its input ends.
+// actEnvoy opens a stream for each target on one connection, reports when all are answered, and
+// stays until its input ends.
 func actEnvoy(address string) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -87,7 +87,7 @@ func benchContents() index.Contents {
 }
 
 func memory() uint64 {
-	// The first collection moves what pools hold, the second frees it.
+	// The first collection moves pooled objects, the second frees them.
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats
@@ -95,7 +95,7 @@ func memory() uint64 {
 	return m.HeapInuse + m.StackInuse
 }
 
-// BenchmarkStreams says what a stream costs here, in kB: extension.stream_kb.
+// BenchmarkStreams measures the memory of a stream in the server, in kB: extension.stream_kb.
 func BenchmarkStreams(b *testing.B) {
 	snapshot := index.NewSnapshot(benchContents())
 	for range b.N {
@@ -142,8 +142,8 @@ func BenchmarkStreams(b *testing.B) {
 	}
 }
 
-// BenchmarkChange is the time from a change of one target of 5000 until it is handed
-// to its stream, without the wait for further changes.
+// BenchmarkChange measures the time from a change of one target of 5000 until its stream gets it,
+// without the wait for further changes.
 func BenchmarkChange(b *testing.B) {
 	for name, of := range map[string]func(i int) string{
 		"targets": func(i int) string { return benchKey(i).ClusterName() },
@@ -187,7 +187,7 @@ func BenchmarkChange(b *testing.B) {
 	}
 }
 
-// benchRoute has a rule with two backends.
+// benchRoute returns a route with one rule and two backends.
 func benchRoute(i int) *index.Route {
 	n := strconv.Itoa(i)
 	a, b := ours("web-"+n, 1), ours("none", 0)

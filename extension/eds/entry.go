@@ -19,54 +19,54 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
-// versionLength is how many characters a version has.
+// versionLength is the number of characters of a version.
 const versionLength = 16
 
-// An entry is an endpoint list that some stream asks for. It is marshalled once for
-// all of them. Entries are guarded by their server's lock; resources never change.
+// An entry is an endpoint list with at least one subscription. It is marshalled once for all
+// streams. The server's lock guards entries; resources never change.
 type entry struct {
-	// name as Envoy asks for it, and list that it stands for, tuned so.
+	// name in Envoy's subscription, and list that it stands for, with this tuning.
 	name, list string
 	tuning     index.Tuning
 
-	// shares that the resource was made of.
+	// shares from which the resource was made.
 	shares []index.Share
 
-	// own reports that the name is the one that hooks give the list where nothing changes
-	// it.
+	// own reports that the name is the one that hooks use for the untuned list.
 	own bool
 
-	// known reports that a snapshot had the list. One that is gone from later
-	// snapshots is kept as it was: nobody routes to it any more, or a newer replica
-	// knows better, and an Envoy that has not heard yet must not lose its endpoints.
+	// known reports that a snapshot had the list. A list that later snapshots lack stays as it was:
+	// either no route uses it any more or a newer replica knows better, and an Envoy that still has
+	// its routes must not lose its endpoints.
 	known bool
 
-	// resource is nil while nothing can be said.
+	// resource is nil until there is an answer.
 	resource *discovery.Resource
 
 	streams []*stream
 
-	// by is who asked first, and charged what it is charged for the entry.
-	by      *taker
+	// by is the first client with a subscription, and charged the number of bytes that the entry
+	// counts for it.
+	by      *account
 	charged int
 
-	// patience ends when a name has been unknown for long. Nil if it never was.
+	// patience fires when a name has been unknown for long. Nil if it never was.
 	patience *time.Timer
 }
 
-// doubtful reports whether a client could have made the name up: no snapshot has the
-// list, or the name is one of many that stand for it. Of others there are no more than
-// the snapshot has lists.
+// doubtful reports whether a client could have invented the name: no snapshot has the list, or the
+// name is one of many for the list. The number of other names is limited by the lists of the
+// snapshot.
 func (e *entry) doubtful() bool {
 	return !e.known || !e.own
 }
 
-// size is about how many bytes the entry takes.
+// size returns the approximate number of bytes of the entry.
 func (e *entry) size() int {
 	return entrySize + 2*len(e.name) + proto.Size(e.resource)
 }
 
-// refresh brings the entry up to date, and reports whether its bytes changed.
+// refresh updates the entry, and reports whether its bytes changed.
 func (e *entry) refresh(s *index.Snapshot) (bool, error) {
 	shares, known := s.Shares(e.list)
 	if !known || e.known && slices.EqualFunc(e.shares, shares, sameShare) {
@@ -84,8 +84,8 @@ func (e *entry) refresh(s *index.Snapshot) (bool, error) {
 	return true, nil
 }
 
-// sameShare is cheap: snapshots share what did not change. A false no only costs the
-// making of the same bytes.
+// sameShare compares shares cheaply: snapshots share unchanged parts. A false negative only costs
+// building the same bytes again.
 func sameShare(a, b index.Share) bool {
 	if a.Weight != b.Weight || a.HealthThreshold != b.HealthThreshold || len(a.Localities) != len(b.Localities) {
 		return false
@@ -93,8 +93,8 @@ func sameShare(a, b index.Share) bool {
 	return len(a.Localities) == 0 || &a.Localities[0] == &b.Localities[0]
 }
 
-// newResource is pure. The version is a hash of the bytes, so it is the same in
-// every replica.
+// newResource builds a resource. It is pure. The version is a hash of the bytes, so it is the same
+// in every replica.
 func newResource(name string, shares []index.Share, t index.Tuning) (*discovery.Resource, error) {
 	ls, threshold := xds.Join(shares)
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(xds.Assignment(name, ls, threshold, t))

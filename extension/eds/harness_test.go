@@ -22,7 +22,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// A harness is a server, and a real client of it, in a bubble of synctest.
+// A harness is a server with a real client, in a synctest bubble.
 type harness struct {
 	t        *testing.T
 	server   *Server
@@ -30,13 +30,13 @@ type harness struct {
 	snapshot atomic.Pointer[index.Snapshot]
 }
 
-// run f with a server that knows what contents say.
+// run calls f with a server that serves the contents.
 func run(t *testing.T, c index.Contents, f func(*harness)) {
 	t.Helper()
 	runWithin(t, Limits{}, c, f)
 }
 
-// runWithin limits.
+// runWithin calls f with a server that has limits.
 func runWithin(t *testing.T, l Limits, c index.Contents, f func(*harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -75,15 +75,15 @@ func runWithin(t *testing.T, l Limits, c index.Contents, f func(*harness)) {
 		h.server.mu.Lock()
 		defer h.server.mu.Unlock()
 		if n := len(h.server.entries); n != 0 {
-			t.Errorf("%d lists are kept when no stream is left", n)
+			t.Errorf("%d lists remain after the last stream", n)
 		}
-		if u := h.server.usage; len(u.takers) != 0 || u.all != (taker{}) {
-			t.Errorf("something is charged when no stream is left: %+v, %+v", u.all, u.takers)
+		if u := h.server.usage; len(u.accounts) != 0 || u.all != (account{}) {
+			t.Errorf("bytes remain charged after the last stream: %+v, %+v", u.all, u.accounts)
 		}
 	})
 }
 
-// change the snapshot.
+// change replaces the snapshot.
 func (h *harness) change(c index.Contents) {
 	h.snapshot.Store(index.NewSnapshot(c))
 	h.server.Changed()
@@ -138,7 +138,7 @@ func (c *client) subscribe(names ...string) {
 	c.request(&discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: names})
 }
 
-// received is what has come once all is at rest, acknowledged, by name.
+// received returns the acknowledged resources by name, once the server is idle.
 func (c *client) received() map[string]*discovery.Resource {
 	c.t.Helper()
 	synctest.Wait()
@@ -156,7 +156,7 @@ func (c *client) received() map[string]*discovery.Resource {
 	}
 }
 
-// addresses of all endpoints that have come, by name of the list.
+// addresses returns the addresses of all received endpoints, by name of the list.
 func (c *client) addresses() map[string][]string {
 	c.t.Helper()
 	out := map[string][]string{}

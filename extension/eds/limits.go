@@ -10,32 +10,31 @@ import (
 )
 
 const (
-	// maxName is how many bytes a name has at most. The longest of ours are below 1000:
-	// a kind, a namespace and a name of 253 each, and zones.
+	// maxName is the greatest length of a name in bytes. The extension's longest names have less
+	// than 1000: a kind, a namespace and a name of 253 each, and zones.
 	maxName = 4 << 10
 
-	// entrySize is about how many bytes an entry and a subscription of it take, beside
-	// name and resource.
+	// entrySize is the approximate number of bytes of an entry and one subscription, without name
+	// and resource.
 	entrySize = 512
 )
 
-// errLimited is in the chain of each error that says that there is too much of something.
+// errLimited is in the chain of each error about an exceeded limit.
 var errLimited = errors.New("limit reached")
 
-// Limits of what clients may take of a server, together. Those of one address may have
-// half of it. An Envoy has a stream for each target, or one stream for all.
+// Limits of the resources of all clients together. One address may have half of each. An Envoy has
+// a stream for each target, or one stream for all.
 type Limits struct {
 	// Streams that may be open. Zero means 32,768, each of which takes some 10 kB.
 	Streams int
 
-	// Subscriptions of all streams. Zero means 1,048,576, each of which takes some 100
-	// bytes.
+	// Subscriptions of all streams. Zero means 1,048,576, each of which takes some 100 bytes.
 	Subscriptions int
 
-	// Doubtful is how many bytes lists may take that a client could have made up: those
-	// that no snapshot has, and those by another name than a snapshot has. Zero means
-	// 64 MiB. Names that a replica does not know yet, because another one is ahead of
-	// it, are among them, and those of lists that a BackendTrafficPolicy changes.
+	// Doubtful is the number of bytes of lists that a client could have invented: lists that no
+	// snapshot has, and other names for lists of the snapshot. Zero means 64 MiB. These include
+	// names that this replica does not know yet because another one is ahead of it, and those of
+	// lists that a BackendTrafficPolicy changes.
 	Doubtful int
 }
 
@@ -47,25 +46,25 @@ func (l Limits) orDefaults() Limits {
 	}
 }
 
-// A taker is all connections of an address, and what they take.
-type taker struct {
+// An account counts the resources of all connections from an address.
+type account struct {
 	address string
 
 	streams, subscriptions, doubtful int
 }
 
-// A usage counts what is taken. It is guarded by its server's lock.
+// A usage counts the resources of all clients. The server's lock guards it.
 type usage struct {
-	limits Limits
-	all    taker
-	takers map[string]*taker
+	limits   Limits
+	all      account
+	accounts map[string]*account
 }
 
 func newUsage(l Limits) *usage {
-	return &usage{limits: l.orDefaults(), takers: map[string]*taker{}}
+	return &usage{limits: l.orDefaults(), accounts: map[string]*account{}}
 }
 
-// check that n more of something may be taken.
+// check returns an error if n more of something exceed the limit.
 func check(what string, of, all, n, limit int) error {
 	switch {
 	case all+n > limit:
@@ -76,53 +75,53 @@ func check(what string, of, all, n, limit int) error {
 	return nil
 }
 
-// open a stream of a client.
-func (u *usage) open(address string) (*taker, error) {
-	c := u.takers[address]
+// open counts a new stream of a client.
+func (u *usage) open(address string) (*account, error) {
+	c := u.accounts[address]
 	if c == nil {
-		c = &taker{address: address}
+		c = &account{address: address}
 	}
 	if err := check("streams", c.streams, u.all.streams, 1, u.limits.Streams); err != nil {
 		return nil, err
 	}
-	u.takers[address] = c
+	u.accounts[address] = c
 	c.streams++
 	u.all.streams++
 	return c, nil
 }
 
-func (u *usage) close(c *taker) {
+func (u *usage) close(c *account) {
 	c.streams--
 	u.all.streams--
 	u.tidy(c)
 }
 
-// tidy forgets a client that has nothing.
-func (u *usage) tidy(c *taker) {
-	if c.streams == 0 && c.doubtful == 0 && u.takers[c.address] == c {
-		delete(u.takers, c.address)
+// tidy removes an account without streams and bytes.
+func (u *usage) tidy(c *account) {
+	if c.streams == 0 && c.doubtful == 0 && u.accounts[c.address] == c {
+		delete(u.accounts, c.address)
 	}
 }
 
-// subscribe a stream to one more entry.
+// subscribe counts another subscription of a stream.
 func (u *usage) subscribe(st *stream) error {
-	if err := check("subscriptions", st.taker.subscriptions, u.all.subscriptions, 1, u.limits.Subscriptions); err != nil {
+	if err := check("subscriptions", st.account.subscriptions, u.all.subscriptions, 1, u.limits.Subscriptions); err != nil {
 		return err
 	}
-	st.taker.subscriptions++
+	st.account.subscriptions++
 	u.all.subscriptions++
 	return nil
 }
 
 func (u *usage) unsubscribe(st *stream) {
-	st.taker.subscriptions--
+	st.account.subscriptions--
 	u.all.subscriptions--
 }
 
-// admit a new entry, if there is room for it.
+// admit returns an error if a new entry exceeds the limit.
 func (u *usage) admit(e *entry) error {
 	if e.doubtful() {
-		if err := check("bytes of lists that no route asks for", e.by.doubtful, u.all.doubtful, e.size(), u.limits.Doubtful); err != nil {
+		if err := check("bytes of lists that no route uses", e.by.doubtful, u.all.doubtful, e.size(), u.limits.Doubtful); err != nil {
 			return err
 		}
 	}
@@ -130,7 +129,7 @@ func (u *usage) admit(e *entry) error {
 	return nil
 }
 
-// charge the client that asked for an entry first, as the entry is now.
+// charge charges an entry's current size to its first client.
 func (u *usage) charge(e *entry) {
 	size := 0
 	if e.doubtful() {
@@ -141,7 +140,7 @@ func (u *usage) charge(e *entry) {
 	e.charged = size
 }
 
-// release an entry that is forgotten.
+// release returns the bytes of a removed entry.
 func (u *usage) release(e *entry) {
 	e.by.doubtful -= e.charged
 	u.all.doubtful -= e.charged

@@ -23,8 +23,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
-// TestHostileNames has a client make up names without end. It gets no further than its
-// part, and others are served as before.
+// TestHostileNames has a client invent names without end. The client reaches its limit, and others
+// are served as before.
 func TestHostileNames(t *testing.T) {
 	const most = 64 << 10
 	web := key("web").ClusterName()
@@ -37,7 +37,7 @@ func TestHostileNames(t *testing.T) {
 			name:   func(i int) string { return key("none-" + strconv.Itoa(i)).ClusterName() },
 		},
 		"Tuned": {
-			reason: "A list may be asked for with any port for checks.",
+			reason: "A client may subscribe to a list with any port for health checks.",
 			name:   func(i int) string { return index.Tuning{HealthPort: uint32(i%65535) + 1}.Name(web) },
 		},
 		"Parameters": {
@@ -45,7 +45,7 @@ func TestHostileNames(t *testing.T) {
 			name:   func(i int) string { return xds.XDSTPName(web) + "?of=" + strconv.Itoa(i) },
 		},
 		"Encoded": {
-			reason: "A name may be written in many ways.",
+			reason: "One name may be written in many ways.",
 			name: func(i int) string {
 				out := &strings.Builder{}
 				for j, c := range []byte(web) {
@@ -69,14 +69,14 @@ func TestHostileNames(t *testing.T) {
 				hostile := h.aggregated()
 				for i := 0; len(hostile.failed) == 0; i++ {
 					if i > most {
-						t.Fatalf("%s\n%d names are kept", tc.reason, i)
+						t.Fatalf("%s\n%d names remain", tc.reason, i)
 					}
-					// The other end says why one fails.
+					// The stream's receiver returns the error.
 					_ = hostile.stream.Send(&discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: []string{tc.name(i + 1)}})
 					synctest.Wait()
 					h.server.mu.Lock()
 					if got := h.server.usage.all.doubtful; got > most/2 {
-						t.Fatalf("%s\n%d bytes are kept for one client, of %d", tc.reason, got, most/2)
+						t.Fatalf("%s\n%d bytes remain for one client, of %d", tc.reason, got, most/2)
 					}
 					h.server.mu.Unlock()
 				}
@@ -97,7 +97,8 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// TestDoubtfulBecomesKnown has a replica that lags: what was unknown is not charged any more.
+// TestDoubtfulBecomesKnown checks a replica that lags: a name that becomes known is no longer
+// charged.
 func TestDoubtfulBecomesKnown(t *testing.T) {
 	run(t, index.Contents{}, func(h *harness) {
 		c := h.endpoints()
@@ -153,12 +154,13 @@ func TestHostileStreams(t *testing.T) {
 		again := h.endpoints()
 		again.subscribe(names[0])
 		if got := len(again.received()); got != 1 {
-			t.Errorf("want one list where there is room again, got %d", got)
+			t.Errorf("want one list after a stream has closed, got %d", got)
 		}
 	})
 }
 
-// TestHostileSizes has clients say as much as fits into a message: nothing of it stays.
+// TestHostileSizes has clients send messages of the greatest size, of which the server keeps
+// nothing.
 func TestHostileSizes(t *testing.T) {
 	web := key("web").ClusterName()
 	run(t, targets(target("web", "10.0.0.1")), func(h *harness) {
@@ -185,13 +187,13 @@ func TestHostileSizes(t *testing.T) {
 		}
 		// Their streams are open.
 		if after := memory(); after > before+clients*size/4 {
-			t.Errorf("%d clients that say %d bytes each three times leave %d bytes", clients, size, after-before)
+			t.Errorf("%d clients that send %d bytes each three times leave %d bytes", clients, size, after-before)
 		}
 	})
 }
 
-// TestChurn has a client ask for names and drop them at once, for longer than an unknown
-// name is waited for.
+// TestChurn has a client subscribe to names and drop them at once, for longer than the patience
+// with an unknown name.
 func TestChurn(t *testing.T) {
 	run(t, index.Contents{}, func(h *harness) {
 		c := h.aggregated()
@@ -204,7 +206,7 @@ func TestChurn(t *testing.T) {
 		h.server.mu.Lock()
 		defer h.server.mu.Unlock()
 		if n := len(h.server.entries); n != 0 {
-			t.Errorf("%d lists are kept that nobody asks for", n)
+			t.Errorf("%d lists without subscriptions remain", n)
 		}
 	})
 }

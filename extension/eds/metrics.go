@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics of a server. They are a collector, to be registered.
+// Metrics is the Prometheus collector of a server.
 type Metrics struct {
 	streams       prometheus.Gauge
 	subscriptions prometheus.Gauge
@@ -23,15 +23,15 @@ func newMetrics() *Metrics {
 	return &Metrics{
 		streams: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "tailscale_gateway_eds_streams",
-			Help: "Streams of Envoys that ask for endpoints.",
+			Help: "Streams of Envoys that subscribe to endpoints.",
 		}),
 		subscriptions: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "tailscale_gateway_eds_subscriptions",
-			Help: "Endpoint lists that streams ask for, counted for each stream.",
+			Help: "Subscriptions to endpoint lists, of all streams.",
 		}),
 		lists: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "tailscale_gateway_eds_lists",
-			Help: "Endpoint lists that any stream asks for.",
+			Help: "Endpoint lists with at least one subscription.",
 		}),
 		sent: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tailscale_gateway_eds_sent_total",
@@ -39,19 +39,19 @@ func newMetrics() *Metrics {
 		}),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tailscale_gateway_eds_refused_total",
-			Help: "Responses that Envoys refused. The log says why.",
+			Help: "Responses that Envoys refused. The log has the reason.",
 		}),
 		limited: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tailscale_gateway_eds_limited_total",
-			Help: "Streams and names that were refused because an Envoy, or all together, had as many as may be.",
+			Help: "Streams and names that the server refused because an Envoy, or all together, reached a limit.",
 		}),
 		unknown: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tailscale_gateway_eds_unknown_total",
-			Help: "Names that no route asked for in time. Envoys that have nothing for them get an empty list.",
+			Help: "Names that stayed unknown. Envoys without endpoints for them get an empty list.",
 		}),
 		refreshed: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "tailscale_gateway_eds_refresh_seconds",
-			Help:    "Time from a new snapshot until all that changed was handed to the streams.",
+			Help:    "Time from a new snapshot until the streams have all changes.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 12),
 		}),
 	}

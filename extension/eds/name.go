@@ -14,24 +14,24 @@ import (
 )
 
 const (
-	// TypeURL of the one type of resource that is served here.
+	// TypeURL is the only type that this package serves.
 	TypeURL = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 
 	xdstpScheme = "xdstp:"
 	wildcard    = "*"
 )
 
-// listName returns which endpoint list a subscription is for, and how it is tuned. A
-// wildcard is refused: no Envoy needs the lists of all others.
+// listName returns the endpoint list for a subscription, and its tuning. A wildcard is an error: no
+// Envoy needs the lists of all others.
 func listName(name string) (string, index.Tuning, error) {
 	if name == wildcard || strings.HasSuffix(name, "/"+wildcard) {
-		return "", index.Tuning{}, errors.New("endpoints are served by name only, never all by a wildcard")
+		return "", index.Tuning{}, errors.New("endpoints are served by name only, not by a wildcard")
 	}
 	list := name
 	if strings.HasPrefix(name, xdstpScheme) {
 		path, ok := strings.CutPrefix(name, xds.XDSTPPrefix)
 		if !ok {
-			return "", index.Tuning{}, errors.Errorf("%q is not of the authority and type that are served here: %q", name, xds.XDSTPPrefix)
+			return "", index.Tuning{}, errors.Errorf("%q does not have the authority and type %q", name, xds.XDSTPPrefix)
 		}
 		// Envoy may add parameters of its node, and directives.
 		path, _, _ = strings.Cut(path, "#")
@@ -44,6 +44,6 @@ func listName(name string) (string, index.Tuning, error) {
 	if of, tuning, ok := index.ParseTuning(list); ok {
 		return of, tuning, nil
 	}
-	// A newer replica may know what it means. Here it is a list that nobody knows.
+	// A newer replica may know its meaning. To this one it is an unknown list.
 	return list, index.Tuning{}, nil
 }

@@ -24,7 +24,7 @@ import (
 // A deltaStream is the same for both services.
 type deltaStream = grpc.BidiStreamingServer[discovery.DeltaDiscoveryRequest, discovery.DeltaDiscoveryResponse]
 
-// DeltaEndpoints serves an Envoy that asks for endpoints alone.
+// DeltaEndpoints serves an Envoy that subscribes to endpoints only.
 func (s *Server) DeltaEndpoints(stream endpointservice.EndpointDiscoveryService_DeltaEndpointsServer) error {
 	return s.serve(stream)
 }
@@ -36,13 +36,13 @@ type aggregated struct {
 	server *Server
 }
 
-// DeltaAggregatedResources serves an Envoy that asks for xdstp names. Endpoints are
-// the only type there is.
+// DeltaAggregatedResources serves an Envoy that subscribes to xdstp names. Endpoints are the only
+// type.
 func (a aggregated) DeltaAggregatedResources(stream discovery.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
 	return a.server.serve(stream)
 }
 
-// serve answers until the client goes.
+// serve answers until the client closes the stream.
 func (s *Server) serve(stream deltaStream) error {
 	st, err := s.open(addressOf(stream.Context()), stream.Send)
 	if err != nil {
@@ -59,8 +59,8 @@ func (s *Server) serve(stream deltaStream) error {
 		}
 		switch err := s.handle(st, r); {
 		case errors.Is(err, errLimited):
-			// Envoy tries again, ever less often. What it has it keeps.
-			s.opts.Log.Info("An Envoy asks for more than it may", "node", st.node, "address", st.taker.address, "error", err)
+			// Envoy tries again, with growing pauses, and keeps its endpoints.
+			s.opts.Log.Info("An Envoy exceeds a limit", "node", st.node, "address", st.account.address, "error", err)
 			return status.Error(codes.ResourceExhausted, err.Error())
 		case err != nil:
 			return status.Error(codes.InvalidArgument, err.Error())
@@ -68,7 +68,7 @@ func (s *Server) serve(stream deltaStream) error {
 	}
 }
 
-// addressOf a client, without the port: what its connections have in common.
+// addressOf returns the client's address without the port, which all of its connections share.
 func addressOf(ctx context.Context) string {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
@@ -81,21 +81,20 @@ func addressOf(ctx context.Context) string {
 	return host
 }
 
-// first bytes of what a client says, for people. Of the rest nothing is kept.
+// first returns the first bytes of a client's text, for logs. The server does not keep the rest.
 func first(s string) string {
 	const most = 256
 	return strings.Clone(strings.ToValidUTF8(s[:min(len(s), most)], ""))
 }
 
-// handle a request: what is to be subscribed and what not, with or without an answer
-// to the last response. A refused response is not repeated; the next change is sent
-// all the same.
+// handle handles a request, which subscribes, unsubscribes, or answers the last response. A refused
+// response is not sent again; the next change is.
 func (s *Server) handle(st *stream, r *discovery.DeltaDiscoveryRequest) error {
 	if t := r.GetTypeUrl(); t != "" && t != TypeURL {
-		return errors.Errorf("only endpoints are served here, not %q", t)
+		return errors.Errorf("only endpoints are served, not %q", t)
 	}
 	if id := r.GetNode().GetId(); id != "" {
-		// Only the first request of a stream tells.
+		// Only the first request of a stream names the node.
 		st.node = first(id)
 	}
 	if d := r.GetErrorDetail(); d != nil {
@@ -111,7 +110,7 @@ func (s *Server) handle(st *stream, r *discovery.DeltaDiscoveryRequest) error {
 	return nil
 }
 
-// some of the lists that a stream asks for, for people: mostly there is but one.
+// some returns some of a stream's lists for a log: mostly there is only one.
 func (s *Server) some(st *stream) string {
 	const most = 3
 	s.mu.Lock()

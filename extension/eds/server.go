@@ -24,39 +24,38 @@ import (
 )
 
 const (
-	// defaultDebounce is how long further changes are waited for after one. A
-	// rollout changes many endpoints at once.
+	// defaultDebounce is the time that the server waits for further changes. A rollout changes many
+	// endpoints at once.
 	defaultDebounce = 3 * time.Millisecond
 
-	// defaultPatience is how long a name may be unknown before it is answered
-	// with nothing. Envoy Gateway may have asked a replica that is ahead of us.
-	// Envoy itself waits two seconds before it goes on without.
+	// defaultPatience is the time until an unknown name is answered with an empty list. Envoy
+	// Gateway may have called a replica that is ahead of this one. Envoy waits two seconds before
+	// it continues without endpoints.
 	defaultPatience = 500 * time.Millisecond
 )
 
 // Options of a Server.
 type Options struct {
-	// Debounce is how long further changes are waited for after one. Zero means
-	// 3 milliseconds.
+	// Debounce is the time that the server waits for further changes. Zero means 3 milliseconds.
 	Debounce time.Duration
 
-	// Patience is how long a name may be unknown before it is answered with an
-	// empty list. Zero means half a second.
+	// Patience is the time until an unknown name is answered with an empty list. Zero means half a
+	// second.
 	Patience time.Duration
 
 	// Log may be nil.
 	Log logging.Logger
 
-	// Limits of what clients may take. Zero ones have defaults.
+	// Limits of clients' resources. Zero values have defaults.
 	Limits Limits
 
 	// Tracer makes a span of each push of endpoints. May be nil.
 	Tracer trace.Tracer
 }
 
-// A Server answers Envoys that ask for endpoints. Register it, have Run running,
-// and call Changed when there is a new snapshot. It must not be asked before the
-// snapshot is complete: what is missing from it counts as unknown.
+// A Server serves endpoints to Envoys. Callers register it, run Run, and call Changed after each
+// new snapshot. It must not serve before the snapshot is complete: names that the snapshot lacks
+// count as unknown.
 type Server struct {
 	endpointservice.UnimplementedEndpointDiscoveryServiceServer
 
@@ -64,7 +63,7 @@ type Server struct {
 	opts     Options
 	metrics  *Metrics
 
-	// changed holds one token while a new snapshot waits to be looked at.
+	// changed holds one token while a new snapshot waits.
 	changed chan struct{}
 
 	mu      sync.Mutex
@@ -72,7 +71,7 @@ type Server struct {
 	usage   *usage
 }
 
-// NewServer returns one that answers from the newest snapshot.
+// NewServer returns a server of the newest snapshot.
 func NewServer(snapshot func() *index.Snapshot, o Options) *Server {
 	if o.Debounce == 0 {
 		o.Debounce = defaultDebounce
@@ -96,17 +95,17 @@ func NewServer(snapshot func() *index.Snapshot, o Options) *Server {
 	}
 }
 
-// Register the server for both ways to ask: for endpoints alone, and for all that an
-// authority of xdstp names has.
+// Register registers the server's two services: for endpoints only, and for all types of an
+// authority of xdstp names.
 func (s *Server) Register(r grpc.ServiceRegistrar) {
 	endpointservice.RegisterEndpointDiscoveryServiceServer(r, s)
 	discovery.RegisterAggregatedDiscoveryServiceServer(r, aggregated{server: s})
 }
 
-// Metrics of the server, to be registered.
+// Metrics returns the collector of the server.
 func (s *Server) Metrics() *Metrics { return s.metrics }
 
-// Changed reports that there is a new snapshot. It never blocks.
+// Changed announces a new snapshot. It never blocks.
 func (s *Server) Changed() {
 	select {
 	case s.changed <- struct{}{}:
@@ -114,7 +113,7 @@ func (s *Server) Changed() {
 	}
 }
 
-// Run sends what changed until ctx ends.
+// Run sends changes until ctx ends.
 func (s *Server) Run(ctx context.Context) error {
 	for {
 		select {
@@ -128,7 +127,7 @@ func (s *Server) Run(ctx context.Context) error {
 			return nil
 		case <-time.After(s.opts.Debounce):
 		}
-		// What comes from here on is in the snapshot, or has a token of its own.
+		// Changes from here on are in the snapshot, or have another token.
 		select {
 		case <-s.changed:
 		default:
@@ -143,9 +142,8 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
-// refresh looks at all that is subscribed: comparing costs little, as snapshots share
-// what did not change. It returns how many lists changed, and to how many streams they
-// were handed.
+// refresh updates all subscribed lists. A comparison is cheap, because snapshots share unchanged
+// parts. It returns the number of changed lists, and of streams that get them.
 func (s *Server) refresh() (lists, streams int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,7 +164,7 @@ func (s *Server) refresh() (lists, streams int) {
 	return lists, streams
 }
 
-// publish sends the entry to all streams that do not have it. The lock is held.
+// publish sends the entry to all streams that do not have it. The caller holds the lock.
 func (s *Server) publish(e *entry) {
 	for _, st := range e.streams {
 		st.mark(e)
@@ -174,7 +172,7 @@ func (s *Server) publish(e *entry) {
 	}
 }
 
-// start has somebody send what is due on the stream. The lock is held.
+// start starts a sender for a stream with due entries. The caller holds the lock.
 func (s *Server) start(st *stream) {
 	if st.sending || st.closed || len(st.due) == 0 {
 		return
@@ -184,7 +182,7 @@ func (s *Server) start(st *stream) {
 	go s.deliver(st)
 }
 
-// deliver sends what is due, and ends when nothing is.
+// deliver sends due entries, and ends when there are none.
 func (s *Server) deliver(st *stream) {
 	defer st.senders.Done()
 	for {
@@ -198,8 +196,8 @@ func (s *Server) deliver(st *stream) {
 		s.mu.Unlock()
 
 		if err := st.send(r); err != nil {
-			// The stream is broken, and its receiver will hear so too. It stays
-			// marked as sending, so that nobody tries again.
+			// The stream is broken, and its receiver gets an error too. It stays marked as sending,
+			// so that no other sender starts.
 			s.opts.Log.Debug("Cannot send endpoints", "error", err)
 			return
 		}
@@ -207,7 +205,8 @@ func (s *Server) deliver(st *stream) {
 	}
 }
 
-// open returns a stream of a client at an address that sends so. It is an error if there are too many.
+// open returns a stream of a client at an address, with a function that sends responses. It is an
+// error if there are too many.
 func (s *Server) open(address string, send func(*discovery.DeltaDiscoveryResponse) error) (*stream, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -217,29 +216,29 @@ func (s *Server) open(address string, send func(*discovery.DeltaDiscoveryRespons
 		return nil, err
 	}
 	s.metrics.streams.Inc()
-	return &stream{taker: t, send: send, subscriptions: map[*entry]subscription{}}, nil
+	return &stream{account: t, send: send, subscriptions: map[*entry]subscription{}}, nil
 }
 
-// close drops what the stream asked for, and waits for its sender.
+// close removes the stream's subscriptions, and waits for its sender.
 func (s *Server) close(st *stream) {
 	s.mu.Lock()
 	st.closed = true
 	for e := range st.subscriptions {
 		s.drop(st, e)
 	}
-	s.usage.close(st.taker)
+	s.usage.close(st.account)
 	s.mu.Unlock()
 	st.senders.Wait()
 	s.metrics.streams.Dec()
 }
 
-// subscribe the stream to the names. Versions are those that the client has from
-// before, by name.
+// subscribe adds subscriptions to a stream. versions are those that the client has from an earlier
+// stream, by name.
 func (s *Server) subscribe(st *stream, names []string, versions map[string]string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range names {
-		e, err := s.entry(st.taker, name)
+		e, err := s.entry(st.account, name)
 		if err != nil {
 			return err
 		}
@@ -253,7 +252,8 @@ func (s *Server) subscribe(st *stream, names []string, versions map[string]strin
 			e.streams = append(e.streams, st)
 			s.metrics.subscriptions.Inc()
 		}
-		// A client that subscribes again wants it sent again. No version of ours is longer.
+		// A client that subscribes again wants the resource again. No version of this server is
+		// longer.
 		if old.version = versions[name]; len(old.version) > versionLength {
 			old.version = ""
 		}
@@ -274,7 +274,7 @@ func (s *Server) unsubscribe(st *stream, names []string) {
 	}
 }
 
-// drop the stream's subscription, and the entry with its last one. The lock is held.
+// drop removes a subscription, and the entry with its last one. The caller holds the lock.
 func (s *Server) drop(st *stream, e *entry) {
 	if _, ok := st.subscriptions[e]; !ok {
 		return
@@ -288,7 +288,7 @@ func (s *Server) drop(st *stream, e *entry) {
 	s.forget(e)
 }
 
-// forget an entry that no stream asks for. The lock is held.
+// forget removes an entry without subscriptions. The caller holds the lock.
 func (s *Server) forget(e *entry) {
 	if len(e.streams) > 0 {
 		return
@@ -301,14 +301,14 @@ func (s *Server) forget(e *entry) {
 	s.metrics.lists.Dec()
 }
 
-// entry of the name, which is made when it is asked for first, by a client. The lock is
-// held.
-func (s *Server) entry(by *taker, name string) (*entry, error) {
+// entry returns the entry of a name, and makes it for the first subscription, which it charges to
+// the client. The caller holds the lock.
+func (s *Server) entry(by *account, name string) (*entry, error) {
 	if e := s.entries[name]; e != nil {
 		return e, nil
 	}
 	if len(name) > maxName {
-		return nil, errors.Errorf("a name has %d bytes, and none that is served has more than %d", len(name), maxName)
+		return nil, errors.Errorf("a name has %d bytes, more than the limit of %d", len(name), maxName)
 	}
 	list, tuning, err := listName(name)
 	if err != nil {
@@ -330,8 +330,7 @@ func (s *Server) entry(by *taker, name string) (*entry, error) {
 	return e, nil
 }
 
-// giveUp answers those that have nothing with an empty list, unless the name has
-// become known.
+// giveUp sends an empty list to streams without endpoints, unless the name has become known.
 func (s *Server) giveUp(e *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -344,7 +343,7 @@ func (s *Server) giveUp(e *entry) {
 		return
 	}
 	s.metrics.unknown.Inc()
-	s.opts.Log.Debug("No route asks for these endpoints", "xds-cluster", e.list)
+	s.opts.Log.Debug("No route uses these endpoints", "xds-cluster", e.list)
 	e.resource = r
 	s.usage.charge(e)
 	s.publish(e)

@@ -37,49 +37,49 @@ func TestAnswer(t *testing.T) {
 		later    map[string][]string
 	}{
 		"Known": {
-			reason:   "A name that is known should be answered at once, and only that.",
+			reason:   "A stream should get a known name at once, and no other.",
 			contents: both,
 			request:  &discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: []string{api}},
 			now:      map[string][]string{api: {"10.0.0.2", "10.0.0.3"}},
 			later:    map[string][]string{},
 		},
 		"Several": {
-			reason:   "A stream may ask for several names.",
+			reason:   "A stream may subscribe to several names.",
 			contents: both,
 			request:  &discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: []string{api, web}},
 			now:      map[string][]string{api: {"10.0.0.2", "10.0.0.3"}, web: {"10.0.0.1"}},
 			later:    map[string][]string{},
 		},
 		"Tuned": {
-			reason:   "Lists that differ in what a policy asks of them should each have their own bytes.",
+			reason:   "Lists with different tunings of policies should have separate bytes.",
 			contents: both,
 			request:  &discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: []string{web, web + "+health=9090"}},
 			now:      map[string][]string{web: {"10.0.0.1"}, web + "+health=9090": {"10.0.0.1 checked at 9090"}},
 			later:    map[string][]string{},
 		},
 		"TunedOtherwise": {
-			reason:   "What a newer replica may know should be unknown here.",
+			reason:   "A name that only a newer replica knows should be unknown.",
 			contents: both,
 			request:  &discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: []string{web + "+other"}},
 			now:      map[string][]string{},
 			later:    map[string][]string{web + "+other": {}},
 		},
 		"NoEndpoints": {
-			reason:   "A target without endpoints should be answered at once, for nothing is to be waited for.",
+			reason:   "A target without endpoints should be answered at once.",
 			contents: targets(target("web")),
 			request:  &discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: []string{web}},
 			now:      map[string][]string{web: {}},
 			later:    map[string][]string{},
 		},
 		"Unknown": {
-			reason:   "A name that is unknown should be answered with nothing after a while, so that Envoy goes on.",
+			reason:   "An unknown name should be answered with an empty list after a while, so that Envoy continues.",
 			contents: both,
 			request:  &discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: []string{gone}},
 			now:      map[string][]string{},
 			later:    map[string][]string{gone: {}},
 		},
 		"UnknownButHeld": {
-			reason:   "An Envoy that has endpoints which we have not heard of should keep them: we may be behind.",
+			reason:   "An Envoy that has endpoints for an unknown list should keep them: this replica may lag.",
 			contents: both,
 			request: &discovery.DeltaDiscoveryRequest{
 				TypeUrl:                 TypeURL,
@@ -90,7 +90,7 @@ func TestAnswer(t *testing.T) {
 			later: map[string][]string{},
 		},
 		"OldVersion": {
-			reason:   "An Envoy that comes back with an old version should get the new one.",
+			reason:   "An Envoy that returns with an old version should get the new one.",
 			contents: both,
 			request: &discovery.DeltaDiscoveryRequest{
 				TypeUrl:                 TypeURL,
@@ -101,14 +101,14 @@ func TestAnswer(t *testing.T) {
 			later: map[string][]string{},
 		},
 		"NoType": {
-			reason:   "The service has but one type, so a request need not name it.",
+			reason:   "The service has only one type, so a request need not name it.",
 			contents: both,
 			request:  &discovery.DeltaDiscoveryRequest{ResourceNamesSubscribe: []string{web}},
 			now:      map[string][]string{web: {"10.0.0.1"}},
 			later:    map[string][]string{},
 		},
 		"Nothing": {
-			reason:   "A first request without names asks for nothing. It is no wildcard here.",
+			reason:   "A first request without names subscribes to nothing. It is no wildcard here.",
 			contents: both,
 			request:  &discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL},
 			now:      map[string][]string{},
@@ -138,15 +138,15 @@ func TestRefuse(t *testing.T) {
 		request *discovery.DeltaDiscoveryRequest
 	}{
 		"Wildcard": {
-			reason:  "Nobody should get all lists.",
+			reason:  "No client should get all lists.",
 			request: &discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: []string{"*"}},
 		},
 		"Glob": {
-			reason:  "A collection of xdstp names is a wildcard, too.",
+			reason:  "A collection of xdstp names is a wildcard too.",
 			request: &discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: []string{xds.XDSTPName("tailscale/*")}},
 		},
 		"Authority": {
-			reason:  "Names of other authorities are not ours to answer.",
+			reason:  "The server has no names of other authorities.",
 			request: &discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: []string{"xdstp://other/envoy.config.endpoint.v3.ClusterLoadAssignment/a"}},
 		},
 		"Type": {
@@ -179,7 +179,7 @@ func TestChange(t *testing.T) {
 		two.received()
 		other.received()
 
-		// Several changes at once are sent once, and only to whom they concern.
+		// The server sends several changes at once, and only to affected streams.
 		h.change(targets(target("web", "10.0.0.1", "10.0.0.2"), apiTarget))
 		h.change(targets(target("web", "10.0.0.2"), apiTarget))
 		start := time.Now()
@@ -202,16 +202,16 @@ func TestChange(t *testing.T) {
 		h.change(targets(target("web", "10.0.0.2"), target("api", "10.0.0.9")))
 		<-time.After(time.Minute)
 		if got := two.received(); len(got) != 0 {
-			t.Errorf("what did not change was sent again: %v", got)
+			t.Errorf("an unchanged list was sent again: %v", got)
 		}
 
-		// What vanishes stays as it was: Envoy's routes go first.
+		// A list that disappears stays as it was: Envoy's routes are removed first.
 		h.change(targets(apiTarget))
 		<-time.After(time.Minute)
 		if got := one.received(); len(got) != 0 {
-			t.Errorf("a target that no route names any more was sent: %v", got)
+			t.Errorf("a list without routes was sent: %v", got)
 		}
-		// A newcomer gets what the others have.
+		// A new stream gets the same lists.
 		late := h.endpoints()
 		late.subscribe(web)
 		if diff := cmp.Diff(want, late.addresses()); diff != "" {
@@ -232,7 +232,8 @@ func TestLateKnowledge(t *testing.T) {
 	run(t, index.Contents{}, func(h *harness) {
 		c := h.endpoints()
 		c.subscribe(web)
-		// Another replica was ahead of us: we hear in time, and no empty list is sent.
+		// Another replica was ahead of this one: the name becomes known in time, and no empty list
+		// is sent.
 		<-time.After(defaultPatience / 2)
 		h.change(targets(target("web", "10.0.0.1")))
 		<-time.After(defaultPatience)
@@ -259,7 +260,7 @@ func TestAcknowledge(t *testing.T) {
 		})
 		<-time.After(time.Minute)
 		if got := c.received(); len(got) != 0 {
-			t.Errorf("what was refused was sent again unchanged: %v", got)
+			t.Errorf("a refused list was sent again unchanged: %v", got)
 		}
 		if got := testutil.ToFloat64(h.server.metrics.refused); got != 1 {
 			t.Errorf("want 1 refusal counted, got %v", got)
@@ -281,19 +282,19 @@ func TestResubscribe(t *testing.T) {
 
 		c.subscribe(web)
 		if diff := cmp.Diff(map[string][]string{web: {"10.0.0.1"}}, c.addresses()); diff != "" {
-			t.Errorf("who asks anew should be answered anew: -want, +got:\n%s", diff)
+			t.Errorf("a client that subscribes again should get the list again: -want, +got:\n%s", diff)
 		}
 		c.request(&discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesUnsubscribe: []string{web}})
 		synctest.Wait()
 		h.change(targets(target("web", "10.0.0.2")))
 		<-time.After(time.Minute)
 		if got := c.received(); len(got) != 0 {
-			t.Errorf("what nobody asks for any more was sent: %v", got)
+			t.Errorf("a list without subscriptions was sent: %v", got)
 		}
 		h.change(targets(target("web", "10.0.0.1")))
 
-		// A client that comes back with what it has is not sent it again, even by
-		// another replica: versions are made of contents alone.
+		// A client that returns with the current version does not get it again, even from another
+		// replica: versions depend on contents only.
 		back := h.endpoints()
 		back.request(&discovery.DeltaDiscoveryRequest{
 			TypeUrl:                 TypeURL,
@@ -301,7 +302,7 @@ func TestResubscribe(t *testing.T) {
 			InitialResourceVersions: map[string]string{web: version},
 		})
 		if got := back.received(); len(got) != 0 {
-			t.Errorf("a client was sent what it has: %v", got)
+			t.Errorf("a client got the version that it has: %v", got)
 		}
 		if err := back.stream.CloseSend(); err != nil {
 			t.Fatal(err)
@@ -346,12 +347,12 @@ func TestRuleOfMovedIndex(t *testing.T) {
 		h.change(contents(inserted, old))
 		<-time.After(time.Minute)
 		if got := c.received(); len(got) != 0 {
-			t.Errorf("a rule's list should not become that of another one which took its place: %v", got)
+			t.Errorf("the list of a rule should not become that of another rule in its place: %v", got)
 		}
 		h.change(contents(inserted))
 		<-time.After(time.Minute)
 		if got := c.received(); len(got) != 0 {
-			t.Errorf("the list of a rule that is gone should stay while Envoy's routes still lead to it: %v", got)
+			t.Errorf("the list of a removed rule should stay while Envoy's routes still use it: %v", got)
 		}
 	})
 }
@@ -375,7 +376,7 @@ func TestManyNames(t *testing.T) {
 		cl.subscribe(names...)
 		synctest.Wait()
 		if got := len(cl.responses); got < 2 {
-			t.Errorf("want several responses, each within what clients take, got %d", got)
+			t.Errorf("want several responses, each within the client's limit, got %d", got)
 		}
 		if got := len(cl.received()); got != n {
 			t.Errorf("want %d lists, got %d", n, got)
@@ -398,13 +399,13 @@ func TestReplicasAgree(t *testing.T) {
 	}
 }
 
-// TestSlowEnvoy has an Envoy that reads nothing: it must not hold up the others, and
-// is spared what is old by the time it reads.
+// TestSlowEnvoy has an Envoy that reads nothing: it must not delay the others, and does not get
+// outdated lists when it reads again.
 func TestSlowEnvoy(t *testing.T) {
 	const changes = 30
 	web := key("web").ClusterName()
 	contents := func(i int) index.Contents {
-		// Some 70 kB: more than is sent ahead to who does not read.
+		// Some 70 kB: more than gRPC buffers for a client that does not read.
 		c := targets(target("web", fmt.Sprintf("10.0.0.%d", i)))
 		for j := range 2500 {
 			c.Targets[0].Localities[0].Endpoints = append(c.Targets[0].Localities[0].Endpoints,
@@ -434,7 +435,7 @@ func TestSlowEnvoy(t *testing.T) {
 		late := h.client(slow, nil)
 		synctest.Wait()
 		if n := len(late.responses); n >= changes/2 {
-			t.Errorf("an Envoy that did not read was sent %d of %d changes", n, changes)
+			t.Errorf("an Envoy that did not read got %d of %d changes", n, changes)
 		}
 		if got, want := late.addresses()[web], fmt.Sprintf("10.0.0.%d", changes); len(got) == 0 || got[0] != want {
 			t.Error("an Envoy that reads again should have the newest")

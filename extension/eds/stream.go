@@ -12,26 +12,25 @@ import (
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 )
 
-// maxResponse is how many bytes of resources a response carries at most, unless one
-// resource alone has more. gRPC's own client, which Envoy uses by google_grpc,
-// refuses more than 4 MiB.
+// maxResponse is the number of bytes of resources in a response, unless one resource alone has
+// more. gRPC's own client, which Envoy uses by google_grpc, refuses more than 4 MiB.
 const maxResponse = 1 << 20
 
 // A subscription of a stream to an entry.
 type subscription struct {
-	// version that the client has. Empty if it has none, or asked again.
+	// version that the client has. Empty if it has none, or subscribed again.
 	version string
 
 	// due reports that the entry waits to be sent.
 	due bool
 }
 
-// A stream of one Envoy. At rest it holds one goroutine, which waits for requests;
-// a sender lives only while there is something to send, so a slow Envoy holds up
-// nobody else, and gets the newest when it is ready. Streams are guarded by their
-// server's lock, except for send, and node, which the receiver alone uses.
+// A stream of one Envoy. An idle stream has one goroutine, which waits for requests; a sender runs
+// only while entries are due. A slow Envoy therefore delays no other, and gets the newest list when
+// it is ready. The server's lock guards streams, except for send, and for node, which only the
+// receiver uses.
 type stream struct {
-	taker *taker
+	account *account
 
 	send func(*discovery.DeltaDiscoveryResponse) error
 	node string
@@ -40,19 +39,19 @@ type stream struct {
 	due           []*entry
 	nonce         uint64
 
-	// sending reports that a sender runs, and closed that none may be started.
+	// sending reports that a sender runs, and closed that none may start.
 	sending, closed bool
 	senders         sync.WaitGroup
 }
 
-// mark notes that the entry is to be sent, unless the client has it.
+// mark marks the entry as due, unless the client has it.
 func (st *stream) mark(e *entry) {
 	sub, ok := st.subscriptions[e]
 	if !ok || sub.due || e.resource == nil || sub.version == e.resource.GetVersion() {
 		return
 	}
 	if !e.known && sub.version != "" {
-		// The client knows more than we do.
+		// The client has a list that this replica does not know.
 		return
 	}
 	sub.due = true
@@ -60,7 +59,7 @@ func (st *stream) mark(e *entry) {
 	st.due = append(st.due, e)
 }
 
-// next returns what to send now, or nil.
+// next returns the next response, or nil.
 func (st *stream) next() *discovery.DeltaDiscoveryResponse {
 	if st.closed || len(st.due) == 0 {
 		st.due = nil
@@ -78,7 +77,7 @@ func (st *stream) next() *discovery.DeltaDiscoveryResponse {
 		}
 		st.due = st.due[1:]
 		if !st.subscriptions[e].due {
-			// It was unsubscribed meanwhile.
+			// The stream has unsubscribed meanwhile.
 			continue
 		}
 		st.subscriptions[e] = subscription{version: e.resource.GetVersion()}

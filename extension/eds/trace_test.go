@@ -18,8 +18,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// TestPushSpans has one span for a push, and none for a snapshot in which nothing
-// changed that anybody asks for.
+// TestPushSpans checks that a push has one span, and that a snapshot without changes to subscribed
+// lists has none.
 func TestPushSpans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		spans := tracetest.NewInMemoryExporter()
@@ -43,7 +43,7 @@ func TestPushSpans(t *testing.T) {
 		for range 2 {
 			set("10.0.0.2")
 			s.Changed()
-			// Past the wait for further changes.
+			// Longer than the wait for further changes.
 			<-time.After(time.Second)
 			synctest.Wait()
 		}

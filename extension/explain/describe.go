@@ -15,7 +15,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// kindNames as people write them.
+// kindNames maps kinds to their usual spelling.
 var kindNames = map[index.RouteKind]string{ //nolint:gochecknoglobals // A constant map.
 	index.KindHTTPRoute: "HTTPRoute",
 	index.KindGRPCRoute: "GRPCRoute",
@@ -40,12 +40,12 @@ type Rule struct {
 	Backends []Backend `json:"backends"`
 	Mirrors  []Backend `json:"mirrors,omitempty"`
 
-	// Why its clusters are its own, if the rule or a policy asks for that.
+	// Own is the reason for separate clusters, if the rule or a policy requires them.
 	Own string `json:"own,omitempty"`
 
-	// Policies are the rules of TailscaleRoutePolicies that are asked before, in that
-	// order, as NAMESPACE/NAME RULE, with what it presents to backends or why it cannot.
-	// Those of one listener alone are not among them.
+	// Policies are the rules of TailscaleRoutePolicies that apply before, in that order, as
+	// NAMESPACE/NAME RULE, with the certificate that a rule presents to backends or the reason why
+	// it cannot. Policies of a single listener are not included.
 	Policies []string `json:"policies,omitempty"`
 }
 
@@ -54,45 +54,47 @@ type Backend struct {
 	// Name is KIND NAMESPACE/NAME:PORT.
 	Name string `json:"name"`
 
-	// Percent of the rule's requests, rounded to a tenth. Those of a backend that
-	// has a problem fail.
+	// Percent of the rule's requests, rounded to a tenth. The requests of a backend with a problem
+	// fail.
 	Percent float64 `json:"percent"`
 
-	// Target is what is behind it, by the name of the cluster that routes to it share.
-	// Empty if the backend is not of our kinds.
+	// Target of the backend, by the name of the cluster that routes to it share. Empty if the
+	// backend is not a Tailscale backend.
 	Target string `json:"target,omitempty"`
 
-	// Cluster that requests go to. Empty if the backend is not of our kinds. Patches, and
-	// settings of one listener, may give the rule another, which only Envoy tells, unless
-	// settings has it.
+	// Cluster that gets the requests. Empty if the backend is not a Tailscale backend. With
+	// patches, or with settings of one listener, the rule may have another cluster, which only
+	// Envoy's configuration shows, unless Settings has it.
 	Cluster string `json:"cluster,omitempty"`
 
-	// Settings with which the rule has another cluster than the target's common one, or,
-	// of a target that nobody answers for, all that its routes have. They are of hooks
-	// that this replica was asked.
+	// Settings for which the rule has another cluster than the target's common one. For a target
+	// without an answer these are the settings of all its routes. They come from the translations
+	// of this replica.
 	Settings []Setting `json:"settings,omitempty"`
 
-	// Problem says why nothing answers. Empty when something can.
+	// Problem is the reason why no endpoint can answer. Empty if one can.
 	Problem string `json:"problem,omitempty"`
 
-	// Refused says which hosts nobody connects to, and why, where others answer.
+	// Refused are the hosts that Envoys do not connect to, with the reasons, if other endpoints
+	// answer.
 	Refused []string `json:"refused,omitempty"`
 
 	Check string `json:"check,omitempty"`
 
-	// Tier of endpoints that answers, as our probes find. Empty if nothing is probed.
+	// Tier of the endpoints that answer according to the extension's probes. Empty if nothing is
+	// probed.
 	Tier       health.Tier `json:"tier,omitempty"`
 	Localities []Locality  `json:"localities,omitempty"`
 }
 
-// A Locality is endpoints that get requests together.
+// A Locality is a group of endpoints that get requests together.
 type Locality struct {
-	// Name of the backend, endpoint or attachment that they are of.
+	// Name of the backend, endpoint or attachment of the endpoints.
 	Name     string `json:"name"`
 	Zone     string `json:"zone,omitempty"`
 	Priority uint32 `json:"priority"`
 
-	// Meaning of the priority, in words.
+	// Meaning of the priority.
 	Meaning   string     `json:"meaning"`
 	Weight    uint32     `json:"weight"`
 	Endpoints []Endpoint `json:"endpoints"`
@@ -102,19 +104,19 @@ type Locality struct {
 type Endpoint struct {
 	Address string `json:"address"`
 
-	// Health as we tell Envoy, which checks for itself.
+	// Health that the extension sends to Envoy, which also checks the endpoint.
 	Health string `json:"health"`
 
-	// Probed is what our own probes hold of it. Absent if it is not probed.
+	// Probed is the result of the extension's probes. Absent if the endpoint is not probed.
 	Probed *Probed `json:"probed,omitempty"`
 }
 
-// A Probed endpoint's verdict.
+// A Probed is the probed health of an endpoint.
 type Probed struct {
 	Status health.Status `json:"status"`
 	Score  int           `json:"score"`
 
-	// Reason why it is unhealthy.
+	// Reason for an unhealthy status.
 	Reason string `json:"reason,omitempty"`
 }
 
@@ -137,7 +139,7 @@ func describeRule(s *index.Snapshot, r *index.Route, i int) Rule {
 	}
 	switch {
 	case rule.Own:
-		out.Own = "the rule asks for something that a shared cluster cannot give, such as session persistence, or shares an L4 route with other rules"
+		out.Own = "the rule has settings that a shared cluster cannot have, such as session persistence, or shares an L4 route with other rules"
 	case s.Pinned(r.Key, rule.Name):
 		out.Own = "a BackendTrafficPolicy with settings of clusters is attached to the route or to this rule"
 	}
@@ -162,8 +164,8 @@ func describeRule(s *index.Snapshot, r *index.Route, i int) Rule {
 	return out
 }
 
-// policyRuleName of a rule of a policy, with the rule that it names, and its certificate if
-// it presents one.
+// policyRuleName returns the name of a policy's rule, with the rule that it names, and with its
+// certificate if it presents one.
 func policyRuleName(r *index.PolicyRule) string {
 	out := r.Policy.String() + " " + r.Name
 	if said := r.Closed(); said != "" {
@@ -186,8 +188,9 @@ func policyRuleName(r *index.PolicyRule) string {
 	}
 }
 
-// ownCluster of a backend, as package hooks makes it: one for all backends of a rule that
-// asks for that, where we have the endpoints of all, else one for each.
+// ownCluster returns the name of a backend's separate cluster, as package hooks makes it: one for
+// all backends of a rule that requires it if the extension has the endpoints of all, otherwise one
+// for each.
 func ownCluster(s *index.Snapshot, r *index.Route, i int, b index.BackendRef) string {
 	rule, kind := &r.Rules[i], r.Key.Kind
 	several, together := 0, rule.Own || kind == index.KindUDPRoute
@@ -225,9 +228,9 @@ func describeBackend(s *index.Snapshot, r *index.Route, b index.BackendRef, tota
 	t := s.Target(key)
 	switch {
 	case !s.Permitted(r.Key, b):
-		out.Problem = fmt.Sprintf("No ReferenceGrant in namespace %s lets the route name it; L4 routes can name only what is in their own namespace", b.Namespace)
+		out.Problem = fmt.Sprintf("No ReferenceGrant in namespace %s permits the reference; L4 routes can name only backends in their namespace", b.Namespace)
 	case t == nil:
-		out.Problem = "It is not known yet"
+		out.Problem = "The target is not known yet"
 	default:
 		describeTarget(&out, t)
 		out.Problem = cmp.Or(out.Problem, s.Withheld(r, t))
@@ -242,7 +245,7 @@ func describeTarget(out *Backend, t *index.Target) {
 		if h.Path != "" {
 			what = "GET " + h.Path
 		}
-		out.Check = fmt.Sprintf("%s each %s, at most %s; well after %d, sick after %d", what, h.Interval, h.Timeout, h.Healthy, h.Unhealthy)
+		out.Check = fmt.Sprintf("%s each %s, at most %s; healthy after %d, unhealthy after %d", what, h.Interval, h.Timeout, h.Healthy, h.Unhealthy)
 	}
 	for _, l := range t.Localities {
 		v := Locality{Name: l.Name, Zone: l.Zone, Priority: l.Priority, Meaning: meaning(l.Priority), Weight: l.Weight, Endpoints: []Endpoint{}}
@@ -269,8 +272,8 @@ func healthName(h index.Health) string {
 	case index.Draining:
 		return "draining"
 	case index.Degraded:
-		return "degraded, for when no other is left"
+		return "degraded, used when no other is left"
 	case index.HealthUnknown:
 	}
-	return "left to Envoy's own checks"
+	return "decided by Envoy's own checks"
 }

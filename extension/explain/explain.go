@@ -10,45 +10,43 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// maxFound is how many rules an answer has at most.
+// maxFound is the greatest number of rules in an answer.
 const maxFound = 10
 
-// What an answer says beside its rules.
+// Notes of an answer.
 const (
-	noteNone = "No rule that names one of our kinds matches. Routes that name only other kinds are not known here, and may."
-	noteOnly = "Which rule it is depends on headers or parameters: the first one below whose conditions hold."
-	noteRest = "Routes that name only kinds other than ours are not known here, and may come first."
+	noteNone = "No rule with a Tailscale backend matches. Routes without Tailscale backends are not known here, and may match."
+	noteOnly = "The rule depends on headers or parameters: it is the first one below whose conditions hold."
+	noteRest = "Routes without Tailscale backends are not known here, and may come first."
 )
 
-// A Query is a request, as far as it is known.
+// A Query describes a request.
 type Query struct {
-	// Host without port. Empty is matched by rules for any host alone.
+	// Host without port. Only rules for any host match an empty host.
 	Host string `json:"host"`
 
-	// Path, without a question mark and what comes after. Empty asks for TLS
-	// passthrough, which knows only the host.
+	// Path, without the query string. Empty means TLS passthrough, which sees only the host.
 	Path string `json:"path"`
 
 	// Method of HTTP. Empty means GET.
 	Method string `json:"method"`
 }
 
-// An Answer says where a request goes.
+// An Answer describes where a request goes.
 type Answer struct {
 	Query Query `json:"query"`
 
-	// Revision of the snapshot that it is told from.
+	// Revision of the snapshot.
 	Revision uint64 `json:"revision"`
 
-	// Note for people, on what cannot be known.
+	// Note on what the snapshot cannot answer.
 	Note string `json:"note"`
 
-	// Rules that match, in the order in which Envoy looks at them. The first whose
-	// conditions hold takes the request.
+	// Rules that match, in Envoy's order. The first one whose conditions hold handles the request.
 	Rules []Found `json:"rules"`
 
-	// Generated routes that are for the request, too: they lead to Services that no rule
-	// above knows. The longest prefix takes it, if it answers.
+	// Generated routes that match too: they lead to Services that no rule above has. The longest
+	// prefix handles the request, if the route answers.
 	Generated []Generated `json:"generated,omitempty"`
 }
 
@@ -56,20 +54,20 @@ type Answer struct {
 type Found struct {
 	Rule
 
-	// Hostname of the route that matched. Empty if the listener's counts.
+	// Hostname of the route that matches. Empty if the listener's hostname applies.
 	Hostname string `json:"hostname,omitempty"`
 
-	// Match that matched, in words.
+	// Match that matches, in words.
 	Match string `json:"match"`
 
-	// Only are conditions that the query does not tell of: NAME=VALUE for headers,
-	// ?NAME=VALUE for parameters.
+	// Only are conditions that the query does not state: NAME=VALUE for headers, ?NAME=VALUE for
+	// parameters.
 	Only []string `json:"only,omitempty"`
 
 	rank rank
 }
 
-// Explain where a request goes.
+// Explain returns where a request goes.
 func Explain(s *index.Snapshot, q Query) Answer {
 	a := Answer{Query: q, Revision: s.Revision, Rules: []Found{}}
 	var found []Found
@@ -82,8 +80,7 @@ func Explain(s *index.Snapshot, q Query) Answer {
 		if !ok || hr.compare(best) < 0 {
 			continue
 		}
-		// Envoy looks at the most specific host alone, and at no other when none of
-		// its rules matches.
+		// Envoy considers only the most specific host, even if none of its rules matches.
 		if hr.compare(best) > 0 {
 			best, found = hr, nil
 		}
@@ -117,7 +114,7 @@ func (q Query) asksFor(k index.RouteKind) bool {
 	return k == index.KindHTTPRoute || k == index.KindGRPCRoute
 }
 
-// matchRule returns the matches of a rule that the request has.
+// matchRule returns the matches of a rule that the request meets.
 func matchRule(r *index.Route, i int, host string, q Query) []Found {
 	rule := &r.Rules[i]
 	matches := rule.Matches

@@ -34,7 +34,7 @@ func rule(b string, ms ...index.Match) index.Rule {
 
 func prefix(p string) index.Match { return index.Match{PathType: "PathPrefix", Path: p} }
 
-// TestExplainPolicies says which rules of policies are asked before, the nearest first.
+// TestExplainPolicies checks which rules of policies apply before a rule, the most specific first.
 func TestExplainPolicies(t *testing.T) {
 	of := func(name string, to index.PolicyTarget, rules ...string) *index.RoutePolicy {
 		p := &index.RoutePolicy{Name: named(name), Targets: []index.Attachment{{PolicyTarget: to, Found: true}}}
@@ -60,7 +60,7 @@ func TestExplainPolicies(t *testing.T) {
 	}
 }
 
-// TestExplainPolicyRules says what rules of policies do that the route does not show.
+// TestExplainPolicyRules checks the description of policies' rules.
 func TestExplainPolicyRules(t *testing.T) {
 	strict := index.PolicyTarget{Route: index.KindHTTPRoute, NamespacedName: named("strict"), Section: "careful"}
 	client := &index.ClientCertificate{Secret: named("client")}
@@ -69,10 +69,10 @@ func TestExplainPolicyRules(t *testing.T) {
 		rule   *index.PolicyRule
 		want   string
 	}{
-		"Plain":       {reason: "A rule should be told by its name.", rule: &index.PolicyRule{Deny: true}, want: "shop/p a"},
-		"Named":       {reason: "A rule that another one handles should be told with it.", rule: &index.PolicyRule{Named: &index.NamedRule{PolicyTarget: strict}}, want: "shop/p a: as rule careful of HTTPRoute shop/strict"},
-		"NamedGone":   {reason: "What answers 500 should be told with why.", rule: &index.PolicyRule{Named: &index.NamedRule{PolicyTarget: strict, Problem: "it is gone"}}, want: "shop/p a: answers 500, it is gone"},
-		"Certificate": {reason: "A certificate should be told beside the named rule.", rule: &index.PolicyRule{Named: &index.NamedRule{PolicyTarget: strict}, Certificate: client}, want: "shop/p a: as rule careful of HTTPRoute shop/strict: presents the certificate of Secret shop/client"},
+		"Plain":       {reason: "A rule should be described by its name.", rule: &index.PolicyRule{Deny: true}, want: "shop/p a"},
+		"Named":       {reason: "A rule with a named rule should be described with it.", rule: &index.PolicyRule{Named: &index.NamedRule{PolicyTarget: strict}}, want: "shop/p a: as rule careful of HTTPRoute shop/strict"},
+		"NamedGone":   {reason: "A rule that answers 500 should be described with the reason.", rule: &index.PolicyRule{Named: &index.NamedRule{PolicyTarget: strict, Problem: "it is gone"}}, want: "shop/p a: answers 500, it is gone"},
+		"Certificate": {reason: "A certificate should be described beside the named rule.", rule: &index.PolicyRule{Named: &index.NamedRule{PolicyTarget: strict}, Certificate: client}, want: "shop/p a: as rule careful of HTTPRoute shop/strict: presents the certificate of Secret shop/client"},
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestExplainOrder(t *testing.T) {
 		note   string
 	}{
 		"ExactHost": {
-			reason: "An exact hostname goes before a wildcard, though the wildcard's path is longer: Envoy looks at no other host.",
+			reason: "An exact hostname should precede a wildcard with a longer path: Envoy considers no other host.",
 			routes: []*index.Route{
 				route(index.KindHTTPRoute, "a", []string{"*.example.com"}, rule("web", prefix("/long"))),
 				route(index.KindHTTPRoute, "b", web, rule("web", prefix("/"))),
@@ -114,7 +114,7 @@ func TestExplainOrder(t *testing.T) {
 			note:  noteRest,
 		},
 		"NoOtherHost": {
-			reason: "When the most specific host has no rule for the path, less specific ones do not step in.",
+			reason: "If the most specific host has no rule for the path, less specific ones should not match.",
 			routes: []*index.Route{
 				route(index.KindHTTPRoute, "a", []string{"*.example.com"}, rule("web", prefix("/"))),
 				route(index.KindHTTPRoute, "b", web, rule("web", prefix("/b"))),
@@ -124,7 +124,7 @@ func TestExplainOrder(t *testing.T) {
 			note:  noteNone,
 		},
 		"LongerWildcard": {
-			reason: "Of two wildcards the longer counts, and one never stands for the bare domain.",
+			reason: "The longer of two wildcards should match, and a wildcard should never match the bare domain.",
 			routes: []*index.Route{
 				route(index.KindHTTPRoute, "a", []string{"*.example.com"}, rule("web")),
 				route(index.KindHTTPRoute, "b", []string{"*.eu.example.com"}, rule("web")),
@@ -134,7 +134,7 @@ func TestExplainOrder(t *testing.T) {
 			note:  noteRest,
 		},
 		"PathTypes": {
-			reason: "Exact goes before a regular expression, and that before a prefix, in one route or several.",
+			reason: "An exact path should precede a regular expression, and that a prefix, in one route or several.",
 			routes: []*index.Route{
 				route(index.KindHTTPRoute, "a", web, rule("web", prefix("/buy")), rule("web", index.Match{PathType: "RegularExpression", Path: "/b.*"})),
 				route(index.KindHTTPRoute, "b", web, rule("web", index.Match{PathType: "Exact", Path: "/buy"})),
@@ -151,7 +151,7 @@ func TestExplainOrder(t *testing.T) {
 			note:   noteRest,
 		},
 		"Conditions": {
-			reason: "What the query does not tell is a condition, and what counts without it comes after.",
+			reason: "A condition that the query does not state should be listed, and matches without one should follow.",
 			routes: []*index.Route{route(index.KindHTTPRoute, "a", web,
 				rule("web", prefix("/")),
 				rule("web", index.Match{PathType: "PathPrefix", Path: "/", Headers: []string{"x-canary=yes"}}),
@@ -166,7 +166,7 @@ func TestExplainOrder(t *testing.T) {
 			note: noteOnly,
 		},
 		"Method": {
-			reason: "A rule for a method goes before one for all, and not for another method.",
+			reason: "A rule for a method should precede one for all methods, and not match another method.",
 			routes: []*index.Route{route(index.KindHTTPRoute, "a", web,
 				rule("web"), rule("web", index.Match{Method: "GET"}), rule("web", index.Match{Method: "POST"}))},
 			query: Query{Host: "web.example.com", Path: "/"},
@@ -174,7 +174,7 @@ func TestExplainOrder(t *testing.T) {
 			note:  noteRest,
 		},
 		"Older": {
-			reason: "Of equals the older route counts, then the first by name.",
+			reason: "Among equals the older route should come first, then the first by name.",
 			routes: []*index.Route{
 				aged(route(index.KindHTTPRoute, "a", web, rule("web")), young),
 				aged(route(index.KindHTTPRoute, "b", web, rule("web")), old),
@@ -191,7 +191,7 @@ func TestExplainOrder(t *testing.T) {
 			note:   noteRest,
 		},
 		"TLS": {
-			reason: "Without a path it is TLS passthrough, by host alone.",
+			reason: "A query without a path should match TLS passthrough, by host only.",
 			routes: []*index.Route{
 				route(index.KindHTTPRoute, "a", web, rule("web")),
 				route(index.KindTLSRoute, "b", web, rule("web")),
@@ -201,14 +201,14 @@ func TestExplainOrder(t *testing.T) {
 			note:  noteRest,
 		},
 		"AnyHost": {
-			reason: "A route without hostnames takes those that no other route has.",
+			reason: "A route without hostnames should match hosts that no other route has.",
 			routes: []*index.Route{route(index.KindHTTPRoute, "a", nil, rule("web")), route(index.KindHTTPRoute, "b", web, rule("web"))},
 			query:  Query{Host: "other.example.com", Path: "/"},
 			want:   []found{{Route: "HTTPRoute shop/a"}},
 			note:   noteRest,
 		},
 		"BadExpression": {
-			reason: "An expression that cannot be read matches nothing.",
+			reason: "An invalid expression should match nothing.",
 			routes: []*index.Route{route(index.KindHTTPRoute, "a", web, rule("web", index.Match{PathType: "RegularExpression", Path: "("}))},
 			query:  Query{Host: "web.example.com", Path: "/("},
 			want:   []found{},
@@ -261,18 +261,18 @@ func TestExplainBackends(t *testing.T) {
 		Match: "any path",
 		Rule: Rule{
 			Route: "HTTPRoute shop/a", Listeners: []string{"Gateway shop/gw"}, Matches: []string{"any path"},
-			Own: "the rule asks for something that a shared cluster cannot give, such as session persistence, or shares an L4 route with other rules",
+			Own: "the rule has settings that a shared cluster cannot have, such as session persistence, or shares an L4 route with other rules",
 			Backends: []Backend{
 				{
 					Name: "TailscaleServices shop/web:80", Percent: 50, Target: "tailscale/services/shop/web/80/http", Cluster: r.RuleName(0),
-					Check: "GET /health each 5s, at most 1s; well after 1, sick after 2",
+					Check: "GET /health each 5s, at most 1s; healthy after 1, unhealthy after 2",
 					Localities: []Locality{
 						{Name: "web", Zone: "a", Meaning: "first", Weight: 1, Endpoints: []Endpoint{{Address: "10.0.0.1:8080", Health: "healthy"}}},
-						{Name: "far", Priority: 1, Meaning: "only as far as priorities below 1 have too few healthy endpoints", Weight: 1, Endpoints: []Endpoint{{Address: "[fd00::1]:10007", Health: "left to Envoy's own checks"}}},
+						{Name: "far", Priority: 1, Meaning: "only as far as priorities below 1 have too few healthy endpoints", Weight: 1, Endpoints: []Endpoint{{Address: "[fd00::1]:10007", Health: "decided by Envoy's own checks"}}},
 					},
 				},
 				{Name: "TailscaleServices shop/none:80", Percent: 25, Target: "tailscale/services/shop/none/80/http", Cluster: r.RuleName(0), Problem: "it does not exist"},
-				{Name: "TailscaleServices other/web:80", Target: "tailscale/services/other/web/80/http", Cluster: r.RuleName(0), Problem: "No ReferenceGrant in namespace other lets the route name it; L4 routes can name only what is in their own namespace"},
+				{Name: "TailscaleServices other/web:80", Target: "tailscale/services/other/web/80/http", Cluster: r.RuleName(0), Problem: "No ReferenceGrant in namespace other permits the reference; L4 routes can name only backends in their namespace"},
 				{Name: "Service shop/plain:8080", Percent: 25},
 			},
 		},
@@ -282,7 +282,7 @@ func TestExplainBackends(t *testing.T) {
 	}
 }
 
-// TestExplainCluster wants the names that package hooks gives clusters.
+// TestExplainCluster checks the cluster names against those that package hooks uses.
 func TestExplainCluster(t *testing.T) {
 	const web = "tailscale/services/shop/web/80/"
 	other := index.BackendRef{Kind: index.BackendOther, NamespacedName: named("bucket"), Weight: 1, Index: 1}
@@ -296,13 +296,13 @@ func TestExplainCluster(t *testing.T) {
 		pinned []string
 		want   string
 	}{
-		"Shared":  {reason: "A rule that asks for nothing shares.", kind: index.KindHTTPRoute, rule: rule("web"), want: web + "http"},
-		"Own":     {reason: "One that asks for something has its route's.", kind: index.KindHTTPRoute, rule: own, want: web + "http/httproute/shop/a"},
-		"Pinned":  {reason: "So has one with a policy of the route.", kind: index.KindGRPCRoute, rule: rule("web"), pinned: []string{""}, want: web + "grpc/grpcroute/shop/a"},
-		"OfRule":  {reason: "A policy of the rule makes the cluster the rule's.", kind: index.KindHTTPRoute, rule: own, pinned: []string{"called"}, want: web + "http/httproute/shop/a/rule/called"},
-		"Mixed":   {reason: "Beside what only Envoy Gateway knows ours is apart.", kind: index.KindHTTPRoute, rule: mixed, want: web + "http/httproute/shop/a"},
-		"L4":      {reason: "An L4 route has Envoy Gateway's.", kind: index.KindTCPRoute, rule: own, want: "tcproute/shop/a/rule/-1"},
-		"L4Mixed": {reason: "And one for each backend where it splits.", kind: index.KindTCPRoute, rule: mixed, want: "tcproute/shop/a/rule/-1/backend/0"},
+		"Shared":  {reason: "A rule without settings should share.", kind: index.KindHTTPRoute, rule: rule("web"), want: web + "http"},
+		"Own":     {reason: "One with settings should have its route's cluster.", kind: index.KindHTTPRoute, rule: own, want: web + "http/httproute/shop/a"},
+		"Pinned":  {reason: "One with a policy of the route should have its route's cluster.", kind: index.KindGRPCRoute, rule: rule("web"), pinned: []string{""}, want: web + "grpc/grpcroute/shop/a"},
+		"OfRule":  {reason: "A policy of the rule should give the rule a separate cluster.", kind: index.KindHTTPRoute, rule: own, pinned: []string{"called"}, want: web + "http/httproute/shop/a/rule/called"},
+		"Mixed":   {reason: "A Tailscale backend beside one that only Envoy Gateway knows should be separate.", kind: index.KindHTTPRoute, rule: mixed, want: web + "http/httproute/shop/a"},
+		"L4":      {reason: "An L4 route should have Envoy Gateway's cluster.", kind: index.KindTCPRoute, rule: own, want: "tcproute/shop/a/rule/-1"},
+		"L4Mixed": {reason: "It should have one for each backend if it splits.", kind: index.KindTCPRoute, rule: mixed, want: "tcproute/shop/a/rule/-1/backend/0"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -15,16 +15,16 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// anyHost is what reports say of a route without hostnames.
+// anyHost is the hostname in reports for a route without hostnames.
 const anyHost = "*"
 
-// kindGRPCRoute is how reports call one; others are HTTPRoutes.
+// kindGRPCRoute is the kind in reports for GRPCRoutes; others are HTTPRoutes.
 const kindGRPCRoute = "GRPCRoute"
 
-// maxGenerated is how many generated routes an answer or an overview has at most.
+// maxGenerated is the greatest number of generated routes in an answer or an overview.
 const maxGenerated = 50
 
-// Reports of TailscaleGateways that there are, in any order. Nil stands for none.
+// Reports returns the GatewayReports of all TailscaleGateways, in any order. Nil stands for none.
 type Reports func() []*tailnetv1alpha1.GatewayReport
 
 func (r Reports) all() []*tailnetv1alpha1.GatewayReport {
@@ -36,7 +36,7 @@ func (r Reports) all() []*tailnetv1alpha1.GatewayReport {
 
 // A Generated route was made for a TailscaleGateway, or should have been.
 type Generated struct {
-	// TailscaleGateway that asks for it: NAMESPACE/NAME.
+	// TailscaleGateway that generates it: NAMESPACE/NAME.
 	TailscaleGateway string `json:"tailscaleGateway"`
 
 	// Tailnet, by its name in the TailscaleGateway.
@@ -54,12 +54,12 @@ type Generated struct {
 
 	State tailnetv1alpha1.GeneratedRouteState `json:"state"`
 
-	// Message says why it does not answer.
+	// Message with the reason if it does not answer.
 	Message string `json:"message,omitempty"`
 }
 
-// generated routes that reports tell of and that a condition keeps: those first that do
-// not answer. Of many it returns the first, and how many there are.
+// generated returns the generated routes in reports that fulfil a condition, and their number.
+// Routes that do not answer come first; a long list is cut.
 func generated(of []*tailnetv1alpha1.GatewayReport, keep func(Generated) bool) ([]Generated, int) {
 	out := []Generated{}
 	for _, r := range of {
@@ -90,12 +90,12 @@ func generated(of []*tailnetv1alpha1.GatewayReport, keep func(Generated) bool) (
 
 func (g Generated) answers() bool { return g.State == tailnetv1alpha1.GeneratedRouteAccepted }
 
-// holds reports whether a text occurs in what people know a generated route by.
+// holds reports whether a text occurs in the identifying fields of a generated route.
 func (g Generated) holds(filter string) bool {
 	return slices.ContainsFunc([]string{g.TailscaleGateway, g.Tailnet, g.Service, g.Route, g.Hostname + g.PathPrefix}, func(s string) bool { return strings.Contains(s, filter) })
 }
 
-// takes reports whether a generated route is for a request.
+// takes reports whether a generated route matches a request.
 func (g Generated) takes(q Query) bool {
 	if q.Path == "" {
 		return false

@@ -14,8 +14,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// A hostRank is how well a hostname matches: an exact one before a wildcard, a longer
-// before a shorter, any of them before none.
+// A hostRank states how specific a hostname is: an exact one precedes a wildcard, a longer one a
+// shorter, and any of them no hostname.
 type hostRank struct {
 	exact  bool
 	length int
@@ -35,8 +35,8 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-// matchHost returns the best of a route's hostnames that the host has. A route without
-// any takes those of its listeners, which are not known here.
+// matchHost returns the most specific of a route's hostnames that match the host. A route without
+// hostnames matches those of its listeners, which are not known here.
 func matchHost(names []string, host string) (string, hostRank, bool) {
 	if len(names) == 0 {
 		return "", hostRank{}, true
@@ -57,13 +57,13 @@ func matchHost(names []string, host string) (string, hostRank, bool) {
 	return found, rank, ok
 }
 
-// matchPath reports whether a match takes the path.
+// matchPath reports whether a match matches the path.
 func matchPath(m index.Match, path string) bool {
 	switch gwapiv1.PathMatchType(m.PathType) {
 	case gwapiv1.PathMatchExact:
 		return path == m.Path
 	case gwapiv1.PathMatchRegularExpression:
-		// Envoy's syntax is Go's: RE2. A quotation may be open.
+		// Envoy uses the same syntax as Go: RE2. A quotation may be unterminated.
 		parsed, err := syntax.Parse(m.Path, syntax.Perl)
 		if err != nil {
 			return false
@@ -77,9 +77,9 @@ func matchPath(m index.Match, path string) bool {
 	return ok && (rest == "" || rest[0] == '/')
 }
 
-// A rank is the order in which Envoy Gateway has Envoy look at rules of one host
-// (envoyproxy/gateway internal/gatewayapi/sort.go), then the older route, then the
-// first by name, then the first of its rules.
+// A rank is the position of a rule in Envoy Gateway's order of the rules of one host
+// (envoyproxy/gateway internal/gatewayapi/sort.go), then the older route, then the first by name,
+// then the first of its rules.
 type rank struct {
 	pathType, path, headers, exactHeaders, query, exactQuery int
 
@@ -97,7 +97,7 @@ func rankOf(r *index.Route, i int, m index.Match) rank {
 	case gwapiv1.PathMatchPathPrefix:
 	}
 	if m.Path == "" {
-		// It stands for all paths.
+		// The match stands for all paths.
 		out.path = len("/")
 	}
 	out.exactHeaders, out.exactQuery = exact(m.Headers), exact(m.Query)
@@ -108,7 +108,7 @@ func rankOf(r *index.Route, i int, m index.Match) rank {
 	return out
 }
 
-// exact counts conditions that are no regular expressions.
+// exact returns the number of conditions that are no regular expressions.
 func exact(conditions []string) int {
 	n := 0
 	for _, c := range conditions {
@@ -119,7 +119,7 @@ func exact(conditions []string) int {
 	return n
 }
 
-// compare is greater for what comes first.
+// compare returns a positive number if r precedes o.
 func (r rank) compare(o rank) int {
 	return cmp.Or(
 		cmp.Compare(r.pathType, o.pathType),
@@ -135,13 +135,13 @@ func (r rank) compare(o rank) int {
 	)
 }
 
-// words for a match.
+// words returns a match in words.
 func words(m index.Match, k index.RouteKind) string {
 	switch k {
 	case index.KindTLSRoute:
-		return "the name that the client asks for by SNI"
+		return "the server name (SNI) of the client"
 	case index.KindTCPRoute, index.KindUDPRoute:
-		return "all of the listener"
+		return "all requests of the listener"
 	case index.KindHTTPRoute, index.KindGRPCRoute:
 	}
 	var out []string

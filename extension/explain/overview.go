@@ -12,25 +12,25 @@ import (
 )
 
 const (
-	// pageSize is how many rules, and how many targets, one page has.
+	// pageSize is the number of rules, and of targets, on a page.
 	pageSize = 50
 
-	// maxTrouble is how many targets without an answer are listed.
+	// maxTrouble is the greatest number of listed targets without an answer.
 	maxTrouble = 50
 )
 
-// An Overview is a page of all that is known.
+// An Overview is a page of a snapshot.
 type Overview struct {
 	Revision uint64 `json:"revision"`
 
 	// Gateways that routes attach to, sorted.
 	Gateways []Gateway `json:"gateways"`
 
-	// Filter keeps rules, and generated routes, in which it occurs: in the name of the route or of a
-	// backend, in a hostname or a listener. Empty keeps all.
+	// Filter selects rules and generated routes that contain it in the name of the route or of a
+	// backend, in a hostname or a listener. Empty selects all.
 	Filter string `json:"filter,omitempty"`
 
-	// Rules of this page, and how many there are on all.
+	// Rules of this page, and their number on all pages.
 	Rules []Listed `json:"rules"`
 	Total int      `json:"total"`
 
@@ -38,12 +38,12 @@ type Overview struct {
 	Page  int `json:"page"`
 	Pages int `json:"pages"`
 
-	// Trouble is what no request is answered by, at most 50 targets of them.
+	// Trouble are the targets that answer no request, at most 50 of them.
 	Trouble []Backend `json:"trouble"`
 	Targets int       `json:"targets"`
 
-	// Generated routes in which the filter occurs, at most 50 of them, and how many there
-	// are. Those that do not answer come first.
+	// Generated routes that contain the filter, at most 50 of them, and their number. Those that do
+	// not answer come first.
 	Generated      []Generated `json:"generated"`
 	TotalGenerated int         `json:"totalGenerated"`
 }
@@ -56,8 +56,8 @@ type Gateway struct {
 	// Listeners that routes name.
 	Listeners []string `json:"listeners"`
 
-	// Class of the Gateway, and all that it listens on: NAME: PROTOCOL PORT, with a
-	// hostname if there is one. Empty if the Gateway is not there.
+	// Class of the Gateway, and all of its listeners: NAME: PROTOCOL PORT, with a hostname if there
+	// is one. Empty if the Gateway does not exist.
 	Class   string   `json:"class,omitempty"`
 	Sockets []string `json:"sockets,omitempty"`
 }
@@ -70,7 +70,7 @@ type Listed struct {
 	Gateways  []string `json:"gateways"`
 }
 
-// Describe a page of a snapshot. Pages that there are not are the nearest that is.
+// Describe returns a page of a snapshot. A page number outside the range means the nearest page.
 func Describe(s *index.Snapshot, filter string, page int) Overview {
 	type entry struct {
 		route *index.Route
@@ -116,7 +116,7 @@ func Describe(s *index.Snapshot, filter string, page int) Overview {
 	return o
 }
 
-// holds reports whether the filter's text occurs in what people know a rule by.
+// holds reports whether the filter's text occurs in the identifying fields of a rule.
 func holds(r *index.Route, rule *index.Rule, filter string) bool {
 	if filter == "" || strings.Contains(routeName(r.Key), filter) {
 		return true
@@ -156,10 +156,10 @@ func gateways(s *index.Snapshot, routes []*index.Route) []Gateway {
 	return out
 }
 
-// Previous page, or 0.
+// Previous returns the number of the previous page, or 0.
 func (o Overview) Previous() int { return o.Page - 1 }
 
-// Next page, or 0.
+// Next returns the number of the next page, or 0.
 func (o Overview) Next() int {
 	if o.Page >= o.Pages {
 		return 0

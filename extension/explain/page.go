@@ -31,38 +31,38 @@ var pageHTML string
 
 var pageTemplate = template.Must(template.New("page").Parse(pageHTML)) //nolint:gochecknoglobals // Parsed once.
 
-// A Page serves what is explained.
+// A Page serves overviews and answers.
 type Page struct {
 	snapshot func() *index.Snapshot
-	verdicts Verdicts
+	probes   Probes
 	reports  Reports
 	settings *Settings
 	log      logging.Logger
 }
 
-// NewPage returns one that reads snapshots, verdicts, reports and settings where they are
-// made. Settings may be nil.
-func NewPage(snapshot func() *index.Snapshot, verdicts Verdicts, reports Reports, settings *Settings, log logging.Logger) *Page {
-	return &Page{snapshot: snapshot, verdicts: verdicts, reports: reports, settings: settings, log: log}
+// NewPage returns a page that reads the newest snapshot, probe results, reports and settings.
+// settings may be nil.
+func NewPage(snapshot func() *index.Snapshot, probes Probes, reports Reports, settings *Settings, log logging.Logger) *Page {
+	return &Page{snapshot: snapshot, probes: probes, reports: reports, settings: settings, log: log}
 }
 
-// Register the page at / and the same as JSON at /explain.
+// Register registers the page at / and its JSON form at /explain.
 //
-// /explain?host=HOST&path=PATH&method=METHOD answers with an Answer; without any of
-// them with an Overview, as ?page=N&filter=TEXT say. / takes the same parameters.
+// /explain?host=HOST&path=PATH&method=METHOD returns an Answer; without any of them it returns an
+// Overview, for ?page=N&filter=TEXT. / takes the same parameters.
 func (p *Page) Register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /{$}", p.html)
 	mux.HandleFunc("GET /explain", p.json)
 }
 
-// A view is what the page shows.
+// A view is the input of the page's template.
 type view struct {
 	Overview
 	Answer *Answer
 	Query  Query
 }
 
-// read a request: its query, if there is any.
+// read returns the query of a request, if it has one.
 func read(r *http.Request) (q Query, asked bool) {
 	v := r.URL.Query()
 	q = Query{Host: v.Get("host"), Path: v.Get("path"), Method: strings.ToUpper(v.Get("method"))}
@@ -70,7 +70,7 @@ func read(r *http.Request) (q Query, asked bool) {
 	return q, v.Has("host") || v.Has("path")
 }
 
-// overview as a request asks for it.
+// overview returns the overview for a request.
 func (p *Page) overview(s *index.Snapshot, r *http.Request) Overview {
 	n, err := strconv.Atoi(r.URL.Query().Get("page"))
 	if err != nil {
@@ -79,7 +79,7 @@ func (p *Page) overview(s *index.Snapshot, r *http.Request) Overview {
 	o := Describe(s, r.URL.Query().Get("filter"), n)
 	for i := range o.Rules {
 		p.settings.describe(&o.Rules[i].Rule)
-		p.verdicts.judge(&o.Rules[i].Rule)
+		p.probes.describe(&o.Rules[i].Rule)
 	}
 	for i := range o.Trouble {
 		p.settings.describeTarget(&o.Trouble[i])
@@ -88,12 +88,12 @@ func (p *Page) overview(s *index.Snapshot, r *http.Request) Overview {
 	return o
 }
 
-// answer a query.
+// answer returns the answer to a query.
 func (p *Page) answer(s *index.Snapshot, q Query) Answer {
 	a := Explain(s, q)
 	for i := range a.Rules {
 		p.settings.describe(&a.Rules[i].Rule)
-		p.verdicts.judge(&a.Rules[i].Rule)
+		p.probes.describe(&a.Rules[i].Rule)
 	}
 	a.Generated, _ = generated(p.reports.all(), func(g Generated) bool { return g.takes(q) })
 	return a
@@ -106,7 +106,7 @@ func (p *Page) html(w http.ResponseWriter, r *http.Request) {
 		a := p.answer(s, q)
 		v.Query, v.Answer = q, &a
 	}
-	// All of it first: half a page is worse than an error.
+	// The page is rendered completely first: half a page is worse than an error.
 	var b bytes.Buffer
 	if err := pageTemplate.Execute(&b, v); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -136,7 +136,7 @@ func (p *Page) write(w http.ResponseWriter, media string, b []byte) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
 	if _, err := w.Write(b); err != nil {
-		// Whoever asked has gone.
+		// The client has closed the connection.
 		p.log.Debug("Cannot answer", "error", err)
 	}
 }

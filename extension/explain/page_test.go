@@ -22,10 +22,10 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// unprobed is what a prober that does not run holds of targets.
+// unprobed returns no health, as a prober that does not run.
 func unprobed(index.TargetKey) (health.Target, bool) { return health.Target{}, false }
 
-func get(t *testing.T, s *index.Snapshot, v Verdicts, url string) *httptest.ResponseRecorder {
+func get(t *testing.T, s *index.Snapshot, v Probes, url string) *httptest.ResponseRecorder {
 	t.Helper()
 	mux := http.NewServeMux()
 	NewPage(func() *index.Snapshot { return s }, v, reported, nil, logging.NewNopLogger()).Register(mux)
@@ -34,7 +34,7 @@ func get(t *testing.T, s *index.Snapshot, v Verdicts, url string) *httptest.Resp
 	return w
 }
 
-// reported are two TailscaleGateways, of which one has many routes.
+// reported returns the reports of two TailscaleGateways, one of which has many routes.
 func reported() []*tailnetv1alpha1.GatewayReport {
 	web := &tailnetv1alpha1.GatewayReport{ObjectMeta: metav1.ObjectMeta{Namespace: "infra"}, Spec: tailnetv1alpha1.GatewayReportSpec{Gateway: "web"}}
 	for i := range 60 {
@@ -52,7 +52,7 @@ func reported() []*tailnetv1alpha1.GatewayReport {
 	return []*tailnetv1alpha1.GatewayReport{web, other}
 }
 
-// many routes, over one target each.
+// many returns a snapshot with many routes, each with a separate target.
 func many(n int) *index.Snapshot {
 	var c index.Contents
 	for i := range n {
@@ -71,57 +71,57 @@ func TestPage(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
 		snapshot *index.Snapshot
-		verdicts Verdicts
+		probes   Probes
 		url      string
 		want     []string
 		not      []string
 	}{
 		"Empty": {
-			reason:   "Without any route it says so.",
+			reason:   "A page without routes should say so.",
 			snapshot: &index.Snapshot{},
 			url:      "/",
-			want:     []string{"No route names one of our kinds.", "page 1 of 1"},
+			want:     []string{"No route has a Tailscale backend.", "page 1 of 1"},
 		},
 		"Asked": {
-			reason:   "A query is answered above all else.",
+			reason:   "The answer to a query should come first.",
 			snapshot: many(3),
 			url:      "/?host=r-0001.example.com&path=/a%3Fb=c&method=get",
 			want:     []string{"First: <code>HTTPRoute shop/r-0001</code>", "path begins with /", "nothing is there", `value="/a"`, `value="GET"`},
 		},
 		"First": {
-			reason:   "Thousands of routes come in pages, and trouble is cut short.",
+			reason:   "Thousands of routes should come in pages, and trouble should be cut.",
 			snapshot: many(5000),
 			url:      "/",
 			want:     []string{"5000 rules, 5000 targets", "page 1 of 100", "shop/r-0049</code>, rule", `href="/?page=2&amp;filter="`},
 			not:      []string{"shop/r-0050</code>, rule", "previous", "services/shop/r-0050/"},
 		},
 		"Last": {
-			reason:   "A page after the last is the last.",
+			reason:   "A page after the last should be the last.",
 			snapshot: many(5000),
 			url:      "/?page=1000",
 			want:     []string{"page 100 of 100", "shop/r-4999</code>, rule", "previous"},
 			not:      []string{">next<"},
 		},
 		"NoPage": {
-			reason:   "What is no number is the first page.",
+			reason:   "An invalid number should select the first page.",
 			snapshot: many(60),
 			url:      "/?page=-1%22",
 			want:     []string{"page 1 of 2"},
 		},
 		"Filter": {
-			reason:   "A filter keeps what it names, and stays in the links.",
+			reason:   "A filter should select rules, and stay in the links.",
 			snapshot: many(1000),
 			url:      "/?filter=r-00%26",
 			want:     []string{"0 rules"},
 		},
 		"FilterLinks": {
-			reason:   "A filter stays in the links.",
+			reason:   "A filter should stay in the links.",
 			snapshot: many(1000),
 			url:      "/?filter=r-0",
 			want:     []string{"1000 rules", `href="/?page=2&amp;filter=r-0"`},
 		},
 		"Gateway": {
-			reason: "A Gateway is told by its class and by what it listens on.",
+			reason: "A Gateway should be shown with its class and listeners.",
 			snapshot: index.NewSnapshot(index.Contents{
 				Routes:   []*index.Route{route(index.KindHTTPRoute, "web", nil, rule("web", prefix("/")))},
 				Gateways: map[types.NamespacedName]*index.AboutGateway{named("gw"): {Class: "envoy", Listeners: []string{"https: HTTPS 443 *.example.com"}}},
@@ -131,13 +131,13 @@ func TestPage(t *testing.T) {
 			not:  []string{"no such Gateway"},
 		},
 		"NoGateway": {
-			reason:   "Routes may attach to a Gateway that is not there.",
+			reason:   "Routes may attach to a missing Gateway.",
 			snapshot: many(1),
 			url:      "/",
 			want:     []string{"no such Gateway"},
 		},
-		"Verdicts": {
-			reason: "What probes hold of an endpoint stands beside what Envoy is told, and what answers beside the cluster.",
+		"Probes": {
+			reason: "The probed health of an endpoint should stand beside the health for Envoy, and the tier beside the cluster.",
 			snapshot: index.NewSnapshot(index.Contents{
 				Routes: []*index.Route{route(index.KindHTTPRoute, "web", nil, rule("web", prefix("/")))},
 				Targets: []*index.Target{{
@@ -145,19 +145,19 @@ func TestPage(t *testing.T) {
 					Localities: []index.Locality{{Name: "app", Weight: 1, Endpoints: []index.Endpoint{{Address: "10.0.0.1", Port: 80, Health: index.Degraded}, {Address: "10.0.0.2", Port: 80}}}},
 				}},
 			}),
-			verdicts: func(k index.TargetKey) (health.Target, bool) {
+			probes: func(k index.TargetKey) (health.Target, bool) {
 				return health.Target{Tier: health.TierLocal, Endpoints: []health.Endpoint{
 					{Address: "10.0.0.1", Port: 80, Status: health.Unhealthy, HealthScore: 30, Reason: "HTTP status 500"},
 				}}, k.Name == "web"
 			},
 			url: "/",
 			want: []string{
-				"<code>10.0.0.1:80</code> degraded, for when no other is left; <span class=\"bad\">probed: Unhealthy, score 30, HTTP status 500</span>",
-				"<code>10.0.0.2:80</code> left to Envoy&#39;s own checks<br>", "answered by Local",
+				"<code>10.0.0.1:80</code> degraded, used when no other is left; <span class=\"bad\">probed: Unhealthy, score 30, HTTP status 500</span>",
+				"<code>10.0.0.2:80</code> decided by Envoy&#39;s own checks<br>", "answered by Local",
 			},
 		},
 		"Generated": {
-			reason:   "Generated routes are told with who asked for them, those first that do not answer, and are cut short.",
+			reason:   "Generated routes should be shown with their TailscaleGateways, failing ones first, and cut.",
 			snapshot: &index.Snapshot{},
 			url:      "/",
 			want: []string{
@@ -167,27 +167,27 @@ func TestPage(t *testing.T) {
 			not: []string{"web-prod-app-49<"},
 		},
 		"GeneratedFilter": {
-			reason:   "A filter keeps generated routes, too.",
+			reason:   "A filter should select generated routes too.",
 			snapshot: &index.Snapshot{},
 			url:      "/?filter=app-59",
 			want:     []string{"1, of which 1 are listed", "web-prod-app-59<"},
 			not:      []string{"web-prod-app-58<"},
 		},
 		"GeneratedAsked": {
-			reason:   "A query is told of the generated routes for it, and of no others.",
+			reason:   "An answer should have the matching generated routes only.",
 			snapshot: &index.Snapshot{},
 			url:      "/?host=app-01.tailscale.local&path=/tailscale/app-01/status&filter=none",
 			want:     []string{"Generated routes for it", "web-prod-app-01<", "team/other"},
 			not:      []string{"web-prod-app-02<", "are listed"},
 		},
 		"GeneratedElsewhere": {
-			reason:   "What is not below a prefix is not taken by it.",
+			reason:   "A prefix should match only paths below it.",
 			snapshot: &index.Snapshot{},
 			url:      "/?host=app-02.tailscale.local&path=/tailscale/app-020&filter=none",
 			not:      []string{"Generated routes for it"},
 		},
 		"Escaped": {
-			reason:   "Nothing that others write becomes markup.",
+			reason:   "User input should not become markup.",
 			snapshot: index.NewSnapshot(index.Contents{Routes: []*index.Route{evil}}),
 			url:      "/?host=%22%3E%3Cscript%3E&path=%3Cscript%3E&filter=",
 			want:     []string{"&lt;script&gt;"},
@@ -195,11 +195,11 @@ func TestPage(t *testing.T) {
 		},
 	}
 	for name, tc := range cases {
-		if tc.verdicts == nil {
-			tc.verdicts = unprobed
+		if tc.probes == nil {
+			tc.probes = unprobed
 		}
 		t.Run(name, func(t *testing.T) {
-			w := get(t, tc.snapshot, tc.verdicts, tc.url)
+			w := get(t, tc.snapshot, tc.probes, tc.url)
 			if w.Code != http.StatusOK || !strings.HasPrefix(w.Header().Get(contentType), "text/html") || w.Header().Get("Content-Security-Policy") == "" {
 				t.Fatalf("\n%s\nGET %s: %d, %v", tc.reason, tc.url, w.Code, w.Header())
 			}
@@ -249,7 +249,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// BenchmarkPage says what a look costs at 5000 routes.
+// BenchmarkPage measures the time of a page with 5000 routes.
 func BenchmarkPage(b *testing.B) {
 	s := many(5000)
 	mux := http.NewServeMux()

@@ -13,24 +13,23 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// A Setting is a cluster that routes to a target share for Envoy Gateway made them something
-// else than the target's common cluster has.
+// A Setting is a cluster that some routes to a target share, because Envoy Gateway made other
+// settings for them than those of the target's common cluster.
 type Setting struct {
 	// Cluster is TARGET/settings/HASH.
 	Cluster string `json:"cluster"`
 
-	// Differs are the fields that are not those of the common cluster.
+	// Differs are the fields in which it differs from the common cluster.
 	Differs []string `json:"differs,omitempty"`
 }
 
-// Settings that this replica has found in translations, by Gateway. The zero value has none.
+// Settings holds the settings in this replica's translations, by Gateway. The zero value is empty.
 type Settings struct {
 	mu sync.Mutex
 	of map[string][]hooks.Settings
 }
 
-// Translated takes what a translation of a Gateway has found in place of what the one before
-// did.
+// Translated replaces the settings of a Gateway by those of a new translation.
 func (s *Settings) Translated(gateway string, of []hooks.Settings) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,7 +43,7 @@ func (s *Settings) Translated(gateway string, of []hooks.Settings) {
 	s.of[gateway] = of
 }
 
-// find the settings that a condition keeps, each cluster once, by name. A nil Settings has
+// find returns the settings that fulfil a condition, each cluster once, by name. A nil Settings has
 // none.
 func (s *Settings) find(keep func(hooks.Settings) bool) []Setting {
 	if s == nil {
@@ -67,8 +66,8 @@ func (s *Settings) find(keep func(hooks.Settings) bool) []Setting {
 	return out
 }
 
-// describe the settings of a rule, or of an L4 route as a whole: those of its own backends, of which one alone is the
-// cluster that it has.
+// describe adds the settings of a rule, or of a whole L4 route, to its backends. A backend with
+// exactly one setting uses that cluster.
 func (s *Settings) describe(of *Rule) {
 	for i := range of.Backends {
 		b := &of.Backends[i]
@@ -81,18 +80,19 @@ func (s *Settings) describe(of *Rule) {
 	}
 }
 
-// describeTarget has all settings that routes to a target have.
+// describeTarget adds all settings of routes to a target.
 func (s *Settings) describeTarget(b *Backend) {
 	b.Settings = s.find(func(one hooks.Settings) bool { return one.Target.ClusterName() == b.Target })
 }
 
-// target of what people look for: the name of a cluster with settings stands for its target.
+// target returns the target for a filter: the name of a cluster with settings stands for its
+// target.
 func target(filter string) string {
 	name, _, _ := strings.Cut(filter, hooks.SettingsSegment)
 	return name
 }
 
-// leadsTo reports whether a backend's target has a text in its name.
+// leadsTo reports whether the name of a backend's target contains a text.
 func leadsTo(b index.BackendRef, kind index.RouteKind, text string) bool {
 	return b.Ours() && strings.Contains(b.Target(kind).ClusterName(), text)
 }

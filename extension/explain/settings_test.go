@@ -18,8 +18,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// TestSettings shows that a rule with settings of its own is explained by its target, and is
-// found by the name of the cluster that Envoy has for it.
+// TestSettings checks that a rule with separate settings is explained by its target, and that the
+// name of its cluster in Envoy finds it.
 func TestSettings(t *testing.T) {
 	const of = "tailscale/services/shop/web/80/http"
 	key := index.TargetKey{Kind: index.TargetServices, Namespace: "shop", Name: "web", Port: 80, Protocol: index.ProtocolHTTP}
@@ -70,6 +70,6 @@ func TestSettings(t *testing.T) {
 	var a Answer
 	ask("/explain?path=/&host=a.example.com", &a)
 	if got := a.Rules[0].Backends[0]; got.Cluster != of || got.Settings != nil {
-		t.Errorf("settings that no translation found any more: %+v", got)
+		t.Errorf("settings remain after the last translation with them: %+v", got)
 	}
 }

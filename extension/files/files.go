@@ -1,9 +1,8 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package files reads Kubernetes objects from a folder of YAML, for an Envoy Gateway
-// that does the same: with both, routes can be tried without a cluster. What becomes
-// of the objects is the index's business.
+// Package files reads Kubernetes objects from a folder of YAML, for an Envoy Gateway that does the
+// same: with both you can try routes without a cluster. The index handles the objects.
 package files
 
 import (
@@ -31,21 +30,21 @@ import (
 )
 
 const (
-	// interval between looks at the folder. Looking beats being told: editors
-	// replace files in many ways.
+	// interval between checks of the folder. Polling is more reliable than notifications, because
+	// editors replace files in many ways.
 	interval = 200 * time.Millisecond
 
-	// defaultNamespace of objects that name none, as kubectl has it.
+	// defaultNamespace of objects without a namespace, as in kubectl.
 	defaultNamespace = "default"
 
-	// buffer is how much of a document is looked at to tell JSON from YAML.
+	// buffer is the number of bytes that distinguish JSON from YAML.
 	buffer = 4096
 )
 
-// Apply takes objects that are new or changed, and such that are gone.
+// Apply gets the new and changed objects, and the removed ones.
 type Apply func(changed, gone []client.Object)
 
-// A Source reads the .yaml and .yml files of a folder, but not of its subfolders.
+// A Source reads the .yaml and .yml files of a folder, without its subfolders.
 type Source struct {
 	dir    string
 	scheme *runtime.Scheme
@@ -53,9 +52,9 @@ type Source struct {
 	apply  Apply
 	log    logging.Logger
 
-	synced  chan struct{}
-	looks   string
-	objects map[id]client.Object
+	synced      chan struct{}
+	fingerprint string
+	objects     map[id]client.Object
 }
 
 // An id of an object.
@@ -64,17 +63,17 @@ type id struct {
 	client.ObjectKey
 }
 
-// NewSource of a folder. Objects of other than the given kinds are passed over. Kinds
-// that the scheme knows become its types, and all others are unstructured.
+// NewSource returns a source for a folder. It ignores objects of other kinds than the given ones.
+// Objects of kinds in the scheme get their types, and all others are unstructured.
 func NewSource(dir string, s *runtime.Scheme, kinds map[schema.GroupKind]bool, a Apply, log logging.Logger) *Source {
 	return &Source{dir: dir, scheme: s, kinds: kinds, apply: a, log: log, synced: make(chan struct{}), objects: map[id]client.Object{}}
 }
 
-// Synced is closed when the folder was read once.
+// Synced returns a channel that is closed after the first read of the folder.
 func (s *Source) Synced() <-chan struct{} { return s.synced }
 
-// Start reads the folder whenever it changes, until ctx ends. What cannot be read is
-// logged, and counts when it has been corrected; it is an error at the start alone.
+// Start reads the folder whenever it changes, until ctx ends. An unreadable file is logged, and
+// read again after its next change; it is an error only at the start.
 func (s *Source) Start(ctx context.Context) error {
 	if err := s.read(); err != nil {
 		return err
@@ -88,17 +87,17 @@ func (s *Source) Start(ctx context.Context) error {
 	return nil
 }
 
-// read the folder if it looks different from last time.
+// read reads the folder if it has changed.
 func (s *Source) read() error {
-	names, looks, err := s.look()
+	names, fingerprint, err := s.stat()
 	if err != nil {
 		return err
 	}
-	if looks == s.looks {
+	if fingerprint == s.fingerprint {
 		return nil
 	}
-	// Once said is enough: it is tried again when a file changes.
-	s.looks = looks
+	// Log an error once: the next change of a file causes another read.
+	s.fingerprint = fingerprint
 
 	objects := map[id]client.Object{}
 	for _, name := range names {
@@ -118,34 +117,34 @@ func (s *Source) read() error {
 	return nil
 }
 
-// look at the folder: which files there are, and how they look from outside.
-func (s *Source) look() ([]string, string, error) {
+// stat returns the paths of the files, and a fingerprint of their metadata.
+func (s *Source) stat() ([]string, string, error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		return nil, "", errors.Wrapf(err, "cannot read folder %q", s.dir)
 	}
 	var names []string
-	var looks strings.Builder
+	var fingerprint strings.Builder
 	for _, e := range entries {
 		if ext := filepath.Ext(e.Name()); e.IsDir() || ext != ".yaml" && ext != ".yml" {
 			continue
 		}
-		// The file behind a link counts.
+		// Follow links.
 		info, err := os.Stat(filepath.Join(s.dir, e.Name()))
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return nil, "", errors.Wrapf(err, "cannot look at %q", e.Name())
+			return nil, "", errors.Wrapf(err, "cannot inspect %q", e.Name())
 		}
 		names = append(names, e.Name())
-		looks.WriteString(e.Name() + "\x00" + info.ModTime().UTC().Format(time.RFC3339Nano) + "\x00" + info.Mode().String() + "\x00")
-		looks.WriteString(strconv.FormatInt(info.Size(), 10) + "\n")
+		fingerprint.WriteString(e.Name() + "\x00" + info.ModTime().UTC().Format(time.RFC3339Nano) + "\x00" + info.Mode().String() + "\x00")
+		fingerprint.WriteString(strconv.FormatInt(info.Size(), 10) + "\n")
 	}
-	return names, looks.String(), nil
+	return names, fingerprint.String(), nil
 }
 
-// update says what changed since the last time.
+// update applies the changes since the last read.
 func (s *Source) update(objects map[id]client.Object) {
 	var changed, gone []client.Object
 	for k, o := range objects {
@@ -176,7 +175,7 @@ func (s *Source) compare(a, b client.Object) int {
 	return cmp.Or(cmp.Compare(x.Group, y.Group), cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name))
 }
 
-// decode the documents of a file.
+// decode decodes the documents of a file.
 func (s *Source) decode(b []byte) ([]client.Object, error) {
 	d := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(b), buffer)
 	var out []client.Object
@@ -200,7 +199,7 @@ func (s *Source) decode(b []byte) ([]client.Object, error) {
 	}
 }
 
-// typed is the object as the scheme has it.
+// typed returns an object with its type in the scheme.
 func (s *Source) typed(u *unstructured.Unstructured) (client.Object, error) {
 	gvk := u.GroupVersionKind()
 	if u.GetName() == "" {

@@ -28,7 +28,7 @@ const (
 	other   = "apiVersion: v1\nkind: Secret\nmetadata: {name: b}\n"
 )
 
-// A folder with a source, and what it told.
+// A folder with a source, and the changes that it applied.
 type folder struct {
 	t             *testing.T
 	dir           string
@@ -70,7 +70,7 @@ func (f *folder) write(name, content string) {
 	}
 }
 
-func (f *folder) told() (changed, gone []string) {
+func (f *folder) applied() (changed, gone []string) {
 	changed, gone = f.changed, f.gone
 	f.changed, f.gone = nil, nil
 	return changed, gone
@@ -87,7 +87,7 @@ func TestRead(t *testing.T) {
 			reason: "An empty folder should be no error.",
 		},
 		"Kinds": {
-			reason: "Kinds that are asked for should be told, typed where there is a type, and sorted; others should not.",
+			reason: "Objects of the given kinds should be applied, typed if there is a type, and sorted; others should not.",
 			files:  map[string]string{"b.yaml": service + "---\n" + other, "a.yml": policy, "c.txt": "nonsense: ["},
 			want:   []string{"default/web typed", "shop/a Policy"},
 		},
@@ -107,7 +107,7 @@ func TestRead(t *testing.T) {
 			err:    true,
 		},
 		"ErrType": {
-			reason: "An object that does not fit its type should be an error.",
+			reason: "An object that does not match its type should be an error.",
 			files:  map[string]string{"a.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: 7}\n"},
 			err:    true,
 		},
@@ -146,19 +146,19 @@ func TestFollow(t *testing.T) {
 		if diff := cmp.Diff([]string{"default/web typed", "shop/a Policy"}, f.changed); diff != "" {
 			t.Errorf("at first: -want, +got:\n%s", diff)
 		}
-		f.told()
+		f.applied()
 
 		steps := []struct {
 			reason        string
 			do            func()
 			changed, gone []string
 		}{
-			{reason: "Nothing new should be told when nothing changed.", do: func() {}},
-			{reason: "A change should be told, and only it.", do: func() { f.write("a.yaml", changed) }, changed: []string{"default/web typed"}},
-			{reason: "A file that was written anew is no change of objects.", do: func() { f.write("b.yaml", policy+"\n") }},
-			{reason: "A broken file should leave all as it was.", do: func() { f.write("b.yaml", "a: [") }},
-			{reason: "A corrected file should count.", do: func() { f.write("b.yaml", other) }, gone: []string{"shop/a Policy"}},
-			{reason: "A file that is gone should take its objects with it.", do: func() {
+			{reason: "Without a change nothing should be applied.", do: func() {}},
+			{reason: "Only the change should be applied.", do: func() { f.write("a.yaml", changed) }, changed: []string{"default/web typed"}},
+			{reason: "A rewritten file with the same objects should be no change.", do: func() { f.write("b.yaml", policy+"\n") }},
+			{reason: "An invalid file should change nothing.", do: func() { f.write("b.yaml", "a: [") }},
+			{reason: "A corrected file should be read.", do: func() { f.write("b.yaml", other) }, gone: []string{"shop/a Policy"}},
+			{reason: "A removed file should remove its objects.", do: func() {
 				if err := os.Remove(filepath.Join(f.dir, "a.yaml")); err != nil {
 					t.Fatal(err)
 				}
@@ -168,7 +168,7 @@ func TestFollow(t *testing.T) {
 			s.do()
 			<-time.After(2 * interval)
 			synctest.Wait()
-			changed, gone := f.told()
+			changed, gone := f.applied()
 			if diff := cmp.Diff(s.changed, changed); diff != "" {
 				t.Errorf("\n%s\nchanged: -want, +got:\n%s", s.reason, diff)
 			}

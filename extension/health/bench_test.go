@@ -12,7 +12,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// benchProber has 5000 targets with two endpoints each.
+// benchProber returns a prober of 5000 targets with two endpoints each.
 func benchProber() (*Prober, []*endpoint) {
 	var ts []*index.Target
 	for i := range 5000 {
@@ -30,7 +30,7 @@ func benchProber() (*Prober, []*endpoint) {
 	return p, all
 }
 
-// BenchmarkFinish is what one probe costs beside the network.
+// BenchmarkFinish measures the cost of one probe without the network.
 func BenchmarkFinish(b *testing.B) {
 	p, all := benchProber()
 	ok, _, _ := results()
@@ -41,7 +41,7 @@ func BenchmarkFinish(b *testing.B) {
 	}
 }
 
-// BenchmarkSync is what a new snapshot costs in which no target is another.
+// BenchmarkSync measures the cost of a new snapshot without a changed target.
 func BenchmarkSync(b *testing.B) {
 	p, _ := benchProber()
 	for b.Loop() {

@@ -24,22 +24,22 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
 
-// A Check is how one endpoint is probed. It is comparable: endpoints of several targets
-// whose checks are equal are probed once.
+// A Check describes how the prober probes an endpoint. It is comparable: endpoints of several
+// targets with equal checks are probed once.
 type Check struct {
 	index.Address
 
-	// Path of an HTTP GET. Empty means that a connection is enough.
+	// Path of an HTTP GET. If empty, a successful connection is enough.
 	Path string
 
-	// Name that requests carry. Empty means the address.
+	// Name is the host name in requests. If empty, requests have the address.
 	Name string
 
-	// HTTP2 without being asked.
+	// HTTP2 without negotiation.
 	HTTP2 bool
 
-	// TLS, with the server's name, and the bundle in PEM that certificates must chain
-	// to, or none for those that the system trusts.
+	// TLS, with the server's name and the PEM bundle of authorities. Without a bundle the system's
+	// authorities are trusted.
 	TLS            bool
 	ServerName, CA string
 
@@ -47,8 +47,8 @@ type Check struct {
 	Healthy, Unhealthy uint32
 }
 
-// NewCheck of a target's endpoint: that of its Envoy clusters. False means that it has
-// none.
+// NewCheck returns the check of a target's endpoint, which is that of its Envoy clusters. False if
+// the endpoint has no check.
 func NewCheck(t *index.Target, c index.Candidate) (Check, bool) {
 	hc := t.Shape.HealthCheck
 	if hc == nil || t.Key.Protocol == index.ProtocolUDP || hc.Interval <= 0 || hc.Timeout <= 0 {
@@ -72,7 +72,8 @@ func NewCheck(t *index.Target, c index.Candidate) (Check, bool) {
 		out.ServerName, _, _ = strings.Cut(name, ":")
 	}
 	if out.ServerName == "" {
-		// Requests carry the name, and a probe has none: a certificate cannot be judged.
+		// Envoy verifies the certificate by the name in a request. A probe has no such name, so it
+		// cannot verify a certificate.
 		out.TLS, out.CA, out.Path, out.HTTP2 = false, "", "", false
 	}
 	return out, true
@@ -89,11 +90,10 @@ type CheckerFn func(ctx context.Context, c Check) Result
 // Check calls the function.
 func (fn CheckerFn) Check(ctx context.Context, c Check) Result { return fn(ctx, c) }
 
-// A NetChecker probes over the network. Each probe has a connection of its own, no proxy is
-// used, and redirects are answers, not followed. It connects to no address that Envoys must
-// not connect to.
+// A NetChecker probes over the network. Each probe has a separate connection and uses no proxy, and
+// a redirect counts as an answer. It does not connect to addresses that Envoys must not connect to.
 type NetChecker struct {
-	// Loopback addresses are as good as others, as index.Dialling has it.
+	// Loopback permits loopback addresses, as in index.Dialling.
 	Loopback bool
 }
 
@@ -104,7 +104,7 @@ func (n NetChecker) Check(ctx context.Context, c Check) Result {
 	return Result{OK: err == nil, Answered: errors.As(err, &status), Reason: reason(err)}
 }
 
-// reason of a failure in a few words.
+// reason returns a short reason for a failure.
 func reason(err error) string {
 	var cert *tls.CertificateVerificationError
 	if errors.As(err, &cert) {
@@ -113,7 +113,7 @@ func reason(err error) string {
 	return probe.Reason(err)
 }
 
-// dialer of probes. It judges the very address that is dialled.
+// dialer returns the dialer of probes. It checks the very address that it dials.
 func (n NetChecker) dialer() *net.Dialer {
 	return &net.Dialer{Control: func(network, to string, c syscall.RawConn) error {
 		if a, err := netip.ParseAddrPort(to); err == nil && n.Loopback && a.Addr().Unmap().IsLoopback() {
@@ -144,8 +144,8 @@ func (n NetChecker) check(ctx context.Context, c Check) error {
 		err = get(ctx, c, t)
 	}
 	if status := (probe.StatusError{}); wanted.Load() && ctx.Err() == nil && !errors.As(err, &status) {
-		// It wants a client's certificate, which probes have not. That it says so is all
-		// that can be asked of it.
+		// The server requires a client certificate, which probes do not have. This answer shows
+		// that the server is up.
 		return nil
 	}
 	return err
@@ -200,9 +200,9 @@ func get(ctx context.Context, c Check, t *http.Transport) error {
 	if err != nil {
 		return errors.Wrapf(err, "cannot get %q", req.URL)
 	}
-	// The status is the answer; a body may never end.
+	// The status is the result. The probe does not read the body, which may be endless.
 	if err := res.Body.Close(); err != nil {
-		return errors.Wrapf(err, "cannot close answer of %q", req.URL)
+		return errors.Wrapf(err, "cannot close response of %q", req.URL)
 	}
 	if res.StatusCode < http.StatusOK || res.StatusCode >= http.StatusBadRequest {
 		return probe.StatusError{Code: res.StatusCode}

@@ -19,7 +19,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// addressOf a listener.
+// addressOf returns the address of a listener.
 func addressOf(t *testing.T, l net.Listener) index.Address {
 	t.Helper()
 	host, port, err := net.SplitHostPort(l.Addr().String())
@@ -33,7 +33,8 @@ func addressOf(t *testing.T, l net.Listener) index.Address {
 	return index.Address{Host: host, Port: int32(p)}
 }
 
-// TestNetCheckerRefuses shows that probes lead nowhere that Envoys must not be led.
+// TestNetCheckerRefuses checks that probes do not connect to addresses that Envoys must not connect
+// to.
 func TestNetCheckerRefuses(t *testing.T) {
 	asked := 0
 	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
@@ -49,7 +50,7 @@ func TestNetCheckerRefuses(t *testing.T) {
 		}
 	}
 	if asked > 0 {
-		t.Errorf("What is refused must not be asked, and was %d times", asked)
+		t.Errorf("A refused address must get no request, and got %d", asked)
 	}
 }
 
@@ -60,11 +61,11 @@ func TestNetChecker(t *testing.T) {
 		case r.URL.Path == "/named" && r.Host == "web.shop.svc":
 		case r.URL.Path == "/h2" && r.ProtoMajor == 2:
 		case r.URL.Path == "/moved":
-			http.Redirect(w, r, "/sick", http.StatusFound)
+			http.Redirect(w, r, "/unhealthy", http.StatusFound)
 		case r.URL.Path == "/hangs":
 			<-r.Context().Done()
 		default:
-			http.Error(w, "sick", http.StatusServiceUnavailable)
+			http.Error(w, "unhealthy", http.StatusServiceUnavailable)
 		}
 	})
 	plain := httptest.NewUnstartedServer(h)
@@ -102,24 +103,24 @@ func TestNetChecker(t *testing.T) {
 		check  Check
 		want   Result
 	}{
-		"Connects":    {reason: "Without a path a connection is enough.", check: Check{Address: up}, want: ok},
-		"Refused":     {reason: "Nobody answered.", check: Check{Address: down}, want: Result{Reason: "connection refused"}},
-		"HTTPRefused": {reason: "Nor did he here.", check: Check{Address: down, Path: "/ok"}, want: Result{Reason: "connection refused"}},
-		"OK":          {reason: "2xx is well.", check: Check{Address: up, Path: "/ok"}, want: ok},
-		"Redirect":    {reason: "3xx is, and is not followed.", check: Check{Address: up, Path: "/moved"}, want: ok},
-		"Sick":        {reason: "5xx is an answer.", check: Check{Address: up, Path: "/sick"}, want: Result{Answered: true, Reason: "HTTP status 503"}},
-		"Named":       {reason: "Requests carry the name.", check: Check{Address: up, Path: "/named", Name: "web.shop.svc"}, want: ok},
-		"HTTP2":       {reason: "gRPC backends speak HTTP/2 alone.", check: Check{Address: up, Path: "/h2", HTTP2: true}, want: ok},
-		"Hangs":       {reason: "Who takes too long did not answer.", check: Check{Address: up, Path: "/hangs", Timeout: 50 * time.Millisecond}, want: Result{Reason: "timed out"}},
-		"TLS":         {reason: "The certificate chains to the bundle.", check: Check{Address: trusted, Path: "/ok", TLS: true, ServerName: "example.com", CA: ca}, want: ok},
-		"TLSHTTP2":    {reason: "HTTP/2 over TLS.", check: Check{Address: trusted, Path: "/h2", HTTP2: true, TLS: true, ServerName: "example.com", CA: ca}, want: ok},
-		"TLSConnects": {reason: "A handshake is a connection.", check: Check{Address: trusted, TLS: true, ServerName: "example.com", CA: ca}, want: ok},
-		"ClientAuth":  {reason: "Who wants a client's certificate is there; probes have none.", check: Check{Address: addressOf(t, closed.Listener), Path: "/ok", TLS: true, ServerName: "example.com", CA: ca}, want: ok},
-		"ClientHangs": {reason: "Who wants one and then takes too long did not answer.", check: Check{Address: addressOf(t, asks.Listener), Path: "/hangs", TLS: true, ServerName: "example.com", CA: ca, Timeout: 200 * time.Millisecond}, want: Result{Reason: "timed out"}},
-		"ClientSick":  {reason: "Who does without one can be asked all.", check: Check{Address: addressOf(t, asks.Listener), Path: "/sick", TLS: true, ServerName: "example.com", CA: ca}, want: Result{Answered: true, Reason: "HTTP status 503"}},
-		"ClientName":  {reason: "The certificate of one who wants a client's counts.", check: Check{Address: addressOf(t, closed.Listener), Path: "/ok", TLS: true, ServerName: "other.test", CA: ca}, want: Result{Reason: "its certificate cannot be verified"}},
-		"WrongName":   {reason: "A certificate of another is not trusted.", check: Check{Address: trusted, TLS: true, ServerName: "other.test", CA: ca}, want: Result{Reason: "its certificate cannot be verified"}},
-		"NoBundle":    {reason: "Nor is one of nobody.", check: Check{Address: trusted, TLS: true, ServerName: "example.com"}, want: Result{Reason: "its certificate cannot be verified"}},
+		"Connects":        {reason: "Without a path a connection is enough.", check: Check{Address: up}, want: ok},
+		"Refused":         {reason: "Nobody answered.", check: Check{Address: down}, want: Result{Reason: "connection refused"}},
+		"HTTPRefused":     {reason: "The same should hold if the server never answers.", check: Check{Address: down, Path: "/ok"}, want: Result{Reason: "connection refused"}},
+		"OK":              {reason: "2xx is healthy.", check: Check{Address: up, Path: "/ok"}, want: ok},
+		"Redirect":        {reason: "A status of 3xx is an answer, and the probe does not follow it.", check: Check{Address: up, Path: "/moved"}, want: ok},
+		"Unhealthy":       {reason: "5xx is an answer.", check: Check{Address: up, Path: "/unhealthy"}, want: Result{Answered: true, Reason: "HTTP status 503"}},
+		"Named":           {reason: "Requests carry the name.", check: Check{Address: up, Path: "/named", Name: "web.shop.svc"}, want: ok},
+		"HTTP2":           {reason: "gRPC backends speak HTTP/2 alone.", check: Check{Address: up, Path: "/h2", HTTP2: true}, want: ok},
+		"Hangs":           {reason: "A timeout is no answer.", check: Check{Address: up, Path: "/hangs", Timeout: 50 * time.Millisecond}, want: Result{Reason: "timed out"}},
+		"TLS":             {reason: "The certificate chains to the bundle.", check: Check{Address: trusted, Path: "/ok", TLS: true, ServerName: "example.com", CA: ca}, want: ok},
+		"TLSHTTP2":        {reason: "HTTP/2 over TLS.", check: Check{Address: trusted, Path: "/h2", HTTP2: true, TLS: true, ServerName: "example.com", CA: ca}, want: ok},
+		"TLSConnects":     {reason: "A handshake is a connection.", check: Check{Address: trusted, TLS: true, ServerName: "example.com", CA: ca}, want: ok},
+		"ClientAuth":      {reason: "A server that requires a client certificate is up; probes have none.", check: Check{Address: addressOf(t, closed.Listener), Path: "/ok", TLS: true, ServerName: "example.com", CA: ca}, want: ok},
+		"ClientHangs":     {reason: "A server that requires one and then times out did not answer.", check: Check{Address: addressOf(t, asks.Listener), Path: "/hangs", TLS: true, ServerName: "example.com", CA: ca, Timeout: 200 * time.Millisecond}, want: Result{Reason: "timed out"}},
+		"ClientUnhealthy": {reason: "A server with optional client certificates should get the whole probe.", check: Check{Address: addressOf(t, asks.Listener), Path: "/unhealthy", TLS: true, ServerName: "example.com", CA: ca}, want: Result{Answered: true, Reason: "HTTP status 503"}},
+		"ClientName":      {reason: "The probe should verify the certificate of such a server.", check: Check{Address: addressOf(t, closed.Listener), Path: "/ok", TLS: true, ServerName: "other.test", CA: ca}, want: Result{Reason: "its certificate cannot be verified"}},
+		"WrongName":       {reason: "The certificate of another name is not trusted.", check: Check{Address: trusted, TLS: true, ServerName: "other.test", CA: ca}, want: Result{Reason: "its certificate cannot be verified"}},
+		"NoBundle":        {reason: "A self-signed certificate is not trusted.", check: Check{Address: trusted, TLS: true, ServerName: "example.com"}, want: Result{Reason: "its certificate cannot be verified"}},
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
@@ -154,14 +155,14 @@ func TestNewCheck(t *testing.T) {
 		want     Check
 		ok       bool
 	}{
-		"None":   {reason: "Who asks for no check has none.", protocol: index.ProtocolHTTP},
-		"UDP":    {reason: "Nothing is known that a datagram's receiver must answer.", protocol: index.ProtocolUDP, shape: index.Shape{HealthCheck: hc}},
-		"HTTP":   {reason: "As Envoy does.", protocol: index.ProtocolHTTP, shape: index.Shape{HealthCheck: hc}, want: with(func(c *Check) { c.Path, c.Name = "/health", "web.shop.svc" }), ok: true},
-		"TCP":    {reason: "Envoy asks for a connection where it speaks no HTTP.", protocol: index.ProtocolTCP, shape: index.Shape{HealthCheck: hc}, want: plain, ok: true},
+		"None":   {reason: "A target without a health check has none.", protocol: index.ProtocolHTTP},
+		"UDP":    {reason: "The receiver of a datagram need not answer.", protocol: index.ProtocolUDP, shape: index.Shape{HealthCheck: hc}},
+		"HTTP":   {reason: "The check should do as Envoy does.", protocol: index.ProtocolHTTP, shape: index.Shape{HealthCheck: hc}, want: with(func(c *Check) { c.Path, c.Name = "/health", "web.shop.svc" }), ok: true},
+		"TCP":    {reason: "Envoy checks the connection if the cluster has no HTTP.", protocol: index.ProtocolTCP, shape: index.Shape{HealthCheck: hc}, want: plain, ok: true},
 		"GRPC":   {reason: "gRPC is HTTP/2.", protocol: index.ProtocolGRPC, shape: index.Shape{HealthCheck: hc}, want: with(func(c *Check) { c.Path, c.Name, c.HTTP2 = "/health", "web.shop.svc", true }), ok: true},
 		"Hosted": {reason: "Without a host the endpoint's is used.", protocol: index.ProtocolHTTP, shape: index.Shape{HealthCheck: &unnamed}, want: with(func(c *Check) { c.Path, c.Name = "/health", "a.example" }), ok: true},
 		"TLS": {
-			reason: "The server is named for its certificate.", protocol: index.ProtocolHTTP, shape: index.Shape{HealthCheck: hc, TLS: &index.UpstreamTLS{CA: "pem"}},
+			reason: "The certificate states the server's name.", protocol: index.ProtocolHTTP, shape: index.Shape{HealthCheck: hc, TLS: &index.UpstreamTLS{CA: "pem"}},
 			want: with(func(c *Check) {
 				c.Path, c.Name, c.TLS, c.ServerName, c.CA = "/health", "web.shop.svc", true, "web.shop.svc", "pem"
 			}), ok: true,

@@ -13,7 +13,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// sync with the newest snapshot. A target that is the same as before costs a comparison.
+// sync reads the newest snapshot. A target that did not change costs one comparison.
 func (p *Prober) sync(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,7 +48,7 @@ func (p *Prober) sync(now time.Time) {
 	p.place(now, changed)
 }
 
-// leave the endpoints of a target. Those that no target has any more are not probed on.
+// leave removes a target from its endpoints. Endpoints without a target are no longer probed.
 func (p *Prober) leave(k index.TargetKey, t *target) {
 	for _, c := range t.checks {
 		e := p.checks[c]
@@ -64,14 +64,14 @@ func (p *Prober) leave(k index.TargetKey, t *target) {
 	}
 }
 
-// join a target's endpoints, and leave those that it has no more. What is known of those
-// that stay is kept.
+// join adds a target to its endpoints, and removes it from its former ones. Endpoints that stay
+// keep their records.
 func (p *Prober) join(now time.Time, of *index.Target, t *target) {
 	old := *t
 	old.checks = slices.Clone(t.checks)
 	t.take(of)
-	// One that was gone for a moment is told of again: the store has forgotten it.
-	t.anew = true
+	// The store has forgotten a target that was missing for a moment.
+	t.renewed = true
 	gone := map[Check]bool{}
 	for _, c := range old.checks {
 		gone[c] = true
@@ -96,7 +96,7 @@ func (p *Prober) join(now time.Time, of *index.Target, t *target) {
 	p.leave(of.Key, &old)
 }
 
-// settle a new record, and tell of a transition.
+// settle stores a record, and reports whether the status changed.
 func (p *Prober) settle(e *endpoint, now Record) (transition bool) {
 	was := e.Record
 	e.Record = now
@@ -112,24 +112,25 @@ func (p *Prober) settle(e *endpoint, now Record) (transition bool) {
 	if now.Reason != "" {
 		kv = append(kv, "reason", now.Reason)
 	}
-	p.opts.Log.Info("An endpoint has another health", kv...)
+	p.opts.Log.Info("The health of an endpoint changed", kv...)
 	return true
 }
 
-// most names that a log line has.
-const most = 3
+// maxNames is the number of names in a log line.
+const maxNames = 3
 
-// names of the clusters that have the endpoint, in order, cut at three.
+// names returns the clusters that have the endpoint, sorted and cut at three.
 func (e *endpoint) names() []string {
 	out := make([]string, 0, len(e.of))
 	for k := range e.of {
 		out = append(out, k.ClusterName())
 	}
 	slices.Sort(out)
-	return out[:min(len(out), most)]
+	return out[:min(len(out), maxNames)]
 }
 
-// finish a probe: have its endpoint probed again, and its targets look at it.
+// finish handles the result of a probe: it schedules the next one, and updates the endpoint's
+// targets.
 func (p *Prober) finish(now time.Time, o outcome) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,7 +140,7 @@ func (p *Prober) finish(now time.Time, o outcome) {
 		return
 	}
 	if o.result.OK || o.result.Answered {
-		p.hear(now, e.check.Host)
+		p.recordAnswer(now, e.check.Host)
 	}
 	th := thresholds(e.check)
 	e.last = now
@@ -149,7 +150,7 @@ func (p *Prober) finish(now time.Time, o outcome) {
 	case e.failing.IsZero():
 		e.failing = now
 	}
-	blind := !p.heard(e.check.Host).After(e.failing)
+	blind := !p.lastOther(e.check.Host).After(e.failing)
 	was := e.Failing(th)
 	transition := p.settle(e, e.Next(o.result, e.facts, th, blind))
 	e.next = now.Add(p.pause(e, th))
@@ -159,23 +160,23 @@ func (p *Prober) finish(now time.Time, o outcome) {
 	}
 }
 
-// hear that a host answered.
-func (p *Prober) hear(now time.Time, host string) {
+// recordAnswer records that a host answered.
+func (p *Prober) recordAnswer(now time.Time, host string) {
 	if p.by != host {
 		p.other, p.by = p.answered, host
 	}
 	p.answered = now
 }
 
-// heard is when a host other than this one answered last.
-func (p *Prober) heard(host string) time.Time {
+// lastOther returns the time of the last answer of any other host.
+func (p *Prober) lastOther(host string) time.Time {
 	if p.by == host {
 		return p.other
 	}
 	return p.answered
 }
 
-// pause before the next probe. While a verdict is open it is short.
+// pause returns the time until the next probe, which is short while the status is about to change.
 func (p *Prober) pause(e *endpoint, t Thresholds) time.Duration {
 	h := e.History
 	open := h.failures > 0 && e.Status != Unhealthy && h.failures < max(t.Unhealthy, 1) ||
@@ -187,10 +188,9 @@ func (p *Prober) pause(e *endpoint, t Thresholds) time.Duration {
 	return time.Duration(float64(d) * (1 - jitter + 2*jitter*p.opts.Random()))
 }
 
-// place the endpoints of targets, and tell the store of those whose endpoints are to
-// stand elsewhere.
+// place computes the placement of targets' endpoints, and stores the changed ones.
 func (p *Prober) place(now time.Time, of []index.TargetKey) {
-	told := map[index.TargetKey]index.Placement{}
+	changed := map[index.TargetKey]index.Placement{}
 	for _, k := range of {
 		t := p.targets[k]
 		was := t.placed
@@ -203,13 +203,13 @@ func (p *Prober) place(now time.Time, of []index.TargetKey) {
 		if !t.placed.Equal(was) {
 			p.log(k, was, t.placed)
 		}
-		if !t.placed.Equal(was) || t.anew && !t.placed.Equal(index.Placement{}) {
-			told[k] = t.placed
+		if !t.placed.Equal(was) || t.renewed && !t.placed.Equal(index.Placement{}) {
+			changed[k] = t.placed
 		}
-		t.anew = false
+		t.renewed = false
 	}
-	if len(told) > 0 {
-		p.store.SetHealth(told)
+	if len(changed) > 0 {
+		p.store.SetHealth(changed)
 	}
 	if len(of) > 0 {
 		slices.SortFunc(of, func(a, b index.TargetKey) int { return cmp.Compare(a.ClusterName(), b.ClusterName()) })
@@ -217,17 +217,17 @@ func (p *Prober) place(now time.Time, of []index.TargetKey) {
 	}
 }
 
-// log what was decided for a target.
+// log logs a changed placement.
 func (p *Prober) log(k index.TargetKey, was, now index.Placement) {
-	kv := []any{"xds-cluster", k.ClusterName(), "sick", len(now.Sick)}
+	kv := []any{"xds-cluster", k.ClusterName(), "unhealthy", len(now.Sick)}
 	switch {
 	case was.LocalOnly && !now.LocalOnly && !now.Local:
-		p.opts.Log.Info("Local backends have failed for the failoverTimeout: other clusters stand in", kv...)
+		p.opts.Log.Info("Local backends have failed for the failoverTimeout: traffic goes to other clusters", kv...)
 	case !was.Local && now.Local, len(was.Waiting) < len(now.Waiting):
-		p.opts.Log.Info("Backends are well again, and wait for the failback delay", kv...)
+		p.opts.Log.Info("Backends are healthy again, and wait for the failback delay", kv...)
 	case was.Local && !now.Local, len(was.Waiting) > len(now.Waiting):
 		p.opts.Log.Info("Backends no longer wait for the failback delay", kv...)
 	default:
-		p.opts.Log.Debug("Endpoints stand elsewhere", kv...)
+		p.opts.Log.Debug("The placement of endpoints changed", kv...)
 	}
 }

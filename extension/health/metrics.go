@@ -9,17 +9,17 @@ import (
 
 var (
 	endpointsInfo = prometheus.NewDesc("tailscale_gateway_health_endpoints",
-		"Endpoints that are probed, by what is held of them.", []string{"status"}, nil)
+		"Probed endpoints, by status.", []string{"status"}, nil)
 	scoresInfo = prometheus.NewDesc("tailscale_gateway_health_scores",
-		"Scores of the endpoints that are probed, from 0 to 100. Below 70 they come last.", nil, nil)
+		"Scores of the probed endpoints, from 0 to 100. Endpoints below 70 are used last.", nil, nil)
 	lateInfo = prometheus.NewDesc("tailscale_gateway_health_late_seconds",
-		"How long the probe that waits longest has been due.", nil, nil)
+		"Delay of the most overdue probe.", nil, nil)
 )
 
-// scoreBuckets are upper bounds of scores.
+// scoreBuckets returns the upper bounds of scores.
 func scoreBuckets() []float64 { return []float64{0, 25, 50, ScoreThreshold - 1, 90, best} }
 
-// Metrics of a Prober. They are a collector, to be registered.
+// Metrics is the Prometheus collector of a Prober.
 type Metrics struct {
 	prober      *Prober
 	probes      *prometheus.CounterVec
@@ -35,7 +35,7 @@ func newMetrics(p *Prober) *Metrics {
 		}, []string{"result"}),
 		transitions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tailscale_gateway_health_transitions_total",
-			Help: "Endpoints that got another status, by that status.",
+			Help: "Changes of endpoints' status, by the new status.",
 		}, []string{"status"}),
 	}
 }

@@ -16,23 +16,23 @@ import (
 )
 
 const (
-	// spread is how long the first probes of endpoints are spread over.
+	// spread is the time over which the first probes of endpoints are spread.
 	spread = 2 * time.Second
 
-	// jitter is the part of an interval by which probes are sooner or later.
+	// jitter is the part of an interval by which probes vary.
 	jitter = 0.1
 
-	// unsettled is the pause before the next probe while a verdict is open.
+	// unsettled is the time until the next probe while the status is about to change.
 	unsettled = time.Second
 
-	// settle is how long further changes of the snapshot are waited for after one.
+	// settle is the time that the prober waits for further changes of the snapshot.
 	settle = 200 * time.Millisecond
 
-	// atOnce is how many probes run at a time. Further ones wait for their turn.
+	// atOnce is the number of concurrent probes. Further ones wait.
 	atOnce = 128
 )
 
-// A Store has targets, and takes what is found out about them. index.Store is one.
+// A Store provides targets, and stores their placements. index.Store implements it.
 type Store interface {
 	Snapshot() *index.Snapshot
 	SetHealth(of map[index.TargetKey]index.Placement)
@@ -43,10 +43,10 @@ type Options struct {
 	// Checker probes. Nil means NetChecker{}.
 	Checker Checker
 
-	// Random is a number from 0 up to 1. Nil means a random one.
+	// Random returns a number from 0 up to 1. Nil means a random number.
 	Random func() float64
 
-	// Transition is told which targets have endpoints of another status, or other
+	// Transition is called with the targets that have endpoints with another status, have other
 	// endpoints, or are gone. It must not block. May be nil.
 	Transition func(of []index.TargetKey)
 
@@ -54,8 +54,8 @@ type Options struct {
 	Log logging.Logger
 }
 
-// A Prober probes the endpoints of all targets, and tells the store. One goroutine, that
-// of Run, decides; probes have their own.
+// A Prober probes the endpoints of all targets, and stores the results. The goroutine of Run makes
+// all decisions; each probe has another goroutine.
 type Prober struct {
 	store   Store
 	opts    Options
@@ -65,22 +65,22 @@ type Prober struct {
 	done    chan outcome
 	running int
 
-	// mu guards what follows, for those who read it. Only Run writes.
+	// mu guards the fields below for readers. Only Run writes them.
 	mu      sync.Mutex
 	checks  map[Check]*endpoint
 	due     queue
 	targets map[index.TargetKey]*target
 
-	// waiting are the targets that are to be looked at though nothing happens.
+	// waiting are the targets that are due at a certain time without an event.
 	waiting map[index.TargetKey]*target
 
-	// answered is when any host answered last, and by whom; other is the same for the
-	// last one that is not that host.
+	// answered is the time of the last answer of any host, and by is that host; other is the time
+	// of the last answer of any other host.
 	answered, other time.Time
 	by              string
 }
 
-// An endpoint is one check and what came of it.
+// An endpoint is one check with its results.
 type endpoint struct {
 	check Check
 	facts Facts
@@ -89,13 +89,14 @@ type endpoint struct {
 	// of are the targets that have it.
 	of map[index.TargetKey]struct{}
 
-	// next probe, and the endpoint's place among all that are due; -1 while it is
-	// probed, or is gone.
+	// next is the time of the next probe, and at the endpoint's index in the queue; -1 while a
+	// probe runs, or after the endpoint is removed.
 	next time.Time
 	at   int
 	gone bool
 
-	// last probe, and since when it fails. Zero if there was none, or it does not.
+	// last is the time of the last probe, and failing the time of the first of its failures in a
+	// row. Zero if there is none.
 	last, failing time.Time
 }
 
@@ -105,7 +106,7 @@ type outcome struct {
 	result Result
 }
 
-// NewProber returns one that probes nothing until it runs.
+// NewProber returns a prober that Run starts.
 func NewProber(s Store, o Options) *Prober {
 	if o.Checker == nil {
 		o.Checker = NetChecker{}
@@ -132,10 +133,10 @@ func NewProber(s Store, o Options) *Prober {
 	return p
 }
 
-// Metrics of the prober, to be registered.
+// Metrics returns the collector of the prober.
 func (p *Prober) Metrics() *Metrics { return p.metrics }
 
-// Changed reports that there is a new snapshot. It never blocks.
+// Changed announces a new snapshot. It never blocks.
 func (p *Prober) Changed() {
 	select {
 	case p.changed <- struct{}{}:
@@ -143,7 +144,7 @@ func (p *Prober) Changed() {
 	}
 }
 
-// Run until ctx ends.
+// Run probes until ctx ends.
 func (p *Prober) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var probes sync.WaitGroup
@@ -176,7 +177,7 @@ func (p *Prober) Run(ctx context.Context) error {
 	}
 }
 
-// probe an endpoint once.
+// probe probes an endpoint once.
 func (p *Prober) probe(ctx context.Context, e *endpoint) {
 	cctx, cancel := context.WithTimeout(ctx, e.check.Timeout)
 	defer cancel()
@@ -187,7 +188,7 @@ func (p *Prober) probe(ctx context.Context, e *endpoint) {
 	}
 }
 
-// start returns an endpoint whose probe is due, nil if there is none or enough run.
+// start returns an endpoint whose probe is due. Nil if no probe is due, or if enough probes run.
 func (p *Prober) start(now time.Time) *endpoint {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -202,7 +203,7 @@ func (p *Prober) start(now time.Time) *endpoint {
 	return e
 }
 
-// wait is how long nothing is due.
+// wait returns the time until something is due.
 func (p *Prober) wait(now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

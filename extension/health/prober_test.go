@@ -22,12 +22,12 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// A fakeStore has the targets that a test gives it, and notes what it is told.
+// A fakeStore provides the targets of a test, and records placements.
 type fakeStore struct {
 	mu       sync.Mutex
 	snapshot *index.Snapshot
 	placed   map[index.TargetKey]index.Placement
-	told     int
+	stored   int
 }
 
 func (s *fakeStore) Snapshot() *index.Snapshot {
@@ -39,7 +39,7 @@ func (s *fakeStore) Snapshot() *index.Snapshot {
 func (s *fakeStore) SetHealth(of map[index.TargetKey]index.Placement) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.told++
+	s.stored++
 	for k, p := range of {
 		s.placed[k] = p
 	}
@@ -57,7 +57,7 @@ func (s *fakeStore) set(ts ...*index.Target) {
 	s.snapshot = index.NewSnapshot(index.Contents{Targets: ts})
 }
 
-// A network of hosts that answer, answer with errors, or do not.
+// A network of hosts that answer, answer with errors, or do not answer.
 type network struct {
 	mu     sync.Mutex
 	result map[string]Result
@@ -83,7 +83,7 @@ func (n *network) count(host string) int {
 	return n.probes[host]
 }
 
-func results() (ok, sick, dead Result) {
+func results() (ok, failed, dead Result) {
 	return Result{OK: true, Answered: true}, Result{Answered: true, Reason: "HTTP status 500"}, Result{Reason: "connection refused"}
 }
 
@@ -91,7 +91,7 @@ func key(name string) index.TargetKey {
 	return index.TargetKey{Kind: index.TargetServices, Namespace: "shop", Name: name, Port: 80, Protocol: index.ProtocolHTTP}
 }
 
-// targetOf a name, with endpoints at hosts; those that begin with an x are of another
+// targetOf returns a target with endpoints at hosts; hosts that begin with an x are in another
 // cluster.
 func targetOf(name string, d index.Delays, hosts ...string) *index.Target {
 	t := &index.Target{Key: key(name), Delays: d, Shape: index.Shape{
@@ -139,13 +139,13 @@ func newLab(t *testing.T, ts ...*index.Target) *lab {
 	return l
 }
 
-// after a while, that takes no time.
+// after waits in the bubble's fake time.
 func after(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-func sick(hosts ...string) map[index.Address]bool {
+func unhealthy(hosts ...string) map[index.Address]bool {
 	out := map[index.Address]bool{}
 	for _, h := range hosts {
 		out[index.Address{Host: h, Port: 80}] = true
@@ -166,8 +166,8 @@ func TestTransitions(t *testing.T) {
 		l := newLab(t, targetOf("web", index.Delays{}, "a", "b", "x"))
 		defer l.stop()
 		after(time.Minute)
-		if l.store.told != 0 {
-			t.Errorf("the store was told %d times, want never: nothing happened", l.store.told)
+		if l.store.stored != 0 {
+			t.Errorf("%d placements are stored, want none: nothing happened", l.store.stored)
 		}
 		n := l.net.count("a")
 		if n < 5 || n > 9 {
@@ -175,10 +175,10 @@ func TestTransitions(t *testing.T) {
 		}
 		l.net.set("a", bad)
 		after(15 * time.Second)
-		l.want(t, "three errors in a row make an endpoint sick", index.Placement{Sick: sick("a")})
+		l.want(t, "three errors in a row make an endpoint unhealthy", index.Placement{Sick: unhealthy("a")})
 		l.net.set("b", dead)
 		after(30 * time.Second)
-		l.want(t, "so do failures to connect, while others are reached", index.Placement{Sick: sick("a", "b")})
+		l.want(t, "failures to connect do so too, while other hosts answer", index.Placement{Sick: unhealthy("a", "b")})
 		got, _ := l.p.Target(key("web"))
 		if got.Tier != TierRemote {
 			t.Errorf("%s answers, want other clusters", got.Tier)
@@ -187,9 +187,9 @@ func TestTransitions(t *testing.T) {
 		l.net.set("a", ok)
 		l.net.set("b", ok)
 		after(15 * time.Second)
-		l.want(t, "two answers in a row make them well", index.Placement{})
-		if l.store.told > 4 {
-			t.Errorf("the store was told %d times, want once each transition", l.store.told)
+		l.want(t, "two answers in a row make them healthy", index.Placement{})
+		if l.store.stored > 4 {
+			t.Errorf("%d placements are stored, want one for each transition", l.store.stored)
 		}
 	})
 }
@@ -203,7 +203,7 @@ func TestBlind(t *testing.T) {
 		l.net.set("a", dead)
 		l.net.set("b", dead)
 		after(5 * time.Minute)
-		l.want(t, "who reaches nobody at all blames nobody", index.Placement{})
+		l.want(t, "while no host answers, no endpoint becomes unhealthy", index.Placement{})
 	})
 }
 
@@ -212,22 +212,22 @@ func TestFailoverTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, targetOf("web", index.Delays{Failover: time.Minute, Failback: 2 * time.Minute}, "a", "x"))
 		defer l.stop()
-		l.want(t, "at the start others may stand in", index.Placement{})
+		l.want(t, "at the start other clusters may serve", index.Placement{})
 		after(30 * time.Second)
-		l.want(t, "once local backends are well they do not", index.Placement{LocalOnly: true})
+		l.want(t, "other clusters stop when local backends are healthy", index.Placement{LocalOnly: true})
 		l.net.set("a", bad)
 		after(30 * time.Second)
-		l.want(t, "nor while these have failed for less than the timeout", index.Placement{LocalOnly: true, Sick: sick("a")})
+		l.want(t, "other clusters do not serve before the failoverTimeout", index.Placement{LocalOnly: true, Sick: unhealthy("a")})
 		if got, _ := l.p.Target(key("web")); got.Tier != TierLastResort {
-			t.Errorf("%s answers, want who is left", got.Tier)
+			t.Errorf("%s answers, want the remaining endpoints", got.Tier)
 		}
 		after(time.Minute)
-		l.want(t, "then they do", index.Placement{Sick: sick("a")})
+		l.want(t, "other clusters serve after the failoverTimeout", index.Placement{Sick: unhealthy("a")})
 		l.net.set("a", ok)
 		after(30 * time.Second)
-		l.want(t, "who is well again waits", index.Placement{Local: true})
+		l.want(t, "a healthy backend waits for the delay", index.Placement{Local: true})
 		after(2 * time.Minute)
-		l.want(t, "and takes over after the delay", index.Placement{LocalOnly: true})
+		l.want(t, "and serves after the delay", index.Placement{LocalOnly: true})
 	})
 }
 
@@ -239,12 +239,12 @@ func TestPrimary(t *testing.T) {
 		after(30 * time.Second)
 		l.net.set("p", bad)
 		after(30 * time.Second)
-		l.want(t, "the primary is sick", index.Placement{Sick: sick("p")})
+		l.want(t, "the primary is unhealthy", index.Placement{Sick: unhealthy("p")})
 		l.net.set("p", ok)
 		after(30 * time.Second)
-		l.want(t, "it is well, and waits", index.Placement{Waiting: map[string]bool{"p": true}})
+		l.want(t, "the primary is healthy, and waits", index.Placement{Waiting: map[string]bool{"p": true}})
 		after(time.Minute)
-		l.want(t, "it takes over", index.Placement{})
+		l.want(t, "the primary serves again", index.Placement{})
 	})
 }
 
@@ -268,23 +268,23 @@ func TestTargetsComeAndGo(t *testing.T) {
 		l.net.set("a", bad)
 		after(20 * time.Second)
 		if p := l.store.of(key("api")); !p.Equal(index.Placement{}) {
-			t.Errorf("a target that is gone was told of: %+v", p)
+			t.Errorf("the placement of a removed target is stored: %+v", p)
 		}
-		l.want(t, "the other is", index.Placement{Sick: sick("a")})
+		l.want(t, "the placement of the other target is not stored", index.Placement{Sick: unhealthy("a")})
 		l.store.set()
 		l.p.Changed()
 		after(20 * time.Second)
 		n := l.net.count("a")
 		after(100 * time.Second)
 		if l.net.count("a") != n || len(l.p.checks)+len(l.p.due)+len(l.p.targets)+len(l.p.waiting) > 0 {
-			t.Error("nothing is to be probed any more")
+			t.Error("a removed endpoint is still scheduled")
 		}
-		// The store has forgotten what it was told, so it is told again.
+		// The store has lost its placements, so the prober stores them again.
 		l.store.placed = map[index.TargetKey]index.Placement{}
 		l.store.set(web)
 		l.p.Changed()
 		after(time.Minute)
-		l.want(t, "who comes back is judged anew", index.Placement{Sick: sick("a")})
+		l.want(t, "an endpoint that returns starts with a new record", index.Placement{Sick: unhealthy("a")})
 	})
 }
 
@@ -300,15 +300,15 @@ func TestOfflineDevice(t *testing.T) {
 		l.store.set(&off)
 		l.p.Changed()
 		after(time.Second)
-		l.want(t, "a device that is offline in the tailnet is sick before any probe fails", index.Placement{Sick: sick("a")})
+		l.want(t, "a device that is offline in the tailnet is unhealthy before any probe fails", index.Placement{Sick: unhealthy("a")})
 		l.store.set(web)
 		l.p.Changed()
 		after(time.Second)
-		l.want(t, "and well when it is online", index.Placement{})
+		l.want(t, "and healthy when it is online", index.Placement{})
 	})
 }
 
-// TestAtOnce has a thousand endpoints that answer late.
+// TestAtOnce probes a thousand endpoints that answer late.
 func TestAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ts []*index.Target
@@ -389,7 +389,7 @@ func TestShow(t *testing.T) {
 			}
 		}
 		if got["tailscale_gateway_health_probes_total error"] < 3 {
-			t.Errorf("%v probes answered with errors, want 3 at least", got["tailscale_gateway_health_probes_total error"])
+			t.Errorf("%v probes got errors, want at least 3", got["tailscale_gateway_health_probes_total error"])
 		}
 
 		w := httptest.NewRecorder()
@@ -399,10 +399,10 @@ func TestShow(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(said) != 1 || said[0].Tier != TierRemote || len(said[0].Endpoints) != 2 {
-			t.Fatalf("/endpoints says %+v", said)
+			t.Fatalf("/endpoints returns %+v", said)
 		}
 		if got := [2]string{said[0].Endpoints[0].ClusterID, said[0].Endpoints[1].ClusterID}; got != [2]string{"", "cluster-x"} {
-			t.Errorf("/endpoints says the clusters %q, want that of the other cluster alone", got)
+			t.Errorf("/endpoints returns the clusters %q, want that of the other cluster alone", got)
 		}
 		e := said[0].Endpoints[0]
 		if e.LastHealthCheck == nil || time.Since(*e.LastHealthCheck) > 11*time.Second || e.SuccessiveFailures < 3 || e.HealthScore >= ScoreThreshold {

@@ -7,7 +7,7 @@ import (
 	"container/heap"
 )
 
-// A queue of endpoints by when they are due. It is a heap.Interface.
+// A queue holds endpoints in the order of their next probe. It is a heap.Interface.
 type queue []*endpoint
 
 // Len implements heap.Interface.
@@ -40,7 +40,7 @@ func (q *queue) Pop() any {
 	return e
 }
 
-// remove an endpoint, if it is there.
+// remove removes an endpoint, if the queue has it.
 func (q *queue) remove(e *endpoint) {
 	if e.at >= 0 {
 		heap.Remove(q, e.at)

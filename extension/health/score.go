@@ -8,29 +8,28 @@ import (
 )
 
 const (
-	// window is how many results of the past the ratio is made of.
+	// window is the number of results in the ratio.
 	window = 20
 
 	// penalty for each failure in a row.
 	penalty = 10
 
-	// Each success in a row adds bonus from the one numbered steady on, up to
-	// maxBonus.
+	// Each success in a row from number steady on adds bonus, up to maxBonus.
 	steady   = 6
 	bonus    = 2
 	maxBonus = 20
 
-	// best is the highest score, and doubtful the highest of an endpoint whose device
-	// the tailnet reports as offline.
+	// best is the highest score, and doubtful the highest score of an endpoint whose device the
+	// tailnet reports as offline.
 	best     = 100
 	doubtful = 50
 )
 
-// A History is what is remembered of an endpoint's probes. The zero value has none.
+// A History holds the recent results of an endpoint's probes. The zero value has none.
 type History struct {
-	// results are the last ones, the newest lowest, 1 for a success. A run of failures
-	// is there once: how long it is, is what the penalty is for, and who has recovered
-	// is not held to how long it was away.
+	// results are the last ones, the newest lowest, 1 for a success. A run of failures counts once:
+	// the penalty reflects its length, and a recovered endpoint does not pay for the length of its
+	// outage.
 	results uint32
 	count   int
 
@@ -38,7 +37,7 @@ type History struct {
 	successes, failures int
 }
 
-// Add a result.
+// Add returns the history with another result.
 func (h History) Add(ok bool) History {
 	if !ok {
 		h.successes = 0
@@ -56,19 +55,19 @@ func (h History) Add(ok bool) History {
 	return h
 }
 
-// Facts that others tell of an endpoint.
+// Facts about an endpoint from other sources than probes.
 type Facts struct {
-	// Disabled endpoints are not to be used.
+	// Disabled endpoints are not used.
 	Disabled bool
 
 	// Offline reports that the tailnet reports the device as offline.
 	Offline bool
 }
 
-// Score of an endpoint, from 0 to 100: the percentage of successes, less 10 for each
-// failure in a row, more 2 for each success in a row from the sixth on, up to 20. What
-// nobody has asked yet counts as a success, so without any result it is 100. It is 50 at
-// most for a device that is offline, and 0 for who is disabled.
+// Score returns the score of an endpoint, from 0 to 100: the percentage of successes, minus 10 for
+// each failure in a row, plus 2 for each success in a row from the sixth on, up to 20. Missing
+// results count as successes, so an endpoint without any result has 100. The score is at most 50
+// for a device that is offline, and 0 for a disabled endpoint.
 func Score(h History, f Facts) int {
 	if f.Disabled {
 		return 0

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// history of results, S for a success and F for a failure.
+// history builds a history from results, S for a success and F for a failure.
 func history(results string) History {
 	h := History{}
 	for _, r := range results {
@@ -27,18 +27,18 @@ func TestScore(t *testing.T) {
 		facts   Facts
 		want    int
 	}{
-		"NoData":        {reason: "Nothing speaks against it.", want: 100},
-		"NoDataOffline": {reason: "The tailnet does.", facts: Facts{Offline: true}, want: 50},
-		"Disabled":      {reason: "It is not to be used.", results: "SSS", facts: Facts{Disabled: true}, want: 0},
-		"OneFailure":    {reason: "A twentieth, and the penalty.", results: "F", want: 85},
-		"Run":           {reason: "A run counts once in the ratio, and each of it in the penalty.", results: "FFF", want: 65},
-		"LongRun":       {reason: "It is never below 0.", results: "FFFFFFFFFFFFFFFFFFFFFFFFF", want: 0},
-		"Back":          {reason: "How long it was away does not matter any more.", results: "FFFFFFFFFFFFFFFFFFFFFFFFFSS", want: 95},
-		"Flaps":         {reason: "Every other failed.", results: "SFSFSFSFSFSFSFSFSFSF", want: 40},
-		"FiveGood":      {reason: "Five in a row are not steady.", results: "FSFSFSFSSSSS", want: 80},
+		"NoData":        {reason: "Without results an endpoint has the best score.", want: 100},
+		"NoDataOffline": {reason: "The tailnet reports the device as offline.", facts: Facts{Offline: true}, want: 50},
+		"Disabled":      {reason: "The endpoint is disabled.", results: "SSS", facts: Facts{Disabled: true}, want: 0},
+		"OneFailure":    {reason: "The ratio loses a twentieth, and the penalty applies.", results: "F", want: 85},
+		"Run":           {reason: "A run counts once in the ratio, and with each failure in the penalty.", results: "FFF", want: 65},
+		"LongRun":       {reason: "The score is never below 0.", results: "FFFFFFFFFFFFFFFFFFFFFFFFF", want: 0},
+		"Back":          {reason: "The length of an outage no longer counts after recovery.", results: "FFFFFFFFFFFFFFFFFFFFFFFFFSS", want: 95},
+		"Flaps":         {reason: "Every other probe failed.", results: "SFSFSFSFSFSFSFSFSFSF", want: 40},
+		"FiveGood":      {reason: "Five successes in a row are not steady.", results: "FSFSFSFSSSSS", want: 80},
 		"SixGood":       {reason: "Six are.", results: "FSFSFSFSSSSSS", want: 82},
-		"Steady":        {reason: "The bonus has an end, as the score has.", results: "FSFSFSFSFSFSFSSSSSSSSSSSSSSS", want: 100},
-		"OfflineGood":   {reason: "Who is offline is doubtful, whatever he answers.", results: "SSSSSSSSSS", facts: Facts{Offline: true}, want: 50},
+		"Steady":        {reason: "The bonus has a limit, as the score has.", results: "FSFSFSFSFSFSFSSSSSSSSSSSSSSS", want: 100},
+		"OfflineGood":   {reason: "A device that is offline has a low score, even if it answers.", results: "SSSSSSSSSS", facts: Facts{Offline: true}, want: 50},
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
@@ -49,8 +49,8 @@ func TestScore(t *testing.T) {
 	}
 }
 
-// TestScoreProperties shows for any history that scores are between 0 and 100, that a
-// failure never raises one, and that enough successes make it whole.
+// TestScoreProperties checks for any history that scores are between 0 and 100, that a failure
+// never raises one, and that enough successes restore the best.
 func TestScoreProperties(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {
@@ -96,18 +96,18 @@ func TestRecord(t *testing.T) {
 		"Healthy":     {reason: "Two are.", results: "SS", th: th, want: want{Status: Healthy}},
 		"TwoErrors":   {reason: "Two errors are not enough.", results: "SSEE", th: th, want: want{Status: Healthy, Reason: "e"}},
 		"Unhealthy":   {reason: "Three are.", results: "SSEEE", th: th, want: want{Status: Unhealthy, Reason: "e", Failing: true}},
-		"Unreachable": {reason: "Who was reached and is no more is unhealthy.", results: "SSFFF", th: th, want: want{Status: Unhealthy, Reason: "f", Failing: true}},
-		"Blind":       {reason: "But not while nobody else is reached.", results: "SSFFFF", th: th, blind: true, want: want{Status: Healthy, Reason: "f", Failing: true}},
-		"BlindErrors": {reason: "An answer is an answer.", results: "SSEEE", th: th, blind: true, want: want{Status: Unhealthy, Reason: "e", Failing: true}},
-		"Never":       {reason: "Who was never reached is for Envoy to judge.", results: "FFFFF", th: th, want: want{Status: Unknown, Reason: "f", Failing: true}},
-		"FirstErrors": {reason: "Errors are evidence from the start.", results: "EEE", th: th, want: want{Status: Unhealthy, Reason: "e", Failing: true}},
-		"Recovering":  {reason: "One answer is not enough to come back.", results: "SSEEES", th: th, want: want{Status: Unhealthy, Reason: "e", Failing: true}},
+		"Unreachable": {reason: "An endpoint that was reached and no longer answers is unhealthy.", results: "SSFFF", th: th, want: want{Status: Unhealthy, Reason: "f", Failing: true}},
+		"Blind":       {reason: "It is not while no other host answers.", results: "SSFFFF", th: th, blind: true, want: want{Status: Healthy, Reason: "f", Failing: true}},
+		"BlindErrors": {reason: "An error shows that the endpoint is reachable.", results: "SSEEE", th: th, blind: true, want: want{Status: Unhealthy, Reason: "e", Failing: true}},
+		"Never":       {reason: "Envoy decides about an endpoint that was never reached.", results: "FFFFF", th: th, want: want{Status: Unknown, Reason: "f", Failing: true}},
+		"FirstErrors": {reason: "Errors count from the start.", results: "EEE", th: th, want: want{Status: Unhealthy, Reason: "e", Failing: true}},
+		"Recovering":  {reason: "One answer is not enough to recover.", results: "SSEEES", th: th, want: want{Status: Unhealthy, Reason: "e", Failing: true}},
 		"Recovered":   {reason: "Two are.", results: "SSEEESS", th: th, want: want{Status: Healthy}},
-		"Flaps":       {reason: "Who answers now and then never fails often enough in a row, but his score tells.", results: "SSESESESESESESESES", th: th, want: want{Status: Unhealthy, Reason: reasonFlaps, Failing: true}},
-		"Patient":     {reason: "The threshold says how many are too many, not the penalty for each.", results: "SSEEEEEE", th: Thresholds{Score: ScoreThreshold, Healthy: 1, Unhealthy: 7}, want: want{Status: Healthy, Reason: "e"}},
-		"Offline":     {reason: "A device that is offline is unhealthy, whoever answers in its place.", results: "SSSS", facts: Facts{Offline: true}, th: th, want: want{Status: Unhealthy, Reason: reasonOffline, Failing: true}},
-		"Disabled":    {reason: "So is who is not to be used.", results: "SSSS", facts: Facts{Disabled: true}, th: th, want: want{Status: Unhealthy, Reason: reasonDisabled, Failing: true}},
-		"NoThreshold": {reason: "A threshold of zero is one.", results: "SE", want: want{Status: Unhealthy, Reason: "e", Failing: true}},
+		"Flaps":       {reason: "Intermittent failures never reach the threshold in a row, but they lower the score.", results: "SSESESESESESESESES", th: th, want: want{Status: Unhealthy, Reason: reasonFlaps, Failing: true}},
+		"Patient":     {reason: "The threshold limits failures in a row, not the penalty for each.", results: "SSEEEEEE", th: Thresholds{Score: ScoreThreshold, Healthy: 1, Unhealthy: 7}, want: want{Status: Healthy, Reason: "e"}},
+		"Offline":     {reason: "A device that is offline is unhealthy, even if another host answers at its address.", results: "SSSS", facts: Facts{Offline: true}, th: th, want: want{Status: Unhealthy, Reason: reasonOffline, Failing: true}},
+		"Disabled":    {reason: "A disabled endpoint is unhealthy.", results: "SSSS", facts: Facts{Disabled: true}, th: th, want: want{Status: Unhealthy, Reason: reasonDisabled, Failing: true}},
+		"NoThreshold": {reason: "A threshold of zero counts as one.", results: "SE", want: want{Status: Unhealthy, Reason: "e", Failing: true}},
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
@@ -129,11 +129,11 @@ func TestLearn(t *testing.T) {
 		t.Errorf("a device that is offline: %+v", r)
 	}
 	if r = r.Learn(Facts{}, th); r.Status != Unknown || r.Score != best {
-		t.Errorf("one that is online again, and that nobody has asked: %+v", r)
+		t.Errorf("a device that is online again, without a probe: %+v", r)
 	}
 	r = Record{}.Next(Result{OK: true}, Facts{}, th, false).Learn(Facts{Offline: true}, th).Learn(Facts{}, th)
 	if r.Status != Healthy {
-		t.Errorf("one that is online again, and answered before: %+v", r)
+		t.Errorf("a device that is online again, and answered before: %+v", r)
 	}
 }
 
@@ -150,13 +150,13 @@ func TestShift(t *testing.T) {
 		reason string
 		steps  []step
 	}{
-		"Away": {reason: "Others stand in after the time away.", steps: []step{{at: 0}, {at: 10, failing: true, again: 30}, {at: 29, failing: true, again: 30}, {at: 30, failing: true, over: true}}},
+		"Away": {reason: "Other clusters serve after the time away.", steps: []step{{at: 0}, {at: 10, failing: true, again: 30}, {at: 29, failing: true, again: 30}, {at: 30, failing: true, over: true}}},
 		"Short": {
-			reason: "Who is well again in time starts anew.",
+			reason: "A recovery in time resets the time away.",
 			steps:  []step{{at: 10, failing: true, again: 30}, {at: 20}, {at: 25, failing: true, again: 45}, {at: 44, failing: true, again: 45}},
 		},
 		"Back": {
-			reason: "They go after the time back, which starts anew with each failure.",
+			reason: "They stop after the time back, which each failure resets.",
 			steps: []step{
 				{at: 0, failing: true, again: 20}, {at: 20, failing: true, over: true}, {at: 30, over: true, again: 90},
 				{at: 40, failing: true, over: true}, {at: 50, over: true, again: 110}, {at: 110},
@@ -180,6 +180,6 @@ func TestShift(t *testing.T) {
 		})
 	}
 	if s, again := (Shift{}).Next(at(0), true, 0, 0); !s.Over || !again.IsZero() {
-		t.Errorf("without a delay others stand in at once: %+v, %v", s, again)
+		t.Errorf("without a delay other clusters serve at once: %+v, %v", s, again)
 	}
 }

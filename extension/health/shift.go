@@ -7,20 +7,19 @@ import (
 	"time"
 )
 
-// A Shift is which way traffic goes that moves only after a while: from those that it is
-// meant for to those that stand in, and back. The zero value has it where it is meant to
-// be.
+// A Shift decides with delays whether traffic goes to its primary endpoints or to their
+// substitutes. The zero value selects the primary endpoints.
 type Shift struct {
-	// Over reports that others stand in.
+	// Over reports that the substitutes get the traffic.
 	Over bool
 
-	// since the condition holds that would have it change. Zero if it does not.
+	// since is the time from which the condition for a change holds. Zero if it does not.
 	since time.Time
 }
 
-// Next shift, and when to look again if nothing happens before; zero if not at all.
-// Failing tells of those that traffic is meant for. After failing for the time away
-// others stand in; after being well for the time back they do no more.
+// Next returns the next shift, and the time at which to call Next again without an event; zero if
+// that is not necessary. failing reports that the primary endpoints fail. After they fail for the
+// time away, traffic goes to the substitutes; after they are healthy for the time back, it returns.
 func (s Shift) Next(now time.Time, failing bool, away, back time.Duration) (next Shift, again time.Time) {
 	if failing == s.Over {
 		s.since = time.Time{}

@@ -13,10 +13,10 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// An Endpoint is what is held of an endpoint of one target, for people.
+// An Endpoint is the state of an endpoint of one target, for display.
 type Endpoint struct {
-	// Name is that of the backend, of the endpoint of a TailscaleEndpoints, or of the
-	// ServiceAttachment that leads to another cluster.
+	// Name of the backend, of the endpoint of a TailscaleEndpoints, or of the ServiceAttachment for
+	// another cluster.
 	Name    string `json:"name"`
 	Address string `json:"address"`
 	Port    int32  `json:"port"`
@@ -26,16 +26,16 @@ type Endpoint struct {
 	IsLocal     bool   `json:"isLocal"`
 	HealthScore int    `json:"healthScore"`
 
-	// Reason why it is unhealthy.
+	// Reason for an unhealthy status.
 	Reason string `json:"reason,omitempty"`
 
 	SuccessiveSuccesses int `json:"successiveSuccesses"`
 	SuccessiveFailures  int `json:"successiveFailures"`
 
-	// LastHealthCheck is absent before the first one.
+	// LastHealthCheck is absent before the first check.
 	LastHealthCheck *time.Time `json:"lastHealthCheck,omitempty"`
 
-	// ClusterID of the cluster that it leads to. Absent for this one.
+	// ClusterID of the endpoint's cluster. Absent for this cluster.
 	ClusterID string `json:"clusterID,omitempty"`
 
 	Zone     string         `json:"zone,omitempty"`
@@ -43,18 +43,18 @@ type Endpoint struct {
 	Protocol index.Protocol `json:"protocol"`
 }
 
-// A Target is what is held of a target and its endpoints.
+// A Target is the state of a target and its endpoints, for display.
 type Target struct {
 	Key     index.TargetKey `json:"-"`
 	Cluster string          `json:"cluster"`
 
-	// Tier that answers: Local, Remote, or LastResort where nothing is well.
+	// Tier that answers: Local, Remote, or LastResort if no endpoint is healthy.
 	Tier Tier `json:"tier"`
 
 	Endpoints []Endpoint `json:"endpoints"`
 }
 
-// A Tier is which endpoints of a target answer.
+// A Tier is a group of a target's endpoints.
 type Tier string
 
 // Tiers.
@@ -64,7 +64,7 @@ const (
 	TierLastResort Tier = "LastResort"
 )
 
-// Target returns what is held of one, and false if it is not probed.
+// Target returns the state of a target, and false if it is not probed.
 func (p *Prober) Target(k index.TargetKey) (Target, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +75,7 @@ func (p *Prober) Target(k index.TargetKey) (Target, bool) {
 	return p.show(k, t), true
 }
 
-// Targets that are probed, sorted.
+// Targets returns the state of all probed targets, sorted.
 func (p *Prober) Targets() []Target {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -117,8 +117,8 @@ func (p *Prober) show(k index.TargetKey, t *target) Target {
 	return out
 }
 
-// each endpoint that is probed, under the lock. It returns how long the one that waits
-// longest has been due.
+// each calls fn for each probed endpoint, under the lock. It returns the delay of the most overdue
+// probe.
 func (p *Prober) each(fn func(*endpoint)) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -131,11 +131,11 @@ func (p *Prober) each(fn func(*endpoint)) time.Duration {
 	return max(time.Since(p.due[0].next), 0)
 }
 
-// ServeHTTP answers with all targets as JSON.
+// ServeHTTP returns all targets as JSON.
 func (p *Prober) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	if err := json.NewEncoder(w).Encode(p.Targets()); err != nil {
-		// Whoever asked has gone.
+		// The client has closed the connection.
 		p.opts.Log.Debug("Cannot answer", "error", err)
 	}
 }

@@ -9,33 +9,32 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// A target is what is held of a target beside its endpoints.
+// A target holds the state of a target apart from its endpoints' records.
 type target struct {
-	// of which snapshot it is, and the checks of its candidates, in their order.
+	// of is the target in the snapshot, and checks are the checks of its candidates, in their
+	// order.
 	of     *index.Target
 	checks []Check
 
-	// away is whether other clusters stand in for local backends, by failoverTimeout;
-	// back and primary are for the delays of coming back.
+	// away decides whether other clusters replace local backends, by failoverTimeout; back and
+	// primary implement the failback delays.
 	away, back, primary Shift
 
-	// placed is where its endpoints are to stand. Anew reports that the store may have
-	// forgotten it.
-	placed index.Placement
-	anew   bool
+	// placed is the last placement. renewed reports that the store may have lost it.
+	placed  index.Placement
+	renewed bool
 
-	// again is when to look at it though nothing happens.
+	// again is the time of the next update without an event.
 	again time.Time
 }
 
-// newTarget is one of which nothing is known. Other clusters may stand in until local
-// backends have shown that they are well: whoever starts while they are not must not
-// take traffic back.
+// newTarget returns a target without results. Other clusters may serve until local backends have
+// proved healthy: a replica that starts during an outage must not take traffic back.
 func newTarget(of *index.Target) *target {
 	return &target{of: of, away: Shift{Over: true}}
 }
 
-// take over what the newest snapshot has of the target.
+// take reads the target of the newest snapshot.
 func (t *target) take(of *index.Target) {
 	t.of = of
 	t.checks = t.checks[:0]
@@ -46,33 +45,34 @@ func (t *target) take(of *index.Target) {
 	}
 }
 
-// thresholds of a target. The score's is a percentage like that of endpoints.
+// thresholds returns the thresholds of a check. That of the score is a percentage, as the score is.
 func thresholds(c Check) Thresholds {
 	return Thresholds{Score: ScoreThreshold, Healthy: int(c.Healthy), Unhealthy: int(c.Unhealthy)}
 }
 
-// ScoreThreshold below which an endpoint is unhealthy.
+// ScoreThreshold is the score below which an endpoint is unhealthy.
 const ScoreThreshold = 70
 
 const percent = 100
 
-// A tally of endpoints.
-type tally struct{ all, sick, proven int }
+// A tally counts endpoints.
+type tally struct{ all, unhealthy, proven int }
 
 func (c *tally) add(r Record, t Thresholds) {
 	c.all++
 	if r.Status == Unhealthy {
-		c.sick++
+		c.unhealthy++
 	}
 	if r.Status == Healthy && !r.Failing(t) {
 		c.proven++
 	}
 }
 
-// gone reports whether there are endpoints and all are sick.
-func (c tally) gone() bool { return c.all > 0 && c.sick == c.all }
+// gone reports whether there are endpoints and all of them are unhealthy.
+func (c tally) gone() bool { return c.all > 0 && c.unhealthy == c.all }
 
-// place the target's endpoints by what is known of them, and note when to look again.
+// place returns the placement of the target's endpoints by their records, and sets the time of the
+// next update.
 func (t *target) place(now time.Time, records func(Check) Record) index.Placement {
 	var local, primary tally
 	out := index.Placement{}

@@ -32,9 +32,9 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
-// TestEnvoyAcceptsPolicies makes policies at random, of which the schema takes some. What
-// becomes of a rule Envoy takes, or the rule says its problem; and whatever a Deny means to
-// deny is denied.
+// TestEnvoyAcceptsPolicies generates random policies, some of which the schema accepts. For each
+// accepted rule either Envoy accepts the routes, or the rule reports a problem. A Deny never denies
+// less than its match describes.
 func TestEnvoyAcceptsPolicies(t *testing.T) {
 	t.Parallel()
 	root, err := apiserver.Root()
@@ -52,13 +52,13 @@ func TestEnvoyAcceptsPolicies(t *testing.T) {
 	n := 0
 	for ; len(policies) < wanted && n < tried; n++ {
 		p := g.policy(len(policies))
-		if api.takes(t, p) {
+		if api.accepts(t, p) {
 			policies = append(policies, p)
 		}
 	}
-	t.Logf("the schema takes %d of %d policies", len(policies), n)
+	t.Logf("the schema accepts %d of %d policies", len(policies), n)
 	if len(policies) < wanted {
-		t.Fatalf("that is too few, want %d", wanted)
+		t.Fatalf("too few, want %d", wanted)
 	}
 
 	known := slices.Clone(policies)
@@ -94,7 +94,7 @@ func TestEnvoyAcceptsPolicies(t *testing.T) {
 			r := made[fmt.Sprintf("%sdefault/p-%d/a/%d/%s", policyPrefix, i, j, routes[i].GetName())]
 			switch {
 			case r == nil:
-				t.Errorf("nothing is made of matches[%d], and nothing says why: %v", j, p["spec"])
+				t.Errorf("matches[%d] has no route, and no problem explains why: %v", j, p["spec"])
 			case !means(p):
 			case r.GetDirectResponse().GetStatus() != 403:
 				t.Errorf("matches[%d] of a Deny does not deny: %v\n%v", j, p["spec"], r)
@@ -103,10 +103,10 @@ func TestEnvoyAcceptsPolicies(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d have a problem", problems)
-	b := &bench{t: t, out: &bootstrapv3.Bootstrap_StaticResources{}, runtime: map[string]any{"re2.max_program_size.error_level": 4294967295}}
+	t.Logf("%d policies have a problem", problems)
+	b := &staticConfig{t: t, out: &bootstrapv3.Bootstrap_StaticResources{}, runtime: map[string]any{"re2.max_program_size.error_level": 4294967295}}
 	b.add("policies", in, out)
-	b.judge(envoy)
+	b.validate(envoy)
 }
 
 func onlyRule(t *testing.T, s *index.Snapshot, i int) *index.PolicyRule {
@@ -116,17 +116,17 @@ func onlyRule(t *testing.T, s *index.Snapshot, i int) *index.PolicyRule {
 			return p.Rules[0]
 		}
 	}
-	t.Fatalf("policy %d is not known", i)
+	t.Fatalf("policy %d is not in the snapshot", i)
 	return nil
 }
 
-// means to deny, in as many words.
+// means reports whether a policy states a Deny.
 func means(p object) bool {
 	return slices.ContainsFunc(list(list(p, "spec", "rules")[0], "actions"), func(a object) bool { return a["type"] == "Deny" })
 }
 
-// meets reports whether a request that a match of a policy is written for meets what was made of
-// it. What only a tailnet knows is left out.
+// meets reports whether a request that fulfils a match of a policy also fulfils the route match
+// that was made of it. Conditions that need a tailnet to evaluate are omitted.
 func meets(m *routev3.RouteMatch, of object) bool {
 	request := map[string]string{":path": "/", ":method": "GET"}
 	if p, ok := of["path"].(object); ok {
@@ -154,7 +154,7 @@ func meets(m *routev3.RouteMatch, of object) bool {
 	return true
 }
 
-// sampleOf what a condition is written for.
+// sampleOf returns a value that fulfils a condition.
 func sampleOf(c object) string {
 	v, _ := c["value"].(string)
 	if c["type"] == "RegularExpression" {
@@ -163,7 +163,8 @@ func sampleOf(c object) string {
 	return v
 }
 
-// expressions, each with what it matches. Some cannot be compiled by Envoy or at all.
+// expressions returns regular expressions, each with a value that it matches. Some do not compile
+// in Envoy, or do not compile at all.
 func expressions() map[string]string {
 	return map[string]string{
 		`/a.*`: "/abc", `\Q/x`: "/x", `/\Qa.b\E`: "/a.b", `(?i)/A`: "/a", `/[[:word:]]+`: "/a_1", `^/a$`: "/a", `(?P<n>/a)`: "/a", `/a|/b`: "/b", `(`: "(", `/a)|(?:/b`: "/b",
@@ -172,7 +173,7 @@ func expressions() map[string]string {
 	}
 }
 
-// A generator of policies, of which many are wrong.
+// A generator builds policies, many of which are invalid.
 type generator struct{ *rand.Rand }
 
 func (g generator) of(vs ...any) any { return vs[g.IntN(len(vs))] }
@@ -260,7 +261,7 @@ func (g generator) actions() []any {
 	return all[:1+g.IntN(3)]
 }
 
-// A policyAPI judges TailscaleRoutePolicies as an API server does.
+// A policyAPI validates TailscaleRoutePolicies as an API server does.
 type policyAPI struct {
 	structural *schema.Structural
 	schema     validation.SchemaValidator
@@ -291,8 +292,8 @@ func policySchema(t *testing.T, root string) *policyAPI {
 	return out
 }
 
-// takes an object, and fills in what it does not say.
-func (a *policyAPI) takes(t *testing.T, o object) bool {
+// accepts reports whether the schema accepts an object, and fills in its defaults.
+func (a *policyAPI) accepts(t *testing.T, o object) bool {
 	t.Helper()
 	asked := runtime.DeepCopyJSON(o)
 	defaulting.Default(asked, a.structural)

@@ -13,8 +13,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// BenchmarkTranslate measures what the hook adds to a translation, over one target
-// and over one a route, and for routes that name none of ours.
+// BenchmarkTranslate measures the time that the hook adds to a translation: with one target for all
+// routes, with one target per route, and with routes that name no Tailscale backend.
 func BenchmarkTranslate(b *testing.B) {
 	for _, n := range []int{1000, 5000} {
 		b.Run(fmt.Sprintf("OneTarget/%d", n), func(b *testing.B) { benchmark(b, n, func(int) string { return "web" }) })

@@ -18,25 +18,25 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
-// presentingPrefix is what the names of clusters begin with that present the certificate of
-// a policy's rule.
+// presentingPrefix begins the names of clusters that present the client certificate of a policy's
+// rule.
 const presentingPrefix = policyPrefix + "client-certificate/"
 
-// present a rule's certificate to the backends of its route. Without it nothing is sent
-// to them: such a share of the requests is answered 503.
-func (e *enforcer) present(r *routev3.Route, c *index.ClientCertificate) {
+// presentCertificate presents a rule's certificate to the backends of its route. A cluster that
+// cannot present it gets no requests, and Envoy answers that share of the requests with 503.
+func (e *policyApplier) presentCertificate(r *routev3.Route, c *index.ClientCertificate) {
 	a := r.GetRoute()
 	if a == nil {
-		// Envoy answers by itself.
+		// Envoy answers the request itself.
 		return
 	}
 	w := a.GetWeightedClusters()
 	if w == nil {
-		a.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: e.presenting(a.GetCluster(), c)}
+		a.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: e.presentingCluster(a.GetCluster(), c)}
 	}
 	served := a.GetCluster() != "" && a.GetCluster() != invalidCluster
 	for _, of := range w.GetClusters() {
-		of.Name = e.presenting(of.GetName(), c)
+		of.Name = e.presentingCluster(of.GetName(), c)
 		served = served || of.GetName() != invalidCluster
 	}
 	if !served {
@@ -44,15 +44,15 @@ func (e *enforcer) present(r *routev3.Route, c *index.ClientCertificate) {
 	}
 }
 
-// presenting is the cluster in place of another one which presents the certificate.
-func (e *enforcer) presenting(cluster string, c *index.ClientCertificate) string {
+// presentingCluster returns the name of a copy of the cluster that presents the certificate.
+func (e *policyApplier) presentingCluster(cluster string, c *index.ClientCertificate) string {
 	name := presentingPrefix + c.Secret.String() + "/" + strings.TrimPrefix(cluster, index.OursPrefix)
 	if e.clusters[name] != nil {
 		return name
 	}
 	pair, from := e.snapshot.KeyPair(c), e.find(cluster)
 	if pair == nil || from == nil || !strings.HasPrefix(cluster, index.OursPrefix) {
-		// Of what is not ours Envoy Gateway has the endpoints.
+		// Only Envoy Gateway knows the endpoints of other clusters.
 		return invalidCluster
 	}
 	secret := xds.Certificate(c.Secret, pair)
@@ -64,9 +64,10 @@ func (e *enforcer) presenting(cluster string, c *index.ClientCertificate) string
 	return name
 }
 
-// certify clusters of ours by the certificate of the Gateway, where no rule of a policy
-// has another one presented. If it cannot be, they get no endpoints.
-func (t *translation) certify(r Resources) Resources {
+// attachClientCertificates makes the extension's clusters present the certificate of the Gateway,
+// unless a policy's rule chooses another. If the certificate cannot be presented, the clusters get
+// no endpoints.
+func (t *translation) attachClientCertificates(r Resources) Resources {
 	if !t.snapshot.HasCertificates() {
 		return r
 	}
@@ -84,13 +85,14 @@ func (t *translation) certify(r Resources) Resources {
 		if ours = ours || strings.HasPrefix(of.GetName(), index.OursPrefix); !ours || xds.Plain(of) || strings.HasPrefix(of.GetName(), presentingPrefix) {
 			continue
 		}
-		r.Clusters[i] = t.certified(of, secret)
+		r.Clusters[i] = t.withCertificate(of, secret)
 	}
 	return r
 }
 
-// certified is a cluster that presents the secret. Without one it gets no requests.
-func (t *translation) certified(c *clusterv3.Cluster, secret *tlsv3.Secret) *clusterv3.Cluster {
+// withCertificate returns a copy of the cluster that presents the secret. Without a secret the copy
+// has no endpoints.
+func (t *translation) withCertificate(c *clusterv3.Cluster, secret *tlsv3.Secret) *clusterv3.Cluster {
 	if secret != nil {
 		made, err := xds.Present(c, c.GetName(), secret.GetName())
 		if err == nil && made != nil && made.ValidateAll() == nil {
@@ -100,14 +102,15 @@ func (t *translation) certified(c *clusterv3.Cluster, secret *tlsv3.Secret) *clu
 	}
 	made, err := xds.Withhold(c)
 	if err != nil {
-		// What came as a message can be one again.
+		// Marshalling a message that Envoy Gateway has sent does not fail.
 		return &clusterv3.Cluster{Name: c.GetName()}
 	}
 	return made
 }
 
-// certificateOf the Gateway that a message is for, and whether there is one that cannot be
-// presented. Gateways that are merged have one together, or none can be told apart.
+// certificateOf returns the certificate of the Gateway that a message is for, and whether a
+// configured certificate cannot be presented. Merged Gateways share one certificate or none,
+// because a message does not separate their clusters.
 func (t *translation) certificateOf(r Resources) (*index.ClientCertificate, bool) {
 	gateways := r.Gateways
 	if len(gateways) == 0 {
@@ -123,8 +126,8 @@ func (t *translation) certificateOf(r Resources) (*index.ClientCertificate, bool
 	return c, c != nil && t.snapshot.KeyPair(c) == nil
 }
 
-// withSecrets that clusters present, by name after all others. What an earlier run made stays
-// as long as it is presented.
+// withSecrets appends the secrets that clusters present, sorted by name, after all others. A secret
+// that an earlier run added stays while a cluster presents it.
 func (t *translation) withSecrets(r Resources) Resources {
 	was := slices.IndexFunc(r.Secrets, func(s *tlsv3.Secret) bool { return xds.IsCertificate(s.GetName()) })
 	if was < 0 && len(t.secrets) == 0 {
@@ -148,9 +151,9 @@ func (t *translation) withSecrets(r Resources) Resources {
 	return r
 }
 
-// find a cluster of ours.
-func (e *enforcer) find(name string) *clusterv3.Cluster {
-	if c := e.bases[name]; c != nil {
+// find returns the extension's cluster of a name.
+func (e *policyApplier) find(name string) *clusterv3.Cluster {
+	if c := e.policyClusters[name]; c != nil {
 		return c
 	}
 	if e.byName == nil {

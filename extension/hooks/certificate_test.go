@@ -16,12 +16,13 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// presents the certificate of a Secret to the backends of the route, or to these.
+// presents returns a rule that presents the certificate of a Secret to the backends of the route,
+// or to the given ones.
 func presents(name, secret string, backends ...index.BackendRef) *index.PolicyRule {
 	return &index.PolicyRule{Name: name, Backends: backends, Certificate: &index.ClientCertificate{Secret: nn("default", secret)}}
 }
 
-// speakTLS has targets speak TLS.
+// speakTLS makes targets speak TLS.
 func speakTLS(ts []*index.Target) []*index.Target {
 	for _, t := range ts {
 		t.Shape.TLS = &index.UpstreamTLS{ServerName: "web.example.com"}
@@ -29,8 +30,8 @@ func speakTLS(ts []*index.Target) []*index.Target {
 	return ts
 }
 
-// TestCertificates are presented where a rule says so, and nowhere else. Where they
-// cannot be, nothing is sent.
+// TestCertificates checks that exactly the selected rules present their certificate, and that a
+// rule without a usable certificate sends nothing.
 func TestCertificates(t *testing.T) {
 	const (
 		at     = "tailscale/policy/default/p/a/0/" + match0 + ": "
@@ -49,7 +50,7 @@ func TestCertificates(t *testing.T) {
 	broken.Certificate.Problem = "expired"
 	type want struct {
 		Routes, Clusters []string
-		// Presented is which secret a cluster presents.
+		// Presented maps a cluster to the secret that it presents.
 		Presented map[string]string
 		Secrets   []string
 	}
@@ -61,7 +62,7 @@ func TestCertificates(t *testing.T) {
 		want    want
 	}{
 		"Route": {
-			reason: "The backends of the route should be shown the certificate, by a cluster of their own.",
+			reason: "The rule should present the certificate to the route's backends through a separate cluster.",
 			rules:  []index.Rule{rule(ours(0, "web", 1))}, targets: speakTLS(targets("web")), rule: narrow,
 			want: want{
 				Routes:    []string{at + with + "services/default/web/80/http", plain},
@@ -71,7 +72,7 @@ func TestCertificates(t *testing.T) {
 			},
 		},
 		"OtherBackends": {
-			reason: "Backends of the rule should be shown it, and clusters without are not made for them.",
+			reason: "The rule should present the certificate to its backends, and no cluster without it should be added.",
 			rules:  []index.Rule{rule(ours(0, "web", 1))}, targets: speakTLS(targets("web", "api")),
 			rule: presents("a", "client", ours(0, "api", 3), ours(1, "gone", 1)),
 			want: want{
@@ -82,27 +83,27 @@ func TestCertificates(t *testing.T) {
 			},
 		},
 		"Problem": {
-			reason: "Without a certificate nothing should be sent.",
+			reason: "A rule without its certificate should send nothing.",
 			rules:  []index.Rule{rule(ours(0, "web", 1))}, targets: speakTLS(targets("web")), rule: broken,
 			want: want{Routes: []string{at + "503", plain}, Clusters: []string{web}, Secrets: []string{"default/listener"}},
 		},
 		"UnknownSecret": {
-			reason: "Without its key nothing should be sent.",
+			reason: "A rule without the certificate's key should send nothing.",
 			rules:  []index.Rule{rule(ours(0, "web", 1))}, targets: speakTLS(targets("web")), rule: presents("a", "other"),
 			want: want{Routes: []string{at + "503", plain}, Clusters: []string{web}, Secrets: []string{"default/listener"}},
 		},
 		"NoTLS": {
-			reason: "To backends that speak no TLS nothing should be sent.",
+			reason: "Backends without TLS should get no requests.",
 			rules:  []index.Rule{rule(ours(0, "web", 1))}, targets: targets("web"), rule: presents("a", "client"),
 			want: want{Routes: []string{at + "503", plain}, Clusters: []string{web}, Secrets: []string{"default/listener"}},
 		},
 		"NotOurs": {
-			reason: "To backends of others nothing should be sent.",
+			reason: "Backends that Envoy Gateway resolves should get no requests.",
 			rules:  []index.Rule{rule(svc(0, 1))}, rule: presents("a", "client"),
 			want: want{Routes: []string{at + "503", match0 + ": " + rule0}, Clusters: []string{rule0}, Secrets: []string{"default/listener"}},
 		},
 		"Split": {
-			reason: "The share of others should be answered by Envoy itself.",
+			reason: "Envoy should answer the share of requests for other backends.",
 			rules:  []index.Rule{rule(ours(0, "web", 3), svc(1, 1))}, targets: speakTLS(targets("web")), rule: presents("a", "client"),
 			want: want{
 				Routes:    []string{at + "invalid-backend-cluster=1 " + with + "services/default/web/80/http=3", match0 + ": " + rule0 + "=1 " + web + "=3"},
@@ -123,7 +124,7 @@ func TestCertificates(t *testing.T) {
 			out, _ := Translate(s, testSource, in)
 			got := want{}
 			for _, r := range out.Routes[0].GetVirtualHosts()[0].GetRoutes() {
-				got.Routes = append(got.Routes, r.GetName()+": "+doesWhat(r))
+				got.Routes = append(got.Routes, r.GetName()+": "+describeRoute(r))
 			}
 			for _, c := range out.Clusters {
 				got.Clusters = append(got.Clusters, c.GetName())
@@ -152,7 +153,7 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-// presented is the secret that a cluster presents.
+// presented returns the secret that a cluster presents.
 func presented(t *testing.T, c *clusterv3.Cluster) string {
 	t.Helper()
 	if c.GetTransportSocket() == nil {
@@ -168,8 +169,9 @@ func presented(t *testing.T, c *clusterv3.Cluster) string {
 	return ""
 }
 
-// TestGatewayCertificates are presented to all backends of ours that speak TLS, unless a
-// policy says another. Where they cannot be, these backends get nothing.
+// TestGatewayCertificates checks that the extension's clusters with TLS present the Gateway's
+// certificate, unless a policy selects another, and that they have no endpoints while the
+// certificate cannot be presented.
 func TestGatewayCertificates(t *testing.T) {
 	const (
 		web    = "tailscale/services/default/web/80/http"
@@ -184,8 +186,8 @@ func TestGatewayCertificates(t *testing.T) {
 	narrow := presents("a", "client")
 	narrow.Matches = []index.PolicyMatch{under("/x")}
 	type want struct {
-		// Presented is which secret a cluster presents, and Refused those without
-		// endpoints.
+		// Presented maps a cluster to the secret that it presents, and Refused lists the clusters
+		// without endpoints.
 		Presented map[string]string
 		Refused   []string
 		Secrets   []string
@@ -196,26 +198,26 @@ func TestGatewayCertificates(t *testing.T) {
 		gateways     []types.NamespacedName
 		want         want
 	}{
-		"None":  {reason: "Without one none should be presented but the rule's.", want: want{Presented: map[string]string{with: own}, Secrets: []string{own}}},
-		"Other": {reason: "That of another Gateway should not be.", certificates: map[types.NamespacedName]*index.ClientCertificate{nn("default", "other"): gateway}, want: want{Presented: map[string]string{with: own}, Secrets: []string{own}}},
+		"None":  {reason: "Without a Gateway certificate only the rule's should be presented.", want: want{Presented: map[string]string{with: own}, Secrets: []string{own}}},
+		"Other": {reason: "The certificate of another Gateway should not be presented.", certificates: map[types.NamespacedName]*index.ClientCertificate{nn("default", "other"): gateway}, want: want{Presented: map[string]string{with: own}, Secrets: []string{own}}},
 		"Gateway": {
-			reason:       "The Gateway's should be, and the rule's where there is one.",
+			reason:       "Clusters should present the Gateway's certificate, and the rule's own where it has one.",
 			certificates: map[types.NamespacedName]*index.ClientCertificate{nn("default", "gw"): gateway},
 			want:         want{Presented: map[string]string{web: secret, tcp: secret, with: own}, Secrets: []string{own, secret}},
 		},
 		"Problem": {
-			reason:       "Without it nothing should be sent to who speaks TLS, but what a rule presents its own for.",
+			reason:       "Without a usable certificate TLS backends should get no requests, except from a rule with its own.",
 			certificates: map[types.NamespacedName]*index.ClientCertificate{nn("default", "gw"): broken},
 			want:         want{Presented: map[string]string{with: own}, Refused: []string{web, tcp}, Secrets: []string{own}},
 		},
 		"Merged": {
-			reason:       "Gateways that are merged may have one together.",
+			reason:       "Merged Gateways may share one certificate.",
 			certificates: map[types.NamespacedName]*index.ClientCertificate{nn("default", "gw"): gateway, nn("default", "other"): gateway},
 			gateways:     []types.NamespacedName{nn("default", "gw"), nn("default", "other")},
 			want:         want{Presented: map[string]string{web: secret, tcp: secret, with: own}, Secrets: []string{own, secret}},
 		},
 		"MergedAndNot": {
-			reason:       "Where they differ it cannot be told whose requests a cluster gets.",
+			reason:       "Merged Gateways with different certificates do not separate a cluster's requests.",
 			certificates: map[types.NamespacedName]*index.ClientCertificate{nn("default", "other"): gateway},
 			gateways:     []types.NamespacedName{nn("default", "gw"), nn("default", "other")},
 			want:         want{Presented: map[string]string{with: own}, Refused: []string{web, tcp}, Secrets: []string{own}},
@@ -246,7 +248,7 @@ func TestGatewayCertificates(t *testing.T) {
 					got.Refused = append(got.Refused, c.GetName())
 				}
 				if c.GetName() == plain && c.GetTransportSocket() != nil {
-					t.Errorf("%s\nTLS is spoken to who does not", tc.reason)
+					t.Errorf("%s\nthe cluster speaks TLS to a plaintext backend", tc.reason)
 				}
 			}
 			slices.Sort(got.Refused)

@@ -13,97 +13,96 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
-// A Reason says why a rule that names one of ours was left as Envoy Gateway made it.
+// A Reason explains why a rule with a Tailscale backend stays as Envoy Gateway made it.
 type Reason string
 
-// Reasons to leave a rule alone. Its requests then fail with 503, or go to what else
-// it names.
+// Reasons to skip a rule. Its requests then fail with 503, or go to its other backends.
 const (
-	// Stale rules have matches in the message that no rule of the snapshot's route has,
-	// or other backends: one of the two lags behind, and a new translation follows.
+	// Stale rules have matches or backends in the message that differ from the snapshot's route.
+	// One of the two lags behind, and another translation follows.
 	Stale Reason = "Stale"
-	// Unresolved rules name only what is not known, or not permitted.
+	// Unresolved rules name only backends that are unknown or not permitted.
 	Unresolved Reason = "Unresolved"
-	// Unsupported rules name, beside ours, backends whose endpoints only Envoy
-	// Gateway knows, where one cluster must hold them all.
+	// Unsupported rules need one cluster for all backends, and only Envoy Gateway knows the
+	// endpoints of some.
 	Unsupported Reason = "Unsupported"
-	// Patched rules send requests to a cluster that neither Envoy Gateway nor we
-	// make for them.
+	// Patched rules send requests to a cluster that neither Envoy Gateway nor the extension makes
+	// for them.
 	Patched Reason = "Patched"
-	// Malformed rules have a cluster that cannot be read, or that Envoy would
-	// refuse.
+	// Malformed rules have a cluster that cannot be read, or that Envoy would refuse.
 	Malformed Reason = "Malformed"
 )
 
-// A fate is what becomes of a rule.
-type fate int
+// An outcome describes how a rule's backends become clusters.
+type outcome int
 
 const (
-	// single rules send all to one backend of ours.
-	single fate = iota
-	// swapped rules have one cluster, and it gets all endpoints from us. Their
-	// priorities then count over all backends together: endpoints of priority 1 get
-	// something only when too few of priority 0 are well, whichever backend's.
+	// single rules send all requests to one Tailscale backend.
+	single outcome = iota
+	// swapped rules have one cluster, and the extension serves all of its endpoints. Priorities
+	// then count over all backends together: endpoints of priority 1 get requests only when too few
+	// endpoints of priority 0, of any backend, are healthy.
 	swapped
 	// split rules send to several clusters, by weight.
 	split
-	// mirrored rules have backends of others only, and mirrors to ours.
+	// mirrored rules have Tailscale backends only as mirrors.
 	mirrored
 )
 
-// A part is what becomes of one backend of ours.
-type part struct {
+// A backendPlan describes the cluster of one Tailscale backend of a rule.
+type backendPlan struct {
 	ref    index.BackendRef
 	key    index.TargetKey
 	target *index.Target
 
-	// template is Envoy Gateway's own cluster for it, or what an earlier hook made of
-	// that. Nil when it has left the shared one alone.
+	// template is Envoy Gateway's cluster for the backend, or the one that an earlier run of the
+	// hook made of it. Nil if the earlier run left only the shared cluster.
 	template *clusterv3.Cluster
 
-	// own is the name of its cluster if it shares none, and list that of the endpoints.
-	// Those of L4 routes are called as Envoy Gateway does: there are no rules to be
-	// mistaken for each other, and a listener with another cluster closes connections.
+	// own is the name of the backend's cluster if it is not shared, and list is the name of its
+	// endpoint list. L4 routes keep Envoy Gateway's names: their rules cannot be confused, and a
+	// listener that changes its cluster closes connections.
 	own, list string
 
-	// pooled is set where the template is for backends of others, too.
+	// pooled reports that the template also holds backends that Envoy Gateway resolves.
 	pooled bool
 
-	// mayShare reports that no setting is the rule's own.
+	// mayShare reports that the rule has no settings that prevent a shared cluster.
 	mayShare bool
 
 	// tuning of the cluster's endpoint list.
 	tuning index.Tuning
 
-	// candidate for the target's common cluster. Nil if it may not share one.
+	// candidate for the target's cluster. Nil if the backend may not share one.
 	candidate *candidate
 
-	// cluster that it has in the end, and shared that one if it is neither the common
-	// one nor its own.
+	// cluster is the name of the final cluster. shared is that cluster if it is neither the
+	// target's common cluster nor the backend's own.
 	cluster string
 	shared  *clusterv3.Cluster
 }
 
-// A decision is what becomes of a rule and its backends.
+// A decision describes the outcome of a rule, and the clusters of its backends.
 type decision struct {
-	use  *use
-	fate fate
+	use     *use
+	outcome outcome
 
-	parts   []*part
-	mirrors []*part
+	parts   []*backendPlan
+	mirrors []*backendPlan
 
-	// total weight of the rule's backends, the part that is not of our kinds, and
-	// the part of those of ours that cannot be resolved.
+	// total is the weight of the rule's backends, siblings the weight of the backends that Envoy
+	// Gateway resolves, and unresolved the weight of the Tailscale backends that cannot be
+	// resolved.
 	total, siblings, unresolved uint64
 }
 
-// decide what becomes of a rule. Without a decision the rule stays as it is, for
-// that reason; without a reason, because nothing goes to ours.
+// decide returns the decision for a rule. Without a decision the rule stays as it is, for the
+// returned reason; an empty reason means that the rule sends nothing to Tailscale backends.
 func decide(s *index.Snapshot, clusters map[string]*clusterv3.Cluster, u *use) (*decision, Reason) {
 	if u.rule == nil {
 		return nil, Stale
 	}
-	d := &decision{use: u, fate: mirrored, mirrors: mirrors(s, clusters, u)}
+	d := &decision{use: u, outcome: mirrored, mirrors: mirrors(s, clusters, u)}
 	refs := effective(u.rule)
 	ours := 0
 	for _, b := range refs {
@@ -123,36 +122,36 @@ func decide(s *index.Snapshot, clusters map[string]*clusterv3.Cluster, u *use) (
 	case ours == 0:
 		return nil, ""
 	case len(refs) == 1:
-		d.fate = single
+		d.outcome = single
 	case needsOne(u, whole):
-		d.fate = swapped
+		d.outcome = swapped
 		if p := swap(s, u, whole, refs); p != nil {
-			d.parts = []*part{p}
+			d.parts = []*backendPlan{p}
 			return d, ""
 		}
 		if u.key.route.Kind == index.KindUDPRoute {
 			return nil, Unsupported
 		}
-		// Those of others stay in Envoy Gateway's cluster, or clusters, of the rule.
-		d.fate = split
+		// The other backends stay in the clusters that Envoy Gateway made for the rule.
+		d.outcome = split
 	default:
-		d.fate = split
+		d.outcome = split
 	}
 	for _, b := range refs {
-		switch p := newPart(s, clusters, u, b); {
+		switch p := newPlan(s, clusters, u, b); {
 		case p != nil:
 			d.parts = append(d.parts, p)
 		case b.Ours():
 			d.unresolved += uint64(b.Weight)
 		}
 	}
-	if d.fate == single && len(d.parts) == 0 {
+	if d.outcome == single && len(d.parts) == 0 {
 		return nil, Unresolved
 	}
 	return d, ""
 }
 
-// whole is the message's cluster for all backends of the rule.
+// whole returns the message's cluster for all backends of the rule.
 func (u *use) whole(clusters map[string]*clusterv3.Cluster) *clusterv3.Cluster {
 	if c := clusters[u.key.cluster()]; c != nil || !u.key.http() {
 		return c
@@ -160,7 +159,7 @@ func (u *use) whole(clusters map[string]*clusterv3.Cluster) *clusterv3.Cluster {
 	return clusters[u.route.RuleName(u.at)]
 }
 
-// effective backends: those that get anything.
+// effective returns the backends with a weight above zero.
 func effective(r *index.Rule) []index.BackendRef {
 	out := make([]index.BackendRef, 0, len(r.Backends))
 	for _, b := range r.Backends {
@@ -176,8 +175,8 @@ func needsOne(u *use, whole *clusterv3.Cluster) bool {
 	return u.rule.Own || u.key.route.Kind == index.KindUDPRoute || xds.Sticky(whole)
 }
 
-// servable reports whether we know the endpoints of all: those of our kinds and of
-// Services.
+// servable reports whether the extension knows the endpoints of all backends: Tailscale backends
+// and Services.
 func servable(refs []index.BackendRef) bool {
 	for _, b := range refs {
 		if b.Kind == index.BackendOther {
@@ -187,16 +186,16 @@ func servable(refs []index.BackendRef) bool {
 	return true
 }
 
-// swap the source of endpoints of the rule's own cluster. It has the shape of the
-// targets if all are alike; else what Envoy Gateway made of the rule counts. Nil if
-// one cluster cannot hold them all: of some only Envoy Gateway knows the endpoints, or
-// knows which of them speak TLS; some have filters of their own; or some speak TLS or HTTP/2, and others do not or do it in
-// another way.
-func swap(s *index.Snapshot, u *use, whole *clusterv3.Cluster, refs []index.BackendRef) *part {
+// swap returns a plan in which the extension serves the endpoints of the rule's one cluster. The
+// cluster takes the shape of the targets if they are alike; otherwise it keeps the shape that Envoy
+// Gateway gave it. It returns nil if one cluster cannot hold all backends: only Envoy Gateway knows
+// some endpoints, or which of them speak TLS; some backends have separate filters; or some speak
+// TLS or HTTP/2 and the others do not, or with other settings.
+func swap(s *index.Snapshot, u *use, whole *clusterv3.Cluster, refs []index.BackendRef) *backendPlan {
 	if whole == nil || !servable(refs) {
 		return nil
 	}
-	p := &part{template: whole, own: u.key.cluster(), list: u.route.RuleName(u.at), key: refs[0].Target(u.key.route.Kind), tuning: tuned(s, u, whole)}
+	p := &backendPlan{template: whole, own: u.key.cluster(), list: u.route.RuleName(u.at), key: refs[0].Target(u.key.route.Kind), tuning: tuned(s, u, whole)}
 	if u.key.http() {
 		p.own = p.list
 	}
@@ -221,12 +220,13 @@ func swap(s *index.Snapshot, u *use, whole *clusterv3.Cluster, refs []index.Back
 	return p
 }
 
-// newPart for a backend. Nil if it is not of ours, or cannot be resolved.
-func newPart(s *index.Snapshot, clusters map[string]*clusterv3.Cluster, u *use, b index.BackendRef) *part {
+// newPlan returns the plan for a backend. Nil if the backend is not a Tailscale backend, or cannot
+// be resolved.
+func newPlan(s *index.Snapshot, clusters map[string]*clusterv3.Cluster, u *use, b index.BackendRef) *backendPlan {
 	if !b.Ours() || !s.Permitted(u.key.route, b) {
 		return nil
 	}
-	p := &part{ref: b, key: b.Target(u.key.route.Kind)}
+	p := &backendPlan{ref: b, key: b.Target(u.key.route.Kind)}
 	if p.target = s.Target(p.key); p.target == nil || p.target.Missing {
 		return nil
 	}
@@ -255,22 +255,22 @@ func newPart(s *index.Snapshot, clusters map[string]*clusterv3.Cluster, u *use, 
 	return p
 }
 
-// tuned is how the endpoint list of a rule's cluster is to be.
+// tuned returns the tuning of the endpoint list of a rule's cluster.
 func tuned(s *index.Snapshot, u *use, c *clusterv3.Cluster) index.Tuning {
 	return xds.Tuned(c, s.Tuning(u.key.route, u.rule.Name))
 }
 
-// mirrors of the rule that are of ours. They always share: Envoy Gateway gives their
-// clusters no settings. Its 1.9.1 refuses a mirror to kinds of an extension, and
-// answers 500 for the rule (processRequestMirrorFilter in its
+// mirrors returns the plans of the rule's mirrors that are Tailscale backends. Mirrors always share
+// a cluster, because Envoy Gateway gives mirror clusters no settings. Envoy Gateway 1.9.1 refuses a
+// mirror to kinds of an extension and answers the rule with 500 (processRequestMirrorFilter in its
 // internal/gatewayapi/filters.go); such a rule has no route here to change.
-func mirrors(s *index.Snapshot, clusters map[string]*clusterv3.Cluster, u *use) []*part {
-	var out []*part
+func mirrors(s *index.Snapshot, clusters map[string]*clusterv3.Cluster, u *use) []*backendPlan {
+	var out []*backendPlan
 	for _, b := range u.rule.Mirrors {
 		if !b.Ours() || !s.Permitted(u.key.route, b) {
 			continue
 		}
-		p := &part{ref: b, key: b.Target(u.key.route.Kind), own: u.key.mirror(b.Index), mayShare: true}
+		p := &backendPlan{ref: b, key: b.Target(u.key.route.Kind), own: u.key.mirror(b.Index), mayShare: true}
 		p.target, p.template = s.Target(p.key), clusters[p.own]
 		if p.target == nil || p.target.Missing || p.template == nil && clusters[p.key.ClusterName()] == nil {
 			continue

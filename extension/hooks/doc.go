@@ -1,15 +1,19 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hooks answers Envoy Gateway's extension hooks from the index's snapshot.
-// It calls nothing, and changes nothing that no route of ours needs changed.
+// Package hooks answers Envoy Gateway's extension hooks from the index's snapshot. It makes no
+// calls, and changes only resources of routes with Tailscale backends, policies or identity
+// headers.
 //
-// A translation gathers what the message does with rules that name one of ours
-// (use.go), decides about each (decide.go), finds the cluster that routes to one
-// target share (share.go), and changes routes and filters (rewrite.go, tcp.go,
-// udp.go). No cluster of an HTTP rule keeps a name with the rule's index: one that
-// shares none is called by its route and what it leads to (package index), so that no
-// request reaches another rule's target while rules move. What is asked for may be newer
-// than the snapshot: it is answered all the same, and told (revision.go). What a cluster
-// of ours is like lives in package xds; endpoints come from package eds.
+// A Tailscale backend is a TailscaleServices or a TailscaleEndpoints. The other backends of a rule
+// are its siblings: Envoy Gateway resolves them.
+//
+// A translation collects the uses of rules that name a Tailscale backend (use.go), decides about
+// each rule (decide.go), selects the cluster that routes to one target share (share.go), and
+// changes routes and filters (rewrite.go, tcp.go, udp.go). The name of an HTTP rule's cluster never
+// has the rule's index: a cluster that is not shared is named after its route and its destination
+// (package index), so that no request reaches another rule's target while rules move. A
+// TailscaleRevision in a request may be newer than the snapshot; the hook answers nevertheless, and
+// reports the difference (revision.go). Package xds builds the clusters; package eds serves their
+// endpoints.
 package hooks

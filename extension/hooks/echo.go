@@ -9,30 +9,30 @@ import (
 	pb "github.com/envoyproxy/gateway/proto/extension"
 )
 
-// The hooks that nothing of ours needs echo what they get, for whoever subscribes to
-// them: an empty answer would take the object from the next extension in the chain.
+// The extension changes nothing in these hooks. They return the object of the request to any
+// subscriber: an empty answer would remove the object for the next extension in the chain.
 
-// PostRouteModify echoes.
+// PostRouteModify returns the route unchanged.
 func (s *Server) PostRouteModify(_ context.Context, req *pb.PostRouteModifyRequest) (*pb.PostRouteModifyResponse, error) {
 	return &pb.PostRouteModifyResponse{Route: req.GetRoute()}, nil
 }
 
-// PostVirtualHostModify echoes.
+// PostVirtualHostModify returns the virtual host unchanged.
 func (s *Server) PostVirtualHostModify(_ context.Context, req *pb.PostVirtualHostModifyRequest) (*pb.PostVirtualHostModifyResponse, error) {
 	return &pb.PostVirtualHostModifyResponse{VirtualHost: req.GetVirtualHost()}, nil
 }
 
-// PostHTTPListenerModify echoes.
+// PostHTTPListenerModify returns the listener unchanged.
 func (s *Server) PostHTTPListenerModify(_ context.Context, req *pb.PostHTTPListenerModifyRequest) (*pb.PostHTTPListenerModifyResponse, error) {
 	return &pb.PostHTTPListenerModifyResponse{Listener: req.GetListener()}, nil
 }
 
-// PostClusterModify echoes.
+// PostClusterModify returns the cluster unchanged.
 func (s *Server) PostClusterModify(_ context.Context, req *pb.PostClusterModifyRequest) (*pb.PostClusterModifyResponse, error) {
 	return &pb.PostClusterModifyResponse{Cluster: req.GetCluster()}, nil
 }
 
-// PostEndpointsModify echoes.
+// PostEndpointsModify returns the endpoints unchanged.
 func (s *Server) PostEndpointsModify(_ context.Context, req *pb.PostEndpointsModifyRequest) (*pb.PostEndpointsModifyResponse, error) {
 	return &pb.PostEndpointsModifyResponse{LoadAssignment: req.GetLoadAssignment()}, nil
 }

@@ -33,8 +33,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
-// TestEnvoyAccepts has Envoy itself judge what becomes of all cases over some other
-// snapshots. What a message lacked before may lack after.
+// TestEnvoyAccepts lets Envoy validate the results of all cases over several varied snapshots.
+// Fields that are missing in a message may be missing in the result.
 func TestEnvoyAccepts(t *testing.T) {
 	t.Parallel()
 	root, err := apiserver.Root()
@@ -49,7 +49,7 @@ func TestEnvoyAccepts(t *testing.T) {
 	for seed := range uint64(seeds) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
-			b := &bench{t: t, out: &bootstrapv3.Bootstrap_StaticResources{}}
+			b := &staticConfig{t: t, out: &bootstrapv3.Bootstrap_StaticResources{}}
 			for _, name := range sortedCases() {
 				tc := translateCases()[name]
 				out, _ := Translate(index.NewSnapshot(permitted(vary(tc.contents, seed))), testSource, clone(tc.in))
@@ -58,13 +58,13 @@ func TestEnvoyAccepts(t *testing.T) {
 				}
 			}
 			b.lists(seed)
-			b.judge(envoy)
+			b.validate(envoy)
 		})
 	}
 }
 
-// TestEnvoyAcceptsExpressions has Envoy judge the expressions that the index keeps, the
-// largest among them. Its runtime is that of Envoy Gateway's own bootstrap.
+// TestEnvoyAcceptsExpressions lets Envoy validate the expressions that the index accepts, including
+// the largest. The runtime flags are those of Envoy Gateway's bootstrap.
 func TestEnvoyAcceptsExpressions(t *testing.T) {
 	t.Parallel()
 	root, err := apiserver.Root()
@@ -82,7 +82,8 @@ func TestEnvoyAcceptsExpressions(t *testing.T) {
 			func(n int) string { return fmt.Sprintf("%s{%d}", of, n) },
 			func(n int) string { return strings.Repeat(of+"{100}", n) },
 		} {
-			// The first that is too large, or longer than a value of a header may be.
+			// first is the first length that is too large, or longer than the value of a header may
+			// be.
 			first := sort.Search(1000, func(n int) bool {
 				return n > 0 && (len(e(n)) > 4096 || index.CheckExpression(index.PathExpression("RegularExpression", e(n))) != nil)
 			})
@@ -97,14 +98,14 @@ func TestEnvoyAcceptsExpressions(t *testing.T) {
 	for name := range unicode.Scripts {
 		tried = append(tried, `\p{`+name+`}`)
 	}
-	b := &bench{t: t, out: &bootstrapv3.Bootstrap_StaticResources{}, runtime: map[string]any{"re2.max_program_size.error_level": 4294967295}}
+	b := &staticConfig{t: t, out: &bootstrapv3.Bootstrap_StaticResources{}, runtime: map[string]any{"re2.max_program_size.error_level": 4294967295}}
 	host := &routev3.VirtualHost{Name: "all", Domains: []string{"*"}}
 	for _, e := range tried {
 		sent := index.PathExpression("RegularExpression", e)
 		if index.CheckExpression(sent) != nil {
 			continue
 		}
-		r, err := xds.Enforce(
+		r, err := xds.PolicyRoute(
 			&routev3.Route{Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}}, Action: xds.Answer(200)},
 			&index.PolicyRule{Deny: true}, &index.PolicyMatch{Match: index.Match{PathType: "RegularExpression", Path: e}}, nil, nil)
 		if err != nil {
@@ -112,12 +113,12 @@ func TestEnvoyAcceptsExpressions(t *testing.T) {
 		}
 		host.Routes = append(host.Routes, r)
 	}
-	t.Logf("Envoy judges %d of %d expressions", len(host.GetRoutes()), len(tried))
+	t.Logf("Envoy accepts %d of %d expressions", len(host.GetRoutes()), len(tried))
 	b.add("expressions", Resources{}, Resources{Routes: []*routev3.RouteConfiguration{{Name: "all", VirtualHosts: []*routev3.VirtualHost{host}}}})
-	b.judge(envoy)
+	b.validate(envoy)
 }
 
-// permitted weights, as Gateway API has them: Envoy adds them up in 32 bits.
+// permitted reduces weights to those that Gateway API permits: Envoy adds weights in 32 bits.
 func permitted(c index.Contents) index.Contents {
 	const most = 1_000_000
 	for _, r := range c.Routes {
@@ -130,8 +131,8 @@ func permitted(c index.Contents) index.Contents {
 	return c
 }
 
-// A bench is the static resources of one Envoy.
-type bench struct {
+// A staticConfig holds the static resources of one Envoy.
+type staticConfig struct {
 	t    *testing.T
 	out  *bootstrapv3.Bootstrap_StaticResources
 	port uint32
@@ -140,13 +141,13 @@ type bench struct {
 	runtime map[string]any
 }
 
-// add what becomes of a case, under names of its own.
-func (b *bench) add(name string, in, out Resources) {
+// add adds the result of a case, with a prefix that makes its names unique.
+func (b *staticConfig) add(name string, in, out Resources) {
 	b.t.Helper()
 	known := map[string]bool{}
 	for _, c := range out.Clusters {
 		known[c.GetName()] = true
-		// Envoy Gateway's own lists come from where its configuration does.
+		// Envoy Gateway's own lists come from Envoy Gateway's configuration source.
 		if c.GetEdsClusterConfig().GetEdsConfig().GetAds() != nil {
 			c.EdsClusterConfig.EdsConfig = testSource.EDS("").GetEdsConfig()
 		}
@@ -179,7 +180,7 @@ func (b *bench) add(name string, in, out Resources) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	// Cases have clusters of the same names.
+	// Several cases have clusters of the same name.
 	of := make([]string, 0, 2*len(known))
 	for n := range known {
 		of = append(of, `"`+n+`"`, `"`+name+"|"+n+`"`)
@@ -192,8 +193,8 @@ func (b *bench) add(name string, in, out Resources) {
 	b.out.Listeners = append(b.out.Listeners, all.GetListeners()...)
 }
 
-// lists of endpoints at random, with all that policies may ask of them.
-func (b *bench) lists(seed uint64) {
+// lists adds random endpoint lists, with all settings that policies support.
+func (b *staticConfig) lists(seed uint64) {
 	b.t.Helper()
 	r := rand.New(rand.NewPCG(seed, seed))
 	for i := range 50 {
@@ -220,8 +221,8 @@ func (b *bench) lists(seed uint64) {
 	}
 }
 
-// judge by Envoy.
-func (b *bench) judge(envoy string) {
+// validate runs Envoy's validation mode.
+func (b *staticConfig) validate(envoy string) {
 	b.t.Helper()
 	flags, err := structpb.NewStruct(b.runtime)
 	if err != nil {
@@ -237,8 +238,8 @@ func (b *bench) judge(envoy string) {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		b.t.Fatal(err)
 	}
-	said, err := exec.CommandContext(b.t.Context(), envoy, "--mode", "validate", "--service-node", "test", "--service-cluster", "test", "--log-level", "error", "--config-path", file).CombinedOutput()
+	output, err := exec.CommandContext(b.t.Context(), envoy, "--mode", "validate", "--service-node", "test", "--service-cluster", "test", "--log-level", "error", "--config-path", file).CombinedOutput()
 	if err != nil {
-		b.t.Errorf("Envoy refuses %d clusters and %d listeners: %v\n%s", len(b.out.GetClusters()), len(b.out.GetListeners()), err, said)
+		b.t.Errorf("Envoy refuses %d clusters and %d listeners: %v\n%s", len(b.out.GetClusters()), len(b.out.GetListeners()), err, output)
 	}
 }

@@ -22,7 +22,7 @@ import (
 
 const httpOptionsName = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
-// withHTTP options, as Envoy Gateway makes them of a ClientTrafficPolicy or of
+// withHTTP sets HTTP options as Envoy Gateway makes them of a ClientTrafficPolicy or of
 // useClientProtocol.
 func withHTTP(o *httpv3.HttpProtocolOptions) func(*clusterv3.Cluster) {
 	return func(c *clusterv3.Cluster) {
@@ -30,7 +30,7 @@ func withHTTP(o *httpv3.HttpProtocolOptions) func(*clusterv3.Cluster) {
 	}
 }
 
-// featureCases are features of Envoy Gateway that meet shared clusters.
+// featureCases returns cases of Envoy Gateway features that affect shared clusters.
 func featureCases() map[string]translateCase {
 	const (
 		second     = "httproute/default/other/rule/0"
@@ -52,7 +52,7 @@ func featureCases() map[string]translateCase {
 		return egRoutes(egRoute(match0, prefix("/"), to(rule0)), egRoute(secondTo, prefix("/"), to(second)))
 	}
 	sends := []string{match0 + " > " + webHTTP, secondTo + " > " + webHTTP}
-	// A setting of a policy for the whole Gateway is in the clusters of all routes.
+	// A policy for the whole Gateway changes the clusters of all routes.
 	everywhere := func(change func(*clusterv3.Cluster)) Resources {
 		return Resources{Clusters: []*clusterv3.Cluster{egCluster(rule0, change), egCluster(second, change)}, Routes: routes()}
 	}
@@ -67,18 +67,18 @@ func featureCases() map[string]translateCase {
 	}}
 	return map[string]translateCase{
 		"HTTP1OfOneListener": {
-			reason: "A route whose listener has settings of HTTP/1 should have another cluster than one before it.", contents: both,
+			reason: "A route whose listener has HTTP/1 settings should have a different cluster than a route without them.", contents: both,
 			in:   Resources{Clusters: []*clusterv3.Cluster{egCluster(rule0), egCluster(second, withHTTP(trim))}, Routes: routes()},
 			want: view{Clusters: []string{webHTTP + " < " + webHTTP, webLike + " < " + webHTTP}, Sends: []string{sends[0], secondTo + " > " + webLike}},
 		},
-		"HTTP1Everywhere":   {reason: "Where all listeners have them, routes should share.", contents: both, in: everywhere(withHTTP(trim)), want: shared},
-		"UseClientProtocol": {reason: "Routes that follow the client's protocol should share a cluster that does.", contents: both, in: everywhere(withHTTP(follow)), want: shared},
+		"HTTP1Everywhere":   {reason: "Routes should share a cluster if all listeners have the settings.", contents: both, in: everywhere(withHTTP(trim)), want: shared},
+		"UseClientProtocol": {reason: "Routes that follow the client's protocol should share a cluster that follows it.", contents: both, in: everywhere(withHTTP(follow)), want: shared},
 		"CircuitBreaker": {
-			reason: "Limits of a policy for the Gateway should hold for all routes together.", contents: both, want: shared,
+			reason: "Limits of a policy for the Gateway should apply to all routes together.", contents: both, want: shared,
 			in: everywhere(func(c *clusterv3.Cluster) { c.CircuitBreakers.Thresholds[0].MaxConnections = wrapperspb.UInt32(7) }),
 		},
 		"MergedGateways": {
-			reason: "Gateways that are merged should share, each by its own routes.", contents: both,
+			reason: "Merged Gateways should share clusters, each among its own routes.", contents: both,
 			in: Resources{
 				Clusters: egClusters(rule0, second),
 				Routes:   append(egRoutes(egRoute(match0, prefix("/"), to(rule0))), egRoutes(egRoute(secondTo, prefix("/"), to(second)))...),
@@ -86,7 +86,7 @@ func featureCases() map[string]translateCase {
 			want: shared,
 		},
 		"SeveralListeners": {
-			reason: "A route on several listeners should go to the same cluster everywhere.", contents: index.Contents{Routes: both.Routes[:1], Targets: both.Targets},
+			reason: "A route on several listeners should use the same cluster on each of them.", contents: index.Contents{Routes: both.Routes[:1], Targets: both.Targets},
 			in: Resources{
 				Clusters: egClusters(rule0),
 				Routes:   append(egRoutes(egRoute(match0, prefix("/"), to(rule0))), egRoutes(egRoute(match0, prefix("/"), to(rule0)))...),
@@ -94,7 +94,7 @@ func featureCases() map[string]translateCase {
 			want: view{Clusters: shared.Clusters, Sends: []string{sends[0], sends[0]}},
 		},
 		"BothProtocols": {
-			reason:   "One target that is spoken to in two protocols should have two clusters.",
+			reason:   "A target with two protocols should have two clusters.",
 			contents: index.Contents{Routes: []*index.Route{both.Routes[0], route(index.KindGRPCRoute, "app", rule(ours(0, "web", 1)))}, Targets: both.Targets},
 			in: Resources{
 				Clusters: egClusters(rule0, grpcRule),
@@ -113,8 +113,8 @@ func featureCases() map[string]translateCase {
 	}
 }
 
-// TestRouteKept checks that what a route does beside sending requests somewhere stays
-// as it is: rate limits, timeouts, tracing, filters.
+// TestRouteKept checks that a route keeps its other settings: rate limits, timeouts, tracing and
+// filters.
 func TestRouteKept(t *testing.T) {
 	a := hashed(to(rule0))
 	a.Timeout, a.IdleTimeout = durationpb.New(7), durationpb.New(8)

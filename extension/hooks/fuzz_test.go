@@ -17,8 +17,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// FuzzTranslate changes messages and snapshots. A message that Envoy Gateway itself
-// would publish must still be one afterwards, and be left as it is by a second run.
+// FuzzTranslate varies messages and snapshots. If Envoy Gateway accepts a message, it must accept
+// the result, and a second run must not change the result.
 func FuzzTranslate(f *testing.F) {
 	var contents []index.Contents
 	n := byte(0)
@@ -49,7 +49,7 @@ func FuzzTranslate(f *testing.F) {
 			return
 		}
 		if err := validate(out); err != nil {
-			t.Fatalf("Envoy Gateway would refuse what it accepted before: %v", err)
+			t.Fatalf("Envoy Gateway would refuse the result, and accepts the input: %v", err)
 		}
 		want := marshal(t, out)
 		again, _ := Translate(s, testSource, clone(out))
@@ -59,7 +59,7 @@ func FuzzTranslate(f *testing.F) {
 	})
 }
 
-// TestVaried runs all cases over many other snapshots.
+// TestVaried runs all cases over many varied snapshots.
 func TestVaried(t *testing.T) {
 	for name, tc := range translateCases() {
 		t.Run(name, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestVaried(t *testing.T) {
 	}
 }
 
-// vary what a snapshot is made of. A seed of zero leaves it.
+// vary changes the contents of a snapshot by a seed. Seed zero changes nothing.
 func vary(c index.Contents, seed uint64) index.Contents {
 	if seed == 0 {
 		return c

@@ -26,12 +26,12 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// goldenFolders of Envoy Gateway's module: what its own translator makes.
+// goldenFolders are the folders of Envoy Gateway's module with the output of its translator.
 var goldenFolders = []string{"xds-ir", "extension-xds-ir"}
 
-// TestGoldens feeds all that Envoy Gateway's own tests make to the hook: where no
-// rule names one of ours, it must come back byte for byte. The rules themselves are
-// known, with Services as backends.
+// TestGoldens passes all goldens of Envoy Gateway's tests to the hook. No rule names a Tailscale
+// backend, so the hook must return them byte for byte. The snapshot has the rules, with Services as
+// backends.
 func TestGoldens(t *testing.T) {
 	root := goldens(t)
 	n := 0
@@ -46,7 +46,7 @@ func TestGoldens(t *testing.T) {
 			t.Run(folder+"/"+filepath.Base(base), func(t *testing.T) { echoes(t, goldenRequest(t, base)) })
 		}
 	}
-	// The module holds hundreds; none would mean that they have moved.
+	// The module has hundreds of goldens; a low count means that they have moved.
 	if n < 200 {
 		t.Errorf("read %d goldens of Envoy Gateway, want 200 at least", n)
 	}
@@ -57,7 +57,7 @@ func echoes(t *testing.T, req *pb.PostTranslateModifyRequest) {
 	want := requestBytes(t, req)
 	s := NewServer(fixed{index.NewSnapshot(index.Contents{
 		Routes: plainRoutes(req.GetRoutes()),
-		// Another Gateway's listener is told who asks.
+		// Another Gateway's listener adds identity headers.
 		Identified: map[types.NamespacedName][]index.IdentityListener{nn("elsewhere", "gateway-1"): {{Name: "listener-1", Port: 80}}},
 	})}, testSources)
 	rsp, err := s.PostTranslateModify(context.Background(), req)
@@ -77,7 +77,7 @@ type fixed struct{ s *index.Snapshot }
 
 func (f fixed) Snapshot() *index.Snapshot { return f.s }
 
-// plainRoutes are those that a message's names tell of, with a Service as backend.
+// plainRoutes returns the routes that a message names, each with a Service as backend.
 func plainRoutes(configs []*routev3.RouteConfiguration) []*index.Route {
 	var out []*index.Route
 	for _, c := range configs {
@@ -92,7 +92,8 @@ func plainRoutes(configs []*routev3.RouteConfiguration) []*index.Route {
 	return out
 }
 
-// goldens is the folder where they are. The module is in go.mod, so it is there.
+// goldens returns the folder with Envoy Gateway's goldens. Its module is in go.mod, so the folder
+// exists.
 func goldens(t *testing.T) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/envoyproxy/gateway").Output()

@@ -16,20 +16,21 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
-// Envoy Gateway has a listener at a port that needs a privilege listen at another one, so
-// much higher (servicePortToContainerPort in its internal/gatewayapi/helpers.go).
+// Envoy Gateway makes a listener with a privileged port listen at a higher port: the port plus this
+// offset (servicePortToContainerPort in its internal/gatewayapi/helpers.go).
 const (
 	lastPrivileged = 1023
 	portShift      = 10000
 )
 
-// conceal headers that tell who asks, of Gateways where a listener is told so: at all
-// others a client could make them up, and who routes lead to could not tell.
-func (t *translation) conceal(r Resources) Resources {
+// stripIdentityHeaders removes identity headers of clients at the other listeners of Gateways that
+// have an identity listener. Without this a client could forge the headers, and a backend could not
+// detect it.
+func (t *translation) stripIdentityHeaders(r Resources) Resources {
 	if !t.snapshot.HasIdentified() {
 		return r
 	}
-	c := &concealer{snapshot: t.snapshot, told: map[string][]index.IdentityListener{}, exposed: map[string]bool{}}
+	c := &identityStripper{snapshot: t.snapshot, identified: map[string][]index.IdentityListener{}, exposed: map[string]bool{}}
 	for _, config := range r.Routes {
 		for _, v := range config.GetVirtualHosts() {
 			gateway, section := listenerOf(v)
@@ -39,7 +40,7 @@ func (t *translation) conceal(r Resources) Resources {
 			}
 			c.exposed[config.GetName()] = true
 			if i := slices.IndexFunc(ls, func(l index.IdentityListener) bool { return l.Name == section }); i >= 0 {
-				c.told[config.GetName()] = append(c.told[config.GetName()], ls[i])
+				c.identified[config.GetName()] = append(c.identified[config.GetName()], ls[i])
 			}
 		}
 	}
@@ -49,18 +50,17 @@ func (t *translation) conceal(r Resources) Resources {
 	return r
 }
 
-type concealer struct {
+type identityStripper struct {
 	snapshot *index.Snapshot
 
-	// told are the listeners whose routes a route configuration has and that are told
-	// who asks.
-	told map[string][]index.IdentityListener
+	// identified maps a route configuration to the identity listeners whose routes it has.
+	identified map[string][]index.IdentityListener
 
-	// exposed are the route configurations of Gateways that have such listeners.
+	// exposed holds the route configurations of Gateways with identity listeners.
 	exposed map[string]bool
 }
 
-func (c *concealer) listener(l *listenerv3.Listener) {
+func (c *identityStripper) listener(l *listenerv3.Listener) {
 	port := l.GetAddress().GetSocketAddress().GetPortValue()
 	for _, chain := range append(slices.Clone(l.GetFilterChains()), l.GetDefaultFilterChain()) {
 		for _, f := range chain.GetFilters() {
@@ -69,9 +69,9 @@ func (c *concealer) listener(l *listenerv3.Listener) {
 	}
 }
 
-// filter that speaks HTTP. One that cannot be read or written stays as it is: Envoy
-// would refuse it.
-func (c *concealer) filter(f *listenerv3.Filter, port uint32) {
+// filter removes the headers in an HTTP connection manager. A filter that cannot be read or written
+// stays as it is: Envoy would refuse it.
+func (c *identityStripper) filter(f *listenerv3.Filter, port uint32) {
 	m := &hcmv3.HttpConnectionManager{}
 	if !f.GetTypedConfig().MessageIs(m) || f.GetTypedConfig().UnmarshalTo(m) != nil {
 		return
@@ -80,17 +80,19 @@ func (c *concealer) filter(f *listenerv3.Filter, port uint32) {
 	if config == "" {
 		config = m.GetRouteConfig().GetName()
 	}
-	// A ListenerSet may call a listener as the Gateway does its own, and with
-	// XDSNameSchemeV2 no name differs between the two. But it cannot have its port and other routes.
-	told := slices.ContainsFunc(c.told[config], func(l index.IdentityListener) bool { return listensAt(l.Port, port) })
-	if !c.exposed[config] || told || slices.ContainsFunc(m.GetEarlyHeaderMutationExtensions(), isConcealment) {
+	// A ListenerSet may have a listener with the name of a Gateway's listener, and with
+	// XDSNameSchemeV2 no name separates the two. But it cannot have the same port with other
+	// routes.
+	identified := slices.ContainsFunc(c.identified[config], func(l index.IdentityListener) bool { return listensAt(l.Port, port) })
+	if !c.exposed[config] || identified || slices.ContainsFunc(m.GetEarlyHeaderMutationExtensions(), isIdentityMutation) {
 		return
 	}
-	drop, err := xds.DropIdentity()
+	drop, err := xds.StripIdentityHeaders()
 	if err != nil {
 		return
 	}
-	// Before those of a ClientTrafficPolicy, which may set such a header on purpose.
+	// The removal comes before the mutations of a ClientTrafficPolicy, which may set such a header
+	// on purpose.
 	m.EarlyHeaderMutationExtensions = slices.Insert(m.EarlyHeaderMutationExtensions, 0, drop)
 	a := &anypb.Any{}
 	if anypb.MarshalFrom(a, m, proto.MarshalOptions{Deterministic: true}) == nil {
@@ -98,9 +100,11 @@ func (c *concealer) filter(f *listenerv3.Filter, port uint32) {
 	}
 }
 
-func isConcealment(e *corev3.TypedExtensionConfig) bool { return e.GetName() == xds.IdentityMutation }
+func isIdentityMutation(e *corev3.TypedExtensionConfig) bool {
+	return e.GetName() == xds.IdentityMutation
+}
 
-// listensAt reports whether Envoy listens there for the port of a Gateway's listener.
+// listensAt reports whether Envoy listens at this port for a Gateway listener's port.
 func listensAt(of int32, port uint32) bool {
 	return uint32(of) == port || of <= lastPrivileged && uint32(of)+portShift == port
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
-// listenerAt a port, with the routes of a listener of a Gateway, and what a
-// ClientTrafficPolicy has it do first.
+// listenerAt returns a listener at a port with the routes of a Gateway's listener, and with the
+// early header mutations of a ClientTrafficPolicy.
 func listenerAt(name string, port uint32, gateway, section string) Resources {
 	at := address(corev3.SocketAddress_TCP)
 	at.GetSocketAddress().PortSpecifier = &corev3.SocketAddress_PortValue{PortValue: port}
@@ -36,8 +36,8 @@ func listenerAt(name string, port uint32, gateway, section string) Resources {
 	}
 }
 
-func TestConceal(t *testing.T) {
-	told := map[types.NamespacedName][]index.IdentityListener{nn("default", "gw"): {{Name: "tailnet", Port: 80}, {Name: "high", Port: 8080}}}
+func TestStripIdentityHeaders(t *testing.T) {
+	listeners := map[types.NamespacedName][]index.IdentityListener{nn("default", "gw"): {{Name: "tailnet", Port: 80}, {Name: "high", Port: 8080}}}
 	cases := map[string]struct {
 		reason     string
 		identified map[types.NamespacedName][]index.IdentityListener
@@ -45,15 +45,15 @@ func TestConceal(t *testing.T) {
 		want       bool
 	}{
 		"Nobody":      {reason: "Without a TailscaleGateway nothing should change.", in: listenerAt("l", 8888, "gw", "http")},
-		"Other":       {reason: "A listener beside one that is told should drop what clients make up.", identified: told, in: listenerAt("l", 8888, "gw", "http"), want: true},
-		"Told":        {reason: "The listener that is told should be let be.", identified: told, in: listenerAt("l", 8080, "gw", "high")},
-		"Privileged":  {reason: "Envoy listens for a port that needs a privilege at another one.", identified: told, in: listenerAt("l", 10080, "gw", "tailnet")},
-		"AsItIs":      {reason: "It may be had to listen there nevertheless.", identified: told, in: listenerAt("l", 80, "gw", "tailnet")},
-		"Namesake":    {reason: "A ListenerSet's listener of the same name at another port is another one.", identified: told, in: listenerAt("l", 9090, "gw", "high"), want: true},
-		"SamePort":    {reason: "Another name at the port of the one is not told.", identified: told, in: listenerAt("l", 8080, "gw", "http"), want: true},
-		"OtherOwner":  {reason: "Another Gateway's listener should be let be.", identified: told, in: listenerAt("l", 8888, "gw2", "http")},
-		"NotThere":    {reason: "While the listener that is to be told is not there, none is.", identified: map[types.NamespacedName][]index.IdentityListener{nn("default", "gw"): {}}, in: listenerAt("l", 8080, "gw", "high"), want: true},
-		"WithoutHTTP": {reason: "What is no HTTP has no headers.", identified: told, in: Resources{Listeners: []*listenerv3.Listener{{Name: "tcp", FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{{Name: "tcp"}}}}}}}},
+		"Other":       {reason: "A listener beside an identity listener should remove the headers of clients.", identified: listeners, in: listenerAt("l", 8888, "gw", "http"), want: true},
+		"Identity":    {reason: "The identity listener should not change.", identified: listeners, in: listenerAt("l", 8080, "gw", "high")},
+		"Privileged":  {reason: "Envoy listens for a privileged port at a higher one.", identified: listeners, in: listenerAt("l", 10080, "gw", "tailnet")},
+		"AsItIs":      {reason: "Envoy may also listen at the privileged port.", identified: listeners, in: listenerAt("l", 80, "gw", "tailnet")},
+		"Namesake":    {reason: "A ListenerSet's listener of the same name at another port is another listener.", identified: listeners, in: listenerAt("l", 9090, "gw", "high"), want: true},
+		"SamePort":    {reason: "Another listener name at the same port is not the identity listener.", identified: listeners, in: listenerAt("l", 8080, "gw", "http"), want: true},
+		"OtherOwner":  {reason: "Another Gateway's listener should not change.", identified: listeners, in: listenerAt("l", 8888, "gw2", "http")},
+		"NotThere":    {reason: "While the identity listener does not exist, all listeners should remove the headers.", identified: map[types.NamespacedName][]index.IdentityListener{nn("default", "gw"): {}}, in: listenerAt("l", 8080, "gw", "high"), want: true},
+		"WithoutHTTP": {reason: "A listener without HTTP has no headers.", identified: listeners, in: Resources{Listeners: []*listenerv3.Listener{{Name: "tcp", FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{{Name: "tcp"}}}}}}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -76,14 +76,14 @@ func TestConceal(t *testing.T) {
 				got = append(got, e.GetName())
 			}
 			if diff := cmp.Diff([]string{xds.IdentityMutation, "envoy.http.early_header_mutation.header_mutation"}, got); diff != "" {
-				t.Errorf("%s\nwhat is done to headers: -want, +got:\n%s", tc.reason, diff)
+				t.Errorf("%s\nheader mutations: -want, +got:\n%s", tc.reason, diff)
 			}
 			if err := m.GetEarlyHeaderMutationExtensions()[0].ValidateAll(); err != nil {
 				t.Errorf("Envoy would refuse it: %v", err)
 			}
 			again, _ := Translate(s, testSource, out)
 			if diff := cmp.Diff(once, marshal(t, again)); diff != "" {
-				t.Errorf("its own output should be left as it is: -want, +got:\n%s", diff)
+				t.Errorf("a second run should change nothing: -want, +got:\n%s", diff)
 			}
 		})
 	}

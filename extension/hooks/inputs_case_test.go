@@ -18,10 +18,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// An object as YAML has it.
+// An object is decoded YAML.
 type object = map[string]any
 
-// An input is what a test of Envoy Gateway's translates, by section of its resources.
+// An input holds the resources of one of Envoy Gateway's translator tests, by section.
 type input struct {
 	name     string
 	sections map[string][]object
@@ -32,13 +32,13 @@ type input struct {
 	features map[string]bool
 }
 
-// routeSections are those with routes, by the kind of these.
+// routeSections returns the sections with routes, by the kind of the routes.
 func routeSections() map[string]string {
 	return map[string]string{"httpRoutes": "HTTPRoute", "grpcRoutes": "GRPCRoute", "tlsRoutes": "TLSRoute", "tcpRoutes": "TCPRoute", "udpRoutes": "UDPRoute"}
 }
 
-// loadInputs of Envoy Gateway's module, with what its tests add to them (TestTranslate in its
-// internal/gatewayapi/translator_test.go).
+// loadInputs reads the inputs of Envoy Gateway's module, with the objects that its tests add
+// (TestTranslate in its internal/gatewayapi/translator_test.go).
 func loadInputs(t *testing.T) []*input {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/envoyproxy/gateway").Output()
@@ -50,9 +50,9 @@ func loadInputs(t *testing.T) []*input {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The module holds hundreds; none would mean that they have moved.
+	// The module has hundreds of inputs; a low count means that they have moved.
 	if len(files) < 700 {
-		t.Fatalf("there are %d inputs of Envoy Gateway, want 700 at least", len(files))
+		t.Fatalf("found %d inputs of Envoy Gateway, want at least 700", len(files))
 	}
 	base := readInput(t, filepath.Join(root, "base", "base.yaml"))
 	var ins []*input
@@ -92,7 +92,8 @@ func readInput(t *testing.T, file string) *input {
 	return in
 }
 
-// sectionName as the others have it: some inputs write it otherwise, which encoding/json takes.
+// sectionName returns the usual spelling of a section: some inputs use another case, which
+// encoding/json accepts.
 func sectionName(n string) string {
 	for _, of := range []string{"httpRoutes", "configMaps", "endpointSlices", "envoyExtensionPolicies", "securityPolicies"} {
 		if strings.EqualFold(n, of) {
@@ -102,7 +103,7 @@ func sectionName(n string) string {
 	return n
 }
 
-// featuresOf Envoy Gateway's configuration for an input, which its test has in a table.
+// featuresOf returns Envoy Gateway's configuration for an input, which its test keeps in a table.
 func featuresOf(name string) map[string]bool {
 	on := func(names ...string) map[string]bool {
 		out := map[string]bool{}
@@ -136,7 +137,8 @@ func (in *input) add(section string, os ...object) {
 	in.sections[section] = append(in.sections[section], os...)
 }
 
-// addFixtures that all inputs rely on: Services and their endpoints, and Namespaces.
+// addFixtures adds the objects that all inputs rely on: Namespaces, and Services with their
+// endpoints.
 func (in *input) addFixtures() {
 	zones := strings.Contains(in.name, "enable-zone-discovery")
 	web := []servicePort{{"http", 8080, "TCP"}, {"https", 8443, "TCP"}, {"tcp", 8163, "TCP"}, {"udp", 8162, "UDP"}}
@@ -200,7 +202,7 @@ func (in *input) addService(s service) {
 	})
 }
 
-// resources as Envoy Gateway's translator reads them.
+// resources returns the input in the form that Envoy Gateway's translator reads.
 func (in *input) resources() object {
 	out := object{}
 	for _, s := range slices.Sorted(maps.Keys(in.sections)) {

@@ -21,10 +21,10 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// An inputCheck is of what a replica makes of a message.
+// An inputCheck compares a message with the answer of a replica.
 type inputCheck struct {
 	*testing.T
-	knowledge
+	replica
 
 	before, after *pb.PostTranslateModifyRequest
 }
@@ -40,20 +40,20 @@ func (c *inputCheck) check() {
 	c.references()
 }
 
-// again asked it gives the same, of what came and of what it gave.
+// again checks that the hook answers the same message, and its own answer, with the same result.
 func (c *inputCheck) again() {
 	c.Helper()
 	want := encodeRequest(c.T, c.after)
-	first := answerInput(c.T, c.knowledge, proto.CloneOf(c.before))
+	first := answerInput(c.T, c.replica, proto.CloneOf(c.before))
 	if got := encodeRequest(c.T, first); !bytes.Equal(want, got) {
-		c.Error("two answers to one message are not the same")
+		c.Error("two answers to one message differ")
 	}
 	if c.otherwise {
 		return
 	}
-	second := answerInput(c.T, c.knowledge, first)
+	second := answerInput(c.T, c.replica, first)
 	if got := encodeRequest(c.T, second); !bytes.Equal(want, got) {
-		c.Error("the answer to an answer is another one")
+		c.Error("the answer to an answer differs")
 	}
 }
 
@@ -66,7 +66,7 @@ func encodeRequest(t *testing.T, r *pb.PostTranslateModifyRequest) []byte {
 	return b
 }
 
-// valid is what Envoy Gateway publishes, even where it would not publish what came.
+// valid checks that Envoy Gateway publishes the answer, even if it would not publish the message.
 func (c *inputCheck) valid() {
 	c.Helper()
 	for _, m := range messagesOf(c.after) {
@@ -100,7 +100,8 @@ func messagesOf(r *pb.PostTranslateModifyRequest) []named {
 	return out
 }
 
-// echo what may not change, in its order. Some listeners of a message have one name.
+// echo checks that messages that may not change are returned unchanged and in order. Some listeners
+// of a message share a name.
 func echo[T named](c *inputCheck, kind string, before, after []T, may func(name string) bool) {
 	c.Helper()
 	was, is := numbered(before), numbered(after)
@@ -123,16 +124,16 @@ func echo[T named](c *inputCheck, kind string, before, after []T, may func(name 
 			}
 			continue
 		case at > 0:
-			c.Errorf("%s %s comes after %s, and came before it", kind, n, order[0])
+			c.Errorf("%s %s comes after %s, and came before it in the message", kind, n, order[0])
 		}
 		order = slices.Delete(order, at, at+1)
 		if !may(before[i].GetName()) && !proto.Equal(before[i], now[n]) {
-			c.Errorf("%s %s names nothing of ours, and is another:\n%v\n%v", kind, n, before[i], now[n])
+			c.Errorf("%s %s names no Tailscale backend, and changes:\n%v\n%v", kind, n, before[i], now[n])
 		}
 	}
 }
 
-// numbered names, so that they differ.
+// numbered returns names with a number, which makes them unique.
 func numbered[T named](in []T) []string {
 	var out []string
 	seen := map[string]int{}
@@ -145,7 +146,7 @@ func numbered[T named](in []T) []string {
 
 var ofRule = regexp.MustCompile(`^([a-z]+route/[^/]+/[^/]+/rule/-?[0-9]+)(/.*|-mirror-.*)?$`)
 
-// isOurs reports whether a name is of a rule with ours.
+// isOurs reports whether a name belongs to a rule with a Tailscale backend.
 func (c *inputCheck) isOurs(name string) bool {
 	m := ofRule.FindStringSubmatch(name)
 	if m == nil {
@@ -167,8 +168,8 @@ func (c *inputCheck) hasOurs(k ruleKey) bool {
 	return false
 }
 
-// changes reports whether a listener may: its policies note who asks, or it sends connections
-// to one of ours by itself.
+// changes reports whether a listener may change: its policies record the client, or it sends
+// connections directly to a Tailscale backend.
 func (c *inputCheck) changes(listener string) bool {
 	if c.policed {
 		return true
@@ -178,7 +179,7 @@ func (c *inputCheck) changes(listener string) bool {
 	})
 }
 
-// sentBy are the clusters that a listener's connections are sent to.
+// sentBy returns the clusters to which a listener sends connections.
 func sentBy(t *testing.T, l *listenerv3.Listener) []string {
 	t.Helper()
 	var out []string
@@ -211,7 +212,8 @@ func sentBy(t *testing.T, l *listenerv3.Listener) []string {
 	return out
 }
 
-// udpClusters that a filter sends to: Envoy Gateway makes no other matcher.
+// udpClusters returns the clusters to which a filter sends datagrams: Envoy Gateway makes no other
+// matcher.
 func udpClusters(u *udpproxyv3.UdpProxyConfig) []string {
 	route := &udpproxyv3.Route{}
 	if a := u.GetMatcher().GetOnNoMatch().GetAction().GetTypedConfig(); a.MessageIs(route) && a.UnmarshalTo(route) == nil {
@@ -220,8 +222,8 @@ func udpClusters(u *udpproxyv3.UdpProxyConfig) []string {
 	return nil
 }
 
-// routes that name nothing of ours are as they were, in their order, and before each stand
-// those of policies.
+// routes checks that routes without Tailscale backends keep their content and order, and that the
+// routes of policies come before each of them.
 func (c *inputCheck) routes() {
 	c.Helper()
 	if len(c.before.GetRoutes()) != len(c.after.GetRoutes()) {
@@ -238,7 +240,7 @@ func (c *inputCheck) routes() {
 		rest, restNow := proto.CloneOf(config), proto.CloneOf(now)
 		rest.VirtualHosts, restNow.VirtualHosts = nil, nil
 		if !proto.Equal(rest, restNow) {
-			c.Errorf("%s is another: %v, and was %v", config.GetName(), restNow, rest)
+			c.Errorf("%s changes: %v, and was %v", config.GetName(), restNow, rest)
 		}
 	}
 }
@@ -256,7 +258,7 @@ func (c *inputCheck) host(before, after *routev3.VirtualHost) {
 		rest = append(rest, r)
 	}
 	if len(policies) > 0 && !c.policed {
-		c.Errorf("%s: there are routes of policies, and there is none", before.GetName())
+		c.Errorf("%s: has routes of policies, but the snapshot has no policy", before.GetName())
 	}
 	if len(rest) != len(before.GetRoutes()) {
 		c.Fatalf("%s: want %d routes, got %d", before.GetName(), len(before.GetRoutes()), len(rest))
@@ -267,24 +269,24 @@ func (c *inputCheck) host(before, after *routev3.VirtualHost) {
 			c.Fatalf("%s: want %s, got %s", before.GetName(), r.GetName(), now.GetName())
 		}
 		if !c.isOurs(r.GetName()) && r.ValidateAll() == nil && !proto.Equal(r, now) {
-			c.Errorf("%s names nothing of ours, and is another:\n%v\n%v", r.GetName(), r, now)
+			c.Errorf("%s names no Tailscale backend, and changes:\n%v\n%v", r.GetName(), r, now)
 		}
 		if !proto.Equal(r.GetMatch(), now.GetMatch()) {
-			c.Errorf("%s matches something else:\n%v\n%v", r.GetName(), r.GetMatch(), now.GetMatch())
+			c.Errorf("%s has another match:\n%v\n%v", r.GetName(), r.GetMatch(), now.GetMatch())
 		}
 		if _, _, ok := parseRule(r.GetName()); ok && c.policed && !slices.ContainsFunc(denied[r.GetName()], func(d *routev3.Route) bool { return denies403(d, now) }) {
-			c.Errorf("%s: nothing denies before %s", before.GetName(), r.GetName())
+			c.Errorf("%s: no Deny before %s", before.GetName(), r.GetName())
 		}
 	}
 	restBefore, restAfter := proto.CloneOf(before), proto.CloneOf(after)
 	restBefore.Routes, restAfter.Routes = nil, nil
 	if !proto.Equal(restBefore, restAfter) {
-		c.Errorf("%s is another: %v, and was %v", before.GetName(), restAfter, restBefore)
+		c.Errorf("%s changes: %v, and was %v", before.GetName(), restAfter, restBefore)
 	}
 }
 
-// denies403 reports whether a route denies all that another one matches and that has the
-// header of the policy's Deny, and nothing else.
+// denies403 reports whether a route denies exactly the requests that match another route and have
+// the header of the policy's Deny.
 func denies403(d, r *routev3.Route) bool {
 	if d.GetDirectResponse().GetStatus() != 403 {
 		return false
@@ -297,13 +299,13 @@ func denies403(d, r *routev3.Route) bool {
 	return len(m.GetHeaders()) == n-1 && proto.Equal(m, r.GetMatch())
 }
 
-// references to clusters are to such as are there, or were not there before.
+// references checks that each named cluster exists, or was missing before.
 func (c *inputCheck) references() {
 	c.Helper()
 	known := map[string]bool{"": true, invalidCluster: true}
 	for _, of := range c.after.GetClusters() {
 		if known[of.GetName()] {
-			c.Errorf("cluster %s is there twice", of.GetName())
+			c.Errorf("cluster %s occurs twice", of.GetName())
 		}
 		known[of.GetName()] = true
 	}
@@ -313,7 +315,7 @@ func (c *inputCheck) references() {
 			c.Errorf("cluster %s is missing", n)
 		}
 	}
-	// Whatever else may name a cluster that is gone, such as a filter.
+	// Other parts of the message, such as filters, may name a removed cluster.
 	gone := map[string]bool{}
 	for _, of := range c.before.GetClusters() {
 		if !known[of.GetName()] {
@@ -327,13 +329,13 @@ func (c *inputCheck) references() {
 	rest.Clusters = nil
 	rename(c.T, rest.ProtoReflect(), func(n string) string {
 		if gone[n] {
-			c.Errorf("cluster %s is gone, and something names it", n)
+			c.Errorf("cluster %s is removed, and still named", n)
 		}
 		return n
 	})
 }
 
-// sends to clusters, of routes and of listeners.
+// sends returns the clusters that routes and listeners name.
 func (c *inputCheck) sends(r *pb.PostTranslateModifyRequest) map[string]bool {
 	out := referenced(Resources{Routes: r.GetRoutes()})
 	for _, l := range r.GetListeners() {

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// rename all strings of a message as the function says, wherever they stand.
+// rename applies a function to all strings of a message.
 func rename(t *testing.T, m protoreflect.Message, to func(string) string) {
 	t.Helper()
 	if a, ok := m.Interface().(*anypb.Any); ok {

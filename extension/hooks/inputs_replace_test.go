@@ -17,7 +17,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// A replacement says which references to Services are replaced by some to our kinds.
+// A replacement selects the references to Services that become references to Tailscale backends.
 type replacement string
 
 const (
@@ -28,21 +28,21 @@ const (
 
 const oursGroup = "gateway.tailscale.com"
 
-// A replaced input has some Services replaced by our kinds.
+// A replaced input names Tailscale backends instead of some Services.
 type replaced struct {
 	*input
 
-	// ours are the routes' rules that name one of ours.
+	// ours are the rules that name a Tailscale backend.
 	ours map[ruleKey]bool
 
-	// wanted are the ports of those that are named, by kind, namespace and name.
+	// wanted are the ports that references name, by kind, namespace and name.
 	wanted map[[3]string]map[int64]bool
 
 	// objects of our kinds.
 	objects []object
 }
 
-// replace references of routes. What it returns shares nothing with the input that it changes.
+// replace replaces references of routes. The result shares nothing with the input.
 func (in *input) replace(which replacement) *replaced {
 	out := &replaced{
 		input: &input{name: in.name, sections: map[string][]object{}, single: in.single, features: in.features},
@@ -79,10 +79,10 @@ func (in *input) replace(which replacement) *replaced {
 	return out
 }
 
-// routeKindOf a kind, as Envoy Gateway's names and the index write it.
+// routeKindOf returns a kind as Envoy Gateway's names and the index write it.
 func routeKindOf(kind string) index.RouteKind { return index.RouteKind(strings.ToLower(kind)) }
 
-// references of a rule to what gets its requests, and copies of them.
+// references returns the references of a rule to backends and mirrors, and copies of them.
 func references(rule object) []object {
 	out := list(rule, "backendRefs")
 	for _, f := range list(rule, "filters") {
@@ -101,7 +101,7 @@ func isService(ref object) bool {
 	return group == "" && (!named || kind == "Service")
 }
 
-// name one of ours instead: of one Service it is a TailscaleEndpoints, of the others a
+// name replaces a reference: one Service becomes a TailscaleEndpoints, the others become
 // TailscaleServices.
 func (r *replaced) name(ref object, namespace string) {
 	kind := "TailscaleServices"
@@ -122,7 +122,7 @@ func (r *replaced) name(ref object, namespace string) {
 	}
 }
 
-// permit of ours what is permitted of Services, and have policies of these be for ours as well.
+// permit extends ReferenceGrants and policies for Services to the Tailscale backends.
 func (r *replaced) permit() {
 	for _, g := range r.sections["referenceGrants"] {
 		to, _ := g["spec"].(object)["to"].([]any)
@@ -155,8 +155,8 @@ func (r *replaced) permit() {
 	}
 }
 
-// make the objects that are named: a TailscaleServices has the Service of its name as
-// backend, a TailscaleEndpoints a device of the tailnet.
+// make creates the named objects: a TailscaleServices has the Service of its name as backend, a
+// TailscaleEndpoints a device of the tailnet.
 func (r *replaced) make() {
 	byName := func(a, b [3]string) int { return slices.Compare(a[:], b[:]) }
 	for _, k := range slices.SortedFunc(maps.Keys(r.wanted), byName) {
@@ -187,7 +187,7 @@ func (r *replaced) make() {
 			})
 		}
 		r.objects = append(r.objects, o)
-		// By these Envoy Gateway knows them.
+		// Envoy Gateway loads the kinds of an extension from this section.
 		r.add("extensionRefFilters", o)
 	}
 	for _, g := range r.sections["gateways"] {
@@ -199,7 +199,7 @@ func (r *replaced) make() {
 	}
 }
 
-// list of objects at a path.
+// list returns the objects at a path.
 func list(o object, path ...string) []object {
 	var v any = o
 	for _, p := range path {
@@ -216,7 +216,7 @@ func list(o object, path ...string) []object {
 	return out
 }
 
-// jsonOf has the numbers that runtime.DeepCopyJSON takes.
+// jsonOf returns an object with the number types that runtime.DeepCopyJSON accepts.
 func jsonOf(o object) object {
 	out, _ := numbers(o).(object)
 	return out
@@ -230,7 +230,7 @@ func numbers(v any) any {
 			out[k] = numbers(e)
 		}
 		for _, k := range []string{"sectionName", "value"} {
-			// Some write a name, or the value that belongs to one, as a number.
+			// Some inputs write a name, or its value, as a number.
 			if n, ok := out[k].(int64); ok && (k == "sectionName" || out["name"] != nil) {
 				out[k] = strconv.FormatInt(n, 10)
 			}

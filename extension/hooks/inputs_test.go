@@ -20,19 +20,18 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
-// allInputs are tried instead of some.
+// allInputs selects all inputs instead of a sample.
 var allInputs = flag.Bool("inputs", false, "translate all of Envoy Gateway's inputs instead of each sixth") //nolint:gochecknoglobals // A flag.
 
-// oneInput is tried alone.
+// oneInput selects a single input.
 var oneInput = flag.String("input", "", "translate this one of Envoy Gateway's inputs alone") //nolint:gochecknoglobals // A flag.
 
-// sampled is how many inputs one that is tried stands for.
+// sampled is the number of inputs for each input in the sample.
 const sampled = 6
 
-// TestInputs has Envoy Gateway's own translators translate what Envoy Gateway's own tests do,
-// with our kinds in the place of Services, and hooks answer that to what replicas of the
-// extension make of it that know all of it, some, or something else. TestGoldens has what
-// does not come from resources.
+// TestInputs runs Envoy Gateway's own translators over the inputs of Envoy Gateway's tests, with
+// Tailscale backends in place of Services. Replicas of the extension that know all objects, some of
+// them, or others answer the hooks. TestGoldens covers messages that do not come from resources.
 func TestInputs(t *testing.T) {
 	root, err := apiserver.Root()
 	if err != nil {
@@ -52,7 +51,7 @@ func TestInputs(t *testing.T) {
 			ins = append(ins, in)
 		}
 	}
-	j := newJudge(t, envoy)
+	j := newValidator(t, envoy)
 	messages := 0
 	for _, of := range inTwelves(ins) {
 		var cases []*replaced
@@ -68,15 +67,15 @@ func TestInputs(t *testing.T) {
 			messages += tryInput(t, j, "second", second, answers[i+1], none, all)
 			messages += tryInput(t, j, "all", all, answers[i+2], none, second)
 		}
-		j.judge()
+		j.validate()
 	}
-	// Each input makes a message at least, three times and by both schemes of names.
+	// Each input makes at least one message, three times and with both schemes of names.
 	if messages < 5*len(ins) {
 		t.Errorf("Envoy Gateway makes %d messages of %d inputs, want more", messages, len(ins))
 	}
-	t.Logf("%d inputs make %d messages; Envoy judges %d answers, those of %d inputs without filters, and refuses %d as they came", len(ins), messages, j.judged, len(j.bare), j.before)
-	if *oneInput == "" && (j.before*20 > j.judged || len(j.bare)*20 > len(ins)) {
-		t.Errorf("Envoy refuses too much as it came for its judgement to mean anything")
+	t.Logf("%d inputs make %d messages; Envoy validates %d answers, those of %d inputs without filters, and refuses %d messages", len(ins), messages, j.validated, len(j.withoutFilters), j.before)
+	if *oneInput == "" && (j.before*20 > j.validated || len(j.withoutFilters)*20 > len(ins)) {
+		t.Errorf("Envoy refuses too many messages for this test to be meaningful")
 	}
 }
 
@@ -88,7 +87,7 @@ func inTwelves(ins []*input) [][]*input {
 	return append(out, ins)
 }
 
-// An inputAnswer is what the translators make of an input. See the command's own types.
+// An inputAnswer holds the output of the translators for an input, as in the command's own types.
 type inputAnswer struct {
 	Name     string
 	Messages []struct {
@@ -98,7 +97,7 @@ type inputAnswer struct {
 	}
 }
 
-// translateInputs by Envoy Gateway's translators.
+// translateInputs runs Envoy Gateway's translators.
 func translateInputs(t *testing.T, translator string, cases []*replaced) []inputAnswer {
 	t.Helper()
 	var in, out bytes.Buffer
@@ -109,10 +108,10 @@ func translateInputs(t *testing.T, translator string, cases []*replaced) []input
 		}
 	}
 	cmd := exec.CommandContext(t.Context(), translator)
-	var said bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = &in, &out, &said
+	var output bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = &in, &out, &output
 	if err := cmd.Run(); err != nil {
-		t.Fatalf("%v: %s", err, said.String())
+		t.Fatalf("%v: %s", err, output.String())
 	}
 	d := json.NewDecoder(&out)
 	as := make([]inputAnswer, len(cases))
@@ -124,11 +123,12 @@ func translateInputs(t *testing.T, translator string, cases []*replaced) []input
 	return as
 }
 
-// tryInput with all knowledges, and return how many messages Envoy Gateway makes of it.
-func tryInput(t *testing.T, j *judge, which string, in *replaced, a inputAnswer, same ...*replaced) int {
+// tryInput checks all replicas, and returns the number of messages that Envoy Gateway makes of the
+// input.
+func tryInput(t *testing.T, j *validator, which string, in *replaced, a inputAnswer, same ...*replaced) int {
 	t.Helper()
 	n := 0
-	ks := in.knowledges(t, same...)
+	ks := in.replicas(t, same...)
 	for _, m := range a.Messages {
 		if len(m.Request) == 0 {
 			continue
@@ -137,7 +137,7 @@ func tryInput(t *testing.T, j *judge, which string, in *replaced, a inputAnswer,
 		for _, k := range ks {
 			name := in.input.name + "/" + which + "/" + m.Gateway + "/v" + strconv.Itoa(m.Naming) + "/" + k.name
 			t.Run(name, func(t *testing.T) {
-				c := &inputCheck{T: t, knowledge: k, before: decodeRequest(t, m.Request)}
+				c := &inputCheck{T: t, replica: k, before: decodeRequest(t, m.Request)}
 				c.after = answerInput(t, k, decodeRequest(t, m.Request))
 				c.check()
 				j.add(in.input.name, name, c.before, c.after)
@@ -156,8 +156,8 @@ func decodeRequest(t *testing.T, b []byte) *pb.PostTranslateModifyRequest {
 	return r
 }
 
-// answerInput as the extension does.
-func answerInput(t *testing.T, k knowledge, r *pb.PostTranslateModifyRequest) *pb.PostTranslateModifyRequest {
+// answerInput returns a replica's answer to a message.
+func answerInput(t *testing.T, k replica, r *pb.PostTranslateModifyRequest) *pb.PostTranslateModifyRequest {
 	t.Helper()
 	rsp, err := NewServer(k.store, testSources).PostTranslateModify(context.Background(), r)
 	if err != nil {

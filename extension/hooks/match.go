@@ -20,11 +20,11 @@ const (
 	pathPrefix = "PathPrefix"
 	pathRegex  = "RegularExpression"
 
-	// pathAny is of a message whose path tells nothing, as with CONNECT.
+	// pathAny is the type for a match without a path, as with CONNECT.
 	pathAny = ""
 )
 
-// matchOf is the Gateway API match that Envoy Gateway made a match of
+// matchOf returns the Gateway API match that Envoy Gateway translated to a match of Envoy
 // (buildXdsRouteMatch in its internal/xds/translator/route.go).
 func matchOf(m *routev3.RouteMatch) index.Match {
 	var out index.Match
@@ -55,7 +55,7 @@ func matchOf(m *routev3.RouteMatch) index.Match {
 	return out
 }
 
-// condition as the index writes it.
+// condition returns a condition in the index's notation.
 func condition(name string, m *matcherv3.StringMatcher) string {
 	switch p := m.GetMatchPattern().(type) {
 	case *matcherv3.StringMatcher_Exact:
@@ -68,10 +68,9 @@ func condition(name string, m *matcherv3.StringMatcher) string {
 	return name
 }
 
-// sameMatches reports whether the matches that a message has for a rule are those of a
-// rule of the snapshot: each has a fellow on the other side. A name carries only the
-// rule's index, and while the snapshot lags behind (or runs ahead of) what Envoy
-// Gateway has read, another rule may stand there.
+// sameMatches reports whether the matches of a rule in the message and in the snapshot correspond
+// one to one. A name has only the rule's index. While the snapshot lags behind Envoy Gateway or
+// runs ahead of it, another rule may have that index.
 func sameMatches(message, rule []index.Match) bool {
 	if len(rule) == 0 {
 		rule = []index.Match{{}}
@@ -103,7 +102,8 @@ func sameMatch(message, rule index.Match) bool {
 	return sameConditions(message.Headers, rule.Headers) && sameConditions(message.Query, rule.Query)
 }
 
-// normalPath without what Envoy Gateway takes away, or fills in.
+// normalPath returns the path as Envoy Gateway writes it: without a trailing slash, and with the
+// default.
 func normalPath(m index.Match) (string, string) {
 	if m.PathType == "" {
 		m.PathType = pathPrefix
@@ -114,7 +114,8 @@ func normalPath(m index.Match) (string, string) {
 	return m.PathType, m.Path
 }
 
-// sameConditions of sorted lists. A bare name in the rule's stands for any value.
+// sameConditions compares sorted lists. A name without a value in the rule's list matches any
+// value.
 func sameConditions(message, rule []string) bool {
 	return slices.EqualFunc(message, rule, func(m, r string) bool {
 		if m == r {

@@ -33,14 +33,14 @@ func TestSameMatches(t *testing.T) {
 	}{
 		"NoMatches":     {"A rule without matches matches everything.", []*routev3.RouteMatch{prefix("/")}, nil, true},
 		"Root":          {"A path of / is the default.", []*routev3.RouteMatch{prefix("/")}, []index.Match{path("/")}, true},
-		"TrailingSlash": {"Envoy Gateway takes a trailing slash away.", []*routev3.RouteMatch{prefix("/a")}, []index.Match{path("/a/")}, true},
+		"TrailingSlash": {"Envoy Gateway removes a trailing slash.", []*routev3.RouteMatch{prefix("/a")}, []index.Match{path("/a/")}, true},
 		"OtherPath":     {"Another path is another rule.", []*routev3.RouteMatch{prefix("/a")}, []index.Match{path("/b")}, false},
 		"Exact": {
 			"Exact and prefix differ.",
 			[]*routev3.RouteMatch{{PathSpecifier: &routev3.RouteMatch_Path{Path: "/a"}}}, []index.Match{path("/a")}, false,
 		},
 		"MissingInMessage": {"A rule that has lost a match is not the same.", []*routev3.RouteMatch{prefix("/a")}, []index.Match{path("/a"), path("/b")}, false},
-		"MissingInRule":    {"A rule that has got a match is not the same.", []*routev3.RouteMatch{prefix("/a"), prefix("/b")}, []index.Match{path("/a")}, false},
+		"MissingInRule":    {"A rule with an added match is not the same.", []*routev3.RouteMatch{prefix("/a"), prefix("/b")}, []index.Match{path("/a")}, false},
 		"AnyOrder":         {"Envoy Gateway sorts routes.", []*routev3.RouteMatch{prefix("/b"), prefix("/a")}, []index.Match{path("/a"), path("/b")}, true},
 		"Method": {
 			"A method is a header in Envoy.",
@@ -48,15 +48,15 @@ func TestSameMatches(t *testing.T) {
 		},
 		"OtherMethod": {"Another method is another rule.", []*routev3.RouteMatch{header(prefix("/"), ":method", "GET")}, []index.Match{{Method: "PUT"}}, false},
 		"Header": {
-			"Headers have no case, and any order.",
+			"Names of headers have no case, and any order.",
 			[]*routev3.RouteMatch{header(header(prefix("/"), "X-B", "2"), "x-a", "1")}, []index.Match{{Headers: []string{"x-a=1", "x-b=2"}}}, true,
 		},
 		"OtherValue":  {"Another value is another rule.", []*routev3.RouteMatch{header(prefix("/"), "x-a", "1")}, []index.Match{{Headers: []string{"x-a=2"}}}, false},
-		"BareHeader":  {"A bare name stands for any value.", []*routev3.RouteMatch{header(prefix("/"), "x-a", "1")}, []index.Match{{Headers: []string{"x-a"}}}, true},
-		"Query":       {"A regular expression is told from a value.", []*routev3.RouteMatch{query}, []index.Match{{Query: []string{"q=~a+"}}}, true},
+		"BareHeader":  {"A name without a value matches any value.", []*routev3.RouteMatch{header(prefix("/"), "x-a", "1")}, []index.Match{{Headers: []string{"x-a"}}}, true},
+		"Query":       {"A regular expression differs from a value.", []*routev3.RouteMatch{query}, []index.Match{{Query: []string{"q=~a+"}}}, true},
 		"GRPCMethod":  {"A method of any gRPC service is the end of a path.", []*routev3.RouteMatch{suffix}, []index.Match{{Headers: []string{":path=*/Get"}}}, true},
 		"Connect":     {"CONNECT hides the path.", []*routev3.RouteMatch{{PathSpecifier: &routev3.RouteMatch_ConnectMatcher_{}}}, []index.Match{path("/a")}, true},
-		"NoSuchRoute": {"No match at all is no rule.", nil, []index.Match{path("/a")}, false},
+		"NoSuchRoute": {"A rule without routes in the message has no match.", nil, []index.Match{path("/a")}, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -82,16 +82,16 @@ func TestParseRule(t *testing.T) {
 		name   string
 		want   want
 	}{
-		"Cluster":   {"A rule's cluster has nothing after it.", "httproute/ns/app/rule/3", want{"httproute/ns/app/rule/3", "", true}},
-		"Route":     {"A route has its match and host after it.", "grpcroute/ns/app/rule/0/match/-1/*", want{"grpcroute/ns/app/rule/0", "/match/-1/*", true}},
+		"Cluster":   {"The name of a rule's cluster ends with the rule.", "httproute/ns/app/rule/3", want{"httproute/ns/app/rule/3", "", true}},
+		"Route":     {"The name of a route has its match and host after the rule.", "grpcroute/ns/app/rule/0/match/-1/*", want{"grpcroute/ns/app/rule/0", "/match/-1/*", true}},
 		"L4":        {"An L4 route has one cluster.", "tcproute/ns/db/rule/-1", want{"tcproute/ns/db/rule/-1", "", true}},
-		"Mirror":    {"A mirror's cluster is none of a rule.", "httproute/ns/app/rule/0-mirror-1", want{}},
+		"Mirror":    {"A mirror's cluster belongs to no rule's backends.", "httproute/ns/app/rule/0-mirror-1", want{}},
 		"HTTPMinus": {"HTTP rules count from zero.", "httproute/ns/app/rule/-1", want{}},
-		"L4Rule":    {"L4 routes have no rules of their own.", "tcproute/ns/db/rule/0", want{}},
-		"OtherKind": {"Other kinds are not ours.", "service/ns/app/rule/0", want{}},
-		"Shared":    {"A shared cluster is none of a rule.", "tailscale/services/ns/web/80/http", want{}},
-		"Short":     {"A short name is none.", "httproute/ns", want{}},
-		"Empty":     {"An empty name is none.", "", want{}},
+		"L4Rule":    {"L4 routes have one cluster for all rules.", "tcproute/ns/db/rule/0", want{}},
+		"OtherKind": {"Other kinds have no Tailscale backends.", "service/ns/app/rule/0", want{}},
+		"Shared":    {"A shared cluster belongs to no rule.", "tailscale/services/ns/web/80/http", want{}},
+		"Short":     {"A short name is not a rule's name.", "httproute/ns", want{}},
+		"Empty":     {"An empty name is not a rule's name.", "", want{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

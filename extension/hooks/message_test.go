@@ -43,7 +43,7 @@ func toAny(m proto.Message) *anypb.Any {
 	return a
 }
 
-// egCluster is a cluster as Envoy Gateway makes it for a custom backend
+// egCluster returns a cluster as Envoy Gateway makes it for a custom backend
 // (http-route-custom-backend-error.clusters.yaml among its goldens).
 func egCluster(name string, change ...func(c *clusterv3.Cluster)) *clusterv3.Cluster {
 	c := &clusterv3.Cluster{
@@ -89,7 +89,7 @@ func maglev(c *clusterv3.Cluster) {
 	}
 }
 
-// to is a route's action to a cluster, or to several by weight: "a", or "a=1".
+// to returns a route's action to one cluster, or to several by weight: "a", or "a=1".
 func to(clusters ...string) *routev3.RouteAction {
 	if len(clusters) == 1 && !strings.Contains(clusters[0], "=") {
 		return &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: clusters[0]}}
@@ -113,7 +113,7 @@ func egRoute(name string, m *routev3.RouteMatch, a *routev3.RouteAction) *routev
 	return &routev3.Route{Name: name, Match: m, Action: &routev3.Route_Route{Route: a}}
 }
 
-// prefix match as Envoy Gateway makes it of a PathPrefix.
+// prefix returns the match that Envoy Gateway makes of a PathPrefix.
 func prefix(p string) *routev3.RouteMatch {
 	if p == "/" {
 		return &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}}
@@ -200,7 +200,7 @@ func address(p corev3.SocketAddress_Protocol) *corev3.Address {
 	}}}
 }
 
-// clone of resources, so that one run does not change what the next one gets.
+// clone copies resources, so that one run does not change the input of another.
 func clone(r Resources) Resources {
 	return Resources{Clusters: cloneAll(r.Clusters), Listeners: cloneAll(r.Listeners), Routes: cloneAll(r.Routes), Secrets: cloneAll(r.Secrets)}
 }
@@ -213,7 +213,7 @@ func cloneAll[T proto.Message](in []T) []T {
 	return out
 }
 
-// marshal resources, each with its bytes.
+// marshal returns the bytes of each resource.
 func marshal(t testing.TB, r Resources) []string {
 	t.Helper()
 	out := marshalAll(t, r.Clusters)
@@ -235,7 +235,7 @@ func marshalAll[T proto.Message](t testing.TB, in []T) []string {
 	return out
 }
 
-// validate as Envoy Gateway does before it publishes.
+// validate checks resources as Envoy Gateway does before it publishes them.
 func validate(r Resources) error {
 	for _, c := range r.Clusters {
 		if err := c.ValidateAll(); err != nil {
@@ -260,17 +260,17 @@ func validate(r Resources) error {
 	return nil
 }
 
-// A view is what a message does, in short.
+// A view summarizes a message.
 type view struct {
-	// Clusters, each with where its endpoints come from: "NAME" with Envoy
-	// Gateway's own source, "NAME < LIST" with ours. Hashes in names are #.
+	// Clusters, each with the source of its endpoints: "NAME" with Envoy Gateway's source, "NAME <
+	// LIST" with the extension's. # replaces hashes in names.
 	Clusters []string
 
-	// Sends is where routes and filters send to: "ROUTE > CLUSTER", or by weight.
+	// Sends are the destinations of routes and filters: "ROUTE > CLUSTER", or by weight.
 	Sends []string
 }
 
-// hash of a rule's name and backends.
+// hash matches the hash of a rule's name and backends.
 var hash = regexp.MustCompile(`\b[0-9a-f]{16}\b`)
 
 func viewOf(t testing.TB, r Resources) view {

@@ -15,7 +15,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// at is a rule for a path.
+// at returns a rule for a path.
 func at(path string, r index.Rule) index.Rule {
 	return withMatch(r, index.Match{Path: path, PathType: "PathPrefix"})
 }
@@ -25,8 +25,8 @@ func called(name string, r index.Rule) index.Rule {
 	return r
 }
 
-// message that Envoy Gateway makes of a route whose rules are for these paths. Clusters
-// are changed by the rule's index.
+// message returns the resources that Envoy Gateway makes of a route with a rule for each path.
+// change changes clusters by the rule's index.
 func message(change map[int]func(*clusterv3.Cluster), paths ...string) Resources {
 	var clusters []*clusterv3.Cluster
 	var routes []*routev3.Route
@@ -42,7 +42,7 @@ func message(change map[int]func(*clusterv3.Cluster), paths ...string) Resources
 	return Resources{Clusters: clusters, Routes: egRoutes(routes...)}
 }
 
-// sendsOf a message as made by it: to which cluster each index goes.
+// sendsOf returns the destinations of a message made by message: the cluster of each index.
 func sendsOf(clusters ...string) []string {
 	var out []string
 	for i, c := range clusters {
@@ -51,8 +51,8 @@ func sendsOf(clusters ...string) []string {
 	return out
 }
 
-// movedCases are of rules that stand elsewhere in the message than in the snapshot, and
-// of several rules of one route to one target.
+// movedCases returns cases in which a rule has another index in the message than in the snapshot,
+// or several rules of a route name one target.
 func movedCases() map[string]translateCase {
 	web, db := at("/web", rule(ours(0, "web", 1))), at("/db", rule(ours(0, "db", 1)))
 	of := func(rules ...index.Rule) index.Contents {
@@ -65,7 +65,7 @@ func movedCases() map[string]translateCase {
 	const rule1, dbOwn = "httproute/default/app/rule/1", dbHTTP + "/httproute/default/app"
 	return map[string]translateCase{
 		"Inserted": {
-			reason:   "A rule that the snapshot lacks should be left alone, and those after it be known by their matches.",
+			reason:   "A rule that the snapshot lacks should stay as it is, and the matches should identify the rules after it.",
 			contents: of(web, db), in: message(nil, "/new", "/web", "/db"),
 			want: view{
 				Clusters: []string{rule0, dbHTTP + " < " + dbHTTP, webHTTP + " < " + webHTTP},
@@ -74,7 +74,7 @@ func movedCases() map[string]translateCase {
 			left: map[Reason]int{Stale: 1},
 		},
 		"InsertedOwn": {
-			reason:   "Clusters of their own should be called as they were.",
+			reason:   "Clusters that are not shared should keep their names.",
 			contents: pinned("", of(web, db)), in: message(nil, "/new", "/web", "/db"),
 			want: view{
 				Clusters: []string{rule0, dbOwn + " < " + dbHTTP, webOwn + " < " + webHTTP},
@@ -83,7 +83,7 @@ func movedCases() map[string]translateCase {
 			left: map[Reason]int{Stale: 1},
 		},
 		"TakenAway": {
-			reason:   "So it should be with a rule that only the snapshot still has.",
+			reason:   "The same should hold for a rule that only the snapshot still has.",
 			contents: pinned("", of(at("/old", rule(ours(0, "web", 1))), web, db)), in: message(nil, "/web", "/db"),
 			want: view{
 				Clusters: []string{dbOwn + " < " + dbHTTP, webOwn + " < " + webHTTP},
@@ -91,17 +91,17 @@ func movedCases() map[string]translateCase {
 			},
 		},
 		"MovedToService": {
-			reason:   "Where a rule of a Service stands now, nothing should be changed.",
+			reason:   "A rule of a Service at that index should not change.",
 			contents: of(web, at("/plain", rule(svc(0, 1)))), in: message(nil, "/plain", "/web"),
 			want: view{Clusters: []string{rule0, webHTTP + " < " + webHTTP}, Sends: sendsOf(rule0, webHTTP)},
 		},
 		"OwnTogether": {
-			reason:   "Rules of one route with the same settings should have one cluster for a target.",
+			reason:   "Rules of one route with the same settings should share a cluster for a target.",
 			contents: pinned("", of(web, at("/too", rule(ours(0, "web", 1))))), in: message(nil, "/web", "/too"),
 			want: view{Clusters: []string{webOwn + " < " + webHTTP}, Sends: sendsOf(webOwn, webOwn)},
 		},
 		"OwnApart": {
-			reason:   "Rules with other settings should have clusters apart.",
+			reason:   "Rules with different settings should have separate clusters.",
 			contents: pinned("", of(web, at("/too", rule(ours(0, "web", 1))), at("/three", rule(ours(0, "web", 1))))),
 			in:       message(map[int]func(*clusterv3.Cluster){1: slowConnect}, "/web", "/too", "/three"),
 			want: view{
@@ -110,7 +110,7 @@ func movedCases() map[string]translateCase {
 			},
 		},
 		"OwnOfRule": {
-			reason:   "A policy for one rule should give that one a cluster, and leave the others theirs.",
+			reason:   "A policy for one rule should change the cluster of that rule only.",
 			contents: pinned("slow", of(called("slow", web), at("/too", owned(rule(ours(0, "web", 1)))))), in: message(nil, "/web", "/too"),
 			want: view{
 				Clusters: []string{webOwn + " < " + webHTTP, webOwn + "/rule/slow < " + webHTTP},
@@ -118,7 +118,7 @@ func movedCases() map[string]translateCase {
 			},
 		},
 		"SwappedTwice": {
-			reason: "Two rules whose backends are in one cluster each may have the same backends by other weights.",
+			reason: "Two rules with one cluster each may have the same backends with different weights.",
 			contents: of(
 				at("/web", owned(rule(ours(0, "web", 9), ours(1, "db", 1)))), at("/too", owned(rule(ours(0, "web", 1), ours(1, "db", 9)))),
 			),
@@ -131,8 +131,8 @@ func movedCases() map[string]translateCase {
 	}
 }
 
-// TestMovedRulesKeepClusters inserts rules before others, in all orders. Those that were
-// there must go on with the very clusters that they had.
+// TestMovedRulesKeepClusters inserts rules before others, in all orders. The existing rules must
+// keep their clusters.
 func TestMovedRulesKeepClusters(t *testing.T) {
 	contents := func(rules ...index.Rule) index.Contents {
 		return index.Contents{
@@ -177,7 +177,7 @@ func TestMovedRulesKeepClusters(t *testing.T) {
 			now, have := run(slices.Insert(slices.Clone(before), i, n))
 			for _, p := range before {
 				if p == "/mixed" {
-					// What Envoy Gateway made of the Service is its own to name.
+					// Envoy Gateway names the clusters of Services.
 					continue
 				}
 				if diff := cmp.Diff(was[p], now[p]); diff != "" {
@@ -186,7 +186,7 @@ func TestMovedRulesKeepClusters(t *testing.T) {
 			}
 			for name, b := range had {
 				if _, _, plain := parseRule(name); !plain && have[name] != b {
-					t.Errorf("%s inserted at %d: cluster %s is another one", n, i, name)
+					t.Errorf("%s inserted at %d: cluster %s changes", n, i, name)
 				}
 			}
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// A ruleName is that of a rule of a route, at a listener of a Gateway.
+// A ruleName identifies a named rule of a route at a listener of a Gateway.
 type ruleName struct {
 	gateway  types.NamespacedName
 	listener string
@@ -20,10 +20,10 @@ type ruleName struct {
 	section  string
 }
 
-// named is the first route that Envoy Gateway made of a rule, at the listener. What filters
-// it needs the listener has, and of what is made for policies there are none here. Nil if
-// there is none.
-func (e *enforcer) named(gateway types.NamespacedName, listener string, of *index.NamedRule) *routev3.Route {
+// namedRoute returns the first route that Envoy Gateway made of a rule at the listener, or nil. The
+// listener has the filters that this route needs; routes that the extension made for policies are
+// not considered.
+func (e *policyApplier) namedRoute(gateway types.NamespacedName, listener string, of *index.NamedRule) *routev3.Route {
 	if of == nil {
 		return nil
 	}
@@ -36,7 +36,7 @@ func (e *enforcer) named(gateway types.NamespacedName, listener string, of *inde
 	}]
 }
 
-// rulesOf a route configuration that have names, each with its first route.
+// rulesOf returns the named rules of a route configuration, each with its first route.
 func rulesOf(c *routev3.RouteConfiguration) map[ruleName]*routev3.Route {
 	out := map[ruleName]*routev3.Route{}
 	for _, v := range c.GetVirtualHosts() {

@@ -27,14 +27,14 @@ const (
 	strict0 = strict + "/match/0/strict_example_com"
 )
 
-// asStrict does what a rule of the route strict does.
+// asStrict returns a rule that handles requests as a rule of the route strict.
 func asStrict(m ...index.PolicyMatch) *index.PolicyRule {
 	return &index.PolicyRule{Name: "a", Matches: m, Named: &index.NamedRule{PolicyTarget: index.PolicyTarget{
 		Route: index.KindHTTPRoute, NamespacedName: nn("default", "strict"), Section: "careful",
 	}}}
 }
 
-// strictRoute is a route of that rule, with a filter of its own.
+// strictRoute returns a route of that rule, with a separate filter.
 func strictRoute(name string, m *routev3.RouteMatch, a *routev3.RouteAction) *routev3.Route {
 	r := egRoute(name, m, a)
 	r.Metadata = ofResource("HTTPRoute", "strict", "careful")
@@ -42,7 +42,7 @@ func strictRoute(name string, m *routev3.RouteMatch, a *routev3.RouteAction) *ro
 	return r
 }
 
-// withStrict are the resources of policed with routes of another host, at a listener.
+// withStrict returns the resources of policed with routes of another host, at a listener.
 func withStrict(listener string, routes ...*routev3.Route) Resources {
 	r := policed()
 	base := r.Routes[0].GetVirtualHosts()[0].GetRoutes()[0]
@@ -55,12 +55,12 @@ func withStrict(listener string, routes ...*routev3.Route) Resources {
 	return r
 }
 
-// A handled request is how a route handles it.
+// A handled request describes how a route handles it.
 type handled struct {
 	Does    string
 	Filters []string
 
-	// Match is where it is narrowed by a policy.
+	// Match is the match after the policy narrows it.
 	Match index.Match
 
 	Timeout time.Duration
@@ -70,7 +70,7 @@ type handled struct {
 
 func handles(r *routev3.Route) handled {
 	out := handled{
-		Does: doesWhat(r), Filters: slices.Sorted(maps.Keys(r.GetTypedPerFilterConfig())), Match: matchOf(r.GetMatch()),
+		Does: describeRoute(r), Filters: slices.Sorted(maps.Keys(r.GetTypedPerFilterConfig())), Match: matchOf(r.GetMatch()),
 		Timeout: r.GetRoute().GetTimeout().AsDuration(), Retries: r.GetRoute().GetRetryPolicy().GetRetryOn(),
 	}
 	for _, h := range r.GetRequestHeadersToAdd() {
@@ -79,7 +79,7 @@ func handles(r *routev3.Route) handled {
 	return out
 }
 
-// TestNamedRules says how requests are handled that a policy has another rule handle.
+// TestNamedRules checks how requests are handled when a policy selects another rule for them.
 func TestNamedRules(t *testing.T) {
 	basic, cors := []string{"basic_auth"}, []string{"cors"}
 	root := index.Match{PathType: pathPrefix, Path: "/"}
@@ -137,12 +137,12 @@ func TestNamedRules(t *testing.T) {
 			want: handled{Does: strict, Filters: basic, Match: index.Match{PathType: pathPrefix, Path: "/", Method: "PUT"}, Timeout: time.Second},
 		},
 		"OnTop": {
-			reason: "Other actions should act on what the named rule does.",
+			reason: "Other actions should apply to requests that the named rule handles.",
 			in:     withStrict("http", strictRoute(strict0, prefix("/never"), timed)), rule: more,
 			want: handled{Does: strict, Filters: basic, Match: root, Timeout: 3 * time.Second, Adds: []string{"X-Operator"}},
 		},
 		"First": {
-			reason: "Of several routes of the rule the first counts, and what answers preflights is none.",
+			reason: "The first of several routes of the rule should count, and never one for CORS preflights.",
 			in: withStrict("http",
 				strictRoute(strict+"/match/0/cors-preflight/strict_example_com", prefix("/"), to("preflight")),
 				strictRoute(strict+"/match/1/strict_example_com", prefix("/1"), to(strict)),
@@ -150,58 +150,58 @@ func TestNamedRules(t *testing.T) {
 			rule: asStrict(), want: handled{Does: strict, Filters: basic, Match: root},
 		},
 		"Redirect": {
-			reason: "A rule without backends should do what it does.",
+			reason: "A rule without backends should apply its action.",
 			in:     withStrict("http", redirects), rule: asStrict(), want: handled{Does: "redirect", Filters: basic, Match: root},
 		},
 		"Itself": {
-			reason: "A rule may name the one that it is attached to.",
+			reason: "A policy may name the rule that it is attached to.",
 			in:     withStrict("http"), rule: itself, want: handled{Does: rule0, Filters: cors, Match: root},
 		},
-		"Gone":          {reason: "Without the named rule nothing should be served.", in: withStrict("http"), rule: asStrict(), want: fails},
-		"OtherRule":     {reason: "Another rule of the route is not it.", in: withStrict("http", strictRoute(strict0, prefix("/"), to(strict))), rule: unnamed, want: fails},
+		"Gone":          {reason: "Requests should fail while the named rule does not exist.", in: withStrict("http"), rule: asStrict(), want: fails},
+		"OtherRule":     {reason: "Another rule of the route is not the named rule.", in: withStrict("http", strictRoute(strict0, prefix("/"), to(strict))), rule: unnamed, want: fails},
 		"OtherKind":     {reason: "A GRPCRoute of that name is another route.", in: withStrict("http", strictRoute(strict0, prefix("/"), to(strict))), rule: grpc, want: fails},
-		"OtherListener": {reason: "At another listener other policies may count.", in: withStrict("https", strictRoute(strict0, prefix("/"), to(strict))), rule: asStrict(), want: fails},
-		"OtherConfig":   {reason: "Filters of other configurations may be missing here.", in: elsewhere, rule: asStrict(), want: fails},
-		"Refused":       {reason: "What Envoy would refuse should not be served, nor pass.", in: withStrict("http", strictRoute(strict0, prefix("/"), &routev3.RouteAction{})), rule: asStrict(), want: fails},
-		"OtherPrefix":   {reason: "The prefix that Envoy replaces is that of the base route.", in: withStrict("http", strictRoute(strict0, prefix("/never"), prefixed("/v2"))), rule: asStrict(), want: fails},
+		"OtherListener": {reason: "The rule's routes at another listener may have other policies.", in: withStrict("https", strictRoute(strict0, prefix("/"), to(strict))), rule: asStrict(), want: fails},
+		"OtherConfig":   {reason: "This listener may lack the filters of other configurations.", in: elsewhere, rule: asStrict(), want: fails},
+		"Refused":       {reason: "A route that Envoy would refuse should neither serve requests nor let them pass.", in: withStrict("http", strictRoute(strict0, prefix("/"), &routev3.RouteAction{})), rule: asStrict(), want: fails},
+		"OtherPrefix":   {reason: "Envoy replaces the prefix of the base route.", in: withStrict("http", strictRoute(strict0, prefix("/never"), prefixed("/v2"))), rule: asStrict(), want: fails},
 		"SamePrefix": {
-			reason: "If the named rule has the same, it should be replaced.",
+			reason: "If the named rule has the same prefix, Envoy should replace it.",
 			in:     withStrict("http", strictRoute(strict0, prefix("/"), prefixed("/v2"))), rule: asStrict(), want: handled{Does: strict, Filters: basic, Match: root},
 		},
-		"RemovedPrefix":  {reason: "A prefix that is taken away is that of the named rule.", in: withStrict("http", strictRoute(strict0, prefix("/never"), rewritten(`^/never\/*`))), rule: asStrict(), want: fails},
-		"RemovedSegment": {reason: "So it is with a slash after it.", in: withStrict("http", strictRoute(strict0, prefix("/never"), rewritten(`^/never/\/*`))), rule: asStrict(), want: fails},
+		"RemovedPrefix":  {reason: "Envoy should remove the prefix of the named rule.", in: withStrict("http", strictRoute(strict0, prefix("/never"), rewritten(`^/never\/*`))), rule: asStrict(), want: fails},
+		"RemovedSegment": {reason: "The same should hold for a prefix with a trailing slash.", in: withStrict("http", strictRoute(strict0, prefix("/never"), rewritten(`^/never/\/*`))), rule: asStrict(), want: fails},
 		"Rewritten": {
-			reason: "An expression for any path rests on no prefix.",
+			reason: "An expression for any path does not depend on a prefix.",
 			in:     withStrict("http", strictRoute(strict0, prefix("/never"), rewritten("^/.*$"))), rule: asStrict(), want: handled{Does: strict, Filters: basic, Match: root},
 		},
 		"Ours": {
-			reason: "Backends of ours should get the requests, and the named rule's retries.",
+			reason: "Tailscale backends should get the requests, with the named rule's retries.",
 			in:     withStrict("http", strictRoute(strict0, prefix("/"), to(strict))), contents: oursOf(rule(ours(0, "web", 1))), rule: asStrict(),
 			want: handled{Does: web, Filters: basic, Match: root, Retries: unseen},
 		},
 		"OursSafe": {
-			reason: "What is safe to repeat of the named rule's requests need not be of others.",
+			reason: "Retries that are safe for the named rule's requests may be unsafe for others.",
 			in:     withStrict("http", strictRoute(strict0, header(prefix("/"), methodHeader, "GET"), to(strict))), contents: oursOf(withMatch(rule(ours(0, "web", 1)), get)), rule: asStrict(),
 			want: handled{Does: web, Filters: basic, Match: root, Retries: unseen},
 		},
 		"OursStillSafe": {
-			reason: "Unless these are safe as well.",
+			reason: "Retries should apply if the other requests are safe too.",
 			in:     withStrict("http", strictRoute(strict0, header(prefix("/"), methodHeader, "GET"), to(strict))), contents: oursOf(withMatch(rule(ours(0, "web", 1)), get)),
 			rule: asStrict(index.PolicyMatch{Match: index.Match{Method: "GET"}}),
 			want: handled{Does: web, Filters: basic, Match: get, Retries: repeat},
 		},
 		"Certificate": {
-			reason: "A certificate should be presented to the named rule's backends.",
+			reason: "The cluster should present the certificate to the named rule's backends.",
 			in:     withStrict("http", strictRoute(strict0, prefix("/"), to(strict))), contents: oursOf(rule(ours(0, "web", 1))), rule: certain,
 			want: handled{Does: "tailscale/policy/client-certificate/default/client/services/default/web/80/http", Filters: basic, Match: root, Retries: unseen},
 		},
 		"CertificateToOthers": {
-			reason: "To others of its backends nothing should be sent.",
+			reason: "The named rule's other backends should get no requests.",
 			in:     withStrict("http", strictRoute(strict0, prefix("/"), to(strict))), contents: oursOf(rule(svc(0, 1))), rule: certain,
 			want: handled{Does: "503", Filters: basic, Match: root},
 		},
 		"CertificateToNothing": {
-			reason: "A rule that is gone should be answered as one.",
+			reason: "Requests for a removed rule should fail.",
 			in:     withStrict("http"), contents: oursOf(rule(svc(0, 1))), rule: certain, want: fails,
 		},
 	}
@@ -233,7 +233,8 @@ func TestNamedRules(t *testing.T) {
 	}
 }
 
-// TestNamedRuleHasNoPolicies checks that rules of policies do not act one after another.
+// TestNamedRuleHasNoPolicies checks that the policies of the named rule's route do not apply in
+// addition.
 func TestNamedRuleHasNoPolicies(t *testing.T) {
 	denied := policy("denied", []index.PolicyTarget{{Route: index.KindHTTPRoute, NamespacedName: nn("default", "strict")}}, denies("a"))
 	s := index.NewSnapshot(index.Contents{Policies: []*index.RoutePolicy{policy("p", toRoute(""), asStrict()), denied}})
@@ -246,7 +247,7 @@ func TestNamedRuleHasNoPolicies(t *testing.T) {
 		got := map[string][]string{}
 		for _, v := range out.Routes[0].GetVirtualHosts() {
 			for _, r := range v.GetRoutes() {
-				got[v.GetDomains()[0]] = append(got[v.GetDomains()[0]], doesWhat(r))
+				got[v.GetDomains()[0]] = append(got[v.GetDomains()[0]], describeRoute(r))
 			}
 		}
 		want := map[string][]string{"www.example.com": {strict, rule0}, "strict.example.com": {"403", strict}}

@@ -11,36 +11,36 @@ import (
 )
 
 const (
-	// ruleSegment stands before a rule's index in names.
+	// ruleSegment precedes a rule's index in names.
 	ruleSegment = "rule"
 
-	// l4Rule is the index of the one cluster that all rules of an L4 route have.
+	// l4Rule is the index of the one cluster for all rules of an L4 route.
 	l4Rule = -1
 
-	// invalidCluster does not exist: requests that it gets fail with a status code
-	// of the route's (Envoy Gateway's internal/xds/translator/route.go).
+	// invalidCluster does not exist: its requests fail with the route's status code (Envoy
+	// Gateway's internal/xds/translator/route.go).
 	invalidCluster = "invalid-backend-cluster"
 )
 
-// A ruleKey names a rule as Envoy Gateway does: by its route, and by its index there
+// A ruleKey identifies a rule as Envoy Gateway does: by its route, and by its index in the route
 // (internal/gatewayapi/helpers.go).
 type ruleKey struct {
 	route index.RouteKey
 	rule  int
 }
 
-// cluster that Envoy Gateway makes for the rule: KIND/NAMESPACE/NAME/rule/INDEX.
+// cluster returns the name of Envoy Gateway's cluster for the rule: KIND/NAMESPACE/NAME/rule/INDEX.
 func (k ruleKey) cluster() string {
 	return strings.Join([]string{string(k.route.Kind), k.route.Namespace, k.route.Name, ruleSegment, strconv.Itoa(k.rule)}, "/")
 }
 
-// backend is the cluster of one backend of the rule.
+// backend returns the name of the cluster of one backend of the rule.
 func (k ruleKey) backend(i int) string { return k.cluster() + "/backend/" + strconv.Itoa(i) }
 
-// mirror is the cluster of the RequestMirror filter with that index.
+// mirror returns the name of the cluster of the RequestMirror filter with that index.
 func (k ruleKey) mirror(i int) string { return k.cluster() + "-mirror-" + strconv.Itoa(i) }
 
-// nth name of several clusters: the first is called by the name alone.
+// nth returns the name of the nth of several clusters: the first has the name without a number.
 func nth(name string, n int) string {
 	if n == 0 {
 		return name
@@ -48,7 +48,7 @@ func nth(name string, n int) string {
 	return name + "/" + strconv.Itoa(n)
 }
 
-// isNth reports whether a name is one of several.
+// isNth reports whether nth returns this name for some number.
 func isNth(name, first string) bool {
 	if name == first {
 		return true
@@ -58,8 +58,8 @@ func isNth(name, first string) bool {
 	return ok && err == nil && n > 0 && name == nth(first, n)
 }
 
-// parseRule returns the rule that a name begins with, and what comes after it, such
-// as /match/0/HOST.
+// parseRule returns the rule at the beginning of a name, and the rest of the name, such as
+// /match/0/HOST.
 func parseRule(name string) (ruleKey, string, bool) {
 	kind, rest, ok := strings.Cut(name, "/")
 	if !ok || !kinds[index.RouteKind(kind)] {
@@ -87,7 +87,7 @@ func parseRule(name string) (ruleKey, string, bool) {
 	return k, rest[end:], true
 }
 
-// http reports whether the rule's requests are routed one by one.
+// http reports whether Envoy routes each request of the rule separately.
 func (k ruleKey) http() bool {
 	return k.route.Kind == index.KindHTTPRoute || k.route.Kind == index.KindGRPCRoute
 }

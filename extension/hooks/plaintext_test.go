@@ -19,22 +19,22 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// A speech is how backends of ours are spoken to: as the target's shape says.
-type speech struct {
+// A backendProtocol describes the protocol of a Tailscale backend, which the target's shape states.
+type backendProtocol struct {
 	tls, remote *index.UpstreamTLS
 }
 
-// speeches of web and of db.
-func speeches() map[string][2]speech {
+// backendProtocols returns the combinations for web and db.
+func backendProtocols() map[string][2]backendProtocol {
 	a, b := &index.UpstreamTLS{ServerName: "a.example.com"}, &index.UpstreamTLS{ServerName: "b.example.com"}
-	plain, tls, other, remote, both := speech{}, speech{tls: a}, speech{tls: b}, speech{remote: a}, speech{tls: a, remote: b}
-	return map[string][2]speech{
+	plain, tls, other, remote, both := backendProtocol{}, backendProtocol{tls: a}, backendProtocol{tls: b}, backendProtocol{remote: a}, backendProtocol{tls: a, remote: b}
+	return map[string][2]backendProtocol{
 		"Plain": {plain, plain}, "TLS": {tls, tls}, "One": {tls, plain}, "OtherOne": {plain, tls}, "OtherName": {tls, other},
 		"Remote": {remote, remote}, "RemoteOne": {remote, plain}, "OtherRemote": {plain, remote}, "Both": {both, both}, "BothOne": {plain, both}, "TLSAndRemote": {tls, remote},
 	}
 }
 
-// backendsOf a rule: ours alone, several, and with others beside them.
+// backendsOf returns the backends of a rule: one Tailscale backend, several, and with siblings.
 func backendsOf() map[string][]index.BackendRef {
 	return map[string][]index.BackendRef{
 		"Alone":       {ours(0, "web", 1)},
@@ -46,16 +46,16 @@ func backendsOf() map[string][]index.BackendRef {
 	}
 }
 
-// TestNeverPlaintext combines how backends are spoken to with what stands beside them, with
-// how one is chosen, and with the PROXY protocol. Who speaks TLS gets no plaintext, and what
-// Envoy Gateway made for its own backends they keep.
+// TestNeverPlaintext combines the protocols of backends with siblings, with load balancing, and
+// with the PROXY protocol. TLS backends get no plaintext, and siblings keep Envoy Gateway's
+// settings.
 func TestNeverPlaintext(t *testing.T) {
 	choices := map[string]struct {
 		own, hash, pin, each bool
 	}{"Any": {}, "Session": {own: true}, "Hash": {hash: true}, "Policy": {pin: true}, "Each": {each: true}, "SessionEach": {own: true, each: true}, "HashPolicy": {hash: true, pin: true}}
 	n := 0
 	for _, kind := range []index.RouteKind{index.KindHTTPRoute, index.KindGRPCRoute, index.KindTCPRoute, index.KindTLSRoute} {
-		for speaks, of := range speeches() {
+		for speaks, of := range backendProtocols() {
 			for with, refs := range backendsOf() {
 				for choice, how := range choices {
 					for _, proxy := range []bool{false, true} {
@@ -76,13 +76,13 @@ func TestNeverPlaintext(t *testing.T) {
 
 type plaintextCase struct {
 	kind                 index.RouteKind
-	web, db              speech
+	web, db              backendProtocol
 	refs                 []index.BackendRef
 	own, hash, pin, each bool
 	proxy, siblingTLS    bool
 }
 
-// problems of what becomes of the case.
+// problems returns the mistakes in the result of the case.
 func (p plaintextCase) problems(t *testing.T) []string {
 	t.Helper()
 	k := ruleKey{route: routeKey(p.kind, "app")}
@@ -126,7 +126,7 @@ func (p plaintextCase) problems(t *testing.T) []string {
 	return problems
 }
 
-// message that Envoy Gateway makes of the case.
+// message returns the resources that Envoy Gateway makes of the case.
 func (p plaintextCase) message(k ruleKey) Resources {
 	var fns []func(*clusterv3.Cluster)
 	if p.proxy {
@@ -140,7 +140,7 @@ func (p plaintextCase) message(k ruleKey) Resources {
 	}
 	action, clusters := to(k.cluster()), []*clusterv3.Cluster{egCluster(k.cluster(), fns...)}
 	if p.each && len(p.refs) > 1 && k.http() {
-		// A cluster for each backend, as where they have filters.
+		// Each backend has a cluster, as with filters on backends.
 		clusters = nil
 		var sent []string
 		for _, b := range p.refs {
@@ -158,7 +158,7 @@ func (p plaintextCase) message(k ruleKey) Resources {
 	return Resources{Clusters: clusters, Routes: egRoutes(egRoute(k.cluster()+"/match/0/www_example_com", prefix("/"), action))}
 }
 
-// sent are the clusters that anything is sent to.
+// sent returns the clusters that get requests.
 func (p plaintextCase) sent(t *testing.T, r Resources) map[string]bool {
 	t.Helper()
 	out := referenced(r)
@@ -175,7 +175,7 @@ func (p plaintextCase) sent(t *testing.T, r Resources) map[string]bool {
 	return out
 }
 
-// problemsOf a cluster: whose endpoints it has, and how it speaks to them.
+// problemsOf returns the mistakes of a cluster in its endpoints and in their protocol.
 func (p plaintextCase) problemsOf(t *testing.T, contents index.Contents, c *clusterv3.Cluster, before map[string]*clusterv3.Cluster) []string {
 	t.Helper()
 	name, list := c.GetName(), c.GetEdsClusterConfig().GetServiceName()
@@ -183,41 +183,41 @@ func (p plaintextCase) problemsOf(t *testing.T, contents index.Contents, c *clus
 	var problems []string
 	outer, tls := socketOf(t, c.GetTransportSocket())
 	if outer != p.proxy {
-		problems = append(problems, name+": the PROXY protocol is lost, or came out of nowhere")
+		problems = append(problems, name+": the PROXY protocol is lost or added")
 	}
 	if !strings.HasPrefix(list, index.OursPrefix) {
-		// Envoy Gateway's own list, of its own backends.
+		// Envoy Gateway's own list, of the siblings.
 		if was == nil || !proto.Equal(was.GetTransportSocket(), c.GetTransportSocket()) || !slices.EqualFunc(was.GetTransportSocketMatches(), c.GetTransportSocketMatches(), func(a, b *clusterv3.Cluster_TransportSocketMatch) bool { return proto.Equal(a, b) }) {
-			problems = append(problems, name+": backends of Envoy Gateway's are spoken to in another way")
+			problems = append(problems, name+": siblings have another protocol")
 		}
 		return problems
 	}
 	for _, of := range p.members(list, contents) {
 		if of == nil {
 			if p.siblingTLS || tls != "" {
-				problems = append(problems, name+": a Service is spoken to in another way")
+				problems = append(problems, name+": a Service has another protocol")
 			}
 			continue
 		}
 		want, remote := of.Shape.TLS, of.Shape.RemoteTLS
 		switch {
 		case want == nil && tls != "" || want != nil && tls != want.ServerName:
-			problems = append(problems, name+": "+of.Key.Name+" is spoken to as "+tls)
+			problems = append(problems, name+": "+of.Key.Name+" has protocol "+tls)
 		case remote == nil && len(c.GetTransportSocketMatches()) > 0:
-			problems = append(problems, name+": other clusters are spoken to in another way for "+of.Key.Name)
+			problems = append(problems, name+": other clusters have another protocol for "+of.Key.Name)
 		case remote == nil:
 		case len(c.GetTransportSocketMatches()) != 1:
-			problems = append(problems, name+": other clusters get no TLS for "+of.Key.Name)
+			problems = append(problems, name+": other clusters have no TLS for "+of.Key.Name)
 		default:
 			if _, as := socketOf(t, c.GetTransportSocketMatches()[0].GetTransportSocket()); as != remote.ServerName {
-				problems = append(problems, name+": other clusters are spoken to as "+as)
+				problems = append(problems, name+": other clusters have protocol "+as)
 			}
 		}
 	}
 	return problems
 }
 
-// members of an endpoint list. Nil is a Service.
+// members returns the targets in an endpoint list. Nil stands for a Service.
 func (p plaintextCase) members(list string, contents index.Contents) []*index.Target {
 	s := index.NewSnapshot(contents)
 	if k, err := index.ParseClusterName(list); err == nil {
@@ -234,8 +234,8 @@ func (p plaintextCase) members(list string, contents index.Contents) []*index.Ta
 	return out
 }
 
-// socketOf a cluster or an endpoint: whether it begins with the PROXY protocol, and as whom it
-// speaks TLS, which is empty for plaintext.
+// socketOf describes the transport socket of a cluster or an endpoint: whether it sends the PROXY
+// protocol, and the server name for TLS, which is empty for plaintext.
 func socketOf(t *testing.T, s *corev3.TransportSocket) (proxy bool, tls string) {
 	t.Helper()
 	pp, ctx := &proxyprotocolv3.ProxyProtocolUpstreamTransport{}, &tlsv3.UpstreamTlsContext{}

@@ -21,20 +21,19 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
-// policyPrefix is what the names of policies' routes and clusters begin with.
+// policyPrefix begins the names of the routes and clusters of policies.
 const policyPrefix = index.OursPrefix + "policy/"
 
-// enforce policies: each rule that is attached to a route stands before it, once for
-// each of its matches. What Envoy Gateway itself attached to the route, such as
-// authentication, is attached to those as well, or what it attached to the rule that they
-// name.
-func (t *translation) enforce(r Resources) Resources {
+// applyPolicies inserts a route before each route with attached policies, for each match of each
+// rule. The inserted route keeps what Envoy Gateway attached to the base route, such as
+// authentication, or what it attached to the rule that the policy names.
+func (t *translation) applyPolicies(r Resources) Resources {
 	if !t.snapshot.HasPolicies() {
 		return r
 	}
-	e := &enforcer{
-		translation: t, message: r.Clusters, clusters: map[string]*clusterv3.Cluster{}, bases: map[string]*clusterv3.Cluster{},
-		asks: map[string]bool{}, limits: map[string]bool{},
+	e := &policyApplier{
+		translation: t, message: r.Clusters, clusters: map[string]*clusterv3.Cluster{}, policyClusters: map[string]*clusterv3.Cluster{},
+		clientConfigs: map[string]bool{}, rateLimited: map[string]bool{},
 	}
 	for _, c := range r.Routes {
 		e.config, e.rules = c, nil
@@ -49,40 +48,39 @@ func (t *translation) enforce(r Resources) Resources {
 	return r
 }
 
-type enforcer struct {
+type policyApplier struct {
 	*translation
 
-	// config is the route configuration at hand, and rules are the routes of those that
-	// have a name, once somebody asks.
+	// config is the current route configuration, and rules are the routes of its named rules, once
+	// needed.
 	config *routev3.RouteConfiguration
 	rules  map[ruleName]*routev3.Route
 
-	// message is all clusters but those of rules, and byName the same by name, once
-	// somebody asks.
+	// message holds all clusters except those of policies, and byName the same by name, once
+	// needed.
 	message []*clusterv3.Cluster
 	byName  map[string]*clusterv3.Cluster
 
-	// bases are the clusters of targets, by name, and clusters what is made of them and of
-	// others for rules.
-	bases, clusters map[string]*clusterv3.Cluster
+	// policyClusters are the clusters of targets, by name, and clusters those that the rules use.
+	policyClusters, clusters map[string]*clusterv3.Cluster
 
-	// asks are the route configurations that ask who the client is, and limits those
+	// clientConfigs are the route configurations that match on the client, and rateLimited those
 	// that limit rates.
-	asks, limits map[string]bool
+	clientConfigs, rateLimited map[string]bool
 }
 
-func (e *enforcer) virtualHost(v *routev3.VirtualHost) {
+func (e *policyApplier) virtualHost(v *routev3.VirtualHost) {
 	gateway, listener := listenerOf(v)
 	var out []*routev3.Route
 	for i, r := range v.GetRoutes() {
 		if strings.HasPrefix(r.GetName(), policyPrefix) {
-			// From before: it is made again.
+			// An earlier run made this route. The loop below makes it again.
 			if out == nil {
 				out = slices.Clone(v.GetRoutes()[:i])
 			}
 			continue
 		}
-		before := e.before(gateway, listener, r)
+		before := e.policyRoutes(gateway, listener, r)
 		if len(before) > 0 && out == nil {
 			out = slices.Clone(v.GetRoutes()[:i])
 		}
@@ -95,8 +93,9 @@ func (e *enforcer) virtualHost(v *routev3.VirtualHost) {
 	}
 }
 
-// before a route stand those of the policies that are attached to it.
-func (e *enforcer) before(gateway types.NamespacedName, listener string, r *routev3.Route) []*routev3.Route {
+// policyRoutes returns the routes of the policies that are attached to a route, in the order of
+// their precedence.
+func (e *policyApplier) policyRoutes(gateway types.NamespacedName, listener string, r *routev3.Route) []*routev3.Route {
 	k, _, ok := parseRule(r.GetName())
 	if !ok || !k.http() {
 		return nil
@@ -105,65 +104,66 @@ func (e *enforcer) before(gateway types.NamespacedName, listener string, r *rout
 	config := e.config.GetName()
 	var out []*routev3.Route
 	for _, rule := range e.snapshot.PolicyRules(k.route, section, gateway, listener) {
-		to, as := e.shares(k.route.Kind, rule), e.named(gateway, listener, rule.Named)
+		to, as := e.weightedClusters(k.route.Kind, rule), e.namedRoute(gateway, listener, rule.Named)
 		for i := range max(len(rule.Matches), 1) {
 			var m *index.PolicyMatch
 			if i < len(rule.Matches) {
 				m = &rule.Matches[i]
 			}
-			made, err := xds.Enforce(r, rule, m, to, as)
+			made, err := xds.PolicyRoute(r, rule, m, to, as)
 			if rule.Named != nil && (err != nil || made.ValidateAll() != nil) {
-				// Nothing else handles such requests.
-				made, err = xds.Enforce(r, rule, m, to, nil)
+				// No other route handles such requests.
+				made, err = xds.PolicyRoute(r, rule, m, to, nil)
 			}
 			if err == nil && made != nil && rule.Certificate != nil {
-				e.present(made, rule.Certificate)
+				e.presentCertificate(made, rule.Certificate)
 			}
 			if err != nil || made == nil || made.ValidateAll() != nil {
-				// The index has left out what Envoy refuses: this is Envoy Gateway's.
+				// The index drops routes that Envoy refuses, so this one was refused because of
+				// Envoy Gateway's part.
 				continue
 			}
 			made.Name = policyPrefix + strings.Join([]string{rule.Policy.Namespace, rule.Policy.Name, rule.Name, strconv.Itoa(i), r.GetName()}, "/")
 			out = append(out, made)
-			e.asks[config] = e.asks[config] || m != nil && m.Clients != nil
-			e.limits[config] = e.limits[config] || rule.RateLimit != nil
+			e.clientConfigs[config] = e.clientConfigs[config] || m != nil && m.Clients != nil
+			e.rateLimited[config] = e.rateLimited[config] || rule.RateLimit != nil
 			e.summary.Enforced++
 		}
 		if len(rule.Matches) == 0 {
-			// Nothing is left for those after it.
+			// This rule matches all requests.
 			break
 		}
 	}
 	return out
 }
 
-// shares of a rule's backends, whose clusters are made.
-func (e *enforcer) shares(kind index.RouteKind, rule *index.PolicyRule) []xds.Share {
-	var out []xds.Share
+// weightedClusters returns the clusters of a rule's backends, and registers the clusters.
+func (e *policyApplier) weightedClusters(kind index.RouteKind, rule *index.PolicyRule) []xds.WeightedCluster {
+	var out []xds.WeightedCluster
 	for _, b := range rule.Backends {
-		c := e.base(b.Target(kind))
+		c := e.policyCluster(b.Target(kind))
 		if c != nil && rule.Certificate == nil {
 			e.clusters[c.GetName()] = c
 		}
 		if c == nil {
-			out = append(out, xds.Share{Cluster: invalidCluster, Weight: b.Weight, Missing: true})
+			out = append(out, xds.WeightedCluster{Cluster: invalidCluster, Weight: b.Weight, Missing: true})
 			continue
 		}
-		i := slices.IndexFunc(out, func(s xds.Share) bool { return s.Cluster == c.GetName() })
+		i := slices.IndexFunc(out, func(s xds.WeightedCluster) bool { return s.Cluster == c.GetName() })
 		if i >= 0 {
 			out[i].Weight = clamp(uint64(out[i].Weight) + uint64(b.Weight))
 			continue
 		}
-		out = append(out, xds.Share{Cluster: c.GetName(), Weight: b.Weight})
+		out = append(out, xds.WeightedCluster{Cluster: c.GetName(), Weight: b.Weight})
 	}
 	return out
 }
 
-// base is the cluster that all policies share which send to a target. Nil if it does not
-// exist.
-func (e *enforcer) base(k index.TargetKey) *clusterv3.Cluster {
+// policyCluster returns the cluster that all policies share for a target. Nil if the target does
+// not exist.
+func (e *policyApplier) policyCluster(k index.TargetKey) *clusterv3.Cluster {
 	name := policyPrefix + strings.TrimPrefix(k.ClusterName(), index.OursPrefix)
-	if c, ok := e.bases[name]; ok {
+	if c, ok := e.policyClusters[name]; ok {
 		return c
 	}
 	target := e.snapshot.Target(k)
@@ -177,12 +177,12 @@ func (e *enforcer) base(k index.TargetKey) *clusterv3.Cluster {
 	if err != nil || c.ValidateAll() != nil {
 		return nil
 	}
-	e.bases[name] = c
+	e.policyClusters[name] = c
 	return c
 }
 
-// list of clusters, with those that rules send to at the end, by name.
-func (e *enforcer) list(in []*clusterv3.Cluster) []*clusterv3.Cluster {
+// list returns the clusters, followed by those of policies, sorted by name.
+func (e *policyApplier) list(in []*clusterv3.Cluster) []*clusterv3.Cluster {
 	out := slices.DeleteFunc(slices.Clone(in), func(c *clusterv3.Cluster) bool { return strings.HasPrefix(c.GetName(), policyPrefix) })
 	first := len(out)
 	for _, c := range e.clusters {
@@ -192,8 +192,9 @@ func (e *enforcer) list(in []*clusterv3.Cluster) []*clusterv3.Cluster {
 	return out
 }
 
-// listener whose routes ask who the client is notes that, for each connection.
-func (e *enforcer) listener(l *listenerv3.Listener) {
+// listener adds the filters that the listener's routes need, to record the client for each
+// connection and to limit rates.
+func (e *policyApplier) listener(l *listenerv3.Listener) {
 	for _, c := range l.GetFilterChains() {
 		e.chain(c)
 	}
@@ -202,8 +203,8 @@ func (e *enforcer) listener(l *listenerv3.Listener) {
 	}
 }
 
-func (e *enforcer) chain(c *listenerv3.FilterChain) {
-	if len(e.asks)+len(e.limits) == 0 {
+func (e *policyApplier) chain(c *listenerv3.FilterChain) {
+	if len(e.clientConfigs)+len(e.rateLimited) == 0 {
 		return
 	}
 	m := &hcmv3.HttpConnectionManager{}
@@ -214,17 +215,17 @@ func (e *enforcer) chain(c *listenerv3.FilterChain) {
 		return
 	}
 	config := cmp.Or(m.GetRds().GetRouteConfigName(), m.GetRouteConfig().GetName())
-	if e.limits[config] {
+	if e.rateLimited[config] {
 		limitRates(c.GetFilters()[i], m)
 	}
-	if e.asks[config] && !slices.ContainsFunc(c.GetFilters(), func(f *listenerv3.Filter) bool { return f.GetName() == xds.ClientFilter }) {
-		if f, err := xds.NoteClient(); err == nil {
+	if e.clientConfigs[config] && !slices.ContainsFunc(c.GetFilters(), func(f *listenerv3.Filter) bool { return f.GetName() == xds.ClientFilter }) {
+		if f, err := xds.RecordClient(); err == nil {
 			c.Filters = slices.Insert(c.Filters, i, f)
 		}
 	}
 }
 
-// limitRates by a filter before the last, which sends requests on.
+// limitRates inserts a rate limit filter before the last filter, the router.
 func limitRates(f *listenerv3.Filter, m *hcmv3.HttpConnectionManager) {
 	last := len(m.GetHttpFilters()) - 1
 	if last < 0 || slices.ContainsFunc(m.GetHttpFilters(), func(f *hcmv3.HttpFilter) bool { return f.GetName() == xds.RateLimitFilter }) {
@@ -241,8 +242,8 @@ func limitRates(f *listenerv3.Filter, m *hcmv3.HttpConnectionManager) {
 	}
 }
 
-// resourceOf Kubernetes that Envoy Gateway made something of, and its section
-// (buildXdsMetadata in its internal/xds/translator/metadata.go).
+// resourceOf returns the Kubernetes resource from which Envoy Gateway made a message, and its
+// section (buildXdsMetadata in its internal/xds/translator/metadata.go).
 func resourceOf(m *corev3.Metadata) (types.NamespacedName, string) {
 	for _, v := range m.GetFilterMetadata()["envoy-gateway"].GetFields()["resources"].GetListValue().GetValues() {
 		f := v.GetStructValue().GetFields()
@@ -251,7 +252,8 @@ func resourceOf(m *corev3.Metadata) (types.NamespacedName, string) {
 	return types.NamespacedName{}, ""
 }
 
-// policiesOf Envoy Gateway that it has applied to what it made (buildpolicyMetadata there).
+// policiesOf returns the policies that Envoy Gateway has applied (buildpolicyMetadata in the same
+// file).
 func policiesOf(m *corev3.Metadata) []types.NamespacedName {
 	var out []types.NamespacedName
 	for _, v := range m.GetFilterMetadata()["envoy-gateway"].GetFields()["policies"].GetListValue().GetValues() {
@@ -261,11 +263,11 @@ func policiesOf(m *corev3.Metadata) []types.NamespacedName {
 	return out
 }
 
-// listenerOf a virtual host, and its Gateway. The listener of a ListenerSet is called
-// NAMESPACE/NAME/LISTENER, so that it is not taken for one that the Gateway calls the same:
-// metadata name the Gateway and the listener alone, and only the virtual host's name has the
-// ListenerSet (irListenerName in Envoy Gateway's internal/gatewayapi/helpers.go). With its
-// XDSNameSchemeV2 nothing has it.
+// listenerOf returns the listener of a virtual host, and its Gateway. A ListenerSet's listener is
+// called NAMESPACE/NAME/LISTENER, which separates it from a Gateway's listener of the same name:
+// metadata has the Gateway and the listener only, and only the virtual host's name has the
+// ListenerSet (irListenerName in Envoy Gateway's internal/gatewayapi/helpers.go). With
+// XDSNameSchemeV2 neither has it.
 func listenerOf(v *routev3.VirtualHost) (types.NamespacedName, string) {
 	gateway, listener := resourceOf(v.GetMetadata())
 	// GATEWAY'S NAMESPACE/GATEWAY/NAMESPACE/LISTENERSET/LISTENER/HOST.

@@ -21,7 +21,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
-// policy of the namespace, attached to targets.
+// policy returns a policy of the namespace, attached to targets.
 func policy(name string, of []index.PolicyTarget, rules ...*index.PolicyRule) *index.RoutePolicy {
 	p := &index.RoutePolicy{Name: nn("default", name)}
 	for _, t := range of {
@@ -58,7 +58,7 @@ func from(addresses ...string) index.PolicyMatch {
 	return m
 }
 
-// ofResource says what Kubernetes resource Envoy Gateway made something of.
+// ofResource returns metadata that names a Kubernetes resource.
 func ofResource(kind, name, section string) *corev3.Metadata {
 	of, err := structpb.NewStruct(map[string]any{"resources": []any{map[string]any{
 		"kind": kind, "namespace": "default", "name": name, "sectionName": section,
@@ -69,7 +69,7 @@ func ofResource(kind, name, section string) *corev3.Metadata {
 	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"envoy-gateway": of}}
 }
 
-// policed are resources as Envoy Gateway makes them, of one route and its listener.
+// policed returns resources as Envoy Gateway makes them, of one route and its listener.
 func policed() Resources {
 	r := egRoute(match0, prefix("/"), to(rule0))
 	r.Metadata = ofResource("HTTPRoute", "app", "first")
@@ -89,16 +89,16 @@ func policed() Resources {
 	}
 }
 
-// A policyCase is what policies make of policed.
+// A policyCase holds policies, and their result for policed.
 type policyCase struct {
 	reason   string
 	contents index.Contents
 
-	// want are names of routes and what they do, in order.
+	// want are names of routes and their actions, in order.
 	want []string
 
-	// asks reports that the listener notes who connects, and limits that it limits rates.
-	asks, limits bool
+	// recordsClient reports that the listener records the client, and limits that it limits rates.
+	recordsClient, limits bool
 }
 
 func policyCases() map[string]policyCase {
@@ -109,7 +109,7 @@ func policyCases() map[string]policyCase {
 	later := time.Unix(1, 0)
 	return map[string]policyCase{
 		"Deny": {
-			reason:   "What the rule matches should be denied before the route is asked.",
+			reason:   "Requests that the rule matches should be denied before the route handles them.",
 			contents: of(policy("p", toRoute(""), denies("a", under("/admin"), under("/root")))),
 			want:     []string{at + "a/0/" + match0 + ": 403", at + "a/1/" + match0 + ": 403", plain},
 		},
@@ -123,13 +123,13 @@ func policyCases() map[string]policyCase {
 			contents: of(policy("p", []index.PolicyTarget{{Route: index.KindGRPCRoute, NamespacedName: nn("default", "app")}}, denies("a"))),
 			want:     []string{plain},
 		},
-		"Gateway":       {reason: "A Gateway's policy should hold for its routes.", contents: of(policy("p", toGateway(""), denies("a", under("/x")))), want: []string{at + "a/0/" + match0 + ": 403", plain}},
-		"Listener":      {reason: "A listener's policy should hold for its routes.", contents: of(policy("p", toGateway("http"), denies("a", under("/x")))), want: []string{at + "a/0/" + match0 + ": 403", plain}},
+		"Gateway":       {reason: "A Gateway's policy should apply to its routes.", contents: of(policy("p", toGateway(""), denies("a", under("/x")))), want: []string{at + "a/0/" + match0 + ": 403", plain}},
+		"Listener":      {reason: "A listener's policy should apply to its routes.", contents: of(policy("p", toGateway("http"), denies("a", under("/x")))), want: []string{at + "a/0/" + match0 + ": 403", plain}},
 		"OtherListener": {reason: "A policy of another listener should change nothing.", contents: of(policy("p", toGateway("https"), denies("a"))), want: []string{plain}},
-		"Rule":          {reason: "A rule's policy should hold for it.", contents: of(policy("p", toRoute("first"), denies("a", under("/x")))), want: []string{at + "a/0/" + match0 + ": 403", plain}},
+		"Rule":          {reason: "A policy for one rule should apply to that rule.", contents: of(policy("p", toRoute("first"), denies("a", under("/x")))), want: []string{at + "a/0/" + match0 + ": 403", plain}},
 		"OtherRule":     {reason: "A policy of another rule should change nothing.", contents: of(policy("p", toRoute("second"), denies("a"))), want: []string{plain}},
 		"Nearest": {
-			reason: "What is nearer to the request should be asked first, whatever its priority.",
+			reason: "The more specific policy should come first, whatever its priority.",
 			contents: of(
 				policy("gw", toGateway(""), &index.PolicyRule{Name: "a", Priority: 1000, Deny: true, Matches: []index.PolicyMatch{under("/1")}}),
 				policy("listener", toGateway("http"), denies("a", under("/2"))),
@@ -142,7 +142,7 @@ func policyCases() map[string]policyCase {
 			},
 		},
 		"Order": {
-			reason: "Priority goes before age, age before name, and name before place.",
+			reason: "Priority should precede age, age the name, and the name the position.",
 			contents: of(
 				policy("b", toRoute(""), denies("b1", under("/1")), denies("b2", under("/2")), &index.PolicyRule{Name: "b3", Priority: 1, Deny: true, Matches: []index.PolicyMatch{under("/3")}}),
 				policy("a", toRoute(""), denies("a1", under("/4"))),
@@ -155,52 +155,52 @@ func policyCases() map[string]policyCase {
 			},
 		},
 		"All": {
-			reason:   "After a rule for all requests none is asked.",
+			reason:   "A rule for all requests should be the last one.",
 			contents: of(policy("p", toRoute(""), denies("a"), denies("b", under("/x")))),
 			want:     []string{at + "a/0/" + match0 + ": 403", plain},
 		},
 		"Problem": {
-			reason:   "A rule that cannot be used should not come to Envoy, and the others should.",
+			reason:   "An invalid rule should not reach Envoy, and the others should.",
 			contents: of(policy("p", toRoute(""), &index.PolicyRule{Name: "a", Problem: "broken", Deny: true}, denies("b", under("/x")))),
 			want:     []string{at + "b/0/" + match0 + ": 403", plain},
 		},
 		"Redirect": {
-			reason:   "Clients should be sent elsewhere.",
+			reason:   "Clients should get a redirect.",
 			contents: of(policy("p", toRoute(""), &index.PolicyRule{Name: "a", Redirect: &index.PolicyRedirect{Scheme: "https", StatusCode: 301}})),
 			want:     []string{at + "a/0/" + match0 + ": redirect", plain},
 		},
 		"Route": {
-			reason:   "Requests should go to the policy's backend, by a cluster of policies.",
+			reason:   "Requests should go to the policy's backend, through a cluster of policies.",
 			contents: of(policy("p", toRoute(""), &index.PolicyRule{Name: "a", Backends: []index.BackendRef{ours(0, "web", 1)}})),
 			want:     []string{at + "a/0/" + match0 + ": tailscale/policy/services/default/web/80/http", plain},
 		},
 		"RouteToNothing": {
-			reason:   "Requests to what does not exist should be answered as Gateway API says.",
+			reason:   "Requests to a missing backend should get the status that Gateway API defines.",
 			contents: of(policy("p", toRoute(""), &index.PolicyRule{Name: "a", Backends: []index.BackendRef{ours(0, "gone", 1)}})),
 			want:     []string{at + "a/0/" + match0 + ": 500", plain},
 		},
 		"RouteToSome": {
-			reason:   "Its share of the requests should be answered so.",
+			reason:   "The share of requests for the missing backend should get that status.",
 			contents: of(policy("p", toRoute(""), &index.PolicyRule{Name: "a", Backends: []index.BackendRef{ours(0, "web", 3), ours(1, "gone", 1)}})),
 			want:     []string{at + "a/0/" + match0 + ": tailscale/policy/services/default/web/80/http=3 invalid-backend-cluster=1 else INTERNAL_SERVER_ERROR", plain},
 		},
 		"Clients": {
-			reason:   "A listener whose routes ask who the client is should note that.",
-			contents: of(policy("p", toRoute(""), denies("a", from("100.64.0.0/10")))),
-			want:     []string{at + "a/0/" + match0 + ": 403", plain},
-			asks:     true,
+			reason:        "A listener whose routes match on the client should record it.",
+			contents:      of(policy("p", toRoute(""), denies("a", from("100.64.0.0/10")))),
+			want:          []string{at + "a/0/" + match0 + ": 403", plain},
+			recordsClient: true,
 		},
 		"RateLimit": {
-			reason:   "A listener whose routes limit rates should have the filter that does.",
+			reason:   "A listener whose routes limit rates should have the rate limit filter.",
 			contents: of(policy("p", toRoute(""), &index.PolicyRule{Name: "a", RateLimit: &index.RateLimit{Requests: 3, Per: time.Second}})),
 			want:     []string{at + "a/0/" + match0 + ": " + rule0, plain},
 			limits:   true,
 		},
 		"Nobody": {
-			reason:   "A match of nobody should match nobody.",
-			contents: of(policy("p", toRoute(""), denies("a", index.PolicyMatch{Clients: []netip.Prefix{}}))),
-			want:     []string{at + "a/0/" + match0 + ": 403", plain},
-			asks:     true,
+			reason:        "A match of no client should match no request.",
+			contents:      of(policy("p", toRoute(""), denies("a", index.PolicyMatch{Clients: []netip.Prefix{}}))),
+			want:          []string{at + "a/0/" + match0 + ": 403", plain},
+			recordsClient: true,
 		},
 	}
 }
@@ -212,17 +212,17 @@ func TestPolicies(t *testing.T) {
 			out, summary := Translate(s, testSource, policed())
 			var got []string
 			for _, r := range out.Routes[0].GetVirtualHosts()[0].GetRoutes() {
-				got = append(got, r.GetName()+": "+doesWhat(r))
+				got = append(got, r.GetName()+": "+describeRoute(r))
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("\n%s\nTranslate(...): -want, +got:\n%s", tc.reason, diff)
 			}
 			if summary.Enforced != len(tc.want)-1 {
-				t.Errorf("\n%s\nTranslate(...): %d routes are counted, want %d", tc.reason, summary.Enforced, len(tc.want)-1)
+				t.Errorf("\n%s\nTranslate(...): the summary counts %d routes, want %d", tc.reason, summary.Enforced, len(tc.want)-1)
 			}
 			filters := out.Listeners[0].GetFilterChains()[0].GetFilters()
-			if asks := filters[0].GetName() == xds.ClientFilter; asks != tc.asks {
-				t.Errorf("\n%s\nTranslate(...): the listener notes who connects: %t, want %t", tc.reason, asks, tc.asks)
+			if recordsClient := filters[0].GetName() == xds.ClientFilter; recordsClient != tc.recordsClient {
+				t.Errorf("\n%s\nTranslate(...): the listener records clients: %t, want %t", tc.reason, recordsClient, tc.recordsClient)
 			}
 			m := &hcmv3.HttpConnectionManager{}
 			if err := filters[len(filters)-1].GetTypedConfig().UnmarshalTo(m); err != nil {
@@ -243,7 +243,7 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// TestPolicyOfListener has a ListenerSet call its listener as the Gateway does its own.
+// TestPolicyOfListener checks a ListenerSet with a listener of the same name as the Gateway's.
 func TestPolicyOfListener(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
@@ -251,9 +251,9 @@ func TestPolicyOfListener(t *testing.T) {
 		of     []index.PolicyTarget
 		want   int
 	}{
-		"OwnListener": {reason: "A listener's policy should hold for the Gateway's own.", host: "default/gw/http/www_example_com", of: toGateway("http"), want: 1},
-		"ListenerSet": {reason: "It should not hold for one of a ListenerSet.", host: "default/gw/team/more/http/www_example_com", of: toGateway("http")},
-		"Gateway":     {reason: "A policy for the whole Gateway should hold for it, too.", host: "default/gw/team/more/http/www_example_com", of: toGateway(""), want: 1},
+		"OwnListener": {reason: "A listener's policy should apply to the Gateway's own listener.", host: "default/gw/http/www_example_com", of: toGateway("http"), want: 1},
+		"ListenerSet": {reason: "It should not apply to a listener of a ListenerSet.", host: "default/gw/team/more/http/www_example_com", of: toGateway("http")},
+		"Gateway":     {reason: "A policy for the whole Gateway should apply to it too.", host: "default/gw/team/more/http/www_example_com", of: toGateway(""), want: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := policed()
@@ -266,8 +266,8 @@ func TestPolicyOfListener(t *testing.T) {
 	}
 }
 
-// doesWhat says what a route does.
-func doesWhat(r *routev3.Route) string {
+// describeRoute returns what a route does.
+func describeRoute(r *routev3.Route) string {
 	switch {
 	case r.GetDirectResponse().GetStatus() == 403:
 		return "403"

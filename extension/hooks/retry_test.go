@@ -19,7 +19,7 @@ const (
 	repeat = unseen + ",reset"
 )
 
-// TestRetries checks which rules have requests sent again.
+// TestRetries checks which rules make Envoy retry requests.
 func TestRetries(t *testing.T) {
 	policy := func(a *routev3.RouteAction) *routev3.RouteAction {
 		a.RetryPolicy = &routev3.RetryPolicy{RetryOn: "5xx", NumRetries: wrapperspb.UInt32(9)}
@@ -34,13 +34,13 @@ func TestRetries(t *testing.T) {
 		want   string
 		other  bool
 	}{
-		"Single":  {"A rule with one target of ours.", rule(ours(0, "web", 1)), prefix("/"), to(rule0), unseen, true},
-		"Safe":    {"A rule for what changes nothing.", withMatch(rule(ours(0, "web", 1)), get), header(prefix("/"), methodHeader, "GET"), to(rule0), repeat, true},
-		"Split":   {"A rule with others beside ours.", rule(ours(0, "web", 1), svc(1, 1)), prefix("/"), to(rule0), unseen, true},
-		"Swapped": {"A rule that keeps its one cluster.", owned(rule(ours(0, "web", 1), svc(1, 1))), prefix("/"), to(rule0), unseen, true},
-		"Policy":  {"A policy of the user's only finds other priorities.", rule(ours(0, "web", 1)), prefix("/"), policy(to(rule0)), "5xx", true},
-		"Mirror":  {"A rule that only mirrors to ours is not ours to repeat.", withMirrors(rule(svc(0, 1)), ours(2, "web", 1)), prefix("/"), mirrorTo(to(rule0), rule0+"-mirror-2"), "", false},
-		"Gone":    {"A rule whose target is not known stays as it is.", rule(ours(0, "gone", 1)), prefix("/"), to(rule0), "", false},
+		"Single":  {"A rule with one Tailscale target should retry.", rule(ours(0, "web", 1)), prefix("/"), to(rule0), unseen, true},
+		"Safe":    {"A rule with only safe requests should retry.", withMatch(rule(ours(0, "web", 1)), get), header(prefix("/"), methodHeader, "GET"), to(rule0), repeat, true},
+		"Split":   {"A rule with siblings should retry.", rule(ours(0, "web", 1), svc(1, 1)), prefix("/"), to(rule0), unseen, true},
+		"Swapped": {"A rule that keeps its one cluster should retry.", owned(rule(ours(0, "web", 1), svc(1, 1))), prefix("/"), to(rule0), unseen, true},
+		"Policy":  {"A user's retry policy should only gain other priorities.", rule(ours(0, "web", 1)), prefix("/"), policy(to(rule0)), "5xx", true},
+		"Mirror":  {"A rule that only mirrors to Tailscale backends should not change.", withMirrors(rule(svc(0, 1)), ours(2, "web", 1)), prefix("/"), mirrorTo(to(rule0), rule0+"-mirror-2"), "", false},
+		"Gone":    {"A rule with an unknown target should not change.", rule(ours(0, "gone", 1)), prefix("/"), to(rule0), "", false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestConnectAttempts checks that connections find another endpoint, too.
+// TestConnectAttempts checks that connections are retried at another endpoint too.
 func TestConnectAttempts(t *testing.T) {
 	const tcp = "tcproute/default/db/rule/-1"
 	in := Resources{
@@ -70,6 +70,6 @@ func TestConnectAttempts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := p.GetMaxConnectAttempts().GetValue(); got != connectAttempts {
-		t.Errorf("want %d endpoints asked for a connection, got %d", connectAttempts, got)
+		t.Errorf("want %d connect attempts, got %d", connectAttempts, got)
 	}
 }

@@ -13,18 +13,17 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// An Answer is what a Gateway was translated from.
+// An Answer identifies the state from which a Gateway was translated.
 type Answer struct {
 	Gateway types.NamespacedName
 
-	// Asked is the revision in the Gateway's TailscaleRevision, and Given the
-	// snapshot's digest of the Gateway. They differ if this replica lags, or Envoy
-	// Gateway.
+	// Asked is the revision in the Gateway's TailscaleRevision, and Given the snapshot's
+	// digest of the Gateway. They differ while this replica or Envoy Gateway lags.
 	Asked, Given string
 }
 
-// answers to the TailscaleRevisions of a message: of merged Gateways there are several.
-// What cannot be read asks for nothing.
+// answers returns the answers to the TailscaleRevisions of a message, which has several if Gateways
+// are merged. An unreadable object counts as no request.
 func answers(s *index.Snapshot, rs []*pb.ExtensionResource) []Answer {
 	var out []Answer
 	for _, r := range rs {

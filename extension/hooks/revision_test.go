@@ -45,9 +45,9 @@ func TestAnswers(t *testing.T) {
 		resources []string
 		want      []Answer
 	}{
-		"None":   {reason: "Without a TailscaleRevision nothing is asked."},
-		"Merged": {reason: "Each of merged Gateways should have its answer.", resources: []string{revision("gw", digest), revision("other", "0123456789abcdef")}, want: []Answer{{Gateway: gw, Asked: digest, Given: digest}, {Gateway: other, Asked: "0123456789abcdef"}}},
-		"Others": {reason: "Other kinds, and what is no object, should be passed over.", resources: []string{`{"kind":"RoutePolicy","spec":{}}`, `[]`, ``, revision("gw", "x")}, want: []Answer{{Gateway: gw, Asked: "x", Given: digest}}},
+		"None":   {reason: "Without a TailscaleRevision there is no answer."},
+		"Merged": {reason: "Each merged Gateway should have an answer.", resources: []string{revision("gw", digest), revision("other", "0123456789abcdef")}, want: []Answer{{Gateway: gw, Asked: digest, Given: digest}, {Gateway: other, Asked: "0123456789abcdef"}}},
+		"Others": {reason: "Other kinds and invalid objects should be ignored.", resources: []string{`{"kind":"RoutePolicy","spec":{}}`, `[]`, ``, revision("gw", "x")}, want: []Answer{{Gateway: gw, Asked: "x", Given: digest}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

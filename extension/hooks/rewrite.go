@@ -16,19 +16,19 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
-// A weighted cluster gets its weight's part of what a rule gets.
+// A weighted cluster gets the part of a rule's requests that its weight states.
 type weighted struct {
 	name   string
 	weight uint32
 
-	// kept is Envoy Gateway's own entry, with what it does to requests.
+	// kept is Envoy Gateway's own entry, with its filters.
 	kept *routev3.WeightedCluster_ClusterWeight
 
-	// changes that are made to requests. Nil is none.
+	// changes to requests. Nil means none.
 	changes *index.Changes
 }
 
-// entry of a route to several clusters.
+// entry returns the entry for a route to several clusters.
 func (w weighted) entry() *routev3.WeightedCluster_ClusterWeight {
 	if w.kept != nil {
 		return w.kept
@@ -40,8 +40,8 @@ func (w weighted) entry() *routev3.WeightedCluster_ClusterWeight {
 	return out
 }
 
-// check whether all of the message's routes can be changed as decided. They are
-// changed all or not at all.
+// check returns a reason if not all of the message's routes can be changed as decided. Either all
+// of them change or none.
 func (d *decision) check() Reason {
 	for _, a := range d.use.actions {
 		if reason := d.checkAction(a.RouteAction); reason != "" {
@@ -52,7 +52,7 @@ func (d *decision) check() Reason {
 }
 
 func (d *decision) checkAction(a *routev3.RouteAction) Reason {
-	if d.fate == mirrored {
+	if d.outcome == mirrored {
 		return ""
 	}
 	switch c := a.GetClusterSpecifier().(type) {
@@ -61,8 +61,8 @@ func (d *decision) checkAction(a *routev3.RouteAction) Reason {
 			return Patched
 		}
 	case *routev3.RouteAction_WeightedClusters:
-		if d.fate != split && len(d.kept(c.WeightedClusters)) > 0 {
-			// Envoy Gateway knows of backends that the snapshot lacks.
+		if d.outcome != split && len(d.kept(c.WeightedClusters)) > 0 {
+			// Envoy Gateway has backends that the snapshot lacks.
 			return Stale
 		}
 	default:
@@ -71,12 +71,13 @@ func (d *decision) checkAction(a *routev3.RouteAction) Reason {
 	return ""
 }
 
-// known reports whether a cluster is one that Envoy Gateway or we make for the rule.
+// known reports whether Envoy Gateway or the extension makes this cluster for the rule.
 func (d *decision) known(cluster string) bool {
 	return cluster == d.use.key.cluster() || d.ours(cluster)
 }
 
-// ours reports whether a cluster is that of one of our backends, before or after.
+// ours reports whether a cluster belongs to one of the rule's Tailscale backends, before or after
+// the change.
 func (d *decision) ours(cluster string) bool {
 	for _, p := range d.parts {
 		if isNth(cluster, p.own) || cluster == p.key.ClusterName() || isVariant(cluster, p.key) || cluster == p.template.GetName() && !d.pools(cluster) {
@@ -86,7 +87,7 @@ func (d *decision) ours(cluster string) bool {
 	return false
 }
 
-// kept entries of Envoy Gateway: those of backends that are not ours.
+// kept returns the entries that Envoy Gateway made for siblings.
 func (d *decision) kept(w *routev3.WeightedCluster) []weighted {
 	var out []weighted
 	for _, c := range w.GetClusters() {
@@ -98,7 +99,7 @@ func (d *decision) kept(w *routev3.WeightedCluster) []weighted {
 	return out
 }
 
-// invalidWeight is what Envoy Gateway lets fail.
+// invalidWeight returns the weight of the requests that Envoy Gateway makes fail.
 func invalidWeight(w *routev3.WeightedCluster) uint32 {
 	for _, c := range w.GetClusters() {
 		if c.GetName() == invalidCluster {
@@ -108,10 +109,10 @@ func invalidWeight(w *routev3.WeightedCluster) uint32 {
 	return 0
 }
 
-// clusters of the rule by weight: what cannot be resolved first, as Envoy Gateway
-// has it, then the kept ones, then ours by name. The weights are those of the route.
-// What is left of them fails, as far as Envoy Gateway or we know of references that
-// must: a snapshot with other weights than the message must not fail requests.
+// clusters returns the clusters of the rule by weight: first the invalid one, as Envoy Gateway
+// does, then the kept ones, then the extension's by name. The weights are those of the route. The
+// remaining weight fails only as far as Envoy Gateway or the snapshot have references that must
+// fail: a snapshot with other weights than the message must not fail requests.
 func (d *decision) clusters(kept []weighted, invalid uint32) []weighted {
 	var ours []weighted
 	left := d.total
@@ -137,13 +138,13 @@ func (d *decision) clusters(kept []weighted, invalid uint32) []weighted {
 	return append(out, ours...)
 }
 
-// pools reports whether a cluster holds the rule's backends that are not ours.
+// pools reports whether a cluster holds the siblings in the rule.
 func (d *decision) pools(cluster string) bool {
-	return d.fate == split && d.siblings > 0 && cluster == d.use.key.cluster()
+	return d.outcome == split && d.siblings > 0 && cluster == d.use.key.cluster()
 }
 
-// pooled is Envoy Gateway's one cluster for all backends of the rule. Ours have no
-// endpoints in it, so it serves the others, by their weights.
+// pooled returns Envoy Gateway's one cluster for all backends of the rule. Tailscale backends have
+// no endpoints in it, so it serves the siblings, with their weights.
 func (d *decision) pooled() []weighted {
 	if d.siblings == 0 {
 		return nil
@@ -151,7 +152,7 @@ func (d *decision) pooled() []weighted {
 	return []weighted{{name: d.use.key.cluster(), weight: clamp(d.siblings)}}
 }
 
-// rewrite what the message does with the rule.
+// rewrite changes the rule's routes and filters in the message.
 func (d *decision) rewrite() error {
 	for _, a := range d.use.actions {
 		d.rewriteAction(a.RouteAction)
@@ -163,7 +164,7 @@ func (d *decision) rewrite() error {
 			return err
 		}
 	}
-	if d.fate != single && d.fate != split {
+	if d.outcome != single && d.outcome != split {
 		return nil
 	}
 	to := d.clusters(d.pooled(), 0)
@@ -181,7 +182,7 @@ func (d *decision) rewrite() error {
 }
 
 func (d *decision) rewriteAction(a *routev3.RouteAction) {
-	switch d.fate {
+	switch d.outcome {
 	case single:
 		d.splitAction(a)
 	case swapped:
@@ -212,12 +213,12 @@ func (d *decision) splitAction(a *routev3.RouteAction) {
 		w.Clusters = append(w.Clusters, c.entry())
 	}
 	if len(a.GetHashPolicy()) > 0 {
-		// As Envoy Gateway does: else the choice of a cluster would be by chance.
+		// Envoy Gateway does the same: otherwise Envoy would choose the cluster at random.
 		w.RandomValueSpecifier = &routev3.WeightedCluster_UseHashPolicy{UseHashPolicy: wrapperspb.Bool(true)}
 	}
 	if was == nil && to[0].name == invalidCluster {
-		// What Gateway API wants for a reference that cannot be resolved. Envoy
-		// Gateway's own choice stays where it has made one.
+		// Gateway API requires this code for a reference that cannot be resolved. A code that Envoy
+		// Gateway has set stays.
 		a.ClusterNotFoundResponseCode = routev3.RouteAction_INTERNAL_SERVER_ERROR
 	}
 	a.ClusterSpecifier = &routev3.RouteAction_WeightedClusters{WeightedClusters: w}
@@ -233,12 +234,11 @@ func (d *decision) rewriteMirrors(a *routev3.RouteAction) {
 	}
 }
 
-// answerEmpty routes, which send to several clusters of which there is none. Envoy Gateway
-// makes them of rules whose only backends are of our kinds where each backend has a cluster
-// of its own, as with weights of zones, and would publish nothing of a Gateway that has one
-// (buildXdsWeightedRouteAction in its internal/xds/translator/route.go). It has a cluster
-// that does not exist for backends that cannot be resolved, and so have those that nothing
-// was made of.
+// answerEmpty answers 500 for routes with an empty list of weighted clusters. Envoy Gateway makes
+// them of rules whose only backends are of an extension's kinds where each backend has a separate
+// cluster, as with weights of zones, and would publish nothing for a Gateway with such a route
+// (buildXdsWeightedRouteAction in its internal/xds/translator/route.go). For backends that cannot
+// be resolved it uses a cluster that does not exist, and so does this function.
 func answerEmpty(configs []*routev3.RouteConfiguration) {
 	for _, c := range configs {
 		for _, v := range c.GetVirtualHosts() {
@@ -252,8 +252,8 @@ func answerEmpty(configs []*routev3.RouteConfiguration) {
 	}
 }
 
-// referenced clusters of routes. L4 filters are decoded only where a rule of ours is
-// behind them, and those no longer refer to an idle cluster.
+// referenced returns the clusters that routes name. The hook decodes an L4 filter only if its rule
+// has Tailscale backends, and such a filter no longer names an idle cluster.
 func referenced(r Resources) map[string]bool {
 	out := map[string]bool{}
 	for _, c := range r.Routes {
@@ -283,9 +283,9 @@ func clamp(n uint64) uint32 {
 	return uint32(min(n, math.MaxUint32))
 }
 
-// gatewayOf is whom a message is for, by the metadata of its virtual hosts: a
-// Gateway's namespace and name. Listeners' names tell it when there is no virtual
-// host, except with Envoy Gateway's second scheme of names. Empty if neither does.
+// gatewayOf returns the Gateway that a message is for, as namespace/name, from the metadata of its
+// virtual hosts. Without virtual hosts it uses the listeners' names, except with XDSNameSchemeV2.
+// Empty if neither names it.
 func gatewayOf(r Resources) string {
 	for _, c := range r.Routes {
 		for _, v := range c.GetVirtualHosts() {

@@ -15,8 +15,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
-// TestKept checks that what a split does not decide stays: filters of a sibling's
-// reference, the code for a missing cluster, and the rest of the route.
+// TestKept checks that a split keeps everything else: filters of a sibling's reference, the code
+// for a missing cluster, and the rest of the route.
 func TestKept(t *testing.T) {
 	entry := &routev3.WeightedCluster_ClusterWeight{
 		Name:                rule0 + "/backend/0",

@@ -21,31 +21,31 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
-// Snapshots is where a server reads what it knows, such as an index.Store.
+// Snapshots provides the server's state. An index.Store implements it.
 type Snapshots interface {
-	// Snapshot is the newest. It is never nil, and reading it never waits.
+	// Snapshot returns the newest snapshot. It is never nil, and the call never blocks.
 	Snapshot() *index.Snapshot
 }
 
-// A Recorder is told what each translation did. It must not wait: Envoy Gateway does
-// so meanwhile, for all its Gateways.
+// A Recorder records the result of each translation. It must not block: Envoy Gateway waits for the
+// hook, with all of its Gateways.
 type Recorder interface {
 	RecordTranslation(t Translation)
 }
 
-// A Translation is what a PostTranslateModify did.
+// A Translation describes the result of a PostTranslateModify.
 type Translation struct {
-	// Gateway that it was for, as namespace/name: the first of those that are
-	// merged, empty if the message does not tell.
+	// Gateway that the translation was for, as namespace/name: the first of merged Gateways, and
+	// empty if the message names none.
 	Gateway string
 
 	Start    time.Time
 	Duration time.Duration
 
-	// Revision of the snapshot that it read.
+	// Revision of the snapshot.
 	Revision uint64
 
-	// Answers to the TailscaleRevisions that came along.
+	// Answers to the TailscaleRevisions in the request.
 	Answers []Answer
 
 	Summary
@@ -57,9 +57,9 @@ type RecorderFn func(t Translation)
 // RecordTranslation calls the function.
 func (fn RecorderFn) RecordTranslation(t Translation) { fn(t) }
 
-// A Server answers Envoy Gateway's hooks. It never fails, for Envoy Gateway would
-// publish nothing of that Gateway then: what cannot be served is left as Envoy
-// Gateway made it, and counted.
+// A Server answers Envoy Gateway's hooks. It never returns an error, because Envoy Gateway would
+// then publish nothing for the Gateway: resources that cannot be served stay as Envoy Gateway made
+// them, and are counted.
 type Server struct {
 	pb.UnimplementedEnvoyGatewayExtensionServer
 
@@ -74,15 +74,14 @@ var _ pb.EnvoyGatewayExtensionServer = &Server{}
 // A ServerOption changes a Server.
 type ServerOption func(s *Server)
 
-// WithLogger sets where a server logs. The default is nowhere.
+// WithLogger sets the logger. By default a server does not log.
 func WithLogger(l logging.Logger) ServerOption { return func(s *Server) { s.log = l } }
 
-// WithRecorder sets who is told of translations. The default is nobody.
+// WithRecorder sets the recorder of translations. By default there is none.
 func WithRecorder(r Recorder) ServerOption { return func(s *Server) { s.recorder = r } }
 
-// NewServer returns a server that sends Envoys to the source for endpoints, as it is when a
-// hook is called. The source may depend on whether the bootstrap of the Gateway's Envoys has
-// the authority tailscale.
+// NewServer returns a server. For each hook it calls src for the source of the clusters' endpoints,
+// with whether the bootstrap of the Gateway's Envoys has the authority tailscale.
 func NewServer(s Snapshots, src func(bootstrapped bool) xds.Source, o ...ServerOption) *Server {
 	out := &Server{
 		snapshots: s,
@@ -96,8 +95,8 @@ func NewServer(s Snapshots, src func(bootstrapped bool) xds.Source, o ...ServerO
 	return out
 }
 
-// PostTranslateModify puts our kinds in. What it returns is all that Envoy gets, so
-// everything else is returned as it came.
+// PostTranslateModify adds the Tailscale backends. Envoy gets only the returned resources, so the
+// hook returns all others unchanged.
 func (s *Server) PostTranslateModify(ctx context.Context, req *pb.PostTranslateModifyRequest) (*pb.PostTranslateModifyResponse, error) {
 	start := time.Now()
 	snapshot := s.snapshots.Snapshot()
@@ -129,14 +128,15 @@ func (s *Server) PostTranslateModify(ctx context.Context, req *pb.PostTranslateM
 	}, nil
 }
 
-// bootstrapped reports whether the bootstrap of a Gateway's Envoys has the authority
-// tailscale. Gateways that are merged have one.
+// bootstrapped reports whether the bootstrap of a Gateway's Envoys has the authority tailscale.
+// Merged Gateways share one bootstrap.
 func bootstrapped(s *index.Snapshot, gateway string) bool {
 	namespace, name, _ := strings.Cut(gateway, "/")
 	return s.Bootstrapped(types.NamespacedName{Namespace: namespace, Name: name})
 }
 
-// Gateway that a hook's request is for, as namespace/name. Empty if it does not tell.
+// Gateway returns the Gateway that a hook's request is for, as namespace/name. Empty if the request
+// names none.
 func Gateway(req any) string {
 	r, ok := req.(*pb.PostTranslateModifyRequest)
 	if !ok {
@@ -145,7 +145,7 @@ func Gateway(req any) string {
 	return gatewayOf(Resources{Listeners: r.GetListeners(), Routes: r.GetRoutes()})
 }
 
-// describe a translation on the span of its call, if somebody wants one.
+// describe records a translation on the span of its call, if the span is sampled.
 func describe(span trace.Span, t Translation) {
 	if !span.IsRecording() {
 		return

@@ -43,7 +43,7 @@ func TestPostTranslateModify(t *testing.T) {
 		clusters []string
 	}{
 		"Ours": {
-			reason:   "A recorder should learn what a translation did, and for whom; secrets must come back.",
+			reason:   "The recorder should get the result and the Gateway of a translation; secrets should be returned.",
 			contents: index.Contents{Revision: 7, Routes: []*index.Route{route(index.KindHTTPRoute, "app", rule(ours(0, "web", 1)))}, Targets: targets("web")},
 			req: &pb.PostTranslateModifyRequest{
 				Clusters: egClusters(rule0), Secrets: secrets,
@@ -53,13 +53,13 @@ func TestPostTranslateModify(t *testing.T) {
 			clusters: []string{webHTTP},
 		},
 		"Listener": {
-			reason:   "Without virtual hosts the listener's name should tell the Gateway.",
+			reason:   "Without virtual hosts the listener's name should identify the Gateway.",
 			req:      &pb.PostTranslateModifyRequest{Clusters: egClusters("a"), Secrets: secrets, Listeners: []*listenerv3.Listener{egTCP("x", "y")}},
 			want:     Translation{Gateway: "default/gw"},
 			clusters: []string{"a"},
 		},
 		"Empty": {
-			reason: "An empty message should come back.",
+			reason: "An empty message should be returned.",
 			req:    &pb.PostTranslateModifyRequest{Secrets: secrets},
 		},
 	}
@@ -88,7 +88,7 @@ func TestPostTranslateModify(t *testing.T) {
 	}
 }
 
-// TestEcho checks that other hooks return what they get.
+// TestEcho checks that other hooks return their object.
 func TestEcho(t *testing.T) {
 	ctx := context.Background()
 	s := NewServer(fixed{index.NewSnapshot(index.Contents{})}, testSources)

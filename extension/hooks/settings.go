@@ -12,11 +12,11 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// maxSettings are how many rules with settings a translation tells of.
+// maxSettings limits the number of rules with settings that a translation reports.
 const maxSettings = 1024
 
-// Settings are what a rule's cluster has other than its target's common one, where Envoy
-// Gateway made something else for it.
+// Settings describes how a rule's cluster differs from its target's common cluster, because Envoy
+// Gateway made other settings for the rule.
 type Settings struct {
 	Route  index.RouteKey
 	Rule   int
@@ -25,13 +25,13 @@ type Settings struct {
 	// Cluster is TARGET/settings/HASH.
 	Cluster string
 
-	// Differs are the fields of the cluster that are not those of the common one, sorted.
-	// None where there is no common one any more.
+	// Differs are the fields in which the cluster differs from the common one, sorted. Empty if the
+	// common cluster no longer exists.
 	Differs []string
 }
 
-// tellSettings of parts that have a cluster by their settings.
-func (t *translation) tellSettings(d *decision) {
+// recordSettings records the plans whose cluster depends on their settings.
+func (t *translation) recordSettings(d *decision) {
 	for _, p := range d.parts {
 		if !isVariant(p.cluster, p.key) || len(t.summary.Settings) == maxSettings {
 			continue
@@ -41,24 +41,24 @@ func (t *translation) tellSettings(d *decision) {
 			is = t.clusters[p.cluster]
 		}
 		s := Settings{Route: d.use.key.route, Rule: d.use.key.rule, Target: p.key, Cluster: p.cluster}
-		if of := t.common(p.key).chosen; of != nil && is != nil {
+		if of := t.targetCluster(p.key).chosen; of != nil && is != nil {
 			s.Differs = differing(of.cluster, is)
 		}
 		t.summary.Settings = append(t.summary.Settings, s)
 	}
 }
 
-// unsettled are fields that only say which cluster it is.
-var unsettled = map[protoreflect.Name]bool{"name": true, "alt_stat_name": true, "metadata": true, "eds_cluster_config": true, "dns_lookup_family": true} //nolint:gochecknoglobals // A constant set.
+// identityFields are fields that only identify a cluster.
+var identityFields = map[protoreflect.Name]bool{"name": true, "alt_stat_name": true, "metadata": true, "eds_cluster_config": true, "dns_lookup_family": true} //nolint:gochecknoglobals // A constant set.
 
-// differing are the fields in which two clusters are not equal, as JSON calls them.
+// differing returns the fields in which two clusters differ, by their JSON names.
 func differing(a, b *clusterv3.Cluster) []string {
 	left, right := a.ProtoReflect(), b.ProtoReflect()
 	var out []string
 	fields := left.Descriptor().Fields()
 	for i := range fields.Len() {
 		f := fields.Get(i)
-		if unsettled[f.Name()] {
+		if identityFields[f.Name()] {
 			continue
 		}
 		if left.Has(f) != right.Has(f) || left.Has(f) && !left.Get(f).Equal(right.Get(f)) {

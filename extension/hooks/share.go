@@ -21,67 +21,66 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
-// A common cluster is the one that routes to a target share, and is called like it. Its
-// settings are those of the oldest route that may share it: whichever younger routes come
-// and go, and whatever they ask for, those that have it keep it. A route with a policy that
-// is not for the whole Gateway comes after those without: policies come and go, and the
-// snapshot may not have heard of one yet. Routes with other settings than the common ones
-// share a cluster that is called by these.
-type common struct {
-	// chosen is the oldest candidate. Nil if there is none.
+// A targetCluster is the common cluster of a target, which routes share and which has the target's
+// name. Its settings are those of the oldest route that may share it: routes that use it keep it,
+// whatever younger routes come and go. A route with a policy that is not for the whole Gateway
+// ranks after routes without: policies come and go, and the snapshot may lag behind them. Routes
+// with other settings than the common ones share a cluster named after its settings.
+type targetCluster struct {
+	// chosen is the best candidate. Nil if there is none.
 	chosen *candidate
-	by     seniority
+	by     precedence
 
-	// present is a cluster of that name in the message.
+	// present reports that the message has a cluster of that name.
 	present bool
 }
 
-// A candidate is what a target's common cluster would be like for a part.
+// A candidate is a possible common cluster for a target, from one plan.
 type candidate struct {
 	cluster *clusterv3.Cluster
 
-	// print is what the cluster would be, without what does not matter.
-	print string
+	// fingerprint identifies the cluster's settings, without fields that do not matter.
+	fingerprint string
 
-	// variant is the name of the cluster with the settings that it has, once there is one.
+	// variant is the name of the cluster with these settings, once computed.
 	variant string
 }
 
-// Ranks of candidates. A mirror gives a cluster its settings only where nothing else does,
-// for its own cluster has none of a policy's.
+// Ranks of candidates. A mirror provides the settings only if no other route does, because the
+// cluster of a mirror has no policy's settings.
 const (
 	rankGateway = iota
 	rankNarrow
 	rankMirror
 )
 
-// A seniority orders candidates.
-type seniority struct {
+// A precedence orders candidates.
+type precedence struct {
 	rank    int
 	created time.Time
 	rule    ruleKey
 }
 
-// before reports whether the candidate comes before another one.
-func (s seniority) before(o seniority) bool {
+// before reports whether this candidate takes precedence over another.
+func (s precedence) before(o precedence) bool {
 	return cmp.Or(cmp.Compare(s.rank, o.rank), s.created.Compare(o.created), compareKeys(s.rule, o.rule)) < 0
 }
 
-// offer a candidate.
-func (c *common) offer(of *candidate, by seniority) {
+// offer selects the candidate if it takes precedence over the chosen one.
+func (c *targetCluster) offer(of *candidate, by precedence) {
 	if !c.present && (c.chosen == nil || by.before(c.by)) {
 		c.chosen, c.by = of, by
 	}
 }
 
-// common cluster of a target, which the message may have.
-func (t *translation) common(k index.TargetKey) *common {
-	of := t.commons[k]
+// targetCluster returns the common cluster of a target, which may be in the message.
+func (t *translation) targetCluster(k index.TargetKey) *targetCluster {
+	of := t.targetClusters[k]
 	if of != nil {
 		return of
 	}
-	of = &common{}
-	t.commons[k] = of
+	of = &targetCluster{}
+	t.targetClusters[k] = of
 	if c := t.clusters[k.ClusterName()]; c != nil {
 		if now, err := newCandidate(c); err == nil {
 			of.chosen, of.present = now, true
@@ -90,11 +89,11 @@ func (t *translation) common(k index.TargetKey) *common {
 	return of
 }
 
-// share has all parts that may share offer what their cluster would be like, and gives each
-// its cluster.
-func (t *translation) share(ds []*decision) {
+// shareClusters collects the candidates of all plans, selects one for each target, and assigns each
+// plan its cluster.
+func (t *translation) shareClusters(ds []*decision) {
 	for _, d := range ds {
-		by := seniority{rank: rankGateway, created: d.use.route.About.Created, rule: d.use.key}
+		by := precedence{rank: rankGateway, created: d.use.route.About.Created, rule: d.use.key}
 		if slices.ContainsFunc(d.use.policies, func(n types.NamespacedName) bool { return !t.snapshot.Wide(d.use.key.route, n) }) {
 			by.rank = rankNarrow
 		}
@@ -108,22 +107,22 @@ func (t *translation) share(ds []*decision) {
 	}
 	for _, d := range ds {
 		for _, p := range d.parts {
-			t.give(d, p)
+			t.assignCluster(d, p)
 		}
 		for _, p := range d.mirrors {
-			if t.common(p.key).chosen != nil {
+			if t.targetCluster(p.key).chosen != nil {
 				p.cluster = p.key.ClusterName()
 			}
 		}
-		t.tellSettings(d)
+		t.recordSettings(d)
 	}
 }
 
-func (t *translation) offer(d *decision, p *part, by seniority) {
+func (t *translation) offer(d *decision, p *backendPlan, by precedence) {
 	if !p.mayShare {
 		return
 	}
-	of := t.common(p.key)
+	of := t.targetCluster(p.key)
 	if p.template == nil || isVariant(p.template.GetName(), p.key) {
 		return
 	}
@@ -132,16 +131,16 @@ func (t *translation) offer(d *decision, p *part, by seniority) {
 	}
 }
 
-// give a part its cluster: the common one, one that it shares with those that have the same
-// settings, or its own.
-func (t *translation) give(d *decision, p *part) {
+// assignCluster assigns a plan its cluster: the common one, one that plans with the same settings
+// share, or a separate one.
+func (t *translation) assignCluster(d *decision, p *backendPlan) {
 	p.cluster = p.own
 	if !p.mayShare {
 		return
 	}
-	of := t.common(p.key)
+	of := t.targetCluster(p.key)
 	switch {
-	case p.template == nil && of.present, p.candidate != nil && p.candidate.print == of.chosen.print:
+	case p.template == nil && of.present, p.candidate != nil && p.candidate.fingerprint == of.chosen.fingerprint:
 		p.cluster = p.key.ClusterName()
 	case isVariant(p.template.GetName(), p.key):
 		p.cluster = p.template.GetName()
@@ -155,20 +154,20 @@ func (t *translation) give(d *decision, p *part) {
 	}
 }
 
-// SettingsSegment stands after a target's name in those of clusters with other settings
-// than its common one.
+// SettingsSegment follows the target's name in the name of a cluster with other settings than the
+// common ones.
 const SettingsSegment = "/settings/"
 
-// isVariant reports whether a name is that of a cluster of the target with settings of
-// some of its routes.
+// isVariant reports whether a name is that of a cluster of the target with settings of some of its
+// routes.
 func isVariant(name string, k index.TargetKey) bool {
 	rest, ok := strings.CutPrefix(name, k.ClusterName())
 	return ok && strings.HasPrefix(rest, SettingsSegment)
 }
 
-// variant is the name of a cluster with the settings that a part's has, without those of
-// the target, which change in place: TARGET/settings/HASH.
-func (t *translation) variant(d *decision, p *part) (string, error) {
+// variant returns the name of a cluster with the plan's settings, without those of the target,
+// which change in place: TARGET/settings/HASH.
+func (t *translation) variant(d *decision, p *backendPlan) (string, error) {
 	c := p.candidate
 	if c.variant != "" {
 		return c.variant, nil
@@ -186,45 +185,46 @@ func (t *translation) variant(d *decision, p *part) (string, error) {
 	}
 	h := fnv.New64a()
 	// Hashes never fail.
-	_, _ = h.Write([]byte(settings.print + p.tuning.Name("") + fmt.Sprint(p.tuning.HTTP2)))
+	_, _ = h.Write([]byte(settings.fingerprint + p.tuning.Name("") + fmt.Sprint(p.tuning.HTTP2)))
 	c.variant = p.key.ClusterName() + SettingsSegment + fmt.Sprintf("%016x", h.Sum64())
 	return c.variant, nil
 }
 
-// A making is what a shared cluster is made of.
-type making struct {
+// A candidateKey holds the inputs of a shared cluster.
+type candidateKey struct {
 	target index.TargetKey
 
-	// template is the bytes of Envoy Gateway's cluster without what a shared cluster
+	// template is the bytes of Envoy Gateway's cluster, without the fields that a shared cluster
 	// does not keep.
 	template string
 
 	// list is the name of its endpoint list.
 	list string
 
-	// http2 is what a policy asks of HTTP/2.
+	// http2 is a policy's HTTP/2 settings.
 	http2 index.HTTP2
 
-	// pooled as in part.
+	// pooled as in backendPlan.
 	pooled bool
 }
 
-// makingOf a part's. False if hosts of its routes matter, too.
-func makingOf(p *part) (making, bool) {
+// candidateKeyOf returns the key for a plan. False if the cluster also depends on the hosts of its
+// routes.
+func candidateKeyOf(p *backendPlan) (candidateKey, bool) {
 	c := p.template
 	if len(c.GetHealthChecks()) > 0 {
-		return making{}, false
+		return candidateKey{}, false
 	}
-	// Cheaper than a clone without them, and nobody else reads the message now.
+	// This is cheaper than a clone without them, and no other goroutine reads the message now.
 	name, alt, metadata, eds := c.Name, c.AltStatName, c.Metadata, c.EdsClusterConfig
 	c.Name, c.AltStatName, c.Metadata, c.EdsClusterConfig = "", "", nil, nil
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(c)
 	c.Name, c.AltStatName, c.Metadata, c.EdsClusterConfig = name, alt, metadata, eds
-	return making{target: p.key, template: string(b), list: p.tuning.Name(""), http2: p.tuning.HTTP2, pooled: p.pooled}, err == nil
+	return candidateKey{target: p.key, template: string(b), list: p.tuning.Name(""), http2: p.tuning.HTTP2, pooled: p.pooled}, err == nil
 }
 
-// sharedCluster that would be made of a part's template.
-func sharedCluster(src xds.Source, p *part, hosts map[string]bool) (*candidate, error) {
+// sharedCluster builds the shared cluster from a plan's template.
+func sharedCluster(src xds.Source, p *backendPlan, hosts map[string]bool) (*candidate, error) {
 	name := p.key.ClusterName()
 	c, err := xds.Cluster(p.template, xds.ClusterOptions{
 		Name:       name,
@@ -248,8 +248,8 @@ func sharedCluster(src xds.Source, p *part, hosts map[string]bool) (*candidate, 
 }
 
 func newCandidate(c *clusterv3.Cluster) (*candidate, error) {
-	// Envoy looks at it for names only, and endpoints of ours have none. It differs
-	// with the kind of addresses of the backends beside ours.
+	// Envoy uses the family for host names only, and the extension's endpoints have none. It varies
+	// with the address families of the siblings.
 	family := c.DnsLookupFamily
 	c.DnsLookupFamily = clusterv3.Cluster_AUTO
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(c)
@@ -257,11 +257,11 @@ func newCandidate(c *clusterv3.Cluster) (*candidate, error) {
 	if err != nil {
 		return nil, errors.Wrapf(err, "cannot marshal cluster %q", c.GetName())
 	}
-	return &candidate{cluster: c, print: string(b)}, nil
+	return &candidate{cluster: c, fingerprint: string(b)}, nil
 }
 
-// ownCluster that a part has for itself.
-func ownCluster(src xds.Source, p *part) (*clusterv3.Cluster, error) {
+// ownCluster builds a cluster that a plan does not share.
+func ownCluster(src xds.Source, p *backendPlan) (*clusterv3.Cluster, error) {
 	o := xds.ClusterOptions{
 		Name:      p.own,
 		List:      p.tuning.Name(p.list),
@@ -281,8 +281,8 @@ func ownCluster(src xds.Source, p *part) (*clusterv3.Cluster, error) {
 	return c, errors.Wrapf(c.ValidateAll(), "cannot make cluster %q", p.own)
 }
 
-// alike reports whether two clusters of one name do the same. What only tells of which rule
-// they are, or looks at names, does not count.
+// alike reports whether two clusters behave the same. Fields that only identify the rule, or apply
+// to host names only, do not count.
 func alike(a, b *clusterv3.Cluster) bool {
 	alt, metadata, family := b.AltStatName, b.Metadata, b.DnsLookupFamily
 	b.AltStatName, b.Metadata, b.DnsLookupFamily = a.AltStatName, a.Metadata, a.DnsLookupFamily
@@ -291,11 +291,11 @@ func alike(a, b *clusterv3.Cluster) bool {
 	return same
 }
 
-// candidate of a part, made once for all that are alike. Nil if Envoy would refuse
-// it.
-func (t *translation) candidate(d *decision, p *part) *candidate {
-	v, cached := makingOf(p)
-	if c, ok := t.makings[v]; cached && ok {
+// candidate returns the candidate of a plan, cached for plans with the same inputs. Nil if Envoy
+// would refuse the cluster.
+func (t *translation) candidate(d *decision, p *backendPlan) *candidate {
+	v, cached := candidateKeyOf(p)
+	if c, ok := t.candidates[v]; cached && ok {
 		return c
 	}
 	c, err := sharedCluster(t.source, p, d.use.hosts)
@@ -303,7 +303,7 @@ func (t *translation) candidate(d *decision, p *part) *candidate {
 		c = nil
 	}
 	if cached {
-		t.makings[v] = c
+		t.candidates[v] = c
 	}
 	return c
 }

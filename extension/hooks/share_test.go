@@ -22,8 +22,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// A tenant is a route to the target web.
-type tenant struct {
+// A sharingRoute is a route to the target web.
+type sharingRoute struct {
 	name string
 	age  int64
 
@@ -34,12 +34,12 @@ type tenant struct {
 	policy string
 }
 
-// timeout that a policy sets in clusters.
+// timeout returns a change that sets a policy's timeout.
 func timeout(seconds int) func(*clusterv3.Cluster) {
 	return func(c *clusterv3.Cluster) { c.ConnectTimeout = durationpb.New(time.Duration(seconds) * time.Second) }
 }
 
-// applied is the metadata of a route that a BackendTrafficPolicy is applied to.
+// applied returns the metadata of a route with an applied BackendTrafficPolicy.
 func applied(policy string) *corev3.Metadata {
 	of, err := structpb.NewStruct(map[string]any{"policies": []any{map[string]any{"kind": "BackendTrafficPolicy", "namespace": "default", "name": policy}}})
 	if err != nil {
@@ -48,9 +48,9 @@ func applied(policy string) *corev3.Metadata {
 	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"envoy-gateway": of}}
 }
 
-// clustersOf tenants by their names, and how many clusters there are. The policy gateway is
-// for the whole Gateway.
-func clustersOf(t *testing.T, shape index.Shape, tenants ...tenant) (map[string]string, int) {
+// clustersOf returns the clusters of routes, by the routes' names, and the number of clusters. The
+// policy gateway is for the whole Gateway.
+func clustersOf(t *testing.T, shape index.Shape, of ...sharingRoute) (map[string]string, int) {
 	t.Helper()
 	c := index.Contents{Targets: targets("web"), Wide: map[index.RouteKey][]types.NamespacedName{}}
 	for _, of := range c.Targets {
@@ -58,15 +58,15 @@ func clustersOf(t *testing.T, shape index.Shape, tenants ...tenant) (map[string]
 	}
 	var clusters []*clusterv3.Cluster
 	var routes []*routev3.Route
-	for _, of := range tenants {
-		own := "httproute/default/" + of.name + "/rule/0"
-		c.Routes = append(c.Routes, aged(of.age, route(index.KindHTTPRoute, of.name, rule(ours(0, "web", 1)))))
-		c.Wide[routeKey(index.KindHTTPRoute, of.name)] = []types.NamespacedName{nn("default", "gateway")}
-		r := egRoute(own+"/match/0/"+of.name, prefix("/"), to(own))
-		if of.policy != "" {
-			r.Metadata = applied(of.policy)
+	for _, sharing := range of {
+		own := "httproute/default/" + sharing.name + "/rule/0"
+		c.Routes = append(c.Routes, aged(sharing.age, route(index.KindHTTPRoute, sharing.name, rule(ours(0, "web", 1)))))
+		c.Wide[routeKey(index.KindHTTPRoute, sharing.name)] = []types.NamespacedName{nn("default", "gateway")}
+		r := egRoute(own+"/match/0/"+sharing.name, prefix("/"), to(own))
+		if sharing.policy != "" {
+			r.Metadata = applied(sharing.policy)
 		}
-		clusters, routes = append(clusters, egCluster(own, timeout(of.connect))), append(routes, r)
+		clusters, routes = append(clusters, egCluster(own, timeout(sharing.connect))), append(routes, r)
 	}
 	s := index.NewSnapshot(c)
 	out, _ := Translate(s, testSource, Resources{Clusters: clusters, Routes: egRoutes(routes...)})
@@ -75,7 +75,7 @@ func clustersOf(t *testing.T, shape index.Shape, tenants ...tenant) (map[string]
 	}
 	got := map[string]string{}
 	for i, r := range out.Routes[0].GetVirtualHosts()[0].GetRoutes() {
-		got[tenants[i].name] = r.GetRoute().GetCluster()
+		got[of[i].name] = r.GetRoute().GetCluster()
 	}
 	again, _ := Translate(s, testSource, clone(out))
 	if diff := cmp.Diff(marshal(t, out), marshal(t, again)); diff != "" {
@@ -84,15 +84,15 @@ func clustersOf(t *testing.T, shape index.Shape, tenants ...tenant) (map[string]
 	return got, len(out.Clusters)
 }
 
-// TestNewRouteMovesNone adds routes at random, each younger than those before. None of
-// these may get another cluster, nor lose the one with its settings.
+// TestNewRouteMovesNone adds routes at random, each younger than those before. Existing routes must
+// keep their cluster and their settings.
 func TestNewRouteMovesNone(t *testing.T) {
 	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 3))
-		var there []tenant
+		var there []sharingRoute
 		was := map[string]string{}
 		for age := range int64(12) {
-			there = append(there, tenant{name: fmt.Sprintf("app-%d", r.Uint32()), age: age, connect: 1 + r.IntN(3)})
+			there = append(there, sharingRoute{name: fmt.Sprintf("app-%d", r.Uint32()), age: age, connect: 1 + r.IntN(3)})
 			r.Shuffle(len(there), func(i, j int) { there[i], there[j] = there[j], there[i] })
 			now, _ := clustersOf(t, index.Shape{}, there...)
 			for name, c := range was {
@@ -105,7 +105,7 @@ func TestNewRouteMovesNone(t *testing.T) {
 		with := map[string]int{}
 		for _, of := range there {
 			if s, ok := with[was[of.name]]; ok && s != of.connect {
-				t.Fatalf("seed %d: %s is for other settings", seed, was[of.name])
+				t.Fatalf("seed %d: %s has other settings", seed, was[of.name])
 			}
 			with[was[of.name]] = of.connect
 		}
@@ -116,26 +116,26 @@ func TestNewRouteMovesNone(t *testing.T) {
 }
 
 func TestCommonCluster(t *testing.T) {
-	plain, slow := tenant{name: "b", age: 2, connect: 1}, tenant{name: "a", age: 1, connect: 9}
-	with := func(of tenant, policy string) tenant {
+	plain, slow := sharingRoute{name: "b", age: 2, connect: 1}, sharingRoute{name: "a", age: 1, connect: 9}
+	with := func(of sharingRoute, policy string) sharingRoute {
 		of.policy = policy
 		return of
 	}
 	cases := map[string]struct {
-		reason  string
-		tenants []tenant
+		reason string
+		routes []sharingRoute
 
-		// common are the tenants that have the target's own cluster.
+		// common are the routes that use the target's common cluster.
 		common []string
 	}{
-		"Oldest":   {reason: "The oldest route should give the cluster its settings.", tenants: []tenant{plain, slow}, common: []string{"a"}},
-		"Route":    {reason: "One with a policy of its own should not, though the snapshot has not heard of it.", tenants: []tenant{plain, with(slow, "own")}, common: []string{"b"}},
-		"Gateway":  {reason: "One with the Gateway's policy should.", tenants: []tenant{with(plain, "own"), with(slow, "gateway")}, common: []string{"a"}},
-		"Everyone": {reason: "If all have such policies the oldest should.", tenants: []tenant{with(plain, "one"), with(slow, "two")}, common: []string{"a"}},
+		"Oldest":   {reason: "The oldest route should provide the cluster's settings.", routes: []sharingRoute{plain, slow}, common: []string{"a"}},
+		"Route":    {reason: "A route with a separate policy should not, although the snapshot lacks the policy.", routes: []sharingRoute{plain, with(slow, "own")}, common: []string{"b"}},
+		"Gateway":  {reason: "A route with the Gateway's policy should.", routes: []sharingRoute{with(plain, "own"), with(slow, "gateway")}, common: []string{"a"}},
+		"Everyone": {reason: "If all routes have such policies, the oldest should.", routes: []sharingRoute{with(plain, "one"), with(slow, "two")}, common: []string{"a"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, _ := clustersOf(t, index.Shape{}, tc.tenants...)
+			got, _ := clustersOf(t, index.Shape{}, tc.routes...)
 			var common []string
 			for _, of := range slices.Sorted(maps.Keys(got)) {
 				if got[of] == webHTTP {
@@ -149,8 +149,8 @@ func TestCommonCluster(t *testing.T) {
 	}
 }
 
-// TestSettingsTold shows what a translation says of rules whose clusters have other settings.
-func TestSettingsTold(t *testing.T) {
+// TestSettingsReported checks that a translation reports rules whose clusters have other settings.
+func TestSettingsReported(t *testing.T) {
 	c := index.Contents{Targets: targets("web"), Wide: map[index.RouteKey][]types.NamespacedName{}}
 	var clusters []*clusterv3.Cluster
 	var routes []*routev3.Route
@@ -172,10 +172,10 @@ func TestSettingsTold(t *testing.T) {
 	}
 }
 
-// TestSettingsChange has settings change, once of all routes and once of the target.
+// TestSettingsChange changes settings, first of all routes and then of the target.
 func TestSettingsChange(t *testing.T) {
-	of := func(connect, others int) []tenant {
-		return []tenant{{name: "a", age: 1, connect: connect}, {name: "b", age: 2, connect: connect}, {name: "c", age: 3, connect: others}}
+	of := func(connect, others int) []sharingRoute {
+		return []sharingRoute{{name: "a", age: 1, connect: connect}, {name: "b", age: 2, connect: connect}, {name: "c", age: 3, connect: others}}
 	}
 	was, n := clustersOf(t, index.Shape{}, of(1, 5)...)
 	if n != 2 {
@@ -187,17 +187,17 @@ func TestSettingsChange(t *testing.T) {
 	}
 	now, _ = clustersOf(t, index.Shape{HTTP2: true, HealthCheck: &index.HealthCheck{Path: "/"}}, of(1, 5)...)
 	if diff := cmp.Diff(was, now); diff != "" {
-		t.Errorf("So should those of the target: -want, +got:\n%s", diff)
+		t.Errorf("Settings of the target should change in place: -want, +got:\n%s", diff)
 	}
-	var many []tenant
+	var many []sharingRoute
 	for i := range 500 {
-		many = append(many, tenant{name: fmt.Sprintf("r%d", i), age: int64(i), connect: 4})
+		many = append(many, sharingRoute{name: fmt.Sprintf("r%d", i), age: int64(i), connect: 4})
 	}
 	if _, n = clustersOf(t, index.Shape{}, many...); n != 1 {
 		t.Errorf("Routes with one policy should have one cluster, got %d", n)
 	}
 	many[0].connect = 1
 	if _, n = clustersOf(t, index.Shape{}, many...); n != 2 {
-		t.Errorf("So should those beside an older route, got %d", n)
+		t.Errorf("The same should hold beside an older route, got %d", n)
 	}
 }

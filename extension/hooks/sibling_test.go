@@ -18,8 +18,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// tlsSibling is a cluster of a rule whose second backend is a Service with a
-// BackendTLSPolicy: its endpoints are marked in Envoy Gateway's own list.
+// tlsSibling makes the cluster of a rule whose second backend is a Service with a BackendTLSPolicy:
+// Envoy Gateway's own list marks its endpoints.
 func tlsSibling(c *clusterv3.Cluster) {
 	const mark = rule0 + "/tls/1"
 	c.TransportSocketMatches = []*clusterv3.Cluster_TransportSocketMatch{{
@@ -32,7 +32,7 @@ func tlsSibling(c *clusterv3.Cluster) {
 	}}
 }
 
-// h2Sibling is a cluster of a rule one backend of which is a Service that speaks HTTP/2.
+// h2Sibling makes the cluster of a rule with a Service that speaks HTTP/2.
 func h2Sibling(c *clusterv3.Cluster) {
 	withHTTP(&httpv3.HttpProtocolOptions{UpstreamProtocolOptions: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_{
 		ExplicitHttpConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig{ProtocolConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{
@@ -41,7 +41,7 @@ func h2Sibling(c *clusterv3.Cluster) {
 	}})(c)
 }
 
-// fqdnSibling is a cluster of a rule one backend of which is a Backend with a host.
+// fqdnSibling makes the cluster of a rule with a Backend that has a host name.
 func fqdnSibling(c *clusterv3.Cluster) {
 	c.ClusterDiscoveryType = &clusterv3.Cluster_ClusterType{ClusterType: &clusterv3.Cluster_CustomClusterType{
 		Name: "envoy.cluster.dns", TypedConfig: toAny(&dnsv3.DnsCluster{RespectDnsTtl: true}),
@@ -57,7 +57,7 @@ func fqdnSibling(c *clusterv3.Cluster) {
 	}}}
 }
 
-// proxied is a cluster whose policy has proxyProtocol.
+// proxied makes a cluster whose policy has proxyProtocol.
 func proxied(c *clusterv3.Cluster) {
 	c.TransportSocket = &corev3.TransportSocket{
 		Name: "envoy.transport_sockets.upstream_proxy_protocol",
@@ -70,7 +70,7 @@ func proxied(c *clusterv3.Cluster) {
 	}
 }
 
-// siblingCases are rules with Services beside ours that are spoken to in another way.
+// siblingCases returns rules with Services that use another protocol than the Tailscale backends.
 func siblingCases() map[string]translateCase {
 	mixed := rule(ours(0, "web", 1), svc(1, 1))
 	changed := func(fns ...func(*clusterv3.Cluster)) []*clusterv3.Cluster {
@@ -80,16 +80,16 @@ func siblingCases() map[string]translateCase {
 		second   = "httproute/default/other/rule/0"
 		secondTo = second + "/match/0/*"
 	)
-	tls, in := one(rule(ours(0, "web", 1)), to(rule0), changed(proxied)...)
+	tls, in := oneRule(rule(ours(0, "web", 1)), to(rule0), changed(proxied)...)
 	for _, of := range tls.Targets {
 		of.Shape.TLS = &index.UpstreamTLS{}
 	}
 	return map[string]translateCase{
 		"ProxyProtocol": {
-			reason: "A cluster should speak TLS behind a header of the PROXY protocol.", contents: tls, in: in,
+			reason: "A cluster should speak TLS after a header of the PROXY protocol.", contents: tls, in: in,
 			want: view{Clusters: []string{webHTTP + " < " + webHTTP}, Sends: []string{match0 + " > " + webHTTP}},
 		},
-		"FQDN": oneCase("A Backend with a host should stay in Envoy Gateway's cluster, which looks it up.",
+		"FQDN": oneCase("A Backend with a host name should stay in Envoy Gateway's cluster, which resolves it.",
 			rule(ours(0, "web", 1), other(1, 3)), to(rule0), changed(fqdnSibling),
 			view{
 				Clusters: []string{rule0, webHTTP + " < " + webHTTP},
@@ -101,7 +101,7 @@ func siblingCases() map[string]translateCase {
 				Clusters: []string{rule0, webOwn + " < " + webHTTP},
 				Sends:    []string{match0 + " > " + rule0 + "=1 " + webOwn + "=1"},
 			}),
-		"TLSServiceHash": oneCase("So it should where the cluster hashes, and the hash choose between the two.",
+		"TLSServiceHash": oneCase("The same should hold for a cluster with a hash policy, and the hash should choose between the two.",
 			mixed, hashed(to(rule0)), changed(maglev, tlsSibling),
 			view{
 				Clusters: []string{rule0, webHTTP + " < " + webHTTP},
@@ -114,7 +114,7 @@ func siblingCases() map[string]translateCase {
 				Sends:    []string{match0 + " > " + rule0 + "=1 " + webOwn + "=1"},
 			}),
 		"HTTP2Service": {
-			reason: "HTTP/2 of a Service should not become that of ours, which goes on sharing.",
+			reason: "HTTP/2 of a Service should not apply to the Tailscale backend, which keeps its shared cluster.",
 			contents: index.Contents{
 				Routes:  []*index.Route{route(index.KindHTTPRoute, "app", mixed), route(index.KindHTTPRoute, "other", rule(ours(0, "web", 1)))},
 				Targets: targets("web"),

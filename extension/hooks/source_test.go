@@ -14,8 +14,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
-// TestSourceOfGateway shows that clusters of a Gateway come from the authority in its Envoys'
-// bootstrap if these are known to have it, and from the extension's address otherwise.
+// TestSourceOfGateway checks that a Gateway's clusters get endpoints from the authority in its
+// Envoys' bootstrap if these have it, and from the extension's address otherwise.
 func TestSourceOfGateway(t *testing.T) {
 	cases := map[string]struct {
 		reason       string

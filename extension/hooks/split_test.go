@@ -10,14 +10,14 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// one HTTP rule, its clusters, and where its route goes.
-func one(r index.Rule, a *routev3.RouteAction, clusters ...*clusterv3.Cluster) (index.Contents, Resources) {
+// oneRule returns one HTTP rule, its clusters, and its route's action.
+func oneRule(r index.Rule, a *routev3.RouteAction, clusters ...*clusterv3.Cluster) (index.Contents, Resources) {
 	return index.Contents{Routes: []*index.Route{route(index.KindHTTPRoute, "app", r)}, Targets: targets("web", "db")},
 		Resources{Clusters: clusters, Routes: egRoutes(egRoute(match0, prefix("/"), a))}
 }
 
 func oneCase(reason string, r index.Rule, a *routev3.RouteAction, clusters []*clusterv3.Cluster, want view) translateCase {
-	c, in := one(r, a, clusters...)
+	c, in := oneRule(r, a, clusters...)
 	return translateCase{reason: reason, contents: c, in: in, want: want}
 }
 
@@ -35,13 +35,13 @@ func splitCases() map[string]translateCase {
 	foreign := ours(1, "web", 4)
 	foreign.Namespace = "secret"
 	return map[string]translateCase{
-		"SplitOurs": oneCase("Two of ours should split by weight, and Envoy Gateway's cluster should go.",
+		"SplitOurs": oneCase("Two Tailscale backends should split by weight, and Envoy Gateway's cluster should go.",
 			rule(ours(0, "web", 9), ours(1, "db", 1)), to(rule0), egClusters(rule0),
 			view{
 				Clusters: []string{dbHTTP + " < " + dbHTTP, webHTTP + " < " + webHTTP},
 				Sends:    []string{match0 + " > " + dbHTTP + "=1 " + webHTTP + "=9"},
 			}),
-		"SplitTwice": oneCase("One target that is named twice should get both weights.",
+		"SplitTwice": oneCase("A target that a rule names twice should get both weights.",
 			rule(ours(0, "web", 9), ours(1, "web", 1)), to(rule0), egClusters(rule0),
 			view{Clusters: []string{webHTTP + " < " + webHTTP}, Sends: []string{match0 + " > " + webHTTP}}),
 		"SplitPooled": oneCase("Siblings in one cluster should keep it, by the sum of their weights.",
@@ -50,45 +50,45 @@ func splitCases() map[string]translateCase {
 				Clusters: []string{rule0, webHTTP + " < " + webHTTP},
 				Sends:    []string{match0 + " > " + rule0 + "=75 " + webHTTP + "=25"},
 			}),
-		"SplitPerBackend": oneCase("Siblings with clusters of their own should keep them, and ours, which no route used, should go.",
+		"SplitPerBackend": oneCase("Siblings with separate clusters should keep them, and the Tailscale backends' unused ones should go.",
 			rule(svc(0, 70), ours(1, "web", 25), other(2, 5)),
 			to(rule0+"/backend/0=70", rule0+"/backend/2=5"), egClusters(rule0+"/backend/0", rule0+"/backend/1", rule0+"/backend/2"),
 			view{
 				Clusters: []string{rule0 + "/backend/0", rule0 + "/backend/2", webHTTP + " < " + webHTTP},
 				Sends:    []string{match0 + " > " + rule0 + "/backend/0=70 " + rule0 + "/backend/2=5 " + webHTTP + "=25 else INTERNAL_SERVER_ERROR"},
 			}),
-		"SplitInvalidSibling": oneCase("What siblings without endpoints fail with should stay their weight.",
+		"SplitInvalidSibling": oneCase("The weight of siblings without endpoints should keep failing.",
 			rule(svc(0, 70), ours(1, "web", 25), svc(2, 5)),
 			to("invalid-backend-cluster=5", rule0+"/backend/0=70"), egClusters(rule0+"/backend/0", rule0+"/backend/1", rule0+"/backend/2"),
 			view{
 				Clusters: []string{rule0 + "/backend/0", rule0 + "/backend/2", webHTTP + " < " + webHTTP},
 				Sends:    []string{match0 + " > invalid-backend-cluster=5 " + rule0 + "/backend/0=70 " + webHTTP + "=25 else INTERNAL_SERVER_ERROR"},
 			}),
-		"SplitNotPermitted": oneCase("A reference without a grant should fail with its weight.",
+		"SplitNotPermitted": oneCase("The weight of a reference without a grant should fail.",
 			rule(ours(0, "web", 6), foreign), to(rule0), egClusters(rule0),
 			view{
 				Clusters: []string{webHTTP + " < " + webHTTP},
 				Sends:    []string{match0 + " > invalid-backend-cluster=4 " + webHTTP + "=6 else INTERNAL_SERVER_ERROR"},
 			}),
-		"SplitUnknown": oneCase("A target that is not known should fail with its weight, and Services go on.",
+		"SplitUnknown": oneCase("The weight of an unknown target should fail, and Services should keep theirs.",
 			rule(svc(0, 6), ours(1, "gone", 4)), to(rule0), egClusters(rule0),
 			view{
 				Clusters: []string{rule0},
 				Sends:    []string{match0 + " > invalid-backend-cluster=4 " + rule0 + "=6 else INTERNAL_SERVER_ERROR"},
 			}),
-		"SplitOtherWeights": oneCase("Weights that the snapshot has not heard of must not fail requests.",
+		"SplitOtherWeights": oneCase("Weights that the snapshot does not have yet must not fail requests.",
 			rule(svc(0, 50), ours(1, "web", 50)), to(rule0+"/backend/0=10"), egClusters(rule0+"/backend/0", rule0+"/backend/1"),
 			view{
 				Clusters: []string{rule0 + "/backend/0", webHTTP + " < " + webHTTP},
 				Sends:    []string{match0 + " > " + rule0 + "/backend/0=10 " + webHTTP + "=50 else INTERNAL_SERVER_ERROR"},
 			}),
-		"SplitMerged": oneCase("Siblings that Envoy Gateway merged with other routes' should stay so.",
+		"SplitMerged": oneCase("Siblings that Envoy Gateway merged with those of other routes should stay merged.",
 			rule(svc(0, 3), ours(1, "web", 1)), to("service/default/plain/8080=3"), egClusters(rule0+"/backend/1", "service/default/plain/8080"),
 			view{
 				Clusters: []string{"service/default/plain/8080", webHTTP + " < " + webHTTP},
 				Sends:    []string{match0 + " > service/default/plain/8080=3 " + webHTTP + "=1 else INTERNAL_SERVER_ERROR"},
 			}),
-		"ZeroWeight": oneCase("A backend of no weight should be as if it were not there.",
+		"ZeroWeight": oneCase("A backend of weight zero should not count.",
 			rule(svc(0, 0), ours(1, "web", 1), ours(2, "db", 0)), to(rule0), egClusters(rule0),
 			view{Clusters: []string{webHTTP + " < " + webHTTP}, Sends: []string{match0 + " > " + webHTTP}}),
 	}
@@ -98,78 +98,78 @@ func keptCases() map[string]translateCase {
 	filtered := ours(1, "web", 1)
 	filtered.Changes = &index.Changes{Request: index.HeaderChange{Set: []index.Header{{Name: "X-To", Value: "100%"}}}, Hostname: "web.example.com"}
 	cases := map[string]translateCase{
-		"SessionPersistence": oneCase("A rule that keeps clients with a backend should have one cluster for all.",
+		"SessionPersistence": oneCase("A rule with session persistence should have one cluster for all backends.",
 			owned(rule(ours(0, "web", 1), svc(1, 1))), to(rule0), egClusters(rule0),
 			view{Clusters: []string{ruleOwn + " < " + ruleOwn}, Sends: []string{match0 + " > " + ruleOwn}}),
-		"SessionPersistenceWithOther": oneCase("It should split where we cannot know all endpoints.",
+		"SessionPersistenceWithOther": oneCase("It should split if only Envoy Gateway knows some endpoints.",
 			owned(rule(ours(0, "web", 1), other(1, 1))), to(rule0), egClusters(rule0),
 			view{
 				Clusters: []string{rule0, webOwn + " < " + webHTTP},
 				Sends:    []string{match0 + " > " + rule0 + "=1 " + webOwn + "=1"},
 			}),
-		"ConsistentHash": oneCase("A rule whose cluster hashes should have one cluster, for one ring over all.",
+		"ConsistentHash": oneCase("A rule with a hash policy should have one cluster, with one ring over all backends.",
 			rule(ours(0, "web", 1), svc(1, 1)), hashed(to(rule0)), []*clusterv3.Cluster{egCluster(rule0, maglev)},
 			view{Clusters: []string{ruleOwn + " < " + ruleOwn}, Sends: []string{match0 + " > " + ruleOwn}}),
-		"HashedSplit": oneCase("A split should choose its cluster by the hash, as Envoy Gateway's do.",
+		"HashedSplit": oneCase("A split should choose its cluster by the hash, as Envoy Gateway's clusters do.",
 			rule(ours(0, "web", 1), svc(1, 1)), hashed(to(rule0)), egClusters(rule0),
 			view{
 				Clusters: []string{rule0, webHTTP + " < " + webHTTP},
 				Sends:    []string{match0 + " > " + rule0 + "=1 " + webHTTP + "=1 by hash"},
 			}),
-		"FilterOnReference": oneCase("A reference with filters should not share, and its filters should be kept.",
+		"FilterOnReference": oneCase("A reference with filters should not share a cluster, and should keep its filters.",
 			rule(svc(0, 1), filtered), to(rule0), egClusters(rule0),
 			view{
 				Clusters: []string{rule0, webOwn + " < " + webHTTP},
 				Sends:    []string{match0 + " > " + rule0 + "=1 " + webOwn + "=1 set X-To: 100%% as web.example.com"},
 			}),
-		"FilterAlone": oneCase("So it should be if the rule has no other.",
+		"FilterAlone": oneCase("The same should hold if the rule has no other backend.",
 			rule(filtered), to(rule0), egClusters(rule0),
 			view{
 				Clusters: []string{webOwn + " < " + webHTTP},
 				Sends:    []string{match0 + " > " + webOwn + "=1 set X-To: 100%% as web.example.com"},
 			}),
-		"FiltersTwice": oneCase("Filters of one reference should not be another's, be it to the same target.",
+		"FiltersTwice": oneCase("Filters of one reference should not apply to another, even to the same target.",
 			rule(filtered, ours(2, "web", 3)), to(rule0), egClusters(rule0),
 			view{
 				Clusters: []string{webHTTP + " < " + webHTTP, webOwn + " < " + webHTTP},
 				Sends:    []string{match0 + " > " + webHTTP + "=3 " + webOwn + "=1 set X-To: 100%% as web.example.com"},
 			}),
-		"FilterAndSession": oneCase("One cluster cannot tell backends with filters of their own apart.",
+		"FilterAndSession": oneCase("One cluster cannot separate backends with different filters.",
 			owned(rule(filtered, svc(2, 1))), to(rule0), egClusters(rule0),
 			view{
 				Clusters: []string{rule0, webOwn + " < " + webHTTP},
 				Sends:    []string{match0 + " > " + rule0 + "=1 " + webOwn + "=1 set X-To: 100%% as web.example.com"},
 			}),
-		"Single": oneCase("A rule with settings of its own should have a cluster of its own.",
+		"Single": oneCase("A rule with separate settings should have a separate cluster.",
 			owned(rule(ours(0, "web", 1))), to(rule0), egClusters(rule0),
 			view{Clusters: []string{webOwn + " < " + webHTTP}, Sends: []string{match0 + " > " + webOwn}}),
 	}
-	tls, in := one(owned(rule(ours(0, "web", 1), svc(1, 1))), to(rule0), egClusters(rule0)...)
+	tls, in := oneRule(owned(rule(ours(0, "web", 1), svc(1, 1))), to(rule0), egClusters(rule0)...)
 	tls.Targets = targets("web")
 	for _, of := range tls.Targets {
 		of.Shape.TLS = &index.UpstreamTLS{ServerName: "web.example.com"}
 	}
 	cases["TLSBesidePlain"] = translateCase{
-		reason: "A cluster cannot speak TLS to some alone, and ours must not be sent in clear.", contents: tls, in: in,
+		reason: "A cluster cannot speak TLS to some endpoints only, and Tailscale backends must not get plaintext.", contents: tls, in: in,
 		want: view{
 			Clusters: []string{rule0, webOwn + " < " + webHTTP},
 			Sends:    []string{match0 + " > " + rule0 + "=1 " + webOwn + "=1"},
 		},
 	}
-	pinned, in := one(rule(svc(0, 1), ours(1, "web", 1)), to(rule0), egClusters(rule0)...)
+	pinned, in := oneRule(rule(svc(0, 1), ours(1, "web", 1)), to(rule0), egClusters(rule0)...)
 	pinned.Pinned = map[index.RouteKey][]string{routeKey(index.KindHTTPRoute, "app"): {""}}
 	cases["PinnedSplit"] = translateCase{
-		reason: "A split with a policy of its own should have that policy for ours, too.", contents: pinned, in: in,
+		reason: "A split with a separate policy should apply it to the Tailscale backend too.", contents: pinned, in: in,
 		want: view{
 			Clusters: []string{rule0, webOwn + " < " + webHTTP},
 			Sends:    []string{match0 + " > " + rule0 + "=1 " + webOwn + "=1"},
 		},
 	}
-	granted, in := one(rule(index.BackendRef{Kind: index.BackendServices, NamespacedName: nn("secret", "web"), Port: 80, Weight: 1}), to(rule0), egClusters(rule0)...)
+	granted, in := oneRule(rule(index.BackendRef{Kind: index.BackendServices, NamespacedName: nn("secret", "web"), Port: 80, Weight: 1}), to(rule0), egClusters(rule0)...)
 	granted.Targets = []*index.Target{{Key: index.TargetKey{Kind: index.TargetServices, Namespace: "secret", Name: "web", Port: 80, Protocol: index.ProtocolHTTP}}}
 	granted.Grants = []index.Grant{{Kind: index.KindHTTPRoute, Namespace: "default", To: index.BackendServices, Object: nn("secret", "")}}
 	cases["Granted"] = translateCase{
-		reason: "A ReferenceGrant should open another namespace.", contents: granted, in: in,
+		reason: "A ReferenceGrant should permit another namespace.", contents: granted, in: in,
 		want: view{
 			Clusters: []string{"tailscale/services/secret/web/80/http < tailscale/services/secret/web/80/http"},
 			Sends:    []string{match0 + " > tailscale/services/secret/web/80/http"},
@@ -180,13 +180,13 @@ func keptCases() map[string]translateCase {
 
 func mirrorCases() map[string]translateCase {
 	const mirror = rule0 + "-mirror-2"
-	unknown := oneCase("A mirror that is not known should stay as it is.",
+	unknown := oneCase("A mirror to an unknown target should stay as it is.",
 		withMirrors(rule(svc(0, 1)), ours(2, "gone", 1)), mirrorTo(to(rule0), mirror), egClusters(rule0, mirror),
 		view{Clusters: []string{rule0, mirror}, Sends: []string{match0 + " > " + rule0 + " mirror " + mirror}})
 	unknown.left = map[Reason]int{Unresolved: 1}
 	return map[string]translateCase{
 		"MirrorUnknown": unknown,
-		"OnlyZeroWeight": oneCase("A rule that sends nothing to ours should not be touched, nor counted.",
+		"OnlyZeroWeight": oneCase("A rule without Tailscale backends should neither change nor count.",
 			rule(svc(0, 1), ours(1, "web", 0)), to(rule0), egClusters(rule0),
 			view{Clusters: []string{rule0}, Sends: []string{match0 + " > " + rule0}}),
 		"Mirror": oneCase("A mirror of a Service's requests should go to the shared cluster.",
@@ -195,7 +195,7 @@ func mirrorCases() map[string]translateCase {
 				Clusters: []string{rule0, webHTTP + " < " + webHTTP},
 				Sends:    []string{match0 + " > " + rule0 + " mirror " + webHTTP},
 			}),
-		"MirrorBeside": oneCase("A mirror should share with a rule's backend, whose settings count.",
+		"MirrorBeside": oneCase("A mirror should share a cluster with a rule's backend, which provides the settings.",
 			withMirrors(rule(ours(0, "web", 1)), ours(2, "web", 1)), mirrorTo(to(rule0), mirror),
 			[]*clusterv3.Cluster{egCluster(rule0, slowConnect), egCluster(mirror)},
 			view{

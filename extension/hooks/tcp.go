@@ -13,18 +13,18 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// connectAttempts is how many endpoints of a cluster are asked for a connection.
-// Envoy's default is one.
+// connectAttempts is the number of endpoints that Envoy tries for a connection. Envoy's default is
+// one.
 const connectAttempts = 3
 
-// A tcpFilter is a filter that sends connections to a rule's cluster.
+// A tcpFilter sends connections to a rule's cluster.
 type tcpFilter struct {
 	filter *listenerv3.Filter
 	proxy  *tcpproxyv3.TcpProxy
 }
 
-// tcpFilter notes a filter that sends connections to the cluster of a rule of ours.
-// One that another hook has split is left as it is.
+// tcpFilter records a filter that sends connections to the cluster of a rule with Tailscale
+// backends. A filter that another hook has split stays as it is.
 func (g *gatherer) tcpFilter(f *listenerv3.Filter) {
 	a := f.GetTypedConfig()
 	if !a.MessageIs((*tcpproxyv3.TcpProxy)(nil)) {
@@ -32,7 +32,7 @@ func (g *gatherer) tcpFilter(f *listenerv3.Filter) {
 	}
 	p := &tcpproxyv3.TcpProxy{}
 	if err := a.UnmarshalTo(p); err != nil {
-		// What cannot be read is not ours to change.
+		// An unreadable filter stays as it is.
 		return
 	}
 	k, rest, ok := parseRule(p.GetCluster())
@@ -44,10 +44,10 @@ func (g *gatherer) tcpFilter(f *listenerv3.Filter) {
 	}
 }
 
-// send connections to the clusters, by weight.
+// send sends connections to the clusters, by weight.
 func (t *tcpFilter) send(clusters []weighted) error {
 	if t.proxy.GetMaxConnectAttempts() == nil {
-		// An endpoint that refuses has seen nothing: another may be asked.
+		// An endpoint that refuses a connection has received nothing, so Envoy may try another.
 		t.proxy.MaxConnectAttempts = wrapperspb.UInt32(connectAttempts)
 	}
 	if len(clusters) == 1 {
@@ -62,8 +62,8 @@ func (t *tcpFilter) send(clusters []weighted) error {
 	return repack(t.filter.GetTypedConfig(), t.proxy)
 }
 
-// repack a message so that equal ones have equal bytes: Envoy Gateway hashes them,
-// and a listener whose bytes change drains.
+// repack marshals a message so that equal messages have equal bytes: Envoy Gateway hashes them, and
+// a listener whose bytes change drains.
 func repack(a *anypb.Any, m proto.Message) error {
 	return errors.Wrap(anypb.MarshalFrom(a, m, proto.MarshalOptions{Deterministic: true}), "cannot marshal filter")
 }

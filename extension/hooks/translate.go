@@ -24,30 +24,28 @@ type Resources struct {
 	Routes    []*routev3.RouteConfiguration
 	Secrets   []*tlsv3.Secret
 
-	// Gateways that they are for: of those that are merged there are several. Without any
-	// they are told by names.
+	// Gateways that the resources are for: several if Gateways are merged. If empty, the names of
+	// resources identify the Gateway.
 	Gateways []types.NamespacedName
 }
 
-// A Summary counts what a translation did to rules that name ours.
+// A Summary counts the changes of a translation to rules with Tailscale backends.
 type Summary struct {
-	// Shared and Own are clusters that were made, and Dropped those that nobody
-	// uses any more.
+	// Shared and Own count the clusters that were made, and Dropped those that are no longer used.
 	Shared, Own, Dropped int
 
-	// Rules that were changed, and of them those that send to several clusters.
+	// Rules counts the changed rules, and Split those of them that send to several clusters.
 	Rules, Split int
 
-	// Enforced are routes that stand before Envoy Gateway's because of
-	// TailscaleRoutePolicies.
+	// Enforced counts the routes that TailscaleRoutePolicies insert before Envoy Gateway's.
 	Enforced int
 
-	// Left are rules that stay as Envoy Gateway made them, and LeftRules those of them
-	// that the snapshot has.
+	// Left counts the rules that stay as Envoy Gateway made them, and LeftRules lists those
+	// of them that are in the snapshot.
 	Left      map[Reason]int
 	LeftRules []LeftRule
 
-	// Settings of rules whose clusters have others than their targets' common ones.
+	// Settings of rules whose clusters differ from their targets' common ones.
 	Settings []Settings
 }
 
@@ -58,25 +56,25 @@ type LeftRule struct {
 	Reason Reason
 }
 
-// Translate changes resources in place where a rule names one of our kinds, a
-// TailscaleRoutePolicy is attached, a TailscaleGateway has a listener with headers of
-// identity, or Envoy would refuse a route, and nothing else. It is pure apart from that:
-// the same snapshot and resources give the same bytes, and its own output is left as it is.
+// Translate changes resources in place if a rule names a Tailscale backend, a TailscaleRoutePolicy
+// is attached, a TailscaleGateway has a listener with identity headers, or Envoy would refuse a
+// route. It changes nothing else, and is pure apart from that: the same snapshot and resources give
+// the same bytes, and its own output stays as it is.
 func Translate(s *index.Snapshot, src xds.Source, r Resources) (Resources, Summary) {
 	t := &translation{
-		snapshot: s,
-		source:   src,
-		clusters: make(map[string]*clusterv3.Cluster, len(r.Clusters)),
-		commons:  map[index.TargetKey]*common{},
-		makings:  map[making]*candidate{},
-		replaced: map[string]*clusterv3.Cluster{},
-		idle:     map[string]bool{},
-		secrets:  map[string]*tlsv3.Secret{},
-		summary:  Summary{Left: map[Reason]int{}},
+		snapshot:       s,
+		source:         src,
+		clusters:       make(map[string]*clusterv3.Cluster, len(r.Clusters)),
+		targetClusters: map[index.TargetKey]*targetCluster{},
+		candidates:     map[candidateKey]*candidate{},
+		replaced:       map[string]*clusterv3.Cluster{},
+		idle:           map[string]bool{},
+		secrets:        map[string]*tlsv3.Secret{},
+		summary:        Summary{Left: map[Reason]int{}},
 	}
 	for i, c := range r.Clusters {
 		if was := xds.Withheld(c); was != c {
-			// It is judged again.
+			// This run decides again whether to withhold the cluster's endpoints.
 			c, r.Clusters[i] = was, was
 		}
 		if t.clusters[c.GetName()] == nil && c != nil {
@@ -84,17 +82,17 @@ func Translate(s *index.Snapshot, src xds.Source, r Resources) (Resources, Summa
 		}
 	}
 	if decisions := t.decide(uses(s, r.Listeners, r.Routes)); len(decisions) > 0 {
-		t.share(decisions)
+		t.shareClusters(decisions)
 		for _, d := range decisions {
 			t.apply(d)
 		}
 		r.Clusters = t.list(r)
 	}
 	answerEmpty(r.Routes)
-	return t.withSecrets(t.conceal(t.certify(t.enforce(r)))), t.summary
+	return t.withSecrets(t.stripIdentityHeaders(t.attachClientCertificates(t.applyPolicies(r)))), t.summary
 }
 
-// A translation in the making.
+// A translation holds the state of one call of Translate.
 type translation struct {
 	snapshot *index.Snapshot
 	source   xds.Source
@@ -102,13 +100,13 @@ type translation struct {
 	// clusters of the message, by name.
 	clusters map[string]*clusterv3.Cluster
 
-	commons map[index.TargetKey]*common
-	makings map[making]*candidate
+	targetClusters map[index.TargetKey]*targetCluster
+	candidates     map[candidateKey]*candidate
 
 	// replaced and new clusters, by name.
 	replaced map[string]*clusterv3.Cluster
 
-	// idle clusters may go, unless something still uses them.
+	// idle clusters are removed, unless another route uses them.
 	idle map[string]bool
 
 	// secrets that clusters present, by name.
@@ -117,7 +115,7 @@ type translation struct {
 	summary Summary
 }
 
-// decide about all uses.
+// decide returns the decisions about all uses.
 func (t *translation) decide(us []*use) []*decision {
 	out := make([]*decision, 0, len(us))
 	for _, u := range us {
@@ -126,36 +124,36 @@ func (t *translation) decide(us []*use) []*decision {
 		case d != nil:
 			out = append(out, d)
 		case reason != "":
-			t.leave(u, reason)
+			t.skip(u, reason)
 		}
 	}
 	return out
 }
 
-// leave a rule as it is.
-func (t *translation) leave(u *use, reason Reason) {
+// skip records that a rule stays as it is.
+func (t *translation) skip(u *use, reason Reason) {
 	t.summary.Left[reason]++
 	if u.rule != nil {
 		t.summary.LeftRules = append(t.summary.LeftRules, LeftRule{Route: u.key.route, Rule: u.at, Reason: reason})
 	}
 }
 
-// apply a decision to the message.
+// apply changes the message by a decision.
 func (t *translation) apply(d *decision) {
 	if reason := d.check(); reason != "" {
-		t.leave(d.use, reason)
+		t.skip(d.use, reason)
 		return
 	}
 	if err := t.own(d); err != nil {
-		t.leave(d.use, Malformed)
+		t.skip(d.use, Malformed)
 		return
 	}
 	if err := d.rewrite(); err != nil {
-		t.leave(d.use, Malformed)
+		t.skip(d.use, Malformed)
 		return
 	}
 	for _, p := range slices.Concat(d.parts, d.mirrors) {
-		switch of := t.common(p.key); {
+		switch of := t.targetCluster(p.key); {
 		case p.shared != nil:
 			t.replaced[p.cluster] = p.shared
 		case p.cluster == p.key.ClusterName() && !of.present:
@@ -165,18 +163,18 @@ func (t *translation) apply(d *decision) {
 			t.idle[name] = true
 		}
 	}
-	if d.siblings == 0 && d.fate == split {
+	if d.siblings == 0 && d.outcome == split {
 		t.idle[d.use.key.cluster()] = true
 	}
 	t.summary.Rules++
-	if d.fate == split {
+	if d.outcome == split {
 		t.summary.Split++
 	}
 }
 
-// own makes the clusters that a rule's backends have for themselves.
+// own makes the separate clusters of a rule's backends.
 func (t *translation) own(d *decision) error {
-	made := map[*part]*clusterv3.Cluster{}
+	made := map[*backendPlan]*clusterv3.Cluster{}
 	for _, p := range d.parts {
 		if p.cluster != p.own {
 			continue
@@ -195,9 +193,9 @@ func (t *translation) own(d *decision) error {
 	return nil
 }
 
-// place a cluster among those that a route has for one target. Rules with the same
-// settings have one together, so that it stays theirs whichever of them come and go.
-func (t *translation) place(p *part, c *clusterv3.Cluster) {
+// place names a cluster among the clusters that a route has for one target. Rules with the same
+// settings share one, so that each rule keeps its cluster when others come and go.
+func (t *translation) place(p *backendPlan, c *clusterv3.Cluster) {
 	for n := 0; ; n++ {
 		c.Name = nth(p.own, n)
 		was := t.replaced[c.GetName()]
@@ -212,8 +210,8 @@ func (t *translation) place(p *part, c *clusterv3.Cluster) {
 	}
 }
 
-// list of clusters: Envoy Gateway's in their order without those that nobody uses
-// any more, then ours by name.
+// list returns Envoy Gateway's clusters in their order, without unused ones, followed by the
+// extension's clusters by name.
 func (t *translation) list(r Resources) []*clusterv3.Cluster {
 	for name := range referenced(r) {
 		delete(t.idle, name)

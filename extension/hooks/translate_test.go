@@ -37,7 +37,7 @@ func routeKey(k index.RouteKind, name string) index.RouteKey {
 	return index.RouteKey{Kind: k, NamespacedName: nn("default", name)}
 }
 
-// ours is a TailscaleServices of the namespace, port 80.
+// ours returns a reference to port 80 of a TailscaleServices of the namespace.
 func ours(i int, name string, weight uint32) index.BackendRef {
 	return index.BackendRef{Kind: index.BackendServices, NamespacedName: nn("default", name), Port: 80, Weight: weight, Index: i}
 }
@@ -67,7 +67,7 @@ func withMirrors(r index.Rule, m ...index.BackendRef) index.Rule {
 	return r
 }
 
-// aged is a route that was made then.
+// aged returns a route with that age.
 func aged(seconds int64, r *index.Route) *index.Route {
 	r.About.Created = time.Unix(seconds, 0).UTC()
 	return r
@@ -77,7 +77,7 @@ func route(k index.RouteKind, name string, rules ...index.Rule) *index.Route {
 	return &index.Route{Key: routeKey(k, name), Rules: rules}
 }
 
-// targets of that name in all protocols, both kinds.
+// targets returns targets of that name in all protocols, of both kinds.
 func targets(names ...string) []*index.Target {
 	var out []*index.Target
 	for _, n := range names {
@@ -93,7 +93,7 @@ func targets(names ...string) []*index.Target {
 	return out
 }
 
-// missing are targets whose objects are not there.
+// missing marks targets whose objects do not exist.
 func missing(ts []*index.Target) []*index.Target {
 	for _, t := range ts {
 		t.Missing = true
@@ -127,7 +127,7 @@ func TestTranslate(t *testing.T) {
 				t.Errorf("\n%s\nTranslate(...): -want, +got:\n%s", tc.reason, diff)
 			}
 			if diff := cmp.Diff(tc.left, summary.Left, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("\n%s\nTranslate(...): rules left: -want, +got:\n%s", tc.reason, diff)
+				t.Errorf("\n%s\nTranslate(...): skipped rules: -want, +got:\n%s", tc.reason, diff)
 			}
 			if err := validate(out); err != nil {
 				t.Errorf("\n%s\nTranslate(...): Envoy Gateway would refuse it: %v", tc.reason, err)
@@ -136,7 +136,7 @@ func TestTranslate(t *testing.T) {
 	}
 }
 
-// TestIdempotent feeds output again.
+// TestIdempotent translates the output again.
 func TestIdempotent(t *testing.T) {
 	for name, tc := range translateCases() {
 		t.Run(name, func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestIdempotent(t *testing.T) {
 	}
 }
 
-// TestDeterministic shuffles what a snapshot is made of.
+// TestDeterministic shuffles the contents of a snapshot.
 func TestDeterministic(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for name, tc := range translateCases() {
@@ -192,7 +192,7 @@ func httpCases() map[string]translateCase {
 	)
 	return map[string]translateCase{
 		"Shared": {
-			reason:   "Routes to one target should share its cluster, and the rest should stay in place.",
+			reason:   "Routes to one target should share its cluster, and the rest should keep its order.",
 			contents: index.Contents{Routes: two, Targets: targets("web")},
 			in:       Resources{Clusters: clusters(), Routes: routes},
 			want: view{
@@ -206,7 +206,7 @@ func httpCases() map[string]translateCase {
 			},
 		},
 		"OneDiffers": {
-			reason:   "A rule whose cluster somebody patched should have another one, with our endpoints.",
+			reason:   "A rule with a patched cluster should have a separate one, with the extension's endpoints.",
 			contents: index.Contents{Routes: two, Targets: targets("web")},
 			in:       Resources{Clusters: clusters(slowConnect), Routes: routes},
 			want: view{
@@ -220,7 +220,7 @@ func httpCases() map[string]translateCase {
 			},
 		},
 		"Pinned": {
-			reason: "A rule with a policy of its own should have a cluster of its own.",
+			reason: "A rule with a separate policy should have a separate cluster.",
 			contents: index.Contents{
 				Routes: two, Targets: targets("web"),
 				Pinned: map[index.RouteKey][]string{routeKey(index.KindHTTPRoute, "app"): {""}},
@@ -237,7 +237,7 @@ func httpCases() map[string]translateCase {
 			},
 		},
 		"GRPC": {
-			reason:   "A GRPCRoute should have a cluster of its own protocol.",
+			reason:   "A GRPCRoute should have a cluster for its own protocol.",
 			contents: index.Contents{Routes: []*index.Route{route(index.KindGRPCRoute, "app", rule(ours(0, "web", 1)))}, Targets: targets("web")},
 			in: Resources{
 				Clusters: []*clusterv3.Cluster{egCluster("grpcroute/default/app/rule/0")},
@@ -280,7 +280,7 @@ func httpCases() map[string]translateCase {
 			},
 		},
 		"ZoneAwareMissing": {
-			reason:   "If its port is not served, the route should still be one that Envoy takes.",
+			reason:   "The route should be one that Envoy accepts even if its port has no target.",
 			contents: index.Contents{Routes: two[:1], Targets: missing(targets("web"))},
 			in: Resources{
 				Clusters: []*clusterv3.Cluster{egCluster(rule0 + "/backend/0")},
@@ -293,7 +293,7 @@ func httpCases() map[string]translateCase {
 			left: map[Reason]int{Unresolved: 1},
 		},
 		"ZoneAwareUnknown": {
-			reason: "So it should be while the snapshot has not heard of the route.",
+			reason: "The same should hold while the snapshot lacks the route.",
 			in: Resources{
 				Clusters: []*clusterv3.Cluster{egCluster(rule0 + "/backend/0")},
 				Routes:   egRoutes(egRoute(match0, prefix("/"), to())),
@@ -304,7 +304,7 @@ func httpCases() map[string]translateCase {
 			},
 		},
 		"OtherBackends": {
-			reason:   "A rule that has more backends in the message than in the snapshot should be left alone.",
+			reason:   "A rule with more backends in the message than in the snapshot should stay as it is.",
 			contents: index.Contents{Routes: two[:1], Targets: targets("web")},
 			in: Resources{
 				Clusters: []*clusterv3.Cluster{egCluster(rule0 + "/backend/0"), egCluster(rule0 + "/backend/1")},
@@ -317,7 +317,7 @@ func httpCases() map[string]translateCase {
 			left: map[Reason]int{Stale: 1},
 		},
 		"CORS": {
-			reason: "The route that Envoy Gateway adds for preflights should go where the rule does.",
+			reason: "The route that Envoy Gateway adds for preflights should follow the rule.",
 			contents: index.Contents{
 				Routes:  []*index.Route{route(index.KindHTTPRoute, "app", withMatch(rule(ours(0, "web", 1)), index.Match{Method: "GET"}))},
 				Targets: targets("web"),
@@ -335,7 +335,7 @@ func httpCases() map[string]translateCase {
 			},
 		},
 		"HostLikeCORS": {
-			reason: "A host that is called like a preflight's route is a host.",
+			reason: "A host with the name of a preflight's route is a host.",
 			contents: index.Contents{
 				Routes:  []*index.Route{route(index.KindHTTPRoute, "app", at("/web", rule(ours(0, "web", 1))))},
 				Targets: targets("web"),
@@ -350,21 +350,21 @@ func httpCases() map[string]translateCase {
 			},
 		},
 		"Unknown": {
-			reason:   "A target that the snapshot lacks should leave the rule as it is: it answers 503.",
+			reason:   "A rule whose target the snapshot lacks should stay as it is and answer 503.",
 			contents: index.Contents{Routes: two[:1]},
 			in:       Resources{Clusters: []*clusterv3.Cluster{egCluster(rule0)}, Routes: egRoutes(egRoute(match0, prefix("/"), to(rule0)))},
 			want:     view{Clusters: []string{rule0}, Sends: []string{match0 + " > " + rule0}},
 			left:     map[Reason]int{Unresolved: 1},
 		},
 		"Missing": {
-			reason:   "An object that is not there should leave the rule as it is: Envoy Gateway answers 500 by itself.",
+			reason:   "A rule whose object does not exist should stay as it is: Envoy Gateway answers 500 by itself.",
 			contents: index.Contents{Routes: two[:1], Targets: missing(targets("web"))},
 			in:       Resources{Clusters: []*clusterv3.Cluster{egCluster(rule0)}, Routes: egRoutes(egRoute(match0, prefix("/"), to(rule0)))},
 			want:     view{Clusters: []string{rule0}, Sends: []string{match0 + " > " + rule0}},
 			left:     map[Reason]int{Unresolved: 1},
 		},
 		"Patched": {
-			reason:   "A route that somebody sent elsewhere should stay so.",
+			reason:   "A route that a patch sent to another cluster should keep it.",
 			contents: index.Contents{Routes: two[:1], Targets: targets("web")},
 			in:       Resources{Clusters: []*clusterv3.Cluster{egCluster(rule0)}, Routes: egRoutes(egRoute(match0, prefix("/"), to("elsewhere")))},
 			want:     view{Clusters: []string{rule0}, Sends: []string{match0 + " > elsewhere"}},
@@ -399,7 +399,7 @@ func l4Cases() map[string]translateCase {
 			},
 		},
 		"TCPOtherNamespace": {
-			reason: "A TCPRoute must not reach into another namespace: Envoy Gateway drops the reference.",
+			reason: "A TCPRoute must not use a backend of another namespace: Envoy Gateway drops the reference.",
 			contents: index.Contents{
 				Routes: []*index.Route{route(index.KindTCPRoute, "db", rule(index.BackendRef{
 					Kind: index.BackendServices, NamespacedName: nn("secret", "web"), Port: 80, Weight: 1,
@@ -435,7 +435,7 @@ func l4Cases() map[string]translateCase {
 			want:     view{Clusters: []string{udp + " < tailscale/rule/udproute/default/dns/#"}, Sends: []string{"udp > " + udp}},
 		},
 		"UDPUnsupported": {
-			reason:   "A backend whose endpoints only Envoy Gateway knows cannot be in our list.",
+			reason:   "A backend whose endpoints only Envoy Gateway knows cannot be in the extension's list.",
 			contents: index.Contents{Routes: []*index.Route{route(index.KindUDPRoute, "dns", rule(ours(0, "web", 1), other(1, 3)))}, Targets: targets("web")},
 			in:       l4(egUDP(udp), egCluster(udp)),
 			want:     view{Clusters: []string{udp}, Sends: []string{"udp > " + udp}},
@@ -444,7 +444,7 @@ func l4Cases() map[string]translateCase {
 	}
 }
 
-// sortedCases are their names, so that runs are alike.
+// sortedCases returns the names of the cases, sorted for a stable order.
 func sortedCases() []string {
 	return slices.Sorted(maps.Keys(translateCases()))
 }

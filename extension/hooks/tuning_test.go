@@ -17,7 +17,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// checked is a cluster whose policy has a health check.
+// checked adds a policy's health check to a cluster.
 func checked(c *clusterv3.Cluster) {
 	c.HealthChecks = []*corev3.HealthCheck{{
 		Interval: durationpb.New(time.Second), Timeout: durationpb.New(time.Second),
@@ -26,7 +26,7 @@ func checked(c *clusterv3.Cluster) {
 	}}
 }
 
-// local is a cluster whose policy prefers the zone that Envoy is in.
+// local makes a cluster prefer Envoy's zone, as a policy does.
 func local(c *clusterv3.Cluster) {
 	c.LoadBalancingPolicy = &clusterv3.LoadBalancingPolicy{Policies: []*clusterv3.LoadBalancingPolicy_Policy{{
 		TypedExtensionConfig: &corev3.TypedExtensionConfig{
@@ -38,7 +38,7 @@ func local(c *clusterv3.Cluster) {
 	}}}
 }
 
-// http2 is spoken by all targets.
+// http2 makes all targets speak HTTP/2.
 func http2(c index.Contents) index.Contents {
 	for _, t := range c.Targets {
 		t.Shape.HTTP2 = true
@@ -46,7 +46,7 @@ func http2(c index.Contents) index.Contents {
 	return c
 }
 
-// tuningCases are settings of policies that stand in endpoint lists.
+// tuningCases returns cases of policy settings that change endpoint lists.
 func tuningCases() map[string]translateCase {
 	const (
 		second   = "httproute/default/other/rule/0"
@@ -74,23 +74,23 @@ func tuningCases() map[string]translateCase {
 	shared := []string{match0 + " > " + webHTTP, secondTo + " > " + webHTTP}
 	return map[string]translateCase{
 		"HealthPortOfRoute": {
-			reason:   "A route whose policy has a port for checks should have a list that says so.",
+			reason:   "A route whose policy has a port for health checks should have a list with that port.",
 			contents: two(map[index.RouteKey][]string{app: {""}}, map[index.RouteKey]map[string]index.Tuning{app: port}),
 			in:       in(checked, func(*clusterv3.Cluster) {}),
 			want:     view{Clusters: []string{webHTTP + " < " + webHTTP, ownApp + " < " + webHTTP + "+health=9090"}, Sends: apart},
 		},
 		"HealthPortOfGateway": {
-			reason:   "Where all routes have it they should share a cluster with such a list.",
+			reason:   "If all routes have it, they should share a cluster with such a list.",
 			contents: two(nil, both), in: in(checked, checked),
 			want: view{Clusters: []string{webHTTP + " < " + webHTTP + "+health=9090"}, Sends: shared},
 		},
 		"HealthPortElsewhere": {
-			reason:   "A policy that Envoy Gateway did not apply should change no list: there is no check of its own.",
+			reason:   "A policy that Envoy Gateway did not apply should change no list: its cluster has no health check.",
 			contents: two(nil, both), in: in(func(*clusterv3.Cluster) {}, func(*clusterv3.Cluster) {}),
 			want: view{Clusters: []string{webHTTP + " < " + webHTTP}, Sends: shared},
 		},
 		"PreferLocal": {
-			reason:   "That zones count should be told by the cluster alone.",
+			reason:   "Only the cluster should state that it prefers the zone.",
 			contents: two(nil, nil), in: in(local, local),
 			want: view{Clusters: []string{webHTTP + " < " + webHTTP + "+local"}, Sends: shared},
 		},
@@ -103,7 +103,7 @@ func tuningCases() map[string]translateCase {
 			},
 		},
 		"HTTP2OfOne": {
-			reason: "Routes whose policies ask for different things of HTTP/2 should have different clusters.",
+			reason: "Routes with different HTTP/2 settings should have different clusters.",
 			contents: http2(two(nil, map[index.RouteKey]map[string]index.Tuning{
 				app: {"": {HTTP2: index.HTTP2{Streams: 7}}}, routeKey(index.KindHTTPRoute, "other"): {"": {HTTP2: index.HTTP2{Streams: 8}}},
 			})),
@@ -114,13 +114,13 @@ func tuningCases() map[string]translateCase {
 			},
 		},
 		"HTTP2OfHTTP1": {
-			reason:   "It should change nothing where HTTP/1 is spoken.",
+			reason:   "The settings should change nothing for HTTP/1.",
 			contents: two(nil, map[index.RouteKey]map[string]index.Tuning{app: {"": {HTTP2: index.HTTP2{Streams: 7}}}}),
 			in:       in(func(*clusterv3.Cluster) {}, func(*clusterv3.Cluster) {}),
 			want:     view{Clusters: []string{webHTTP + " < " + webHTTP}, Sends: shared},
 		},
 		"ZonesOfTCPRoute": {
-			reason: "A TCPRoute should have them too.",
+			reason: "They should apply to a TCPRoute too.",
 			contents: index.Contents{
 				Routes:  []*index.Route{route(index.KindTCPRoute, "db", rule(ours(0, "db", 1)))},
 				Targets: targets("db"),

@@ -3,7 +3,7 @@
 
 package hooks
 
-// The types that Envoy Gateway's goldens hold, so that they can be read.
+// The message types in Envoy Gateway's goldens, which decoding needs.
 import (
 	_ "github.com/cncf/xds/go/xds/type/matcher/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"

@@ -10,15 +10,15 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// A udpFilter sends datagrams to a rule's cluster. It knows one cluster only: a
-// split by weight is one of localities inside it.
+// A udpFilter sends datagrams to a rule's cluster. It has one cluster only: localities inside the
+// cluster split by weight.
 type udpFilter struct {
 	filter *listenerv3.ListenerFilter
 	proxy  *udpproxyv3.UdpProxyConfig
 	route  *udpproxyv3.Route
 }
 
-// udpFilter notes a filter that sends datagrams to the cluster of a rule of ours.
+// udpFilter records a filter that sends datagrams to the cluster of a rule with Tailscale backends.
 func (g *gatherer) udpFilter(f *listenerv3.ListenerFilter) {
 	a := f.GetTypedConfig()
 	if !a.MessageIs((*udpproxyv3.UdpProxyConfig)(nil)) {
@@ -26,7 +26,7 @@ func (g *gatherer) udpFilter(f *listenerv3.ListenerFilter) {
 	}
 	p, r := &udpproxyv3.UdpProxyConfig{}, &udpproxyv3.Route{}
 	if err := a.UnmarshalTo(p); err != nil {
-		// What cannot be read is not ours to change.
+		// An unreadable filter stays as it is.
 		return
 	}
 	if err := p.GetMatcher().GetOnNoMatch().GetAction().GetTypedConfig().UnmarshalTo(r); err != nil {
@@ -41,7 +41,7 @@ func (g *gatherer) udpFilter(f *listenerv3.ListenerFilter) {
 	}
 }
 
-// send datagrams to the cluster.
+// send sends datagrams to the cluster.
 func (u *udpFilter) send(cluster string) error {
 	u.route.Cluster = cluster
 	if err := repack(u.proxy.GetMatcher().GetOnNoMatch().GetAction().GetTypedConfig(), u.route); err != nil {

@@ -15,16 +15,16 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
-// corsPreflight is in names of routes that Envoy Gateway adds beside a match, with
-// a match of their own: .../match/0/cors-preflight/HOST. A host may begin so, too.
+// corsPreflight is in the names of routes that Envoy Gateway adds beside a match, with a separate
+// match: .../match/0/cors-preflight/HOST. A host may have this prefix too.
 const corsPreflight = "/cors-preflight/"
 
-// A use is all that a message does with a rule which names one of ours.
+// A use holds all parts of a message that belong to a rule which names a Tailscale backend.
 type use struct {
 	key ruleKey
 
-	// route of the snapshot, and its rule that is meant. Nil when it has none such. The
-	// rule's index there, at, may be another than in the message.
+	// route of the snapshot, and its rule that corresponds to the message's. rule is nil if there
+	// is none. Its index there, at, may differ from the index in the message.
 	route *index.Route
 	rule  *index.Rule
 	at    int
@@ -35,7 +35,7 @@ type use struct {
 	// hosts that the routes are for.
 	hosts map[string]bool
 
-	// policies that Envoy Gateway says it has applied to the rule's routes.
+	// policies that Envoy Gateway has applied to the rule's routes, according to metadata.
 	policies []types.NamespacedName
 
 	actions []action
@@ -47,12 +47,12 @@ type use struct {
 type action struct {
 	*routev3.RouteAction
 
-	// safe reports that all of its requests may be repeated.
+	// safe reports that all of its requests may be retried.
 	safe bool
 }
 
-// uses of our kinds in a message, in the order of their keys. A rule of a route with ours
-// which the snapshot does not have counts, for it may name one of ours.
+// uses returns the uses of Tailscale backends in a message, in the order of their keys. A rule that
+// the snapshot lacks counts if its route has Tailscale backends, because it may name one.
 func uses(s *index.Snapshot, listeners []*listenerv3.Listener, routes []*routev3.RouteConfiguration) []*use {
 	g := &gatherer{snapshot: s, uses: map[ruleKey]*use{}}
 	for _, c := range routes {
@@ -67,7 +67,7 @@ func uses(s *index.Snapshot, listeners []*listenerv3.Listener, routes []*routev3
 	}
 	out := make([]*use, 0, len(g.uses))
 	for _, u := range g.uses {
-		u.find()
+		u.findRule()
 		if u.rule == nil || u.rule.Ours() {
 			out = append(out, u)
 		}
@@ -81,7 +81,7 @@ type gatherer struct {
 	uses     map[ruleKey]*use
 }
 
-// use of the rule. Nil if nothing of ours is named by its route.
+// use returns the use of a rule. Nil if the rule's route names no Tailscale backend.
 func (g *gatherer) use(k ruleKey) *use {
 	if u := g.uses[k]; u != nil {
 		return u
@@ -95,11 +95,11 @@ func (g *gatherer) use(k ruleKey) *use {
 	return u
 }
 
-// find the rule that the message means: the one at its index, or, where rules were
-// inserted or taken away that one of the two has not heard of, the one with its matches.
-func (u *use) find() {
+// findRule finds the snapshot's rule for the message's: the one at its index or, if rules were
+// inserted or removed that one of the two does not have yet, the one with the same matches.
+func (u *use) findRule() {
 	u.at = max(u.key.rule, 0)
-	if u.key.http() && !u.means(u.at) {
+	if u.key.http() && !u.matchesRule(u.at) {
 		u.at = slices.IndexFunc(u.route.Rules, func(r index.Rule) bool { return sameMatches(u.matches, r.Matches) })
 	}
 	if u.at >= 0 && u.at < len(u.route.Rules) {
@@ -107,12 +107,12 @@ func (u *use) find() {
 	}
 }
 
-// means reports whether the message means the rule of the snapshot with that index.
-func (u *use) means(i int) bool {
+// matchesRule reports whether the snapshot's rule at that index has the matches of the message's.
+func (u *use) matchesRule(i int) bool {
 	return i < len(u.route.Rules) && sameMatches(u.matches, u.route.Rules[i].Matches)
 }
 
-// sends returns the first cluster that the rule sends to and that is as asked for.
+// sends returns the first cluster that the rule sends to and that fulfils the condition.
 func (u *use) sends(is func(cluster string) bool) string {
 	for _, a := range u.actions {
 		if is(a.GetCluster()) {
@@ -130,7 +130,7 @@ func (u *use) sends(is func(cluster string) bool) string {
 func (g *gatherer) route(v *routev3.VirtualHost, r *routev3.Route) {
 	a := r.GetRoute()
 	if a == nil {
-		// A redirect, or an answer of Envoy's own.
+		// A redirect, or a direct response of Envoy.
 		return
 	}
 	k, rest, ok := parseRule(r.GetName())

@@ -1,6 +1,6 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package observe tells over HTTP how the extension fares: metrics, probes, and what
-// was last asked of it. What is measured is measured where it happens.
+// Package observe serves the state of the extension over HTTP: metrics, probes, and the last hooks.
+// The parts of the extension measure, and this package collects.
 package observe

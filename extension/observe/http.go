@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// headerTimeout bounds how long a client may take to ask.
+	// headerTimeout is the time that a client has to send a request's headers.
 	headerTimeout = 5 * time.Second
 
-	// shutdownTimeout is for requests that run at the end.
+	// shutdownTimeout is the time for requests that still run at shutdown.
 	shutdownTimeout = 2 * time.Second
 
 	contentType = "Content-Type"
@@ -29,7 +29,7 @@ const (
 	mediaText   = "text/plain; charset=utf-8"
 )
 
-// Conditions that /health tells.
+// Conditions in /health.
 const (
 	statusStarting = "Starting"
 	statusServing  = "Serving"
@@ -37,8 +37,8 @@ const (
 	statusStopping = "Stopping"
 )
 
-// Handler answers scrapers, kubelet, and people. Profiles reports whether to give out
-// profiles of the process, in which memory can be read.
+// Handler returns the handler of metrics, probes and pages. profiles enables profiles of the
+// process, which reveal its memory.
 func (o *Observer) Handler(profiles bool) http.Handler {
 	mux := http.NewServeMux()
 	prom := promhttp.HandlerFor(o.registry, promhttp.HandlerOpts{})
@@ -87,7 +87,7 @@ func Run(ctx context.Context, l net.Listener, h http.Handler) error {
 	return errors.Wrap(srv.Shutdown(sctx), "cannot stop HTTP server")
 }
 
-// ready answers 503 while nobody should be sent here, and says what is wrong else.
+// ready answers 503 while the replica should get no calls, and otherwise lists degraded parts.
 func (o *Observer) ready(w http.ResponseWriter, _ *http.Request) {
 	if msg := o.unready(); msg != "" {
 		o.writeText(w, http.StatusServiceUnavailable, msg)
@@ -100,7 +100,7 @@ func (o *Observer) ready(w http.ResponseWriter, _ *http.Request) {
 	o.writeText(w, http.StatusOK, "ok")
 }
 
-// A metricsReport is /metrics for who asks for JSON.
+// A metricsReport is the JSON form of /metrics.
 type metricsReport struct {
 	Version       string                   `json:"version"`
 	UptimeSeconds float64                  `json:"uptimeSeconds"`
@@ -149,7 +149,7 @@ func (o *Observer) metricsReport() metricsReport {
 	return out
 }
 
-// A healthReport is /health.
+// A healthReport is the body of /health.
 type healthReport struct {
 	Status   string   `json:"status"`
 	Version  string   `json:"version"`
@@ -193,7 +193,7 @@ func (o *Observer) write(w http.ResponseWriter, code int, media, text string) {
 	w.Header().Set(contentType, media)
 	w.WriteHeader(code)
 	if _, err := w.Write([]byte(text + "\n")); err != nil {
-		// Whoever asked has gone.
+		// The client has closed the connection.
 		o.opts.Log.Debug("Cannot answer", "error", err)
 	}
 }

@@ -12,24 +12,24 @@ import (
 
 var (
 	buildInfo = prometheus.NewDesc("tailscale_gateway_extension_build_info",
-		"Always 1. The labels tell which build this is.", []string{"version", "go_version"}, nil)
+		"Always 1. The labels identify the build.", []string{"version", "go_version"}, nil)
 	readyInfo = prometheus.NewDesc("tailscale_gateway_extension_ready",
-		"Whether everything is known and served.", nil, nil)
+		"Whether the extension has all objects and serves.", nil, nil)
 	degradedInfo = prometheus.NewDesc("tailscale_gateway_extension_degraded",
-		"How many things are wrong although the extension serves. /ready says which.", nil, nil)
+		"Number of degraded parts of a serving extension. /ready lists them.", nil, nil)
 	silenceInfo = prometheus.NewDesc("tailscale_gateway_extension_source_silence_seconds",
-		"How long the source of objects has been out of touch.", nil, nil)
+		"Time for which the source of objects has been unreachable.", nil, nil)
 	resourcesInfo = prometheus.NewDesc("tailscale_gateway_extension_resources",
-		"Objects that are known, by kind.", []string{"kind"}, nil)
+		"Known objects, by kind.", []string{"kind"}, nil)
 	translatedInfo = prometheus.NewDesc("tailscale_gateway_extension_last_translation_timestamp_seconds",
-		"When Envoy Gateway last had a Gateway's configuration go through the hooks.", []string{"gateway"}, nil)
+		"Time of the last translation of a Gateway by Envoy Gateway.", []string{"gateway"}, nil)
 	outcomeInfo = prometheus.NewDesc("tailscale_gateway_extension_rules",
-		"What became of rules and clusters in a Gateway's last translation.", []string{"gateway", "outcome"}, nil)
+		"Rules and clusters of a Gateway's last translation, by outcome.", []string{"gateway", "outcome"}, nil)
 	expiryInfo = prometheus.NewDesc("tailscale_gateway_extension_certificate_expiry_timestamp_seconds",
-		"When the certificate ends that a server shows.", []string{"server"}, nil)
+		"Time at which a server's certificate expires.", []string{"server"}, nil)
 )
 
-// standard are the collectors of every process.
+// standard returns the collectors of every process.
 func standard() []prometheus.Collector {
 	return []prometheus.Collector{
 		collectors.NewGoCollector(),
@@ -37,7 +37,7 @@ func standard() []prometheus.Collector {
 	}
 }
 
-// A stateCollector makes metrics of an Observer's state when they are asked for.
+// A stateCollector makes metrics of an Observer's state when they are scraped.
 type stateCollector struct{ o *Observer }
 
 // Describe implements prometheus.Collector.
@@ -68,7 +68,7 @@ func (c stateCollector) Collect(ch chan<- prometheus.Metric) {
 		}
 	}
 	for server, expiry := range c.o.opts.Expiry {
-		// A certificate that cannot be read is told where it is used.
+		// The server reports a certificate that cannot be read.
 		if at, err := expiry(); err == nil {
 			gauge(expiryInfo, float64(at.Unix()), server)
 		}

@@ -25,7 +25,7 @@ var errBoom = errors.New("boom")
 
 const method = "/envoygateway.extension.EnvoyGatewayExtension/PostTranslateModify"
 
-// call a hook that takes so long and ends so.
+// call calls a hook that takes the given time and returns the given error.
 func call(t *testing.T, o *Observer, took time.Duration, fail error) error {
 	t.Helper()
 	_, err := o.Interceptor(t.Context(), nil, &grpc.UnaryServerInfo{FullMethod: method}, func(context.Context, any) (any, error) {
@@ -59,13 +59,13 @@ func TestProbes(t *testing.T) {
 		want   want
 	}{
 		"Starting": {
-			reason: "While objects are missing nobody should be sent here, and what is missing should be told.",
+			reason: "While objects are missing the replica should not be ready, and list what is missing.",
 			opts:   Options{Waiting: func() []string { return []string{"HTTPRoute: is not listed yet"} }},
 			do:     func(*testing.T, *Observer) {},
 			want:   want{ready: 503, text: "Not all objects are known yet; HTTPRoute: is not listed yet", health: "Starting", healthz: 200},
 		},
 		"Serving": {
-			reason: "When all is known and nothing is wrong, so should the answers be.",
+			reason: "With all objects and no failure the replica should be ready.",
 			do:     func(_ *testing.T, o *Observer) { o.Serving() },
 			want:   want{ready: 200, text: "ok", health: "Serving", healthz: 200},
 		},
@@ -81,7 +81,7 @@ func TestProbes(t *testing.T) {
 			want: want{ready: 200, text: "ok", health: "Serving", healthz: 200},
 		},
 		"Failures": {
-			reason: "More failures should show, but the replica should stay: the others would fare no better.",
+			reason: "More failures should show, but the replica should stay ready: the others would be no better.",
 			do: func(t *testing.T, o *Observer) {
 				o.Serving()
 				for range 8 {
@@ -91,10 +91,10 @@ func TestProbes(t *testing.T) {
 					_ = call(t, o, 0, errBoom)
 				}
 			},
-			want: want{ready: 200, text: "Degraded: 20 % of the last hooks failed; the log says why", health: "Degraded", healthz: 200},
+			want: want{ready: 200, text: "Degraded: 20 % of the last hooks failed; the log has the reasons", health: "Degraded", healthz: 200},
 		},
 		"FailuresOfOld": {
-			reason: "Failures should be forgotten when a hundred hooks went well since.",
+			reason: "Failures should expire after a hundred hooks without one.",
 			do: func(t *testing.T, o *Observer) {
 				o.Serving()
 				for range 50 {
@@ -107,13 +107,13 @@ func TestProbes(t *testing.T) {
 			want: want{ready: 200, text: "ok", health: "Serving", healthz: 200},
 		},
 		"Silence": {
-			reason: "Objects that nobody was heard of for long should show.",
+			reason: "A source that is out of reach for long should show.",
 			opts:   Options{Silence: silent},
 			do:     func(_ *testing.T, o *Observer) { o.Serving() },
-			want:   want{ready: 200, text: "Degraded: Objects have not been heard of for 11m0s; look at the connection to the API server", health: "Degraded", healthz: 200},
+			want:   want{ready: 200, text: "Degraded: The Kubernetes API has not answered for 11m0s; check the connection to the API server", health: "Degraded", healthz: 200},
 		},
 		"Stopping": {
-			reason: "At the end nobody should be sent here, and there is no way back.",
+			reason: "A stopping replica should not be ready, and stay so.",
 			do: func(_ *testing.T, o *Observer) {
 				o.Serving()
 				o.Stopping()
@@ -176,25 +176,25 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("JSON: -want, +got:\n%s", diff)
 		}
 		if err := testutil.GatherAndCompare(o.registry, strings.NewReader(`
-# HELP tailscale_gateway_extension_certificate_expiry_timestamp_seconds When the certificate ends that a server shows.
+# HELP tailscale_gateway_extension_certificate_expiry_timestamp_seconds Time at which a server's certificate expires.
 # TYPE tailscale_gateway_extension_certificate_expiry_timestamp_seconds gauge
 tailscale_gateway_extension_certificate_expiry_timestamp_seconds{server="eds"} 60
-# HELP tailscale_gateway_extension_hook_failures_total Hooks that were answered with an error. Envoy Gateway then keeps what the Gateway's Envoys have.
+# HELP tailscale_gateway_extension_hook_failures_total Hooks that returned an error. Envoy Gateway then keeps the configuration of the Gateway's Envoys.
 # TYPE tailscale_gateway_extension_hook_failures_total counter
 tailscale_gateway_extension_hook_failures_total{hook="PostTranslateModify"} 1
-# HELP tailscale_gateway_extension_last_translation_timestamp_seconds When Envoy Gateway last had a Gateway's configuration go through the hooks.
+# HELP tailscale_gateway_extension_last_translation_timestamp_seconds Time of the last translation of a Gateway by Envoy Gateway.
 # TYPE tailscale_gateway_extension_last_translation_timestamp_seconds gauge
 tailscale_gateway_extension_last_translation_timestamp_seconds{gateway="shop/gw"} 9.46684804e+08
-# HELP tailscale_gateway_extension_outcomes_total What became of rules and clusters, added up over all translations.
+# HELP tailscale_gateway_extension_outcomes_total Rules and clusters of all translations, by outcome.
 # TYPE tailscale_gateway_extension_outcomes_total counter
 tailscale_gateway_extension_outcomes_total{outcome="shared"} 3
-# HELP tailscale_gateway_extension_ready Whether everything is known and served.
+# HELP tailscale_gateway_extension_ready Whether the extension has all objects and serves.
 # TYPE tailscale_gateway_extension_ready gauge
 tailscale_gateway_extension_ready 1
-# HELP tailscale_gateway_extension_resources Objects that are known, by kind.
+# HELP tailscale_gateway_extension_resources Known objects, by kind.
 # TYPE tailscale_gateway_extension_resources gauge
 tailscale_gateway_extension_resources{kind="targets"} 3
-# HELP tailscale_gateway_extension_rules What became of rules and clusters in a Gateway's last translation.
+# HELP tailscale_gateway_extension_rules Rules and clusters of a Gateway's last translation, by outcome.
 # TYPE tailscale_gateway_extension_rules gauge
 tailscale_gateway_extension_rules{gateway="shop/gw",outcome="shared"} 2
 `), "tailscale_gateway_extension_certificate_expiry_timestamp_seconds", "tailscale_gateway_extension_rules",
@@ -214,7 +214,7 @@ func TestPanic(t *testing.T) {
 		panic("boom")
 	})
 	if got := status.Code(err); got != codes.Internal {
-		t.Errorf("a hook that panics should be answered with an error: want %s, got %s", codes.Internal, got)
+		t.Errorf("a hook that panics should return an error: want %s, got %s", codes.Internal, got)
 	}
 	_, body := get(t, o, "/metrics", "")
 	if want := `tailscale_gateway_extension_hook_failures_total{hook="PostTranslateModify"} 1`; !strings.Contains(body, want) {
@@ -231,7 +231,7 @@ func TestForgetGateways(t *testing.T) {
 			o.Translated("new/"+strings.Repeat("x", i+1), nil)
 		}
 		if _, ok := o.gateways["old/gw"]; ok || len(o.gateways) != maxGateways {
-			t.Errorf("want the %d latest Gateways, got %d, the eldest among them: %t", maxGateways, len(o.gateways), ok)
+			t.Errorf("want the %d latest Gateways, got %d, the oldest among them: %t", maxGateways, len(o.gateways), ok)
 		}
 	})
 }
@@ -247,7 +247,7 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// TestHooks shows what was asked for each Gateway, whatever became of it.
+// TestHooks checks the hooks of each Gateway, whatever their result.
 func TestHooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gateway := ""

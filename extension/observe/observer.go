@@ -23,21 +23,20 @@ import (
 )
 
 const (
-	// window is how many of the last hooks count for the failure rate, and fewest
-	// how many there must be for it to say anything.
+	// window is the number of hooks in the failure rate, and fewest the number below which there is
+	// no rate.
 	window = 100
 	fewest = 10
 
-	// maxFailures is the share of failed hooks above which the extension is
-	// degraded.
+	// maxFailures is the failure rate of hooks above which the extension is degraded.
 	maxFailures = 0.1
 
-	// maxSilence is how long the source of objects may be out of touch before the
+	// maxSilence is the time for which the source of objects may be unreachable before the
 	// extension is degraded.
 	maxSilence = 10 * time.Minute
 
-	// maxGateways is how many Gateways are remembered. Those that were heard of
-	// longest ago are forgotten.
+	// maxGateways is the number of Gateways in memory. The ones without a hook for longest are
+	// dropped.
 	maxGateways = 1000
 )
 
@@ -46,42 +45,41 @@ type Options struct {
 	// Version of this build.
 	Version string
 
-	// Silence is how long the source of objects has been out of touch. Nil means
-	// that it never is.
+	// Silence returns the time for which the source of objects has been unreachable. Nil means that
+	// it never is.
 	Silence func() time.Duration
 
-	// Waiting says what keeps the extension from knowing all objects, at the start.
-	// May be nil.
+	// Waiting returns the reasons why objects are still missing at the start. May be nil.
 	Waiting func() []string
 
-	// Resources counts what is known, by kind. May be nil.
+	// Resources returns the number of known objects, by kind. May be nil.
 	Resources func() map[string]int
 
-	// Expiry says when certificates end, by the server that shows them.
+	// Expiry returns the time at which a server's certificate expires, by server.
 	Expiry map[string]func() (time.Time, error)
 
-	// Gateway that the request of a hook is for, as NAMESPACE/NAME. Nil, or an empty
-	// one, means that nothing tells.
+	// Gateway returns the Gateway of a hook's request, as NAMESPACE/NAME. If nil, or if the result
+	// is empty, the Gateway is unknown.
 	Gateway func(req any) string
 
-	// Pages add what they have to the server of metrics and probes, beside those.
+	// Pages register further handlers beside metrics and probes.
 	Pages []func(mux *http.ServeMux)
 
 	// Log may be nil.
 	Log logging.Logger
 }
 
-// A hook is what is known of one kind of hook.
+// A hook holds the statistics of one kind of hook.
 type hook struct {
 	total, failed uint64
 	last, sum     time.Duration
 }
 
-// Hooks are what was asked for one Gateway.
+// Hooks counts the hooks of one Gateway.
 type Hooks struct {
 	Total, Failed uint64
 
-	// Last is when it was asked last.
+	// Last is the time of the last hook.
 	Last time.Time
 }
 
@@ -91,7 +89,7 @@ type translation struct {
 	outcomes map[string]int
 }
 
-// An Observer collects how the extension fares.
+// An Observer collects the state of the extension.
 type Observer struct {
 	opts     Options
 	started  time.Time
@@ -105,16 +103,15 @@ type Observer struct {
 	byHook   map[string]hook
 	gateways map[string]translation
 
-	// asked for Gateways, while they are remembered.
+	// asked are the hooks of Gateways in memory.
 	asked map[string]Hooks
 
-	// recent says which of the last hooks failed, and next where the next goes.
+	// recent records which of the last hooks failed, and next is the index of the next one.
 	recent []bool
 	next   int
 }
 
-// NewObserver returns one that has seen nothing yet. Collectors are those of the
-// parts that it is to show.
+// NewObserver returns an observer. It includes the given collectors in its metrics.
 func NewObserver(o Options, cs ...prometheus.Collector) *Observer {
 	if o.Log == nil {
 		o.Log = logging.NewNopLogger()
@@ -125,16 +122,16 @@ func NewObserver(o Options, cs ...prometheus.Collector) *Observer {
 		registry: prometheus.NewRegistry(),
 		hooks: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "tailscale_gateway_extension_hook_seconds",
-			Help:    "Time to answer a hook of Envoy Gateway.",
+			Help:    "Duration of a hook of Envoy Gateway.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
 		}, []string{"hook"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tailscale_gateway_extension_hook_failures_total",
-			Help: "Hooks that were answered with an error. Envoy Gateway then keeps what the Gateway's Envoys have.",
+			Help: "Hooks that returned an error. Envoy Gateway then keeps the configuration of the Gateway's Envoys.",
 		}, []string{"hook"}),
 		outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tailscale_gateway_extension_outcomes_total",
-			Help: "What became of rules and clusters, added up over all translations.",
+			Help: "Rules and clusters of all translations, by outcome.",
 		}, []string{"outcome"}),
 		byHook:   map[string]hook{},
 		gateways: map[string]translation{},
@@ -146,11 +143,11 @@ func NewObserver(o Options, cs ...prometheus.Collector) *Observer {
 	return ob
 }
 
-// Metrics are all that /metrics shows.
+// Metrics returns the collector of /metrics.
 func (o *Observer) Metrics() prometheus.Collector { return o.registry }
 
-// Interceptor measures hooks. One that panics is answered with an error: Envoy
-// Gateway waits without limit for a process that has gone.
+// Interceptor measures hooks. It returns an error for a hook that panics: Envoy Gateway would wait
+// for a crashed process without limit.
 func (o *Observer) Interceptor(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
 	name := path.Base(info.FullMethod)
 	if path.Dir(info.FullMethod) == "/grpc.health.v1.Health" {
@@ -190,7 +187,7 @@ func (o *Observer) hooked(name, gateway string, took time.Duration, err error) {
 	}
 	o.byHook[name] = h
 	if gateway != "" {
-		o.askedFor(gateway, err != nil)
+		o.countHook(gateway, err != nil)
 	}
 
 	if len(o.recent) < window {
@@ -201,8 +198,8 @@ func (o *Observer) hooked(name, gateway string, took time.Duration, err error) {
 	o.next = (o.next + 1) % window
 }
 
-// askedFor a Gateway. The lock is held.
-func (o *Observer) askedFor(gateway string, failed bool) {
+// countHook counts a hook of a Gateway. The caller holds the lock.
+func (o *Observer) countHook(gateway string, failed bool) {
 	of := o.asked[gateway]
 	of.Total++
 	if failed {
@@ -211,27 +208,26 @@ func (o *Observer) askedFor(gateway string, failed bool) {
 	of.Last = time.Now()
 	o.asked[gateway] = of
 	if len(o.asked) > maxGateways {
-		delete(o.asked, eldest(o.asked, func(h Hooks) time.Time { return h.Last }))
+		delete(o.asked, oldest(o.asked, func(h Hooks) time.Time { return h.Last }))
 	}
 }
 
-// Hooks that were asked for a Gateway, NAMESPACE/NAME.
+// Hooks returns the hooks of a Gateway, NAMESPACE/NAME.
 func (o *Observer) Hooks(gateway string) Hooks {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.asked[gateway]
 }
 
-// eldest of what is remembered of Gateways.
-func eldest[T any](of map[string]T, at func(T) time.Time) string {
+// oldest returns the Gateway with the oldest entry.
+func oldest[T any](of map[string]T, at func(T) time.Time) string {
 	return slices.MinFunc(slices.Collect(maps.Keys(of)), func(a, b string) int {
 		return cmp.Or(at(of[a]).Compare(at(of[b])), cmp.Compare(a, b))
 	})
 }
 
-// Translated notes that a Gateway's configuration went through the hooks, and how many
-// rules and clusters became what. The Gateway is NAMESPACE/NAME, or empty if nothing
-// told which it was.
+// Translated records a translation of a Gateway, with the number of rules and clusters by outcome.
+// The Gateway is NAMESPACE/NAME, or empty if it is unknown.
 func (o *Observer) Translated(gateway string, outcomes map[string]int) {
 	for name, n := range outcomes {
 		o.outcomes.WithLabelValues(name).Add(float64(n))
@@ -243,11 +239,11 @@ func (o *Observer) Translated(gateway string, outcomes map[string]int) {
 	defer o.mu.Unlock()
 	o.gateways[gateway] = translation{at: time.Now(), outcomes: outcomes}
 	if len(o.gateways) > maxGateways {
-		delete(o.gateways, eldest(o.gateways, func(t translation) time.Time { return t.at }))
+		delete(o.gateways, oldest(o.gateways, func(t translation) time.Time { return t.at }))
 	}
 }
 
-// failureRate of the last hooks. The lock is held.
+// failureRate returns the failure rate of the last hooks. The caller holds the lock.
 func (o *Observer) failureRate() float64 {
 	if len(o.recent) < fewest {
 		return 0

@@ -18,10 +18,10 @@ const (
 	stopping
 )
 
-// Serving reports that everything is known and served.
+// Serving records that all objects are known and served.
 func (o *Observer) Serving() { o.set(serving) }
 
-// Stopping reports that the end is near: nobody new should come.
+// Stopping records that the process shuts down: it should get no new calls.
 func (o *Observer) Stopping() { o.set(stopping) }
 
 func (o *Observer) set(s state) {
@@ -30,7 +30,7 @@ func (o *Observer) set(s state) {
 	o.state = max(o.state, s)
 }
 
-// unready says why nobody should be sent here. Empty when they should.
+// unready returns the reason why the replica should get no calls. Empty if it should.
 func (o *Observer) unready() string {
 	o.mu.Lock()
 	st := o.state
@@ -49,8 +49,8 @@ func (o *Observer) unready() string {
 	return ""
 }
 
-// degraded says what is wrong with a process that serves nevertheless: taking it away
-// would not help, for the others know no more, and Envoy Gateway stops without any.
+// degraded returns the degraded parts of a serving process. The replica stays ready, because the
+// others know no more, and Envoy Gateway stops without any.
 func (o *Observer) degraded() []string {
 	o.mu.Lock()
 	rate := o.failureRate()
@@ -58,13 +58,13 @@ func (o *Observer) degraded() []string {
 
 	var out []string
 	if rate > maxFailures {
-		out = append(out, fmt.Sprintf("%.0f %% of the last hooks failed; the log says why", rate*100))
+		out = append(out, fmt.Sprintf("%.0f %% of the last hooks failed; the log has the reasons", rate*100))
 	}
 	if o.opts.Silence == nil {
 		return out
 	}
 	if d := o.opts.Silence(); d > maxSilence {
-		out = append(out, fmt.Sprintf("Objects have not been heard of for %s; look at the connection to the API server", d.Round(time.Minute)))
+		out = append(out, fmt.Sprintf("The Kubernetes API has not answered for %s; check the connection to the API server", d.Round(time.Minute)))
 	}
 	return out
 }

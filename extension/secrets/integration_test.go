@@ -30,17 +30,17 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
-// waitLimit is longer than any wait of a test that goes well.
+// waitLimit is longer than any wait of a passing test.
 const waitLimit = time.Minute
 
-// A store of one's own wishes.
+// A store whose wanted Secrets a test sets.
 type store struct {
 	changed chan struct{}
 
-	mu     sync.Mutex
-	wanted []types.NamespacedName
-	held   map[types.NamespacedName]*index.Held
-	told   chan struct{}
+	mu      sync.Mutex
+	wanted  []types.NamespacedName
+	held    map[types.NamespacedName]*index.Held
+	updated chan struct{}
 }
 
 func (s *store) Secrets() []types.NamespacedName {
@@ -56,7 +56,7 @@ func (s *store) SetSecret(n types.NamespacedName, h *index.Held) {
 	defer s.mu.Unlock()
 	s.held[n] = h
 	select {
-	case s.told <- struct{}{}:
+	case s.updated <- struct{}{}:
 	default:
 	}
 }
@@ -68,7 +68,7 @@ func (s *store) want(ns ...types.NamespacedName) {
 	s.changed <- struct{}{}
 }
 
-// until what is known of a Secret is so.
+// until waits until the held state of a Secret fulfils a condition.
 func (s *store) until(t *testing.T, what string, n types.NamespacedName, is func(h *index.Held) bool) {
 	t.Helper()
 	limit := time.After(waitLimit)
@@ -80,7 +80,7 @@ func (s *store) until(t *testing.T, what string, n types.NamespacedName, is func
 			return
 		}
 		select {
-		case <-s.told:
+		case <-s.updated:
 		case <-limit:
 			t.Fatalf("%s: %s is held as %+v", what, n, h)
 		}
@@ -93,7 +93,7 @@ func because(reason string) func(h *index.Held) bool {
 	return func(h *index.Held) bool { return h != nil && h.Reason == reason }
 }
 
-// TestWatcher has a real API server let the watcher read by a Role that names a Secret.
+// TestWatcher checks that the watcher reads from a real API server with a Role that names a Secret.
 func TestWatcher(t *testing.T) {
 	server, err := apiserver.Start(t.Context(), apiserver.Options{APIServerFlags: map[string]string{"authorization-mode": "RBAC"}})
 	if err != nil {
@@ -109,7 +109,7 @@ func TestWatcher(t *testing.T) {
 	as.Impersonate.UserName = "extension"
 	client, other := types.NamespacedName{Namespace: "default", Name: "client"}, types.NamespacedName{Namespace: "default", Name: "other"}
 
-	s := &store{changed: make(chan struct{}), told: make(chan struct{}, 1), held: map[types.NamespacedName]*index.Held{}, wanted: []types.NamespacedName{client}}
+	s := &store{changed: make(chan struct{}), updated: make(chan struct{}, 1), held: map[types.NamespacedName]*index.Held{}, wanted: []types.NamespacedName{client}}
 	ctx, cancel := context.WithCancel(t.Context())
 	settled, ended := make(chan struct{}), make(chan error, 1)
 	w := NewWatcher(s, clientOf(t, as), logging.NewNopLogger())
@@ -128,14 +128,14 @@ func TestWatcher(t *testing.T) {
 	create(t, admin, certificate(t, client.Name, time.Hour))
 	s.until(t, "once it is there", client, presentable)
 
-	// It has the name of one that may be read, and is none.
+	// The Secret has a name that the Role permits, and another type.
 	create(t, admin, certificate(t, other.Name, time.Hour))
 	s.want(client, other)
 	s.until(t, "another Secret", other, because(index.ReasonNotReadable))
 
 	replace(t, admin, certificate(t, client.Name, 2*time.Second))
 	s.until(t, "renewed for two seconds", client, func(h *index.Held) bool { return presentable(h) && time.Until(h.Due) < time.Minute })
-	s.until(t, "when these are over", client, because(index.ReasonCertificateExpired))
+	s.until(t, "after these two seconds", client, because(index.ReasonCertificateExpired))
 	replace(t, admin, certificate(t, client.Name, time.Hour))
 	s.until(t, "renewed for an hour", client, presentable)
 	if err := admin.CoreV1().Secrets(client.Namespace).Delete(t.Context(), client.Name, metav1.DeleteOptions{}); err != nil {
@@ -156,7 +156,7 @@ func clientOf(t *testing.T, cfg *rest.Config) kubernetes.Interface {
 	return c
 }
 
-// allow the extension to read a Secret, as our documentation says.
+// allow permits the extension to read a Secret, as our documentation describes.
 func allow(t *testing.T, c kubernetes.Interface, name string) {
 	t.Helper()
 	meta := metav1.ObjectMeta{Namespace: "default", Name: name}
@@ -189,7 +189,7 @@ func replace(t *testing.T, c kubernetes.Interface, s *corev1.Secret) {
 	}
 }
 
-// certificate that is valid for so long.
+// certificate returns a Secret with a certificate of that lifetime.
 func certificate(t *testing.T, name string, valid time.Duration) *corev1.Secret {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -23,18 +23,18 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// longest that a timer runs: what is due later is looked at then.
+// longest is the longest time of a timer: the watcher checks again then.
 const longest = 24 * time.Hour
 
-// A Store says which Secrets are wanted, and takes what they have. An index.Store is one.
+// A Store states the wanted Secrets, and holds their contents. index.Store implements it.
 type Store interface {
-	// Secrets are those that are wanted, each once.
+	// Secrets returns the wanted Secrets, each once.
 	Secrets() []types.NamespacedName
 
-	// SecretsChanged is sent to when they may be others.
+	// SecretsChanged receives a value after the wanted Secrets may have changed.
 	SecretsChanged() <-chan struct{}
 
-	// SetSecret says what is known of a Secret. Nil means nothing.
+	// SetSecret stores the state of a Secret. Nil means none.
 	SetSecret(n types.NamespacedName, h *index.Held)
 }
 
@@ -45,13 +45,13 @@ type Watcher struct {
 	log   logging.Logger
 }
 
-// NewWatcher returns one that reads by the client once it runs.
+// NewWatcher returns a watcher that Run starts.
 func NewWatcher(s Store, kube kubernetes.Interface, log logging.Logger) *Watcher {
 	return &Watcher{store: s, kube: kube, log: log}
 }
 
-// Run until ctx ends. Secrets that nobody wants any more are forgotten. Settled is called
-// once, when something is known of each that was wanted at the start.
+// Run watches Secrets until ctx ends. It removes Secrets that are no longer wanted from the store.
+// It calls settled once, when the state of each Secret that was wanted at the start is known.
 func (w *Watcher) Run(ctx context.Context, settled func()) error {
 	running := map[types.NamespacedName]*watch{}
 	g := sync.WaitGroup{}
@@ -106,11 +106,11 @@ type watch struct {
 	name   types.NamespacedName
 	cancel context.CancelFunc
 
-	// known is closed when something is known of it, and ended when the watch has.
+	// known is closed once the state is known, and ended after the watch has ended.
 	known, ended chan struct{}
 	once         sync.Once
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu     sync.Mutex
 	secret *corev1.Secret
 	due    *time.Timer
@@ -144,14 +144,14 @@ func (w *watch) start(ctx context.Context, g *sync.WaitGroup) error {
 		select {
 		case <-ctx.Done():
 		case <-r.HasSyncedChecker().Done():
-			// One that is not there is not told otherwise.
-			w.tell(ctx)
+			// Informers send no event for a Secret that does not exist.
+			w.publish(ctx)
 		}
 	})
 	return nil
 }
 
-// strip a Secret of all but its certificate.
+// strip removes everything but the certificate from a Secret.
 func strip(in any) (any, error) {
 	s, ok := in.(*corev1.Secret)
 	if !ok {
@@ -168,15 +168,16 @@ func (w *watch) changed(ctx context.Context, now any) {
 	w.mu.Lock()
 	w.secret, _ = now.(*corev1.Secret)
 	w.mu.Unlock()
-	w.tell(ctx)
+	w.publish(ctx)
 }
 
-// tell what the Secret has now, and again when that means something else.
-func (w *watch) tell(ctx context.Context) {
+// publish stores the current state of the Secret, and schedules the next call for the time at which
+// its meaning changes.
+func (w *watch) publish(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if ctx.Err() != nil {
-		// It may be forgotten already.
+		// The store may have dropped it already.
 		return
 	}
 	now := time.Now()
@@ -186,7 +187,7 @@ func (w *watch) tell(ctx context.Context) {
 		w.due.Stop()
 	}
 	if !h.Due.IsZero() {
-		w.due = time.AfterFunc(min(h.Due.Sub(now), longest), func() { w.tell(ctx) })
+		w.due = time.AfterFunc(min(h.Due.Sub(now), longest), func() { w.publish(ctx) })
 	}
 }
 
@@ -195,8 +196,8 @@ func (w *watch) set(h index.Held) {
 	w.once.Do(func() { close(w.known) })
 }
 
-// failed to list or watch, which will be tried again. A certificate that is known stays:
-// an API server that starts refuses for a moment what it allows.
+// failed handles a failed list or watch, which the informer retries. A known certificate stays: a
+// starting API server may refuse permitted requests for a moment.
 func (w *watch) failed(ctx context.Context, _ *cache.Reflector, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -10,12 +10,11 @@ import (
 	"golang.org/x/net/netutil"
 )
 
-// share is which part of all connections one address may have: a half.
+// share divides the limit of connections: one address may have a half.
 const share = 2
 
-// limited returns a listener that has at most that many connections open, of which an
-// address may have a part: further ones of the address are closed, and others wait. A
-// socket of this machine has no addresses.
+// limited returns a listener that limits open connections. It closes further connections of an
+// address that has its part, and lets others wait. A Unix socket has no addresses.
 func limited(l net.Listener, most int) net.Listener {
 	l = netutil.LimitListener(l, most)
 	if _, ok := l.Addr().(*net.TCPAddr); !ok {
@@ -24,7 +23,7 @@ func limited(l net.Listener, most int) net.Listener {
 	return &addressListener{Listener: l, most: max(most/share, 1), open: map[string]int{}}
 }
 
-// An addressListener has at most so many connections of an address open.
+// An addressListener limits the open connections of each address.
 type addressListener struct {
 	net.Listener
 
@@ -39,7 +38,7 @@ func (l *addressListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
 		if err != nil {
-			return nil, err //nolint:wrapcheck // gRPC looks at what it is.
+			return nil, err //nolint:wrapcheck // gRPC checks the type of the error.
 		}
 		host, _, err := net.SplitHostPort(c.RemoteAddr().String())
 		if err != nil {
@@ -48,7 +47,7 @@ func (l *addressListener) Accept() (net.Conn, error) {
 		if l.take(host) {
 			return &addressConn{Conn: c, leave: sync.OnceFunc(func() { l.leave(host) })}, nil
 		}
-		_ = c.Close() // Its client hears of it.
+		_ = c.Close() // The client gets the error.
 	}
 }
 

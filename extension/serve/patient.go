@@ -13,46 +13,47 @@ import (
 )
 
 const (
-	// probeTime is after how long without a word the kernel probes a client, and again.
+	// probeTime is the idle time after which the kernel probes a client, and the interval of
+	// probes.
 	probeTime = 5 * time.Second
 
-	// keepFor is how long the kernel goes on with that, and with repeating what is not
-	// acknowledged. Clients give up earlier.
+	// keepFor is the time for which the kernel continues to probe, and to retransmit unacknowledged
+	// data. Clients give up earlier.
 	keepFor = time.Hour
 
-	// silence is how long a client must have said nothing for packets to have been lost.
+	// silence is the time without an acknowledgement after which packets count as lost.
 	silence = 2 * probeTime
 
-	// lookInterval is how often that is looked at.
-	lookInterval = time.Second
+	// checkInterval is the interval of checks for that.
+	checkInterval = time.Second
 
-	// tcpRTOMax is TCP_RTO_MAX_MS, the longest pause between two repetitions of what is
-	// not acknowledged. Kernels before 6.15 do not have it.
+	// tcpRTOMax is TCP_RTO_MAX_MS, the longest pause between two retransmissions. Kernels before
+	// 6.15 do not have it.
 	tcpRTOMax = 44
 )
 
-// A patientListener is for clients that have no keepalive of their own. When packets
-// between the two were dropped for a while, a client repeats what was lost ever less
-// often, and goes on only after as long again; and it never hears of an answer that was
-// given up here. So connections are kept meanwhile, probed, and reset as soon as the
-// client is heard again: it asks again at once.
+// A patientListener is for clients without a keepalive. After packets were dropped for a while, a
+// client's retransmissions have long pauses, so it continues only after as long again; and it never
+// learns of an answer that this side gave up. The listener therefore keeps connections meanwhile,
+// probes them, and resets them as soon as the client acknowledges again: the client then repeats
+// its call at once.
 type patientListener struct{ net.Listener }
 
 // Accept implements net.Listener.
 func (l patientListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
-		return nil, err //nolint:wrapcheck // gRPC looks at what it is.
+		return nil, err //nolint:wrapcheck // gRPC checks the type of the error.
 	}
 	tcp, ok := c.(*net.TCPConn)
 	if !ok {
-		// Sockets of this machine lose nothing.
+		// A Unix socket loses nothing.
 		return c, nil
 	}
 	return newPatientConn(tcp), nil
 }
 
-// A patientConn looks after itself until it is closed.
+// A patientConn monitors its client until it is closed.
 type patientConn struct {
 	*net.TCPConn
 
@@ -60,14 +61,14 @@ type patientConn struct {
 }
 
 func newPatientConn(c *net.TCPConn) net.Conn {
-	// Each of these makes it better, and none is needed.
+	// Each of these options is an improvement, and none is required.
 	_ = c.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: probeTime, Interval: probeTime})
 	for option, limit := range map[int]time.Duration{unix.TCP_USER_TIMEOUT: keepFor, tcpRTOMax: silence} {
 		_ = control(c, func(fd int) error { return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, option, int(limit.Milliseconds())) })
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	out := &patientConn{TCPConn: c, stop: sync.OnceFunc(stop)}
-	go out.look(ctx)
+	go out.monitor(ctx)
 	return out
 }
 
@@ -77,9 +78,9 @@ func (c *patientConn) Close() error {
 	return c.TCPConn.Close() //nolint:wrapcheck // As the connection's own.
 }
 
-// look until ctx ends, and reset the connection when the client is heard after a silence.
-func (c *patientConn) look(ctx context.Context) {
-	tick := time.NewTicker(lookInterval)
+// monitor resets the connection if the client acknowledges after a silence, until ctx ends.
+func (c *patientConn) monitor(ctx context.Context) {
+	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
 	for lost := false; ; {
 		select {
@@ -87,12 +88,12 @@ func (c *patientConn) look(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		heard, err := c.heard()
+		lastAck, err := c.lastAck()
 		switch {
 		case err != nil:
-			// It is closed, and its reader knows.
+			// The connection is closed, and its reader knows.
 			return
-		case heard > silence:
+		case lastAck > silence:
 			lost = true
 		case lost:
 			_ = c.SetLinger(0)
@@ -102,8 +103,8 @@ func (c *patientConn) look(ctx context.Context) {
 	}
 }
 
-// heard is how long ago the client acknowledged anything.
-func (c *patientConn) heard() (time.Duration, error) {
+// lastAck returns the time since the client's last acknowledgement.
+func (c *patientConn) lastAck() (time.Duration, error) {
 	var info *unix.TCPInfo
 	err := control(c.TCPConn, func(fd int) (err error) {
 		info, err = unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
@@ -115,15 +116,15 @@ func (c *patientConn) heard() (time.Duration, error) {
 	return time.Duration(info.Last_ack_recv) * time.Millisecond, nil
 }
 
-// control a connection's socket.
+// control calls do with a connection's socket.
 func control(c *net.TCPConn, do func(fd int) error) error {
 	raw, err := c.SyscallConn()
 	if err != nil {
-		return err //nolint:wrapcheck // Nobody is told.
+		return err //nolint:wrapcheck // The options are not required.
 	}
 	var failed error
 	if err := raw.Control(func(fd uintptr) { failed = do(int(fd)) }); err != nil {
-		return err //nolint:wrapcheck // Nobody is told.
+		return err //nolint:wrapcheck // The options are not required.
 	}
 	return failed
 }

@@ -16,14 +16,14 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// A tellingListener tells of each connection.
-type tellingListener struct {
+// An announcingListener sends each accepted connection to a channel.
+type announcingListener struct {
 	net.Listener
 
 	accepted chan net.Conn
 }
 
-func (l tellingListener) Accept() (net.Conn, error) {
+func (l announcingListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err == nil {
 		l.accepted <- c
@@ -31,23 +31,22 @@ func (l tellingListener) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// TestPatient shows for how long the kernel sends again what a client does not
-// acknowledge.
+// TestPatient checks for how long the kernel retransmits data that a client does not acknowledge.
 func TestPatient(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason  string
 		patient bool
 		want    time.Duration
 	}{
-		"Patient":   {reason: "An answer to a client that waits without end must not be forgotten", patient: true, want: keepFor},
-		"Impatient": {reason: "A client that is gone without a word must be noticed", want: pingTimeout},
+		"Patient":   {reason: "A patient client's answer should be retransmitted for long", patient: true, want: keepFor},
+		"Impatient": {reason: "A lost client should be detected", want: pingTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, err := Listen(t.Context(), "127.0.0.1:0")
 			if err != nil {
 				t.Fatal(err)
 			}
-			telling := tellingListener{Listener: l, accepted: make(chan net.Conn, 1)}
+			telling := announcingListener{Listener: l, accepted: make(chan net.Conn, 1)}
 			s := NewServer(Options{Credentials: insecure.NewCredentials(), Patient: tc.patient})
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error, 1)
@@ -63,12 +62,12 @@ func TestPatient(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = c.Close() })
-			// Once it has answered, all is set.
+			// The options are set before the first answer.
 			if _, err := healthpb.NewHealthClient(c).Check(t.Context(), &healthpb.HealthCheckRequest{}); err != nil {
 				t.Fatal(err)
 			}
 			if got := userTimeout(t, <-telling.accepted); got != tc.want {
-				t.Errorf("%s: it is sent again for %s, want %s", tc.reason, got, tc.want)
+				t.Errorf("%s: data is retransmitted for %s, want %s", tc.reason, got, tc.want)
 			}
 		})
 	}

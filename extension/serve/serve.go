@@ -1,8 +1,8 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package serve runs gRPC servers: their address, credentials, keepalives, health
-// service, and how they end. What they answer lives in packages hooks and eds.
+// Package serve runs gRPC servers: their address, credentials, keepalives, health service, and
+// shutdown. Packages hooks and eds implement the services.
 package serve
 
 import (
@@ -26,36 +26,34 @@ import (
 )
 
 const (
-	// HookMessage is how much of a Gateway fits into one hook, in bytes: some 800 a
-	// route, beside certificates. Envoy Gateway's side is its
+	// HookMessage is the greatest size of a hook's message, in bytes: a Gateway has some 800 for
+	// each route, and its certificates. Envoy Gateway's counterpart is its
 	// extensionManager.maxMessageSize.
 	HookMessage = 256 << 20
 
-	// maxMessage is what a client may send at once where nothing else is said: gRPC's
-	// own limit. A name takes some 100 bytes, so that is some 20,000 of them.
+	// maxMessage is the default limit of a client's message, which is gRPC's own. A name takes some
+	// 100 bytes, so a message has some 20,000 of them.
 	maxMessage = 4 << 20
 
-	// minPing is how often clients may ping without being sent away, with or
-	// without a call. Envoys are told to do so every 10 s; gRPC's own limit is 5
-	// minutes.
+	// minPing is the shortest permitted interval of clients' pings, with or without a call. Envoys
+	// ping every 10 s; gRPC's default limit is 5 minutes.
 	minPing = 5 * time.Second
 
-	// A client that went away without a word is noticed after these two together.
+	// These two together are the time until the server detects a lost client.
 	pingTime    = 20 * time.Second
 	pingTimeout = 10 * time.Second
 
-	// maxHeaders is how many bytes of headers a call may have. Ours have some hundreds.
+	// maxHeaders is the greatest size of a call's headers in bytes. Usual calls have some hundreds.
 	maxHeaders = 16 << 10
 
-	// handshakeTimeout is how long a client may take until it has shown its certificate.
+	// handshakeTimeout is the time that a client has for its TLS handshake.
 	handshakeTimeout = 10 * time.Second
 
-	// never is how gRPC is told to leave connections alone.
+	// never is the interval that makes gRPC leave connections alone.
 	never = time.Duration(math.MaxInt64)
 
-	// stopTimeout is for calls that run when all else has ended. Streams of
-	// endpoints never end by themselves: Envoys keep what they have, and go to
-	// another replica.
+	// stopTimeout is the time for calls that still run at shutdown. Streams of endpoints never end
+	// by themselves: Envoys keep their endpoints, and connect to another replica.
 	stopTimeout = 2 * time.Second
 
 	unixPrefix = "unix:"
@@ -63,32 +61,32 @@ const (
 
 // Options of a Server.
 type Options struct {
-	// Credentials that clients are met with.
+	// Credentials of the server.
 	Credentials credentials.TransportCredentials
 
-	// MaxMessage is how many bytes a client may send at once. Zero means 4 MiB.
+	// MaxMessage is the greatest size of a client's message in bytes. Zero means 4 MiB.
 	MaxMessage int
 
-	// MaxStreams is how many calls a connection may have open. Further ones wait. Zero
-	// means any number.
+	// MaxStreams is the number of concurrent calls of a connection. Further ones wait. Zero means
+	// no limit.
 	MaxStreams uint32
 
-	// MaxConnections is how many may be open, of which an address may have a half.
-	// Zero means any number.
+	// MaxConnections is the number of open connections, of which one address may have a half. Zero
+	// means no limit.
 	MaxConnections int
 
-	// Buffer is how many bytes a connection reads at once, and writes. Zero means gRPC's
-	// 32 KiB each.
+	// Buffer is the size of a connection's read and write buffers, in bytes. Zero means gRPC's 32
+	// KiB each.
 	Buffer int
 
 	// Interceptor of calls. May be nil.
 	Interceptor grpc.UnaryServerInterceptor
 
-	// Stats hears of all calls. May be nil.
+	// Stats handles events of all calls. May be nil.
 	Stats stats.Handler
 
-	// Patient is for clients that have no keepalive of their own. When packets to one were
-	// dropped for a while, it is to hear of it at once when they pass again.
+	// Patient is for clients without a keepalive. After dropped packets such a client continues as
+	// soon as packets pass again.
 	Patient bool
 }
 
@@ -101,7 +99,7 @@ type Server struct {
 	maxConnections int
 }
 
-// NewServer returns one that serves nothing yet but health.
+// NewServer returns a server with the health service only.
 func NewServer(o Options) *Server {
 	opts := []grpc.ServerOption{
 		grpc.Creds(o.Credentials),
@@ -129,8 +127,9 @@ func NewServer(o Options) *Server {
 	return s
 }
 
-// keepalive of connections. With any, gRPC also has the kernel give up what a client does
-// not acknowledge in time, which a client without its own never hears of.
+// keepalive returns the parameters of keepalives. With keepalives gRPC also makes the kernel give
+// up data that a client does not acknowledge in time, which a client without keepalives never
+// learns.
 func (o Options) keepalive() keepalive.ServerParameters {
 	if o.Patient {
 		return keepalive.ServerParameters{Time: never}
@@ -138,8 +137,8 @@ func (o Options) keepalive() keepalive.ServerParameters {
 	return keepalive.ServerParameters{Time: pingTime, Timeout: pingTimeout}
 }
 
-// Run serves until ctx ends. From then on health is not serving, but calls are
-// answered for the time of drain, until clients have heard of it.
+// Run serves until ctx ends. Then the health service reports NOT_SERVING, and the server answers
+// calls for the time of drain, until clients have noticed.
 func (s *Server) Run(ctx context.Context, l net.Listener, drain time.Duration) error {
 	if s.patient {
 		l = patientListener{l}
@@ -168,8 +167,8 @@ func (s *Server) Run(ctx context.Context, l net.Listener, drain time.Duration) e
 	return nil
 }
 
-// Listen on HOST:PORT, or on a socket as unix:PATH. A socket that an earlier process
-// left is replaced.
+// Listen listens on HOST:PORT, or on a Unix socket as unix:PATH. It replaces a socket that an
+// earlier process left.
 func Listen(ctx context.Context, address string) (net.Listener, error) {
 	path, ok := strings.CutPrefix(address, unixPrefix)
 	if !ok {
@@ -183,15 +182,15 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 			return nil, errors.Wrapf(err, "cannot remove socket %q", path)
 		}
 	case err == nil:
-		return nil, errors.Errorf("cannot listen on %q: it is there, and is no socket", path)
+		return nil, errors.Errorf("cannot listen on %q: it exists, and is no socket", path)
 	case !errors.Is(err, fs.ErrNotExist):
-		return nil, errors.Wrapf(err, "cannot look at %q", path)
+		return nil, errors.Wrapf(err, "cannot inspect %q", path)
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
 	return l, errors.Wrapf(err, "cannot listen on %q", address)
 }
 
-// Local reports whether an address as of Listen is of this machine alone.
+// Local reports whether an address of Listen is reachable from this machine only.
 func Local(address string) bool {
 	if strings.HasPrefix(address, unixPrefix) {
 		return true

@@ -76,7 +76,7 @@ func (a *authority) issue(template, parent *x509.Certificate, signer *ecdsa.Priv
 	return cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// write a certificate that is for a name, as a Secret is mounted.
+// write writes a certificate for a name in the form of a mounted Secret.
 func (a *authority) write(dir, name string) tls.Certificate {
 	a.t.Helper()
 	return a.writeUntil(dir, name, time.Now().Add(time.Hour))
@@ -96,7 +96,7 @@ func (a *authority) writeUntil(dir, name string, end time.Time) tls.Certificate 
 	}
 	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 	for file, b := range map[string][]byte{certFile: crt, keyFile: keyPEM, caFile: a.pem} {
-		// As one change: a key must not be read with another certificate.
+		// The files change together: a key must not be read with another certificate.
 		if err := os.WriteFile(filepath.Join(dir, "."+file), b, 0o600); err != nil {
 			a.t.Fatal(err)
 		}
@@ -113,7 +113,7 @@ func (a *authority) writeUntil(dir, name string, end time.Time) tls.Certificate 
 	return pair
 }
 
-// start a server on loopback, and return its address.
+// start starts a server on loopback, and returns its address.
 func start(t *testing.T, o Options) string {
 	t.Helper()
 	l, err := Listen(t.Context(), "127.0.0.1:0")
@@ -132,7 +132,7 @@ func start(t *testing.T, o Options) string {
 	return l.Addr().String()
 }
 
-// check asks for health over a connection of its own, and returns who answered.
+// check calls the health service over a separate connection.
 func check(t *testing.T, address string, creds credentials.TransportCredentials) error {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(creds))
@@ -146,8 +146,8 @@ func check(t *testing.T, address string, creds credentials.TransportCredentials)
 	return err
 }
 
-// TestTLS has clients of all sorts come to a server. That of hooks and that of endpoints
-// are both made so.
+// TestTLS checks which clients a server answers. The servers of hooks and of endpoints are both
+// configured in this way.
 func TestTLS(t *testing.T) {
 	const name = "extension-client"
 	own, foreign := newAuthority(t), newAuthority(t)
@@ -161,50 +161,50 @@ func TestTLS(t *testing.T) {
 
 	cases := map[string]struct {
 		reason string
-		// anybody is answered.
-		anybody bool
-		creds   credentials.TransportCredentials
-		ok      bool
+		// anyClient disables client certificates.
+		anyClient bool
+		creds     credentials.TransportCredentials
+		ok        bool
 	}{
 		"Client": {
-			reason: "A client that shows a certificate of the name should be answered.",
+			reason: "A client with a certificate for the name should be answered.",
 			creds:  shows(own.write(t.TempDir(), name)),
 			ok:     true,
 		},
 		"Anonymous": {
-			reason: "One without any should not be.",
+			reason: "A client without a certificate should be refused.",
 			creds:  shows(),
 		},
 		"Stranger": {
-			reason: "One of another authority should not be.",
+			reason: "A certificate of another authority should be refused.",
 			creds:  shows(foreign.write(t.TempDir(), name)),
 		},
 		"Expired": {
-			reason: "One whose certificate has ended should not be.",
+			reason: "An expired certificate should be refused.",
 			creds:  shows(own.writeUntil(t.TempDir(), name, time.Now().Add(-time.Hour))),
 		},
 		"OtherName": {
-			reason: "One whose certificate is for something else should not be, though the authority is ours.",
+			reason: "A certificate for another name should be refused, although the authority is right.",
 			creds:  shows(own.write(t.TempDir(), "other-client")),
 		},
 		"NoTLS": {
-			reason: "Without TLS nobody should be answered.",
+			reason: "A client without TLS should be refused.",
 			creds:  insecure.NewCredentials(),
 		},
 		"NoRoots": {
-			reason: "A client that does not trust the authority should not be answered.",
+			reason: "A client that does not trust the authority should be refused.",
 			creds:  credentials.NewTLS(&tls.Config{ServerName: "extension"}),
 		},
 		"Anybody": {
-			reason:  "Where no certificate is asked for, whoever trusts the authority should be answered.",
-			anybody: true,
-			creds:   shows(),
-			ok:      true,
+			reason:    "Without client certificates a client that trusts the authority should be answered.",
+			anyClient: true,
+			creds:     shows(),
+			ok:        true,
 		},
 		"AnybodyNoTLS": {
-			reason:  "Without TLS nobody should be answered, though no certificate is asked for.",
-			anybody: true,
-			creds:   insecure.NewCredentials(),
+			reason:    "A client without TLS should be refused, even without client certificates.",
+			anyClient: true,
+			creds:     insecure.NewCredentials(),
 		},
 	}
 	for name, tc := range cases {
@@ -214,12 +214,12 @@ func TestTLS(t *testing.T) {
 				t.Fatal(err)
 			}
 			var clients *Clients
-			if !tc.anybody {
+			if !tc.anyClient {
 				if clients, err = ClientsOf(filepath.Join(dir, caFile), "extension-client"); err != nil {
 					t.Fatal(err)
 				}
 			}
-			err = check(t, start(t, Options{Credentials: Credentials(c.Show, clients)}), tc.creds)
+			err = check(t, start(t, Options{Credentials: Credentials(c.Get, clients)}), tc.creds)
 			if (err == nil) != tc.ok {
 				t.Errorf("\n%s\nwant an answer: %t, got %v", tc.reason, tc.ok, err)
 			}
@@ -254,7 +254,7 @@ func TestLimits(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if _, err := health.Check(ctx, &healthpb.HealthCheckRequest{}); status.Code(err) != codes.DeadlineExceeded {
-		t.Errorf("a call beside as many as may be open should wait, got %v", err)
+		t.Errorf("a call above the limit of concurrent calls should wait, got %v", err)
 	}
 
 	// The address may have two connections: a third is closed.
@@ -275,7 +275,7 @@ func TestLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := io.ReadAll(last); errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Error("a connection beyond those that an address may have stays open")
+		t.Error("a connection above the limit of an address stays open")
 	}
 }
 
@@ -290,7 +290,7 @@ func TestReload(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
-	address := start(t, Options{Credentials: Credentials(c.Show, nil)})
+	address := start(t, Options{Credentials: Credentials(c.Get, nil)})
 
 	roots := x509.NewCertPool()
 	roots.AddCert(second.cert)
@@ -302,7 +302,7 @@ func TestReload(t *testing.T) {
 	deadline := time.Now().Add(2 * patience)
 	for err := check(t, address, creds); err != nil; err = check(t, address, creds) {
 		if time.Now().After(deadline) {
-			t.Fatalf("a new certificate should be shown without a restart: %v", err)
+			t.Fatalf("a new certificate should be presented without a restart: %v", err)
 		}
 	}
 	cancel()
@@ -319,11 +319,11 @@ func TestCertificateFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := NewCertificate(t.TempDir()); err == nil {
-		t.Error("A folder without a certificate should be told.")
+		t.Error("A folder without a certificate should be an error.")
 	}
 	for name, tc := range map[string]struct{ reason, file string }{
-		"NoClientCA":    {reason: "A client authority that is not there should be told.", file: filepath.Join(dir, "none")},
-		"EmptyClientCA": {reason: "One that holds nothing would refuse everybody, and should be told.", file: empty},
+		"NoClientCA":    {reason: "A missing client authority should be an error.", file: filepath.Join(dir, "none")},
+		"EmptyClientCA": {reason: "An empty one would refuse all clients, and should be an error.", file: empty},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := ClientsOf(tc.file, ""); err == nil {
@@ -333,8 +333,8 @@ func TestCertificateFails(t *testing.T) {
 	}
 }
 
-// TestPings has a client ping as often as Envoys are told to, with no call open: it
-// must not be sent away.
+// TestPings has a client ping as often as Envoys do, without a call: the server must keep the
+// connection.
 func TestPings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := bufconn.Listen(1 << 16)
@@ -364,12 +364,12 @@ func TestPings(t *testing.T) {
 			t.Errorf("after an hour of pings: %d connections, and the last is %s", dials, state)
 		}
 
-		// At the end health changes first, and calls are still answered.
+		// At shutdown health changes first, and calls are still answered.
 		cancel()
 		synctest.Wait()
 		r, err := health.Check(t.Context(), &healthpb.HealthCheckRequest{})
 		if err != nil || r.GetStatus() != healthpb.HealthCheckResponse_NOT_SERVING {
-			t.Errorf("at the end: want NOT_SERVING, got %s, %v", r.GetStatus(), err)
+			t.Errorf("at shutdown: want NOT_SERVING, got %s, %v", r.GetStatus(), err)
 		}
 		if err := <-done; err != nil {
 			t.Error(err)
@@ -386,7 +386,7 @@ func TestListen(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// A process that was killed leaves its socket.
+	// A killed process leaves its socket.
 	left, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", socket)
 	if err != nil {
 		t.Fatal(err)
@@ -405,11 +405,11 @@ func TestListen(t *testing.T) {
 		address string
 		ok      bool
 	}{
-		"TCP":        {reason: "A port should be listened on.", address: "127.0.0.1:0", ok: true},
-		"LeftSocket": {reason: "A socket that was left should be replaced.", address: "unix:" + socket, ok: true},
-		"File":       {reason: "A file that is no socket should not be touched.", address: "unix:" + file},
-		"NoFolder":   {reason: "A folder that is not there should be told.", address: "unix:" + filepath.Join(dir, "none", "s")},
-		"NoPort":     {reason: "An address that makes no sense should be told.", address: "nonsense"},
+		"TCP":        {reason: "The server should listen on a port.", address: "127.0.0.1:0", ok: true},
+		"LeftSocket": {reason: "The server should replace a socket that was left.", address: "unix:" + socket, ok: true},
+		"File":       {reason: "The server should not touch a file that is no socket.", address: "unix:" + file},
+		"NoFolder":   {reason: "A missing folder should be an error.", address: "unix:" + filepath.Join(dir, "none", "s")},
+		"NoPort":     {reason: "An invalid address should be an error.", address: "nonsense"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

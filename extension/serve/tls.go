@@ -25,11 +25,11 @@ const (
 	caFile   = "ca.crt"
 )
 
-// A Shower has the certificate that a server shows. It is asked at each handshake.
-type Shower func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+// A CertificateFn returns the certificate that a server presents. Each handshake calls it.
+type CertificateFn func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 
-// NotAfter is when the certificate ends. It is an error if there is none.
-func (s Shower) NotAfter() (time.Time, error) {
+// NotAfter returns the time at which the certificate expires. It is an error if there is none.
+func (s CertificateFn) NotAfter() (time.Time, error) {
 	of, err := s(nil)
 	if err != nil {
 		return time.Time{}, errors.Wrap(err, "cannot get certificate")
@@ -43,23 +43,23 @@ func (s Shower) NotAfter() (time.Time, error) {
 	return leaf.NotAfter, nil
 }
 
-// Clients are those that a server answers.
+// Clients describes the clients that a server answers.
 type Clients struct {
-	// CA returns what their certificates must chain to, in PEM. Each handshake calls it.
+	// CA returns the authorities of their certificates, in PEM. Each handshake calls it.
 	CA func() ([]byte, error)
 
-	// Name is what their certificates must be for, beside that: an authority may have
-	// signed others. Empty is any.
+	// Name that their certificates must have as well: an authority may have signed others. Empty
+	// permits any.
 	Name string
 }
 
-// Credentials that show a certificate, and answer clients that show one of theirs. Nil
-// clients are all. Without a certificate to show there is no TLS.
-func Credentials(show Shower, clients *Clients) credentials.TransportCredentials {
+// Credentials returns the credentials of a server with a certificate for the given clients. Nil
+// clients permits all. Without a certificate there is no TLS.
+func Credentials(show CertificateFn, clients *Clients) credentials.TransportCredentials {
 	if show == nil {
 		return insecure.NewCredentials()
 	}
-	// A client that comes again is looked at again.
+	// The server verifies the client again in each connection.
 	cfg := &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: show, SessionTicketsDisabled: true}
 	if clients == nil {
 		return credentials.NewTLS(cfg)
@@ -86,12 +86,12 @@ func (c *Clients) pool() (*x509.CertPool, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(b) {
-		return nil, errors.New("there is no certificate that clients' could chain to")
+		return nil, errors.New("there is no authority for clients' certificates")
 	}
 	return pool, nil
 }
 
-// verify the name in a certificate whose chain has been verified.
+// verify checks the name in a certificate whose chain is verified.
 func (c *Clients) verify(s tls.ConnectionState) error {
 	if c.Name == "" {
 		return nil
@@ -99,19 +99,19 @@ func (c *Clients) verify(s tls.ConnectionState) error {
 	return errors.Wrapf(s.PeerCertificates[0].VerifyHostname(c.Name), "the client's certificate is not for %q", c.Name)
 }
 
-// ClientsOf returns those whose certificates chain to what a file holds, and are for a
-// name. It is an error if the file holds nothing: nobody would be answered.
+// ClientsOf returns clients whose certificates chain to the authorities in a file, and have a name.
+// It is an error if the file has none, because the server would refuse all clients.
 func ClientsOf(file, name string) (*Clients, error) {
 	c := &Clients{Name: name, CA: func() ([]byte, error) {
 		b, err := os.ReadFile(file)
-		return b, errors.Wrap(err, "cannot read what clients' certificates chain to")
+		return b, errors.Wrap(err, "cannot read the authorities of clients' certificates")
 	}}
 	_, err := c.pool()
 	return c, errors.Wrapf(err, "cannot use %q", file)
 }
 
-// A Certificate is what a server shows, from the folder of a mounted Secret. It is
-// read again when it changes; connections that are open stay so.
+// A Certificate is a server's certificate from the folder of a mounted Secret. It is read again
+// after a change; open connections stay.
 type Certificate struct {
 	dir     string
 	watcher *certwatcher.CertWatcher
@@ -128,21 +128,21 @@ func (c *Certificate) Run(ctx context.Context) error {
 	return errors.Wrapf(c.watcher.Start(ctx), "cannot watch certificate in %q", c.dir)
 }
 
-// Show is a Shower.
-func (c *Certificate) Show(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
+// Get returns the certificate. It is a CertificateFn.
+func (c *Certificate) Get(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	of, err := c.watcher.GetCertificate(h)
 	return of, errors.Wrapf(err, "cannot get certificate in %q", c.dir)
 }
 
-// ReadRoots reads ca.crt of a folder: what the certificate there chains to. It is
-// an error if there is none: Envoys would trust nobody.
+// ReadRoots reads ca.crt of a folder: the authorities of its certificate. It is an error if there
+// is none, because Envoys would trust no server.
 func ReadRoots(dir string) ([]byte, error) {
 	b, err := os.ReadFile(filepath.Join(dir, caFile))
-	return b, errors.Wrapf(err, "cannot read what the certificate in %q chains to", dir)
+	return b, errors.Wrapf(err, "cannot read the authorities of the certificate in %q", dir)
 }
 
-// ReadPair reads tls.crt and tls.key of a folder, which go together. Between the two a
-// Secret may have been renewed: then it is an error, and they are to be read again.
+// ReadPair reads tls.crt and tls.key of a folder. It is an error if they do not match, because the
+// Secret was renewed between the two reads; the caller then tries again.
 func ReadPair(dir string) (cert, key []byte, err error) {
 	if cert, err = os.ReadFile(filepath.Join(dir, certFile)); err != nil {
 		return nil, nil, errors.Wrap(err, "cannot read certificate")

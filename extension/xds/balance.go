@@ -18,15 +18,15 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// Names of load balancers whose clusters keep a client with an endpoint.
+// sticky are the load balancers that keep a client with an endpoint.
 var sticky = map[string]bool{
 	"envoy.load_balancing_policies.maglev":        true,
 	"envoy.load_balancing_policies.ring_hash":     true,
 	"envoy.load_balancing_policies.override_host": true,
 }
 
-// Sticky reports whether a cluster keeps a client with one endpoint, so that splitting
-// it by weight before would tear them apart.
+// Sticky reports whether a cluster keeps a client with one endpoint. A split by weight before such
+// a cluster would move clients between endpoints.
 func Sticky(c *clusterv3.Cluster) bool {
 	for _, p := range c.GetLoadBalancingPolicy().GetPolicies() {
 		if sticky[p.GetTypedExtensionConfig().GetName()] {
@@ -36,8 +36,8 @@ func Sticky(c *clusterv3.Cluster) bool {
 	return false
 }
 
-// balance as the shape says, unless a policy chose something else than Envoy Gateway's
-// default. A cluster that none was set for gets that default: Envoy's own looks at no
+// balance sets the shape's load balancer, unless a policy chose another than Envoy Gateway's
+// default. A cluster without a load balancer gets that default: Envoy's own default ignores the
 // weights of localities, which are those of backends and zones.
 func balance(c *clusterv3.Cluster, lb index.LoadBalancer) error {
 	set := len(c.GetLoadBalancingPolicy().GetPolicies()) > 0
@@ -58,7 +58,7 @@ func balance(c *clusterv3.Cluster, lb index.LoadBalancer) error {
 	return nil
 }
 
-// unbalanced reports whether the policy is Envoy Gateway's default: nobody chose it
+// unbalanced reports whether the policy is Envoy Gateway's default, which no user chose
 // (internal/xds/translator/cluster.go).
 func unbalanced(p *clusterv3.LoadBalancingPolicy) bool {
 	if len(p.GetPolicies()) == 0 {
@@ -79,8 +79,8 @@ func unbalanced(p *clusterv3.LoadBalancingPolicy) bool {
 	return a.UnmarshalTo(got) == nil && proto.Equal(got, leastRequest())
 }
 
-// defaultLeastRequest is Envoy Gateway's default as bytes. Messages with other bytes
-// may still be equal to it.
+// defaultLeastRequest is Envoy Gateway's default as bytes. Messages with other bytes may still be
+// equal to it.
 var defaultLeastRequest = func() []byte {
 	a, err := packAny(leastRequest())
 	if err != nil {

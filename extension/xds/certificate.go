@@ -20,24 +20,23 @@ import (
 )
 
 const (
-	// certificatePrefix is what the names of secrets begin with that have client
-	// certificates.
+	// certificatePrefix begins the names of secrets with client certificates.
 	certificatePrefix = index.OursPrefix + "client-certificate/"
 
-	// withheldKey is where the metadata of a cluster has what it was.
+	// withheldKey is the key of the original cluster in a withheld cluster's metadata.
 	withheldKey = "tailscale-gateway.withheld"
 )
 
-// IsCertificate reports whether a secret is one of ours, by its name.
+// IsCertificate reports whether a secret has the name of a client certificate of this package.
 func IsCertificate(name string) bool { return strings.HasPrefix(name, certificatePrefix) }
 
-// CertificateName is that of Envoy's secret for a Kubernetes Secret.
+// CertificateName returns the name of Envoy's secret for a Kubernetes Secret.
 func CertificateName(n types.NamespacedName) string {
 	return certificatePrefix + n.Namespace + "/" + n.Name
 }
 
-// Certificate as Envoy gets it. A new one replaces it in place: connections stay, and later
-// ones are made with it.
+// Certificate returns Envoy's secret for a key pair. A renewed pair replaces it in place:
+// connections stay open, and later ones present the new certificate.
 func Certificate(n types.NamespacedName, p *index.KeyPair) *tlsv3.Secret {
 	bytes := func(b []byte) *corev3.DataSource {
 		return &corev3.DataSource{Specifier: &corev3.DataSource_InlineBytes{InlineBytes: b}}
@@ -56,8 +55,8 @@ func Presents(c *clusterv3.Cluster, secret string) bool {
 	return presents && err == nil
 }
 
-// Withhold requests from a cluster, which gets no endpoints: they are answered 503. What it
-// was stays in its metadata, which Envoy does not look at.
+// Withhold returns a cluster without endpoints, whose requests are answered with 503. The original
+// stays in its metadata, which Envoy ignores.
 func Withhold(c *clusterv3.Cluster) (*clusterv3.Cluster, error) {
 	a, err := packAny(c)
 	return &clusterv3.Cluster{
@@ -68,8 +67,7 @@ func Withhold(c *clusterv3.Cluster) (*clusterv3.Cluster, error) {
 	}, errors.Wrap(err, "cannot marshal cluster")
 }
 
-// Withheld returns what a cluster was before requests were withheld from it. Any other is
-// returned as it is.
+// Withheld returns the original of a withheld cluster. It returns any other cluster as it is.
 func Withheld(c *clusterv3.Cluster) *clusterv3.Cluster {
 	a := c.GetMetadata().GetTypedFilterMetadata()[withheldKey]
 	was := &clusterv3.Cluster{}
@@ -79,8 +77,8 @@ func Withheld(c *clusterv3.Cluster) *clusterv3.Cluster {
 	return was
 }
 
-// Present the certificate of a secret to all endpoints of a cluster, whichever was
-// presented before. Nil if there are some to which no TLS is spoken.
+// Present returns a cluster that presents the certificate of a secret to all endpoints, in place of
+// any other. Nil if it speaks no TLS to some of them.
 func Present(c *clusterv3.Cluster, name, secret string) (*clusterv3.Cluster, error) {
 	if c.GetTransportSocket() == nil {
 		return nil, nil

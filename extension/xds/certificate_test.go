@@ -23,10 +23,10 @@ func TestPresent(t *testing.T) {
 		remote *index.UpstreamTLS
 		want   []string
 	}{
-		"TLS":    {reason: "The certificate should be presented where TLS is spoken.", tls: ours, want: []string{"api.example.com secret"}},
-		"Remote": {reason: "It should be to endpoints that are spoken to in another way, too.", tls: ours, remote: &index.UpstreamTLS{ServerName: "proxy.example.com"}, want: []string{"api.example.com secret", "proxy.example.com secret"}},
-		"Plain":  {reason: "Where no TLS is spoken none can be presented."},
-		"Partly": {reason: "Where some speak no TLS they would get requests without.", remote: ours},
+		"TLS":    {reason: "The cluster should present the certificate in TLS.", tls: ours, want: []string{"api.example.com secret"}},
+		"Remote": {reason: "It should present the certificate to remote endpoints too.", tls: ours, remote: &index.UpstreamTLS{ServerName: "proxy.example.com"}, want: []string{"api.example.com secret", "proxy.example.com secret"}},
+		"Plain":  {reason: "A cluster without TLS cannot present a certificate."},
+		"Partly": {reason: "Endpoints without TLS would get requests without a certificate.", remote: ours},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestPresent(t *testing.T) {
 			if err := speakTLS(c, tc.tls, tc.remote); err != nil {
 				t.Fatal(err)
 			}
-			// What was presented before is not any more.
+			// The second certificate replaces the first.
 			for range 2 {
 				out, err := Present(c, "other", "secret")
 				if err != nil {
@@ -55,7 +55,7 @@ func TestPresent(t *testing.T) {
 	}
 }
 
-// presented are the names and the secrets of a cluster's sockets.
+// presented returns the names and the secrets of a cluster's sockets.
 func presented(t *testing.T, c *clusterv3.Cluster) []string {
 	t.Helper()
 	var out []string

@@ -17,12 +17,12 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// What a route is to know of who asks is noted when a connection comes: by a filter
-// before that of HTTP, for routes are chosen before any filter of HTTP is asked. It is
-// the address that the connection has, or that its PROXY protocol header told. What
-// requests say, such as X-Forwarded-For, has no part in it.
+// Routes match on the client's address, which a filter records for each connection. The filter
+// precedes the HTTP connection manager, because Envoy selects a route before it runs HTTP filters.
+// The address is that of the connection, or that in its PROXY protocol header. Headers of requests,
+// such as X-Forwarded-For, do not count.
 const (
-	// ClientFilter is the name of the filter, and of what it notes.
+	// ClientFilter is the name of the filter, and of its filter state.
 	ClientFilter = "gateway.tailscale.com/client"
 
 	// addressFactory makes addresses of text (envoyproxy/envoy
@@ -32,8 +32,8 @@ const (
 	clientAddress = "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%"
 )
 
-// NoteClient returns the filter.
-func NoteClient() (*listenerv3.Filter, error) {
+// RecordClient returns the filter that records the client's address.
+func RecordClient() (*listenerv3.Filter, error) {
 	a, err := packAny(&statev3.Config{OnNewConnection: []*commonstatev3.FilterStateValue{{
 		Key:        &commonstatev3.FilterStateValue_ObjectKey{ObjectKey: ClientFilter},
 		FactoryKey: addressFactory,
@@ -44,18 +44,18 @@ func NoteClient() (*listenerv3.Filter, error) {
 		}},
 	}}})
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot make the filter that notes who connects")
+		return nil, errors.Wrap(err, "cannot make the filter that records the client")
 	}
 	return &listenerv3.Filter{Name: ClientFilter, ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: a}}, nil
 }
 
-// nobody is a range of addresses that none connects from: Envoy takes no empty list.
-var nobody = netip.MustParsePrefix("255.255.255.255/32") //nolint:gochecknoglobals // A constant.
+// noClient is an address range without clients: Envoy accepts no empty list.
+var noClient = netip.MustParsePrefix("255.255.255.255/32") //nolint:gochecknoglobals // A constant.
 
-// clientMatcher is met by connections from one of the ranges.
+// clientMatcher returns a matcher for connections from one of the ranges.
 func clientMatcher(of []netip.Prefix) *matcherv3.FilterStateMatcher {
 	if len(of) == 0 {
-		of = []netip.Prefix{nobody}
+		of = []netip.Prefix{noClient}
 	}
 	m := &matcherv3.AddressMatcher{}
 	for _, p := range of {

@@ -16,18 +16,18 @@ import (
 )
 
 const (
-	// sharedLimit is how many connections, waiting requests, requests and retries
-	// all routes to one target may have together where no policy says so. Envoy's
-	// own 1024 is meant for the cluster of one route.
+	// sharedLimit is the number of connections, pending requests, requests and retries for all
+	// routes to one target together, unless a policy sets another. Envoy's default of 1024 is meant
+	// for the cluster of one route.
 	sharedLimit = 16384
 
-	// routeRetries is how many retries Envoy Gateway allows a cluster at once, and
-	// all that it sets, when no policy says anything
-	// (buildXdsClusterCircuitBreaker in its internal/xds/translator/cluster.go).
+	// routeRetries is the number of concurrent retries that Envoy Gateway sets without a policy. It
+	// sets no other limit then (buildXdsClusterCircuitBreaker in its
+	// internal/xds/translator/cluster.go).
 	routeRetries = 1024
 )
 
-// ClusterOptions say what becomes of a cluster that Envoy Gateway made.
+// ClusterOptions describe how to change a cluster of Envoy Gateway.
 type ClusterOptions struct {
 	Name string
 
@@ -35,33 +35,30 @@ type ClusterOptions struct {
 	List   string
 	Source Source
 
-	// Shape of the target that the cluster's endpoints belong to. Nil leaves health
-	// checks, balancing and TLS as Envoy Gateway made them: the endpoints belong to
-	// several targets, or to Services beside them.
+	// Shape of the endpoints' target. Nil keeps the health checks, balancing and TLS of Envoy
+	// Gateway: the endpoints then belong to several targets, or to Services beside them.
 	Shape    *index.Shape
 	Protocol index.Protocol
 
-	// CheckHost is what health checks over HTTP ask for when nobody set a host.
+	// CheckHost is the host in HTTP health checks unless a user sets one.
 	CheckHost string
 
-	// RouteHosts are the hosts that Envoy Gateway fills in when a policy's health
-	// check has none.
+	// RouteHosts are the hosts that Envoy Gateway sets if a policy's health check has none.
 	RouteHosts map[string]bool
 
-	// HTTP2 is what a policy asks of HTTP/2, where that is spoken.
+	// HTTP2 is a policy's HTTP/2 settings, which apply to HTTP/2 only.
 	HTTP2 index.HTTP2
 
-	// Pooled is set where the template is for backends of others, too, which may have
-	// asked for HTTP/2.
+	// Pooled reports that the template is also for other backends, which may need HTTP/2.
 	Pooled bool
 
-	// Shared by routes: what names one of them is taken out, and limits are for
-	// all of them.
+	// Shared by routes: the cluster loses fields that name one route, and has limits for all
+	// routes.
 	Shared bool
 }
 
-// Cluster makes a cluster of ours out of one that Envoy Gateway made, which is left
-// as it is. What a policy has set in it stays; else the target's shape counts.
+// Cluster returns a cluster built from one of Envoy Gateway, which it does not change. Settings of
+// policies take precedence over the target's shape.
 func Cluster(template *clusterv3.Cluster, o ClusterOptions) (*clusterv3.Cluster, error) {
 	c := proto.CloneOf(template)
 	if c == nil {
@@ -72,7 +69,7 @@ func Cluster(template *clusterv3.Cluster, o ClusterOptions) (*clusterv3.Cluster,
 	c.EdsClusterConfig = o.Source.EDS(o.List)
 	c.LoadAssignment = nil
 
-	// These pick a socket by the metadata of an endpoint in Envoy Gateway's own list.
+	// These choose a socket by the metadata of endpoints in Envoy Gateway's own list.
 	c.TransportSocketMatches = nil
 
 	if o.Shared {
@@ -81,7 +78,7 @@ func Cluster(template *clusterv3.Cluster, o ClusterOptions) (*clusterv3.Cluster,
 		raiseLimits(c)
 	}
 	if o.Protocol != index.ProtocolUDP {
-		noticeDeath(c)
+		detectDeadPeers(c)
 	}
 	if o.Protocol == index.ProtocolGRPC || o.Shape != nil && o.Shape.HTTP2 {
 		if err := speakHTTP2(c, o.HTTP2); err != nil {
@@ -107,13 +104,13 @@ func applyShape(c *clusterv3.Cluster, o ClusterOptions) error {
 		c.CommonLbConfig = &clusterv3.Cluster_CommonLbConfig{}
 	}
 	if c.CommonLbConfig.HealthyPanicThreshold == nil {
-		// Sick endpoints get nothing while a lower priority has healthy ones.
+		// Unhealthy endpoints get no requests while a lower priority has healthy ones.
 		c.CommonLbConfig.HealthyPanicThreshold = &typev3.Percent{}
 	}
 	if c.CommonLbConfig.UpdateMergeWindow == nil {
-		// Envoy gathers changes of health for a second after each change of the
-		// endpoints: a new endpoint, though found healthy at once, would get
-		// nothing for that long, and if it is the only one, all would fail.
+		// By default Envoy merges health changes for a second after each change of the endpoints: a
+		// new endpoint would get no requests during that second, although its check succeeds at
+		// once, and if it is the only one, all requests would fail.
 		c.CommonLbConfig.UpdateMergeWindow = durationpb.New(0)
 	}
 	checkHealth(c, o)
@@ -123,7 +120,7 @@ func applyShape(c *clusterv3.Cluster, o ClusterOptions) error {
 	return speakTLS(c, o.Shape.TLS, o.Shape.RemoteTLS)
 }
 
-// raiseLimits of circuit breakers that no policy set.
+// raiseLimits raises the limits of circuit breakers that no policy set.
 func raiseLimits(c *clusterv3.Cluster) {
 	if c.CircuitBreakers == nil {
 		c.CircuitBreakers = &clusterv3.CircuitBreakers{}
@@ -150,7 +147,7 @@ func defaultThreshold(b *clusterv3.CircuitBreakers) *clusterv3.CircuitBreakers_T
 	return t
 }
 
-// packAny marshals a message so that equal ones have equal bytes: Envoy Gateway hashes them.
+// packAny marshals a message so that equal messages have equal bytes: Envoy Gateway hashes them.
 func packAny(m proto.Message) (*anypb.Any, error) {
 	a := &anypb.Any{}
 	return a, anypb.MarshalFrom(a, m, proto.MarshalOptions{Deterministic: true})

@@ -19,7 +19,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// template is what Envoy Gateway makes of a rule with one backend of ours.
+// template is Envoy Gateway's cluster for a rule with one Tailscale backend.
 const template = `
 altStatName: per-route
 circuitBreakers: {thresholds: [{maxRetries: 1024}]}
@@ -41,12 +41,12 @@ perConnectionBufferLimitBytes: 32768
 type: EDS
 `
 
-// deathWatch is what every cluster of TCP gets.
-const deathWatch = `
+// peerTimeoutOptions is in every TCP cluster.
+const peerTimeoutOptions = `
 upstreamBindConfig: {socketOptions: [{description: TCP_USER_TIMEOUT, level: 6, name: 18, intValue: 3000}]}
 `
 
-// fair is what a cluster gets that no load balancer was chosen for.
+// fair is in a cluster without a chosen load balancer.
 const fair = `
 loadBalancingPolicy:
   policies:
@@ -67,7 +67,7 @@ func TestCluster(t *testing.T) {
 		want     string
 	}{
 		"Shared": {
-			reason: "A shared cluster should lose what names one route, and have limits for all.",
+			reason: "A shared cluster should lose the fields of one route, and have limits for all routes.",
 			o:      ClusterOptions{Name: name, List: name, Shape: &index.Shape{LoadBalancer: index.LeastRequest}, Shared: true},
 			want: `
 circuitBreakers: {thresholds: [{maxConnections: 16384, maxPendingRequests: 16384, maxRequests: 16384, maxRetries: 16384}]}
@@ -89,7 +89,7 @@ type: EDS
 `,
 		},
 		"Own": {
-			reason: "A cluster without a shape should get endpoints from us, and stay as it is.",
+			reason: "A cluster without a shape should only get the extension's endpoints.",
 			o:      ClusterOptions{Name: "own", List: "tailscale/rule/own"},
 			want: `
 altStatName: per-route
@@ -113,7 +113,7 @@ type: EDS
 `,
 		},
 		"Shape": {
-			reason:   "A shape should become health checks, outlier detection, balancing and TLS.",
+			reason:   "A shape should set health checks, outlier detection, balancing and TLS.",
 			template: "name: a\ntype: EDS\n",
 			o: ClusterOptions{Name: "own", List: "l", CheckHost: "web", Shape: &index.Shape{
 				LoadBalancer:     index.RoundRobin,
@@ -165,7 +165,7 @@ type: EDS
 `,
 		},
 		"GRPC": {
-			reason:   "gRPC should be spoken in HTTP/2, by health checks too, and other options stay.",
+			reason:   "gRPC should use HTTP/2, in health checks too, and keep other options.",
 			template: "name: a\ntype: EDS\ntypedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {'@type': type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, commonHttpProtocolOptions: {idleTimeout: 5s}, explicitHttpConfig: {httpProtocolOptions: {}}}}\n",
 			o:        ClusterOptions{Name: "own", List: "l", Protocol: index.ProtocolGRPC, Shape: &index.Shape{HealthCheck: &index.HealthCheck{Path: "/health", Host: "web.example.com"}}},
 			want: `
@@ -196,7 +196,7 @@ typedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolO
 `,
 		},
 		"HTTP2": {
-			reason:   "What a policy asks of HTTP/2 should count where that is spoken.",
+			reason:   "A policy's HTTP/2 settings should apply to HTTP/2.",
 			template: "name: a\ntype: EDS\n",
 			o: ClusterOptions{Name: "own", List: "l", Protocol: index.ProtocolHTTP, Shape: &index.Shape{HTTP2: true}, HTTP2: index.HTTP2{
 				StreamWindow: 70000, ConnectionWindow: 80000, Streams: 7, OnInvalidMessage: index.EndStream, Interval: 30 * time.Second, Timeout: 5 * time.Second, Idle: time.Minute, JitterSet: true,
@@ -219,7 +219,7 @@ typedExtensionProtocolOptions:
 ` + fair,
 		},
 		"PooledHTTP2": {
-			reason:   "HTTP/2 of a Service beside ours should go, and the rest of the options stay.",
+			reason:   "HTTP/2 of a Service beside the backend should be removed, and other options stay.",
 			template: "name: a\ntype: EDS\ntypedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {'@type': type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, commonHttpProtocolOptions: {idleTimeout: 5s}, explicitHttpConfig: {http2ProtocolOptions: {}}}}\n",
 			o:        ClusterOptions{Name: "own", List: "l", Protocol: index.ProtocolHTTP, Pooled: true, Shape: &index.Shape{}},
 			want: `
@@ -231,7 +231,7 @@ typedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolO
 ` + fair,
 		},
 		"HTTP2Patched": {
-			reason:   "HTTP/2 that a patch set for ours alone should stay.",
+			reason:   "HTTP/2 that a patch set for the backend alone should stay.",
 			template: "name: a\ntype: EDS\ntypedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {'@type': type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, explicitHttpConfig: {http2ProtocolOptions: {}}}}\n",
 			o:        ClusterOptions{Name: "own", List: "l", Protocol: index.ProtocolHTTP, Shape: &index.Shape{}},
 			want: `
@@ -243,7 +243,7 @@ typedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolO
 ` + fair,
 		},
 		"TCP": {
-			reason:   "Over TCP a connection should be enough, whatever the path.",
+			reason:   "The check of a TCP cluster should be a connection, whatever the path.",
 			template: "name: a\ntype: EDS\n",
 			o:        ClusterOptions{Name: "own", List: "l", Protocol: index.ProtocolTCP, Shape: &index.Shape{HealthCheck: &index.HealthCheck{Path: "/health", Healthy: 1, Unhealthy: 1}}},
 			want: `
@@ -255,7 +255,7 @@ type: EDS
 ` + fair,
 		},
 		"UDP": {
-			reason:   "A datagram's receiver need not answer, so none is checked.",
+			reason:   "The receiver of a datagram need not answer, so UDP should have no check.",
 			template: "name: a\ntype: EDS\n",
 			o:        ClusterOptions{Name: "own", List: "l", Protocol: index.ProtocolUDP, Shape: &index.Shape{HealthCheck: &index.HealthCheck{}}},
 			want: `
@@ -266,7 +266,7 @@ type: EDS
 ` + fair,
 		},
 		"Policy": {
-			reason: "What a policy set should win over the shape, but for a host that was only a route's.",
+			reason: "A policy's settings should take precedence over the shape, except for a host that came from a route.",
 			template: `
 name: a
 type: EDS
@@ -301,7 +301,7 @@ type: EDS
 `,
 		},
 		"Unbalanced": {
-			reason:   "Without a balancer of a policy's, weights of backends and zones should count, whatever the shape says.",
+			reason:   "Without a policy's load balancer, weights of backends and zones should count, whatever the shape sets.",
 			template: "{}\n",
 			o:        ClusterOptions{Name: "s", List: "l", Shape: &index.Shape{LoadBalancer: index.LeastRequest}},
 			want: `
@@ -312,7 +312,7 @@ type: EDS
 ` + fair,
 		},
 		"Bound": {
-			reason:   "Sockets that a patch binds should stay so.",
+			reason:   "Sockets that a patch binds should stay.",
 			template: "name: a\ntype: EDS\nupstreamBindConfig: {sourceAddress: {address: 10.0.0.1, portValue: 0}}\n",
 			o:        ClusterOptions{Name: "own", List: "l", Protocol: index.ProtocolUDP},
 			want: `
@@ -323,7 +323,7 @@ upstreamBindConfig: {sourceAddress: {address: 10.0.0.1, portValue: 0}}
 `,
 		},
 		"DNS": {
-			reason:   "A cluster whose first backend is a name should become one of endpoints.",
+			reason:   "A cluster whose first backend is a host name should become one of endpoints.",
 			template: "name: a\nclusterType: {name: envoy.cluster.dns}\nloadAssignment: {clusterName: a}\ntransportSocketMatches: [{name: a}]\n",
 			o:        ClusterOptions{Name: "own", List: "l"},
 			want: `
@@ -347,7 +347,7 @@ type: EDS
 			}
 			want := tc.want
 			if tc.o.Protocol != index.ProtocolUDP {
-				want += deathWatch
+				want += peerTimeoutOptions
 			}
 			if diff := cmp.Diff(show(t, read(t, want)), show(t, got)); diff != "" {
 				t.Errorf("\n%s\nCluster(...): -want, +got:\n%s", tc.reason, diff)
@@ -420,7 +420,7 @@ func read(t *testing.T, y string) *clusterv3.Cluster {
 	return c
 }
 
-// show a cluster as YAML, for people to compare.
+// show returns a cluster as YAML.
 func show(t *testing.T, c *clusterv3.Cluster) string {
 	t.Helper()
 	j, err := protojson.Marshal(c)

@@ -15,14 +15,13 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// Assignment is the endpoint list of that name. Localities of the same name, zone and
-// priority become one, and priorities are packed: Envoy wants them without gaps. One
-// without endpoints stays, for it holds its priority's place. Each locality has a
-// weight, for Envoy Gateway's clusters send nothing to one that has none; where the
-// index gives none, it is the number of endpoints.
+// Assignment returns an endpoint list. It merges localities of the same name, zone and priority,
+// and numbers priorities without gaps, as Envoy requires. A locality without endpoints stays,
+// because it keeps its priority's place. Each locality has a weight, because Envoy Gateway's
+// clusters send nothing to a locality without one; the default is the number of endpoints.
 //
-// HealthThreshold is the percentage of healthy endpoints of a priority below which
-// traffic begins to go to the next. Zero leaves Envoy's default, 72.
+// HealthThreshold is the percentage of healthy endpoints in a priority below which traffic begins
+// to use the next one. Zero means Envoy's default, 72.
 func Assignment(name string, ls []index.Locality, healthThreshold uint32, t index.Tuning) *endpointv3.ClusterLoadAssignment {
 	a := &endpointv3.ClusterLoadAssignment{ClusterName: name}
 	if healthThreshold > 0 {
@@ -76,7 +75,7 @@ func compareLocalities(a, b index.Locality) int {
 func locality(l index.Locality, priority uint32) *endpointv3.LocalityLbEndpoints {
 	eps := slices.Clone(l.Endpoints)
 	slices.SortStableFunc(eps, compareEndpoints)
-	// Envoy would take the first of those with one address, too.
+	// Of several endpoints with one address Envoy also uses the first.
 	eps = slices.CompactFunc(eps, func(a, b index.Endpoint) bool { return compareEndpoints(a, b) == 0 })
 
 	out := &endpointv3.LocalityLbEndpoints{
@@ -85,7 +84,7 @@ func locality(l index.Locality, priority uint32) *endpointv3.LocalityLbEndpoints
 		LbEndpoints: make([]*endpointv3.LbEndpoint, 0, len(eps)),
 	}
 	if l.Weight > 0 {
-		// None is how Envoy is told of 0.
+		// An absent weight means 0.
 		out.LoadBalancingWeight = wrapperspb.UInt32(l.Weight)
 	}
 	for _, e := range eps {

@@ -34,11 +34,11 @@ func TestAssignment(t *testing.T) {
 		want   string
 	}{
 		"Empty": {
-			reason: "Nothing to answer should be an empty list, which Envoy takes for an answer.",
+			reason: "No localities should be an empty list, which Envoy accepts as an answer.",
 			want:   `{"clusterName": "a"}`,
 		},
 		"Full": {
-			reason: "All that is known of an endpoint should be in the list.",
+			reason: "The list should have all fields of an endpoint.",
 			args: args{
 				localities: []index.Locality{
 					{Name: "east", Zone: "a", Weight: 7, Endpoints: []index.Endpoint{
@@ -58,7 +58,7 @@ func TestAssignment(t *testing.T) {
 			]}`,
 		},
 		"PackedPriorities": {
-			reason: "Envoy wants priorities without gaps. A locality without endpoints holds its place.",
+			reason: "Priorities should have no gaps. A locality without endpoints keeps its place.",
 			args: args{localities: []index.Locality{
 				{Name: "none", Priority: 0, Weight: 1},
 				{Name: "last", Priority: 4, Weight: 1, Endpoints: endpoints("10.0.0.2")},
@@ -71,7 +71,7 @@ func TestAssignment(t *testing.T) {
 			]}`,
 		},
 		"SameLocality": {
-			reason: "A locality may be in the list once only, and an address, too. Without a weight it weighs what it has.",
+			reason: "A locality and an address should occur once. The default weight is the number of endpoints.",
 			args: args{localities: []index.Locality{
 				{Name: "east", Endpoints: endpoints("10.0.0.2", "10.0.0.1")},
 				{Name: "east", Endpoints: endpoints("10.0.0.1")},
@@ -84,7 +84,7 @@ func TestAssignment(t *testing.T) {
 			]}`,
 		},
 		"HealthPort": {
-			reason: "Envoy should check backends where a policy says, and egress proxies where they serve.",
+			reason: "Envoy should check backends at the policy's port, and egress proxies at their own.",
 			args: args{tuning: index.Tuning{HealthPort: 9090}, localities: []index.Locality{
 				{Name: "app", Weight: 1, Endpoints: endpoints("10.0.0.1")},
 				{Name: "far", Priority: 1, Weight: 1, Proxied: true, Endpoints: endpoints("10.0.0.2")},
@@ -95,7 +95,7 @@ func TestAssignment(t *testing.T) {
 			]}`,
 		},
 		"WeightedZones": {
-			reason: "Zones should weigh what a policy says, 1 else, and backends share what their zone weighs.",
+			reason: "Zones should have a policy's weights, or 1, and backends share the weight of their zone.",
 			args: args{tuning: index.Tuning{Zones: []index.ZoneWeight{{Zone: "a", Weight: 3}, {Zone: "c", Weight: 0}}}, localities: []index.Locality{
 				{Name: "one", Zone: "a", Weight: 2, Endpoints: endpoints("10.0.0.1")},
 				{Name: "two", Zone: "a", Weight: 1, Endpoints: endpoints("10.0.0.2")},
@@ -110,7 +110,7 @@ func TestAssignment(t *testing.T) {
 			]}`,
 		},
 		"HeavyZones": {
-			reason: "However much zones weigh, Envoy adds them up in 32 bits.",
+			reason: "Envoy adds the weights of zones in 32 bits.",
 			args: args{tuning: index.Tuning{Zones: []index.ZoneWeight{{Zone: "a", Weight: 1<<32 - 1}, {Zone: "b", Weight: 1<<32 - 1}}}, localities: []index.Locality{
 				{Name: "one", Zone: "a", Weight: 1}, {Name: "one", Zone: "b", Weight: 1},
 			}},
@@ -120,7 +120,7 @@ func TestAssignment(t *testing.T) {
 			]}`,
 		},
 		"PreferLocal": {
-			reason: "Localities should be zones alone, each priority's for itself, and endpoints weigh what their backends did.",
+			reason: "Localities should be zones only, for each priority, and endpoints have the weights of their backends.",
 			args: args{tuning: index.Tuning{PreferLocal: true}, localities: []index.Locality{
 				{Name: "one", Zone: "a", Weight: 3, Endpoints: endpoints("10.0.0.1")},
 				{Name: "one", Zone: "b", Weight: 3, Endpoints: endpoints("10.0.0.3")},
@@ -138,7 +138,7 @@ func TestAssignment(t *testing.T) {
 			]}`,
 		},
 		"AllMustBeHealthy": {
-			reason: "A threshold of all should send traffic on with the first that fails: Envoy's factor has a least value.",
+			reason: "A threshold of 100 should use the next priority with the first failure: Envoy's factor has a minimum.",
 			args:   args{healthThreshold: 100},
 			want:   `{"clusterName": "a", "policy": {"overprovisioningFactor": 100}}`,
 		},
@@ -172,15 +172,15 @@ func TestJoin(t *testing.T) {
 		want   want
 	}{
 		"None": {
-			reason: "No shares should be no localities.",
+			reason: "No shares should give no localities.",
 		},
 		"One": {
-			reason: "A single share should be left as it is.",
+			reason: "A single share should stay as it is.",
 			shares: []index.Share{{Weight: 3, HealthThreshold: 70, Localities: one}},
 			want:   want{localities: one, threshold: 70},
 		},
 		"ExactWeights": {
-			reason: "Each share should have its part at the first priority, whatever its own is, divided by zones as they weigh.",
+			reason: "Each share should have its part at the first priority, whatever its own is, divided by the weights of zones.",
 			shares: []index.Share{
 				{Weight: 70, HealthThreshold: 60, Localities: one},
 				{Weight: 30, HealthThreshold: 80, Localities: []index.Locality{
@@ -200,7 +200,7 @@ func TestJoin(t *testing.T) {
 			},
 		},
 		"Rounding": {
-			reason: "What rounding leaves should go to zones, so that the share keeps its weight.",
+			reason: "Zones should get the rounding difference, so that the share keeps its weight.",
 			shares: []index.Share{
 				{Weight: 1, Localities: one},
 				{Weight: 1, Localities: []index.Locality{
@@ -217,7 +217,7 @@ func TestJoin(t *testing.T) {
 			}},
 		},
 		"GreatWeights": {
-			reason: "Gateway API's greatest weights should stay within what Envoy can add up.",
+			reason: "Gateway API's greatest weights should stay within Envoy's limit for a sum.",
 			shares: []index.Share{
 				{Weight: 1_000_000_000, Localities: one},
 				{Weight: 1_000_000_000, Localities: one},
@@ -228,7 +228,7 @@ func TestJoin(t *testing.T) {
 			}},
 		},
 		"Draining": {
-			reason: "A share whose near endpoints only finish what they have should have its part further away.",
+			reason: "A share whose near endpoints are draining should have its part at the next priority.",
 			shares: []index.Share{
 				{Weight: 1, Localities: one},
 				{Weight: 1, Localities: []index.Locality{

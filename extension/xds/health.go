@@ -15,8 +15,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// What stands in for values of a shape that were left out: Envoy refuses a check
-// without them. They are the defaults of our kinds.
+// Defaults for values that a shape omits: Envoy refuses a check without them. They are those of our
+// kinds.
 const (
 	checkInterval = 10 * time.Second
 	checkTimeout  = 3 * time.Second
@@ -28,16 +28,16 @@ const (
 	maxPercent      = 100
 )
 
-// checkHealth adds the shape's check where no policy has one, and gives those of a
-// policy the target's host where Envoy Gateway filled in a route's. A policy cannot say
-// how often a cluster without traffic is checked: it is as often.
+// checkHealth adds the shape's check if no policy has one, and sets the target's host in a policy's
+// check if Envoy Gateway set a route's. A policy cannot set the interval of checks without traffic:
+// it is the same as with traffic.
 func checkHealth(c *clusterv3.Cluster, o ClusterOptions) {
 	host := o.CheckHost
 	if o.Shape.HealthCheck != nil && o.Shape.HealthCheck.Host != "" {
 		host = o.Shape.HealthCheck.Host
 	}
 	if len(c.HealthChecks) == 0 {
-		// Nothing that a datagram's receiver must answer is known.
+		// The receiver of a datagram need not answer a check.
 		if o.Shape.HealthCheck != nil && o.Protocol != index.ProtocolUDP {
 			p := o.Protocol
 			if o.Shape.HTTP2 {
@@ -48,7 +48,7 @@ func checkHealth(c *clusterv3.Cluster, o ClusterOptions) {
 		return
 	}
 	for _, hc := range c.HealthChecks {
-		evenIdle(hc)
+		setIdleInterval(hc)
 		h := hc.GetHttpHealthCheck()
 		if h == nil {
 			continue
@@ -66,7 +66,7 @@ func healthCheck(h *index.HealthCheck, host string, p index.Protocol) *corev3.He
 		HealthyThreshold:   wrapperspb.UInt32(orDefault(h.Healthy, checkHealthy)),
 		UnhealthyThreshold: wrapperspb.UInt32(orDefault(h.Unhealthy, checkSick)),
 	}
-	evenIdle(out)
+	setIdleInterval(out)
 	if h.Path == "" || p == index.ProtocolTCP {
 		out.HealthChecker = &corev3.HealthCheck_TcpHealthCheck_{TcpHealthCheck: &corev3.HealthCheck_TcpHealthCheck{}}
 		return out
@@ -84,10 +84,10 @@ func healthCheck(h *index.HealthCheck, host string, p index.Protocol) *corev3.He
 	return out
 }
 
-// evenIdle has clusters without traffic checked as often as others, unless it is set
-// otherwise. Envoy's default of 60 s would leave a dead endpoint in use for a minute after
-// the first request to a cluster.
-func evenIdle(h *corev3.HealthCheck) {
+// setIdleInterval sets the interval of checks without traffic to the usual interval, unless it is set.
+// With Envoy's default of 60 s a dead endpoint would stay in use for a minute after the first
+// request to a cluster.
+func setIdleInterval(h *corev3.HealthCheck) {
 	if h.NoTrafficInterval == nil {
 		h.NoTrafficInterval = h.Interval
 	}
@@ -105,7 +105,7 @@ func outlierDetection(o *index.OutlierDetection) *clusterv3.OutlierDetection {
 		BaseEjectionTime:               durationpb.New(positive(o.BaseEjectionTime, outlierEjection)),
 		MaxEjectionPercent:             wrapperspb.UInt32(min(o.MaxEjectionPercent, maxPercent)),
 		SplitExternalLocalOriginErrors: o.SplitLocalOriginErrors,
-		// Envoy detects by success rates too unless told not to.
+		// Otherwise Envoy also ejects by success rate.
 		EnforcingSuccessRate: wrapperspb.UInt32(0),
 	}
 	if o.Consecutive5xx > 0 {
@@ -114,11 +114,11 @@ func outlierDetection(o *index.OutlierDetection) *clusterv3.OutlierDetection {
 	}
 	if o.ConsecutiveGatewayFailure > 0 {
 		out.ConsecutiveGatewayFailure = wrapperspb.UInt32(o.ConsecutiveGatewayFailure)
-		// Counted, but not acted upon by default.
+		// By default Envoy counts them, but does not eject.
 		out.EnforcingConsecutiveGatewayFailure = wrapperspb.UInt32(maxPercent)
 		if o.SplitLocalOriginErrors {
-			// Failures of the way there are counted apart, and acted upon after
-			// five by default.
+			// With this split, Envoy counts connection failures separately, and by default ejects
+			// after five.
 			out.ConsecutiveLocalOriginFailure = wrapperspb.UInt32(o.ConsecutiveGatewayFailure)
 		}
 	}

@@ -14,12 +14,12 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/identity"
 )
 
-// IdentityMutation is the name of what drops headers that tell who asks.
+// IdentityMutation is the name of the header mutation that removes identity headers.
 const IdentityMutation = "gateway.tailscale.com/identity"
 
-// DropIdentity has a listener drop what its clients make up: before routes are matched,
-// which may ask for such a header, and before any filter reads one.
-func DropIdentity() (*corev3.TypedExtensionConfig, error) {
+// StripIdentityHeaders returns a mutation that makes a listener remove identity headers of clients: before
+// it matches routes, which may match on such a header, and before any filter reads one.
+func StripIdentityHeaders() (*corev3.TypedExtensionConfig, error) {
 	a, err := packAny(&earlyv3.HeaderMutation{Mutations: []*mutationv3.HeaderMutation{{
 		Action: &mutationv3.HeaderMutation_RemoveOnMatch_{RemoveOnMatch: &mutationv3.HeaderMutation_RemoveOnMatch{
 			KeyMatcher: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_SafeRegex{
@@ -28,7 +28,7 @@ func DropIdentity() (*corev3.TypedExtensionConfig, error) {
 		}},
 	}}})
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot make what drops headers")
+		return nil, errors.Wrap(err, "cannot make the mutation of identity headers")
 	}
 	return &corev3.TypedExtensionConfig{Name: IdentityMutation, TypedConfig: a}, nil
 }

@@ -12,22 +12,19 @@ import (
 )
 
 const (
-	// finest is how many parts a unit of weight is divided into, for a backend's
-	// zones to share it.
-	finest = 1000
+	// weightScale is the number of parts of a unit of weight, which a backend's zones share.
+	weightScale = 1000
 
-	// maxWeight is what the weights of a priority may add up to. Envoy's limit is
-	// twice that.
+	// maxWeight is the greatest sum of weights in a priority. Envoy's limit is twice that.
 	maxWeight = 1 << 31
 )
 
-// Join makes one list of localities out of the shares of several backends, and
-// returns it with the greatest of their health thresholds. At each priority where a
-// share has endpoints, its localities weigh together what the share does. Each
-// share's own priorities are packed first: one that has nothing near must not lose
-// its part to the others. Envoy reckons health over all backends of a priority, so
-// one that fails sends part of the traffic to the others' first; that is the price
-// of one cluster.
+// Join merges the shares of several backends into one list of localities, and returns it with the
+// greatest of their health thresholds. At each priority where a share has endpoints, the weights of
+// its localities add up to the share's. Each share's priorities are packed first: a share without
+// near endpoints must not lose its part to the others. Envoy computes health over all backends of a
+// priority, so a failing backend first moves part of its traffic to the others; one cluster cannot
+// avoid that.
 func Join(shares []index.Share) ([]index.Locality, uint32) {
 	if len(shares) == 1 {
 		return shares[0].Localities, shares[0].HealthThreshold
@@ -41,7 +38,7 @@ func Join(shares []index.Share) ([]index.Locality, uint32) {
 	if total == 0 {
 		return nil, threshold
 	}
-	unit := min(finest, max(maxWeight/total, 1))
+	unit := min(weightScale, max(maxWeight/total, 1))
 
 	var out []index.Locality
 	for i, s := range shares {
@@ -50,10 +47,9 @@ func Join(shares []index.Share) ([]index.Locality, uint32) {
 	return out, threshold
 }
 
-// pack returns the localities that have endpoints, with priorities from zero on
-// without gaps, and weights that add up to the given one in each. Where all
-// endpoints only finish what they have, Envoy must still know them, but they count
-// for nothing.
+// pack returns the localities that have endpoints, with priorities from zero without gaps, and with
+// weights that add up to the given one in each priority. A locality with draining endpoints only
+// stays in the list with no weight.
 func pack(ls []index.Locality, prefix string, weight uint64) []index.Locality {
 	var out, open []index.Locality
 	for _, l := range merge(ls) {
@@ -83,8 +79,8 @@ func pack(ls []index.Locality, prefix string, weight uint64) []index.Locality {
 	return out
 }
 
-// divide gives each locality its part of the weight, and at least one. What rounding
-// leaves goes to those that lost most by it.
+// divide gives each locality its part of the weight, and at least one. The rounding difference goes
+// to the localities that lost most by rounding.
 func divide(weight uint64, ls []index.Locality) []uint32 {
 	var total uint64
 	for _, l := range ls {

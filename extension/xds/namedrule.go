@@ -11,21 +11,20 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// stands reports whether a route can do for the requests of another one what it does for its
-// own. If there is none, or it changes a part of the path that those need not have, it
-// cannot.
-func stands(as, r *routev3.Route) bool {
+// canHandle reports whether a route can handle the requests of another route as it handles its own. It
+// cannot if it is nil, or if it replaces a part of the path that those requests need not have.
+func canHandle(as, r *routev3.Route) bool {
 	return as.GetAction() != nil && (!changesPrefix(as) || samePath(as.GetMatch(), r.GetMatch()))
 }
 
-// changesPrefix reports whether a route puts something in place of the prefix that it matches.
+// changesPrefix reports whether a route replaces the prefix that it matches.
 func changesPrefix(r *routev3.Route) bool {
 	a, to := r.GetRoute(), r.GetRedirect()
 	return a.GetPrefixRewrite() != "" || to.GetPrefixRewrite() != "" ||
 		removesPrefix(a.GetRegexRewrite(), r.GetMatch()) || removesPrefix(to.GetRegexRewrite(), r.GetMatch())
 }
 
-// removesPrefix reports whether an expression is that by which Envoy Gateway takes away the
+// removesPrefix reports whether an expression is the one with which Envoy Gateway removes the
 // prefix of a match (prefix2RegexRewrite in its internal/xds/translator/route.go).
 func removesPrefix(e *matcherv3.RegexMatchAndSubstitute, m *routev3.RouteMatch) bool {
 	of := func(prefix string) string { return "^" + regexp.QuoteMeta(prefix) + `\/*` }
@@ -33,7 +32,7 @@ func removesPrefix(e *matcherv3.RegexMatchAndSubstitute, m *routev3.RouteMatch) 
 	return at != "" && (got == of(at) || got == of(at+"/"))
 }
 
-// samePath reports whether two matches are of the same paths.
+// samePath reports whether two matches match the same paths.
 func samePath(a, b *routev3.RouteMatch) bool {
 	path := func(m *routev3.RouteMatch) *routev3.RouteMatch {
 		return &routev3.RouteMatch{PathSpecifier: m.GetPathSpecifier(), CaseSensitive: m.GetCaseSensitive()}

@@ -20,29 +20,29 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// Names of headers that stand for parts of a request.
+// Names of pseudo-headers.
 const (
 	pathHeader   = ":path"
 	methodHeader = ":method"
 )
 
-// A Share is a cluster's part of what a policy's rule sends on.
-type Share struct {
+// A WeightedCluster is a cluster with its weight in the requests that a policy's rule forwards.
+type WeightedCluster struct {
 	Cluster string
 	Weight  uint32
 
-	// Missing reports that there is no such cluster, for its backend does not exist.
+	// Missing reports that the cluster does not exist, because its backend does not.
 	Missing bool
 }
 
-// Enforce returns what a policy's rule makes of a route, for the requests that meet the
-// match as well. The route is left as it is. To is where the rule's backends are, and as
-// is a route of the rule that it names.
-func Enforce(r *routev3.Route, rule *index.PolicyRule, m *index.PolicyMatch, to []Share, as *routev3.Route) (*routev3.Route, error) {
+// PolicyRoute returns a route with the action of a policy's rule, for the requests that also meet the
+// match. It does not change the given route. to are the clusters of the rule's backends, and as is
+// a route of the rule that the policy's rule names.
+func PolicyRoute(r *routev3.Route, rule *index.PolicyRule, m *index.PolicyMatch, to []WeightedCluster, as *routev3.Route) (*routev3.Route, error) {
 	if m != nil && m.NamesAlone {
 		rule = &index.PolicyRule{Deny: true}
 	}
-	from, named := r, rule.Named != nil && stands(as, r)
+	from, named := r, rule.Named != nil && canHandle(as, r)
 	if named {
 		from = as
 	}
@@ -83,29 +83,29 @@ func Enforce(r *routev3.Route, rule *index.PolicyRule, m *index.PolicyMatch, to 
 	return out, nil
 }
 
-// CheckRule returns why Envoy would refuse a route that is made of a policy's rule. One that
-// it refuses takes all routes of its listener with it.
+// CheckRule returns an error if Envoy would refuse a route made from a policy's rule. Envoy refuses
+// all routes of a listener with one invalid route.
 func CheckRule(rule *index.PolicyRule) error {
 	const some = "some"
 	base := &routev3.Route{
 		Match:  &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}},
 		Action: &routev3.Route_Route{Route: &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: some}}},
 	}
-	var to []Share
+	var to []WeightedCluster
 	for _, b := range rule.Backends {
-		to = append(to, Share{Cluster: some, Weight: b.Weight})
+		to = append(to, WeightedCluster{Cluster: some, Weight: b.Weight})
 	}
 	for i := range max(len(rule.Matches), 1) {
 		var m *index.PolicyMatch
 		if i < len(rule.Matches) {
 			m = &rule.Matches[i]
 		}
-		made, err := Enforce(base, rule, m, to, base)
+		made, err := PolicyRoute(base, rule, m, to, base)
 		if err != nil {
-			return errors.Wrapf(err, "cannot make a route of matches[%d]", i)
+			return errors.Wrapf(err, "cannot make a route from matches[%d]", i)
 		}
 		if err := made.ValidateAll(); err != nil {
-			return errors.Wrapf(err, "Envoy would refuse what is made of matches[%d]", i)
+			return errors.Wrapf(err, "Envoy would refuse the route of matches[%d]", i)
 		}
 		for _, h := range made.GetMatch().GetHeaders() {
 			if re := h.GetStringMatch().GetSafeRegex(); re != nil {
@@ -118,8 +118,8 @@ func CheckRule(rule *index.PolicyRule) error {
 	return nil
 }
 
-// narrow a route's match. The path stays the route's, for a rewrite may rest on it: the
-// policy's is a condition on what Envoy keeps of the path as a header.
+// narrow adds a policy's conditions to a route's match. The path stays the route's, because a
+// rewrite may depend on it: the policy's path is a condition on the pseudo-header of the path.
 func narrow(to *routev3.RouteMatch, m *index.PolicyMatch) {
 	if m == nil {
 		return
@@ -155,7 +155,7 @@ func matches(expression string) *matcherv3.StringMatcher {
 	return &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_SafeRegex{SafeRegex: &matcherv3.RegexMatcher{Regex: expression}}}
 }
 
-// changeHeaders after what the route itself does to them.
+// changeHeaders adds header changes after those of the route itself.
 func changeHeaders(add *[]*corev3.HeaderValueOption, remove *[]string, c index.HeaderChange) {
 	replaced := map[string]bool{}
 	for _, h := range c.Set {
@@ -165,7 +165,7 @@ func changeHeaders(add *[]*corev3.HeaderValueOption, remove *[]string, c index.H
 		replaced[strings.ToLower(n)] = true
 		*remove = append(*remove, n)
 	}
-	// Envoy removes first, and adds then.
+	// Envoy removes headers before it adds others.
 	*add = slices.DeleteFunc(*add, func(o *corev3.HeaderValueOption) bool { return replaced[strings.ToLower(o.GetHeader().GetKey())] })
 	for _, h := range c.Set {
 		*add = append(*add, headerValue(h, corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD))
@@ -175,7 +175,7 @@ func changeHeaders(add *[]*corev3.HeaderValueOption, remove *[]string, c index.H
 	}
 }
 
-// Change requests of an entry of a route to several clusters, and their responses.
+// Change changes requests to a weighted cluster of a route, and their responses.
 func Change(w *routev3.WeightedCluster_ClusterWeight, c *index.Changes) {
 	changeHeaders(&w.RequestHeadersToAdd, &w.RequestHeadersToRemove, c.Request)
 	changeHeaders(&w.ResponseHeadersToAdd, &w.ResponseHeadersToRemove, c.Response)
@@ -184,7 +184,8 @@ func Change(w *routev3.WeightedCluster_ClusterWeight, c *index.Changes) {
 	}
 }
 
-// headerValue that is taken as it stands: to Envoy a percent sign begins a command.
+// headerValue returns a header with a literal value: Envoy reads a percent sign as the start of a
+// command.
 func headerValue(h index.Header, a corev3.HeaderValueOption_HeaderAppendAction) *corev3.HeaderValueOption {
 	return &corev3.HeaderValueOption{
 		Header:         &corev3.HeaderValue{Key: h.Name, Value: strings.ReplaceAll(h.Value, "%", "%%")},
@@ -193,7 +194,7 @@ func headerValue(h index.Header, a corev3.HeaderValueOption_HeaderAppendAction) 
 	}
 }
 
-// Answer requests with a status, by Envoy itself.
+// Answer returns a direct response with a status.
 func Answer(status uint32) *routev3.Route_DirectResponse {
 	return &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: status}}
 }
@@ -212,10 +213,11 @@ func redirect(in *index.PolicyRedirect) *routev3.RedirectAction {
 	return out
 }
 
-// send a route's requests elsewhere. Those of a share that is missing are answered 500.
-func send(r *routev3.Route, to []Share) error {
-	to = slices.DeleteFunc(slices.Clone(to), func(s Share) bool { return s.Weight == 0 })
-	if !slices.ContainsFunc(to, func(s Share) bool { return !s.Missing }) {
+// send sends a route's requests to clusters. The requests of a missing cluster are answered with
+// 500.
+func send(r *routev3.Route, to []WeightedCluster) error {
+	to = slices.DeleteFunc(slices.Clone(to), func(s WeightedCluster) bool { return s.Weight == 0 })
+	if !slices.ContainsFunc(to, func(s WeightedCluster) bool { return !s.Missing }) {
 		r.Action = Answer(http.StatusInternalServerError)
 		return nil
 	}

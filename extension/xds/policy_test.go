@@ -29,7 +29,7 @@ type hostile struct {
 	hostname, redirectPath  string
 }
 
-// rules that the index keeps of a policy, as hooks are given them.
+// rules returns the rules that the index accepts from a policy.
 func (h hostile) rules(t *testing.T) []*index.PolicyRule {
 	t.Helper()
 	const ns = "shop"
@@ -69,8 +69,8 @@ func (h hostile) rules(t *testing.T) []*index.PolicyRule {
 	return s.Snapshot().PolicyRules(index.RouteKey{Kind: index.KindHTTPRoute, NamespacedName: n}, "", types.NamespacedName{Namespace: ns, Name: "gw"}, "")
 }
 
-// check that Envoy can take what is made of a policy: one route that it refuses takes its
-// whole listener with it.
+// check checks that Envoy accepts the routes of a policy: it refuses a listener with one invalid
+// route. It returns the number of accepted rules.
 func (h hostile) check(t *testing.T) (kept int) {
 	t.Helper()
 	base := &routev3.Route{
@@ -81,14 +81,14 @@ func (h hostile) check(t *testing.T) (kept int) {
 	for _, r := range h.rules(t) {
 		for i := range r.Matches {
 			if err := CheckRule(r); err != nil {
-				t.Fatalf("the index keeps what must be left out: %v", err)
+				t.Fatalf("the index accepts an invalid rule: %v", err)
 			}
-			made, err := Enforce(base, r, &r.Matches[i], nil, nil)
+			made, err := PolicyRoute(base, r, &r.Matches[i], nil, nil)
 			if err != nil {
-				t.Fatalf("cannot enforce %+v: %v", h, err)
+				t.Fatalf("cannot make the route of %+v: %v", h, err)
 			}
 			if err := made.ValidateAll(); err != nil {
-				t.Fatalf("Envoy would refuse what is made of %+v: %v", h, err)
+				t.Fatalf("Envoy would refuse the route of %+v: %v", h, err)
 			}
 			for _, m := range made.GetMatch().GetHeaders() {
 				re := m.GetStringMatch().GetSafeRegex()
@@ -130,19 +130,19 @@ func hostiles() map[string]hostile {
 	}
 }
 
-// TestHostilePolicies tries what tenants may write.
+// TestHostilePolicies tries policies that tenants may write.
 func TestHostilePolicies(t *testing.T) {
 	for n, h := range hostiles() {
 		t.Run(n, func(t *testing.T) {
 			kept := h.check(t)
 			if want := n == "Plain"; want && kept == 0 {
-				t.Errorf("a policy that can be used must not be left out")
+				t.Errorf("a valid policy must not be dropped")
 			}
 		})
 	}
 }
 
-// TestCheckRule judges rules that the index would have left out.
+// TestCheckRule checks rules that the index would have dropped.
 func TestCheckRule(t *testing.T) {
 	cases := map[string]index.PolicyRule{
 		"Expression": {Deny: true, Matches: []index.PolicyMatch{{}, {Match: index.Match{PathType: "RegularExpression", Path: `\Q/x`}}}},
@@ -152,26 +152,26 @@ func TestCheckRule(t *testing.T) {
 	}
 	for n, r := range cases {
 		if err := CheckRule(&r); err == nil {
-			t.Errorf("%s: what Envoy refuses must be told", n)
+			t.Errorf("%s: want an error for a rule that Envoy refuses", n)
 		}
 	}
 	good := &index.PolicyRule{Deny: true, Matches: []index.PolicyMatch{{Match: index.Match{PathType: "PathPrefix", Path: "/a", Headers: []string{"a=~b.*"}}}}}
 	if err := CheckRule(good); err != nil {
-		t.Errorf("what Envoy takes must be taken: %v", err)
+		t.Errorf("want no error for a rule that Envoy accepts: %v", err)
 	}
 }
 
-// TestNamesAlone has a rule deny those whom it would let in by names that they choose, and
-// do what it says for its other matches.
+// TestNamesAlone checks that a rule denies requests if it would admit them by names that clients
+// choose, and that it applies to its other matches.
 func TestNamesAlone(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		rule   index.PolicyRule
 	}{
-		"Route":  {reason: "No other backend should be reached.", rule: index.PolicyRule{Backends: []index.BackendRef{{Weight: 1}}}},
-		"Named":  {reason: "No other rule should be reached.", rule: index.PolicyRule{Named: &index.NamedRule{}}},
-		"LetsIn": {reason: "The route itself should not be reached.", rule: index.PolicyRule{Request: index.HeaderChange{Set: []index.Header{{Name: "X-Operator", Value: "yes"}}}}},
-		"Sent":   {reason: "Nobody should be sent elsewhere.", rule: index.PolicyRule{Redirect: &index.PolicyRedirect{Path: "/staff"}}},
+		"Route":  {reason: "No request should reach another backend.", rule: index.PolicyRule{Backends: []index.BackendRef{{Weight: 1}}}},
+		"Named":  {reason: "No request should reach another rule.", rule: index.PolicyRule{Named: &index.NamedRule{}}},
+		"LetsIn": {reason: "No request should reach the route itself.", rule: index.PolicyRule{Request: index.HeaderChange{Set: []index.Header{{Name: "X-Operator", Value: "yes"}}}}},
+		"Sent":   {reason: "No request should get a redirect.", rule: index.PolicyRule{Redirect: &index.PolicyRedirect{Path: "/staff"}}},
 	}
 	base := &routev3.Route{
 		Match:  &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}},
@@ -181,7 +181,7 @@ func TestNamesAlone(t *testing.T) {
 		t.Run(n, func(t *testing.T) {
 			tc.rule.Matches = []index.PolicyMatch{{NamesAlone: true}, {}}
 			for i, denied := range []bool{true, false} {
-				got, err := Enforce(base, &tc.rule, &tc.rule.Matches[i], []Share{{Cluster: "d", Weight: 1}}, base)
+				got, err := PolicyRoute(base, &tc.rule, &tc.rule.Matches[i], []WeightedCluster{{Cluster: "d", Weight: 1}}, base)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -189,14 +189,14 @@ func TestNamesAlone(t *testing.T) {
 					t.Errorf("%s\nmatches[%d] is denied: %t, got %s", tc.reason, i, is, got)
 				}
 				if denied && len(got.GetRequestHeadersToAdd()) > 0 {
-					t.Errorf("%s\nit is made to look like one that is let in: %s", tc.reason, got)
+					t.Errorf("%s\na forged request would be admitted: %s", tc.reason, got)
 				}
 			}
 		})
 	}
 }
 
-// FuzzPolicy has what is made of any policy be such that Envoy takes it.
+// FuzzPolicy checks that Envoy accepts the routes of any policy.
 func FuzzPolicy(f *testing.F) {
 	for _, h := range hostiles() {
 		f.Add(h.pathType, h.path, h.headerType, h.name, h.value, h.method, h.set, h.setValue, h.hostname, h.redirectPath)
@@ -204,7 +204,7 @@ func FuzzPolicy(f *testing.F) {
 	f.Fuzz(func(t *testing.T, pathType, path, headerType, name, value, method, set, setValue, hostname, redirectPath string) {
 		for _, s := range []string{pathType, path, headerType, name, value, method, set, setValue, hostname, redirectPath} {
 			if !utf8.ValidString(s) {
-				return // No object of the API has such a string.
+				return // Objects of the API contain valid UTF-8 only.
 			}
 		}
 		hostile{pathType, path, headerType, name, value, method, set, setValue, hostname, redirectPath}.check(t)

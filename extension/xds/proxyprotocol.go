@@ -14,9 +14,9 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// Plain reports whether a cluster speaks no TLS to its endpoints: it has no socket, or the
-// one that a BackendTrafficPolicy with proxyProtocol has Envoy Gateway put around
-// plaintext (buildProxyProtocolSocket in its internal/xds/translator/cluster.go).
+// Plain reports whether a cluster speaks no TLS to its endpoints: it has no socket, or the one in
+// which Envoy Gateway wraps plaintext for a BackendTrafficPolicy with proxyProtocol
+// (buildProxyProtocolSocket in its internal/xds/translator/cluster.go).
 func Plain(c *clusterv3.Cluster) bool {
 	s := c.GetTransportSocket()
 	if s == nil {
@@ -26,7 +26,8 @@ func Plain(c *clusterv3.Cluster) bool {
 	return p != nil && (p.GetTransportSocket() == nil || p.GetTransportSocket().GetTypedConfig().MessageIs((*rawbufferv3.RawBuffer)(nil)))
 }
 
-// proxyProtocol is what a socket says if it sends a PROXY protocol header. Nil for others.
+// proxyProtocol returns the configuration of a socket that sends a PROXY protocol header. Nil for
+// others.
 func proxyProtocol(s *corev3.TransportSocket) *proxyprotocolv3.ProxyProtocolUpstreamTransport {
 	p := &proxyprotocolv3.ProxyProtocolUpstreamTransport{}
 	if a := s.GetTypedConfig(); !a.MessageIs(p) || a.UnmarshalTo(p) != nil {
@@ -35,8 +36,8 @@ func proxyProtocol(s *corev3.TransportSocket) *proxyprotocolv3.ProxyProtocolUpst
 	return p
 }
 
-// encloseSocket puts a socket into the one of the cluster that sends a PROXY protocol
-// header, or makes it the cluster's where there is none: the header stands before TLS.
+// encloseSocket puts a socket into the cluster's socket that sends a PROXY protocol header, or
+// makes it the cluster's socket if there is none: the header precedes TLS.
 func encloseSocket(c *clusterv3.Cluster, s *corev3.TransportSocket) error {
 	p := proxyProtocol(c.GetTransportSocket())
 	if p == nil {
@@ -47,7 +48,7 @@ func encloseSocket(c *clusterv3.Cluster, s *corev3.TransportSocket) error {
 	return setConfig(c.GetTransportSocket(), p)
 }
 
-// editTLS changes the TLS context of a socket, be it inside one that sends a PROXY protocol
+// editTLS changes the TLS context of a socket, which may be inside one that sends a PROXY protocol
 // header. False means that the socket speaks no TLS.
 func editTLS(s *corev3.TransportSocket, edit func(*tlsv3.UpstreamTlsContext)) (bool, error) {
 	if p := proxyProtocol(s); p != nil {

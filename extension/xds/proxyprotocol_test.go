@@ -12,8 +12,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// proxied is a cluster as Envoy Gateway makes it for a BackendTrafficPolicy with
-// proxyProtocol.
+// proxied is a cluster as Envoy Gateway makes it for a BackendTrafficPolicy with proxyProtocol.
 const proxied = `
 name: a
 type: EDS
@@ -57,7 +56,7 @@ transportSocket:
 			plain:  true,
 		},
 		"TLS": {
-			reason: "TLS should come inside the socket that sends the header, for the header stands before it.",
+			reason: "The TLS socket should be inside the socket that sends the header, because the header precedes TLS.",
 			tls:    &index.UpstreamTLS{ServerName: "web.example.com"},
 			want:   within,
 		},

@@ -19,23 +19,23 @@ import (
 )
 
 const (
-	// RateLimitFilter is the name of the filter that counts for policies. Envoy
-	// Gateway's own, of BackendTrafficPolicies, counts beside it.
+	// RateLimitFilter is the name of the filter for policies' rate limits. Envoy Gateway's filter,
+	// for BackendTrafficPolicies, counts separately.
 	RateLimitFilter = "gateway.tailscale.com/rate-limit"
 
 	rateLimitStats = "tailscale_route_policy"
 )
 
-// LimitRates returns the filter, which limits nothing but where routes say so.
+// LimitRates returns the filter, which limits only routes with a rate limit.
 func LimitRates() (*hcmv3.HttpFilter, error) {
 	a, err := packAny(&ratelimitv3.LocalRateLimit{StatPrefix: rateLimitStats})
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot make the filter that limits rates")
+		return nil, errors.Wrap(err, "cannot make the rate limit filter")
 	}
 	return &hcmv3.HttpFilter{Name: RateLimitFilter, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: a}}, nil
 }
 
-// limitRate of a route.
+// limitRate sets the rate limit of a route.
 func limitRate(r *routev3.Route, l *index.RateLimit) error {
 	always := &corev3.RuntimeFractionalPercent{DefaultValue: &typev3.FractionalPercent{Numerator: 100}}
 	a, err := packAny(&ratelimitv3.LocalRateLimit{

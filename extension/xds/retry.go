@@ -19,28 +19,28 @@ import (
 )
 
 const (
-	// retryOn is what may be sent again whatever it is: no endpoint has seen it.
+	// retryOn are the failures after which any request may be retried: no endpoint has received it.
 	retryOn = "connect-failure,refused-stream,reset-before-request"
 
-	// retryOnSafe adds what an endpoint may have seen, and not answered.
+	// retryOnSafe adds failures after which an endpoint may have received the request.
 	retryOnSafe = retryOn + ",reset"
 
-	// retries of a request: to another endpoint, then to another priority.
+	// retries of a request: at another endpoint, then at another priority.
 	retries = 2
 
-	// otherHosts is how often a host is chosen again if it was tried before. Envoy
-	// Gateway has the same.
+	// otherHosts is the number of attempts to choose a host that was not tried before. Envoy
+	// Gateway uses the same.
 	otherHosts = 5
 
-	// retryPause is the longest before the first retry. Envoy's default is 25 ms.
+	// retryPause is the longest pause before the first retry. Envoy's default is 25 ms.
 	retryPause = 5 * time.Millisecond
 )
 
-// safeMethods change nothing, by RFC 9110: they may be repeated.
+// safeMethods are the methods without side effects of RFC 9110, which may be retried.
 var safeMethods = map[string]bool{"GET": true, "HEAD": true, "OPTIONS": true, "TRACE": true}
 
-// policies by whether all of a route's requests are safe to repeat. They are made
-// once, and shared by all routes: never change them.
+// policies are the retry policies, by whether all of a route's requests are safe to retry. All
+// routes share them: never change them.
 var policies = sync.OnceValues(func() (map[bool]*routev3.RetryPolicy, error) {
 	out := map[bool]*routev3.RetryPolicy{}
 	for safe, on := range map[bool]string{false: retryOn, true: retryOnSafe} {
@@ -67,8 +67,8 @@ var policies = sync.OnceValues(func() (map[bool]*routev3.RetryPolicy, error) {
 	return out, nil
 })
 
-// otherPriority sends each retry to a priority that was not tried yet: the one that
-// failed still counts as healthy until Envoy's checks say otherwise.
+// otherPriority makes each retry use a priority that was not tried yet: until Envoy's checks detect
+// the failure, the failed priority still counts as healthy.
 func otherPriority() (*routev3.RetryPolicy_RetryPriority, error) {
 	a, err := packAny(&previousprioritiesv3.PreviousPrioritiesConfig{UpdateFrequency: 1})
 	return &routev3.RetryPolicy_RetryPriority{
@@ -77,8 +77,8 @@ func otherPriority() (*routev3.RetryPolicy_RetryPriority, error) {
 	}, errors.Wrap(err, "cannot marshal retry priority")
 }
 
-// Safe reports whether all requests of a match may be repeated, for it takes none but
-// those of a method that changes nothing.
+// Safe reports whether all requests of a match may be retried, because it matches only methods
+// without side effects.
 func Safe(m *routev3.RouteMatch) bool {
 	for _, h := range m.GetHeaders() {
 		if h.GetName() == ":method" && !h.GetInvertMatch() && safeMethods[strings.ToUpper(h.GetStringMatch().GetExact())] {
@@ -88,9 +88,9 @@ func Safe(m *routev3.RouteMatch) bool {
 	return false
 }
 
-// Retry what no endpoint has seen, at another one. What else is repeated is for the
-// user to say: what a policy of theirs has set stays, and only tries other priorities
-// where it does not say which.
+// Retry adds retries of requests that no endpoint has received, at another endpoint. Users decide
+// about other retries: a policy's retry settings stay, and only get other priorities if they set
+// none.
 func Retry(a *routev3.RouteAction, safe bool) error {
 	p := a.GetRetryPolicy()
 	if p == nil {
@@ -106,8 +106,7 @@ func Retry(a *routev3.RouteAction, safe bool) error {
 	return err
 }
 
-// retryUnsafe takes back what we retry for the requests of a route that are all safe to
-// repeat, where another match is put in place of the route's.
+// retryUnsafe removes the retries of safe requests from a route that gets another match.
 func retryUnsafe(r *routev3.Route) error {
 	all, err := policies()
 	if a := r.GetRoute(); err == nil && !Safe(r.GetMatch()) && proto.Equal(a.GetRetryPolicy(), all[true]) {

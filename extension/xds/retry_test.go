@@ -28,24 +28,24 @@ func TestRetry(t *testing.T) {
 		want   string
 	}{
 		"None": {
-			reason: "What no endpoint has seen should be sent to another, and nothing else.",
+			reason: "Only requests that no endpoint has received should be retried.",
 			want: `{"retryOn": "connect-failure,refused-stream,reset-before-request", "numRetries": 2, "hostSelectionRetryMaxAttempts": "5",
 				"retryBackOff": {"baseInterval": "0.005s"}, ` + previousHosts + "," + previousPriorities + "}",
 		},
 		"Safe": {
-			reason: "What changes nothing may be repeated although an endpoint has seen it.",
+			reason: "Safe requests may be retried even if an endpoint has received them.",
 			safe:   true,
 			want: `{"retryOn": "connect-failure,refused-stream,reset-before-request,reset", "numRetries": 2, "hostSelectionRetryMaxAttempts": "5",
 				"retryBackOff": {"baseInterval": "0.005s"}, ` + previousHosts + "," + previousPriorities + "}",
 		},
 		"Policy": {
-			reason: "A policy of the user's should stay, and find other priorities.",
+			reason: "A user's policy should stay, and use other priorities.",
 			policy: `{"retryOn": "5xx", "numRetries": 7, "perTryTimeout": "1s"}`,
 			safe:   true,
 			want:   `{"retryOn": "5xx", "numRetries": 7, "perTryTimeout": "1s", ` + previousPriorities + "}",
 		},
 		"PolicyWithPriority": {
-			reason: "A policy that says when to go to other priorities should stay as it is.",
+			reason: "A policy with retry priorities should stay as it is.",
 			policy: `{"retryOn": "5xx", "retryPriority": {"name": "mine"}}`,
 			want:   `{"retryOn": "5xx", "retryPriority": {"name": "mine"}}`,
 		},
@@ -56,7 +56,7 @@ func TestRetry(t *testing.T) {
 			if tc.policy != "" {
 				a.RetryPolicy = retryPolicy(t, tc.policy)
 			}
-			// The second time changes nothing.
+			// The second run changes nothing.
 			for range 2 {
 				if err := Retry(a, tc.safe); err != nil {
 					t.Fatal(err)
@@ -93,9 +93,9 @@ func TestSafe(t *testing.T) {
 		match  *routev3.RouteMatch
 		want   bool
 	}{
-		"Any":    {reason: "Any method may come.", match: &routev3.RouteMatch{}},
+		"Any":    {reason: "Any method matches.", match: &routev3.RouteMatch{}},
 		"GET":    {reason: "Only GET comes.", match: method("GET", false), want: true},
-		"POST":   {reason: "POST may change something.", match: method("POST", false)},
+		"POST":   {reason: "POST may have side effects.", match: method("POST", false)},
 		"NotGET": {reason: "All but GET come.", match: method("GET", true)},
 	}
 	for n, tc := range cases {

@@ -11,20 +11,20 @@ import (
 )
 
 const (
-	// deathTimeout is how long what was sent to an endpoint may stay without an
-	// acknowledgement before its connection counts as broken. Linux itself takes a
-	// quarter of an hour, and requests would wait for their own timeout. It sees
-	// the next hop only, which for other clusters is the egress proxy.
-	deathTimeout = 3 * time.Second
+	// peerTimeout is the time without an acknowledgement after which a connection counts as
+	// broken. Linux's default is a quarter of an hour, and requests would wait for their own
+	// timeout. It covers the next hop only, which for other clusters is the egress proxy.
+	peerTimeout = 3 * time.Second
 
-	// TCP_USER_TIMEOUT of Linux, in milliseconds (tcp(7)). Spelled out, for the
-	// Envoy's system is meant, and not the one that this is built for.
+	// TCP_USER_TIMEOUT of Linux, in milliseconds (tcp(7)). The numbers are literal because they are
+	// for Envoy's system, not for the one of this build.
 	ipprotoTCP     = 6
 	tcpUserTimeout = 18
 )
 
-// noticeDeath of endpoints that go without a word, unless somebody else binds sockets.
-func noticeDeath(c *clusterv3.Cluster) {
+// detectDeadPeers makes Envoy detect endpoints that disappear without closing their connections, unless
+// a patch binds sockets.
+func detectDeadPeers(c *clusterv3.Cluster) {
 	if c.GetUpstreamBindConfig() != nil {
 		return
 	}
@@ -32,7 +32,7 @@ func noticeDeath(c *clusterv3.Cluster) {
 		Description: "TCP_USER_TIMEOUT",
 		Level:       ipprotoTCP,
 		Name:        tcpUserTimeout,
-		Value:       &corev3.SocketOption_IntValue{IntValue: deathTimeout.Milliseconds()},
+		Value:       &corev3.SocketOption_IntValue{IntValue: peerTimeout.Milliseconds()},
 		State:       corev3.SocketOption_STATE_PREBIND,
 	}}}
 }

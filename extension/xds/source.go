@@ -12,38 +12,37 @@ import (
 )
 
 const (
-	// fetchTimeout is how long a new Envoy waits for endpoints before it opens its
-	// listeners without them. Envoy's default of 15 s would hold back all traffic
-	// while we are down.
+	// fetchTimeout is the time that a new Envoy waits for endpoints before it opens its listeners
+	// without them. Envoy's default of 15 s would delay all traffic while the extension is down.
 	fetchTimeout = 2 * time.Second
 
-	// A connection to a node that went away without a word is noticed after these
-	// two together, and Envoy waits up to half a second more before it opens its stream
-	// elsewhere. The endpoint server allows pings as frequent.
+	// These two together are the time until gRPC detects a connection to a lost node, and Envoy
+	// waits up to half a second more before it opens its stream elsewhere. The endpoint server
+	// permits pings at this interval.
 	keepaliveTime    = 10 * time.Second
 	keepaliveTimeout = 4 * time.Second
 
-	// reconnectBackoff is the longest pause between attempts. gRPC's own is 120 s.
+	// reconnectBackoff is the longest pause between attempts. gRPC's default is 120 s.
 	reconnectBackoff = 5 * time.Second
 
 	statPrefix = "tailscale_eds"
 
-	// XDSTPPrefix is what names of endpoint lists begin with where they come from
-	// the authority of an Envoy's bootstrap: the authority, and the type. The
-	// bootstrap that we ship has it.
+	// XDSTPPrefix begins the names of endpoint lists that come from the authority in an Envoy's
+	// bootstrap: it has the authority and the type. The bootstrap in our documentation has the
+	// authority.
 	XDSTPPrefix = "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/"
 )
 
-// A Source tells Envoy where endpoints come from. The zero value is none.
+// A Source is the configuration source of endpoints in clusters. The zero value is none.
 type Source struct {
 	config *corev3.ConfigSource
 	xdstp  bool
 }
 
-// TLS is what Envoys check our endpoint server by, and what they present to it, in PEM. It
-// is part of each cluster: files would depend on how Envoy Gateway deploys Envoys, which in
-// namespaces of Gateways have no certificate of its making. Envoy leaves the key out of what
-// it shows of its configuration.
+// TLS holds the certificates, in PEM, with which Envoys verify the endpoint server, and which they
+// present to it. They are part of each cluster: files would depend on how Envoy Gateway deploys
+// Envoys, which have no certificate of Envoy Gateway in namespaces of Gateways. Envoy omits the key
+// from its configuration dump.
 type TLS struct {
 	// Roots are the authorities of the server's certificate. None means no TLS.
 	Roots []byte
@@ -52,13 +51,13 @@ type TLS struct {
 	Cert, Key []byte
 }
 
-// GoogleGRPC is our endpoint server, dialled by Envoy's own gRPC library: nothing of
-// it needs to be in an Envoy's bootstrap. Each cluster opens a stream: all on one connection
-// without TLS, each on its own with TLS.
+// GoogleGRPC returns a source in which Envoy's own gRPC library dials the endpoint server: it needs
+// nothing in an Envoy's bootstrap. Each cluster opens a stream: all on one connection without TLS,
+// and each on a separate connection with TLS.
 //
-// Target is gRPC's name of the server, such as ipv4:10.96.0.7:5006 (a Service's
-// address needs no DNS, which proxies on the host's network do not have). Name is what the
-// server's certificate must be for; empty means what is dialled.
+// target is gRPC's name of the server, such as ipv4:10.96.0.7:5006 (a Service's address needs no
+// DNS, which proxies on the host's network do not have). name is the name in the server's
+// certificate; empty means the dialled name.
 func GoogleGRPC(target, name string, t TLS) Source {
 	g := &corev3.GrpcService_GoogleGrpc{
 		TargetUri:  target,
@@ -67,16 +66,16 @@ func GoogleGRPC(target, name string, t TLS) Source {
 			"grpc.keepalive_time_ms":        millis(keepaliveTime),
 			"grpc.keepalive_timeout_ms":     millis(keepaliveTimeout),
 			"grpc.max_reconnect_backoff_ms": millis(reconnectBackoff),
-			// gRPC waits a minute for the answer to a ping by default, however short
-			// the keepalive's own timeout is.
+			// By default gRPC waits a minute for the answer to a ping, however short the
+			// keepalive's timeout is.
 			"grpc.http2.ping_timeout_ms": millis(keepaliveTimeout),
-			// By default gRPC stops after two pings, or goes on once a minute, while
-			// there is no data, and a stream at rest has none (its doc/keepalive.md).
+			// By default gRPC stops after two pings without data, or continues once a minute, and
+			// an idle stream has no data (its doc/keepalive.md).
 			"grpc.http2.max_pings_without_data": integer(0),
 		}},
 	}
 	if name != "" {
-		// What is dialled is an address, and the certificate is for the Service.
+		// Envoy dials an address, and the certificate is for the Service.
 		g.ChannelArgs.Args["grpc.ssl_target_name_override"] = &corev3.GrpcService_GoogleGrpc_ChannelArgs_Value{
 			ValueSpecifier: &corev3.GrpcService_GoogleGrpc_ChannelArgs_Value_StringValue{StringValue: name},
 		}
@@ -104,15 +103,14 @@ func GoogleGRPC(target, name string, t TLS) Source {
 	}}
 }
 
-// XDSTP is our endpoint server as the authority tailscale in the Envoy's bootstrap:
-// one stream carries all clusters. An Envoy whose bootstrap lacks the authority
-// refuses the clusters.
+// XDSTP returns a source for the authority tailscale in the Envoy's bootstrap: one stream carries
+// all clusters. An Envoy whose bootstrap lacks the authority refuses the clusters.
 func XDSTP() Source { return Source{xdstp: true} }
 
-// XDSTPName is what an endpoint list is called there.
+// XDSTPName returns the name of an endpoint list under that authority.
 func XDSTPName(list string) string { return XDSTPPrefix + list }
 
-// EDS is where a cluster gets the endpoint list of that name from.
+// EDS returns the configuration by which a cluster gets the endpoint list of that name.
 func (s Source) EDS(list string) *clusterv3.Cluster_EdsClusterConfig {
 	if s.xdstp {
 		return &clusterv3.Cluster_EdsClusterConfig{ServiceName: XDSTPName(list)}

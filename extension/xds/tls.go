@@ -16,19 +16,18 @@ import (
 )
 
 const (
-	// systemRoots is the file of Envoy's image that Envoy Gateway itself uses.
+	// systemRoots is the file in Envoy's image that Envoy Gateway itself uses.
 	systemRoots = "/etc/ssl/certs/ca-certificates.crt"
 
-	// socketMatch is the metadata of an endpoint by which Envoy picks its socket.
+	// socketMatch is the metadata of an endpoint by which Envoy chooses its socket.
 	socketMatch = "envoy.transport_socket_match"
 
-	// remoteKey is set in the metadata of endpoints that lead to other clusters.
+	// remoteKey is set in the metadata of endpoints in other clusters.
 	remoteKey = "tailscale-remote"
 )
 
-// speakTLS to endpoints, and check that they answer to the server's name. What a
-// policy has set up stays. Endpoints that lead to other clusters may be spoken to in
-// another way, which nil leaves the same.
+// speakTLS makes a cluster speak TLS to endpoints, and verify the server's name. A policy's TLS
+// settings stay. remote are the settings for endpoints in other clusters; nil means the same.
 func speakTLS(c *clusterv3.Cluster, t, remote *index.UpstreamTLS) error {
 	if t != nil && Plain(c) {
 		if t.ServerName == "" {
@@ -47,8 +46,8 @@ func speakTLS(c *clusterv3.Cluster, t, remote *index.UpstreamTLS) error {
 	if remote == nil {
 		return nil
 	}
-	// No PROXY protocol is spoken to these: it would stand before TLS, and proxies of other
-	// clusters, which end that, do not read it.
+	// The socket sends no PROXY protocol header: it would precede TLS, and proxies of other
+	// clusters, which terminate TLS, do not read it.
 	s, err := tlsSocket(remote)
 	c.TransportSocketMatches = []*clusterv3.Cluster_TransportSocketMatch{{
 		Name:            remoteKey,
@@ -58,12 +57,12 @@ func speakTLS(c *clusterv3.Cluster, t, remote *index.UpstreamTLS) error {
 	return err
 }
 
-// remoteMark is what the metadata of endpoints has that lead to other clusters.
+// remoteMark returns the metadata of endpoints in other clusters.
 func remoteMark() *structpb.Struct {
 	return &structpb.Struct{Fields: map[string]*structpb.Value{remoteKey: structpb.NewBoolValue(true)}}
 }
 
-// tlsSocket that speaks TLS so.
+// tlsSocket returns a socket with these TLS settings.
 func tlsSocket(t *index.UpstreamTLS) (*corev3.TransportSocket, error) {
 	validation := &tlsv3.CertificateValidationContext{
 		TrustedCa:                 &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: systemRoots}},
@@ -75,7 +74,7 @@ func tlsSocket(t *index.UpstreamTLS) (*corev3.TransportSocket, error) {
 	a, err := packAny(&tlsv3.UpstreamTlsContext{
 		Sni: t.ServerName,
 		CommonTlsContext: &tlsv3.CommonTlsContext{
-			// Envoy's own default for clients ends at 1.2. These are Envoy Gateway's
+			// Envoy's default for clients ends at 1.2. These are Envoy Gateway's
 			// (envoyproxy/gateway internal/gatewayapi/backendtlspolicy.go).
 			TlsParams: &tlsv3.TlsParameters{
 				TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_2,
@@ -90,8 +89,8 @@ func tlsSocket(t *index.UpstreamTLS) (*corev3.TransportSocket, error) {
 	}, errors.Wrap(err, "cannot marshal TLS context")
 }
 
-// altNames of which a certificate must have one. None leaves it to the name that the
-// request carries.
+// altNames returns the names of which a certificate must have one. None means the name in the
+// request.
 func altNames(t *index.UpstreamTLS) []*tlsv3.SubjectAltNameMatcher {
 	names := t.AltNames
 	if len(names) == 0 && t.ServerName != "" {

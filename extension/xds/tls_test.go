@@ -33,28 +33,28 @@ func TestSpeakTLS(t *testing.T) {
 		http   *httpv3.HttpProtocolOptions
 	}{
 		"Name": {
-			reason: "A server's name is asked for and checked, by what the system trusts.",
+			reason: "Envoy should request the server's name, and verify it by the system's authorities.",
 			tls:    &index.UpstreamTLS{ServerName: "api.example.com"},
 			sni:    "api.example.com",
 			ca:     &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: systemRoots}},
 			names:  []string{"DNS api.example.com"},
 		},
 		"CA": {
-			reason: "A bundle of one's own stands instead of what the system trusts.",
+			reason: "A bundle should replace the system's authorities.",
 			tls:    &index.UpstreamTLS{ServerName: "api.example.com", CA: "PEM"},
 			sni:    "api.example.com",
 			ca:     &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: "PEM"}},
 			names:  []string{"DNS api.example.com"},
 		},
 		"AltNames": {
-			reason: "Other names stand instead of the server's, which is still asked for.",
+			reason: "Other names should replace the server's in verification, but not in the request.",
 			tls:    &index.UpstreamTLS{ServerName: "api.example.com", AltNames: []index.AltName{{Value: "a.example.com"}, {URI: true, Value: "spiffe://b"}}},
 			sni:    "api.example.com",
 			ca:     &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: systemRoots}},
 			names:  []string{"DNS a.example.com", "URI spiffe://b"},
 		},
 		"AnyName": {
-			reason: "Without a name the request's is asked for and checked: never none.",
+			reason: "Without a name Envoy should verify the request's name, and never none.",
 			tls:    &index.UpstreamTLS{},
 			ca:     &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: systemRoots}},
 			http:   follow,
@@ -110,8 +110,8 @@ func TestRemoteTLS(t *testing.T) {
 		reason string
 		local  *index.UpstreamTLS
 	}{
-		"PlainHere": {reason: "Only other clusters end TLS."},
-		"TLSHere":   {reason: "Both speak TLS, each in its way.", local: &index.UpstreamTLS{ServerName: "app.shop.svc"}},
+		"PlainHere": {reason: "Only other clusters terminate TLS."},
+		"TLSHere":   {reason: "Both speak TLS, with separate settings.", local: &index.UpstreamTLS{ServerName: "app.shop.svc"}},
 	} {
 		t.Run(n, func(t *testing.T) {
 			c := &clusterv3.Cluster{Name: "c"}
@@ -131,7 +131,7 @@ func TestRemoteTLS(t *testing.T) {
 			if got.GetSni() != remote.ServerName {
 				t.Errorf("%s\nwant SNI %q, got %q", tc.reason, remote.ServerName, got.GetSni())
 			}
-			// The endpoints that it is for are those marked so, and no others.
+			// The socket is for remote endpoints only.
 			a := Assignment("a", []index.Locality{
 				{Name: "here", Endpoints: endpoints("10.0.0.1")},
 				{Name: "there", Priority: 1, Remote: true, Endpoints: endpoints("10.0.0.2")},

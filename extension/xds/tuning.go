@@ -22,9 +22,9 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// Tuned is what of a policy's tuning counts for the list of a cluster. The cluster tells
-// whether the policy is applied to it: which of several is, is Envoy Gateway's choice. One
-// that has a list of ours has been decided about.
+// Tuned returns the part of a policy's tuning that applies to the list of a cluster. The cluster
+// shows whether the policy is applied to it: Envoy Gateway chooses among several policies. A
+// cluster with an endpoint list of the extension keeps that list's tuning.
 func Tuned(c *clusterv3.Cluster, t index.Tuning) index.Tuning {
 	if list := strings.TrimPrefix(c.GetEdsClusterConfig().GetServiceName(), XDSTPPrefix); strings.HasPrefix(list, index.OursPrefix) {
 		if _, of, ok := index.ParseTuning(list); ok {
@@ -38,8 +38,8 @@ func Tuned(c *clusterv3.Cluster, t index.Tuning) index.Tuning {
 	return t
 }
 
-// prefersLocal reports whether a load balancer looks for the zone that Envoy is in
-// (buildZoneAwareLbConfig in Envoy Gateway's internal/xds/translator/cluster.go).
+// prefersLocal reports whether a load balancer prefers Envoy's zone (buildZoneAwareLbConfig in
+// Envoy Gateway's internal/xds/translator/cluster.go).
 func prefersLocal(p *clusterv3.LoadBalancingPolicy) bool {
 	for _, of := range p.GetPolicies() {
 		a := of.GetTypedExtensionConfig().GetTypedConfig()
@@ -59,8 +59,8 @@ func prefersLocal(p *clusterv3.LoadBalancingPolicy) bool {
 	return false
 }
 
-// weighZones has zones of each priority weigh what they are to, whatever their backends
-// weigh. These share a zone's weight as they would share all. A zone that is not named
+// weighZones gives the zones of each priority their weights, whatever the weights of their
+// backends, which share a zone's weight as they would share the total. A zone that is not named
 // weighs 1, as with Envoy Gateway.
 func weighZones(ls []index.Locality, zones []index.ZoneWeight) []index.Locality {
 	if len(zones) == 0 {
@@ -88,8 +88,8 @@ func weighZones(ls []index.Locality, zones []index.ZoneWeight) []index.Locality 
 	for k := range groups {
 		total = max(total, of(k.zone)*uint64(len(groups)))
 	}
-	// Envoy adds the weights of a priority up in 32 bits.
-	whole := min(total*finest, maxWeight)
+	// Envoy adds the weights of a priority in 32 bits.
+	whole := min(total*weightScale, maxWeight)
 	out := slices.Clone(ls)
 	for k, group := range groups {
 		in := make([]index.Locality, 0, len(group))
@@ -107,16 +107,15 @@ func weighZones(ls []index.Locality, zones []index.ZoneWeight) []index.Locality 
 	return out
 }
 
-// checkAt has Envoy check endpoints at another port than where they serve.
+// checkAt makes Envoy check endpoints at another port than they serve.
 func checkAt(l *endpointv3.LocalityLbEndpoints, port uint32) {
 	for _, e := range l.GetLbEndpoints() {
 		e.GetEndpoint().HealthCheckConfig = &endpointv3.Endpoint_HealthCheckConfig{PortValue: port}
 	}
 }
 
-// byZone makes one locality of those of a priority that are in one zone, and of nothing
-// but the zone, which is what Envoy compares with its own. Endpoints have the weights then
-// that backends had.
+// byZone merges the localities of each priority and zone into one with the zone only, which Envoy
+// compares with its own zone. Endpoints then have the weights of their backends.
 func byZone(ls []*endpointv3.LocalityLbEndpoints) []*endpointv3.LocalityLbEndpoints {
 	ls = slices.Clone(ls)
 	slices.SortStableFunc(ls, func(a, b *endpointv3.LocalityLbEndpoints) int {
@@ -151,10 +150,10 @@ func byZone(ls []*endpointv3.LocalityLbEndpoints) []*endpointv3.LocalityLbEndpoi
 	return out
 }
 
-// weighEndpoints of a locality, which then weigh together what it does.
+// weighEndpoints gives the endpoints of a locality weights that add up to the locality's.
 func weighEndpoints(l *endpointv3.LocalityLbEndpoints) {
 	for _, e := range l.GetLbEndpoints() {
-		part := uint64(l.GetLoadBalancingWeight().GetValue()) * finest / uint64(len(l.GetLbEndpoints()))
+		part := uint64(l.GetLoadBalancingWeight().GetValue()) * weightScale / uint64(len(l.GetLbEndpoints()))
 		e.LoadBalancingWeight = wrapperspb.UInt32(uint32(min(max(part, 1), maxWeight/uint64(len(l.GetLbEndpoints())))))
 	}
 }

@@ -21,8 +21,9 @@ import (
 
 const httpOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
-// speakHTTP2 to endpoints: Envoy Gateway sets it for Services by their appProtocol,
-// and has none for our kinds. A policy that follows the client's protocol stays.
+// speakHTTP2 makes a cluster speak HTTP/2 to endpoints: Envoy Gateway sets it for Services by their
+// appProtocol, and has no such setting for our kinds. A policy that follows the client's protocol
+// stays.
 func speakHTTP2(c *clusterv3.Cluster, h index.HTTP2) error {
 	return editHTTP(c, func(o *httpv3.HttpProtocolOptions) bool {
 		switch u := o.GetUpstreamProtocolOptions().(type) {
@@ -42,7 +43,7 @@ func speakHTTP2(c *clusterv3.Cluster, h index.HTTP2) error {
 	})
 }
 
-// http2 options that a policy asks for. Envoy takes no pings without a timeout.
+// http2 returns a policy's HTTP/2 options. Envoy refuses pings without a timeout.
 func http2(h index.HTTP2) *corev3.Http2ProtocolOptions {
 	number := func(n uint32) *wrapperspb.UInt32Value {
 		if n == 0 {
@@ -72,8 +73,8 @@ func http2(h index.HTTP2) *corev3.Http2ProtocolOptions {
 	return out
 }
 
-// speakHTTP1 to endpoints in a cluster whose HTTP/2 was for backends beside them. What
-// else a policy set stays.
+// speakHTTP1 makes a cluster speak HTTP/1 if its HTTP/2 was for other backends. Other settings of
+// policies stay.
 func speakHTTP1(c *clusterv3.Cluster) error {
 	err := editHTTP(c, func(o *httpv3.HttpProtocolOptions) bool {
 		if o.GetExplicitHttpConfig().GetHttp2ProtocolOptions() == nil {
@@ -87,13 +88,13 @@ func speakHTTP1(c *clusterv3.Cluster) error {
 		return true
 	})
 	if bytes.Equal(c.GetTypedExtensionProtocolOptions()[httpOptions].GetValue(), defaultHTTP) {
-		// Envoy Gateway has none then, and neither do other routes' clusters.
+		// Envoy Gateway omits the options then, as in other routes' clusters.
 		delete(c.TypedExtensionProtocolOptions, httpOptions)
 	}
 	return err
 }
 
-// defaultHTTP are options that say nothing but HTTP/1, as bytes.
+// defaultHTTP is the bytes of options with HTTP/1 only.
 var defaultHTTP = func() []byte { //nolint:gochecknoglobals // A constant.
 	a, err := packAny(&httpv3.HttpProtocolOptions{UpstreamProtocolOptions: explicit(&httpv3.HttpProtocolOptions_ExplicitHttpConfig{
 		ProtocolConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_HttpProtocolOptions{
@@ -106,8 +107,8 @@ var defaultHTTP = func() []byte { //nolint:gochecknoglobals // A constant.
 	return a.GetValue()
 }()
 
-// Speaks reports whether a cluster may speak HTTP/2 to endpoints that speak nothing else,
-// or HTTP/1 to those that do not. One that follows its clients may do both.
+// Speaks reports whether a cluster may speak HTTP/2 to endpoints that speak only that, or HTTP/1 to
+// those that do not speak HTTP/2. A cluster that follows its clients may do both.
 func Speaks(c *clusterv3.Cluster, http2 bool) bool {
 	o := &httpv3.HttpProtocolOptions{}
 	if a := c.GetTypedExtensionProtocolOptions()[httpOptions]; a != nil && a.UnmarshalTo(o) != nil {
@@ -119,11 +120,11 @@ func Speaks(c *clusterv3.Cluster, http2 bool) bool {
 	return http2 == (o.GetExplicitHttpConfig().GetHttp2ProtocolOptions() != nil)
 }
 
-// followName has endpoints asked, and checked, by the name that the request carries.
+// followName makes the cluster use the name in the request for SNI and verification.
 func followName(c *clusterv3.Cluster) error {
 	return editHTTP(c, func(o *httpv3.HttpProtocolOptions) bool {
 		if o.GetUpstreamProtocolOptions() == nil {
-			// One must be set; this is what Envoy does without any.
+			// Envoy requires a protocol; this is its default.
 			o.UpstreamProtocolOptions = explicit(&httpv3.HttpProtocolOptions_ExplicitHttpConfig{
 				ProtocolConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_HttpProtocolOptions{
 					HttpProtocolOptions: &corev3.Http1ProtocolOptions{},
@@ -143,8 +144,8 @@ func explicit(c *httpv3.HttpProtocolOptions_ExplicitHttpConfig) *httpv3.HttpProt
 	return &httpv3.HttpProtocolOptions_ExplicitHttpConfig_{ExplicitHttpConfig: c}
 }
 
-// editHTTP options of a cluster. They are as they were unless edit says that it has
-// changed them.
+// editHTTP changes the HTTP options of a cluster. They stay as they are unless edit reports a
+// change.
 func editHTTP(c *clusterv3.Cluster, edit func(*httpv3.HttpProtocolOptions) bool) error {
 	o := &httpv3.HttpProtocolOptions{}
 	if a := c.GetTypedExtensionProtocolOptions()[httpOptions]; a != nil {

@@ -1,10 +1,9 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report tells the Kubernetes API how the endpoints of our objects fare: one
-// HealthReport an object that routes name, for functions to make status of. It is written
-// when an endpoint becomes sick or well, by one replica. What makes it so is decided in
-// package health.
+// Package report writes the health of endpoints to the Kubernetes API: one HealthReport for each
+// object that routes name, from which functions build status. One replica writes a report when an
+// endpoint's health changes. Package health decides about health.
 package report
 
 import (
@@ -23,23 +22,23 @@ import (
 )
 
 const (
-	// maxSick endpoints of a port, and maxPorts of an object, are reported.
-	maxSick  = 32
-	maxPorts = 256
+	// maxUnhealthy endpoints of a port, and maxPorts of an object, are reported.
+	maxUnhealthy = 32
+	maxPorts     = 256
 )
 
-// An Object of ours that is reported of.
+// An Object is a TailscaleServices or TailscaleEndpoints with a report.
 type Object struct {
 	Kind index.TargetKind
 	types.NamespacedName
 }
 
-// ObjectOf a target.
+// ObjectOf returns the object of a target.
 func ObjectOf(k index.TargetKey) Object {
 	return Object{Kind: k.Kind, NamespacedName: types.NamespacedName{Namespace: k.Namespace, Name: k.Name}}
 }
 
-// kind in the API.
+// kind returns the kind in the API.
 func (o Object) kind() string {
 	if o.Kind == index.TargetEndpoints {
 		return "TailscaleEndpoints"
@@ -47,12 +46,13 @@ func (o Object) kind() string {
 	return "TailscaleServices"
 }
 
-// report is the name of its HealthReport.
+// report returns the name of the object's HealthReport.
 func (o Object) report() types.NamespacedName {
 	return types.NamespacedName{Namespace: o.Namespace, Name: names.HealthReport(o.kind(), o.Name)}
 }
 
-// objectOf a report. False if it is of nothing of ours, or not called as ours are.
+// objectOf returns the object of a report. False if the report is for another kind, or does not
+// have the name that this package uses.
 func objectOf(r *tailnetv1alpha1.HealthReport) (Object, bool) {
 	o := Object{Kind: index.TargetServices, NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: r.Spec.For.Name}}
 	if r.Spec.For.Kind == "TailscaleEndpoints" {
@@ -61,7 +61,7 @@ func objectOf(r *tailnetv1alpha1.HealthReport) (Object, bool) {
 	return o, r.Name == o.report().Name
 }
 
-// maxReason of a failover, in bytes.
+// maxReason is the greatest length of a failover's reason, in bytes.
 const maxReason = 256
 
 // elsewhere reports whether a port has no local endpoint that answers.
@@ -69,8 +69,8 @@ func elsewhere(s *tailnetv1alpha1.HealthReportSpec) bool {
 	return slices.ContainsFunc(s.Ports, func(p tailnetv1alpha1.HealthReportPort) bool { return p.Tier != tailnetv1alpha1.HealthTierLocal })
 }
 
-// failover of a report that takes another one's place at a time. Only a change of where
-// requests go is one: an object that is reported of for the first time has had none.
+// failover returns the failover of a report that replaces another at a time. Only a change of the
+// traffic's destination counts: the first report of an object has none.
 func failover(was, is *tailnetv1alpha1.HealthReportSpec, at metav1.Time) *tailnetv1alpha1.HealthReportFailover {
 	if was == nil {
 		return nil
@@ -86,7 +86,8 @@ func failover(was, is *tailnetv1alpha1.HealthReportSpec, at metav1.Time) *tailne
 	return was.Failover
 }
 
-// reason of a failover: that of the first sick endpoint of a port that has one.
+// reason returns the reason of a failover: that of the first unhealthy endpoint of a port without
+// local endpoints.
 func reason(s *tailnetv1alpha1.HealthReportSpec) string {
 	for _, p := range s.Ports {
 		if p.Tier != tailnetv1alpha1.HealthTierLocal && len(p.Sick) > 0 {
@@ -94,11 +95,11 @@ func reason(s *tailnetv1alpha1.HealthReportSpec) string {
 			return strings.ToValidUTF8(out[:min(len(out), maxReason)], "")
 		}
 	}
-	return "no local endpoint is left"
+	return "there is no local endpoint"
 }
 
-// build the report of an object from its targets, of which there is one a port. It is
-// pure, and in order.
+// build returns the report of an object from its targets, one for each port. It is pure, and its
+// output is sorted.
 func build(o Object, of []health.Target) tailnetv1alpha1.HealthReportSpec {
 	out := tailnetv1alpha1.HealthReportSpec{For: tailnetv1alpha1.HealthReportTarget{Kind: o.kind(), Name: o.Name}}
 	for _, t := range of {
@@ -114,7 +115,7 @@ func build(o Object, of []health.Target) tailnetv1alpha1.HealthReportSpec {
 		slices.SortFunc(p.Sick, func(a, b tailnetv1alpha1.SickEndpoint) int {
 			return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Address, b.Address), cmp.Compare(a.EndpointPort, b.EndpointPort))
 		})
-		p.Sick = p.Sick[:min(len(p.Sick), maxSick)]
+		p.Sick = p.Sick[:min(len(p.Sick), maxUnhealthy)]
 		out.Ports = append(out.Ports, p)
 	}
 	slices.SortFunc(out.Ports, func(a, b tailnetv1alpha1.HealthReportPort) int {

@@ -27,18 +27,19 @@ import (
 )
 
 const (
-	// pause between two writes of one report: each has a function run, and counts
-	// against its composite in Crossplane's circuit breaker.
+	// pause between two writes of one report: each write runs a function, and counts against its
+	// composite in Crossplane's circuit breaker.
 	pause = 5 * time.Second
 
 	// retry after a write that failed.
 	retry = 30 * time.Second
 
-	// warmUp is how long probes go on before anything is reported: at first all look
-	// well to who has just started.
+	// warmUp is the time that probes run before anything is reported: at first all endpoints look
+	// healthy to a new replica.
 	warmUp = 20 * time.Second
 
-	// recheck whether another extension still reports of an object.
+	// recheck is the time after which the Writer checks again whether another extension still
+	// writes a report.
 	recheck = time.Minute
 
 	// timeout of a request.
@@ -48,16 +49,16 @@ const (
 	manager = client.FieldOwner("tailscale-gateway-extension")
 )
 
-// Targets that are probed. A health.Prober has them.
+// Targets provides the probed targets. A health.Prober implements it.
 type Targets interface {
 	Targets() []health.Target
 }
 
-// gatewayKey of the annotation of a report that the extension of one Gateway writes.
+// gatewayKey is the annotation of a report with the Gateway whose extension writes it.
 const gatewayKey = "gateway.tailscale.com/gateway"
 
-// errOthers says that another extension writes a report.
-var errOthers = errors.New("another extension reports of it")
+// errOthers is returned if another extension writes a report.
+var errOthers = errors.New("another extension writes the report")
 
 // A Writer keeps HealthReports up to date while it runs.
 type Writer struct {
@@ -69,35 +70,35 @@ type Writer struct {
 
 	wake chan struct{}
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu sync.Mutex
 
-	// running is how often Run does: the next time may begin before the last has ended.
+	// running counts concurrent calls of Run: the next one may begin before the last has ended.
 	running int
 
-	// pending are the objects to look at. While another replica writes there are none: as
-	// nobody takes them, they would only grow.
+	// pending are the objects to update. While another replica writes it stays empty, because it
+	// would only grow.
 	pending map[Object]struct{}
 }
 
-// A report that was written, or is to be.
+// A report that is written, or is due.
 type report struct {
 	spec tailnetv1alpha1.HealthReportSpec
 
-	// next is when it may be written again.
+	// next is the earliest time of the next write.
 	next time.Time
 }
 
-// NewWriter returns one that writes nothing until it runs. Kube writes reports, and lists
-// them once each time the Writer runs; objects has our kinds, from a cache. Only is the
-// Gateway whose extension this is; nil stands for the one that is installed for all. That
-// one's reports come first: the other tells of what is in its namespace and nobody else
-// reports of.
+// NewWriter returns a Writer that Run starts. kube writes reports, and lists them once for each
+// call of Run; objects reads our kinds from a cache. only is the Gateway of this extension; nil
+// stands for the installed extension, which serves all Gateways. The installed extension's reports
+// take precedence: a Gateway's own extension reports only objects of its namespace that the
+// installed one does not report.
 func NewWriter(t Targets, kube client.Client, objects client.Reader, only *types.NamespacedName, log logging.Logger) *Writer {
 	return &Writer{targets: t, kube: kube, objects: objects, only: only, log: log, wake: make(chan struct{}, 1), pending: map[Object]struct{}{}}
 }
 
-// mine reports whether this extension writes a report that is there.
+// mine reports whether this extension writes an existing report.
 func (w *Writer) mine(r *tailnetv1alpha1.HealthReport) bool {
 	if w.only == nil {
 		return r.Annotations[gatewayKey] == ""
@@ -105,9 +106,9 @@ func (w *Writer) mine(r *tailnetv1alpha1.HealthReport) bool {
 	return r.Annotations[gatewayKey] == w.only.Name
 }
 
-// leave a report to who writes it. The installed extension takes over what another one
-// began, for that stands back.
-func (w *Writer) leave(ctx context.Context, o Object) error {
+// checkWriter returns errOthers if another extension writes the object's report. The installed
+// extension takes over reports of others, which then stop.
+func (w *Writer) checkWriter(ctx context.Context, o Object) error {
 	if w.only == nil {
 		return nil
 	}
@@ -124,15 +125,15 @@ func (w *Writer) leave(ctx context.Context, o Object) error {
 	return nil
 }
 
-// Scheme of what a Writer reads and writes.
+// Scheme returns a scheme of the types that a Writer reads and writes.
 func Scheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	b := runtime.NewSchemeBuilder(corev1.AddToScheme, gatewayv1alpha1.AddToScheme, tailnetv1alpha1.AddToScheme)
 	return s, errors.Wrap(b.AddToScheme(s), "cannot make a scheme")
 }
 
-// Changed says which targets have endpoints of another health, or are others, or are
-// gone. It never blocks.
+// Changed announces targets whose endpoints have another health, whose endpoints are others, or
+// that are gone. It never blocks.
 func (w *Writer) Changed(of []index.TargetKey) {
 	if !w.note(of) {
 		return
@@ -143,7 +144,7 @@ func (w *Writer) Changed(of []index.TargetKey) {
 	}
 }
 
-// note what changed for who writes, if anybody does here.
+// note records changed objects, and reports whether a Writer runs in this replica.
 func (w *Writer) note(of []index.TargetKey) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -156,14 +157,14 @@ func (w *Writer) note(of []index.TargetKey) bool {
 	return true
 }
 
-// begin to note what changes.
+// begin begins to record changes.
 func (w *Writer) begin() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.running++
 }
 
-// end with what was noted, unless it runs once more.
+// end drops recorded changes, unless another Run is active.
 func (w *Writer) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -172,7 +173,7 @@ func (w *Writer) end() {
 	}
 }
 
-// take what is pending.
+// take returns the pending objects, and resets them.
 func (w *Writer) take() map[Object]struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -181,15 +182,15 @@ func (w *Writer) take() map[Object]struct{} {
 	return out
 }
 
-// Run until ctx ends. Reports that are there already are listed, and those of objects
-// that no route names any more are deleted.
+// Run writes reports until ctx ends. It lists existing reports, and deletes those of objects that
+// no route names any more.
 func (w *Writer) Run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
 	case <-time.After(warmUp):
 	}
-	// What changes from here on is noted: all there is is looked at once.
+	// Changes from here on are recorded, and the first pass covers all objects.
 	w.begin()
 	defer w.end()
 	known, err := w.list(ctx)
@@ -219,7 +220,7 @@ func (w *Writer) Run(ctx context.Context) error {
 	}
 }
 
-// list reports that are there.
+// list returns the existing reports.
 func (w *Writer) list(ctx context.Context) (map[Object]*report, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -240,7 +241,7 @@ func (w *Writer) list(ctx context.Context) (map[Object]*report, error) {
 	return out, nil
 }
 
-// write what is due and may be written, and return how long to wait for the rest.
+// write writes the reports that are due, and returns the time until the next one is.
 func (w *Writer) write(ctx context.Context, due map[Object]struct{}, known map[Object]*report) time.Duration {
 	wait := time.Hour
 	if len(due) == 0 {
@@ -282,7 +283,7 @@ func (w *Writer) write(ctx context.Context, due map[Object]struct{}, known map[O
 	return wait
 }
 
-// settle the report of one object.
+// settle writes or deletes the report of one object.
 func (w *Writer) settle(ctx context.Context, o Object, of []health.Target, known map[Object]*report) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -290,7 +291,7 @@ func (w *Writer) settle(ctx context.Context, o Object, of []health.Target, known
 		return nil
 	}
 	if len(of) == 0 {
-		if err := w.leave(ctx, o); err != nil {
+		if err := w.checkWriter(ctx, o); err != nil {
 			return err
 		}
 		n := o.report()
@@ -303,18 +304,18 @@ func (w *Writer) settle(ctx context.Context, o Object, of []health.Target, known
 	}
 	spec := build(o, of)
 	if r := known[o]; r != nil && r.spec.For.Name != "" {
-		// Seconds are what the API keeps.
+		// The API keeps whole seconds.
 		spec.Failover = failover(&r.spec, &spec, metav1.Now().Rfc3339Copy())
 	}
 	if r := known[o]; r != nil && reflect.DeepEqual(r.spec, spec) {
 		return nil
 	}
-	if err := w.leave(ctx, o); err != nil {
+	if err := w.checkWriter(ctx, o); err != nil {
 		return err
 	}
 	owner, err := w.owner(ctx, o)
 	if kerrors.IsNotFound(err) {
-		// It goes, and its report with it.
+		// The object is being deleted, and its report with it.
 		delete(known, o)
 		return nil
 	}
@@ -341,7 +342,7 @@ func (w *Writer) settle(ctx context.Context, o Object, of []health.Target, known
 	return nil
 }
 
-// owner that the report goes with.
+// owner returns the owner reference of a report.
 func (w *Writer) owner(ctx context.Context, o Object) (metav1.OwnerReference, error) {
 	var obj client.Object = &gatewayv1alpha1.TailscaleServices{}
 	if o.Kind == index.TargetEndpoints {

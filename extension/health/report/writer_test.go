@@ -29,7 +29,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// probed is what a prober says.
+// probed provides the targets of a test.
 type probed struct {
 	mu sync.Mutex
 	of []health.Target
@@ -51,12 +51,12 @@ func keyOf(name string, port int32) index.TargetKey {
 	return index.TargetKey{Kind: index.TargetServices, Namespace: "shop", Name: name, Port: port, Protocol: index.ProtocolHTTP}
 }
 
-// targetOf a service with two endpoints, of which those that are named are sick.
-func targetOf(name string, port int32, sick ...string) health.Target {
+// targetOf returns a target of a service with two endpoints, of which the named ones are unhealthy.
+func targetOf(name string, port int32, unhealthy ...string) health.Target {
 	t := health.Target{Key: keyOf(name, port), Tier: health.TierLocal}
 	for _, a := range []string{"10.0.0.2", "10.0.0.1"} {
 		e := health.Endpoint{Name: "app", Address: a, Port: 8080, IsHealthy: true}
-		if slices.Contains(sick, a) {
+		if slices.Contains(unhealthy, a) {
 			e.IsHealthy, e.Reason = false, "HTTP status 500"
 		}
 		t.Endpoints = append(t.Endpoints, e)
@@ -67,13 +67,13 @@ func targetOf(name string, port int32, sick ...string) health.Target {
 func TestBuild(t *testing.T) {
 	o := ObjectOf(keyOf("web", 80))
 	got := build(o, []health.Target{targetOf("web", 443), targetOf("web", 80, "10.0.0.1", "10.0.0.2")})
-	sick := func(a string) tailnetv1alpha1.SickEndpoint {
+	endpoint := func(a string) tailnetv1alpha1.SickEndpoint {
 		return tailnetv1alpha1.SickEndpoint{Name: "app", Address: a, EndpointPort: 8080, Reason: "HTTP status 500"}
 	}
 	want := tailnetv1alpha1.HealthReportSpec{
 		For: tailnetv1alpha1.HealthReportTarget{Kind: "TailscaleServices", Name: "web"},
 		Ports: []tailnetv1alpha1.HealthReportPort{
-			{Port: 80, Protocol: "http", Tier: "Local", Endpoints: 2, Sick: []tailnetv1alpha1.SickEndpoint{sick("10.0.0.1"), sick("10.0.0.2")}},
+			{Port: 80, Protocol: "http", Tier: "Local", Endpoints: 2, Sick: []tailnetv1alpha1.SickEndpoint{endpoint("10.0.0.1"), endpoint("10.0.0.2")}},
 			{Port: 443, Protocol: "http", Tier: "Local", Endpoints: 2, Healthy: 2},
 		},
 	}
@@ -88,16 +88,16 @@ func TestBuild(t *testing.T) {
 		n := o.report()
 		r := &tailnetv1alpha1.HealthReport{ObjectMeta: metav1.ObjectMeta{Namespace: n.Namespace, Name: n.Name}, Spec: build(o, nil)}
 		if got, ok := objectOf(r); !ok || got != o {
-			t.Errorf("the report of %v is of %v", o, got)
+			t.Errorf("the report of %v is for %v", o, got)
 		}
 		r.Name = "another"
 		if _, ok := objectOf(r); ok {
-			t.Error("a report that is not called as ours are is not ours")
+			t.Error("a report with another name should have no object")
 		}
 	}
 }
 
-// A desk is a running writer, and what it writes.
+// A desk is a running writer with its API.
 type desk struct {
 	kube   client.Client
 	probed *probed
@@ -151,7 +151,7 @@ func (d *desk) start(t *testing.T) {
 	}
 }
 
-// healthy is how many endpoints the report of web says are; -1 if there is none.
+// healthy returns the number of healthy endpoints in web's report; -1 if there is none.
 func (d *desk) healthy(t *testing.T) int32 {
 	t.Helper()
 	r := &tailnetv1alpha1.HealthReport{}
@@ -185,7 +185,7 @@ func TestWriter(t *testing.T) {
 		defer d.stop()
 		after(warmUp - time.Second)
 		if n := d.writes(); n != 0 {
-			t.Fatalf("%d writes before endpoints have been probed", n)
+			t.Fatalf("%d writes before the warm-up ends", n)
 		}
 		after(2 * time.Second)
 		if h := d.healthy(t); h != 2 || d.writes() != 1 {
@@ -196,10 +196,10 @@ func TestWriter(t *testing.T) {
 		d.w.Changed(changed)
 		after(time.Minute)
 		if n := d.writes(); n != 1 {
-			t.Fatalf("%d writes, want none for what has not changed", n)
+			t.Fatalf("%d writes, want none without a change", n)
 		}
-		for _, sick := range [][]string{{"10.0.0.1"}, {}, {"10.0.0.1", "10.0.0.2"}} {
-			d.probed.set(targetOf("web", 80, sick...))
+		for _, names := range [][]string{{"10.0.0.1"}, {}, {"10.0.0.1", "10.0.0.2"}} {
+			d.probed.set(targetOf("web", 80, names...))
 			d.w.Changed(changed)
 			after(time.Second)
 		}
@@ -214,23 +214,23 @@ func TestWriter(t *testing.T) {
 		d.w.Changed(changed)
 		after(pause)
 		if h := d.healthy(t); h != -1 {
-			t.Errorf("%d healthy, want no report for what no route names", h)
+			t.Errorf("%d healthy, want no report for an object without routes", h)
 		}
 	})
 }
 
-// TestFailover shows what a report says of when requests went elsewhere.
+// TestFailover checks the failover in reports.
 func TestFailover(t *testing.T) {
 	first, now := metav1.Unix(1000, 0), metav1.Unix(2000, 0)
-	spec := func(f *tailnetv1alpha1.HealthReportFailover, sick []tailnetv1alpha1.SickEndpoint, tiers ...tailnetv1alpha1.HealthTier) *tailnetv1alpha1.HealthReportSpec {
+	spec := func(f *tailnetv1alpha1.HealthReportFailover, unhealthy []tailnetv1alpha1.SickEndpoint, tiers ...tailnetv1alpha1.HealthTier) *tailnetv1alpha1.HealthReportSpec {
 		out := &tailnetv1alpha1.HealthReportSpec{Failover: f}
 		for i, tier := range tiers {
-			out.Ports = append(out.Ports, tailnetv1alpha1.HealthReportPort{Port: int32(80 + i), Tier: tier, Sick: sick})
+			out.Ports = append(out.Ports, tailnetv1alpha1.HealthReportPort{Port: int32(80 + i), Tier: tier, Sick: unhealthy})
 		}
 		return out
 	}
 	const local, remote, last = tailnetv1alpha1.HealthTierLocal, tailnetv1alpha1.HealthTierRemote, tailnetv1alpha1.HealthTierLastResort
-	sick := []tailnetv1alpha1.SickEndpoint{{Name: "app", Reason: "HTTP status 500"}}
+	unhealthy := []tailnetv1alpha1.SickEndpoint{{Name: "app", Reason: "HTTP status 500"}}
 	before := &tailnetv1alpha1.HealthReportFailover{Failover: first, Reason: "app at port 80: HTTP status 500"}
 	back := &tailnetv1alpha1.HealthReportFailover{Failover: first, Failback: &now, Reason: before.Reason}
 	cases := map[string]struct {
@@ -238,15 +238,15 @@ func TestFailover(t *testing.T) {
 		was, is *tailnetv1alpha1.HealthReportSpec
 		want    *tailnetv1alpha1.HealthReportFailover
 	}{
-		"First":       {reason: "Who is reported of for the first time has had none.", is: spec(nil, sick, remote)},
-		"Steady":      {reason: "Nothing has changed.", was: spec(nil, nil, local, local), is: spec(nil, sick, local, local)},
-		"Failover":    {reason: "One port is enough.", was: spec(nil, nil, local, local), is: spec(nil, sick, local, remote), want: &tailnetv1alpha1.HealthReportFailover{Failover: now, Reason: "app at port 81: HTTP status 500"}},
-		"NoneLeft":    {reason: "Endpoints that are gone are not sick.", was: spec(nil, nil, local), is: spec(nil, nil, remote), want: &tailnetv1alpha1.HealthReportFailover{Failover: now, Reason: "no local endpoint is left"}},
-		"Stays":       {reason: "From one elsewhere to another is no other one.", was: spec(before, sick, remote), is: spec(nil, sick, last), want: before},
-		"Failback":    {reason: "All ports must have local endpoints again.", was: spec(before, sick, remote, local), is: spec(nil, nil, local, local), want: back},
-		"NotAll":      {reason: "One port is not all.", was: spec(before, sick, remote, remote), is: spec(nil, sick, remote, local), want: before},
-		"Again":       {reason: "The last counts.", was: spec(back, nil, local), is: spec(nil, sick, remote), want: &tailnetv1alpha1.HealthReportFailover{Failover: now, Reason: "app at port 80: HTTP status 500"}},
-		"NeverFailed": {reason: "What began elsewhere has not failed over, and so not back.", was: spec(nil, sick, remote), is: spec(nil, nil, local)},
+		"First":       {reason: "The first report of an object should have none.", is: spec(nil, unhealthy, remote)},
+		"Steady":      {reason: "Nothing has changed.", was: spec(nil, nil, local, local), is: spec(nil, unhealthy, local, local)},
+		"Failover":    {reason: "One port is enough.", was: spec(nil, nil, local, local), is: spec(nil, unhealthy, local, remote), want: &tailnetv1alpha1.HealthReportFailover{Failover: now, Reason: "app at port 81: HTTP status 500"}},
+		"NoneLeft":    {reason: "Removed endpoints are not unhealthy.", was: spec(nil, nil, local), is: spec(nil, nil, remote), want: &tailnetv1alpha1.HealthReportFailover{Failover: now, Reason: "there is no local endpoint"}},
+		"Stays":       {reason: "A change between two remote destinations is no failover.", was: spec(before, unhealthy, remote), is: spec(nil, unhealthy, last), want: before},
+		"Failback":    {reason: "All ports must have local endpoints again.", was: spec(before, unhealthy, remote, local), is: spec(nil, nil, local, local), want: back},
+		"NotAll":      {reason: "One port is not enough.", was: spec(before, unhealthy, remote, remote), is: spec(nil, unhealthy, remote, local), want: before},
+		"Again":       {reason: "The last failover counts.", was: spec(back, nil, local), is: spec(nil, unhealthy, remote), want: &tailnetv1alpha1.HealthReportFailover{Failover: now, Reason: "app at port 80: HTTP status 500"}},
+		"NeverFailed": {reason: "An object that began with remote endpoints has not failed over.", was: spec(nil, unhealthy, remote), is: spec(nil, nil, local)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -257,8 +257,7 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// TestWriterFailover shows that a failover is written with the report that tells of it, and
-// is no reason for another write.
+// TestWriterFailover checks that a failover is written with its report, and causes no other write.
 func TestWriterFailover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, web())
@@ -290,8 +289,8 @@ func TestWriterFailover(t *testing.T) {
 	})
 }
 
-// TestTwoExtensions shows that a Gateway's own extension reports of what nobody else does,
-// and stands back for the installed one.
+// TestTwoExtensions checks that a Gateway's own extension reports objects that the installed one
+// does not, and stops when the installed one does.
 func TestTwoExtensions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		installed := newDesk(t, web())
@@ -299,7 +298,7 @@ func TestTwoExtensions(t *testing.T) {
 		own.w = NewWriter(own.probed, own.kube, own.kube, &types.NamespacedName{Namespace: "shop", Name: "team"}, logging.NewNopLogger())
 		own.probed.set(targetOf("web", 80))
 		changed := []index.TargetKey{keyOf("web", 80)}
-		// by is who wrote the report of web. Empty for the installed one.
+		// by returns the writer of web's report. Empty for the installed one.
 		by := func() (string, int32) {
 			t.Helper()
 			r := &tailnetv1alpha1.HealthReport{}
@@ -314,7 +313,7 @@ func TestTwoExtensions(t *testing.T) {
 		defer own.stop()
 		after(warmUp + time.Second)
 		if who, _ := by(); who != "team" {
-			t.Errorf("%q reports, want the Gateway's own extension: the installed one has no route to it", who)
+			t.Errorf("%q reports, want the Gateway's own extension: the installed one has no route to the object", who)
 		}
 
 		installed.probed.set(targetOf("web", 80, "10.0.0.1"))
@@ -327,14 +326,14 @@ func TestTwoExtensions(t *testing.T) {
 		own.w.Changed(changed)
 		after(time.Minute)
 		if who, n := by(); who != "" || n != 1 {
-			t.Errorf("%q reports %d, want the other one to stand back", who, n)
+			t.Errorf("%q reports %d, want the other one to stop", who, n)
 		}
 
 		installed.probed.set()
 		installed.w.Changed(changed)
 		after(recheck + pause)
 		if who, n := by(); who != "team" || n != 0 {
-			t.Errorf("%q reports %d, want the Gateway's own again once the other has no route to it", who, n)
+			t.Errorf("%q reports %d, want the Gateway's own again after the installed one lost its route", who, n)
 		}
 	})
 }
@@ -355,11 +354,11 @@ func TestWriterTakesOver(t *testing.T) {
 		defer d.stop()
 		after(warmUp + time.Second)
 		if n := d.writes(); n != 0 {
-			t.Errorf("%d writes, want none: what is there is right, and who has no object has no report", n)
+			t.Errorf("%d writes, want none: the report is up to date, and a missing object has no report", n)
 		}
 		r := &tailnetv1alpha1.HealthReport{}
 		if err := d.kube.Get(t.Context(), gone.report(), r); client.IgnoreNotFound(err) != nil || err == nil {
-			t.Errorf("a report that nobody needs is there still: %v", err)
+			t.Errorf("an unused report remains: %v", err)
 		}
 	})
 }
@@ -385,8 +384,8 @@ func TestWriterTriesAgain(t *testing.T) {
 	})
 }
 
-// TestWriterIdle has nothing pile up in a replica that does not write, while targets come
-// and go under names that were never there before.
+// TestWriterIdle checks that a replica which does not write collects nothing while targets with new
+// names come and go.
 func TestWriterIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, web())
@@ -400,16 +399,16 @@ func TestWriterIdle(t *testing.T) {
 			return len(d.w.pending)
 		}
 		if n := churn(); n != 0 {
-			t.Errorf("%d objects wait for a writer that has never run", n)
+			t.Errorf("%d objects are pending before the first Run", n)
 		}
 		d.start(t)
 		after(warmUp + time.Second)
 		if h := d.healthy(t); h != 2 {
-			t.Errorf("%d healthy, want 2: who begins to write looks at all", h)
+			t.Errorf("%d healthy, want 2: the first pass should cover all objects", h)
 		}
 		d.stop()
 		if n := churn(); n != 0 {
-			t.Errorf("%d objects wait for a writer that has ended", n)
+			t.Errorf("%d objects are pending after Run", n)
 		}
 	})
 }

@@ -97,5 +97,5 @@ func (c *Certificates) options() (serve.Options, error) {
 		return serve.Options{}, err
 	}
 	clients, err := serve.ClientsOf(c.authority(), clientName)
-	return serve.Options{Credentials: serve.Credentials(cert.Show, clients), MaxMessage: serve.HookMessage}, err
+	return serve.Options{Credentials: serve.Credentials(cert.Get, clients), MaxMessage: serve.HookMessage}, err
 }

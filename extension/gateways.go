@@ -19,15 +19,15 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
 
-// newGateways returns who does the extension's part of TailscaleGateways, as one of the
-// leader's duties.
+// newGateways returns the controller of the extension's part of TailscaleGateways, and adds it to
+// the leader's duties.
 func newGateways(c *CLI, src *kubeSource, l *leader, store *index.Store, hooks func(gateway string) observe.Hooks, log logging.Logger) (*gateways.Controller, error) {
 	s, err := index.Scheme()
 	if err != nil {
 		return nil, err
 	}
 	cfg := rest.CopyConfig(src.cfg)
-	// Hundreds of routes may be due at once. The API server has priorities of its own.
+	// Hundreds of routes may be due at once. The API server has its own priorities.
 	cfg.QPS = -1
 	kube, err := client.New(cfg, client.Options{Scheme: s})
 	if err != nil {

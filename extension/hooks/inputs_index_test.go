@@ -19,7 +19,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
-// indexed are the sections of what the index reads, by kind.
+// indexed returns the sections that the index reads, by kind.
 func indexed() map[string]string {
 	out := maps.Clone(routeSections())
 	maps.Copy(out, map[string]string{
@@ -30,7 +30,7 @@ func indexed() map[string]string {
 	return out
 }
 
-// known is what the index knows of an input.
+// known returns the objects of an input that the index reads.
 func (r *replaced) known() []object {
 	var out []object
 	for _, s := range slices.Sorted(maps.Keys(indexed())) {
@@ -39,7 +39,7 @@ func (r *replaced) known() []object {
 	return append(out, r.objects...)
 }
 
-// storeOf objects, as the extension has it.
+// storeOf returns a store that holds the objects.
 func storeOf(t *testing.T, os []object) *index.Store {
 	t.Helper()
 	s := index.NewStore()
@@ -52,7 +52,7 @@ func storeOf(t *testing.T, os []object) *index.Store {
 		kind, _ := o["kind"].(string)
 		of := kinds[kind]
 		if of == nil {
-			t.Fatalf("the index reads no %q: %v", kind, o["metadata"])
+			t.Fatalf("the index does not read %q: %v", kind, o["metadata"])
 		}
 		typed, ok := of.DeepCopyObject().(client.Object)
 		if !ok {
@@ -66,35 +66,35 @@ func storeOf(t *testing.T, os []object) *index.Store {
 		cs = append(cs, index.Change{Object: typed})
 	}
 	if err := s.Apply(cs...); err != nil {
-		t.Logf("the index leaves something out: %v", err)
+		t.Logf("the index omits an object: %v", err)
 	}
 	return s
 }
 
-// A knowledge is what a replica of the extension knows when a message comes.
-type knowledge struct {
+// A replica describes the knowledge of one replica of the extension when a message arrives.
+type replica struct {
 	name  string
 	store *index.Store
 
-	// ours are the rules that it or the message has ours in. Whole reports that all rules of
-	// their routes count: the two may have other ones.
+	// ours are the rules with Tailscale backends in the replica's objects or in the message. whole
+	// reports that all rules of their routes may change, because the two may have different rules.
 	ours  map[ruleKey]bool
 	whole bool
 
-	// otherwise reports that references have other kinds than in the message. What is left for
-	// ours of a split's weights depends on what the message has, then.
+	// otherwise reports that references have other kinds than in the message. Tailscale backends
+	// then get the weights that the message leaves for them.
 	otherwise bool
 
-	// policed reports that each Gateway has the policies of policiesOf.
+	// policed reports that each Gateway has the policies of policiesFor.
 	policed bool
 }
 
-// knowledges of replicas that get the messages of an input. Same are the replicas that know
-// the same input with other replacements.
-func (r *replaced) knowledges(t *testing.T, same ...*replaced) []knowledge {
+// replicas returns the replicas that get the messages of an input. same are replicas of the same
+// input with other replacements.
+func (r *replaced) replicas(t *testing.T, same ...*replaced) []replica {
 	t.Helper()
 	known := r.known()
-	out := []knowledge{
+	out := []replica{
 		{name: "served", store: storeOf(t, known), ours: r.ours},
 		{name: "fresh", store: storeOf(t, nil), ours: map[ruleKey]bool{}},
 		{name: "nothing", store: storeOf(t, slices.DeleteFunc(slices.Clone(known), func(o object) bool {
@@ -107,12 +107,13 @@ func (r *replaced) knowledges(t *testing.T, same ...*replaced) []knowledge {
 	for i, o := range same {
 		both := maps.Clone(r.ours)
 		maps.Copy(both, o.ours)
-		out = append(out, knowledge{name: []string{"other", "another"}[i], store: storeOf(t, o.known()), ours: both, whole: true, otherwise: true})
+		out = append(out, replica{name: []string{"other", "another"}[i], store: storeOf(t, o.known()), ours: both, whole: true, otherwise: true})
 	}
 	return out
 }
 
-// lagging knowledge lacks what came last, and has routes with a rule less.
+// lagging returns the objects of a replica that lacks the newest ones, and whose routes have one
+// rule less.
 func lagging(os []object) []object {
 	var out []object
 	for _, o := range os {
@@ -134,10 +135,10 @@ func lagging(os []object) []object {
 	return out
 }
 
-// deniedHeader is what a Deny of each Gateway's policy asks for.
+// deniedHeader is the header that each Gateway's Deny matches.
 const deniedHeader = "x-denied"
 
-// policiesFor each Gateway have one of each action.
+// policiesFor returns policies with one rule of each action for each Gateway.
 func policiesFor(gateways []object) []object {
 	header := func(name string) []any { return []any{object{"headers": []any{object{"name": name, "value": "yes"}}}} }
 	var out []object

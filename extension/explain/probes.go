@@ -11,23 +11,23 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// Verdicts tell what probes hold of a target. False if it is not probed.
-type Verdicts func(index.TargetKey) (health.Target, bool)
+// Probes returns the probed health of a target. False if it is not probed.
+type Probes func(index.TargetKey) (health.Target, bool)
 
-// judge adds verdicts to rules.
-func (v Verdicts) judge(of *Rule) {
+// describe adds the probed health to a rule's backends.
+func (v Probes) describe(of *Rule) {
 	for i := range of.Backends {
-		v.judgeBackend(&of.Backends[i])
+		v.describeBackend(&of.Backends[i])
 	}
 	for i := range of.Mirrors {
-		v.judgeBackend(&of.Mirrors[i])
+		v.describeBackend(&of.Mirrors[i])
 	}
 }
 
-func (v Verdicts) judgeBackend(b *Backend) {
+func (v Probes) describeBackend(b *Backend) {
 	k, err := index.ParseClusterName(b.Target)
 	if err != nil {
-		// It is not of our kinds, and not probed.
+		// Other backends are not probed.
 		return
 	}
 	t, ok := v(k)

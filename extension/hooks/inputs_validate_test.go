@@ -33,33 +33,34 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// A judge has Envoy judge answers, many at once. Each is an Envoy's whole configuration, so
-// their clusters and listeners get names of their own.
-type judge struct {
+// A validator lets Envoy validate answers, many at once. Each answer is the whole configuration of
+// an Envoy, so its clusters and listeners get unique names.
+type validator struct {
 	t     *testing.T
 	envoy string
 
-	// certs is the folder with those that Envoy Gateway has Envoys read.
+	// certs is the folder with the certificates that Envoy Gateway makes Envoys read.
 	certs string
 
-	cases []judged
+	cases []validated
 	seen  map[string]bool
 
-	// bare are the inputs with filters that Envoy refuses as they came: files that are not
-	// there, mistakes that Envoy Gateway does not see, and what crashes Envoy in this mode.
-	bare map[string]bool
+	// withoutFilters are the inputs whose filters Envoy refuses in the message: they name missing
+	// files, have mistakes that Envoy Gateway does not detect, or crash Envoy in this mode.
+	withoutFilters map[string]bool
 
-	// judged answers, and before those that Envoy refuses without filters, too, as they came.
-	judged, before int
+	// validated counts answers, and before those inputs that Envoy refuses in the message even
+	// without filters.
+	validated, before int
 }
 
-type judged struct {
+type validated struct {
 	input, name   string
 	before, after *pb.PostTranslateModifyRequest
 }
 
-// add an answer, unless it is what came or is there already.
-func (j *judge) add(input, name string, before, after *pb.PostTranslateModifyRequest) {
+// add adds an answer, unless it equals the message or another answer.
+func (j *validator) add(input, name string, before, after *pb.PostTranslateModifyRequest) {
 	b := encodeRequest(j.t, after)
 	if j.seen == nil {
 		j.seen = map[string]bool{}
@@ -68,18 +69,18 @@ func (j *judge) add(input, name string, before, after *pb.PostTranslateModifyReq
 		return
 	}
 	j.seen[string(b)] = true
-	j.cases = append(j.cases, judged{input, name, before, after})
+	j.cases = append(j.cases, validated{input, name, before, after})
 }
 
-// judge what was added. Of many that Envoy refuses one is looked for.
-func (j *judge) judge() {
+// validate validates the added answers, and finds the first one that Envoy refuses.
+func (j *validator) validate() {
 	j.t.Helper()
-	j.judged += len(j.cases)
+	j.validated += len(j.cases)
 	j.part(j.cases)
 	j.cases, j.seen = nil, nil
 }
 
-func (j *judge) part(cases []judged) {
+func (j *validator) part(cases []validated) {
 	j.t.Helper()
 	if len(cases) == 0 {
 		return
@@ -88,7 +89,7 @@ func (j *judge) part(cases []judged) {
 	for _, c := range cases {
 		rs = append(rs, j.form(c.input, c.after))
 	}
-	said, err := j.ask(rs...)
+	output, err := j.runEnvoy(rs...)
 	switch {
 	case err == nil:
 		return
@@ -98,22 +99,22 @@ func (j *judge) part(cases []judged) {
 		return
 	}
 	c := cases[0]
-	was, err := j.ask(j.form(c.input, c.before))
+	was, err := j.runEnvoy(j.form(c.input, c.before))
 	switch {
 	case err == nil:
-		j.t.Errorf("%s: Envoy refuses it, and took what came: %s", c.name, said)
-	case j.bare[c.input]:
+		j.t.Errorf("%s: Envoy refuses the answer, and accepts the message: %s", c.name, output)
+	case j.withoutFilters[c.input]:
 		j.before++
 	default:
-		j.t.Logf("%s: Envoy refuses it as it came: %s", c.name, firstLine(was))
-		j.bare[c.input] = true
+		j.t.Logf("%s: Envoy refuses the message: %s", c.name, firstLine(was))
+		j.withoutFilters[c.input] = true
 		j.part(cases)
 	}
 }
 
-// form of a message of an input: without filters if Envoy refuses these.
-func (j *judge) form(input string, r *pb.PostTranslateModifyRequest) *pb.PostTranslateModifyRequest {
-	if !j.bare[input] {
+// form returns a message of an input, without filters if Envoy refuses these.
+func (j *validator) form(input string, r *pb.PostTranslateModifyRequest) *pb.PostTranslateModifyRequest {
+	if !j.withoutFilters[input] {
 		return r
 	}
 	out := &pb.PostTranslateModifyRequest{Clusters: r.GetClusters(), Routes: r.GetRoutes()}
@@ -143,8 +144,8 @@ func firstLine(s string) string {
 	return cmp.Or(s, "Envoy crashes")
 }
 
-// newJudge with a certificate for Envoys.
-func newJudge(t *testing.T, envoy string) *judge {
+// newValidator returns a validator with a certificate for Envoys.
+func newValidator(t *testing.T, envoy string) *validator {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -159,7 +160,7 @@ func newJudge(t *testing.T, envoy string) *judge {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &judge{t: t, envoy: envoy, certs: t.TempDir(), bare: map[string]bool{}}
+	j := &validator{t: t, envoy: envoy, certs: t.TempDir(), withoutFilters: map[string]bool{}}
 	for name, b := range map[string]*pem.Block{
 		"ca.crt": {Type: "CERTIFICATE", Bytes: cert}, "tls.crt": {Type: "CERTIFICATE", Bytes: cert}, "tls.key": {Type: "PRIVATE KEY", Bytes: der},
 	} {
@@ -170,8 +171,8 @@ func newJudge(t *testing.T, envoy string) *judge {
 	return j
 }
 
-// ask Envoy about configurations together.
-func (j *judge) ask(rs ...*pb.PostTranslateModifyRequest) (string, error) {
+// runEnvoy validates configurations together.
+func (j *validator) runEnvoy(rs ...*pb.PostTranslateModifyRequest) (string, error) {
 	j.t.Helper()
 	flags, err := structpb.NewStruct(map[string]any{"re2.max_program_size.error_level": 4294967295})
 	if err != nil {
@@ -189,7 +190,7 @@ func (j *judge) ask(rs ...*pb.PostTranslateModifyRequest) (string, error) {
 	}
 	port := uint32(0)
 	for i, r := range rs {
-		j.put(b.GetStaticResources(), proto.CloneOf(r), i, &port)
+		j.addConfig(b.GetStaticResources(), proto.CloneOf(r), i, &port)
 	}
 	file := filepath.Join(j.t.TempDir(), "bootstrap.pb")
 	raw, err := proto.Marshal(b)
@@ -199,12 +200,12 @@ func (j *judge) ask(rs ...*pb.PostTranslateModifyRequest) (string, error) {
 	if err := os.WriteFile(file, raw, 0o600); err != nil {
 		j.t.Fatal(err)
 	}
-	said, err := exec.CommandContext(j.t.Context(), j.envoy, "--mode", "validate", "--service-node", "test", "--service-cluster", "test", "--log-level", "error", "--config-path", file).CombinedOutput()
-	return string(said), err
+	output, err := exec.CommandContext(j.t.Context(), j.envoy, "--mode", "validate", "--service-node", "test", "--service-cluster", "test", "--log-level", "error", "--config-path", file).CombinedOutput()
+	return string(output), err
 }
 
-// put a configuration into that of an Envoy which has others.
-func (j *judge) put(to *bootstrapv3.Bootstrap_StaticResources, r *pb.PostTranslateModifyRequest, i int, port *uint32) {
+// addConfig adds a configuration to the static resources.
+func (j *validator) addConfig(to *bootstrapv3.Bootstrap_StaticResources, r *pb.PostTranslateModifyRequest, i int, port *uint32) {
 	j.t.Helper()
 	configs := map[string]*routev3.RouteConfiguration{}
 	for _, c := range r.GetRoutes() {
@@ -214,7 +215,7 @@ func (j *judge) put(to *bootstrapv3.Bootstrap_StaticResources, r *pb.PostTransla
 	for _, c := range r.GetClusters() {
 		names[c.GetName()] = fmt.Sprintf("%d|%s", i, c.GetName())
 	}
-	// Requests may be sent to what is not there, and be answered 500.
+	// Requests may go to clusters that do not exist, and get the answer 500.
 	for n := range (&inputCheck{T: j.t}).sends(r) {
 		if n != "" && names[n] == "" {
 			names[n] = fmt.Sprintf("%d|%s", i, n)
@@ -242,8 +243,8 @@ func (j *judge) put(to *bootstrapv3.Bootstrap_StaticResources, r *pb.PostTransla
 	to.Listeners = append(to.Listeners, r.GetListeners()...)
 }
 
-// inline routes of connection managers.
-func (j *judge) inline(c *listenerv3.FilterChain, configs map[string]*routev3.RouteConfiguration) {
+// inline replaces the RDS references of connection managers by their routes.
+func (j *validator) inline(c *listenerv3.FilterChain, configs map[string]*routev3.RouteConfiguration) {
 	j.t.Helper()
 	for _, f := range c.GetFilters() {
 		m := &hcmv3.HttpConnectionManager{}
