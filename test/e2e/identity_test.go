@@ -67,12 +67,12 @@ func passesIdentity(t *testing.T) {
 		}
 	}
 	domain := tailnetOne.env(t, "TAILNET_DOMAIN")
-	for from, headers := range map[string]map[string]string{
+	for from, expected := range map[string]map[string]string{
 		person:   {identity.Login: tailnetOne.owner(), identity.Name: "Owner", identity.DeviceName: person + "." + domain, identity.DeviceTags: ""},
 		robot:    {identity.Login: "", identity.DeviceName: robot + "." + domain, identity.DeviceTags: "tag:ci,tag:client"},
 		"client": {identity.Login: "", identity.DeviceName: "client." + domain, identity.DeviceTags: "tag:client"},
 	} {
-		for header, want := range headers {
+		for header, want := range expected {
 			passesHeader(t, from, header, want)
 		}
 	}
