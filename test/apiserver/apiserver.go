@@ -18,57 +18,55 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// startLimit is how long a component may take to start. Building the lab's
-// programs is not part of it.
+// startLimit is how long a component may take to start, without the build of the lab's programs.
 const startLimit = 2 * time.Minute
 
-// stopLimit is how long one may take to stop: kube-apiserver lets watches end by
-// themselves for a while.
+// stopLimit is how long a component may take to stop: kube-apiserver waits for the end of watches.
 const stopLimit = 90 * time.Second
 
 // Options of a server. The zero value is usable.
 type Options struct {
-	// Controllers of Kubernetes to run besides, by the names that
-	// kube-controller-manager's --controllers takes. None by default: then a
-	// namespace under deletion stays, and nothing is garbage collected.
+	// Controllers are additional controllers of Kubernetes, by the names of
+	// kube-controller-manager's --controllers. Without any, the default, a deleted namespace stays,
+	// and nothing is garbage collected.
 	Controllers []string
-	// CRDs are files, or folders of files, of CRDs to install beside the provider's.
+	// CRDs are files or folders of CRDs, in addition to the provider's.
 	CRDs []string
-	// Composites installs the CRDs of users' kinds too, as Crossplane makes them.
+	// Composites installs the CRDs of users' kinds too, as Crossplane creates them.
 	Composites bool
-	// Claims installs those that the configuration of claims has instead.
+	// Claims installs those of the configuration with claims instead.
 	Claims bool
 	// APIServerFlags are added to kube-apiserver's, without the leading dashes.
 	APIServerFlags map[string]string
-	// Log receives what the components print. It is dropped by default.
+	// Log receives the output of the components. It is discarded by default.
 	Log io.Writer
 }
 
-// DeletionControllers are those that empty deleted namespaces and delete what
-// deleted owners leave.
+// DeletionControllers returns the controllers that empty deleted namespaces and delete the
+// dependents of deleted owners.
 func DeletionControllers() []string {
 	return []string{"namespace-controller", "garbage-collector-controller"}
 }
 
 // A Server is a running API server with the provider's CRDs.
 type Server struct {
-	// Config is an administrator's, without a rate limit to speak of.
+	// Config is an administrator's, with a very high rate limit.
 	Config *rest.Config
-	// Kubeconfig is the same as a file's content, for other processes.
+	// Kubeconfig is the same as the content of a file, for other processes.
 	Kubeconfig []byte
 
 	env         *envtest.Environment
 	controllers *Process
-	// restarted is kube-apiserver once it has crashed and come back.
+	// restarted is kube-apiserver after a crash and a restart.
 	restarted *Process
-	// ended is closed when what env started may go.
+	// ended is closed when the processes of env may end.
 	ended chan struct{}
 	dir   string
 	log   io.Writer
 }
 
-// Start a server and wait until it serves and the CRDs are established. What was
-// started is stopped again when it fails, and dies with this process.
+// Start starts a server and waits until it serves and the CRDs are established. After a failure it
+// stops all processes, which also end with this process.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	root, err := Root()
 	if err != nil {
@@ -76,7 +74,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	}
 	dir, err := os.MkdirTemp("", "tailscale-gateway-apiserver-")
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot make a folder for the API server")
+		return nil, errors.Wrap(err, "cannot create a folder for the API server")
 	}
 	s := &Server{dir: dir, log: o.Log}
 	if err := s.start(ctx, root, o); err != nil {
@@ -120,7 +118,7 @@ func (s *Server) start(ctx context.Context, root string, o Options) error {
 	if s.Config, err = s.startEnv(); err != nil {
 		return errors.Wrap(err, "cannot start the API server")
 	}
-	// Tests are not to wait for their own client.
+	// The tests' client must not limit its rate.
 	s.Config.QPS = -1
 	s.Kubeconfig = s.env.KubeConfig
 	if len(o.Controllers) == 0 {
@@ -129,8 +127,8 @@ func (s *Server) start(ctx context.Context, root string, o Options) error {
 	return s.startControllers(ctx, root, o)
 }
 
-// startEnv on a thread of its own, which is kept until the server stops: the kernel takes
-// it for the parent of what it started, and any other thread may end before.
+// startEnv starts env on a separate thread, which it keeps until the server stops: the kernel
+// treats the thread as the parent of its processes, and any other thread may end before.
 func (s *Server) startEnv() (*rest.Config, error) {
 	var cfg *rest.Config
 	s.ended = make(chan struct{})
@@ -144,7 +142,7 @@ func (s *Server) startEnv() (*rest.Config, error) {
 		// Not unlocked: the thread ends with the goroutine.
 	}()
 	err := <-started
-	return cfg, err //nolint:wrapcheck // The caller does.
+	return cfg, err //nolint:wrapcheck // The caller wraps the error.
 }
 
 func (s *Server) startControllers(ctx context.Context, root string, o Options) error {
@@ -165,14 +163,14 @@ func (s *Server) startControllers(ctx context.Context, root string, o Options) e
 	return err
 }
 
-// WriteKubeconfig writes the kubeconfig into a file that lives as long as the
-// server, and returns its path.
+// WriteKubeconfig writes the kubeconfig into a file that exists until the server stops, and returns
+// its path.
 func (s *Server) WriteKubeconfig() (string, error) {
 	path := filepath.Join(s.dir, "kubeconfig")
 	return path, errors.Wrap(os.WriteFile(path, s.Kubeconfig, 0o600), "cannot write kubeconfig")
 }
 
-// Stop all components and delete their data.
+// Stop stops all components and deletes their data.
 func (s *Server) Stop() error {
 	var errs []error
 	if s.controllers != nil {
@@ -191,9 +189,9 @@ func (s *Server) Stop() error {
 	return errors.Join(errs...)
 }
 
-// mortal returns the path of a script that runs the program and lets it die with
-// this process: envtest has no setting for that. It leaves number and arguments of the
-// process beside itself.
+// mortal returns the path of a script that runs the program so that it ends with this process:
+// envtest has no setting for that. The script writes its process ID and arguments to files beside
+// it.
 func (s *Server) mortal(ctx context.Context, root, name, env string) (string, error) {
 	program, err := Program(ctx, root, name, env)
 	if err != nil {

@@ -20,7 +20,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
-// TestStart shows that the CRDs, and those of XRDs, are served and that deleted namespaces go.
+// TestStart checks that the CRDs, and those of XRDs, are served and that deleted namespaces are
+// removed.
 func TestStart(t *testing.T) {
 	s, err := apiserver.Start(t.Context(), apiserver.Options{Controllers: apiserver.DeletionControllers(), Composites: true})
 	if err != nil {

@@ -15,14 +15,13 @@ import (
 	xpv1 "github.com/crossplane/crossplane/apis/v2/apiextensions/v1"
 )
 
-// Composites returns the CRDs that Crossplane makes of our XRDs, those of kinds in
-// a namespace.
+// Composites returns the CRDs that Crossplane creates for the project's namespaced XRDs.
 func Composites(root string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return definitions(root, "configuration", xcrd.ForCompositeResource)
 }
 
-// Claims returns the CRDs that Crossplane makes of the other configuration's XRDs, those
-// of claims. The composites behind them are left out.
+// Claims returns the CRDs of claims that Crossplane creates for the XRDs of the other
+// configuration, without those of the composites.
 func Claims(root string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return definitions(root, "configuration-claims", func(xrd *xpv1.CompositeResourceDefinition) (*apiextensionsv1.CustomResourceDefinition, error) {
 		if !xrd.OffersClaim() {
@@ -32,7 +31,7 @@ func Claims(root string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	})
 }
 
-// definitions that a configuration's XRDs become.
+// definitions returns the CRDs of a configuration's XRDs.
 func definitions(root, configuration string, crdOf func(*xpv1.CompositeResourceDefinition) (*apiextensionsv1.CustomResourceDefinition, error)) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	files, err := filepath.Glob(filepath.Join(root, "package", configuration, "xrds", "*.yaml"))
 	if err != nil {
@@ -50,9 +49,9 @@ func definitions(root, configuration string, crdOf func(*xpv1.CompositeResourceD
 		}
 		crd, err := crdOf(xrd)
 		if err != nil {
-			return nil, errors.Wrapf(err, "cannot make a CRD of XRD %q", filepath.Base(f))
+			return nil, errors.Wrapf(err, "cannot build a CRD of XRD %q", filepath.Base(f))
 		}
-		// There is no XRD that could own it.
+		// No XRD exists that could own it.
 		crd.SetOwnerReferences(nil)
 		out = append(out, crd)
 	}

@@ -12,7 +12,6 @@
 //	c, err := client.New(s.Config, client.Options{Scheme: scheme})
 //
 // The programs are the lab's. TEST_ASSET_ETCD, TEST_ASSET_KUBE_APISERVER and
-// TEST_ASSET_KUBE_CONTROLLER_MANAGER name others; the first two are envtest's own
-// variables. There are no nodes and no scheduler: pods never run. What a test
-// does with the server lives with the test.
+// TEST_ASSET_KUBE_CONTROLLER_MANAGER select others; the first two are envtest's own variables.
+// There are no nodes and no scheduler: pods never run.
 package apiserver

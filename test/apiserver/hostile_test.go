@@ -22,22 +22,22 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
-// TestHostileTenant has a tenant who was given crossplane-edit try what it should not do.
+// TestHostileTenant checks that a tenant with crossplane-edit cannot exceed the tenant's rights.
 func TestHostileTenant(t *testing.T) {
 	r := newRealm(t)
 	c := r.as(hostile)
 	for _, o := range r.in(tenant, internal) {
 		kind := o.GetObjectKind().GroupVersionKind().Kind
 		for what, do := range deeds() {
-			// A merge patch of a status that is none's own is one of the object.
+			// A merge patch of a status without a subresource is a patch of the object.
 			if what == "write status" && !hasStatus(o) {
 				continue
 			}
 			err := do(t.Context(), c, o)
-			// crossplane-edit leaves out what comes with the extension's chart.
-			told := kind == "TailscaleRevision" || err != nil && strings.Contains(err.Error(), "are written by Tailscale Gateway itself; write a Tailscale")
-			if !kerrors.IsForbidden(err) || !told {
-				t.Errorf("%s a %s: want it refused with what to write instead, got %v", what, kind, err)
+			// crossplane-edit lacks the kinds of the extension's chart.
+			named := kind == "TailscaleRevision" || err != nil && strings.Contains(err.Error(), "are written by Tailscale Gateway itself; write a Tailscale")
+			if !kerrors.IsForbidden(err) || !named {
+				t.Errorf("%s a %s: want it refused with the kind to write instead, got %v", what, kind, err)
 			}
 		}
 	}
@@ -68,7 +68,7 @@ func TestHostileTenant(t *testing.T) {
 	}
 }
 
-// TestWriters has those write the internal kinds who must.
+// TestWriters checks that each internal kind's writers may write it.
 func TestWriters(t *testing.T) {
 	r := newRealm(t)
 	byKind := map[string]client.Object{}
@@ -85,60 +85,60 @@ func TestWriters(t *testing.T) {
 		refuse string
 	}{
 		"Crossplane": {
-			reason: "It composes them",
+			reason: "Crossplane composes these kinds",
 			user:   crossplane, kinds: []string{"MachineSet", "ProxySet", "ServiceAttachment"}, deeds: []deed{create, annotate, remove},
 		},
 		"CrossplaneMachine": {
-			reason: "Machines are the provider's",
+			reason: "Only the provider writes Machines",
 			user:   crossplane, kinds: []string{"Machine", "GatewayReport", "HealthReport"}, deeds: []deed{create, annotate, remove}, refuse: "are written by Tailscale Gateway itself",
 		},
 		"Provider": {
-			reason: "It makes Machines",
+			reason: "The provider creates Machines",
 			user:   provider, kinds: []string{"Machine"}, deeds: []deed{create, annotate, keep, remove, patchStatus(`{"status":{"atProvider":{"nodeID":"n"}}}`)},
 		},
 		"ProviderStatus": {
-			reason: "It reports what became of a set",
+			reason: "The provider writes the status of a set",
 			user:   provider, kinds: []string{"MachineSet"}, deeds: []deed{status},
 		},
 		"ProviderSets": {
-			reason: "It makes none",
+			reason: "The provider creates no such objects",
 			user:   provider, kinds: []string{"MachineSet", "ProxySet", "ServiceAttachment"}, deeds: []deed{create}, refuse: "are written by Tailscale Gateway itself",
 		},
 		"Extension": {
-			reason: "It reports, and has Envoy Gateway translate again",
+			reason: "The extension reports, and triggers translations of Envoy Gateway",
 			user:   extension, kinds: []string{"GatewayReport", "HealthReport", "TailscaleRevision"}, deeds: []deed{create, annotate, remove},
 		},
 		"OwnExtension": {
-			reason: "So does one of a TailscaleGateway's own, except health",
+			reason: "A dedicated extension does the same, except for health",
 			user:   ownExtension, kinds: []string{"GatewayReport", "TailscaleRevision"}, deeds: []deed{create, annotate, remove},
 		},
 		"Agent": {
-			reason: "It reports of its own Machine",
+			reason: "An agent writes the status of its Machine",
 			user:   agent, kinds: []string{"Machine"}, deeds: []deed{report},
 		},
 		"AgentDevice": {
-			reason: "Which device it is, the provider finds out",
+			reason: "Only the provider writes the device's ID",
 			user:   agent, kinds: []string{"Machine"},
 			deeds: []deed{
 				patchStatus(`{"status":{"atProvider":{"nodeID":"nVictim"}}}`),
 				patchStatus(`{"status":{"conditions":[{"type":"Ready","status":"True","reason":"Fine","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`),
 			},
-			refuse: "a proxy pod writes status.agent of its own Machine",
+			refuse: "a proxy pod writes status.agent of",
 		},
 		"OtherAgent": {
-			reason: "Whatever its role says, a Machine is another's",
+			reason: "The policy protects the Machine of another agent, with any role",
 			user:   otherAgent, kinds: []string{"Machine"}, deeds: []deed{report}, refuse: "are written by Tailscale Gateway itself",
 		},
 		"GarbageCollector": {
-			reason: "What belongs to an owner goes with it",
+			reason: "Dependents are deleted with their owner",
 			user:   collector, kinds: []string{"MachineSet", "Machine", "ProxySet", "ServiceAttachment", "GatewayReport", "HealthReport", "TailscaleRevision"}, deeds: []deed{keep, remove},
 		},
 		"NamespaceController": {
-			reason: "And all goes with its namespace",
+			reason: "All objects are deleted with their namespace",
 			user:   namespaceCtrl, kinds: []string{"MachineSet", "Machine", "ProxySet", "ServiceAttachment", "GatewayReport", "HealthReport", "TailscaleRevision"}, deeds: []deed{remove},
 		},
 		"Administrator": {
-			reason: "Who may do everything may do this",
+			reason: "Administrators may write all kinds",
 			kinds:  []string{"MachineSet", "Machine", "ProxySet", "ServiceAttachment", "GatewayReport", "HealthReport", "TailscaleRevision"}, deeds: []deed{create, annotate, remove},
 		},
 	}
@@ -160,7 +160,7 @@ func TestWriters(t *testing.T) {
 	}
 }
 
-// TestExtensionRoutes confines the extension to what carries its label.
+// TestExtensionRoutes checks that the extension writes only objects with its label.
 func TestExtensionRoutes(t *testing.T) {
 	r := newRealm(t)
 	ours := map[string]string{"app.kubernetes.io/managed-by": "tailscale-gateway-extension"}
@@ -179,19 +179,19 @@ func TestExtensionRoutes(t *testing.T) {
 		deed   deed
 		refuse bool
 	}{
-		"Create":       {reason: "It makes its own", route: mine, deed: create},
-		"Change":       {reason: "It changes its own", route: mine, deed: change},
-		"Delete":       {reason: "It deletes its own", route: mine, deed: remove},
-		"CreateBare":   {reason: "It makes no other", route: theirs, deed: create, refuse: true},
-		"ChangeTheirs": {reason: "It changes nobody's", route: theirs, deed: change, refuse: true},
-		"Take":         {reason: "Nor makes others' its own", route: theirs, deed: take, refuse: true},
-		"Drop":         {reason: "Nor leaves its own to others", route: mine, deed: drop, refuse: true},
-		"DeleteTheirs": {reason: "It deletes nobody's", route: theirs, deed: remove, refuse: true},
-		"CreateGRPC":   {reason: "So it is with GRPCRoutes of its own", route: mineGRPC, deed: create},
-		"DeleteGRPC":   {reason: "Which it deletes", route: mineGRPC, deed: remove},
-		"BareGRPC":     {reason: "And of others, which it does not make", route: theirsGRPC, deed: create, refuse: true},
+		"Create":       {reason: "The extension creates routes with the label", route: mine, deed: create},
+		"Change":       {reason: "The extension changes routes with the label", route: mine, deed: change},
+		"Delete":       {reason: "The extension deletes routes with the label", route: mine, deed: remove},
+		"CreateBare":   {reason: "The extension creates no other route", route: theirs, deed: create, refuse: true},
+		"ChangeTheirs": {reason: "The extension changes no other route", route: theirs, deed: change, refuse: true},
+		"Take":         {reason: "The extension adds its label to no other route", route: theirs, deed: take, refuse: true},
+		"Drop":         {reason: "The extension does not remove its label", route: mine, deed: drop, refuse: true},
+		"DeleteTheirs": {reason: "The extension deletes no other route", route: theirs, deed: remove, refuse: true},
+		"CreateGRPC":   {reason: "The extension creates GRPCRoutes with the label", route: mineGRPC, deed: create},
+		"DeleteGRPC":   {reason: "The extension deletes GRPCRoutes with the label", route: mineGRPC, deed: remove},
+		"BareGRPC":     {reason: "The extension creates no other GRPCRoute", route: theirsGRPC, deed: create, refuse: true},
 		"TheirsGRPC":   {reason: "Nor delete", route: theirsGRPC, deed: remove, refuse: true},
-		"Others":       {reason: "The policy is about nobody else", users: []string{"", collector}, route: theirs, deed: change},
+		"Others":       {reason: "The policy applies only to the extension", users: []string{"", collector}, route: theirs, deed: change},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -208,8 +208,8 @@ func TestExtensionRoutes(t *testing.T) {
 	}
 }
 
-// TestTenantRoles has tenants with our roles write each user kind, and nothing that these
-// become.
+// TestTenantRoles checks that tenants with the project's roles may write each user kind, and no
+// object that is composed of these.
 func TestTenantRoles(t *testing.T) {
 	r := newRealm(t)
 	for _, user := range []string{editor, builtin} {
@@ -254,7 +254,7 @@ func TestTenantRoles(t *testing.T) {
 	}
 }
 
-// TestInstallcheck has a cluster with all that we install pass the check.
+// TestInstallcheck checks that a complete installation passes the check.
 func TestInstallcheck(t *testing.T) {
 	r := newRealm(t)
 	r.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: apiserver.CrossplaneNamespace, Name: apiserver.AccountCrossplane}})
@@ -268,7 +268,7 @@ func TestInstallcheck(t *testing.T) {
 		return string(out)
 	}
 	if out := check(); strings.Contains(out, "missing  ") || !strings.Contains(out, "ok       ValidatingAdmissionPolicy tailscale-gateway-internal-kinds") {
-		t.Errorf("something is missing:\n%s", out)
+		t.Errorf("objects are missing:\n%s", out)
 	}
 	if err := r.admin.Delete(t.Context(), r.objects(manifests.Admission)[1]); err != nil {
 		t.Fatal(err)

@@ -17,8 +17,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// Root returns the folder of the module, which is the working directory or one
-// above it.
+// Root returns the folder of the module, which is the working directory or one of its parents.
 func Root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -36,8 +35,8 @@ func Root() (string, error) {
 	}
 }
 
-// Program returns the path of a program: what the environment variable names, or
-// else the lab's, which is built if it was not yet.
+// Program returns the path of a program: the value of the environment variable, or the lab's
+// program, which is built if necessary.
 func Program(ctx context.Context, root, name, env string) (string, error) {
 	if path := os.Getenv(env); path != "" {
 		return path, nil
@@ -52,29 +51,29 @@ func Program(ctx context.Context, root, name, env string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// ProcessOptions say how a process is started.
+// ProcessOptions configure a process.
 type ProcessOptions struct {
-	// Env is added to this process' environment, as KEY=value.
+	// Env is added to this process's environment, as KEY=value.
 	Env []string
-	// Dir is the working directory; this process' own by default.
+	// Dir is the working directory, by default that of this process.
 	Dir string
-	// Log receives what the process prints. It is dropped by default.
+	// Log receives the output of the process. It is discarded by default.
 	Log io.Writer
-	// Enter is called on the thread that then starts the process, which is used
-	// for nothing else: it may, for instance, enter a network namespace.
+	// Enter is called on the thread that then starts the process and does nothing else. For
+	// example, it may enter a network namespace.
 	Enter func() error
 }
 
-// A Process is one that dies with this process.
+// A Process is a child that ends with this process.
 type Process struct {
 	cmd    *exec.Cmd
 	exited chan struct{}
 	err    error
 }
 
-// StartProcess starts a program in a process group of its own.
+// StartProcess starts a program in a new process group.
 func StartProcess(o ProcessOptions, program string, args ...string) (*Process, error) {
-	cmd := exec.Command(program, args...) //nolint:noctx // It ends by Stop, with time to clean up.
+	cmd := exec.Command(program, args...) //nolint:noctx // The process ends with Stop, which gives it time to clean up.
 	cmd.Env = append(os.Environ(), o.Env...)
 	cmd.Dir = o.Dir
 	cmd.Stdout, cmd.Stderr = o.Log, o.Log
@@ -82,8 +81,8 @@ func StartProcess(o ProcessOptions, program string, args ...string) (*Process, e
 	p := &Process{cmd: cmd, exited: make(chan struct{})}
 	started := make(chan error)
 	go func() {
-		// The kernel takes the thread that started a process for its parent:
-		// this one is kept until the process has ended.
+		// The kernel treats the thread that started a process as its parent: keep the thread until
+		// the process has ended.
 		runtime.LockOSThread()
 		err := enter(o)
 		if err == nil {
@@ -95,7 +94,7 @@ func StartProcess(o ProcessOptions, program string, args ...string) (*Process, e
 		}
 		p.err = cmd.Wait()
 		close(p.exited)
-		// Not unlocked: the thread may be changed, and ends with the goroutine.
+		// Not unlocked: Enter may have changed the thread, which ends with the goroutine.
 	}()
 	if err := <-started; err != nil {
 		return nil, errors.Wrapf(err, "cannot start %s", filepath.Base(program))
@@ -110,23 +109,23 @@ func enter(o ProcessOptions) error {
 	return o.Enter()
 }
 
-// PID of the process.
+// PID returns the ID of the process.
 func (p *Process) PID() int {
 	return p.cmd.Process.Pid
 }
 
-// Exited is closed when the process has ended.
+// Exited returns a channel that is closed when the process has ended.
 func (p *Process) Exited() <-chan struct{} {
 	return p.exited
 }
 
-// Err says how the process ended. Call it after Exited is closed.
+// Err returns how the process ended. Call it after Exited is closed.
 func (p *Process) Err() error {
 	return p.err
 }
 
-// Stop asks the process to end, and kills its group when it has not within grace.
-// It is an error if it had to be killed.
+// Stop asks the process to end, and kills its group after the grace period. A killed process is an
+// error.
 func (p *Process) Stop(grace time.Duration) error {
 	select {
 	case <-p.exited:
@@ -147,10 +146,10 @@ func (p *Process) Stop(grace time.Duration) error {
 	)
 }
 
-// Kill the process and its group without notice, as a crash would.
+// Kill kills the process and its group.
 func (p *Process) Kill() error {
 	select {
-	case <-p.exited: // Its number may be another's by now.
+	case <-p.exited: // Another process may have the ID by now.
 		return nil
 	default:
 	}

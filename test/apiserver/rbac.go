@@ -21,10 +21,10 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// CrossplaneNamespace is where Crossplane and the provider run.
+// CrossplaneNamespace is the namespace of Crossplane and the provider.
 const CrossplaneNamespace = "crossplane-system"
 
-// Service accounts there.
+// Service accounts in CrossplaneNamespace.
 const (
 	AccountCrossplane = "crossplane"
 	AccountProvider   = "provider-tailscale"
@@ -44,9 +44,9 @@ const (
 	aggregateToNSView     = "rbac.crossplane.io/aggregate-to-ns-view"
 )
 
-// CrossplaneRoles are the roles that Crossplane's chart and RBAC manager have once our
-// packages are installed, and the bindings of Crossplane and of the provider to theirs
-// (crossplane v2.4: internal/controller/rbac/{provider,definition}/roles and
+// CrossplaneRoles returns the roles that Crossplane's chart and RBAC manager create when the
+// project's packages are installed, and the bindings of Crossplane and of the provider (crossplane
+// v2.4: internal/controller/rbac/{provider,definition}/roles and
 // cluster/charts/crossplane/templates/{clusterrole,rbac-manager-managed-clusterroles}.yaml).
 func CrossplaneRoles(root string) ([]client.Object, error) {
 	managed, err := providerCRDs(root)
@@ -97,7 +97,8 @@ func CrossplaneRoles(root string) ([]client.Object, error) {
 	return out, nil
 }
 
-// ProviderRoles are what Crossplane lets the provider do, which starts safely.
+// ProviderRoles returns the roles that Crossplane creates for the provider, which starts in safe
+// mode.
 func ProviderRoles(root string) ([]client.Object, error) {
 	managed, err := providerCRDs(root)
 	if err != nil {
@@ -137,7 +138,7 @@ func bound(name, account, role string) *rbacv1.ClusterRoleBinding {
 	}
 }
 
-// withStatus are rules about kinds and their status.
+// withStatus returns rules for kinds and their status.
 func withStatus(crds []*apiextensionsv1.CustomResourceDefinition, verbs []string) []rbacv1.PolicyRule {
 	var out []rbacv1.PolicyRule
 	for _, g := range groups(crds) {
@@ -161,7 +162,7 @@ func groups(crds []*apiextensionsv1.CustomResourceDefinition) []string {
 	return slices.Compact(out)
 }
 
-// providerCRDs are those in the provider's package.
+// providerCRDs returns the CRDs in the provider's package.
 func providerCRDs(root string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	files, err := filepath.Glob(filepath.Join(root, "package", "provider", "crds", "*.yaml"))
 	if err != nil {
@@ -182,7 +183,7 @@ func providerCRDs(root string) ([]*apiextensionsv1.CustomResourceDefinition, err
 	return out, nil
 }
 
-// Objects of a manifest.
+// Objects returns the objects of a manifest.
 func Objects(manifest []byte) ([]client.Object, error) {
 	var out []client.Object
 	d := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), 4096)

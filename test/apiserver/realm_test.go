@@ -39,10 +39,10 @@ const (
 	tenant = "tenant"
 	other  = "other"
 
-	// extensionNamespace is where the installed extension runs.
+	// extensionNamespace is the namespace of the installed extension.
 	extensionNamespace = "envoy-gateway-system"
 
-	// patience is how long roles and policies may take to count.
+	// patience is how long roles and policies may take to have an effect.
 	patience = time.Minute
 )
 
@@ -50,7 +50,7 @@ const (
 const (
 	// hostile has Crossplane's crossplane-edit in the tenant's namespace.
 	hostile = "hostile"
-	// editor has our role for tenants there, builtin Kubernetes' edit.
+	// editor has the project's role for tenants there, builtin Kubernetes' edit.
 	editor  = "editor"
 	builtin = "builtin"
 
@@ -64,7 +64,7 @@ const (
 	namespaceCtrl = "system:serviceaccount:kube-system:namespace-controller"
 )
 
-// internal are the kinds that our parts alone write.
+// internal are the kinds that only the project's components write.
 const internal = `
 apiVersion: tailnet.gateway.tailscale.com/v1alpha1
 kind: MachineSet
@@ -139,7 +139,7 @@ metadata: {name: front}
 spec: {targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, name: front}], rules: [{name: closed, actions: [{type: Deny}]}]}
 `
 
-// A realm is a cluster with all that we install, and a tenant in it.
+// A realm is a cluster with all components of the project, and a tenant in it.
 type realm struct {
 	*testing.T
 
@@ -198,35 +198,35 @@ func newRealm(t *testing.T) *realm {
 	for _, n := range []string{tenant, other} {
 		r.create(r.in(n, internal)...)
 	}
-	// Each role that aggregates has what the last of ours gives.
+	// Each aggregated role has the rules of the last role of the project.
 	for _, a := range []struct{ user, resource, verb string }{{hostile, "machinesets", "create"}, {crossplane, "machinesets/write", "create"}, {builtin, "tailscaleservices", "create"}} {
-		r.eventually(a.user+" has its role", func() error {
+		r.eventually(a.user+" has the role", func() error {
 			group := v1alpha1.Group
 			if a.resource == "tailscaleservices" {
 				group = "gateway.tailscale.com"
 			}
 			if !r.may(a.user, tenant, group, a.resource, a.verb) {
-				return errors.New("it has not")
+				return errors.New("the role is incomplete")
 			}
 			return nil
 		})
 	}
-	// A policy counts a moment after it was made.
+	// A policy has an effect a moment after its creation.
 	r.eventually("policies count", func() error {
 		set := r.in(tenant, internal)[0]
 		set.SetName("probe")
 		if err := r.as(hostile).Create(r.Context(), set, client.DryRunAll); !kerrors.IsForbidden(err) {
-			return errors.Errorf("a tenant may make a MachineSet: %v", err)
+			return errors.Errorf("a tenant may create a MachineSet: %v", err)
 		}
 		if err := r.as(extension).Create(r.Context(), r.route("HTTPRoute", "probe", nil), client.DryRunAll); !kerrors.IsForbidden(err) {
-			return errors.Errorf("the extension may make any route: %v", err)
+			return errors.Errorf("the extension may create any route: %v", err)
 		}
 		return nil
 	})
 	return r
 }
 
-// install the extension's roles, those of proxies, and what binds tenants.
+// install creates the extension's roles, those of proxies, and the bindings of tenants.
 func (r *realm) install() {
 	r.Helper()
 	var rules []rbacv1.PolicyRule
@@ -258,7 +258,7 @@ func (r *realm) install() {
 			Subjects:   []rbacv1.Subject{subject(user)},
 		})
 	}
-	// Another set's agent may write the same Machine, as far as roles are asked.
+	// The role of another set's agent permits writes of the same Machine.
 	for _, name := range []string{"web-ingress", "api-ingress"} {
 		o := proxy.Options{
 			Name: name, Namespace: tenant, Machines: []string{"web-ingress-0"},
@@ -268,7 +268,7 @@ func (r *realm) install() {
 	}
 }
 
-// as is a client of somebody; of an administrator by default.
+// as returns a client of a user, by default of an administrator.
 func (r *realm) as(user string) client.Client {
 	r.Helper()
 	cfg := rest.CopyConfig(r.config)
@@ -298,7 +298,7 @@ func (r *realm) objects(manifest []byte) []client.Object {
 	return out
 }
 
-// in a namespace.
+// in returns the objects of a manifest, in a namespace.
 func (r *realm) in(namespace, manifest string) []client.Object {
 	r.Helper()
 	out := r.objects([]byte(manifest))
@@ -308,7 +308,7 @@ func (r *realm) in(namespace, manifest string) []client.Object {
 	return out
 }
 
-// route with labels, in the tenant's namespace.
+// route returns a route with labels, in the tenant's namespace.
 func (r *realm) route(kind, name string, labels map[string]string) client.Object {
 	r.Helper()
 	o := r.in(tenant, "{apiVersion: gateway.networking.k8s.io/v1, kind: "+kind+", metadata: {name: "+name+"}, spec: {}}")[0]
@@ -341,7 +341,7 @@ func (r *realm) eventually(what string, ok func() error) {
 	}
 }
 
-// A deed is a write that somebody tries. It is never stored.
+// A deed is a dry-run write.
 type deed func(ctx context.Context, c client.Client, o client.Object) error
 
 func create(ctx context.Context, c client.Client, o client.Object) error {
@@ -354,7 +354,7 @@ func remove(ctx context.Context, c client.Client, o client.Object) error {
 	return c.Delete(ctx, o.DeepCopyObject().(client.Object), client.DryRunAll)
 }
 
-// patch by a merge.
+// patch returns a deed with a merge patch.
 func patch(merge string) deed {
 	return func(ctx context.Context, c client.Client, o client.Object) error {
 		return c.Patch(ctx, o.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, []byte(merge)), client.DryRunAll)
@@ -367,7 +367,7 @@ func patchStatus(merge string) deed {
 	}
 }
 
-// deeds of who wants to write an object.
+// deeds returns the writes of an object.
 func deeds() map[string]deed {
 	return map[string]deed{
 		"create":       create,
@@ -380,7 +380,7 @@ func deeds() map[string]deed {
 	}
 }
 
-// hasStatus are the internal kinds whose status is a resource that the policy guards.
+// hasStatus reports whether the policy guards the status of an internal kind.
 func hasStatus(o client.Object) bool {
 	kind := o.GetObjectKind().GroupVersionKind().Kind
 	return kind == v1alpha1.MachineSetKind || kind == v1alpha1.MachineKind

@@ -21,11 +21,11 @@ import (
 const (
 	kubeAPIServer = "kube-apiserver"
 
-	// readyPoll is the pause between two looks at a server that starts.
+	// readyPoll is the interval of readiness checks.
 	readyPoll = 200 * time.Millisecond
 )
 
-// Crash kills kube-apiserver without notice. What etcd has stays.
+// Crash kills kube-apiserver. The data of etcd stays.
 func (s *Server) Crash() error {
 	if s.restarted != nil {
 		return s.restarted.Kill()
@@ -41,7 +41,7 @@ func (s *Server) Crash() error {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		return errors.Wrap(err, "cannot kill kube-apiserver")
 	}
-	// Its address is taken until it is gone.
+	// The address is in use until the process has ended.
 	tick := time.NewTicker(readyPoll)
 	defer tick.Stop()
 	for !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
@@ -50,8 +50,8 @@ func (s *Server) Crash() error {
 	return nil
 }
 
-// Restart a kube-apiserver that has crashed, at the same address and with the same
-// certificates, and wait until it is ready.
+// Restart restarts a crashed kube-apiserver with the same address and certificates, and waits until
+// it is ready.
 func (s *Server) Restart(ctx context.Context) error {
 	b, err := os.ReadFile(filepath.Join(s.dir, kubeAPIServer+".args"))
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *Server) ready(ctx context.Context) error {
 	defer cancel()
 	c, err := rest.HTTPClientFor(s.Config)
 	if err != nil {
-		return errors.Wrap(err, "cannot make a client of kube-apiserver")
+		return errors.Wrap(err, "cannot create a client of kube-apiserver")
 	}
 	defer c.CloseIdleConnections()
 	tick := time.NewTicker(readyPoll)
@@ -81,7 +81,7 @@ func (s *Server) ready(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return errors.Wrap(err, "kube-apiserver does not get ready")
+			return errors.Wrap(err, "kube-apiserver does not become ready")
 		case <-s.restarted.Exited():
 			return errors.Wrap(errors.Join(err, s.restarted.Err()), "kube-apiserver ended")
 		case <-tick.C:
@@ -92,17 +92,17 @@ func (s *Server) ready(ctx context.Context) error {
 func isReady(ctx context.Context, c *http.Client, url string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(url, "/")+"/readyz", nil)
 	if err != nil {
-		return errors.Wrap(err, "cannot make request")
+		return errors.Wrap(err, "cannot create request")
 	}
 	rsp, err := c.Do(req)
 	if err != nil {
 		return errors.Wrap(err, "cannot get")
 	}
 	if err := rsp.Body.Close(); err != nil {
-		return errors.Wrap(err, "cannot end an answer")
+		return errors.Wrap(err, "cannot close a response")
 	}
 	if rsp.StatusCode != http.StatusOK {
-		return errors.Errorf("it answers %s", rsp.Status)
+		return errors.Errorf("the status is %s", rsp.Status)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
-// TestRestart shows that a server which crashed twice comes back with what it had.
+// TestRestart checks that a server that crashed twice comes back with its data.
 func TestRestart(t *testing.T) {
 	s, err := apiserver.Start(t.Context(), apiserver.Options{})
 	if err != nil {

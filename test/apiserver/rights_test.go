@@ -24,11 +24,11 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
-var update = flag.Bool("update", false, "Rewrite testdata/rights.txt from what we ship.") //nolint:gochecknoglobals // A flag.
+var update = flag.Bool("update", false, "Rewrite testdata/rights.txt from the project's manifests.") //nolint:gochecknoglobals // A flag.
 
-// TestRights holds every right that we ship, or that Crossplane makes of our packages,
-// against a file: whoever widens one shows it in review. Roles that functions compose are
-// those of some examples, as test/render has them.
+// TestRights compares all rights in the project's manifests, and those that Crossplane creates for
+// its packages, with a file: a review shows each additional right. Roles that functions compose
+// come from some examples, as in test/render.
 func TestRights(t *testing.T) {
 	root, err := apiserver.Root()
 	if err != nil {
@@ -60,7 +60,7 @@ func TestRights(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tell(t, got, name, objects)
+		describe(t, got, name, objects)
 	}
 	helm, err := apiserver.Program(t.Context(), root, "helm", "TEST_ASSET_HELM")
 	if err != nil {
@@ -76,11 +76,11 @@ func TestRights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tell(t, got, chart, objects)
+	describe(t, got, chart, objects)
 	if objects, err = apiserver.CrossplaneRoles(root); err != nil {
 		t.Fatal(err)
 	}
-	tell(t, got, "Crossplane's RBAC manager, of our packages", objects)
+	describe(t, got, "Crossplane's RBAC manager, of our packages", objects)
 
 	golden := filepath.Join("testdata", "rights.txt")
 	if *update {
@@ -94,12 +94,12 @@ func TestRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got.String(), "\n")); diff != "" {
-		t.Errorf("rights changed; if that is meant, run this with -update and say why in the commit: -want, +got:\n%s", diff)
+		t.Errorf("rights changed; if that is intended, run this with -update and give the reason in the commit: -want, +got:\n%s", diff)
 	}
 }
 
-// describe what the roles of a source grant, and to whom.
-func tell(t *testing.T, w *strings.Builder, source string, objects []client.Object) {
+// describe writes the rules of a source's roles, and their subjects.
+func describe(t *testing.T, w *strings.Builder, source string, objects []client.Object) {
 	t.Helper()
 	var out []string
 	for _, o := range objects {
@@ -141,7 +141,7 @@ func tell(t *testing.T, w *strings.Builder, source string, objects []client.Obje
 	fmt.Fprintf(w, "\n## %s\n\n%s\n", source, strings.Join(out, "\n"))
 }
 
-// aggregates are the roles that a role is added to, or made of.
+// aggregates returns the roles that a role is added to, or consists of.
 func aggregates(r *rbacv1.ClusterRole) string {
 	var out []string
 	for k, v := range r.GetLabels() {
@@ -160,7 +160,7 @@ func aggregates(r *rbacv1.ClusterRole) string {
 	return strings.Join(out, "")
 }
 
-// grants are a line for each resource.
+// grants returns a line for each resource.
 func grants(rules []rbacv1.PolicyRule) string {
 	var out []string
 	for _, r := range rules {

@@ -15,8 +15,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/test/bench/internal/sidebyside"
 )
 
-// alikeSlack is how much longer a request may take through our proxies with Kernel
-// networking than through the operator's, which the kernel forwards as well.
+// alikeSlack is how much longer a request may take through the project's proxies with Kernel
+// networking than through the operator's. The kernel forwards packets in both cases.
 const alikeSlack = 1.1
 
 // A direction of traffic through proxies.
@@ -32,17 +32,16 @@ func directions() []direction {
 	}
 }
 
-// carried is what requests through the proxies of a side took, a round each.
+// carried holds the measurements of requests through the proxies of a side, one for each round.
 type carried struct {
-	// each is the time between two answers.
+	// each is the time between two responses.
 	each, p50, p99 []time.Duration
 
-	// processor is the processor time that all proxies took for one request.
+	// processor is the processor time of all proxies for one request.
 	processor []time.Duration
 }
 
-// carry measures throughput, latency and processor time through proxies of both
-// directions.
+// carry measures throughput, latency and processor time through proxies of both directions.
 func (v *versus) carry(ctx context.Context) ([]Result, error) {
 	var rs []Result
 	for _, d := range directions() {
@@ -87,8 +86,8 @@ func (v *versus) alike(ctx context.Context) ([]Result, error) {
 	return rs, nil
 }
 
-// load asks through the proxies of sides, in turns, so that other load on the
-// machine meets all of them.
+// load sends requests through the proxies of the sides in turns, so that other load on the machine
+// affects all of them.
 func (v *versus) load(ctx context.Context, d direction, sides ...sidebyside.Side) (map[string]carried, error) {
 	out := map[string]carried{}
 	for range loadRounds {
@@ -118,8 +117,8 @@ func (v *versus) load(ctx context.Context, d direction, sides ...sidebyside.Side
 	return out, nil
 }
 
-// perRequest is how much processor time was taken for each of some requests: in
-// all, and by program, the dearest first. What took none is left out.
+// perRequest returns the processor time for each of n requests: the total, and the time by program
+// in descending order. Programs without processor time are left out.
 func perRequest(before, after map[string]time.Duration, requests int) (time.Duration, string) {
 	var total time.Duration
 	each := map[string]time.Duration{}
@@ -132,11 +131,11 @@ func perRequest(before, after map[string]time.Duration, requests int) (time.Dura
 	programs := slices.SortedFunc(maps.Keys(each), func(a, b string) int {
 		return cmp.Or(cmp.Compare(each[b], each[a]), cmp.Compare(a, b))
 	})
-	said := make([]string, 0, len(programs))
+	output := make([]string, 0, len(programs))
 	for _, p := range programs {
-		said = append(said, fmt.Sprintf("%s %s", p, each[p].Round(time.Microsecond)))
+		output = append(output, fmt.Sprintf("%s %s", p, each[p].Round(time.Microsecond)))
 	}
-	return total, strings.Join(said, ", ")
+	return total, strings.Join(output, ", ")
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -16,12 +16,12 @@ import (
 func TestPerRequest(t *testing.T) {
 	before := map[string]time.Duration{"agent": time.Second, "idle": time.Second}
 	after := map[string]time.Duration{"agent": 2 * time.Second, "idle": time.Second, "tailscaled": 3 * time.Second}
-	total, said := perRequest(before, after, 1000)
+	total, output := perRequest(before, after, 1000)
 	if total != 4*time.Millisecond {
 		t.Errorf("perRequest(...): want 4ms in all, got %s", total)
 	}
-	if diff := cmp.Diff("tailscaled 3ms, agent 1ms", said); diff != "" {
-		t.Errorf("The dearest comes first, what took nothing not at all: -want, +got:\n%s", diff)
+	if diff := cmp.Diff("tailscaled 3ms, agent 1ms", output); diff != "" {
+		t.Errorf("The longest time comes first, and programs without processor time are left out: -want, +got:\n%s", diff)
 	}
 }
 
@@ -46,6 +46,6 @@ func TestPrintHops(t *testing.T) {
 		"agent 60 100 30",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("Each hop is told without those before: -want, +got:\n%s", diff)
+		t.Errorf("Each row is the difference to the previous hop: -want, +got:\n%s", diff)
 	}
 }

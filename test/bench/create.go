@@ -22,25 +22,24 @@ import (
 )
 
 const (
-	// apiLatencyMS is how long a call to a far API takes.
+	// apiLatencyMS is how long a call to a distant API takes.
 	apiLatencyMS = 50
 
-	// goalCreateRatio is how much longer than the bare client the provider may
-	// take.
+	// goalCreateRatio is how much longer than the bare client the provider may take.
 	goalCreateRatio = 3
 
 	createLimit = 5 * time.Minute
 )
 
-// What provider and bare client are held to alike: the provider's defaults.
+// The limits of both the provider and the bare client: the provider's defaults.
 const (
 	apiRate     = 20
 	apiBurst    = 60
 	concurrency = 100
 )
 
-// create measures how long services take that are created at once, against a
-// client that makes the same calls without any Kubernetes.
+// create measures how long it takes to create many services at once, compared with a client that
+// makes the same calls without Kubernetes.
 func (c *cli) create(ctx context.Context, env *harness.Env) (rs []Result, err error) {
 	tailnet, err := harness.NewTailnet()
 	if err != nil {
@@ -109,9 +108,9 @@ func warm(ctx context.Context, env *harness.Env, tailnet *harness.Tailnet, p *ha
 	if err := env.Kube.Delete(ctx, o); err != nil {
 		return errors.Wrap(err, "cannot delete the first VIPService")
 	}
-	err = harness.Eventually(ctx, createLimit, "the end of the first VIPService", func(context.Context) error {
+	err = harness.Eventually(ctx, createLimit, "the deletion of the first VIPService", func(context.Context) error {
 		if n := len(t.States()) + len(tailnet.State().Services); n > 0 {
-			return errors.Errorf("%d things of it are left", n)
+			return errors.Errorf("%d of its objects are left", n)
 		}
 		return p.Running()
 	})
@@ -166,14 +165,14 @@ func (c *cli) createByProvider(ctx context.Context, env *harness.Env, p *harness
 	return took, nil
 }
 
-// createBare returns how long after the start each service was made and seen in
-// the list: what the provider must do at least.
+// createBare returns how long after the start each service was created and listed, the minimum of
+// what the provider does.
 func (c *cli) createBare(ctx context.Context, url string) ([]time.Duration, error) {
 	client, err := tailscale.NewPool(tailscale.Options{Rate: apiRate, Burst: apiBurst, Metrics: tailscale.NewMetrics()}).Client("bare", harness.ClientConfig(url))
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot make a client of the API")
+		return nil, errors.Wrap(err, "cannot create a client of the API")
 	}
-	// The provider is logged in, too, when it begins.
+	// The provider is logged in, too, when it starts.
 	if _, err := client.Services(ctx, time.Minute); err != nil {
 		return nil, errors.Wrap(err, "cannot list services")
 	}

@@ -16,13 +16,13 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/test/bench/internal/sidebyside"
 )
 
-// maxMoved is how many requests for each move of a service's addresses may be under way in
-// that instant, and so be cut: of 25 new connections a second that take up to 40 ms each on
-// a busy machine it is one.
+// maxMoved is the number of requests that each move of a service's addresses may cut, because they
+// are in flight at that time: one, with 25 new connections a second that take up to 40 ms each on a
+// busy machine.
 const maxMoved = 1
 
-// drainSets is how many sets of two ingress pods are drained side by side, one pod of each
-// at a time: a deletion takes 50 s, most of which is the time that open connections get.
+// drainSets is the number of sets of two ingress pods that are drained in parallel, one pod of each
+// at a time: a deletion takes 50 s, most of it the grace period of open connections.
 const drainSets = 6
 
 // drain deletes ingress pods on an overloaded machine while new connections arrive.
@@ -44,7 +44,7 @@ func (c *cli) drain(ctx context.Context, lab *sidebyside.Lab) ([]Result, error) 
 	)
 	for i, s := range sets {
 		all.Go(func() error {
-			// Together they are as many as are asked for.
+			// The sum of all sets is the number in the flag.
 			n := (c.Deletions + i) / len(sets)
 			one, err := s.Drain(ctx, n)
 			mu.Lock()
@@ -68,7 +68,7 @@ func (c *cli) drain(ctx context.Context, lab *sidebyside.Lab) ([]Result, error) 
 	}, err
 }
 
-// busy keeps so many threads of this process running, until the returned function is called.
+// busy keeps this many threads of the process busy until the returned function is called.
 func busy(threads int) func() {
 	before := runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + threads)
 	var done atomic.Bool

@@ -22,16 +22,16 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/test/bench/internal/harness"
 )
 
-// Goals, and sizes that they are for.
+// Goals, and the sizes for which they hold.
 const (
 	fewRoutes  = 1000
 	manyRoutes = 5000
 
-	// sides take turns so often, each with so many translations.
+	// The sides take turns this often, each with several translations.
 	turns            = 5
 	translationsEach = 3
 
-	// updateSamples are changes over which the index is measured.
+	// updateSamples is the number of changes over which the index is measured.
 	updateSamples = 50
 
 	maxTranslateRatio = 1.5
@@ -41,21 +41,21 @@ const (
 	maxUpdate         = 5   // ms
 	maxResident       = 150 // MB
 
-	// maxStream is what a stream cost in the library's server that ours replaces, in kB.
+	// maxStream is the cost of a stream in the library's server that this server replaces, in kB.
 	maxStream = 230
 )
 
-// extension measures Envoy Gateway and Envoy with our extension, beside the same
-// routes on plain Services and beside an extension that does nothing.
+// extension measures Envoy Gateway and Envoy with the extension, compared with the same routes on
+// plain Services and with an extension that does nothing.
 func (c *cli) extension(ctx context.Context) ([]Result, error) {
 	return withExtension(ctx, func(bin string) ([]Result, error) { return c.withRoutes(ctx, bin) })
 }
 
-// withExtension built in a folder, do something.
+// withExtension runs do with a folder of the built extension.
 func withExtension(ctx context.Context, do func(bin string) ([]Result, error)) ([]Result, error) {
 	bin, err := os.MkdirTemp("", "tailscale-gateway-bench-")
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot make a folder for programs")
+		return nil, errors.Wrap(err, "cannot create a folder for programs")
 	}
 	defer os.RemoveAll(bin)
 	progress("extension: building")
@@ -65,7 +65,7 @@ func withExtension(ctx context.Context, do func(bin string) ([]Result, error)) (
 	return do(bin)
 }
 
-// withRoutes says what many routes cost.
+// withRoutes measures the cost of many routes.
 func (c *cli) withRoutes(ctx context.Context, bin string) ([]Result, error) {
 	var rs []Result
 	var errs []error
@@ -84,10 +84,10 @@ func (c *cli) withRoutes(ctx context.Context, bin string) ([]Result, error) {
 	return rs, errors.Join(append(errs, err)...)
 }
 
-// fewRoutes says what they cost Envoy and Envoy Gateway.
+// fewRoutes measures the cost of routes in Envoy and Envoy Gateway.
 func (c *cli) fewRoutes(ctx context.Context, bin string, distinct bool) ([]Result, error) {
 	baseline := 0.0
-	err := c.inWorld(ctx, bin, gateway.Options{Routes: fewRoutes, Distinct: distinct, Plain: true}, func(w *gateway.World) error {
+	err := c.inEnvironment(ctx, bin, gateway.Options{Routes: fewRoutes, Distinct: distinct, Plain: true}, func(w *gateway.Environment) error {
 		var err error
 		baseline, err = w.EnvoyMemory(ctx)
 		return err
@@ -96,7 +96,7 @@ func (c *cli) fewRoutes(ctx context.Context, bin string, distinct bool) ([]Resul
 		return nil, err
 	}
 	var rs []Result
-	return rs, c.inWorld(ctx, bin, gateway.Options{Routes: fewRoutes, Distinct: distinct}, func(w *gateway.World) error {
+	return rs, c.inEnvironment(ctx, bin, gateway.Options{Routes: fewRoutes, Distinct: distinct}, func(w *gateway.Environment) error {
 		memory, err := w.EnvoyMemory(ctx)
 		if err != nil {
 			return err
@@ -112,10 +112,10 @@ func (c *cli) fewRoutes(ctx context.Context, bin string, distinct bool) ([]Resul
 	})
 }
 
-// manyRoutes says what they cost us, too.
+// manyRoutes measures the cost of routes in the extension, too.
 func (c *cli) manyRoutes(ctx context.Context, bin string, distinct bool) ([]Result, error) {
 	var rs []Result
-	return rs, c.inWorld(ctx, bin, gateway.Options{Routes: manyRoutes, Distinct: distinct}, func(w *gateway.World) error {
+	return rs, c.inEnvironment(ctx, bin, gateway.Options{Routes: manyRoutes, Distinct: distinct}, func(w *gateway.Environment) error {
 		name := "extension.index_update_ms"
 		if distinct {
 			name += "_distinct"
@@ -137,8 +137,8 @@ func (c *cli) manyRoutes(ctx context.Context, bin string, distinct bool) ([]Resu
 	})
 }
 
-// live says how soon endpoints serve, and what the extension has taken by then.
-func (c *cli) live(ctx context.Context, w *gateway.World) ([]Result, error) {
+// live measures how soon endpoints serve, and the extension's resources at that time.
+func (c *cli) live(ctx context.Context, w *gateway.Environment) ([]Result, error) {
 	took, err := w.Live(ctx, c.Changes)
 	if err != nil {
 		return nil, err
@@ -158,8 +158,8 @@ func translateName(routes int, distinct bool) string {
 	return fmt.Sprintf("extension.translate_ratio_%d", routes)
 }
 
-// inWorld does something in a world of its own.
-func (c *cli) inWorld(ctx context.Context, bin string, o gateway.Options, do func(w *gateway.World) error) error {
+// inEnvironment runs do in a new environment.
+func (c *cli) inEnvironment(ctx context.Context, bin string, o gateway.Options, do func(w *gateway.Environment) error) error {
 	progress("extension: %d routes, distinct targets %t, plain Services %t; %s", o.Routes, o.Distinct, o.Plain, load())
 	w, err := gateway.Start(ctx, o, filepath.Join(bin, "extension"), filepath.Join(c.Logs, "extension"))
 	if err != nil {
@@ -168,9 +168,9 @@ func (c *cli) inWorld(ctx context.Context, bin string, o gateway.Options, do fun
 	return errors.Join(do(w), w.Stop())
 }
 
-// translateRatio of the extension, which runs, and of one that does nothing. Both take
-// turns, so that what else the machine does meets both.
-func translateRatio(ctx context.Context, w *gateway.World, name string) ([]Result, error) {
+// translateRatio compares translations with the running extension and with one that does nothing.
+// Both take turns, so that other load on the machine affects both.
+func translateRatio(ctx context.Context, w *gateway.Environment, name string) ([]Result, error) {
 	var ours, nothing []time.Duration
 	for turn := range turns {
 		if turn > 0 {
@@ -195,7 +195,7 @@ func translateRatio(ctx context.Context, w *gateway.World, name string) ([]Resul
 	return []Result{paired(name, ours, nothing, maxTranslateRatio)}, nil
 }
 
-// streamKB is what a stream costs the server of endpoints, as its own benchmark tells.
+// streamKB returns the cost of a stream in the server of endpoints, from the server's benchmark.
 func streamKB(ctx context.Context) (float64, error) {
 	root, err := apiserver.Root()
 	if err != nil {
@@ -209,8 +209,8 @@ func streamKB(ctx context.Context) (float64, error) {
 	}
 	m := regexp.MustCompile(`([0-9.]+) stream_kb`).FindSubmatch(out)
 	if m == nil {
-		return 0, errors.Errorf("the benchmark of streams tells nothing: %s", bytes.TrimSpace(out))
+		return 0, errors.Errorf("the benchmark of streams has no result: %s", bytes.TrimSpace(out))
 	}
 	kb, err := strconv.ParseFloat(string(m[1]), 64)
-	return kb, errors.Wrap(err, "cannot read what a stream costs")
+	return kb, errors.Wrap(err, "cannot parse the cost of a stream")
 }

@@ -10,23 +10,23 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/test/bench/internal/gateway"
 )
 
-// foundServices are as many as a TailscaleGateway is to have routes generated for.
+// foundServices is the number of services for which a TailscaleGateway is to have routes generated.
 const foundServices = 500
 
-// gateway measures what generated routes cost, alone.
+// gateway measures the cost of generated routes only.
 func (c *cli) gateway(ctx context.Context) ([]Result, error) {
 	return withExtension(ctx, func(bin string) ([]Result, error) { return c.found(ctx, bin) })
 }
 
-// found compares routes that are generated for services of a tailnet with the same routes
-// on the same Services, written by hand, with an extension that does nothing. Both worlds
-// are up at once and take turns.
+// found compares generated routes for the services of a tailnet with the same routes on the same
+// Services, written by hand, with an extension that does nothing. Both environments run at once and
+// take turns.
 func (c *cli) found(ctx context.Context, bin string) ([]Result, error) {
 	var rs []Result
 	by := gateway.Options{Routes: foundServices, Distinct: true, Found: true, Plain: true, Echo: true}
-	return rs, c.inWorld(ctx, bin, by, func(hand *gateway.World) error {
+	return rs, c.inEnvironment(ctx, bin, by, func(hand *gateway.Environment) error {
 		by.Plain, by.Echo = false, false
-		return c.inWorld(ctx, bin, by, func(w *gateway.World) error {
+		return c.inEnvironment(ctx, bin, by, func(w *gateway.Environment) error {
 			var ours, theirs []time.Duration
 			for range turns {
 				took, err := w.Translations(ctx, translationsEach)

@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// bigReplicas are those of each direction.
+	// bigReplicas is the number of replicas for each direction.
 	bigReplicas = 5
 
 	// quiet is how long no function is called before the lab counts as idle.
 	quiet = time.Minute
 )
 
-// functions measures what our functions cost Crossplane: whether bringing up and
-// scaling proxies, and many services on them, ever opens a circuit breaker, and
-// how often functions are called when nothing changes.
+// functions measures the load of the functions on Crossplane: whether creating and scaling proxies,
+// and many services on them, ever opens a circuit breaker, and how often functions are called while
+// nothing changes.
 func (c *cli) functions(ctx context.Context, lab *sidebyside.Lab) ([]Result, error) {
 	ours := sidebyside.NewOurs(lab, "ours", c.Networking)
 	if err := ours.Install(ctx); err != nil {

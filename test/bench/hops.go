@@ -22,7 +22,8 @@ import (
 )
 
 const (
-	// hopRounds of each way in turns, with so many requests and connections.
+	// hopRounds is the number of rounds of each path in turns. The others are requests and
+	// connections of a round.
 	hopRounds      = 9
 	hopRequests    = 4000
 	hopConnections = 100
@@ -30,12 +31,12 @@ const (
 	// hopSlack is how much longer a request may take because of the agent.
 	hopSlack = 1.6
 
-	// agentShare is how much processor time the agent may take of what the proxy's
-	// tailscaled takes.
+	// agentShare is the agent's maximum processor time, as a share of the time of the proxy's
+	// tailscaled.
 	agentShare = 0.75
 )
 
-// hops measures what the hops of egress cost, without a cluster.
+// hops measures the costs of the hops of egress, without a cluster.
 func (c *cli) hops(ctx context.Context) ([]Result, error) {
 	root, err := apiserver.Root()
 	if err != nil {
@@ -47,9 +48,9 @@ func (c *cli) hops(ctx context.Context) ([]Result, error) {
 	}
 	bin, err := os.MkdirTemp("", "tailscale-gateway-bench-")
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot make a folder for programs")
+		return nil, errors.Wrap(err, "cannot create a folder for programs")
 	}
-	defer os.RemoveAll(bin) // It is in a temporary folder.
+	defer os.RemoveAll(bin) // The folder is temporary.
 	if err := harness.Build(ctx, bin, "./test/bench/carrier"); err != nil {
 		return nil, err
 	}
@@ -74,8 +75,8 @@ func (c *cli) hops(ctx context.Context) ([]Result, error) {
 	}, nil
 }
 
-// printHops says what each hop adds to a request that waits for its answer, and
-// what it costs.
+// printHops prints how long each hop delays a request on an open connection, and its processor
+// time.
 func printHops(w io.Writer, c hops.Costs) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	us := func(d time.Duration) string { return strconv.FormatInt(d.Round(time.Microsecond).Microseconds(), 10) }

@@ -1,18 +1,17 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Bench measures the provider: the real process with its default flags, a real
-// API server and a simulated tailnet, all on this machine; and what the hops of a
-// connection into the tailnet cost. When asked for it, it measures the extension with
-// real Envoy Gateway and Envoy, at rest and while all changes and fails for an hour, and
-// the whole beside Tailscale's own operator in a lab. It prints a table, writes JSON, and
-// fails when a goal is missed. This package holds what is measured and the goals; what
-// measurements share is in internal/harness, the run of many clusters in internal/swarm,
-// Envoy Gateway with and without us in internal/gateway, the hour in internal/soak, both
-// sides of a comparison with the operator in internal/sidebyside, a path into a tailnet in
-// internal/hops.
+// Bench measures the provider: the real process with its default flags, a real API server and a
+// simulated tailnet, all on this machine. It also measures the cost of the hops of a connection
+// into the tailnet. On request it measures the extension with real Envoy Gateway and Envoy, at rest
+// and through an hour of changes and failures, and the whole project beside Tailscale's own
+// operator in a lab. It prints a table, writes JSON, and fails when a goal is missed. This package
+// holds the measurements and the goals. Shared code is in internal/harness, the run of many
+// clusters in internal/swarm, Envoy Gateway with and without the extension in internal/gateway, the
+// hour of changes in internal/soak, both sides of a comparison with the operator in
+// internal/sidebyside, and a path into a tailnet in internal/hops.
 //
-// Ratios compare within one run only: other load on the machine moves both sides.
+// Ratios compare measurements of one run only: other load on the machine affects both sides.
 package main
 
 import (
@@ -39,7 +38,7 @@ import (
 
 type cli struct {
 	Out     string        `default:"_out/bench.json" help:"File that results are written to."`
-	Logs    string        `default:"_out/bench-logs" help:"Folder for what the providers print."`
+	Logs    string        `default:"_out/bench-logs" help:"Folder for the logs of the providers."`
 	Bin     string        `help:"Folder with the programs provider and member. Built by default." type:"existingdir"`
 	Only    []string      `default:"create,rest,swarm,hops" enum:"create,rest,swarm,hops,functions,operator,visible,drain,extension,gateway,soak" help:"Which parts to run: ${enum}."`
 	Creates int           `default:"200" help:"How many VIPServices are created at once."`
@@ -47,38 +46,38 @@ type cli struct {
 	Polls   int           `default:"3" help:"Over how many polls calls are counted."`
 	Members int           `default:"20" help:"How many clusters share a service."`
 	Swarm   time.Duration `default:"5m" help:"For how long clusters attach and detach."`
-	Seed    uint64        `help:"What chance begins with in the run of many clusters. Default: the time."`
+	Seed    uint64        `help:"Seed of random choices. Default: the time."`
 
-	Version    string `default:"v0.1.0-dev" help:"Version of our packages that the lab builds and installs, to compare with Tailscale's own operator."`
-	Networking string `default:"Userspace" enum:"Userspace,Kernel" help:"Networking of our proxies in that comparison."`
+	Version    string `default:"v0.1.0-dev" help:"Version of the packages that the lab builds and installs, to compare with Tailscale's own operator."`
+	Networking string `default:"Userspace" enum:"Userspace,Kernel" help:"Networking of the project's proxies in that comparison."`
 	Rounds     int    `default:"5" help:"How often the time to the first byte is measured."`
-	Services   int    `default:"50" help:"With how many services memory is measured, and how many one TailscaleEndpoints hosts."`
+	Services   int    `default:"50" help:"Number of services for the measurement of memory, and on one TailscaleEndpoints."`
 
 	Visible     int `default:"100" help:"How many routes of a shared Gateway are made and deleted, one after the other."`
-	OwnServices int `default:"20" help:"How many routes with a Tailscale Service of their own are."`
+	OwnServices int `default:"20" help:"How many routes with a separate Tailscale Service are made and deleted."`
 
 	Changes int `default:"300" help:"How many endpoints come and go in front of the extension."`
 
 	Deletions int `default:"200" help:"How many ingress pods are deleted under load, one after the other."`
 
-	Duration time.Duration `default:"1h" help:"For how long a soak has all change and fail."`
+	Duration time.Duration `default:"1h" help:"How long a soak changes objects and injects failures."`
 	Routes   int           `default:"300" help:"How many routes change in a soak."`
 	Edits    float64       `default:"4" help:"How many changes a second there are in a soak."`
 
-	Idle time.Duration `default:"10m" help:"For how long calls of functions are counted when nothing changes."`
+	Idle time.Duration `default:"10m" help:"How long calls of functions are counted while nothing changes."`
 }
 
 func main() {
 	c := &cli{}
 	k := kong.Parse(c, kong.Name("bench"), kong.Description("Measures the provider on this machine."))
-	// The libraries' logs are nobody's business here.
+	// Logs of libraries are discarded.
 	ctrl.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	k.FatalIfErrorf(c.run(ctx))
 }
 
-// A part measures some things. It may return results with an error.
+// A part takes some measurements. It may return results with an error.
 type part struct {
 	name string
 	run  func(ctx context.Context, env *harness.Env) ([]Result, error)
@@ -129,7 +128,7 @@ func (c *cli) run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// provider runs the parts that measure the provider alone.
+// provider runs the parts that measure only the provider.
 func (c *cli) provider(ctx context.Context) ([]Result, error) {
 	parts := slices.DeleteFunc([]part{
 		{name: "create", run: c.create},
@@ -143,7 +142,7 @@ func (c *cli) provider(ctx context.Context) ([]Result, error) {
 	if bin == "" {
 		var err error
 		if bin, err = os.MkdirTemp("", "tailscale-gateway-bench-"); err != nil {
-			return nil, errors.Wrap(err, "cannot make a folder for programs")
+			return nil, errors.Wrap(err, "cannot create a folder for programs")
 		}
 		defer os.RemoveAll(bin)
 		progress("building the provider")
@@ -164,8 +163,7 @@ func (c *cli) provider(ctx context.Context) ([]Result, error) {
 	return results, errors.Join(errs...)
 }
 
-// runPart gives each part an API server of its own, so that none sees what
-// another left.
+// runPart runs each part with a new API server, so that a part does not see the objects of another.
 func (c *cli) runPart(ctx context.Context, p part, bin string) ([]Result, error) {
 	progress("%s: starting an API server; %s", p.name, load())
 	defer func() { progress("%s: done; %s", p.name, load()) }()
@@ -175,12 +173,11 @@ func (c *cli) runPart(ctx context.Context, p part, bin string) ([]Result, error)
 	}
 	partCtx, stop := context.WithCancel(ctx)
 	rs, err := p.run(partCtx, env)
-	stop() // An API server does not stop while somebody watches.
+	stop() // An API server does not stop while a client watches.
 	return rs, errors.Join(err, env.Close())
 }
 
-// load says what else the machine is doing: absolute numbers mean little on a
-// busy one.
+// load describes the other load on the machine: absolute numbers mean little on a busy one.
 func load() string {
 	b, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -191,7 +188,7 @@ func load() string {
 
 var began = time.Now()
 
-// progress says what is going on.
+// progress prints a line about the progress.
 func progress(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%7s  "+format+"\n", append([]any{time.Since(began).Round(time.Second)}, args...)...)
 }

@@ -19,35 +19,35 @@ import (
 )
 
 const (
-	// loadWorkers ask side by side, loadTime long, loadRounds times in turns.
+	// Each of loadRounds rounds has loadWorkers parallel clients for loadTime.
 	loadWorkers = 8
 	loadTime    = 10 * time.Second
 	loadRounds  = 3
 
-	// slack is how much more memory, and time per request, we may take than the
-	// operator does. Its proxies forward packets in the kernel, with privileges;
-	// ours need none, but carry each byte through a process.
+	// slack is how much more memory, and time per request, the project may take than the operator.
+	// The operator's proxies forward packets in the kernel, with privileges; the project's proxies
+	// need none, but copy each byte in a process.
 	slack = 2
 
-	// processorSlack is how much more processor time our proxies may take for a
-	// request. The kernel forwards for nobody's account.
+	// processorSlack is how much more processor time the project's proxies may take for a request.
+	// Forwarding in the kernel counts for no process.
 	processorSlack = 3
 
-	// controllerSlack is how much more memory our controllers may take: a provider
-	// and a process a function, where the operator is one.
+	// controllerSlack is how much more memory the controllers may take: a provider and a process
+	// for each function, compared with one operator.
 	controllerSlack = 4
 
 	// downLimit is how long it may take to remove a lab.
 	downLimit = 3 * time.Minute
 )
 
-// inLab measures in a lab of its own, and takes it down after.
+// inLab measures in a new lab, and removes it afterwards.
 func (c *cli) inLab(ctx context.Context, part string, measure func(context.Context, *sidebyside.Lab) ([]Result, error)) (rs []Result, err error) {
 	bin, err := os.MkdirTemp("", "tailscale-gateway-bench-")
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot make a folder for programs")
+		return nil, errors.Wrap(err, "cannot create a folder for programs")
 	}
-	defer os.RemoveAll(bin) // It is in a temporary folder.
+	defer os.RemoveAll(bin) // The folder is temporary.
 	progress("%s: bringing up a lab; %s", part, load())
 	lab, err := sidebyside.OpenLab(ctx, bin, c.Version, progress)
 	defer func() {
@@ -65,7 +65,7 @@ func (c *cli) inLab(ctx context.Context, part string, measure func(context.Conte
 	return measure(ctx, lab)
 }
 
-// operator measures us and Tailscale's own operator side by side.
+// operator measures the project and Tailscale's own operator in one lab.
 func (c *cli) operator(ctx context.Context, lab *sidebyside.Lab) ([]Result, error) {
 	m := &versus{
 		lab:    lab,
@@ -96,8 +96,8 @@ type versus struct {
 	lab          *sidebyside.Lab
 	ours, theirs sidebyside.Side
 
-	// kernel is us with the networking that the operator's proxies have. It comes
-	// last, so that its proxies are in nobody's way.
+	// kernel is the project with the networking mode of the operator's proxies. It runs last, so
+	// that its proxies do not affect the others.
 	kernel sidebyside.Side
 
 	rounds   int
@@ -106,12 +106,11 @@ type versus struct {
 
 func (v *versus) sides() []sidebyside.Side { return []sidebyside.Side{v.ours, v.theirs} }
 
-// service is the name of a side's service.
+// service returns the name of a side's service.
 func service(s sidebyside.Side, i int) string { return fmt.Sprintf("%s-%d", s.Name(), i) }
 
-// first measures the time from apply to the first byte, for ingress and egress,
-// and the memory with one service. A round before those that count lets clients
-// and proxies find their ways.
+// first measures the time from apply to the first byte, for ingress and egress, and the memory with
+// one service. A first round, which does not count, lets clients and proxies find their paths.
 func (v *versus) first(ctx context.Context) ([]Result, error) {
 	ingress, egress := map[string][]time.Duration{}, map[string][]time.Duration{}
 	var rs []Result
@@ -150,7 +149,7 @@ func (v *versus) first(ctx context.Context) ([]Result, error) {
 	), nil
 }
 
-// roll measures what is lost while one proxy pod is replaced.
+// roll measures how many requests are lost while one proxy pod is replaced.
 func (v *versus) roll(ctx context.Context) ([]Result, error) {
 	lost := map[string]float64{}
 	for _, s := range v.sides() {
@@ -177,7 +176,7 @@ func (v *versus) many(ctx context.Context) ([]Result, error) {
 			}
 		}
 		for i := v.rounds + 1; i < v.services; i++ {
-			// It is applied again, which changes nothing.
+			// The second apply changes nothing.
 			if _, err := v.lab.Ingress(ctx, s, service(s, i)); err != nil {
 				return nil, err
 			}
@@ -187,7 +186,7 @@ func (v *versus) many(ctx context.Context) ([]Result, error) {
 	return v.memory(ctx, v.services)
 }
 
-// memory of controllers and of proxies with so many ingress services.
+// memory measures the memory of controllers and proxies with this many ingress services.
 func (v *versus) memory(ctx context.Context, services int) ([]Result, error) {
 	controllers, proxies := map[string]float64{}, map[string]float64{}
 	for _, s := range v.sides() {
@@ -205,7 +204,7 @@ func (v *versus) memory(ctx context.Context, services int) ([]Result, error) {
 	return []Result{row("controllers", controllers, controllerSlack), row("proxies", proxies, slack)}, nil
 }
 
-// median of some times. It is 0 of none.
+// median returns the median of durations, and 0 for none.
 func median(ds []time.Duration) time.Duration {
 	if len(ds) == 0 {
 		return 0

@@ -21,19 +21,19 @@ const (
 	// pollInterval is the provider's default.
 	pollInterval = time.Minute
 
-	// goalLists are one list of services and one of devices.
+	// goalLists is one list of services and one of devices.
 	goalLists = 2
 
-	// goalOthers is what a few are, whatever the number of objects.
+	// goalOthers bounds the other calls, for any number of objects.
 	goalOthers = 10
 
-	// goalMemory in MiB.
+	// goalMemory is in MiB.
 	goalMemory = 150
 
 	fillLimit = 15 * time.Minute
 )
 
-// rest measures what many objects cost that nobody changes.
+// rest measures the cost of many objects that do not change.
 func (c *cli) rest(ctx context.Context, env *harness.Env) (rs []Result, err error) {
 	tailnet, err := harness.NewTailnet()
 	if err != nil {
@@ -82,9 +82,9 @@ func (c *cli) rest(ctx context.Context, env *harness.Env) (rs []Result, err erro
 	}, p.Stop()
 }
 
-// fill makes the objects and waits until all are ready.
+// fill creates the objects and waits until all are ready.
 func (c *cli) fill(ctx context.Context, env *harness.Env, tailnet *harness.Tailnet, p *harness.Provider) error {
-	progress("rest: making %d VIPServices and %d Devices", c.Objects, c.Objects)
+	progress("rest: creating %d VIPServices and %d Devices", c.Objects, c.Objects)
 	var objects []*unstructured.Unstructured
 	for i := range c.Objects {
 		id, err := tailnet.Join(tailnetsim.Puppet{Hostname: fmt.Sprintf("node-%d", i), Tags: []string{"tag:k8s"}})

@@ -19,37 +19,37 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// A Result is one thing that was measured.
+// A Result is one measurement.
 type Result struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
 	// Unit of Value and Baseline.
 	Unit string `json:"unit"`
-	// Baseline is what Value is compared with, of the same run.
+	// Baseline is the value of the same run that Value is compared with.
 	Baseline *float64 `json:"baseline,omitempty"`
 	// Ratio of Value and Baseline.
 	Ratio *float64 `json:"ratio,omitempty"`
-	// Goal is the most that Ratio may be, or Value if there is no Ratio.
+	// Goal is the maximum of Ratio, or of Value if there is no Ratio.
 	Goal float64 `json:"goal"`
 	// Holds reports whether the goal is met.
 	Holds bool `json:"holds"`
 }
 
-// plain makes a result whose goal is a bound of its value.
+// plain returns a result whose goal is a bound of its value.
 func plain(name string, value float64, unit string, goal float64) Result {
 	value = rounded(value)
 	return Result{Name: name, Value: value, Unit: unit, Goal: goal, Holds: value <= goal}
 }
 
-// compared makes a result whose goal is a bound of its ratio to a baseline.
+// compared returns a result whose goal is a bound of its ratio to a baseline.
 func compared(name string, value, baseline float64, unit string, goal float64) Result {
 	ratio := rounded(value / baseline)
 	value, baseline = rounded(value), rounded(baseline)
 	return Result{Name: name, Value: value, Unit: unit, Baseline: &baseline, Ratio: &ratio, Goal: goal, Holds: ratio <= goal}
 }
 
-// paired makes a result of times that were taken in turns: its ratio is the median of the
-// ratios of each pair, which one odd time on either side does not move.
+// paired returns a result of times that were taken in turns: its ratio is the median of the ratios
+// of each pair, so that one outlier on either side does not change it.
 func paired(name string, values, baselines []time.Duration, goal float64) Result {
 	ratios := make([]float64, min(len(values), len(baselines)))
 	for i := range ratios {
@@ -68,7 +68,7 @@ func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 
 
 func rounded(v float64) float64 { return math.Round(v*1000) / 1000 }
 
-// percentile is the time that so many of 100 stay within.
+// percentile returns the time within which this percentage of durations stays.
 func percentile(ds []time.Duration, of int) time.Duration {
 	if len(ds) == 0 {
 		return 0
@@ -95,8 +95,7 @@ func printTable(w io.Writer, rs []Result) error {
 	return errors.Wrap(t.Flush(), "cannot print results")
 }
 
-// write replaces the results of earlier runs of the same names in a file, and
-// keeps the others.
+// write replaces the results of the same names in a file, and keeps the others.
 func write(path string, rs []Result) error {
 	var all []Result
 	b, err := os.ReadFile(path)
@@ -116,12 +115,12 @@ func write(path string, rs []Result) error {
 		return errors.Wrap(err, "cannot encode results")
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return errors.Wrap(err, "cannot make the results' folder")
+		return errors.Wrap(err, "cannot create the results' folder")
 	}
 	return errors.Wrap(os.WriteFile(path, append(b, '\n'), 0o644), "cannot write results")
 }
 
-// missed returns an error that names the goals that are not met.
+// missed returns an error with the names of the goals that are not met.
 func missed(rs []Result) error {
 	var names []string
 	for _, r := range rs {

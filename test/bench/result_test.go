@@ -23,9 +23,9 @@ func TestP95(t *testing.T) {
 		in     []time.Duration
 		want   time.Duration
 	}{
-		"None":    {reason: "Nothing takes no time"},
-		"One":     {reason: "One is its own percentile", in: []time.Duration{7}, want: 7},
-		"Hundred": {reason: "95 of 100 are at most 95, in whatever order", in: hundred, want: 95},
+		"None":    {reason: "The percentile of no durations is 0"},
+		"One":     {reason: "The percentile of one duration is that duration", in: []time.Duration{7}, want: 7},
+		"Hundred": {reason: "95 of 100 are at most 95, in any order", in: hundred, want: 95},
 		"Twenty":  {reason: "One of twenty may be slow", in: append(make([]time.Duration, 19), 9), want: 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -52,15 +52,15 @@ func TestPaired(t *testing.T) {
 		want            Result
 	}{
 		"Outlier": {
-			reason: "One odd time decides nothing", ours: ms(200, 220, 210), baselines: ms(190, 70, 200),
+			reason: "One outlier does not change the ratio", ours: ms(200, 220, 210), baselines: ms(190, 70, 200),
 			want: result(210, 190, 1.053, true),
 		},
 		"Load": {
-			reason: "Load that meets both times of a pair decides nothing", ours: ms(200, 2000, 100), baselines: ms(100, 1000, 50),
+			reason: "Load on both times of a pair does not change the ratio", ours: ms(200, 2000, 100), baselines: ms(100, 1000, 50),
 			want: result(200, 100, 2, false),
 		},
 		"Nothing": {
-			reason: "What was not measured holds nothing", want: Result{Name: "a", Unit: "ms", Baseline: new(float64), Ratio: new(float64), Goal: 1.5},
+			reason: "A goal without measurements is missed", want: Result{Name: "a", Unit: "ms", Baseline: new(float64), Ratio: new(float64), Goal: 1.5},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -99,9 +99,9 @@ func TestResults(t *testing.T) {
 		t.Errorf("results of two runs: -want, +got:\n%s", d)
 	}
 	if err := missed(got); err != nil {
-		t.Errorf("all goals hold, yet: %v", err)
+		t.Errorf("all goals hold, got error: %v", err)
 	}
 	if err := missed([]Result{plain("a", 3, "calls", 2)}); err == nil {
-		t.Error("a goal is missed, and nobody says so")
+		t.Error("a goal is missed, got no error")
 	}
 }

@@ -19,19 +19,19 @@ import (
 
 // Goals of a soak.
 const (
-	// maxGrowth in percent over the run.
+	// maxGrowth is in percent over the run.
 	maxGrowth = 5
 
-	// maxSilence is how long a client may take to notice that a replica is gone without a
-	// word, or back: what keepalives take, and a moment to go elsewhere.
+	// maxSilence is how long a client may take to notice that a replica has gone silently, or is
+	// back: the time of keepalives, and some for the connection to another replica.
 	maxSilence = 16 // s
 )
 
-// soak has everything change and fail for long.
+// soak runs changes and failures for a long time.
 func (c *cli) soak(ctx context.Context) ([]Result, error) {
 	bin, err := os.MkdirTemp("", "tailscale-gateway-bench-")
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot make a folder for programs")
+		return nil, errors.Wrap(err, "cannot create a folder for programs")
 	}
 	defer os.RemoveAll(bin)
 	progress("soak: building")
@@ -61,7 +61,7 @@ func (c *cli) soak(ctx context.Context) ([]Result, error) {
 		plain("extension.soak_wrong_rules", float64(r.Wrong), "rules", 0),
 		plain("extension.soak_different", float64(r.Different), "resources", 0),
 	}
-	progress("soak: %d requests, the longest answered after %s", r.Requests, r.Longest.Round(time.Millisecond))
+	progress("soak: %d requests, the longest took %s", r.Requests, r.Longest.Round(time.Millisecond))
 	for _, of := range []string{soak.RSS, soak.Heap, soak.Goroutines, soak.Files, soak.Streams, soak.EnvoyMemory, soak.EnvoyClusters} {
 		t := r.Trends[of]
 		progress("soak: %s from %.0f to %.0f over the second half", of, t.First, t.Last)

@@ -12,11 +12,10 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/test/bench/internal/swarm"
 )
 
-// swarmPoll is shorter than the provider's default, so that more can go wrong in
-// the same time.
+// swarmPoll is shorter than the provider's default, so that more failures fit into the same time.
 const swarmPoll = 15 * time.Second
 
-// swarm measures what many clusters do to a service that they share.
+// swarm measures conflicts of many clusters that share a service.
 func (c *cli) swarm(ctx context.Context, env *harness.Env) ([]Result, error) {
 	seed := c.Seed
 	if seed == 0 {

@@ -11,13 +11,13 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/test/bench/internal/sidebyside"
 )
 
-// maxVisible is how long a route may take until it answers in the tailnet, and until it
-// does not any more, in seconds.
+// maxVisible is how many seconds a new route may take to answer in the tailnet, and a deleted one
+// to stop.
 const maxVisible = 5
 
-// visible measures how soon a new route of a shared Gateway answers a client of the
-// tailnet, and one that is deleted does not: real Envoy Gateway, real Envoy, and real
-// tailscaled on both sides.
+// visible measures how soon a new route of a shared Gateway answers a client of the tailnet, and
+// how soon a deleted one stops, with real Envoy Gateway, real Envoy, and real tailscaled on both
+// sides.
 func (c *cli) visible(ctx context.Context, lab *sidebyside.Lab) ([]Result, error) {
 	ours := sidebyside.NewOurs(lab, "ours", c.Networking)
 	if err := ours.Install(ctx); err != nil {

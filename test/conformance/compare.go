@@ -25,11 +25,11 @@ type row struct {
 	With           outcome `json:"with"`
 	WithoutSeconds float64 `json:"withoutSeconds"`
 	WithSeconds    float64 `json:"withSeconds"`
-	// Reason why it may fail in both, of known.yaml.
+	// Reason why it may fail in both, from known.yaml.
 	Reason string `json:"reason,omitempty"`
 }
 
-// A result is what both runs say.
+// A result compares both runs.
 type result struct {
 	// Version of the extension.
 	Version string `json:"version"`
@@ -43,17 +43,17 @@ type result struct {
 	Failures []row `json:"failures"`
 	// Known failures, with their reasons.
 	Known []row `json:"known"`
-	// Stale are names of known.yaml that fail in neither.
+	// Stale are names in known.yaml that fail in neither.
 	Stale []string `json:"stale"`
 }
 
-// Answers are how many hooks of Envoy Gateway the extension has answered.
+// Answers are the numbers of Envoy Gateway's hooks that the extension has answered.
 type answers struct {
 	Total  int `json:"total"`
 	Failed int `json:"failed"`
 }
 
-// add what one pod of the extension reports.
+// add adds the report of one pod of the extension.
 func (a *answers) add(report []byte) error {
 	r := struct {
 		Hooks map[string]answers `json:"hooks"`
@@ -68,7 +68,7 @@ func (a *answers) add(report []byte) error {
 	return nil
 }
 
-// readKnown reads which tests may fail in both runs, and why, by name.
+// readKnown returns the reasons of tests that may fail in both runs, by name.
 func readKnown(file string) (map[string]string, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -86,8 +86,7 @@ func readKnown(file string) (map[string]string, error) {
 	return known, nil
 }
 
-// compare both runs. Where only some tests were run, what is known of others is not
-// looked at.
+// compare compares both runs. If only some tests ran, it ignores known failures of others.
 func compare(without, with ends, known map[string]string, some bool) result {
 	all := maps.Clone(without)
 	maps.Copy(all, with)
@@ -127,7 +126,7 @@ func of(e ends, name string) outcome {
 	return absent
 }
 
-// count the tests that ended so in both runs.
+// count returns the number of tests with this outcome in both runs.
 func (r result) count(o outcome) int {
 	n := 0
 	for _, t := range r.Tests {
@@ -138,15 +137,15 @@ func (r result) count(o outcome) int {
 	return n
 }
 
-// verdict is an error unless both runs agree, and no test fails for no known reason.
+// verdict returns an error unless both runs agree, and each failure has a known reason.
 func (r result) verdict() error {
 	switch {
 	case r.Hooks.Total == 0:
-		return errors.New("the extension was never asked: the second run was not with us")
+		return errors.New("the extension answered no hook: the second run did not use it")
 	case r.Hooks.Failed > 0:
 		return errors.Errorf("the extension answered %d hooks with an error", r.Hooks.Failed)
 	case len(r.Differences) > 0:
-		return errors.Errorf("%d tests and parts of tests end differently with us", len(r.Differences))
+		return errors.Errorf("%d tests and parts of tests end differently with the extension", len(r.Differences))
 	case len(r.Failures) > 0:
 		return errors.Errorf("%d tests fail in both runs for no known reason", len(r.Failures))
 	case len(r.Stale) > 0:
@@ -157,7 +156,7 @@ func (r result) verdict() error {
 	return nil
 }
 
-// print the numbers, and all that deserves a look.
+// print writes the numbers, and all rows that need attention.
 func (r result) print(to io.Writer) error {
 	t := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	lines := []string{

@@ -30,7 +30,7 @@ func TestCompare(t *testing.T) {
 		want    want
 	}{
 		"Same": {
-			reason:  "Tests that end the same, and well, should be all right.",
+			reason:  "Equal and successful tests should give no error.",
 			without: ends{"B": pass, "A": skip, "B/one": pass},
 			with:    ends{"A": skip, "B": pass, "B/one": pass},
 			hooks:   answers{Total: 1},
@@ -40,16 +40,16 @@ func TestCompare(t *testing.T) {
 			}}},
 		},
 		"NeverAsked": {
-			reason:  "A run in which the extension had no part should prove nothing.",
+			reason:  "A run without answers of the extension should be an error.",
 			without: ends{"A": pass},
 			with:    ends{"A": pass},
 			want: want{
 				result: result{Tests: []row{{Name: "A", Without: passed, With: passed}}},
-				err:    "the extension was never asked: the second run was not with us",
+				err:    "the extension answered no hook: the second run did not use it",
 			},
 		},
 		"HookFailed": {
-			reason:  "Who answers with an error keeps Envoys from what is new.",
+			reason:  "A hook with an error blocks changes of Envoys, so it should be an error.",
 			without: ends{"A": pass},
 			with:    ends{"A": pass},
 			hooks:   answers{Total: 2, Failed: 1},
@@ -59,7 +59,7 @@ func TestCompare(t *testing.T) {
 			},
 		},
 		"Worse": {
-			reason:  "What fails with us alone should be a difference, part and whole.",
+			reason:  "A failure with the extension only should be a difference, for a part and its test.",
 			without: ends{"A": pass, "A/one": pass},
 			with:    ends{"A": fail, "A/one": fail},
 			hooks:   answers{Total: 1},
@@ -68,11 +68,11 @@ func TestCompare(t *testing.T) {
 					Tests:       []row{{Name: "A", Without: passed, With: failed}},
 					Differences: []row{{Name: "A", Without: passed, With: failed}, {Name: "A/one", Without: passed, With: failed}},
 				},
-				err: "2 tests and parts of tests end differently with us",
+				err: "2 tests and parts of tests end differently with the extension",
 			},
 		},
 		"KnownButWorse": {
-			reason:  "What is known to fail should be a difference when it fails with us alone.",
+			reason:  "A known failure should be a difference when it fails with the extension only.",
 			without: ends{"A": pass},
 			with:    ends{"A": fail},
 			known:   map[string]string{"A": "because"},
@@ -82,11 +82,11 @@ func TestCompare(t *testing.T) {
 					Tests:       []row{{Name: "A", Without: passed, With: failed, Reason: "because"}},
 					Differences: []row{{Name: "A", Without: passed, With: failed, Reason: "because"}},
 				},
-				err: "1 tests and parts of tests end differently with us",
+				err: "1 tests and parts of tests end differently with the extension",
 			},
 		},
 		"OtherPart": {
-			reason:  "Two failures of one test should be told apart by its parts.",
+			reason:  "Two failures of one test should differ by its parts.",
 			without: ends{"A": fail, "A/one": fail},
 			with:    ends{"A": fail, "A/one": pass, "A/two": fail},
 			known:   map[string]string{"A": "because"},
@@ -97,11 +97,11 @@ func TestCompare(t *testing.T) {
 					Differences: []row{{Name: "A/one", Without: failed, With: passed}, {Name: "A/two", Without: absent, With: failed}},
 					Known:       []row{{Name: "A", Without: failed, With: failed, Reason: "because"}},
 				},
-				err: "2 tests and parts of tests end differently with us",
+				err: "2 tests and parts of tests end differently with the extension",
 			},
 		},
 		"FailsInBoth": {
-			reason:  "A failure in both runs should need a reason, once for a test.",
+			reason:  "A failure in both runs should need one reason for the test.",
 			without: ends{"A": fail, "A/one": fail},
 			with:    ends{"A": fail, "A/one": fail},
 			hooks:   answers{Total: 1},
@@ -114,7 +114,7 @@ func TestCompare(t *testing.T) {
 			},
 		},
 		"Stale": {
-			reason:  "What is known to fail and does not should be said.",
+			reason:  "A known failure that passes should be reported.",
 			without: ends{"A": pass},
 			with:    ends{"A": pass},
 			known:   map[string]string{"A": "because", "Gone": "because"},
@@ -128,7 +128,7 @@ func TestCompare(t *testing.T) {
 			},
 		},
 		"Some": {
-			reason:  "Where some tests are run, others should not be missed.",
+			reason:  "Tests outside of a selection should not count as missing.",
 			without: ends{"A": pass, "B": skip},
 			with:    ends{"A": pass, "B": skip},
 			known:   map[string]string{"B": "because"},
@@ -140,7 +140,7 @@ func TestCompare(t *testing.T) {
 			}}},
 		},
 		"NonePassed": {
-			reason:  "Runs that left out all tests should prove nothing.",
+			reason:  "Runs without a passed test should be an error.",
 			without: ends{"A": skip},
 			with:    ends{"A": skip},
 			hooks:   answers{Total: 1},
@@ -212,9 +212,9 @@ func TestReadKnown(t *testing.T) {
 		want   want
 	}{
 		"Reasons":      {reason: "Each name has a reason.", body: "A: because\n", want: want{known: map[string]string{"A": "because"}}},
-		"None":         {reason: "There may be none.", body: "# Nothing\n{}\n", want: want{known: map[string]string{}}},
-		"ErrNoReason":  {reason: "What has no reason is not known.", body: "A:\n", want: want{err: cmpopts.AnyError}},
-		"ErrMalformed": {reason: "A list is no names with reasons.", body: "- A\n", want: want{err: cmpopts.AnyError}},
+		"None":         {reason: "The file may have no names.", body: "# Nothing\n{}\n", want: want{known: map[string]string{}}},
+		"ErrNoReason":  {reason: "A name without a reason is an error.", body: "A:\n", want: want{err: cmpopts.AnyError}},
+		"ErrMalformed": {reason: "A list is not a map of reasons.", body: "- A\n", want: want{err: cmpopts.AnyError}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -233,7 +233,7 @@ func TestReadKnown(t *testing.T) {
 	}
 }
 
-// The file of this tree should be readable.
+// TestKnown checks that the tree's file is readable.
 func TestKnown(t *testing.T) {
 	if _, err := readKnown("known.yaml"); err != nil {
 		t.Error(err)
@@ -254,7 +254,7 @@ func TestAdd(t *testing.T) {
 		t.Errorf("add(...): -want, +got:\n%s", diff)
 	}
 	if err := sum.add([]byte("# TYPE a counter")); err == nil {
-		t.Error("add(...): what is no report is taken for one")
+		t.Error("add(...): want an error for text that is no report")
 	}
 }
 
@@ -274,6 +274,6 @@ func TestSuiteFlags(t *testing.T) {
 		}
 	}
 	if flags := suiteFlags("report.yaml", "p", "v1", "GatewayInfrastructure"); slices.Contains(flags, "-skip-tests=GatewayInfrastructure") {
-		t.Errorf("suiteFlags(...): a test that is run alone is left out: %v", flags)
+		t.Errorf("suiteFlags(...): a selected test is left out: %v", flags)
 	}
 }

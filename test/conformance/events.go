@@ -13,30 +13,30 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// root is the Go test that all others are parts of.
+// root is the Go test that contains all others.
 const root = "TestConformance"
 
-// How a test ended.
+// An outcome is how a test ended.
 type outcome string
 
 const (
 	passed outcome = "pass"
 	failed outcome = "fail"
 	left   outcome = "skip"
-	absent outcome = "absent" // It did not run, as when a test ends before all of its parts.
+	absent outcome = "absent" // The test did not run, as when a test ends before all of its parts.
 )
 
-// An end is how a test, or a part of one, ended.
+// An end is the outcome of a test or of a part.
 type end struct {
 	outcome outcome
 	seconds float64
 }
 
-// ends by name: a test's is its own, a part's is below that of its test, as in
+// ends by name: the name of a part is below that of its test, as in
 // HTTPRouteMatching/0_request_to_....
 type ends map[string]end
 
-// An event of Go's test2json, of which only what ends a test matters here.
+// An event of Go's test2json, with the fields for the end of a test.
 type event struct {
 	Action  string
 	Test    string
@@ -44,8 +44,8 @@ type event struct {
 	Elapsed float64
 }
 
-// parse events, and copy what the program printed to out. A program that broke off has
-// tests that did not end, which is an error: their absence must not look like success.
+// parse reads events, and copies the program's output to out. Tests that did not end, as after a
+// crash, are an error: they must not look like successes.
 func parse(events io.Reader, out io.Writer) (ends, error) {
 	got, running, done := ends{}, map[string]bool{}, false
 	s := bufio.NewScanner(events)
@@ -80,7 +80,7 @@ func parse(events io.Reader, out io.Writer) (ends, error) {
 		return nil, errors.Errorf("the tests broke off: %d did not end", len(running))
 	}
 	if len(got) == 0 {
-		return nil, errors.New("no test ran: what they need did not come up")
+		return nil, errors.New("no test ran: their setup failed")
 	}
 	return got, nil
 }

@@ -24,7 +24,7 @@ func TestParse(t *testing.T) {
 		want   want
 	}{
 		"All": {
-			reason: "Tests and their parts should be told by name, and what is printed should go to the log.",
+			reason: "Tests and their parts should be identified by name, and output should go to the log.",
 			events: []string{
 				`{"Action":"start"}`,
 				`{"Action":"run","Test":"TestConformance"}`,
@@ -45,7 +45,7 @@ func TestParse(t *testing.T) {
 			},
 		},
 		"ErrBrokeOff": {
-			reason: "A program that ended in the midst of a test should not count as one that ran it.",
+			reason: "A program that ended during a test should be an error.",
 			events: []string{
 				`{"Action":"run","Test":"TestConformance"}`,
 				`{"Action":"run","Test":"TestConformance/A"}`,
@@ -56,12 +56,12 @@ func TestParse(t *testing.T) {
 			want: want{err: cmpopts.AnyError},
 		},
 		"ErrNothingRan": {
-			reason: "When what tests need does not come up there are no tests, and that is no success.",
+			reason: "A failed setup runs no tests, which is an error.",
 			events: []string{`{"Action":"run","Test":"TestConformance"}`, `{"Action":"fail","Test":"TestConformance"}`},
 			want:   want{err: cmpopts.AnyError},
 		},
 		"ErrNoEvent": {
-			reason: "What is no event should be an error.",
+			reason: "Other text than events should be an error.",
 			events: []string{`lab: not up`},
 			want:   want{err: cmpopts.AnyError},
 		},

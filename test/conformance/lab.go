@@ -26,19 +26,19 @@ const (
 	image                 = "ghcr.io/tailscale-gateway/extension"
 )
 
-// A lab is the lab that is up, and how this run uses it.
+// A lab is the running lab, with the settings of this run.
 type lab struct {
 	// bin is the lab's command line.
 	bin string
-	// suite is upstream's program of tests.
+	// suite is upstream's test program.
 	suite string
 	// version of the extension.
 	version string
-	// out is the folder for what the runs leave.
+	// out is the folder for the output of the runs.
 	out string
 }
 
-// labUp brings up the lab with all that both runs use.
+// labUp starts the lab with all that both runs need.
 func labUp(ctx context.Context, version, out string) (*lab, error) {
 	l := &lab{bin: filepath.Join(out, "bin", "lab"), version: version, out: out}
 	if err := stream(ctx, "go", "build", "-o", l.bin, "./cluster/lab"); err != nil {
@@ -60,7 +60,7 @@ func labUp(ctx context.Context, version, out string) (*lab, error) {
 	return l, err
 }
 
-// without has Envoy Gateway run as its chart has it.
+// without configures Envoy Gateway as its chart does.
 func (l *lab) without(ctx context.Context) error {
 	if err := l.envoyGateway(ctx); err != nil {
 		return err
@@ -69,7 +69,7 @@ func (l *lab) without(ctx context.Context) error {
 	return err
 }
 
-// with has it ask our extension, and know our kinds. Nothing makes objects of those,
+// with configures Envoy Gateway with the extension and its kinds. No object of these kinds exists,
 // so Crossplane is not needed.
 func (l *lab) with(ctx context.Context) error {
 	crds, err := apiserver.Composites(".")
@@ -113,14 +113,14 @@ func (l *lab) envoyGateway(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// test runs the suite in the network of the cluster's node, and waits until nothing is
-// left of it. Tests that fail are no error.
+// test runs the suite in the network of the cluster's node, and waits until its namespaces are
+// gone. Failed tests are no error.
 func (l *lab) test(ctx context.Context, name, only string) (ends, error) {
 	log, err := os.Create(filepath.Join(l.out, "conformance-"+name+".log"))
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot make the tests' log")
+		return nil, errors.Wrap(err, "cannot create the tests' log")
 	}
-	defer log.Close() // Whoever reads it sees where it ends.
+	defer log.Close() // A reader sees where the log ends.
 	running, err := l.run(ctx, nil, "kubectl", "get", "deployment/envoy-gateway", "--namespace="+envoyGatewayNamespace, "-o=jsonpath={.spec.template.spec.containers[0].image}")
 	if err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (l *lab) test(ctx context.Context, name, only string) (ends, error) {
 	}
 	got, err := parse(events, log)
 	if err != nil {
-		_ = cmd.Process.Kill() // It may still write to a pipe that nobody reads.
+		_ = cmd.Process.Kill() // It may still write to a pipe without a reader.
 	}
 	var exit *exec.ExitError
 	if werr := cmd.Wait(); err == nil && werr != nil && !errors.As(werr, &exit) {
@@ -151,12 +151,12 @@ func (l *lab) test(ctx context.Context, name, only string) (ends, error) {
 	if err != nil {
 		return nil, errors.Wrapf(err, "see %s", log.Name())
 	}
-	// The next run makes them again.
+	// The next run creates them again.
 	_, err = l.run(ctx, nil, append([]string{"kubectl", "wait", "--for=delete", "--timeout=5m", "namespace"}, namespaces...)...)
 	return got, err
 }
 
-// hooks adds up what all pods of the extension have answered.
+// hooks returns the sum of the hooks that all pods of the extension have answered.
 func (l *lab) hooks(ctx context.Context) (answers, error) {
 	pods, err := l.run(ctx, nil, "kubectl", "get", "pods", "--namespace="+envoyGatewayNamespace,
 		"--selector=app.kubernetes.io/name="+extension, "-o=jsonpath={.items[*].metadata.name}")
@@ -165,7 +165,7 @@ func (l *lab) hooks(ctx context.Context) (answers, error) {
 	}
 	sum := answers{}
 	for _, pod := range strings.Fields(pods) {
-		// kubectl asks for JSON, and so gets it.
+		// The request of kubectl accepts JSON.
 		body, err := l.run(ctx, nil, "kubectl", "get", "--raw", "/api/v1/namespaces/"+envoyGatewayNamespace+"/pods/"+pod+":8080/proxy/metrics")
 		if err != nil {
 			return answers{}, err
@@ -177,12 +177,12 @@ func (l *lab) hooks(ctx context.Context) (answers, error) {
 	return sum, nil
 }
 
-// run a program of the lab on its cluster.
+// run runs a program of the lab on its cluster.
 func (l *lab) run(ctx context.Context, stdin []byte, args ...string) (string, error) {
 	return output(ctx, stdin, l.bin, args...)
 }
 
-// output runs a program, and returns what it printed. Its complaint becomes the error.
+// output runs a program, and returns its stdout. The error holds stderr.
 func output(ctx context.Context, stdin []byte, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Stdin = bytes.NewReader(stdin)
@@ -194,7 +194,7 @@ func output(ctx context.Context, stdin []byte, name string, args ...string) (str
 	return out.String(), nil
 }
 
-// stream runs a program, and shows what it prints.
+// stream runs a program, and shows its output.
 func stream(ctx context.Context, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr

@@ -1,14 +1,14 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Conformance runs Gateway API's own conformance tests against Envoy Gateway in the
-// lab, once without us and once with our extension installed, and fails when any test
-// or part of a test ends differently: who installs us must lose nothing. What fails in
-// both is Envoy Gateway's or the lab's; it fails here too, unless known.yaml says why.
+// Conformance runs Gateway API's own conformance tests against Envoy Gateway in the lab, once
+// without the extension and once with it, and fails when any test or part of a test ends
+// differently: the installation of the extension must break nothing. A test that fails in both runs
+// is a failure of Envoy Gateway or of the lab. It also fails here, unless known.yaml has a reason.
 //
-// The tests are upstream's program, unchanged; which features they try and which tests
-// they leave out is what Envoy Gateway's own repository says. suite.go holds that,
-// lab.go what is installed, events.go what the program prints, compare.go the verdict.
+// The tests are upstream's program, unchanged. Their features and exceptions are those of Envoy
+// Gateway's own repository. They are in suite.go, the installation in lab.go, the program's output
+// in events.go and the verdict in compare.go.
 package main
 
 import (
@@ -28,13 +28,13 @@ import (
 type cli struct {
 	Version string `default:"v0.1.0-dev" help:"Version of the extension to build and install."`
 	Out     string `default:"_out" help:"Folder for conformance.json, and for the reports and logs of both runs."`
-	Run     string `help:"Run one test alone, such as HTTPRouteSimpleSameNamespace."`
-	Keep    bool   `help:"Leave the lab up at the end, to look at it or to run again."`
+	Run     string `help:"Run only one test, such as HTTPRouteSimpleSameNamespace."`
+	Keep    bool   `help:"Leave the lab up at the end, for inspection or another run."`
 }
 
 func main() {
 	c := &cli{}
-	k := kong.Parse(c, kong.Name("conformance"), kong.Description("Compares Envoy Gateway with and without us, by Gateway API's conformance tests."))
+	k := kong.Parse(c, kong.Name("conformance"), kong.Description("Compares Envoy Gateway with and without the extension, by Gateway API's conformance tests."))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	k.FatalIfErrorf(c.run(ctx))
@@ -50,20 +50,20 @@ func (c *cli) run(ctx context.Context) (err error) {
 		return errors.Wrapf(err, "cannot find folder %q", c.Out)
 	}
 	if err := os.MkdirAll(out, 0o755); err != nil {
-		return errors.Wrap(err, "cannot make folder for results")
+		return errors.Wrap(err, "cannot create folder for results")
 	}
 	if !c.Keep {
 		defer func() {
 			err = errors.Join(err, stream(context.WithoutCancel(ctx), "go", "run", "./cluster/lab", "down"))
 		}()
 	}
-	progress("bringing up the lab")
+	progress("starting the lab")
 	l, err := labUp(ctx, c.Version, out)
 	if err != nil {
 		return err
 	}
 
-	progress("running all tests without us")
+	progress("running all tests without the extension")
 	if err := l.without(ctx); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (c *cli) run(ctx context.Context) (err error) {
 		return err
 	}
 
-	progress("running all tests with us")
+	progress("running all tests with the extension")
 	if err := l.with(ctx); err != nil {
 		return err
 	}

@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	// gatewayClass is that of gatewayclass.yaml.
+	// gatewayClass is the class in gatewayclass.yaml.
 	gatewayClass = "envoy-gateway"
 
-	// usableAddress is one of the lab's LoadBalancers that is never given out, as
-	// they are given out from the lowest.
+	// usableAddress is one of the lab's LoadBalancer addresses that stays free, because the lowest
+	// are assigned first.
 	usableAddress = "10.201.0.250"
 
-	// unusableAddress is no address, so Envoy Gateway cannot use it.
+	// unusableAddress is not an address, so Envoy Gateway cannot use it.
 	unusableAddress = "unusable.example.com"
 
-	// timeouts of what has no limit in conformant implementations: both runs share a
-	// small machine. How long a route may take to answer stays as it is.
+	// timeouts of steps without a limit in conformant implementations: both runs share a small
+	// machine. The limit for the response of a route is unchanged.
 	timeouts = "CreateTimeout:120;DeleteTimeout:120;GetTimeout:30;GatewayMustHaveAddress:300;GatewayMustHaveCondition:300;" +
 		"GatewayStatusMustHaveListeners:180;GatewayListenersMustHaveConditions:180;ListenerSetMustHaveCondition:300;" +
 		"ListenerSetListenersMustHaveConditions:180;HTTPRouteMustNotHaveParents:180;HTTPRouteMustHaveCondition:180;" +
@@ -30,12 +30,11 @@ const (
 		"NamespacesMustBeReady:900;LatestObservedGenerationSet:180;DefaultTestTimeout:180"
 )
 
-// Namespaces that the tests make, and remove at the end.
+// Namespaces that the tests create, and delete at the end.
 var namespaces = []string{"gateway-conformance-infra", "gateway-conformance-app-backend", "gateway-conformance-web-backend"} //nolint:gochecknoglobals // A constant.
 
-// exempt are the features that Envoy Gateway does not claim: those of meshes, and what
-// EnvoyGatewaySuite of its test/conformance/suite.go leaves out at v1.9.0 for its
-// default mode.
+// exempt returns the features that Envoy Gateway does not claim: those of meshes, and those that
+// EnvoyGatewaySuite of its test/conformance/suite.go leaves out at v1.9.0 for its default mode.
 func exempt() []string {
 	out := []string{
 		string(features.GatewayHTTPSListenerDetectMisdirectedRequestsFeature.Name),
@@ -48,11 +47,11 @@ func exempt() []string {
 	return out
 }
 
-// skipped are the tests that Envoy Gateway leaves out, by the same file.
+// skipped returns the tests that Envoy Gateway leaves out, by the same file.
 func skipped() []string { return []string{"GatewayInfrastructure"} }
 
-// suiteFlags of upstream's program. With a test to run alone, nothing is left out, as
-// Envoy Gateway has it.
+// suiteFlags returns the flags of upstream's program. With only one test selected, nothing is left
+// out, as in Envoy Gateway.
 func suiteFlags(report, project, version, only string) []string {
 	out := []string{
 		"-test.v=test2json",

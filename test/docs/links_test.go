@@ -237,7 +237,7 @@ func TestBroken(t *testing.T) {
 			want:   []string{"docs/page.md: #gone: no such heading"},
 		},
 		"LinkInCode": {
-			reason: "What code shows is no link.",
+			reason: "A link in code is no link.",
 			text:   "```\n[x](gone.md)\n```\n`[x](gone.md)`\n",
 		},
 		"Definition": {

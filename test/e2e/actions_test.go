@@ -14,14 +14,14 @@ const (
 	// ratePolicy limits searches at the route that devices reach.
 	ratePolicy = "examples/route-policy-rate.yaml"
 
-	// rulePolicy lets operators of the tailnet have /orders, and has a rule with policies
-	// of Envoy Gateway handle what others ask for.
+	// rulePolicy lets operators of the tailnet reach /orders. Policies of Envoy Gateway handle the
+	// requests of all other clients.
 	rulePolicy = "examples/route-policy-rule.yaml"
 	orderKey   = "X-API-Key: change-me"
 )
 
-// actingPolicy does each thing that no example does in the lab, some of them by a backend
-// that says what it is told. Its last rule wants what ratePolicy has.
+// actingPolicy has each action that no example applies in the lab, some of them with a backend that
+// returns the request's parameters. Its last rule conflicts with ratePolicy.
 const actingPolicy = `apiVersion: v1
 kind: Service
 metadata: {name: clerk, namespace: quickstart}
@@ -63,17 +63,17 @@ spec:
     actions: [{type: Deny}]
 `
 
-// policiesAct on requests of devices in all other ways.
+// policiesAct applies the remaining actions to requests of devices.
 func policiesAct(t *testing.T) {
 	kubectl(t, "apply", "-f", ratePolicy)
 	answers := func(path string, want ...string) {
 		t.Helper()
 		eventually(t, patience, "/"+path, func() string {
-			// Some answers are errors of HTTP.
-			said, _ := labOutput(t, "tailnet-curl", "-i", "--as=client", "--timeout=10s", "--host=web.example.com", tailnetOne.url(t, devices)+path)
+			// Some responses are HTTP errors.
+			response, _ := labOutput(t, "tailnet-curl", "-i", "--as=client", "--timeout=10s", "--host=web.example.com", tailnetOne.url(t, devices)+path)
 			for _, w := range want {
-				if !strings.Contains(said, w) {
-					return "no " + w + " in " + said
+				if !strings.Contains(response, w) {
+					return "no " + w + " in " + response
 				}
 			}
 			return ""
@@ -81,15 +81,15 @@ func policiesAct(t *testing.T) {
 	}
 	answers("search", " 429 ")
 	if missing := served(t, "client", "other"); missing != "" {
-		t.Errorf("what is not limited: %s", missing)
+		t.Errorf("a path without a limit: %s", missing)
 	}
 	apply(t, actingPolicy)
 	answers("old", " 301 ", "Location: http://web.example.com/new")
 	answers("header?key=X-Desk", " 200 ", "X-Served-By: clerk", "\n\nfour")
-	// The clerk asks itself a hundred times.
+	// The clerk sends itself a hundred requests.
 	answers("dial?host=127.0.0.1&port=8080&request=hostname&tries=100", " 504 ")
 
-	// Of two policies the older counts, and both tell.
+	// The older of two policies prevails, and both report the conflict.
 	const conflicts = "{range .status.policyConflicts[*]}{.type} {.rule} {.otherPolicy} {.otherRule} {.prevails},{end}"
 	for policy, want := range map[string]string{
 		"rate":    "PriorityConflict search quickstart/various late true,",
@@ -97,7 +97,7 @@ func policiesAct(t *testing.T) {
 	} {
 		eventually(t, patience, "conflicts of "+policy, func() string {
 			if got := jsonpath(t, "tailscaleroutepolicies", policy, conflicts); got != want {
-				return "it tells " + got
+				return "conflicts are " + got
 			}
 			return ""
 		})
@@ -109,42 +109,42 @@ func policiesAct(t *testing.T) {
 	goneFrom(t, namespace, "clerk")
 }
 
-// policiesNameRules has Envoy Gateway's own policies count for some requests of a route.
+// policiesNameRules applies Envoy Gateway's own policies to some requests of a route.
 func policiesNameRules(t *testing.T) {
 	kubectl(t, "apply", "-f", rulePolicy)
 	address := addressOfGateway(t, "web")
-	stranger := func(want string, claims ...string) {
+	expectUnknown := func(want string, claims ...string) {
 		t.Helper()
-		eventually(t, patience, "a stranger is answered by "+want, func() string {
-			// Some answers are errors of HTTP.
-			said, _ := labOutput(t, append([]string{"curl", "--timeout=5s", "--host=web.example.com", "http://" + address + "/orders"}, headers(claims)...)...)
-			if !strings.Contains(said, want) {
-				return "answered by " + said
+		eventually(t, patience, "response to an unknown client is "+want, func() string {
+			// Some responses are HTTP errors.
+			response, _ := labOutput(t, append([]string{"curl", "--timeout=5s", "--host=web.example.com", "http://" + address + "/orders"}, headers(claims)...)...)
+			if !strings.Contains(response, want) {
+				return "the response is " + response
 			}
 			return ""
 		})
 	}
-	stranger("401")
-	stranger("web-", orderKey)
-	stranger("429", orderKey)
+	expectUnknown("401")
+	expectUnknown("web-", orderKey)
+	expectUnknown("429", orderKey)
 	for _, path := range []string{"orders", "other"} {
 		if missing := served(t, laptop, path); missing != "" {
 			t.Errorf("an operator of the tailnet: %s", missing)
 		}
 	}
-	// Without the rule nobody gets around it.
+	// Without the rule, no client bypasses the policy.
 	kubectl(t, "delete", "httproute", "careful", "-n", namespace)
-	stranger("500", orderKey)
+	expectUnknown("500", orderKey)
 	if missing := served(t, laptop, "orders"); missing != "" {
 		t.Errorf("an operator of the tailnet: %s", missing)
 	}
-	eventually(t, patience, "the policy tells of it", func() string {
+	eventually(t, patience, "the policy reports the missing route", func() string {
 		got := jsonpath(t, "tailscaleroutepolicies", "orders", `{.status.rules[?(@.name=="others")].message}`)
 		if !strings.Contains(got, "HTTPRoute "+namespace+"/careful does not exist") {
-			return "it says " + got
+			return "the message is " + got
 		}
 		return ""
 	})
 	kubectl(t, "delete", "-f", rulePolicy, "--ignore-not-found")
-	stranger("web-")
+	expectUnknown("web-")
 }

@@ -19,8 +19,8 @@ var appliedElsewhere = map[string]string{
 	"examples/quickstart": "../../cluster/demo/quickstart.go",
 }
 
-// TestEveryExampleIsApplied compares the files of examples with the paths that end-to-end
-// tests and the demo name.
+// TestEveryExampleIsApplied compares the example files with the paths in end-to-end tests and the
+// demo.
 func TestEveryExampleIsApplied(t *testing.T) {
 	var sources strings.Builder
 	for _, pattern := range []string{"*.go", "../../cluster/demo/*.go"} {
@@ -42,7 +42,7 @@ func TestEveryExampleIsApplied(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s := string(b); !strings.Contains(s, dir) && !strings.Contains(s, `"examples", "`+filepath.Base(dir)) {
-			t.Errorf("%s does not apply %s any more", by, dir)
+			t.Errorf("%s no longer applies %s", by, dir)
 		}
 	}
 	root := os.DirFS("../..")

@@ -18,33 +18,33 @@ import (
 )
 
 const (
-	// certifiedExample serves TLS by a certificate of cert-manager.
+	// certifiedExample serves TLS with a certificate from cert-manager.
 	certifiedExample   = "examples/tls-cert-manager.yaml"
 	certified          = "certified"
 	certifiedSecret    = "certified-tls"
 	certifiedAuthority = "certified-authority"
 
-	// journal is what the ledger is to another test, with the client certificate that the
-	// comment of ledgerExample has cert-manager make.
+	// journal has the role of the ledger in another test. cert-manager issues its client
+	// certificate as the comment of ledgerExample describes.
 	journal       = "journal"
 	journalClient = "journal-client"
 	archivist     = "archivist"
 
-	// journalClients issues for clients of the journal.
+	// journalClients issues certificates for clients of the journal.
 	journalClients = `apiVersion: cert-manager.io/v1
 kind: Issuer
 metadata: {name: journal-clients, namespace: ` + namespace + `}
 spec: {ca: {secretName: ` + certifiedAuthority + `}}
 `
 
-	// startsIssuing has cert-manager issue a certificate again, as `cmctl renew` does.
+	// startsIssuing makes cert-manager issue a certificate again, as `cmctl renew` does.
 	startsIssuing = `[{"op":"add","path":"/status/conditions/-","value":{"type":"Issuing","status":"True","reason":"ManuallyTriggered","message":"renewed by a test"}}]`
 
-	// renewals are how often a certificate is issued again under load.
+	// renewals is the number of renewals under load.
 	renewals = 3
 )
 
-// issuesCertificates has real cert-manager make what we take from it.
+// issuesCertificates checks the certificates of a real cert-manager in each place that uses one.
 func issuesCertificates(t *testing.T) {
 	for _, step := range []struct {
 		name string
@@ -53,7 +53,7 @@ func issuesCertificates(t *testing.T) {
 		{"Answers", answersCertified},
 		{"Renews", renewsCertified},
 		{"IdentifiesGateway", identifiesGateway},
-		{"SuitsExtension", suitsExtension},
+		{"IssuesExtensionCertificates", issuesExtensionCertificates},
 		{"LeavesNothing", leavesNothingCertified},
 	} {
 		if !t.Run(step.name, step.run) {
@@ -67,7 +67,7 @@ func certifiedURL(t *testing.T) string {
 	return strings.Replace(tailnetOne.url(t, certified), "http:", "https:", 1)
 }
 
-// answersCertified has clients trust the authority, and nothing else.
+// answersCertified checks the response to clients that trust only the authority.
 func answersCertified(t *testing.T) {
 	apply(t, strings.ReplaceAll(readFile(t, certifiedExample), "tail1234.ts.net", fromLab(t, "TAILNET_DOMAIN")))
 	u := certifiedURL(t)
@@ -80,17 +80,17 @@ func answersCertified(t *testing.T) {
 			return err.Error()
 		}
 		if !strings.HasPrefix(body, "web-") || n != number {
-			return fmt.Sprintf("answered by %q with certificate %s, not %s", body, n, number)
+			return fmt.Sprintf("the response is %q with certificate %s, not %s", body, n, number)
 		}
 		return ""
 	})
-	t.Logf("answered with certificate %s after %s", number, took.Round(100*time.Millisecond))
+	t.Logf("response with certificate %s after %s", number, took.Round(100*time.Millisecond))
 	if out, err := labOutput(t, "tailnet-curl", "--timeout=5s", u); err == nil || !strings.Contains(out, "unknown authority") {
-		t.Errorf("who does not trust the authority is answered: %s", out)
+		t.Errorf("a client that does not trust the authority got a response: %s", out)
 	}
 }
 
-// renewsCertified loses no request while new certificates come.
+// renewsCertified loses no request while the certificate is renewed.
 func renewsCertified(t *testing.T) {
 	u := certifiedURL(t)
 	authority := rootsOf(t, certifiedAuthority)
@@ -99,7 +99,7 @@ func renewsCertified(t *testing.T) {
 			number := renewed(t, certified, certifiedSecret)
 			took := eventually(t, patience, "certificate "+number, func() string {
 				if _, n, err := trustedBy(t, authority, u); err != nil || n != number {
-					return fmt.Sprintf("it is %s, %v", n, err)
+					return fmt.Sprintf("the certificate is %s, %v", n, err)
 				}
 				return ""
 			})
@@ -111,8 +111,8 @@ func renewsCertified(t *testing.T) {
 	}
 }
 
-// identifiesGateway has Envoy show a certificate of cert-manager to a service of the
-// tailnet, and then the one that follows it.
+// identifiesGateway checks that Envoy presents a certificate of cert-manager to a service of the
+// tailnet, and then the renewed one.
 func identifiesGateway(t *testing.T) {
 	serverCert, serverKey := certificate(t, "journal.example.com")
 	tailnetOne.serveAt(t, archivist, "svc:"+journal, "443", demandsCertificate(t, serverCert, serverKey, rootsOf(t, certifiedAuthority)))
@@ -128,8 +128,8 @@ func identifiesGateway(t *testing.T) {
 		t.Helper()
 		took := eventually(t, patience, "client's certificate "+number, func() string {
 			// A refusal is an error, too.
-			if said, _ := labCurl(t, "cluster", u, "web.example.com"); said != "client gateway by certificate "+number {
-				return "answered by " + said
+			if response, _ := labCurl(t, "cluster", u, "web.example.com"); response != "client gateway by certificate "+number {
+				return "the response is " + response
 			}
 			return ""
 		})
@@ -153,12 +153,12 @@ func identifiesGateway(t *testing.T) {
 	leavesNothing(t, journal)
 }
 
-// asJournal gives what the example of the ledger has other names.
+// asJournal renames the objects of the ledger example.
 func asJournal(manifest string) string {
 	return strings.NewReplacer("ledger", journal, ledgerClient, journalClient).Replace(manifest)
 }
 
-// documented is the Certificate in the comment of ledgerExample.
+// documented returns the Certificate in the comment of ledgerExample.
 func documented(t *testing.T) string {
 	t.Helper()
 	var out strings.Builder
@@ -170,8 +170,9 @@ func documented(t *testing.T) string {
 	return out.String()
 }
 
-// suitsExtension has cert-manager make what the extension's chart asks it for.
-func suitsExtension(t *testing.T) {
+// issuesExtensionCertificates checks that cert-manager issues the Certificates of the extension's
+// chart.
+func issuesExtensionCertificates(t *testing.T) {
 	const release = "tailscale-gateway-extension"
 	made, err := tryRun(t, "", "helm", "template", release, "cluster/charts/"+release, "--namespace="+namespace,
 		"--kube-version=1.35.4", "--set=certificates.mode=CertManager", "--show-only=templates/certificates.yaml")
@@ -181,14 +182,14 @@ func suitsExtension(t *testing.T) {
 	apply(t, made)
 	isReady(t, release+"-tls")
 	roots := x509.NewCertPool()
-	// Envoys have this one of the authority, and Envoy Gateway too.
+	// Envoys and Envoy Gateway verify this certificate of the extension against the authority.
 	roots.AddCert(certificateIn(t, release+"-ca", "tls.crt"))
 	for _, host := range []string{release + "." + namespace + ".svc", release + "-eds." + namespace + ".svc"} {
 		if _, err := certificateIn(t, release+"-tls", "tls.crt").Verify(x509.VerifyOptions{Roots: roots, DNSName: host}); err != nil {
 			t.Errorf("the extension has no certificate for %s: %v", host, err)
 		}
 	}
-	// Its servers know these two of their clients by it.
+	// The extension's servers verify these two clients by the authority.
 	for _, client := range []string{release + "-client", release + "-envoy"} {
 		isReady(t, client)
 		clients := x509.NewCertPool()
@@ -216,29 +217,29 @@ func isReady(t *testing.T, name string) {
 	conditionOf(t, "certificates.cert-manager.io", name, "Ready", "True", "Ready", patience)
 }
 
-// renewed issues a Certificate again, and returns the new one's serial number.
+// renewed issues a Certificate again and returns the serial number of the new one.
 func renewed(t *testing.T, name, secret string) (number string) {
 	t.Helper()
 	before := serialOf(t, secret)
 	kubectl(t, "patch", "certificates.cert-manager.io", name, "-n", namespace, "--subresource=status", "--type=json", "--patch="+startsIssuing)
 	eventually(t, patience, "another certificate in "+secret, func() string {
-		// Once it is done it may be asked for the next one.
+		// The next renewal may start once Issuing is false.
 		issuing := conditionNow(t, namespace, "certificates.cert-manager.io", name, "Issuing")
 		if number = serialOf(t, secret); number == before || issuing != "" {
-			return fmt.Sprintf("it is %s, and Issuing is %q", number, issuing)
+			return fmt.Sprintf("the certificate is %s, and Issuing is %q", number, issuing)
 		}
 		return ""
 	})
 	return number
 }
 
-// serialOf the certificate in a Secret, as clients print it.
+// serialOf returns the serial number of the certificate in a Secret, as clients print it.
 func serialOf(t *testing.T, secret string) string {
 	t.Helper()
 	return fmt.Sprintf("%x", certificateIn(t, secret, "tls.crt").SerialNumber)
 }
 
-// rootsOf makes a file of the authority that issued the certificate in a Secret.
+// rootsOf writes a file with the authority that issued the certificate in a Secret.
 func rootsOf(t *testing.T, secret string) string {
 	t.Helper()
 	p := filepath.Join(t.TempDir(), "ca.crt")
@@ -249,7 +250,7 @@ func rootsOf(t *testing.T, secret string) string {
 	return p
 }
 
-// certificateIn a key of a Secret.
+// certificateIn returns the certificate in a key of a Secret.
 func certificateIn(t *testing.T, secret, key string) *x509.Certificate {
 	t.Helper()
 	data, err := base64.StdEncoding.DecodeString(jsonpath(t, "secrets", secret, "{.data."+strings.ReplaceAll(key, ".", `\.`)+"}"))
@@ -267,7 +268,7 @@ func certificateIn(t *testing.T, secret, key string) *x509.Certificate {
 	return c
 }
 
-// remove what apply made.
+// remove deletes the objects of a manifest.
 func remove(t *testing.T, manifest string) {
 	t.Helper()
 	if out, err := tryRun(t, manifest, "kubectl", "delete", "-f", "-", "--timeout=3m"); err != nil {

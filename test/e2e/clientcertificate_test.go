@@ -22,14 +22,14 @@ import (
 )
 
 const (
-	// ledgerExample has requests under /ledger of the Gateway that the demo made go to a
-	// backend called ledger, with a client certificate.
+	// ledgerExample sends requests below /ledger of the demo's Gateway to the backend ledger, with
+	// a client certificate.
 	ledgerExample = "examples/route-policy-mtls.yaml"
 	ledger        = "ledger"
 	ledgerHost    = "ledger.example.com"
 	ledgerClient  = "gateway-client"
 
-	// bookkeeper is a client of the tailnet, which hosts svc:ledger.
+	// bookkeeper is a client of the tailnet that hosts svc:ledger.
 	bookkeeper = "bookkeeper"
 )
 
@@ -43,9 +43,9 @@ spec:
   endpoints: [{name: books, tailscaleFQDN: %q, port: 443}]
 `
 
-// presentsCertificate has Envoy show a certificate to a service of the tailnet that lets
-// nobody in without.
-func presentsCertificate(t *testing.T) {
+// presentsClientCertificate checks that Envoy presents a certificate to a service of the tailnet
+// that requires one.
+func presentsClientCertificate(t *testing.T) {
 	serverCert, serverKey := certificate(t, ledgerHost)
 	cert, key := certificate(t, "gateway")
 	tailnetOne.serveAt(t, bookkeeper, "svc:"+ledger, "443", demandsCertificate(t, serverCert, serverKey, cert))
@@ -58,8 +58,8 @@ func presentsCertificate(t *testing.T) {
 		t.Helper()
 		took := eventually(t, patience, what, func() string {
 			// A refusal is an error, too.
-			if said, _ := labCurl(t, "cluster", "http://"+address+"/ledger", "web.example.com"); !strings.Contains(said, want) {
-				return "answered by " + said
+			if response, _ := labCurl(t, "cluster", "http://"+address+"/ledger", "web.example.com"); !strings.Contains(response, want) {
+				return "the response is " + response
 			}
 			return ""
 		})
@@ -69,21 +69,21 @@ func presentsCertificate(t *testing.T) {
 		t.Helper()
 		eventually(t, patience, "ResolvedRefs of the policy", func() string {
 			if got := jsonpath(t, "tailscaleroutepolicies", ledger, `{.status.ancestors[*].conditions[?(@.type=="ResolvedRefs")].reason}`); got != want {
-				return "it is " + got
+				return "the condition is " + got
 			}
 			return ""
 		})
 	}
-	says("without a certificate nothing is sent", "503")
+	says("Envoy sends nothing without a certificate", "503")
 	resolved("InvalidClientCertificateRef")
 	kubectl(t, "create", "secret", "tls", ledgerClient, "-n", namespace, "--cert="+cert, "--key="+key)
-	says("the ledger knows the client", "client gateway")
+	says("the ledger accepts the client", "client gateway")
 	resolved("ResolvedRefs")
 
-	// It is the service that refuses others.
+	// The service refuses other certificates, not Envoy.
 	cert, key = certificate(t, "stranger")
 	apply(t, kubectl(t, "create", "secret", "tls", ledgerClient, "-n", namespace, "--cert="+cert, "--key="+key, "--dry-run=client", "-o=yaml"))
-	says("a stranger is refused", "503")
+	says("an unknown client is refused", "503")
 	resolved("ResolvedRefs")
 
 	tailnetOne.withdraw(t, bookkeeper, "svc:"+ledger)
@@ -92,7 +92,7 @@ func presentsCertificate(t *testing.T) {
 	leavesNothing(t, ledger)
 }
 
-// ledgerByEgress is the example with the ledger in the tailnet.
+// ledgerByEgress returns the example with the ledger in the tailnet.
 func ledgerByEgress(t *testing.T) string {
 	t.Helper()
 	return strings.NewReplacer(
@@ -101,8 +101,8 @@ func ledgerByEgress(t *testing.T) string {
 	).Replace(readFile(t, ledgerExample))
 }
 
-// demandsCertificate serves whoever shows the client's certificate, or one of its
-// authority, behind all clients of the lab, until the test ends. It returns where.
+// demandsCertificate serves clients that present the client's certificate, or one of its authority,
+// behind all clients of the lab until the test ends. It returns the address.
 func demandsCertificate(t *testing.T, cert, key, client string) string {
 	t.Helper()
 	pair, err := tls.LoadX509KeyPair(cert, key)
@@ -122,14 +122,14 @@ func demandsCertificate(t *testing.T, cert, key, client string) string {
 			fmt.Fprintf(w, "client %s by certificate %x", c.Subject.CommonName, c.SerialNumber)
 		}),
 	}
-	// Each request shows a certificate again.
+	// Each request starts a handshake.
 	s.SetKeepAlivesEnabled(false)
-	go s.ServeTLS(l, "", "") // Ends by Close.
+	go s.ServeTLS(l, "", "") // Ends with Close.
 	t.Cleanup(func() { _ = s.Close() })
 	return l.Addr().String()
 }
 
-// listenBehindClients is where tailscaled of the lab's clients connects to.
+// listenBehindClients listens where tailscaled of the lab's clients connects to.
 func listenBehindClients(t *testing.T) net.Listener {
 	t.Helper()
 	var l net.Listener

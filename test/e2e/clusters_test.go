@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// second is the lab's other cluster. Its pods are called far-, those of the
-	// first one web-.
+	// second is the lab's other cluster. The names of its pods begin with far-, those of the first
+	// with web-.
 	second    = "two"
 	farPrefix = "far"
 
-	// sharedRoutes lead to the service of examples/shared.yaml by the address of
-	// the Gateway, whatever host is asked for.
+	// sharedRoutes lead to the service of examples/shared.yaml by the address of the Gateway, for
+	// any host.
 	sharedRoutes = `apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata:
@@ -54,9 +54,8 @@ spec:
 `
 )
 
-// TestTwoClusters shares a service between two real clusters of one tailnet. A
-// Gateway of the first one sends requests to its own pods while there are any, and
-// to those of the second one while there are none.
+// TestTwoClusters shares a service between two real clusters of one tailnet. A Gateway of the first
+// cluster prefers the pods of this cluster, and sends requests to the second while there are none.
 func TestTwoClusters(t *testing.T) {
 	labRun(t, "up", "--install", "--clusters=2")
 	demo(t)
@@ -76,7 +75,7 @@ func TestTwoClusters(t *testing.T) {
 			}
 			return ""
 		})
-		t.Logf("cluster %s knows both after %s", cluster, took.Round(time.Second))
+		t.Logf("cluster %s lists both members after %s", cluster, took.Round(time.Second))
 	}
 
 	apply(t, sharedRoutes)
@@ -92,12 +91,12 @@ func TestTwoClusters(t *testing.T) {
 	answeredFrom(t, u, "web")
 	eventually(t, patience, "the way to the other cluster", func() string {
 		if got := jsonpath(t, "tailscaleendpoints", "shared", "{.status.egressTargets[*].readyProxies}"); got != "1" {
-			return "ready proxies of egress: " + got
+			return "ready egress proxies: " + got
 		}
 		return ""
 	})
 
-	t.Run("LosesNothingWhenScaledAway", func(t *testing.T) {
+	t.Run("LosesNothingWhenScaledDown", func(t *testing.T) {
 		r := underLoad(t, func() {
 			answeredFrom(t, u, "web")
 			kubectl(t, "scale", "deployment", "web", "-n", namespace, "--replicas=0")
@@ -112,11 +111,11 @@ func TestTwoClusters(t *testing.T) {
 		}
 	})
 
-	t.Run("LosesWhatIsUnderWayWhenKilled", func(t *testing.T) {
+	t.Run("LosesRequestsInFlightWhenKilled", func(t *testing.T) {
 		const workers = 4
 		r := underLoad(t, func() {
 			answeredFrom(t, u, "web")
-			// Kubernetes is not told, and does not start it again so fast.
+			// The endpoints stay in Kubernetes until kubelet restarts the containers.
 			began := time.Now()
 			for range 3 {
 				killWeb(t)
@@ -125,13 +124,12 @@ func TestTwoClusters(t *testing.T) {
 			t.Logf("this cluster answers again %s after its pods were killed", time.Since(began).Round(100*time.Millisecond))
 		}, "--from=cluster", fmt.Sprintf("--workers=%d", workers), "--rate=50", u)
 		if r.Failed > workers {
-			t.Errorf("%d of %d requests were lost, more than were under way: %s", r.Failed, r.Requests+r.Failed, strings.Join(r.Errors, "; "))
+			t.Errorf("%d of %d requests were lost, more than were in flight: %s", r.Failed, r.Requests+r.Failed, strings.Join(r.Errors, "; "))
 		}
 	})
 }
 
-// answeredFrom waits until requests are answered by pods of this name alone, ten in a
-// row.
+// answeredFrom waits until ten requests in a row get responses from pods with this prefix.
 func answeredFrom(t *testing.T, u, prefix string) time.Duration {
 	t.Helper()
 	return eventually(t, patience, "answers of pods "+prefix, func() string {
@@ -141,14 +139,15 @@ func answeredFrom(t *testing.T, u, prefix string) time.Duration {
 				return err.Error() + ": " + got
 			}
 			if !strings.HasPrefix(got, prefix+"-") {
-				return "answered by " + got
+				return "the response is " + got
 			}
 		}
 		return ""
 	})
 }
 
-// install our packages on another cluster, and what examples/shared.yaml needs there.
+// install installs the packages on another cluster, and the objects that examples/shared.yaml needs
+// there.
 func install(t *testing.T, cluster string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "run", "./cluster/demo", "install", "--version="+*version, "--flavour="+*flavour)
@@ -189,13 +188,13 @@ func inSecond(t *testing.T, stdin string, args ...string) string {
 	return string(out)
 }
 
-// killWeb ends what answers in the pods of this cluster as a crash does.
+// killWeb kills the web server processes in the pods of this cluster.
 func killWeb(t *testing.T) {
 	t.Helper()
 	for _, pod := range strings.Fields(kubectl(t, "get", "pods", "-n", namespace, "-l=app=web", "-o=jsonpath={.items[*].metadata.name}")) {
 		pids := slices.Collect(processes(t, "HOSTNAME="+pod, "KUBERNETES_SERVICE_PORT=443"))
 		for _, pid := range pids {
-			// It may be the pause container's, or have ended.
+			// The process may be that of the pause container, or have ended.
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 				t.Logf("cannot kill process %d of %s: %v", pid, pod, err)
 			}

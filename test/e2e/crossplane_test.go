@@ -14,13 +14,13 @@ import (
 const (
 	crossplaneNamespace = "crossplane-system"
 
-	// budgetOfDocs is what docs/gateways.md asks for where much changes at a time: steps of
-	// a test have no minutes between them.
+	// budgetOfDocs is the budget that docs/gateways.md recommends for many changes at a time: the
+	// steps of a test follow each other without a pause.
 	budgetOfDocs = "--circuit-breaker-burst=300"
 )
 
-// setsBudget has Crossplane run with these flags beside its own, or with none. Its counts
-// begin again.
+// setsBudget restarts Crossplane with these additional flags, or without any. Its counters restart
+// at zero.
 func setsBudget(t *testing.T, flags ...string) {
 	t.Helper()
 	args, err := json.Marshal(append([]string{"core", "start"}, flags...))
@@ -48,6 +48,6 @@ func breakerStaysClosed(t *testing.T) {
 		}
 	}
 	if !seen {
-		t.Errorf("Crossplane's metrics count no event: these are not the right metrics\n%s", out)
+		t.Errorf("Crossplane's metrics count no event\n%s", out)
 	}
 }

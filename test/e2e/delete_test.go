@@ -31,8 +31,8 @@ func provisions(t *testing.T) {
 	goneFrom(t, namespace, "auto")
 }
 
-// leaksNoSecret looks for the credential and for auth keys wherever a person or
-// a collector reads: objects but Secrets, events, and every pod's log.
+// leaksNoSecret searches for the credential and for auth keys in objects other than Secrets, in
+// events, and in the log of each pod.
 func leaksNoSecret(t *testing.T) { leaksNothingOf(t, tailnetOne) }
 
 func leaksNothingOf(t *testing.T, tailnets ...tailnet) {
@@ -66,11 +66,10 @@ func leaksNothingOf(t *testing.T, tailnets ...tailnet) {
 	}
 }
 
-// nothingOfOurs waits until neither the tailnet nor the cluster holds anything
-// that the quickstart made.
+// nothingOfOurs waits until neither the tailnet nor the cluster has an object of the quickstart.
 func nothingOfOurs(t *testing.T) {
 	t.Helper()
-	eventually(t, 2*time.Minute, "nothing of the quickstart left", func() string {
+	eventually(t, 2*time.Minute, "nothing left of the quickstart", func() string {
 		d, k, s := tailnetState(t).ours()
 		out := kubectl(t, "get", "tailscaleendpoints,tailscaleservices,machines,vipservices,serviceattachments,proxysets,statefulsets,poddisruptionbudgets,roles,rolebindings", "-n", namespace, "-o=name", "--ignore-not-found")
 		secrets := kubectl(t, "get", "secrets,serviceaccounts", "-n", namespace, "-l", "gateway.tailscale.com/endpoints", "-o=name", "--ignore-not-found")
@@ -81,7 +80,7 @@ func nothingOfOurs(t *testing.T) {
 	})
 }
 
-// again applies the quickstart as `make demo` does, and waits for its answer.
+// again applies the quickstart as `make demo` does, and waits for a response.
 func again(t *testing.T) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "run", "./cluster/demo", "quickstart")

@@ -16,45 +16,44 @@ import (
 )
 
 const (
-	// discoveryExample has a Gateway and a TailscaleGateway of one name, and finds all
-	// services of the quickstart's tailnet.
+	// discoveryExample has a Gateway and a TailscaleGateway of one name, and discovers all services
+	// of the quickstart's tailnet.
 	discoveryExample = "examples/gateway-discovery.yaml"
 	discovering      = "reach"
 
-	// doorbell is a service that a client of a tailnet hosts. It says what it is asked
-	// to say.
+	// doorbell is a service that a client of a tailnet hosts. It echoes a message.
 	doorbell     = "svc:doorbell"
 	doorbellHost = "concierge"
 
-	// searched is what the example looks for, and onlyDoorbell is the doorbell alone, and
-	// often: others come and go while tests run.
+	// searched is the selector of the example. onlyDoorbell selects the doorbell alone, with a
+	// short interval: other services come and go while tests run.
 	searched     = "      patterns:\n      - wiki\n"
 	onlyDoorbell = "      patterns: [doorbell]\n      interval: 5s\n"
 )
 
-// discoversServices has what a tailnet serves appear at a Gateway, and disappear.
+// discoversServices checks that services of a tailnet appear at a Gateway, and disappear.
 func discoversServices(t *testing.T) {
 	apply(t, strings.ReplaceAll(readFile(t, discoveryExample), searched, onlyDoorbell))
 	conditionOf(t, "tailscalegateways", discovering, "EndpointsReady", "True", "EndpointsReady", patience)
 	tailnetOne.serve(t, doorbellHost, doorbell)
-	took := eventually(t, patience, "what was discovered answers", func() string {
+	took := eventually(t, patience, "the discovered service answers", func() string {
 		return greets(t, discovering, "doorbell.tailscale.local", "/tailscale/doorbell/")
 	})
 	t.Logf("%s answers at the Gateway after %s", doorbell, took.Round(100*time.Millisecond))
-	// Without any route the condition is True, too, so the status tells first.
+	// The condition is True without any route, too: check the status first.
 	eventually(t, patience, "status.generatedRoutes", func() string {
 		if got := jsonpath(t, "tailscalegateways", discovering, "{.status.generatedRoutes[*].service} {.status.generatedRoutes[*].state}"); got != "doorbell Accepted" {
-			return "it has " + got
+			return "the routes are " + got
 		}
 		return ""
 	})
 	conditionOf(t, "tailscalegateways", discovering, "RoutesReady", "True", "RoutesAccepted", patience)
 
 	tailnetOne.withdraw(t, doorbellHost, doorbell)
-	took = eventually(t, patience, "what is gone has no route", func() string {
+	took = eventually(t, patience, "the withdrawn service has no route", func() string {
 		return unknown(t, discovering, "doorbell.tailscale.local", "/tailscale/doorbell/")
 	})
-	t.Logf("%s is gone from the Gateway after %s", doorbell, took.Round(100*time.Millisecond))
+	t.Logf("%s was removed from the Gateway after %s", doorbell, took.Round(100*time.Millisecond))
 	if left := generatedFor(t, discovering); left != "" {
 		t.Errorf("routes are left: %s", left)
 	}
@@ -62,19 +61,19 @@ func discoversServices(t *testing.T) {
 	goneFrom(t, namespace, discovering)
 }
 
-// generatedFor lists the routes that were made for a TailscaleGateway.
+// generatedFor lists the routes that were generated for a TailscaleGateway.
 func generatedFor(t *testing.T, name string) string {
 	t.Helper()
 	return kubectl(t, "get", "httproutes", "-n", namespace, "-l", meta.LabelGateway+"="+name, "-o=name")
 }
 
-// serve makes a service of a tailnet that a client hosts.
+// serve creates a service of a tailnet that a client hosts.
 func (n tailnet) serve(t *testing.T, client, service string) {
 	t.Helper()
 	n.serveAt(t, client, service, "80", behindClients)
 }
 
-// serveAt is serve with another port, and with what listens behind the client.
+// serveAt is like serve with another port and another address behind the client.
 func (n tailnet) serveAt(t *testing.T, client, service, port, behind string) {
 	t.Helper()
 	labCommand(t, "--tailnet="+string(n), "tailnet-client", client)
@@ -95,27 +94,27 @@ func (n tailnet) withdraw(t *testing.T, client, service string) {
 	}
 }
 
-// greets asks a Gateway for a greeting, and says what is missing. What hosts services
-// answers another path by something else: the prefix must be cut off.
+// greets requests a greeting from a Gateway and describes an unexpected response. Only the path
+// without the prefix returns the greeting: the Gateway must cut the prefix off.
 func greets(t *testing.T, gateway, host, prefix string) string {
 	t.Helper()
-	if said, err := labCurl(t, "cluster", "http://"+addressOfGateway(t, gateway)+prefix+"echo?msg=welcome", host); err != nil || said != "welcome" {
-		return host + prefix + " is answered by " + said
+	if response, err := labCurl(t, "cluster", "http://"+addressOfGateway(t, gateway)+prefix+"echo?msg=welcome", host); err != nil || response != "welcome" {
+		return host + prefix + " returns " + response
 	}
 	return ""
 }
 
-// unknown says what a Gateway answers where it is to have no route.
+// unknown describes the response of a Gateway that must have no route.
 func unknown(t *testing.T, gateway, host, prefix string) string {
 	t.Helper()
-	said, err := labCurl(t, "cluster", "http://"+addressOfGateway(t, gateway)+prefix+"echo?msg=welcome", host)
-	if err != nil && strings.Contains(said, "404") {
+	response, err := labCurl(t, "cluster", "http://"+addressOfGateway(t, gateway)+prefix+"echo?msg=welcome", host)
+	if err != nil && strings.Contains(response, "404") {
 		return ""
 	}
-	return host + prefix + " is answered by " + said
+	return host + prefix + " returns " + response
 }
 
-// addressOfGateway is where clients of the cluster's network find it.
+// addressOfGateway returns the Gateway's address in the cluster's network.
 func addressOfGateway(t *testing.T, name string) string {
 	t.Helper()
 	var address string

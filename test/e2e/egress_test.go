@@ -18,12 +18,12 @@ import (
 	"time"
 )
 
-// ghost is an address of the tailnet's range that no device has. In the cluster's
-// own network something answers there: the decoy.
+// ghost is an address of the tailnet's range that no device has. The decoy listens there in the
+// cluster's network.
 const ghost = "100.64.250.1"
 
-// prober is a pod that connects where it is told, and answers with what it got. It has
-// a namespace, and a name which is its label too.
+// prober is a pod that connects to the address in a request and returns the responses. Its
+// namespace is a parameter, and so is its name, which is its label too.
 const prober = `apiVersion: v1
 kind: Pod
 metadata:
@@ -41,7 +41,7 @@ spec:
     securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
 `
 
-// decoy is a pod in the node's own network.
+// decoy is a pod in the node's network.
 const decoy = `apiVersion: v1
 kind: Pod
 metadata:
@@ -56,7 +56,7 @@ spec:
     args: [netexec, --http-port=18080, --udp-port=18081]
 `
 
-// egressManifest has one of each kind of target.
+// egressManifest has one target of each kind.
 const egressManifest = `apiVersion: gateway.tailscale.com/v1alpha1
 kind: TailscaleEndpoints
 metadata:
@@ -78,13 +78,13 @@ spec:
   - {name: ghost, tailscaleIP: ` + ghost + `, port: 18080, protocol: HTTP}
 `
 
-// dial has the prober connect to host:port and ask for a hostname.
+// dial has the prober connect to host:port and request a hostname.
 func dial(t *testing.T, ns, protocol, host string, port int) (answers []string, err error) {
 	t.Helper()
 	return dialFrom(t, ns, "prober", protocol, host, port)
 }
 
-// dialFrom has a pod like the prober do what dial says.
+// dialFrom is like dial, from another pod that runs the prober's image.
 func dialFrom(t *testing.T, ns, pod, protocol, host string, port int) (answers []string, err error) {
 	t.Helper()
 	q := url.Values{"host": {host}, "port": {strconv.Itoa(port)}, "protocol": {protocol}, "request": {"hostname"}, "tries": {"1"}}
@@ -116,7 +116,7 @@ func reaches(t *testing.T, ns, protocol, host string, port int, timeout time.Dur
 	})
 }
 
-// labOutput is what a command of the lab prints.
+// labOutput returns the output of a command of the lab.
 func labOutput(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -135,10 +135,10 @@ func labCommand(t *testing.T, args ...string) string {
 	return out
 }
 
-// unique is what the hostnames of machines end in.
+// unique is the suffix of the machines' hostnames.
 var unique = regexp.MustCompile(`-[0-9a-f]{8}$`)
 
-// addressOf a device of the tailnet, once it is there.
+// addressOf returns the address of a device, once the tailnet has it.
 func addressOf(t *testing.T, hostname string) string {
 	t.Helper()
 	out := labCommand(t, "tailscale", "status", "--json")
@@ -160,9 +160,9 @@ func addressOf(t *testing.T, hostname string) string {
 	return ""
 }
 
-// entersTailnet reaches devices, services and hosts behind a router from pods that
-// know nothing of Tailscale, and never what is not in the tailnet.
-func entersTailnet(t *testing.T) {
+// reachesTargets checks that pods without Tailscale reach devices, services and hosts behind a
+// router, and no address outside the tailnet.
+func reachesTargets(t *testing.T) {
 	labCommand(t, "tailnet-client", "db")
 	labCommand(t, "tailnet-client", "router", "--route=10.99.0.0/24")
 	withDecoy(t)
@@ -170,8 +170,7 @@ func entersTailnet(t *testing.T) {
 	applyEgress(t, "out", 2)
 
 	kubectl(t, "wait", "pod/prober", "-n", namespace, "--for=condition=Ready", "--timeout=60s")
-	// The decoy is there for who asks the cluster's network: else the test would
-	// prove nothing.
+	// Clients of the cluster's network reach the decoy: otherwise the test proves nothing.
 	reaches(t, namespace, "http", ghost, 18080, 30*time.Second)
 
 	for _, target := range []string{"device", "name", "behind"} {
@@ -202,8 +201,8 @@ func applyEgress(t *testing.T, name string, replicas int) {
 	apply(t, fmt.Sprintf(egressManifest, namespace, replicas, "Userspace", addressOf(t, "db"), "db."+domain, "web."+domain, name))
 }
 
-// withDecoy gives the node an address of the tailnet's range at which a decoy
-// listens, until the test ends.
+// withDecoy gives the node an address of the tailnet's range at which a decoy listens, until the
+// test ends.
 func withDecoy(t *testing.T) {
 	t.Helper()
 	ip := func(verb string) error {
@@ -221,7 +220,7 @@ func withDecoy(t *testing.T) {
 	kubectl(t, "wait", "pod/decoy", "-n", "kube-system", "--for=condition=Ready", "--timeout=60s")
 }
 
-// rollsEgress restarts every egress pod while requests go on, and loses none.
+// rollsEgress restarts the egress pods one by one under load, and loses no request.
 func rollsEgress(t *testing.T) {
 	type result struct {
 		asked, lost int
@@ -260,9 +259,9 @@ func rollsEgress(t *testing.T) {
 	}
 }
 
-// addsDirection turns egress proxies into proxies both ways and back. They are not
-// those that were rolled: Crossplane's circuit breaker would count both for one
-// composite, within two minutes.
+// addsDirection changes egress proxies into proxies for both directions and back. It uses other
+// proxies than rollsEgress: Crossplane's circuit breaker would count the changes of both steps for
+// one composite within two minutes.
 func addsDirection(t *testing.T) {
 	leavesNothing(t, "out")
 	applyEgress(t, "ways", 1)
@@ -298,9 +297,8 @@ func addsDirection(t *testing.T) {
 	breakerStaysClosed(t)
 }
 
-// rests waits until proxies have not changed for a while. Crossplane's circuit
-// breaker allows a composite some fifty changes in a burst, and takes a minute or
-// two to allow as many again.
+// rests waits until proxies have not changed for a while. Crossplane's circuit breaker allows a
+// composite some fifty changes in a burst, and takes a minute or two to allow as many again.
 func rests(t *testing.T, name string) {
 	t.Helper()
 	last, since := "", time.Now()
@@ -315,8 +313,8 @@ func rests(t *testing.T, name string) {
 	})
 }
 
-// leavesNothing deletes proxies, and waits until nothing is left of them in the
-// cluster and in the tailnet.
+// leavesNothing deletes proxies, and waits until the cluster and the tailnet have nothing left of
+// them.
 func leavesNothing(t *testing.T, name string) {
 	t.Helper()
 	kubectl(t, "delete", "tailscaleendpoints", name, "-n", namespace, "--timeout=3m")
@@ -340,7 +338,7 @@ func podUIDs(t *testing.T, set string) string {
 	return strings.Join(out, " ")
 }
 
-// hosts counts devices by the start of their hostname.
+// hosts counts the devices with a prefix of the hostname.
 func (s state) hosts(prefix string) int {
 	n := 0
 	for _, d := range s.Devices {

@@ -18,7 +18,8 @@ const (
 	gatewayNamespace = "plain-gateway"
 	gatewayHost      = "www.example.com"
 
-	// plainGateway is a Gateway to a plain Service, without anything of ours.
+	// plainGateway is a Gateway with a plain Service as its backend and no object of Tailscale
+	// Gateway.
 	plainGateway = `apiVersion: v1
 kind: Namespace
 metadata:
@@ -88,35 +89,35 @@ spec:
 `
 )
 
-// servesPlainGateway shows that Gateways without anything of ours are as they are
-// without us: a proxy with a real Envoy, and an address for its LoadBalancer.
+// servesPlainGateway checks that a Gateway without objects of Tailscale Gateway gets a real Envoy
+// and an address for its LoadBalancer.
 func servesPlainGateway(t *testing.T) {
 	apply(t, plainGateway)
 	var address string
 	took := eventually(t, 3*time.Minute, "the Gateway has an address", func() string {
 		address = programmed(t)
 		if address == "" {
-			return "it is not Programmed: " + jsonpathIn(t, gatewayNamespace, "gateway", "gw", "{.status}")
+			return "the Gateway is not Programmed: " + jsonpathIn(t, gatewayNamespace, "gateway", "gw", "{.status}")
 		}
 		return ""
 	})
 	t.Logf("Programmed with address %s after %s", address, took.Round(time.Second))
 	for _, from := range []string{"cluster", "outside"} {
-		// Only Envoy gives requests a number.
+		// Only Envoy sets a request ID.
 		took := eventually(t, time.Minute, "the page is served to "+from, func() string {
-			said, err := labCurl(t, from, "http://"+address+"/header?key=X-Request-Id", gatewayHost)
+			response, err := labCurl(t, from, "http://"+address+"/header?key=X-Request-Id", gatewayHost)
 			if err != nil {
-				return err.Error() + ": " + said
+				return err.Error() + ": " + response
 			}
-			if said == "" {
-				return "the request came without a number: it did not pass Envoy"
+			if response == "" {
+				return "the request has no ID: it did not pass Envoy"
 			}
 			return ""
 		})
 		t.Logf("served to %s after %s", from, took.Round(100*time.Millisecond))
 	}
-	if said, err := labCurl(t, "cluster", "http://"+address+"/hostname", "other.example.com"); err == nil {
-		t.Errorf("a host without a route is served: %s", said)
+	if response, err := labCurl(t, "cluster", "http://"+address+"/hostname", "other.example.com"); err == nil {
+		t.Errorf("a host without a route is served: %s", response)
 	}
 	image := strings.TrimSpace(kubectl(t, "get", "pods", "-n", "envoy-gateway-system", "-l", "gateway.envoyproxy.io/owning-gateway-name=gw",
 		"-o=jsonpath={.items[0].spec.containers[?(@.name==\"envoy\")].image}"))
@@ -151,8 +152,8 @@ func programmed(t *testing.T) string {
 	return ""
 }
 
-// labCurl asks a URL for a host from the cluster's node, or from outside of all
-// clusters. It returns what was printed, complaints included.
+// labCurl requests a URL for a host from the cluster's node, or from outside of all clusters. It
+// returns stdout and stderr.
 func labCurl(t *testing.T, from, url, host string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

@@ -16,7 +16,7 @@ func domain(t *testing.T) string {
 	return strings.TrimSuffix(strings.TrimPrefix(vipURL(t, "web"), "http://web."), "/")
 }
 
-// appliesExamples applies examples that no other step uses, as they are written.
+// appliesExamples applies examples that no other step uses, unchanged.
 func appliesExamples(t *testing.T) {
 	const smallest, external, routeOnly = "examples/smallest.yaml", "examples/external-backend.yaml", "examples/route-only.yaml"
 	kubectl(t, "apply", "-f", smallest, "-f", external, "-f", routeOnly)

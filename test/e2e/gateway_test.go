@@ -16,9 +16,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// proxiedGateway is a Gateway of another namespace, with a listener that is told of
-// clients by the PROXY protocol, and one that is not. Its route says by whom it was
-// reached.
+// proxiedGateway is a Gateway of another namespace, with a listener for the PROXY protocol and one
+// without it. Its route adds the client's address to the response.
 const proxiedGateway = `apiVersion: v1
 kind: Namespace
 metadata:
@@ -125,7 +124,7 @@ spec:
     proxyProtocol: v2
 `
 
-// permitted lets the namespace above share the Gateway.
+// permitted allows the namespace above to share the Gateway.
 const permitted = `apiVersion: gateway.networking.k8s.io/v1beta1
 kind: ReferenceGrant
 metadata:
@@ -142,7 +141,7 @@ spec:
     name: gw
 `
 
-// howMany routes come and go at once.
+// howMany is the number of routes that come and go at once.
 const howMany = 15
 
 // manyRoutes is one of many routes.
@@ -164,16 +163,16 @@ spec:
       port: 80
 `
 
-// sharesGateway reaches a real Envoy of a real Envoy Gateway through a Tailscale
-// Service, and the pods behind its routes.
+// sharesGateway reaches a real Envoy of a real Envoy Gateway, and the pods behind its routes,
+// through a Tailscale Service.
 func sharesGateway(t *testing.T) {
 	for _, step := range []struct {
 		name string
 		run  func(*testing.T)
 	}{
-		{"TellsWhatIsMissing", tellsNoGateway},
+		{"ReportsMissingGateway", reportsMissingGateway},
 		{"Answers", answersByGateway},
-		{"TellsClient", tellsClientToEnvoy},
+		{"PassesClientAddress", passesClientToEnvoy},
 		{"FollowsRoutes", followsRoutes},
 		{"KeepsService", keepsService},
 		{"LeavesNothing", leavesNoGateway},
@@ -184,8 +183,8 @@ func sharesGateway(t *testing.T) {
 	}
 }
 
-// tellsNoGateway has a service whose Gateway is not there yet.
-func tellsNoGateway(t *testing.T) {
+// reportsMissingGateway checks the conditions of a service whose Gateway does not exist.
+func reportsMissingGateway(t *testing.T) {
 	kubectl(t, "apply", "-f", "examples/shared-gateway.yaml")
 	kubectl(t, "delete", "gateway", "eg", "-n", namespace)
 	conditionOf(t, "tailscalegateways", "public", "GatewayValid", "False", "GatewayNotFound", patience)
@@ -196,9 +195,9 @@ func answersByGateway(t *testing.T) {
 	kubectl(t, "apply", "-f", "examples/shared-gateway.yaml")
 	began := time.Now()
 	conditionOf(t, "tailscalegateways", "public", "GatewayValid", "True", "ServiceFound", patience)
-	t.Logf("found after %s", time.Since(began).Round(100*time.Millisecond))
+	t.Logf("Gateway found after %s", time.Since(began).Round(100*time.Millisecond))
 	took := answered(t, "gateway", "web", patience)
-	t.Logf("answered after %s more", took.Round(100*time.Millisecond))
+	t.Logf("response after %s more", took.Round(100*time.Millisecond))
 	eventually(t, time.Minute, "columns of tailscalegateways", func() string {
 		out := kubectl(t, "get", "tailscalegateways", "public", "-n", namespace)
 		for _, w := range []string{"eg", "envoy-quickstart-eg-", "True", "ServiceFound"} {
@@ -212,13 +211,13 @@ func answersByGateway(t *testing.T) {
 	conditionOf(t, "tailscaleservices", "gateway", "Ready", "True", "Available", patience)
 }
 
-// followsRoutes has nothing to do for routes that come and go, however many.
+// followsRoutes checks that the TailscaleGateway is not written while many routes come and go.
 func followsRoutes(t *testing.T) {
 	u := vipURL(t, "gateway")
 	kubectl(t, "delete", "httproute", "eg", "-n", namespace)
 	eventually(t, time.Minute, "no answer without a route", func() string {
-		if said, err := curl(t, u); err == nil && strings.HasPrefix(said, "web-") {
-			return "answered by " + said
+		if response, err := curl(t, u); err == nil && strings.HasPrefix(response, "web-") {
+			return "the response is " + response
 		}
 		return ""
 	})
@@ -243,18 +242,17 @@ func followsRoutes(t *testing.T) {
 	breakerStaysClosed(t)
 }
 
-// tellsClientToEnvoy has Envoy know the client's address in the tailnet, once the Gateway's
-// namespace permits to share it.
-func tellsClientToEnvoy(t *testing.T) {
+// passesClientToEnvoy checks that Envoy sees the client's address in the tailnet, once the
+// Gateway's namespace permits to share the Gateway.
+func passesClientToEnvoy(t *testing.T) {
 	apply(t, proxiedGateway)
 	conditionOf(t, "tailscalegateways", "other", "GatewayValid", "False", "RefNotPermitted", patience)
 	apply(t, permitted)
-	toldOfClient(t, vipURL(t, "proxied")+"header?key=X-Forwarded-For")
+	returnsClient(t, vipURL(t, "proxied")+"header?key=X-Forwarded-For")
 }
 
-// toldOfClient waits until what answers at a URL of the tailnet says the client's own
-// address.
-func toldOfClient(t *testing.T, u string) {
+// returnsClient waits until the response at a URL of the tailnet holds the client's address.
+func returnsClient(t *testing.T, u string) {
 	t.Helper()
 	self := struct {
 		Self struct{ TailscaleIPs []string }
@@ -263,21 +261,21 @@ func toldOfClient(t *testing.T, u string) {
 		t.Fatal(err)
 	}
 	eventually(t, patience, "address of the client from "+u, func() string {
-		said, err := curl(t, u)
+		response, err := curl(t, u)
 		if err != nil {
 			return err.Error()
 		}
 		for _, a := range self.Self.TailscaleIPs {
-			if strings.Contains(said, a) {
+			if strings.Contains(response, a) {
 				return ""
 			}
 		}
-		return fmt.Sprintf("Envoy says %q, and the client is %v", said, self.Self.TailscaleIPs)
+		return fmt.Sprintf("Envoy sees %q, want one of %v", response, self.Self.TailscaleIPs)
 	})
 }
 
-// keepsService leaves what was served as it was while there is no Gateway, and serves
-// again when there is one.
+// keepsService checks that the service stays unchanged while there is no Gateway, and serves again
+// when there is one.
 func keepsService(t *testing.T) {
 	kubectl(t, "delete", "gateway", "eg", "-n", namespace)
 	conditionOf(t, "tailscaleservices", "gateway", "Accepted", "False", "GatewayNotValid", patience)

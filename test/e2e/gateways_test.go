@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// patternsExample has patterns of its own, for both directions.
+	// patternsExample sets patterns for both directions.
 	patternsExample = "examples/gateway-patterns.yaml"
 	patterned       = "company"
 
@@ -23,24 +23,24 @@ const (
 	sharingRoutes = "each"
 )
 
-// hasOwnPatterns asks for what is found, and for what is behind the Gateway's route, by
-// hosts and paths that a person thought of.
-func hasOwnPatterns(t *testing.T) {
+// appliesPatterns requests a discovered service and the Service behind the Gateway's route by the
+// hosts and paths of the example's patterns.
+func appliesPatterns(t *testing.T) {
 	const found, published = "api-users.internal.company.com", "web.internal.company.com"
 	cert, key := certificate(t, published)
 	kubectl(t, "create", "secret", "tls", "internal-company-com", "-n", namespace, "--cert="+cert, "--key="+key)
-	// What the example leaves out is there, too.
+	// The example does not select the second service.
 	for _, service := range []string{"svc:api-users", "svc:api-users-test"} {
 		tailnetOne.serve(t, "users", service)
 	}
 	kubectl(t, "apply", "-f", patternsExample)
-	eventually(t, patience, "what was discovered answers", func() string {
+	eventually(t, patience, "the discovered service answers", func() string {
 		return greets(t, patterned, found, "/custom-api/api-users/")
 	})
 	u := strings.Replace(tailnetOne.url(t, patterned), "http:", "https:", 1) + "inbound/"
 	eventually(t, patience, published+" in the tailnet", func() string {
-		if said, err := labOutput(t, "tailnet-curl", "--timeout=10s", "--cacert="+cert, "--host="+published, u); err != nil || !strings.HasPrefix(said, "web-") {
-			return "answered by " + said
+		if response, err := labOutput(t, "tailnet-curl", "--timeout=10s", "--cacert="+cert, "--host="+published, u); err != nil || !strings.HasPrefix(response, "web-") {
+			return "the response is " + response
 		}
 		return ""
 	})
@@ -63,8 +63,8 @@ func hasOwnPatterns(t *testing.T) {
 	}
 }
 
-// hostRoute is one more route of a Gateway that shares each. It is for its own Tailscale
-// Service's name.
+// hostRoute is another route of a Gateway that shares each route. Its host is the name of its
+// Tailscale Service.
 const hostRoute = `apiVersion: v1
 kind: Service
 metadata: {name: shelf, namespace: quickstart}
@@ -82,8 +82,7 @@ spec:
   - backendRefs: [{name: shelf, port: 80}]
 `
 
-// sharesRoutes has each route of a Gateway be a Tailscale Service, as long as it is
-// there.
+// sharesRoutes checks that each route of a Gateway is a Tailscale Service while the route exists.
 func sharesRoutes(t *testing.T) {
 	kubectl(t, "apply", "-f", routesExample)
 	answeredAt(t, tailnetOne.url(t, "route-shop-"+namespace), "web", patience)
@@ -94,7 +93,7 @@ func sharesRoutes(t *testing.T) {
 	kubectl(t, "delete", "httproute,service", "shelf", "-n", namespace)
 	began := time.Now()
 	goneFrom(t, namespace, "route-shelf")
-	t.Logf("it has none %s after it was deleted", time.Since(began).Round(100*time.Millisecond))
+	t.Logf("its service is gone %s after the route was deleted", time.Since(began).Round(100*time.Millisecond))
 	answeredAt(t, tailnetOne.url(t, "route-shop-"+namespace), "web", patience)
 	kubectl(t, "delete", "-f", routesExample, "--timeout=3m")
 	goneFrom(t, namespace, sharingRoutes, "route-shop")

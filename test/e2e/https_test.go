@@ -16,8 +16,8 @@ import (
 	tsclient "tailscale.com/client/tailscale/v2"
 )
 
-// whoAsks is a service of the machines of examples/https.yaml, whose backend answers
-// with the client that the PROXY protocol tells of.
+// whoAsks is a service of the machines of examples/https.yaml. Its backend returns the client's
+// address of the PROXY protocol.
 const whoAsks = `apiVersion: gateway.tailscale.com/v1alpha1
 kind: TailscaleServices
 metadata:
@@ -45,17 +45,17 @@ func issued(t *testing.T) int {
 	return strings.Count(labCommand(t, "logs", "--lines=0", "pebble"), "Issued certificate serial")
 }
 
-// serial of the certificate in what tailnet-curl -i printed.
+// serial matches the certificate in the output of tailnet-curl -i.
 var serial = regexp.MustCompile(`(?m)^Certificate-Serial: (\S+)$`)
 
-// trusted asks a URL of the tailnet, trusting only the ACME server's root, and returns
-// what is answered, with the certificate's serial number.
+// trusted requests a URL of the tailnet with only the ACME server's root as trusted, and returns
+// the body and the certificate's serial number.
 func trusted(t *testing.T, u string) (body, number string, err error) {
 	t.Helper()
 	return trustedBy(t, fromLab(t, "ACME_ROOT"), u)
 }
 
-// trustedBy asks as trusted does, with the certificates in the file as roots.
+// trustedBy is like trusted, with the certificates in a file as roots.
 func trustedBy(t *testing.T, roots, u string) (body, number string, err error) {
 	t.Helper()
 	out, err := labOutput(t, "tailnet-curl", "--timeout=5s", "-i", "--cacert="+roots, u)
@@ -70,7 +70,7 @@ func trustedBy(t *testing.T, roots, u string) (body, number string, err error) {
 	return body, m[1], nil
 }
 
-// podOf is the pod that runs a machine.
+// podOf returns the pod that runs a machine.
 func podOf(t *testing.T, node string) string {
 	t.Helper()
 	pods := strings.Fields(kubectl(t, "get", "pods", "-n", namespace, "-o=jsonpath={.items[*].metadata.name}"))
@@ -85,9 +85,9 @@ func podOf(t *testing.T, node string) string {
 	return ""
 }
 
-// endsHTTPS serves the example of TLS with the certificate that Tailscale provides,
-// and lets backends know the client.
-func endsHTTPS(t *testing.T) {
+// terminatesHTTPS serves the example of TLS with the certificate that Tailscale provides, and
+// passes the client's address to backends.
+func terminatesHTTPS(t *testing.T) {
 	domain := strings.TrimSuffix(strings.TrimPrefix(vipURL(t, "web"), "http://web."), "/")
 	setHTTPS(t, false)
 	before := issued(t)
@@ -96,7 +96,7 @@ func endsHTTPS(t *testing.T) {
 	eventually(t, patience, "condition of HTTPS that is off", func() string {
 		got := jsonpath(t, "tailscaleservices", "https", "{.status.conditions[?(@.type=='Advertised')].reason}")
 		if got != "HTTPSDisabled" {
-			return "Advertised says " + got
+			return "Advertised is " + got
 		}
 		return ""
 	})
@@ -110,7 +110,7 @@ func endsHTTPS(t *testing.T) {
 			return err.Error()
 		}
 		if !strings.HasPrefix(body, "web-") {
-			return "answered by " + body
+			return "the response is " + body
 		}
 		first = n
 		return ""
@@ -137,11 +137,12 @@ func endsHTTPS(t *testing.T) {
 	if got := issued(t) - before; got != 1 {
 		t.Fatalf("the ACME server issued %d certificates for one name", got)
 	}
-	tellsClient(t)
+	passesClient(t)
 }
 
-// tellsClient has backends hear who of the tailnet connects, with and without TLS.
-func tellsClient(t *testing.T) {
+// passesClient checks that backends get the address of the connecting client of the tailnet, with
+// and without TLS.
+func passesClient(t *testing.T) {
 	domain := strings.TrimSuffix(strings.TrimPrefix(vipURL(t, "web"), "http://web."), "/")
 	st := struct {
 		Self struct{ TailscaleIPs []string }
@@ -166,7 +167,7 @@ func tellsClient(t *testing.T) {
 			}
 			for _, a := range []string{got, secure} {
 				if !strings.HasPrefix(a, st.Self.TailscaleIPs[0]+":") || !strings.HasSuffix(a, " "+version) {
-					return fmt.Sprintf("told of %s, not of %s by %s", a, st.Self.TailscaleIPs[0], version)
+					return fmt.Sprintf("got client %s, want %s, by %s", a, st.Self.TailscaleIPs[0], version)
 				}
 			}
 			return ""

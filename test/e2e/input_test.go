@@ -41,8 +41,7 @@ spec:
     port: 80
 `
 
-// rejects checks that what the schema can refuse is refused at once, with the
-// field's path.
+// rejects checks that the API server rejects invalid fields with their path.
 func rejects(t *testing.T) {
 	u := fromLab(t, "TAILNET_API_IN_CLUSTER")
 	for name, tc := range map[string]struct {
@@ -81,7 +80,7 @@ func rejects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			out, err := tryRun(t, tc.manifest, "kubectl", "apply", "--server-side", "-f", "-")
 			if err == nil {
-				t.Fatalf("it was accepted:\n%s", out)
+				t.Fatalf("the object was accepted:\n%s", out)
 			}
 			if !strings.Contains(out, tc.want) {
 				t.Errorf("the error does not name %q:\n%s", tc.want, out)
@@ -96,8 +95,8 @@ func conditionOf(t *testing.T, kind, name, condition, status, reason string, wit
 	return conditionIn(t, namespace, kind, name, condition, status, reason, within)
 }
 
-// conditionIn waits until a condition of an object has a status and reason, and
-// returns its message.
+// conditionIn waits until a condition of an object has a status and reason, and returns its
+// message.
 func conditionIn(t *testing.T, ns, kind, name, condition, status, reason string, within time.Duration) string {
 	t.Helper()
 	var message string
@@ -105,22 +104,22 @@ func conditionIn(t *testing.T, ns, kind, name, condition, status, reason string,
 		got := conditionNow(t, ns, kind, name, condition)
 		var ok bool
 		if message, ok = strings.CutPrefix(got, status+"/"+reason+": "); !ok {
-			return "it is " + got
+			return "the condition is " + got
 		}
 		return ""
 	})
 	return message
 }
 
-// conditionNow is a condition as STATUS/REASON: MESSAGE, read at once: between two reads
-// it may become another.
+// conditionNow returns a condition as STATUS/REASON: MESSAGE. One read returns all of them: the
+// condition may change between two reads.
 func conditionNow(t *testing.T, ns, kind, name, condition string) string {
 	t.Helper()
 	return jsonpathIn(t, ns, kind, name, fmt.Sprintf("{range .status.conditions[?(@.type=='%s')]}{.status}/{.reason}: {.message}{end}", condition))
 }
 
-// reportsCredentials checks that a tailnet that cannot work says so on the object
-// that the person wrote, within seconds, and goes when deleted.
+// reportsCredentials checks that a tailnet with an invalid credential reports this on the user's
+// object within seconds, and that its deletion succeeds.
 func reportsCredentials(t *testing.T) {
 	const seconds = 20 * time.Second
 	u := fromLab(t, "TAILNET_API_IN_CLUSTER")
@@ -149,7 +148,7 @@ func reportsCredentials(t *testing.T) {
 		kubectl(t, "delete", "tailscaleendpoints", "lost", "-n", namespace, "--timeout=60s")
 	})
 
-	t.Run("MendedSecret", func(t *testing.T) {
+	t.Run("RepairedSecret", func(t *testing.T) {
 		secret := strings.TrimSpace(readFile(t, fromLab(t, "TAILNET_CLIENT_SECRET_FILE")))
 		apply(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: wrong-oauth, namespace: quickstart}\nstringData: {client_secret: "+secret+"}\n")
 		conditionOf(t, "tailscaletailnets", "bad-secret", "Authenticated", "True", "CredentialAccepted", seconds)

@@ -13,15 +13,14 @@ import (
 )
 
 const (
-	// joinedExample has a Gateway, a route to the quickstart's web server, and a
-	// TailscaleGateway, all of one name, and nothing else.
+	// joinedExample has a Gateway, a route to the quickstart's web server and a TailscaleGateway,
+	// all of one name, and nothing else.
 	joinedExample = "examples/shared-gateway-tailnets.yaml"
 	joined        = "front"
 	beside        = "aside"
 )
 
-// addedRoute leads some paths of the Gateway to the prober, which says its name, and
-// what it was asked.
+// addedRoute leads some paths of the Gateway to the prober, which returns its name and the request.
 const addedRoute = `apiVersion: v1
 kind: Service
 metadata: {name: asked, namespace: quickstart}
@@ -41,7 +40,7 @@ spec:
     backendRefs: [{name: asked, port: 80}]
 `
 
-// besideJoined joins the Gateway to the tailnet once more.
+// besideJoined joins the Gateway to the tailnet a second time.
 const besideJoined = `apiVersion: gateway.tailscale.com/v1alpha1
 kind: TailscaleGateway
 metadata: {name: ` + beside + `, namespace: quickstart}
@@ -53,7 +52,7 @@ spec:
     vipService: {tags: ["tag:k8s"]}
 `
 
-// identified is what makes a listener of the Gateway take the PROXY protocol.
+// identified makes a listener of the Gateway take the PROXY protocol.
 const identified = `apiVersion: gateway.envoyproxy.io/v1alpha1
 kind: ClientTrafficPolicy
 metadata: {name: identified, namespace: quickstart}
@@ -63,8 +62,7 @@ spec:
   proxyProtocol: {}
 `
 
-// joinsGateway has all that a Gateway serves answer in a tailnet, with a
-// TailscaleGateway alone.
+// joinsGateway serves a Gateway and its backends in a tailnet with a TailscaleGateway alone.
 func joinsGateway(t *testing.T) {
 	for _, step := range []struct {
 		name string
@@ -73,7 +71,7 @@ func joinsGateway(t *testing.T) {
 		{"Answers", answersWhereJoined},
 		{"YieldsName", yieldsNameWhereJoined},
 		{"AddsRoute", addsRouteWhereJoined},
-		{"TellsClient", tellsClientWhereJoined},
+		{"PassesClientAddress", passesClientWhereJoined},
 		{"RemovesRoute", removesRouteWhereJoined},
 		{"LeavesNothing", leavesNothingWhereJoined},
 	} {
@@ -83,12 +81,12 @@ func joinsGateway(t *testing.T) {
 	}
 }
 
-// answersWhereJoined asks for the Gateway, and for what is behind its route.
+// answersWhereJoined sends requests to the Gateway and to the Service behind its route.
 func answersWhereJoined(t *testing.T) {
 	kubectl(t, "apply", "-f", joinedExample)
 	for _, service := range []string{joined, "web-" + namespace} {
 		took := answeredAt(t, tailnetOne.url(t, service), "web", patience)
-		t.Logf("%s answered after %s", service, took.Round(100*time.Millisecond))
+		t.Logf("%s responded after %s", service, took.Round(100*time.Millisecond))
 	}
 	for condition, reason := range map[string]string{
 		"GatewayValid":    "ServiceFound",
@@ -103,7 +101,7 @@ func answersWhereJoined(t *testing.T) {
 	}
 }
 
-// yieldsNameWhereJoined has a second TailscaleGateway publish what is behind the route: the
+// yieldsNameWhereJoined has a second TailscaleGateway publish the Service behind the route: the
 // first keeps the name.
 func yieldsNameWhereJoined(t *testing.T) {
 	apply(t, besideJoined)
@@ -111,7 +109,7 @@ func yieldsNameWhereJoined(t *testing.T) {
 	name := jsonpath(t, "tailscalegateways", beside, `{.status.services[?(@.for=="Service/`+namespace+`/web")].serviceName}`)
 	name = strings.TrimPrefix(name, "svc:")
 	if want := "web-" + namespace + "-service-" + namespace + "-" + beside + "-"; !strings.HasPrefix(name, want) {
-		t.Errorf("the Service behind the route is called %q there, want %s and a hash", name, want)
+		t.Errorf("the Service behind the route is named %q there, want %s and a hash", name, want)
 	}
 	for _, service := range []string{name, "web-" + namespace} {
 		answeredAt(t, tailnetOne.url(t, service), "web", patience)
@@ -120,63 +118,64 @@ func yieldsNameWhereJoined(t *testing.T) {
 	goneFrom(t, namespace, beside, name)
 }
 
-// addsRouteWhereJoined has the tailnet's clients see a route that comes, and what is
-// behind it.
+// addsRouteWhereJoined adds a route, and waits until clients of the tailnet reach it and its
+// backend.
 func addsRouteWhereJoined(t *testing.T) {
-	saysWhereJoined(t, "the first route answers", "web-")
+	podAnswersWhereJoined(t, "the first route answers", "web-")
 	apply(t, addedRoute)
-	saysWhereJoined(t, "the added route answers", "prober")
+	podAnswersWhereJoined(t, "the added route answers", "prober")
 	proberAt(t, tailnetOne.url(t, "asked-"+namespace)+"hostname")
 }
 
-// saysWhereJoined waits until the Gateway answers by a pod. How soon it must is what
-// make bench measures.
-func saysWhereJoined(t *testing.T, what, want string) {
+// podAnswersWhereJoined waits until the Gateway returns the response of a pod. `make bench`
+// measures how soon.
+func podAnswersWhereJoined(t *testing.T, what, want string) {
 	t.Helper()
 	u := tailnetOne.url(t, joined) + "hostname"
 	took := eventually(t, patience, what, func() string {
-		if said, err := curl(t, u); err != nil || !strings.HasPrefix(said, want) {
-			return fmt.Sprintf("answered by %q, %v", said, err)
+		if response, err := curl(t, u); err != nil || !strings.HasPrefix(response, want) {
+			return fmt.Sprintf("the response is %q, %v", response, err)
 		}
 		return ""
 	})
 	t.Logf("%s after %s", what, took.Round(100*time.Millisecond))
 }
 
-// removesRouteWhereJoined has them see that it goes.
+// removesRouteWhereJoined removes the route, and waits until clients of the tailnet no longer reach
+// it.
 func removesRouteWhereJoined(t *testing.T) {
 	kubectl(t, "delete", "httproute", "added", "-n", namespace)
-	saysWhereJoined(t, "the removed route is gone", "web-")
+	podAnswersWhereJoined(t, "the removed route is gone", "web-")
 	eventually(t, patience, "svc:asked gone", func() string {
 		for _, v := range tailnetState(t).Services {
 			if v.Name == "svc:asked-"+namespace {
-				return "the tailnet has it"
+				return "the tailnet has the service"
 			}
 		}
 		return ""
 	})
 }
 
-// tellsClientWhereJoined has Envoy know the client's address in the tailnet.
-func tellsClientWhereJoined(t *testing.T) {
+// passesClientWhereJoined checks that Envoy sees the client's address in the tailnet.
+func passesClientWhereJoined(t *testing.T) {
 	apply(t, identified)
 	patch(t, "gateway", joined, `[{"op":"add","path":"/spec/listeners/-","value":{"name":"identified","protocol":"HTTP","port":8081}}]`)
 	patch(t, "tailscalegateways", joined, `[{"op":"add","path":"/spec/tailnets/0/listeners","value":[{"name":"http"},{"name":"identified","identity":"ProxyProtocol"}]}]`)
-	toldOfClient(t, strings.TrimSuffix(tailnetOne.url(t, joined), "/")+":8081/header?key=X-Forwarded-For")
+	returnsClient(t, strings.TrimSuffix(tailnetOne.url(t, joined), "/")+":8081/header?key=X-Forwarded-For")
 }
 
 // proberAt waits until the prober answers at a URL in the tailnet.
 func proberAt(t *testing.T, u string) time.Duration {
 	t.Helper()
 	return eventually(t, patience, "answer of "+u, func() string {
-		if said, err := curl(t, u); err != nil || said != "prober" {
-			return fmt.Sprintf("answered by %q, %v", said, err)
+		if response, err := curl(t, u); err != nil || response != "prober" {
+			return fmt.Sprintf("the response is %q, %v", response, err)
 		}
 		return ""
 	})
 }
 
-// patch an object by JSON patch.
+// patch patches an object by JSON patch.
 func patch(t *testing.T, kind, name, patch string) {
 	t.Helper()
 	kubectl(t, "patch", kind, name, "-n", namespace, "--type=json", "--patch="+patch)

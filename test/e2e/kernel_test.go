@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// kernelNamespace is where pods may have NET_ADMIN and a privileged init
-// container.
+// kernelNamespace permits pods with NET_ADMIN and a privileged init container.
 const kernelNamespace = "kernel"
 
 const kernelManifest = `apiVersion: v1
@@ -71,8 +70,8 @@ spec:
   backends: [{name: echo, port: 8080}]
 `
 
-// usesKernel carries TCP and UDP both ways by the kernel.
-func usesKernel(t *testing.T) {
+// usesKernelNetworking sends TCP and UDP in both directions through Kernel networking.
+func usesKernelNetworking(t *testing.T) {
 	labCommand(t, "tailnet-client", "db")
 	labCommand(t, "tailnet-client", "router", "--route=10.99.0.0/24")
 	withDecoy(t)
@@ -89,8 +88,8 @@ func usesKernel(t *testing.T) {
 		t.Errorf("a target that no device has was reached outside the tailnet: %v answered", got)
 	}
 
-	// By address: this cluster's Services have no IPv6 address, and the kernel
-	// translates within a family only.
+	// By address: this cluster's Services have no IPv6 address, and the kernel translates within a
+	// family only.
 	var vip string
 	eventually(t, 2*time.Minute, "address of the service", func() string {
 		out, err := tryRun(t, "", "kubectl", "get", "tailscaleservices", "echo", "-n", kernelNamespace, "-o=jsonpath={.status.vipServiceStatus.addresses[0]}")
@@ -114,9 +113,8 @@ func usesKernel(t *testing.T) {
 		return ""
 	})
 
-	// Kubernetes deletes a namespace's pods first, and comes back only after half
-	// of the longest that one of them may take.
-	// An egress pod may take its grace period of two minutes, which the deletion of a claim
+	// The namespace controller deletes pods first, and returns after half of the longest grace
+	// period. An egress pod may take its grace period of two minutes, which the deletion of a claim
 	// waits for.
 	kubectl(t, "delete", "tailscaleservices,tailscaleendpoints", "--all", "-n", kernelNamespace, "--timeout=4m")
 	eventually(t, 2*time.Minute, "proxies gone", func() string {

@@ -22,17 +22,17 @@ import (
 )
 
 const (
-	// kindsExample has a route of each kind, which a TailscaleGateway shares one by one.
+	// kindsExample has a route of each kind. A TailscaleGateway shares each of them.
 	kindsExample = "examples/shared-route-kinds.yaml"
 	kinds        = "kinds"
 	secureHost   = "secure.example.com"
 
-	// healthPort is where gRPC is served on the cluster's node.
+	// healthPort is the port of the gRPC server on the cluster's node.
 	healthPort = 15050
 )
 
-// kindsBackends speak gRPC and TLS. What speaks gRPC is beside the cluster's node, for no
-// image of the lab does: %[1]s is the node's address, and %[2]d the port.
+// kindsBackends speak gRPC and TLS. The gRPC server is a process on the cluster's node, because no
+// image of the lab has one: %[1]s is the node's address, and %[2]d the port.
 const kindsBackends = `apiVersion: v1
 kind: Service
 metadata: {name: health, namespace: quickstart}
@@ -69,7 +69,7 @@ spec:
   ports: [{port: 443, targetPort: 8443}]
 `
 
-// sharesEachKind asks for what is behind a route of each kind, by its own Tailscale
+// sharesEachKind sends requests to the backend of a route of each kind by the route's Tailscale
 // Service.
 func sharesEachKind(t *testing.T) {
 	cert, key := certificate(t, secureHost)
@@ -87,23 +87,23 @@ func sharesEachKind(t *testing.T) {
 		want string
 		args []string
 	}{
-		// TLS goes on to the pod, whose certificate it is.
+		// Envoy passes TLS through to the pod, whose certificate the client sees.
 		"the TLSRoute": {want: "secure", args: []string{"--cacert=" + cert, "--host=" + secureHost, "https://" + at("secure", "9443") + "/hostname"}},
 	} {
 		eventually(t, patience, what, func() string {
-			// Some answers are errors of HTTP.
-			said, _ := labOutput(t, append([]string{"tailnet-curl", "--timeout=10s"}, ask.args...)...)
-			if !strings.Contains(said, ask.want) {
-				return "answered by " + said
+			// Some responses are HTTP errors.
+			response, _ := labOutput(t, append([]string{"tailnet-curl", "--timeout=10s"}, ask.args...)...)
+			if !strings.Contains(response, ask.want) {
+				return "the response is " + response
 			}
 			return ""
 		})
 	}
 	eventually(t, patience, "the GRPCRoute", func() string { return checks(t, at("health", "80")) })
-	eventually(t, patience, "what is said of the UDPRoute", func() string {
+	eventually(t, patience, "message of the UDPRoute", func() string {
 		got := jsonpath(t, "tailscalegateways", kinds, `{.status.services[?(@.ready==false)].message}`)
 		if !strings.HasPrefix(got, "A Tailscale Service has no ports of UDP") {
-			return "it is " + got
+			return "the message is " + got
 		}
 		return ""
 	})
@@ -113,12 +113,12 @@ func sharesEachKind(t *testing.T) {
 	goneFrom(t, namespace, kinds, "route-page", "route-bytes", "route-secure", "route-health")
 }
 
-// servesHealth has gRPC served on the cluster's node, until the test ends.
+// servesHealth runs a gRPC server on the cluster's node until the test ends.
 func servesHealth(t *testing.T, node string) {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "grpchealth")
 	if err := stream(t.Context(), "go", "build", "-o", program, "./test/e2e/internal/grpchealth"); err != nil {
-		t.Fatalf("cannot build what serves gRPC: %v", err)
+		t.Fatalf("cannot build the gRPC server: %v", err)
 	}
 	cmd := exec.Command(lab, "exec", program, fmt.Sprintf("%s:%d", node, healthPort))
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
@@ -127,36 +127,36 @@ func servesHealth(t *testing.T, node string) {
 	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(os.Interrupt)
-		_ = cmd.Wait() // It was interrupted.
+		_ = cmd.Wait() // The server was interrupted.
 	})
 }
 
-// checks says what a server of gRPC in the tailnet answers to a check of its health, other
-// than that it serves.
+// checks checks the health of a gRPC server in the tailnet, and describes any response other than
+// SERVING.
 func checks(t *testing.T, address string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	c, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(dialByClient))
 	if err != nil {
-		t.Fatalf("cannot make a client of gRPC: %v", err)
+		t.Fatalf("cannot create a gRPC client: %v", err)
 	}
 	defer c.Close()
-	said, err := healthpb.NewHealthClient(c).Check(ctx, &healthpb.HealthCheckRequest{})
-	if err != nil || said.GetStatus() != healthpb.HealthCheckResponse_SERVING {
-		return fmt.Sprintf("answered by %v, %v", said, err)
+	response, err := healthpb.NewHealthClient(c).Check(ctx, &healthpb.HealthCheckRequest{})
+	if err != nil || response.GetStatus() != healthpb.HealthCheckResponse_SERVING {
+		return fmt.Sprintf("the response is %v, %v", response, err)
 	}
 	return ""
 }
 
-// dialByClient an address of the tailnet, as its client does.
+// dialByClient dials an address of the tailnet through the lab's client.
 func dialByClient(_ context.Context, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
 	}
 	ours, theirs := net.Pipe()
-	// It ends when the connection is closed.
+	// The command ends when the connection is closed.
 	cmd := exec.Command(lab, "tailscale", "nc", host, port)
 	cmd.Stdin, cmd.Stdout = theirs, theirs
 	if err := cmd.Start(); err != nil {

@@ -19,7 +19,7 @@ import (
 
 const namespace = "quickstart"
 
-// fromLab is an address or a file of the lab.
+// fromLab returns an address or a file of the lab.
 func fromLab(t *testing.T, key string) string {
 	t.Helper()
 	return tailnetOne.env(t, key)
@@ -42,8 +42,7 @@ func labBin(t *testing.T, name string) string {
 	return p
 }
 
-// tryRun runs a program of the lab against its cluster, and returns what it
-// printed, complaints included.
+// tryRun runs a program of the lab against its cluster, and returns stdout and stderr.
 func tryRun(t *testing.T, stdin string, bin string, args ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -74,12 +73,11 @@ func apply(t *testing.T, manifest string) {
 	}
 }
 
-// patience is how long a step waits for what has no time of its own to keep: a busy
-// machine may take long, and a wait ends as soon as it can.
+// patience is the timeout of steps that do not measure a time: a busy machine may take long, and a
+// wait ends as soon as its condition holds.
 const patience = 4 * time.Minute
 
-// eventually polls until check returns nothing missing, and fails with what was
-// missing last.
+// eventually polls until check returns an empty string, and fails with the last result otherwise.
 func eventually(t *testing.T, timeout time.Duration, what string, check func() string) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -102,7 +100,7 @@ func eventually(t *testing.T, timeout time.Duration, what string, check func() s
 	}
 }
 
-// curl asks a URL as a client of the tailnet.
+// curl requests a URL as a client of the tailnet.
 func curl(t *testing.T, url string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -125,7 +123,7 @@ func jsonpathIn(t *testing.T, ns, kind, name, path string) string {
 	return out
 }
 
-// read an object. One that is not there leaves into as it is.
+// read decodes an object. It leaves into unchanged if the object does not exist.
 func read(t *testing.T, ns, kind, name string, into any) {
 	t.Helper()
 	out := kubectl(t, "get", kind, name, "-n", ns, "--ignore-not-found", "-o=json")

@@ -3,9 +3,9 @@
 
 //go:build e2e
 
-// Package e2e tests Tailscale Gateway in the lab: a real cluster, real Crossplane
-// and real tailscaled on this machine; only Tailscale's own service is simulated.
-// It drives the lab and the demo by their commands, as a person would.
+// Package e2e tests Tailscale Gateway in the lab: a real cluster, real Crossplane and real
+// tailscaled on this machine. Only Tailscale's control plane is simulated. The tests use the
+// commands of the lab and the demo.
 package e2e
 
 import (
@@ -23,26 +23,25 @@ import (
 var (
 	version = flag.String("version", "v0.1.0-dev", "version of the packages to build and test")
 	flavour = flag.String("flavour", "namespaced", "kinds to test: namespaced, or claims")
-	outage  = flag.Duration("outage", 0, "how long the API of a tailnet fails, where it does, once that is told")
-	keep    = flag.Bool("keep", false, "leave the lab up at the end, to look at it or to run again")
+	outage  = flag.Duration("outage", 0, "how long the API of a tailnet keeps failing after the status reports the failure, in tests of a failing API")
+	keep    = flag.Bool("keep", false, "leave the lab up at the end, for inspection or another run")
 )
 
-// lab is the lab's command line, built once: most of what `go run` does is to ask
-// whether it must be built, and tests poll with it.
+// lab is the path of the lab's binary, built once: with `go run`, each poll would check whether the
+// binary is up to date.
 var lab string
 
-// TestMain takes down after all tests what they brought up, passing or failing.
+// TestMain stops the lab after all tests, also after a failure.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	// Tests wait more than they work: some may run at once. More would starve the
-	// cluster that they wait for.
+	// Tests wait more than they work, so some run in parallel. More would starve the cluster.
 	if err := flag.Set("test.parallel", "5"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(func() int {
-		// An interrupt ends what a test has started, and so the test, but not this
-		// process, which is to take the lab down.
+		// An interrupt ends the test and its processes, but not this process, which then takes the
+		// lab down.
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 
 		if err := os.Chdir("../.."); err != nil {
@@ -54,7 +53,7 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		defer os.RemoveAll(dir) // Nothing but the program.
+		defer os.RemoveAll(dir) // The directory has the binary only.
 		lab = filepath.Join(dir, "lab")
 		if err := stream(context.Background(), "go", "build", "-o", lab, "./cluster/lab"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -75,7 +74,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// demo brings up the lab with Crossplane and our packages.
+// demo starts the lab with Crossplane and the packages.
 func demo(t *testing.T) {
 	t.Helper()
 	if err := stream(t.Context(), "go", "run", "./cluster/demo", "up", "--version="+*version, "--flavour="+*flavour); err != nil {
@@ -83,7 +82,7 @@ func demo(t *testing.T) {
 	}
 }
 
-// labRun runs the lab's command line, and shows what it prints.
+// labRun runs the lab's command line, and shows its output.
 func labRun(t *testing.T, args ...string) {
 	t.Helper()
 	if err := stream(t.Context(), lab, args...); err != nil {
@@ -97,7 +96,7 @@ func stream(ctx context.Context, name string, args ...string) error {
 	return cmd.Run()
 }
 
-// dump prints what one looks at first when a test failed.
+// dump prints the state of the cluster after a failure.
 func dump() {
 	for _, args := range [][]string{
 		{"get", "tailscaletailnets,tailscaleproxygroups,tailscaleendpoints,tailscaleservices,tailscalegateways,vipservices,machines,tailnets,statefulsets,pods", "-A", "-o", "wide"},

@@ -38,9 +38,9 @@ spec:
     args: [netexec, --http-port=8080, --udp-port=-1]
 `
 
-// walks applies the files of examples/walkthrough in their order, with the lab's control
-// plane and addresses of the lab's devices.
-func walks(t *testing.T) {
+// appliesWalkthrough applies the files of examples/walkthrough in their order, with the lab's
+// control plane and addresses of the lab's devices.
+func appliesWalkthrough(t *testing.T) {
 	const home = "default"
 	labCommand(t, "tailnet-client", "wiki")
 	labCommand(t, "tailnet-client", "db")
@@ -58,7 +58,7 @@ func walks(t *testing.T) {
 		answeredAt(t, u, strings.TrimSuffix(strings.TrimPrefix(u, "http://")[:3], "."), patience)
 	}
 	if got := jsonpathIn(t, home, "tailscaleendpoints", "web-proxies", `{.status.egressTargets[?(@.name=="wiki")].message}`); strings.Contains(got, "NameMismatch") {
-		t.Errorf("the wiki has another name: %s", got)
+		t.Errorf("the wiki has an unexpected name: %s", got)
 	}
 	// The Gateway finds a service by the beginning of its name, and answers for it under its
 	// path.
@@ -78,17 +78,17 @@ func walks(t *testing.T) {
 	kubectl(t, "delete", "pod,secret", "web-1", "api-1", "tailscale-oauth", "-n", home, "--ignore-not-found")
 }
 
-// entersByExample applies examples/egress.yaml with devices of the lab. The pod of the
-// example needs an image that the lab lacks: the prober takes its place.
-func entersByExample(t *testing.T) {
+// appliesEgressExample applies examples/egress.yaml with devices of the lab. The prober replaces
+// the pod of the example, whose image the lab lacks.
+func appliesEgressExample(t *testing.T) {
 	labCommand(t, "tailnet-client", "wiki")
 	labCommand(t, "tailnet-client", "shop-db")
 	manifest, _, _ := strings.Cut(readFile(t, "examples/egress.yaml"), "---\n# A pod")
 	apply(t, strings.NewReplacer("100.64.0.10", addressOf(t, "shop-db"), "grafana.tail1234.ts.net:3000", "wiki."+domain(t)+":8080", "tail1234.ts.net", domain(t)).Replace(manifest))
 	reaches(t, namespace, "http", "out-wiki", 80, patience)
 	reaches(t, namespace, "http", "out-grafana", 8080, patience)
-	// A device that lacks the tag is refused, and nothing answers at an address that no
-	// router of the tailnet has.
+	// The proxy refuses a device without the tag, and an address without a router never becomes
+	// ready.
 	eventually(t, patience, "status of the targets", func() string {
 		got := jsonpath(t, "tailscaleendpoints", "out", `{range .status.egressTargets[*]}{.name}={.readyProxies},{end}`)
 		for _, want := range []string{"wiki/80=2", "grafana/8080=2", "db/5432=0", "printer/631=0"} {
@@ -102,14 +102,14 @@ func entersByExample(t *testing.T) {
 	goneFrom(t, namespace, "out")
 }
 
-// resolvesByKernel applies examples/kernel.yaml with a device of the lab.
-func resolvesByKernel(t *testing.T) {
+// appliesKernelExample applies examples/kernel.yaml with a device of the lab.
+func appliesKernelExample(t *testing.T) {
 	labCommand(t, "tailnet-client", "db")
 	apply(t, strings.ReplaceAll(readFile(t, "examples/kernel.yaml"), "100.64.0.53", addressOf(t, "db")))
 	conditionIn(t, kernelNamespace, "tailscaleendpoints", "both", "MachinesReady", "True", "AllMachinesReady", patience)
 	eventually(t, patience, "the Service both-dns", func() string {
 		if got := kubectl(t, "get", "service", "both-dns", "-n", kernelNamespace, "--ignore-not-found", "-o=jsonpath={.spec.ports[*].protocol}"); !strings.Contains(got, "UDP") || !strings.Contains(got, "TCP") {
-			return "its protocols are " + got
+			return "the protocols are " + got
 		}
 		return ""
 	})
@@ -118,9 +118,9 @@ func resolvesByKernel(t *testing.T) {
 	kubectl(t, "delete", "-f", "examples/kernel.yaml", "--ignore-not-found", "--timeout=4m")
 }
 
-// isGranted shares the Gateway of examples/gateway-reference-grant.yaml as long as its
-// ReferenceGrant exists.
-func isGranted(t *testing.T) {
+// appliesReferenceGrantExample shares the Gateway of examples/gateway-reference-grant.yaml as long
+// as its ReferenceGrant exists.
+func appliesReferenceGrantExample(t *testing.T) {
 	const example = "examples/gateway-reference-grant.yaml"
 	kubectl(t, "apply", "-f", example)
 	answeredAt(t, "http://tenant."+domain(t)+"/", "web", patience)
@@ -130,9 +130,9 @@ func isGranted(t *testing.T) {
 	goneFrom(t, namespace, "tenant")
 }
 
-// limitsTeams applies examples/tailnet-grants.yaml, and sees that the first entry that
-// matches a namespace counts.
-func limitsTeams(t *testing.T) {
+// appliesTailnetGrantsExample applies examples/tailnet-grants.yaml, and checks that the first entry
+// that matches a namespace applies.
+func appliesTailnetGrantsExample(t *testing.T) {
 	kubectl(t, "create", "namespace", "shop-staging")
 	apply(t, readFile(t, "examples/tailnet-grants.yaml"))
 	apply(t, `apiVersion: gateway.tailscale.com/v1alpha1

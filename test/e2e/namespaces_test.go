@@ -13,16 +13,15 @@ import (
 )
 
 const (
-	// bakeryExample has in its namespace what joinedExample has in the quickstart's, by
-	// the same names.
+	// bakeryExample has the same objects as joinedExample, by the same names, in another namespace.
 	bakeryExample = "examples/gateway-namespaces.yaml"
 	bakery        = "bakery"
 
-	// reserved is a TailscaleTailnet that allows the quickstart alone.
+	// reserved is a TailscaleTailnet that allows the quickstart's namespace only.
 	reserved = "reserved"
 )
 
-// lent lets the intruder share the quickstart's Gateway, and nothing else.
+// lent permits the intruder to share the quickstart's Gateway, and nothing else.
 const lent = `apiVersion: gateway.networking.k8s.io/v1beta1
 kind: ReferenceGrant
 metadata: {name: lent, namespace: quickstart}
@@ -31,8 +30,8 @@ spec:
   to: [{group: gateway.networking.k8s.io, kind: Gateway, name: ` + joined + `}]
 `
 
-// intruder wants what is not for its namespace: a tailnet, a name that the quickstart has
-// in another one, and an extension for the quickstart's Gateway.
+// intruder refers to objects that its namespace may not use: a tailnet, a service name of the
+// quickstart, and an extension for the quickstart's Gateway.
 const intruder = `apiVersion: gateway.tailscale.com/v1alpha1
 kind: TailscaleGateway
 metadata: {name: intruder, namespace: ` + bakery + `}
@@ -47,15 +46,15 @@ spec:
     vipService: {name: "svc:` + joined + `", tags: ["tag:k8s"]}
 `
 
-// holdsApart has TailscaleGateways of two namespaces that have all names in common.
-func holdsApart(t *testing.T) {
+// separatesNamespaces checks TailscaleGateways of two namespaces whose objects have the same names.
+func separatesNamespaces(t *testing.T) {
 	for _, step := range []struct {
 		name string
 		run  func(*testing.T)
 	}{
 		{"Answers", answersInBothNamespaces},
-		{"TellsIntruder", tellsIntruder},
-		{"OutlivesOther", outlivesOtherNamespace},
+		{"RejectsIntruder", rejectsIntruder},
+		{"SurvivesOtherNamespace", survivesOtherNamespace},
 		{"LeavesNothing", leavesNothingInBothNamespaces},
 	} {
 		if !t.Run(step.name, step.run) {
@@ -64,8 +63,8 @@ func holdsApart(t *testing.T) {
 	}
 }
 
-// answersInBothNamespaces has each Gateway, and what is behind each, answer by pods of
-// its own namespace.
+// answersInBothNamespaces checks that pods of each namespace answer for the Gateway of that
+// namespace and for its backends.
 func answersInBothNamespaces(t *testing.T) {
 	u := fromLab(t, "TAILNET_API_IN_CLUSTER")
 	apply(t, fmt.Sprintf(tailnetManifest, reserved, "tailscale-oauth", "-", u, u)+"  allowedNamespaces: {from: List, names: [quickstart]}\n")
@@ -89,21 +88,22 @@ func answeredFromNamespace(t *testing.T, ns, service string) {
 	t.Helper()
 	u := tailnetOne.url(t, service)
 	eventually(t, patience, "answer of "+u, func() string {
-		said, err := curl(t, u)
+		response, err := curl(t, u)
 		pods := strings.Fields(kubectl(t, "get", "pods", "-n", ns, "-l", "app=web", "-o=jsonpath={.items[*].metadata.name}"))
-		if err != nil || !slices.Contains(pods, said) {
-			return fmt.Sprintf("answered by %q, %v, which is none of %v", said, err, pods)
+		if err != nil || !slices.Contains(pods, response) {
+			return fmt.Sprintf("the response is %q, %v, want one of %v", response, err, pods)
 		}
 		return ""
 	})
 }
 
-// tellsIntruder what it may not do, in its status, and does nothing of it.
-func tellsIntruder(t *testing.T) {
+// rejectsIntruder checks that the status reports each reference that is not permitted, and that
+// nothing is created for it.
+func rejectsIntruder(t *testing.T) {
 	eventually(t, patience, "GatewayValid of the intruder", func() string {
 		got := conditionNow(t, bakery, "tailscalegateways", "intruder", "GatewayValid")
 		if !strings.HasPrefix(got, "False/RefNotPermitted: ") || !strings.Contains(got, "namespace "+bakery+", to ") {
-			return "it is " + got
+			return "the condition is " + got
 		}
 		return ""
 	})
@@ -116,7 +116,7 @@ func tellsIntruder(t *testing.T) {
 		eventually(t, patience, condition+" of the intruder", func() string {
 			got := conditionNow(t, bakery, "tailscalegateways", "intruder", condition)
 			if !strings.HasPrefix(got, "False/"+tc.reason+": ") || !strings.Contains(got, tc.hint) {
-				return "it is " + got
+				return "the condition is " + got
 			}
 			return ""
 		})
@@ -130,9 +130,9 @@ func tellsIntruder(t *testing.T) {
 	}
 }
 
-// outlivesOtherNamespace deletes all that the other namespace has while the Gateway of the
-// same name is asked.
-func outlivesOtherNamespace(t *testing.T) {
+// survivesOtherNamespace deletes all objects of the other namespace under load on the Gateway of
+// the same name.
+func survivesOtherNamespace(t *testing.T) {
 	u := tailnetOne.url(t, joined)
 	r := underLoad(t, func() {
 		kubectl(t, "delete", "referencegrants.gateway.networking.k8s.io", "lent", "-n", namespace)

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// guardManifest has proxies both ways, with a target that all clients share and one
-// with clients of its own.
+// guardManifest has proxies for both directions, with a target for all clients and one with its
+// clients listed.
 const guardManifest = `apiVersion: gateway.tailscale.com/v1alpha1
 kind: TailscaleEndpoints
 metadata: {name: guard, namespace: quickstart, labels: {app: guard}}
@@ -48,8 +48,8 @@ const (
 	guardClients = `, clients: [{podSelector: {matchLabels: {app: stranger}}}]`
 )
 
-// Pods that connect to the proxies, by namespace and name. The one in another
-// namespace has the labels of a client.
+// Pods that connect to the proxies, by namespace and name. The pod in another namespace has the
+// labels of a client.
 const (
 	friend    = namespace + "/friend"
 	stranger  = namespace + "/stranger"
@@ -57,8 +57,8 @@ const (
 	portAgent = 9093
 )
 
-// guards lets into proxies only who their policy names, while kubelet's probes and
-// the tailnet go on as ever.
+// guards checks that only the clients of their policy reach proxies, while kubelet's probes and the
+// tailnet keep working.
 func guards(t *testing.T) {
 	labCommand(t, "tailnet-client", "db")
 	domain := strings.TrimSuffix(strings.TrimPrefix(vipURL(t, "web"), "http://web."), "/")
@@ -75,7 +75,7 @@ func guards(t *testing.T) {
 		kubectl(t, "wait", "pod/"+name, "-n", ns, "--for=condition=Ready", "--timeout=60s")
 	}
 
-	// Proxies come up under their policy, so kubelet's probes pass it.
+	// Proxies become ready under their policy, so kubelet's probes pass it.
 	guard(guardPolicy, guardClients)
 	eventually(t, patience, "proxies under a policy", func() string { return unready(t) })
 	reach(t, map[string][]string{friend: {"common", "metrics"}, stranger: {"own"}, outsider: {}})
@@ -84,12 +84,12 @@ func guards(t *testing.T) {
 	closedToTailnet(t)
 	closedPackages(t)
 
-	// By default the namespace is let in, and nobody else.
+	// By default the policy admits the namespace only.
 	guard("", "")
 	targets := []string{"common", "own", "metrics"}
 	reach(t, map[string][]string{friend: targets, stranger: targets, outsider: {"metrics"}})
 
-	// It was the policy that stopped them.
+	// The policy has stopped the connections.
 	guard(guardOff, "")
 	reach(t, map[string][]string{friend: targets, stranger: targets, outsider: targets})
 	if left := kubectl(t, "get", "networkpolicies", "-n", namespace, "-o=name"); strings.Contains(left, "guard") {
@@ -114,8 +114,7 @@ func guards(t *testing.T) {
 	}
 }
 
-// unready says what is not ready of the guarded proxies, and whether one of their
-// containers was started again.
+// unready lists the guarded proxies that are not ready and those whose containers restarted.
 func unready(t *testing.T) string {
 	t.Helper()
 	for _, set := range []string{"guard-egress", "guard-ingress"} {
@@ -129,8 +128,8 @@ func unready(t *testing.T) string {
 	return ""
 }
 
-// closedToTailnet checks that devices of the tailnet reach services and nothing else
-// of the pods: what kubelet, scrapers and clients of the cluster use is not theirs.
+// closedToTailnet checks that devices of the tailnet reach no port of the pods other than those of
+// services: the ports for kubelet, scrapers and clients of the cluster are closed.
 func closedToTailnet(t *testing.T) {
 	t.Helper()
 	ports := strings.Fields(jsonpath(t, "tailscaleendpoints", "guard", "{.status.egressTargets[*].proxyPort}"))
@@ -147,8 +146,8 @@ func closedToTailnet(t *testing.T) {
 	}
 }
 
-// closedPackages checks that pods reach of Crossplane's packages what is scraped, and
-// nothing else: functions are Crossplane's alone to ask.
+// closedPackages checks that pods reach only the metrics of Crossplane's packages: functions serve
+// Crossplane alone.
 func closedPackages(t *testing.T) {
 	t.Helper()
 	for kind, calls := range map[string]bool{"provider": false, "function": true} {
@@ -163,7 +162,8 @@ func closedPackages(t *testing.T) {
 			if !calls {
 				continue
 			}
-			// A function hangs up on who speaks no TLS: a connection that is there ends otherwise.
+			// A function closes connections without TLS: an open connection ends with another
+			// error.
 			if _, err := dialFrom(t, namespace, "friend", "http", pod, 9443); err == nil || !strings.Contains(err.Error(), "dial tcp") {
 				t.Errorf("a pod that is not Crossplane's connects to the %s at %s: %v", kind, pod, err)
 			}
@@ -171,7 +171,7 @@ func closedPackages(t *testing.T) {
 	}
 }
 
-// reach waits until each pod reaches what it may and nothing else.
+// reach waits until each pod reaches its permitted targets and nothing else.
 func reach(t *testing.T, may map[string][]string) {
 	t.Helper()
 	pod := jsonpath(t, "pod", "guard-egress-0", "{.status.podIP}")
@@ -183,7 +183,7 @@ func reach(t *testing.T, may map[string][]string) {
 		"own":     {host: "guard-own." + namespace, port: 8080},
 		"metrics": {host: pod, port: portAgent},
 	}
-	took := eventually(t, patience, "what pods may reach", func() string {
+	took := eventually(t, patience, "targets that pods reach", func() string {
 		for from, allowed := range may {
 			ns, name, _ := strings.Cut(from, "/")
 			for place, to := range places {
@@ -195,5 +195,5 @@ func reach(t *testing.T, may map[string][]string) {
 		}
 		return ""
 	})
-	t.Logf("as the policy says after %s", took.Round(100*time.Millisecond))
+	t.Logf("the policy is in effect after %s", took.Round(100*time.Millisecond))
 }

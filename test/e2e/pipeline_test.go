@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// appNamespace is that of examples/pipeline.
+// appNamespace is the namespace of examples/pipeline.
 const appNamespace = "tailscale-example"
 
-// appBackend is what the example's App lets the tailnet reach.
+// appBackend is the backend of the example's App.
 const appBackend = `apiVersion: v1
 kind: Namespace
 metadata:
@@ -46,7 +46,7 @@ spec:
   ports: [{port: 8080}]
 `
 
-// runsPipeline makes an App of a platform team, by their own Composition.
+// runsPipeline creates an App of a platform team with the team's Composition.
 func runsPipeline(t *testing.T) {
 	u := fromLab(t, "TAILNET_API_IN_CLUSTER")
 	apply(t, appBackend)
@@ -59,7 +59,7 @@ func runsPipeline(t *testing.T) {
 	eventually(t, patience, "DNS name in status.tailscale.service of the App", func() string {
 		dns = jsonpathIn(t, appNamespace, "apps.platform.example.org", "shop", "{.status.tailscale.service.vipServiceStatus.dnsName}")
 		if !strings.HasPrefix(dns, "shop.") {
-			return fmt.Sprintf("it is %q", dns)
+			return fmt.Sprintf("the name is %q", dns)
 		}
 		return ""
 	})

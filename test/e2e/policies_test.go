@@ -15,13 +15,12 @@ import (
 )
 
 const (
-	// devicesExample has the Gateway that the demo made learn which device asks, at a
-	// listener that the tailnet reaches by svc:devices.
+	// devicesExample has the Gateway of the demo learn the client's identity, at a listener that
+	// the tailnet reaches by svc:devices.
 	devicesExample = "examples/gateway-proxy-protocol.yaml"
 	devices        = "devices"
 
-	// devicePolicy lets in devices of a user and build machines, and pathPolicy denies
-	// /admin.
+	// devicePolicy admits devices of a user and build machines, and pathPolicy denies /admin.
 	devicePolicy = "examples/route-policy-devices.yaml"
 	pathPolicy   = "examples/route-policy.yaml"
 
@@ -30,8 +29,9 @@ const (
 	build  = "build-1"
 )
 
-// judgesDevices has policies decide by path, and by which device of the tailnet asks.
-func judgesDevices(t *testing.T) {
+// appliesDevicePolicies checks policies that decide by path, and by the device that sends the
+// request.
+func appliesDevicePolicies(t *testing.T) {
 	for _, step := range []struct {
 		name string
 		run  func(*testing.T)
@@ -39,8 +39,8 @@ func judgesDevices(t *testing.T) {
 		{"Answers", answersDevices},
 		{"DeniesByDevice", deniesByDevice},
 		{"TakesEffect", policiesTakeEffect},
-		{"Acts", policiesAct},
-		{"NamesRules", policiesNameRules},
+		{"AppliesActions", policiesAct},
+		{"AppliesRouteRules", policiesNameRules},
 		{"LeavesNothing", leavesNoPolicy},
 	} {
 		if !t.Run(step.name, step.run) {
@@ -49,10 +49,10 @@ func judgesDevices(t *testing.T) {
 	}
 }
 
-// owner of a tailnet of the lab, by the login.
+// owner returns the login of the owner of a tailnet of the lab.
 func (n tailnet) owner() string { return "owner@" + string(n) + ".example.com" }
 
-// answersDevices asks as each device, before there is any policy.
+// answersDevices sends a request from each device before there is a policy.
 func answersDevices(t *testing.T) {
 	labCommand(t, "tailnet-client", "--owner", laptop)
 	labCommand(t, "tailnet-client", build)
@@ -61,31 +61,32 @@ func answersDevices(t *testing.T) {
 	}
 	kubectl(t, "apply", "--server-side", "-f", devicesExample)
 	for _, from := range []string{"client", laptop, build} {
-		eventually(t, patience, "answer to "+from, func() string { return served(t, from, "staff") })
+		eventually(t, patience, "response to "+from, func() string { return served(t, from, "staff") })
 	}
 }
 
-// deniesByDevice who is not named, and follows what the tailnet says of devices.
+// deniesByDevice checks that the policy denies other devices, and follows changes of devices in the
+// tailnet.
 func deniesByDevice(t *testing.T) {
 	apply(t, strings.ReplaceAll(readFile(t, devicePolicy), "amelie@example.com", tailnetOne.owner()))
 	took := eventually(t, patience, "others are denied", func() string { return denied(t, "client", "staff") })
 	t.Logf("others are denied after %s", took.Round(100*time.Millisecond))
 	for _, from := range []string{laptop, build} {
-		took := eventually(t, patience, from+" is let in", func() string { return served(t, from, "staff") })
-		t.Logf("%s is let in after %s more", from, took.Round(100*time.Millisecond))
+		took := eventually(t, patience, from+" is admitted", func() string { return served(t, from, "staff") })
+		t.Logf("%s is admitted after %s more", from, took.Round(100*time.Millisecond))
 	}
 	if missing := served(t, "client", "other"); missing != "" {
-		t.Errorf("what no rule is about: %s", missing)
+		t.Errorf("a path without a rule: %s", missing)
 	}
 	eventually(t, patience, "status of the policy", func() string {
 		const path = `{.status.ancestors[*].conditions[?(@.type=="Accepted")].status} {range .status.rules[*]}{.name} {.active},{end} {.status.rules[1].devices}`
 		if got := jsonpath(t, "tailscaleroutepolicies", "staff", path); got != "True people true,builds true,closed true, 1" {
-			return "it says " + got
+			return "the status is " + got
 		}
 		return ""
 	})
 
-	// What is no build machine any more is denied.
+	// A device without its tag is no build machine.
 	if err := tailnetClient(t).Devices().SetTags(t.Context(), tailnetOne.node(t, build), []string{"tag:client"}); err != nil {
 		t.Fatalf("cannot tag the device: %v", err)
 	}
@@ -96,7 +97,8 @@ func deniesByDevice(t *testing.T) {
 	}
 }
 
-// policiesTakeEffect soon: when they come, when they are edited, and when they go.
+// policiesTakeEffect checks how soon policies take effect after their creation, an edit and their
+// deletion.
 func policiesTakeEffect(t *testing.T) {
 	soonIs := func(what string, checks ...func() string) {
 		t.Helper()
@@ -110,27 +112,27 @@ func policiesTakeEffect(t *testing.T) {
 		})
 		t.Logf("%s after %s", what, took.Round(100*time.Millisecond))
 	}
-	// Where nobody tells who asks, nobody is an operator.
+	// A listener without identities admits no operator.
 	address := addressOfGateway(t, "web")
-	stranger := func(path string) string {
-		said, err := labCurl(t, "cluster", "http://"+address+path, "web.example.com")
+	asUnknown := func(path string) string {
+		response, err := labCurl(t, "cluster", "http://"+address+path, "web.example.com")
 		if err != nil {
-			return said
+			return response
 		}
-		return "answered by " + said
+		return "the response is " + response
 	}
 	forbidden := func(path string) func() string {
 		return func() string {
-			if said := stranger(path); !strings.Contains(said, "403") {
-				return path + " is " + said
+			if response := asUnknown(path); !strings.Contains(response, "403") {
+				return path + " is " + response
 			}
 			return ""
 		}
 	}
 	allowed := func(path string) func() string {
 		return func() string {
-			if said := stranger(path); !strings.HasPrefix(said, "answered by web-") {
-				return path + " is " + said
+			if response := asUnknown(path); !strings.HasPrefix(response, "the response is web-") {
+				return path + " is " + response
 			}
 			return ""
 		}
@@ -148,13 +150,12 @@ func policiesTakeEffect(t *testing.T) {
 	soonIs("it denies nothing any more", allowed("/shut"))
 }
 
-// leavesNoPolicy has all of the route answer again, and leaves the Gateway as the demo
-// made it.
+// leavesNoPolicy checks that the route answers all requests again, and restores the demo's Gateway.
 func leavesNoPolicy(t *testing.T) {
 	kubectl(t, "delete", "-f", devicePolicy)
-	took := eventually(t, patience, "all are let in", func() string { return served(t, "client", "staff") })
-	t.Logf("all are let in %s after the policy went", took.Round(100*time.Millisecond))
-	eventually(t, patience, "nothing looks for devices any more", func() string {
+	took := eventually(t, patience, "all are admitted", func() string { return served(t, "client", "staff") })
+	t.Logf("all are admitted %s after the policy was deleted", took.Round(100*time.Millisecond))
+	eventually(t, patience, "no discovery of devices is left", func() string {
 		return kubectl(t, "get", "discoveries", "-n", namespace, "-l", index.RoutePolicyLabel, "-o=name")
 	})
 	kubectl(t, "delete", "tailscalegateways", devices, "-n", namespace, "--timeout=3m")
@@ -163,21 +164,20 @@ func leavesNoPolicy(t *testing.T) {
 	goneFrom(t, namespace, devices)
 }
 
-// served says what else than the quickstart's page answers a device at a path of the
-// route.
+// served describes a response to a device at a path of the route that is not the quickstart's page.
 func served(t *testing.T, from, path string) string {
 	t.Helper()
-	if said, err := asDevice(t, from, path); err != nil || !strings.HasPrefix(said, "web-") {
-		return fmt.Sprintf("/%s is answered to %s by %s", path, from, said)
+	if response, err := asDevice(t, from, path); err != nil || !strings.HasPrefix(response, "web-") {
+		return fmt.Sprintf("/%s answers %s with %s", path, from, response)
 	}
 	return ""
 }
 
-// denied says what answers a device instead of a denial.
+// denied describes a response to a device that is not a denial.
 func denied(t *testing.T, from, path string) string {
 	t.Helper()
-	if said, err := asDevice(t, from, path); err == nil || !strings.Contains(said, "403") {
-		return fmt.Sprintf("/%s is answered to %s by %s", path, from, said)
+	if response, err := asDevice(t, from, path); err == nil || !strings.Contains(response, "403") {
+		return fmt.Sprintf("/%s answers %s with %s", path, from, response)
 	}
 	return ""
 }

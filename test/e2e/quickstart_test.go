@@ -7,8 +7,8 @@ package e2e
 
 import "testing"
 
-// TestQuickstart walks through the life of the quickstart. The steps share one
-// cluster and build on each other, so the first that fails ends the walk.
+// TestQuickstart runs the quickstart from creation to deletion. The steps share one cluster and
+// build on each other, so the first failure ends the test.
 func TestQuickstart(t *testing.T) {
 	demo(t)
 	for _, step := range []struct {
@@ -18,15 +18,15 @@ func TestQuickstart(t *testing.T) {
 		{"Answers", answers},
 		{"ReadyMeansAnswers", readyMeansAnswers},
 		{"RoutesToServices", routesToServices},
-		{"TellsWhatAPersonNeeds", tells},
+		{"ShowsColumns", showsColumns},
 		{"TracesWholeTree", traces},
 		{"RunsRestricted", runsRestricted},
-		{"EntersTailnet", entersTailnet},
+		{"ReachesTargets", reachesTargets},
 		{"RollsEgress", rollsEgress},
 		{"AddsDirection", addsDirection},
-		{"ServesManyWays", servesManyWays},
-		{"WithdrawsSickBackend", withdraws},
-		{"StandsAlone", standsAlone},
+		{"ServesInParallel", servesInParallel},
+		{"WithdrawsUnhealthyBackend", withdrawsBackend},
+		{"WorksWithoutControllers", worksWithoutControllers},
 		{"RejectsBadInput", rejects},
 		{"ReportsBadCredentials", reportsCredentials},
 		{"LeaksNoSecret", leaksNoSecret},

@@ -11,16 +11,15 @@ import (
 	"time"
 )
 
-// expireKey makes a device log in again, as its key's end does.
+// expireKey makes a device log in again, as an expired key does.
 func expireKey(t *testing.T, nodeID string) {
 	t.Helper()
 	tailnetOne.post(t, "device/"+nodeID+"/expire", "")
 }
 
-// recovers takes from proxies what makes them nodes of their tailnet, from each
-// something else. Each must come back by itself, as another device, and leave nothing
-// behind. They are several machines, for kubelet waits longer before each restart of a
-// container.
+// recovers removes from each of several proxies another part of its registration. Each must come
+// back without help, as another device, and leave nothing behind. There are several machines
+// because kubelet waits longer before each restart of a container.
 func recovers(t *testing.T) {
 	losses := []struct {
 		name string
@@ -42,7 +41,7 @@ func recovers(t *testing.T) {
 		}},
 	}
 	scale(t, len(losses))
-	t.Run("SideBySide", func(t *testing.T) {
+	t.Run("Parallel", func(t *testing.T) {
 		for i, loss := range losses {
 			t.Run(loss.name, func(t *testing.T) {
 				t.Parallel()
@@ -61,7 +60,7 @@ func recovers(t *testing.T) {
 			})
 		}
 	})
-	// All serve again, and no device and no key is left of those that they were.
+	// All serve again, and the old devices and keys are gone.
 	scale(t, len(losses))
 	answered(t, "web", "web", 2*time.Minute)
 }

@@ -21,7 +21,7 @@ const (
 	namedDomain  = "shop.example.com"
 )
 
-// namedRoute is one more route of the Gateway, with a hostname of its own.
+// namedRoute is another route of the Gateway, with a different hostname.
 const namedRoute = `apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
 metadata: {name: named-more, namespace: quickstart}
@@ -32,8 +32,8 @@ spec:
   - backendRefs: [{name: web, port: 80}]
 `
 
-// kernelNamed is the same Gateway in the tailnet once more, by proxies with Kernel
-// networking, and with a domain for each hostname.
+// kernelNamed joins the Gateway to the tailnet a second time, with proxies with Kernel networking
+// and a domain for each hostname.
 const kernelNamed = `apiVersion: v1
 kind: Namespace
 metadata:
@@ -60,7 +60,7 @@ spec:
     splitDNS: {}
 `
 
-// resolvesHostnames has clients of the tailnet reach routes by their own hostnames.
+// resolvesHostnames checks that clients of the tailnet reach routes by their hostnames.
 func resolvesHostnames(t *testing.T) {
 	for _, step := range []struct {
 		name string
@@ -68,8 +68,8 @@ func resolvesHostnames(t *testing.T) {
 	}{
 		{"Answers", answersByHostname},
 		{"FollowsRoutes", followsRoutesByHostname},
-		{"KeepsOthers", keepsNameserversOfOthers},
-		{"OutlivesProxy", outlivesProxyByHostname},
+		{"KeepsOtherNameservers", keepsOtherNameservers},
+		{"SurvivesProxyReplacement", survivesProxyReplacement},
 		{"AnswersByKernel", answersByHostnameByKernel},
 		{"LeavesNothing", leavesNothingByHostname},
 	} {
@@ -79,8 +79,8 @@ func resolvesHostnames(t *testing.T) {
 	}
 }
 
-// resolved is what a client of the tailnet is told of a name: addresses, or why there
-// are none.
+// resolved returns the addresses that a client of the tailnet resolves a name to, or the reason for
+// none.
 func resolved(t *testing.T, name, kind string) string {
 	t.Helper()
 	out, err := labOutput(t, "tailscale", "dns", "query", "--json", name, kind)
@@ -94,17 +94,16 @@ func resolved(t *testing.T, name, kind string) string {
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		return "error: " + out
 	}
-	said := []string{r.ResponseCode}
+	response := []string{r.ResponseCode}
 	for _, a := range r.Answers {
-		said = append(said, a.Body)
+		response = append(response, a.Body)
 	}
-	return strings.Join(said, " ")
+	return strings.Join(response, " ")
 }
 
-// answersByHostname asks for a route by its hostname, and by one that a wildcard stands
-// for.
+// answersByHostname sends requests to a route by its hostname, and by one that a wildcard matches.
 func answersByHostname(t *testing.T) {
-	// The client is there before the tailnet has the domain.
+	// The client starts before the tailnet has the domain.
 	labCommand(t, "tailnet-client", "client")
 	kubectl(t, "apply", "-f", namedExample)
 	for _, host := range []string{"app." + namedDomain, "any.preview." + namedDomain} {
@@ -132,8 +131,8 @@ func answersByHostname(t *testing.T) {
 	}
 }
 
-// followsRoutesByHostname has clients resolve the hostname of a route that comes, and
-// not any more when it goes.
+// followsRoutesByHostname checks that clients resolve the hostname of a new route, and no longer
+// after its deletion.
 func followsRoutesByHostname(t *testing.T) {
 	host := "more." + namedDomain
 	if got := resolved(t, host, "A"); got != "RCodeNameError" {
@@ -145,33 +144,33 @@ func followsRoutesByHostname(t *testing.T) {
 	kubectl(t, "delete", "httproute", "named-more", "-n", namespace)
 	took = eventually(t, patience, host+" is gone", func() string {
 		if got := resolved(t, host, "A"); got != "RCodeNameError" {
-			return "it resolves to " + got
+			return "the name resolves to " + got
 		}
 		return ""
 	})
 	t.Logf("a removed hostname is gone after %s", took.Round(100*time.Millisecond))
 }
 
-// keepsNameserversOfOthers has somebody else answer for the domain, too.
-func keepsNameserversOfOthers(t *testing.T) {
+// keepsOtherNameservers adds another nameserver for the domain.
+func keepsOtherNameservers(t *testing.T) {
 	const other = "100.127.0.53"
 	ours := nameserversOf(t, namedDomain)
 	if _, err := tailnetClient(t).DNS().UpdateSplitDNS(t.Context(), map[string][]string{namedDomain: append([]string{other}, ours...)}); err != nil {
 		t.Fatalf("cannot add a nameserver: %v", err)
 	}
-	eventually(t, patience, "names that others may know are left to them", func() string {
+	eventually(t, patience, "the proxy refuses names of other nameservers", func() string {
 		if got := resolved(t, "no."+namedDomain, "A"); got == "RCodeNameError" {
-			return "they do not exist"
+			return "the proxy answers that the name does not exist"
 		}
 		return ""
 	})
 	if got := nameserversOf(t, namedDomain); !slices.Contains(got, other) {
-		t.Errorf("somebody else's nameserver is gone: %v", got)
+		t.Errorf("the other nameserver is gone: %v", got)
 	}
 	answeredAt(t, "http://app."+namedDomain+"/", "web", patience)
 }
 
-// nameserversOf a domain in the tailnet.
+// nameserversOf returns the nameservers of a domain in the tailnet.
 func nameserversOf(t *testing.T, domain string) []string {
 	t.Helper()
 	all, err := tailnetClient(t).DNS().SplitDNS(t.Context())
@@ -181,25 +180,25 @@ func nameserversOf(t *testing.T, domain string) []string {
 	return all[domain]
 }
 
-// outlivesProxyByHostname replaces the proxy that resolves.
-func outlivesProxyByHostname(t *testing.T) {
+// survivesProxyReplacement replaces the proxy that resolves names.
+func survivesProxyReplacement(t *testing.T) {
 	pod := strings.TrimSpace(kubectl(t, "get", "pods", "-n", namespace, "-l", "gateway.tailscale.com/endpoints="+named+"-quickstart", "-o=name"))
 	kubectl(t, "delete", pod, "-n", namespace, "--timeout=3m")
 	kubectl(t, "wait", pod, "-n", namespace, "--for=create", "--timeout=1m")
 	kubectl(t, "wait", pod, "-n", namespace, "--for=condition=Ready", "--timeout=3m")
 	took := answeredAt(t, "http://app."+namedDomain+"/", "web", patience)
-	t.Logf("it answers %s after the proxy is back", took.Round(100*time.Millisecond))
+	t.Logf("the hostname answers %s after the proxy is ready again", took.Round(100*time.Millisecond))
 }
 
-// answersByHostnameByKernel resolves by a proxy whose agent listens at its address in
-// the tailnet itself. Its domain is the longer one, so nobody else is asked.
+// answersByHostnameByKernel resolves by a proxy whose agent listens at the proxy's address in the
+// tailnet. Its domain is the longer one, so clients use no other nameserver.
 func answersByHostnameByKernel(t *testing.T) {
 	const ns, grounded = "named-kernel", "grounded"
 	host := "app." + namedDomain
 	apply(t, kernelNamed)
 	message := conditionIn(t, ns, "tailscalegateways", grounded, "SplitDNSReady", "False", "HostnamesNotCovered", patience)
 	if want := "*.preview." + namedDomain; !strings.HasPrefix(message, want) {
-		t.Errorf("SplitDNSReady should tell of %s, got %q", want, message)
+		t.Errorf("SplitDNSReady is to name %s, got %q", want, message)
 	}
 	eventually(t, patience, host+" resolves to the other service", func() string {
 		addresses := strings.Fields(jsonpathIn(t, ns, "tailscalegateways", grounded, "{.status.services[0].addresses[*]}"))
@@ -207,7 +206,7 @@ func answersByHostnameByKernel(t *testing.T) {
 			return "the service has no address"
 		}
 		if got, want := resolved(t, host, "A"), "RCodeSuccess "+addresses[0]; got != want {
-			return fmt.Sprintf("it resolves to %q, want %q", got, want)
+			return fmt.Sprintf("the name resolves to %q, want %q", got, want)
 		}
 		return ""
 	})

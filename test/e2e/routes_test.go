@@ -16,12 +16,12 @@ const (
 	extension          = "tailscale-gateway-extension"
 	extensionNamespace = "envoy-gateway-system"
 
-	// addHost has the route of examples/gateway.yaml serve one more host.
+	// addHost adds a host to the route of examples/gateway.yaml.
 	addHost = `[{"op":"add","path":"/spec/hostnames/-","value":"more.example.com"}]`
 )
 
-// routesToServices asks for the quickstart's page through the Gateway that the demo
-// made: a real Envoy, told by the extension that our chart installed.
+// routesToServices requests the quickstart's page through the demo's Gateway: a real Envoy with the
+// extension that the chart installed.
 func routesToServices(t *testing.T) {
 	var address string
 	eventually(t, time.Minute, "the Gateway has an address", func() string {
@@ -34,8 +34,8 @@ func routesToServices(t *testing.T) {
 	for _, from := range []string{"cluster", "outside"} {
 		routed(t, from, address, "web.example.com", time.Minute)
 	}
-	if said, err := labCurl(t, "cluster", "http://"+address+"/", "other.example.com"); err == nil {
-		t.Errorf("a host without a route is served: %s", said)
+	if response, err := labCurl(t, "cluster", "http://"+address+"/", "other.example.com"); err == nil {
+		t.Errorf("a host without a route is served: %s", response)
 	}
 	const resolved = `{.status.parents[*].conditions[?(@.type=="ResolvedRefs")].status}`
 	if got := jsonpath(t, "httproutes.gateway.networking.k8s.io", "web", resolved); got != "True" {
@@ -44,8 +44,8 @@ func routesToServices(t *testing.T) {
 
 	subscribesOnce(t)
 
-	// An upgrade keeps certificates: pods that started again with others would be
-	// refused by Envoys until these have heard of them.
+	// An upgrade keeps certificates: Envoys would refuse new pods with other certificates until the
+	// new authority reaches them.
 	made := shownCertificate(t)
 	if out, err := tryRun(t, "", "helm", "upgrade", extension, "cluster/charts/"+extension, "-n", extensionNamespace, "--set=image.tag="+*version); err != nil {
 		t.Fatalf("cannot upgrade the chart: %v\n%s", err, out)
@@ -54,23 +54,23 @@ func routesToServices(t *testing.T) {
 		t.Error("an upgrade changed the extension's certificate")
 	}
 
-	// Envoys keep what they have while all pods of the extension change, and what
-	// changes after arrives.
+	// Envoys keep their configuration while all pods of the extension are replaced, and get later
+	// changes.
 	kubectl(t, "rollout", "restart", "deployment/"+extension, "-n", extensionNamespace)
 	kubectl(t, "rollout", "status", "deployment/"+extension, "-n", extensionNamespace, "--timeout=3m")
-	if said, err := labCurl(t, "cluster", "http://"+address+"/", "web.example.com"); err != nil {
-		t.Errorf("a route fails after the extension was rolled: %v: %s", err, said)
+	if response, err := labCurl(t, "cluster", "http://"+address+"/", "web.example.com"); err != nil {
+		t.Errorf("a route fails after the extension was rolled: %v: %s", err, response)
 	}
 	kubectl(t, "patch", "httproutes.gateway.networking.k8s.io", "web", "-n", namespace, "--type=json", "--patch="+addHost)
 	t.Logf("a new host is served %s after it was added", routed(t, "cluster", address, "more.example.com", time.Minute).Round(100*time.Millisecond))
 
-	// Endpoints follow the pods without anybody's help: Envoy asks the new extension.
+	// Endpoints follow the pods: Envoy subscribes to the new extension.
 	kubectl(t, "delete", "pods", "-n", namespace, "-l", "app=web", "--wait")
-	t.Logf("new pods are asked %s after the old ones went", routed(t, "cluster", address, "web.example.com", time.Minute).Round(100*time.Millisecond))
+	t.Logf("new pods get requests %s after the old ones ended", routed(t, "cluster", address, "web.example.com", time.Minute).Round(100*time.Millisecond))
 }
 
-// subscribesOnce has Envoys of the Gateway ask for endpoints over one stream, by the authority
-// in the bootstrap that Envoy Gateway's values give them.
+// subscribesOnce checks that each Envoy of the Gateway subscribes to endpoints over one stream, by
+// the authority in the bootstrap that Envoy Gateway's values set.
 func subscribesOnce(t *testing.T) {
 	t.Helper()
 	const stream = `envoy_cluster_upstream_rq_active{envoy_cluster_name="tailscale_eds"} `
@@ -78,7 +78,7 @@ func subscribesOnce(t *testing.T) {
 		pods := strings.Fields(kubectl(t, "get", "pods", "-n", extensionNamespace,
 			"-l", "gateway.envoyproxy.io/owning-gateway-namespace="+namespace+",gateway.envoyproxy.io/owning-gateway-name=web", "-o=jsonpath={.items[*].metadata.name}"))
 		if len(pods) == 0 {
-			return "it has no Envoy"
+			return "the Gateway has no Envoy"
 		}
 		for _, p := range pods {
 			got := ""
@@ -95,7 +95,7 @@ func subscribesOnce(t *testing.T) {
 	})
 }
 
-// shownCertificate is what the extension shows.
+// shownCertificate returns the certificate that the extension presents.
 func shownCertificate(t *testing.T) string {
 	t.Helper()
 	out := kubectl(t, "get", "secret", extension+"-tls", "-n", extensionNamespace, `-o=jsonpath={.data.tls\.crt}`)
@@ -109,16 +109,16 @@ func shownCertificate(t *testing.T) string {
 func routed(t *testing.T, from, address, host string, timeout time.Duration) time.Duration {
 	t.Helper()
 	return eventually(t, timeout, host+" is served to "+from, func() string {
-		said, err := labCurl(t, from, "http://"+address+"/", host)
+		response, err := labCurl(t, from, "http://"+address+"/", host)
 		if err != nil {
-			return err.Error() + ": " + said
+			return err.Error() + ": " + response
 		}
 		pods := strings.Fields(kubectl(t, "get", "pods", "-n", namespace, "-l", "app=web", "-o=jsonpath={.items[*].metadata.name}"))
 		for _, p := range pods {
-			if said == p {
+			if response == p {
 				return ""
 			}
 		}
-		return said + " answered, which is none of " + strings.Join(pods, ", ")
+		return response + " answered, which is none of " + strings.Join(pods, ", ")
 	})
 }

@@ -19,10 +19,9 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/registry"
 )
 
-// otherCluster shares examples/shared.yaml with this one. It is played by a client
-// that hosts that cluster's service and answers there. It can be asked nothing else:
-// who hosts a service in userspace dials others from the service's own address, and
-// no answer comes back to that.
+// otherCluster shares examples/shared.yaml with this cluster. A client that hosts the service
+// represents it, and serves nothing else: a host in userspace networking dials other hosts from the
+// service's own address, to which no response returns.
 const (
 	otherCluster  = "cluster-two"
 	otherHost     = "two"
@@ -31,8 +30,8 @@ const (
 
 var otherService = registry.RecordName(sharedService, otherCluster)
 
-// sharesService hosts a service together with another cluster, reaches that cluster
-// alone by an egress proxy's port, and leaves the service to it.
+// sharesService hosts a service together with another cluster, reaches only that cluster by an
+// egress proxy's port, and leaves the service to it.
 func sharesService(t *testing.T) {
 	joinsOtherCluster(t)
 	kubectl(t, "apply", "-f", "examples/shared.yaml")
@@ -40,18 +39,17 @@ func sharesService(t *testing.T) {
 	eventually(t, patience, "status.remoteClusters", func() string {
 		got := jsonpath(t, "tailscaleservices", "shared", "{.status.clusterCount} {range .status.remoteClusters[*]}{.clusterID} {.serviceName} {.alive} {.health.ready}/{.health.total},{end}")
 		if want := fmt.Sprintf("2 %s %s true 1/1,", otherCluster, otherService); got != want {
-			return "it is " + got
+			return "the status is " + got
 		}
 		return ""
 	})
-	// Others reach this cluster alone by the address of its own service.
+	// Clients reach only this cluster by the address of the cluster's service.
 	own := jsonpath(t, "vipservices", "shared", "{.status.atProvider.ownServiceName}")
 	domain := strings.TrimPrefix(vipURL(t, "shared"), "http://"+strings.TrimPrefix(sharedService, "svc:"))
 	answeredAt(t, "http://"+strings.TrimPrefix(own, "svc:")+domain, "web", patience)
 	conditionOf(t, "tailscaleservices", "shared", "Conflict", "False", "SettingsAgree", patience)
 
-	// The target is for Gateways, which find its port in the ProxySet: no Service
-	// has it.
+	// The target is for Gateways, which read its port from the ProxySet: no Service has it.
 	var port int
 	eventually(t, patience, "egress port of the other cluster", func() string {
 		e := struct {
@@ -76,8 +74,8 @@ func sharesService(t *testing.T) {
 	}
 
 	kubectl(t, "delete", "-f", "examples/shared.yaml", "--timeout=4m")
-	eventually(t, patience, "nothing of this cluster, all of the other", func() string {
-		// It stays until nothing of ours can be on its way any more.
+	eventually(t, patience, "this cluster has withdrawn, and the other is unchanged", func() string {
+		// The service stays until no request to it can be in flight.
 		if o := kubectl(t, "get", "vipservices", "shared", "-n", namespace, "-o=name", "--ignore-not-found"); o != "" {
 			return o + " is left"
 		}
@@ -102,7 +100,7 @@ func sharesService(t *testing.T) {
 	goneFrom(t, namespace, "shared")
 }
 
-// joinsOtherCluster writes its record, and has it host its own service.
+// joinsOtherCluster writes the other cluster's record, and has it host its own service.
 func joinsOtherCluster(t *testing.T) {
 	t.Helper()
 	labCommand(t, "tailnet-client", otherHost)

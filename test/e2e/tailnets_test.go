@@ -22,16 +22,16 @@ import (
 // A tailnet of the lab, by its name there.
 type tailnet string
 
-// The tailnet of the quickstart, and another that knows nothing of it.
+// The tailnet of the quickstart, and another one independent of it.
 const (
 	tailnetOne tailnet = "one"
 	tailnetTwo tailnet = "two"
 )
 
-// labEnvs are what `lab env` prints, by tailnet.
+// labEnvs is the output of `lab env`, by tailnet.
 var labEnvs sync.Map
 
-// env is an address or a file of the lab that is about the tailnet.
+// env returns an address or a file of the lab for the tailnet.
 func (n tailnet) env(t *testing.T, key string) string {
 	t.Helper()
 	known, ok := labEnvs.Load(n)
@@ -56,7 +56,7 @@ func (n tailnet) env(t *testing.T, key string) string {
 	return v
 }
 
-// A state is what a simulated tailnet holds.
+// A state holds the objects of a simulated tailnet.
 type state struct {
 	Devices []struct {
 		NodeID   string   `json:"nodeId"`
@@ -79,12 +79,11 @@ type state struct {
 		} `json:"hosts"`
 	} `json:"services"`
 
-	// Calls of the API, by method and path. Those that were made to fail are
-	// counted by method alone.
+	// Calls of the API, by method and path. Injected failures are counted by method alone.
 	Calls map[string]int `json:"calls"`
 }
 
-// tailnetState is that of the quickstart's tailnet.
+// tailnetState returns the state of the quickstart's tailnet.
 func tailnetState(t *testing.T) state {
 	t.Helper()
 	return tailnetOne.state(t)
@@ -108,8 +107,8 @@ func (n tailnet) state(t *testing.T) state {
 	return s
 }
 
-// ours counts what of the tailnet this cluster made: machines of the quickstart,
-// their keys, and the services.
+// ours counts the objects of this cluster in the tailnet: machines of the quickstart, their keys,
+// and services.
 func (s state) ours() (devices, keys, services int) {
 	for _, d := range s.Devices {
 		if strings.HasPrefix(d.Hostname, namespace+"-") {
@@ -124,13 +123,13 @@ func (s state) ours() (devices, keys, services int) {
 	return devices, keys, len(s.Services)
 }
 
-// tailnetClient is that of the quickstart's tailnet.
+// tailnetClient returns a client of the quickstart's tailnet.
 func tailnetClient(t *testing.T) *tailscale.Client {
 	t.Helper()
 	return tailnetOne.client(t)
 }
 
-// client is the official client, with the credential that the lab has.
+// client returns the official client with the lab's credential.
 func (n tailnet) client(t *testing.T) *tailscale.Client {
 	t.Helper()
 	base, err := neturl.Parse(n.env(t, "TAILNET_API"))
@@ -144,7 +143,7 @@ func (n tailnet) client(t *testing.T) *tailscale.Client {
 	}
 }
 
-// post asks the API for what its client has no call for.
+// post sends a request that the API's client does not support.
 func (n tailnet) post(t *testing.T, path, body string) {
 	t.Helper()
 	c := n.client(t)
@@ -163,31 +162,30 @@ func (n tailnet) post(t *testing.T, path, body string) {
 	}
 }
 
-// curl asks a URL as a client of the tailnet, and returns what is answered, or the
-// complaint.
+// curl requests a URL as a client of the tailnet, and returns the body, or stderr on a failure.
 func (n tailnet) curl(t *testing.T, url string) (string, error) {
 	t.Helper()
 	return labOutput(t, "--tailnet="+string(n), "tailnet-curl", "--timeout=10s", url)
 }
 
-// url of a Tailscale Service.
+// url returns the URL of a Tailscale Service.
 func (n tailnet) url(t *testing.T, service string) string {
 	t.Helper()
 	return "http://" + strings.TrimPrefix(service, "svc:") + "." + n.env(t, "TAILNET_DOMAIN") + "/"
 }
 
-// behindClients is what answers HTTP behind all clients of the lab.
+// behindClients is the address of the HTTP server behind all clients of the lab.
 const behindClients = "127.0.0.1:8080"
 
-// hostedBy has a client of the tailnet host a service that is there, and what listens
-// behind it answer at a port there.
+// hostedBy has a client of the tailnet host an existing service, with a port of the server behind
+// it.
 func (n tailnet) hostedBy(t *testing.T, client, service, port, behind string) {
 	t.Helper()
 	labCommand(t, "--tailnet="+string(n), "tailscale", "--as="+client, "serve", "--yes", "--service="+service, "--tcp="+port, "tcp://"+behind)
 	n.post(t, "tailnet/-/services/"+service+"/device/"+n.node(t, client)+"/approved", `{"approved":true}`)
 }
 
-// node of a device, once it is in the tailnet.
+// node returns the ID of a device, once it is in the tailnet.
 func (n tailnet) node(t *testing.T, hostname string) (id string) {
 	t.Helper()
 	eventually(t, 30*time.Second, "device "+hostname, func() string {
@@ -197,7 +195,7 @@ func (n tailnet) node(t *testing.T, hostname string) (id string) {
 				return ""
 			}
 		}
-		return "it is not there"
+		return "the device is not there"
 	})
 	return id
 }

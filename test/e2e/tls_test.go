@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// certificate makes files of a certificate that signs itself, and of its key.
+// certificate writes files of a self-signed certificate and of its key.
 func certificate(t *testing.T, hosts ...string) (cert, key string) {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -50,12 +50,12 @@ func certificate(t *testing.T, hosts ...string) (cert, key string) {
 	return write("tls.crt", "CERTIFICATE", der), write("tls.key", "PRIVATE KEY", secret)
 }
 
-// endsTLS serves the examples of TLS, by a certificate from a Secret, and of HTTP.
-func endsTLS(t *testing.T) {
+// terminatesTLS serves the examples of TLS, with a certificate from a Secret, and of HTTP.
+func terminatesTLS(t *testing.T) {
 	domain := strings.TrimSuffix(strings.TrimPrefix(vipURL(t, "web"), "http://web."), "/")
 	kubectl(t, "apply", "-f", "examples/tls.yaml", "-f", "examples/http.yaml")
 
-	// A certificate that is missing is told of, and nothing is offered without it.
+	// The status reports a missing certificate, and the proxy offers nothing without it.
 	eventually(t, 2*time.Minute, "message of the missing Secret", func() string {
 		out := kubectl(t, "get", "machines", "-n", namespace, "-o=jsonpath={.items[*].status.agent.services[*].message}")
 		if !strings.Contains(out, "web-tls") {
@@ -80,7 +80,7 @@ func endsTLS(t *testing.T) {
 				return err.Error()
 			}
 			if !strings.HasPrefix(out, "web-") {
-				return "answered by " + out
+				return "the response is " + out
 			}
 			return ""
 		})

@@ -40,7 +40,7 @@ func answeredAt(t *testing.T, u, deployment string, timeout time.Duration) time.
 			return err.Error()
 		}
 		if !strings.HasPrefix(got, deployment+"-") {
-			return fmt.Sprintf("answered by %q, not by a pod of %s", got, deployment)
+			return fmt.Sprintf("the response is %q, want a pod of %s", got, deployment)
 		}
 		return ""
 	})
@@ -50,8 +50,8 @@ func answers(t *testing.T) {
 	answered(t, "web", "web", time.Minute)
 }
 
-// readyMeansAnswers asks new services once each, as soon as they are Ready: no request that
-// follows Ready may fail.
+// readyMeansAnswers sends one request to each new service as soon as it is Ready: no request after
+// Ready may fail.
 func readyMeansAnswers(t *testing.T) {
 	for i := range 3 {
 		name := fmt.Sprintf("ready-%d", i)
@@ -76,14 +76,14 @@ spec:
 	}
 }
 
-func tells(t *testing.T) {
+func showsColumns(t *testing.T) {
 	domain := strings.TrimSuffix(strings.TrimPrefix(vipURL(t, "web"), "http://web."), "/")
 	for kind, wants := range map[string][]string{
 		"tailscaletailnets":  {"quickstart", domain, "True"},
 		"tailscaleendpoints": {"proxies", "quickstart", "quickstart-proxies-ingress-0", "AllReplicasReady"},
 		"tailscaleservices":  {"web", "100.", "web." + domain, "HostsAdvertising"},
 	} {
-		// Columns may lag behind the answer by one report.
+		// Columns may lag behind the service by one report.
 		eventually(t, time.Minute, "columns of "+kind, func() string {
 			out := kubectl(t, "get", kind, "-n", namespace)
 			for _, w := range wants {
@@ -122,7 +122,7 @@ func runsRestricted(t *testing.T) {
 	}
 }
 
-// pods are the UIDs and restart counts of the proxies, by pod.
+// pods returns the UIDs and restart counts of the proxies, by pod.
 func pods(t *testing.T) map[string]string {
 	t.Helper()
 	out := kubectl(t, "get", "pods", "-n", namespace, "-l", "gateway.tailscale.com/endpoints=proxies", "-o",
@@ -172,7 +172,7 @@ func scales(t *testing.T) {
 	breakerStaysClosed(t)
 }
 
-// primary is the machine that has the service's addresses, or empty.
+// primary returns the machine that has the service's addresses, or an empty string.
 func primary(t *testing.T, service string) string {
 	t.Helper()
 	for _, s := range tailnetState(t).Services {
@@ -184,12 +184,12 @@ func primary(t *testing.T, service string) string {
 	return ""
 }
 
-// A dead backend must be withdrawn within this time of its last answer, and a live
-// one advertised. That is the agent's part.
+// The agent must withdraw a dead backend within this time of its last response, and advertise a
+// live one.
 const withdrawWithin = 15 * time.Second
 
-// controlWithin bounds how long control then takes to move the service's addresses, in a
-// lab: 15 s, and some to notice.
+// controlWithin bounds how long the control plane then takes to move the service's addresses in a
+// lab: 15 s, and some delay.
 const controlWithin = 25 * time.Second
 
 // hosting returns how many machines advertise a service.
@@ -204,13 +204,13 @@ func hosting(t *testing.T, service string) int {
 	return 0
 }
 
-func withdraws(t *testing.T) {
+func withdrawsBackend(t *testing.T) {
 	withdrawn(t)
 	conditionOf(t, "tailscaleservices", "web", "Advertised", "False", "NoHealthyBackend", 30*time.Second)
 	returns(t)
 }
 
-// withdrawsAndReturns looks at nothing but the tailnet.
+// withdrawsAndReturns reads the tailnet only.
 func withdrawsAndReturns(t *testing.T) {
 	t.Helper()
 	withdrawn(t)
@@ -226,13 +226,13 @@ func withdrawn(t *testing.T) {
 	})
 	took := eventually(t, withdrawWithin, "svc:web withdrawn", func() string {
 		if n := hosting(t, "web"); n > 0 {
-			return fmt.Sprintf("%d machines still advertise it", n)
+			return fmt.Sprintf("%d machines still advertise the service", n)
 		}
 		return ""
 	})
 	moved := eventually(t, controlWithin, "svc:web without a host", func() string {
 		if p := primary(t, "web"); p != "" {
-			return "machine " + p + " still has it"
+			return "machine " + p + " still has the service"
 		}
 		return ""
 	})
@@ -245,13 +245,13 @@ func returns(t *testing.T) {
 	kubectl(t, "wait", "deployment", "web", "-n", namespace, "--for=condition=Available", "--timeout=60s")
 	took := eventually(t, withdrawWithin, "svc:web advertised again", func() string {
 		if hosting(t, "web") == 0 {
-			return "no machine advertises it"
+			return "no machine advertises the service"
 		}
 		return ""
 	})
 	eventually(t, controlWithin, "svc:web with a host", func() string {
 		if primary(t, "web") == "" {
-			return "no machine has it"
+			return "no machine has the service"
 		}
 		return ""
 	})

@@ -14,30 +14,30 @@ import (
 )
 
 const (
-	// bothExample joins a Gateway to the quickstart's tailnet, which it calls home, and
-	// to that of the TailscaleTailnet partnerTailnet, and finds what is in both.
+	// bothExample joins a Gateway to the quickstart's tailnet, which the example calls home, and to
+	// the tailnet of the TailscaleTailnet partnerTailnet. It discovers the services of both.
 	bothExample    = "examples/gateway-two-tailnets.yaml"
 	both           = "both"
 	home           = "home"
 	partner        = "partner"
 	partnerTailnet = "example"
 
-	// bothHost is a client of either tailnet, which hosts services there.
+	// bothHost is a client of either tailnet that hosts services there.
 	bothHost = "host-of-both"
 
-	// greeter is a service of both tailnets, each by itself.
+	// greeter is a service of both tailnets. The two are independent.
 	greeter = "svc:greeter"
 
-	// allServices are what the example finds, and onlyGreeter is the greeter alone, often.
+	// allServices is the selector of the example. onlyGreeter selects the greeter alone, with a
+	// short interval.
 	allServices = "serviceDiscovery:\n      tags:\n      - tag:shared\n"
 	onlyGreeter = "serviceDiscovery: {patterns: [greeter], interval: 5s}\n"
 
-	// hosts has it give what is found other hosts.
+	// hosts sets other hosts for discovered services.
 	hosts = `[{"op":"replace","path":"/spec/tailnets/%[1]d/routeGeneration/egress/hostPattern","value":%[2]q}]`
 )
 
-// TestTwoTailnets has all that Gateways do with tailnets which takes too long for each
-// run of CI.
+// TestTwoTailnets tests the features of Gateways in tailnets that take too long for each run of CI.
 func TestTwoTailnets(t *testing.T) {
 	labRun(t, "up", "--install", "--tailnets=2")
 	demo(t)
@@ -45,27 +45,27 @@ func TestTwoTailnets(t *testing.T) {
 	setsBudget(t, budgetOfDocs)
 	apply(t, fmt.Sprintf(prober, namespace, "prober"))
 	kubectl(t, "wait", "pod/prober", "-n", namespace, "--for=condition=Ready", "--timeout=60s")
-	t.Run("SideBySide", func(t *testing.T) {
+	t.Run("Parallel", func(t *testing.T) {
 		for _, way := range []struct {
 			name string
 			run  func(*testing.T)
 		}{
 			{"JoinsTwoTailnets", joinsTwoTailnets},
-			{"HoldsApart", holdsApart},
-			{"HasOwnPatterns", hasOwnPatterns},
+			{"SeparatesNamespaces", separatesNamespaces},
+			{"AppliesPatterns", appliesPatterns},
 			{"SharesRoutes", sharesRoutes},
 			{"ResolvesHostnames", resolvesHostnames},
-			{"JudgesDevices", judgesDevices},
-			{"PresentsCertificate", presentsCertificate},
+			{"AppliesDevicePolicies", appliesDevicePolicies},
+			{"PresentsClientCertificate", presentsClientCertificate},
 			{"IssuesCertificates", issuesCertificates},
-			{"KnowsWhoAsks", knowsWhoAsks},
-			{"HasOwnExtension", hasOwnExtension},
+			{"PassesIdentity", passesIdentity},
+			{"RunsDedicatedExtension", runsDedicatedExtension},
 			{"SharesEachKind", sharesEachKind},
-			{"PrefersPeople", prefersPeople},
-			{"EntersByExample", entersByExample},
-			{"ResolvesByKernel", resolvesByKernel},
-			{"IsGranted", isGranted},
-			{"LimitsTeams", limitsTeams},
+			{"PrefersUserRoutes", prefersUserRoutes},
+			{"AppliesEgressExample", appliesEgressExample},
+			{"AppliesKernelExample", appliesKernelExample},
+			{"AppliesReferenceGrantExample", appliesReferenceGrantExample},
+			{"AppliesTailnetGrantsExample", appliesTailnetGrantsExample},
 		} {
 			t.Run(way.name, func(t *testing.T) {
 				t.Parallel()
@@ -74,13 +74,13 @@ func TestTwoTailnets(t *testing.T) {
 		}
 	})
 	// Its Gateway has the name of another example's.
-	t.Run("WalksThrough", walks)
+	t.Run("AppliesWalkthrough", appliesWalkthrough)
 	leaksNothingOf(t, tailnetOne, tailnetTwo)
 	breakerStaysClosed(t)
 }
 
-// joinsTwoTailnets has two tailnets that know nothing of each other reach one Gateway.
-// What befalls one is none of the other's business.
+// joinsTwoTailnets joins two independent tailnets to one Gateway. A failure of one does not affect
+// the other.
 func joinsTwoTailnets(t *testing.T) {
 	for _, step := range []struct {
 		name string
@@ -88,8 +88,8 @@ func joinsTwoTailnets(t *testing.T) {
 	}{
 		{"AnswersBoth", answersBoth},
 		{"ReachesBoth", reachesBoth},
-		{"TellsCollision", tellsCollision},
-		{"OutlivesFailingAPI", outlivesFailingAPI},
+		{"ReportsCollision", reportsCollision},
+		{"SurvivesAPIOutage", survivesAPIOutage},
 		{"LeavesNothing", leavesNothingInBoth},
 	} {
 		if !t.Run(step.name, step.run) {
@@ -106,17 +106,17 @@ func answersBoth(t *testing.T) {
 	for _, n := range []tailnet{tailnetOne, tailnetTwo} {
 		u := n.url(t, both)
 		took := eventually(t, patience, "answer of "+u, func() string {
-			if said, err := n.curl(t, u); err != nil || !strings.HasPrefix(said, "web-") {
-				return "answered by " + said
+			if response, err := n.curl(t, u); err != nil || !strings.HasPrefix(response, "web-") {
+				return "the response is " + response
 			}
 			return ""
 		})
-		t.Logf("tailnet %s is answered after %s", n, took.Round(100*time.Millisecond))
+		t.Logf("tailnet %s gets a response after %s", n, took.Round(100*time.Millisecond))
 	}
 	conditionOf(t, "tailscalegateways", both, "GatewayVIPReady", "True", "GatewayVIPHosted", patience)
 }
 
-// reachesBoth finds services of one name in both tailnets, each by its own host.
+// reachesBoth discovers services of one name in both tailnets, each by a separate host.
 func reachesBoth(t *testing.T) {
 	for name, n := range map[string]tailnet{home: tailnetOne, partner: tailnetTwo} {
 		n.serve(t, bothHost, greeter)
@@ -127,9 +127,9 @@ func reachesBoth(t *testing.T) {
 	conditionOf(t, "tailscalegateways", both, "RoutesReady", "True", "RoutesAccepted", patience)
 }
 
-// tellsCollision gives both services one host. The first keeps it, and the other has its
-// own again when there is no collision any more.
-func tellsCollision(t *testing.T) {
+// reportsCollision gives both services one host. The first keeps it, and the second gets its
+// default host back after the collision is resolved.
+func reportsCollision(t *testing.T) {
 	const host = "greeter.tailscale.local"
 	for i := range 2 {
 		patch(t, "tailscalegateways", both, fmt.Sprintf(hosts, i, "{service}.tailscale.local"))
@@ -146,10 +146,9 @@ func tellsCollision(t *testing.T) {
 	eventually(t, patience, "the other's", func() string { return greets(t, both, "greeter.partner.tailscale.local", "/") })
 }
 
-// outlivesFailingAPI has the API of the second tailnet answer nothing but errors, until
-// that is told, and then for as long as the flag says. Nothing is withdrawn in either
-// tailnet, and no request is lost.
-func outlivesFailingAPI(t *testing.T) {
+// survivesAPIOutage makes the API of the second tailnet fail until the status reports it, and then
+// for as long as the flag says. Nothing is withdrawn in either tailnet, and no request is lost.
+func survivesAPIOutage(t *testing.T) {
 	before := madeForBoth(t)
 	load := func(n tailnet) []string {
 		return []string{"--tailnet=" + string(n), "--rate=20", "--new-connections", "--for=" + (*outage + 2*patience).String(), n.url(t, both)}
@@ -159,14 +158,14 @@ func outlivesFailingAPI(t *testing.T) {
 		reports[tailnetOne] = underLoad(t, func() {
 			labCommand(t, "--tailnet="+string(tailnetTwo), "tailnet-fault")
 			defer labCommand(t, "--tailnet="+string(tailnetTwo), "tailnet-fault", "--clear")
-			took := eventually(t, patience, "the failure is told", func() string {
-				if said := messageOf(t, partner); !strings.Contains(said, "Tailscale's API is not available") {
-					return "status.tailnetStatus says " + said
+			took := eventually(t, patience, "the failure is reported", func() string {
+				if response := messageOf(t, partner); !strings.Contains(response, "Tailscale's API is not available") {
+					return "status.tailnetStatus is " + response
 				}
 				return ""
 			})
-			t.Logf("told after %s: %s", took.Round(100*time.Millisecond), messageOf(t, partner))
-			// What cannot be done with a service is told, and who hosts it as before.
+			t.Logf("reported after %s: %s", took.Round(100*time.Millisecond), messageOf(t, partner))
+			// The status reports failed operations on a service; the hosts do not change.
 			conditionOf(t, "tailscalegateways", both, "ServicesReady", "False", "ServiceError", patience)
 			over := time.NewTimer(*outage)
 			defer over.Stop()
@@ -186,15 +185,15 @@ func outlivesFailingAPI(t *testing.T) {
 		}
 	}
 	// A Discovery that has failed for long looks again after two minutes.
-	took := eventually(t, patience, "the end of the failure is told", func() string { return messageOf(t, partner) })
-	t.Logf("its end is told after %s", took.Round(100*time.Millisecond))
+	took := eventually(t, patience, "the end of the failure is reported", func() string { return messageOf(t, partner) })
+	t.Logf("end of the failure reported after %s", took.Round(100*time.Millisecond))
 }
 
-// outlives checks that all is as it was before a failure of the second tailnet's API.
+// outlives checks that nothing has changed since before a failure of the second tailnet's API.
 func outlives(t *testing.T, before []string) {
 	t.Helper()
-	if said := messageOf(t, home); said != "" {
-		t.Errorf("something is said of the other tailnet, too: %s", said)
+	if response := messageOf(t, home); response != "" {
+		t.Errorf("the status reports the other tailnet, too: %s", response)
 	}
 	if got := conditionNow(t, namespace, "tailscalegateways", both, "GatewayVIPReady"); !strings.HasPrefix(got, "True/") {
 		t.Errorf("GatewayVIPReady is %s", got)
@@ -209,13 +208,14 @@ func outlives(t *testing.T, before []string) {
 	}
 }
 
-// messageOf a tailnet in the TailscaleGateway's status. It is empty when all is well.
+// messageOf returns the message of a tailnet in the TailscaleGateway's status. It is empty for a
+// healthy tailnet.
 func messageOf(t *testing.T, name string) string {
 	t.Helper()
 	return jsonpath(t, "tailscalegateways", both, `{.status.tailnetStatus[?(@.name=="`+name+`")].message}`)
 }
 
-// madeForBoth is what was made in the cluster, and who hosts it in the tailnets.
+// madeForBoth lists the objects in the cluster, and the hosts of services in the tailnets.
 func madeForBoth(t *testing.T) []string {
 	t.Helper()
 	var out []string

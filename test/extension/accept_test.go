@@ -19,13 +19,13 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/test/standalone"
 )
 
-// TestAccepts shows that routes carry all that they may, in the shares that they ask
-// for, and that editing them disturbs nobody.
-func TestAccepts(t *testing.T) { //nolint:tparallel // Its steps share one world.
+// TestAccepts checks that routes carry all protocols that they support, with the weights of their
+// backends, and that edits of routes do not disturb traffic.
+func TestAccepts(t *testing.T) { //nolint:tparallel // Its steps share one environment.
 	t.Parallel()
-	w := newWorldOf(t, standalone.Options{Bootstrap: inZoneA})
+	w := newEnvironmentOf(t, standalone.Options{Bootstrap: inZoneA})
 	for _, addr := range []string{"192.0.2.10:8003", "192.0.2.10:8004", "192.0.2.10:8005", zoneA, zoneB, checksA, checksB} {
-		w.serve(t, addr, says(addr))
+		w.serve(t, addr, respond(addr))
 	}
 	for _, addr := range []string{"192.0.2.10:8002", "192.0.2.20:10015"} {
 		w.serveWebSocket(t, addr)
@@ -33,16 +33,16 @@ func TestAccepts(t *testing.T) { //nolint:tparallel // Its steps share one world
 	for _, f := range []string{"backends.yaml", "routes.yaml", "accept.yaml", "listenersets.yaml", "tuning.yaml"} {
 		w.apply(t, f)
 	}
-	t.Run("Speaks", func(t *testing.T) { speaks(t, w) })
+	t.Run("Protocols", func(t *testing.T) { speaks(t, w) })
 	t.Run("ListenerSets", func(t *testing.T) { listenerSets(t, w) })
 	t.Run("BackendTLS", func(t *testing.T) { backendTLS(t, w) })
-	t.Run("Tunings", func(t *testing.T) { tunings(t, w) })
+	t.Run("TrafficPolicies", func(t *testing.T) { tunings(t, w) })
 	t.Run("Shares", func(t *testing.T) { shares(t, w) })
 	t.Run("Edits", func(t *testing.T) { edits(t, w) })
 }
 
-// listenerSets bring listeners to the Gateway, whose routes answer and follow a setting.
-func listenerSets(t *testing.T, w *world) {
+// listenerSets checks listeners of ListenerSets: their routes answer and follow a setting.
+func listenerSets(t *testing.T, w *environment) {
 	w.answers(t, "set.example.com", "192.0.2.10:8000")
 	w.answersTCP(t, "127.0.0.1:8906", "192.0.2.10:9000")
 	w.stands(t, "HTTPRoute", "set", good)
@@ -50,8 +50,8 @@ func listenerSets(t *testing.T, w *world) {
 	w.reshapes(t, "tcp-set", "tailscale/services/default/tcp-set/9000/tcp", "8s")
 }
 
-// shares are as exact as weights are.
-func shares(t *testing.T, w *world) {
+// shares checks that the share of each backend matches its weight.
+func shares(t *testing.T, w *environment) {
 	const total, askers, tolerance = 10000, 4, 0.02
 	cases := map[string]map[string]float64{
 		"split.example.com": {"192.0.2.10:8000": 0.25, "192.0.2.20:10007": 0.75},
@@ -61,7 +61,7 @@ func shares(t *testing.T, w *world) {
 	}
 	for host, want := range cases {
 		t.Run(host, func(t *testing.T) {
-			// Each must have been found healthy.
+			// Each endpoint must be healthy in Envoy.
 			for by := range want {
 				w.answers(t, host, by)
 			}
@@ -74,7 +74,7 @@ func shares(t *testing.T, w *world) {
 					c := w.Client()
 					defer c.CloseIdleConnections()
 					for range total / askers {
-						r := ask(ctx, c, host)
+						r := send(ctx, c, host)
 						mu.Lock()
 						got[r.by]++
 						failed = errors.Join(failed, r.err)
@@ -99,9 +99,9 @@ func shares(t *testing.T, w *world) {
 	}
 }
 
-// edits under load lose nothing: a timeout of a route, and health checks of shared
-// clusters and of a route's own.
-func edits(t *testing.T, w *world) {
+// edits changes a route's timeout, and health checks of shared clusters and of a route's own
+// cluster, under load. No request is lost.
+func edits(t *testing.T, w *environment) {
 	w.apply(t, "edits.yaml")
 	hosts := []string{"services.example.com", "endpoints.example.com", "own.example.com"}
 	w.answers(t, hosts[0], "192.0.2.10:8000")
@@ -111,7 +111,7 @@ func edits(t *testing.T, w *world) {
 	web.SetAPIVersion(v1alpha1.SchemeGroupVersion.String())
 	policy := objectOf("BackendTrafficPolicy", "own")
 	policy.SetAPIVersion("gateway.envoyproxy.io/v1alpha1")
-	// Until the policy is known the route shares a cluster, and leaves it then.
+	// The route shares a cluster until Envoy Gateway has the policy, and leaves it then.
 	const own = "tailscale/services/default/web/80/http/httproute/default/own"
 	w.until(t, w.checksEach(own, "3s"))
 	w.answers(t, hosts[2], "192.0.2.10:8000")
@@ -122,7 +122,7 @@ func edits(t *testing.T, w *world) {
 	w.until(t, func(ctx context.Context) error {
 		got, err := w.timeouts(ctx)
 		if err == nil && got["services.example.com"] != "12s" {
-			err = errors.Errorf("Envoy's timeouts are %v, not 12s for services.example.com", got)
+			err = errors.Errorf("Envoy's timeouts are %v, want 12s for services.example.com", got)
 		}
 		return err
 	})
@@ -131,7 +131,7 @@ func edits(t *testing.T, w *world) {
 	w.patch(t, policy, `{"spec":{"healthCheck":{"active":{"interval":"4s"}}}}`)
 	w.until(t, w.checksEach(own, "4s"))
 	took := time.Since(began)
-	// What comes late is seen too.
+	// Later failures count, too.
 	l.more(t, w)
 	all := l.end()
 	for _, r := range all {
@@ -142,13 +142,13 @@ func edits(t *testing.T, w *world) {
 	t.Logf("%d requests while three settings were edited within %s", len(all), took.Round(time.Millisecond))
 }
 
-// timeouts of Envoy's routes, by domain.
-func (w *world) timeouts(ctx context.Context) (map[string]string, error) {
+// timeouts returns the timeouts of Envoy's routes, by domain.
+func (w *environment) timeouts(ctx context.Context) (map[string]string, error) {
 	out := map[string]string{}
 	return out, w.routes(ctx, func(domain string, r envoyRoute) { out[domain] = r.Route.Timeout })
 }
 
-// An envoyRoute is what tests look at of a route of Envoy's.
+// An envoyRoute holds the fields of an Envoy route that the tests read.
 type envoyRoute struct {
 	Match struct {
 		Prefix    string `json:"prefix"`
@@ -159,13 +159,13 @@ type envoyRoute struct {
 	} `json:"route"`
 }
 
-// routes that Envoy has, one after the other.
-func (w *world) routes(ctx context.Context, each func(domain string, r envoyRoute)) error {
+// routes calls a function with each route of Envoy.
+func (w *environment) routes(ctx context.Context, each func(domain string, r envoyRoute)) error {
 	dump, err := w.Admin(ctx, "/config_dump?resource=dynamic_route_configs")
 	if err != nil {
 		return err
 	}
-	var said struct {
+	var content struct {
 		Configs []struct {
 			RouteConfig struct {
 				VirtualHosts []struct {
@@ -175,10 +175,10 @@ func (w *world) routes(ctx context.Context, each func(domain string, r envoyRout
 			} `json:"route_config"`
 		} `json:"configs"`
 	}
-	if err := json.Unmarshal(dump, &said); err != nil {
+	if err := json.Unmarshal(dump, &content); err != nil {
 		return errors.Wrap(err, "cannot read Envoy's routes")
 	}
-	for _, c := range said.Configs {
+	for _, c := range content.Configs {
 		for _, h := range c.RouteConfig.VirtualHosts {
 			for _, d := range h.Domains {
 				for _, r := range h.Routes {

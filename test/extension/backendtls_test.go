@@ -20,9 +20,9 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// backendTLS is spoken to backends of both kinds as a BackendTLSPolicy says, and to none
-// whose certificate is not what it says.
-func backendTLS(t *testing.T, w *world) {
+// backendTLS checks that Envoy uses TLS with backends of both kinds as a BackendTLSPolicy requires,
+// and rejects backends with another certificate.
+func backendTLS(t *testing.T, w *environment) {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: w.tls["192.0.2.10:9444"].Certificate().Raw})
 	meta := metav1.ObjectMeta{Namespace: "default", Name: "authority"}
 	if err := w.kube.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"ca.crt": string(ca)}}); err != nil {
@@ -36,7 +36,7 @@ func backendTLS(t *testing.T, w *world) {
 	w.answers(t, "secure.example.com", "192.0.2.10:9444")
 	w.answers(t, "secure-endpoints.example.com", "192.0.2.20:10016")
 
-	// The backend's certificate is for another name than this policy's.
+	// The backend's certificate has another name than this policy.
 	w.until(t, func(ctx context.Context) error {
 		if err := w.Gets(ctx, gateway, "misnamed.example.com", http.StatusServiceUnavailable); err != nil {
 			return err
@@ -44,7 +44,7 @@ func backendTLS(t *testing.T, w *world) {
 		return w.counted(ctx, "cluster.tailscale/services/default/misnamed/80/http.ssl.fail_verify_san")
 	})
 
-	// The authority of this one is in a Secret, which the extension may not read.
+	// The authority is in a Secret, which the extension may not read.
 	w.until(t, func(ctx context.Context) error {
 		if err := w.Gets(ctx, gateway, "secret.example.com", http.StatusServiceUnavailable); err != nil {
 			return err
@@ -53,8 +53,8 @@ func backendTLS(t *testing.T, w *world) {
 	})
 }
 
-// counted returns an error unless a counter of Envoy's is above zero.
-func (w *world) counted(ctx context.Context, counter string) error {
+// counted returns an error unless a counter of Envoy is above zero.
+func (w *environment) counted(ctx context.Context, counter string) error {
 	b, err := w.Admin(ctx, "/stats?usedonly&filter="+counter)
 	if err != nil {
 		return err
@@ -65,9 +65,9 @@ func (w *world) counted(ctx context.Context, counter string) error {
 	return nil
 }
 
-// explained returns an error unless the extension says of the first backend of a host
-// what is wrong.
-func (w *world) explained(ctx context.Context, host, want string) error {
+// explained returns an error unless the extension's explanation of the first backend of a host is
+// want.
+func (w *environment) explained(ctx context.Context, host, want string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:5007/explain?path=/&host="+host, nil)
 	if err != nil {
 		return err
@@ -78,23 +78,23 @@ func (w *world) explained(ctx context.Context, host, want string) error {
 	if err != nil {
 		return err
 	}
-	defer rsp.Body.Close() // Only read.
+	defer rsp.Body.Close() // The body is only read.
 	b, err := io.ReadAll(rsp.Body)
 	if err != nil {
 		return err
 	}
-	var said struct {
+	var explained struct {
 		Rules []struct {
 			Backends []struct {
 				Problem string `json:"problem"`
 			} `json:"backends"`
 		} `json:"rules"`
 	}
-	if err := json.Unmarshal(b, &said); err != nil {
-		return errors.Wrap(err, "cannot read the extension's answer")
+	if err := json.Unmarshal(b, &explained); err != nil {
+		return errors.Wrap(err, "cannot read the extension's response")
 	}
-	if len(said.Rules) != 1 || len(said.Rules[0].Backends) != 1 || said.Rules[0].Backends[0].Problem != want {
-		return errors.Errorf("the extension says %s, not %q", b, want)
+	if len(explained.Rules) != 1 || len(explained.Rules[0].Backends) != 1 || explained.Rules[0].Backends[0].Problem != want {
+		return errors.Errorf("the extension returns %s, want %q", b, want)
 	}
 	return nil
 }

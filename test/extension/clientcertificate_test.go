@@ -36,11 +36,12 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// ledger is where a backend lets nobody in without a client certificate.
+// ledger is a path to a backend that requires a client certificate.
 const ledger = "192.0.2.32:9445"
 
-// presentsCertificates to a backend that wants them, and to no other.
-func presentsCertificates(t *testing.T, w *world) {
+// presentsCertificates checks that Envoy presents a certificate to the backend that requires one,
+// and to no other.
+func presentsCertificates(t *testing.T, w *environment) {
 	authority, stranger := newAuthority(t, "authority"), newAuthority(t, "stranger")
 	waiting, release := w.serveMTLS(t, ledger, authority)
 	w.createObject(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "ledger-ca"}, Data: map[string]string{"ca.crt": string(authority.pem())}})
@@ -48,12 +49,12 @@ func presentsCertificates(t *testing.T, w *world) {
 	for _, u := range examplesOf(t, "route-policy-mtls.yaml") {
 		w.create(t, u)
 	}
-	path := asked{path: "ledger"}
+	path := query{path: "ledger"}
 
 	t.Run("NoSecret", func(t *testing.T) {
-		w.until(t, w.asks(path, "503"))
+		w.until(t, w.responds(path, "503"))
 		w.resolves(t, "False/InvalidClientCertificateRef: Rule ledger: Secret default/gateway-client does not exist; make it, or correct clientCertificateRef")
-		if err := w.asks(asked{path: "other"}, "200 /other ")(within(t)); err != nil {
+		if err := w.responds(query{path: "other"}, "200 /other ")(within(t)); err != nil {
 			t.Errorf("another rule is not served: %v", err)
 		}
 		w.until(t, w.explainsPolicy("web.example.com", "default/ledger ledger: answers 503, Secret default/gateway-client does not exist"))
@@ -61,46 +62,46 @@ func presentsCertificates(t *testing.T, w *world) {
 	first := authority.issue(t, "first", time.Hour)
 	t.Run("Presented", func(t *testing.T) {
 		w.createObject(t, first.secret("gateway-client"))
-		w.until(t, w.asks(path, "200 first"))
+		w.until(t, w.responds(path, "200 first"))
 		w.resolves(t, "True/ResolvedRefs: All client certificates can be presented")
-		// The route of the backend itself has no such rule.
-		w.until(t, w.asks(asked{host: "ledger.example.com"}, "503"))
+		// The route of the backend has no such rule.
+		w.until(t, w.responds(query{host: "ledger.example.com"}, "503"))
 	})
 	t.Run("Renewed", func(t *testing.T) {
-		// A request is under way while the certificate is replaced.
+		// A request is in flight while the certificate is replaced.
 		body, end := w.begin(t, "ledger/slow")
 		defer end()
 		<-waiting
 		w.replace(t, authority.issue(t, "second", time.Hour).secret("gateway-client"))
-		w.until(t, w.asks(path, "200 second"))
+		w.until(t, w.responds(path, "200 second"))
 		close(release)
 		if b, err := io.ReadAll(body); err != nil || string(b) != "first" {
-			t.Errorf("the request that was under way got %q, %v", b, err)
+			t.Errorf("the request in flight got %q, %v", b, err)
 		}
 	})
-	t.Run("Stranger", func(t *testing.T) {
+	t.Run("OtherAuthority", func(t *testing.T) {
 		w.replace(t, stranger.issue(t, "other", time.Hour).secret("gateway-client"))
-		w.until(t, w.asks(path, "503"))
+		w.until(t, w.responds(path, "503"))
 		w.resolves(t, "True/ResolvedRefs: All client certificates can be presented")
 	})
 	t.Run("Expired", func(t *testing.T) {
 		old := authority.issue(t, "old", -time.Minute)
 		w.replace(t, old.secret("gateway-client"))
 		w.resolves(t, "False/ClientCertificateExpired: Rule ledger: Secret default/gateway-client has a certificate that expired at "+old.until.Format(time.RFC3339)+"; renew it")
-		w.until(t, w.asks(path, "503"))
+		w.until(t, w.responds(path, "503"))
 	})
 	t.Run("RouteBackends", func(t *testing.T) {
 		w.replace(t, authority.issue(t, "third", time.Hour).secret("gateway-client"))
-		w.until(t, w.asks(path, "200 third"))
+		w.until(t, w.responds(path, "200 third"))
 		w.create(t, policyOf(t, `{targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, name: ledger}], rules: [
 {name: a, matches: [{method: GET}], actions: [{type: BackendTLS, backendTLS: {clientCertificateRef: {name: gateway-client}}}]}]}`, "ledger-route"))
-		w.until(t, w.asks(asked{host: "ledger.example.com"}, "200 third"))
+		w.until(t, w.responds(query{host: "ledger.example.com"}, "200 third"))
 		w.remove(t, policyNamed("ledger-route"))
-		w.until(t, w.asks(asked{host: "ledger.example.com"}, "503"))
+		w.until(t, w.responds(query{host: "ledger.example.com"}, "503"))
 	})
 	t.Run("Gateway", func(t *testing.T) { gatewayPresents(t, w, authority) })
-	t.Run("Restarted", func(t *testing.T) { outlivesRestart(t, w, path) })
-	t.Run("ShowsNoKey", func(t *testing.T) {
+	t.Run("Restarted", func(t *testing.T) { survivesRestart(t, w, path) })
+	t.Run("HidesKey", func(t *testing.T) {
 		printed, err := os.ReadFile(w.log.Name())
 		if err != nil {
 			t.Fatal(err)
@@ -119,11 +120,11 @@ func presentsCertificates(t *testing.T, w *world) {
 		}
 	})
 	w.remove(t, policyNamed("ledger"))
-	w.until(t, w.asks(path, "200 /ledger "))
+	w.until(t, w.responds(path, "200 /ledger "))
 }
 
-// outlivesRestart of the extension: it answers no hook before it knows the Secrets.
-func outlivesRestart(t *testing.T, w *world, path asked) {
+// survivesRestart checks that a restarted extension answers no hook before it has the Secrets.
+func survivesRestart(t *testing.T, w *environment, path query) {
 	was, err := w.revision(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -134,53 +135,53 @@ func outlivesRestart(t *testing.T, w *world, path asked) {
 	w.startExtension(t)
 	served := func(ctx context.Context, requests int) {
 		for range requests {
-			if err := w.asks(path, "200 third")(ctx); err != nil {
+			if err := w.responds(path, "200 third")(ctx); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	w.until(t, func(ctx context.Context) error {
 		served(ctx, 10)
-		// Who starts has Envoy Gateway ask again.
+		// A starting replica triggers a new translation of Envoy Gateway.
 		now, err := w.revision(ctx)
 		if err == nil && now.GetGeneration() == was.GetGeneration() {
-			err = errors.New("Envoy Gateway has not been had to ask again")
+			err = errors.New("the extension has triggered no new translation")
 		}
 		return err
 	})
 	served(within(t), 200)
 }
 
-// gatewayPresents what its spec.tls.backend says, to backends of our kinds as to others,
-// and policies go before it.
-func gatewayPresents(t *testing.T, w *world, a *authority) {
+// gatewayPresents checks that Envoy presents the certificate in the Gateway's spec.tls.backend to
+// all kinds of backends, and that policies take precedence.
+func gatewayPresents(t *testing.T, w *environment, a *authority) {
 	gw := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway"}}
 	gw.SetNamespace("default")
 	gw.SetName("gw")
-	own, service, policy := asked{host: "ledger.example.com"}, asked{host: "ledger-service.example.com"}, asked{path: "ledger"}
+	own, service, policy := query{host: "ledger.example.com"}, query{host: "ledger-service.example.com"}, query{path: "ledger"}
 
 	w.patch(t, gw, `{"spec":{"tls":{"backend":{"clientCertificateRef":{"name":"of-gateway"}}}}}`)
-	w.until(t, w.asks(own, "503"))
+	w.until(t, w.responds(own, "503"))
 	w.until(t, func(ctx context.Context) error {
 		return w.explained(ctx, "ledger.example.com", "Gateway default/gw cannot present its client certificate: Secret default/of-gateway does not exist; make it, or correct clientCertificateRef")
 	})
 	w.createObject(t, a.issue(t, "of the gateway", time.Hour).secret("of-gateway"))
-	w.until(t, w.asks(own, "200 of the gateway"))
-	// Envoy Gateway does the same for its own. Were this cluster there before, Envoy would
-	// wait 15 seconds for endpoints that it has already, and take no other change.
+	w.until(t, w.responds(own, "200 of the gateway"))
+	// Envoy Gateway presents the certificate to its own backends. If this cluster existed before,
+	// Envoy would wait 15 seconds for endpoints that it has already, and take no other change.
 	w.apply(t, "clientcertificate-service.yaml")
-	w.until(t, w.asks(service, "200 of the gateway"))
-	w.until(t, w.asks(policy, "200 third"))
+	w.until(t, w.responds(service, "200 of the gateway"))
+	w.until(t, w.responds(policy, "200 third"))
 	w.replace(t, a.issue(t, "of the gateway, renewed", time.Hour).secret("of-gateway"))
-	w.until(t, w.asks(own, "200 of the gateway, renewed"))
+	w.until(t, w.responds(own, "200 of the gateway, renewed"))
 	route := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute"}}
 	route.SetNamespace("default")
 	route.SetName("ledger-service")
 	w.remove(t, route)
-	w.until(t, w.asks(service, "404"))
+	w.until(t, w.responds(service, "404"))
 	w.patch(t, gw, `{"spec":{"tls":null}}`)
-	w.until(t, w.asks(own, "503"))
-	w.until(t, w.asks(policy, "200 third"))
+	w.until(t, w.responds(own, "503"))
+	w.until(t, w.responds(policy, "200 third"))
 }
 
 // An authority of certificates.
@@ -220,7 +221,7 @@ type issued struct {
 	until      time.Time
 }
 
-// issue a certificate to a client, or to the server of that DNS name.
+// issue returns a certificate for a client, or for the server of that DNS name.
 func (a *authority) issue(t *testing.T, name string, valid time.Duration) *issued {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -253,13 +254,13 @@ func (i *issued) secret(name string) *corev1.Secret {
 	}
 }
 
-// keyLine is a line of the key that tells it.
+// keyLine returns a line of the key, which identifies it.
 func (i *issued) keyLine() string { return strings.Split(string(i.key), "\n")[1] }
 
-// serveMTLS to clients with a certificate of an authority, and answer with its name, each
-// by a connection of its own. A request for slow/ is answered once it is released: waiting
-// reports that it has come.
-func (w *world) serveMTLS(t *testing.T, addr string, a *authority) (waiting <-chan struct{}, release chan<- struct{}) {
+// serveMTLS serves clients with a certificate of an authority, and returns the certificate's name,
+// with a new connection for each request. A request for slow/ blocks until release; waiting signals
+// its arrival.
+func (w *environment) serveMTLS(t *testing.T, addr string, a *authority) (waiting <-chan struct{}, release chan<- struct{}) {
 	t.Helper()
 	server := a.issue(t, "ledger.example.com", time.Hour)
 	pair, err := tls.X509KeyPair(server.chain, server.key)
@@ -272,11 +273,11 @@ func (w *world) serveMTLS(t *testing.T, addr string, a *authority) (waiting <-ch
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/slow") {
 			rw.WriteHeader(http.StatusOK)
-			_ = http.NewResponseController(rw).Flush() // Who is gone needs no answer.
+			_ = http.NewResponseController(rw).Flush() // The client may have gone.
 			close(came)
 			<-goOn
 		}
-		fmt.Fprint(rw, r.TLS.PeerCertificates[0].Subject.CommonName) // Who is gone needs no answer.
+		fmt.Fprint(rw, r.TLS.PeerCertificates[0].Subject.CommonName) // The client may have gone.
 	}))
 	s.Listener = w.listen(t, addr)
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: clients, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12}
@@ -286,8 +287,9 @@ func (w *world) serveMTLS(t *testing.T, addr string, a *authority) (waiting <-ch
 	return came, goOn
 }
 
-// begin a request, and return its answer's body once that has begun, and what ends it.
-func (w *world) begin(t *testing.T, path string) (io.Reader, func()) {
+// begin sends a request, and returns the body once it has begun, and a function that ends the
+// request.
+func (w *environment) begin(t *testing.T, path string) (io.Reader, func()) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(within(t), http.MethodGet, gateway+path, nil)
 	if err != nil {
@@ -300,13 +302,13 @@ func (w *world) begin(t *testing.T, path string) (io.Reader, func()) {
 		t.Fatal(err)
 	}
 	return bufio.NewReader(rsp.Body), func() {
-		_ = rsp.Body.Close() // Only read.
+		_ = rsp.Body.Close() // The body is only read.
 		c.CloseIdleConnections()
 	}
 }
 
-// resolves waits until the policy of the example says so of the Secrets that it names.
-func (w *world) resolves(t *testing.T, want string) {
+// resolves waits until the example's policy has this ResolvedRefs condition.
+func (w *environment) resolves(t *testing.T, want string) {
 	t.Helper()
 	w.until(t, func(ctx context.Context) error {
 		p, err := w.policy(ctx, "ledger")
@@ -316,19 +318,19 @@ func (w *world) resolves(t *testing.T, want string) {
 		for _, a := range p.Status.Ancestors {
 			for _, c := range a.Conditions {
 				if got := fmt.Sprintf("%s/%s: %s", c.Status, c.Reason, c.Message); c.Type == "ResolvedRefs" && got != want {
-					return errors.Errorf("the policy says %q, not %q", got, want)
+					return errors.Errorf("the policy has %q, want %q", got, want)
 				} else if c.Type == "ResolvedRefs" {
 					return nil
 				}
 			}
 		}
-		return errors.Errorf("the policy says nothing of what it names: %+v", p.Status)
+		return errors.Errorf("the policy has no ResolvedRefs condition: %+v", p.Status)
 	})
 }
 
-// explainsPolicy returns a check that the extension says so of a policy that is asked
-// before a host's rule.
-func (w *world) explainsPolicy(host, want string) func(context.Context) error {
+// explainsPolicy returns a check that the extension's explanation of a host has this line for a
+// policy before the host's rule.
+func (w *environment) explainsPolicy(host, want string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:5007/explain?path=/&host="+host, nil)
 		if err != nil {
@@ -340,17 +342,17 @@ func (w *world) explainsPolicy(host, want string) func(context.Context) error {
 		if err != nil {
 			return err
 		}
-		defer rsp.Body.Close() // Only read.
+		defer rsp.Body.Close() // The body is only read.
 		b, err := io.ReadAll(rsp.Body)
 		if err == nil && !strings.Contains(string(b), want) {
-			err = errors.Errorf("the extension says %s, and not %q", b, want)
+			err = errors.Errorf("the extension returns %s, want %q in it", b, want)
 		}
 		return err
 	}
 }
 
-// createObject in the tests' namespace.
-func (w *world) createObject(t *testing.T, o client.Object) {
+// createObject creates an object in the tests' namespace.
+func (w *environment) createObject(t *testing.T, o client.Object) {
 	t.Helper()
 	o.SetNamespace("default")
 	if err := w.kube.Create(t.Context(), o); err != nil {
@@ -358,8 +360,8 @@ func (w *world) createObject(t *testing.T, o client.Object) {
 	}
 }
 
-// replace a Secret as who renews certificates does.
-func (w *world) replace(t *testing.T, s *corev1.Secret) {
+// replace updates a Secret as a renewal of its certificate does.
+func (w *environment) replace(t *testing.T, s *corev1.Secret) {
 	t.Helper()
 	s.Namespace = "default"
 	if err := w.kube.Update(t.Context(), s); err != nil {
@@ -367,7 +369,7 @@ func (w *world) replace(t *testing.T, s *corev1.Secret) {
 	}
 }
 
-// examplesOf a file, in the tests' namespace.
+// examplesOf returns the objects of a file, in the tests' namespace.
 func examplesOf(t *testing.T, file string) []*unstructured.Unstructured {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("..", "..", "examples", file))

@@ -12,30 +12,30 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/test/standalone"
 )
 
-// TestDialects shows that routes answer, and follow a setting, where Envoy Gateway
-// names and merges things in other ways than by default.
+// TestDialects checks that routes answer, and follow a setting, with other naming and merging
+// settings of Envoy Gateway than the default ones.
 func TestDialects(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		reason  string
 		options standalone.Options
 
-		// listener is what Envoy calls that of TCP.
+		// listener is Envoy's name of the TCP listener.
 		listener string
 	}{
 		"Merged": {
-			reason:  "One Envoy serves all Gateways of a class: a message has the routes and revisions of several",
+			reason:  "One Envoy serves all Gateways of a class, so a message has the routes and revisions of several Gateways",
 			options: standalone.Options{Merge: true}, listener: "default/gw/tcp",
 		},
 		"NameSchemeV2": {
-			reason:  "Names of listeners and route configurations do not tell the Gateway",
+			reason:  "Names of listeners and route configurations do not contain the Gateway's name",
 			options: standalone.Options{Flags: []string{"XDSNameSchemeV2"}}, listener: "tcp-8900",
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorldOf(t, tc.options)
+			w := newEnvironmentOf(t, tc.options)
 			for _, f := range []string{"backends.yaml", "routes.yaml"} {
 				w.apply(t, f)
 			}
@@ -52,7 +52,7 @@ func TestDialects(t *testing.T) {
 			w.answersTCP(t, "127.0.0.1:8900", "192.0.2.10:9000")
 			w.answersUDP(t, "127.0.0.1:8901", "192.0.2.10:9001")
 			w.answersTLS(t, "example.com", "192.0.2.10:9444")
-			// Envoy Gateway watches the one itself, and not the other.
+			// Envoy Gateway watches only one of the two.
 			w.reshapes(t, "web", "tailscale/services/default/web/80/http", "7s")
 			w.reshapes(t, "tcp", "tailscale/services/default/tcp/9000/tcp", "8s")
 			listeners, err := w.Admin(t.Context(), "/listeners")

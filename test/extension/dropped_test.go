@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	// dropped is how long packets are. TCP repeats what was lost in the first moment after
-	// 51 and after 102 seconds.
+	// dropped is how long packets are dropped. TCP retransmits the first lost packet after 51 and
+	// after 102 seconds.
 	dropped = 65 * time.Second
 
-	// heard is how long after that a client may take to go on.
+	// heard is how long after that a client may take to continue.
 	heard = 12 * time.Second
 )
 
-// TestDropped has packets between a server of hooks and clients that have no keepalive be
-// dropped, while one waits for its answer and before another asks.
+// TestDropped drops packets between a server of hooks and clients without keepalives, during the
+// call of one client and before the call of another.
 func TestDropped(t *testing.T) {
 	t.Parallel()
 	g, err := standalone.Start(t.Context(), standalone.Options{})
@@ -46,12 +46,12 @@ func TestDropped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked, answer := make(chan struct{}), make(chan struct{})
+	called, answer := make(chan struct{}), make(chan struct{})
 	s := serve.NewServer(serve.Options{
 		Credentials: insecure.NewCredentials(), Patient: true,
 		Interceptor: func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 			if r, ok := req.(*grpc_health_v1.HealthCheckRequest); ok && r.GetService() == "answer" {
-				asked <- struct{}{}
+				called <- struct{}{}
 				<-answer
 			}
 			return next(ctx, req)
@@ -64,8 +64,8 @@ func TestDropped(t *testing.T) {
 		cancel()
 		check(t, <-done)
 	})
-	// call in the background, and tell when it has ended, however it did: its client asks
-	// again then.
+	// call runs a call in the background, and signals its end with any result: its client then
+	// calls again.
 	call := func(c grpc_health_v1.HealthClient, service string) <-chan time.Time {
 		ended := make(chan time.Time, 1)
 		go func() {
@@ -84,31 +84,31 @@ func TestDropped(t *testing.T) {
 	}
 
 	waits := call(clients[0], "answer")
-	<-asked
+	<-called
 	if err := pod.Drop(); err != nil {
 		t.Fatal(err)
 	}
 	close(answer)
-	asks := call(clients[1], "ask")
+	calls := call(clients[1], "ask")
 	pause(t, dropped)
 	if err := pod.Pass(); err != nil {
 		t.Fatal(err)
 	}
 	passed := time.Now()
-	for name, ended := range map[string]<-chan time.Time{"waited": waits, "asked": asks} {
+	for name, ended := range map[string]<-chan time.Time{"waited": waits, "called": calls} {
 		select {
 		case at := <-ended:
-			t.Logf("the client that %s goes on %s after packets pass", name, at.Sub(passed).Round(time.Millisecond))
+			t.Logf("the client that %s continues %s after packets pass", name, at.Sub(passed).Round(time.Millisecond))
 			if at.Sub(passed) > heard {
-				t.Errorf("the client that %s goes on late", name)
+				t.Errorf("the client that %s continues late", name)
 			}
 		case <-time.After(limit):
-			t.Errorf("the client that %s goes on never", name)
+			t.Errorf("the client that %s does not continue", name)
 		}
 	}
 }
 
-// hookClient is one as Envoy Gateway's: it has no keepalive, nor a deadline.
+// hookClient returns a client like Envoy Gateway's, without keepalives and deadlines.
 func hookClient(t *testing.T, g *standalone.Gateway, address string) grpc_health_v1.HealthClient {
 	t.Helper()
 	c, err := grpc.NewClient("passthrough:///"+address,

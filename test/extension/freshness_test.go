@@ -22,13 +22,13 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 )
 
-// clusters that Envoy has, by name, with the interval of their first health check.
-func (w *world) clusters(ctx context.Context) (map[string]string, error) {
+// clusters returns Envoy's clusters by name, with the interval of their first health check.
+func (w *environment) clusters(ctx context.Context) (map[string]string, error) {
 	dump, err := w.Admin(ctx, "/config_dump?resource=dynamic_active_clusters")
 	if err != nil {
 		return nil, err
 	}
-	var said struct {
+	var content struct {
 		Configs []struct {
 			Cluster struct {
 				Name         string `json:"name"`
@@ -38,11 +38,11 @@ func (w *world) clusters(ctx context.Context) (map[string]string, error) {
 			} `json:"cluster"`
 		} `json:"configs"`
 	}
-	if err := json.Unmarshal(dump, &said); err != nil {
+	if err := json.Unmarshal(dump, &content); err != nil {
 		return nil, errors.Wrap(err, "cannot read Envoy's clusters")
 	}
 	out := map[string]string{}
-	for _, c := range said.Configs {
+	for _, c := range content.Configs {
 		out[c.Cluster.Name] = ""
 		if len(c.Cluster.HealthChecks) > 0 {
 			out[c.Cluster.Name] = c.Cluster.HealthChecks[0].Interval
@@ -51,20 +51,20 @@ func (w *world) clusters(ctx context.Context) (map[string]string, error) {
 	return out, nil
 }
 
-// checksEach returns an error until Envoy checks a cluster's health at this interval.
-func (w *world) checksEach(cluster, interval string) func(context.Context) error {
+// checksEach returns a check that Envoy checks a cluster's health at this interval.
+func (w *environment) checksEach(cluster, interval string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		got, err := w.clusters(ctx)
 		if err == nil && got[cluster] != interval {
-			err = errors.Errorf("Envoy checks %s each %q, not %s", cluster, got[cluster], interval)
+			err = errors.Errorf("Envoy checks %s each %q, want %s", cluster, got[cluster], interval)
 		}
 		return err
 	}
 }
 
-// takesShape shows that a setting of a target reaches Envoy although Envoy Gateway
-// does not watch the target for such routes, and that nothing is written at rest.
-func takesShape(t *testing.T, w *world) {
+// followsSettings checks that a setting of a target reaches Envoy although Envoy Gateway does not watch
+// the target of such routes, and that nothing is written at rest.
+func followsSettings(t *testing.T, w *environment) {
 	for _, tc := range []struct{ name, cluster, interval string }{
 		{name: "grpc", cluster: "tailscale/services/default/grpc/80/grpc", interval: "7s"},
 		{name: "tcp", cluster: "tailscale/services/default/tcp/9000/tcp", interval: "8s"},
@@ -82,7 +82,7 @@ func takesShape(t *testing.T, w *world) {
 		}
 		ancestors, _, err := unstructured.NestedSlice(r.Object, "status", "ancestors")
 		if err == nil && len(ancestors) != 1 {
-			err = errors.Errorf("Envoy Gateway says nothing of the TailscaleRevision: %v", r.Object["status"])
+			err = errors.Errorf("Envoy Gateway has no status for the TailscaleRevision: %v", r.Object["status"])
 		}
 		return err
 	})
@@ -93,8 +93,8 @@ func takesShape(t *testing.T, w *world) {
 	t.Logf("generation %d of the TailscaleRevision after three settings and all that came before", after.GetGeneration())
 }
 
-// reshapes a TailscaleServices, and waits until its cluster has the new interval.
-func (w *world) reshapes(t *testing.T, name, cluster, interval string) {
+// reshapes changes a TailscaleServices, and waits until its cluster has the new interval.
+func (w *environment) reshapes(t *testing.T, name, cluster, interval string) {
 	t.Helper()
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(gatewayv1alpha1.SchemeGroupVersion.WithKind(gatewayv1alpha1.TailscaleServicesKind))
@@ -103,11 +103,11 @@ func (w *world) reshapes(t *testing.T, name, cluster, interval string) {
 	began := time.Now()
 	w.patch(t, u, `{"spec":{"loadBalancing":{"healthCheck":{"interval":"`+interval+`"}}}}`)
 	w.until(t, w.checksEach(cluster, interval))
-	t.Logf("a setting of %s is Envoy's after %s", name, time.Since(began).Round(time.Millisecond))
+	t.Logf("a setting of %s reaches Envoy after %s", name, time.Since(began).Round(time.Millisecond))
 }
 
-// agrees shows that two replicas write a change once between them, and nothing at rest.
-func agrees(t *testing.T, w *world) {
+// agrees checks that two replicas together write a change once, and nothing at rest.
+func agrees(t *testing.T, w *environment) {
 	args := append(slices.Clone(w.command[1:]), "--hooks-address=unix:"+filepath.Join(t.TempDir(), "hooks.sock"), "--eds-address=127.0.0.1:5008", "--observe-address=127.0.0.1:5009")
 	second, err := w.Run(w.log, w.command[0], args...)
 	if err != nil {
@@ -117,7 +117,7 @@ func agrees(t *testing.T, w *world) {
 	if err := w.Answers(within(t), "http://127.0.0.1:5009/ready", ""); err != nil {
 		t.Fatal(err)
 	}
-	// It asks once more when it starts.
+	// A replica triggers one more translation when it starts.
 	before := w.atRest(t)
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(gatewayv1alpha1.SchemeGroupVersion.WithKind(gatewayv1alpha1.TailscaleServicesKind))
@@ -126,7 +126,7 @@ func agrees(t *testing.T, w *world) {
 	w.patch(t, u, `{"spec":{"loadBalancing":{"healthCheck":{"interval":"12s"}}}}`)
 	w.until(t, w.checksEach("tailscale/services/default/tcp/9000/tcp", "12s"))
 	after := w.atRest(t)
-	// The hooks' replica may have lagged, and asked again.
+	// The hooks' replica may have lagged, and triggered another translation.
 	if n := after.GetGeneration() - before.GetGeneration(); n < 1 || n > 2 {
 		t.Errorf("two replicas wrote %d times for one change", n)
 	}
@@ -135,9 +135,9 @@ func agrees(t *testing.T, w *world) {
 	}
 }
 
-// atRest waits until the TailscaleRevision is written no more for longer than any wait
-// between two writes.
-func (w *world) atRest(t *testing.T) *unstructured.Unstructured {
+// atRest waits until the TailscaleRevision has not been written for longer than any wait between
+// two writes.
+func (w *environment) atRest(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
 	var last *unstructured.Unstructured
 	w.until(t, func(ctx context.Context) error {
@@ -157,7 +157,7 @@ func (w *world) atRest(t *testing.T) *unstructured.Unstructured {
 	return last
 }
 
-// pause for what must not happen.
+// pause waits, to check that something does not happen.
 func pause(t *testing.T, d time.Duration) {
 	t.Helper()
 	select {
@@ -166,9 +166,9 @@ func pause(t *testing.T, d time.Duration) {
 	}
 }
 
-// asksAgain shows that what changed while no extension ran arrives when one does, and
-// that one which ends has Envoy Gateway ask the next.
-func asksAgain(t *testing.T, w *world) {
+// triggersTranslation checks that changes while no extension runs arrive with the next one, and that an
+// ending extension triggers a translation for its successor.
+func triggersTranslation(t *testing.T, w *environment) {
 	before := w.atRest(t)
 	if err := w.extension.Stop(20 * time.Second); err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func asksAgain(t *testing.T, w *world) {
 		t.Fatal(err)
 	}
 	if gone.GetGeneration() != before.GetGeneration()+1 {
-		t.Errorf("an extension that ends should have Envoy Gateway ask again: generation %d after %d", gone.GetGeneration(), before.GetGeneration())
+		t.Errorf("an ending extension is to trigger a translation: generation %d after %d", gone.GetGeneration(), before.GetGeneration())
 	}
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(gatewayv1alpha1.SchemeGroupVersion.WithKind(gatewayv1alpha1.TailscaleServicesKind))
@@ -188,12 +188,12 @@ func asksAgain(t *testing.T, w *world) {
 	w.startExtension(t)
 	began := time.Now()
 	w.until(t, w.checksEach("tailscale/services/default/tcp/9000/tcp", "11s"))
-	t.Logf("a setting that changed without an extension is Envoy's %s after it serves again", time.Since(began).Round(time.Millisecond))
+	t.Logf("a setting that changed without an extension reaches Envoy %s after the extension serves again", time.Since(began).Round(time.Millisecond))
 }
 
-// letsGo shows that a Gateway without routes to ours has no TailscaleRevision, and
-// leaves no anchor behind.
-func letsGo(t *testing.T, w *world) {
+// cleansUp checks that a Gateway without routes to the extension's backends has no TailscaleRevision
+// and no anchor.
+func cleansUp(t *testing.T, w *environment) {
 	for _, kind := range []string{"HTTPRoute", "GRPCRoute", "TCPRoute", "UDPRoute", "TLSRoute"} {
 		w.remove(t, objectOf(kind, "services"))
 	}
@@ -204,7 +204,7 @@ func letsGo(t *testing.T, w *world) {
 			return errors.Errorf("there are %d anchors", n)
 		}
 		if _, err := w.revision(ctx); !apierrors.IsNotFound(err) {
-			return errors.Errorf("the TailscaleRevision is still there: %v", err)
+			return errors.Errorf("the TailscaleRevision still exists: %v", err)
 		}
 		return nil
 	})
@@ -213,8 +213,8 @@ func letsGo(t *testing.T, w *world) {
 	}
 }
 
-// revision of the Gateway.
-func (w *world) revision(ctx context.Context) (*unstructured.Unstructured, error) {
+// revision returns the Gateway's TailscaleRevision.
+func (w *environment) revision(ctx context.Context) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(gatewayv1alpha1.SchemeGroupVersion.WithKind(gatewayv1alpha1.TailscaleRevisionKind))
 	return u, w.kube.Get(ctx, client.ObjectKey{Namespace: "default", Name: "gw"}, u)

@@ -24,15 +24,15 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
-// anyHost is who answers by a person's route that asks for no host.
+// anyHost is the backend of a user's route without hostnames.
 const anyHost = "192.0.2.11:8000"
 
-// TestGeneratedRoutes shows that routes that are generated answer through a real Envoy,
-// and keep to what people say of the Gateway.
-func TestGeneratedRoutes(t *testing.T) { //nolint:tparallel // Its steps share one world.
+// TestGeneratedRoutes checks that generated routes answer through a real Envoy, and follow the
+// policies of the Gateway.
+func TestGeneratedRoutes(t *testing.T) { //nolint:tparallel // Its steps share one environment.
 	t.Parallel()
-	w := newWorld(t)
-	w.serve(t, "192.0.2.20:10030", saysAsked())
+	w := newEnvironment(t)
+	w.serve(t, "192.0.2.20:10030", returnRequest())
 	w.apply(t, "generated.yaml")
 	w.answers(t, "web.tailscale.local/tailscale/web/own", "192.0.2.10:8000")
 	w.notFound(t, "web.tailscale.local")
@@ -50,7 +50,7 @@ egressTargets: [{name: svc-late/80, address: "100.100.0.2:80", protocol: HTTP, r
 			return err
 		}
 		if n := len(r.Spec.GeneratedRoutes); n != 5 {
-			return errors.Errorf("the report tells of %d generated routes, not of 5", n)
+			return errors.Errorf("the report has %d generated routes, want 5", n)
 		}
 		for _, g := range r.Spec.GeneratedRoutes {
 			if g.State != tailnetv1alpha1.GeneratedRouteAccepted {
@@ -58,7 +58,7 @@ egressTargets: [{name: svc-late/80, address: "100.100.0.2:80", protocol: HTTP, r
 			}
 		}
 		if len(r.Spec.Routes) != 3 || r.Spec.Routes[2].Name != "own" || r.Spec.Extension.Hooks == nil {
-			return errors.Errorf("the report tells of %v and %v", r.Spec.Routes, r.Spec.Extension)
+			return errors.Errorf("the report has %v and %v", r.Spec.Routes, r.Spec.Extension)
 		}
 		return nil
 	})
@@ -67,23 +67,23 @@ egressTargets: [{name: svc-late/80, address: "100.100.0.2:80", protocol: HTTP, r
 	t.Run("GatewayPolicies", func(t *testing.T) { generatedPolicies(t, w) })
 
 	began := time.Now()
-	// A route stays until a search that worked does not find what it leads to.
+	// A route stays until a successful search no longer returns its service.
 	w.discovered(t, `{
 conditions: [{type: DiscoverySuccessful, status: "True", reason: Discovered, lastTransitionTime: "2026-01-02T03:04:05Z"}],
 discoveredEndpoints: null, egressTargets: null}`)
 	w.notFound(t, "web.tailscale.local")
-	t.Logf("what was not found any more answered for %s", time.Since(began).Round(time.Millisecond))
+	t.Logf("a service answered for %s after its last discovery", time.Since(began).Round(time.Millisecond))
 	w.answers(t, "web.tailscale.local/tailscale/web/own", "192.0.2.10:8000")
 	w.answers(t, "late.tailscale.local/tailscale/late/status", anyHost)
 }
 
-// generatedPrecedence over a person's route for any host, and never over one that says
-// more, of whatever kind.
-func generatedPrecedence(t *testing.T, w *world) {
+// generatedPrecedence checks that generated routes take precedence over a user's route for any
+// host, and never over a more specific one of any kind.
+func generatedPrecedence(t *testing.T, w *environment) {
 	w.answers(t, "late.tailscale.local/tailscale/late/status", "late.prod.ts.net/status")
 	w.answers(t, "elsewhere.example.com/tailscale/late/status", anyHost)
 	w.answers(t, "web.tailscale.local/tailscale/web/own/page", "192.0.2.10:8000")
-	// The host is the generated route's with all its paths.
+	// The generated route has all paths of the host.
 	w.until(t, w.gets("late.tailscale.local", "other", http.StatusNotFound))
 
 	const host = "app.prod.gateway.local"
@@ -109,8 +109,8 @@ func generatedPrecedence(t *testing.T, w *world) {
 	w.answersGRPC(t, host, "192.0.2.10:8001")
 }
 
-// generatedPolicies shows that what is said of the Gateway holds for generated routes.
-func generatedPolicies(t *testing.T, w *world) {
+// generatedPolicies checks that policies of the Gateway apply to generated routes.
+func generatedPolicies(t *testing.T, w *environment) {
 	const host, path = "web.tailscale.local", "tailscale/web/status"
 	cases := map[string]struct {
 		kind, spec string
@@ -140,15 +140,15 @@ spec:
 	}
 }
 
-// saysAsked answers with the host and the path that it was asked for.
-func saysAsked() http.Handler {
+// returnRequest returns a handler that responds with the request's host and path.
+func returnRequest() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprint(w, r.Host, r.URL.Path) // Who is gone needs no answer.
+		fmt.Fprint(w, r.Host, r.URL.Path) // The client may have gone.
 	})
 }
 
-// discovered has the TailscaleEndpoints say what was found.
-func (w *world) discovered(t *testing.T, status string) {
+// discovered writes discovered services to the status of the TailscaleEndpoints.
+func (w *environment) discovered(t *testing.T, status string) {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte("status: " + status))
 	if err != nil {
@@ -163,8 +163,8 @@ func (w *world) discovered(t *testing.T, status string) {
 	}
 }
 
-// gatewayReport of the TailscaleGateway.
-func (w *world) gatewayReport(ctx context.Context) (*tailnetv1alpha1.GatewayReport, error) {
+// gatewayReport returns the TailscaleGateway's report.
+func (w *environment) gatewayReport(ctx context.Context) (*tailnetv1alpha1.GatewayReport, error) {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(tailnetv1alpha1.SchemeGroupVersion.WithKind(tailnetv1alpha1.GatewayReportKind))
 	if err := w.kube.Get(ctx, types.NamespacedName{Namespace: "default", Name: names.GatewayReport("gw")}, u); err != nil {
@@ -178,13 +178,13 @@ func (w *world) gatewayReport(ctx context.Context) (*tailnetv1alpha1.GatewayRepo
 	return r, yaml.Unmarshal(raw, r)
 }
 
-// gets returns a check that a path of a host is answered with a status.
-func (w *world) gets(host, path string, want int) func(context.Context) error {
+// gets returns a check that a path of a host returns a status.
+func (w *environment) gets(host, path string, want int) func(context.Context) error {
 	return func(ctx context.Context) error { return w.Gets(ctx, gateway+path, host, want) }
 }
 
-// notFound waits until nothing generated answers for a host.
-func (w *world) notFound(t *testing.T, host string) {
+// notFound waits until no generated route answers for a host.
+func (w *environment) notFound(t *testing.T, host string) {
 	t.Helper()
 	w.until(t, w.gets(host, "tailscale/web/status", http.StatusNotFound))
 }

@@ -18,12 +18,12 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/test/standalone"
 )
 
-// TestGeneratedTLS shows that a generated route reaches a service that speaks TLS, and none
-// whose certificate is not the system's authorities' for its name in the tailnet.
+// TestGeneratedTLS checks that a generated route reaches a service that serves TLS, and none whose
+// certificate does not chain to the system's authorities for its name in the tailnet.
 func TestGeneratedTLS(t *testing.T) {
 	t.Parallel()
 	system, stranger := newAuthority(t, "system"), newAuthority(t, "stranger")
-	w := newWorldOf(t, standalone.Options{Authorities: system.pem()})
+	w := newEnvironmentOf(t, standalone.Options{Authorities: system.pem()})
 	w.serveAs(t, "192.0.2.20:10040", system.issue(t, "good.prod.ts.net", time.Hour))
 	misnamed := w.serveAs(t, "192.0.2.20:10041", system.issue(t, "other.prod.ts.net", time.Hour))
 	w.serveAs(t, "192.0.2.20:10042", stranger.issue(t, "foreign.prod.ts.net", time.Hour))
@@ -50,14 +50,14 @@ egressTargets: [
 	w.answers(t, "misnamed.tailscale.local/tailscale/misnamed/status", "misnamed.prod.ts.net/status")
 }
 
-// serveAs who has a certificate, and answer with what was asked for.
-func (w *world) serveAs(t *testing.T, addr string, as *issued) *httptest.Server {
+// serveAs serves with a certificate, and responds with the request's host and path.
+func (w *environment) serveAs(t *testing.T, addr string, as *issued) *httptest.Server {
 	t.Helper()
 	c, err := tls.X509KeyPair(as.chain, as.key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := httptest.NewUnstartedServer(saysAsked())
+	s := httptest.NewUnstartedServer(returnRequest())
 	s.Listener = w.listen(t, addr)
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{c}, MinVersion: tls.VersionTLS12}
 	s.Config.ErrorLog = log.New(w.log, "", log.LstdFlags)

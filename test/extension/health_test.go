@@ -25,29 +25,28 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
-// checked is the cluster whose endpoints lastResort looks at.
+// checked is the cluster of the endpoints in lastResort.
 const checked = "tailscale/services/default/checked/80/http"
 
-// A patient answers requests with its own address. Sick, it still does, but tells
-// others than Envoy that it is not well: so what Envoy does then is by the extension's
-// probes alone.
-type patient struct {
-	address string
-	sick    atomic.Bool
+// A backend answers requests with its address. While unhealthy it still does so for Envoy, but
+// fails the probes of the extension: Envoy's reaction comes from the extension's probes alone.
+type backend struct {
+	address   string
+	unhealthy atomic.Bool
 }
 
-func (p *patient) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == "/health" && p.sick.Load() && !strings.HasPrefix(r.UserAgent(), "Envoy/") {
-		http.Error(w, "sick", http.StatusInternalServerError)
+func (p *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/health" && p.unhealthy.Load() && !strings.HasPrefix(r.UserAgent(), "Envoy/") {
+		http.Error(w, "unhealthy", http.StatusInternalServerError)
 		return
 	}
-	_, _ = w.Write([]byte(p.address)) // Who is gone needs no answer.
+	_, _ = w.Write([]byte(p.address)) // The client may have gone.
 }
 
-// TestHealth shows in a real Envoy what health does to traffic.
-func TestHealth(t *testing.T) { //nolint:tparallel // Its steps share one world.
+// TestHealth checks the effects of health on traffic in a real Envoy.
+func TestHealth(t *testing.T) { //nolint:tparallel // Its steps share one environment.
 	t.Parallel()
-	w := newWorld(t)
+	w := newEnvironment(t)
 	w.apply(t, "health.yaml")
 	w.apply(t, "failover.yaml")
 	t.Run("LastResort", func(t *testing.T) { lastResort(t, w) })
@@ -55,41 +54,41 @@ func TestHealth(t *testing.T) { //nolint:tparallel // Its steps share one world.
 	t.Run("Threshold", func(t *testing.T) { threshold(t, w) })
 }
 
-// patient that is served.
-func (w *world) patient(t *testing.T, address string) *patient {
+// backend serves a backend at an address.
+func (w *environment) backend(t *testing.T, address string) *backend {
 	t.Helper()
-	p := &patient{address: address}
+	p := &backend{address: address}
 	w.serve(t, address, p)
 	return p
 }
 
-// lastResort is what an endpoint becomes that accepts connections, and answers its
-// health path with errors. It comes back.
-func lastResort(t *testing.T, w *world) {
-	a, b := w.patient(t, "192.0.2.10:8010"), w.patient(t, "192.0.2.11:8010")
+// lastResort checks the use of an endpoint that accepts connections and returns errors for its
+// health path, and its recovery.
+func lastResort(t *testing.T, w *environment) {
+	a, b := w.backend(t, "192.0.2.10:8010"), w.backend(t, "192.0.2.11:8010")
 	w.stand(t, checked, map[string]string{a.address: "0 HEALTHY", b.address: "0 HEALTHY"})
 	// Listeners come after clusters.
 	w.answers(t, "checked.example.com", a.address)
 	w.spread(t, "checked", a.address, b.address)
 
-	a.sick.Store(true)
+	a.unhealthy.Store(true)
 	w.stand(t, checked, map[string]string{a.address: "1 DEGRADED", b.address: "0 HEALTHY"})
 	w.spread(t, "checked", b.address)
 	w.reported(t, "Local 1 of 2: checked 192.0.2.10 HTTP status 500")
 
-	b.sick.Store(true)
+	b.unhealthy.Store(true)
 	w.stand(t, checked, map[string]string{a.address: "0 HEALTHY", b.address: "0 HEALTHY"})
 	w.spread(t, "checked", a.address, b.address)
 
-	b.sick.Store(false)
+	b.unhealthy.Store(false)
 	w.stand(t, checked, map[string]string{a.address: "1 DEGRADED", b.address: "0 HEALTHY"})
-	a.sick.Store(false)
+	a.unhealthy.Store(false)
 	w.stand(t, checked, map[string]string{a.address: "0 HEALTHY", b.address: "0 HEALTHY"})
 	w.spread(t, "checked", a.address, b.address)
 }
 
-// reported waits until the HealthReport says so.
-func (w *world) reported(t *testing.T, want string) {
+// reported waits until the HealthReport has this content.
+func (w *environment) reported(t *testing.T, want string) {
 	t.Helper()
 	err := w.Until(within(t), func(ctx context.Context) error {
 		r := &tailnetv1alpha1.HealthReport{}
@@ -101,15 +100,15 @@ func (w *world) reported(t *testing.T, want string) {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, r); err != nil {
 			return err
 		}
-		said := &strings.Builder{}
+		content := &strings.Builder{}
 		for _, p := range r.Spec.Ports {
-			fmt.Fprintf(said, "%s %d of %d:", p.Tier, p.Healthy, p.Endpoints)
+			fmt.Fprintf(content, "%s %d of %d:", p.Tier, p.Healthy, p.Endpoints)
 			for _, e := range p.Sick {
-				fmt.Fprintf(said, " %s %s %s", e.Name, e.Address, e.Reason)
+				fmt.Fprintf(content, " %s %s %s", e.Name, e.Address, e.Reason)
 			}
 		}
-		if got := said.String(); len(r.OwnerReferences) != 1 || got != want {
-			return errors.Errorf("the report says %q with %d owners, not %q", got, len(r.OwnerReferences), want)
+		if got := content.String(); len(r.OwnerReferences) != 1 || got != want {
+			return errors.Errorf("the report is %q with %d owners, want %q", got, len(r.OwnerReferences), want)
 		}
 		return nil
 	})
@@ -119,12 +118,12 @@ func (w *world) reported(t *testing.T, want string) {
 }
 
 // stand waits until a cluster's endpoints have these priorities and healths in Envoy.
-func (w *world) stand(t *testing.T, cluster string, want map[string]string) {
+func (w *environment) stand(t *testing.T, cluster string, want map[string]string) {
 	t.Helper()
 	err := w.Until(within(t), func(ctx context.Context) error {
 		got, err := w.standing(ctx, cluster)
 		if err == nil && !cmp.Equal(want, got) {
-			err = errors.Errorf("endpoints stand at %v, not %v", got, want)
+			err = errors.Errorf("endpoints have %v, want %v", got, want)
 		}
 		return err
 	})
@@ -133,12 +132,12 @@ func (w *world) stand(t *testing.T, cluster string, want map[string]string) {
 	}
 }
 
-func (w *world) standing(ctx context.Context, cluster string) (map[string]string, error) {
+func (w *environment) standing(ctx context.Context, cluster string) (map[string]string, error) {
 	b, err := w.Admin(ctx, "/clusters?format=json")
 	if err != nil {
 		return nil, err
 	}
-	var said struct {
+	var content struct {
 		Clusters []struct {
 			Name  string `json:"name"`
 			Hosts []struct {
@@ -156,11 +155,11 @@ func (w *world) standing(ctx context.Context, cluster string) (map[string]string
 			} `json:"host_statuses"`
 		} `json:"cluster_statuses"`
 	}
-	if err := json.Unmarshal(b, &said); err != nil {
-		return nil, errors.Wrap(err, "cannot read what Envoy says of its clusters")
+	if err := json.Unmarshal(b, &content); err != nil {
+		return nil, errors.Wrap(err, "cannot read Envoy's clusters")
 	}
 	out := map[string]string{}
-	for _, c := range said.Clusters {
+	for _, c := range content.Clusters {
 		if c.Name != cluster {
 			continue
 		}
@@ -175,9 +174,9 @@ func (w *world) standing(ctx context.Context, cluster string) (map[string]string
 	return out, nil
 }
 
-// spread waits until requests to a host of example.com are answered by these, and by no
-// other. Envoy's workers know of a change a little later than what it tells of clusters.
-func (w *world) spread(t *testing.T, host string, want ...string) {
+// spread waits until exactly these backends answer requests to a host of example.com. Envoy's
+// workers get a change a little later than the admin page.
+func (w *environment) spread(t *testing.T, host string, want ...string) {
 	t.Helper()
 	const total = 100
 	wanted := map[string]bool{}

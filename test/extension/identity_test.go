@@ -28,76 +28,76 @@ import (
 // fromSet is the listener of the ListenerSet.
 const fromSet = "http://127.0.0.1:8890/"
 
-// TestIdentity shows that what a client says of who it is reaches nobody where clients
-// are, and neither a route, and that what a proxy says does.
+// TestIdentity checks that Envoy removes clients' identity headers before routes and backends get
+// them, and that those from a proxy pass.
 func TestIdentity(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.serve(t, "192.0.2.30:8000", http.HandlerFunc(repeats))
+	w := newEnvironment(t)
+	w.serve(t, "192.0.2.30:8000", http.HandlerFunc(returnHeaders))
 	w.apply(t, "identity.yaml")
 
-	said := http.Header{"X-Other": {"kept"}, identity.DeviceTags: {"tag:ci"}}
-	heard := http.Header{"X-Rule": {"ci"}}
+	sent := http.Header{"X-Other": {"kept"}, identity.DeviceTags: {"tag:ci"}}
+	passed := http.Header{"X-Rule": {"ci"}}
 	for _, h := range identity.Headers() {
 		if h != identity.DeviceTags {
-			said[h] = []string{"ann", "bob"}
+			sent[h] = []string{"ann", "bob"}
 		}
 	}
-	maps.Copy(heard, said)
+	maps.Copy(passed, sent)
 	dropped := http.Header{"X-Other": {"kept"}}
-	made := maps.Clone(said)
+	made := maps.Clone(sent)
 	made["tailscale_user_login"], made["Tailscale_Device-Tags"] = []string{"ann"}, []string{"tag:ci"}
 
-	// Nobody has asked for anything yet.
+	// No TailscaleGateway requires identities.
 	for _, url := range []string{gateway, fromTailnet, fromSet} {
-		w.until(t, w.hears(url, said, heard))
+		w.until(t, w.passes(url, sent, passed))
 	}
 	public := joins(`[{"name": "corp", "listeners": [{"name": "tailnet", "identity": "Headers"}, {"name": "http"}]}]`)
 	w.create(t, public)
 	for _, url := range []string{gateway, fromSet} {
-		w.until(t, w.hears(url, said, dropped))
-		w.until(t, w.hears(url, made, dropped))
+		w.until(t, w.passes(url, sent, dropped))
+		w.until(t, w.passes(url, made, dropped))
 	}
-	w.until(t, w.hears(fromTailnet, said, heard))
+	w.until(t, w.passes(fromTailnet, sent, passed))
 
-	// The listener is told no more: then nobody is, while another one is.
+	// Without the setting the listener passes all headers, and another listener trusts them.
 	w.patch(t, public, `{"spec":{"tailnets":[{"name":"corp","listeners":[{"name":"http","identity":"Headers"}]}]}}`)
-	w.until(t, w.hears(gateway, said, heard))
+	w.until(t, w.passes(gateway, sent, passed))
 	for _, url := range []string{fromTailnet, fromSet} {
-		w.until(t, w.hears(url, made, dropped))
+		w.until(t, w.passes(url, made, dropped))
 	}
 
-	// Another namespace has nobody believed, and takes nothing from who is, unless a
-	// ReferenceGrant lets it.
+	// A TailscaleGateway of another namespace makes no listener trust headers, and does not end the
+	// trust of another, unless a ReferenceGrant permits it.
 	theirs := joins(`[{"name": "corp", "listeners": [{"name": "tailnet", "identity": "Headers"}]}]`)
 	theirs.SetNamespace("elsewhere")
 	if err := unstructured.SetNestedField(theirs.Object, "default", "spec", "gatewayRef", "namespace"); err != nil {
 		t.Fatal(err)
 	}
 	w.create(t, theirs)
-	w.untold(t, "tailnet")
-	for url, want := range map[string]http.Header{gateway: heard, fromTailnet: dropped, fromSet: dropped} {
-		w.until(t, w.hears(url, said, want))
+	w.rejected(t, "tailnet")
+	for url, want := range map[string]http.Header{gateway: passed, fromTailnet: dropped, fromSet: dropped} {
+		w.until(t, w.passes(url, sent, want))
 	}
 	w.remove(t, public)
 	for _, url := range []string{gateway, fromTailnet, fromSet} {
-		w.until(t, w.hears(url, said, dropped))
+		w.until(t, w.passes(url, sent, dropped))
 	}
 	w.create(t, identityGrant())
-	w.untold(t)
-	for url, want := range map[string]http.Header{gateway: dropped, fromTailnet: heard, fromSet: dropped} {
-		w.until(t, w.hears(url, said, want))
+	w.rejected(t)
+	for url, want := range map[string]http.Header{gateway: dropped, fromTailnet: passed, fromSet: dropped} {
+		w.until(t, w.passes(url, sent, want))
 	}
 	w.remove(t, identityGrant())
-	w.untold(t, "tailnet")
-	w.until(t, w.hears(fromTailnet, said, dropped))
+	w.rejected(t, "tailnet")
+	w.until(t, w.passes(fromTailnet, sent, dropped))
 	w.remove(t, theirs)
 	for _, url := range []string{gateway, fromTailnet, fromSet} {
-		w.until(t, w.hears(url, said, heard))
+		w.until(t, w.passes(url, sent, passed))
 	}
 }
 
-// joins is a TailscaleGateway of the Gateway.
+// joins returns a TailscaleGateway of the Gateway.
 func joins(tailnets string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	var of []any
@@ -111,8 +111,8 @@ func joins(tailnets string) *unstructured.Unstructured {
 	return u
 }
 
-// identityGrant lets TailscaleGateways of namespace elsewhere say which listeners of the
-// Gateway are told who asks.
+// identityGrant permits TailscaleGateways of the namespace elsewhere to set the identity of the
+// Gateway's listeners.
 func identityGrant() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(gwapiv1beta1.GroupVersion.String())
@@ -126,9 +126,8 @@ func identityGrant() *unstructured.Unstructured {
 	return u
 }
 
-// untold waits until the report of the other namespace tells of the listeners that are not
-// told who asks.
-func (w *world) untold(t *testing.T, want ...string) {
+// rejected waits until the report of the other namespace has these listeners as rejected.
+func (w *environment) rejected(t *testing.T, want ...string) {
 	t.Helper()
 	w.until(t, func(ctx context.Context) error {
 		u := &unstructured.Unstructured{}
@@ -136,39 +135,39 @@ func (w *world) untold(t *testing.T, want ...string) {
 		if err := w.kube.Get(ctx, types.NamespacedName{Namespace: "elsewhere", Name: names.GatewayReport("public")}, u); err != nil {
 			return err
 		}
-		got, _, err := unstructured.NestedStringSlice(u.Object, "spec", "untold")
+		got, _, err := unstructured.NestedStringSlice(u.Object, "spec", "rejected")
 		if err != nil {
 			return err
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			return errors.Errorf("listeners that are not told: -want, +got:\n%s", diff)
+			return errors.Errorf("rejected listeners: -want, +got:\n%s", diff)
 		}
 		return nil
 	})
 }
 
-// repeats the headers that it is asked with.
-func repeats(w http.ResponseWriter, r *http.Request) {
-	_ = json.NewEncoder(w).Encode(r.Header) // Who is gone needs no answer.
+// returnHeaders responds with the headers of the request.
+func returnHeaders(w http.ResponseWriter, r *http.Request) {
+	_ = json.NewEncoder(w).Encode(r.Header) // The client may have gone.
 }
 
-// hears returns a check that a request with headers comes with others: those that start
-// with X-Other and X-Rule, and those that may tell who asks.
-func (w *world) hears(url string, said, want http.Header) func(context.Context) error {
+// passes returns a check that the backend gets these headers for a request: those that start with
+// X-Other and X-Rule, and the identity headers.
+func (w *environment) passes(url string, sent, want http.Header) func(context.Context) error {
 	return func(ctx context.Context) error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
 			return err
 		}
-		req.Header = said.Clone()
+		req.Header = sent.Clone()
 		c := &http.Client{Transport: &http.Transport{DialContext: w.Dial, DisableKeepAlives: true}}
 		rsp, err := c.Do(req)
 		if err != nil {
 			return err
 		}
-		defer rsp.Body.Close() // Only read.
+		defer rsp.Body.Close() // The body is only read.
 		if rsp.StatusCode != http.StatusOK {
-			return errors.Errorf("%s answers %s", url, rsp.Status)
+			return errors.Errorf("%s returns %s", url, rsp.Status)
 		}
 		all := http.Header{}
 		if err := json.NewDecoder(rsp.Body).Decode(&all); err != nil {
@@ -176,7 +175,7 @@ func (w *world) hears(url string, said, want http.Header) func(context.Context) 
 		}
 		maps.DeleteFunc(all, func(h string, _ []string) bool { return h != "X-Other" && h != "X-Rule" && !identity.Is(h) })
 		if diff := cmp.Diff(want, all); diff != "" {
-			return errors.Errorf("headers by %s: -want, +got:\n%s", url, diff)
+			return errors.Errorf("headers from %s: -want, +got:\n%s", url, diff)
 		}
 		return nil
 	}

@@ -22,7 +22,7 @@ const (
 	localBackend  = "192.0.2.10:8000"
 	remoteBackend = "192.0.2.20:10008"
 
-	// clients ask one request after the other, each by a connection of its own.
+	// clients is the number of parallel clients, each with a new connection for each request.
 	clients = 5
 	rest    = 5 * time.Millisecond
 )
@@ -30,9 +30,9 @@ const (
 // A request of a load.
 type request struct {
 	began, ended time.Time
-	// host that was asked for, path that was, and who answered.
+	// host and path of the request, and the address that answered.
 	host, path, by string
-	// spoken to the client, and behind Envoy.
+	// Protocols between client and Envoy, and between Envoy and the backend.
 	spoken, behind string
 	err            error
 }
@@ -46,8 +46,8 @@ type load struct {
 	all []request
 }
 
-// load targets until it is stopped, each by as many clients.
-func (w *world) load(t *testing.T, targets ...string) *load {
+// load sends requests to targets until it is stopped, with the same number of clients for each.
+func (w *environment) load(t *testing.T, targets ...string) *load {
 	t.Helper()
 	ctx, stopped := t.Context(), make(chan struct{})
 	l := &load{stop: sync.OnceFunc(func() { close(stopped) })}
@@ -59,7 +59,7 @@ func (w *world) load(t *testing.T, targets ...string) *load {
 			tick := time.NewTicker(rest)
 			defer tick.Stop()
 			for {
-				r := ask(ctx, c, target)
+				r := send(ctx, c, target)
 				l.mu.Lock()
 				l.all = append(l.all, r)
 				l.mu.Unlock()
@@ -76,8 +76,8 @@ func (w *world) load(t *testing.T, targets ...string) *load {
 	return l
 }
 
-// more waits until there were many more requests.
-func (l *load) more(t *testing.T, w *world) {
+// more waits for many more requests.
+func (l *load) more(t *testing.T, w *environment) {
 	t.Helper()
 	const many = 500
 	count := func() int {
@@ -97,8 +97,8 @@ func (l *load) more(t *testing.T, w *world) {
 	}
 }
 
-// ask HOST or HOST/PATH.
-func ask(ctx context.Context, c *http.Client, target string) request {
+// send sends a request to HOST or HOST/PATH.
+func send(ctx context.Context, c *http.Client, target string) request {
 	host, path, _ := strings.Cut(target, "/")
 	began := time.Now()
 	out, err := fetch(ctx, c, gateway+path, host)
@@ -106,17 +106,17 @@ func ask(ctx context.Context, c *http.Client, target string) request {
 	return out
 }
 
-// end the load, and return all of its requests.
+// end stops the load, and returns all of its requests.
 func (l *load) end() []request {
 	l.stop()
 	l.done.Wait()
 	return l.all
 }
 
-// TestLosesNothing has the only local backend die in two ways under load: what it had
-// is lost, and nothing else.
+// TestLosesNothing ends the only local backend in two ways under load: only its requests in flight
+// are lost.
 func TestLosesNothing(t *testing.T) {
-	w := newWorld(t)
+	w := newEnvironment(t)
 	for _, f := range []string{"backends.yaml", "routes.yaml", "lossless.yaml"} {
 		w.apply(t, f)
 	}
@@ -124,8 +124,8 @@ func TestLosesNothing(t *testing.T) {
 	w.answers(t, "safe.example.com", localBackend)
 
 	t.Run("PolicyOfRoute", func(t *testing.T) { w.attaches(t) })
-	// It is to live on after the step that revives it.
-	revive := func() { w.serve(t, localBackend, says(localBackend)) }
+	// The backend must outlive the step that restarts it.
+	revive := func() { w.serve(t, localBackend, respond(localBackend)) }
 	t.Run("Killed", func(t *testing.T) {
 		w.healthy(t, remoteBackend)
 		w.healthy(t, localBackend)
@@ -152,9 +152,9 @@ func TestLosesNothing(t *testing.T) {
 	})
 }
 
-// attaches a policy to a route under load that no cluster is made of: it goes on sharing,
-// and loses nothing.
-func (w *world) attaches(t *testing.T) {
+// attaches attaches a policy to a route under load that needs no separate cluster: the route stays
+// on the shared one, and loses nothing.
+func (w *environment) attaches(t *testing.T) {
 	const host = "services.example.com"
 	l := w.load(t, host)
 	for _, timeout := range []string{"11s", "13s"} {
@@ -168,7 +168,7 @@ func (w *world) attaches(t *testing.T) {
 		w.until(t, func(ctx context.Context) error {
 			got, err := w.timeouts(ctx)
 			if err == nil && got[host] != timeout {
-				err = errors.Errorf("Envoy's timeouts are %v, not %s for %s", got, timeout, host)
+				err = errors.Errorf("Envoy's timeouts are %v, want %s for %s", got, timeout, host)
 			}
 			return err
 		})
@@ -177,15 +177,15 @@ func (w *world) attaches(t *testing.T) {
 	all := l.end()
 	for _, r := range all {
 		if r.err != nil || r.by != localBackend {
-			t.Errorf("a request is answered by %q: %v", r.by, r.err)
+			t.Errorf("%q answered a request: %v", r.by, r.err)
 		}
 	}
 	t.Logf("%d requests meanwhile", len(all))
 }
 
-// judge a load. Requests that began before the backend was known to be gone may be
-// lost, unless they may be repeated.
-func (w *world) judge(t *testing.T, l *load, gone, known time.Time) {
+// judge checks a load. Requests that began before the failure was known may be lost, unless they
+// may be retried.
+func (w *environment) judge(t *testing.T, l *load, gone, known time.Time) {
 	t.Helper()
 	l.more(t, w)
 	lost, longest, before, after := 0, time.Duration(0), map[string]int{}, map[string]int{}
@@ -202,20 +202,20 @@ func (w *world) judge(t *testing.T, l *load, gone, known time.Time) {
 		lost++
 		switch {
 		case r.host == "safe.example.com":
-			t.Errorf("a request that may be repeated is lost, %s after the backend: %v", r.began.Sub(gone), r.err)
+			t.Errorf("a request that may be retried is lost, %s after the backend: %v", r.began.Sub(gone), r.err)
 		case r.began.After(known):
 			t.Errorf("a request that began %s after the backend was gone is lost: %v", r.began.Sub(gone), r.err)
 		}
 	}
-	// Else nothing was shown.
+	// Otherwise the test proves nothing.
 	if before[localBackend] == 0 || after[remoteBackend] == 0 {
-		t.Errorf("want answers of %s before and of %s after, got %v and %v", localBackend, remoteBackend, before, after)
+		t.Errorf("want responses of %s before and of %s after, got %v and %v", localBackend, remoteBackend, before, after)
 	}
-	t.Logf("%d of %d requests lost, in flight all of them; the longest took %s", lost, len(l.all), longest.Round(time.Millisecond))
+	t.Logf("%d of %d requests lost, all of them in flight; the longest took %s", lost, len(l.all), longest.Round(time.Millisecond))
 }
 
-// healthy waits until Envoy has found a backend healthy.
-func (w *world) healthy(t *testing.T, addr string) {
+// healthy waits until a backend is healthy in Envoy.
+func (w *environment) healthy(t *testing.T, addr string) {
 	t.Helper()
 	want := netip.MustParseAddrPort(addr)
 	err := w.Until(within(t), func(ctx context.Context) error {
@@ -247,7 +247,7 @@ func (w *world) healthy(t *testing.T, addr string) {
 				}
 			}
 		}
-		return errors.Errorf("Envoy has not found %s healthy", addr)
+		return errors.Errorf("%s is not healthy in Envoy", addr)
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -19,14 +19,14 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// build the extension once, in a directory that outlives tests.
+// build compiles the extension once, in a folder that servesWithoutExtension tests.
 var build = sync.OnceValues(func() (string, error) {
 	program := filepath.Join(programs, "extension")
-	said, err := exec.Command("go", "build", "-o", program, "../../extension").CombinedOutput()
-	return program, errors.Wrapf(err, "cannot build the extension: %s", said)
+	out, err := exec.Command("go", "build", "-o", program, "../../extension").CombinedOutput()
+	return program, errors.Wrapf(err, "cannot build the extension: %s", out)
 })
 
-// programs is where they are built.
+// programs is the folder of compiled programs.
 var programs string
 
 func TestMain(m *testing.M) {
@@ -36,13 +36,13 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		log.SetLogger(logr.Discard())                 // envtest writes nothing that anybody reads.
-		defer func() { _ = os.RemoveAll(programs) }() // A temporary one.
+		log.SetLogger(logr.Discard())                 // Logs of envtest are discarded.
+		defer func() { _ = os.RemoveAll(programs) }() // A temporary folder.
 		return m.Run()
 	}())
 }
 
-// program is the extension's.
+// program returns the extension's binary.
 func program(t *testing.T) string {
 	t.Helper()
 	p, err := build()

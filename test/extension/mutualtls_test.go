@@ -28,24 +28,23 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/eds"
 )
 
-// TestMutualTLS shows that a real Envoy Gateway and a real Envoy are answered by the
-// certificates that an extension makes for them, that nobody else is, and that both follow
-// when there are others.
-func TestMutualTLS(t *testing.T) { //nolint:tparallel // Its steps share one world.
+// TestMutualTLS checks that the certificates of the extension work with a real Envoy Gateway and a
+// real Envoy, that other clients are rejected, and that both follow a renewal.
+func TestMutualTLS(t *testing.T) { //nolint:tparallel // Its steps share one environment.
 	t.Parallel()
-	w := newWorld(t)
+	w := newEnvironment(t)
 	w.apply(t, "backends.yaml")
 	w.apply(t, "routes.yaml")
-	// Hooks make the route, and endpoints come by EDS.
+	// Hooks generate the route, and endpoints come by EDS.
 	w.answers(t, "services.example.com", "192.0.2.10:8000")
 
-	t.Run("KeyStaysHidden", w.hidesKey)
-	t.Run("NobodyElse", w.answersNobodyElse)
-	t.Run("Renewed", w.takesOthers)
+	t.Run("HidesKey", w.hidesKey)
+	t.Run("RejectsOthers", w.rejectsOthers)
+	t.Run("Renewed", w.renews)
 }
 
-// made is one of the Secrets that the extension makes.
-func (w *world) made(t *testing.T, suffix string) *corev1.Secret {
+// made returns one of the Secrets that the extension creates.
+func (w *environment) made(t *testing.T, suffix string) *corev1.Secret {
 	t.Helper()
 	s := &corev1.Secret{}
 	if err := w.kube.Get(t.Context(), types.NamespacedName{Namespace: "default", Name: extensionName + suffix}, s); err != nil {
@@ -54,8 +53,8 @@ func (w *world) made(t *testing.T, suffix string) *corev1.Secret {
 	return s
 }
 
-// hidesKey has Envoy tell its configuration: who reads it gets no key.
-func (w *world) hidesKey(t *testing.T) {
+// hidesKey checks that Envoy's configuration dump has no key.
+func (w *environment) hidesKey(t *testing.T) {
 	dump, err := w.Admin(t.Context(), "/config_dump")
 	if err != nil {
 		t.Fatal(err)
@@ -66,16 +65,16 @@ func (w *world) hidesKey(t *testing.T) {
 	key := string(w.made(t, "-certificates").Data["envoy.key"])
 	for _, line := range strings.Split(key, "\n")[1:2] {
 		if bytes.Contains(dump, []byte(line)) {
-			t.Error("Envoy tells its key")
+			t.Error("Envoy's dump has the extension's key")
 		}
 	}
 	if bytes.Contains(dump, []byte("BEGIN EC PRIVATE KEY")) {
-		t.Error("Envoy tells a key")
+		t.Error("Envoy's dump has a key")
 	}
 }
 
-// answersNobodyElse has others call, from where Envoy Gateway and Envoy run.
-func (w *world) answersNobodyElse(t *testing.T) {
+// rejectsOthers calls with other certificates, from the host of Envoy Gateway and Envoy.
+func (w *environment) rejectsOthers(t *testing.T) {
 	client, all := w.made(t, "-client"), w.made(t, "-certificates")
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(client.Data["ca.crt"])
@@ -113,14 +112,14 @@ func (w *world) answersNobodyElse(t *testing.T) {
 		call  func(*grpc.ClientConn) error
 		ok    bool
 	}{
-		"HooksToEnvoyGateway":     {creds: envoyGateway, hooks: true, call: hooks, ok: true},
-		"HooksToEnvoy":            {creds: envoy, hooks: true, call: hooks},
-		"HooksToNobody":           {creds: presents(nil, nil), hooks: true, call: hooks},
-		"HooksInClear":            {creds: insecure.NewCredentials(), hooks: true, call: hooks},
-		"EndpointsToEnvoy":        {creds: envoy, call: endpoints, ok: true},
-		"EndpointsToEnvoyGateway": {creds: envoyGateway, call: endpoints},
-		"EndpointsToNobody":       {creds: presents(nil, nil), call: endpoints},
-		"EndpointsInClear":        {creds: insecure.NewCredentials(), call: endpoints},
+		"HooksToEnvoyGateway":         {creds: envoyGateway, hooks: true, call: hooks, ok: true},
+		"HooksToEnvoy":                {creds: envoy, hooks: true, call: hooks},
+		"HooksWithoutCertificate":     {creds: presents(nil, nil), hooks: true, call: hooks},
+		"HooksWithoutTLS":             {creds: insecure.NewCredentials(), hooks: true, call: hooks},
+		"EndpointsToEnvoy":            {creds: envoy, call: endpoints, ok: true},
+		"EndpointsToEnvoyGateway":     {creds: envoyGateway, call: endpoints},
+		"EndpointsWithoutCertificate": {creds: presents(nil, nil), call: endpoints},
+		"EndpointsWithoutTLS":         {creds: insecure.NewCredentials(), call: endpoints},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := grpc.NewClient("passthrough:///extension", grpc.WithTransportCredentials(tc.creds), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
@@ -134,34 +133,34 @@ func (w *world) answersNobodyElse(t *testing.T) {
 			}
 			defer func() { _ = c.Close() }()
 			if err := tc.call(c); (err == nil) != tc.ok {
-				t.Errorf("want an answer: %t, got %v", tc.ok, err)
+				t.Errorf("want a response: %t, got %v", tc.ok, err)
 			}
 		})
 	}
 }
 
-// takesOthers has the Secrets be deleted: the extension makes others, Envoy Gateway has them
-// at its next call, and tells Envoy.
-func (w *world) takesOthers(t *testing.T) {
+// renews deletes the Secrets: the extension creates new ones, and Envoy Gateway takes them at its
+// next call and passes them to Envoy.
+func (w *environment) renews(t *testing.T) {
 	before := w.made(t, "-client")
 	for _, suffix := range []string{"-certificates", "-client"} {
 		if err := w.kube.Delete(t.Context(), w.made(t, suffix)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	// A process that starts makes them at once, and one that runs within a minute.
+	// A starting process creates them at once, and a running one within a minute.
 	if err := w.extension.Stop(limit); err != nil {
 		t.Fatal(err)
 	}
 	w.startExtension(t)
 	after := w.made(t, "-client")
 	if bytes.Equal(before.Data["ca.crt"], after.Data["ca.crt"]) {
-		t.Fatal("the authority is the one before")
+		t.Fatal("the authority has not changed")
 	}
 	w.until(t, func(ctx context.Context) error {
 		streams, err := w.metrics(ctx, "127.0.0.1:5007", "tailscale_gateway_eds_streams")
 		if err == nil && (streams == "" || streams == "0") {
-			err = errors.New("no Envoy asks for endpoints with the new certificates")
+			err = errors.New("no Envoy has subscribed with the new certificates")
 		}
 		return err
 	})

@@ -26,15 +26,15 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// speaks all that routes carry, to backends of both kinds. What is as simple for
-// services is in TestRoutes.
-func speaks(t *testing.T, w *world) {
+// speaks checks all protocols of routes, with backends of both kinds. The simple cases for services
+// are in TestRoutes.
+func speaks(t *testing.T, w *environment) {
 	for name, addr := range map[string]string{"Services": "192.0.2.10:8000", "Endpoints": "192.0.2.20:10007"} {
 		host := map[string]string{"Services": "services.example.com", "Endpoints": "endpoints.example.com"}[name]
 		t.Run("HTTP1To"+name, func(t *testing.T) { t.Parallel(); w.answers(t, host, addr) })
 		t.Run("HTTP2To"+name, func(t *testing.T) { t.Parallel(); w.answersHTTP2(t, host, addr, "HTTP/1.1") })
 	}
-	// Its port asks for HTTP/2 behind Envoy too.
+	// The port requires HTTP/2 behind Envoy, too.
 	t.Run("HTTP2Throughout", func(t *testing.T) {
 		t.Parallel()
 		w.answersHTTP2(t, "h2.example.com", "192.0.2.10:8003", "HTTP/2.0")
@@ -53,18 +53,18 @@ func speaks(t *testing.T, w *world) {
 	t.Run("TLSToEndpoints", func(t *testing.T) { t.Parallel(); w.answersTLS(t, "endpoints.example.com", "192.0.2.20:10014") })
 }
 
-// answersHTTP2 to a client that speaks nothing else, from a backend to which Envoy
-// speaks the protocol.
-func (w *world) answersHTTP2(t *testing.T, host, by, behind string) {
+// answersHTTP2 waits for a response to an HTTP/2 client, from a backend to which Envoy uses this
+// protocol.
+func (w *environment) answersHTTP2(t *testing.T, host, by, behind string) {
 	t.Helper()
 	p := &http.Protocols{}
 	p.SetUnencryptedHTTP2(true)
 	tr := &http.Transport{DialContext: w.Dial, Protocols: p}
 	defer tr.CloseIdleConnections()
 	err := w.Until(within(t), func(ctx context.Context) error {
-		r := ask(ctx, &http.Client{Transport: tr}, host)
+		r := send(ctx, &http.Client{Transport: tr}, host)
 		if r.err == nil && (r.by != by || r.spoken != "HTTP/2.0" || r.behind != behind) {
-			r.err = errors.Errorf("%q answers by %s after %s, not %q by HTTP/2.0 after %s", r.by, r.spoken, r.behind, by, behind)
+			r.err = errors.Errorf("%q answers with %s after %s, want %q with HTTP/2.0 after %s", r.by, r.spoken, r.behind, by, behind)
 		}
 		return r.err
 	})
@@ -73,15 +73,15 @@ func (w *world) answersHTTP2(t *testing.T, host, by, behind string) {
 	}
 }
 
-// answersWebSocket after an upgrade, more than once.
-func (w *world) answersWebSocket(t *testing.T, host, by string) {
+// answersWebSocket waits for several responses after an upgrade.
+func (w *environment) answersWebSocket(t *testing.T, host, by string) {
 	t.Helper()
 	err := w.Until(within(t), func(ctx context.Context) error {
 		raw, err := w.Dial(ctx, "tcp", "127.0.0.1:8888")
 		if err != nil {
 			return err
 		}
-		defer raw.Close() // All was said.
+		defer raw.Close() // The exchange is complete.
 		if err := raw.SetDeadline(time.Now().Add(limit)); err != nil {
 			return err
 		}
@@ -90,16 +90,16 @@ func (w *world) answersWebSocket(t *testing.T, host, by string) {
 		if err != nil {
 			return err
 		}
-		for _, says := range []string{"one ", "two "} {
-			if err := websocket.Message.Send(c, says); err != nil {
+		for _, message := range []string{"one ", "two "} {
+			if err := websocket.Message.Send(c, message); err != nil {
 				return err
 			}
 			got := ""
 			if err := websocket.Message.Receive(c, &got); err != nil {
 				return err
 			}
-			if got != says+by {
-				return errors.Errorf("it says %q, not %q", got, says+by)
+			if got != message+by {
+				return errors.Errorf("the response is %q, want %q", got, message+by)
 			}
 		}
 		return nil
@@ -109,20 +109,20 @@ func (w *world) answersWebSocket(t *testing.T, host, by string) {
 	}
 }
 
-// serveWebSocket says its address after what it was told.
-func (w *world) serveWebSocket(t *testing.T, addr string) {
+// serveWebSocket responds with the message and the address.
+func (w *environment) serveWebSocket(t *testing.T, addr string) {
 	t.Helper()
 	w.serve(t, addr, websocket.Server{Handler: func(c *websocket.Conn) {
-		for said := ""; websocket.Message.Receive(c, &said) == nil; {
-			if websocket.Message.Send(c, said+addr) != nil {
+		for message := ""; websocket.Message.Receive(c, &message) == nil; {
+			if websocket.Message.Send(c, message+addr) != nil {
 				return
 			}
 		}
 	}})
 }
 
-// answersGRPC: a call, one that fails, and a stream, each with its trailers.
-func (w *world) answersGRPC(t *testing.T, host, by string) {
+// answersGRPC checks a call, one that fails, and a stream, each with its trailers.
+func (w *environment) answersGRPC(t *testing.T, host, by string) {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///127.0.0.1:8888", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority(host),
 		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) { return w.Dial(ctx, "tcp", addr) }))
@@ -133,7 +133,7 @@ func (w *world) answersGRPC(t *testing.T, host, by string) {
 	c := grpc_health_v1.NewHealthClient(conn)
 	named := func(trailer metadata.MD) error {
 		if got := trailer.Get(answeredBy); len(got) != 1 || got[0] != by {
-			return errors.Errorf("the trailer names %q, not %q", got, by)
+			return errors.Errorf("the trailer has %q, want %q", got, by)
 		}
 		return nil
 	}
@@ -148,7 +148,7 @@ func (w *world) answersGRPC(t *testing.T, host, by string) {
 		trailer = metadata.MD{}
 		_, err := c.Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: "unknown"}, grpc.Trailer(&trailer))
 		if got := status.Code(err); got != codes.NotFound {
-			return errors.Errorf("the call ends with %s, not %s", got, codes.NotFound)
+			return errors.Errorf("the call ends with %s, want %s", got, codes.NotFound)
 		}
 		return named(trailer)
 	})
@@ -159,29 +159,29 @@ func (w *world) answersGRPC(t *testing.T, host, by string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := 0
-	for ; err == nil; said++ {
+	received := 0
+	for ; err == nil; received++ {
 		_, err = stream.Recv()
 	}
-	// The last was its end.
-	if said--; !errors.Is(err, io.EOF) || said != messages {
-		t.Errorf("the stream ends after %d messages with %v, want %d and its end", said, err, messages)
+	// The last response was the end of the stream.
+	if received--; !errors.Is(err, io.EOF) || received != messages {
+		t.Errorf("the stream ends after %d messages with %v, want %d and its end", received, err, messages)
 	}
 	check(t, named(stream.Trailer()))
 }
 
-// answersTCP with its address.
-func (w *world) answersTCP(t *testing.T, addr, by string) {
+// answersTCP waits for a response with the address.
+func (w *environment) answersTCP(t *testing.T, addr, by string) {
 	t.Helper()
 	err := w.Until(within(t), func(ctx context.Context) error {
 		c, err := w.Dial(ctx, "tcp", addr)
 		if err != nil {
 			return err
 		}
-		defer c.Close() // Only read.
+		defer c.Close() // The connection is only read.
 		b, err := io.ReadAll(c)
 		if err == nil && string(b) != by {
-			err = errors.Errorf("it says %q", b)
+			err = errors.Errorf("the response is %q", b)
 		}
 		return err
 	})
@@ -190,15 +190,15 @@ func (w *world) answersTCP(t *testing.T, addr, by string) {
 	}
 }
 
-// answersUDP with what it was asked, and its address.
-func (w *world) answersUDP(t *testing.T, addr, by string) {
+// answersUDP waits for a response with the message and the address.
+func (w *environment) answersUDP(t *testing.T, addr, by string) {
 	t.Helper()
 	err := w.Until(within(t), func(ctx context.Context) error {
 		c, err := w.Dial(ctx, "udp", addr)
 		if err != nil {
 			return err
 		}
-		defer c.Close() // Only read.
+		defer c.Close() // The connection is only read.
 		if err := c.SetDeadline(time.Now().Add(time.Second)); err != nil {
 			return err
 		}
@@ -208,7 +208,7 @@ func (w *world) answersUDP(t *testing.T, addr, by string) {
 		b := make([]byte, 1500)
 		n, err := c.Read(b)
 		if err == nil && string(b[:n]) != "udp "+by {
-			err = errors.Errorf("it says %q", b[:n])
+			err = errors.Errorf("the response is %q", b[:n])
 		}
 		return err
 	})
@@ -217,12 +217,13 @@ func (w *world) answersUDP(t *testing.T, addr, by string) {
 	}
 }
 
-// answersTLS passes TLS through to the backend, whose certificate it is.
-func (w *world) answersTLS(t *testing.T, name, by string) {
+// answersTLS waits for a response over TLS that Envoy passes through to the backend, with the
+// backend's certificate.
+func (w *environment) answersTLS(t *testing.T, name, by string) {
 	t.Helper()
 	trusts, ok := w.tls[by].Client().Transport.(*http.Transport)
 	if !ok {
-		t.Fatal("the backend's client is of another kind")
+		t.Fatal("the backend's client has another type")
 	}
 	tr := &http.Transport{DialContext: w.Dial, TLSClientConfig: &tls.Config{RootCAs: trusts.TLSClientConfig.RootCAs, ServerName: name, MinVersion: tls.VersionTLS12}}
 	defer tr.CloseIdleConnections()

@@ -28,13 +28,13 @@ import (
 )
 
 const (
-	// outage is how long what must not stop traffic lasts.
+	// outage is the length of outages that must not affect traffic.
 	outage = 3 * time.Second
 
-	// observe2 is where the second replica says how it fares.
+	// observe2 is the observe address of the second replica.
 	observe2 = "127.0.0.1:5009"
 
-	// moved is where two goes meanwhile.
+	// moved is the new address of two.
 	moved = "192.0.2.34:8000"
 )
 
@@ -44,27 +44,27 @@ var routes = []string{"shared", "own", "split", "sticky"}
 // targets of rules.yaml, by name.
 var targets = map[string]string{"one": "192.0.2.31:8000", "two": "192.0.2.32:8000", "new": "192.0.2.33:8000"}
 
-// Replicas are two of the extension. Envoys dial both, each replica names the other
-// first; Envoy Gateway asks one of them.
+// replicas are two replicas of the extension. Envoys dial both, and each replica announces the
+// other first; Envoy Gateway calls one of them.
 type replicas struct {
-	*world
+	*environment
 
-	// second runs beside the world's own, and watches the API through watch.
+	// second runs beside the first, and watches the API through watch.
 	second *apiserver.Process
 	watch  *standalone.Passage
 
-	// hooks lead Envoy Gateway to the socket that asked names.
+	// hooks directs Envoy Gateway to the socket in current.
 	hooks            *standalone.Passage
-	asked            atomic.Pointer[string]
+	current          atomic.Pointer[string]
 	socket1, socket2 string
 }
 
-// TestReplicas has one of two replicas of the extension lag, freeze and die while routes
+// TestReplicas makes one of two replicas of the extension lag, freeze and crash while routes
 // change.
 func TestReplicas(t *testing.T) {
 	r := newReplicas(t)
 	for _, addr := range append(slices.Collect(maps.Values(targets)), moved) {
-		r.serve(t, addr, says(addr))
+		r.serve(t, addr, respond(addr))
 	}
 	r.apply(t, "rules.yaml")
 	for _, route := range routes {
@@ -86,15 +86,15 @@ func newReplicas(t *testing.T) *replicas {
 	t.Helper()
 	dir := t.TempDir()
 	r := &replicas{socket1: filepath.Join(dir, "1.sock"), socket2: filepath.Join(dir, "2.sock")}
-	r.world = newWorld(t, "--hooks-address=unix:"+r.socket1, "--eds-target=ipv4:127.0.0.1:5008,127.0.0.1:5006", "--direct-targets")
+	r.environment = newEnvironment(t, "--hooks-address=unix:"+r.socket1, "--eds-target=ipv4:127.0.0.1:5008,127.0.0.1:5006", "--direct-targets")
 
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", r.socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.asked.Store(&r.socket2)
+	r.current.Store(&r.socket2)
 	r.hooks = standalone.NewPassage(t.Context(), l, func(ctx context.Context) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", *r.asked.Load())
+		return (&net.Dialer{}).DialContext(ctx, "unix", *r.current.Load())
 	})
 	t.Cleanup(func() { check(t, r.hooks.Close()) })
 
@@ -123,28 +123,27 @@ func newReplicas(t *testing.T) *replicas {
 	return r
 }
 
-// hooksLag inserts rules while the replica that answers hooks does not hear of it, and
-// Envoy has its endpoints from the other.
+// hooksLag inserts rules while the replica that answers hooks lags, and Envoy has its endpoints
+// from the other.
 func (r *replicas) hooksLag(t *testing.T) {
 	r.inserts(t)
 }
 
-// endpointsLag is the other way around.
+// endpointsLag inserts rules while the replica with Envoy's endpoints lags.
 func (r *replicas) endpointsLag(t *testing.T) {
 	r.turn(t, r.socket1)
 	r.inserts(t)
 }
 
-// turn hooks to the replica with that socket, from the next change on.
+// turn directs hooks to the replica with that socket, from the next change on.
 func (r *replicas) turn(t *testing.T, socket string) {
 	t.Helper()
-	r.asked.Store(&socket)
+	r.current.Store(&socket)
 	r.hooks.Cut()
 }
 
-// inserts a rule before the others of each route while the second replica lags, and
-// takes it away again: no request may reach another rule's target, and none to the rules
-// that were there may be lost.
+// inserts inserts a rule before the others of each route while the second replica lags, and removes
+// it: no request may reach another rule's target, and no request to the existing rules may be lost.
 func (r *replicas) inserts(t *testing.T) {
 	for _, route := range routes {
 		t.Run(route, func(t *testing.T) { r.insertsInto(t, route) })
@@ -160,42 +159,42 @@ func (r *replicas) insertsInto(t *testing.T, route string) {
 		r.until(t, func(ctx context.Context) error {
 			got, err := r.paths(ctx)
 			if err == nil && len(got[host]) != len(rules) {
-				err = errors.Errorf("Envoy has the paths %v of %s, not %v", got[host], host, rules)
+				err = errors.Errorf("Envoy has the paths %v of %s, want %v", got[host], host, rules)
 			}
 			return err
 		})
-		// While it lags.
-		l.more(t, r.world)
+		// The replica still lags.
+		l.more(t, r.environment)
 		r.watch.Release()
 		for _, name := range rules {
 			r.answers(t, host+"/"+name, targets[name])
 		}
 	}
-	l.more(t, r.world)
+	l.more(t, r.environment)
 	all := l.end()
 	failed, by := 0, map[string]int{}
 	for _, q := range all {
 		switch {
 		case q.err != nil && q.path == "new":
-			// As long as it is not there.
+			// Requests to the new rule fail until it exists.
 			failed++
 		case q.err != nil:
 			t.Errorf("a request to %s/%s is lost: %v", q.host, q.path, q.err)
 		case q.by != targets[q.path]:
-			t.Errorf("%s/%s is answered by %s", q.host, q.path, q.by)
+			t.Errorf("a request to %s/%s got a response from %s", q.host, q.path, q.by)
 		default:
 			by[q.path]++
 		}
 	}
-	// Else nothing was shown.
+	// Otherwise the test proves nothing.
 	if by["one"] == 0 || by["two"] == 0 || by["new"] == 0 {
-		t.Errorf("want answers of all targets, got %v", by)
+		t.Errorf("want responses of all targets, got %v", by)
 	}
-	t.Logf("of %d requests %d to the new rule were not answered", len(all), failed)
+	t.Logf("of %d requests, %d to the new rule got no response", len(all), failed)
 }
 
-// rulesPatch is the list of rules of a route: each goes by its target's name. Rules that
-// split name their target twice.
+// rulesPatch returns a patch with the rules of a route: the path of each is its target's name.
+// Rules that split name their target twice.
 func rulesPatch(route string, names ...string) string {
 	rules := make([]string, len(names))
 	for i, n := range names {
@@ -213,30 +212,30 @@ func rulesPatch(route string, names ...string) string {
 	return `{"spec":{"rules":[` + strings.Join(rules, ",") + `]}}`
 }
 
-// renames the first route's host while something is done to the replica that answers
-// hooks. Traffic must not stop at all, and the name must answer in the end.
+// renames renames the first route's host during an outage of the replica that answers hooks.
+// Traffic must continue, and the new name must answer in the end.
 func (r *replicas) renames(t *testing.T, host string, meanwhile func()) {
 	t.Helper()
 	l := r.load(t, "own.example.com/one")
 	meanwhile()
 	began := time.Now()
 	r.answers(t, host+"/one", targets["one"])
-	t.Logf("what changed answers %s after the replica does again", time.Since(began).Round(time.Millisecond))
+	t.Logf("the new name answers %s after the replica recovers", time.Since(began).Round(time.Millisecond))
 	r.undisturbed(t, l)
 }
 
-// rename the first route's host, which Envoy Gateway cannot translate now. What it has
-// not noticed yet would show nothing.
+// rename renames the first route's host while Envoy Gateway cannot translate, once Envoy Gateway
+// has processed the last change.
 func (r *replicas) rename(t *testing.T, host string) {
 	t.Helper()
 	r.patch(t, objectOf("HTTPRoute", "shared"), `{"spec":{"hostnames":["`+host+`"]}}`)
 	pause(t, outage)
 	if _, err := r.get(t.Context(), host+"/one"); err == nil {
-		t.Errorf("%s answers although nobody can have been asked", host)
+		t.Errorf("%s answers although no hook can have run", host)
 	}
 }
 
-// frozen, a replica keeps its connections and says nothing. Envoy Gateway waits for it.
+// frozen freezes a replica, which keeps its connections. Envoy Gateway waits for it.
 func (r *replicas) frozen(t *testing.T) {
 	r.renames(t, "frozen.example.com", func() {
 		signal(t, r.extension, syscall.SIGSTOP)
@@ -245,8 +244,8 @@ func (r *replicas) frozen(t *testing.T) {
 	})
 }
 
-// frozenAndKilled is what kubelet does to a replica that its liveness probe finds frozen.
-// The call that Envoy Gateway waits for is lost.
+// frozenAndKilled kills a frozen replica, as kubelet does after failed liveness probes. Envoy
+// Gateway's call is lost.
 func (r *replicas) frozenAndKilled(t *testing.T) {
 	r.renames(t, "killed.example.com", func() {
 		signal(t, r.extension, syscall.SIGSTOP)
@@ -258,7 +257,7 @@ func (r *replicas) frozenAndKilled(t *testing.T) {
 	})
 }
 
-// packetsDropped between Envoy Gateway and the replica, until they pass again.
+// packetsDropped drops packets between Envoy Gateway and the replica for a while.
 func (r *replicas) packetsDropped(t *testing.T) {
 	r.renames(t, "dropped.example.com", func() {
 		r.hooks.Hold()
@@ -274,8 +273,8 @@ func signal(t *testing.T, p *apiserver.Process, s syscall.Signal) {
 	}
 }
 
-// endpointsFrozen has the replica freeze that Envoy has its endpoints from, so that no
-// end of a connection tells: its pings do.
+// endpointsFrozen freezes the replica with Envoy's endpoints. Envoy notices by HTTP/2 pings,
+// because the connection does not end.
 func (r *replicas) endpointsFrozen(t *testing.T) {
 	if n, err := r.metrics(t.Context(), observe2, "tailscale_gateway_eds_streams"); err != nil || n == "" || n == "0" {
 		t.Fatalf("Envoy has no stream to the second replica: %q, %v", n, err)
@@ -285,7 +284,7 @@ func (r *replicas) endpointsFrozen(t *testing.T) {
 	signal(t, r.second, syscall.SIGCONT)
 }
 
-// endpointsKilled has the other die, where Envoy has gone.
+// endpointsKilled kills the other replica, to which Envoy has connected.
 func (r *replicas) endpointsKilled(t *testing.T) {
 	if err := r.extension.Kill(); err != nil {
 		t.Fatal(err)
@@ -294,7 +293,7 @@ func (r *replicas) endpointsKilled(t *testing.T) {
 	r.startExtension(t)
 }
 
-// moves a target, of which Envoy hears by the replica that is left. Traffic must not stop.
+// moves moves a target. Envoy gets the change from the remaining replica, and traffic continues.
 func (r *replicas) moves(t *testing.T, host, by string) {
 	t.Helper()
 	l := r.load(t, "own.example.com/one")
@@ -303,33 +302,33 @@ func (r *replicas) moves(t *testing.T, host, by string) {
 	began := time.Now()
 	r.patch(t, u, `{"spec":{"backends":[{"kind":"External","name":"two","host":"`+host+`","port":8000}]}}`)
 	r.answers(t, "own.example.com/two", by)
-	t.Logf("new endpoints answer after %s, by the replica that is left", time.Since(began).Round(time.Millisecond))
+	t.Logf("new endpoints answer after %s, from the remaining replica", time.Since(began).Round(time.Millisecond))
 	r.undisturbed(t, l)
 }
 
-// undisturbed load has lost nothing, and goes to the one target.
+// undisturbed checks that a load to one target has lost nothing.
 func (r *replicas) undisturbed(t *testing.T, l *load) {
 	t.Helper()
-	l.more(t, r.world)
+	l.more(t, r.environment)
 	all := l.end()
 	for _, q := range all {
 		if q.err != nil || q.by != targets["one"] {
-			t.Errorf("a request is answered by %q: %v", q.by, q.err)
+			t.Errorf("%q answered a request: %v", q.by, q.err)
 		}
 	}
 	t.Logf("%d requests meanwhile", len(all))
 }
 
-// oneDown has an Envoy start while the replica is down that it is to dial first.
+// oneDown starts an Envoy while the replica is down that it dials first.
 func (r *replicas) oneDown(t *testing.T) {
 	if err := r.second.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	// One network has room for one Envoy.
+	// A network has room for one Envoy.
 	r.remove(t, objectOf("Gateway", "gw"))
 	r.until(t, func(ctx context.Context) error {
 		if c, err := r.Dial(ctx, "tcp", "127.0.0.1:8888"); err == nil {
-			return errors.Join(errors.New("Envoy is still there"), c.Close())
+			return errors.Join(errors.New("Envoy is still running"), c.Close())
 		}
 		return nil
 	})
@@ -338,11 +337,11 @@ func (r *replicas) oneDown(t *testing.T) {
 	if err := r.Answers(within(t), "http://127.0.0.1:8889/", ""); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("an Envoy that starts meanwhile answers %s after its Gateway was made", time.Since(began).Round(time.Millisecond))
+	t.Logf("an Envoy that starts meanwhile answers %s after the creation of its Gateway", time.Since(began).Round(time.Millisecond))
 }
 
-// paths of Envoy's routes, by domain.
-func (w *world) paths(ctx context.Context) (map[string][]string, error) {
+// paths returns the paths of Envoy's routes, by domain.
+func (w *environment) paths(ctx context.Context) (map[string][]string, error) {
 	out := map[string][]string{}
 	return out, w.routes(ctx, func(domain string, r envoyRoute) {
 		if p := r.Match.Prefix + r.Match.Separated; !slices.Contains(out[domain], p) {

@@ -42,100 +42,105 @@ const (
 	operator, stranger = "100.64.0.7", "100.64.1.7"
 )
 
-// TestRoutePolicies shows that policies do what they say in a real Envoy, and nothing
-// more.
-func TestRoutePolicies(t *testing.T) { //nolint:tparallel // Its steps share one world.
+// TestRoutePolicies checks that policies affect the requests that they match in a real Envoy, and
+// no others.
+func TestRoutePolicies(t *testing.T) { //nolint:tparallel // Its steps share one environment.
 	t.Parallel()
-	w := newWorld(t)
-	w.serve(t, "192.0.2.30:8000", http.HandlerFunc(tells))
-	w.serve(t, "192.0.2.31:8000", says("canary"))
+	w := newEnvironment(t)
+	w.serve(t, "192.0.2.30:8000", http.HandlerFunc(returnPath))
+	w.serve(t, "192.0.2.31:8000", respond("canary"))
 	w.apply(t, "routepolicy.yaml")
 	w.answers(t, "web.example.com/admin", "/admin ")
 	w.answers(t, "plain.example.com/admin", "/admin ")
 
 	w.create(t, exampleOf(t, "route-policy.yaml"))
-	w.said(t, "web", map[string]string{"Gateway/default/gw": "True/Accepted"})
+	w.accepted(t, "web", map[string]string{"Gateway/default/gw": "True/Accepted"})
 
 	t.Run("Denies", func(t *testing.T) {
-		w.until(t, w.asks(asked{path: "admin/users"}, "403"))
-		w.until(t, w.asks(asked{path: "admin?x=/"}, "403"))
-		// However it is written.
+		w.until(t, w.responds(query{path: "admin/users"}, "403"))
+		w.until(t, w.responds(query{path: "admin?x=/"}, "403"))
+		// All forms of the path are denied.
 		for _, p := range []string{"x/../admin", "x/%2e%2e/admin", "%61dmin", "/admin", "./admin"} {
-			w.until(t, w.asks(asked{path: p}, "403"))
+			w.until(t, w.responds(query{path: p}, "403"))
 		}
-		w.until(t, w.asks(asked{path: "administration"}, "200 /administration "))
+		w.until(t, w.responds(query{path: "administration"}, "200 /administration "))
 	})
 	t.Run("RefusesPathParameters", func(t *testing.T) {
 		for _, p := range []string{"admin;x", "admin;x/users", "admin%3bx", "admin%3Bx=1/users", "x/..;/admin", ";/admin", "x;y/z"} {
-			w.until(t, w.asks(asked{path: p}, "403"))
+			w.until(t, w.responds(query{path: p}, "403"))
 		}
-		w.until(t, w.asks(asked{path: "other?a=1;b=2"}, "200 /other "))
+		w.until(t, w.responds(query{path: "other?a=1;b=2"}, "200 /other "))
 	})
-	t.Run("LeavesOthers", func(t *testing.T) { w.until(t, w.asks(asked{host: "plain.example.com", path: "admin"}, "200 /admin ")) })
+	t.Run("IgnoresOtherRoutes", func(t *testing.T) {
+		w.until(t, w.responds(query{host: "plain.example.com", path: "admin"}, "200 /admin "))
+	})
 	t.Run("Redirects", func(t *testing.T) {
-		w.until(t, w.asks(asked{path: "old?q=1"}, "301 http://web.example.com/new?q=1"))
-		w.until(t, w.asks(asked{path: "old/more"}, "200 /old/more "))
+		w.until(t, w.responds(query{path: "old?q=1"}, "301 http://web.example.com/new?q=1"))
+		w.until(t, w.responds(query{path: "old/more"}, "200 /old/more "))
 	})
 	t.Run("Routes", func(t *testing.T) {
-		w.until(t, w.asks(asked{header: http.Header{"X-Canary": {"yes"}}}, "200 canary"))
-		w.until(t, w.asks(asked{header: http.Header{"X-Canary": {"no"}}}, "200 / "))
+		w.until(t, w.responds(query{header: http.Header{"X-Canary": {"yes"}}}, "200 canary"))
+		w.until(t, w.responds(query{header: http.Header{"X-Canary": {"no"}}}, "200 / "))
 	})
 	t.Run("TimesOut", func(t *testing.T) {
-		w.until(t, w.asks(asked{path: "reports/slow"}, "504"))
+		w.until(t, w.responds(query{path: "reports/slow"}, "504"))
 	})
 	t.Run("LimitsRates", func(t *testing.T) { limitsRates(t, w) })
 	t.Run("NamesRules", func(t *testing.T) { namesRules(t, w) })
-	t.Run("KnowsDevices", func(t *testing.T) { knowsDevices(t, w) })
+	t.Run("MatchesDevices", func(t *testing.T) { matchesDevices(t, w) })
 	t.Run("FindsDevices", func(t *testing.T) { findsDevices(t, w) })
 	t.Run("TakesEffect", func(t *testing.T) { takesEffect(t, w) })
 	t.Run("GRPC", func(t *testing.T) { deniesGRPC(t, w) })
 	t.Run("PresentsCertificates", func(t *testing.T) { presentsCertificates(t, w) })
 	t.Run("Conflicts", func(t *testing.T) { conflicts(t, w) })
-	t.Run("Gone", func(t *testing.T) {
+	t.Run("Deleted", func(t *testing.T) {
 		w.remove(t, policyNamed("web"))
-		w.until(t, w.asks(asked{path: "admin"}, "200 /admin "))
-		w.until(t, w.asks(asked{path: "old"}, "200 /old "))
+		w.until(t, w.responds(query{path: "admin"}, "200 /admin "))
+		w.until(t, w.responds(query{path: "old"}, "200 /old "))
 	})
 }
 
-// says which path was asked for, and whether by an operator. A slow report never comes.
-func tells(w http.ResponseWriter, r *http.Request) {
+// returnPath responds with the request's path, and with the header of operators. A slow report
+// never completes.
+func returnPath(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/reports/slow" {
 		<-r.Context().Done()
 		return
 	}
-	fmt.Fprint(w, r.URL.Path, " ", r.Header.Get("X-Operator")) // Who is gone needs no answer.
+	fmt.Fprint(w, r.URL.Path, " ", r.Header.Get("X-Operator")) // The client may have gone.
 }
 
-// limitsRates of what a rule acts on, and of nothing else.
-func limitsRates(t *testing.T, w *world) {
+// limitsRates checks the rate limit of a rule's requests, and that other requests are not limited.
+func limitsRates(t *testing.T, w *environment) {
 	w.create(t, exampleOf(t, "route-policy-rate.yaml"))
-	search := asked{path: "search"}
-	// The first to be denied reports that the limit is there.
-	w.until(t, w.asks(search, "429"))
-	if err := w.asks(asked{path: "other"}, "200 /other ")(within(t)); err != nil {
-		t.Errorf("what the rule does not match is limited: %v", err)
+	search := query{path: "search"}
+	// The first denied request shows that the limit is in effect.
+	w.until(t, w.responds(search, "429"))
+	if err := w.responds(query{path: "other"}, "200 /other ")(within(t)); err != nil {
+		t.Errorf("a request that the rule does not match is limited: %v", err)
 	}
 	w.remove(t, policyNamed("rate"))
-	w.until(t, w.asks(search, "200 /search "))
+	w.until(t, w.responds(search, "200 /search "))
 }
 
-// knowsDevices by the address that the proxies tell, and by nothing that a request says.
-func knowsDevices(t *testing.T, w *world) {
+// matchesDevices checks that devices match by the address from the proxies, and not by headers of
+// the request.
+func matchesDevices(t *testing.T, w *environment) {
 	lies := http.Header{"X-Forwarded-For": {operator}, "X-Envoy-External-Address": {operator}, "Forwarded": {"for=" + operator}, "X-Operator": {"yes"}}
-	w.until(t, w.asks(asked{by: operator, path: "admin"}, "200 /admin yes"))
-	w.until(t, w.asks(asked{by: stranger, path: "admin"}, "403"))
-	w.until(t, w.asks(asked{by: stranger, path: "admin", header: lies}, "403"))
-	w.until(t, w.asks(asked{path: "admin", header: lies}, "403"))
-	w.until(t, w.asks(asked{by: stranger, path: "other"}, "200 /other "))
+	w.until(t, w.responds(query{by: operator, path: "admin"}, "200 /admin yes"))
+	w.until(t, w.responds(query{by: stranger, path: "admin"}, "403"))
+	w.until(t, w.responds(query{by: stranger, path: "admin", header: lies}, "403"))
+	w.until(t, w.responds(query{path: "admin", header: lies}, "403"))
+	w.until(t, w.responds(query{by: stranger, path: "other"}, "200 /other "))
 }
 
-// findsDevices by what a tailnet says of them: the test says it, in place of the provider.
-func findsDevices(t *testing.T, w *world) {
+// findsDevices checks the match of devices by a Discovery's result, which the test writes in place
+// of the provider.
+func findsDevices(t *testing.T, w *environment) {
 	u := exampleOf(t, "route-policy-devices.yaml")
 	w.create(t, u)
-	staff := func(by string) asked { return asked{by: by, path: "staff"} }
-	w.until(t, w.asks(staff(operator), "403"))
+	staff := func(by string) query { return query{by: by, path: "staff"} }
+	w.until(t, w.responds(staff(operator), "403"))
 	w.until(t, func(ctx context.Context) error {
 		p, err := w.policy(ctx, "staff")
 		if err == nil && (len(p.Status.Rules) != 3 || !strings.Contains(p.Status.Rules[0].Message, "not known yet")) {
@@ -149,11 +154,11 @@ func findsDevices(t *testing.T, w *world) {
 		for _, d := range w.searches(ctx, t) {
 			looks[d.Name] = d.Spec.ForProvider
 			if ref := d.Spec.ProviderConfigReference; ref.Kind != "ClusterProviderConfig" || ref.Name != "quickstart" {
-				return errors.Errorf("%s looks by %v", d.Name, ref)
+				return errors.Errorf("%s uses %v", d.Name, ref)
 			}
 		}
 		if len(looks) != 2 {
-			return errors.Errorf("there are %d Discoveries, not one for each of two matches", len(looks))
+			return errors.Errorf("there are %d Discoveries, want one for each of two matches", len(looks))
 		}
 		return nil
 	})
@@ -164,15 +169,15 @@ func findsDevices(t *testing.T, w *world) {
 		case len(p.TagSelectors) == 1 && slices.Equal(p.Include, []string{"build-*"}):
 			w.finds(t, n, "100.64.1.8", "100.99.0.8")
 		default:
-			t.Errorf("%s looks for %+v", n, p)
+			t.Errorf("%s selects %+v", n, p)
 		}
 	}
-	w.until(t, w.asks(staff(operator), "200 /staff "))
-	w.until(t, w.asks(staff("100.64.1.8"), "200 /staff "))
-	// The match wants an address of a range as well.
-	w.until(t, w.asks(staff("100.99.0.8"), "403"))
-	w.until(t, w.asks(staff(stranger), "403"))
-	w.said(t, "staff", map[string]string{"Gateway/default/gw": "True/Accepted"})
+	w.until(t, w.responds(staff(operator), "200 /staff "))
+	w.until(t, w.responds(staff("100.64.1.8"), "200 /staff "))
+	// The match requires an address of a range as well.
+	w.until(t, w.responds(staff("100.99.0.8"), "403"))
+	w.until(t, w.responds(staff(stranger), "403"))
+	w.accepted(t, "staff", map[string]string{"Gateway/default/gw": "True/Accepted"})
 
 	began := time.Now()
 	for n, p := range looks {
@@ -180,10 +185,10 @@ func findsDevices(t *testing.T, w *world) {
 			w.finds(t, n)
 		}
 	}
-	w.until(t, w.asks(staff(operator), "403"))
-	t.Logf("a device that is gone is denied after %s", time.Since(began).Round(time.Millisecond))
+	w.until(t, w.responds(staff(operator), "403"))
+	t.Logf("a removed device is denied after %s", time.Since(began).Round(time.Millisecond))
 
-	// What nobody asks for any more is not looked for.
+	// Discoveries that no policy needs are deleted.
 	w.patch(t, policyNamed("staff"), `{"spec":{"rules":[{"name":"closed","matches":[{"path":{"type":"PathPrefix","value":"/staff"}}],"actions":[{"type":"Deny"}]}]}}`)
 	w.until(t, func(ctx context.Context) error {
 		if n := len(w.searches(ctx, t)); n > 0 {
@@ -194,8 +199,8 @@ func findsDevices(t *testing.T, w *world) {
 	w.remove(t, policyNamed("staff"))
 }
 
-// searches are the Discoveries of policies.
-func (w *world) searches(ctx context.Context, t *testing.T) []tailnetv1alpha1.Discovery {
+// searches returns the Discoveries of policies.
+func (w *environment) searches(ctx context.Context, t *testing.T) []tailnetv1alpha1.Discovery {
 	t.Helper()
 	l := &unstructured.UnstructuredList{}
 	l.SetGroupVersionKind(tailnetv1alpha1.SchemeGroupVersion.WithKind("DiscoveryList"))
@@ -211,8 +216,8 @@ func (w *world) searches(ctx context.Context, t *testing.T) []tailnetv1alpha1.Di
 	return out
 }
 
-// finds has a Discovery say which devices it found, one for each address.
-func (w *world) finds(t *testing.T, name string, addresses ...string) {
+// finds writes the devices of a Discovery, one for each address.
+func (w *environment) finds(t *testing.T, name string, addresses ...string) {
 	t.Helper()
 	found := []any{}
 	for i, a := range addresses {
@@ -231,29 +236,31 @@ func (w *world) finds(t *testing.T, name string, addresses ...string) {
 	}
 }
 
-// takesEffect soon, also on a route that names nothing of ours, and while it is edited.
-func takesEffect(t *testing.T, w *world) {
+// takesEffect checks how soon a policy and its edit take effect, also on a route without a backend
+// of the extension.
+func takesEffect(t *testing.T, w *environment) {
 	began := time.Now()
 	w.create(t, policyOf(t, `{targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, name: plain}], rules: [
 {name: a, matches: [{path: {value: /closed}}], actions: [{type: Deny}]}]}`, "plain"))
-	w.until(t, w.asks(asked{host: "plain.example.com", path: "closed"}, "403"))
+	w.until(t, w.responds(query{host: "plain.example.com", path: "closed"}, "403"))
 	t.Logf("a policy takes effect after %s", time.Since(began).Round(time.Millisecond))
 	began = time.Now()
 	w.patch(t, policyNamed("plain"), `{"spec":{"rules":[{"name":"a","matches":[{"path":{"type":"PathPrefix","value":"/shut"}}],"actions":[{"type":"Deny"}]}]}}`)
-	w.until(t, w.asks(asked{host: "plain.example.com", path: "shut"}, "403"))
-	w.until(t, w.asks(asked{host: "plain.example.com", path: "closed"}, "200 /closed "))
+	w.until(t, w.responds(query{host: "plain.example.com", path: "shut"}, "403"))
+	w.until(t, w.responds(query{host: "plain.example.com", path: "closed"}, "200 /closed "))
 	t.Logf("an edit of it takes effect after %s", time.Since(began).Round(time.Millisecond))
 	w.remove(t, policyNamed("plain"))
-	w.until(t, w.asks(asked{host: "plain.example.com", path: "shut"}, "200 /shut "))
+	w.until(t, w.responds(query{host: "plain.example.com", path: "shut"}, "200 /shut "))
 }
 
-// deniesGRPC by a policy of the Gateway, and the route's own goes before it.
-func deniesGRPC(t *testing.T, w *world) {
+// deniesGRPC checks a policy of the Gateway on a GRPCRoute. The route's own policy takes
+// precedence.
+func deniesGRPC(t *testing.T, w *environment) {
 	w.answersGRPC(t, "grpc.example.com", "192.0.2.10:8001")
 	w.create(t, policyOf(t, `{targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: gw, sectionName: http}], rules: [
 {name: a, matches: [{path: {value: /grpc.health.v1.Health}}], actions: [{type: Deny}]}]}`, "health"))
-	grpc := asked{host: "grpc.example.com", path: "grpc.health.v1.Health/Check"}
-	w.until(t, w.asks(grpc, "403"))
+	grpc := query{host: "grpc.example.com", path: "grpc.health.v1.Health/Check"}
+	w.until(t, w.responds(grpc, "403"))
 	w.create(t, policyOf(t, `{targetRefs: [{group: gateway.networking.k8s.io, kind: GRPCRoute, name: grpc}], rules: [
 {name: a, actions: [{type: ResponseHeaderModifier, responseHeaderModifier: {set: [{name: x, value: 100%}]}}]}]}`, "open"))
 	w.answersGRPC(t, "grpc.example.com", "192.0.2.10:8001")
@@ -261,36 +268,36 @@ func deniesGRPC(t *testing.T, w *world) {
 	w.remove(t, policyNamed("open"))
 }
 
-// conflicts are told on both sides, and what a policy names that is not there. Of two
-// that are of one second the name decides which is younger.
-func conflicts(t *testing.T, w *world) {
+// conflicts checks that both policies of a conflict report it, and references to missing objects.
+// The name decides which of two policies of the same second is younger.
+func conflicts(t *testing.T, w *environment) {
 	w.create(t, policyOf(t, `{targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, name: web}], rules: [
 {name: late, matches: [{path: {value: /admin/late}}], actions: [{type: Redirect, redirect: {path: /}}]}]}`, "younger"))
-	w.said(t, "younger", map[string]string{"Gateway/default/gw": "False/Conflicted"})
+	w.accepted(t, "younger", map[string]string{"Gateway/default/gw": "False/Conflicted"})
 	w.until(t, w.collide(gatewayv1alpha1.PriorityConflict))
 	for conflict, spec := range map[gatewayv1alpha1.RoutePolicyConflictType]string{
-		// The same is done anyway, or a nearer target does something else.
+		// The effect is the same, or a nearer target takes precedence.
 		gatewayv1alpha1.OverlappingRule:   `{"rules":[{"name":"late","matches":[{"path":{"type":"PathPrefix","value":"/admin/late"}}],"actions":[{"type":"Deny"}]}]}`,
 		gatewayv1alpha1.ConflictingAction: `{"targetRefs":[{"group":"gateway.networking.k8s.io","kind":"Gateway","name":"gw","sectionName":"http"}],"rules":[{"name":"late","matches":[{"path":{"type":"PathPrefix","value":"/admin/late"}}],"actions":[{"type":"Redirect","redirect":{"path":"/"}}]}]}`,
 	} {
 		w.patch(t, policyNamed("younger"), `{"spec":{"targetRefs":[{"group":"gateway.networking.k8s.io","kind":"HTTPRoute","name":"web"}]}}`)
 		w.patch(t, policyNamed("younger"), `{"spec":`+spec+`}`)
 		w.until(t, w.collide(conflict))
-		w.until(t, w.asks(asked{path: "admin/late"}, "403"))
+		w.until(t, w.responds(query{path: "admin/late"}, "403"))
 	}
 	w.patch(t, policyNamed("younger"), `{"spec":{"targetRefs":[{"group":"gateway.networking.k8s.io","kind":"HTTPRoute","name":"web"}]}}`)
 	// A higher priority decides.
 	w.patch(t, policyNamed("younger"), `{"spec":{"rules":[{"name":"late","priority":10,"matches":[{"path":{"type":"PathPrefix","value":"/admin/late"}}],"actions":[{"type":"Redirect","redirect":{"path":"/"}}]}]}}`)
-	w.said(t, "younger", map[string]string{"Gateway/default/gw": "True/Accepted"})
-	w.until(t, w.asks(asked{path: "admin/late"}, "302 http://web.example.com/"))
+	w.accepted(t, "younger", map[string]string{"Gateway/default/gw": "True/Accepted"})
+	w.until(t, w.responds(query{path: "admin/late"}, "302 http://web.example.com/"))
 	w.patch(t, policyNamed("younger"), `{"spec":{"targetRefs":[{"group":"gateway.networking.k8s.io","kind":"HTTPRoute","name":"gone"}]}}`)
-	w.said(t, "younger", map[string]string{"HTTPRoute/default/gone": "False/TargetNotFound"})
-	w.until(t, w.asks(asked{path: "admin/late"}, "403"))
+	w.accepted(t, "younger", map[string]string{"HTTPRoute/default/gone": "False/TargetNotFound"})
+	w.until(t, w.responds(query{path: "admin/late"}, "403"))
 	w.remove(t, policyNamed("younger"))
 }
 
-// collide returns a check that both sides of the conflict are told of it, and of no other.
-func (w *world) collide(kind gatewayv1alpha1.RoutePolicyConflictType) func(context.Context) error {
+// collide returns a check that both policies report this conflict, and no other.
+func (w *environment) collide(kind gatewayv1alpha1.RoutePolicyConflictType) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for name, want := range map[string][]gatewayv1alpha1.RoutePolicyConflict{
 			"younger": {{Type: kind, Rule: "late", OtherPolicy: "default/web", OtherRule: "closed"}},
@@ -308,17 +315,17 @@ func (w *world) collide(kind gatewayv1alpha1.RoutePolicyConflictType) func(conte
 	}
 }
 
-// An asked is a request. The zero value is for / of the example's host.
-type asked struct {
-	// by is the client's address by the PROXY protocol. Empty asks the other listener.
+// A query is a request. The zero value is a request for / of the example's host.
+type query struct {
+	// by is the client's address in the PROXY protocol. Empty selects the other listener.
 	by         string
 	host, path string
 	header     http.Header
 }
 
-// asks returns a check that a request by a connection of its own is answered so: by a
-// status, and the body of a 200 or the location of a redirect.
-func (w *world) asks(a asked, want string) func(context.Context) error {
+// responds returns a check of the response to a request on a new connection: a status, with the
+// body of a 200 or the location of a redirect.
+func (w *environment) responds(a query, want string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		url, dial := gateway, w.Dial
 		if a.by != "" {
@@ -348,7 +355,7 @@ func (w *world) asks(a asked, want string) func(context.Context) error {
 		if err != nil {
 			return err
 		}
-		defer rsp.Body.Close() // Only read.
+		defer rsp.Body.Close() // The body is only read.
 		b, err := io.ReadAll(rsp.Body)
 		if err != nil {
 			return err
@@ -361,13 +368,13 @@ func (w *world) asks(a asked, want string) func(context.Context) error {
 			got += " " + rsp.Header.Get("Location")
 		}
 		if got != want {
-			return errors.Errorf("%+v is answered %q, not %q", a, got, want)
+			return errors.Errorf("%+v returns %q, want %q", a, got, want)
 		}
 		return nil
 	}
 }
 
-// exampleOf a policy, in the tests' namespace.
+// exampleOf returns a policy of an example, in the tests' namespace.
 func exampleOf(t *testing.T, file string) *unstructured.Unstructured {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("..", "..", "examples", file))
@@ -403,14 +410,14 @@ func policyOf(t *testing.T, spec, name string) *unstructured.Unstructured {
 	return u
 }
 
-func (w *world) create(t *testing.T, u *unstructured.Unstructured) {
+func (w *environment) create(t *testing.T, u *unstructured.Unstructured) {
 	t.Helper()
 	if err := w.kube.Create(t.Context(), u); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (w *world) policy(ctx context.Context, name string) (*gatewayv1alpha1.TailscaleRoutePolicy, error) {
+func (w *environment) policy(ctx context.Context, name string) (*gatewayv1alpha1.TailscaleRoutePolicy, error) {
 	u := policyNamed(name)
 	if err := w.kube.Get(ctx, client.ObjectKeyFromObject(u), u); err != nil {
 		return nil, err
@@ -419,8 +426,8 @@ func (w *world) policy(ctx context.Context, name string) (*gatewayv1alpha1.Tails
 	return p, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, p)
 }
 
-// said waits until a policy says of its newest spec, by ancestor, whether it is accepted.
-func (w *world) said(t *testing.T, name string, want map[string]string) {
+// accepted waits until a policy reports for its newest spec, by ancestor, whether it is accepted.
+func (w *environment) accepted(t *testing.T, name string, want map[string]string) {
 	t.Helper()
 	w.until(t, func(ctx context.Context) error {
 		p, err := w.policy(ctx, name)
@@ -440,7 +447,7 @@ func (w *world) said(t *testing.T, name string, want map[string]string) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			return errors.Errorf("ancestors of %s: -want, +got:\n%s", name, diff)
 		}
-		// What is accepted has a rule that acts.
+		// An accepted policy has an active rule.
 		acts := slices.ContainsFunc(p.Status.Rules, func(r gatewayv1alpha1.RoutePolicyRuleStatus) bool { return r.Active })
 		if wants := strings.Contains(fmt.Sprint(want), "True"); acts != wants {
 			return errors.Errorf("rules of %s: %v", name, p.Status.Rules)

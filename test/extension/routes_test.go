@@ -21,11 +21,11 @@ import (
 
 const gateway = "http://127.0.0.1:8888/"
 
-// TestRoutes shows that a route of each kind answers through a real Envoy by
-// backends of ours, and that Envoy follows them.
-func TestRoutes(t *testing.T) { //nolint:tparallel // Its steps share one world.
+// TestRoutes checks that a route of each kind answers through a real Envoy with the extension's
+// backends, and that Envoy follows changes of the backends.
+func TestRoutes(t *testing.T) { //nolint:tparallel // Its steps share one environment.
 	t.Parallel()
-	w := newWorld(t)
+	w := newEnvironment(t)
 	w.apply(t, "backends.yaml")
 	w.apply(t, "routes.yaml")
 
@@ -37,24 +37,24 @@ func TestRoutes(t *testing.T) { //nolint:tparallel // Its steps share one world.
 	t.Run("UDPRoute", func(t *testing.T) { w.answersUDP(t, "127.0.0.1:8901", "192.0.2.10:9001") })
 	t.Run("TLSRoute", func(t *testing.T) { w.answersTLS(t, "example.com", "192.0.2.10:9444") })
 	t.Run("Status", func(t *testing.T) { statuses(t, w) })
-	t.Run("TakesShape", func(t *testing.T) { takesShape(t, w) })
+	t.Run("FollowsSettings", func(t *testing.T) { followsSettings(t, w) })
 	t.Run("FollowsEndpoints", func(t *testing.T) { follows(t, w) })
-	t.Run("OutlivesExtension", func(t *testing.T) { outlives(t, w) })
+	t.Run("ServesWithoutExtension", func(t *testing.T) { servesWithoutExtension(t, w) })
 	t.Run("FailsOver", func(t *testing.T) { failsOver(t, w) })
-	t.Run("AsksAgain", func(t *testing.T) { asksAgain(t, w) })
-	t.Run("Agrees", func(t *testing.T) { agrees(t, w) })
-	t.Run("LetsGo", func(t *testing.T) { letsGo(t, w) })
+	t.Run("TriggersTranslation", func(t *testing.T) { triggersTranslation(t, w) })
+	t.Run("ReplicasAgree", func(t *testing.T) { agrees(t, w) })
+	t.Run("CleansUp", func(t *testing.T) { cleansUp(t, w) })
 }
 
-// get what HOST or HOST/PATH answers, by a connection of its own.
-func (w *world) get(ctx context.Context, target string) (string, error) {
+// get returns the backend that answers for HOST or HOST/PATH, on a new connection.
+func (w *environment) get(ctx context.Context, target string) (string, error) {
 	c := w.Client()
 	defer c.CloseIdleConnections()
-	got := ask(ctx, c, target)
+	got := send(ctx, c, target)
 	return got.by, got.err
 }
 
-// fetch who answers, and how. An answer that is not 200 is an error.
+// fetch sends a request and returns its result. A response other than 200 is an error.
 func fetch(ctx context.Context, c *http.Client, url, host string) (request, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -65,7 +65,7 @@ func fetch(ctx context.Context, c *http.Client, url, host string) (request, erro
 	if err != nil {
 		return request{}, err
 	}
-	defer rsp.Body.Close() // Only read.
+	defer rsp.Body.Close() // The body is only read.
 	b, err := io.ReadAll(rsp.Body)
 	if err == nil && rsp.StatusCode != http.StatusOK {
 		err = errors.Errorf("%s: %s", rsp.Status, b)
@@ -73,8 +73,8 @@ func fetch(ctx context.Context, c *http.Client, url, host string) (request, erro
 	return request{by: string(b), spoken: rsp.Proto, behind: rsp.Header.Get(behindHeader)}, err
 }
 
-// answers waits until HOST or HOST/PATH is answered by a backend.
-func (w *world) answers(t *testing.T, target, want string) {
+// answers waits until a backend answers for HOST or HOST/PATH.
+func (w *environment) answers(t *testing.T, target, want string) {
 	t.Helper()
 	err := w.Until(within(t), func(ctx context.Context) error {
 		got, err := w.get(ctx, target)
@@ -88,8 +88,8 @@ func (w *world) answers(t *testing.T, target, want string) {
 	}
 }
 
-// splits has a quarter go to services and the rest to endpoints.
-func splits(t *testing.T, w *world) {
+// splits checks a split of one quarter to services and the rest to endpoints.
+func splits(t *testing.T, w *environment) {
 	const total = 1000
 	if err := w.Until(within(t), func(ctx context.Context) error { _, err := w.get(ctx, "split.example.com"); return err }); err != nil {
 		t.Fatal(err)
@@ -109,9 +109,9 @@ func splits(t *testing.T, w *world) {
 	}
 }
 
-// follows moves the backend: no translation is needed for that. Requests may fail
-// until Envoy has found the new one healthy, for none is left beside it.
-func follows(t *testing.T, w *world) {
+// follows moves the backend, which needs no translation. Requests may fail until the new backend is
+// healthy in Envoy, because it is the only one.
+func follows(t *testing.T, w *environment) {
 	slice := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice"}}
 	slice.SetNamespace("default")
 	slice.SetName("app")
@@ -137,9 +137,9 @@ func follows(t *testing.T, w *world) {
 	t.Logf("the new backend answers after %s; %d requests failed meanwhile", time.Since(began).Round(time.Millisecond), failed)
 }
 
-// outlives shows that traffic goes on without the extension, and that what changed
-// meanwhile arrives after.
-func outlives(t *testing.T, w *world) {
+// servesWithoutExtension checks that traffic continues without the extension, and that later changes arrive when
+// it runs again.
+func servesWithoutExtension(t *testing.T, w *environment) {
 	if err := w.extension.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -162,9 +162,9 @@ func outlives(t *testing.T, w *world) {
 	w.answers(t, "services.example.com", "192.0.2.11:8000")
 }
 
-// failsOver has the only local backend die, so that the other cluster's answers,
-// and come back.
-func failsOver(t *testing.T, w *world) {
+// failsOver ends the only local backend, so that the other cluster's backend answers, and restarts
+// it.
+func failsOver(t *testing.T, w *environment) {
 	const local, remote = "192.0.2.11:8000", "192.0.2.20:10008"
 	w.answers(t, "services.example.com", local)
 	w.http[local].CloseClientConnections()
@@ -184,8 +184,8 @@ func failsOver(t *testing.T, w *world) {
 	}
 	t.Logf("the other cluster answers after %s; %d requests failed meanwhile", time.Since(began).Round(time.Millisecond), failed)
 
-	w.serve(t, local, says(local))
+	w.serve(t, local, respond(local))
 	began = time.Now()
 	w.answers(t, "services.example.com", local)
-	t.Logf("the local backend answers again %s after it is back", time.Since(began).Round(time.Millisecond))
+	t.Logf("the local backend answers again %s after its restart", time.Since(began).Round(time.Millisecond))
 }

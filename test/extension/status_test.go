@@ -22,7 +22,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 )
 
-// objectOf a kind of Gateway API's.
+// objectOf returns an object of a kind of Gateway API.
 func objectOf(kind, name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(gwapiv1.GroupVersion.String())
@@ -32,8 +32,8 @@ func objectOf(kind, name string) *unstructured.Unstructured {
 	return u
 }
 
-// statusOf says how a route stands, as TYPE=STATUS/REASON of both conditions.
-func (w *world) statusOf(ctx context.Context, kind, name string) (string, error) {
+// statusOf returns the status of a route, as TYPE=STATUS/REASON of both conditions.
+func (w *environment) statusOf(ctx context.Context, kind, name string) (string, error) {
 	u := objectOf(kind, name)
 	if err := w.kube.Get(ctx, client.ObjectKeyFromObject(u), u); err != nil {
 		return "", err
@@ -42,7 +42,7 @@ func (w *world) statusOf(ctx context.Context, kind, name string) (string, error)
 	if err != nil || len(parents) != 1 {
 		return "", errors.Errorf("%s %s has no status of one parent: %v", kind, name, u.Object["status"])
 	}
-	said := map[string]string{}
+	out := map[string]string{}
 	parent, _ := parents[0].(map[string]any)
 	conditions, _, err := unstructured.NestedSlice(parent, "conditions")
 	if err != nil {
@@ -53,18 +53,18 @@ func (w *world) statusOf(ctx context.Context, kind, name string) (string, error)
 		typ, _, _ := unstructured.NestedString(c, "type")
 		status, _, _ := unstructured.NestedString(c, "status")
 		reason, _, _ := unstructured.NestedString(c, "reason")
-		said[typ] = status + "/" + reason
+		out[typ] = status + "/" + reason
 	}
-	return "Accepted=" + said["Accepted"] + " ResolvedRefs=" + said["ResolvedRefs"], nil
+	return "Accepted=" + out["Accepted"] + " ResolvedRefs=" + out["ResolvedRefs"], nil
 }
 
 // stands waits until a route has a status.
-func (w *world) stands(t *testing.T, kind, name, want string) {
+func (w *environment) stands(t *testing.T, kind, name, want string) {
 	t.Helper()
 	err := w.Until(within(t), func(ctx context.Context) error {
 		got, err := w.statusOf(context.WithoutCancel(ctx), kind, name)
 		if err == nil && got != want {
-			err = errors.Errorf("%s %s says %s, not %s", kind, name, got, want)
+			err = errors.Errorf("%s %s has %s, want %s", kind, name, got, want)
 		}
 		return err
 	})
@@ -79,9 +79,8 @@ const (
 	refused  = "Accepted=True/Accepted ResolvedRefs=False/RefNotPermitted"
 )
 
-// statuses shows that routes of all kinds say what is so, and that anchors change
-// nothing else.
-func statuses(t *testing.T, w *world) {
+// statuses checks the status of routes of all kinds, and that anchors have no other effect.
+func statuses(t *testing.T, w *environment) {
 	for _, kind := range []string{"HTTPRoute", "GRPCRoute", "TCPRoute", "UDPRoute", "TLSRoute"} {
 		w.stands(t, kind, "services", good)
 	}
@@ -123,7 +122,7 @@ func statuses(t *testing.T, w *world) {
 		t.Fatal(err)
 	}
 	if bytes.Contains(dump, []byte("anchor")) {
-		t.Error("Envoy knows of the anchor")
+		t.Error("Envoy has the anchor")
 	}
 	for _, name := range []string{"granted", "missing"} {
 		w.remove(t, objectOf("HTTPRoute", name))
@@ -140,7 +139,7 @@ func statuses(t *testing.T, w *world) {
 	if err != nil {
 		t.Error(err)
 	}
-	// What nobody names any more is let go.
+	// Backends that no route names are removed from the anchor.
 	err = w.Until(within(t), func(ctx context.Context) error {
 		for _, a := range w.anchors(ctx, t) {
 			spec, err := a.MarshalJSON()
@@ -148,7 +147,7 @@ func statuses(t *testing.T, w *world) {
 				return err
 			}
 			if strings.Contains(string(spec), `"late"`) {
-				return errors.New("the anchor still names what no route does")
+				return errors.New("the anchor still names a backend that no route names")
 			}
 		}
 		return nil
@@ -158,8 +157,8 @@ func statuses(t *testing.T, w *world) {
 	}
 }
 
-// attached routes of the Gateway's listeners.
-func (w *world) attached(ctx context.Context, t *testing.T) map[string]int64 {
+// attached returns the number of attached routes of the Gateway's listeners.
+func (w *environment) attached(ctx context.Context, t *testing.T) map[string]int64 {
 	t.Helper()
 	u := objectOf("Gateway", "gw")
 	if err := w.kube.Get(ctx, client.ObjectKeyFromObject(u), u); err != nil {
@@ -178,7 +177,7 @@ func (w *world) attached(ctx context.Context, t *testing.T) map[string]int64 {
 	return out
 }
 
-func (w *world) anchors(ctx context.Context, t *testing.T) []unstructured.Unstructured {
+func (w *environment) anchors(ctx context.Context, t *testing.T) []unstructured.Unstructured {
 	t.Helper()
 	l := &unstructured.UnstructuredList{}
 	l.SetAPIVersion(gwapiv1.GroupVersion.String())
@@ -189,14 +188,14 @@ func (w *world) anchors(ctx context.Context, t *testing.T) []unstructured.Unstru
 	return l.Items
 }
 
-func (w *world) remove(t *testing.T, u *unstructured.Unstructured) {
+func (w *environment) remove(t *testing.T, u *unstructured.Unstructured) {
 	t.Helper()
 	if err := w.kube.Delete(t.Context(), u); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (w *world) patch(t *testing.T, u *unstructured.Unstructured, patch string) {
+func (w *environment) patch(t *testing.T, u *unstructured.Unstructured, patch string) {
 	t.Helper()
 	if err := w.kube.Patch(t.Context(), u, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		t.Fatal(err)

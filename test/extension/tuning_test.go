@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// zoneA and zoneB are the backends of zoned in tuning.yaml, and checksA and checksB
-	// where its policy has them checked.
+	// zoneA and zoneB are the backends of zoned in tuning.yaml, and checksA and checksB the
+	// addresses of their health checks.
 	zoneA, zoneB     = "192.0.2.41:8000", "192.0.2.42:8000"
 	checksA, checksB = "192.0.2.41:8011", "192.0.2.42:8011"
 
-	// inZoneA is Envoy's bootstrap in a zone. Envoy prefers its own only if it knows
-	// where its fellows are. Envoy Gateway tells it in a cluster.
+	// inZoneA is Envoy's bootstrap in a zone. Envoy prefers its zone only with the locations of the
+	// other Envoys, which Envoy Gateway sends in a cluster.
 	inZoneA = `
 node: {locality: {zone: a}}
 cluster_manager: {local_cluster_name: fellows}
@@ -36,13 +36,13 @@ static_resources:
 `
 )
 
-// tunings are what policies ask of endpoint lists. Envoy Gateway knows them alone, and
-// the lists are ours. What zones weigh is among shares.
-func tunings(t *testing.T, w *world) {
+// tunings checks policies that affect endpoint lists. Only Envoy Gateway reads the policies, and
+// the extension provides the lists. The weight of zones is checked in shares.
+func tunings(t *testing.T, w *environment) {
 	w.answers(t, "near.example.com", zoneA)
 	w.spread(t, "near", zoneA)
 
-	// Both serve, and one no longer answers checks where the policy says.
+	// Both backends serve, and one fails the checks at the policy's address.
 	w.answers(t, "port.example.com", zoneA)
 	w.answers(t, "port.example.com", zoneB)
 	w.http[checksA].Close()

@@ -27,17 +27,17 @@ import (
 )
 
 const (
-	// manyTargets are so many that a stream for each would be seen.
+	// manyTargets is large enough that a stream for each would be noticed.
 	manyTargets = 200
 )
 
-// TestXDSTP shows that an Envoy gets the endpoints of many targets over one stream, by
-// the bootstrap that we ship. Objects come from files.
+// TestXDSTP checks that an Envoy gets the endpoints of many targets over one stream, with the
+// project's bootstrap. Objects come from files.
 func TestXDSTP(t *testing.T) {
 	t.Parallel()
 	server, envoy := certificates(t)
 	manifests := t.TempDir()
-	w := &world{log: newLog(t), http: map[string]*httptest.Server{}}
+	w := &environment{log: newLog(t), http: map[string]*httptest.Server{}}
 	socket := filepath.Join(t.TempDir(), "hooks.sock")
 	boot, err := standalone.Bootstrap(envoy)
 	if err != nil {
@@ -66,7 +66,7 @@ func TestXDSTP(t *testing.T) {
 	w.startExtension(t)
 	t.Cleanup(func() { check(t, w.extension.Stop(20*time.Second)) })
 	for _, addr := range []string{"192.0.2.10:8000", "127.0.0.1:8000"} {
-		w.serve(t, addr, says(addr))
+		w.serve(t, addr, respond(addr))
 	}
 	if err := w.Write("all", objects); err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func TestXDSTP(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Its only backend is a name.
+	// The only backend is a name.
 	w.answers(t, "named.example.com", "127.0.0.1:8000")
 
 	err = w.Until(within(t), func(ctx context.Context) error {
@@ -90,7 +90,7 @@ func TestXDSTP(t *testing.T) {
 		t.Error(err)
 	}
 
-	// A certificate that is renewed is taken up: the extension knows Envoy by the new one alone.
+	// The renewed certificate is in use: the extension trusts only its authority.
 	check(t, w.extension.Stop(20*time.Second))
 	w.command = append(w.command, "--eds-client-ca="+renew(t, envoy))
 	w.startExtension(t)
@@ -106,8 +106,8 @@ func TestXDSTP(t *testing.T) {
 	}
 }
 
-// metrics of the extension that shows them at an address, by name.
-func (w *world) metrics(ctx context.Context, addr string, names ...string) (string, error) {
+// metrics returns metrics of an extension by name.
+func (w *environment) metrics(ctx context.Context, addr string, names ...string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/metrics", nil)
 	if err != nil {
 		return "", err
@@ -118,7 +118,7 @@ func (w *world) metrics(ctx context.Context, addr string, names ...string) (stri
 	if err != nil {
 		return "", err
 	}
-	defer rsp.Body.Close() // Only read.
+	defer rsp.Body.Close() // The body is only read.
 	b, err := io.ReadAll(rsp.Body)
 	if err != nil {
 		return "", err
@@ -134,7 +134,8 @@ func (w *world) metrics(ctx context.Context, addr string, names ...string) (stri
 	return strings.Join(out, " "), nil
 }
 
-// certificates of the endpoint server, in a folder, and what an Envoy mounts, in another.
+// certificates returns a folder with the endpoint server's certificates, and one with the files
+// that an Envoy mounts.
 func certificates(t *testing.T) (server, envoy string) {
 	t.Helper()
 	now := time.Now()
@@ -165,8 +166,8 @@ func certificates(t *testing.T) (server, envoy string) {
 	return server, envoy
 }
 
-// renew what Envoy presents, by an authority whose certificate it returns the file of. Files
-// come to Envoy's folder by renaming, as those of a volume do.
+// renew replaces Envoy's certificate with one of a new authority, and returns the file of the
+// authority's certificate. Files are renamed into Envoy's folder, as in a volume.
 func renew(t *testing.T, envoy string) string {
 	t.Helper()
 	now := time.Now()
@@ -194,8 +195,8 @@ func renew(t *testing.T, envoy string) string {
 	return ca
 }
 
-// many targets: ports of a few services, with a rule each. Envoy Gateway takes long to
-// read a file with many objects.
+// many returns many targets: ports of a few services, with a rule for each. Envoy Gateway is slow
+// with files of many objects.
 func many() string {
 	const rules, ports = 16, 50
 	out := &strings.Builder{}
@@ -219,13 +220,13 @@ spec:
 		}
 		out.WriteString(service("web-"+strconv.Itoa(i), "192.0.2.10", of...))
 	}
-	// Every machine knows this name without a server.
+	// Every machine resolves this name without a server.
 	out.WriteString(route("named", "named.example.com") + "  - backendRefs: [{group: gateway.tailscale.com, kind: TailscaleServices, name: named, port: 80}]\n")
 	out.WriteString(service("named", "localhost", "tcp:80"))
 	return out.String()
 }
 
-// route whose rules follow.
+// route returns the start of a route, which rules follow.
 func route(name, hostname string) string {
 	return fmt.Sprintf(`---
 apiVersion: gateway.networking.k8s.io/v1
@@ -238,7 +239,7 @@ spec:
 `, name, hostname)
 }
 
-// service with these ports, which one host answers.
+// service returns a service with these ports, which one host answers.
 func service(name, host string, ports ...string) string {
 	return fmt.Sprintf(`---
 apiVersion: gateway.tailscale.com/v1alpha1

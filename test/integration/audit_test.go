@@ -27,25 +27,25 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
-// secret matches what must be in Secrets only: keys as Tailscale makes them, and
-// what cases make up.
+// secret matches values that only Secrets may hold: keys as Tailscale creates them, and secrets of
+// the cases.
 var secret = regexp.MustCompile(`tskey-[a-z]+-[A-Za-z0-9]+-[A-Za-z0-9-]+|[A-Za-z0-9-]*notasecret[A-Za-z0-9-]*`)
 
-// maxLog is how much of the log is kept to show with a failed case, in bytes.
+// maxLog is the size of the log that is kept for failed cases, in bytes.
 const maxLog = 64 << 20
 
-// An audit reads every version of every object of ours, every event and every
-// line of the log. It is safe for concurrent use.
+// An audit reads every version of every object of the provider's kinds, every event and every line
+// of the log. It is safe for concurrent use.
 type audit struct {
 	mu    sync.Mutex
-	leaks map[string]string // By where, what.
+	leaks map[string]string // The leaked values by place.
 	seen  int
 	log   bytes.Buffer
 }
 
 func newAudit() *audit { return &audit{leaks: map[string]string{}} }
 
-// Write takes lines of the log.
+// Write records lines of the log.
 func (a *audit) Write(p []byte) (int, error) {
 	a.inspect("log", p)
 	a.mu.Lock()
@@ -56,7 +56,7 @@ func (a *audit) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lines of the log that speak of a namespace, the last n of them.
+// lines returns the last n lines of the log that name a namespace.
 func (a *audit) lines(namespace string, n int) []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -79,12 +79,12 @@ func (a *audit) inspect(where string, b []byte) {
 	}
 }
 
-// watch reads all kinds of the provider, and events.
+// watch inspects the objects of all kinds of the provider, and events.
 func (a *audit) watch(ctx context.Context, c cache.Cache, s *runtime.Scheme) error {
 	objects := []client.Object{&corev1.Event{}}
 	for kind, t := range s.KnownTypes(v1alpha1.SchemeGroupVersion) {
 		o, ok := reflect.New(t).Interface().(client.Object)
-		// Some types of Kubernetes' own are known in every group.
+		// Some types of Kubernetes are registered in every group.
 		if !ok || strings.HasSuffix(kind, "List") || t.PkgPath() != reflect.TypeFor[v1alpha1.VIPService]().PkgPath() {
 			continue
 		}
@@ -109,13 +109,12 @@ func (a *audit) watch(ctx context.Context, c cache.Cache, s *runtime.Scheme) err
 	return nil
 }
 
-// verdict returns an error if a secret was seen where none belongs, or if nothing
-// was looked at.
+// verdict returns an error if a secret was outside of Secrets, or if nothing was inspected.
 func (a *audit) verdict() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.seen == 0 {
-		return errors.New("the audit has seen neither objects nor a log")
+		return errors.New("the audit has inspected neither objects nor a log")
 	}
 	var found []string
 	for where, what := range a.leaks {
@@ -125,5 +124,5 @@ func (a *audit) verdict() error {
 		return nil
 	}
 	slices.Sort(found)
-	return errors.Errorf("secrets were seen outside of Secrets:\n%s", strings.Join(found, "\n"))
+	return errors.Errorf("found secrets outside of Secrets:\n%s", strings.Join(found, "\n"))
 }

@@ -14,116 +14,112 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 )
 
-// A step of the lifecycle matrix that a kind may be without.
+// A step of the lifecycle matrix that a kind may skip.
 type step string
 
-// Steps. Each has its meaning in lifecycle_test.go.
+// Steps. lifecycle_test.go implements them.
 const (
-	stepDrift         step = "Drift"         // What somebody changed is put right; not while paused.
+	stepDrift         step = "Drift"         // Manual changes are reverted; not while paused.
 	stepUpdate        step = "Update"        // A change of the object reaches the tailnet.
-	stepDelete        step = "Delete"        // The tailnet's object goes with ours. Without it: stays.
+	stepDelete        step = "Delete"        // The deletion of the object deletes the tailnet's object. Skipped: the tailnet's object stays.
 	stepOrphan        step = "Orphan"        // Without the policy Delete the tailnet's object stays.
-	stepRefuse        step = "Refuse"        // What others made is refused.
-	stepAdopt         step = "Adopt"         // It is taken over when the object says so.
-	stepObserve       step = "Observe"       // Policy Observe sees what others made, and writes nothing.
-	stepObserveNone   step = "ObserveNone"   // Policy Observe says that there is nothing, and writes nothing.
+	stepRefuse        step = "Refuse"        // Objects of other owners are refused.
+	stepAdopt         step = "Adopt"         // They are adopted when the object says so.
+	stepObserve       step = "Observe"       // The policy Observe reads objects of other owners, and writes nothing.
+	stepObserveNone   step = "ObserveNone"   // The policy Observe reports a missing object, and writes nothing.
 	stepWithoutUpdate step = "WithoutUpdate" // Without the policy Update drift stays.
 )
 
-// A kindCase is what the matrices must know of a kind. The functions run on the
-// test's goroutine and may call e.Fatalf.
+// A kindCase describes a kind for the matrices. The functions run on the test's goroutine and may
+// call e.Fatalf.
 type kindCase[T resource.ModernManaged] struct {
 	// Kind as in manifests.
 	Kind string
 
-	// New makes the least object that becomes Ready.
+	// New returns the smallest object that becomes Ready.
 	New func(e *env) T
 
-	// Seed prepares tailnet and namespace before the object is applied, such as a
-	// device to manage. It may start goroutines that end with e.Context(). Nil
-	// prepares nothing.
+	// Seed prepares tailnet and namespace before the object is applied, for example with a device
+	// to manage. It may start goroutines that end with e.Context(). Nil prepares nothing.
 	Seed func(e *env)
 
-	// Others makes an object of the kind that is somebody else's and that the
-	// object must leave alone, and returns what reads it. The harness reads it
-	// before and after. Nil where a tailnet holds one only.
+	// Others creates an object of the kind with another owner, which the object under test must not
+	// change, and returns a function that reads it. The harness compares it before and after. Nil
+	// for kinds with one object for each tailnet.
 	Others func(e *env) (read func() (any, error))
 
-	// Count of objects of the kind in the tailnet, of ours and of others; also of
-	// what else could be left over, such as old keys. Nil where a tailnet always
-	// holds exactly one: then nothing can be made twice.
+	// Count returns the number of objects of the kind in the tailnet, of all owners, with possible
+	// leftovers such as old keys. Nil where a tailnet always has exactly one.
 	Count func(e *env) int
 
-	// Parts is how many Count counts for one object. The default is 1, and 0 for a
-	// kind that leaves the tailnet as it is when it goes.
+	// Parts is the count of one object. The default is 1, and 0 for a kind that does not change the
+	// tailnet on deletion.
 	Parts int
 
-	// Check returns why the tailnet is not as mg's spec says, nil if it is.
+	// Check returns an error unless the tailnet matches mg's spec.
 	Check func(e *env, mg T) error
 
-	// Drift changes by hand what mg manages, or deletes it, so that Check fails.
+	// Drift changes or deletes by hand the object that mg manages, so that Check fails.
 	Drift func(e *env, mg T)
 
-	// Update changes mg's spec, so that Check fails until the change was made.
+	// Update changes mg's spec, so that Check fails until the change reaches the tailnet.
 	Update func(e *env, mg T)
 
-	// Foreign makes, as somebody else, what New's object would manage, but with
-	// other content, so that Check fails. It returns the external name to adopt it
-	// by, or "" if the spec names it. For Refuse, Adopt and Observe; nil with all
-	// three in Skip, or with Observe left if the kind observes what always exists.
+	// Foreign creates, as another owner, the object that New's object would manage, with other
+	// content, so that Check fails. It returns the external name for its adoption, or "" if the
+	// spec names it. For Refuse, Adopt and Observe. Nil with all three in Skip, or without Observe
+	// in Skip if the kind observes an object that always exists.
 	Foreign func(e *env, mg T) string
 
-	// Adopt changes mg so that it takes over what Foreign made. Nil sets the
-	// external name.
+	// Adopt changes mg so that it adopts Foreign's object. Nil sets the external name.
 	Adopt func(mg T, externalName string)
 
-	// Identify changes mg so that it observes what Foreign made. Nil sets the
-	// external name, if there is one.
+	// Identify changes mg so that it observes Foreign's object. Nil sets the external name, if
+	// there is one.
 	Identify func(mg T, externalName string)
 
-	// Refused is a part of the condition's message that says why mg is not
-	// allowed to manage what Foreign made.
+	// Refused is a part of the condition's message with the reason why mg must not manage Foreign's
+	// object.
 	Refused string
 
-	// Connection are the keys that the connection Secret holds when mg is Ready.
-	// One that is lost must come back.
+	// Connection are the keys of the connection Secret when mg is Ready. A lost Secret must come
+	// back.
 	Connection []string
 
-	// Scope of the API calls of which the body, and no path, says the scope. Empty if
-	// the kind makes none.
+	// Scope of the API calls whose scope depends on their body instead of the path. Empty if the
+	// kind has none.
 	Scope string
 
-	// Optional are API calls, as env.sim.Calls() names them, that a credential may
-	// lack the scope for without a condition that says so. The value says why.
+	// Optional are API calls, as env.sim.Calls() names them, without a condition for a missing
+	// scope. The value is the reason.
 	Optional map[string]string
 
-	// Skip names the steps that do not apply, and why.
+	// Skip has the steps that do not apply, with the reason.
 	Skip map[step]string
 
-	// Bad is input that the API server refuses.
+	// Bad is input that the API server must reject.
 	Bad []badInput[T]
 }
 
-// A badInput is a mistake that the schema must catch.
+// A badInput is a mistake that the schema must reject.
 type badInput[T resource.ModernManaged] struct {
 	// Name of the case, in PascalCase.
 	Name string
 
-	// Break makes the mistake in what New returned.
+	// Break changes New's object.
 	Break func(mg T)
 
-	// OnUpdate applies the object as New made it first, and then the mistake.
+	// OnUpdate applies the unchanged object first.
 	OnUpdate bool
 
-	// Want are parts of the API server's answer: the field's path, and what is
-	// wrong with it.
+	// Want are parts of the API server's error: the field's path, and the mistake.
 	Want []string
 }
 
 // anyCase is a kindCase of any type.
 type anyCase = kindCase[resource.ModernManaged]
 
-// erase forgets the type of a kindCase.
+// erase removes the type of a kindCase.
 func (k kindCase[T]) erase() anyCase {
 	out := anyCase{
 		Kind: k.Kind, Seed: k.Seed, Others: k.Others, Count: k.Count, Parts: k.Parts,
@@ -155,7 +151,7 @@ func (k kindCase[T]) erase() anyCase {
 	return out
 }
 
-// differ compares what is with what should be, for Check.
+// differ compares the actual with the desired value, for Check.
 func differ(want, got any) error {
 	if d := cmp.Diff(want, got); d != "" {
 		return errors.Errorf("-want, +got:\n%s", d)
@@ -163,7 +159,7 @@ func differ(want, got any) error {
 	return nil
 }
 
-// snapshot is a value as JSON, to compare with later.
+// snapshot returns a value as JSON, for a later comparison.
 func snapshot(read func() (any, error)) (string, error) {
 	v, err := read()
 	if err != nil {

@@ -5,7 +5,7 @@
 
 package integration
 
-// kindCases are all kinds that are tested, one line a kind.
+// kindCases returns the cases of all kinds, one in each line.
 func kindCases() []anyCase {
 	return []anyCase{
 		authKeyCase().erase(),

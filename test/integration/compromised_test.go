@@ -25,8 +25,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
 )
 
-// TestCompromisedPod acts with the rights of a proxy pod and nothing else, to have the
-// provider tag or delete a device that is another's.
+// TestCompromisedPod uses only the rights of a proxy pod to make the provider tag or delete the
+// device of another owner.
 func TestCompromisedPod(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -38,7 +38,7 @@ func TestCompromisedPod(t *testing.T) {
 	}
 	mg.SetProviderConfigReference(&xpv2.ProviderConfigReference{Kind: v1alpha1.ProviderConfigKind, Name: "default"})
 	e.create(mg)
-	e.becomes("it waits for its node", mg, func() error {
+	e.becomes("the Machine waits for its node", mg, func() error {
 		if !mg.Status.AtProvider.KeyIssued {
 			return errors.New("no key was issued")
 		}
@@ -49,9 +49,9 @@ func TestCompromisedPod(t *testing.T) {
 	for _, part := range []client.Object{proxy.Role(o), proxy.RoleBinding(o)} {
 		e.create(part)
 	}
-	cfg := rest.CopyConfig(world.config)
+	cfg := rest.CopyConfig(shared.config)
 	cfg.Impersonate.UserName = fmt.Sprintf("system:serviceaccount:%s:%s", e.namespace, o.Name)
-	pod, err := client.New(cfg, client.Options{Scheme: world.kube.Scheme()})
+	pod, err := client.New(cfg, client.Options{Scheme: shared.kube.Scheme()})
 	e.must(err)
 
 	named := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+meta.AnnotationNodeID+`":"`+victim+`"}}}`))
@@ -66,8 +66,8 @@ func TestCompromisedPod(t *testing.T) {
 	if err := pod.Status().Patch(t.Context(), mg.DeepCopy(), forged); !kerrors.IsForbidden(err) {
 		t.Errorf("a pod must not write another status than its own, got %v", err)
 	}
-	// Its role alone lets it, where the policy is left out.
-	e.must(world.kube.Status().Patch(t.Context(), mg.DeepCopy(), forged))
+	// Its role permits the write if the cluster lacks the admission policy.
+	e.must(shared.kube.Status().Patch(t.Context(), mg.DeepCopy(), forged))
 	state := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: machineHostname}}
 	e.must(pod.Patch(t.Context(), state, client.RawPatch(types.MergePatchType, []byte(`{"stringData":{"device_id":"`+victim+`"}}`))))
 	e.becomes("the device is refused", mg, func() error {
@@ -76,11 +76,11 @@ func TestCompromisedPod(t *testing.T) {
 		}
 		return nil
 	})
-	e.must(world.kube.Status().Patch(t.Context(), mg.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"status":{"atProvider":{"nodeID":"`+victim+`"}}}`))))
-	e.must(world.kube.Delete(t.Context(), mg))
+	e.must(shared.kube.Status().Patch(t.Context(), mg.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"status":{"atProvider":{"nodeID":"`+victim+`"}}}`))))
+	e.must(shared.kube.Delete(t.Context(), mg))
 	e.eventually("the Machine goes", func() error {
 		if err := e.refresh(mg); !kerrors.IsNotFound(err) {
-			return errors.Errorf("it is there, or cannot be read: %v", err)
+			return errors.Errorf("the object exists, or cannot be read: %v", err)
 		}
 		return nil
 	})

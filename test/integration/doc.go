@@ -1,17 +1,15 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package integration runs every controller of the provider against a real API
-// server and a simulated Tailscale: one API server and one manager for the test
-// binary, a namespace and a tailnet of its own for every case, so that cases run
-// side by side and objects in a tailnet can be counted.
+// Package integration runs every controller of the provider against a real API server and a
+// simulated Tailscale. The test binary has one API server and one manager, and each case a separate
+// namespace and tailnet, so that cases run in parallel and objects in a tailnet can be counted.
 //
 //	make test-integration
 //	go test -tags=integration -parallel=32 ./test/integration/ -run 'TestLifecycle/VIPService'
 //
-// A kind takes part by one file, kind_KIND_test.go, with a function that returns a
-// kindCase, and by one line in kindCases (cases_test.go). From that the package
-// makes
+// Each kind has a file, kind_KIND_test.go, with a function that returns a kindCase, and a line in
+// kindCases (cases_test.go). The package runs for each kind
 //   - TestLifecycle: create, rest, pause, drift, update, delete; orphan; refuse and
 //     adopt; observe-only; a management policy without Update; a connection Secret
 //     that was lost; credentials that are missing or wrong and fixed later; a
@@ -25,19 +23,19 @@
 //
 // # How to add a kind
 //
-// kindCase (case_test.go) says what each field is for, and
-// kind_vipservice_test.go is a short model. In brief:
-//   - New returns the least object that becomes Ready. Name, namespace, provider
+// kindCase (case_test.go) documents each field, and kind_vipservice_test.go is a short model. In
+// short:
+//   - New returns the smallest object that becomes Ready. Name, namespace, provider
 //     config, management policies and connection Secret are set by the harness.
-//   - Check says why the tailnet is not as the object says; nil when it is. Drift,
-//     update, pause and adoption are all judged by it, so let it look at every
+//   - Check returns an error unless the tailnet matches the object. Drift,
+//     update, pause and adoption depend on it, so it must compare every
 //     field that Drift and Update touch.
-//   - A step that does not apply is named in Skip with the reason.
-//   - env.tailnet is the official client for the test's own use: it meets no
-//     faults and is not counted. env.sim.Join makes a device without a node.
-//   - Whatever secret a case makes up must contain the word notasecret: that is
-//     what the audit looks for, beside Tailscale's own keys.
+//   - A step that does not apply is in Skip with the reason.
+//   - env.tailnet is the official client for the test: it gets no
+//     faults and is not counted. env.sim.Join creates a device without a node.
+//   - Each secret of a case must contain the word notasecret: that is
+//     what the audit searches for, besides Tailscale's own keys.
 //
-// What a controller decides from given facts is tested beside the controller;
-// pods and traffic are tested in test/e2e.
+// The decisions of a controller are tested beside the controller; pods and traffic are tested in
+// test/e2e.
 package integration

@@ -36,14 +36,14 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim/simtest"
 )
 
-// patience bounds every wait. What meets a conflict after many failures is tried again
-// after a minute; all else takes nearly no time, unless the machine is overloaded.
+// patience bounds every wait. A conflict after many failures is retried after a minute; everything
+// else takes little time, unless the machine is overloaded.
 const patience = 3 * time.Minute
 
-// policy of every case's tailnet. The credential may give out tag:k8s, tag:web and
-// tag:db. Nothing approves hosts of services but the provider.
+// policy of every case's tailnet. The credential may assign tag:k8s, tag:web and tag:db. Only the
+// provider approves hosts of services.
 const policy = `{
-	// Somebody's own comment.
+	// A comment of another owner.
 	"tagOwners": {
 		"tag:k8s-operator": [],
 		"tag:k8s":          ["tag:k8s-operator"],
@@ -51,7 +51,7 @@ const policy = `{
 		"tag:db":           ["tag:k8s-operator"],
 	},
 	"grants": [{"src": ["*"], "dst": ["*"], "ip": ["*"]}],
-	// Of a service that no case has.
+	// A service that no case has.
 	"autoApprovers": {"services": {"svc:elsewhere": ["tag:db"]}},
 }
 `
@@ -67,25 +67,25 @@ const (
 
 var envs atomic.Int64
 
-// An env is a namespace with a tailnet of its own, for one case.
+// An env is a namespace with a separate tailnet, for one case.
 type env struct {
 	*testing.T
 
 	// namespace of all objects of the case.
 	namespace string
-	// clusterID that the provider config says.
+	// clusterID in the provider config.
 	clusterID string
-	// sim is the tailnet. Faults are set and calls are counted there.
+	// sim is the tailnet. It injects faults and counts calls.
 	sim *simtest.Running
-	// tailnet is a client for the test's own use, with every permission. It meets
-	// no faults and is not counted.
+	// tailnet is a client for the test's use, with all permissions. It gets no faults and is not
+	// counted.
 	tailnet *tsclient.Client
 
 	made []client.Object
 }
 
-// newEnv makes a namespace with a provider config and its credentials. Both go,
-// and what is in them, when the test ends.
+// newEnv returns an env with a provider config and its credentials. Its objects are deleted when
+// the test ends.
 func newEnv(t *testing.T) *env {
 	t.Helper()
 	e := bareEnv(t)
@@ -93,7 +93,7 @@ func newEnv(t *testing.T) *env {
 	return e
 }
 
-// bareEnv is a newEnv without the credentials Secret.
+// bareEnv is like newEnv, without the credentials Secret.
 func bareEnv(t *testing.T) *env {
 	t.Helper()
 	n := envs.Add(1)
@@ -101,8 +101,8 @@ func bareEnv(t *testing.T) *env {
 	e.sim = simtest.StartAPI(t, func(o *tailnetsim.Options) { o.Policy = policy })
 	u, err := url.Parse(e.sim.URL)
 	e.must(err)
-	e.tailnet = &tsclient.Client{BaseURL: u, APIKey: simtest.APIKey, HTTP: &http.Client{Timeout: time.Minute, Transport: bystander{}}}
-	e.must(world.kube.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.namespace}}))
+	e.tailnet = &tsclient.Client{BaseURL: u, APIKey: simtest.APIKey, HTTP: &http.Client{Timeout: time.Minute, Transport: testTransport{}}}
+	e.must(shared.kube.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.namespace}}))
 	t.Cleanup(e.leave)
 	e.apply(fmt.Sprintf(`
 apiVersion: %s
@@ -116,7 +116,7 @@ spec:
 	return e
 }
 
-// credentials is the Secret that the provider config names.
+// credentials returns the Secret that the provider config names.
 func credentials(e *env, secret string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: credentialsSecret},
@@ -124,19 +124,19 @@ func credentials(e *env, secret string) *corev1.Secret {
 	}
 }
 
-// bystander marks requests of the test's own.
-type bystander struct{}
+// testTransport marks requests of the test.
+type testTransport struct{}
 
 // RoundTrip implements http.RoundTripper.
-func (bystander) RoundTrip(r *http.Request) (*http.Response, error) {
+func (testTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set(tailnetsim.HeaderBystander, "true")
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// leave deletes what the case made, last things first, and waits until it is gone:
-// for as long the tailnet is needed. The namespace stays, unless the case deletes
-// it: emptying one costs the API server more than a case does.
+// leave deletes the objects of the case in reverse order, and waits until they are gone, because
+// that needs the tailnet. The namespace stays, unless the case deletes it: emptying a namespace
+// costs the API server more than a case.
 func (e *env) leave() {
 	if e.Failed() {
 		e.dump()
@@ -144,16 +144,16 @@ func (e *env) leave() {
 	e.must(e.sim.SetFaults())
 	ctx := context.WithoutCancel(e.Context())
 	for _, o := range slices.Backward(e.made) {
-		if err := client.IgnoreNotFound(world.kube.Delete(ctx, o)); err != nil {
+		if err := client.IgnoreNotFound(shared.kube.Delete(ctx, o)); err != nil {
 			e.Errorf("cannot delete %T %s: %v", o, o.GetName(), err)
 		}
 	}
 	err := poll(patience, func() error {
 		for len(e.made) > 0 {
 			o := e.made[0]
-			err := world.kube.Get(ctx, client.ObjectKeyFromObject(o), o)
+			err := shared.kube.Get(ctx, client.ObjectKeyFromObject(o), o)
 			if !kerrors.IsNotFound(err) {
-				return errors.Errorf("%T %s is still there, finalizers %v: %v", o, o.GetName(), o.GetFinalizers(), err)
+				return errors.Errorf("%T %s still exists, finalizers %v: %v", o, o.GetName(), o.GetFinalizers(), err)
 			}
 			e.made = e.made[1:]
 		}
@@ -164,13 +164,13 @@ func (e *env) leave() {
 	}
 }
 
-// dump shows what a failed case left behind.
+// dump logs the objects that a failed case left behind.
 func (e *env) dump() {
 	ctx := context.WithoutCancel(e.Context())
 	for _, k := range kindCases() {
 		l := &unstructured.UnstructuredList{}
 		l.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind(k.Kind + "List"))
-		if err := world.kube.List(ctx, l, client.InNamespace(e.namespace)); err != nil {
+		if err := shared.kube.List(ctx, l, client.InNamespace(e.namespace)); err != nil {
 			e.Logf("cannot list %s: %v", k.Kind, err)
 			continue
 		}
@@ -181,14 +181,14 @@ func (e *env) dump() {
 		}
 	}
 	evs := &corev1.EventList{}
-	if err := world.kube.List(ctx, evs, client.InNamespace(e.namespace)); err == nil {
+	if err := shared.kube.List(ctx, evs, client.InNamespace(e.namespace)); err == nil {
 		for _, v := range evs.Items {
 			e.Logf("event %s %s %s: %s", v.InvolvedObject.Kind, v.InvolvedObject.Name, v.Reason, v.Message)
 		}
 	}
 	e.Logf("calls: %v", e.sim.Calls())
 	e.Logf("faults left: %+v", e.sim.Faults())
-	e.Logf("log:\n%s", strings.Join(world.audit.lines(e.namespace, 40), "\n"))
+	e.Logf("log:\n%s", strings.Join(shared.audit.lines(e.namespace, 40), "\n"))
 }
 
 // must fails the test on an error.
@@ -199,14 +199,14 @@ func (e *env) must(err error) {
 	}
 }
 
-// create an object, which goes with the case.
+// create creates an object, which is deleted with the case.
 func (e *env) create(o client.Object) {
 	e.Helper()
-	e.must(world.kube.Create(e.Context(), o))
+	e.must(shared.kube.Create(e.Context(), o))
 	e.made = append(e.made, o.DeepCopyObject().(client.Object))
 }
 
-// apply makes the objects of a manifest, in its order.
+// apply creates the objects of a manifest in order.
 func (e *env) apply(manifest string) {
 	e.Helper()
 	for _, o := range e.parse(manifest) {
@@ -214,7 +214,7 @@ func (e *env) apply(manifest string) {
 	}
 }
 
-// parse reads the objects of a manifest.
+// parse returns the objects of a manifest.
 func (e *env) parse(manifest string) []*unstructured.Unstructured {
 	e.Helper()
 	var out []*unstructured.Unstructured
@@ -228,8 +228,7 @@ func (e *env) parse(manifest string) []*unstructured.Unstructured {
 	return out
 }
 
-// subject makes New's object and what the harness sets in it, but does not apply
-// it.
+// subject returns New's object with the harness's settings, without applying it.
 func (e *env) subject(k anyCase) resource.ModernManaged {
 	mg := k.New(e)
 	mg.SetNamespace(e.namespace)
@@ -241,23 +240,22 @@ func (e *env) subject(k anyCase) resource.ModernManaged {
 	return mg
 }
 
-// change writes what modify does to the latest version of an object.
+// change modifies the latest version of an object.
 func (e *env) change(mg resource.ModernManaged, modify func()) {
 	e.Helper()
 	e.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		if err := world.kube.Get(e.Context(), client.ObjectKeyFromObject(mg), mg); err != nil {
+		if err := shared.kube.Get(e.Context(), client.ObjectKeyFromObject(mg), mg); err != nil {
 			return err
 		}
 		modify()
-		return world.kube.Update(e.Context(), mg)
+		return shared.kube.Update(e.Context(), mg)
 	}))
 }
 
-// refresh reads the object from the cache, unless that is older than
-// what the test has written.
+// refresh reads the object from the cache, unless the cache is older than the test's last write.
 func (e *env) refresh(mg resource.ModernManaged) error {
 	o := mg.DeepCopyObject().(resource.ModernManaged)
-	if err := world.cache.Get(e.Context(), client.ObjectKeyFromObject(mg), o); err != nil {
+	if err := shared.cache.Get(e.Context(), client.ObjectKeyFromObject(mg), o); err != nil {
 		return err
 	}
 	if o.GetGeneration() < mg.GetGeneration() || o.GetUID() != mg.GetUID() {
@@ -276,7 +274,7 @@ func (e *env) eventually(what string, ok func() error) {
 	}
 }
 
-// poll until ok returns nil, or return its last error.
+// poll waits until ok returns nil, or returns its last error.
 func poll(limit time.Duration, ok func() error) error {
 	tick := time.NewTicker(30 * time.Millisecond)
 	defer tick.Stop()
@@ -294,7 +292,7 @@ func poll(limit time.Duration, ok func() error) error {
 	}
 }
 
-// ready returns why mg is not Ready and Synced.
+// ready returns an error unless mg is Ready and Synced.
 func ready(mg resource.ModernManaged) error {
 	for _, t := range []xpv2.ConditionType{xpv2.TypeSynced, xpv2.TypeReady} {
 		if c := mg.GetCondition(t); c.Status != corev1.ConditionTrue {
@@ -304,15 +302,15 @@ func ready(mg resource.ModernManaged) error {
 	return nil
 }
 
-// told returns an error while no condition that is False contains part.
-func told(mg resource.ModernManaged, part string) error {
+// hasMessage returns an error unless a False condition contains part.
+func hasMessage(mg resource.ModernManaged, part string) error {
 	cs := conditionsOf(mg)
 	for _, c := range cs {
 		if c.Status == corev1.ConditionFalse && strings.Contains(c.Message, part) {
 			return nil
 		}
 	}
-	return errors.Errorf("no condition says %q: %v", part, cs)
+	return errors.Errorf("no condition contains %q: %v", part, cs)
 }
 
 func conditionsOf(mg resource.ModernManaged) []xpv2.Condition {
@@ -330,7 +328,7 @@ func conditionsOf(mg resource.ModernManaged) []xpv2.Condition {
 	return out
 }
 
-// writes are the calls, beside asking for a token, that were no GET.
+// writes returns the calls other than GET and token requests.
 func (e *env) writes() []string {
 	var out []string
 	for c, n := range e.sim.Calls() {

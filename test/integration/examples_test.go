@@ -34,10 +34,9 @@ var (
 	tags    = regexp.MustCompile(`tag:[a-zA-Z][a-zA-Z0-9-]*`)
 )
 
-// TestExamples applies every file of examples/managed as a reader would, after
-// making the namespace and the provider config that they name. Each file has a
-// tailnet of its own, where the devices that it names exist and whose policy file
-// lets the credential give out the tags that it names.
+// TestExamples applies every file of examples/managed, after creating its namespace and provider
+// config. Each file has a separate tailnet with the devices that it names, and with a policy file
+// that lets the credential assign its tags.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("..", "..", "examples", "managed", "*.yaml"))
@@ -59,8 +58,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// testExample renames namespace and provider config, so that examples run side by
-// side.
+// testExample renames namespace and provider config, so that examples run in parallel.
 func testExample(t *testing.T, manifest string) {
 	e := newEnv(t)
 	e.must(e.tailnet.PolicyFile().Set(t.Context(), examplePolicy(manifest), ""))
@@ -71,7 +69,7 @@ func testExample(t *testing.T, manifest string) {
 	runPods(e)
 	for _, want := range []string{"namespace: " + exampleNamespace, "name: " + exampleConfig} {
 		if !strings.Contains(manifest, want) {
-			t.Errorf("it does not say %q", want)
+			t.Errorf("the example does not contain %q", want)
 		}
 	}
 	manifest = strings.ReplaceAll(manifest, exampleNamespace, e.namespace)
@@ -83,36 +81,36 @@ func testExample(t *testing.T, manifest string) {
 			managed = append(managed, o)
 		}
 		if o.GetKind() == "Namespace" {
-			continue // It is there.
+			continue // The object exists.
 		}
 		e.create(o)
 	}
 	if len(managed) == 0 {
-		t.Error("it has no managed resource")
+		t.Error("the example has no managed resource")
 	}
 	for _, o := range managed {
 		e.eventually(o.GetKind()+" "+o.GetName()+" is Ready", func() error {
-			if err := world.kube.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+			if err := shared.kube.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
 				return err
 			}
 			return readyObject(o)
 		})
 	}
 	for _, o := range slices.Backward(managed) {
-		e.must(world.kube.Delete(t.Context(), o))
+		e.must(shared.kube.Delete(t.Context(), o))
 	}
 	for _, o := range managed {
 		e.eventually(o.GetKind()+" "+o.GetName()+" is gone", func() error {
-			err := world.kube.Get(t.Context(), client.ObjectKeyFromObject(o), o)
+			err := shared.kube.Get(t.Context(), client.ObjectKeyFromObject(o), o)
 			if kerrors.IsNotFound(err) {
 				return nil
 			}
-			return errors.Errorf("it is still there: %v %v", err, o.Object["status"])
+			return errors.Errorf("the object still exists: %v %v", err, o.Object["status"])
 		})
 	}
 }
 
-// readyObject returns why an object is not Ready and Synced.
+// readyObject returns an error unless an object is Ready and Synced.
 func readyObject(o *unstructured.Unstructured) error {
 	cs, _, err := unstructured.NestedSlice(o.Object, "status", "conditions")
 	if err != nil {
@@ -130,7 +128,7 @@ func readyObject(o *unstructured.Unstructured) error {
 	return errors.Errorf("conditions: %v", cs)
 }
 
-// examplePolicy owns the tags of a manifest, unless that owns them itself.
+// examplePolicy returns owners for the tags of a manifest, unless the manifest has them.
 func examplePolicy(manifest string) string {
 	owners := []string{`"tag:k8s-operator": []`}
 	if !strings.Contains(manifest, "kind: PolicyFragment") {

@@ -18,22 +18,23 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
 )
 
-// forever is a number of faults that no case uses up.
+// forever is a number of faults that no case exhausts.
 const forever = 1 << 20
 
-// A way for an API call to fail.
+// A failure is a way for an API call to fail.
 type failure struct {
 	reason string
 	fault  tailnetsim.Fault
 
-	// until names a failure that lasts until a condition has told it.
+	// until returns the text of the condition that ends the failure. Nil ends it after the fault's
+	// count.
 	until func(k anyCase, call string) string
 
-	// applies says which calls can fail so. Nil is all.
+	// applies reports whether a call can fail this way. Nil means all.
 	applies func(k anyCase, call string) bool
 }
 
-// failures by name.
+// failures returns the failures by name.
 func failures() map[string]failure {
 	scopes := tailnetsim.Scopes()
 	scope := func(k anyCase, call string) string {
@@ -43,15 +44,15 @@ func failures() map[string]failure {
 		return k.Scope
 	}
 	return map[string]failure{
-		"ServerError":   {reason: "More 500s than one call tries", fault: tailnetsim.Fault{Status: http.StatusInternalServerError, Count: 5}},
-		"HTML":          {reason: "A proxy before the API answers", fault: tailnetsim.Fault{Status: http.StatusServiceUnavailable, HTML: true, Count: 2}},
-		"RateLimited":   {reason: "The API asks for a pause", fault: tailnetsim.Fault{Status: http.StatusTooManyRequests, RetryAfter: 1, Count: 2}},
-		"Unauthorized":  {reason: "A token was revoked before its time", fault: tailnetsim.Fault{Status: http.StatusUnauthorized, Count: 1}},
-		"LostReply":     {reason: "The API did what it was asked and nobody heard of it", fault: tailnetsim.Fault{LatencyMS: 200, DropReply: true, Count: 1}},
-		"EmptyReply":    {reason: "The API did what it was asked and said nothing", fault: tailnetsim.Fault{NoBody: true, Count: 1}},
-		"NoSuchTailnet": {reason: "A call on a whole tailnet is answered 404, which does not mean that an object is gone", fault: tailnetsim.Fault{Status: http.StatusNotFound, Count: 2}, applies: wholeTailnet},
+		"ServerError":   {reason: "More 500s than the retries of one call", fault: tailnetsim.Fault{Status: http.StatusInternalServerError, Count: 5}},
+		"HTML":          {reason: "A proxy in front of the API returns HTML", fault: tailnetsim.Fault{Status: http.StatusServiceUnavailable, HTML: true, Count: 2}},
+		"RateLimited":   {reason: "The API limits the rate", fault: tailnetsim.Fault{Status: http.StatusTooManyRequests, RetryAfter: 1, Count: 2}},
+		"Unauthorized":  {reason: "A token was revoked before its expiry", fault: tailnetsim.Fault{Status: http.StatusUnauthorized, Count: 1}},
+		"LostReply":     {reason: "The API completed the call and the response was lost", fault: tailnetsim.Fault{LatencyMS: 200, DropReply: true, Count: 1}},
+		"EmptyReply":    {reason: "The API completed the call and the response was empty", fault: tailnetsim.Fault{NoBody: true, Count: 1}},
+		"NoSuchTailnet": {reason: "A call on a whole tailnet returns 404, which does not mean that an object is gone", fault: tailnetsim.Fault{Status: http.StatusNotFound, Count: 2}, applies: wholeTailnet},
 		"Forbidden": {
-			reason:  "A scope is missing until somebody reads the condition that names it",
+			reason:  "A scope is missing until a condition names it",
 			fault:   tailnetsim.Fault{Status: http.StatusForbidden, Count: forever},
 			applies: func(k anyCase, call string) bool { return scope(k, call) != "" },
 			until:   scope,
@@ -59,17 +60,16 @@ func failures() map[string]failure {
 	}
 }
 
-// wholeTailnet reports whether a call reads a tailnet's list or settings, and no
-// object of it.
+// wholeTailnet reports whether a call reads a tailnet's list or settings instead of one object.
 func wholeTailnet(_ anyCase, call string) bool {
 	path, get := strings.CutPrefix(call, "GET /api/v2/tailnet/{tailnet}/")
 	return get && !strings.Contains(path, "{")
 }
 
-// variable parts of a path template.
+// variable matches the parameters of a path template.
 var variable = regexp.MustCompile(`\\\{[a-zA-Z_]+\\\}`)
 
-// spoil is the fault on one call, as env.sim.Calls() names it.
+// spoil returns the fault for one call, as env.sim.Calls() names it.
 func (f failure) spoil(call string) tailnetsim.Fault {
 	method, path, _ := strings.Cut(call, " ")
 	out := f.fault
@@ -78,9 +78,8 @@ func (f failure) spoil(call string) tailnetsim.Fault {
 	return out
 }
 
-// TestFaults takes an object of every kind through its life while one of the API
-// calls that this takes fails. It must come through without help, make nothing
-// twice, and harm nothing of others.
+// TestFaults runs the life of an object of every kind while one of its API calls fails. The object
+// must recover without help, create nothing twice, and change no objects of other owners.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for _, k := range kindCases() {
@@ -103,7 +102,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// cleanCalls are the API calls of a life without faults.
+// cleanCalls returns the API calls of a life without faults.
 func cleanCalls(t *testing.T, k anyCase) []string {
 	t.Helper()
 	l := begin(newEnv(t), k)
@@ -112,7 +111,7 @@ func cleanCalls(t *testing.T, k anyCase) []string {
 	return slices.Sorted(maps.Keys(l.sim.Calls()))
 }
 
-// short is a call as the name of a test.
+// short returns a call as the name of a test.
 func short(call string) string {
 	return strings.NewReplacer("/api/v2/", "", "tailnet/{tailnet}/", "", " ", "_", "/", "_", "{", "", "}", "").Replace(call)
 }
@@ -126,9 +125,9 @@ func testFault(t *testing.T, k anyCase, call string, f failure) {
 		left := l.sim.Faults()
 		asked = asked || len(left) == 0 || left[0].Count < fault.Count
 		if f.until == nil || k.Optional[call] != "" {
-			return errors.New("it ends by itself")
+			return errors.New("the failure ends after its count")
 		}
-		if err := told(l.mg, f.until(k, call)); err != nil {
+		if err := hasMessage(l.mg, f.until(k, call)); err != nil {
 			return err
 		}
 		return l.sim.SetFaults()
@@ -143,8 +142,8 @@ func testFault(t *testing.T, k anyCase, call string, f failure) {
 	}
 }
 
-// spoilt is a life from create to the end, while calls may fail. whenStuck is
-// asked while something is not as it should be; it may end the failure.
+// spoilt runs a life from create to delete, while calls may fail. It calls whenStuck while the
+// state is not the desired one; whenStuck may end the failure.
 func (l *life) spoilt(whenStuck func() error) {
 	l.Helper()
 	wait := func(what string, ok func() error) {
@@ -168,9 +167,9 @@ func (l *life) spoilt(whenStuck func() error) {
 		wait("update", l.unsettled)
 		l.single("update")
 	}
-	l.must(world.kube.Delete(l.Context(), l.mg))
+	l.must(shared.kube.Delete(l.Context(), l.mg))
 	wait("the object is gone", func() error {
-		// For the conditions of an object that does not go.
+		// The object's conditions show why it still exists.
 		_ = l.refresh(l.mg)
 		return l.present()
 	})

@@ -80,7 +80,7 @@ func authKeyCase() kindCase[*v1alpha1.AuthKey] {
 		},
 		Connection: []string{"authkey"},
 		Skip: map[step]string{
-			stepRefuse: "a key has no name of its own: nobody else's can be taken for it",
+			stepRefuse: "a key has no name, so no other key can be mistaken for it",
 		},
 		Bad: []badInput[*v1alpha1.AuthKey]{
 			{Name: "ExpiryTooLong", Break: func(mg *v1alpha1.AuthKey) {

@@ -24,7 +24,7 @@ func contactsCase() kindCase[*v1alpha1.Contacts] {
 				Security: ptr.To[v1alpha1.ContactEmail]("security@example.com"),
 			}}}
 		},
-		// Whom the object does not name.
+		// A contact that the object does not name.
 		Others: func(e *env) func() (any, error) {
 			set(e, tsclient.ContactAccount, "billing@example.com")
 			return func() (any, error) {
@@ -59,7 +59,7 @@ func contactsCase() kindCase[*v1alpha1.Contacts] {
 		},
 		Skip: map[step]string{
 			stepDelete:      "a tailnet must have contacts",
-			stepRefuse:      always + ", and they belong to nobody",
+			stepRefuse:      always + ", and they have no owner",
 			stepAdopt:       always,
 			stepObserveNone: always,
 		},

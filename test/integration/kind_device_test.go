@@ -18,8 +18,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
 )
 
-// deviceCase makes the device together with the object, so that it can be counted
-// as the object's own: deletionPolicy Delete takes it away at the end.
+// deviceCase creates the device with the object, so that it counts as the object's: deletionPolicy
+// Delete deletes it at the end.
 func deviceCase() kindCase[*v1alpha1.Device] {
 	nodeID := func(mg *v1alpha1.Device) string {
 		if id := mg.Spec.ForProvider.NodeID; id != "" {
@@ -102,7 +102,7 @@ func deviceCase() kindCase[*v1alpha1.Device] {
 			p.PostureAttributes = []v1alpha1.PostureAttribute{{Key: "custom:tier", Number: ptr.To[int64](2)}}
 		},
 		Foreign: func(_ *env, mg *v1alpha1.Device) string {
-			// It joined with the object, and is still as its owner left it.
+			// It joined with the object, and is unchanged.
 			return mg.Spec.ForProvider.NodeID
 		},
 		Adopt: func(mg *v1alpha1.Device, id string) {
@@ -110,9 +110,9 @@ func deviceCase() kindCase[*v1alpha1.Device] {
 			xpmeta.SetExternalName(mg, id)
 		},
 		Skip: map[step]string{
-			stepRefuse:        "every device is somebody else's, and its node ID cannot be mistaken",
-			stepWithoutUpdate: "a device is there already, and all that is made of it is updates",
-			stepObserveNone:   "a device that is not there is waited for, whatever the policy",
+			stepRefuse:        "every device has another owner, and its node ID cannot be mistaken",
+			stepWithoutUpdate: "a device exists already, so all writes are updates",
+			stepObserveNone:   "the provider waits for a missing device with any policy",
 		},
 		Bad: []badInput[*v1alpha1.Device]{
 			{Name: "AnotherNode", OnUpdate: true, Break: func(mg *v1alpha1.Device) { mg.Spec.ForProvider.NodeID = "nOtherCNTRL" }, Want: []string{"spec.forProvider.nodeID", "is immutable"}},

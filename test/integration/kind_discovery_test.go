@@ -16,7 +16,7 @@ import (
 
 func discoveryCase() kindCase[*v1alpha1.Discovery] {
 	const reads = "a Discovery only reads"
-	// What each pattern finds among the devices of Seed.
+	// The devices of Seed that each pattern matches.
 	finds := map[string][]string{
 		"api-*":   {"api-a", "api-b"},
 		"*laptop": {"laptop"},
@@ -56,7 +56,7 @@ func discoveryCase() kindCase[*v1alpha1.Discovery] {
 			stepOrphan:        reads,
 			stepRefuse:        reads,
 			stepAdopt:         reads,
-			stepObserveNone:   "a tailnet is always there",
+			stepObserveNone:   "a tailnet always exists",
 			stepWithoutUpdate: reads,
 		},
 		Bad: []badInput[*v1alpha1.Discovery]{

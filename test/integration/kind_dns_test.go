@@ -14,7 +14,7 @@ import (
 )
 
 func dnsCase() kindCase[*v1alpha1.DNS] {
-	// What a tailnet has of the parts that the object names.
+	// The tailnet's settings that the object names.
 	type seen struct {
 		Nameservers, SearchPaths []string
 		Split                    tsclient.SplitDNSResponse
@@ -41,7 +41,7 @@ func dnsCase() kindCase[*v1alpha1.DNS] {
 		}
 		return s, nil
 	}
-	// The domains that New or Update names.
+	// The domains in New or Update.
 	domains := []string{"corp.example", "lab.example"}
 	const others = "others.example"
 	return kindCase[*v1alpha1.DNS]{
@@ -56,15 +56,15 @@ func dnsCase() kindCase[*v1alpha1.DNS] {
 		Others: func(e *env) func() (any, error) {
 			_, err := e.tailnet.DNS().UpdateSplitDNS(e.Context(), tsclient.SplitDNSRequest{others: {"10.9.9.53"}})
 			e.must(err)
-			// With MagicDNS on, the last nameservers are put back (TestMagicDNSStaysOn).
+			// With MagicDNS on, the last nameservers are restored (TestMagicDNSStaysOn).
 			e.must(e.tailnet.DNS().SetPreferences(e.Context(), tsclient.DNSPreferences{MagicDNS: false}))
 			return func() (any, error) {
 				s, err := read(e, others)
 				return s.Split, err
 			}
 		},
-		// The parts that the object names count as one, and those of others too.
-		// A nameserver, a search path and a domain.
+		// The settings that the object names count as one, and those of other owners too: a
+		// nameserver, a search path and a domain.
 		Count: func(e *env) int {
 			ours, err := read(e, domains...)
 			e.must(err)

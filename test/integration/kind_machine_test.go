@@ -31,7 +31,7 @@ func machineCase() kindCase[*v1alpha1.Machine] {
 		}
 		return nil, errors.New("there is no device")
 	}
-	const own = "a Machine makes its own device, and no other can be it"
+	const own = "a Machine creates its own device, and can be no other"
 	return kindCase[*v1alpha1.Machine]{
 		Kind:  v1alpha1.MachineKind,
 		Scope: "auth_keys",
@@ -46,7 +46,7 @@ func machineCase() kindCase[*v1alpha1.Machine] {
 			e.must(err)
 			return func() (any, error) { return e.tailnet.Devices().Get(e.Context(), id) }
 		},
-		// A key that nobody used is left over as well.
+		// An unused key is a leftover, too.
 		Count: func(e *env) int {
 			ds, err := e.tailnet.Devices().List(e.Context())
 			e.must(err)
@@ -71,9 +71,9 @@ func machineCase() kindCase[*v1alpha1.Machine] {
 		Skip: map[step]string{
 			stepRefuse:        own,
 			stepAdopt:         own,
-			stepObserve:       own + "; nobody has made it without the policy Create",
-			stepObserveNone:   "a Machine that waits for its node is there",
-			stepWithoutUpdate: "Update prepares a Machine: a Create is two writes more, which Crossplane's circuit breaker would count",
+			stepObserve:       own + "; it does not exist without the policy Create",
+			stepObserveNone:   "a Machine that waits for its node exists",
+			stepWithoutUpdate: "Update prepares a Machine: a Create needs two more writes, which Crossplane's circuit breaker would count",
 			stepOrphan:        "the node's state goes with the object's Secrets, so its device would stay for ever",
 		},
 		Bad: []badInput[*v1alpha1.Machine]{

@@ -16,9 +16,9 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
-const noNaturalName = "nothing but its id tells one from another, so there is nothing to mistake for ours"
+const noNaturalName = "only the ID identifies a client, so no other can be mistaken for it"
 
-// trustCredentials counts those of a type.
+// trustCredentials returns the number of credentials of a type.
 func trustCredentials(e *env, keyType string) int {
 	all, err := e.tailnet.Keys().List(e.Context(), true)
 	e.must(err)

@@ -19,7 +19,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
-// owners in a policy file.
+// policyOwners matches owners in a policy file.
 var policyOwners = regexp.MustCompile(`// gateway\.tailscale\.com/owner=(\S+)`)
 
 func policyFragmentCase() kindCase[*v1alpha1.PolicyFragment] {
@@ -64,7 +64,7 @@ func policyFragmentCase() kindCase[*v1alpha1.PolicyFragment] {
 				return []bool{strings.Contains(text, `"others": "10.9.9.9", // by others`), strings.Contains(text, "// Somebody's own comment.")}, nil
 			}
 		},
-		// Owners of entries, of whom each is one object.
+		// The owners of entries. Each owner is one object.
 		Count: func(e *env) int {
 			found := map[string]bool{}
 			for _, m := range policyOwners.FindAllStringSubmatch(read(e), -1) {
@@ -113,7 +113,7 @@ func policyFragmentCase() kindCase[*v1alpha1.PolicyFragment] {
 			p.Grants = []v1alpha1.PolicyObject{{RawExtension: runtime.RawExtension{Raw: []byte(`{"src": ["tag:shop"], "dst": ["shop-cache"], "ip": ["tcp:6379"]}`)}}}
 			p.Tests = []v1alpha1.PolicyObject{{RawExtension: runtime.RawExtension{Raw: []byte(`{"src": "tag:shop", "accept": ["shop-cache:6379"]}`)}}}
 		},
-		// All that the object wants is there, with other values.
+		// All entries of the object exist, with other values.
 		Foreign: func(e *env, _ *v1alpha1.PolicyFragment) string {
 			mark := "\n\t\t// gateway.tailscale.com/owner=" + theirs + "\n\t\t"
 			replace(e, "\"hosts\": {", "\"hosts\": {"+mark+`"shop-db": "10.7.7.7",`)

@@ -20,7 +20,7 @@ func splitDNSCase() kindCase[*v1alpha1.SplitDNS] {
 		others  = "others.example"
 		theirs  = "10.9.9.53"
 	)
-	// ours are the nameservers of domains that nobody else gave them.
+	// ours returns the nameservers of domains that are not of other owners.
 	ours := func(e *env) (tsclient.SplitDNSResponse, error) {
 		all, err := e.tailnet.DNS().SplitDNS(e.Context())
 		out := tsclient.SplitDNSResponse{}
@@ -38,7 +38,7 @@ func splitDNSCase() kindCase[*v1alpha1.SplitDNS] {
 				Domains: []string{domain}, Nameservers: []string{"10.0.0.53"},
 			}}}
 		},
-		// Somebody else has a nameserver for the same domain, which stays the first.
+		// Another owner has a nameserver for the same domain, which stays the first.
 		Others: func(e *env) func() (any, error) {
 			_, err := e.tailnet.DNS().UpdateSplitDNS(e.Context(), tsclient.SplitDNSRequest{others: {theirs}, domain: {theirs}})
 			e.must(err)
@@ -50,7 +50,7 @@ func splitDNSCase() kindCase[*v1alpha1.SplitDNS] {
 				return []any{all[others], slices.Index(all[domain], theirs)}, nil
 			}
 		},
-		// Domains of others have one nameserver of theirs.
+		// Domains of other owners have one nameserver each.
 		Count: func(e *env) int {
 			all, err := e.tailnet.DNS().SplitDNS(e.Context())
 			e.must(err)
@@ -89,8 +89,8 @@ func splitDNSCase() kindCase[*v1alpha1.SplitDNS] {
 			"GET /api/v2/tailnet/{tailnet}/devices": "the tailnet's name is left out of the status then",
 		},
 		Skip: map[step]string{
-			stepRefuse:      "it adds to what others made",
-			stepAdopt:       "it takes nothing over",
+			stepRefuse:      "it adds to the nameservers of other owners",
+			stepAdopt:       "it adopts nothing",
 			stepObserveNone: "a tailnet always has DNS settings",
 		},
 		Bad: []badInput[*v1alpha1.SplitDNS]{

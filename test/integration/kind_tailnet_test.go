@@ -16,7 +16,7 @@ func tailnetCase() kindCase[*v1alpha1.Tailnet] {
 	set := func(e *env, days int) {
 		e.must(e.tailnet.TailnetSettings().Update(e.Context(), tsclient.UpdateTailnetSettingsRequest{DevicesKeyDurationDays: &days}))
 	}
-	const always = "a tailnet is there before and after"
+	const always = "a tailnet exists before and after"
 	return kindCase[*v1alpha1.Tailnet]{
 		Kind: v1alpha1.TailnetKind,
 		New: func(*env) *v1alpha1.Tailnet {
@@ -48,8 +48,8 @@ func tailnetCase() kindCase[*v1alpha1.Tailnet] {
 			"GET /api/v2/organizations/{organization}/tailnets": "ids are left out of the status then",
 		},
 		Skip: map[step]string{
-			stepDelete:      "settings have no value to go back to",
-			stepRefuse:      always + ", and belongs to nobody",
+			stepDelete:      "settings have no previous value",
+			stepRefuse:      always + ", and has no owner",
 			stepAdopt:       always,
 			stepObserveNone: always,
 		},

@@ -95,7 +95,7 @@ func vipServiceCase() kindCase[*v1alpha1.VIPService] {
 	}
 }
 
-// texts are sorted strings of any string type.
+// texts returns sorted strings of any string type.
 func texts[S ~string](in []S) []string {
 	out := make([]string, 0, len(in))
 	for _, s := range in {

@@ -28,12 +28,12 @@ type life struct {
 	kind anyCase
 	mg   resource.ModernManaged
 
-	base   int // Objects of others in the tailnet.
+	base   int // The objects of other owners in the tailnet.
 	others func() (any, error)
-	seeded string // What others was at first.
+	seeded string // The initial state of the other owner's object.
 }
 
-// begin seeds the tailnet. The object is made but not applied.
+// begin seeds the tailnet. It creates the object without applying it.
 func begin(e *env, k anyCase) *life {
 	e.Helper()
 	l := &life{env: e, kind: k}
@@ -61,7 +61,7 @@ func (l *life) count() int {
 // policies sets the object's management policies.
 func (l *life) policies(ps ...xpv2.ManagementAction) { l.mg.SetManagementPolicies(ps) }
 
-// adopt points the object at what Foreign made and lets it take that over.
+// adopt makes the object adopt Foreign's object.
 func (l *life) adopt(name string) {
 	if l.kind.Adopt != nil {
 		l.kind.Adopt(l.mg, name)
@@ -70,7 +70,7 @@ func (l *life) adopt(name string) {
 	xpmeta.SetExternalName(l.mg, name)
 }
 
-// identify points the object at what Foreign made.
+// identify makes the object refer to Foreign's object.
 func (l *life) identify(name string) {
 	switch {
 	case l.kind.Identify != nil:
@@ -80,7 +80,7 @@ func (l *life) identify(name string) {
 	}
 }
 
-// settled waits until the object is Ready and the tailnet as it says.
+// settled waits until the object is Ready and the tailnet matches.
 func (l *life) settled(what string) {
 	l.Helper()
 	l.eventually(what, l.unsettled)
@@ -95,18 +95,18 @@ func (l *life) unsettled() error {
 		return err
 	}
 	if err := l.kind.Check(l.env, l.mg); err != nil {
-		return errors.Wrap(err, "the tailnet is not as the object says")
+		return errors.Wrap(err, "the tailnet does not match the object")
 	}
 	return l.connected()
 }
 
-// connected returns what the connection Secret lacks.
+// connected returns an error if the connection Secret lacks a key.
 func (l *life) connected() error {
 	if len(l.kind.Connection) == 0 {
 		return nil
 	}
 	s := &corev1.Secret{}
-	if err := world.kube.Get(l.Context(), l.connection(), s); err != nil {
+	if err := shared.kube.Get(l.Context(), l.connection(), s); err != nil {
 		return errors.Wrap(err, "cannot get connection Secret")
 	}
 	for _, k := range l.kind.Connection {
@@ -121,14 +121,13 @@ func (l *life) connection() types.NamespacedName {
 	return types.NamespacedName{Namespace: l.namespace, Name: connectionSecret}
 }
 
-// single fails the test if there is more than one object of ours, or less than
-// one.
+// single fails the test unless there is exactly one object of the provider.
 func (l *life) single(what string) {
 	l.Helper()
 	if l.kind.Count == nil {
 		return
 	}
-	// What is replaced is there twice for a moment.
+	// A replaced object and its replacement exist together for a moment.
 	l.eventually(what+": one object of ours", func() error {
 		if n := l.count() - l.base; n != l.ours() {
 			return errors.Errorf("there are %d objects of ours", n)
@@ -137,8 +136,8 @@ func (l *life) single(what string) {
 	})
 }
 
-// ours is how many objects of the tailnet a settled object has. A kind that deletes
-// nothing has made nothing.
+// ours returns the number of tailnet objects of a settled object. A kind that deletes nothing has
+// created nothing.
 func (l *life) ours() int {
 	switch {
 	case l.kind.Parts > 0:
@@ -159,22 +158,22 @@ func (l *life) update() {
 // delete deletes the object and waits until it is gone.
 func (l *life) delete() {
 	l.Helper()
-	l.must(client.IgnoreNotFound(world.kube.Delete(l.Context(), l.mg)))
+	l.must(client.IgnoreNotFound(shared.kube.Delete(l.Context(), l.mg)))
 	l.eventually("the object is gone", l.present)
 }
 
-// present returns an error while the object is there, with why.
+// present returns an error while the object exists, with the cause.
 func (l *life) present() error {
 	o := l.mg.DeepCopyObject().(resource.ModernManaged)
-	err := world.cache.Get(l.Context(), client.ObjectKeyFromObject(l.mg), o)
+	err := shared.cache.Get(l.Context(), client.ObjectKeyFromObject(l.mg), o)
 	if kerrors.IsNotFound(err) {
 		return nil
 	}
-	return errors.Errorf("it is still there: %v %v", err, conditionsOf(o))
+	return errors.Errorf("the object still exists: %v %v", err, conditionsOf(o))
 }
 
-// gone fails the test unless nothing of ours is left in the tailnet, or for a kind
-// that deletes nothing, unless all is as it was.
+// gone fails the test unless the provider's objects in the tailnet are gone or, for a kind that
+// deletes nothing, unless the tailnet is unchanged.
 func (l *life) gone() {
 	l.Helper()
 	if reason := l.kind.Skip[stepDelete]; reason != "" {
@@ -182,15 +181,15 @@ func (l *life) gone() {
 			l.Errorf("the tailnet changed, though %s: %v", reason, err)
 		}
 	} else if err := l.kind.Check(l.env, l.mg); err == nil {
-		l.Error("the tailnet is still as the deleted object said")
+		l.Error("the tailnet still matches the deleted object")
 	}
 	if n := l.count(); n != l.base {
-		l.Errorf("there are %d objects in the tailnet, and %d are of others", n, l.base)
+		l.Errorf("there are %d objects in the tailnet, want %d of other owners", n, l.base)
 	}
 	l.unharmed()
 }
 
-// unharmed fails the test if an object of others was touched.
+// unharmed fails the test if an object of another owner was changed.
 func (l *life) unharmed() {
 	l.Helper()
 	if l.others == nil {
@@ -199,17 +198,17 @@ func (l *life) unharmed() {
 	now, err := snapshot(l.others)
 	l.must(err)
 	if now != l.seeded {
-		l.Errorf("an object of others was changed: before %s, after %s", l.seeded, now)
+		l.Errorf("an object of another owner was changed: before %s, after %s", l.seeded, now)
 	}
 }
 
-// polls waits until the object was observed three times more. It counts calls from
-// zero, and returns which were no reads.
+// polls waits until the object was observed three more times. It counts calls from zero, and
+// returns those that are not reads.
 func (l *life) polls() []string {
 	l.Helper()
 	l.sim.ResetCalls()
 	most := map[string]int{}
-	// A poll costs a read at least; caches may serve some of several.
+	// A poll needs one read at least; caches may serve some of several.
 	l.eventually("three polls", func() error {
 		for c, n := range l.sim.Calls() {
 			if most[c] = n; n >= 3 && strings.HasPrefix(c, "GET ") {
@@ -221,7 +220,7 @@ func (l *life) polls() []string {
 	return l.writes()
 }
 
-// rests fails the test if an object that is settled is written, or the tailnet is.
+// rests fails the test if a settled object or its tailnet is written.
 func (l *life) rests() {
 	l.Helper()
 	if w := l.polls(); len(w) > 0 {
@@ -229,7 +228,7 @@ func (l *life) rests() {
 	}
 	var before, after json.RawMessage
 	read := func(into *json.RawMessage) {
-		l.must(world.kube.Get(l.Context(), client.ObjectKeyFromObject(l.mg), l.mg))
+		l.must(shared.kube.Get(l.Context(), client.ObjectKeyFromObject(l.mg), l.mg))
 		b, err := json.Marshal(l.mg)
 		l.must(err)
 		*into = b
@@ -243,7 +242,7 @@ func (l *life) rests() {
 	}
 }
 
-// skips reports whether the kind is without a step, and logs why.
+// skips reports whether the kind skips a step, and logs the reason.
 func (l *life) skips(s step) bool {
 	l.Helper()
 	reason, ok := l.kind.Skip[s]
@@ -253,10 +252,10 @@ func (l *life) skips(s step) bool {
 	return ok
 }
 
-// allSteps for the check that a case knows what it skips.
+// allSteps is for the check that a case skips existing steps only.
 var allSteps = []step{stepDrift, stepUpdate, stepDelete, stepOrphan, stepRefuse, stepAdopt, stepObserve, stepObserveNone, stepWithoutUpdate}
 
-// valid returns what is missing in a case.
+// valid returns an error if a case is incomplete.
 func valid(k anyCase) error {
 	for s, reason := range k.Skip {
 		if !slices.Contains(allSteps, s) || reason == "" {
@@ -265,7 +264,7 @@ func valid(k anyCase) error {
 	}
 	for s, f := range map[step]bool{stepDrift: k.Drift != nil, stepUpdate: k.Update != nil, stepAdopt: k.Foreign != nil, stepRefuse: k.Refused != ""} {
 		if !f && k.Skip[s] == "" {
-			return errors.Errorf("step %s has neither what it needs nor a reason to skip it", s)
+			return errors.Errorf("step %s has neither its functions nor a reason to skip it", s)
 		}
 	}
 	if len(k.Bad) == 0 {

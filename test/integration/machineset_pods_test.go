@@ -35,16 +35,16 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// held keeps a pod that is deleted.
+// held is a finalizer that keeps a deleted pod.
 const held = "example.org/held"
 
-// A podSet is a MachineSet that has a StatefulSet. The API server's StatefulSet
-// controller runs; the test plays kubelet.
+// A podSet is a MachineSet with a StatefulSet. The API server's StatefulSet controller runs; the
+// test acts as kubelet.
 type podSet struct {
 	*machineSet
 }
 
-// newPodSet makes a set without applying it.
+// newPodSet returns a set without applying it.
 func newPodSet(t *testing.T, n int) *podSet {
 	t.Helper()
 	s := &podSet{machineSet: &machineSet{env: newEnv(t)}}
@@ -61,7 +61,7 @@ func newPodSet(t *testing.T, n int) *podSet {
 	return s
 }
 
-// want that many machines and pods.
+// want sets the number of machines and pods.
 func (s *podSet) want(n int, change ...func(*v1alpha1.MachineSetPods)) {
 	s.Helper()
 	s.set.Spec.Machines = members(n)
@@ -71,7 +71,7 @@ func (s *podSet) want(n int, change ...func(*v1alpha1.MachineSetPods)) {
 	}
 }
 
-// built is the StatefulSet that the provider makes of the set.
+// built returns the StatefulSet that the provider builds for the set.
 func (s *podSet) built() *appsv1.StatefulSet {
 	s.Helper()
 	u, err := machineset.StatefulSet(s.set, images)
@@ -81,19 +81,19 @@ func (s *podSet) built() *appsv1.StatefulSet {
 	return sts
 }
 
-// scale to that many, with another template if there is a change.
+// scale scales the set, with another template if there is a change.
 func (s *podSet) scale(n int, change ...func(*v1alpha1.MachineSetPods)) {
 	s.Helper()
 	s.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		if err := world.kube.Get(s.Context(), client.ObjectKeyFromObject(s.set), s.set); err != nil {
+		if err := shared.kube.Get(s.Context(), client.ObjectKeyFromObject(s.set), s.set); err != nil {
 			return err
 		}
 		s.want(n, change...)
-		return world.kube.Update(s.Context(), s.set)
+		return shared.kube.Update(s.Context(), s.set)
 	}))
 }
 
-// kubelet has every pod ready, as long as the test runs.
+// kubelet makes every pod ready until the test ends.
 func (s *podSet) kubelet() {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -104,8 +104,8 @@ func (s *podSet) kubelet() {
 		case <-tick.C:
 		}
 		pods := &corev1.PodList{}
-		// What fails is tried again.
-		if err := world.kube.List(s.Context(), pods, client.InNamespace(s.namespace)); err != nil {
+		// The next tick retries failures.
+		if err := shared.kube.List(s.Context(), pods, client.InNamespace(s.namespace)); err != nil {
 			continue
 		}
 		for i := range pods.Items {
@@ -115,12 +115,12 @@ func (s *podSet) kubelet() {
 			}
 			p.Status.Phase = corev1.PodRunning
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
-			_ = world.kube.Status().Update(s.Context(), p)
+			_ = shared.kube.Status().Update(s.Context(), p)
 		}
 	}
 }
 
-// runs says what differs from n pods that are ready, and n machines.
+// runs returns an error unless exactly n pods are ready, with n machines.
 func (s *podSet) runs(n int) error {
 	if err := s.settled(n); err != nil {
 		return err
@@ -130,7 +130,7 @@ func (s *podSet) runs(n int) error {
 	if got == nil || !got.Observed || got.Message != "" || got.Replicas != want || got.ReadyReplicas != want || got.UpdatedReplicas != want || got.CreatedAt == nil {
 		return errors.Errorf("status.statefulSet: %+v", got)
 	}
-	err := world.kube.Get(s.Context(), client.ObjectKeyFromObject(s.set), &policyv1.PodDisruptionBudget{})
+	err := shared.kube.Get(s.Context(), client.ObjectKeyFromObject(s.set), &policyv1.PodDisruptionBudget{})
 	if n > 1 {
 		return err
 	}
@@ -143,15 +143,15 @@ func (s *podSet) runs(n int) error {
 func (s *podSet) statefulSet() *appsv1.StatefulSet {
 	s.Helper()
 	sts := &appsv1.StatefulSet{}
-	s.must(world.kube.Get(s.Context(), client.ObjectKeyFromObject(s.set), sts))
+	s.must(shared.kube.Get(s.Context(), client.ObjectKeyFromObject(s.set), sts))
 	return sts
 }
 
-// told waits until the status gives a reason for there being no pods as wanted.
-func (s *podSet) told(words ...string) {
+// hasMessage waits until the status has the reason for missing pods.
+func (s *podSet) hasMessage(words ...string) {
 	s.Helper()
-	s.eventually(fmt.Sprintf("the status says %q", words), func() error {
-		if err := world.kube.Get(s.Context(), client.ObjectKeyFromObject(s.set), s.set); err != nil {
+	s.eventually(fmt.Sprintf("the status contains %q", words), func() error {
+		if err := shared.kube.Get(s.Context(), client.ObjectKeyFromObject(s.set), s.set); err != nil {
 			return err
 		}
 		got := s.set.Status.StatefulSet
@@ -160,14 +160,14 @@ func (s *podSet) told(words ...string) {
 		}
 		for _, w := range words {
 			if !strings.Contains(got.Message, w) {
-				return errors.Errorf("it says %q", got.Message)
+				return errors.Errorf("the message is %q", got.Message)
 			}
 		}
 		return nil
 	})
 }
 
-// TestMachineSetPods brings pods up, scales them, and deletes them.
+// TestMachineSetPods creates pods, scales them, and deletes them.
 func TestMachineSetPods(t *testing.T) {
 	t.Parallel()
 	s := newPodSet(t, 5)
@@ -176,23 +176,23 @@ func TestMachineSetPods(t *testing.T) {
 	s.eventually("five pods run", func() error { return s.runs(5) })
 	up := writes()
 	if up > 4 {
-		t.Errorf("five machines and pods cost %d writes of the set", up)
+		t.Errorf("five machines and pods need %d writes of the set", up)
 	}
 
-	// A pod that takes its time holds all Machines that are to go.
+	// A pod that terminates slowly keeps all Machines that are to be deleted.
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: subject + "-3"}}
 	hold := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":["`+held+`"]}}`))
-	s.must(world.kube.Patch(t.Context(), pod, hold))
+	s.must(shared.kube.Patch(t.Context(), pod, hold))
 	writes = s.countWrites()
 	s.scale(1)
-	s.eventually("all pods but the one that is held have gone", func() error {
+	s.eventually("all pods other than the held one are gone", func() error {
 		if n := s.statefulSet().Status.Replicas; n != 2 {
 			return errors.Errorf("there are %d pods", n)
 		}
 		return nil
 	})
-	s.eventually("the status tells of the machines that are kept", func() error {
-		if err := world.kube.Get(t.Context(), client.ObjectKeyFromObject(s.set), s.set); err != nil {
+	s.eventually("the status reports the kept machines", func() error {
+		if err := shared.kube.Get(t.Context(), client.ObjectKeyFromObject(s.set), s.set); err != nil {
 			return err
 		}
 		if st := s.set.Status; st.ObservedGeneration != s.set.GetGeneration() || len(st.Machines) != 5 || st.ReadyMachines != 1 {
@@ -201,23 +201,23 @@ func TestMachineSetPods(t *testing.T) {
 		return nil
 	})
 	free := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
-	s.must(world.kube.Patch(t.Context(), pod, free))
+	s.must(shared.kube.Patch(t.Context(), pod, free))
 	s.eventually("one pod runs, and nothing is left of the others", func() error { return s.runs(1) })
 	in := writes()
 	if in > 5 {
-		t.Errorf("scaling in costs %d writes of the set", in)
+		t.Errorf("scaling in needs %d writes of the set", in)
 	}
-	t.Logf("writes of the set: %d to bring five up, %d to scale to one, with the spec's", up, in)
+	t.Logf("writes of the set: %d to create five, %d to scale to one, with the spec's", up, in)
 
 	s.scale(2)
 	s.eventually("two pods run", func() error { return s.runs(2) })
-	s.must(world.kube.Delete(t.Context(), s.set))
+	s.must(shared.kube.Delete(t.Context(), s.set))
 	s.eventually("nothing is left", func() error {
 		if err := s.left(0, nil); err != nil {
 			return err
 		}
 		for _, l := range []client.ObjectList{&appsv1.StatefulSetList{}, &policyv1.PodDisruptionBudgetList{}, &corev1.PodList{}} {
-			if err := world.kube.List(t.Context(), l, client.InNamespace(s.namespace)); err != nil {
+			if err := shared.kube.List(t.Context(), l, client.InNamespace(s.namespace)); err != nil {
 				return err
 			}
 			if n := apimeta.LenList(l); n > 0 {
@@ -228,11 +228,11 @@ func TestMachineSetPods(t *testing.T) {
 	})
 }
 
-// countWrites of the set from now on. What it returns says how many there were,
-// the test's own included.
+// countWrites counts writes of the set from now on. The returned function returns their number,
+// including the test's writes.
 func (s *podSet) countWrites() func() int {
 	s.Helper()
-	c, err := client.NewWithWatch(world.config, client.Options{Scheme: world.kube.Scheme()})
+	c, err := client.NewWithWatch(shared.config, client.Options{Scheme: shared.kube.Scheme()})
 	s.must(err)
 	ctx, cancel := context.WithCancel(s.Context())
 	w, err := c.Watch(ctx, &v1alpha1.MachineSetList{}, client.InNamespace(s.namespace))
@@ -263,23 +263,23 @@ func TestMachineSetDrift(t *testing.T) {
 	uid := sts.GetUID()
 
 	change := `{"metadata":{"labels":{"gateway.tailscale.com/machine-set":null}},"spec":{"replicas":0,"template":{"spec":{"containers":[{"name":"tailscale","image":"other"}]}}}}`
-	s.must(world.kube.Patch(t.Context(), sts, client.RawPatch("application/strategic-merge-patch+json", []byte(change))))
-	s.must(world.kube.Delete(t.Context(), &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: subject}}))
-	s.eventually("the StatefulSet is as it was", func() error {
+	s.must(shared.kube.Patch(t.Context(), sts, client.RawPatch("application/strategic-merge-patch+json", []byte(change))))
+	s.must(shared.kube.Delete(t.Context(), &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: subject}}))
+	s.eventually("the StatefulSet is restored", func() error {
 		sts := s.statefulSet()
 		if n, image := ptr.Deref(sts.Spec.Replicas, 1), sts.Spec.Template.Spec.Containers[0].Image; n != 2 || image != images.Tailscale {
 			return errors.Errorf("%d replicas of %s", n, image)
 		}
 		return s.runs(2)
 	})
-	s.must(world.kube.Delete(t.Context(), s.statefulSet()))
-	s.eventually("another StatefulSet is made", func() error {
+	s.must(shared.kube.Delete(t.Context(), s.statefulSet()))
+	s.eventually("another StatefulSet is created", func() error {
 		sts := &appsv1.StatefulSet{}
-		if err := world.kube.Get(t.Context(), client.ObjectKeyFromObject(s.set), sts); err != nil {
+		if err := shared.kube.Get(t.Context(), client.ObjectKeyFromObject(s.set), sts); err != nil {
 			return err
 		}
 		if sts.GetUID() == uid {
-			return errors.New("it is the same")
+			return errors.New("the StatefulSet is the same")
 		}
 		return s.runs(2)
 	})
@@ -287,16 +287,16 @@ func TestMachineSetDrift(t *testing.T) {
 	s.scale(2)
 	s.eventually("all is at rest", func() error { return s.runs(2) })
 	if diff := cmp.Diff(rest, written(s.statefulSet())); diff != "" {
-		t.Errorf("a StatefulSet that is as it should be was written: -before, +after:\n%s", diff)
+		t.Errorf("an up-to-date StatefulSet was written: -before, +after:\n%s", diff)
 	}
 }
 
-// written tells who wrote an object, except for its status, and when.
+// written returns the managers of an object, except for those of its status, with their times.
 func written(o client.Object) []metav1.ManagedFieldsEntry {
 	return slices.DeleteFunc(slices.Clone(o.GetManagedFields()), func(e metav1.ManagedFieldsEntry) bool { return e.Subresource != "" })
 }
 
-// TestMachineSetTaken leaves a StatefulSet of somebody else alone.
+// TestMachineSetTaken checks that the provider does not change a StatefulSet of another owner.
 func TestMachineSetTaken(t *testing.T) {
 	t.Parallel()
 	s := newPodSet(t, 1)
@@ -304,15 +304,15 @@ func TestMachineSetTaken(t *testing.T) {
 	foreign.Spec.Template.Spec.Containers[0].Image = "foreign"
 	s.create(foreign)
 	s.create(s.set)
-	s.told("exists and does not belong to these proxies")
+	s.hasMessage("exists and does not belong to these proxies")
 	if got := s.statefulSet().Spec.Template.Spec.Containers[0].Image; got != "foreign" {
-		t.Errorf("the StatefulSet of somebody else has image %s now", got)
+		t.Errorf("the StatefulSet of another owner has image %s now", got)
 	}
-	s.must(world.kube.Delete(t.Context(), foreign, client.PropagationPolicy(metav1.DeletePropagationForeground)))
-	s.eventually("the set makes its own", func() error { return s.runs(1) })
+	s.must(shared.kube.Delete(t.Context(), foreign, client.PropagationPolicy(metav1.DeletePropagationForeground)))
+	s.eventually("the set creates its own", func() error { return s.runs(1) })
 }
 
-// forbidPods is what the API server says who lacks our role for the provider.
+// forbidPods makes the API server reject StatefulSets as without the provider's role.
 const forbidPods = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -331,8 +331,8 @@ metadata: {name: pods-%[1]s}
 spec: {policyName: pods-%[1]s, validationActions: [Deny]}
 `
 
-// TestMachineSetHostile has whoever may write MachineSets ask for pods that have more
-// than the fields of one can say.
+// TestMachineSetHostile has users who may write MachineSets request pods beyond the fields of a
+// MachineSet.
 func TestMachineSetHostile(t *testing.T) {
 	t.Parallel()
 	s := newPodSet(t, 1)
@@ -357,7 +357,7 @@ spec:
 `, v1alpha1.SchemeGroupVersion, s.namespace, configName))
 	stored := &unstructured.Unstructured{}
 	stored.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.MachineSetKind))
-	s.must(world.kube.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "raw"}, stored))
+	s.must(shared.kube.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "raw"}, stored))
 	if _, ok, _ := unstructured.NestedMap(stored.Object, "spec", "statefulSet"); ok {
 		t.Error("a pod template is kept")
 	}
@@ -366,31 +366,31 @@ spec:
 		change func(*v1alpha1.MachineSetPods)
 	}{
 		"Root": {
-			reason: "Root is networking Kernel's alone",
+			reason: "Root is for networking Kernel only",
 			change: func(p *v1alpha1.MachineSetPods) {
 				p.SecurityContext = &v1alpha1.PodSecurityContext{RunAsUser: ptr.To[int64](0)}
 			},
 		},
 		"RootGroup": {
-			reason: "So is its group",
+			reason: "The root group is for networking Kernel only",
 			change: func(p *v1alpha1.MachineSetPods) {
 				p.SecurityContext = &v1alpha1.PodSecurityContext{SupplementalGroups: []int64{0}}
 			},
 		},
 		"SELinux": {
-			reason: "A context that confines nothing is refused",
+			reason: "A context without restrictions is refused",
 			change: func(p *v1alpha1.MachineSetPods) {
 				p.SecurityContext = &v1alpha1.PodSecurityContext{SELinuxOptions: &v1alpha1.SELinuxOptions{Type: "spc_t"}}
 			},
 		},
 		"AppArmor": {
-			reason: "Kubernetes makes a profile of the annotation",
+			reason: "Kubernetes converts the annotation to a profile",
 			change: func(p *v1alpha1.MachineSetPods) {
 				p.Annotations = map[string]string{"container.apparmor.security.beta.kubernetes.io/tailscale": "unconfined"}
 			},
 		},
 		"Labels": {
-			reason: "Pods are not another group's",
+			reason: "Pods have their own supplemental groups only",
 			change: func(p *v1alpha1.MachineSetPods) {
 				p.Labels = map[string]v1alpha1.LabelValue{meta.LabelEndpoints: "other"}
 			},
@@ -402,72 +402,73 @@ spec:
 			},
 		},
 	}
-	s.must(world.kube.Create(t.Context(), s.set.DeepCopy(), client.DryRunAll))
+	s.must(shared.kube.Create(t.Context(), s.set.DeepCopy(), client.DryRunAll))
 	for name, tc := range cases {
 		s.want(1, tc.change)
-		if err := world.kube.Create(t.Context(), s.set.DeepCopy(), client.DryRunAll); !kerrors.IsInvalid(err) {
+		if err := shared.kube.Create(t.Context(), s.set.DeepCopy(), client.DryRunAll); !kerrors.IsInvalid(err) {
 			t.Errorf("%s: %s: want it refused, got %v", name, tc.reason, err)
 		}
 	}
-	// The set above comes before this one.
+	// The provider handles the set above before this one.
 	s.want(1)
 	s.create(s.set)
 	s.eventually("another set's pod runs", func() error { return s.runs(1) })
-	if err := world.kube.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "raw"}, &appsv1.StatefulSet{}); !kerrors.IsNotFound(err) {
+	if err := shared.kube.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "raw"}, &appsv1.StatefulSet{}); !kerrors.IsNotFound(err) {
 		t.Errorf("want no StatefulSet of the template, got %v", err)
 	}
 }
 
-// TestMachineSetUpgrade keeps pods running while the function that says what they are to
-// be is older than the provider.
+// TestMachineSetUpgrade keeps pods running while the function that describes them is older than the
+// provider.
 func TestMachineSetUpgrade(t *testing.T) {
 	t.Parallel()
 	s := newPodSet(t, 2)
 	s.create(s.set)
 	s.eventually("two pods run", func() error { return s.runs(2) })
 	before := s.statefulSet()
-	s.must(world.kube.Get(t.Context(), client.ObjectKeyFromObject(s.set), s.set))
+	s.must(shared.kube.Get(t.Context(), client.ObjectKeyFromObject(s.set), s.set))
 	s.set.Spec.Pods = nil
-	s.must(world.kube.Update(t.Context(), s.set))
-	s.eventually("the provider has acted on it", func() error {
-		if err := world.kube.Get(t.Context(), client.ObjectKeyFromObject(s.set), s.set); err != nil {
+	s.must(shared.kube.Update(t.Context(), s.set))
+	s.eventually("the provider has processed the set", func() error {
+		if err := shared.kube.Get(t.Context(), client.ObjectKeyFromObject(s.set), s.set); err != nil {
 			return err
 		}
 		if s.set.Status.ObservedGeneration < s.set.GetGeneration() {
-			return errors.New("it has not")
+			return errors.New("the provider has not processed the set")
 		}
 		return s.runs(2)
 	})
 	if diff := cmp.Diff(before.Spec, s.statefulSet().Spec); diff != "" || s.statefulSet().GetUID() != before.GetUID() {
-		t.Errorf("the StatefulSet was changed or made again: -before, +after:\n%s", diff)
+		t.Errorf("the StatefulSet was changed or created again: -before, +after:\n%s", diff)
 	}
 	s.scale(0)
 	s.eventually("no pod runs", func() error { return s.runs(0) })
 }
 
-// TestMachineSetRefused says what the API server says, and goes on once it may.
+// TestMachineSetRefused checks that the status has the API server's error, and that the provider
+// continues once it may.
 func TestMachineSetRefused(t *testing.T) {
 	t.Parallel()
 	s := newPodSet(t, 1)
 	policy := s.parse(fmt.Sprintf(forbidPods, s.namespace))
 	s.apply(fmt.Sprintf(forbidPods, s.namespace))
-	s.eventually("the policy counts", func() error {
-		if err := world.kube.Create(t.Context(), s.built(), client.DryRunAll); !kerrors.IsForbidden(err) {
-			return errors.Errorf("a StatefulSet may be made: %v", err)
+	s.eventually("the policy is in effect", func() error {
+		if err := shared.kube.Create(t.Context(), s.built(), client.DryRunAll); !kerrors.IsForbidden(err) {
+			return errors.Errorf("a StatefulSet may be created: %v", err)
 		}
 		return nil
 	})
 	s.create(s.set)
-	s.told("the provider may not", "rbac.yaml")
+	s.hasMessage("the provider may not", "rbac.yaml")
 	for _, o := range policy {
-		s.must(world.kube.Delete(t.Context(), o))
+		s.must(shared.kube.Delete(t.Context(), o))
 	}
-	s.eventually("the StatefulSet is made once it may", func() error { return s.runs(1) })
+	s.eventually("the StatefulSet is created once the provider may", func() error { return s.runs(1) })
 
 	s.scale(1, func(p *v1alpha1.MachineSetPods) { p.NodeSelector = map[string]string{"not a key": "x"} })
-	s.told("nodeSelector")
+	s.hasMessage("nodeSelector")
 	s.scale(1, func(p *v1alpha1.MachineSetPods) { p.ServiceName = "other" })
-	s.told("updates to statefulset spec for fields other than")
+	s.hasMessage("updates to statefulset spec for fields other than")
 	s.scale(1)
-	s.eventually("all is well again", func() error { return s.runs(1) })
+	s.eventually("the pods run again", func() error { return s.runs(1) })
 }

@@ -25,15 +25,14 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// A machineSet is one MachineSet whose pods run.
+// A machineSet is a MachineSet whose pods run.
 type machineSet struct {
 	*env
 
 	set *v1alpha1.MachineSet
 }
 
-// newMachineSet applies a set of that many machines, and waits until all are in
-// the tailnet.
+// newMachineSet applies a set of n machines, and waits until all are in the tailnet.
 func newMachineSet(t *testing.T, n int) *machineSet {
 	t.Helper()
 	s := &machineSet{env: newEnv(t)}
@@ -59,20 +58,20 @@ func members(n int) []v1alpha1.MachineSetMember {
 	return out
 }
 
-// scale the set.
+// scale scales the set.
 func (s *machineSet) scale(n int) {
 	s.Helper()
 	s.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		if err := world.kube.Get(s.Context(), client.ObjectKeyFromObject(s.set), s.set); err != nil {
+		if err := shared.kube.Get(s.Context(), client.ObjectKeyFromObject(s.set), s.set); err != nil {
 			return err
 		}
 		s.set.Spec.Machines = members(n)
-		return world.kube.Update(s.Context(), s.set)
+		return shared.kube.Update(s.Context(), s.set)
 	}))
 }
 
-// settled says what differs from the first n members, each with its Machine,
-// device and Secrets, and with nothing of others.
+// settled returns an error unless exactly the first n members exist, each with its Machine, device
+// and Secrets.
 func (s *machineSet) settled(n int) error {
 	var want []string
 	for _, m := range members(n) {
@@ -81,13 +80,13 @@ func (s *machineSet) settled(n int) error {
 	if err := s.left(n, want); err != nil {
 		return err
 	}
-	if err := world.kube.Get(s.Context(), client.ObjectKeyFromObject(s.set), s.set); err != nil {
+	if err := shared.kube.Get(s.Context(), client.ObjectKeyFromObject(s.set), s.set); err != nil {
 		return err
 	}
 	var got []string
 	for _, m := range s.set.Status.Machines {
 		if !m.Ready || m.NodeID == "" || len(m.Addresses) == 0 || !slices.Equal(m.Tags, []string{"tag:k8s"}) {
-			return errors.Errorf("the status says of %s: %+v", m.Name, m)
+			return errors.Errorf("the status of %s is %+v", m.Name, m)
 		}
 		got = append(got, m.Name)
 	}
@@ -100,10 +99,10 @@ func (s *machineSet) settled(n int) error {
 	return nil
 }
 
-// left says what differs from these Machines, and from n devices and keys.
+// left returns an error unless exactly these Machines exist, with n devices and keys.
 func (s *machineSet) left(n int, machines []string) error {
 	ms := &v1alpha1.MachineList{}
-	if err := world.kube.List(s.Context(), ms, client.InNamespace(s.namespace)); err != nil {
+	if err := shared.kube.List(s.Context(), ms, client.InNamespace(s.namespace)); err != nil {
 		return err
 	}
 	var got []string
@@ -116,7 +115,7 @@ func (s *machineSet) left(n int, machines []string) error {
 	}
 	for _, typ := range []string{meta.SecretTypeConfig, meta.SecretTypeState} {
 		ss := &corev1.SecretList{}
-		if err := world.kube.List(s.Context(), ss, client.InNamespace(s.namespace), client.MatchingLabels{meta.LabelSecretType: typ}); err != nil {
+		if err := shared.kube.List(s.Context(), ss, client.InNamespace(s.namespace), client.MatchingLabels{meta.LabelSecretType: typ}); err != nil {
 			return err
 		}
 		if len(ss.Items) != n {
@@ -129,7 +128,7 @@ func (s *machineSet) left(n int, machines []string) error {
 	return nil
 }
 
-// TestMachineSet scales a set and deletes it: what is in the tailnet follows.
+// TestMachineSet scales a set and deletes it, and the tailnet follows.
 func TestMachineSet(t *testing.T) {
 	t.Parallel()
 	s := newMachineSet(t, 3)
@@ -143,12 +142,12 @@ func TestMachineSet(t *testing.T) {
 		t.Errorf("the machine that stayed is device %s now, it was %s", got, kept)
 	}
 
-	s.must(world.kube.Delete(t.Context(), s.set))
+	s.must(shared.kube.Delete(t.Context(), s.set))
 	s.eventually("nothing is left", func() error { return s.left(0, nil) })
 }
 
-// forbid makes the API server refuse to delete the Machines of a namespace, as
-// that of a cluster without our role for the provider does.
+// forbid makes the API server refuse to delete the Machines of a namespace, as in a cluster without
+// the provider's role.
 const forbid = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -167,24 +166,24 @@ metadata: {name: %[1]s}
 spec: {policyName: %[1]s, validationActions: [Deny]}
 `
 
-// TestMachineSetForbidden has an event tell what the provider may not do.
+// TestMachineSetForbidden checks that an event reports the provider's missing permission.
 func TestMachineSetForbidden(t *testing.T) {
 	t.Parallel()
 	s := newMachineSet(t, 2)
 	policy := s.parse(fmt.Sprintf(forbid, s.namespace, v1alpha1.Group))
 	s.apply(fmt.Sprintf(forbid, s.namespace, v1alpha1.Group))
-	s.eventually("the policy counts", func() error {
+	s.eventually("the policy is in effect", func() error {
 		m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: members(1)[0].Name}}
-		if err := world.kube.Delete(t.Context(), m, client.DryRunAll); !kerrors.IsForbidden(err) {
+		if err := shared.kube.Delete(t.Context(), m, client.DryRunAll); !kerrors.IsForbidden(err) {
 			return errors.Errorf("a Machine may be deleted: %v", err)
 		}
 		return nil
 	})
 
 	s.scale(1)
-	s.eventually("an event tells of it", func() error {
+	s.eventually("an event reports it", func() error {
 		evs := &corev1.EventList{}
-		if err := world.kube.List(t.Context(), evs, client.InNamespace(s.namespace)); err != nil {
+		if err := shared.kube.List(t.Context(), evs, client.InNamespace(s.namespace)); err != nil {
 			return err
 		}
 		for _, ev := range evs.Items {
@@ -192,10 +191,10 @@ func TestMachineSetForbidden(t *testing.T) {
 				return nil
 			}
 		}
-		return errors.Errorf("there are %d events, and none of it", len(evs.Items))
+		return errors.Errorf("there are %d events, none about the permission", len(evs.Items))
 	})
 	for _, o := range policy {
-		s.must(world.kube.Delete(t.Context(), o))
+		s.must(shared.kube.Delete(t.Context(), o))
 	}
-	s.eventually("the machine goes once it may", func() error { return s.settled(1) })
+	s.eventually("the machine is deleted once the provider may", func() error { return s.settled(1) })
 }

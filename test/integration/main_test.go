@@ -32,25 +32,25 @@ const (
 	// pollInterval of all managed resources.
 	pollInterval = time.Second
 
-	// listMaxAge of shared lists. It must be shorter, for drift to be seen.
+	// listMaxAge of shared lists. It must be shorter than pollInterval, so that drift is noticed.
 	listMaxAge = 500 * time.Millisecond
 
-	// reconcileRate is also how many reconciles of a kind run at once. A call that
-	// is retried keeps its reconcile busy for seconds.
+	// reconcileRate is also the number of parallel reconciles of a kind. A retried call occupies
+	// its reconcile for seconds.
 	reconcileRate = 200
 )
 
 // images of the provider's proxies.
 var images = proxy.Images{Tailscale: "tailscale:test", Agent: "agent:test"}
 
-// world is what all cases share.
-var world struct {
+// shared holds the objects that all cases share.
+var shared struct {
 	// kube reads and writes the API server directly.
 	kube client.Client
-	// cache follows the API server: reading from it costs nothing.
+	// cache follows the API server, so that reads are cheap.
 	cache client.Reader
 	audit *audit
-	// config reaches the API server as an administrator.
+	// config connects to the API server as an administrator.
 	config *rest.Config
 }
 
@@ -64,7 +64,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// run starts what cases share, runs them and says what the audit found.
+// run starts the shared processes, runs the cases and returns the audit's verdict.
 func run(m *testing.M) (code int, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -81,7 +81,7 @@ func run(m *testing.M) (code int, err error) {
 	code = m.Run()
 	cancel()
 	err = errors.Wrap(<-stopped, "cannot run controllers")
-	return code, errors.Join(err, world.audit.verdict())
+	return code, errors.Join(err, shared.audit.verdict())
 }
 
 // startProvider runs the provider until the context ends.
@@ -94,14 +94,14 @@ func startProvider(ctx context.Context, cfg *rest.Config, stopped chan<- error) 
 	}
 	kube, err := client.New(cfg, client.Options{Scheme: s})
 	if err != nil {
-		return errors.Wrap(err, "cannot make a client")
+		return errors.Wrap(err, "cannot create a client")
 	}
 	c, err := cache.New(cfg, cache.Options{Scheme: s})
 	if err != nil {
-		return errors.Wrap(err, "cannot make a cache")
+		return errors.Wrap(err, "cannot create a cache")
 	}
-	world.kube, world.cache, world.audit, world.config = kube, c, newAudit(), cfg
-	if err := world.audit.watch(ctx, c, s); err != nil {
+	shared.kube, shared.cache, shared.audit, shared.config = kube, c, newAudit(), cfg
+	if err := shared.audit.watch(ctx, c, s); err != nil {
 		return err
 	}
 	provided, err := asProvider(ctx, kube, cfg)
@@ -112,7 +112,7 @@ func startProvider(ctx context.Context, cfg *rest.Config, stopped chan<- error) 
 	go func() { ended <- c.Start(ctx) }()
 	go func() {
 		ended <- provider.Run(ctx, provider.Options{
-			Debug: true, Log: world.audit, RESTConfig: provided,
+			Debug: true, Log: shared.audit, RESTConfig: provided,
 			Poll: pollInterval, Sync: time.Hour, PollStateMetric: time.Minute,
 			MaxReconcileRate: reconcileRate, APIRate: 1000, APIBurst: 1000, ListMaxAge: listMaxAge,
 			Namespace:          metav1.NamespaceSystem,

@@ -21,9 +21,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
 )
 
-// runPods plays the pods of all Machines of a case as long as it runs: each logs
-// in with the auth key in its config Secret and writes its state Secret, as
-// containerboot does.
+// runPods acts as the pods of all Machines of a case while it runs: each logs in with the auth key
+// in its config Secret and writes its state Secret, as containerboot does.
 func runPods(e *env) {
 	ctx := e.Context()
 	done := make(chan struct{})
@@ -38,8 +37,8 @@ func runPods(e *env) {
 			case <-tick.C:
 			}
 			ss := &corev1.SecretList{}
-			// What fails is tried again.
-			if err := world.cache.List(ctx, ss, client.InNamespace(e.namespace), client.MatchingLabels{meta.LabelSecretType: meta.SecretTypeConfig}); err != nil {
+			// The next tick retries failures.
+			if err := shared.cache.List(ctx, ss, client.InNamespace(e.namespace), client.MatchingLabels{meta.LabelSecretType: meta.SecretTypeConfig}); err != nil {
 				continue
 			}
 			for i := range ss.Items {
@@ -50,8 +49,8 @@ func runPods(e *env) {
 	e.Cleanup(func() { <-done })
 }
 
-// runPod lets one pod do what it would do next. Errors are tried again: the
-// Secrets may be changing.
+// runPod runs the next action of one pod. Errors are retried: the Secrets may change at the same
+// time.
 func runPod(ctx context.Context, e *env, config *corev1.Secret) {
 	var c ipn.ConfigVAlpha
 	if json.Unmarshal(config.Data[meta.ConfigKey], &c) != nil || c.Hostname == nil {
@@ -59,7 +58,7 @@ func runPod(ctx context.Context, e *env, config *corev1.Secret) {
 	}
 	state := &corev1.Secret{}
 	name := strings.TrimSuffix(config.GetName(), meta.ConfigSecretSuffix)
-	if world.kube.Get(ctx, client.ObjectKey{Namespace: config.GetNamespace(), Name: name}, state) != nil {
+	if shared.kube.Get(ctx, client.ObjectKey{Namespace: config.GetNamespace(), Name: name}, state) != nil {
 		return
 	}
 	before := state.DeepCopy()
@@ -68,12 +67,12 @@ func runPod(ctx context.Context, e *env, config *corev1.Secret) {
 	}
 	broken, asked := state.Data[kubetypes.KeyReissueAuthkey]
 	if asked && (c.AuthKey == nil || string(broken) == *c.AuthKey) {
-		return // Still waiting for another key.
+		return // The pod waits for another key.
 	}
 	delete(state.Data, kubetypes.KeyReissueAuthkey)
 	if id := string(state.Data[kubetypes.KeyDeviceID]); id != "" && !asked {
 		if _, err := e.tailnet.Devices().Get(ctx, id); err == nil || !strings.Contains(err.Error(), "404") {
-			return // Logged in.
+			return // The pod is logged in.
 		}
 		// The device was deleted, so the node is logged out.
 		state.Data[kubetypes.KeyReissueAuthkey] = []byte(keyOf(c))
@@ -91,9 +90,9 @@ func runPod(ctx context.Context, e *env, config *corev1.Secret) {
 	if same(before.Data, state.Data) {
 		return
 	}
-	// A patch, for the provider takes finalizers off the same Secret. The next tick
-	// sees whether it went through; a device that joined in vain is a lost state.
-	_ = world.kube.Patch(ctx, state, client.MergeFrom(before))
+	// A patch, because the provider removes finalizers from the same Secret. The next tick reads
+	// the result; a device without a state Secret is a lost state.
+	_ = shared.kube.Patch(ctx, state, client.MergeFrom(before))
 }
 
 func keyOf(c ipn.ConfigVAlpha) string {

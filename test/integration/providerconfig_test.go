@@ -35,7 +35,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
-// config makes a config of a kind with credentials and more of its spec.
+// config creates a provider config of a kind with credentials and additional fields.
 func (e *env) config(kind, name, spec string) {
 	e.Helper()
 	namespace := ", namespace: " + e.namespace
@@ -43,11 +43,11 @@ func (e *env) config(kind, name, spec string) {
 		namespace = ""
 	}
 	for _, o := range e.parse(fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {name: %s%s}\nspec:\n%s", v1alpha1.SchemeGroupVersion, kind, name, namespace, spec)) {
-		e.must(world.kube.Create(e.Context(), o))
+		e.must(shared.kube.Create(e.Context(), o))
 	}
 }
 
-// service makes a VIPService that uses a config.
+// service creates a VIPService that uses a config.
 func (e *env) service(kind, config string) *v1alpha1.VIPService {
 	e.Helper()
 	mg := &v1alpha1.VIPService{
@@ -61,7 +61,7 @@ func (e *env) service(kind, config string) *v1alpha1.VIPService {
 	return mg
 }
 
-// becomes waits until the object is as ok wants it.
+// becomes waits until ok returns nil for the object.
 func (e *env) becomes(what string, mg resource.ModernManaged, ok func() error) {
 	e.Helper()
 	e.eventually(what, func() error {
@@ -81,15 +81,15 @@ func TestProviderConfigSchema(t *testing.T) {
 		credentials string
 		want        string
 	}{
-		"None":          {reason: "A credential must be named.", kind: v1alpha1.ClusterProviderConfigKind, credentials: "", want: "exactly one of"},
-		"Two":           {reason: "Only one may be named.", kind: v1alpha1.ClusterProviderConfigKind, credentials: oauth + ", apiKeySecretRef: {name: a, namespace: b}", want: "exactly one of"},
+		"None":          {reason: "A credential is required.", kind: v1alpha1.ClusterProviderConfigKind, credentials: "", want: "exactly one of"},
+		"Two":           {reason: "Only one credential is permitted.", kind: v1alpha1.ClusterProviderConfigKind, credentials: oauth + ", apiKeySecretRef: {name: a, namespace: b}", want: "exactly one of"},
 		"NoAudience":    {reason: "A workload identity needs an audience.", kind: v1alpha1.ClusterProviderConfigKind, credentials: "workloadIdentity: {clientID: k}", want: "audience"},
-		"ShortLife":     {reason: "Kubernetes gives no token for less than ten minutes.", kind: v1alpha1.ClusterProviderConfigKind, credentials: "workloadIdentity: {clientID: k, audience: a, expirationSeconds: 60}", want: "600"},
+		"ShortLife":     {reason: "Kubernetes issues no token for less than ten minutes.", kind: v1alpha1.ClusterProviderConfigKind, credentials: "workloadIdentity: {clientID: k, audience: a, expirationSeconds: 60}", want: "600"},
 		"OwnIdentity":   {reason: "A namespace may not log in as the provider.", kind: v1alpha1.ProviderConfigKind, credentials: "workloadIdentity: {clientID: k, audience: a}", want: "serviceAccountRef"},
 		"OAuth":         {reason: "An OAuth client is enough.", kind: v1alpha1.ProviderConfigKind, credentials: oauth},
 		"APIKey":        {reason: "An API key is enough.", kind: v1alpha1.ProviderConfigKind, credentials: "apiKeySecretRef: {name: a, namespace: b}"},
 		"Workload":      {reason: "A workload identity is enough.", kind: v1alpha1.ClusterProviderConfigKind, credentials: "workloadIdentity: {clientID: k, audience: a}"},
-		"NamedWorkload": {reason: "A namespace may log in as one of its own.", kind: v1alpha1.ProviderConfigKind, credentials: "workloadIdentity: {clientID: k, audience: a, serviceAccountRef: {name: robot, namespace: team}}"},
+		"NamedWorkload": {reason: "A namespace may log in as one of its service accounts.", kind: v1alpha1.ProviderConfigKind, credentials: "workloadIdentity: {clientID: k, audience: a, serviceAccountRef: {name: robot, namespace: team}}"},
 	}
 	e := bareEnv(t)
 	for name, tc := range cases {
@@ -100,12 +100,12 @@ func TestProviderConfigSchema(t *testing.T) {
 			if tc.kind == v1alpha1.ClusterProviderConfigKind {
 				o.SetNamespace("")
 			}
-			err := world.kube.Create(t.Context(), o, client.DryRunAll)
+			err := shared.kube.Create(t.Context(), o, client.DryRunAll)
 			switch {
 			case tc.want == "" && err != nil:
 				t.Errorf("\n%s\n%v", tc.reason, err)
 			case tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)):
-				t.Errorf("\n%s\nwant %q in the refusal, got: %v", tc.reason, tc.want, err)
+				t.Errorf("\n%s\nwant %q in the error, got: %v", tc.reason, tc.want, err)
 			}
 		})
 	}
@@ -124,8 +124,8 @@ func TestWorkloadIdentity(t *testing.T) {
 			Keys: keys, Scopes: []string{"all"}, Tags: []string{"tag:k8s-operator"},
 		}}
 	})
-	// Before the tailnet goes. The service accounts are deleted first: the token that
-	// the provider has must be enough to clean up.
+	// This runs before the tailnet stops. The service accounts are deleted first: the provider's
+	// token must suffice for the cleanup.
 	t.Cleanup(e.leave)
 	identity := func(account string) string {
 		return fmt.Sprintf("  apiURL: %s\n  clusterID: c\n  credentials: {workloadIdentity: {clientID: kWork, audience: %s, serviceAccountRef: {name: %s, namespace: %s}}}",
@@ -133,28 +133,28 @@ func TestWorkloadIdentity(t *testing.T) {
 	}
 	e.config(v1alpha1.ProviderConfigKind, "work", identity("robot"))
 	mg := e.service(v1alpha1.ProviderConfigKind, "work")
-	e.becomes("the missing right is named", mg, func() error { return told(mg, "allow it to create serviceaccounts/token") })
+	e.becomes("the missing permission is named", mg, func() error { return hasMessage(mg, "allow it to create serviceaccounts/token") })
 	for _, o := range tokenRole(e.namespace) {
 		e.create(o)
 	}
-	e.becomes("the missing service account is named", mg, func() error { return told(mg, "service account "+e.namespace+"/robot does not exist") })
+	e.becomes("the missing service account is named", mg, func() error { return hasMessage(mg, "service account "+e.namespace+"/robot does not exist") })
 	e.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "robot"}})
 	e.becomes("the service account logs in", mg, func() error { return ready(mg) })
 
-	// Another service account of the same namespace is not the one.
+	// Another service account of the same namespace has no access.
 	e.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "other"}})
 	pc := &v1alpha1.ProviderConfig{}
-	e.must(world.kube.Get(t.Context(), types.NamespacedName{Namespace: e.namespace, Name: "work"}, pc))
+	e.must(shared.kube.Get(t.Context(), types.NamespacedName{Namespace: e.namespace, Name: "work"}, pc))
 	pc.Spec.Credentials.WorkloadIdentity.ServiceAccountRef.Name = "other"
-	e.must(world.kube.Update(t.Context(), pc))
-	e.becomes("the federated identity is named", mg, func() error { return told(mg, `rejected the federated identity "kWork"`) })
+	e.must(shared.kube.Update(t.Context(), pc))
+	e.becomes("the federated identity is named", mg, func() error { return hasMessage(mg, `rejected the federated identity "kWork"`) })
 	pc.Spec.Credentials.WorkloadIdentity.ServiceAccountRef.Name = "robot"
-	e.must(world.kube.Update(t.Context(), pc))
-	e.becomes("it is mended", mg, func() error { return ready(mg) })
+	e.must(shared.kube.Update(t.Context(), pc))
+	e.becomes("the object is ready again", mg, func() error { return ready(mg) })
 }
 
-// tokenRole lets the provider log in as service accounts of a namespace, as
-// cluster/manifests/workload-identity.yaml does for its own.
+// tokenRole returns the objects that let the provider log in as service accounts of a namespace, as
+// cluster/manifests/workload-identity.yaml does for the provider's own.
 func tokenRole(namespace string) []client.Object {
 	m := metav1.ObjectMeta{Namespace: namespace, Name: "workload-identity"}
 	return []client.Object{
@@ -167,10 +167,10 @@ func tokenRole(namespace string) []client.Object {
 	}
 }
 
-// issuer returns who signs the API server's tokens, and the keys.
+// issuer returns the issuer of the API server's tokens, and its keys.
 func issuer(e *env) (string, jose.JSONWebKeySet) {
 	e.Helper()
-	cs, err := kubernetes.NewForConfig(world.config)
+	cs, err := kubernetes.NewForConfig(shared.config)
 	e.must(err)
 	read := func(path string, out any) {
 		b, err := cs.RESTClient().Get().AbsPath(path).DoRaw(e.Context())
@@ -196,22 +196,22 @@ func TestAPIKeyRotation(t *testing.T) {
 	e.create(secret)
 	e.config(v1alpha1.ProviderConfigKind, "key", fmt.Sprintf("  apiURL: %s\n  clusterID: c\n  credentials: {apiKeySecretRef: {name: key, namespace: %s}}", e.sim.URL, e.namespace))
 	mg := e.service(v1alpha1.ProviderConfigKind, "key")
-	e.becomes("the key's place is named", mg, func() error { return told(mg, "the API access token in Secret "+e.namespace+"/key") })
-	e.must(world.kube.Get(t.Context(), client.ObjectKeyFromObject(secret), secret))
+	e.becomes("the key's Secret is named", mg, func() error { return hasMessage(mg, "the API access token in Secret "+e.namespace+"/key") })
+	e.must(shared.kube.Get(t.Context(), client.ObjectKeyFromObject(secret), secret))
 	secret.Data = map[string][]byte{"api_key": []byte(simtest.APIKey)}
-	e.must(world.kube.Update(t.Context(), secret))
+	e.must(shared.kube.Update(t.Context(), secret))
 	e.becomes("the new key is used", mg, func() error { return ready(mg) })
 
-	// While the service is there, neither the config nor its Secret goes.
+	// While the service exists, neither the config nor its Secret is deleted.
 	pc := &v1alpha1.ProviderConfig{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "key"}}
-	e.must(world.kube.Delete(t.Context(), pc))
-	e.must(world.kube.Delete(t.Context(), secret))
-	e.must(world.kube.Delete(t.Context(), mg))
+	e.must(shared.kube.Delete(t.Context(), pc))
+	e.must(shared.kube.Delete(t.Context(), secret))
+	e.must(shared.kube.Delete(t.Context(), mg))
 	for _, o := range []client.Object{mg, pc, secret} {
 		e.eventually(fmt.Sprintf("%T goes", o), func() error {
-			err := world.kube.Get(t.Context(), client.ObjectKeyFromObject(o), o)
+			err := shared.kube.Get(t.Context(), client.ObjectKeyFromObject(o), o)
 			if client.IgnoreNotFound(err) != nil || err == nil {
-				return errors.Errorf("it is still there: %v", o.GetFinalizers())
+				return errors.Errorf("the object still exists: %v", o.GetFinalizers())
 			}
 			return nil
 		})
@@ -231,12 +231,12 @@ func TestNamespaceNotAllowed(t *testing.T) {
 		e.sim.URL, credentialsSecret, e.namespace))
 	pc := &v1alpha1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	t.Cleanup(func() {
-		if err := client.IgnoreNotFound(world.kube.Delete(context.WithoutCancel(e.Context()), pc)); err != nil {
+		if err := client.IgnoreNotFound(shared.kube.Delete(context.WithoutCancel(e.Context()), pc)); err != nil {
 			t.Logf("cannot delete config: %v", err)
 		}
 	})
 	mg := e.service(v1alpha1.ClusterProviderConfigKind, name)
-	e.becomes("whom to ask is told", mg, func() error {
+	e.becomes("the message names the administrator", mg, func() error {
 		if c := mg.GetCondition(xpv2.TypeReady); c.Reason != meta.ReasonNamespaceNotAllowed || !strings.Contains(c.Message, name) {
 			return errors.Errorf("Ready is %v", c)
 		}
@@ -245,16 +245,16 @@ func TestNamespaceNotAllowed(t *testing.T) {
 	if w := e.writes(); len(w) != 0 {
 		t.Errorf("want no write to the tailnet, got %v", w)
 	}
-	e.must(world.kube.Get(t.Context(), client.ObjectKeyFromObject(pc), pc))
+	e.must(shared.kube.Get(t.Context(), client.ObjectKeyFromObject(pc), pc))
 	pc.Spec.AllowedNamespaces.Names = append(pc.Spec.AllowedNamespaces.Names, e.namespace)
-	e.must(world.kube.Update(t.Context(), pc))
-	e.becomes("it is allowed", mg, func() error { return ready(mg) })
-	// What is there when it is forbidden again can still be cleaned up.
-	e.must(world.kube.Get(t.Context(), client.ObjectKeyFromObject(pc), pc))
+	e.must(shared.kube.Update(t.Context(), pc))
+	e.becomes("the object is ready", mg, func() error { return ready(mg) })
+	// An object that exists when its namespace is forbidden again can still be deleted.
+	e.must(shared.kube.Get(t.Context(), client.ObjectKeyFromObject(pc), pc))
 	pc.Spec.AllowedNamespaces.Names = []string{"elsewhere"}
-	e.must(world.kube.Update(t.Context(), pc))
-	e.must(world.kube.Delete(t.Context(), mg))
-	e.eventually("it is deleted", func() error {
+	e.must(shared.kube.Update(t.Context(), pc))
+	e.must(shared.kube.Delete(t.Context(), mg))
+	e.eventually("the object is deleted", func() error {
 		l, err := e.tailnet.Services().List(t.Context())
 		if err != nil || len(l) != 0 {
 			return errors.Errorf("services: %v, %v", l, err)
@@ -263,8 +263,8 @@ func TestNamespaceNotAllowed(t *testing.T) {
 	})
 }
 
-// TestNeverAllowed deletes an object of a namespace that was never allowed, and whose
-// status and finalizers are whatever its owner wants them to be.
+// TestNeverAllowed deletes an object of a namespace that was never allowed, with a status and
+// finalizers that its owner wrote.
 func TestNeverAllowed(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -274,7 +274,7 @@ func TestNeverAllowed(t *testing.T) {
 		e.sim.URL, credentialsSecret, e.namespace))
 	t.Cleanup(func() {
 		pc := &v1alpha1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		if err := client.IgnoreNotFound(world.kube.Delete(context.WithoutCancel(e.Context()), pc)); err != nil {
+		if err := client.IgnoreNotFound(shared.kube.Delete(context.WithoutCancel(e.Context()), pc)); err != nil {
 			t.Logf("cannot delete config: %v", err)
 		}
 	})
@@ -288,27 +288,27 @@ func TestNeverAllowed(t *testing.T) {
 	}
 	d.SetProviderConfigReference(&xpv2.ProviderConfigReference{Kind: v1alpha1.ClusterProviderConfigKind, Name: name})
 	e.create(d)
-	e.becomes("it is refused", d, func() error {
+	e.becomes("the object is refused", d, func() error {
 		if c := d.GetCondition(xpv2.TypeReady); c.Reason != meta.ReasonNamespaceNotAllowed {
 			return errors.Errorf("Ready is %v", c)
 		}
 		return nil
 	})
 	status := []byte(`{"status":{"atProvider":{"nodeID":"` + victim + `"}}}`)
-	e.must(world.kube.Status().Patch(t.Context(), d, client.RawPatch(types.MergePatchType, status)))
-	e.must(world.kube.Delete(t.Context(), d))
-	e.eventually("the object goes", func() error {
+	e.must(shared.kube.Status().Patch(t.Context(), d, client.RawPatch(types.MergePatchType, status)))
+	e.must(shared.kube.Delete(t.Context(), d))
+	e.eventually("the object is deleted", func() error {
 		if err := e.refresh(d); !kerrors.IsNotFound(err) {
-			return errors.Errorf("it is there, or cannot be read: %v", err)
+			return errors.Errorf("the object exists, or cannot be read: %v", err)
 		}
 		return nil
 	})
 	if _, err := e.tailnet.Devices().Get(t.Context(), victim); err != nil {
 		t.Errorf("an object that was never allowed deleted a device: %v", err)
 	}
-	e.eventually("what was left is named", func() error {
+	e.eventually("an event names the remaining object", func() error {
 		l := &corev1.EventList{}
-		if err := world.kube.List(t.Context(), l, client.InNamespace(e.namespace)); err != nil {
+		if err := shared.kube.List(t.Context(), l, client.InNamespace(e.namespace)); err != nil {
 			return err
 		}
 		for _, ev := range l.Items {
@@ -320,7 +320,7 @@ func TestNeverAllowed(t *testing.T) {
 	})
 }
 
-// TestHostNotAllowed shows that the provider sends nothing to a host that a namespace chose.
+// TestHostNotAllowed checks that the provider sends nothing to a host that a namespace chose.
 func TestHostNotAllowed(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -330,7 +330,7 @@ func TestHostNotAllowed(t *testing.T) {
 	e.config(v1alpha1.ProviderConfigKind, "chosen", fmt.Sprintf(
 		"  apiURL: %s\n  clusterID: c\n  credentials: {oauthSecretRef: {name: %s, namespace: %s}}", u, credentialsSecret, e.namespace))
 	mg := e.service(v1alpha1.ProviderConfigKind, "chosen")
-	e.becomes("it is refused", mg, func() error {
+	e.becomes("the object is refused", mg, func() error {
 		c := mg.GetCondition(xpv2.TypeReady)
 		if c.Reason != meta.ReasonHostNotAllowed || !strings.Contains(c.Message, "--allowed-hosts") || !strings.Contains(c.Message, "spec.apiURL") {
 			return errors.Errorf("Ready is %v", c)
@@ -338,12 +338,12 @@ func TestHostNotAllowed(t *testing.T) {
 		return nil
 	})
 	if n := e.sim.Calls(); len(n) != 0 {
-		t.Errorf("something was sent: %v", n)
+		t.Errorf("the provider sent requests: %v", n)
 	}
 }
 
-// TestGrants shows that a namespace does with a tailnet what it is granted, and no more:
-// nothing is sent for the rest, and an object that goes leaves what is not its namespace's.
+// TestGrants checks that a namespace uses a tailnet within its grant only: nothing is sent beyond
+// the grant, and the deletion of an object leaves objects of other owners.
 func TestGrants(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -354,7 +354,7 @@ func TestGrants(t *testing.T) {
 		e.sim.URL, credentialsSecret, e.namespace, e.namespace))
 	t.Cleanup(func() {
 		pc := &v1alpha1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		if err := client.IgnoreNotFound(world.kube.Delete(context.WithoutCancel(e.Context()), pc)); err != nil {
+		if err := client.IgnoreNotFound(shared.kube.Delete(context.WithoutCancel(e.Context()), pc)); err != nil {
 			t.Logf("cannot delete config: %v", err)
 		}
 	})
@@ -372,16 +372,16 @@ func TestGrants(t *testing.T) {
 		i++
 		mg.SetProviderConfigReference(&xpv2.ProviderConfigReference{Kind: v1alpha1.ClusterProviderConfigKind, Name: name})
 		e.create(mg)
-		e.becomes("it is refused by "+limit, mg, func() error {
+		e.becomes("the object is refused by "+limit, mg, func() error {
 			if c := mg.GetCondition(xpv2.TypeReady); c.Reason != meta.ReasonNotGranted || !strings.Contains(c.Message, limit) {
 				return errors.Errorf("Ready is %v", c)
 			}
 			return nil
 		})
-		e.must(world.kube.Delete(t.Context(), mg))
+		e.must(shared.kube.Delete(t.Context(), mg))
 		e.eventually("it goes", func() error {
 			if err := e.refresh(mg); !kerrors.IsNotFound(err) {
-				return errors.Errorf("it is there, or cannot be read: %v", err)
+				return errors.Errorf("the object exists, or cannot be read: %v", err)
 			}
 			return nil
 		})
@@ -394,14 +394,14 @@ func TestGrants(t *testing.T) {
 	e.must(err)
 	for _, k := range keys {
 		if k.KeyType == "auth" {
-			t.Errorf("an auth key beyond the grant was made: %v", k)
+			t.Errorf("an auth key beyond the grant was created: %v", k)
 		}
 	}
 	if len(services)+len(split) > 0 {
-		t.Errorf("something beyond the grant was written: %v, %v", services, split)
+		t.Errorf("objects beyond the grant were written: %v, %v", services, split)
 	}
 
-	// A device of somebody else, which a Device names that is within the grant itself.
+	// A device of another owner. The Device that refers to it is within the grant.
 	victim, err := e.sim.Join(tailnetsim.Puppet{Hostname: "victim", Tags: []string{"tag:other"}})
 	e.must(err)
 	d := &v1alpha1.Device{
@@ -416,19 +416,19 @@ func TestGrants(t *testing.T) {
 		}
 		return nil
 	})
-	e.must(world.kube.Delete(t.Context(), d))
+	e.must(shared.kube.Delete(t.Context(), d))
 	e.eventually("the Device goes", func() error {
 		if err := e.refresh(d); !kerrors.IsNotFound(err) {
-			return errors.Errorf("it is there, or cannot be read: %v", err)
+			return errors.Errorf("the object exists, or cannot be read: %v", err)
 		}
 		return nil
 	})
 	left, err := e.tailnet.Devices().Get(t.Context(), victim)
 	if err != nil || !slices.Equal(left.Tags, []string{"tag:other"}) {
-		t.Errorf("a device of somebody else was changed: %v, %v", left, err)
+		t.Errorf("a device of another owner was changed: %v, %v", left, err)
 	}
 
-	// What is granted works.
+	// Objects within the grant work.
 	mg := &v1alpha1.VIPService{
 		ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: subject},
 		Spec: v1alpha1.VIPServiceSpec{ForProvider: v1alpha1.VIPServiceParameters{
@@ -437,7 +437,7 @@ func TestGrants(t *testing.T) {
 	}
 	mg.SetProviderConfigReference(&xpv2.ProviderConfigReference{Kind: v1alpha1.ClusterProviderConfigKind, Name: name})
 	e.create(mg)
-	e.becomes("what is granted is made", mg, func() error {
+	e.becomes("the granted object is created", mg, func() error {
 		if c := mg.GetCondition(xpv2.TypeReady); c.Status != corev1.ConditionTrue {
 			return errors.Errorf("Ready is %v", c)
 		}
@@ -445,7 +445,7 @@ func TestGrants(t *testing.T) {
 	})
 }
 
-// TestNamespaceSelector shows that the labels of a namespace decide, as they are now.
+// TestNamespaceSelector checks that the current labels of a namespace decide.
 func TestNamespaceSelector(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -455,7 +455,7 @@ func TestNamespaceSelector(t *testing.T) {
 		e.sim.URL, credentialsSecret, e.namespace))
 	t.Cleanup(func() {
 		pc := &v1alpha1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		if err := client.IgnoreNotFound(world.kube.Delete(context.WithoutCancel(e.Context()), pc)); err != nil {
+		if err := client.IgnoreNotFound(shared.kube.Delete(context.WithoutCancel(e.Context()), pc)); err != nil {
 			t.Logf("cannot delete config: %v", err)
 		}
 	})
@@ -474,30 +474,30 @@ func TestNamespaceSelector(t *testing.T) {
 			return nil
 		}
 	}
-	e.becomes("whom to ask is told", mg, refused(mg))
-	e.becomes("whom to ask is told", d, refused(d))
+	e.becomes("the message names the administrator", mg, refused(mg))
+	e.becomes("the message names the administrator", d, refused(d))
 	if d.Status.AtProvider.Count != nil {
-		t.Errorf("a namespace that may not use the tailnet is told of its devices: %v", d.Status.AtProvider)
+		t.Errorf("the status shows devices to a namespace that may not use the tailnet: %v", d.Status.AtProvider)
 	}
 	label := func(value string) {
 		t.Helper()
 		n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.namespace}}
-		e.must(world.kube.Patch(t.Context(), n, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"tailnet":`+value+`}}}`))))
+		e.must(shared.kube.Patch(t.Context(), n, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"tailnet":`+value+`}}}`))))
 	}
 	label(`"home"`)
 	for _, o := range []resource.ModernManaged{d, mg} {
-		// Else it is a minute until they are looked at.
-		e.must(world.kube.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"look":"now"}}}`))))
-		e.becomes("it is allowed", o, func() error { return ready(o) })
+		// Otherwise the next reconcile is a minute later.
+		e.must(shared.kube.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"look":"now"}}}`))))
+		e.becomes("the object is ready", o, func() error { return ready(o) })
 	}
 
-	// At the next poll it is not any more, and can still be cleaned up.
+	// The next poll refuses the object again, and its deletion still works.
 	label("null")
-	e.becomes("it is refused again", mg, refused(mg))
+	e.becomes("the object is refused again", mg, refused(mg))
 	for _, o := range []client.Object{d, mg} {
-		e.must(world.kube.Delete(t.Context(), o))
+		e.must(shared.kube.Delete(t.Context(), o))
 	}
-	e.eventually("it is deleted", func() error {
+	e.eventually("the object is deleted", func() error {
 		l, err := e.tailnet.Services().List(t.Context())
 		if err != nil || len(l) != 0 {
 			return errors.Errorf("services: %v, %v", l, err)

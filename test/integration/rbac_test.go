@@ -17,21 +17,21 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
-// asProvider returns a config that may do what the provider may in a cluster: what
-// Crossplane lets it do, and what our manifests do, which let nobody else.
+// asProvider returns a config with the provider's permissions in a cluster: those from Crossplane
+// and from the project's manifests.
 func asProvider(ctx context.Context, kube client.Client, cfg *rest.Config) (*rest.Config, error) {
 	root, err := apiserver.Root()
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot find our manifests")
+		return nil, errors.Wrap(err, "cannot find the manifests")
 	}
 	objects, err := apiserver.ProviderRoles(root)
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot make the provider's roles")
+		return nil, errors.Wrap(err, "cannot build the provider's roles")
 	}
 	for _, m := range [][]byte{manifests.RBAC, manifests.Admission} {
 		more, err := apiserver.Objects(m)
 		if err != nil {
-			return nil, errors.Wrap(err, "cannot parse our manifests")
+			return nil, errors.Wrap(err, "cannot parse the manifests")
 		}
 		objects = append(objects, more...)
 	}

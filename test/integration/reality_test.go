@@ -46,7 +46,7 @@ func (e *env) condition(mg resource.ModernManaged, t xpv2.ConditionType, status 
 			return err
 		}
 		if c := mg.GetCondition(t); c.Status != status || c.Reason != reason {
-			return errors.Errorf("it is %s, reason %s: %s", c.Status, c.Reason, c.Message)
+			return errors.Errorf("the condition is %s, reason %s: %s", c.Status, c.Reason, c.Message)
 		}
 		return nil
 	})
@@ -55,23 +55,22 @@ func (e *env) condition(mg resource.ModernManaged, t xpv2.ConditionType, status 
 // goes deletes an object and waits until it is gone.
 func (e *env) goes(mg resource.ModernManaged) {
 	e.Helper()
-	e.must(world.kube.Delete(e.Context(), mg))
-	e.eventually("the object to go", func() error {
-		if err := world.kube.Get(e.Context(), client.ObjectKeyFromObject(mg), mg); !kerrors.IsNotFound(err) {
-			return errors.Errorf("it is there: %v", err)
+	e.must(shared.kube.Delete(e.Context(), mg))
+	e.eventually("the deletion of the object", func() error {
+		if err := shared.kube.Get(e.Context(), client.ObjectKeyFromObject(mg), mg); !kerrors.IsNotFound(err) {
+			return errors.Errorf("the object exists: %v", err)
 		}
 		return nil
 	})
 }
 
-// switches changes how the tailnet behaves.
+// switches changes the behavior of the tailnet.
 func (e *env) switches(change func(*tailnetsim.Switches)) {
 	e.Helper()
 	e.must(e.sim.SetSwitches(change))
 }
 
-// TestReality has the tailnet behave as real ones do, or may do: what depends on the
-// tailnet is run both ways.
+// TestReality runs with the variants of behavior of real tailnets.
 func TestReality(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(e *env){
@@ -96,7 +95,7 @@ func TestReality(t *testing.T) {
 	}
 }
 
-// machineHasName gives a machine the name of a service: the object says so, and goes.
+// machineHasName gives a machine the name of a service: the object reports it, and can be deleted.
 func machineHasName(e *env) {
 	_, err := e.sim.Join(tailnetsim.Puppet{Hostname: strings.TrimPrefix(serviceName, "svc:")})
 	e.must(err)
@@ -105,7 +104,7 @@ func machineHasName(e *env) {
 	e.goes(mg)
 }
 
-// annotationsLost edits a service as the Terraform provider does: it stays the object's.
+// annotationsLost edits a service as the Terraform provider does: the object stays its owner.
 func annotationsLost(e *env) {
 	mg := e.subjectOf(vipServiceCase().erase(), nil)
 	e.condition(mg, xpv2.TypeReady, corev1.ConditionTrue, xpv2.ReasonAvailable)
@@ -128,7 +127,7 @@ func annotationsLost(e *env) {
 	}
 }
 
-// annotationsLimited lets services have less than the product likes to write.
+// annotationsLimited limits annotations of services to less than the provider writes by default.
 func annotationsLimited(e *env) {
 	e.switches(func(w *tailnetsim.Switches) { w.Annotations.ValueBytes = 600 })
 	mg := e.subjectOf(vipServiceCase().erase(), func(mg resource.ModernManaged) {
@@ -150,7 +149,7 @@ func annotationsLimited(e *env) {
 	})
 }
 
-// planRequired lacks a feature in the tailnet's plan, and then has it.
+// planRequired runs with a plan that lacks a feature, and then with one that has it.
 func planRequired(e *env) {
 	e.switches(func(w *tailnetsim.Switches) { w.Plan = map[tailnetsim.Feature]int{tailnetsim.LogStreaming: 403} })
 	mg := e.subjectOf(logstreamConfigurationCase().erase(), nil)
@@ -159,12 +158,12 @@ func planRequired(e *env) {
 		e.Errorf("the message does not name the feature: %s", c.Message)
 	}
 	e.switches(func(w *tailnetsim.Switches) { w.Plan = nil })
-	// Another spec is tried at once.
+	// The provider tries another spec at once.
 	e.change(mg, func() { mg.(*v1alpha1.LogstreamConfiguration).Spec.ForProvider.User = "other" })
 	e.condition(mg, xpv2.TypeReady, corev1.ConditionTrue, xpv2.ReasonAvailable)
 }
 
-// quotaExceeded has one service too many.
+// quotaExceeded creates one service too many.
 func quotaExceeded(e *env) {
 	e.must(e.tailnet.Services().CreateOrUpdate(e.Context(), tsclient.Service{Name: "svc:others", Ports: []string{"tcp:443"}, Tags: []string{"tag:k8s"}}))
 	e.switches(func(w *tailnetsim.Switches) { w.ServiceQuota = 1 })
@@ -173,7 +172,7 @@ func quotaExceeded(e *env) {
 	e.goes(mg)
 }
 
-// policyWarnings writes a policy file that names a group which is not synced.
+// policyWarnings writes a policy file with a group that is not synced.
 func policyWarnings(e *env) {
 	const group = "group:sec@example.com"
 	e.switches(func(w *tailnetsim.Switches) { w.UnsyncedGroups = []string{group} })
@@ -186,7 +185,7 @@ func policyWarnings(e *env) {
 	e.condition(mg, meta.TypePolicyWarnings, corev1.ConditionTrue, meta.ReasonWarnings)
 }
 
-// magicDNSStaysOn deletes the object that gave a tailnet its only nameserver.
+// magicDNSStaysOn deletes the object with the tailnet's only nameserver.
 func magicDNSStaysOn(e *env) {
 	mg := e.subjectOf(dnsCase().erase(), nil)
 	e.condition(mg, xpv2.TypeReady, corev1.ConditionTrue, xpv2.ReasonAvailable)
@@ -198,7 +197,7 @@ func magicDNSStaysOn(e *env) {
 	}
 }
 
-// tailnetLocked has the lock of the tailnet refuse a machine's device.
+// tailnetLocked checks a machine whose device the tailnet lock refuses.
 func tailnetLocked(e *env) {
 	mg := e.subjectOf(machineCase().erase(), nil)
 	e.condition(mg, xpv2.TypeReady, corev1.ConditionTrue, xpv2.ReasonAvailable)
@@ -209,7 +208,7 @@ func tailnetLocked(e *env) {
 	e.condition(mg, xpv2.TypeReady, corev1.ConditionFalse, meta.ReasonTailnetLocked)
 }
 
-// revokedKey deletes an AuthKey whose key somebody has revoked.
+// revokedKey deletes an AuthKey whose key was revoked.
 func revokedKey(e *env, status int) {
 	e.switches(func(w *tailnetsim.Switches) { w.RevokedKeyStatus = status })
 	mg := e.subjectOf(authKeyCase().erase(), nil)
@@ -222,8 +221,8 @@ func revokedKey(e *env, status int) {
 	e.goes(mg)
 }
 
-// approved has a machine host a service in a tailnet without autoApprovers: it is
-// approved before it advertises, and counts as a host whatever the API calls its state.
+// approved checks a machine that hosts a service in a tailnet without autoApprovers: it is approved
+// before it advertises, and counts as a host with any state in the API.
 func approved(e *env, state string) {
 	if state != "" {
 		e.switches(func(w *tailnetsim.Switches) { w.HostStates.Partial = state })
@@ -252,7 +251,7 @@ spec:
 		m := machine.(*v1alpha1.Machine)
 		before := m.DeepCopy()
 		m.Status.Agent = &v1alpha1.MachineAgentStatus{Services: []v1alpha1.HostedService{s}}
-		e.must(world.kube.Status().Patch(e.Context(), m, client.MergeFrom(before)))
+		e.must(shared.kube.Status().Patch(e.Context(), m, client.MergeFrom(before)))
 	}
 	mg := e.subjectOf(vipServiceCase().erase(), func(mg resource.ModernManaged) {
 		mg.(*v1alpha1.VIPService).Spec.ForProvider.HostTags = []v1alpha1.Tag{"tag:k8s"}
@@ -262,14 +261,14 @@ spec:
 	report(v1alpha1.HostedService{Name: serviceName, Message: "Waiting for the certificate"})
 	e.eventually("the machine to be approved before it advertises", func() error {
 		if !e.sim.Approved(serviceName, id) {
-			return errors.New("it is not")
+			return errors.New("the machine is not approved")
 		}
 		return nil
 	})
 
 	ports := []uint16{80}
 	if state != "" {
-		ports = nil // It serves none: control calls that by another word.
+		ports = nil // It serves none: the API has another state for that.
 	}
 	e.must(e.sim.SetOffers(id, tailnetsim.Offer{Service: serviceName, Ports: ports}))
 	report(v1alpha1.HostedService{Name: serviceName, Advertised: true, Accepted: true, HealthyBackends: 1, TotalBackends: 1})

@@ -16,8 +16,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 )
 
-// TestSchema shows that the API server refuses bad input, and says where it is and
-// what would be right.
+// TestSchema checks that the API server rejects bad input with the field's path and the rule.
 func TestSchema(t *testing.T) {
 	t.Parallel()
 	for _, k := range kindCases() {
@@ -25,10 +24,10 @@ func TestSchema(t *testing.T) {
 			t.Parallel()
 			e := bareEnv(t)
 			good := e.subject(k)
-			if err := world.kube.Create(t.Context(), good, client.DryRunAll); err != nil {
-				t.Fatalf("what New returns is refused: %v", err)
+			if err := shared.kube.Create(t.Context(), good, client.DryRunAll); err != nil {
+				t.Fatalf("New's object is rejected: %v", err)
 			}
-			// Rules on updates need an object that is there. Nobody works on it.
+			// Rules on updates need an existing object, which no controller changes.
 			xpmeta.AddAnnotations(good, map[string]string{xpmeta.AnnotationKeyReconciliationPaused: "true"})
 			e.create(good)
 			for _, b := range k.Bad {
@@ -36,26 +35,26 @@ func TestSchema(t *testing.T) {
 					var err error
 					if b.OnUpdate {
 						bad := good.DeepCopyObject().(resource.ModernManaged)
-						// The controller still says in the status that it is paused.
+						// The controller still writes the paused condition.
 						err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-							if err := world.kube.Get(t.Context(), client.ObjectKeyFromObject(good), bad); err != nil {
+							if err := shared.kube.Get(t.Context(), client.ObjectKeyFromObject(good), bad); err != nil {
 								return err
 							}
 							b.Break(bad)
-							return world.kube.Update(t.Context(), bad, client.DryRunAll)
+							return shared.kube.Update(t.Context(), bad, client.DryRunAll)
 						})
 					} else {
 						bad := e.subject(k)
 						bad.SetName("bad")
 						b.Break(bad)
-						err = world.kube.Create(t.Context(), bad, client.DryRunAll)
+						err = shared.kube.Create(t.Context(), bad, client.DryRunAll)
 					}
 					if err == nil {
-						t.Fatal("it was taken")
+						t.Fatal("the input was accepted")
 					}
 					for _, want := range b.Want {
 						if !strings.Contains(err.Error(), want) {
-							t.Errorf("the answer does not say %q: %v", want, err)
+							t.Errorf("the error does not contain %q: %v", want, err)
 						}
 					}
 				})

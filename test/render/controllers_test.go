@@ -29,15 +29,15 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
-// domain of every made-up tailnet.
+// domain of every tailnet in the tests.
 const domain = "tail1234.ts.net"
 
-// then is when everything happened.
+// then is the time of all events.
 var then = metav1.Unix(1700000000, 0) //nolint:gochecknoglobals // A constant.
 
-// control gives an object the status that its controller would, when all goes
-// well. Kinds without one are left as they are.
-func (w *world) control(t *testing.T, o *unstructured.Unstructured) {
+// control gives an object the status that its controller would write after success. Kinds without a
+// controller are unchanged.
+func (w *state) control(t *testing.T, o *unstructured.Unstructured) {
 	t.Helper()
 	switch o.GetKind() {
 	case v1alpha1.MachineSetKind:
@@ -62,7 +62,7 @@ func (w *world) control(t *testing.T, o *unstructured.Unstructured) {
 		s := appsv1.DeploymentStatus{Replicas: *d.Spec.Replicas, ReadyReplicas: *d.Spec.Replicas}
 		status(t, o, &s)
 	case "Service":
-		// The API server gives each that is asked by its own address one.
+		// The API server assigns an address to each Service with a cluster address.
 		if _, headless, _ := unstructured.NestedString(o.Object, "spec", "clusterIP"); !headless {
 			if err := unstructured.SetNestedField(o.Object, "10.96.0.8", "spec", "clusterIP"); err != nil {
 				t.Fatal(err)
@@ -77,7 +77,7 @@ func (w *world) control(t *testing.T, o *unstructured.Unstructured) {
 	}
 }
 
-// pods that the controller of MachineSets has made of one: all are ready.
+// pods returns the pods that the controller of MachineSets has created for a set: all are ready.
 func pods(t *testing.T, set *v1alpha1.MachineSet) machineset.Pods {
 	t.Helper()
 	o, err := machineset.StatefulSet(set, proxy.Images{Tailscale: "tailscale:test", Agent: "agent:test"})
@@ -97,8 +97,8 @@ func pods(t *testing.T, set *v1alpha1.MachineSet) machineset.Pods {
 	return machineset.Pods{StatefulSet: s}
 }
 
-// machines that the controller of MachineSets makes of one, by name.
-func (w *world) machines(t *testing.T, set *v1alpha1.MachineSet) map[string]*v1alpha1.Machine {
+// machines returns the Machines that the controller of MachineSets creates for a set, by name.
+func (w *state) machines(t *testing.T, set *v1alpha1.MachineSet) map[string]*v1alpha1.Machine {
 	t.Helper()
 	out := make(map[string]*v1alpha1.Machine, len(set.Spec.Machines))
 	for _, member := range set.Spec.Machines {
@@ -109,9 +109,9 @@ func (w *world) machines(t *testing.T, set *v1alpha1.MachineSet) map[string]*v1a
 	return out
 }
 
-// machine is in the tailnet, hosts what is attached to its endpoints, and leads
-// to the targets of its config.
-func (w *world) machine(t *testing.T, m *v1alpha1.Machine) v1alpha1.MachineStatus {
+// machine returns the status of a Machine that is in the tailnet, hosts the services of its
+// endpoints, and has ports for the targets of its config.
+func (w *state) machine(t *testing.T, m *v1alpha1.Machine) v1alpha1.MachineStatus {
 	t.Helper()
 	n := number(m.GetNamespace() + "/" + m.GetName())
 	agent := &v1alpha1.MachineAgentStatus{PodIP: fmt.Sprintf("10.244.0.%d", 2+n%250)}
@@ -150,8 +150,8 @@ func (w *world) machine(t *testing.T, m *v1alpha1.Machine) v1alpha1.MachineStatu
 	}}
 }
 
-// tags that the machines of a cluster provider config have in any case.
-func (w *world) tags(t *testing.T, config string) []string {
+// tags returns the default tags of the machines of a cluster provider config.
+func (w *state) tags(t *testing.T, config string) []string {
 	t.Helper()
 	for _, o := range append(w.made(v1alpha1.ClusterProviderConfigKind), w.required...) {
 		if o.GetKind() != v1alpha1.ClusterProviderConfigKind || o.GetName() != config {
@@ -167,8 +167,8 @@ func (w *world) tags(t *testing.T, config string) []string {
 	return nil
 }
 
-// vipService is hosted by every machine that has it.
-func (w *world) vipService(t *testing.T, v *v1alpha1.VIPService) v1alpha1.VIPServiceStatus {
+// vipService returns the status of a service that all of its machines host.
+func (w *state) vipService(t *testing.T, v *v1alpha1.VIPService) v1alpha1.VIPServiceStatus {
 	t.Helper()
 	name := string(v.Spec.ForProvider.Name)
 	n := number(name)
@@ -194,7 +194,7 @@ func (w *world) vipService(t *testing.T, v *v1alpha1.VIPService) v1alpha1.VIPSer
 	return s
 }
 
-// ready is what a managed resource says of itself when all is well.
+// ready returns the status of a managed resource after success.
 func ready() xpv2.ManagedResourceStatus {
 	s := xpv2.ManagedResourceStatus{}
 	s.SetConditions(condition(xpv2.TypeReady, xpv2.ReasonAvailable), condition(xpv2.TypeSynced, xpv2.ReasonReconcileSuccess))
@@ -205,7 +205,7 @@ func condition(t xpv2.ConditionType, r xpv2.ConditionReason) xpv2.Condition {
 	return xpv2.Condition{Type: t, Status: corev1.ConditionTrue, Reason: r, LastTransitionTime: then}
 }
 
-// number of a name, from 1 to 250. It is the last byte of its addresses.
+// number returns a number from 1 to 250 for a name. It is the last byte of its addresses.
 func number(name string) uint32 {
 	h := fnv.New32a()
 	h.Write([]byte(name))

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// render a composite once, as "crossplane composition render" does.
+// render renders a composite once, as "crossplane composition render" does.
 func (k *kind) render(t *testing.T, xr *unstructured.Unstructured, observed, required []*unstructured.Unstructured) []byte {
 	t.Helper()
 	dir := t.TempDir()
@@ -35,8 +35,8 @@ func (k *kind) render(t *testing.T, xr *unstructured.Unstructured, observed, req
 	return crossplane(t, dir, args...)
 }
 
-// validate objects, as "crossplane resource validate" does. An object whose kind
-// nobody defines is at fault, too.
+// validate checks objects, as "crossplane resource validate" does. An object without a schema is an
+// error, too.
 func validate(t *testing.T, extensions []string, objects []byte) {
 	t.Helper()
 	dir := t.TempDir()
@@ -48,7 +48,7 @@ func validate(t *testing.T, extensions []string, objects []byte) {
 		"--cache-dir="+tools.cache, "--crossplane-image="+crossplaneImage, "--error-on-missing-schemas", "--skip-success-results")
 }
 
-// once leaves out documents that come again.
+// once removes duplicate documents.
 func once(objects []byte) []byte {
 	var out bytes.Buffer
 	seen := map[string]bool{}
@@ -61,13 +61,13 @@ func once(objects []byte) []byte {
 	return out.Bytes()
 }
 
-// crossplane runs the command line, with a home of its own: it must not read
-// anyone's settings.
+// crossplane runs the command line with a separate home folder, so that it does not read a user's
+// settings.
 func crossplane(t *testing.T, home string, args ...string) []byte {
 	t.Helper()
 	var out, said bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), tools.crossplane, args...)
-	// It ends before there is garbage worth collecting.
+	// The process ends before garbage collection pays off.
 	cmd.Env = append(os.Environ(), "HOME="+home, "GOGC=off")
 	cmd.Stdout, cmd.Stderr = &out, &said
 	if err := cmd.Run(); err != nil {
@@ -76,7 +76,7 @@ func crossplane(t *testing.T, home string, args ...string) []byte {
 	return out.Bytes()
 }
 
-// write objects to a file.
+// write writes objects to a file.
 func write(t *testing.T, dir, name string, objects ...*unstructured.Unstructured) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
@@ -100,7 +100,7 @@ func encode(t *testing.T, objects ...*unstructured.Unstructured) []byte {
 	return out.Bytes()
 }
 
-// decode the objects of a file's text.
+// decode returns the objects of a file's text.
 func decode(t *testing.T, b []byte) []*unstructured.Unstructured {
 	t.Helper()
 	var out []*unstructured.Unstructured
@@ -116,7 +116,7 @@ func decode(t *testing.T, b []byte) []*unstructured.Unstructured {
 	return out
 }
 
-// read the objects of a file. One that is not there has none.
+// read returns the objects of a file. A missing file has none.
 func read(t *testing.T, path string) []*unstructured.Unstructured {
 	t.Helper()
 	b, err := os.ReadFile(path)

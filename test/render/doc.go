@@ -1,37 +1,35 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package render renders every example with Crossplane's own command line, our
-// Compositions and our functions, until nothing changes any more, and compares
-// what comes out with files. No cluster runs.
+// Package render renders every example with Crossplane's own command line and the project's
+// Compositions and functions, until the result is stable, and compares the result with files. No
+// cluster runs.
 //
 //	make test-integration
 //	make render-goldens
 //
-// An example is a file of examples/, or a folder of it but examples/managed,
-// which package integration applies, gateway.yaml, which package e2e applies, and
-// route-policy*.yaml, which the tests of the extension do: they have no composite. Each is rendered in each flavour, a folder
-// package/configuration*: its definitions tell how the objects of an example
-// become composites, directly or as claims. Nothing is listed by hand.
+// An example is a file or a folder of examples/, except for those without a composite:
+// examples/managed, which package integration applies, gateway.yaml, which package e2e applies, and
+// route-policy*.yaml, which the extension's tests apply. Each is rendered in each flavour, a folder
+// package/configuration*: its definitions determine whether the objects of an example become
+// composites directly or as claims. The lists come from the folders.
 //
-// What other objects there are is in
+// Other objects are in
 //   - testdata/required.yaml, for all examples, and
 //   - testdata/EXAMPLE/required.yaml, if it is there.
 //
-// What controllers would report is made up by kind (controllers_test.go).
-// testdata/EXAMPLE/observed.yaml may say something else: its objects, of which
-// only kind, name and namespace must be given, are laid over those that are
-// observed.
+// controllers_test.go has the status that controllers would write, by kind.
+// testdata/EXAMPLE/observed.yaml may override it: its objects, which need only kind, name and
+// namespace, are merged into the observed ones.
 //
-// Goldens are testdata/EXAMPLE/FLAVOUR/KIND-NAME.yaml: the composite and all that
-// it composes, at rest. An example without one fails the test, and so does a file
-// that no example makes.
+// Goldens are testdata/EXAMPLE/FLAVOUR/KIND-NAME.yaml: the stable composite and all objects that it
+// composes. An example without a golden fails the test, and so does a golden without an example.
 //
-// Beside that the test fails
+// The test also fails
 //   - when an example does not come to rest: it would never do so in a cluster,
 //   - when the same input, or the same in another order, gives other bytes,
 //   - when "crossplane resource validate" finds fault with any object of any
 //     round, or with the example itself, or knows no schema for it.
 //
-// What a function does from given facts is tested beside the function.
+// The decisions of a function are tested beside the function.
 package render

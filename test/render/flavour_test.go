@@ -17,8 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// claimSuffix stands for the random end that Crossplane gives the name of a
-// claim's composite.
+// claimSuffix replaces the random suffix in the name of a claim's composite.
 const claimSuffix = "-abcde"
 
 // A kind of composite.
@@ -28,7 +27,7 @@ type kind struct {
 	// claim is the kind of its claims. Empty when there are none.
 	claim string
 
-	// namespaced composites are in the namespace of who wrote them.
+	// namespaced composites are in the namespace of their user.
 	namespaced bool
 
 	// definition and composition are files.
@@ -36,17 +35,17 @@ type kind struct {
 	composition string
 }
 
-// A flavour is a way to install us: a folder of definitions and compositions.
+// A flavour is a way to install the project: a folder of definitions and compositions.
 type flavour struct {
 	name string
 
-	// extensions are the files and folders that define all kinds there are.
+	// extensions are the files and folders with the definitions of all kinds.
 	extensions []string
 
 	kinds []*kind
 }
 
-// flavours that there are, by name.
+// flavours returns all flavours, by name.
 func flavours(t *testing.T) []*flavour {
 	t.Helper()
 	dirs, err := filepath.Glob(filepath.Join(root, "package", "configuration*"))
@@ -75,7 +74,7 @@ func flavours(t *testing.T) []*flavour {
 	return out
 }
 
-// module is the folder of a module that ours requires.
+// module returns the folder of a module in the project's requirements.
 func module(t *testing.T, path string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", path).Output()
@@ -85,7 +84,8 @@ func module(t *testing.T, path string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// certManager is the folder of its module, which ours does not require.
+// certManager returns the folder of cert-manager's module, which is not in the project's
+// requirements.
 func certManager(t *testing.T) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", "github.com/cert-manager/cert-manager")
@@ -102,7 +102,7 @@ func certManager(t *testing.T) string {
 	return m.Dir
 }
 
-// with the definitions and compositions among an example's own files.
+// with returns the flavour with the definitions and compositions of an example.
 func (f *flavour) with(t *testing.T, files []string) *flavour {
 	t.Helper()
 	out := &flavour{name: f.name, extensions: f.extensions, kinds: f.kinds}
@@ -122,7 +122,7 @@ func (f *flavour) with(t *testing.T, files []string) *flavour {
 	return out
 }
 
-// add the kinds of definitions, one a file, and their compositions, one a file.
+// add adds the kinds of definitions, one in each file, and their compositions, one in each file.
 func (f *flavour) add(t *testing.T, definitions, compositions []string) {
 	t.Helper()
 	composed := map[schema.GroupKind]string{}
@@ -149,8 +149,8 @@ func (f *flavour) add(t *testing.T, definitions, compositions []string) {
 	}
 }
 
-// composite of an object of an example or of one that a composite composes. It
-// is nil when the object is of no kind of composite.
+// composite returns the kind and the composite for an object of an example or for a composed one.
+// It returns nil for an object of another kind.
 func (f *flavour) composite(o *unstructured.Unstructured) (*kind, *unstructured.Unstructured) {
 	gk := o.GroupVersionKind().GroupKind()
 	for _, k := range f.kinds {
@@ -164,13 +164,13 @@ func (f *flavour) composite(o *unstructured.Unstructured) (*kind, *unstructured.
 	return nil, nil
 }
 
-// claimed is the composite that Crossplane makes of a claim.
+// claimed returns the composite that Crossplane creates for a claim.
 func (k *kind) claimed(claim *unstructured.Unstructured) *unstructured.Unstructured {
 	xr := claim.DeepCopy()
 	xr.SetKind(k.gk.Kind)
 	xr.SetName(claim.GetName() + claimSuffix)
 	xr.SetNamespace("")
-	// What composes the claim owns the claim alone.
+	// The owner of the claim owns only the claim.
 	xr.SetOwnerReferences(nil)
 	annotations := claim.GetAnnotations()
 	if delete(annotations, annotationResourceName); len(annotations) == 0 {
@@ -192,7 +192,8 @@ func (k *kind) claimed(claim *unstructured.Unstructured) *unstructured.Unstructu
 	return xr
 }
 
-// claimOf a composite, with its status, as Crossplane keeps it. Nil if there is none.
+// claimOf returns the claim of a composite, with its status as Crossplane writes it, or nil if
+// there is none.
 func (k *kind) claimOf(xr *unstructured.Unstructured) *unstructured.Unstructured {
 	name := xr.GetLabels()["crossplane.io/claim-name"]
 	if k.claim == "" || name == "" {
@@ -205,7 +206,7 @@ func (k *kind) claimOf(xr *unstructured.Unstructured) *unstructured.Unstructured
 	return claim
 }
 
-// only object of a file.
+// only returns the only object of a file.
 func only(t *testing.T, file string) *unstructured.Unstructured {
 	t.Helper()
 	objects := read(t, file)
@@ -215,7 +216,7 @@ func only(t *testing.T, file string) *unstructured.Unstructured {
 	return objects[0]
 }
 
-// str is a field of an object, or nothing.
+// str returns a field of an object, or an empty string.
 func str(o *unstructured.Unstructured, path ...string) string {
 	s, _, err := unstructured.NestedString(o.Object, path...)
 	if err != nil {

@@ -35,19 +35,19 @@ const (
 	stopLimit = 10 * time.Second
 )
 
-var update = flag.Bool("update", false, "Rewrite the goldens from what examples render to, and delete those that no example makes.")
+var update = flag.Bool("update", false, "Rewrite the goldens from the rendered examples, and delete those that no example makes.")
 
-// tools are what all cases share.
+// tools are the programs and files that all cases share.
 var tools struct {
 	// crossplane is the command line, core the program that renders for it.
 	crossplane string
 	core       string
 
-	// functions is a file of all functions and where they listen.
+	// functions is a file with the addresses of all functions.
 	functions string
 
-	// cache holds the schemas of Crossplane's own kinds, so that the command
-	// line need not download them.
+	// cache holds the schemas of Crossplane's own kinds, so that the command line does not download
+	// them.
 	cache string
 }
 
@@ -61,7 +61,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// run starts what cases share and runs them.
+// run starts the functions and runs the cases.
 func run(m *testing.M) (code int, err error) {
 	for name, to := range map[string]*string{"TEST_ASSET_CROSSPLANE": &tools.crossplane, "TEST_ASSET_CROSSPLANE_CORE": &tools.core} {
 		if *to = os.Getenv(name); *to == "" {
@@ -71,7 +71,7 @@ func run(m *testing.M) (code int, err error) {
 	// Sockets need a short path.
 	dir, err := os.MkdirTemp("", "render")
 	if err != nil {
-		return 1, errors.Wrap(err, "cannot make a folder")
+		return 1, errors.Wrap(err, "cannot create a folder")
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 
@@ -89,13 +89,12 @@ func run(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// crossplaneImage names the image that "crossplane resource validate" takes
-// schemas from. It is never pulled: they are in the cache under this name.
+// crossplaneImage is the image whose schemas "crossplane resource validate" uses. It is never
+// pulled: the schemas are in the cache under this name.
 const crossplaneImage = "xpkg.crossplane.io/crossplane/crossplane:v0.0.0"
 
-// fillCache with the schemas of Crossplane's module, where the command line looks
-// for what it has downloaded (github.com/crossplane/cli cmd/crossplane/validate,
-// LocalCache).
+// fillCache writes the schemas of Crossplane's module into the command line's cache
+// (github.com/crossplane/cli cmd/crossplane/validate, LocalCache).
 func fillCache(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/crossplane/crossplane/v2")
 	cmd.Dir = filepath.Join(root, "cluster", "tools", "crossplane")
@@ -119,13 +118,13 @@ func fillCache(ctx context.Context) error {
 	}
 	dir := filepath.Join(tools.cache, strings.ReplaceAll(crossplaneImage, ":", "@"))
 	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return errors.Wrap(err, "cannot make the cache")
+		return errors.Wrap(err, "cannot create the cache")
 	}
 	return errors.Wrap(os.WriteFile(filepath.Join(dir, "package.yaml"), []byte(all.String()), 0o600), "cannot fill the cache")
 }
 
-// startFunction builds and starts the function, and writes down where it listens. The
-// returned function ends it.
+// startFunction builds and starts the function, and records its address. The returned function ends
+// it.
 func startFunction(ctx context.Context, dir string) (func() error, error) {
 	stop := func() error { return nil }
 	built := filepath.Join("_out", "render", "function")
@@ -152,15 +151,15 @@ func startFunction(ctx context.Context, dir string) (func() error, error) {
 	if err := listens(ctx, socket); err != nil {
 		return stop, errors.Wrap(err, "the function does not listen")
 	}
-	// A package that a configuration depends on is named by its repository.
+	// A configuration refers to a package by its repository.
 	doc := fmt.Sprintf("apiVersion: pkg.crossplane.io/v1\nkind: Function\nmetadata:\n  name: tailscale-gateway-%s\n  annotations:\n"+
 		"    render.crossplane.io/runtime: Development\n    render.crossplane.io/runtime-development-target: unix://%s\n"+
 		"spec:\n  package: ghcr.io/tailscale-gateway/%s:v0.0.0\n", meta.Metadata.Name, socket, meta.Metadata.Name)
 	tools.functions = filepath.Join(dir, "functions.yaml")
-	return stop, errors.Wrap(os.WriteFile(tools.functions, []byte(doc), 0o600), "cannot write down the function")
+	return stop, errors.Wrap(os.WriteFile(tools.functions, []byte(doc), 0o600), "cannot record the function")
 }
 
-// end a process and wait for it.
+// end ends a process and waits for it.
 func end(c *exec.Cmd) error {
 	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
 		return errors.Wrapf(err, "cannot end %q", c.Path)
@@ -174,7 +173,7 @@ func end(c *exec.Cmd) error {
 	return nil
 }
 
-// listens waits until something listens on a socket.
+// listens waits until a server listens on a socket.
 func listens(ctx context.Context, socket string) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()

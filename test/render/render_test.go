@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// goldens are where the results are.
+// goldens is the folder of the results.
 const goldens = "testdata"
 
 // An example is a file, or the files of a folder.
@@ -27,7 +27,7 @@ type example struct {
 	files []string
 }
 
-// examples there are.
+// examples returns all examples.
 func examples(t *testing.T) []example {
 	t.Helper()
 	var out []example
@@ -35,7 +35,7 @@ func examples(t *testing.T) []example {
 		base := filepath.Base(p)
 		switch {
 		case base == "managed", base == "gateway.yaml", strings.HasPrefix(base, "route-policy"):
-			// Nothing of it is a composite.
+			// It has no composite.
 		case strings.HasSuffix(base, ".yaml"):
 			out = append(out, example{name: strings.TrimSuffix(base, ".yaml"), files: []string{p}})
 		default:
@@ -50,14 +50,14 @@ func examples(t *testing.T) []example {
 	return out
 }
 
-// A result is what all examples together make.
+// A result is the result of all examples.
 type result struct {
 	mu sync.Mutex
 
 	// goldens by path.
 	goldens map[string]bool
 
-	// seen are all objects of a flavour, of examples and of what they render to.
+	// seen are all objects of a flavour, in examples and in results.
 	seen map[string][]byte
 
 	// extensions that define them.
@@ -86,7 +86,7 @@ func TestExamples(t *testing.T) {
 			}
 		}
 	})
-	// One call for all: most of its time goes into reading schemas.
+	// One call for all: it spends most of its time on reading schemas.
 	t.Run("Validate", func(t *testing.T) {
 		for name, seen := range r.seen {
 			t.Run(name, func(t *testing.T) {
@@ -108,7 +108,7 @@ func (e example) test(t *testing.T, f *flavour, r *result) {
 		objects = append(objects, read(t, file)...)
 	}
 	required := append(read(t, filepath.Join(goldens, e.name, "required.yaml")), read(t, filepath.Join(goldens, "required.yaml"))...)
-	w := newWorld(f, objects, required, read(t, filepath.Join(goldens, e.name, "observed.yaml")))
+	w := newState(f, objects, required, read(t, filepath.Join(goldens, e.name, "observed.yaml")))
 	if len(w.composites) == 0 {
 		t.Fatal("the example has no composite")
 	}
@@ -135,7 +135,7 @@ func (e example) test(t *testing.T, f *flavour, r *result) {
 	r.add(f, append(encode(t, objects...), w.seen...), paths)
 }
 
-// rewrite a golden, unless it is as it should be.
+// rewrite writes a golden, unless it is up to date.
 func rewrite(t *testing.T, path string, to []byte) {
 	t.Helper()
 	if is, err := os.ReadFile(path); err == nil && bytes.Equal(is, to) {
@@ -149,7 +149,7 @@ func rewrite(t *testing.T, path string, to []byte) {
 	}
 }
 
-// checkNoOthers fails for goldens that no example makes, or deletes them.
+// checkNoOthers fails for goldens without an example, or deletes them.
 func checkNoOthers(t *testing.T, made map[string]bool) {
 	t.Helper()
 	for _, path := range glob(t, filepath.Join(goldens, "*", "*", "*.yaml")) {

@@ -23,11 +23,11 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// systemNamespace is where Envoy Gateway looks for its own Secrets.
+// systemNamespace is the namespace of Envoy Gateway's own Secrets.
 const systemNamespace = "envoy-gateway-system"
 
-// CRDs returns the folders of the CRDs that an API server must have for Envoy
-// Gateway: Gateway API's and its own.
+// CRDs returns the folders of the CRDs that an API server needs for Envoy Gateway: Gateway API's
+// and Envoy Gateway's own.
 func CRDs(ctx context.Context) ([]string, error) {
 	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/envoyproxy/gateway").Output()
 	if err != nil {
@@ -37,9 +37,8 @@ func CRDs(ctx context.Context) ([]string, error) {
 	return []string{crds, filepath.Join(crds, "generated")}, nil
 }
 
-// useAPIServer prepares the API server for Envoy Gateway, as its chart would, and
-// lets the API server be reached from the namespace at the address that it has
-// outside.
+// useAPIServer prepares the API server for Envoy Gateway, as its chart would, and makes the API
+// server reachable from the namespace at its outside address.
 func (g *Gateway) useAPIServer(ctx context.Context, o Options, program string) error {
 	cfg, err := clientcmd.RESTConfigFromKubeConfig(o.Kubeconfig)
 	if err != nil {
@@ -51,7 +50,7 @@ func (g *Gateway) useAPIServer(ctx context.Context, o Options, program string) e
 	}
 	kube, err := client.New(cfg, client.Options{})
 	if err != nil {
-		return errors.Wrap(err, "cannot make a client")
+		return errors.Wrap(err, "cannot create a client")
 	}
 	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: systemNamespace}}}
 	manifest, err := class(o)
@@ -72,8 +71,8 @@ func (g *Gateway) useAPIServer(ctx context.Context, o Options, program string) e
 	}
 	cmd := exec.CommandContext(ctx, program, "certgen", "--disable-topology-injector")
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
-	if said, err := cmd.CombinedOutput(); err != nil {
-		return errors.Wrapf(err, "cannot make Secrets: %s", strings.TrimSpace(string(said)))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return errors.Wrapf(err, "cannot create Secrets: %s", strings.TrimSpace(string(out)))
 	}
 	at, err := url.Parse(cfg.Host)
 	if err != nil {
@@ -82,12 +81,12 @@ func (g *Gateway) useAPIServer(ctx context.Context, o Options, program string) e
 	return g.lead(ctx, at.Host)
 }
 
-// lead connections in the namespace to the same address outside of it, until the
-// Gateway is stopped.
+// lead forwards connections in the namespace to the same address outside of it, until the Gateway
+// is stopped.
 func (g *Gateway) lead(ctx context.Context, addr string) error {
 	l, err := g.Listen(ctx, "tcp", addr)
 	if err != nil {
-		return errors.Wrapf(err, "cannot lead to %s", addr)
+		return errors.Wrapf(err, "cannot forward connections to %s", addr)
 	}
 	g.passages = append(g.passages, NewPassage(ctx, l, func(ctx context.Context) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", addr)

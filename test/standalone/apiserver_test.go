@@ -22,7 +22,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/test/standalone"
 )
 
-// serviceRoute goes to a Service, whose endpoints nobody but the test writes.
+// serviceRoute goes to a Service, whose endpoints only the test writes.
 const serviceRoute = `apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
 metadata:
@@ -66,8 +66,7 @@ endpoints:
     ready: true
 `
 
-// TestAPIServer shows a route to a Service, and its status, with objects in an API
-// server.
+// TestAPIServer checks a route to a Service, and its status, with objects in an API server.
 func TestAPIServer(t *testing.T) {
 	t.Parallel()
 	crds, err := standalone.CRDs(t.Context())

@@ -17,20 +17,20 @@ import (
 	envoygateway "github.com/tailscale-gateway/tailscale-gateway/cluster/envoy-gateway"
 )
 
-// What the bootstrap that we ship names, as far as a machine without a cluster lacks it.
+// Names in the project's bootstrap that a machine without a cluster lacks.
 const (
-	// EndpointServer is what the certificate of the endpoint server must be for.
+	// EndpointServer is the name in the certificate of the endpoint server.
 	EndpointServer = charts.Name + "-eds.envoy-gateway-system.svc"
 
-	// EndpointClient is what Envoys' certificate is for.
+	// EndpointClient is the name in Envoys' certificate.
 	EndpointClient = charts.Name + "-envoy"
 
 	bootstrapFolder = "/etc/tailscale-gateway"
 )
 
-// Bootstrap returns the bootstrap that we ship, for an endpoint server on 127.0.0.1. A folder
-// stands in for what Envoys mount: it has tls.crt and tls.key, and in server/tls.crt what the
-// server's certificate chains to.
+// Bootstrap returns the project's bootstrap, for an endpoint server on 127.0.0.1. The folder
+// replaces the mount of Envoys: it has tls.crt and tls.key, and in server/tls.crt the authority of
+// the server's certificate.
 func Bootstrap(folder string) (string, error) {
 	var values struct {
 		Config struct {
@@ -47,7 +47,7 @@ func Bootstrap(folder string) (string, error) {
 	for name, b := range map[string][]byte{"certificate.yaml": charts.EnvoyCertificate, "authority.yaml": charts.EnvoyAuthority} {
 		b = bytes.ReplaceAll(b, []byte(bootstrapFolder), []byte(folder))
 		if err := os.WriteFile(filepath.Join(folder, name), b, 0o600); err != nil {
-			return "", errors.Wrap(err, "cannot write what Envoy reads")
+			return "", errors.Wrap(err, "cannot write Envoy's files")
 		}
 	}
 	out := values.Config.EnvoyGateway.EnvoyProxy.Bootstrap.Value

@@ -12,24 +12,24 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// Class is the GatewayClass that Gateways name, the same as in the lab.
+// Class is the GatewayClass of Gateways, the same as in the lab.
 const Class = "envoy"
 
-// envoyVersion is the folder in which Envoy Gateway looks for Envoy. It is told
-// so: by itself it would look for the newest version on the internet.
+// envoyVersion is the folder in which Envoy Gateway looks for Envoy, by its configuration. By
+// default, Envoy Gateway looks for the newest version on the internet.
 const envoyVersion = "1.39.1"
 
-// maxMessageSize is what an extension server should take and send at least.
+// maxMessageSize is the minimum that an extension server should accept and send.
 const maxMessageSize = "256Mi"
 
-// A layout is where a Gateway keeps its files.
+// A layout is the folder of a Gateway's files.
 type layout struct{ dir string }
 
 func (l layout) path(elem ...string) string {
 	return filepath.Join(append([]string{l.dir}, elem...)...)
 }
 
-// config is Envoy Gateway's.
+// config returns Envoy Gateway's configuration.
 func (l layout) config(o Options) ([]byte, error) {
 	c := map[string]any{
 		"apiVersion": "gateway.envoyproxy.io/v1alpha1",
@@ -51,7 +51,7 @@ func (l layout) config(o Options) ([]byte, error) {
 			},
 		},
 		"logging": map[string]any{"level": map[string]any{"default": "info"}},
-		// It wants pods of Envoy.
+		// Envoy Gateway expects pods of Envoy.
 		"proxyTopologyInjector": map[string]any{"disabled": true},
 		"extensionApis":         map[string]any{"enableBackend": true, "enableEnvoyPatchPolicy": true},
 	}
@@ -60,8 +60,8 @@ func (l layout) config(o Options) ([]byte, error) {
 	}
 	if o.Extension != "" || o.ExtensionAddress.IsValid() {
 		all := map[string]any{"includeAll": true}
-		// The list of several managers would do too, but files of kinds that are
-		// named there are not read.
+		// The list for several managers would work too, but Envoy Gateway reads no files of kinds
+		// in that list.
 		c["extensionManager"] = map[string]any{
 			"backendResources": kinds(o.Backends),
 			"policyResources":  kinds(o.Policies),
@@ -77,7 +77,7 @@ func (l layout) config(o Options) ([]byte, error) {
 	return b, errors.Wrap(err, "cannot encode configuration")
 }
 
-// service is where the extension answers hooks, and what both show to each other.
+// service returns the address of the extension's hooks, and the certificates of both ends.
 func service(o Options) map[string]any {
 	out := map[string]any{"unix": map[string]any{"path": o.Extension}}
 	if a := o.ExtensionAddress; a.IsValid() {
@@ -90,15 +90,15 @@ func service(o Options) map[string]any {
 	return out
 }
 
-// resource is where objects come from.
+// resource returns the source of objects.
 func (l layout) resource(o Options) map[string]any {
 	if o.Kubeconfig != nil {
 		return map[string]any{
 			"type": "Kubernetes",
 			"kubernetes": map[string]any{
 				"leaderElection": map[string]any{"disable": true},
-				// Its own limit of 50 a second takes minutes to write the status of
-				// thousands of routes.
+				// The default limit of 50 a second takes minutes to write the status of thousands
+				// of routes.
 				"client": map[string]any{"rateLimit": map[string]any{"qps": 1000, "burst": 1000}},
 			},
 		}
@@ -114,7 +114,7 @@ func kinds(all []schema.GroupVersionKind) []map[string]any {
 	return out
 }
 
-// class is the GatewayClass, and what its Envoys are.
+// class returns the GatewayClass, and the configuration of its Envoys.
 func class(o Options) ([]byte, error) {
 	spec := map[string]any{
 		"provider": map[string]any{"type": "Host", "host": map[string]any{"envoyVersion": envoyVersion}},

@@ -17,35 +17,35 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
-// stub is what Envoy Gateway starts in place of Envoy: it tells the arguments, and lives
-// on as Envoy would.
+// stub is the program that Envoy Gateway starts in place of Envoy: it writes its arguments, and
+// runs until it is stopped.
 const stub = `#!/bin/sh
 printf '%s\0' "$@" >'ARGS.tmp' && mv 'ARGS.tmp' 'ARGS'
 exec sleep infinity
 `
 
-// An ownEnvoy is started with the arguments that Envoy Gateway made for one.
+// An ownEnvoy is started with the arguments that Envoy Gateway built for an Envoy.
 type ownEnvoy struct {
 	program string
-	// args is the file that the stub writes them to.
+	// args is the file to which the stub writes them.
 	args string
 	log  io.Writer
 
 	process *apiserver.Process
 }
 
-// putEnvoy where Envoy Gateway looks for it.
+// putEnvoy puts a program into the place where Envoy Gateway looks for Envoy.
 func (g *Gateway) putEnvoy(o Options, program, at string) error {
 	if !o.OwnEnvoy {
-		return os.Symlink(program, at) //nolint:wrapcheck // The caller does.
+		return os.Symlink(program, at) //nolint:wrapcheck // The caller wraps the error.
 	}
 	g.proxy = &ownEnvoy{program: program, args: g.path("envoy-args"), log: o.Log}
 	// A program must be executable.
-	return os.WriteFile(at, []byte(strings.ReplaceAll(stub, "ARGS", g.proxy.args)), 0o700) //nolint:wrapcheck // The caller does.
+	return os.WriteFile(at, []byte(strings.ReplaceAll(stub, "ARGS", g.proxy.args)), 0o700) //nolint:wrapcheck // The caller wraps the error.
 }
 
-// StartEnvoy as Envoy Gateway would for the Gateway object, and wait until it serves.
-// The Gateway object must be there.
+// StartEnvoy starts Envoy as Envoy Gateway would for the Gateway object, and waits until it serves.
+// The Gateway object must exist.
 func (g *Gateway) StartEnvoy(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -53,22 +53,22 @@ func (g *Gateway) StartEnvoy(ctx context.Context) error {
 	err := wait(ctx, func(context.Context) error {
 		b, err := os.ReadFile(g.proxy.args)
 		args = strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")
-		return errors.Wrap(err, "Envoy Gateway has not asked for an Envoy")
+		return errors.Wrap(err, "Envoy Gateway has not started an Envoy")
 	})
 	if err != nil {
 		return err
 	}
-	// Its own folder goes away with Envoy Gateway.
+	// Envoy Gateway deletes its own folder when it ends.
 	admin := g.path("run", "own", "admin-address.txt")
 	if err := os.MkdirAll(filepath.Dir(admin), 0o755); err != nil {
-		return errors.Wrap(err, "cannot make Envoy's folder")
+		return errors.Wrap(err, "cannot create Envoy's folder")
 	}
 	if err := os.Remove(admin); err != nil && !os.IsNotExist(err) {
 		return errors.Wrap(err, "cannot remove Envoy's old address")
 	}
 	i := slices.Index(args, "--admin-address-path")
 	if i < 0 || i+1 == len(args) {
-		return errors.Errorf("cannot tell Envoy where to write its address: it is started with %v", args)
+		return errors.Errorf("cannot find the path of Envoy's address in its arguments: %v", args)
 	}
 	args[i+1] = admin
 	if g.proxy.process, err = g.Run(g.proxy.log, g.proxy.program, args...); err != nil {
@@ -77,10 +77,10 @@ func (g *Gateway) StartEnvoy(ctx context.Context) error {
 	return errors.Wrap(wait(ctx, func(ctx context.Context) error {
 		_, err := g.Admin(ctx, "/ready")
 		return err
-	}), "Envoy does not get ready")
+	}), "Envoy does not become ready")
 }
 
-// KillEnvoy that StartEnvoy started, without notice.
+// KillEnvoy kills the Envoy that StartEnvoy started.
 func (g *Gateway) KillEnvoy() error {
 	if g.proxy == nil || g.proxy.process == nil {
 		return nil
@@ -88,7 +88,7 @@ func (g *Gateway) KillEnvoy() error {
 	return g.proxy.process.Kill()
 }
 
-// wait until check returns no error, or ctx ends: then its last error is the result.
+// wait polls until check returns no error. It returns the last error when ctx ends.
 func wait(ctx context.Context, check func(context.Context) error) error {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()

@@ -16,21 +16,19 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// Backend addresses. Every address of these ranges is the namespace's own, so
-// that a test may listen on as many as it likes. Envoy Gateway takes none of
-// 127.0.0.0/8 for a Backend.
+// Backend addresses. The namespace owns every address of these ranges, so that a test may listen on
+// any number of them. Envoy Gateway rejects 127.0.0.0/8 for a Backend.
 const (
-	// Backends is the documentation's range.
+	// Backends is the range for documentation.
 	Backends = "192.0.2.0/24"
 	// Tailnet is the range of tailnets' addresses.
 	Tailnet = "100.64.0.0/10"
 )
 
-// A namespace is a network namespace without a name. It is gone when nobody uses
-// it any more.
+// A namespace is a network namespace without a name. It ends with its last user.
 type namespace struct{ file *os.File }
 
-// newNamespace whose own addresses are those of the ranges.
+// newNamespace returns a namespace that owns the addresses of the ranges.
 func newNamespace(ranges ...string) (*namespace, error) {
 	n := &namespace{}
 	done := make(chan error)
@@ -42,10 +40,10 @@ func newNamespace(ranges ...string) (*namespace, error) {
 	return n, <-done
 }
 
-// make leaves the calling thread in the new namespace.
+// make moves the calling thread to the new namespace.
 func (n *namespace) make(ranges []string) error {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		return errors.Wrap(err, "cannot make a network namespace: run as root")
+		return errors.Wrap(err, "cannot create a network namespace: run as root")
 	}
 	var err error
 	if n.file, err = os.Open("/proc/thread-self/ns/net"); err != nil {
@@ -57,7 +55,7 @@ func (n *namespace) make(ranges []string) error {
 	}
 	for _, r := range ranges {
 		p := netip.MustParsePrefix(r)
-		// A range on lo is local as a whole, as 127.0.0.0/8 is.
+		// The kernel treats a whole range on lo as local, as 127.0.0.0/8.
 		a := &netlink.Addr{IPNet: &net.IPNet{IP: p.Addr().Next().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}}
 		if err := netlink.AddrAdd(lo, a); err != nil {
 			return errors.Wrapf(err, "cannot add %s to lo", r)
@@ -66,13 +64,13 @@ func (n *namespace) make(ranges []string) error {
 	return errors.Wrap(netlink.LinkSetUp(lo), "cannot bring up lo")
 }
 
-// enter moves the calling thread into the namespace.
+// enter moves the calling thread to the namespace.
 func (n *namespace) enter() error {
 	return errors.Wrap(unix.Setns(int(n.file.Fd()), unix.CLONE_NEWNET), "cannot enter network namespace")
 }
 
-// within runs f on a thread of its own in the namespace. What f starts in
-// goroutines of its own is not in there.
+// within runs f on a new thread in the namespace. Goroutines that f starts are not in the
+// namespace.
 func (n *namespace) within(f func() error) error {
 	done := make(chan error)
 	go func() {
@@ -98,39 +96,39 @@ func (g *Gateway) Dial(ctx context.Context, network, addr string) (net.Conn, err
 	return c, err
 }
 
-// Drop has all packets to an address of Backends or Tailnet vanish, without a word
-// to who sends them, until the Gateway stops. It is for one address.
+// Drop drops all packets to an address of Backends or Tailnet silently, until the Gateway stops. It
+// supports one address.
 func (g *Gateway) Drop(addr netip.Addr) error {
 	const nowhere = "nowhere"
 	route := &netlink.Route{
 		Dst: &net.IPNet{IP: addr.AsSlice(), Mask: net.CIDRMask(addr.BitLen(), addr.BitLen())},
-		// It goes before the range's own, which says that the address is here.
+		// This route precedes the route of the range, which makes the address local.
 		Table: unix.RT_TABLE_LOCAL,
 		Scope: netlink.SCOPE_LINK,
 	}
 	return g.namespace.within(func() error {
 		l := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: nowhere}, PeerName: nowhere + "-end"}
 		if err := netlink.LinkAdd(l); err != nil {
-			return errors.Wrap(err, "cannot make a link that leads nowhere")
+			return errors.Wrap(err, "cannot create the link for dropped packets")
 		}
 		for _, name := range []string{l.Name, l.PeerName} {
 			of, err := netlink.LinkByName(name)
 			if err != nil {
-				return errors.Wrap(err, "cannot find the link that leads nowhere")
+				return errors.Wrap(err, "cannot find the link for dropped packets")
 			}
-			// Nobody would answer who has the address.
+			// Without ARP: no host would answer for the address.
 			if err := errors.Join(netlink.LinkSetARPOff(of), netlink.LinkSetUp(of)); err != nil {
-				return errors.Wrap(err, "cannot bring up the link that leads nowhere")
+				return errors.Wrap(err, "cannot bring up the link for dropped packets")
 			}
 			if name == l.Name {
 				route.LinkIndex = of.Attrs().Index
 			}
 		}
-		return errors.Wrapf(netlink.RouteAdd(route), "cannot have packets to %s vanish", addr)
+		return errors.Wrapf(netlink.RouteAdd(route), "cannot drop packets to %s", addr)
 	})
 }
 
-// Listen listens in the namespace, for instance on an address of Backends.
+// Listen listens in the namespace, for example on an address of Backends.
 func (g *Gateway) Listen(ctx context.Context, network, addr string) (net.Listener, error) {
 	var l net.Listener
 	err := g.namespace.within(func() error {
@@ -141,7 +139,7 @@ func (g *Gateway) Listen(ctx context.Context, network, addr string) (net.Listene
 	return l, err
 }
 
-// ListenPacket is Listen for datagrams.
+// ListenPacket is like Listen, for datagrams.
 func (g *Gateway) ListenPacket(ctx context.Context, network, addr string) (net.PacketConn, error) {
 	var l net.PacketConn
 	err := g.namespace.within(func() error {

@@ -11,23 +11,23 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// A Passage leads connections of a listener on to where dial leads, and can keep
-// back what goes through. Both ends then see a network that loses packets: their
-// connections stay, and nothing comes.
+// A Passage forwards the connections of a listener to those of dial, and can hold back their bytes.
+// Both ends then see a network that loses packets: their connections stay open, and receive
+// nothing.
 type Passage struct {
 	listener net.Listener
 	dial     func(context.Context) (net.Conn, error)
 	end      context.CancelFunc
 
 	mu sync.Mutex
-	// pass is closed while bytes may.
+	// pass is closed while bytes may pass.
 	pass chan struct{}
-	// conns that are open, both ends of each.
+	// conns are the open connections, both ends of each.
 	conns map[net.Conn]bool
 }
 
-// NewPassage leads until it is closed, and the listener with it, also after ctx ends.
-// A connection that dial has no other end for is closed.
+// NewPassage forwards connections until it is closed with its listener, also after ctx ends. It
+// closes a connection when dial fails.
 func NewPassage(ctx context.Context, l net.Listener, dial func(context.Context) (net.Conn, error)) *Passage {
 	p := &Passage{listener: l, dial: dial, pass: make(chan struct{}), conns: map[net.Conn]bool{}}
 	ctx, p.end = context.WithCancel(context.WithoutCancel(ctx))
@@ -36,14 +36,14 @@ func NewPassage(ctx context.Context, l net.Listener, dial func(context.Context) 
 	return p
 }
 
-// Hold back all bytes from now on, also those of connections that are made later.
+// Hold holds back all bytes from now on, also those of new connections.
 func (p *Passage) Hold() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pass = make(chan struct{})
 }
 
-// Release what was held back. None of it is lost.
+// Release sends the held bytes. None of them is lost.
 func (p *Passage) Release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,7 +54,7 @@ func (p *Passage) Release() {
 	}
 }
 
-// Cut all connections. New ones are led on.
+// Cut closes all connections. New ones are forwarded.
 func (p *Passage) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,7 +64,7 @@ func (p *Passage) Cut() {
 	clear(p.conns)
 }
 
-// Close the listener and all connections.
+// Close closes the listener and all connections.
 func (p *Passage) Close() error {
 	p.end()
 	p.Cut()
@@ -84,7 +84,7 @@ func (p *Passage) accept(ctx context.Context) {
 func (p *Passage) lead(ctx context.Context, in net.Conn) {
 	out, err := p.dial(ctx)
 	if err != nil {
-		_ = in.Close() // The client sees that.
+		_ = in.Close() // The client sees it.
 		return
 	}
 	p.mu.Lock()
@@ -98,7 +98,7 @@ func (p *Passage) lead(ctx context.Context, in net.Conn) {
 	}
 }
 
-// close the two ends of a connection.
+// close closes the two ends of a connection.
 func (p *Passage) close(cs ...net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,7 +108,7 @@ func (p *Passage) close(cs ...net.Conn) {
 	}
 }
 
-// copy until either end is done. An end is held back like anything else.
+// copy copies until either end is closed. The end of a stream is held back like bytes.
 func (p *Passage) copy(ctx context.Context, to, from net.Conn) {
 	b := make([]byte, 32<<10)
 	for {

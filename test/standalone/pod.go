@@ -24,15 +24,15 @@ const (
 	// podLinks has a link of four addresses for each pod.
 	podLinks = "198.51.100.0/24"
 
-	// podInterface is what a pod calls its end of the link.
+	// podInterface is the name of the pod's end of the link.
 	podInterface = "eth0"
 )
 
-// NodeAddress is one by which pods reach the Gateway's namespace.
+// NodeAddress returns an address by which pods reach the Gateway's namespace.
 func NodeAddress() netip.Addr { return netip.MustParsePrefix(Backends).Addr().Next() }
 
-// A Pod is a network namespace beside a Gateway's, linked to it as a pod is to its node.
-// It reaches nothing else.
+// A Pod is a network namespace beside a Gateway's, with a link to it as between a pod and its node.
+// It has no other links.
 type Pod struct {
 	// Address of the pod.
 	Address netip.Addr
@@ -44,7 +44,7 @@ type Pod struct {
 	dir  string
 }
 
-// NewPod number i, of up to 64.
+// NewPod returns pod number i, of up to 64.
 func (g *Gateway) NewPod(i int) (*Pod, error) {
 	base := netip.MustParsePrefix(podLinks).Addr().As4()
 	base[3] += byte(4 * i)
@@ -65,7 +65,7 @@ func (g *Gateway) NewPod(i int) (*Pod, error) {
 		if err := address(podInterface, p.Address); err != nil {
 			return err
 		}
-		return errors.Wrap(netlink.RouteAdd(&netlink.Route{Gw: node.AsSlice()}), "cannot give a pod its route")
+		return errors.Wrap(netlink.RouteAdd(&netlink.Route{Gw: node.AsSlice()}), "cannot add a pod's route")
 	})
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
@@ -73,24 +73,24 @@ func (g *Gateway) NewPod(i int) (*Pod, error) {
 	return p, nil
 }
 
-// address of one end of a link.
+// address sets the address of one end of a link.
 func address(link string, a netip.Addr) error {
 	l, err := netlink.LinkByName(link)
 	if err != nil {
 		return errors.Wrap(err, "cannot find a pod's link")
 	}
 	if err := netlink.AddrAdd(l, &netlink.Addr{IPNet: &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(30, 32)}}); err != nil {
-		return errors.Wrap(err, "cannot give a pod's link its address")
+		return errors.Wrap(err, "cannot set the address of a pod's link")
 	}
 	return errors.Wrap(netlink.LinkSetUp(l), "cannot bring up a pod's link")
 }
 
-// Run starts a program in the pod. Who starts it stops it.
+// Run starts a program in the pod. The caller must stop it.
 func (p *Pod) Run(log io.Writer, program string, args ...string) (*apiserver.Process, error) {
 	return apiserver.StartProcess(apiserver.ProcessOptions{Dir: p.dir, Log: log, Enter: p.namespace.enter}, program, args...)
 }
 
-// Listen in the pod on a port.
+// Listen listens on a port in the pod.
 func (p *Pod) Listen(ctx context.Context, port uint16) (net.Listener, error) {
 	var l net.Listener
 	err := p.namespace.within(func() error {
@@ -101,8 +101,8 @@ func (p *Pod) Listen(ctx context.Context, port uint16) (net.Listener, error) {
 	return l, err
 }
 
-// Drop all packets from and to the pod, without a word to who sends them, until Pass. Each
-// is dropped where it arrives: who sends it is not to see that it fails.
+// Drop drops all packets from and to the pod silently until Pass. Packets are dropped on arrival,
+// so that the sender gets no error.
 func (p *Pod) Drop() error {
 	return errors.Join(
 		p.namespace.within(func() error { return drop(podInterface) }),
@@ -110,11 +110,11 @@ func (p *Pod) Drop() error {
 	)
 }
 
-// drop what comes by a link.
+// drop drops the packets that arrive by a link.
 func drop(link string) error {
 	c, err := nftables.New()
 	if err != nil {
-		return errors.Wrap(err, "cannot talk to nftables")
+		return errors.Wrap(err, "cannot connect to nftables")
 	}
 	name := make([]byte, unix.IFNAMSIZ)
 	copy(name, link)
@@ -132,7 +132,7 @@ func dropTable(link string) *nftables.Table {
 	return &nftables.Table{Name: "drop-" + link, Family: nftables.TableFamilyINet}
 }
 
-// Pass packets again.
+// Pass lets packets pass again.
 func (p *Pod) Pass() error {
 	return errors.Join(
 		p.namespace.within(func() error { return pass(podInterface) }),
@@ -143,13 +143,13 @@ func (p *Pod) Pass() error {
 func pass(link string) error {
 	c, err := nftables.New()
 	if err != nil {
-		return errors.Wrap(err, "cannot talk to nftables")
+		return errors.Wrap(err, "cannot connect to nftables")
 	}
 	c.DelTable(dropTable(link))
 	return errors.Wrap(c.Flush(), "cannot let packets pass")
 }
 
-// Close lets go of the namespace. It is gone when nothing runs in it any more.
+// Close releases the namespace, which ends with its last process.
 func (p *Pod) Close() error {
-	return errors.Wrap(p.namespace.file.Close(), "cannot let go of a pod's network namespace")
+	return errors.Wrap(p.namespace.file.Close(), "cannot release a pod's network namespace")
 }

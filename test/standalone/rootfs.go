@@ -12,26 +12,26 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// certs is where Envoy Gateway looks for its certificates when its objects come
-// from an API server. It has no setting for that.
+// certs is the folder in which Envoy Gateway looks for its certificates when its objects come from
+// an API server. There is no setting for it.
 const certs = "/certs"
 
-// systemAuthorities is where Envoy Gateway has Envoy look for the system's (envoyproxy/gateway
-// internal/utils/cert).
+// systemAuthorities is the path of the system's authorities in the configuration of Envoys
+// (envoyproxy/gateway internal/utils/cert).
 const systemAuthorities = "/etc/ssl/certs/ca-certificates.crt"
 
-// withCerts gives the calling thread a root folder with dir as certs, and with files in
-// place of others, by their path. All else of it is this machine's, which never sees a
-// trace: the mounts are the thread's own, and what it starts.
+// withCerts gives the calling thread a root folder with dir as certs, and with files that replace
+// others, by their path. The rest is the machine's root folder, which does not change: the mounts
+// are visible only to the thread and the processes that it starts.
 func withCerts(root, dir string, files map[string]string) error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
-		return errors.Wrap(err, "cannot make a mount namespace")
+		return errors.Wrap(err, "cannot create a mount namespace")
 	}
 	if err := unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return errors.Wrap(err, "cannot keep mounts private")
 	}
 	if err := unix.Mount("none", root, "tmpfs", 0, "mode=755"); err != nil {
-		return errors.Wrap(err, "cannot make a root folder")
+		return errors.Wrap(err, "cannot create a root folder")
 	}
 	entries, err := os.ReadDir("/")
 	if err != nil {
@@ -47,7 +47,7 @@ func withCerts(root, dir string, files map[string]string) error {
 	}
 	for to, from := range files {
 		if err := unix.Mount(from, filepath.Join(root, to), "", unix.MS_BIND, ""); err != nil {
-			return errors.Wrapf(err, "cannot put a file in place of %q", to)
+			return errors.Wrapf(err, "cannot replace file %q", to)
 		}
 	}
 	return errors.Wrap(unix.Chroot(root), "cannot change the root folder")
@@ -68,12 +68,12 @@ func same(root string, e os.DirEntry) error {
 	case e.IsDir():
 		return bind(from, to)
 	}
-	return nil // Programs need no file of the root folder itself.
+	return nil // Programs need no file in the root folder.
 }
 
 func bind(from, to string) error {
 	if err := os.MkdirAll(to, 0o755); err != nil {
-		return errors.Wrapf(err, "cannot make folder for %q", from)
+		return errors.Wrapf(err, "cannot create folder for %q", from)
 	}
 	return errors.Wrapf(unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, ""), "cannot bind %q", from)
 }

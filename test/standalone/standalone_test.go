@@ -90,7 +90,7 @@ metadata:
 `
 )
 
-// start a Gateway and a backend, and let the manifests follow.
+// start starts a Gateway and a backend, and writes the manifests.
 func start(t *testing.T, o standalone.Options, manifests ...string) *standalone.Gateway {
 	t.Helper()
 	log := &lockedBuffer{}
@@ -116,7 +116,7 @@ func start(t *testing.T, o standalone.Options, manifests ...string) *standalone.
 	s := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Asked-With", r.Header.Get("X-Request-Id"))
 	})}
-	go s.Serve(l) // Ends by Close.
+	go s.Serve(l) // Ends with Close.
 	t.Cleanup(func() { _ = s.Close() })
 	if err := g.Write("web", strings.Join(manifests, "---\n")); err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func start(t *testing.T, o standalone.Options, manifests ...string) *standalone.
 	return g
 }
 
-// within is how long anything may take on a busy machine.
+// within returns a context with the limit of each step on a busy machine.
 func within(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -132,7 +132,7 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// TestStart shows a plain route that answers through a real Envoy.
+// TestStart checks a plain route through a real Envoy.
 func TestStart(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
@@ -155,9 +155,9 @@ func TestStart(t *testing.T) {
 	if err := rsp.Body.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// Only Envoy gives requests a number.
+	// Only Envoy sets a request ID.
 	if rsp.Header.Get("Asked-With") == "" {
-		t.Errorf("the backend was not asked by Envoy: %v", rsp.Header)
+		t.Errorf("the request did not come from Envoy: %v", rsp.Header)
 	}
 	info, err := g.Admin(ctx, "/server_info")
 	if err != nil {
@@ -167,7 +167,7 @@ func TestStart(t *testing.T) {
 		t.Errorf("Envoy is not live: %s", info)
 	}
 
-	// A route that is gone stops answering.
+	// A deleted route stops answering.
 	if err := g.Write("web", gatewayManifest); err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// TestExtension shows that hooks of an extension server decide where Envoy goes.
+// TestExtension checks that hooks of an extension server select Envoy's backends.
 func TestExtension(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(t.TempDir(), "hooks.sock")
@@ -186,7 +186,7 @@ func TestExtension(t *testing.T) {
 	}
 	s := grpc.NewServer()
 	extension.RegisterEnvoyGatewayExtensionServer(s, pointing{})
-	go s.Serve(l) // Ends by Stop.
+	go s.Serve(l) // Ends with Stop.
 	t.Cleanup(s.Stop)
 	g := start(t, standalone.Options{
 		Extension: socket,
@@ -218,7 +218,7 @@ func (pointing) PostTranslateModify(_ context.Context, r *extension.PostTranslat
 				HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: address}},
 			}}}},
 		}
-		// It would want weights of localities.
+		// The setting would need weights of localities.
 		c.LoadBalancingPolicy = nil
 	}
 	return &extension.PostTranslateModifyResponse{Clusters: r.GetClusters(), Secrets: r.GetSecrets(), Listeners: r.GetListeners(), Routes: r.GetRoutes()}, nil

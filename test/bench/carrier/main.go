@@ -1,9 +1,9 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Carrier is what the agent does for egress in userspace, and nothing else: it
-// listens on a port of the loopback and dials one target through tailscaled. Being a
-// process of its own, what it costs can be measured.
+// Carrier does what the agent does for egress in userspace, and nothing else: it listens on a port
+// of the loopback and dials one target through tailscaled. Its cost can be measured because it is a
+// separate process.
 package main
 
 import (

@@ -1,8 +1,8 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Member is the provider with a clock that is wrong. It is the provider of one of
-// many clusters in package swarm, and takes the few flags that this needs.
+// Member is the provider with a wrong clock. It is the provider of one of many clusters in package
+// swarm, and takes only the flags that package swarm needs.
 package main
 
 import (
@@ -26,15 +26,15 @@ type cli struct {
 
 func main() {
 	c := &cli{}
-	k := kong.Parse(c, kong.Name("member"), kong.Description("A provider with a clock that is wrong."))
+	k := kong.Parse(c, kong.Name("member"), kong.Description("A provider with a wrong clock."))
 	k.FatalIfErrorf(provider.Run(ctrl.SetupSignalHandler(), provider.Options{
 		Poll:               c.Poll,
 		Sync:               time.Hour,
-		PollStateMetric:    time.Hour, // Nobody reads it.
+		PollStateMetric:    time.Hour, // No test reads this metric.
 		MaxReconcileRate:   100,
 		APIRate:            20,
 		APIBurst:           60,
-		ListMaxAge:         c.Poll / 2, // As the defaults of both stand to each other.
+		ListMaxAge:         c.Poll / 2, // The ratio of both flags' defaults.
 		WatchNamespaces:    c.WatchNamespaces,
 		Namespace:          "kube-system",
 		Images:             proxy.Images{Tailscale: "tailscale:bench", Agent: "agent:bench"},

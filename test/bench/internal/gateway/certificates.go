@@ -19,19 +19,19 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/test/standalone"
 )
 
-// clientName is what Envoy Gateway's certificate is for.
+// clientName is the name in Envoy Gateway's certificate.
 const clientName = "extension-client"
 
-// Certificates are those of an extension and its clients, as its chart has them.
+// Certificates are those of an extension and its clients, as its chart creates them.
 type Certificates struct {
-	// Secret is what Envoy Gateway has.
+	// Secret is the Secret for Envoy Gateway.
 	Secret *corev1.Secret
 
 	server, envoy string
 }
 
-// NewCertificates writes certificates to a folder. Names are those that Envoy Gateway knows
-// the extension by.
+// NewCertificates writes certificates to a folder. Names are the names by which Envoy Gateway
+// connects to the extension.
 func NewCertificates(dir string, names ...string) (*Certificates, error) {
 	now := time.Now()
 	a, err := credentials.NewAuthority("extension", now)
@@ -61,7 +61,7 @@ func NewCertificates(dir string, names ...string) (*Certificates, error) {
 	}
 	for of, p := range map[string]credentials.Pair{out.server: server, out.envoy: envoy} {
 		if err := os.MkdirAll(of, 0o700); err != nil {
-			return nil, errors.Wrap(err, "cannot make a folder of certificates")
+			return nil, errors.Wrap(err, "cannot create a folder of certificates")
 		}
 		for name, b := range map[string][]byte{corev1.TLSCertKey: p.Cert, corev1.TLSPrivateKeyKey: p.Key, "ca.crt": a.Cert} {
 			if err := os.WriteFile(filepath.Join(of, name), b, 0o600); err != nil {
@@ -70,18 +70,19 @@ func NewCertificates(dir string, names ...string) (*Certificates, error) {
 		}
 	}
 	if err := os.MkdirAll(filepath.Join(out.envoy, "server"), 0o700); err != nil {
-		return nil, errors.Wrap(err, "cannot make a folder of certificates")
+		return nil, errors.Wrap(err, "cannot create a folder of certificates")
 	}
 	return out, errors.Wrap(os.WriteFile(filepath.Join(out.envoy, "server", corev1.TLSCertKey), a.Cert, 0o600), "cannot write the authority's certificate")
 }
 
-// Bootstrap of Envoys that present them.
+// Bootstrap returns the bootstrap of Envoys that present the certificates.
 func (c *Certificates) Bootstrap() (string, error) { return standalone.Bootstrap(c.envoy) }
 
-// authority is the file of what clients' certificates chain to.
+// authority returns the file of the authority for clients' certificates.
 func (c *Certificates) authority() string { return filepath.Join(c.server, "ca.crt") }
 
-// Flags of an extension that shows them, and asks for them.
+// Flags returns the flags of an extension that presents the certificates and requires them of
+// clients.
 func (c *Certificates) Flags() []string {
 	return []string{
 		"--hooks-tls=" + c.server, "--hooks-client-ca=" + c.authority(), "--hooks-client-name=" + clientName,
@@ -90,7 +91,8 @@ func (c *Certificates) Flags() []string {
 	}
 }
 
-// options of a server of hooks that does the same.
+// options returns the options of a server of hooks that presents and requires the same
+// certificates.
 func (c *Certificates) options() (serve.Options, error) {
 	cert, err := serve.NewCertificate(c.server)
 	if err != nil {

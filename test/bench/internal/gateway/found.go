@@ -21,19 +21,21 @@ import (
 )
 
 const (
-	// tailnet in which services are found, by a TailscaleGateway called like the Gateway.
+	// tailnet is the tailnet of the discovered services, which a TailscaleGateway with the
+	// Gateway's name selects.
 	tailnet = "found"
 
-	// prefixPattern is that of routes to what was found.
+	// prefixPattern is the path pattern of routes to discovered services.
 	prefixPattern = "/tailscale/{service}/"
 )
 
-// service that is found, without svc:. Its route has the host of host.
+// service returns the name of a discovered service, without svc:. The host of its route is that of
+// host.
 func service(i int) string { return "r-" + strconv.Itoa(i) }
 
 func fqdn(i int) string { return service(i) + ".tail1234.ts.net" }
 
-// path of a route.
+// path returns the path of a route.
 func (o Options) path(i int) string {
 	if !o.Found {
 		return "/"
@@ -41,7 +43,7 @@ func (o Options) path(i int) string {
 	return "/tailscale/" + service(i) + "/"
 }
 
-// foundRoute is what is generated for a service that was found, with all defaults.
+// foundRoute returns the route that is generated for a discovered service, with all defaults.
 func (o Options) foundRoute(i int) *gwapiv1.HTTPRoute {
 	return &gwapiv1.HTTPRoute{
 		ObjectMeta: Meta(service(i)),
@@ -71,9 +73,9 @@ func (o Options) foundRoute(i int) *gwapiv1.HTTPRoute {
 	}
 }
 
-// find services: say what a TailscaleEndpoints would that has found them, and ask for
-// routes to them.
-func (w *World) find(ctx context.Context) error {
+// find creates a TailscaleEndpoints whose status lists the discovered services, and a
+// TailscaleGateway that generates routes to them.
+func (w *Environment) find(ctx context.Context) error {
 	labels := map[string]string{meta.LabelGateway: gatewayName, meta.LabelGatewayTailnet: tailnet, meta.LabelTailnet: tailnet}
 	e := &gatewayv1alpha1.TailscaleEndpoints{ObjectMeta: Meta(gatewayName + "-" + tailnet), Spec: gatewayv1alpha1.TailscaleEndpointsSpec{Tailnet: tailnet}}
 	e.Labels = labels
@@ -91,7 +93,7 @@ func (w *World) find(ctx context.Context) error {
 		})
 	}
 	if err := w.kube.Status().Update(ctx, e); err != nil {
-		return errors.Wrap(err, "cannot tell what was found")
+		return errors.Wrap(err, "cannot write the discovered services")
 	}
 	g := &gatewayv1alpha1.TailscaleGateway{
 		ObjectMeta: Meta(gatewayName),
@@ -107,8 +109,8 @@ func (w *World) find(ctx context.Context) error {
 	return errors.Wrap(w.kube.Create(ctx, g), "cannot create TailscaleGateway")
 }
 
-// generated waits until all routes are there, and are those that somebody would write.
-func (w *World) generated(ctx context.Context) error {
+// generated waits until all routes exist and equal the routes written by hand.
+func (w *Environment) generated(ctx context.Context) error {
 	want := map[gwapiv1.Hostname]*gwapiv1.HTTPRoute{}
 	for i := range w.options.Routes {
 		want[gwapiv1.Hostname(host(i))] = w.options.foundRoute(i)
@@ -124,10 +126,10 @@ func (w *World) generated(ctx context.Context) error {
 		for _, r := range l.Items {
 			by := want[r.Spec.Hostnames[0]]
 			if by == nil || !equality.Semantic.DeepEqual(by.Spec, r.Spec) {
-				return errors.Errorf("generated route %s is not the one that is compared with", r.Name)
+				return errors.Errorf("generated route %s differs from the route written by hand", r.Name)
 			}
 			if len(r.Status.Parents) == 0 {
-				return errors.Errorf("Envoy Gateway has not come to generated route %s", r.Name)
+				return errors.Errorf("Envoy Gateway has not processed generated route %s", r.Name)
 			}
 		}
 		return nil

@@ -25,8 +25,7 @@ import (
 )
 
 const (
-	// translateLimit is how long one translation may take, with all that comes
-	// before it.
+	// translateLimit is how long one translation and all steps before it may take.
 	translateLimit = 2 * time.Minute
 
 	// liveLimit is how long an endpoint may take until it serves.
@@ -35,23 +34,23 @@ const (
 	// updatesLimit is how long all of them may take.
 	updatesLimit = 2 * time.Minute
 
-	// settled memory changes less than this part within settleInterval.
+	// settled memory changes by less than this share within settleInterval.
 	settled        = 0.005
 	settleInterval = 2 * time.Second
 	settleLimit    = time.Minute
 
-	// translations is Envoy Gateway's own measure of the time it takes from a new
-	// intermediate representation to the snapshot for Envoy, hooks among it.
+	// translations is Envoy Gateway's own metric of the time from a new intermediate representation
+	// to the snapshot for Envoy, which includes hooks.
 	translations = "watchable_subscribe_duration_seconds"
 	xdsRunner    = "xds"
 
-	// updates is the extension's measure of the time a new snapshot takes.
+	// updates is the extension's metric of the time that a new snapshot takes.
 	updates = "tailscale_gateway_extension_index_update_seconds"
 )
 
-// Translations has Envoy Gateway translate so often, and returns how long each took.
-// One more comes before them and does not count.
-func (w *World) Translations(ctx context.Context, n int) ([]time.Duration, error) {
+// Translations runs this many translations in Envoy Gateway, and returns how long each took. One
+// more runs before them and does not count.
+func (w *Environment) Translations(ctx context.Context, n int) ([]time.Duration, error) {
 	var out []time.Duration
 	for i := range n + 1 {
 		took, err := w.translate(ctx)
@@ -65,9 +64,9 @@ func (w *World) Translations(ctx context.Context, n int) ([]time.Duration, error
 	return out, nil
 }
 
-// translate until one comes alone, and wait until it is done: of two that come together
-// nobody says how long the one took.
-func (w *World) translate(ctx context.Context) (time.Duration, error) {
+// translate repeats until a translation runs alone, and returns how long it took: the metric does
+// not separate two that run together.
+func (w *Environment) translate(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, translateLimit)
 	defer cancel()
 	for {
@@ -78,8 +77,8 @@ func (w *World) translate(ctx context.Context) (time.Duration, error) {
 	}
 }
 
-// translateOnce tells the mean time of translations since, and how many they are.
-func (w *World) translateOnce(ctx context.Context) (took time.Duration, n uint64, err error) {
+// translateOnce returns the mean time of translations after a change, and their number.
+func (w *Environment) translateOnce(ctx context.Context) (took time.Duration, n uint64, err error) {
 	sum, count, err := w.histogram(ctx, envoyGateway, translations, xdsRunner)
 	if err != nil {
 		return 0, 0, err
@@ -110,9 +109,9 @@ func (w *World) translateOnce(ctx context.Context) (took time.Duration, n uint64
 	return took, n, err
 }
 
-// histogram returns sum and count of a process' histogram; a runner is that of Envoy
-// Gateway which is meant.
-func (w *World) histogram(ctx context.Context, url, name, runner string) (float64, uint64, error) {
+// histogram returns sum and count of a process's histogram. A runner selects one of Envoy Gateway's
+// runners.
+func (w *Environment) histogram(ctx context.Context, url, name, runner string) (float64, uint64, error) {
 	b, err := w.get(ctx, url+"/metrics")
 	if err != nil {
 		return 0, 0, err
@@ -139,10 +138,10 @@ func label(m *dto.Metric, name string) string {
 	return ""
 }
 
-func (w *World) get(ctx context.Context, url string) ([]byte, error) {
+func (w *Environment) get(ctx context.Context, url string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return nil, errors.Wrapf(err, "cannot make request for %q", url)
+		return nil, errors.Wrapf(err, "cannot create request for %q", url)
 	}
 	c := w.gateway.Client()
 	defer c.CloseIdleConnections()
@@ -154,8 +153,8 @@ func (w *World) get(ctx context.Context, url string) ([]byte, error) {
 	return b, errors.Join(err, rsp.Body.Close())
 }
 
-// EnvoyMemory that Envoy has allocated, in MiB, once it does not change any more.
-func (w *World) EnvoyMemory(ctx context.Context) (float64, error) {
+// EnvoyMemory returns the memory that Envoy has allocated, in MiB, once it has settled.
+func (w *Environment) EnvoyMemory(ctx context.Context) (float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, settleLimit)
 	defer cancel()
 	tick := time.NewTicker(settleInterval)
@@ -187,8 +186,8 @@ func (w *World) EnvoyMemory(ctx context.Context) (float64, error) {
 	}
 }
 
-// ExtensionMemory is what the extension has resident, in MB.
-func (w *World) ExtensionMemory() (float64, error) {
+// ExtensionMemory returns the resident memory of the extension, in MB.
+func (w *Environment) ExtensionMemory() (float64, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", w.extension.PID()))
 	if err != nil {
 		return 0, errors.Wrap(err, "cannot read the extension's memory")
@@ -201,12 +200,12 @@ func (w *World) ExtensionMemory() (float64, error) {
 		kib, err := strconv.ParseFloat(f[1], 64)
 		return kib * 1024 / 1e6, errors.Wrap(err, "cannot read the extension's memory")
 	}
-	return 0, errors.New("the extension has no memory")
+	return 0, errors.New("the extension's status has no resident memory")
 }
 
-// Updates is the mean time that a new snapshot of the extension's index took, in
-// milliseconds, over so many changes of endpoints.
-func (w *World) Updates(ctx context.Context, n int) (float64, error) {
+// Updates returns the mean time of a new snapshot of the extension's index, in milliseconds, over
+// this many changes of endpoints.
+func (w *Environment) Updates(ctx context.Context, n int) (float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, updatesLimit)
 	defer cancel()
 	url := "http://" + observeAddress
@@ -219,14 +218,14 @@ func (w *World) Updates(ctx context.Context, n int) (float64, error) {
 		if _, _, err := w.change(ctx, i); err != nil {
 			return 0, err
 		}
-		// One at a time: changes that come together make one snapshot.
+		// One at a time: the index combines changes that arrive together into one snapshot.
 		err := w.gateway.Until(ctx, func(ctx context.Context) error {
 			s, c, err := w.histogram(ctx, url, updates, "")
 			if err != nil {
 				return err
 			}
 			if c < count+uint64(i)+1 {
-				return errors.Errorf("the extension has heard of %d changes, not %d", c-count, i+1)
+				return errors.Errorf("the extension has processed %d changes, want %d", c-count, i+1)
 			}
 			mean = (s - sum) / float64(c-count) * 1000
 			return nil
@@ -238,18 +237,18 @@ func (w *World) Updates(ctx context.Context, n int) (float64, error) {
 	return mean, nil
 }
 
-// change the endpoints of a route's target: one is new. It returns the new one.
-func (w *World) change(ctx context.Context, i int) (route int, address string, err error) {
+// change replaces the endpoints of a route's target with a new one, and returns it.
+func (w *Environment) change(ctx context.Context, i int) (route int, address string, err error) {
 	route = i % w.options.Routes
-	// Not one that it had a moment ago: Envoy keeps what is well for a while.
+	// Not a recent address: Envoy keeps healthy endpoints for a while.
 	address = fmt.Sprintf("192.0.2.%d", 20+i%200)
 	s := Slice(w.options.target(route), firstBackend, address)
 	return route, address, errors.Wrap(w.kube.Update(ctx, s), "cannot change endpoints")
 }
 
-// Live gives targets a new endpoint so often, one after the other, and returns how
-// long each took from just before it was written until it served a request.
-func (w *World) Live(ctx context.Context, n int) ([]time.Duration, error) {
+// Live replaces the endpoint of targets this many times, one after the other, and returns for each
+// the time from just before the write until the endpoint served a request.
+func (w *Environment) Live(ctx context.Context, n int) ([]time.Duration, error) {
 	c := w.gateway.Client()
 	defer c.CloseIdleConnections()
 	out := make([]time.Duration, 0, n)
@@ -263,7 +262,7 @@ func (w *World) Live(ctx context.Context, n int) ([]time.Duration, error) {
 	return out, nil
 }
 
-func (w *World) live(ctx context.Context, c *http.Client, i int) (time.Duration, error) {
+func (w *Environment) live(ctx context.Context, c *http.Client, i int) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, liveLimit)
 	defer cancel()
 	began := time.Now()
@@ -272,21 +271,22 @@ func (w *World) live(ctx context.Context, c *http.Client, i int) (time.Duration,
 		return 0, err
 	}
 	for {
-		said, err := w.ask(ctx, c, host(route))
+		output, err := w.request(ctx, c, host(route))
 		if err != nil {
 			return 0, errors.Wrapf(err, "endpoint %s of route %d does not serve", address, route)
 		}
-		if said == address {
+		if output == address {
 			return time.Since(began), nil
 		}
 	}
 }
 
-// ask a host once, on a connection that stays, and return which address answered.
-func (w *World) ask(ctx context.Context, c *http.Client, host string) (string, error) {
+// request sends one request for a host on a connection that stays open, and returns the address that
+// answered.
+func (w *Environment) request(ctx context.Context, c *http.Client, host string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/", Listener), nil)
 	if err != nil {
-		return "", errors.Wrap(err, "cannot make request")
+		return "", errors.Wrap(err, "cannot create request")
 	}
 	req.Host = host
 	rsp, err := c.Do(req)
@@ -295,7 +295,7 @@ func (w *World) ask(ctx context.Context, c *http.Client, host string) (string, e
 	}
 	b, err := io.ReadAll(rsp.Body)
 	if err = errors.Join(err, rsp.Body.Close()); err != nil {
-		return "", errors.Wrap(err, "cannot read an answer")
+		return "", errors.Wrap(err, "cannot read a response")
 	}
 	if rsp.StatusCode != http.StatusOK {
 		return "", errors.Errorf("%s: %s", rsp.Status, b)

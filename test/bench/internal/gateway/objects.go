@@ -23,45 +23,45 @@ const (
 	// Namespace of all objects.
 	Namespace   = "default"
 	gatewayName = "gw"
-	// listenerName is that of the Gateway's one listener.
+	// listenerName is the name of the Gateway's one listener.
 	listenerName = "http"
 	// Listener is the port on which Envoy takes requests.
 	Listener = 8888
 
-	// BackendPort is that of all endpoints, of Services, and of services of ours.
+	// BackendPort is the port of all endpoints, Services and TailscaleServices.
 	BackendPort = 8000
-	// firstBackend answers always.
+	// firstBackend always answers.
 	firstBackend = "192.0.2.10"
 
-	// redirect is a route to nothing. To change it has Envoy Gateway translate, and
-	// nobody else do anything.
+	// redirect is a route without a backend. A change of it makes Envoy Gateway translate, and
+	// causes no other work.
 	redirect = "redirect"
 )
 
-// Options of a world.
+// Options of an environment.
 type Options struct {
-	// Routes are so many HTTPRoutes, each with a host of its own.
+	// Routes is the number of HTTPRoutes, each with a different host.
 	Routes int
-	// Distinct gives each route a target of its own. Else all have the same.
+	// Distinct gives each route a separate target. Otherwise all have the same.
 	Distinct bool
-	// Plain has routes name Services. Else they name TailscaleServices, each over
+	// Plain makes routes refer to Services. Otherwise they refer to TailscaleServices, each over
 	// such a Service.
 	Plain bool
-	// Echo has plain routes translated with an extension that does nothing. Else they are
-	// translated without any.
+	// Echo translates plain routes with an extension that does nothing. Otherwise they are
+	// translated without an extension.
 	Echo bool
-	// Found has the routes that are generated for services which are found in a tailnet:
-	// by the extension, or written by somebody where they are plain.
+	// Found uses generated routes for discovered services of a tailnet: from the extension, or
+	// written by hand if Plain is set.
 	Found bool
 }
 
 // extended reports whether Envoy Gateway has an extension.
 func (o Options) extended() bool { return !o.Plain || o.Echo }
 
-// host of a route.
+// host returns the host of a route.
 func host(i int) string { return fmt.Sprintf("r-%d.example.com", i) }
 
-// target of a route: a Service, and a TailscaleServices of the same name.
+// target returns the target of a route: the name of a Service, and of a TailscaleServices.
 func (o Options) target(route int) string {
 	if !o.Distinct {
 		return "app-0"
@@ -69,7 +69,7 @@ func (o Options) target(route int) string {
 	return "app-" + strconv.Itoa(route)
 }
 
-// objects of a world, except for its Gateway.
+// objects returns the objects of an environment, except for its Gateway.
 func (o Options) objects() []client.Object {
 	out := []client.Object{redirectRoute(0)}
 	targets := 1
@@ -92,12 +92,12 @@ func (o Options) objects() []client.Object {
 	return out
 }
 
-// Meta of an object of that name.
+// Meta returns the metadata of an object with that name.
 func Meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: Namespace, Name: name}
 }
 
-// Gateway with one listener, for HTTP.
+// Gateway returns a Gateway with one listener, for HTTP.
 func Gateway() client.Object {
 	return &gwapiv1.Gateway{
 		ObjectMeta: Meta(gatewayName),
@@ -108,7 +108,7 @@ func Gateway() client.Object {
 	}
 }
 
-// Parents of a route to that Gateway.
+// Parents returns the parents of a route to that Gateway.
 func Parents() gwapiv1.CommonRouteSpec {
 	return gwapiv1.CommonRouteSpec{ParentRefs: []gwapiv1.ParentReference{{Name: gatewayName}}}
 }
@@ -131,7 +131,7 @@ func (o Options) route(i int) client.Object {
 	}
 }
 
-// redirectRoute differs by i.
+// redirectRoute returns the redirect route, which differs by i.
 func redirectRoute(i int) *gwapiv1.HTTPRoute {
 	return &gwapiv1.HTTPRoute{
 		ObjectMeta: Meta(redirect),
@@ -151,16 +151,16 @@ func redirectRoute(i int) *gwapiv1.HTTPRoute {
 	}
 }
 
-// Service of that name with one port.
+// Service returns a Service of that name with one port.
 func Service(name string) client.Object {
 	return &corev1.Service{
 		ObjectMeta: Meta(name),
-		// Nobody counts cluster addresses here, and there are fewer than Services.
+		// Headless: the range of cluster addresses is smaller than the number of Services.
 		Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{{Name: "http", Port: BackendPort, TargetPort: intstr.FromInt32(BackendPort)}}},
 	}
 }
 
-// Slice of a Service's endpoints.
+// Slice returns a slice of a Service's endpoints.
 func Slice(name string, addresses ...string) *discoveryv1.EndpointSlice {
 	s := &discoveryv1.EndpointSlice{
 		ObjectMeta:  Meta(name),
@@ -174,7 +174,7 @@ func Slice(name string, addresses ...string) *discoveryv1.EndpointSlice {
 	return s
 }
 
-// Services is a TailscaleServices over the Service of the same name.
+// Services returns a TailscaleServices over the Service of the same name.
 func Services(name string) *gatewayv1alpha1.TailscaleServices {
 	return &gatewayv1alpha1.TailscaleServices{
 		ObjectMeta: Meta(name),

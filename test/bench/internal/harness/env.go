@@ -18,9 +18,9 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
-// An Env is an empty API server and a folder for what runs against it.
+// An Env is an empty API server and a folder for the programs that run against it.
 type Env struct {
-	// Kube is an administrator's client that caches nothing.
+	// Kube is an administrator's client without a cache.
 	Kube client.Client
 
 	api        *apiserver.Server
@@ -42,11 +42,11 @@ func Build(ctx context.Context, dir string, packages ...string) error {
 	return errors.Wrap(cmd.Run(), "cannot build programs")
 }
 
-// NewEnv starts an API server. Programs are taken from the folder bin, and what
-// they print goes to the folder logs. Close it.
+// NewEnv starts an API server. Programs are in the folder bin, and their output goes to the folder
+// logs. The caller must call Close.
 func NewEnv(ctx context.Context, bin, logs string) (*Env, error) {
 	if err := os.MkdirAll(logs, 0o755); err != nil {
-		return nil, errors.Wrap(err, "cannot make the folder of logs")
+		return nil, errors.Wrap(err, "cannot create the folder of logs")
 	}
 	s, err := apiserver.Start(ctx, apiserver.Options{Controllers: apiserver.DeletionControllers()})
 	if err != nil {
@@ -65,7 +65,7 @@ func (e *Env) prepare() error {
 		return err
 	}
 	e.Kube, err = client.New(e.api.Config, client.Options{})
-	return errors.Wrap(err, "cannot make a client of the API server")
+	return errors.Wrap(err, "cannot create a client of the API server")
 }
 
 // Close stops the providers and the API server.
@@ -77,8 +77,7 @@ func (e *Env) Close() error {
 	return errors.Join(append(errs, e.api.Stop())...)
 }
 
-// Eventually waits until check finds nothing amiss. Its last complaint is in the
-// error.
+// Eventually waits until check returns no error. Its own error wraps the last one.
 func Eventually(ctx context.Context, limit time.Duration, what string, check func(ctx context.Context) error) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, limit, true, func(ctx context.Context) (bool, error) {
@@ -89,12 +88,12 @@ func Eventually(ctx context.Context, limit time.Duration, what string, check fun
 		return nil
 	}
 	if ctx.Err() != nil {
-		return errors.Wrapf(ctx.Err(), "gave up waiting for %s", what)
+		return errors.Wrapf(ctx.Err(), "cannot wait for %s", what)
 	}
-	return errors.Wrapf(last, "waited %s in vain for %s", limit, what)
+	return errors.Wrapf(last, "waited %s for %s", limit, what)
 }
 
-// Pause waits, and is cut short by the end of ctx.
+// Pause waits until the time has passed or ctx ends.
 func Pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -18,8 +18,7 @@ import (
 // configName is the name of every ProviderConfig and of its Secret.
 const configName = "tailnet"
 
-// Object makes an object of a managed kind that uses the namespace's own
-// ProviderConfig.
+// Object returns an object of a managed kind that uses the namespace's own ProviderConfig.
 func Object(kind, namespace, name string, forProvider map[string]any) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{
 		"spec": map[string]any{
@@ -33,13 +32,12 @@ func Object(kind, namespace, name string, forProvider map[string]any) *unstructu
 	return o
 }
 
-// Kind of a managed resource.
+// Kind returns the GroupVersionKind of a managed resource.
 func Kind(kind string) schema.GroupVersionKind {
 	return v1alpha1.SchemeGroupVersion.WithKind(kind)
 }
 
-// Configure makes a namespace with a ProviderConfig of its own: a cluster, as far
-// as the tailnet can tell.
+// Configure creates a namespace with a ProviderConfig. In the tailnet, it appears as a cluster.
 func (e *Env) Configure(ctx context.Context, namespace, clusterID, url string) error {
 	core := func(kind, ns, name string, more map[string]any) *unstructured.Unstructured {
 		o := &unstructured.Unstructured{Object: more}
@@ -72,7 +70,7 @@ func (e *Env) Configure(ctx context.Context, namespace, clusterID, url string) e
 	return nil
 }
 
-// Create objects, so many at once.
+// Create creates objects with this many parallel writes.
 func (e *Env) Create(ctx context.Context, parallel int, objects []*unstructured.Unstructured) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallel)

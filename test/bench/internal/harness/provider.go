@@ -25,15 +25,15 @@ type Provider struct {
 	log *os.File
 }
 
-// AllowTailnets is the flag by which a provider lets ProviderConfigs name the tailnets here.
+// AllowTailnets is the flag that lets ProviderConfigs refer to the simulated tailnets.
 const AllowTailnets = "--allowed-hosts=127.0.0.1:*"
 
-// StartProvider starts a program of the folder of programs with the flags. Its
-// endpoints for metrics and health are off, so that many run on one machine.
+// StartProvider starts a program of the folder of programs with the flags. Its endpoints for
+// metrics and health are off, so that many run on one machine.
 func (e *Env) StartProvider(program, name string, flags ...string) (*Provider, error) {
 	log, err := os.Create(filepath.Join(e.logs, name+".log"))
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot make a log file")
+		return nil, errors.Wrap(err, "cannot create a log file")
 	}
 	flags = append([]string{"--metrics-address=0", "--health-address=0"}, flags...)
 	p, err := apiserver.StartProcess(apiserver.ProcessOptions{Env: []string{"KUBECONFIG=" + e.kubeconfig}, Log: log}, filepath.Join(e.bin, program), flags...)
@@ -45,12 +45,12 @@ func (e *Env) StartProvider(program, name string, flags ...string) (*Provider, e
 	return r, nil
 }
 
-// Stop the provider as Kubernetes does.
+// Stop ends the provider as Kubernetes does.
 func (p *Provider) Stop() error {
 	return errors.Join(p.Process.Stop(stopGrace), p.closeLog())
 }
 
-// Kill the provider as a crash would.
+// Kill ends the provider without a grace period.
 func (p *Provider) Kill() error {
 	return errors.Join(p.Process.Kill(), p.closeLog())
 }
@@ -66,7 +66,7 @@ func (p *Provider) closeLog() error {
 func (p *Provider) Running() error {
 	select {
 	case <-p.Exited():
-		return errors.Errorf("the provider ended by itself (%v), see %s", p.Err(), p.log.Name())
+		return errors.Errorf("the provider has ended (%v), see %s", p.Err(), p.log.Name())
 	default:
 		return nil
 	}
@@ -74,15 +74,15 @@ func (p *Provider) Running() error {
 
 // Memory of a process in MiB.
 type Memory struct {
-	// RSS is what is resident now, Peak the most that ever was.
+	// RSS is the resident memory, Peak its maximum.
 	RSS, Peak float64
 }
 
-// Memory of the process, as the kernel counts it.
+// Memory returns the memory of the process from the kernel's status file.
 func (p *Provider) Memory() (Memory, error) {
 	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.PID()), "status"))
 	if err != nil {
-		return Memory{}, errors.Wrap(err, "cannot read a process' status")
+		return Memory{}, errors.Wrap(err, "cannot read a process's status")
 	}
 	m := Memory{}
 	for line := range bytes.Lines(b) {
@@ -92,7 +92,7 @@ func (p *Provider) Memory() (Memory, error) {
 		}
 		kib, err := strconv.ParseFloat(string(f[1]), 64)
 		if err != nil {
-			continue // Not a number: another line.
+			continue // Another line, without a number.
 		}
 		switch string(f[0]) {
 		case "VmRSS:":
@@ -102,7 +102,7 @@ func (p *Provider) Memory() (Memory, error) {
 		}
 	}
 	if m.RSS == 0 || m.Peak == 0 {
-		return Memory{}, errors.New("a process' status does not tell its memory")
+		return Memory{}, errors.New("a process's status has no memory")
 	}
 	return m, nil
 }

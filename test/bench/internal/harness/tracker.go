@@ -22,15 +22,15 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// maxTold is how many objects an error names.
-const maxTold = 3
+// maxNamed is how many objects an error names.
+const maxNamed = 3
 
-// A State is what is known of an object that exists.
+// A State is the state of an object that exists.
 type State struct {
-	// Ready is whether it is, ReadyAt when that was first seen.
+	// Ready reports whether the object is ready, ReadyAt since when.
 	Ready   bool
 	ReadyAt time.Time
-	// Deleting reports whether it is being deleted.
+	// Deleting reports whether the object is being deleted.
 	Deleting bool
 	// Message of the first condition that is not met.
 	Message string
@@ -42,12 +42,11 @@ type Tracker struct {
 	states map[string]State
 }
 
-// Track objects of a kind until ctx ends. It returns once it has seen all that
-// exist.
+// Track watches the objects of a kind until ctx ends. It returns once it has all existing objects.
 func (e *Env) Track(ctx context.Context, gvk schema.GroupVersionKind) (*Tracker, error) {
 	c, err := cache.New(e.api.Config, cache.Options{DefaultTransform: cache.TransformStripManagedFields()})
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot make a cache")
+		return nil, errors.Wrap(err, "cannot create a cache")
 	}
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(gvk)
@@ -66,7 +65,7 @@ func (e *Env) Track(ctx context.Context, gvk schema.GroupVersionKind) (*Tracker,
 	}
 	go func() {
 		if err := c.Start(ctx); err != nil && ctx.Err() == nil {
-			panic(err) // Nothing that is measured from here on would mean anything.
+			panic(err) // Later measurements would be wrong.
 		}
 	}()
 	if !toolscache.WaitForCacheSync(ctx.Done(), reg.HasSynced) {
@@ -109,14 +108,14 @@ func (t *Tracker) gone(o any) {
 	delete(t.states, key(u))
 }
 
-// ready reports whether an object is Synced and Ready, or else what it says.
+// ready reports whether an object is Synced and Ready, and returns a message if not.
 func ready(u *unstructured.Unstructured) (bool, string) {
 	cs, _, err := unstructured.NestedSlice(u.Object, "status", "conditions")
 	if err != nil {
-		return false, "its conditions cannot be read"
+		return false, "the conditions are malformed"
 	}
 	met := map[string]bool{}
-	message := "it has no conditions yet"
+	message := "the object has no conditions"
 	for _, c := range cs {
 		m, ok := c.(map[string]any)
 		if !ok {
@@ -131,29 +130,29 @@ func ready(u *unstructured.Unstructured) (bool, string) {
 	return met[string(xpv2.TypeReady)] && met[string(xpv2.TypeSynced)], message
 }
 
-// States of all objects by NAMESPACE/NAME.
+// States returns the states of all objects by NAMESPACE/NAME.
 func (t *Tracker) States() map[string]State {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return maps.Clone(t.states)
 }
 
-// AllReady returns an error unless so many objects exist and all are ready.
+// AllReady returns an error unless this many objects exist and all are ready.
 func (t *Tracker) AllReady(n int) error {
 	states := t.States()
-	var told []string
+	var named []string
 	missing := n - len(states)
 	for _, k := range slices.Sorted(maps.Keys(states)) {
 		s := states[k]
 		if s.Ready {
 			continue
 		}
-		if missing++; len(told) < maxTold {
-			told = append(told, k+": "+s.Message)
+		if missing++; len(named) < maxNamed {
+			named = append(named, k+": "+s.Message)
 		}
 	}
 	if missing == 0 {
 		return nil
 	}
-	return errors.Errorf("%d of %d are not ready: %s", missing, n, strings.Join(told, "; "))
+	return errors.Errorf("%d of %d are not ready: %s", missing, n, strings.Join(named, "; "))
 }

@@ -18,38 +18,38 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
-// messageBytes is how long a request is, and its answer.
+// messageBytes is the size of a request and of its response.
 const messageBytes = 256
 
-// A Cost is what a way to the target costs. All are medians of rounds.
+// A Cost is the cost of a path to the target. All values are medians of rounds.
 type Cost struct {
-	// Kept is the time of a request and its answer on a connection that stays.
+	// Kept is the time of a request and its response on an open connection.
 	Kept time.Duration
 
-	// Connect is the time until a connection is there and has brought an answer.
+	// Connect is the time from dialing until the first response.
 	Connect time.Duration
 
-	// Agent, Proxy and Peer are the processor time that each takes for a request
-	// when several connections are busy.
+	// Agent, Proxy and Peer are the processor time that each takes for a request while several
+	// connections are busy.
 	Agent, Proxy, Peer time.Duration
 }
 
-// An Amount says how much is measured.
+// An Amount is the size of a measurement.
 type Amount struct {
-	// Rounds of all ways in turns, so that other load on the machine meets all.
+	// Rounds of all paths in turns, so that other load on the machine affects all.
 	Rounds int
 
-	// Requests of one round, one after another, and as many again by all Workers.
+	// Requests of one round, one after another, and the same number by all Workers.
 	Requests int
 
 	// Connections of one round, one after another.
 	Connections int
 
-	// Workers ask side by side, each on a connection of its own.
+	// Workers send requests in parallel, each on a separate connection.
 	Workers int
 }
 
-// Costs are those of ways to one target, each a hop longer than the one before.
+// Costs are those of paths to one target, each a hop longer than the one before.
 type Costs struct {
 	// Direct goes to the target over the loopback.
 	Direct Cost
@@ -61,7 +61,7 @@ type Costs struct {
 	Agent Cost
 }
 
-// Measure asks each way.
+// Measure measures each path.
 func (p *Path) Measure(ctx context.Context, a Amount) (Costs, error) {
 	dials := []dialFn{p.dialTarget, p.dialProxy, p.dialAgent}
 	costs := make([][]Cost, len(dials))
@@ -79,7 +79,7 @@ func (p *Path) Measure(ctx context.Context, a Amount) (Costs, error) {
 
 type dialFn func(context.Context) (net.Conn, error)
 
-// cost of one way, in one round.
+// cost measures one path, in one round.
 func (p *Path) cost(ctx context.Context, dial dialFn, a Amount) (Cost, error) {
 	kept, err := keep(ctx, dial, a.Requests)
 	if err != nil {
@@ -90,7 +90,7 @@ func (p *Path) cost(ctx context.Context, dial dialFn, a Amount) (Cost, error) {
 		if err != nil {
 			return err
 		}
-		return errors.Join(ask(ctx, c), c.Close())
+		return errors.Join(request(ctx, c), c.Close())
 	})
 	if err != nil {
 		return Cost{}, err
@@ -118,17 +118,17 @@ func (p *Path) cost(ctx context.Context, dial dialFn, a Amount) (Cost, error) {
 	return Cost{Kept: median(kept), Connect: median(connect), Agent: each(0), Proxy: each(1), Peer: each(2)}, nil
 }
 
-// keep asks so many times on one connection, and says how long each took.
+// keep sends n requests on one connection, and returns how long each took.
 func keep(ctx context.Context, dial dialFn, n int) ([]time.Duration, error) {
 	c, err := dial(ctx)
 	if err != nil {
 		return nil, err
 	}
-	out, err := times(n, func() error { return ask(ctx, c) })
+	out, err := times(n, func() error { return request(ctx, c) })
 	return out, errors.Join(err, c.Close())
 }
 
-// times runs a function so many times, and says how long each took.
+// times runs a function n times, and returns how long each run took.
 func times(n int, fn func() error) ([]time.Duration, error) {
 	out := make([]time.Duration, 0, n)
 	for range n {
@@ -141,8 +141,8 @@ func times(n int, fn func() error) ([]time.Duration, error) {
 	return out, nil
 }
 
-// ask once.
-func ask(ctx context.Context, c net.Conn) error {
+// request sends one request.
+func request(ctx context.Context, c net.Conn) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -151,18 +151,18 @@ func ask(ctx context.Context, c net.Conn) error {
 		return errors.Wrap(err, "cannot set a deadline")
 	}
 	if _, err := c.Write(b[:]); err != nil {
-		return errors.Wrap(err, "cannot ask the target")
+		return errors.Wrap(err, "cannot send a request to the target")
 	}
 	_, err := io.ReadFull(c, b[:])
-	return errors.Wrap(err, "cannot read the target's answer")
+	return errors.Wrap(err, "cannot read the target's response")
 }
 
-// used is the processor time that processes have taken.
+// used returns the processor time that processes have taken.
 func used(ps []*apiserver.Process) ([]time.Duration, error) {
 	out := make([]time.Duration, 0, len(ps))
 	for _, p := range ps {
-		// The clock of a process has the complement of its number, and 2 for what
-		// the scheduler counts (clock_getcpuclockid(3)).
+		// The clock ID of a process is the complement of its PID, and 2 selects the scheduler's
+		// time (clock_getcpuclockid(3)).
 		var ts unix.Timespec
 		if err := unix.ClockGettime(int32(^p.PID()<<3|2), &ts); err != nil {
 			return nil, errors.Wrapf(err, "cannot read the processor time of process %d", p.PID())
@@ -189,7 +189,7 @@ func middle(cs []Cost) Cost {
 	}
 }
 
-// median of some times. It is 0 of none.
+// median returns the median of durations, and 0 for none.
 func median(ds []time.Duration) time.Duration {
 	if len(ds) == 0 {
 		return 0

@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	// upLimit is how long anything may take to come up.
+	// upLimit is how long each process may take to start.
 	upLimit = time.Minute
 
 	// stopGrace is how long a process may take to stop.
@@ -38,7 +38,7 @@ const (
 	nodeTag = "tag:k8s"
 )
 
-// A Path is one from a client to a target, that is up. Close it.
+// A Path leads from a client to a target. The caller must call Close.
 type Path struct {
 	dir    string
 	sim    *tailnetsim.Server
@@ -51,11 +51,11 @@ type Path struct {
 	agentAddr string
 }
 
-// Open brings a path up. Tailscaled and the program carrier are given.
+// Open starts the processes of a path, with the programs tailscaled and carrier.
 func Open(ctx context.Context, tailscaled, carrier string) (*Path, error) {
 	dir, err := os.MkdirTemp("", "tailscale-gateway-hops-")
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot make a folder")
+		return nil, errors.Wrap(err, "cannot create a folder")
 	}
 	p := &Path{dir: dir}
 	if err := p.open(ctx, tailscaled, carrier); err != nil {
@@ -71,7 +71,7 @@ func (p *Path) open(ctx context.Context, tailscaled, carrier string) error {
 	}
 	go p.target.serve()
 	if p.sim, err = tailnetsim.New(tailnetsim.Options{APIKeys: []string{apiKey}, Policy: tailnetsim.PolicyWithAutoApprover}); err != nil {
-		return errors.Wrap(err, "cannot make a simulated tailnet")
+		return errors.Wrap(err, "cannot create a simulated tailnet")
 	}
 	if err := p.sim.Start("127.0.0.1:0", "127.0.0.1:0"); err != nil {
 		return errors.Wrap(err, "cannot start the simulated tailnet")
@@ -86,7 +86,7 @@ func (p *Path) open(ctx context.Context, tailscaled, carrier string) error {
 	if err != nil {
 		return err
 	}
-	// Tailscaled hands what nobody serves to the same port of the loopback.
+	// Tailscaled forwards ports without a server to the same port of the loopback.
 	at, err := p.target.addrPort()
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func (p *Path) open(ctx context.Context, tailscaled, carrier string) error {
 	})
 }
 
-// Close stops all.
+// Close stops all processes.
 func (p *Path) Close() error {
 	var errs []error
 	for _, proc := range []*apiserver.Process{p.agent, p.peer, p.proxy} {
@@ -157,7 +157,7 @@ func (p *Path) join(ctx context.Context, tailscaled, name string) (*apiserver.Pr
 	}
 	dir := filepath.Join(p.dir, name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, errors.Wrap(err, "cannot make tailscaled's folder")
+		return nil, errors.Wrap(err, "cannot create tailscaled's folder")
 	}
 	config := filepath.Join(dir, "config.json")
 	if err := os.WriteFile(config, b, 0o600); err != nil {
@@ -165,10 +165,10 @@ func (p *Path) join(ctx context.Context, tailscaled, name string) (*apiserver.Pr
 	}
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot make tailscaled's log")
+		return nil, errors.Wrap(err, "cannot create tailscaled's log")
 	}
 	proc, err := apiserver.StartProcess(apiserver.ProcessOptions{
-		// Nothing but the simulator is there for it.
+		// The simulator is its only server.
 		Env: []string{"TS_DISABLE_PORTMAPPER=1", "TS_ASSUME_NETWORK_UP_FOR_TEST=1", "TS_PANIC_IF_HIT_MAIN_CONTROL=1"},
 		Log: log,
 	}, tailscaled, "--config="+config, "--no-logs-no-support", "--port=0", "--socket="+p.socket(name), "--statedir="+dir, "--tun=userspace-networking")
@@ -184,7 +184,7 @@ func (p *Path) join(ctx context.Context, tailscaled, name string) (*apiserver.Pr
 		}
 		st, err := lc.StatusWithoutPeers(ctx)
 		if err == nil && st.BackendState != ipn.Running.String() {
-			err = errors.Errorf("it is in state %s", st.BackendState)
+			err = errors.Errorf("tailscaled is in state %s", st.BackendState)
 		}
 		return err
 	})
@@ -194,7 +194,7 @@ func (p *Path) local(name string) *local.Client {
 	return &local.Client{Socket: p.socket(name), UseSocketOnly: true}
 }
 
-// mint an auth key.
+// mint returns a new auth key.
 func (p *Path) mint(ctx context.Context) (string, error) {
 	u, err := url.Parse(p.sim.URL())
 	if err != nil {
@@ -206,7 +206,7 @@ func (p *Path) mint(ctx context.Context) (string, error) {
 	req.Capabilities.Devices.Create.Tags = []string{nodeTag}
 	key, err := c.Keys().CreateAuthKey(ctx, req)
 	if err != nil {
-		return "", errors.Wrap(err, "cannot make an auth key")
+		return "", errors.Wrap(err, "cannot create an auth key")
 	}
 	return key.Key, nil
 }
@@ -215,7 +215,7 @@ func (p *Path) mint(ctx context.Context) (string, error) {
 func (p *Path) meet(ctx context.Context) (netip.Addr, error) {
 	st, err := p.local("peer").StatusWithoutPeers(ctx)
 	if err != nil {
-		return netip.Addr{}, errors.Wrap(err, "cannot ask the peer")
+		return netip.Addr{}, errors.Wrap(err, "cannot read the peer's status")
 	}
 	if len(st.TailscaleIPs) == 0 {
 		return netip.Addr{}, errors.New("the peer has no address")
@@ -236,7 +236,8 @@ func (p *Path) meet(ctx context.Context) (netip.Addr, error) {
 	})
 }
 
-// freePort of the loopback. Nobody else takes it in the moment until it is used.
+// freePort returns a free port of the loopback. It stays free until its use, because no other
+// process takes ports then.
 func freePort(ctx context.Context) (netip.AddrPort, error) {
 	t, err := listen(ctx)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// A target sends back what it gets, on a port of the loopback.
+// A target echoes its input, on a port of the loopback.
 type target struct{ *net.TCPListener }
 
 func listen(ctx context.Context) (*target, error) {
@@ -27,7 +27,7 @@ func listen(ctx context.Context) (*target, error) {
 	return &target{t}, nil
 }
 
-// serve until the target is closed.
+// serve accepts connections until the target is closed.
 func (t *target) serve() {
 	for {
 		c, err := t.Accept()
@@ -38,7 +38,7 @@ func (t *target) serve() {
 	}
 }
 
-// echo until the client has gone. Which of both ends a connection is no matter.
+// echo copies until either end closes the connection.
 func echo(c net.Conn) {
 	b := make([]byte, messageBytes)
 	for {
@@ -49,11 +49,11 @@ func echo(c net.Conn) {
 			break
 		}
 	}
-	_ = c.Close() // There is nobody to tell.
+	_ = c.Close() // There is no caller for the error.
 }
 
-// addrPort that it listens on.
+// addrPort returns the address of the listener.
 func (t *target) addrPort() (netip.AddrPort, error) {
 	a, err := netip.ParseAddrPort(t.Addr().String())
-	return a, errors.Wrap(err, "cannot parse the address that was listened on")
+	return a, errors.Wrap(err, "cannot parse the listener's address")
 }

@@ -13,11 +13,10 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// big is a TailscaleEndpoints of many replicas, and the start of the names of the
-// services that it hosts.
+// big is a TailscaleEndpoints of many replicas, and the prefix of the names of its services.
 const big = "big"
 
-// Counters are what Crossplane has counted since it started.
+// Counters are Crossplane's counters since its start.
 type Counters struct {
 	// Opens is how often a circuit breaker opened.
 	Opens float64
@@ -26,7 +25,7 @@ type Counters struct {
 	Calls float64
 }
 
-// Counters of Crossplane, from its metrics.
+// Counters returns Crossplane's counters from its metrics.
 func (l *Lab) Counters(ctx context.Context) (Counters, error) {
 	pod, err := l.kubectl(ctx, "get", "pods", "--namespace=crossplane-system", "--selector=app=crossplane", "-o=jsonpath={.items[0].metadata.name}")
 	if err != nil {
@@ -61,8 +60,8 @@ func counters(metrics string) (Counters, error) {
 	return c, nil
 }
 
-// Big has proxies both ways, as many as replicas, and waits until all are ready
-// and no others are left.
+// Big creates this many proxies for both directions, and waits until all are ready and no others
+// are left.
 func (o *Ours) Big(ctx context.Context, replicas int) error {
 	p := o.proxies(big, "bidirectional", "target")
 	p.replicas = replicas
@@ -87,7 +86,7 @@ func (o *Ours) Big(ctx context.Context, replicas int) error {
 	})
 }
 
-// BigServices are hosted by the proxies of Big. It waits until all are.
+// BigServices creates services on the proxies of Big, and waits until all are hosted.
 func (o *Ours) BigServices(ctx context.Context, n int) error {
 	var out strings.Builder
 	for i := range n {
@@ -103,7 +102,7 @@ func (o *Ours) BigServices(ctx context.Context, n int) error {
 			return err
 		}
 		if hosted := strings.Count(got, "True"); hosted != n {
-			return errors.Errorf("%d are hosted", hosted)
+			return errors.Errorf("%d services are hosted", hosted)
 		}
 		return nil
 	})

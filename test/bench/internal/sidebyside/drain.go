@@ -16,33 +16,33 @@ import (
 )
 
 const (
-	// drainRate is how many new connections a second there are while pods are deleted,
-	// and drainWorkers how many may be open: enough that a rate is kept while some hang.
+	// drainRate is the number of new connections a second while pods are deleted, and drainWorkers
+	// the maximum of open ones: enough to keep the rate while some hang.
 	drainRate, drainWorkers = 25, 250
 
-	// drainTimeout is how long a client waits for an answer.
+	// drainTimeout is how long a client waits for a response.
 	drainTimeout = 10 * time.Second
 
-	// watchEvery is how often the tailnet is asked who has a service's addresses.
+	// watchEvery is the interval at which the machine with a service's addresses is read from the
+	// tailnet.
 	watchEvery = 100 * time.Millisecond
 
-	// heard is how long a client may take to hear that they have moved, on a busy
-	// machine.
+	// heard is how long a client may take to learn of a move of the addresses, on a busy machine.
 	heard = 3 * time.Second
 
-	// underWay is how long a request may take on a busy machine. One that began longer
-	// before a move was lost by itself.
+	// underWay is how long a request may take on a busy machine. A request that began earlier
+	// before a move was lost for another reason.
 	underWay = 2 * time.Second
 )
 
-// Drained is what became of new connections while ingress pods were deleted.
+// Drained holds the results for new connections while ingress pods were deleted.
 type Drained struct {
 	Deletions, Requests int
 
-	// Lost requests, and those that were under way while control moved the service's
-	// addresses: in a client's map one peer alone has an address (tailscale.com v1.102.5
-	// net/routemanager, SetScore), so its packets then go to a machine that does not know
-	// the connection, whatever the old one does.
+	// Lost are lost requests, and Moved those that were in flight while control moved the service's
+	// addresses: only one peer of a client's map has an address (tailscale.com v1.102.5
+	// net/routemanager, SetScore). Packets of the connection then go to a machine without its
+	// state, independently of the old machine.
 	Lost, Moved []Failure
 
 	// Moves of the addresses.
@@ -52,7 +52,7 @@ type Drained struct {
 	Longest time.Duration
 }
 
-// Add counts what became of the connections of another set of proxies.
+// Add adds the results of another set of proxies.
 func (d *Drained) Add(o Drained) {
 	d.Deletions += o.Deletions
 	d.Requests += o.Requests
@@ -65,7 +65,7 @@ func (d *Drained) Add(o Drained) {
 // A span of time.
 type span struct{ from, to time.Time }
 
-// moves watches who has a service's addresses.
+// moves records the machine with a service's addresses.
 type moves struct {
 	mu    sync.Mutex
 	seen  []span
@@ -78,7 +78,7 @@ func (m *moves) add(s span) {
 	m.seen = append(m.seen, s)
 }
 
-// during reports whether a request was under way while addresses moved.
+// during reports whether a request was in flight while addresses moved.
 func (m *moves) during(f Failure) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -90,7 +90,7 @@ func (m *moves) during(f Failure) bool {
 	return false
 }
 
-// watch until the context ends.
+// watch records moves until the context ends.
 func (m *moves) watch(ctx context.Context, l *Lab, service string) {
 	t := time.NewTicker(watchEvery)
 	defer t.Stop()
@@ -119,11 +119,11 @@ func (m *moves) watch(ctx context.Context, l *Lab, service string) {
 	}
 }
 
-// primary is the machine that has a service's addresses. Empty if none has.
+// primary returns the machine that has a service's addresses. It is empty if there is none.
 func (l *Lab) primary(ctx context.Context, service string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.env["TAILNET_API"]+"/sim/state", http.NoBody)
 	if err != nil {
-		return "", errors.Wrap(err, "cannot make request")
+		return "", errors.Wrap(err, "cannot create request")
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -144,8 +144,8 @@ func (l *Lab) primary(ctx context.Context, service string) (string, error) {
 	return "", errors.Errorf("the tailnet has no svc:%s", service)
 }
 
-// Drain deletes one of the two ingress pods after the other, each once both host a service,
-// while new connections keep coming.
+// Drain deletes the two ingress pods in turn, each once both host a service, while new connections
+// arrive.
 func (o *Ours) Drain(ctx context.Context, deletions int) (Drained, error) {
 	name := o.name + "-drained"
 	if err := o.ApplyIngress(ctx, name); err != nil {
@@ -199,7 +199,7 @@ func (o *Ours) hosting(ctx context.Context, name string) error {
 	return o.lab.until(ctx, "the hosts of "+name, func(ctx context.Context) error {
 		out, err := o.lab.kubectl(ctx, "get", "--namespace="+Namespace, "tailscaleservices", name, "-o=jsonpath={.status.healthyBackends}")
 		if err == nil && out != strconv.Itoa(replicas) {
-			err = errors.Errorf("%q of %d machines host it", out, replicas)
+			err = errors.Errorf("%q of %d machines host the service", out, replicas)
 		}
 		return err
 	})

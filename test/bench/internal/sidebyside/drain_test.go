@@ -17,12 +17,12 @@ func TestMovesDuring(t *testing.T) {
 		began, ended float64
 		want         bool
 	}{
-		"UnderWay":  {reason: "It was under way when the addresses moved.", began: 14.9, ended: 15.05, want: true},
-		"Hangs":     {reason: "So was one whose answer never came.", began: 14.9, ended: 24.9, want: true},
-		"NotHeard":  {reason: "The client may hear of it a moment later.", began: 16, ended: 16.2, want: true},
-		"Before":    {reason: "One that had ended was lost by itself.", began: 14, ended: 14.5},
-		"BlackHole": {reason: "One that nobody answered for long before was, too.", began: 8, ended: 18},
-		"After":     {reason: "Later ones are of the other host.", began: 20, ended: 30},
+		"UnderWay":  {reason: "The request was in flight when the addresses moved.", began: 14.9, ended: 15.05, want: true},
+		"Hangs":     {reason: "A request without a response was in flight, too.", began: 14.9, ended: 24.9, want: true},
+		"NotHeard":  {reason: "The client may learn of the move later.", began: 16, ended: 16.2, want: true},
+		"Before":    {reason: "A request that had ended was lost for another reason.", began: 14, ended: 14.5},
+		"BlackHole": {reason: "A request that was without a response for long before was lost for another reason.", began: 8, ended: 18},
+		"After":     {reason: "Later requests go to the other host.", began: 20, ended: 30},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

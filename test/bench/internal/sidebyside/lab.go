@@ -17,7 +17,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// A Lab is one that is up.
+// A Lab is a running lab.
 type Lab struct {
 	program  string
 	demo     string
@@ -26,7 +26,7 @@ type Lab struct {
 	progress func(format string, args ...any)
 }
 
-// A Report is what lab load prints. Durations are in seconds.
+// A Report is the output of lab load. Durations are in seconds.
 type Report struct {
 	Requests int       `json:"requests"`
 	Failed   int       `json:"failed"`
@@ -39,15 +39,15 @@ type Report struct {
 	Failures []Failure `json:"failures"`
 }
 
-// A Failure is a request that was not answered.
+// A Failure is a request without a response.
 type Failure struct {
 	Began time.Time `json:"began"`
 	Ended time.Time `json:"ended"`
 	Error string    `json:"error"`
 }
 
-// OpenLab brings a lab up with our packages of a version installed. Programs go to
-// the folder bin. Close it, also after an error.
+// OpenLab starts a lab with a version of the project's packages. Programs go to the folder bin. The
+// caller must call Close, also after an error.
 func OpenLab(ctx context.Context, bin, version string, progress func(string, ...any)) (*Lab, error) {
 	l := &Lab{program: filepath.Join(bin, "lab"), demo: filepath.Join(bin, "demo"), version: version, progress: progress}
 	for program, pkg := range map[string]string{l.program: "./cluster/lab", l.demo: "./cluster/demo"} {
@@ -55,7 +55,7 @@ func OpenLab(ctx context.Context, bin, version string, progress func(string, ...
 			return l, err
 		}
 	}
-	progress("installing ourselves in a lab")
+	progress("installing the packages in a lab")
 	if _, err := run(ctx, nil, l.demo, "install", "--version="+version); err != nil {
 		return l, err
 	}
@@ -67,7 +67,7 @@ func OpenLab(ctx context.Context, bin, version string, progress func(string, ...
 	return l, err
 }
 
-// Close takes the lab down.
+// Close stops the lab.
 func (l *Lab) Close(ctx context.Context) error {
 	_, err := l.lab(ctx, "down")
 	return err
@@ -81,59 +81,59 @@ func (l *Lab) kubectl(ctx context.Context, args ...string) (string, error) {
 	return run(ctx, nil, l.program, append([]string{"kubectl"}, args...)...)
 }
 
-// apply objects, as their owner.
+// apply applies objects as their owner.
 func (l *Lab) apply(ctx context.Context, manifest string) error {
 	_, err := run(ctx, []byte(manifest), l.program, "kubectl", "apply", "--server-side", "--force-conflicts", "-f", "-")
 	return err
 }
 
-// A traffic is a load that runs beside something else.
+// A traffic is a load in the background.
 type traffic struct {
-	cmd  *exec.Cmd
-	out  bytes.Buffer
-	said speech
+	cmd    *exec.Cmd
+	out    bytes.Buffer
+	stderr output
 }
 
-// A speech is what a program says, and says when it begins to.
-type speech struct {
-	said  bytes.Buffer
-	begun chan struct{}
+// An output collects the output of a program, and signals its beginning.
+type output struct {
+	buffer bytes.Buffer
+	begun  chan struct{}
 }
 
-func (s *speech) Write(p []byte) (int, error) {
-	if s.said.Len() == 0 {
+func (s *output) Write(p []byte) (int, error) {
+	if s.buffer.Len() == 0 {
 		close(s.begun)
 	}
-	return s.said.Write(p)
+	return s.buffer.Write(p)
 }
 
-func (s *speech) String() string { return s.said.String() }
+func (s *output) String() string { return s.buffer.String() }
 
-// start asking a URL from the tailnet or from the cluster.
+// start starts a load on a URL, from the tailnet or from the cluster.
 func (l *Lab) start(ctx context.Context, from, url string, args ...string) (*traffic, error) {
 	t := &traffic{
-		cmd:  exec.CommandContext(ctx, l.program, append([]string{"load", "--from=" + from, url}, args...)...),
-		said: speech{begun: make(chan struct{})},
+		cmd:    exec.CommandContext(ctx, l.program, append([]string{"load", "--from=" + from, url}, args...)...),
+		stderr: output{begun: make(chan struct{})},
 	}
-	t.cmd.Stdout, t.cmd.Stderr = &t.out, &t.said
+	t.cmd.Stdout, t.cmd.Stderr = &t.out, &t.stderr
 	return t, errors.Wrap(t.cmd.Start(), "cannot start lab load")
 }
 
-// stop asking.
+// stop ends the load.
 func (t *traffic) stop() error {
 	return errors.Wrap(t.cmd.Process.Signal(syscall.SIGINT), "cannot stop lab load")
 }
 
-// wait for the report.
+// wait waits for the report.
 func (t *traffic) wait() (Report, error) {
 	r := Report{}
 	if err := t.cmd.Wait(); err != nil {
-		return r, errors.Wrapf(err, "lab load failed: %s%s", t.said.String(), t.out.String())
+		return r, errors.Wrapf(err, "lab load failed: %s%s", t.stderr.String(), t.out.String())
 	}
 	return r, errors.Wrap(json.Unmarshal(t.out.Bytes(), &r), "cannot decode the report of lab load")
 }
 
-// until calls check until it has nothing to complain of, or upLimit is over.
+// until polls until check returns nil, at most for upLimit.
 func (l *Lab) until(ctx context.Context, what string, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, upLimit)
 	defer cancel()
@@ -152,7 +152,7 @@ func (l *Lab) until(ctx context.Context, what string, check func(context.Context
 	}
 }
 
-// condition is nil once an object has a condition.
+// condition returns an error unless an object has a condition.
 func (l *Lab) condition(ctx context.Context, object, conditionType string) error {
 	out, err := l.kubectl(ctx, "get", "--namespace="+Namespace, object, "-o=jsonpath={.status.conditions[?(@.type==\""+conditionType+"\")].status}")
 	if err != nil {
@@ -164,7 +164,7 @@ func (l *Lab) condition(ctx context.Context, object, conditionType string) error
 	return nil
 }
 
-// exports reads lines of export NAME="VALUE", among others.
+// exports parses lines of export NAME="VALUE", and skips others.
 func exports(s string) (map[string]string, error) {
 	out := map[string]string{}
 	for line := range strings.Lines(s) {
@@ -182,19 +182,19 @@ func exports(s string) (map[string]string, error) {
 	return out, nil
 }
 
-// run a program and return what it printed. Its complaint becomes the error.
+// run runs a program and returns its stdout. The error holds the end of stderr.
 func run(ctx context.Context, stdin []byte, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Stdin = bytes.NewReader(stdin)
-	var out, said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &said
+	var out, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &stderr
 	if err := cmd.Run(); err != nil {
-		return "", errors.Wrapf(err, "%s %s: %s", filepath.Base(name), strings.Join(args, " "), tail(said.String()+out.String()))
+		return "", errors.Wrapf(err, "%s %s: %s", filepath.Base(name), strings.Join(args, " "), tail(stderr.String()+out.String()))
 	}
 	return out.String(), nil
 }
 
-// tail is the end of what a program said, where its errors are.
+// tail returns the end of a program's output, which has its errors.
 func tail(s string) string {
 	s = strings.TrimSpace(s)
 	const most = 2000

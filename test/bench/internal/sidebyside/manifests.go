@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// proxies say what a TailscaleEndpoints is to be. It has its name as label app.
+// proxies describes a TailscaleEndpoints. Its label app has its name.
 type proxies struct {
 	name           string
 	connectionType string
@@ -45,8 +45,7 @@ spec:
 	return out.String()
 }
 
-// hosted is a TailscaleServices that the proxies of a name host. It has their name
-// as label app.
+// hosted returns a TailscaleServices that the proxies of a name host. Its label app has their name.
 func hosted(name, proxies string) string {
 	return fmt.Sprintf(`---
 apiVersion: gateway.tailscale.com/v1alpha1

@@ -13,32 +13,31 @@ import (
 )
 
 const (
-	// firstLimit is how long the first answer may take. The operator's proxies see
-	// a change only when kubelet renews what is mounted, which takes up to 90 s,
-	// once for the address and once more for its advertisement.
+	// firstLimit is how long the first response may take. The operator's proxies see a change only
+	// when kubelet renews their mounts, which takes up to 90 s, once for the address and once more
+	// for its advertisement.
 	firstLimit = 10 * time.Minute
 
-	// rollRate is how many requests a second ask while a proxy is rolled.
+	// rollRate is the number of requests a second while a proxy is rolled.
 	rollRate = 20
 
-	// settled is how long traffic goes on after a rolled pod is ready again: what
-	// moves back to it may be lost, too.
+	// settled is how long the traffic continues after a rolled pod is ready again: connections that
+	// move back to it may be lost, too.
 	settled = 10 * time.Second
 )
 
-// Ingress applies a new ingress and says how long the first answer took from
-// then.
+// Ingress applies a new ingress and returns the time until the first response.
 func (l *Lab) Ingress(ctx context.Context, s Side, name string) (time.Duration, error) {
 	return l.first(ctx, "tailnet", s.IngressURL(name), func() error { return s.ApplyIngress(ctx, name) })
 }
 
-// Egress applies a new egress and says how long the first answer took from then.
+// Egress applies a new egress and returns the time until the first response.
 func (l *Lab) Egress(ctx context.Context, s Side, name string) (time.Duration, error) {
 	return l.first(ctx, "cluster", s.EgressURL(name), func() error { return s.ApplyEgress(ctx, name) })
 }
 
 func (l *Lab) first(ctx context.Context, from, url string, apply func() error) (time.Duration, error) {
-	// It asks already when the object is applied, so that its start costs nothing.
+	// The load starts before the object is applied, so that its start does not count.
 	t, err := l.start(ctx, from, url, "--first", "--new-connections", "--timeout=1s", "--for="+firstLimit.String())
 	if err != nil {
 		return 0, err
@@ -52,7 +51,7 @@ func (l *Lab) first(ctx context.Context, from, url string, apply func() error) (
 	return r.First.Sub(began), errors.Join(applied, err)
 }
 
-// Load asks an ingress for some time as fast as it can, on connections that stay.
+// Load sends requests to an ingress for some time at the maximum rate, on open connections.
 func (l *Lab) Load(ctx context.Context, from, url string, workers int, d time.Duration) (Report, error) {
 	t, err := l.start(ctx, from, url, "--workers="+strconv.Itoa(workers), "--for="+d.String())
 	if err != nil {
@@ -60,13 +59,13 @@ func (l *Lab) Load(ctx context.Context, from, url string, workers int, d time.Du
 	}
 	r, err := t.wait()
 	if err == nil && r.Requests == 0 {
-		err = errors.Errorf("%s: no answer at all: %s", url, strings.Join(r.Errors, "; "))
+		err = errors.Errorf("%s: no response: %s", url, strings.Join(r.Errors, "; "))
 	}
 	return r, err
 }
 
-// Roll deletes a side's ingress pod while new connections keep coming, and tells
-// what became of them. It ends some time after the pod is ready again.
+// Roll deletes a side's ingress pod while new connections arrive, and returns the results. It ends
+// some time after the pod is ready again.
 func (l *Lab) Roll(ctx context.Context, s Side, name string) (Report, error) {
 	t, err := l.start(ctx, "tailnet", s.IngressURL(name), "--new-connections", "--workers=8", "--rate="+strconv.Itoa(rollRate), "--timeout=5s", "--for="+upLimit.String())
 	if err != nil {
@@ -104,14 +103,14 @@ func (l *Lab) rollPod(ctx context.Context, namespace, name string) error {
 			return err
 		}
 		if now == "" || now == before {
-			return errors.New("it is not there again")
+			return errors.New("the new pod does not exist")
 		}
 		ready, err := l.kubectl(ctx, "get", "--namespace="+namespace, "pod", name, "-o=jsonpath={.status.conditions[?(@.type==\"Ready\")].status}")
 		if err != nil {
 			return err
 		}
 		if ready != "True" {
-			return errors.New("it is not ready")
+			return errors.New("the new pod is not ready")
 		}
 		return nil
 	})

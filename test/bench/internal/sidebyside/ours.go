@@ -21,13 +21,13 @@ type Ours struct {
 	targets    []string
 }
 
-// NewOurs returns our side under a name, with proxies of a networking mode:
-// Userspace or Kernel. Two of them may be in one lab.
+// NewOurs returns the project's side under a name, with proxies of a networking mode: Userspace or
+// Kernel. A lab may have two of them.
 func NewOurs(l *Lab, name, networking string) *Ours {
 	return &Ours{lab: l, name: name, networking: networking}
 }
 
-// Name of the side.
+// Name returns the name of the side.
 func (o *Ours) Name() string { return o.name }
 
 func (o *Ours) ingress() string { return o.name + "-in" }
@@ -83,7 +83,7 @@ func (o *Ours) proxies(name, connectionType string, targets ...string) proxies {
 	return proxies{name: name, connectionType: connectionType, networking: o.networking, replicas: replicas, targets: targets, target: o.lab.target()}
 }
 
-// ApplyIngress makes a TailscaleServices.
+// ApplyIngress creates a TailscaleServices.
 func (o *Ours) ApplyIngress(ctx context.Context, name string) error {
 	return o.lab.apply(ctx, hosted(name, o.ingress()))
 }
@@ -94,15 +94,15 @@ func (o *Ours) ApplyEgress(ctx context.Context, name string) error {
 	return o.lab.apply(ctx, o.proxies(o.egress(), "egress", o.targets...).manifest())
 }
 
-// IngressURL is by the service's name.
+// IngressURL returns the URL with the service's name.
 func (o *Ours) IngressURL(name string) string { return o.lab.ingressURL(name) }
 
-// EgressURL is by the endpoint's Service, whose name status.egressTargets tells.
+// EgressURL returns the URL of the endpoint's Service, whose name is in status.egressTargets.
 func (o *Ours) EgressURL(name string) string {
 	return egressURL(names.EndpointService(o.egress(), name))
 }
 
-// Controllers are the provider and the functions, without Crossplane itself.
+// Controllers returns the selectors of the provider and the functions, without Crossplane.
 func (o *Ours) Controllers() [][2]string {
 	return [][2]string{
 		{"crossplane-system", "pkg.crossplane.io/provider"},
@@ -110,10 +110,10 @@ func (o *Ours) Controllers() [][2]string {
 	}
 }
 
-// Proxies of both directions.
+// Proxies returns the selector of the proxies of both directions.
 func (o *Ours) Proxies() [2]string {
 	return [2]string{Namespace, fmt.Sprintf("%s in (%s, %s)", meta.LabelEndpoints, o.ingress(), o.egress())}
 }
 
-// IngressPod is the first one.
+// IngressPod returns the first ingress pod.
 func (o *Ours) IngressPod() (namespace, name string) { return Namespace, o.ingress() + "-ingress-0" }

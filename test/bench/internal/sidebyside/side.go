@@ -10,48 +10,47 @@ import (
 )
 
 const (
-	// Namespace of all that is made for the comparison.
+	// Namespace of all objects of the comparison.
 	Namespace = "bench"
 
 	// replicas of each set of proxies, on each side.
 	replicas = 2
 
-	// upLimit is how long anything may take to come up on a busy machine.
+	// upLimit is how long each step may take on a busy machine.
 	upLimit = 10 * time.Minute
 
-	// targetPort is where clients of the lab's tailnet answer HTTP.
+	// targetPort is the HTTP port of the clients of the lab's tailnet.
 	targetPort = 8080
 )
 
-// A Side is one of those that are compared.
+// A Side is one of the two projects that are compared.
 type Side interface {
-	// Name of the side.
+	// Name returns the name of the side.
 	Name() string
 
-	// Install what runs all the time, and wait until proxies are up.
+	// Install installs the controllers and proxies, and waits until the proxies are up.
 	Install(ctx context.Context) error
 
-	// ApplyIngress makes the backend reachable in the tailnet under a name.
+	// ApplyIngress exposes the backend in the tailnet under a name.
 	ApplyIngress(ctx context.Context, name string) error
 
-	// ApplyEgress makes the lab's tailnet client reachable in the cluster under a
-	// name.
+	// ApplyEgress exposes the lab's tailnet client in the cluster under a name.
 	ApplyEgress(ctx context.Context, name string) error
 
-	// IngressURL is where an ingress answers in the tailnet, EgressURL where an
-	// egress answers in the cluster.
+	// IngressURL returns the URL of an ingress in the tailnet, EgressURL that of an egress in the
+	// cluster.
 	IngressURL(name string) string
 	EgressURL(name string) string
 
-	// Controllers and Proxies select pods: namespace and label selector.
+	// Controllers and Proxies return selectors of pods: namespace and label selector.
 	Controllers() [][2]string
 	Proxies() [2]string
 
-	// IngressPod is one pod that serves ingress.
+	// IngressPod returns one pod that serves ingress.
 	IngressPod() (namespace, name string)
 }
 
-// backend that all ingress leads to. It prints its pod's name.
+// backend is the backend of all ingress. It returns its pod's name.
 const backend = `apiVersion: v1
 kind: Namespace
 metadata:
@@ -91,7 +90,7 @@ spec:
     targetPort: 8080
 `
 
-// Prepare makes what both sides lead to.
+// Prepare creates the backends of both sides.
 func (l *Lab) Prepare(ctx context.Context) error {
 	if err := l.apply(ctx, backend); err != nil {
 		return err
@@ -101,7 +100,7 @@ func (l *Lab) Prepare(ctx context.Context) error {
 	})
 }
 
-// target of all egress, by its name in the tailnet.
+// target returns the name in the tailnet of the target of all egress.
 func (l *Lab) target() string { return "client." + l.env["TAILNET_DOMAIN"] }
 
 func (l *Lab) ingressURL(name string) string {

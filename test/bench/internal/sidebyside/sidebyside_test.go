@@ -29,7 +29,7 @@ func TestExports(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	const uid = "0a1b-2c"
-	// The start of proc_pid_stat(5), with a name that is as odd as names may be.
+	// The start of proc_pid_stat(5), with an unusual but valid name.
 	const stat = "1 (tail) scaled) S 1 1 1 0 -1 4194560 1 2 3 4 %s 7 8 20 0 9 0 100"
 	proc := t.TempDir()
 	for pid, files := range map[string]map[string]string{
@@ -74,7 +74,7 @@ func TestUsage(t *testing.T) {
 	}
 	want := map[string]time.Duration{"tail) scaled": 1070 * time.Millisecond, "": 0}
 	if diff := cmp.Diff(want, times); diff != "" {
-		t.Errorf("processor(...): what has ended has no name and no time: -want, +got:\n%s", diff)
+		t.Errorf("processor(...): a process that has ended has no name and no time: -want, +got:\n%s", diff)
 	}
 }
 

@@ -27,10 +27,10 @@ type Theirs struct{ lab *Lab }
 // NewTheirs returns the operator's side.
 func NewTheirs(l *Lab) *Theirs { return &Theirs{lab: l} }
 
-// Name of the side.
+// Name returns the name of the side.
 func (o *Theirs) Name() string { return "theirs" }
 
-// Install the operator by its own chart, and two ProxyGroups.
+// Install installs the operator with its own chart, and two ProxyGroups.
 func (o *Theirs) Install(ctx context.Context) error {
 	out, err := o.lab.lab(ctx, "operator")
 	if err != nil {
@@ -72,7 +72,7 @@ spec:
 	})
 }
 
-// install the chart. Its CRDs are not in the module's copy of it.
+// install installs the chart. The module's copy of the chart lacks its CRDs.
 func (o *Theirs) install(ctx context.Context, env map[string]string) error {
 	secret, err := os.ReadFile(o.lab.env["TAILNET_CLIENT_SECRET_FILE"])
 	if err != nil {
@@ -80,9 +80,9 @@ func (o *Theirs) install(ctx context.Context, env map[string]string) error {
 	}
 	dir, err := os.MkdirTemp("", "operator-values")
 	if err != nil {
-		return errors.Wrap(err, "cannot make a folder for values")
+		return errors.Wrap(err, "cannot create a folder for values")
 	}
-	defer os.RemoveAll(dir) // It is in a temporary folder.
+	defer os.RemoveAll(dir) // The folder is temporary.
 	image := func(ref string) string {
 		repository, tag, _ := strings.Cut(ref, ":")
 		return fmt.Sprintf("{repository: %q, tag: %q, pullPolicy: IfNotPresent}", repository, tag)
@@ -107,7 +107,7 @@ proxyConfig:
 	return err
 }
 
-// ApplyIngress makes a Service of the operator's load balancer class.
+// ApplyIngress creates a Service of the operator's load balancer class.
 func (o *Theirs) ApplyIngress(ctx context.Context, name string) error {
 	return o.lab.apply(ctx, fmt.Sprintf(`apiVersion: v1
 kind: Service
@@ -128,7 +128,7 @@ spec:
 `, name, Namespace, theirsIngress))
 }
 
-// ApplyEgress makes an ExternalName Service that the operator fills in.
+// ApplyEgress creates an ExternalName Service, which the operator completes.
 func (o *Theirs) ApplyEgress(ctx context.Context, name string) error {
 	return o.lab.apply(ctx, fmt.Sprintf(`apiVersion: v1
 kind: Service
@@ -148,21 +148,21 @@ spec:
 `, name, Namespace, theirsEgress, o.lab.target(), targetPort))
 }
 
-// IngressURL is by the service's name.
+// IngressURL returns the URL with the service's name.
 func (o *Theirs) IngressURL(name string) string { return o.lab.ingressURL(name) }
 
-// EgressURL is by the user's own Service.
+// EgressURL returns the URL of the user's Service.
 func (o *Theirs) EgressURL(name string) string { return egressURL(name) }
 
-// Controllers are the operator.
+// Controllers returns the selector of the operator.
 func (o *Theirs) Controllers() [][2]string { return [][2]string{{operatorNamespace, "app=operator"}} }
 
-// Proxies of both groups.
+// Proxies returns the selector of the proxies of both groups.
 func (o *Theirs) Proxies() [2]string {
 	return [2]string{operatorNamespace, "tailscale.com/parent-resource-type=proxygroup"}
 }
 
-// IngressPod is the first one.
+// IngressPod returns the first ingress pod.
 func (o *Theirs) IngressPod() (namespace, name string) {
 	return operatorNamespace, theirsIngress + "-0"
 }

@@ -19,8 +19,7 @@ import (
 // clockTick is the unit of processor times in /proc (proc_pid_stat(5)).
 const clockTick = 10 * time.Millisecond
 
-// Memory is the resident memory of all processes of the pods that selectors find,
-// in MiB.
+// Memory returns the resident memory of all processes of the selected pods, in MiB.
 func (l *Lab) Memory(ctx context.Context, selectors ...[2]string) (float64, error) {
 	total := 0.0
 	err := l.eachProcess(ctx, selectors, func(dir string) error {
@@ -31,9 +30,8 @@ func (l *Lab) Memory(ctx context.Context, selectors ...[2]string) (float64, erro
 	return total, err
 }
 
-// Processor is the processor time that the processes of the pods that selectors
-// find have taken since they began, by program. What the kernel forwards on its own
-// counts for nobody.
+// Processor returns the processor time of the processes of the selected pods since their start, by
+// program. Forwarding in the kernel counts for no process.
 func (l *Lab) Processor(ctx context.Context, selectors ...[2]string) (map[string]time.Duration, error) {
 	out := map[string]time.Duration{}
 	return out, l.eachProcess(ctx, selectors, func(dir string) error {
@@ -69,8 +67,8 @@ func (l *Lab) eachProcess(ctx context.Context, selectors [][2]string, fn func(di
 	return nil
 }
 
-// processes returns the folders of the processes of pods. Every container's cgroup
-// is below one that has the pod's UID in its name.
+// processes returns the folders of the processes of pods. The path of a container's cgroup contains
+// the pod's UID.
 func processes(proc string, uids []string) ([]string, error) {
 	cgroups, err := filepath.Glob(filepath.Join(proc, "[0-9]*", "cgroup"))
 	if err != nil {
@@ -89,16 +87,16 @@ func processes(proc string, uids []string) ([]string, error) {
 	return out, nil
 }
 
-// read a file of a process. It is empty when the process has ended.
+// read reads a file of a process. The result is empty when the process has ended.
 func read(dir, file string) (string, error) {
 	b, err := os.ReadFile(filepath.Join(dir, file))
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
 		return "", nil
 	}
-	return string(b), errors.Wrap(err, "cannot read of a process")
+	return string(b), errors.Wrap(err, "cannot read a process's file")
 }
 
-// resident memory of a process, in KiB.
+// resident returns the resident memory of a process, in KiB.
 func resident(dir string) (float64, error) {
 	status, err := read(dir, "status")
 	if err != nil {
@@ -113,21 +111,20 @@ func resident(dir string) (float64, error) {
 	return 0, nil
 }
 
-// processor time of a process, and the name of its program, which is empty when it
-// has ended.
+// processor returns the name of a process's program and its processor time. The name is empty when
+// the process has ended.
 func processor(dir string) (string, time.Duration, error) {
 	stat, err := read(dir, "stat")
 	if err != nil || stat == "" {
 		return "", 0, err
 	}
-	// The name is in parentheses, and may have some itself.
+	// The name is in parentheses, and may contain parentheses itself.
 	open, end := strings.IndexByte(stat, '('), strings.LastIndexByte(stat, ')')
-	// What follows begins with the third field; times in user and kernel mode are
-	// the 14th and 15th.
+	// The rest begins with the third field; times in user and kernel mode are the 14th and 15th.
 	const user, kernel = 14 - 3, 15 - 3
 	fields := strings.Fields(stat[end+1:])
 	if open < 0 || end < open || len(fields) <= kernel {
-		return "", 0, errors.Errorf("cannot understand %q", stat)
+		return "", 0, errors.Errorf("cannot parse %q", stat)
 	}
 	var took time.Duration
 	for _, f := range []string{fields[user], fields[kernel]} {

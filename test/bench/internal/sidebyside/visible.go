@@ -11,17 +11,16 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// A Sharing is how a TailscaleGateway shares routes, as routeSharing says it.
+// A Sharing is the routeSharing mode of a TailscaleGateway.
 type Sharing string
 
-// Ways to share routes.
+// Modes of routeSharing.
 const (
 	SharedGateway Sharing = "Gateway"
 	SharedRoutes  Sharing = "Route"
 )
 
-// gateway is the name of a Gateway whose routes are shared so, and of the
-// TailscaleGateway that shares them.
+// gateway returns the name of a Gateway with this mode, and of its TailscaleGateway.
 func (s Sharing) gateway() string {
 	if s == SharedRoutes {
 		return "routes"
@@ -29,19 +28,19 @@ func (s Sharing) gateway() string {
 	return "visible"
 }
 
-// A Change is how long a route took from kubectl apply until it answered in the tailnet,
-// and from kubectl delete until it did not any more.
+// A Change has the times from kubectl apply until a route answered in the tailnet, and from kubectl
+// delete until it stopped.
 type Change struct {
 	Visible, Gone time.Duration
 }
 
-// InstallGateways installs Envoy Gateway with our extension.
+// InstallGateways installs Envoy Gateway with the extension.
 func (o *Ours) InstallGateways(ctx context.Context) error {
 	_, err := run(ctx, nil, o.lab.demo, "gateways", "--version="+o.lab.version)
 	return err
 }
 
-// Share a Gateway's routes with the tailnet that the side is in.
+// Share shares a Gateway's routes with the side's tailnet.
 func (o *Ours) Share(ctx context.Context, s Sharing) error {
 	err := o.lab.apply(ctx, fmt.Sprintf(`apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
@@ -70,8 +69,8 @@ spec:
 	})
 }
 
-// Changes makes routes of a shared Gateway and deletes them, one after the other. One
-// more comes before them, by which clients and proxies find their ways.
+// Changes creates routes of a shared Gateway and deletes them, one after the other. One more route
+// before them lets clients and proxies find their paths.
 func (o *Ours) Changes(ctx context.Context, s Sharing, n int) ([]Change, error) {
 	var out []Change
 	for i := range n + 1 {
@@ -91,7 +90,7 @@ func (o *Ours) change(ctx context.Context, s Sharing, name string) (Change, erro
 	if s == SharedRoutes {
 		url = o.lab.ingressURL("route-"+name+"-"+Namespace) + name
 	}
-	// It asks already when the route is applied, so that its start costs nothing.
+	// The load starts before the route is applied, so that its start does not count.
 	t, err := o.lab.start(ctx, "tailnet", url, "--gone", "--new-connections", "--timeout=1s", "--for="+upLimit.String())
 	if err != nil {
 		return Change{}, err
@@ -107,7 +106,7 @@ func (o *Ours) change(ctx context.Context, s Sharing, name string) (Change, erro
 		close(ended)
 	}()
 	select {
-	case <-t.said.begun:
+	case <-t.stderr.begun:
 	case <-ended:
 		return Change{}, err
 	}
@@ -120,7 +119,7 @@ func (o *Ours) change(ctx context.Context, s Sharing, name string) (Change, erro
 	return Change{Visible: r.First.Sub(applied), Gone: max(r.Last.Sub(deleted), 0)}, errors.Join(failed, err)
 }
 
-// routeAt a path of a shared Gateway.
+// routeAt returns a route at a path of a shared Gateway.
 func routeAt(s Sharing, path string) string {
 	return fmt.Sprintf(`apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute

@@ -11,14 +11,14 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// An outage is a time in which something was away.
+// An outage is a time in which a process or its packets were away.
 type outage struct {
 	span
 
 	name string
 }
 
-// A step has something fail, and come back.
+// A step makes a process fail and recover.
 type step struct {
 	name string
 	// early reports that the step ends processes whose growth is measured later.
@@ -40,27 +40,26 @@ func steps() []step {
 	}
 }
 
-// Chaos has one step after the other.
+// chaos runs one step after the other.
 type chaos struct {
-	*World
+	*Environment
 
 	load              *load
 	routes, endpoints *markers
 	say               func(format string, args ...any)
 
-	// outage is how long what may go on for any time lasts, and down how long a process
-	// is away.
+	// outage is the length of outages that may take any time, and down how long a process stays
+	// ended.
 	outage, down time.Duration
 	// calm is the pause after each step.
 	calm time.Duration
 
 	outages []outage
-	// recovered is how long an Envoy took from its start until all quiet routes
-	// answered, at most.
+	// recovered is the maximum time from the start of an Envoy until all quiet routes answered.
 	recovered time.Duration
 }
 
-// run until ctx ends. After half of the time nothing is done any more to processes whose
+// run runs steps until ctx ends. After half of the time it no longer ends the processes whose
 // growth is measured: the last replica and Envoy.
 func (c *chaos) run(ctx context.Context, half time.Time) error {
 	for i := 0; ; i++ {
@@ -73,7 +72,7 @@ func (c *chaos) run(ctx context.Context, half time.Time) error {
 		}
 		c.say("%s", s.name)
 		began := time.Now()
-		// What is away comes back before the end.
+		// A step under way completes before the end.
 		if err := s.do(c, context.WithoutCancel(ctx)); err != nil {
 			return errors.Wrap(err, s.name)
 		}
@@ -84,24 +83,24 @@ func (c *chaos) run(ctx context.Context, half time.Time) error {
 	}
 }
 
-// settle waits until changes that were written after a step are served.
+// settle waits until changes after a step are served.
 func (c *chaos) settle(ctx context.Context) error {
 	at := time.Now()
 	limited, cancel := context.WithTimeout(ctx, markerLimit)
 	defer cancel()
 	err := until(limited, func(context.Context) error {
 		if c.routes.since(at) == 0 || c.endpoints.since(at) == 0 {
-			return errors.New("changes are not served again")
+			return errors.New("changes are still not served")
 		}
 		return nil
 	})
 	if err == nil {
-		c.say("changes are served again %s after it", time.Since(at).Round(10*time.Millisecond))
+		c.say("changes are served again after %s", time.Since(at).Round(10*time.Millisecond))
 	}
 	return ended(ctx, err)
 }
 
-// pause reports whether ctx has not ended meanwhile.
+// pause waits, and reports whether ctx is still active.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -124,7 +123,7 @@ func (c *chaos) killServing(ctx context.Context) error {
 
 func (c *chaos) killFirst(ctx context.Context) error { return c.kill(ctx, c.first()) }
 
-// kill a replica as a crash would, and start it again.
+// kill kills a replica, and starts it again.
 func (c *chaos) kill(ctx context.Context, r *replica) error {
 	if err := r.running().Kill(); err != nil {
 		return err
@@ -163,7 +162,7 @@ func (c *chaos) dropServing(ctx context.Context) error {
 
 func (c *chaos) dropLast(ctx context.Context) error { return c.drop(ctx, c.last()) }
 
-// drop packets of a replica, which nobody is told.
+// drop drops the packets of a replica without closing its connections.
 func (c *chaos) drop(ctx context.Context, r *replica) error {
 	if err := r.pod.Drop(); err != nil {
 		return err
@@ -172,7 +171,7 @@ func (c *chaos) drop(ctx context.Context, r *replica) error {
 	return r.pod.Pass()
 }
 
-// killEnvoy has an Envoy start while the replica is down that it would be led to.
+// killEnvoy restarts Envoy while the replica is down that Envoy would connect to.
 func (c *chaos) killEnvoy(ctx context.Context) error {
 	if err := c.last().running().Kill(); err != nil {
 		return err
@@ -198,8 +197,8 @@ func (c *chaos) killEnvoy(ctx context.Context) error {
 	return c.last().start(ctx)
 }
 
-// answers waits until all quiet routes do.
-func (w *World) answers(ctx context.Context) error {
+// answers waits until all quiet routes answer.
+func (w *Environment) answers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	c := w.gateway.Client()

@@ -9,29 +9,29 @@ import (
 	"time"
 )
 
-// An edit changes the model, and what it says in the API server.
+// An edit changes the model and the objects in the API server.
 type edit struct {
 	name string
-	do   func(w *World, ctx context.Context) error
+	do   func(w *Environment, ctx context.Context) error
 }
 
-// edits that follow each other by chance.
+// edits returns the edits that churn selects from at random.
 func edits() []edit {
 	return []edit{
-		{"endpoints", (*World).changeEndpoints},
-		{"endpoints", (*World).changeEndpoints},
-		{"route", (*World).replaceRoute},
-		{"order", (*World).reorder},
-		{"rules", (*World).changeRules},
-		{"target", (*World).replaceTarget},
-		{"health check", (*World).changeHealthCheck},
-		{"policy", (*World).changePolicy},
-		{"cluster", (*World).changeCluster},
+		{"endpoints", (*Environment).changeEndpoints},
+		{"endpoints", (*Environment).changeEndpoints},
+		{"route", (*Environment).replaceRoute},
+		{"order", (*Environment).reorder},
+		{"rules", (*Environment).changeRules},
+		{"target", (*Environment).replaceTarget},
+		{"health check", (*Environment).changeHealthCheck},
+		{"policy", (*Environment).changePolicy},
+		{"cluster", (*Environment).changeCluster},
 	}
 }
 
-// churn until ctx ends, and tell how many edits of each kind there were.
-func (w *World) churn(ctx context.Context, pause time.Duration) (map[string]int, error) {
+// churn edits until ctx ends, and returns the number of edits of each kind.
+func (w *Environment) churn(ctx context.Context, pause time.Duration) (map[string]int, error) {
 	all, done := edits(), map[string]int{}
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
@@ -42,7 +42,7 @@ func (w *World) churn(ctx context.Context, pause time.Duration) (map[string]int,
 		case <-tick.C:
 		}
 		e := pick(w.model, all)
-		// What has begun is finished: the model has it already.
+		// An edit that has begun is completed, because the model has it already.
 		if err := e.do(w, context.WithoutCancel(ctx)); err != nil {
 			return done, err
 		}
@@ -50,18 +50,18 @@ func (w *World) churn(ctx context.Context, pause time.Duration) (map[string]int,
 	}
 }
 
-func (w *World) changeEndpoints(ctx context.Context) error {
+func (w *Environment) changeEndpoints(ctx context.Context) error {
 	t := pick(w.model, w.model.targets)
 	t.addresses = w.model.addresses()
 	if t.remote && w.model.rand.IntN(4) == 0 {
-		// The other cluster answers alone.
+		// Only the other cluster answers then.
 		t.addresses = nil
 	}
 	return w.put(ctx, t.slice())
 }
 
-// replaceRoute has one go and another come, with a policy if the old one had one.
-func (w *World) replaceRoute(ctx context.Context) error {
+// replaceRoute replaces a route by a new one, with a policy if the old one had one.
+func (w *Environment) replaceRoute(ctx context.Context) error {
 	i := w.model.rand.IntN(len(w.model.routes))
 	old, now := w.model.routes[i], w.model.newRoute()
 	now.connections = old.connections
@@ -80,15 +80,15 @@ func (w *World) replaceRoute(ctx context.Context) error {
 	return w.put(ctx, now.object())
 }
 
-// reorder the rules of a route.
-func (w *World) reorder(ctx context.Context) error {
+// reorder reorders the rules of a route.
+func (w *Environment) reorder(ctx context.Context) error {
 	r := pick(w.model, w.model.routes)
 	w.model.rand.Shuffle(len(r.rules), func(i, j int) { r.rules[i], r.rules[j] = r.rules[j], r.rules[i] })
 	return w.put(ctx, r.object())
 }
 
-// changeRules of a route: one comes somewhere, and then another goes.
-func (w *World) changeRules(ctx context.Context) error {
+// changeRules inserts a rule at a random place of a route, and then removes another.
+func (w *Environment) changeRules(ctx context.Context) error {
 	r := pick(w.model, w.model.routes)
 	r.rules = slices.Insert(r.rules, w.model.rand.IntN(len(r.rules)+1), w.model.other(r))
 	if err := w.put(ctx, r.object()); err != nil {
@@ -99,8 +99,9 @@ func (w *World) changeRules(ctx context.Context) error {
 	return w.put(ctx, r.object())
 }
 
-// replaceTarget by another. Half of the time it goes while routes still name it.
-func (w *World) replaceTarget(ctx context.Context) error {
+// replaceTarget replaces a target by another. Half of the time the old one is deleted while routes
+// still refer to it.
+func (w *Environment) replaceTarget(ctx context.Context) error {
 	m := w.model
 	i := m.rand.IntN(len(m.targets))
 	old := m.targets[i]
@@ -127,14 +128,14 @@ func (w *World) replaceTarget(ctx context.Context) error {
 	return w.remove(ctx, old.objects()...)
 }
 
-func (w *World) changeHealthCheck(ctx context.Context) error {
+func (w *Environment) changeHealthCheck(ctx context.Context) error {
 	t := pick(w.model, w.model.targets)
 	t.interval = time.Duration(w.model.rand.IntN(10)) * time.Second
 	return w.put(ctx, t.objects()...)
 }
 
-// changePolicy of a route, or have it move to another.
-func (w *World) changePolicy(ctx context.Context) error {
+// changePolicy changes the policy of a route, or moves it to another.
+func (w *Environment) changePolicy(ctx context.Context) error {
 	has := func(r *route) bool { return r.connections > 0 }
 	r := pick(w.model, having(w.model.routes, has))
 	if w.model.rand.IntN(2) == 0 {
@@ -149,8 +150,8 @@ func (w *World) changePolicy(ctx context.Context) error {
 	return w.put(ctx, r.policy())
 }
 
-// changeCluster has another cluster join one target, and leave another.
-func (w *World) changeCluster(ctx context.Context) error {
+// changeCluster lets another cluster join one target, and leave another.
+func (w *Environment) changeCluster(ctx context.Context) error {
 	joined := pick(w.model, having(w.model.targets, func(t *target) bool { return !t.remote }))
 	left := pick(w.model, having(w.model.targets, func(t *target) bool { return t.remote }))
 	joined.remote = true

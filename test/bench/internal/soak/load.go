@@ -18,26 +18,26 @@ import (
 )
 
 const (
-	// quietRoutes are those that nobody changes, and quietTargets what they lead to.
+	// quietRoutes is the number of routes that do not change, and quietTargets that of their
+	// targets.
 	quietRoutes  = 40
 	quietTargets = 8
 
-	// clients ask one request after the other, half of them each by a connection of its
-	// own.
+	// clients send one request after the other, half of them on a new connection for each request.
 	clients     = 4
 	requestRest = 20 * time.Millisecond
 
-	// requestLimit is longer than Envoy's own, which it answers with 504.
+	// requestLimit is longer than Envoy's own limit, after which Envoy returns 504.
 	requestLimit = 20 * time.Second
 )
 
-// ask Envoy for a path of a host, and return the address that answered.
-func (w *World) ask(ctx context.Context, c *http.Client, host, path string) (string, error) {
+// request sends a request for a path of a host to Envoy, and returns the address that answered.
+func (w *Environment) request(ctx context.Context, c *http.Client, host, path string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestLimit)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/%s", gateway.Listener, path), nil)
 	if err != nil {
-		return "", errors.Wrap(err, "cannot make request")
+		return "", errors.Wrap(err, "cannot create request")
 	}
 	req.Host = host
 	rsp, err := c.Do(req)
@@ -46,7 +46,7 @@ func (w *World) ask(ctx context.Context, c *http.Client, host, path string) (str
 	}
 	b, err := io.ReadAll(rsp.Body)
 	if err = errors.Join(err, rsp.Body.Close()); err != nil {
-		return "", errors.Wrap(err, "cannot read an answer")
+		return "", errors.Wrap(err, "cannot read a response")
 	}
 	if rsp.StatusCode != http.StatusOK {
 		return "", errors.Errorf("%s/%s: %s: %s", host, path, rsp.Status, b)
@@ -54,23 +54,23 @@ func (w *World) ask(ctx context.Context, c *http.Client, host, path string) (str
 	return rsp.Header.Get(gateway.AddressHeader), nil
 }
 
-// probe a route's target once.
-func (w *World) probe(ctx context.Context, c *http.Client, r *route, t *target) error {
-	by, err := w.ask(ctx, c, r.host(), t.name)
+// probe sends one request to a route's target.
+func (w *Environment) probe(ctx context.Context, c *http.Client, r *route, t *target) error {
+	by, err := w.request(ctx, c, r.host(), t.name)
 	if err == nil && !slices.Contains(t.answers(), by) {
-		err = errors.Errorf("%s/%s is answered by %s, not by %v", r.host(), t.name, by, t.answers())
+		err = errors.Errorf("%s/%s returns %s, want one of %v", r.host(), t.name, by, t.answers())
 	}
 	return err
 }
 
-// A load of requests to routes that nobody changes.
+// A load sends requests to routes that do not change.
 type load struct {
 	mu sync.Mutex
-	// requests that were asked, and how long the longest took.
+	// requests is the number of requests, and longest the time of the longest.
 	requests int
 	longest  time.Duration
 	failed   []failure
-	// excused are times at which requests may fail.
+	// excused are times in which requests may fail.
 	excused []span
 }
 
@@ -81,15 +81,15 @@ type failure struct {
 	err error
 }
 
-// A span of time. One without an end goes on.
+// A span of time. A span without an end has not ended.
 type span struct{ began, ended time.Time }
 
 func (s span) overlaps(o span) bool {
 	return (o.ended.IsZero() || s.began.Before(o.ended)) && (s.ended.IsZero() || o.began.Before(s.ended))
 }
 
-// run until ctx ends.
-func (l *load) run(ctx context.Context, w *World) {
+// run sends requests until ctx ends.
+func (l *load) run(ctx context.Context, w *Environment) {
 	var g sync.WaitGroup
 	for i := range clients {
 		g.Go(func() {
@@ -100,7 +100,7 @@ func (l *load) run(ctx context.Context, w *World) {
 			for n := i; ; n += clients {
 				r := w.quietRoute(n % quietRoutes)
 				began := time.Now()
-				// What has begun is finished.
+				// A request that has begun is completed.
 				l.note(began, w.probe(context.WithoutCancel(ctx), c, r, r.rules[0]))
 				if i%2 == 0 {
 					c.CloseIdleConnections()
@@ -128,7 +128,7 @@ func (l *load) note(began time.Time, err error) {
 	l.longest = max(l.longest, now.Sub(began))
 }
 
-// excuse requests while something is done.
+// excuse permits requests to fail while do runs.
 func (l *load) excuse(do func() error) error {
 	l.mu.Lock()
 	i := len(l.excused)
@@ -141,7 +141,7 @@ func (l *load) excuse(do func() error) error {
 	return err
 }
 
-// lost are the failures that nothing excuses.
+// lost returns the failures outside of excused times.
 func (l *load) lost() []failure {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// marker is a route, and beat a target, that change again when Envoy has the last
+	// marker is a route, and beat a target. Each changes again as soon as Envoy has the last
 	// change.
 	marker = "marker"
 	beat   = "beat"
@@ -24,23 +24,23 @@ const (
 	firstBeat = 241
 	beats     = 10
 
-	// calm is when nothing is away.
+	// calm is the key of times without an outage.
 	calm = "calm"
 
 	markerRest = 500 * time.Millisecond
 
-	// markerLimit is how long a change may take before it is taken for lost: longer than
-	// any outage, and what may come after.
+	// markerLimit is the time after which a change counts as lost: longer than any outage with its
+	// recovery.
 	markerLimit = 5 * time.Minute
 )
 
-// markers are changes, each from when it was written until Envoy served it.
+// markers are changes, each with the time from its write until Envoy served it.
 type markers struct {
 	mu  sync.Mutex
 	all []span
 }
 
-// since how many there are that were written and served after a time.
+// since returns the number of changes that were written and served after a time.
 func (m *markers) since(at time.Time) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -53,7 +53,7 @@ func (m *markers) since(at time.Time) int {
 	return n
 }
 
-// run changes one after the other until ctx ends.
+// run makes one change after the other until ctx ends.
 func (m *markers) run(ctx context.Context, change func(ctx context.Context, n int) error, served func(ctx context.Context, n int) error) error {
 	tick := time.NewTicker(markerRest)
 	defer tick.Stop()
@@ -79,16 +79,16 @@ func (m *markers) run(ctx context.Context, change func(ctx context.Context, n in
 	}
 }
 
-// ended reports that an error is nobody's, for all ends.
+// ended drops an error that the end of ctx caused.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return nil //nolint:nilerr // It is because of the end.
+		return nil //nolint:nilerr // The end of ctx caused it.
 	}
 	return err
 }
 
 // markRoutes changes the marker's path.
-func (w *World) markRoutes(ctx context.Context, m *markers) error {
+func (w *Environment) markRoutes(ctx context.Context, m *markers) error {
 	c := w.gateway.Client()
 	defer c.CloseIdleConnections()
 	path := func(n int) string { return fmt.Sprintf("m%d", n) }
@@ -98,13 +98,13 @@ func (w *World) markRoutes(ctx context.Context, m *markers) error {
 		r.Spec.Rules = append(r.Spec.Rules, rule("/"+path(n), to.name))
 		return w.put(ctx, r)
 	}, func(ctx context.Context, n int) error {
-		_, err := w.ask(ctx, c, (&route{name: marker}).host(), path(n))
+		_, err := w.request(ctx, c, (&route{name: marker}).host(), path(n))
 		return err
 	})
 }
 
 // markEndpoints changes the beat's endpoint.
-func (w *World) markEndpoints(ctx context.Context, m *markers) error {
+func (w *Environment) markEndpoints(ctx context.Context, m *markers) error {
 	c := w.gateway.Client()
 	defer c.CloseIdleConnections()
 	t := &target{name: beat}
@@ -118,8 +118,8 @@ func (w *World) markEndpoints(ctx context.Context, m *markers) error {
 	}, func(ctx context.Context, _ int) error { return w.probe(ctx, c, r, t) })
 }
 
-// late is how long after it was written a change was served at most, not counting
-// outages that it fell into, by the name of the last of these. Without any it is calm.
+// late returns the maximum time from the write of a change until it was served, without the outages
+// within that time. Its keys are the names of the last of these outages, or calm.
 func (m *markers) late(outages []outage) map[string]time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()

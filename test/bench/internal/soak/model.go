@@ -21,20 +21,21 @@ import (
 )
 
 const (
-	// edge is the TailscaleEndpoints by whose proxies other clusters are reached.
+	// edge is the TailscaleEndpoints whose proxies lead to other clusters.
 	edge = "edge"
 
-	// remoteAddress is its egress pod, and remotePort leads to all other clusters.
+	// remoteAddress is the address of its egress pod, and remotePort the port to all other
+	// clusters.
 	remoteAddress = "192.0.2.240"
 	remotePort    = 10008
 
-	// firstAddress and addresses are those that endpoints come and go at.
+	// Endpoints have firstAddress or one of the following addresses.
 	firstAddress = 20
 	addresses    = 200
 
 	maxEndpoints = 3
 
-	// How many there are of each stays as it is, so that what grows is not they.
+	// The numbers of these objects are constant, so that they do not cause growth.
 	rulesEach   = 2
 	policyEach  = 5 // routes
 	clusterEach = 4 // targets
@@ -44,14 +45,14 @@ const (
 type target struct {
 	name      string
 	addresses []string
-	// interval of its health check. 0 means that it says none.
+	// interval of its health check. 0 means the default.
 	interval time.Duration
-	// remote reports that another cluster hosts it too.
+	// remote reports that another cluster hosts the target, too.
 	remote bool
 }
 
-// answers are the addresses that requests to the target may be answered by: other
-// clusters come after this one.
+// answers returns the addresses that may answer requests to the target: other clusters are used
+// only without local endpoints.
 func (t *target) answers() []string {
 	if len(t.addresses) == 0 && t.remote {
 		return []string{remoteAddress}
@@ -59,7 +60,7 @@ func (t *target) answers() []string {
 	return t.addresses
 }
 
-// objects of the target, except for the ProxySet.
+// objects returns the objects of the target, except for the ProxySet.
 func (t *target) objects() []client.Object {
 	s := gateway.Services(t.name)
 	if t.interval > 0 {
@@ -76,7 +77,7 @@ func (t *target) objects() []client.Object {
 
 func (t *target) slice() client.Object { return gateway.Slice(t.name, t.addresses...) }
 
-// attachment by which the other cluster is reached.
+// attachment returns the ServiceAttachment that leads to the other cluster.
 func (t *target) attachment() client.Object {
 	return &tailnetv1alpha1.ServiceAttachment{
 		ObjectMeta: gateway.Meta(t.remoteName()),
@@ -96,11 +97,11 @@ func (t *target) attachment() client.Object {
 
 func (t *target) remoteName() string { return edge + "-" + t.name + "-other" }
 
-// A route has a rule for each target, which it serves at the path of the target's name.
+// A route has a rule for each target, at the path of the target's name.
 type route struct {
 	name  string
 	rules []*target
-	// connections are what its BackendTrafficPolicy allows. 0 means that it has none.
+	// connections is the limit in its BackendTrafficPolicy. 0 means no policy.
 	connections int64
 }
 
@@ -117,7 +118,7 @@ func (r *route) object() *gwapiv1.HTTPRoute {
 	return o
 }
 
-// rule to a target.
+// rule returns a rule to a target.
 func rule(path, to string) gwapiv1.HTTPRouteRule {
 	return gwapiv1.HTTPRouteRule{
 		Matches: []gwapiv1.HTTPRouteMatch{{Path: &gwapiv1.HTTPPathMatch{Type: ptr.To(gwapiv1.PathMatchPathPrefix), Value: &path}}},
@@ -128,7 +129,7 @@ func rule(path, to string) gwapiv1.HTTPRouteRule {
 	}
 }
 
-// policy of the route's backends.
+// policy returns the policy of the route's backends.
 func (r *route) policy() client.Object {
 	p := &egv1alpha1.BackendTrafficPolicy{ObjectMeta: gateway.Meta(r.name)}
 	p.Spec.TargetRefs = []gwapiv1.LocalPolicyTargetReferenceWithSectionName{{
@@ -138,18 +139,17 @@ func (r *route) policy() client.Object {
 	return p
 }
 
-// A wanted is what is to be of routes and targets that change. It is not safe for
-// concurrent use.
+// A wanted holds the desired routes and targets. It is not safe for concurrent use.
 type wanted struct {
 	rand    *rand.Rand
 	routes  []*route
 	targets []*target
-	// serial makes names that were never there before: what is kept of old ones shows.
+	// serial makes names unique over the run, so that stale state of an old name shows.
 	serial int
 }
 
 func newModel(seed uint64, routes, targets int) *wanted {
-	m := &wanted{rand: rand.New(rand.NewPCG(seed, seed))} //nolint:gosec // Chance is to be repeatable.
+	m := &wanted{rand: rand.New(rand.NewPCG(seed, seed))} //nolint:gosec // The choices must be repeatable.
 	for i := range targets {
 		m.targets = append(m.targets, m.newTarget(i%clusterEach == 0))
 	}
@@ -179,7 +179,7 @@ func (m *wanted) newRoute() *route {
 	return r
 }
 
-// other target that the route does not name.
+// other returns a target that the route does not refer to.
 func (m *wanted) other(r *route) *target {
 	return pick(m, having(m.targets, func(t *target) bool { return !slices.Contains(r.rules, t) }))
 }
@@ -196,19 +196,19 @@ func (m *wanted) addresses() []string {
 	return out
 }
 
-// having are those of some that have something.
+// having returns the elements for which has returns true.
 func having[T any](from []T, has func(T) bool) []T {
 	return slices.DeleteFunc(slices.Clone(from), func(t T) bool { return !has(t) })
 }
 
-// naming are the routes that name a target.
+// naming returns the routes that refer to a target.
 func (m *wanted) naming(t *target) []*route {
 	return having(m.routes, func(r *route) bool { return slices.Contains(r.rules, t) })
 }
 
 func pick[T any](m *wanted, from []T) T { return from[m.rand.IntN(len(from))] }
 
-// proxySet has a port for each target that another cluster hosts.
+// proxySet returns a ProxySet with a port for each target that another cluster hosts.
 func (m *wanted) proxySet() client.Object {
 	p := &tailnetv1alpha1.ProxySet{ObjectMeta: gateway.Meta(edge), Spec: tailnetv1alpha1.ProxySetSpec{
 		Endpoints: edge,
@@ -225,5 +225,5 @@ func (m *wanted) proxySet() client.Object {
 	return p
 }
 
-// egressPods of the TailscaleEndpoints.
+// egressPods returns the egress pods of the TailscaleEndpoints.
 func egressPods() client.Object { return gateway.Slice(edge+"-out", remoteAddress) }

@@ -29,7 +29,7 @@ import (
 )
 
 const (
-	// Readiness is looked at as the chart has kubelet do.
+	// The chart has kubelet probe readiness with these settings.
 	readyPeriod   = 2 * time.Second
 	readyTimeout  = time.Second
 	readyFailures = 2
@@ -37,13 +37,13 @@ const (
 	observeTimeout = 10 * time.Second
 )
 
-// A replica of the extension, in a pod of its own.
+// A replica of the extension, in a separate pod.
 type replica struct {
-	w       *World
+	w       *Environment
 	index   int
 	program string
 	pod     *standalone.Pod
-	// toAPI leads to the API server, which has an address of the machine's only.
+	// toAPI leads to the API server, which listens on an address of the machine only.
 	toAPI      *standalone.Passage
 	kubeconfig string
 
@@ -51,7 +51,7 @@ type replica struct {
 	process *apiserver.Process
 }
 
-func (w *World) newReplica(ctx context.Context, i int, program string) (*replica, error) {
+func (w *Environment) newReplica(ctx context.Context, i int, program string) (*replica, error) {
 	r := &replica{w: w, index: i, program: program}
 	at, err := url.Parse(w.api.Config.Host)
 	if err != nil {
@@ -86,7 +86,7 @@ func (r *replica) writeKubeconfig(address, name string) error {
 	return errors.Wrap(clientcmd.WriteToFile(*c, r.kubeconfig), "cannot write kubeconfig")
 }
 
-// start, and wait until it is ready.
+// start starts the replica and waits until it is ready.
 func (r *replica) start(ctx context.Context) error {
 	eds := netip.AddrPortFrom(standalone.ServiceAddress(), edsPort)
 	p, err := r.pod.Run(r.w.log, r.program, append(r.w.certs.Flags(),
@@ -100,7 +100,7 @@ func (r *replica) start(ctx context.Context) error {
 	r.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	return errors.Wrapf(until(ctx, r.ready), "replica %d does not get ready", r.index)
+	return errors.Wrapf(until(ctx, r.ready), "replica %d does not become ready", r.index)
 }
 
 func (r *replica) running() *apiserver.Process {
@@ -120,33 +120,33 @@ func (r *replica) ready(ctx context.Context) error {
 	return err
 }
 
-// get what the replica tells of itself.
+// get returns a page of the replica's server for metrics and profiles.
 func (r *replica) get(ctx context.Context, path, accept string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, observeTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s%s", netip.AddrPortFrom(r.pod.Address, observePort), path), nil)
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot make request")
+		return nil, errors.Wrap(err, "cannot create request")
 	}
 	req.Header.Set("Accept", accept)
 	c := r.w.gateway.Client()
 	defer c.CloseIdleConnections()
 	rsp, err := c.Do(req)
 	if err != nil {
-		return nil, errors.Wrapf(err, "cannot ask replica %d", r.index)
+		return nil, errors.Wrapf(err, "cannot send a request to replica %d", r.index)
 	}
 	b, err := io.ReadAll(rsp.Body)
 	if err = errors.Join(err, rsp.Body.Close()); err != nil {
-		return nil, errors.Wrapf(err, "cannot read what replica %d answers", r.index)
+		return nil, errors.Wrapf(err, "cannot read the response of replica %d", r.index)
 	}
 	if rsp.StatusCode != http.StatusOK {
-		return nil, errors.Errorf("replica %d answers %s to %q", r.index, rsp.Status, path)
+		return nil, errors.Errorf("replica %d returns %s for %q", r.index, rsp.Status, path)
 	}
 	return b, nil
 }
 
-// heap is a profile of what is alive. It is collected twice: what pools keep for the next
-// message is not alive, and goes with the second collection only (sync.Pool).
+// heap returns a profile of live memory after two collections: sync.Pool releases its objects in
+// the second one only.
 func (r *replica) heap(ctx context.Context, query string) ([]byte, error) {
 	const collect = "/debug/pprof/heap?gc=1"
 	if _, err := r.get(ctx, collect, ""); err != nil {
@@ -155,7 +155,7 @@ func (r *replica) heap(ctx context.Context, query string) ([]byte, error) {
 	return r.get(ctx, collect+query, "")
 }
 
-// keepHeap in the folder of logs, for who wants to know what has grown.
+// keepHeap writes a heap profile to the folder of logs, to find the cause of growth.
 func (r *replica) keepHeap(ctx context.Context, logs string, after time.Duration) error {
 	b, err := r.heap(ctx, "")
 	if err != nil {
@@ -165,7 +165,7 @@ func (r *replica) keepHeap(ctx context.Context, logs string, after time.Duration
 	return errors.Wrap(os.WriteFile(filepath.Join(logs, name), b, 0o600), "cannot keep a profile of the heap")
 }
 
-// hooks that it has answered.
+// hooks returns the number of hooks that the replica has answered.
 func (r *replica) hooks(ctx context.Context) (uint64, error) {
 	b, err := r.get(ctx, "/metrics", "application/json")
 	if err != nil {
@@ -203,8 +203,8 @@ func (r *replica) close() error {
 	return errors.Join(errs...)
 }
 
-// serving is the replica that answers hooks: routes change all the time.
-func (w *World) serving(ctx context.Context) (*replica, error) {
+// serving returns the replica that answers hooks, which run all the time because routes change.
+func (w *Environment) serving(ctx context.Context) (*replica, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	var before [2]uint64
@@ -230,22 +230,22 @@ func (w *World) serving(ctx context.Context) (*replica, error) {
 				return nil
 			}
 		}
-		return errors.New("no replica is asked")
+		return errors.New("no replica gets hooks")
 	})
 }
 
-// A leader has connections go to replicas that are ready, as kubelet and kube-proxy do.
+// A leader directs connections to ready replicas, as kubelet and kube-proxy do.
 type leader struct {
-	*World
+	*Environment
 
-	// failures are how often each was not ready in a row.
+	// failures counts consecutive failed probes of each replica.
 	failures [2]int
-	// pods are those that connections are led to.
+	// pods are the destinations of connections.
 	pods map[uint16]netip.AddrPort
 }
 
-// lead Envoy Gateway to the first replica that is ready, and Envoy to the last, so that
-// both have work.
+// lead directs Envoy Gateway to the first ready replica, and Envoy to the last, so that both have
+// work.
 func (l *leader) lead(ctx context.Context) error {
 	var ready []netip.Addr
 	for i, r := range l.replicas {
@@ -272,7 +272,7 @@ func (l *leader) lead(ctx context.Context) error {
 	return nil
 }
 
-// run until ctx ends.
+// run directs connections until ctx ends.
 func (l *leader) run(ctx context.Context) error {
 	tick := time.NewTicker(readyPeriod)
 	defer tick.Stop()

@@ -20,8 +20,8 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// What is sampled. The first five are of the extension's last replica, which lives
-// through all.
+// The names of samples. The first five are of the extension's last replica, which runs all the
+// time.
 const (
 	RSS           = "rss"
 	Heap          = "heap"
@@ -35,30 +35,30 @@ const (
 	hooks = "hooks"
 )
 
-// hookMetric has what hooks took.
+// hookMetric is the histogram of the time of hooks.
 const hookMetric = "tailscale_gateway_extension_hook_seconds"
 
-// heapAlive is what the profile of a heap says of it.
-var heapAlive = regexp.MustCompile(`# HeapAlloc = ([0-9]+)`) //nolint:gochecknoglobals // It never changes.
+// heapAlive matches the size of the heap in its profile.
+var heapAlive = regexp.MustCompile(`# HeapAlloc = ([0-9]+)`) //nolint:gochecknoglobals // A constant.
 
-// A sample is what was seen at a time.
+// A sample has all values at a time.
 type sample struct {
 	at     time.Time
 	values map[string]float64
 }
 
-// sample all. It fails while one of them is away.
-func (w *World) sample(ctx context.Context) (sample, error) {
+// sample takes a sample. It fails while one of the processes is away.
+func (w *Environment) sample(ctx context.Context) (sample, error) {
 	s := sample{at: time.Now(), values: map[string]float64{}}
 	r := w.replicas[len(w.replicas)-1]
-	// The heap is collected first, so that what is resident is as little as can be.
+	// Read the heap first, which collects garbage, so that the resident memory is minimal.
 	heap, err := r.heap(ctx, "&debug=1")
 	if err != nil {
 		return s, err
 	}
 	m := heapAlive.FindSubmatch(heap)
 	if m == nil {
-		return s, errors.New("the profile of the heap does not tell its size")
+		return s, errors.New("the profile of the heap has no size")
 	}
 	if s.values[Heap], err = strconv.ParseFloat(string(m[1]), 64); err != nil {
 		return s, errors.Wrap(err, "cannot read the heap's size")
@@ -69,7 +69,7 @@ func (w *World) sample(ctx context.Context) (sample, error) {
 	return s, w.sampleEnvoy(ctx, s.values)
 }
 
-func (w *World) sampleMetrics(ctx context.Context, r *replica, values map[string]float64) error {
+func (w *Environment) sampleMetrics(ctx context.Context, r *replica, values map[string]float64) error {
 	b, err := r.get(ctx, "/metrics", "")
 	if err != nil {
 		return err
@@ -98,10 +98,10 @@ func (w *World) sampleMetrics(ctx context.Context, r *replica, values map[string
 	return nil
 }
 
-func (w *World) sampleEnvoy(ctx context.Context, values map[string]float64) error {
+func (w *Environment) sampleEnvoy(ctx context.Context, values map[string]float64) error {
 	b, err := w.gateway.Admin(ctx, "/memory")
 	if err != nil {
-		return errors.Wrap(err, "cannot ask Envoy")
+		return errors.Wrap(err, "cannot read Envoy's memory")
 	}
 	var m struct {
 		Allocated string `json:"allocated"`
@@ -113,25 +113,25 @@ func (w *World) sampleEnvoy(ctx context.Context, values map[string]float64) erro
 		return errors.Wrap(err, "cannot read Envoy's memory")
 	}
 	if b, err = w.gateway.Admin(ctx, "/stats?filter=^cluster_manager.active_clusters$"); err != nil {
-		return errors.Wrap(err, "cannot ask Envoy")
+		return errors.Wrap(err, "cannot read Envoy's clusters")
 	}
 	_, n, _ := strings.Cut(strings.TrimSpace(string(b)), ": ")
 	values[EnvoyClusters], err = strconv.ParseFloat(n, 64)
 	return errors.Wrap(err, "cannot count Envoy's clusters")
 }
 
-// A Trend of something over a part of the run.
+// A Trend of a value over a part of the run.
 type Trend struct {
 	// First and Last value.
 	First, Last float64
-	// Growth in percent of the median, over a time as long as the whole run: the median of
-	// what any two values tell that are as busy, which a few odd ones do not move.
+	// Growth in percent of the median over a time as long as the whole run. It is the median of the
+	// growth between each two samples with equal activity, so that a few outliers do not change it.
 	Growth float64
 }
 
-// busy tells of each sample whether Envoy Gateway asked the replica for hooks since the one
-// before. Messages of hooks are much of what is alive then, and who asks whom is up to what
-// failed last: what a replica has with hooks says nothing of what it has without.
+// busy reports for each sample whether Envoy Gateway has called hooks of the replica since the
+// previous sample. Their messages are much of the live memory, and the last failure decides which
+// replica gets hooks: samples with hooks are comparable only with samples with hooks.
 func busy(samples []sample) []bool {
 	out := make([]bool, len(samples))
 	for i := range samples {
@@ -140,8 +140,8 @@ func busy(samples []sample) []bool {
 	return out
 }
 
-// trend of what was sampled from a time on while Envoy had its endpoints from the
-// replica: without streams it is another. Two samples must be as busy.
+// trend returns the trend of a value since a time, of samples with streams of Envoy, because the
+// value without streams differs. It compares only samples with equal activity.
 func trend(samples []sample, of string, from time.Time, over time.Duration) (Trend, error) {
 	counts := func(s sample) bool { return !s.at.Before(from) && s.values[Streams] > 0 }
 	asked := busy(samples)
@@ -158,7 +158,7 @@ func trend(samples []sample, of string, from time.Time, over time.Duration) (Tre
 		}
 	}
 	if len(slopes) == 0 {
-		return Trend{}, errors.Errorf("there are %d samples of %s, which tell no trend", len(values), of)
+		return Trend{}, errors.Errorf("there are %d samples of %s, too few for a trend", len(values), of)
 	}
 	t := Trend{First: values[0], Last: values[len(values)-1]}
 	if m := middle(values); m != 0 {
@@ -167,14 +167,14 @@ func trend(samples []sample, of string, from time.Time, over time.Duration) (Tre
 	return t, nil
 }
 
-// middle is the median.
+// middle returns the median.
 func middle(all []float64) float64 {
 	all = slices.Sorted(slices.Values(all))
 	n := len(all)
 	return (all[(n-1)/2] + all[n/2]) / 2
 }
 
-// memory of a sample for people.
+// String returns the memory of a sample in a readable form.
 func (s sample) String() string {
 	const mib = 1 << 20
 	return fmt.Sprintf("resident %.1f MiB, heap %.1f MiB, %.0f goroutines, %.0f files, %.0f streams, %.0f hooks so far; Envoy %.1f MiB, %.0f clusters",

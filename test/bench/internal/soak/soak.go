@@ -16,42 +16,43 @@ import (
 
 // Options of a soak.
 type Options struct {
-	// Program is the extension's, and Logs the folder for what all print.
+	// Program is the extension's, and Logs the folder for the output of all processes.
 	Program, Logs string
 	// Duration of the churn.
 	Duration time.Duration
 	// Routes that change.
 	Routes int
-	// Edits a second.
+	// Edits per second.
 	Edits float64
-	// Seed of chance.
+	// Seed of random choices.
 	Seed uint64
-	// Say says how it goes on.
+	// Say prints progress.
 	Say func(format string, args ...any)
 }
 
-// A Report of a soak.
+// A Report holds the results of a soak.
 type Report struct {
 	// Edits by kind, and Outages by name.
 	Edits, Outages map[string]int
-	// Requests to routes that did not change, those Lost, and the Longest.
+	// Requests to routes that did not change, the Lost ones among them, and the time of the
+	// Longest.
 	Requests, Lost int
 	Longest        time.Duration
-	// RoutesLate and EndpointsLate are how long it took at most until a change was
-	// served, not counting outages, by the outage.
+	// RoutesLate and EndpointsLate are the maximum times until a change was served, without
+	// outages, by the outage.
 	RoutesLate, EndpointsLate map[string]time.Duration
-	// EnvoyRecovered is how long an Envoy took at most to answer for all quiet routes.
+	// EnvoyRecovered is the maximum time until a restarted Envoy answered for all quiet routes.
 	EnvoyRecovered time.Duration
-	// Trends over the second half, by what was sampled.
+	// Trends over the second half, by the sampled value.
 	Trends map[string]Trend
-	// Wrong is how many rules were not answered by their target at the end.
+	// Wrong is the number of rules that another backend than their target answered at the end.
 	Wrong int
-	// Different is how many resources of Envoy were not those that it is given when all
-	// have just been started.
+	// Different is the number of Envoy's resources that differ at the end from those after a fresh
+	// start of all processes.
 	Different int
 }
 
-// Run a soak.
+// Run runs a soak.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	w, err := start(ctx, o)
 	if err != nil {
@@ -61,12 +62,13 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	return r, errors.Join(err, w.stop())
 }
 
-// soak for the time, and look at what is left, while connections are led to replicas.
-func (w *World) soak(ctx context.Context, o Options) (*Report, error) {
+// soak runs for the duration and checks the final state, with connections directed to ready
+// replicas.
+func (w *Environment) soak(ctx context.Context, o Options) (*Report, error) {
 	r := &Report{Outages: map[string]int{}, Trends: map[string]Trend{}}
 	ctx, stop := context.WithCancel(ctx)
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return (&leader{World: w}).run(ctx) })
+	g.Go(func() error { return (&leader{Environment: w}).run(ctx) })
 	g.Go(func() error {
 		defer stop()
 		if err := w.answers(ctx); err != nil {
@@ -81,16 +83,16 @@ func (w *World) soak(ctx context.Context, o Options) (*Report, error) {
 	return r, g.Wait()
 }
 
-// fill the report with what is seen on the way.
-func (w *World) fill(ctx context.Context, r *Report, o Options) error {
+// fill fills the report during the run.
+func (w *Environment) fill(ctx context.Context, r *Report, o Options) error {
 	began := time.Now()
 	half := began.Add(o.Duration / 2)
 	l, routes, endpoints := &load{}, &markers{}, &markers{}
 	c := &chaos{
-		World: w, load: l, routes: routes, endpoints: endpoints, say: o.Say,
+		Environment: w, load: l, routes: routes, endpoints: endpoints, say: o.Say,
 		outage: min(time.Minute, o.Duration/12), down: min(10*time.Second, o.Duration/60), calm: min(time.Minute, o.Duration/60),
 	}
-	// Markers go on until chaos has seen the last change served.
+	// Markers run until chaos has seen the last change served.
 	marking, end := context.WithCancel(ctx)
 	defer end()
 	marked, marking := errgroup.WithContext(marking)
@@ -122,8 +124,8 @@ func (w *World) fill(ctx context.Context, r *Report, o Options) error {
 	return nil
 }
 
-// judge what was seen on the way.
-func (w *World) judge(r *Report, l *load, c *chaos, say func(string, ...any)) {
+// judge fills the report from the observations of the run.
+func (w *Environment) judge(r *Report, l *load, c *chaos, say func(string, ...any)) {
 	for _, of := range c.outages {
 		r.Outages[of.name]++
 	}
@@ -137,8 +139,8 @@ func (w *World) judge(r *Report, l *load, c *chaos, say func(string, ...any)) {
 	r.EnvoyRecovered = c.recovered
 }
 
-// compare what is left with what is wanted.
-func (w *World) compare(ctx context.Context, r *Report, say func(string, ...any)) error {
+// compare compares the final state with the desired one.
+func (w *Environment) compare(ctx context.Context, r *Report, say func(string, ...any)) error {
 	say("comparing with a fresh start")
 	wrong := w.right(ctx)
 	r.Wrong = len(wrong)
@@ -148,30 +150,29 @@ func (w *World) compare(ctx context.Context, r *Report, say func(string, ...any)
 	different, err := w.sameAsFresh(ctx)
 	r.Different = len(different)
 	for _, name := range slices.Sorted(maps.Keys(different))[:min(len(different), 10)] {
-		say("%s is not as after a fresh start: %s", name, different[name])
+		say("%s differs from a fresh start: %s", name, different[name])
 	}
 	return err
 }
 
-// watch samples until ctx ends. Each minute it tells of it, and keeps a profile of the
-// heap that is sampled.
-func (w *World) watch(ctx context.Context, o Options, l *load) []sample {
+// watch takes samples until ctx ends. It prints one each minute, and keeps a heap profile.
+func (w *Environment) watch(ctx context.Context, o Options, l *load) []sample {
 	var out []sample
 	tick := time.NewTicker(max(o.Duration/120, time.Second))
 	defer tick.Stop()
 	began := time.Now()
-	told := began
+	reported := began
 	for {
 		s, err := w.sample(ctx)
 		if err == nil {
 			out = append(out, s)
 		}
-		if len(out) > 0 && time.Since(told) >= time.Minute {
-			told = time.Now()
+		if len(out) > 0 && time.Since(reported) >= time.Minute {
+			reported = time.Now()
 			requests, longest := l.counts()
 			o.Say("%d requests, %d lost, the longest %s; %s", requests, len(l.lost()), longest.Round(time.Millisecond), out[len(out)-1])
-			if err := w.replicas[len(w.replicas)-1].keepHeap(ctx, o.Logs, told.Sub(began)); err != nil {
-				o.Say("there is no profile of the heap: %v", err)
+			if err := w.replicas[len(w.replicas)-1].keepHeap(ctx, o.Logs, reported.Sub(began)); err != nil {
+				o.Say("cannot keep a profile of the heap: %v", err)
 			}
 		}
 		select {

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// at is a time of an imagined run.
+// at returns a time of the test's timeline.
 func at(s int) time.Time { return time.Unix(int64(s), 0) }
 
 func spanOf(from, to int) span { return span{at(from), at(to)} }
@@ -40,15 +40,15 @@ func TestTrend(t *testing.T) {
 		want    Trend
 		fails   bool
 	}{
-		"Still":  {reason: "What stays does not grow", samples: samples(9, 9, 4, 4, 4), want: Trend{First: 4, Last: 4}},
-		"Grows":  {reason: "Half of the mean in two seconds is twice as much in eight", samples: samples(0, 0, 3, 4, 5), want: Trend{First: 3, Last: 5, Growth: 200}},
-		"Swings": {reason: "What comes back has not grown", samples: samples(0, 0, 4, 6, 4), want: Trend{First: 4, Last: 4}},
-		"Odd":    {reason: "One odd value is no trend", samples: samples(0, 0, 4, 4, 4, 4, 9), want: Trend{First: 4, Last: 9}},
-		"Idle":   {reason: "What a replica has without streams does not count", samples: idle, want: Trend{First: 4, Last: 4}},
-		"Busy":   {reason: "What hooks take is no growth", samples: busy, want: Trend{First: 4, Last: 9}},
-		"Leaky":  {reason: "What grows with hooks and without does", samples: leaky, want: Trend{First: 4, Last: 16, Growth: 80}},
-		"None":   {reason: "What is always none does not grow", samples: samples(1, 1, 0, 0, 0)},
-		"Few":    {reason: "One sample tells nothing", samples: samples(1, 1, 1), fails: true},
+		"Still":  {reason: "A constant value does not grow", samples: samples(9, 9, 4, 4, 4), want: Trend{First: 4, Last: 4}},
+		"Grows":  {reason: "Growth by half of the mean in two seconds is growth by 200% in eight", samples: samples(0, 0, 3, 4, 5), want: Trend{First: 3, Last: 5, Growth: 200}},
+		"Swings": {reason: "A value that returns to its start has not grown", samples: samples(0, 0, 4, 6, 4), want: Trend{First: 4, Last: 4}},
+		"Odd":    {reason: "One outlier is no trend", samples: samples(0, 0, 4, 4, 4, 4, 9), want: Trend{First: 4, Last: 9}},
+		"Idle":   {reason: "Samples without streams do not count", samples: idle, want: Trend{First: 4, Last: 4}},
+		"Busy":   {reason: "Memory of hooks is no growth", samples: busy, want: Trend{First: 4, Last: 9}},
+		"Leaky":  {reason: "A value that grows with hooks and without grows", samples: leaky, want: Trend{First: 4, Last: 16, Growth: 80}},
+		"None":   {reason: "A value that stays 0 does not grow", samples: samples(1, 1, 0, 0, 0)},
+		"Few":    {reason: "One sample has no trend", samples: samples(1, 1, 1), fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := trend(tc.samples, Heap, at(2), 8*time.Second)
@@ -67,10 +67,10 @@ func TestLate(t *testing.T) {
 		want   time.Duration
 		in     string
 	}{
-		"Calm":   {reason: "Without an outage all of the time counts", served: spanOf(1, 4), want: 3 * time.Second, in: calm},
-		"After":  {reason: "What is served after an outage counts from its end", served: spanOf(5, 75), want: 5 * time.Second, in: "down"},
-		"Within": {reason: "What was written in an outage counts from its end", served: spanOf(60, 72), want: 2 * time.Second, in: "down"},
-		"Amid":   {reason: "What is served while something is away counts from when it was written", served: spanOf(20, 35), want: 15 * time.Second, in: "down"},
+		"Calm":   {reason: "Without an outage, the whole time counts", served: spanOf(1, 4), want: 3 * time.Second, in: calm},
+		"After":  {reason: "A change that is served after an outage counts from the outage's end", served: spanOf(5, 75), want: 5 * time.Second, in: "down"},
+		"Within": {reason: "A change that is written in an outage counts from the outage's end", served: spanOf(60, 72), want: 2 * time.Second, in: "down"},
+		"Amid":   {reason: "A change that is served in an outage counts from its write", served: spanOf(20, 35), want: 15 * time.Second, in: "down"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := (&markers{all: []span{tc.served}}).late(down)
@@ -92,6 +92,6 @@ func TestLost(t *testing.T) {
 	}
 	want := []span{spanOf(1, 5), spanOf(21, 22)}
 	if d := cmp.Diff(want, got, cmp.AllowUnexported(span{})); d != "" {
-		t.Errorf("requests while Envoy is away are excused, and no others: -want, +got:\n%s", d)
+		t.Errorf("failures are excused only while Envoy is away: -want, +got:\n%s", d)
 	}
 }

@@ -17,12 +17,12 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// freshLimit is how long Envoy may take to have all after a start.
+// freshLimit is how long Envoy may take to get all resources after a start.
 const freshLimit = 20 * time.Second
 
-// right waits until each rule of each route is answered by its own target, and says how
-// many are not.
-func (w *World) right(ctx context.Context) (wrong []string) {
+// right waits until each rule of each route is answered by its target, and returns the rules that
+// are not.
+func (w *Environment) right(ctx context.Context) (wrong []string) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	c := w.gateway.Client()
@@ -37,20 +37,20 @@ func (w *World) right(ctx context.Context) (wrong []string) {
 	return wrong
 }
 
-// sameAsFresh compares what Envoy has with what it is given when it and all others have
-// just been started. It returns how resources differ, by name.
-func (w *World) sameAsFresh(ctx context.Context) (map[string]string, error) {
+// sameAsFresh compares Envoy's resources with those after a fresh start of all processes. It
+// returns the differences by name.
+func (w *Environment) sameAsFresh(ctx context.Context) (map[string]string, error) {
 	long, err := w.config(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.startAnew(ctx); err != nil {
+	if err := w.restart(ctx); err != nil {
 		return nil, err
 	}
 	limited, cancel := context.WithTimeout(ctx, freshLimit)
 	defer cancel()
 	var out map[string]string
-	// Endpoints come a moment after their cluster.
+	// Endpoints arrive after their cluster.
 	err = until(limited, func(ctx context.Context) error {
 		fresh, err := w.config(ctx)
 		if err != nil {
@@ -68,7 +68,7 @@ func (w *World) sameAsFresh(ctx context.Context) (map[string]string, error) {
 	return out, nil
 }
 
-// differences by name.
+// differences returns the differences by name.
 func differences(want, got map[string]string) map[string]string {
 	out := map[string]string{}
 	for _, m := range []map[string]string{want, got} {
@@ -81,8 +81,8 @@ func differences(want, got map[string]string) map[string]string {
 	return out
 }
 
-// startAnew ends the replicas, Envoy Gateway and Envoy, and starts them again.
-func (w *World) startAnew(ctx context.Context) error {
+// restart ends the replicas, Envoy Gateway and Envoy, and starts them again.
+func (w *Environment) restart(ctx context.Context) error {
 	if err := w.gateway.KillEnvoy(); err != nil {
 		return err
 	}
@@ -104,14 +104,14 @@ func (w *World) startAnew(ctx context.Context) error {
 		return err
 	}
 	if wrong := w.right(ctx); len(wrong) > 0 {
-		return errors.Errorf("%d rules are not answered after a start, the first: %s", len(wrong), wrong[0])
+		return errors.Errorf("%d rules have no response after a start, the first: %s", len(wrong), wrong[0])
 	}
 	return nil
 }
 
-// config of Envoy: of each resource its content, except for when it came, and for how
-// endpoints fare.
-func (w *World) config(ctx context.Context) (map[string]string, error) {
+// config returns the content of each of Envoy's resources, without their time of arrival and the
+// health of endpoints.
+func (w *Environment) config(ctx context.Context) (map[string]string, error) {
 	b, err := w.gateway.Admin(ctx, "/config_dump?include_eds")
 	if err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (w *World) config(ctx context.Context) (map[string]string, error) {
 		Configs []map[string]any `json:"configs"`
 	}
 	if err := json.Unmarshal(b, &dump); err != nil {
-		return nil, errors.Wrap(err, "cannot read what Envoy has")
+		return nil, errors.Wrap(err, "cannot read Envoy's resources")
 	}
 	out := map[string]string{}
 	for _, c := range dump.Configs {
@@ -137,7 +137,7 @@ func (w *World) config(ctx context.Context) (map[string]string, error) {
 				plain := settled(one)
 				b, err := json.Marshal(plain)
 				if err != nil {
-					return nil, errors.Wrap(err, "cannot encode what Envoy has")
+					return nil, errors.Wrap(err, "cannot encode Envoy's resources")
 				}
 				out[key+" "+nameOf(plain)] = string(b)
 			}
@@ -146,7 +146,7 @@ func (w *World) config(ctx context.Context) (map[string]string, error) {
 	return out, nil
 }
 
-// settled is v without what differs from run to run.
+// settled returns v without the fields that differ from run to run.
 func settled(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -169,7 +169,7 @@ func settled(v any) any {
 	return v
 }
 
-// nameOf what an entry of a dump is about.
+// nameOf returns the name of the resource in an entry of a dump.
 func nameOf(v any) string {
 	m, ok := v.(map[string]any)
 	if !ok {

@@ -13,7 +13,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/registry"
 )
 
-// An audit watches who writes what. It is safe for concurrent use.
+// An audit records writes with their cluster. It is safe for concurrent use.
 type audit struct {
 	mu      sync.Mutex
 	n       int
@@ -25,7 +25,7 @@ func newAudit() *audit {
 	return &audit{records: map[string]string{}}
 }
 
-// face returns what watches the calls of a cluster: each has a port of its own.
+// face returns a handler that records the calls of a cluster: each cluster has a separate port.
 func (a *audit) face(cluster string) func(http.Handler) http.Handler {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -50,14 +50,14 @@ func (a *audit) note(cluster string, r *http.Request) {
 	}
 }
 
-// writes of all clusters so far.
+// writes returns the number of writes of all clusters so far.
 func (a *audit) writes() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.n
 }
 
-// violations are writes of another's record.
+// violations returns the writes of another cluster's record.
 func (a *audit) violations() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

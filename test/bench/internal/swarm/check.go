@@ -17,7 +17,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/test/bench/internal/harness"
 )
 
-// lost compares the records in the tailnet with who is attached.
+// lost compares the records in the tailnet with the attached clusters.
 func (s *swarm) lost() []string {
 	v := registry.View{}
 	for _, svc := range s.tailnet.State().Services {
@@ -55,12 +55,12 @@ func (s *swarm) shared() []string {
 	return nil
 }
 
-// restore deletes the shared service by hand while a cluster attaches.
+// restore deletes the shared service outside of the providers while a cluster attaches.
 func (s *swarm) restore(ctx context.Context, r *Report) error {
 	i := slices.IndexFunc(s.clusters, func(c *cluster) bool { return !c.attached })
 	before := s.shared()
 	if i < 0 || len(before) == 0 {
-		return errors.New("nobody is detached, or nobody attached")
+		return errors.New("no cluster is detached, or none attached")
 	}
 	c := s.clusters[i]
 	s.Progress("swarm: deleting the shared service while %s attaches", c.id)
@@ -70,7 +70,7 @@ func (s *swarm) restore(ctx context.Context, r *Report) error {
 	}
 	hand, err := tailscale.NewPool(tailscale.Options{Rate: 10, Burst: 10, Metrics: tailscale.NewMetrics()}).Client("hand", harness.ClientConfig(url))
 	if err != nil {
-		return errors.Wrap(err, "cannot make a client of the API")
+		return errors.Wrap(err, "cannot create a client of the API")
 	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return c.set(gctx, true) })
@@ -83,7 +83,7 @@ func (s *swarm) restore(ctx context.Context, r *Report) error {
 	deleted := time.Now()
 	err = harness.Eventually(ctx, settleLimit, "the shared service to come back", func(context.Context) error {
 		if len(s.shared()) == 0 {
-			return errors.New("it is not there")
+			return errors.New("the shared service does not exist")
 		}
 		return s.running()
 	})

@@ -22,12 +22,12 @@ import (
 // objectName of each cluster's VIPService.
 const objectName = "shared"
 
-// A cluster is a namespace, and a provider that sees nothing else. It is used by
-// one goroutine at a time.
+// A cluster is a namespace, and a provider that watches this namespace only. It is used by one
+// goroutine at a time.
 type cluster struct {
 	*swarm
 
-	id       string // And the namespace.
+	id       string // The name of the namespace, too.
 	dice     *rand.Rand
 	skew     time.Duration
 	provider *harness.Provider
@@ -35,7 +35,7 @@ type cluster struct {
 	attached bool
 }
 
-// start the provider.
+// start starts the provider.
 func (c *cluster) start() error {
 	c.starts++
 	p, err := c.env.StartProvider("member", fmt.Sprintf("%s-%d", c.id, c.starts),
@@ -44,7 +44,7 @@ func (c *cluster) start() error {
 	return err
 }
 
-// makeMachine makes a Machine that nobody keeps: its agent is this process.
+// makeMachine creates a Machine. This process replaces its agent.
 func (c *cluster) makeMachine(ctx context.Context, node string) error {
 	m := harness.Object(v1alpha1.MachineKind, c.id, "proxy-0", map[string]any{"hostname": "proxy-0", "tags": []any{"tag:k8s"}})
 	m.SetAnnotations(map[string]string{xpmeta.AnnotationKeyReconciliationPaused: "true"})
@@ -61,8 +61,8 @@ func (c *cluster) makeMachine(ctx context.Context, node string) error {
 	return errors.Wrap(c.env.Kube.Status().Patch(ctx, m, client.MergeFrom(before)), "cannot report for a Machine")
 }
 
-// changeMind attaches or detaches. Now and then the provider dies over it.
-func (c *cluster) changeMind(ctx context.Context) error {
+// toggle attaches or detaches. Sometimes the provider is killed meanwhile.
+func (c *cluster) toggle(ctx context.Context) error {
 	crash := c.dice.Float64() < crashes
 	after := time.Duration(c.dice.Int64N(int64(2 * time.Second)))
 	done := make(chan error, 1)
@@ -96,9 +96,9 @@ func (c *cluster) set(ctx context.Context, attached bool) error {
 	if err := c.env.Kube.Delete(ctx, c.object()); err != nil {
 		return errors.Wrap(err, "cannot delete the VIPService")
 	}
-	return harness.Eventually(ctx, settleLimit, "the end of the VIPService", func(context.Context) error {
+	return harness.Eventually(ctx, settleLimit, "the deletion of the VIPService", func(context.Context) error {
 		if s, ok := c.tracker.States()[c.id+"/"+objectName]; ok {
-			return errors.Errorf("it is there: %s", s.Message)
+			return errors.Errorf("the VIPService exists: %s", s.Message)
 		}
 		return nil
 	})

@@ -1,10 +1,9 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package swarm lets many clusters share one Tailscale Service: a provider
-// process each, with a clock that is wrong, through an API that is slow and
-// loses replies. It counts what went wrong; what is good enough is its caller's
-// to say.
+// Package swarm runs many clusters that share one Tailscale Service: a provider process for each,
+// with a wrong clock, through an API that is slow and loses responses. It counts violations. The
+// goals are in the caller.
 package swarm
 
 import (
@@ -31,18 +30,18 @@ const (
 	// maxSkew of a cluster's clock, ahead or behind.
 	maxSkew = time.Hour
 
-	// maxLatencyMS of a call, and the share of replies that are lost.
+	// maxLatencyMS of a call, and the share of responses that are lost.
 	maxLatencyMS = 300
 	lostReplies  = 0.05
 
-	// maxStay is the longest time between two changes of mind of a cluster.
+	// maxStay is the longest time between two changes of a cluster.
 	maxStay = 20 * time.Second
 
-	// crashes is how often a cluster's provider is killed when it changes its mind.
+	// crashes is the share of a cluster's changes in which its provider is killed.
 	crashes = 0.1
 
-	// settleLimit is how long clusters may take to do what they are told: to
-	// detach takes registry.Pause at least.
+	// settleLimit is how long clusters may take for a change: to detach takes registry.Pause at
+	// least.
 	settleLimit = registry.Pause + 3*time.Minute
 )
 
@@ -54,26 +53,27 @@ type Options struct {
 	Duration time.Duration
 	// Poll interval of the providers.
 	Poll time.Duration
-	// Seed makes the same choices again; the order of calls is the machine's.
+	// Seed of random choices. The order of calls still differs between runs.
 	Seed uint64
-	// Progress is told what goes on.
+	// Progress prints progress.
 	Progress func(format string, args ...any)
 }
 
-// A Report is what a run found.
+// A Report holds the results of a run.
 type Report struct {
-	// Lost are clusters that are attached and have no record at rest, and records
-	// of clusters that are not attached.
+	// Lost are attached clusters without a record at rest, and records of clusters that are not
+	// attached.
 	Lost []string
-	// WritesAtRest are requests that change something, of two polls at rest.
+	// WritesAtRest is the number of write requests in two polls at rest.
 	WritesAtRest int
 	// Foreign are writes of another cluster's record.
 	Foreign []string
-	// Restored is how long the shared service was away that was deleted by hand.
+	// Restored is how long the shared service was missing after its deletion outside of the
+	// providers.
 	Restored time.Duration
-	// Readdressed reports that it came back with another IPv4 address.
+	// Readdressed reports that the service came back with another IPv4 address.
 	Readdressed bool
-	// Leftovers are services that are there when all are detached.
+	// Leftovers are services that exist when all clusters are detached.
 	Leftovers []string
 }
 
@@ -87,7 +87,7 @@ type swarm struct {
 	clusters []*cluster
 }
 
-// Run a swarm against an empty API server. It needs the program "member".
+// Run runs a swarm against an empty API server. It needs the program "member".
 func Run(ctx context.Context, env *harness.Env, o Options) (r *Report, err error) {
 	tailnet, err := harness.NewTailnet()
 	if err != nil {
@@ -123,7 +123,7 @@ func Run(ctx context.Context, env *harness.Env, o Options) (r *Report, err error
 	return r, nil
 }
 
-// churn lets all clusters attach and detach at random, then come to rest.
+// churn lets all clusters attach and detach at random, then settle.
 func (s *swarm) churn(ctx context.Context, _ *Report) error {
 	s.Progress("swarm: attaching and detaching for %s", s.Duration)
 	end := time.Now().Add(s.Duration)
@@ -136,7 +136,7 @@ func (s *swarm) churn(ctx context.Context, _ *Report) error {
 				if err := harness.Pause(gctx, time.Duration(c.dice.Int64N(int64(maxStay)))); err != nil {
 					return err
 				}
-				if err := c.changeMind(gctx); err != nil {
+				if err := c.toggle(gctx); err != nil {
 					return errors.Wrapf(err, "cluster %s", c.id)
 				}
 				mu.Lock()
@@ -149,8 +149,8 @@ func (s *swarm) churn(ctx context.Context, _ *Report) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	s.Progress("swarm: %d changes of mind", changes)
-	// Some of each, for what follows.
+	s.Progress("swarm: %d changes", changes)
+	// The next steps need attached and detached clusters.
 	return s.each(ctx, s.clusters, func(ctx context.Context, i int, c *cluster) error {
 		if i%4 < 2 {
 			return c.set(ctx, i%4 == 0)
@@ -159,7 +159,7 @@ func (s *swarm) churn(ctx context.Context, _ *Report) error {
 	})
 }
 
-// rest waits until all that clusters were told has happened, and compares.
+// rest waits until all changes are complete, and compares.
 func (s *swarm) rest(ctx context.Context, r *Report) error {
 	attached := s.attached()
 	s.Progress("swarm: coming to rest with %d clusters attached", len(attached))
@@ -169,7 +169,7 @@ func (s *swarm) rest(ctx context.Context, r *Report) error {
 	if err != nil {
 		return err
 	}
-	// What a lost reply left is fixed within a poll.
+	// The provider repairs the effects of a lost response within a poll.
 	err = harness.Eventually(ctx, 3*s.Poll, "the records", func(context.Context) error {
 		if lost := s.lost(); len(lost) > 0 {
 			return errors.Errorf("%v", lost)
@@ -189,7 +189,7 @@ func (s *swarm) rest(ctx context.Context, r *Report) error {
 	return err
 }
 
-// quiet counts writes once there were none for a poll, or after three.
+// quiet counts the writes of the first poll without writes, or of the third.
 func (s *swarm) quiet(ctx context.Context, r *Report) error {
 	for range 3 {
 		before := s.audit.writes()
@@ -208,7 +208,7 @@ func (s *swarm) quiet(ctx context.Context, r *Report) error {
 	return nil
 }
 
-// leave detaches all, and looks what is left.
+// leave detaches all clusters, and checks what is left in the tailnet.
 func (s *swarm) leave(ctx context.Context, r *Report) error {
 	s.Progress("swarm: detaching all")
 	err := s.each(ctx, s.clusters, func(ctx context.Context, _ int, c *cluster) error { return c.set(ctx, false) })
@@ -229,7 +229,7 @@ func (s *swarm) each(ctx context.Context, cs []*cluster, do func(ctx context.Con
 	return g.Wait()
 }
 
-// attached clusters, as they were told.
+// attached returns the IDs of the clusters that are to be attached.
 func (s *swarm) attached() []string {
 	var out []string
 	for _, c := range s.clusters {
@@ -240,7 +240,7 @@ func (s *swarm) attached() []string {
 	return out
 }
 
-// running returns an error if a provider has ended by itself.
+// running returns an error if a provider has ended.
 func (s *swarm) running() error {
 	for _, c := range s.clusters {
 		if err := c.provider.Running(); err != nil {
@@ -252,13 +252,13 @@ func (s *swarm) running() error {
 
 func (s *swarm) newCluster(ctx context.Context, i int) (*cluster, error) {
 	id := fmt.Sprintf("cluster-%02d", i)
-	dice := rand.New(rand.NewPCG(s.Seed, uint64(i))) //nolint:gosec // Dice for tests.
+	dice := rand.New(rand.NewPCG(s.Seed, uint64(i))) //nolint:gosec // Random choices of a test.
 	url, err := s.tailnet.Serve(s.audit.face(id))
 	if err != nil {
 		return nil, err
 	}
-	// A node that went away just now shows life by the API's clock, and death by
-	// a clock that is ahead.
+	// A node that has just gone appears alive by the API's clock, and dead by a clock that is
+	// ahead.
 	node, err := s.tailnet.Join(tailnetsim.Puppet{Hostname: id, Tags: []string{"tag:k8s"}, Offline: i%3 == 2})
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot add a device")

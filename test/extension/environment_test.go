@@ -34,35 +34,35 @@ import (
 )
 
 const (
-	// extensionName is what the extension calls its Secrets by, and edsName what the
-	// certificate of its endpoint server is for. As in a cluster, nobody dials that: Envoys
-	// dial an address, which no certificate is made for.
+	// extensionName is the prefix of the extension's Secrets, and edsName the name in the
+	// certificate of its endpoint server. As in a cluster, no client dials that name: Envoys dial
+	// an address, which is not in a certificate.
 	extensionName = "extension"
 	edsName       = extensionName + "-eds.default.svc"
-	// ready is where the extension says that it serves.
+	// ready is the URL of the extension's readiness.
 	ready = "http://127.0.0.1:5007/ready"
-	// answeredBy is the trailer that names who answered.
+	// answeredBy is the trailer with the address that answered.
 	answeredBy = "answered-by"
-	// behindHeader names the protocol that a backend was asked by.
+	// behindHeader has the protocol of the request to the backend.
 	behindHeader = "Asked-By"
 	// messages of a stream.
 	messages = 3
-	// limit is how long anything may take on a busy machine.
+	// limit is how long each step may take on a busy machine.
 	limit = time.Minute
 )
 
-// A world is all that runs.
-type world struct {
+// An environment holds all processes of a test.
+type environment struct {
 	*standalone.Gateway
 
 	kube client.Client
 	api  *apiserver.Server
-	// socket is where Envoy Gateway looks for hooks.
+	// socket is the path at which Envoy Gateway calls hooks.
 	socket string
-	// log is what Envoy Gateway, Envoy, the extension and backends print.
+	// log has the output of Envoy Gateway, Envoy, the extension and backends.
 	log *os.File
-	// tls are the backends behind TLSRoutes, and http the others that speak HTTP, by
-	// address. All answer with their own address.
+	// tls are the backends behind TLSRoutes, and http the others that serve HTTP, by address. All
+	// respond with their address.
 	tls, http map[string]*httptest.Server
 
 	extension *apiserver.Process
@@ -70,18 +70,16 @@ type world struct {
 	command []string
 }
 
-// newWorld starts all, and its backends. Flags are added to the extension's, and go
-// before them.
-func newWorld(t *testing.T, flags ...string) *world {
+// newEnvironment starts all processes and backends. Flags precede the extension's other flags.
+func newEnvironment(t *testing.T, flags ...string) *environment {
 	t.Helper()
-	return newWorldOf(t, standalone.Options{}, flags...)
+	return newEnvironmentOf(t, standalone.Options{}, flags...)
 }
 
-// newWorldOf starts all, with an Envoy Gateway of these options beside those that all
-// worlds have.
-func newWorldOf(t *testing.T, o standalone.Options, flags ...string) *world {
+// newEnvironmentOf is like newEnvironment, with additional options of Envoy Gateway.
+func newEnvironmentOf(t *testing.T, o standalone.Options, flags ...string) *environment {
 	t.Helper()
-	w := &world{log: newLog(t), tls: map[string]*httptest.Server{}, http: map[string]*httptest.Server{}}
+	w := &environment{log: newLog(t), tls: map[string]*httptest.Server{}, http: map[string]*httptest.Server{}}
 	crds, err := standalone.CRDs(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -125,10 +123,10 @@ func newWorldOf(t *testing.T, o standalone.Options, flags ...string) *world {
 	return w
 }
 
-// newLog is a file among the test's artifacts, which go test -artifacts keeps.
+// newLog returns a file among the test's artifacts, which go test -artifacts keeps.
 func newLog(t *testing.T) *os.File {
 	t.Helper()
-	f, err := os.Create(filepath.Join(t.ArtifactDir(), "world.log"))
+	f, err := os.Create(filepath.Join(t.ArtifactDir(), "environment.log"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,8 +134,8 @@ func newLog(t *testing.T) *os.File {
 	return f
 }
 
-// startExtension and wait until it serves.
-func (w *world) startExtension(t *testing.T) {
+// startExtension starts the extension and waits until it serves.
+func (w *environment) startExtension(t *testing.T) {
 	t.Helper()
 	var err error
 	if w.extension, err = w.Run(w.log, w.command[0], w.command[1:]...); err != nil {
@@ -148,11 +146,12 @@ func (w *world) startExtension(t *testing.T) {
 	}
 }
 
-// backends answer with their own address: pods of a Service, and ports of an egress pod.
-func (w *world) backends(t *testing.T) {
+// backends starts backends that respond with their address: pods of a Service, and ports of an
+// egress pod.
+func (w *environment) backends(t *testing.T) {
 	t.Helper()
 	for _, addr := range []string{"192.0.2.10:8000", "192.0.2.11:8000", "192.0.2.20:10007", "192.0.2.20:10008"} {
-		w.serve(t, addr, says(addr))
+		w.serve(t, addr, respond(addr))
 	}
 	for _, addr := range []string{"192.0.2.10:9444", "192.0.2.20:10014"} {
 		w.serveTLS(t, addr)
@@ -168,8 +167,8 @@ func (w *world) backends(t *testing.T) {
 	}
 }
 
-// serve HTTP, and HTTP/2 to those that know beforehand.
-func (w *world) serve(t *testing.T, addr string, h http.Handler) {
+// serve serves HTTP, and HTTP/2 with prior knowledge.
+func (w *environment) serve(t *testing.T, addr string, h http.Handler) {
 	t.Helper()
 	s := httptest.NewUnstartedServer(h)
 	s.Listener = w.listen(t, addr)
@@ -181,10 +180,10 @@ func (w *world) serve(t *testing.T, addr string, h http.Handler) {
 	w.http[addr] = s
 }
 
-// serveTLS with a certificate for example.com, which is its own authority.
-func (w *world) serveTLS(t *testing.T, addr string) {
+// serveTLS serves with a self-signed certificate for example.com.
+func (w *environment) serveTLS(t *testing.T, addr string) {
 	t.Helper()
-	s := httptest.NewUnstartedServer(says(addr))
+	s := httptest.NewUnstartedServer(respond(addr))
 	s.Listener = w.listen(t, addr)
 	s.Config.ErrorLog = log.New(w.log, "", log.LstdFlags)
 	s.StartTLS()
@@ -192,8 +191,8 @@ func (w *world) serveTLS(t *testing.T, addr string) {
 	w.tls[addr] = s
 }
 
-// serveGRPC serves gRPC's health, and names the address in a trailer.
-func (w *world) serveGRPC(t *testing.T, addr string) {
+// serveGRPC serves gRPC's health, with the address in a trailer.
+func (w *environment) serveGRPC(t *testing.T, addr string) {
 	t.Helper()
 	s := grpc.NewServer(
 		grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
@@ -202,7 +201,7 @@ func (w *world) serveGRPC(t *testing.T, addr string) {
 			}
 			return next(ctx, req)
 		}),
-		// The real one would go on for ever.
+		// The real server's stream does not end.
 		grpc.StreamInterceptor(func(_ any, s grpc.ServerStream, _ *grpc.StreamServerInfo, _ grpc.StreamHandler) error {
 			s.SetTrailer(metadata.Pairs(answeredBy, addr))
 			if err := s.RecvMsg(&grpc_health_v1.HealthCheckRequest{}); err != nil {
@@ -218,12 +217,12 @@ func (w *world) serveGRPC(t *testing.T, addr string) {
 	)
 	grpc_health_v1.RegisterHealthServer(s, health.NewServer())
 	l := w.listen(t, addr)
-	go s.Serve(l) // Ends by Stop.
+	go s.Serve(l) // Ends with Stop.
 	t.Cleanup(s.Stop)
 }
 
-// serveTCP says the address to who connects.
-func (w *world) serveTCP(t *testing.T, addr string) {
+// serveTCP sends the address to each client.
+func (w *environment) serveTCP(t *testing.T, addr string) {
 	t.Helper()
 	tcp := w.listen(t, addr)
 	t.Cleanup(func() { _ = tcp.Close() })
@@ -233,14 +232,14 @@ func (w *world) serveTCP(t *testing.T, addr string) {
 			if err != nil {
 				return
 			}
-			_, _ = c.Write([]byte(addr)) // Who is gone needs no answer.
+			_, _ = c.Write([]byte(addr)) // The client may have gone.
 			_ = c.Close()
 		}
 	}()
 }
 
-// serveUDP says the address after what it was asked.
-func (w *world) serveUDP(t *testing.T, addr string) {
+// serveUDP responds with the message and the address.
+func (w *environment) serveUDP(t *testing.T, addr string) {
 	t.Helper()
 	udp, err := w.ListenPacket(t.Context(), "udp", addr)
 	if err != nil {
@@ -259,7 +258,7 @@ func (w *world) serveUDP(t *testing.T, addr string) {
 	}()
 }
 
-func (w *world) listen(t *testing.T, addr string) net.Listener {
+func (w *environment) listen(t *testing.T, addr string) net.Listener {
 	t.Helper()
 	l, err := w.Listen(t.Context(), "tcp", addr)
 	if err != nil {
@@ -268,15 +267,15 @@ func (w *world) listen(t *testing.T, addr string) net.Listener {
 	return l
 }
 
-func says(what string) http.Handler {
+func respond(what string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(behindHeader, r.Proto)
-		_, _ = w.Write([]byte(what)) // Who is gone needs no answer.
+		_, _ = w.Write([]byte(what)) // The client may have gone.
 	})
 }
 
-// apply the objects of a file.
-func (w *world) apply(t *testing.T, file string) {
+// apply applies the objects of a file.
+func (w *environment) apply(t *testing.T, file string) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", file))
 	if err != nil {
@@ -293,8 +292,8 @@ func (w *world) apply(t *testing.T, file string) {
 	}
 }
 
-// until a check is content.
-func (w *world) until(t *testing.T, check func(context.Context) error) {
+// until polls until a check returns nil.
+func (w *environment) until(t *testing.T, check func(context.Context) error) {
 	t.Helper()
 	if err := w.Until(within(t), check); err != nil {
 		t.Fatal(err)

@@ -18,45 +18,45 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// maxRounds is how often all composites of an example are rendered until they are
-// at rest. A chain of objects that wait for each other takes a round a link.
+// maxRounds is the maximum number of rounds until all composites of an example are stable. A chain
+// of objects that wait for each other takes a round for each link.
 const maxRounds = 16
 
-// annotationResourceName is how Crossplane knows a composed resource again.
+// annotationResourceName is the annotation by which Crossplane identifies a composed resource.
 const annotationResourceName = "crossplane.io/composition-resource-name"
 
-// A world is what there is beside functions: composites and what they compose,
-// what controllers say of that, and what somebody else made.
-type world struct {
+// A state holds the objects beside functions: composites and their composed objects, the status
+// from controllers, and objects of other owners.
+type state struct {
 	flavour *flavour
 
-	// required are objects that somebody else made.
+	// required are objects of other owners.
 	required []*unstructured.Unstructured
 
-	// overrides are laid over what controllers say.
+	// overrides are merged into the status from controllers.
 	overrides []*unstructured.Unstructured
 
 	// composites by id.
 	composites map[string]*composite
 
-	// seen is what came out of every render.
+	// seen has the output of every render.
 	seen []byte
 }
 
-// A composite and what came out when it was rendered last.
+// A composite and its last output.
 type composite struct {
 	kind     *kind
 	xr       *unstructured.Unstructured
 	children []*unstructured.Unstructured
 	out      []byte
 
-	// in is what it was rendered from, as far as it matters to others.
+	// in is the input of the last render that depends on other composites.
 	in string
 }
 
-// newWorld of an example's objects.
-func newWorld(f *flavour, objects, required, overrides []*unstructured.Unstructured) *world {
-	w := &world{flavour: f, required: required, overrides: overrides, composites: map[string]*composite{}}
+// newState returns the state of an example's objects.
+func newState(f *flavour, objects, required, overrides []*unstructured.Unstructured) *state {
+	w := &state{flavour: f, required: required, overrides: overrides, composites: map[string]*composite{}}
 	for _, o := range objects {
 		if k, xr := f.composite(o); k != nil {
 			w.composites[id(xr)] = newComposite(k, xr)
@@ -67,7 +67,7 @@ func newWorld(f *flavour, objects, required, overrides []*unstructured.Unstructu
 	return w
 }
 
-// newComposite gives a composite a UID, which what it composes refers to.
+// newComposite gives a composite a UID, to which its composed objects refer.
 func newComposite(k *kind, xr *unstructured.Unstructured) *composite {
 	h := fnv.New64a()
 	h.Write([]byte(id(xr)))
@@ -75,14 +75,14 @@ func newComposite(k *kind, xr *unstructured.Unstructured) *composite {
 	return &composite{kind: k, xr: xr}
 }
 
-// settle renders all composites until none gives anything new. Rounds take turns
-// in the order of what they bring, and the last is a whole one: at rest is who
-// gives the same bytes for the same input in the opposite order.
+// settle renders all composites until the result is stable. The order of the input alternates
+// between rounds, and the last is a full round: a stable composite renders the same bytes from the
+// same input in the opposite order.
 //
-// Other rounds pass over a composite whose children, and whose fellows' plain
-// objects, are as they were: functions require hardly anything of each other that
-// has a status, and the whole rounds are there for that.
-func (w *world) settle(t *testing.T) {
+// Other rounds skip a composite whose children, and whose siblings' objects without status, have
+// not changed: functions hardly require any object of another composite that has a status, and the
+// full rounds cover that.
+func (w *state) settle(t *testing.T) {
 	t.Helper()
 	var diff []string
 	whole := false
@@ -91,7 +91,7 @@ func (w *world) settle(t *testing.T) {
 		for _, key := range sorted(w.composites) {
 			c, ok := w.composites[key]
 			if !ok {
-				continue // Its parent did away with it.
+				continue // Its parent has deleted it.
 			}
 			observed, cluster := w.observed(t, c), w.cluster(t)
 			in := string(encode(t, append(append([]*unstructured.Unstructured{c.xr}, observed...), plain(cluster)...)...))
@@ -114,10 +114,10 @@ func (w *world) settle(t *testing.T) {
 		}
 		whole = len(diff) == 0
 	}
-	t.Fatalf("not at rest after %d rounds, or not the same for input in another order; the last round changed: -before, +after:\n%s", maxRounds, strings.Join(diff, "\n"))
+	t.Fatalf("not at rest after %d rounds, or different for input in another order; the last round changed: -before, +after:\n%s", maxRounds, strings.Join(diff, "\n"))
 }
 
-// plain are objects without their status.
+// plain returns objects without their status.
 func plain(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	out := make([]*unstructured.Unstructured, len(objects))
 	for i, o := range objects {
@@ -127,14 +127,14 @@ func plain(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	return out
 }
 
-// apply what a composite was rendered to.
-func (w *world) apply(t *testing.T, c *composite, out []byte) {
+// apply applies the output of a composite.
+func (w *state) apply(t *testing.T, c *composite, out []byte) {
 	t.Helper()
 	c.out = out
 	objects := decode(t, out)
 	w.seen = append(w.seen, out...)
 	if len(objects) == 0 || id(objects[0]) != id(c.xr) {
-		t.Fatalf("%s: the composite does not come first:\n%s", id(c.xr), out)
+		t.Fatalf("%s: the composite is not the first object:\n%s", id(c.xr), out)
 	}
 	c.xr = objects[0]
 
@@ -164,9 +164,8 @@ func (w *world) apply(t *testing.T, c *composite, out []byte) {
 	}
 }
 
-// keep in a composite that another one composes what Crossplane wrote into it:
-// its status, and its references to what it composes, without which Crossplane
-// would not look for that.
+// keep copies into a composed composite the fields that Crossplane wrote: its status, and its
+// references to composed objects, without which Crossplane would not read these.
 func keep(t *testing.T, xr, old *unstructured.Unstructured) {
 	t.Helper()
 	for _, path := range [][]string{{"status"}, {"spec", "crossplane"}, {"spec", "resourceRefs"}, {"spec", "compositionRef"}} {
@@ -183,8 +182,8 @@ func keep(t *testing.T, xr, old *unstructured.Unstructured) {
 	}
 }
 
-// observed is what a composite composes, with what controllers say of it.
-func (w *world) observed(t *testing.T, c *composite) []*unstructured.Unstructured {
+// observed returns the composed objects of a composite, with the status from controllers.
+func (w *state) observed(t *testing.T, c *composite) []*unstructured.Unstructured {
 	t.Helper()
 	out := make([]*unstructured.Unstructured, len(c.children))
 	for i, o := range c.children {
@@ -193,8 +192,8 @@ func (w *world) observed(t *testing.T, c *composite) []*unstructured.Unstructure
 	return out
 }
 
-// cluster is all objects that a function may require.
-func (w *world) cluster(t *testing.T) []*unstructured.Unstructured {
+// cluster returns all objects that a function may require.
+func (w *state) cluster(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	var out []*unstructured.Unstructured
 	made := map[string]bool{}
@@ -221,9 +220,9 @@ func (w *world) cluster(t *testing.T) []*unstructured.Unstructured {
 	return out
 }
 
-// report is an object with its status: that of a composite is what it was
-// rendered to, others have what their controllers say.
-func (w *world) report(t *testing.T, o *unstructured.Unstructured) *unstructured.Unstructured {
+// report returns an object with its status: from the last render for a composite, and from the
+// controller for others.
+func (w *state) report(t *testing.T, o *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	out := o.DeepCopy()
 	if k, xr := w.flavour.composite(o); k != nil {
@@ -246,8 +245,8 @@ func (w *world) report(t *testing.T, o *unstructured.Unstructured) *unstructured
 	return out
 }
 
-// made are the objects of one kind that composites compose.
-func (w *world) made(kind string) []*unstructured.Unstructured {
+// made returns the composed objects of one kind.
+func (w *state) made(kind string) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, key := range sorted(w.composites) {
 		for _, o := range w.composites[key].children {
@@ -259,7 +258,7 @@ func (w *world) made(kind string) []*unstructured.Unstructured {
 	return out
 }
 
-// merge lays one tree over another.
+// merge merges a tree into another.
 func merge(to, from map[string]any) {
 	for k, v := range from {
 		a, isMap := to[k].(map[string]any)
@@ -272,7 +271,7 @@ func merge(to, from map[string]any) {
 	}
 }
 
-// id of an object: group, kind, namespace and name.
+// id returns the ID of an object: group, kind, namespace and name.
 func id(o *unstructured.Unstructured) string {
 	return strings.Join([]string{o.GroupVersionKind().GroupKind().String(), o.GetNamespace(), o.GetName()}, "/")
 }

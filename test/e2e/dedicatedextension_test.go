@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// ownExample has a Gateway of an Envoy Gateway in the namespace team, with an
-	// extension of its own, and what that Envoy Gateway may read.
+	// ownExample has a Gateway of an Envoy Gateway in the namespace team, with a dedicated
+	// extension, and the RBAC rules of that Envoy Gateway.
 	ownExample = "examples/extension-server.yaml"
 	own        = "own"
 	team       = "envoy-team"
@@ -21,7 +21,7 @@ const (
 	// gatewayFunction is the package of the function of TailscaleGateways.
 	gatewayFunction = "tailscale-gateway-function-tailscale"
 
-	// functionRuntime tells it of the namespace team, as docs/gateways.md does.
+	// functionRuntime sets the namespace team as docs/gateways.md describes.
 	functionRuntime = `apiVersion: pkg.crossplane.io/v1beta1
 kind: DeploymentRuntimeConfig
 metadata:
@@ -38,19 +38,19 @@ spec:
             - {name: ENVOY_GATEWAY_NAMESPACES, value: "` + extensionNamespace + `,` + team + `"}
 `
 
-	// addOwnHost has its route serve a host beside all others.
+	// addOwnHost adds a host to its route.
 	addOwnHost = `[{"op":"add","path":"/spec/hostnames","value":["own.example.com"]}]`
 )
 
-// hasOwnExtension runs a second Envoy Gateway, which asks an extension that a
-// TailscaleGateway has for itself.
-func hasOwnExtension(t *testing.T) {
+// runsDedicatedExtension runs a second Envoy Gateway with the dedicated extension of a
+// TailscaleGateway.
+func runsDedicatedExtension(t *testing.T) {
 	for _, step := range []struct {
 		name string
 		run  func(*testing.T)
 	}{
 		{"Answers", answersByOwnExtension},
-		{"Tells", tellsOfOwnExtension},
+		{"ReportsStatus", reportsOwnExtension},
 		{"LeavesNothing", leavesNoExtension},
 	} {
 		if !t.Run(step.name, step.run) {
@@ -59,7 +59,7 @@ func hasOwnExtension(t *testing.T) {
 	}
 }
 
-// answersByOwnExtension installs as docs/gateways.md says.
+// answersByOwnExtension installs Envoy Gateway as docs/gateways.md describes.
 func answersByOwnExtension(t *testing.T) {
 	kubectl(t, "create", "namespace", team)
 	apply(t, functionRuntime)
@@ -68,33 +68,33 @@ func answersByOwnExtension(t *testing.T) {
 	labCommand(t, "envoy-gateway", "--release=team", "--namespace="+team,
 		"--values=cluster/envoy-gateway/values.yaml", "--values=cluster/envoy-gateway/team-values.yaml")
 	conditionOf(t, "tailscalegateways", own, "ExtensionServerReady", "True", "ExtensionServes", patience)
-	said := jsonpath(t, "tailscalegateways", own, `{.status.conditions[?(@.type=="ExtensionServerReady")].message}`)
-	if !strings.Contains(said, "Secret "+namespace+"/own-extension-client") {
-		t.Errorf("the condition does not name the Secret for Envoy Gateway: %s", said)
+	response := jsonpath(t, "tailscalegateways", own, `{.status.conditions[?(@.type=="ExtensionServerReady")].message}`)
+	if !strings.Contains(response, "Secret "+namespace+"/own-extension-client") {
+		t.Errorf("the condition does not name the Secret for Envoy Gateway: %s", response)
 	}
 
-	// The route names a TailscaleServices: only hooks make an answer of it.
+	// The route refers to a TailscaleServices: only a hook resolves it.
 	address := addressOfGateway(t, own)
 	routed(t, "cluster", address, "anything.example.com", patience)
 	took := answeredAt(t, tailnetOne.url(t, own), "web", patience)
-	t.Logf("the tailnet is answered %s later", took.Round(100*time.Millisecond))
+	t.Logf("clients of the tailnet get a response %s later", took.Round(100*time.Millisecond))
 	conditionOf(t, "tailscalegateways", own, "Ready", "True", "Available", patience)
 
-	// What changes reaches Envoy by the same way.
+	// Changes reach Envoy through the same extension.
 	patch(t, "httproute", own, addOwnHost)
 	took = routed(t, "cluster", address, "own.example.com", patience)
 	eventually(t, patience, "the other host has no route", func() string {
-		said, err := labCurl(t, "cluster", "http://"+address+"/", "anything.example.com")
-		if err != nil && strings.Contains(said, "404") {
+		response, err := labCurl(t, "cluster", "http://"+address+"/", "anything.example.com")
+		if err != nil && strings.Contains(response, "404") {
 			return ""
 		}
-		return "answered by " + said
+		return "the response is " + response
 	})
-	t.Logf("a host is served %s after it was written", took.Round(100*time.Millisecond))
+	t.Logf("a host is served %s after the route changed", took.Round(100*time.Millisecond))
 }
 
-// tellsOfOwnExtension has the status tell how the extension does.
-func tellsOfOwnExtension(t *testing.T) {
+// reportsOwnExtension waits until the status reports the extension's state.
+func reportsOwnExtension(t *testing.T) {
 	eventually(t, patience, "status.extensionServerStatus", func() string {
 		g := struct {
 			Status struct {
@@ -102,7 +102,7 @@ func tellsOfOwnExtension(t *testing.T) {
 					Address       string
 					ReadyReplicas int
 
-					// Nil until the replica that was asked has told.
+					// Nil until the replica has reported.
 					HookCallMetrics *struct{ Total, Successful, Failed int64 }
 				}
 			}
@@ -112,11 +112,11 @@ func tellsOfOwnExtension(t *testing.T) {
 		h := s.HookCallMetrics
 		asked := h != nil && h.Total > 0 && h.Successful == h.Total && h.Failed == 0
 		if s.Address != "own-extension."+namespace+".svc:5005" || s.ReadyReplicas != 2 || !asked {
-			return "it is " + jsonpath(t, "tailscalegateways", own, "{.status.extensionServerStatus}")
+			return "the status is " + jsonpath(t, "tailscalegateways", own, "{.status.extensionServerStatus}")
 		}
 		return ""
 	})
-	// Pods of others are not let in: who is would get as far as TLS.
+	// The policy blocks other pods: a permitted pod would reach the TLS handshake.
 	for port, host := range map[int]string{5005: "own-extension." + namespace, 5006: "own-extension-eds." + namespace} {
 		if got, err := dial(t, namespace, "http", host, port); err == nil || !strings.Contains(err.Error(), "dial tcp") {
 			t.Errorf("a pod that is no Envoy connects to %s:%d: %v, %v", host, port, got, err)
@@ -124,11 +124,11 @@ func tellsOfOwnExtension(t *testing.T) {
 	}
 }
 
-// leavesNoExtension takes nothing from the Gateways of the other extension.
+// leavesNoExtension checks that the Gateways of the other extension keep working.
 func leavesNoExtension(t *testing.T) {
 	kubectl(t, "delete", "-f", ownExample, "--timeout=3m")
 	goneFrom(t, namespace, own)
-	// Kubernetes' garbage collector deletes what ends with the ServiceAccount.
+	// Kubernetes' garbage collector deletes the dependents of the ServiceAccount.
 	eventually(t, patience, "its Secrets are gone", func() string {
 		for line := range strings.Lines(kubectl(t, "get", "secrets", "-n", namespace, "-o=name")) {
 			if strings.Contains(line, "/own-extension") {

@@ -37,20 +37,20 @@ const (
 
 	owner = "soak"
 
-	// creators write objects at once.
+	// creators is the number of parallel writes.
 	creators = 16
 
-	// startLimit is how long anything may take to start, or to come back.
+	// startLimit is how long each process may take to start, or to come back.
 	startLimit = 3 * time.Minute
 	stopLimit  = 30 * time.Second
 
-	// poll is the pause between two looks, and again that before a write is repeated.
+	// poll is the interval of checks, and of the repetition of writes.
 	poll  = 100 * time.Millisecond
 	again = 500 * time.Millisecond
 )
 
-// A World is all that runs.
-type World struct {
+// An Environment holds all processes of a soak.
+type Environment struct {
 	model *wanted
 	quiet []*target
 	log   *os.File
@@ -63,9 +63,9 @@ type World struct {
 	replicas [2]*replica
 }
 
-// start all, and wait until all routes answer.
-func start(ctx context.Context, o Options) (*World, error) {
-	w := &World{model: newModel(o.Seed, o.Routes, max(o.Routes/4, 1))}
+// start starts all processes, and waits until all routes answer.
+func start(ctx context.Context, o Options) (*Environment, error) {
+	w := &Environment{model: newModel(o.Seed, o.Routes, max(o.Routes/4, 1))}
 	for i := range quietTargets {
 		w.quiet = append(w.quiet, &target{name: fmt.Sprintf("quiet-%d", i), addresses: []string{fmt.Sprintf("192.0.2.%d", 2+i)}})
 	}
@@ -75,13 +75,13 @@ func start(ctx context.Context, o Options) (*World, error) {
 	return w, nil
 }
 
-func (w *World) start(ctx context.Context, o Options) error {
+func (w *Environment) start(ctx context.Context, o Options) error {
 	if err := os.MkdirAll(o.Logs, 0o755); err != nil {
-		return errors.Wrap(err, "cannot make the folder of logs")
+		return errors.Wrap(err, "cannot create the folder of logs")
 	}
 	var err error
 	if w.log, err = os.Create(filepath.Join(o.Logs, "soak.log")); err != nil {
-		return errors.Wrap(err, "cannot make a log file")
+		return errors.Wrap(err, "cannot create a log file")
 	}
 	if err := w.startAPIServer(ctx); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (w *World) start(ctx context.Context, o Options) error {
 			return err
 		}
 	}
-	if err := (&leader{World: w}).lead(ctx); err != nil {
+	if err := (&leader{Environment: w}).lead(ctx); err != nil {
 		return err
 	}
 	if err := w.put(ctx, gateway.Gateway()); err != nil {
@@ -137,7 +137,7 @@ func (w *World) start(ctx context.Context, o Options) error {
 	return w.gateway.StartEnvoy(ctx)
 }
 
-func (w *World) startAPIServer(ctx context.Context) error {
+func (w *Environment) startAPIServer(ctx context.Context) error {
 	crds, err := standalone.CRDs(ctx)
 	if err != nil {
 		return err
@@ -158,11 +158,11 @@ func (w *World) startAPIServer(ctx context.Context) error {
 		return errors.Wrap(err, "cannot add Envoy Gateway's kinds to the scheme")
 	}
 	w.kube, err = client.New(w.api.Config, client.Options{Scheme: scheme})
-	return errors.Wrap(err, "cannot make a client of the API server")
+	return errors.Wrap(err, "cannot create a client of the API server")
 }
 
-// create all objects but the Gateway.
-func (w *World) create(ctx context.Context) error {
+// create creates all objects except for the Gateway.
+func (w *Environment) create(ctx context.Context) error {
 	objects := []client.Object{egressPods(), w.model.proxySet()}
 	for _, t := range append(w.model.targets, w.quiet...) {
 		objects = append(objects, t.objects()...)
@@ -184,12 +184,12 @@ func (w *World) create(ctx context.Context) error {
 	return g.Wait()
 }
 
-// quietRoute is one that nobody changes.
-func (w *World) quietRoute(i int) *route {
+// quietRoute returns a route that does not change.
+func (w *Environment) quietRoute(i int) *route {
 	return &route{name: fmt.Sprintf("quiet-%d", i), rules: []*target{w.quiet[i%len(w.quiet)]}}
 }
 
-func (w *World) serveBackends(ctx context.Context) error {
+func (w *Environment) serveBackends(ctx context.Context) error {
 	for _, port := range []int{gateway.BackendPort, remotePort} {
 		l, err := w.gateway.Listen(ctx, "tcp", fmt.Sprintf("0.0.0.0:%d", port))
 		if err != nil {
@@ -197,25 +197,25 @@ func (w *World) serveBackends(ctx context.Context) error {
 		}
 		s := gateway.Backend()
 		w.backends = append(w.backends, s)
-		go func() { _ = s.Serve(l) }() // Ends by Close.
+		go func() { _ = s.Serve(l) }() // Ends with Close.
 	}
 	return nil
 }
 
-// put objects, however long the API server is away.
-func (w *World) put(ctx context.Context, objects ...client.Object) error {
+// put writes objects, and repeats the writes while the API server is away.
+func (w *Environment) put(ctx context.Context, objects ...client.Object) error {
 	for _, o := range objects {
-		if err := w.insist(ctx, func() error { return w.apply(ctx, o) }); err != nil {
+		if err := w.retry(ctx, func() error { return w.apply(ctx, o) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// remove objects likewise.
-func (w *World) remove(ctx context.Context, objects ...client.Object) error {
+// remove deletes objects, and repeats likewise.
+func (w *Environment) remove(ctx context.Context, objects ...client.Object) error {
 	for _, o := range objects {
-		err := w.insist(ctx, func() error {
+		err := w.retry(ctx, func() error {
 			return errors.Wrapf(client.IgnoreNotFound(w.kube.Delete(ctx, o)), "cannot delete %T %s", o, o.GetName())
 		})
 		if err != nil {
@@ -225,15 +225,15 @@ func (w *World) remove(ctx context.Context, objects ...client.Object) error {
 	return nil
 }
 
-// insist that something is written.
-func (w *World) insist(ctx context.Context, do func() error) error {
+// retry repeats do until it succeeds.
+func (w *Environment) retry(ctx context.Context, do func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	return every(ctx, again, func(context.Context) error { return do() })
 }
 
-// apply an object as a whole, except for its status.
-func (w *World) apply(ctx context.Context, o client.Object) error {
+// apply applies a whole object, except for its status.
+func (w *Environment) apply(ctx context.Context, o client.Object) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
 		return errors.Wrap(err, "cannot convert an object")
@@ -241,7 +241,7 @@ func (w *World) apply(ctx context.Context, o client.Object) error {
 	delete(content, "status")
 	gvk, err := apiutil.GVKForObject(o, w.kube.Scheme())
 	if err != nil {
-		return errors.Wrapf(err, "cannot tell the kind of %T", o)
+		return errors.Wrapf(err, "cannot determine the kind of %T", o)
 	}
 	u := &unstructured.Unstructured{Object: content}
 	u.SetGroupVersionKind(gvk)
@@ -249,8 +249,8 @@ func (w *World) apply(ctx context.Context, o client.Object) error {
 	return errors.Wrapf(w.kube.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(owner), client.ForceOwnership), "cannot apply %s %s", gvk.Kind, o.GetName())
 }
 
-// stop all.
-func (w *World) stop() error {
+// stop stops all processes.
+func (w *Environment) stop() error {
 	var errs []error
 	for _, r := range w.replicas {
 		if r != nil {
@@ -272,7 +272,7 @@ func (w *World) stop() error {
 	return errors.Join(errs...)
 }
 
-// until check is content, or ctx ends: then its last error is the result.
+// until polls until check returns nil. It returns the last error when ctx ends.
 func until(ctx context.Context, check func(context.Context) error) error {
 	return every(ctx, poll, check)
 }

@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	// Addresses in the world's own network namespace.
+	// Addresses in the environment's own network namespace.
 	edsAddress     = "127.0.0.1:5006"
 	observeAddress = "127.0.0.1:5007"
 	envoyGateway   = "http://127.0.0.1:19001"
@@ -36,7 +36,7 @@ const (
 	// AddressHeader has the address of the backend that answers.
 	AddressHeader = "X-Backend-Address"
 
-	// creators write objects at once.
+	// creators is the number of parallel writes.
 	creators = 32
 
 	// startLimit is how long all routes may take to answer on a busy machine.
@@ -44,9 +44,9 @@ const (
 	stopLimit  = 20 * time.Second
 )
 
-// A World is an API server, an Envoy Gateway and an Envoy with routes, and an
-// extension unless routes are plain.
-type World struct {
+// An Environment is an API server, an Envoy Gateway and an Envoy with routes, and an extension unless
+// routes are plain.
+type Environment struct {
 	options Options
 	program string
 
@@ -65,24 +65,24 @@ type World struct {
 	redirects int
 }
 
-// Start a world, and wait until its routes answer. Program is the extension's, and
-// what all print goes to a file of the folder logs.
-func Start(ctx context.Context, o Options, program, logs string) (*World, error) {
-	w := &World{options: o, program: program}
+// Start starts an environment, and waits until its routes answer. Program is the extension's. The
+// output of all processes goes to a file in the folder logs.
+func Start(ctx context.Context, o Options, program, logs string) (*Environment, error) {
+	w := &Environment{options: o, program: program}
 	if err := w.start(ctx, logs); err != nil {
 		return nil, errors.Join(err, w.Stop())
 	}
 	return w, nil
 }
 
-func (w *World) start(ctx context.Context, logs string) error {
+func (w *Environment) start(ctx context.Context, logs string) error {
 	if err := os.MkdirAll(logs, 0o755); err != nil {
-		return errors.Wrap(err, "cannot make the folder of logs")
+		return errors.Wrap(err, "cannot create the folder of logs")
 	}
 	var err error
 	name := fmt.Sprintf("%d-distinct-%t-plain-%t-found-%t.log", w.options.Routes, w.options.Distinct, w.options.Plain, w.options.Found)
 	if w.log, err = os.Create(filepath.Join(logs, name)); err != nil {
-		return errors.Wrap(err, "cannot make a log file")
+		return errors.Wrap(err, "cannot create a log file")
 	}
 	crds, err := standalone.CRDs(ctx)
 	if err != nil {
@@ -104,7 +104,7 @@ func (w *World) start(ctx context.Context, logs string) error {
 		return err
 	}
 	if w.kube, err = client.New(w.api.Config, client.Options{Scheme: scheme}); err != nil {
-		return errors.Wrap(err, "cannot make a client of the API server")
+		return errors.Wrap(err, "cannot create a client of the API server")
 	}
 	if err := w.create(ctx, w.options.objects()); err != nil {
 		return err
@@ -112,7 +112,7 @@ func (w *World) start(ctx context.Context, logs string) error {
 	so := standalone.Options{Kubeconfig: w.api.Kubeconfig, Log: w.log}
 	if w.options.extended() {
 		w.socket = filepath.Join(filepath.Dir(w.kubeconfig), "hooks.sock")
-		// What gRPC takes the other end of a socket for.
+		// gRPC's name for the other end of a socket.
 		if w.certs, err = NewCertificates(filepath.Dir(w.kubeconfig), "localhost"); err != nil {
 			return err
 		}
@@ -153,7 +153,7 @@ func (w *World) start(ctx context.Context, logs string) error {
 	return w.answers(ctx)
 }
 
-func (w *World) create(ctx context.Context, objects []client.Object) error {
+func (w *Environment) create(ctx context.Context, objects []client.Object) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(creators)
 	for _, o := range objects {
@@ -162,18 +162,18 @@ func (w *World) create(ctx context.Context, objects []client.Object) error {
 	return g.Wait()
 }
 
-// serveBackend answers on all addresses, each with itself.
-func (w *World) serveBackend(ctx context.Context) error {
+// serveBackend answers on all addresses, each with the address itself.
+func (w *Environment) serveBackend(ctx context.Context) error {
 	l, err := w.gateway.Listen(ctx, "tcp", fmt.Sprintf("0.0.0.0:%d", BackendPort))
 	if err != nil {
 		return errors.Wrap(err, "cannot listen for the backend")
 	}
 	w.backend = Backend()
-	go func() { _ = w.backend.Serve(l) }() // Ends by Close.
+	go func() { _ = w.backend.Serve(l) }() // Ends with Close.
 	return nil
 }
 
-// Backend answers with the address that it was asked at, in AddressHeader.
+// Backend returns a server that sets AddressHeader to the address of the request.
 func Backend() *http.Server {
 	return &http.Server{
 		ReadHeaderTimeout: time.Minute,
@@ -187,8 +187,8 @@ func Backend() *http.Server {
 	}
 }
 
-// answers waits until routes do: the first, one amid, and the last.
-func (w *World) answers(ctx context.Context) error {
+// answers waits until the first, the middle and the last route answer.
+func (w *Environment) answers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	if w.options.Found && !w.options.Plain {
@@ -204,8 +204,8 @@ func (w *World) answers(ctx context.Context) error {
 	return nil
 }
 
-// StartExtension in place of the echo, and wait until it serves.
-func (w *World) StartExtension(ctx context.Context) error {
+// StartExtension starts the extension in place of the echo, and waits until it serves.
+func (w *Environment) StartExtension(ctx context.Context) error {
 	w.stopEcho()
 	var err error
 	w.extension, err = w.gateway.Run(w.log, w.program, append(w.certs.Flags(),
@@ -219,8 +219,8 @@ func (w *World) StartExtension(ctx context.Context) error {
 	return errors.Wrap(w.gateway.Answers(ctx, "http://"+observeAddress+"/ready", ""), "the extension does not get ready")
 }
 
-// StartEcho in place of the extension: it gives back what comes.
-func (w *World) StartEcho(ctx context.Context) error {
+// StartEcho starts an extension that returns its input, in place of the real one.
+func (w *Environment) StartEcho(ctx context.Context) error {
 	if err := w.stopExtension(); err != nil {
 		return err
 	}
@@ -237,18 +237,18 @@ func (w *World) StartEcho(ctx context.Context) error {
 	}
 	w.echo = serve.NewServer(o).Server
 	pb.RegisterEnvoyGatewayExtensionServer(w.echo, echo{})
-	go func(s *grpc.Server) { _ = s.Serve(l) }(w.echo) // Ends by Stop.
+	go func(s *grpc.Server) { _ = s.Serve(l) }(w.echo) // Ends with Stop.
 	return nil
 }
 
-func (w *World) stopEcho() {
+func (w *Environment) stopEcho() {
 	if w.echo != nil {
 		w.echo.Stop()
 		w.echo = nil
 	}
 }
 
-func (w *World) stopExtension() error {
+func (w *Environment) stopExtension() error {
 	if w.extension == nil {
 		return nil
 	}
@@ -257,8 +257,8 @@ func (w *World) stopExtension() error {
 	return p.Stop(stopLimit)
 }
 
-// Stop all.
-func (w *World) Stop() error {
+// Stop stops all processes.
+func (w *Environment) Stop() error {
 	w.stopEcho()
 	errs := []error{w.stopExtension()}
 	if w.gateway != nil {
@@ -281,7 +281,7 @@ type echo struct {
 	pb.UnimplementedEnvoyGatewayExtensionServer
 }
 
-// PostTranslateModify returns what came.
+// PostTranslateModify returns its input.
 func (echo) PostTranslateModify(_ context.Context, r *pb.PostTranslateModifyRequest) (*pb.PostTranslateModifyResponse, error) {
 	return &pb.PostTranslateModifyResponse{Clusters: r.GetClusters(), Secrets: r.GetSecrets(), Listeners: r.GetListeners(), Routes: r.GetRoutes()}, nil
 }

@@ -23,22 +23,22 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
-// standsAlone has the proxies do their work while nothing else of ours runs, and
-// while their agents die or cannot reach the API server.
-func standsAlone(t *testing.T) {
+// worksWithoutControllers checks that the proxies serve while the controllers are stopped, and
+// while their agents crash or cannot reach the API server.
+func worksWithoutControllers(t *testing.T) {
 	const pod = "proxies-ingress-0"
 	stopControllers(t)
-	// What runs side by side is over. Now this restarts nothing.
+	// The parallel steps are over: a rollout restarts nothing of theirs.
 	setsBudget(t)
 	defer startControllers(t)
 	before := mainContainer(t, pod)
 
-	t.Run("WithdrawsSickBackend", withdrawsAndReturns)
+	t.Run("WithdrawsUnhealthyBackend", withdrawsAndReturns)
 	t.Run("AgentKilled", func(t *testing.T) {
 		losesNothing(t, func() { killAgent(t, pod) })
 	})
-	// What works goes on. News takes longer: tailscaled saves what it is told in its
-	// state Secret first, and gives that up after 30 s (ipn/store/kubestore).
+	// Services stay advertised. Changes take longer: tailscaled first writes its preferences to its
+	// state Secret, and gives up after 30 s (ipn/store/kubestore).
 	t.Run("NoAPIServer", func(t *testing.T) {
 		heal := cutOff(t, pod)
 		defer heal()
@@ -46,16 +46,16 @@ func standsAlone(t *testing.T) {
 	})
 	eventually(t, patience, "agent ready", func() string {
 		if !agentReady(t, pod) {
-			return "it is not"
+			return "the agent is not ready"
 		}
 		return ""
 	})
 	if after := mainContainer(t, pod); after != before {
-		t.Errorf("the proxy was restarted: it was %s, it is %s", before, after)
+		t.Errorf("the proxy was restarted: container was %s, is %s", before, after)
 	}
 }
 
-// stopControllers stops Crossplane first: it would start the others again.
+// stopControllers stops Crossplane first: otherwise Crossplane starts the others again.
 func stopControllers(t *testing.T) {
 	t.Helper()
 	stop := func(pods string, deployments ...string) {
@@ -68,7 +68,8 @@ func stopControllers(t *testing.T) {
 	stop("", "--all")
 }
 
-// startControllers waits until a change reaches the tailnet, which takes all of them.
+// startControllers starts all controllers and waits until a change reaches the tailnet, which needs
+// all of them.
 func startControllers(t *testing.T) {
 	t.Helper()
 	kubectl(t, "scale", "deployment", "-n", crossplaneNamespace, "--all", "--replicas=1")
@@ -77,25 +78,25 @@ func startControllers(t *testing.T) {
 	took := eventually(t, patience, "change of svc:web", func() string {
 		s, err := tailnetClient(t).VIPServices().Get(t.Context(), "svc:web")
 		if err != nil || s.Comment != comment {
-			return fmt.Sprintf("it is %+v, %v", s, err)
+			return fmt.Sprintf("the service is %+v, %v", s, err)
 		}
 		return ""
 	})
-	t.Logf("back at work after %s", took.Round(100*time.Millisecond))
+	t.Logf("controllers work again after %s", took.Round(100*time.Millisecond))
 }
 
-// mainContainer tells a run of a proxy's own container from another.
+// mainContainer returns the ID of the proxy's container, which changes with a restart.
 func mainContainer(t *testing.T, pod string) string {
 	t.Helper()
 	return jsonpath(t, "pod", pod, "{.metadata.uid} {.status.containerStatuses[*].containerID}")
 }
 
-// losesNothing asks the service without a pause while something is done, and wants
-// an answer to each request.
+// losesNothing sends requests to the service without a pause while do runs, and expects a response
+// to each.
 func losesNothing(t *testing.T, do func()) {
 	t.Helper()
 	r := underLoad(t, func() {
-		// By then it is asked, too.
+		// The load reaches the service before do starts.
 		answered(t, "web", "web", patience)
 		do()
 	}, "--rate=20", "--new-connections", vipURL(t, "web"))
@@ -104,7 +105,7 @@ func losesNothing(t *testing.T, do func()) {
 	}
 }
 
-// A report is how requests went.
+// A report holds the results of a load.
 type report struct {
 	Requests, Failed int
 
@@ -113,8 +114,8 @@ type report struct {
 	Errors []string
 }
 
-// underLoad has the lab ask a URL, as the arguments of `lab load` say, while
-// something is done.
+// underLoad has the lab send requests to a URL while do runs. The arguments are those of `lab
+// load`.
 func underLoad(t *testing.T, do func(), args ...string) report {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), lab, append([]string{"load"}, args...)...)
@@ -125,7 +126,7 @@ func underLoad(t *testing.T, do func(), args ...string) report {
 	}
 	do()
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatalf("cannot stop asking: %v", err)
+		t.Fatalf("cannot stop the load: %v", err)
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("cannot ask: %v\n%s", err, complaints)
@@ -136,13 +137,12 @@ func underLoad(t *testing.T, do func(), args ...string) report {
 	}
 	t.Logf("%d requests, %d lost", r.Requests, r.Failed)
 	if r.Requests == 0 {
-		t.Error("nothing was answered")
+		t.Error("no request got a response")
 	}
 	return r
 }
 
-// killAgent ends the agent of a pod of the quickstart as a crash does, and waits
-// until another one runs.
+// killAgent kills the agent of a pod of the quickstart, and waits until another one runs.
 func killAgent(t *testing.T, pod string) {
 	t.Helper()
 	old := agentOf(t, pod)
@@ -154,11 +154,12 @@ func killAgent(t *testing.T, pod string) {
 	}
 	eventually(t, patience, "another agent of "+pod, func() string {
 		if now := agentOf(t, pod); now == 0 || now == old {
-			return "none runs yet"
+			return "no agent runs yet"
 		}
 		return ""
 	})
-	// It has listed and probed once it is ready. Without an API server it never is.
+	// A ready agent has listed and probed its endpoints. Without an API server it never becomes
+	// ready.
 	deadline := time.NewTimer(10 * time.Second)
 	defer deadline.Stop()
 	tick := time.NewTicker(500 * time.Millisecond)
@@ -177,7 +178,7 @@ func agentReady(t *testing.T, pod string) bool {
 	return jsonpath(t, "pod", pod, "{.status.initContainerStatuses[?(@.name=='"+proxy.ContainerAgent+"')].ready}") == "true"
 }
 
-// agentOf is the process of a pod's agent. It is 0 if there is none.
+// agentOf returns the process ID of a pod's agent, or 0 if there is none.
 func agentOf(t *testing.T, pod string) int {
 	t.Helper()
 	for pid := range processes(t, proxy.EnvPodName+"="+pod, proxy.EnvPodNamespace+"="+namespace, proxy.EnvEndpoints+"=proxies") {
@@ -186,8 +187,8 @@ func agentOf(t *testing.T, pod string) int {
 	return 0
 }
 
-// processes that have all of these in their environment. Those of the lab's
-// containers are this machine's.
+// processes returns the processes whose environment has all of these variables. Processes of the
+// lab's containers are processes of this machine.
 func processes(t *testing.T, env ...string) iter.Seq[int] {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/environ")
@@ -198,7 +199,7 @@ func processes(t *testing.T, env ...string) iter.Seq[int] {
 		for _, f := range files {
 			b, err := os.ReadFile(f)
 			if err != nil {
-				continue // It ended meanwhile.
+				continue // It has ended.
 			}
 			has := strings.Split(string(b), "\x00")
 			if slices.ContainsFunc(env, func(e string) bool { return !slices.Contains(has, e) }) {
@@ -215,8 +216,8 @@ func processes(t *testing.T, env ...string) iter.Seq[int] {
 	}
 }
 
-// cutOff drops what a pod sends to the API server, until heal is called. That fails
-// the test if the pod sent nothing.
+// cutOff drops the packets of a pod to the API server until heal is called. The test fails if the
+// pod sent none.
 func cutOff(t *testing.T, pod string) (heal func()) {
 	t.Helper()
 	iptables := func(args ...string) string {

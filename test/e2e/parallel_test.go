@@ -11,13 +11,12 @@ import (
 	"testing"
 )
 
-// servesManyWays runs side by side what is mostly waiting, and must not harm each
-// other.
-func servesManyWays(t *testing.T) {
+// servesInParallel runs steps that mostly wait in parallel.
+func servesInParallel(t *testing.T) {
 	setsBudget(t, budgetOfDocs)
 	apply(t, fmt.Sprintf(prober, namespace, "prober"))
 	kubectl(t, "wait", "pod/prober", "-n", namespace, "--for=condition=Ready", "--timeout=60s")
-	t.Run("SideBySide", func(t *testing.T) {
+	t.Run("Parallel", func(t *testing.T) {
 		for _, way := range []struct {
 			name string
 			run  func(*testing.T)
@@ -27,17 +26,17 @@ func servesManyWays(t *testing.T) {
 			{"ServesPlainGateway", servesPlainGateway},
 			{"JoinsGateway", joinsGateway},
 			{"DiscoversServices", discoversServices},
-			{"UsesKernel", usesKernel},
-			{"EndsTLS", endsTLS},
-			{"EndsHTTPS", endsHTTPS},
+			{"UsesKernelNetworking", usesKernelNetworking},
+			{"TerminatesTLS", terminatesTLS},
+			{"TerminatesHTTPS", terminatesHTTPS},
 			{"EnforcesNetworkPolicy", guards},
 			{"RunsGroup", runsGroup},
 			{"RunsPipeline", runsPipeline},
 			{"DiscoversDevices", discovers},
 			{"ProvisionsEndpoints", provisions},
 			{"AppliesExamples", appliesExamples},
-			{"TellsWhatIsWrong", tellsWhatIsWrong},
-			{"JudgesNamespaces", judgesNamespaces},
+			{"ReportsInvalidReferences", reportsInvalidReferences},
+			{"AppliesAllowedNamespaces", appliesAllowedNamespaces},
 		} {
 			t.Run(way.name, func(t *testing.T) {
 				t.Parallel()
@@ -48,13 +47,13 @@ func servesManyWays(t *testing.T) {
 	breakerStaysClosed(t)
 }
 
-// ourKinds are the namespaced kinds of what we make and of what people make of us.
+// ourKinds are the namespaced kinds of the project and the kinds that it creates.
 const ourKinds = "tailscaleproxygroups,tailscaleendpoints,tailscaleservices,tailscalegateways," +
 	"machinesets,machines,vipservices,splitdns,discoveries,serviceattachments,proxysets," +
 	"statefulsets,pods,secrets,services,configmaps,serviceaccounts,roles,rolebindings,poddisruptionbudgets,networkpolicies"
 
-// goneFrom waits until nothing is left, in a namespace and in the tailnet, that has
-// one of these names or begins with it and a dash.
+// goneFrom waits until a namespace and the tailnet have no object left that has one of these names
+// or begins with it and a dash.
 func goneFrom(t *testing.T, ns string, names ...string) {
 	t.Helper()
 	is := func(name, prefix string) bool { return name == prefix || strings.HasPrefix(name, prefix+"-") }
@@ -96,8 +95,8 @@ func runsGroup(t *testing.T) {
 	goneFrom(t, namespace, "edge", "ha")
 }
 
-// groupHas waits until the group is ready with so many devices, each with a name and
-// addresses of both families.
+// groupHas waits until the group is ready with so many devices, each with a name and addresses of
+// both families.
 func groupHas(t *testing.T, devices int) {
 	t.Helper()
 	eventually(t, patience, fmt.Sprintf("group of %d", devices), func() string {
@@ -129,14 +128,14 @@ func groupHas(t *testing.T, devices int) {
 				return ""
 			}
 		}
-		return fmt.Sprintf("it is not ready: %+v", s.Conditions)
+		return fmt.Sprintf("the group is not ready: %+v", s.Conditions)
 	})
 }
 
-// sensor is a device that gets the tag which examples/discovery.yaml looks for.
+// sensor is a device that gets the tag in examples/discovery.yaml.
 const sensor = "attic"
 
-// discovers has a device found, used and lost.
+// discovers checks that a device is discovered, used and lost.
 func discovers(t *testing.T) {
 	labCommand(t, "tailnet-client", sensor)
 	kubectl(t, "apply", "-f", "examples/discovery.yaml")
@@ -146,14 +145,14 @@ func discovers(t *testing.T) {
 		eventually(t, patience, "status.discoveredEndpoints "+want, func() string {
 			got := jsonpath(t, "tailscaleendpoints", "sensors", "{range .status.discoveredEndpoints[*]}{.name} {.source} {.tags[*]},{end}")
 			if got != want {
-				return "it is " + got
+				return "the status is " + got
 			}
 			changed = jsonpath(t, "tailscaleendpoints", "sensors", "{.status.lastSync}")
 			return ""
 		})
 		return changed
 	}
-	// It has tag:client alone.
+	// The device has tag:client alone.
 	before := found("")
 	if err := tailnetClient(t).Devices().SetTags(t.Context(), id, []string{"tag:client", "tag:sensor"}); err != nil {
 		t.Fatalf("cannot tag the device: %v", err)
@@ -166,7 +165,7 @@ func discovers(t *testing.T) {
 	}
 	after := found("")
 	if during == "" || during == before || after == during {
-		t.Errorf("status.lastSync does not tell of changes: it was %q, then %q, then %q", before, during, after)
+		t.Errorf("status.lastSync does not change with the devices: it was %q, then %q, then %q", before, during, after)
 	}
 	eventually(t, patience, "Service of the lost device gone", func() string {
 		return kubectl(t, "get", "service", "sensors-"+sensor, "-n", namespace, "--ignore-not-found")

@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// wrongManifest asks for what the schema allows and the cluster or the tailnet does
-// not have.
+// wrongManifest refers to objects that the schema allows and that the cluster or the tailnet lacks.
 const wrongManifest = `apiVersion: v1
 kind: Namespace
 metadata: {name: elsewhere}
@@ -50,7 +49,7 @@ spec:
   backends: [{name: web, port: 80}]
 `
 
-// longManifest has names as long as a DNS label may be.
+// longManifest has names of the maximum length of a DNS label.
 const longManifest = `apiVersion: gateway.tailscale.com/v1alpha1
 kind: TailscaleEndpoints
 metadata: {name: %[1]s, namespace: quickstart, labels: {app: long}}
@@ -65,12 +64,12 @@ spec:
   backends: [{name: web, port: 80}]
 `
 
-// long is as long as a DNS label may be.
+// long has the maximum length of a DNS label.
 var long = "long" + strings.Repeat("-name", 11) + "-end"
 
-// tellsWhatIsWrong looks for what an object lacks in its own conditions, and at what
-// worked before.
-func tellsWhatIsWrong(t *testing.T) {
+// reportsInvalidReferences checks that the conditions of an object report its missing references,
+// and that older objects still work.
+func reportsInvalidReferences(t *testing.T) {
 	apply(t, wrongManifest)
 	apply(t, fmt.Sprintf(longManifest, long))
 	for name, tc := range map[string]struct{ object, condition, reason, hint string }{
@@ -84,10 +83,10 @@ func tellsWhatIsWrong(t *testing.T) {
 			if tc.object == "stranger" {
 				ns = "elsewhere"
 			}
-			// What is new changes its mind: what lasts must tell.
+			// The conditions of a new object change: wait for the lasting message.
 			eventually(t, patience, fmt.Sprintf("a message that names %q", tc.hint), func() string {
 				if msg := conditionIn(t, ns, "tailscaleservices", tc.object, tc.condition, "False", tc.reason, patience); !strings.Contains(msg, tc.hint) {
-					return "it is " + msg
+					return "the message is " + msg
 				}
 				return ""
 			})
@@ -106,22 +105,22 @@ func tellsWhatIsWrong(t *testing.T) {
 	kubectl(t, "delete", "tailscaleservices", "absent", "mute", "twin", "-n", namespace, "--timeout=3m")
 	kubectl(t, "delete", "namespace", "elsewhere", "--timeout=3m")
 	goneFrom(t, namespace, "absent", "mute", "twin", "long")
-	// The twin is gone, and what it wanted for its own is not.
+	// The twin is gone, and the object that it conflicted with still exists.
 	answered(t, "web", "web", patience)
 }
 
-// judgesNamespaces opens a tailnet to namespaces in each way that there is.
-func judgesNamespaces(t *testing.T) {
+// appliesAllowedNamespaces allows namespaces in each way of a tailnet.
+func appliesAllowedNamespaces(t *testing.T) {
 	u := fromLab(t, "TAILNET_API_IN_CLUSTER")
 	tailnet := fmt.Sprintf(tailnetManifest, "fenced", "tailscale-oauth", "-", u, u)
 	allow := func(who string) { apply(t, tailnet+"  allowedNamespaces: "+who+"\n") }
-	// Where children come or go with a condition, Crossplane's cache lags behind both, and
-	// has the condition from before once more until the next run: the hint says which it is.
+	// When children come or go with a condition, Crossplane's cache lags behind both, and keeps the
+	// old condition until the next run: the hint identifies the condition.
 	becomes := func(status, reason, hint string) {
 		t.Helper()
 		eventually(t, patience, "TailnetAccepted that names "+hint, func() string {
 			if got := conditionNow(t, namespace, "tailscaleendpoints", "fenced", "TailnetAccepted"); !strings.HasPrefix(got, status+"/"+reason+": ") || !strings.Contains(got, hint) {
-				return "it is " + got
+				return "the condition is " + got
 			}
 			return ""
 		})

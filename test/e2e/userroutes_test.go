@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// polite has routes generated for the Services behind its own, by the defaults.
+	// polite has routes generated for the Services behind its own, with the defaults.
 	polite     = "polite"
 	politeHost = "web.quickstart.gateway.local"
 
@@ -45,7 +45,7 @@ spec:
     routeGeneration: {ingress: {}}
 `
 
-	// written is somebody's route for a path of the host that a generated one has, to the
+	// written is a user's route for a path of the host that a generated route has. It leads to the
 	// prober.
 	written = `apiVersion: v1
 kind: Service
@@ -65,10 +65,10 @@ spec:
     backendRefs: [{name: written, port: 80}]
 `
 
-	// allPaths has it match what the generated one does.
+	// allPaths matches the same requests as the generated route.
 	allPaths = `[{"op":"replace","path":"/spec/rules/0/matches/0/path/value","value":"/"}]`
 
-	// closedListener lets in who knows a password.
+	// closedListener admits clients with a password.
 	closedListener = `apiVersion: v1
 kind: Secret
 metadata: {name: polite-users, namespace: quickstart}
@@ -84,20 +84,20 @@ spec:
 	password = "Authorization: Basic YW5uOnNlY3JldA=="
 )
 
-// prefersPeople has routes that are generated stand back behind those that somebody wrote,
-// and keep to what somebody says of their listener.
-func prefersPeople(t *testing.T) {
+// prefersUserRoutes checks that users' routes take precedence over generated ones, and that a
+// policy on the listener applies to generated routes.
+func prefersUserRoutes(t *testing.T) {
 	cert, key := certificate(t, politeHost)
 	kubectl(t, "create", "secret", "tls", polite, "-n", namespace, "--cert="+cert, "--key="+key)
 	apply(t, politeManifest)
 	u := strings.Replace(tailnetOne.url(t, polite), "http:", "https:", 1)
 	answers := func(path, want string, claims ...string) {
 		t.Helper()
-		eventually(t, patience, "/"+path+" answered by "+want, func() string {
+		eventually(t, patience, "/"+path+" returns "+want, func() string {
 			// A refusal is an error, too.
-			said, _ := labOutput(t, append([]string{"tailnet-curl", "--timeout=10s", "--cacert=" + cert, "--host=" + politeHost, u + path}, headers(claims)...)...)
-			if !strings.Contains(said, want) {
-				return "answered by " + said
+			response, _ := labOutput(t, append([]string{"tailnet-curl", "--timeout=10s", "--cacert=" + cert, "--host=" + politeHost, u + path}, headers(claims)...)...)
+			if !strings.Contains(response, want) {
+				return "the response is " + response
 			}
 			return ""
 		})
@@ -105,13 +105,13 @@ func prefersPeople(t *testing.T) {
 	answers("hostname", "web-")
 	conditionOf(t, "tailscalegateways", polite, "RoutesReady", "True", "RoutesAccepted", patience)
 
-	// The longer path is the person's.
+	// The longer path is that of the user's route.
 	apply(t, written)
 	answers("hostname", "prober")
 	answers("", "web-")
 	conditionOf(t, "tailscalegateways", polite, "RoutesReady", "True", "RoutesAccepted", patience)
 
-	// So is an equal one, as long as it is there.
+	// A user's route with an equal path takes precedence, too, as long as it exists.
 	patch(t, "httproute", "written", allPaths)
 	answers("", "NOW: ")
 	answers("hostname", "prober")
