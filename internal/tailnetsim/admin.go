@@ -61,8 +61,8 @@ func (s *Server) State() StateView {
 	return v
 }
 
-// adminRoutes steer and show the simulator. They are open to everyone who
-// reaches the address.
+// adminRoutes adds the routes that control and inspect the simulator. They need no
+// authentication.
 func (s *Server) adminRoutes(m *http.ServeMux) {
 	s.puppetRoutes(m)
 	s.switchRoutes(m)

@@ -67,8 +67,8 @@ func (st *state) oauthClient(id, secret string) *OAuthClient {
 	return nil
 }
 
-// trustCredentials that the actor may see, of one type or, if it is empty, of
-// both.
+// trustCredentials returns the trust credentials that the actor may see, of one type or, if it
+// is empty, of both.
 func (c *call) trustCredentials(only string) []any {
 	out := []any{}
 	for _, t := range sortedBy(c.s.st.Credentials, func(a, b *trustCredential) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) }) {

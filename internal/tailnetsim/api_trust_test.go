@@ -86,7 +86,7 @@ func TestOAuthClients(t *testing.T) {
 			},
 		},
 		"NoTag": {
-			reason: "Who makes keys needs tags.", code: 400, want: "tags are required",
+			reason: "A credential that creates keys needs tags.", code: 400, want: "tags are required",
 			create: func() error {
 				_, err := c.CreateOAuthClient(t.Context(), tailscale.CreateOAuthClientRequest{Scopes: []string{"auth_keys"}})
 				return err

@@ -27,7 +27,7 @@ func machineOf(r *http.Request) key.MachinePublic {
 	return k
 }
 
-// serveKey tells nodes the server's public keys.
+// serveKey serves the server's public keys.
 func (s *Server) serveKey(w http.ResponseWriter) {
 	s.mu.Lock()
 	noise, legacy := s.st.NoiseKey.Public(), s.st.LegacyKey.Public()
@@ -73,7 +73,7 @@ func (s *Server) noiseMux() *http.ServeMux {
 	m.HandleFunc("POST /machine/map", s.serveMap)
 	m.HandleFunc("POST /c2n/{token}", s.serveC2N)
 	m.HandleFunc("POST /machine/set-dns", s.serveSetDNS)
-	// What nodes only tell: accepted and dropped.
+	// Notifications of nodes are accepted and dropped.
 	for _, p := range []string{"POST /machine/update-health", "POST /machine/audit-log", "PATCH /machine/set-device-attr"} {
 		m.HandleFunc(p, func(w http.ResponseWriter, r *http.Request) {
 			if _, err := io.Copy(io.Discard, io.LimitReader(r.Body, maxBody)); err != nil {

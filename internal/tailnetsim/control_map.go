@@ -259,9 +259,9 @@ func removed(sent map[tailcfg.NodeID]bool, now []*tailcfg.Node) []tailcfg.NodeID
 	return out
 }
 
-// farewell tells a deleted node that its key is no longer good: it stops, and
-// wants a new login. The stream stays open until the node leaves: were it ended,
-// the node would open another at once.
+// farewell notifies a deleted node that its key is invalid: it stops, and needs a new login.
+// The stream stays open until the node disconnects, because the node would open another at once
+// otherwise.
 func (s *Server) farewell(r *http.Request, w http.ResponseWriter, compress bool, d *device) error {
 	s.mu.Lock()
 	n := s.nodeLocked(d)

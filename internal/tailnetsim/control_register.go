@@ -72,7 +72,7 @@ func (s *Server) registerLocked(m key.MachinePublic, req *tailcfg.RegisterReques
 		return &tailcfg.RegisterResponse{NodeKeyExpired: true}
 	}
 	if d != nil {
-		// A logged out node must come with a new node key: it makes one when told.
+		// A logged-out node must have a new node key, which it creates on request.
 		if d.expired(now) {
 			return &tailcfg.RegisterResponse{NodeKeyExpired: true}
 		}

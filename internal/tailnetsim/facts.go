@@ -31,7 +31,8 @@ func (f DeviceFacts) postureIdentity() map[string]any {
 	return map[string]any{"serialNumbers": f.SerialNumbers}
 }
 
-// lockKey of a device: each has one, tailnet lock or not.
+// lockKey returns the tailnet lock key of a device. Each device has one, with or without
+// tailnet lock.
 func (d *device) lockKey() string {
 	if d.Facts.TailnetLockKey != "" {
 		return d.Facts.TailnetLockKey
@@ -53,8 +54,8 @@ func (s *Server) SetDeviceFacts(nodeID string, f DeviceFacts) bool {
 	return true
 }
 
-// factRoutes let another process set facts and offers of devices, and edit services
-// as a person does.
+// factRoutes adds routes with which other processes set facts and offers of devices, and edit
+// services like a user.
 func (s *Server) factRoutes(m *http.ServeMux) {
 	m.HandleFunc("PUT /sim/devices/{device}/facts", func(w http.ResponseWriter, r *http.Request) {
 		var f DeviceFacts

@@ -261,7 +261,7 @@ func TestWithoutKeyNeedsLogin(t *testing.T) {
 	if err != nil {
 		t.Fatalf("cannot get a local client: %v", err)
 	}
-	simtest.Eventually(t, "the node is told where to log in", func() bool {
+	simtest.Eventually(t, "the node receives a login URL", func() bool {
 		st, err := lc.StatusWithoutPeers(t.Context())
 		return err == nil && st.BackendState == ipn.NeedsLogin.String() && strings.HasPrefix(st.AuthURL, r.URL)
 	})

@@ -83,7 +83,7 @@ type Options struct {
 	// OfflineGrace is how long a node whose map stream ended still counts as
 	// online: nodes end and restart streams all the time. Default 400 ms.
 	OfflineGrace time.Duration
-	// AdvertiseAddr is the address of DERP and STUN told to nodes. Default the
+	// AdvertiseAddr is the address of DERP and STUN that nodes receive. The default is the
 	// address that the server listens on.
 	AdvertiseAddr netip.Addr
 	// StateFile keeps the store over restarts as JSON; empty keeps nothing.

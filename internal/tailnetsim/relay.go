@@ -79,7 +79,8 @@ type sniffListener struct {
 	config *tls.Config
 }
 
-// Accept never reads: a silent client must not hold up the others.
+// Accept accepts a connection without reading from it, so that a silent client does not block
+// others.
 func (l *sniffListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {

@@ -214,7 +214,7 @@ func (c *replyClient) do(t *testing.T, q request) (*http.Response, []byte) {
 	return res, b
 }
 
-// token of an OAuth client.
+// token returns an access token of an OAuth client.
 func (c *replyClient) token(t *testing.T, id, secret string) string {
 	t.Helper()
 	form := url.Values{"client_id": {id}, "client_secret": {secret}, "grant_type": {"client_credentials"}}
@@ -246,7 +246,7 @@ func send(t *testing.T, req *http.Request) (*http.Response, []byte) {
 	return res, b
 }
 
-// differences between what is wanted and a reply.
+// differences returns the differences between the wanted and the actual reply.
 func (w want) differences(res *http.Response, b []byte, vars map[string]string) []error {
 	var out []error
 	if w.Text != nil && *w.Text != string(b) {

@@ -166,7 +166,7 @@ func (d *device) expired(now time.Time) bool {
 	return !d.Expires.IsZero() && !d.KeyExpiryDisabled && d.Expires.Before(now)
 }
 
-// addDevice enters a new device with addresses of its own.
+// addDevice adds a new device with unique addresses.
 func (st *state) addDevice(now time.Time) *device {
 	st.LastNodeID++
 	id := st.LastNodeID

@@ -99,8 +99,8 @@ type HostStates struct {
 	// Partial is of a host that advertises and does not serve every port.
 	// Default needs-configuration.
 	Partial string `json:"partial,omitempty"`
-	// Unknown is of a host that has announced a change and not yet told control
-	// what it serves. Default pending.
+	// Unknown is the state of a host that has announced a change and not yet reported its
+	// services. Default pending.
 	Unknown string `json:"unknown,omitempty"`
 }
 
@@ -209,8 +209,8 @@ func decodeSwitches(b []byte, into *Switches) error {
 	return d.Decode(into)
 }
 
-// switchRoutes let another process change the switches: PUT replaces all, PATCH
-// changes those that the body names.
+// switchRoutes adds routes with which other processes change the switches: PUT replaces all,
+// PATCH changes those in the body.
 func (s *Server) switchRoutes(m *http.ServeMux) {
 	set := func(w http.ResponseWriter, r *http.Request, from func(Switches) Switches) {
 		// The body is read before the lock is taken.

@@ -117,7 +117,7 @@ func TestPreApproval(t *testing.T) {
 	}
 }
 
-// TestCertCondition has real nodes: control tells them of their domains.
+// TestCertCondition checks with real nodes which certificate domains they receive.
 func TestCertCondition(t *testing.T) {
 	r := simtest.Start(t)
 	createService(t, r)

@@ -28,7 +28,7 @@ type cli struct {
 	Listen           string   `default:"127.0.0.1:8080" help:"TCP address of API, coordination server and DERP."`
 	STUN             string   `name:"stun" help:"UDP address of STUN. Default: the listen address's IP, port 3478."`
 	DNS              string   `name:"dns" help:"Address, of UDP and TCP, to answer for TXT records that nodes set, as an ACME server asks for them. Default: none."`
-	AdvertiseIP      string   `name:"advertise-ip" help:"IP address of DERP and STUN told to nodes. Default: the one listened on."`
+	AdvertiseIP      string   `name:"advertise-ip" help:"IP address of DERP and STUN that nodes receive. Default: the listen address."`
 	Domain           string   `default:"tail1234.ts.net" help:"DNS name of the tailnet."`
 	Tailnet          string   `default:"example.com" help:"Name of the tailnet's organisation."`
 	ClientID         string   `name:"client-id" default:"sim" help:"Id of the OAuth client."`
