@@ -1,13 +1,13 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command acceptance proves the product against a real tailnet: it calls Tailscale's
-// API as the product does, joins nodes of its own, sends traffic through a Tailscale
-// Service, and keeps every reply. It removes all that it made. Start with
-// `go run ./cluster/acceptance --help`; docs/acceptance.md describes the rows.
+// Command acceptance tests the product against a real tailnet: it calls Tailscale's API as the
+// product does, joins additional nodes, sends traffic through a Tailscale Service, and stores
+// every reply. It removes all objects that it created. Start with `go run ./cluster/acceptance
+// --help`; docs/acceptance.md describes the rows.
 //
-// Rows are data (rows.go) with a small function each, one file a section. Redaction,
-// decoding and comparing are pure.
+// Rows are data (rows.go) with a small function each, with a file for each section. Redaction,
+// decoding and comparison are pure.
 package main
 
 import (

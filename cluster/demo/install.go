@@ -30,8 +30,8 @@ var configurations = map[string]string{ //nolint:gochecknoglobals // A constant.
 	"claims":     "configuration-tailscale-gateway-claims",
 }
 
-// packages are all that one install brings, in the order of an update: what
-// depends on others comes last.
+// packages returns all packages of an install, in the order of an update: dependencies come
+// first.
 func packages(configuration string) []installed {
 	return []installed{
 		{kind: "provider", name: "provider-tailscale"},

@@ -69,7 +69,7 @@ type curlCmd struct {
 	getFlags
 
 	URL  string `arg:"" help:"URL to get."`
-	From string `default:"cluster" enum:"cluster,outside" help:"Who asks: the cluster's node, which finds Services by name, or a host outside of all clusters, which knows addresses only."`
+	From string `default:"cluster" enum:"cluster,outside" help:"The client: the cluster's node, which resolves names of Services, or a host outside of all clusters, which can use only addresses."`
 }
 
 func (c *curlCmd) Run(r runtime) error {
@@ -112,13 +112,13 @@ type getFlags struct {
 	Timeout time.Duration `default:"30s" help:"How long to wait for the answer. The first connection over the tailnet takes some seconds to find its way."`
 }
 
-// serverFlags tell who is to answer.
+// serverFlags select the server of the request.
 type serverFlags struct {
 	Host   string `short:"H" help:"Name to ask for, in the Host header and in TLS, instead of the URL's."`
 	CACert string `name:"cacert" help:"File of the certificates to trust, instead of this machine's." type:"existingfile"`
 }
 
-// tls tells whom to trust.
+// tls returns the CAs to trust.
 func (c *serverFlags) tls() (*tls.Config, error) {
 	out := &tls.Config{ServerName: c.Host, MinVersion: tls.VersionTLS12}
 	if c.CACert == "" {

@@ -1,12 +1,12 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command lab brings up real Kubernetes clusters and simulated tailnets on one
-// Linux machine, as root, with nothing but the Go module proxy and Debian's
-// packages. Start with `go run ./cluster/lab --help`.
+// Command lab starts real Kubernetes clusters and simulated tailnets on one Linux machine, as
+// root, with only the Go module proxy and Debian's packages. Start with `go run ./cluster/lab
+// --help`.
 //
-// Here lives the command line only. What it does lives in packages below
-// internal; the processes are owned by a daemon, see package daemon.
+// This package is the command line. The implementation is in packages below internal; a daemon
+// owns the processes, see package daemon.
 package main
 
 import (
@@ -29,7 +29,7 @@ import (
 const description = `A real cluster on this machine: etcd, Kubernetes, containerd, kube-router, which
 enforces NetworkPolicies, a registry, and a simulated Tailscale that real tailscaled
 processes join. Everything runs in network namespaces without a way out. "up" makes it,
-"down" removes all of it, "status" tells what runs.
+"down" removes all of it, "status" lists the processes.
 
 Folders: TSGW_LAB_DIR for a lab's files (default /var/lib/tailscale-gateway-lab), TSGW_CACHE
 for built programs (default ~/.cache), which "down" keeps.`
@@ -38,8 +38,8 @@ type cli struct {
 	Cluster string `default:"one" env:"TSGW_CLUSTER" help:"Cluster that the command is about: one, two, ... as 'status' lists them."`
 	Tailnet string `default:"one" env:"TSGW_TAILNET" help:"Tailnet that the command is about: one, two, ... as 'status' lists them."`
 
-	Up            upCmd            `cmd:"" help:"Build what is missing and bring up the lab. Does nothing when it is up. After a crash or a reboot it starts anew."`
-	Down          downCmd          `cmd:"" help:"Remove the lab: every process, mount, network namespace, cgroup and file, but for the cache."`
+	Up            upCmd            `cmd:"" help:"Build what is missing and bring up the lab. Does nothing when it is up. After a crash or a reboot, it starts again."`
+	Down          downCmd          `cmd:"" help:"Remove the lab: every process, mount, network namespace, cgroup and file, except the cache."`
 	Status        statusCmd        `cmd:"" help:"Show components, their health, and the ports on 127.0.0.1 that lead into the lab."`
 	Env           envCmd           `cmd:"" help:"Print shell exports for scripts: eval \"$(go run ./cluster/lab env)\"."`
 	Logs          logsCmd          `cmd:"" help:"Show the log of a component, for instance kubelet-one, tailnetsim-one or daemon."`

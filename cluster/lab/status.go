@@ -69,7 +69,7 @@ func (c *statusCmd) Run(r runtime) error {
 	case !st.Ready:
 		return errors.Errorf("the lab is still coming up: %s", waitingFor(st.Steps))
 	case sick > 0:
-		return errors.Errorf("%d components are sick", sick)
+		return errors.Errorf("%d components are unhealthy", sick)
 	}
 	return nil
 }

@@ -191,7 +191,7 @@ func copySelf(to string) error {
 		return errors.Wrap(err, "cannot copy this program")
 	}
 	if _, err := io.Copy(out, in); err != nil {
-		_ = out.Close() // The other error tells more.
+		_ = out.Close() // The other error has the cause.
 		return errors.Wrap(err, "cannot copy this program")
 	}
 	return errors.Wrap(out.Close(), "cannot copy this program")
