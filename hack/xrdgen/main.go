@@ -1,11 +1,10 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command xrdgen turns the CustomResourceDefinitions that controller-gen makes
-// of apis/gateway into CompositeResourceDefinitions, for each of the two
-// configurations: composites in a namespace, and claims. The Go types stay the one
-// source of both schemas and columns. What else the configuration of claims
-// consists of is made from the other one.
+// Command xrdgen builds CompositeResourceDefinitions from the CustomResourceDefinitions of
+// apis/gateway that controller-gen builds, for each of the two configurations: composites in a
+// namespace, and claims. The Go types are the only source of both schemas and columns. The rest
+// of the configuration of claims is derived from the other configuration.
 package main
 
 import (
@@ -92,7 +91,7 @@ func each(pattern string, do func(name string, b []byte) error) error {
 	return nil
 }
 
-// write an object as a generated file.
+// write writes an object as a generated file.
 func write(path string, o any) error {
 	b, err := encode(o)
 	if err != nil {

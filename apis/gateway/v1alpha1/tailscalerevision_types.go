@@ -34,7 +34,8 @@ type TailscaleRevisionSpec struct {
 // calls the extension only when objects that it watches change, and this is one of them. The
 // extension creates one, with the Gateway's name, for each Gateway to which a route with a
 // TailscaleServices or TailscaleEndpoints as backend is attached, and deletes it with the last
-// such route. Do not create one yourself. ||
+// such route. Do not create one yourself.
+//
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Namespaced

@@ -399,7 +399,8 @@ type TailscaleRoutePolicyStatus struct {
 
 // A TailscaleRoutePolicy routes, redirects, denies or modifies requests of Gateways and routes,
 // by path, headers, method and tailnet device. It is a policy attachment of Gateway API, and
-// requires Envoy Gateway and its Tailscale Gateway extension. ||
+// requires Envoy Gateway and its Tailscale Gateway extension.
+//
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:metadata:labels="gateway.networking.k8s.io/policy=Inherited"

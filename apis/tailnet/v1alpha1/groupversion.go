@@ -3,7 +3,8 @@
 
 // Package v1alpha1 holds the managed resources of the Tailscale provider, its provider configs,
 // and the internal kinds that functions, agents and the extension share. User-facing kinds are
-// in apis/gateway. ||
+// in apis/gateway.
+//
 // +kubebuilder:object:generate=true
 // +groupName=tailnet.gateway.tailscale.com
 // +versionName=v1alpha1
