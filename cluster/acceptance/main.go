@@ -48,7 +48,7 @@ printed or kept.
 Exit code: 0 when no row fails, 1 when one does, 2 for a wrong command line.`
 
 type cli struct {
-	Run     runCmd     `cmd:"" default:"withargs" help:"Prove Tailscale Gateway against a tailnet, with an account of yours or in the lab. It is the default command."`
+	Run     runCmd     `cmd:"" default:"withargs" help:"Test Tailscale Gateway against a tailnet, with a real account or in the lab. This is the default command."`
 	Compare compareCmd `cmd:"" help:"Compare the results of two runs, and the shapes of replies."`
 }
 

@@ -51,7 +51,7 @@ func (i installed) object() string { return "tailscale-gateway-" + i.name }
 
 type options struct {
 	Version string `default:"v0.1.0-dev" help:"Version to build and install."`
-	Flavour string `default:"namespaced" enum:"namespaced,claims"             help:"Install our kinds as composites in a namespace (namespaced), or as claims (claims). A lab keeps the one that it was brought up with."`
+	Flavour string `default:"namespaced" enum:"namespaced,claims"             help:"Install the kinds as composites in a namespace (namespaced), or as claims (claims). A running lab keeps its configuration."`
 }
 
 type demo struct {

@@ -29,16 +29,16 @@ import (
 )
 
 type cli struct {
-	Kubeconfig     string `env:"KUBECONFIG"           help:"Kubeconfig of the cluster to check. Default: kubectl's own." type:"path"`
-	Namespace      string `default:"crossplane-system" help:"Namespace that Crossplane runs in."`
+	Kubeconfig     string `env:"KUBECONFIG"           help:"Kubeconfig of the cluster to check. Default: that of kubectl." type:"path"`
+	Namespace      string `default:"crossplane-system" help:"Namespace of Crossplane."`
 	ServiceAccount string `default:"crossplane"        help:"Service account that Crossplane runs as."`
 	Provider       string `default:"provider-tailscale" help:"Service account that the provider runs as."`
 
-	Admission bool `default:"true" help:"Check that admission policies let nobody but our parts write the kinds by which these agree. Turn it off where cluster/manifests/admission.yaml and admission-extension.yaml are left out on purpose." negatable:""`
+	Admission bool `default:"true" help:"Check the admission policies that protect internal kinds. Disable it if cluster/manifests/admission.yaml and admission-extension.yaml are not applied on purpose." negatable:""`
 
-	EnvoyGateway          bool   `help:"Check too what routes to our kinds need: Envoy Gateway, and our extension beside it."`
-	EnvoyGatewayNamespace string `default:"envoy-gateway-system" help:"Namespace that Envoy Gateway runs in."`
-	ExtensionNamespace    string `default:"envoy-gateway-system" help:"Namespace that our extension runs in."`
+	EnvoyGateway          bool   `help:"Also check the requirements of routes: Envoy Gateway and the extension."`
+	EnvoyGatewayNamespace string `default:"envoy-gateway-system" help:"Namespace of Envoy Gateway."`
+	ExtensionNamespace    string `default:"envoy-gateway-system" help:"Namespace of the extension."`
 }
 
 // Roles of the manifest whose permissions are checked.

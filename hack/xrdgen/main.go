@@ -18,9 +18,9 @@ import (
 )
 
 type cli struct {
-	CRDs          string `arg:"" help:"Folder of CustomResourceDefinitions, one a file." name:"crds" type:"existingdir"`
-	Configuration string `arg:"" help:"Folder of the configuration. CompositeResourceDefinitions go into xrds, one a file; Compositions are read from compositions." name:"configuration" type:"existingdir"`
-	Claims        string `arg:"" help:"Folder of the configuration of claims. All of it but crossplane.yaml is written." name:"claims" type:"existingdir"`
+	CRDs          string `arg:"" help:"Folder of CustomResourceDefinitions, one in each file." name:"crds" type:"existingdir"`
+	Configuration string `arg:"" help:"Folder of the configuration. CompositeResourceDefinitions are written to xrds, one in each file; Compositions are read from compositions." name:"configuration" type:"existingdir"`
+	Claims        string `arg:"" help:"Folder of the configuration of claims. All files except crossplane.yaml are written." name:"claims" type:"existingdir"`
 }
 
 func main() {
