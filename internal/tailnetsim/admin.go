@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// StateView is what the simulator holds, for assertions. It has no secrets.
+// StateView is a view of the simulator's state, for assertions. It has no secrets.
 type StateView struct {
 	Devices  []map[string]any `json:"devices"`
 	Keys     []map[string]any `json:"keys"`

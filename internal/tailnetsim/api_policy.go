@@ -132,7 +132,7 @@ func writeFailures(w http.ResponseWriter, status int, f []testFailure) {
 	writeJSON(w, status, map[string]any{"message": "test(s) failed", "data": f})
 }
 
-// A ruleMatch is a rule that applies to what a preview asks about.
+// A ruleMatch is a rule that applies to the subject of a preview.
 type ruleMatch struct {
 	Users      []string `json:"users"`
 	Ports      []string `json:"ports"`

@@ -40,7 +40,7 @@ func (s *Server) serveNoiseUpgrade(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	priv := s.st.NoiseKey
 	s.mu.Unlock()
-	// AcceptHTTP answers by itself when it fails.
+	// AcceptHTTP writes the response when it fails.
 	cc, err := controlhttpserver.AcceptHTTP(r.Context(), w, r, priv, nil)
 	if err != nil {
 		s.log.Debug("Cannot upgrade to Noise", "error", err)
@@ -60,13 +60,13 @@ func (s *Server) serveNoiseUpgrade(w http.ResponseWriter, r *http.Request) {
 				defer s.recover(w, r)
 				s.withFaults(s.noise).ServeHTTP(w, r)
 			}),
-			// A node whose host died closes nothing: pings find out.
+			// A node whose host has failed closes no connection: pings detect it.
 			HTTP2: &http.HTTP2Config{SendPingTimeout: 5 * time.Second, PingTimeout: 3 * time.Second},
 		},
 	})
 }
 
-// noiseMux is what nodes reach inside Noise.
+// noiseMux returns the routes that nodes reach inside Noise.
 func (s *Server) noiseMux() *http.ServeMux {
 	m := http.NewServeMux()
 	m.HandleFunc("POST /machine/register", s.serveRegister)

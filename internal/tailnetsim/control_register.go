@@ -123,8 +123,8 @@ func (s *Server) registerLocked(m key.MachinePublic, req *tailcfg.RegisterReques
 	return s.registered(d)
 }
 
-// noteHostinfo keeps what a node says of itself, and names it by its hostname
-// unless the API named it.
+// noteHostinfo stores the host information of a node, and names the node by its hostname unless
+// the API has named it.
 func (s *Server) noteHostinfo(d *device, hi *tailcfg.Hostinfo) {
 	if hi == nil {
 		hi = &tailcfg.Hostinfo{}

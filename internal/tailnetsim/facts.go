@@ -8,13 +8,13 @@ import (
 	"net/http"
 )
 
-// DeviceFacts are what the API says of a device that no call of the API can set
-// (OpenAPI: Device).
+// DeviceFacts are the fields of a device in the API that no call of the API can set (OpenAPI:
+// Device).
 type DeviceFacts struct {
 	// TailnetLockKey of the device. Default one that is made up.
 	TailnetLockKey string `json:"tailnetLockKey,omitempty"`
-	// TailnetLockError says what is wrong with the signature of the device's key.
-	// Only a locked tailnet has it.
+	// TailnetLockError describes the problem with the signature of the device's key. Only a
+	// locked tailnet has it.
 	TailnetLockError string `json:"tailnetLockError,omitempty"`
 	// MultipleConnections is whether two machines use the device's node key.
 	MultipleConnections bool `json:"multipleConnections,omitempty"`
@@ -40,8 +40,7 @@ func (d *device) lockKey() string {
 	return "nlpub:" + hashSecret(string(d.StableID))
 }
 
-// SetDeviceFacts sets what the API says of a device, and reports whether there is such
-// a device.
+// SetDeviceFacts sets fields of a device, and reports whether the device exists.
 func (s *Server) SetDeviceFacts(nodeID string, f DeviceFacts) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

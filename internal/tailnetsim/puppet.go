@@ -19,7 +19,7 @@ import (
 type Puppet struct {
 	// NodeID is the stable node id. Default a random one.
 	NodeID string `json:"nodeId,omitempty"`
-	// Hostname that the device asks for.
+	// Hostname that the device requests.
 	Hostname string `json:"hostname"`
 	// AuthKey logs the device in, as a node does. Without one, the device joins with Tags,
 	// regardless of their owners.

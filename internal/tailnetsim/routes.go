@@ -3,8 +3,8 @@
 
 package tailnetsim
 
-// A route is one method of the API. The scope is what the OpenAPI document asks
-// for; a GET is also allowed with scope:read. Without one the handler decides.
+// A route is one method of the API. The scope is that of the OpenAPI document; a GET is also
+// allowed with scope:read. Without a scope, the handler decides.
 type route struct {
 	method, path, scope string
 	serve               func(*call)

@@ -77,7 +77,7 @@ func (v *service) addrs() []netip.Addr {
 	return out
 }
 
-// validate checks what needs no store.
+// validate checks the rules that need no store.
 func (v *service) validate() error {
 	if err := tailcfg.ServiceName(v.Name).Validate(); err != nil {
 		return errors.Wrap(err, "invalid service name")
